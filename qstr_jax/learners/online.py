@@ -1,0 +1,298 @@
+"""Online AdamW: fresh prompts at every step, until the test loss is below a threshold (PAPER.md, section 6).
+
+`train_step` and `evaluate` are written for one lane. `init`, `advance` and `report` work on a lane batch:
+k lanes of one cell, a leading axis on everything. The conditionals that save work (stop, skip a test) live on
+the lane batch, since under vmap both branches of a `cond` run.
+"""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import linen as nn
+
+from qstr_jax import risks, streams, tasks
+from qstr_jax.learners import screening
+
+RUNNING, REACHED, CENSORED, DIVERGED = range(4)
+OUTCOMES = ('running', 'reached', 'censored', 'diverged')
+
+# Test prompts that are in memory together, per lane.
+TEST_CHUNK = 500
+
+
+@dataclasses.dataclass(frozen=True)
+class Online:
+    """Static settings of the learner.
+
+    Attributes:
+        batch_size: fresh prompts per step.
+        check_every: steps between two looks at the test loss.
+        threshold: a lane is done at the first check with test loss strictly below.
+        max_samples: budget of training prompts; a lane that spends it is censored.
+        test_samples: size of the held-out test set.
+        risk: 'averaged' (2.2) or 'pointwise' (2.3).
+        screen: whether hopeless test evaluations are skipped, see `screening`.
+
+    Raises:
+        ValueError: a size is impossible or the risk unknown.
+    """
+
+    batch_size: int = 64
+    check_every: int = 10
+    threshold: float = 0.7
+    max_samples: int = 1_000_000
+    test_samples: int = 5000
+    risk: str = 'averaged'
+    screen: bool = True
+
+    def __post_init__(self):
+        for name in 'batch_size', 'check_every', 'max_samples', 'test_samples':
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f'{name}={value!r}: must be an integer, at least 1')
+        if not self.threshold > 0:
+            raise ValueError(f'threshold={self.threshold!r}: must be positive')
+        if self.risk not in risks.NAMES:
+            raise ValueError(f'risk={self.risk!r}: unknown, one of {", ".join(risks.NAMES)}')
+        if self.max_checks < 1:
+            raise ValueError(
+                f'max_samples={self.max_samples}: fewer than one check, '
+                f'check_every={self.check_every} × batch_size={self.batch_size}'
+            )
+
+    @property
+    def samples_per_check(self):
+        """Prompts between two checks."""
+        return self.batch_size * self.check_every
+
+    @property
+    def max_checks(self):
+        """Checks that the budget pays for."""
+        return self.max_samples // self.samples_per_check
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """All that is static in one cell: hashable, so it can be a static argument of `jit`.
+
+    Attributes:
+        task: what is trained on.
+        test_task: what is tested on; shares the link and the encodings of `task`.
+        module: the model.
+        learner: `Online`.
+    """
+
+    task: tasks.Task
+    test_task: tasks.Task
+    module: nn.Module
+    learner: Online
+
+
+class Lane(NamedTuple):
+    """The numbers of one lane; traced, so that all lanes of a cell share one program."""
+
+    seed: Any
+    task_seed: Any
+    learning_rate: Any
+    weight_decay: Any
+
+
+class Data(NamedTuple):
+    """What a lane draws once and never changes."""
+
+    task_draw: tasks.Draw
+    test_prompts: tasks.Prompt
+    train_key: Any
+    position_key: Any
+
+
+class State(NamedTuple):
+    """What training changes. Curves have one entry per check, NaN where there was none."""
+
+    params: Any
+    opt_state: Any
+    outcome: jax.Array
+    checks: jax.Array
+    screen: screening.Screen
+    train_curve_C: jax.Array
+    test_curve_C: jax.Array
+
+
+def optimizer(lane):
+    """AdamW with the lane's learning rate and weight decay; all else as in PyTorch and optax."""
+    return optax.adamw(lane.learning_rate, weight_decay=lane.weight_decay)
+
+
+def init_lane(lane, problem):
+    """`Data` and the first `State` of one lane."""
+    task = problem.task
+    task_draw = tasks.draw(tasks.task_key(lane.task_seed, task), task)
+    test_prompts = tasks.examples(
+        streams.stream_key(lane.seed, 'test', problem.test_task),
+        jnp.arange(problem.learner.test_samples),
+        problem.test_task,
+        task_draw.link,
+    )
+    data = Data(
+        task_draw,
+        test_prompts,
+        streams.stream_key(lane.seed, 'train', task),
+        streams.stream_key(lane.seed, 'position', task),
+    )
+    z_NxE = jnp.zeros((task.seq_len, task.embedding_dim))
+    params = problem.module.init(streams.stream_key(lane.seed, 'init', task), z_NxE)
+    # Linen also returns what was sown; parameters are all that is trained.
+    params = {'params': params['params']}
+    nothing_C = jnp.full((problem.learner.max_checks,), jnp.nan)
+    state = State(
+        params,
+        optimizer(lane).init(params),
+        jnp.int32(RUNNING),
+        jnp.int32(0),
+        screening.start(),
+        nothing_C,
+        nothing_C,
+    )
+    return data, state
+
+
+def batch_loss(params, data, problem, indices_B):
+    """Training risk on examples number `indices_B`, by the learner's risk."""
+    task = problem.task
+    prompts = tasks.examples(data.train_key, indices_B, task, data.task_draw.link)
+    if problem.learner.risk == 'averaged':
+        return risks.averaged(problem.module, params, prompts, task, data.task_draw)
+    positions_B = tasks.positions(data.position_key, indices_B, task.seq_len)
+    return risks.pointwise(problem.module, params, prompts, positions_B, task, data.task_draw)
+
+
+def train_step(params, opt_state, step, data, lane, problem):
+    """One AdamW step on fresh examples step·B, …, (step+1)·B − 1; returns its loss, taken before."""
+    batch_size = problem.learner.batch_size
+    indices_B = step * batch_size + jnp.arange(batch_size)
+    loss, grads = jax.value_and_grad(batch_loss)(params, data, problem, indices_B)
+    updates, opt_state = optimizer(lane).update(grads, opt_state, params)
+    return optax.apply_updates(params, updates), opt_state, loss
+
+
+def evaluate(params, data, problem):
+    """Test loss (2.1) of one lane on its held-out prompts, a chunk at a time."""
+
+    def error(prompt):
+        return risks.prompt_error(
+            problem.module, params, prompt, problem.test_task, data.task_draw
+        )
+
+    chunk = min(TEST_CHUNK, problem.learner.test_samples)
+    return jnp.mean(jax.lax.map(error, data.test_prompts, batch_size=chunk))
+
+
+def _train_window(params, opt_state, checks, data, lane, problem):
+    """`check_every` steps of one lane, and their losses."""
+    check_every = problem.learner.check_every
+
+    def body(carry, i):
+        params, opt_state, loss = train_step(*carry, checks * check_every + i, data, lane, problem)
+        return (params, opt_state), loss
+
+    return jax.lax.scan(body, (params, opt_state), jnp.arange(check_every))
+
+
+def _record(state, params, opt_state, losses_S, test_loss, is_due, learner):
+    """State of one lane after a check. Not `is_due`: no test was made, `test_loss` means nothing."""
+    train_loss = jnp.mean(losses_S)
+    is_finite = jnp.isfinite(train_loss) & (~is_due | jnp.isfinite(test_loss))
+    is_reached = is_due & (test_loss < learner.threshold)
+    is_spent = state.checks + 1 >= learner.max_checks
+    outcome = jnp.where(is_spent, CENSORED, RUNNING)
+    outcome = jnp.where(is_reached, REACHED, outcome)
+    outcome = jnp.where(is_finite, outcome, DIVERGED)
+    return State(
+        params,
+        opt_state,
+        outcome.astype(jnp.int32),
+        state.checks + 1,
+        screening.update(state.screen, train_loss, test_loss, is_due),
+        state.train_curve_C.at[state.checks].set(train_loss),
+        state.test_curve_C.at[state.checks].set(jnp.where(is_due, test_loss, jnp.nan)),
+    )
+
+
+def _check(state_K, data_K, lanes_K, problem):
+    """Trains all lanes up to the next check and tests those that are due; finished lanes stay as they are."""
+    learner = problem.learner
+    is_active_K = state_K.outcome == RUNNING
+
+    def window(state, data, lane):
+        return _train_window(state.params, state.opt_state, state.checks, data, lane, problem)
+
+    (params_K, opt_state_K), losses_KxS = jax.vmap(window)(state_K, data_K, lanes_K)
+    is_due_K = is_active_K
+    if learner.screen:
+        is_last_K = state_K.checks + 1 >= learner.max_checks
+        due = functools.partial(screening.is_due, threshold=learner.threshold)
+        is_due_K &= jax.vmap(due)(state_K.screen, losses_KxS) | is_last_K
+    test_loss_K = jax.lax.cond(
+        jnp.any(is_due_K),
+        lambda: jax.vmap(lambda p, d: evaluate(p, d, problem))(params_K, data_K),
+        lambda: jnp.full(is_due_K.shape, jnp.nan),
+    )
+    record = functools.partial(_record, learner=learner)
+    new_K = jax.vmap(record)(state_K, params_K, opt_state_K, losses_KxS, test_loss_K, is_due_K)
+    return jax.tree.map(functools.partial(_select, is_active_K), new_K, state_K)
+
+
+def _select(is_active_K, new, old):
+    return jnp.where(is_active_K.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
+
+
+@functools.partial(jax.jit, static_argnames='problem')
+def init(lanes_K, problem):
+    """`Data` and `State` of a lane batch; `lanes_K` is a `Lane` of arrays (k,)."""
+    with jax.default_matmul_precision('highest'):
+        return jax.vmap(lambda lane: init_lane(lane, problem))(lanes_K)
+
+
+@functools.partial(jax.jit, static_argnames='problem', donate_argnames='state_K')
+def advance(state_K, data_K, lanes_K, num_checks, problem):
+    """Runs a lane batch for up to `num_checks` checks, or until no lane runs any more.
+
+    `num_checks` is traced, and the result does not depend on how a run is cut into calls.
+    """
+
+    def unfinished(carry):
+        state_K, done = carry
+        return (done < num_checks) & jnp.any(state_K.outcome == RUNNING)
+
+    def body(carry):
+        state_K, done = carry
+        return _check(state_K, data_K, lanes_K, problem), done + 1
+
+    # A GPU or TPU would otherwise multiply in TF32 or bf16, which moves the sample complexity.
+    with jax.default_matmul_precision('highest'):
+        return jax.lax.while_loop(unfinished, body, (state_K, jnp.int32(0)))[0]
+
+
+def report(state_K, problem):
+    """Columns of the rows of a lane batch: a dict of arrays (k,), on the host."""
+    outcome_K, checks_K = jax.device_get((state_K.outcome, state_K.checks))
+    train_KxC, test_KxC = jax.device_get((state_K.train_curve_C, state_K.test_curve_C))
+    last_K = (checks_K - 1).clip(0)[:, None]
+    samples_K = checks_K * problem.learner.samples_per_check
+    import numpy as np
+
+    return {
+        'outcome': [OUTCOMES[outcome] for outcome in outcome_K],
+        'num_samples': samples_K,
+        'samples_to_threshold': [
+            int(n) if outcome == REACHED else None
+            for n, outcome in zip(samples_K, outcome_K, strict=True)
+        ],
+        'train_loss': np.take_along_axis(train_KxC, last_K, axis=1)[:, 0],
+        'test_loss': np.take_along_axis(test_KxC, last_K, axis=1)[:, 0],
+        'num_evaluations': np.isfinite(test_KxC).sum(axis=1),
+    }

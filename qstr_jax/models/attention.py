@@ -1,0 +1,79 @@
+"""Multi-head attention in which every head sees the whole embedding (PAPER.md, section 3)."""
+
+import math
+
+import einops
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from qstr_jax.models import initializers
+
+FORMS = ('merged', 'separate')
+
+
+class MergedAttention(nn.Module):
+    """The theory's attention: one matrix W_QK = W_Q^T W_K per head, W_V absorbed by the next layer.
+
+        Attn_h(p)_i = Σ_j softmax_j(⟨z_i, W_QK^(h) z_j⟩) z_j ∈ R^{D_e}
+
+    Attributes:
+        num_heads: H.
+        initializer: see `initializers`.
+    """
+
+    num_heads: int
+    initializer: str = 'pytorch'
+
+    @nn.compact
+    def __call__(self, query_MxE, z_NxE):
+        """Heads of the queries, concatenated: (M, H D_e)."""
+        width = z_NxE.shape[-1]
+        if self.initializer == 'flax':
+            init = nn.initializers.lecun_normal(in_axis=1, out_axis=2, batch_axis=(0,))
+        else:
+            init = initializers.uniform(math.sqrt(6 / (2 * width)))  # Xavier
+        qk_HxExE = self.param('qk_HxExE', init, (self.num_heads, width, width))
+        scores_HxMxN = jnp.einsum('me,hef,nf->hmn', query_MxE, qk_HxExE, z_NxE)
+        weights_HxMxN = jax.nn.softmax(scores_HxMxN, axis=-1)
+        self.sow('intermediates', 'weights_HxMxN', weights_HxMxN)
+        heads_HxMxE = jnp.einsum('hmn,ne->hme', weights_HxMxN, z_NxE)
+        return einops.rearrange(heads_HxMxE, 'h m e -> m (h e)')
+
+
+class SeparateAttention(nn.Module):
+    """Standard attention: W_Q, W_K, W_V per head of size D_e, scores times 1/√D_e, output projection.
+
+    Attributes:
+        num_heads: H.
+        initializer: see `initializers`.
+    """
+
+    num_heads: int
+    initializer: str = 'pytorch'
+
+    @nn.compact
+    def __call__(self, query_MxE, z_NxE):
+        """Projected heads of the queries: (M, D_e)."""
+        width = z_NxE.shape[-1]
+        shape = (width, 3, self.num_heads, width)
+        kernel_Ex3xHxA = self.param(
+            'in_kernel', initializers.attention_in(self.initializer, width), shape
+        )
+        bias_3xHxA = self.param('in_bias', nn.initializers.zeros, shape[1:])
+        query_HxMxA = self._project(query_MxE, kernel_Ex3xHxA[:, 0], bias_3xHxA[0])
+        key_HxNxA = self._project(z_NxE, kernel_Ex3xHxA[:, 1], bias_3xHxA[1])
+        value_HxNxA = self._project(z_NxE, kernel_Ex3xHxA[:, 2], bias_3xHxA[2])
+        scores_HxMxN = jnp.einsum('hma,hna->hmn', query_HxMxA, key_HxNxA) / math.sqrt(width)
+        weights_HxMxN = jax.nn.softmax(scores_HxMxN, axis=-1)
+        self.sow('intermediates', 'weights_HxMxN', weights_HxMxN)
+        heads_HxMxA = jnp.einsum('hmn,hna->hma', weights_HxMxN, value_HxNxA)
+        # PyTorch's out-projection: a Linear layer's weights, but no bias to start with.
+        out_kernel = initializers.kernel(self.initializer, self.num_heads * width)
+        return nn.Dense(width, kernel_init=out_kernel, name='out')(
+            einops.rearrange(heads_HxMxA, 'h m a -> m (h a)')
+        )
+
+    @staticmethod
+    def _project(z_NxE, kernel_ExHxA, bias_HxA):
+        return jnp.einsum('ne,eha->hna', z_NxE, kernel_ExHxA) + bias_HxA[:, None, :]

@@ -1,0 +1,52 @@
+"""Feedforward networks on the flattened prompt (PAPER.md, section 4)."""
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from qstr_jax.models import initializers
+
+FORMS = ('flat', 'theorem6')
+
+
+class Feedforward(nn.Module):
+    """ReLU network with N outputs, in one of two forms.
+
+    'flat', as published: all z_i flattened, p ↦ f(vec z).
+    'theorem6': p ↦ f(T, W x), the first layer σ(W x + V enc(T) + b) reads the tokens through W alone, which is
+    the parameter `tokens/kernel`, (N d, m_1).
+
+    Attributes:
+        widths: widths of the hidden layers; as published (N d q, 1000).
+        token_dim: d; the first d coordinates of z_i are x_i.
+        form: 'flat' or 'theorem6'.
+        initializer: 'flax' or 'pytorch'.
+    """
+
+    widths: tuple[int, ...]
+    token_dim: int
+    form: str = 'flat'
+    initializer: str = 'pytorch'
+
+    @nn.compact
+    def __call__(self, z_NxE, position=None):
+        """Predictions at all positions, (N,), or at one, ()."""
+        hidden = jax.nn.relu(self._first_layer(z_NxE))
+        for i, width in enumerate(self.widths[1:], start=1):
+            fan_in = self.widths[i - 1]
+            layer = initializers.dense(width, self.initializer, fan_in, name=f'hidden_{i}')
+            hidden = jax.nn.relu(layer(hidden))
+        out = initializers.dense(
+            z_NxE.shape[0], self.initializer, self.widths[-1], name='out'
+        )
+        prediction_N = out(hidden)
+        return prediction_N if position is None else prediction_N[position]
+
+    def _first_layer(self, z_NxE):
+        width, scheme = self.widths[0], self.initializer
+        if self.form == 'flat':
+            return initializers.dense(width, scheme, z_NxE.size, name='hidden_0')(z_NxE.ravel())
+        x, encoding = jnp.split(z_NxE, [self.token_dim], axis=-1)
+        tokens = initializers.dense(width, scheme, z_NxE.size, name='tokens', use_bias=False)
+        indices = initializers.dense(width, scheme, z_NxE.size, name='indices')
+        return tokens(x.ravel()) + indices(encoding.ravel())

@@ -1,0 +1,43 @@
+"""Installs qstr_jax; `pip install -e .[test]` is what the Makefile does."""
+
+import pathlib
+import re
+
+import setuptools
+
+ROOT = pathlib.Path(__file__).parent
+VERSION = re.search(r"__version__ = '(.+)'", (ROOT / 'qstr_jax/__init__.py').read_text()).group(1)
+
+setuptools.setup(
+    name='qstr_jax',
+    version=VERSION,
+    description='Sample complexity of Transformers, RNNs and FFNs on sparse retrieval, in JAX',
+    long_description=(ROOT / 'README.md').read_text(),
+    long_description_content_type='text/markdown',
+    license='Apache-2.0',
+    python_requires='>=3.11',
+    packages=setuptools.find_packages(include=['qstr_jax*', 'experiments*']),
+    # Python 3.11 ends at jax 0.10; newer Pythons get the newer releases of the same line.
+    install_requires=[
+        'jax>=0.10',
+        'flax>=0.12',
+        'optax>=0.2.5',
+        'chex>=0.1.90',
+        'einops>=0.8',
+        'ml_collections>=1.1',
+        'orbax-checkpoint>=0.11.30',
+        'absl-py>=2.1',
+        'numpy>=2.0',
+        'pandas>=2.2',
+        'pyarrow>=17',
+        'matplotlib>=3.9',
+        'tqdm>=4.66',
+    ],
+    extras_require={
+        'cpu': [],
+        'cuda': ['jax[cuda12]>=0.10'],
+        'tpu': ['jax[tpu]>=0.10'],
+        'notebooks': ['jupyterlab>=4', 'ipykernel>=6'],
+        'test': ['pytest>=8', 'pytest-xdist>=3.6', 'ruff>=0.8'],
+    },
+)
