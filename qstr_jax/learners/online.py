@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from flax import linen as nn
 
@@ -110,16 +111,28 @@ class Data(NamedTuple):
     position_key: Any
 
 
+class Curves(NamedTuple):
+    """One entry per check; NaN (False) where there was none yet.
+
+    `test_C` is the test loss, or its estimate on a subset where screening skipped the evaluation; `test_se_C` is
+    that estimate's standard error, 0 for a full evaluation; `is_due_C` tells whether screening asked for one.
+    """
+
+    train_C: jax.Array
+    test_C: jax.Array
+    test_se_C: jax.Array
+    is_due_C: jax.Array
+
+
 class State(NamedTuple):
-    """What training changes. Curves have one entry per check, NaN where there was none."""
+    """What training changes."""
 
     params: Any
     opt_state: Any
     outcome: jax.Array
     checks: jax.Array
     screen: screening.Screen
-    train_curve_C: jax.Array
-    test_curve_C: jax.Array
+    curves: Curves
 
 
 def optimizer(lane):
@@ -148,14 +161,14 @@ def init_lane(lane, problem):
     # Linen also returns what was sown; parameters are all that is trained.
     params = {'params': params['params']}
     nothing_C = jnp.full((problem.learner.max_checks,), jnp.nan)
+    curves = Curves(nothing_C, nothing_C, nothing_C, jnp.zeros(nothing_C.shape, bool))
     state = State(
         params,
         optimizer(lane).init(params),
         jnp.int32(RUNNING),
         jnp.int32(0),
-        screening.start(),
-        nothing_C,
-        nothing_C,
+        screening.start(problem.learner.test_samples),
+        curves,
     )
     return data, state
 
@@ -179,16 +192,21 @@ def train_step(params, opt_state, step, data, lane, problem):
     return optax.apply_updates(params, updates), opt_state, loss
 
 
-def evaluate(params, data, problem):
-    """Test loss (2.1) of one lane on its held-out prompts, a chunk at a time."""
+def errors_on(params, data, prompts, problem):
+    """Error of each test prompt, a chunk at a time."""
 
     def error(prompt):
         return risks.prompt_error(
             problem.module, params, prompt, problem.test_task, data.task_draw
         )
 
-    chunk = min(TEST_CHUNK, problem.learner.test_samples)
-    return jnp.mean(jax.lax.map(error, data.test_prompts, batch_size=chunk))
+    num_prompts = prompts.y_N.shape[0]
+    return jax.lax.map(error, prompts, batch_size=min(TEST_CHUNK, num_prompts))
+
+
+def evaluate(params, data, problem):
+    """Test loss (2.1) of one lane on its held-out prompts."""
+    return jnp.mean(errors_on(params, data, data.test_prompts, problem))
 
 
 def _train_window(params, opt_state, checks, data, lane, problem):
@@ -202,23 +220,33 @@ def _train_window(params, opt_state, checks, data, lane, problem):
     return jax.lax.scan(body, (params, opt_state), jnp.arange(check_every))
 
 
-def _record(state, params, opt_state, losses_S, test_loss, is_due, learner):
-    """State of one lane after a check. Not `is_due`: no test was made, `test_loss` means nothing."""
+def _screen(state, params, data, problem):
+    """Errors of one lane on the screening subset, the loss they suggest and its standard error."""
+    size = screening.subset_size(problem.learner.test_samples)
+    subset = jax.tree.map(lambda leaf: leaf[:size], data.test_prompts)
+    errors_M = errors_on(params, data, subset, problem)
+    return errors_M, *screening.estimate(state.screen, errors_M)
+
+
+def _record(state, params, opt_state, losses_S, screened, is_due, is_evaluated, test_loss, learner):
+    """State of one lane after a check; `test_loss` means something only if `is_evaluated`."""
+    errors_M, estimate, standard_error = screened
     train_loss = jnp.mean(losses_S)
-    is_finite = jnp.isfinite(train_loss) & (~is_due | jnp.isfinite(test_loss))
-    is_reached = is_due & (test_loss < learner.threshold)
+    is_reached = is_evaluated & (test_loss < learner.threshold)
+    test_loss = jnp.where(is_evaluated, test_loss, estimate)
+    is_finite = jnp.isfinite(train_loss) & jnp.isfinite(test_loss)
     is_spent = state.checks + 1 >= learner.max_checks
     outcome = jnp.where(is_spent, CENSORED, RUNNING)
     outcome = jnp.where(is_reached, REACHED, outcome)
     outcome = jnp.where(is_finite, outcome, DIVERGED)
+    point = Curves(train_loss, test_loss, jnp.where(is_evaluated, 0.0, standard_error), is_due)
     return State(
         params,
         opt_state,
         outcome.astype(jnp.int32),
         state.checks + 1,
-        screening.update(state.screen, train_loss, test_loss, is_due),
-        state.train_curve_C.at[state.checks].set(train_loss),
-        state.test_curve_C.at[state.checks].set(jnp.where(is_due, test_loss, jnp.nan)),
+        screening.update(state.screen, errors_M, test_loss, is_due),
+        jax.tree.map(lambda curve, value: curve.at[state.checks].set(value), state.curves, point),
     )
 
 
@@ -231,18 +259,21 @@ def _check(state_K, data_K, lanes_K, problem):
         return _train_window(state.params, state.opt_state, state.checks, data, lane, problem)
 
     (params_K, opt_state_K), losses_KxS = jax.vmap(window)(state_K, data_K, lanes_K)
-    is_due_K = is_active_K
-    if learner.screen:
-        is_last_K = state_K.checks + 1 >= learner.max_checks
-        due = functools.partial(screening.is_due, threshold=learner.threshold)
-        is_due_K &= jax.vmap(due)(state_K.screen, losses_KxS) | is_last_K
+    screened_K = jax.vmap(functools.partial(_screen, problem=problem))(state_K, params_K, data_K)
+    is_due_K = screening.is_due(*screened_K[1:], learner.threshold)
+    # The last loss of a censored lane is always a full one.
+    is_due_K |= state_K.checks + 1 >= learner.max_checks
+    # Without screening everything is evaluated; what it would have skipped is recorded all the same.
+    is_evaluated_K = is_active_K & is_due_K if learner.screen else is_active_K
     test_loss_K = jax.lax.cond(
-        jnp.any(is_due_K),
-        lambda: jax.vmap(lambda p, d: evaluate(p, d, problem))(params_K, data_K),
+        jnp.any(is_evaluated_K),
+        lambda: jax.vmap(functools.partial(evaluate, problem=problem))(params_K, data_K),
         lambda: jnp.full(is_due_K.shape, jnp.nan),
     )
     record = functools.partial(_record, learner=learner)
-    new_K = jax.vmap(record)(state_K, params_K, opt_state_K, losses_KxS, test_loss_K, is_due_K)
+    new_K = jax.vmap(record)(
+        state_K, params_K, opt_state_K, losses_KxS, screened_K, is_due_K, is_evaluated_K, test_loss_K
+    )
     return jax.tree.map(functools.partial(_select, is_active_K), new_K, state_K)
 
 
@@ -279,12 +310,11 @@ def advance(state_K, data_K, lanes_K, num_checks, problem):
 
 def report(state_K, problem):
     """Columns of the rows of a lane batch: a dict of arrays (k,), on the host."""
-    outcome_K, checks_K = jax.device_get((state_K.outcome, state_K.checks))
-    train_KxC, test_KxC = jax.device_get((state_K.train_curve_C, state_K.test_curve_C))
+    outcome_K, checks_K, curves_K = jax.device_get(
+        (state_K.outcome, state_K.checks, state_K.curves)
+    )
     last_K = (checks_K - 1).clip(0)[:, None]
     samples_K = checks_K * problem.learner.samples_per_check
-    import numpy as np
-
     return {
         'outcome': [OUTCOMES[outcome] for outcome in outcome_K],
         'num_samples': samples_K,
@@ -292,7 +322,23 @@ def report(state_K, problem):
             int(n) if outcome == REACHED else None
             for n, outcome in zip(samples_K, outcome_K, strict=True)
         ],
-        'train_loss': np.take_along_axis(train_KxC, last_K, axis=1)[:, 0],
-        'test_loss': np.take_along_axis(test_KxC, last_K, axis=1)[:, 0],
-        'num_evaluations': np.isfinite(test_KxC).sum(axis=1),
+        'train_loss': np.take_along_axis(curves_K.train_C, last_K, axis=1)[:, 0],
+        'test_loss': np.take_along_axis(curves_K.test_C, last_K, axis=1)[:, 0],
+        'num_evaluations': np.sum(curves_K.test_se_C == 0, axis=1),
     }
+
+
+def report_curves(state_K, problem):
+    """Learning curves of a lane batch: per lane a dict of columns, one entry per check."""
+    checks_K, curves_K = jax.device_get((state_K.checks, state_K.curves))
+    samples_C = problem.learner.samples_per_check * np.arange(1, problem.learner.max_checks + 1)
+    return [
+        {
+            'samples': samples_C[:checks],
+            'train_loss': curves_K.train_C[k, :checks],
+            'test_loss': curves_K.test_C[k, :checks],
+            'test_loss_se': curves_K.test_se_C[k, :checks],
+            'is_due': curves_K.is_due_C[k, :checks],
+        }
+        for k, checks in enumerate(checks_K)
+    ]

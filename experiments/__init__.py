@@ -1,0 +1,1 @@
+"""Binaries: one per kind of question, a few lines of glue each."""

@@ -1,0 +1,37 @@
+"""All knobs of the sample-complexity binary with their defaults; the other configs change a few."""
+
+import dataclasses
+
+from ml_collections import config_dict
+
+from qstr_jax import sweeps
+
+# Types of the settings whose default is "from the preset" or "as published".
+OPTIONAL = {
+    'encoding_dim': int,
+    'num_heads': int,
+    'rnn_cell': str,
+    'rnn_width': int,
+    'rnn_radius': float,
+    'rnn_lipschitz': float,
+    'initializer': str,
+    'weight_decay': tuple,
+    'test_samples': int,
+    'test_task': str,
+    'lanes_per_batch': int,
+}
+
+
+def get_config():
+    """Every field of `sweeps.Settings`, plus what the binary draws."""
+    config = config_dict.ConfigDict()
+    for field in dataclasses.fields(sweeps.Settings):
+        if field.name in OPTIONAL:
+            config[field.name] = config_dict.placeholder(OPTIONAL[field.name])
+        else:
+            config[field.name] = field.default
+    config.title = ''  # above the figure
+    config.notes = ()  # small print under the figure
+    # Modules imported first, which register a model, a link or a probe of your own.
+    config.plugins = ()
+    return config

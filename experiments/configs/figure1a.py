@@ -1,0 +1,27 @@
+"""Figure 1a: samples to test MSE 0.7 on 1STR, linear link, N = 2, 4, …, 12.
+
+Command:  make figure1a
+          python -m experiments.sample_complexity --config=experiments/configs/figure1a.py --workdir=DIR
+Runtime:  TBD
+Expect:   at N = 12 Transformer < RNN < FFN; published means (thousands) 17, 74, 115.
+"""
+
+from experiments.configs import base
+
+
+def get_config():
+    """As published: preset `published`, five seeds that share one draw of (u, ω)."""
+    config = base.get_config()
+    config.title = '1STR: samples to test MSE 0.7'
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests."""
+    config = get_config()
+    config.seq_lens = (2, 4)
+    config.num_seeds = 2
+    config.rnn_width = 16
+    config.test_samples = 100
+    config.max_samples = 6400
+    return config

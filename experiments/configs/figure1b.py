@@ -1,0 +1,33 @@
+"""Figure 1b: samples to test MSE 0.02 on simple-1STR, linear link, N = 25, 27, …, 33.
+
+Command:  python -m experiments.sample_complexity --config=experiments/configs/figure1b.py --workdir=DIR
+Runtime:  hours on two cores for the RNN cells; minutes on a GPU
+Expect:   at N = 33 Transformer < RNN < FFN; published means (thousands) 140, 165, 630.
+"""
+
+from experiments.configs import base
+
+
+def get_config():
+    """As published: preset `published`, five seeds that share one draw of (u, ω)."""
+    config = base.get_config()
+    config.task = 'simple_qstr'
+    config.seq_lens = (25, 27, 29, 31, 33)
+    config.threshold = 0.02
+    config.check_every = 100
+    config.title = 'simple-1STR: samples to test MSE 0.02'
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests: shorter prompts, a threshold that is soon reached."""
+    config = get_config()
+    config.seq_lens = (5, 7)
+    config.threshold = 0.9
+    config.check_every = 20
+    config.num_seeds = 2
+    config.rnn_width = 16
+    config.ffn_widths = (32,)
+    config.test_samples = 100
+    config.max_samples = 12_800
+    return config

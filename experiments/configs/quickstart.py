@@ -1,0 +1,32 @@
+"""Quickstart: a small Figure 1a, samples to test MSE 0.7 on 1STR against N.
+
+Command:  make quickstart
+Runtime:  TBD
+Expect:   at N = 2 all three alike; by N = 8 the Transformer needs the fewest samples.
+"""
+
+from experiments.configs import base
+
+
+def get_config():
+    """Three architectures, N = 2, 4, 6, 8, three seeds; a narrower RNN and fewer test prompts than published."""
+    config = base.get_config()
+    config.seq_lens = (2, 4, 6, 8)
+    config.num_seeds = 3
+    config.rnn_width = 128
+    config.test_samples = 1000
+    config.title = 'Quickstart: 1STR, samples to test MSE 0.7'
+    config.notes = ('3 seeds, 1,000 test prompts, GRU of width 128 (published: 5,000 and 500)',)
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests."""
+    config = get_config()
+    config.seq_lens = (2, 3)
+    config.num_seeds = 2
+    config.rnn_width = 16
+    config.test_samples = 100
+    config.max_samples = 3200
+    config.check_every = 5
+    return config

@@ -1,0 +1,85 @@
+r"""Samples to a test loss, against sequence length: runs a sweep, leaves rows, a figure and a table.
+
+python -m experiments.sample_complexity --config=experiments/configs/figure1a.py --workdir=results/figure1a \
+    --config.models=transformer,ffn --config.seq_lens=8,12
+"""
+
+import dataclasses
+import importlib
+import pathlib
+import sys
+
+from absl import app, flags, logging
+from ml_collections import config_flags
+
+from qstr_jax import analysis, plots, results, sweeps
+from qstr_jax.sweeps import provenance, work
+
+CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep, a file in configs/.')
+WORKDIR = flags.DEFINE_string('workdir', None, 'Directory of the results.')
+DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters and work; run nothing.')
+
+
+def settings_from(config):
+    """`sweeps.Settings` of a config; imports its plugins first, since they register what it names."""
+    for plugin in config.plugins:
+        for module in plugin.split(','):
+            importlib.import_module(module)
+    names = [field.name for field in dataclasses.fields(sweeps.Settings)]
+    return sweeps.Settings(**{name: config[name] for name in names})
+
+
+def list_cells(settings):
+    """What a sweep would run, as text: a line per cell."""
+    cells, lanes = sweeps.cells(settings), sweeps.lanes(settings)
+    lines = [f'{"cell":40s} {"lanes":>5s} {"parameters":>10s} {"TFLOP per lane at budget":>25s}']
+    total = 0
+    for cell in cells:
+        flops = work.training_flops(cell.problem, settings.max_samples)
+        total += flops * len(lanes)
+        parameters = work.num_parameters(cell.problem)
+        lines.append(f'{cell.id:40s} {len(lanes):5d} {parameters:10,d} {flops / 1e12:25.1f}')
+    lines.append(
+        f'{len(cells)} cells, {len(cells) * len(lanes)} lanes, at most {total / 1e12:,.0f} TFLOP of '
+        f'training (a lane stops when it reaches the threshold)'
+    )
+    return '\n'.join(lines)
+
+
+def draw(workdir, config):
+    """Writes figure, learning curves and table of a results directory; one set per (learning rate, decay)."""
+    workdir = pathlib.Path(workdir)
+    rows, curves = results.load(workdir), results.load_curves(workdir)
+    optimisers = rows.groupby(['learning_rate', 'weight_decay'])
+    for (rate, decay), chosen in optimisers:
+        suffix = '' if optimisers.ngroups == 1 else f'_lr{rate:g}_wd{decay:g}'
+        figure = plots.samples_against_length(chosen, config.title, tuple(config.notes))
+        paths = plots.save(figure, workdir / f'figure{suffix}')
+        same = (curves['learning_rate'] == rate) & (curves['weight_decay'] == decay)
+        plots.save(plots.curves(curves[same], config.threshold), workdir / f'curves{suffix}')
+        table = analysis.table(chosen)
+        (workdir / f'table{suffix}.md').write_text(table + '\n')
+        print(f'{table}\nfigure: {paths[1]}')
+
+
+def main(argv):
+    """Runs the sweep of --config into --workdir."""
+    if len(argv) > 1:
+        raise app.UsageError(f'unknown argument {argv[1]!r}: settings are --config.NAME=VALUE')
+    try:
+        settings = settings_from(CONFIG.value)
+        if DRY_RUN.value:
+            print(list_cells(settings))
+            return
+        if WORKDIR.value is None:
+            raise app.UsageError('--workdir=DIR is missing: where should the results go?')
+        logging.info('device: %s', provenance.describe_device())
+        sweeps.run(settings, WORKDIR.value)
+        draw(WORKDIR.value, CONFIG.value)
+    except (ValueError, results.ResultsError) as error:
+        sys.exit(f'error: {error}')
+
+
+if __name__ == '__main__':
+    flags.mark_flag_as_required('config')
+    app.run(main)

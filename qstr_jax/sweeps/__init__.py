@@ -1,0 +1,11 @@
+"""Sweeps: cells × lanes, run in lane batches.
+
+    from qstr_jax import sweeps
+    rows = sweeps.run(sweeps.Settings(models=('transformer',), seq_lens=(4, 8)), 'results/mine')
+"""
+
+from qstr_jax.sweeps.grid import cells, lanes
+from qstr_jax.sweeps.runner import load_params, run
+from qstr_jax.sweeps.settings import Settings
+
+__all__ = ['Settings', 'cells', 'lanes', 'load_params', 'run']

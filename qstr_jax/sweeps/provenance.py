@@ -1,0 +1,74 @@
+"""What made the rows: versions, device, command and seconds, beside the rows and never in them."""
+
+import datetime
+import importlib.metadata
+import os
+import pathlib
+import platform
+import subprocess
+
+import jax
+
+import qstr_jax
+from qstr_jax import results
+
+PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'chex', 'orbax-checkpoint', 'numpy', 'pandas', 'pyarrow')
+
+
+def describe_device():
+    """The device in words, as runs print it: platform, kind and how many."""
+    devices = jax.local_devices()
+    kind = devices[0].device_kind
+    if devices[0].platform == 'cpu':
+        kind = f'{platform.machine()}, {os.cpu_count()} cores'
+    return f'{devices[0].platform} ({kind}) x {len(devices)}'
+
+
+def git_commit():
+    """Commit of the package's checkout, with '+' if it was changed since; None outside a checkout."""
+    folder = pathlib.Path(qstr_jax.__file__).parent
+    git = ['git', '-C', str(folder)]
+    try:
+        commit = subprocess.run(
+            [*git, 'rev-parse', 'HEAD'], capture_output=True, text=True, check=True, timeout=10
+        ).stdout.strip()
+        status = subprocess.run(
+            [*git, 'status', '--porcelain', '--untracked-files=no'],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return commit + ('+' if status else '')
+
+
+def start(command):
+    """The record of a run that begins."""
+    now = datetime.datetime.now(datetime.UTC)
+    return {
+        'id': f'{now:%Y%m%dT%H%M%S}-{os.getpid()}',
+        'started': now.isoformat(timespec='seconds'),
+        'command': list(command),
+        'qstr_jax': qstr_jax.__version__,
+        'git_commit': git_commit(),
+        'python': platform.python_version(),
+        'system': platform.platform(),
+        'packages': {name: importlib.metadata.version(name) for name in PACKAGES},
+        'device': describe_device(),
+        'batches': [],
+    }
+
+
+def add_batch(workdir, record, cell_id, lanes, timing):
+    """Adds the seconds of a lane batch to the run's record; a run that added nothing leaves none."""
+    record['batches'].append(
+        {
+            'cell': cell_id,
+            'seeds': [int(lane.seed) for lane in lanes],
+            'compile_seconds': round(timing.compile_seconds, 3),
+            'wall_seconds': round(timing.wall_seconds, 3),
+        }
+    )
+    results.write_json(workdir / 'provenance' / f'{record["id"]}.json', record)

@@ -1,0 +1,227 @@
+"""The numbers of `analysis`: known laws, censoring, intervals, and what is said in words."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from qstr_jax import analysis
+
+LENGTHS = (2, 4, 6, 8, 10, 12)
+
+
+def make_rows(exponent=0.6, scale=1000.0, spread=0.1, num_lanes=5, lengths=LENGTHS, budget=10**6,
+              model='transformer', task='qstr', sparsity=1, rng=0):
+    """Lanes of a known law, T = scale N^exponent times lognormal noise, censored at the budget."""
+    rng = np.random.default_rng(rng)
+    rows = pd.DataFrame([
+        {'model': model, 'task': task, 'seq_len': length, 'sparsity': sparsity, 'seed': seed,
+         'threshold': 0.7, 'learner': 'online', 'max_samples': budget,
+         'samples_to_threshold': scale * length**exponent * np.exp(spread * rng.normal())}
+        for length in lengths for seed in range(num_lanes)])
+    reached = rows['samples_to_threshold'] < budget
+    rows['outcome'] = np.where(reached, 'reached', 'censored')
+    samples = rows['samples_to_threshold'].round().astype('Int64')
+    rows['samples_to_threshold'] = samples.where(reached)
+    return rows
+
+
+def make_cell(*samples, budget=1000, diverged=0):
+    """One cell; None is a censored lane."""
+    lanes = [*samples, *[None] * diverged]
+    outcomes = ['censored' if lane is None else 'reached' for lane in samples]
+    return pd.DataFrame({
+        'model': 'rnn', 'task': 'qstr', 'seq_len': 4, 'sparsity': 1, 'seed': range(len(lanes)),
+        'threshold': 0.7, 'samples_to_threshold': pd.array(lanes, 'Int64'),
+        'outcome': outcomes + ['diverged'] * diverged, 'max_samples': budget, 'learner': 'online'})
+
+
+def only(rows):
+    summary = analysis.summarize(rows)
+    assert len(summary) == 1
+    return summary.iloc[0]
+
+
+def test_summary_of_reached_lanes():
+    cell = only(make_cell(100, 200, 600))
+    counts = cell[['num_lanes', 'num_reached', 'num_censored', 'num_diverged']]
+    assert counts.tolist() == [3, 3, 0, 0]
+    assert (cell['mean'], cell['median'], cell['min'], cell['max']) == (300, 200, 100, 600)
+    assert 100 <= cell['low'] < 300 < cell['high'] <= 600
+    assert not cell['lower_bound']
+
+
+def test_censored_lane_counts_as_its_budget_and_makes_a_lower_bound():
+    cell = only(make_cell(100, 200, None))
+    assert cell['mean'] == pytest.approx(1300 / 3)
+    assert cell['lower_bound']
+    assert cell['median'] == 200
+    assert cell['max'] == 1000
+    assert cell['low'] < cell['mean']
+    assert np.isnan(cell['high'])
+
+
+@pytest.mark.parametrize(('samples', 'median'), [
+    ((100, None), None), ((100, 200, None, None), None), ((100, 200, 300, None), 250),
+    ((100, None, None), None)])
+def test_median_is_missing_when_half_did_not_reach(samples, median):
+    assert only(make_cell(*samples))['median'] == pytest.approx(median or np.nan, nan_ok=True)
+
+
+def test_diverged_lanes_count_and_stay_out_of_the_mean():
+    cell = only(make_cell(100, 300, diverged=1))
+    assert (cell['num_diverged'], cell['num_lanes'], cell['mean']) == (1, 3, 200)
+    assert cell['median'] == 300  # of 100, 300, infinity
+    assert not cell['lower_bound']
+    nothing = only(make_cell(diverged=2))
+    assert nothing[['mean', 'median', 'low', 'high', 'min', 'max']].isna().all()
+
+
+def test_single_lane_has_no_interval():
+    cell = only(make_cell(100))
+    assert cell['mean'] == 100
+    assert np.isnan(cell['low'])
+    assert np.isnan(cell['high'])
+
+
+def test_interval_covers_the_mean():
+    rows = pd.concat([make_rows(0.0, 1e5, num_lanes=20, lengths=(length,), rng=length)
+                      for length in range(1, 101)])
+    summary = analysis.summarize(rows)
+    mean = 1e5 * np.exp(0.1**2 / 2)
+    assert 85 <= summary.eval(f'low <= {mean} <= high').sum() <= 99
+
+
+def test_order_of_rows_changes_nothing_and_cells_are_sorted():
+    rows = pd.concat([make_rows(model=model, rng=i)
+                      for i, model in enumerate(('mamba', 'ffn', 'aft', 'transformer', 'rnn'))])
+    summary = analysis.summarize(rows)
+    shuffled = analysis.summarize(rows.sample(frac=1, random_state=0))
+    pd.testing.assert_frame_equal(summary, shuffled)
+    assert list(summary['model'].unique()) == ['transformer', 'rnn', 'ffn', 'aft', 'mamba']
+    assert summary['seq_len'].tolist() == 5 * list(LENGTHS)
+    assert analysis.table(rows) == analysis.table(rows.sample(frac=1, random_state=0))
+
+
+def test_by_other_columns():
+    rows = pd.concat([make_rows(rng=0).assign(lr=1e-3), make_rows(rng=1).assign(lr=1e-4)])
+    summary = analysis.summarize(rows, by=('lr', 'seq_len'))
+    assert summary[['lr', 'seq_len']].drop_duplicates().shape == (12, 2)
+    assert (summary['num_lanes'] == 5).all()
+
+
+@pytest.mark.parametrize('exponent', [0.0, 0.62, 2.0])
+def test_exponent_of_an_exact_power_law(exponent):
+    fit = analysis.exponent(make_rows(exponent, scale=1e6, spread=0, budget=10**12))
+    assert fit.value == pytest.approx(exponent, abs=1e-5)
+    assert fit.low == pytest.approx(fit.high, abs=1e-12)
+    assert (fit.num_lengths, fit.left_out, fit.note) == (6, (), '')
+
+
+def test_exponent_is_the_least_squares_slope_of_the_means():
+    rows = make_rows(spread=0.3)
+    means = rows.groupby('seq_len')['samples_to_threshold'].mean().astype(float)
+    slope, _ = np.polyfit(np.log(means.index), np.log(means), 1)
+    assert analysis.exponent(rows).value == pytest.approx(slope)
+
+
+def test_exponent_interval_covers_and_narrows():
+    fits = [analysis.exponent(make_rows(0.6, 1e4, num_lanes=10, rng=rng)) for rng in range(60)]
+    assert 48 <= sum(fit.low <= 0.6 <= fit.high for fit in fits) <= 59
+    few, many = (analysis.exponent(make_rows(num_lanes=n, scale=1e4)) for n in (5, 80))
+    assert many.high - many.low < 0.5 * (few.high - few.low)
+    assert few == analysis.exponent(make_rows(num_lanes=5, scale=1e4))
+
+
+def test_exponent_leaves_out_lengths_where_a_lane_did_not_reach():
+    rows = make_rows(1.0, spread=0, budget=9000)  # N = 10 and 12 need more.
+    fit = analysis.exponent(rows)
+    assert fit.value == pytest.approx(1.0)
+    assert (fit.num_lengths, fit.left_out) == (4, (10, 12))
+    assert '10, 12' in fit.note
+    rows.loc[0, ['outcome', 'samples_to_threshold']] = ['diverged', pd.NA]
+    assert analysis.exponent(rows).left_out == (2, 10, 12)
+
+
+@pytest.mark.parametrize(('rows', 'words'), [
+    (make_rows(lengths=(4, 8)), 'only 2 N, 3 needed'),
+    (make_rows(1.0, spread=0, budget=5000), 'only 2 of 6 N fully reached, 3 needed'),
+    (make_rows(budget=10), 'threshold not reached')])
+def test_no_exponent_says_why(rows, words):
+    fit = analysis.exponent(rows)
+    assert (fit.value, fit.low, fit.high, fit.note) == (None, None, None, words)
+    assert words in analysis.table(rows)
+
+
+def test_exponent_without_spread_over_lanes_has_no_interval():
+    fit = analysis.exponent(make_rows(num_lanes=1))
+    assert fit.value is not None
+    assert fit.low is None
+    assert fit.high is None
+    assert 'no interval' in fit.note
+    mixed = pd.concat([make_rows(num_lanes=1, lengths=(2,)), make_rows(lengths=(4, 8, 12))])
+    assert 'N = 2' in analysis.exponent(mixed).note
+
+
+def test_threshold_met_before_training_is_no_infinity():
+    rows = make_rows(spread=0)
+    rows.loc[rows['seq_len'] == 2, 'samples_to_threshold'] = 0
+    fit = analysis.exponent(rows)
+    assert fit.value == pytest.approx(0.6, abs=1e-3)
+    assert fit.left_out == (2,)
+
+
+def test_exponent_in_sparsity():
+    rows = pd.concat([make_rows(0, 1000 * q**1.5, 0.0, lengths=(7,), sparsity=q)
+                      for q in (1, 2, 3, 4)])
+    assert analysis.exponent(rows, 'sparsity').value == pytest.approx(1.5, abs=1e-3)
+    assert 'q = 4' in analysis.table(rows, 'sparsity')
+
+
+def test_table_shows_means_bounds_and_gaps():
+    rows = pd.concat([
+        make_rows(spread=0, lengths=(2, 4)), make_rows(model='ffn', budget=10, lengths=(2,)),
+        make_cell(100, 300, diverged=1).assign(model='a|b')])
+    head, rule, transformer, ffn, other = analysis.table(rows).splitlines()
+    assert len({len(line) for line in (head, rule, transformer, ffn, other)}) == 1  # Aligned.
+    assert [cell.strip() for cell in head.strip('|').split('|')] == [
+        'model', 'N = 2', 'N = 4', 'exponent of N']
+    assert '| Transformer | 1.52k (1.52k–1.52k)' in transformer
+    assert [cell.strip() for cell in ffn.strip('|').split('|')][1:3] == ['≥ 10', '–']
+    assert other.startswith('| a\\|b')
+    assert '200 (100–300), 1 diverged' in other
+    assert '≥ 433 (2 of 3 reached)' in analysis.table(make_cell(100, 200, None))
+
+
+def test_table_has_a_line_per_task():
+    rows = pd.concat([make_rows(), make_rows(task='simple_qstr')])
+    lines = analysis.table(rows).splitlines()
+    assert len(lines) == 4
+    assert 'task' in lines[0]
+    assert 'simple-qSTR' in lines[3]
+
+
+@pytest.mark.parametrize(('value', 'text'), [
+    (17234, '17.2k'), (115e3, '115k'), (1e6, '1000k'), (640, '640'), (999.9, '1.00k'),
+    (9996, '10.0k'), (0, '0'), (float('nan'), '–')])
+def test_short_number(value, text):
+    assert analysis.short_number(value) == text
+
+
+@pytest.mark.parametrize(('spoil', 'words'), [
+    (lambda rows: rows.drop(columns=['seed', 'outcome']), 'seed, outcome'),
+    (lambda rows: rows.iloc[:0], 'no rows'),
+    (lambda rows: rows.replace('reached', 'done'), 'unknown outcome done'),
+    (lambda rows: rows.assign(samples_to_threshold=pd.NA), 'samples_to_threshold'),
+    (lambda rows: rows.assign(sparsity=np.nan), 'belongs to no cell'),
+    (lambda rows: pd.concat([rows, rows.assign(learner='other')]), 'differ in: learner'),
+    (lambda rows: pd.concat([rows, rows]), 'differ in: nothing')])
+@pytest.mark.parametrize('function', [analysis.summarize, analysis.exponent, analysis.table])
+def test_errors_are_one_line_that_says_what(function, spoil, words):
+    with pytest.raises(ValueError, match=words) as error:
+        function(spoil(make_rows()))
+    assert '\n' not in str(error.value)
+
+
+def test_exponent_of_several_curves_is_an_error():
+    with pytest.raises(ValueError, match=r"model .*'ffn', 'transformer'"):
+        analysis.exponent(pd.concat([make_rows(), make_rows(model='ffn')]))
