@@ -32,12 +32,15 @@ setuptools.setup(
         'pyarrow>=17',
         'matplotlib>=3.9',
         'tqdm>=4.66',
+        'filelock>=3.15',
+        'etils[epath]>=1.9',
     ],
     extras_require={
         'cpu': [],
         'cuda': ['jax[cuda12]>=0.10'],
         'tpu': ['jax[tpu]>=0.10'],
         'notebooks': ['jupyterlab>=4', 'ipykernel>=6'],
-        'test': ['pytest>=8', 'pytest-xdist>=3.6', 'ruff>=0.8'],
+        'test': ['pytest>=8', 'pytest-xdist>=3.6', 'ruff>=0.8', 'submitit>=1.5'],
+        'launch': ['submitit>=1.5'],
     },
 )

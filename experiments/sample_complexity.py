@@ -7,13 +7,14 @@ python -m experiments.sample_complexity --config=experiments/configs/figure1a.py
 import dataclasses
 import importlib
 import pathlib
-import sys
 
-from absl import app, flags, logging
+import jax
+from absl import app, flags
 from ml_collections import config_flags
 
+from experiments import runtime
 from qstr_jax import analysis, plots, results, sweeps
-from qstr_jax.sweeps import provenance, work
+from qstr_jax.sweeps import work
 
 CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep, a file in configs/.')
 WORKDIR = flags.DEFINE_string('workdir', None, 'Directory of the results.')
@@ -62,22 +63,25 @@ def draw(workdir, config):
         print(f'{table}\nfigure: {paths[1]}')
 
 
-def main(argv):
+def run():
     """Runs the sweep of --config into --workdir."""
+    settings = settings_from(CONFIG.value)
+    if DRY_RUN.value:
+        print(list_cells(settings))
+        return
+    if WORKDIR.value is None:
+        raise ValueError('--workdir=DIR is missing: where should the results go?')
+    runtime.start()
+    sweeps.run(settings, WORKDIR.value, runtime.options())
+    if jax.process_index() == 0:
+        draw(WORKDIR.value, CONFIG.value)
+
+
+def main(argv):
+    """Turns what a user can mend into one line."""
     if len(argv) > 1:
         raise app.UsageError(f'unknown argument {argv[1]!r}: settings are --config.NAME=VALUE')
-    try:
-        settings = settings_from(CONFIG.value)
-        if DRY_RUN.value:
-            print(list_cells(settings))
-            return
-        if WORKDIR.value is None:
-            raise app.UsageError('--workdir=DIR is missing: where should the results go?')
-        logging.info('device: %s', provenance.describe_device())
-        sweeps.run(settings, WORKDIR.value)
-        draw(WORKDIR.value, CONFIG.value)
-    except (ValueError, results.ResultsError) as error:
-        sys.exit(f'error: {error}')
+    runtime.exit_on_error(run)
 
 
 if __name__ == '__main__':

@@ -4,6 +4,7 @@ A link is three pure functions and two facts; `register` adds one under a name t
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -221,6 +222,12 @@ def names():
     return tuple(_REGISTRY)
 
 
+@functools.cache  # one Link per function, so that tasks made from the same function are equal
+def _from_function(function):
+    name = getattr(function, '__name__', type(function).__name__)
+    return Link(name, lambda key, sparsity, token_dim: {}, lambda _, x_QxD: function(x_QxD))
+
+
 def get(link):
     """The `Link` of a name; a `Link` passes through, and a plain function x (q, d) → scalar is wrapped.
 
@@ -230,8 +237,8 @@ def get(link):
     if isinstance(link, Link):
         return link
     if callable(link):
-        return Link(link.__name__, lambda key, sparsity, token_dim: {}, lambda _, x_QxD: link(x_QxD))
-    if link not in _REGISTRY:
+        return _from_function(link)
+    if not isinstance(link, str) or link not in _REGISTRY:
         raise ValueError(f'link={link!r}: unknown, one of {", ".join(_REGISTRY)}')
     return _REGISTRY[link]
 

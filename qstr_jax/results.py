@@ -5,100 +5,27 @@
     rows/CELL.parquet        one row per lane
     curves/CELL.parquet      one row per lane and check
     params/CELL/LANE/        trained parameters, where they were asked for
+    checkpoints/, progress/, errors/, locks/, plan.json   of runs that are going on
 
 Files appear whole or not at all. Nothing is pickled; a file that is not ours is an error that names it.
 """
 
-import contextlib
-import json
-import os
 import uuid
 import warnings
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 from etils import epath
 
-FORMAT = b'1'
-FORMAT_KEY = b'qstr_jax_format'
+from qstr_jax import files
+from qstr_jax.files import ResultsError
+
+FOLDERS = ('rows', 'curves', 'provenance', 'checkpoints', 'progress', 'errors', 'locks')
 LANE_COLUMNS = ('seed', 'task_seed', 'learning_rate', 'weight_decay')
 
-
-class ResultsError(Exception):
-    """A results directory or file that cannot be used; the message says which, and what to do."""
-
-
-def write_atomically(path, write):
-    """Calls `write(temporary_path)` and moves the file to `path` in one step.
-
-    Raises:
-        ResultsError: the disk is full, or the place not writable; what was there before is intact.
-    """
-    path = epath.Path(path)
-    temporary = path.parent / f'.{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp'
-    try:
-        write(temporary)
-        temporary.replace(path)
-    except OSError as error:
-        raise ResultsError(f'cannot write {path}: {error.strerror or error}') from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-def write_json(path, value):
-    """Writes `value` as indented JSON, atomically."""
-    text = json.dumps(value, indent=2, ensure_ascii=False) + '\n'
-    write_atomically(path, lambda temporary: temporary.write_text(text))
-
-
-def read_json(path):
-    """Reads JSON.
-
-    Raises:
-        ResultsError: the file is cut short or is not JSON.
-    """
-    try:
-        return json.loads(epath.Path(path).read_text())
-    except (ValueError, OSError) as error:
-        raise ResultsError(f'{path} is damaged ({error}): restore it or delete it') from None
-
-
-def write_table(path, frame):
-    """Writes a DataFrame as Parquet, atomically and with the format's version in it."""
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    table = table.replace_schema_metadata({**(table.schema.metadata or {}), FORMAT_KEY: FORMAT})
-
-    def write(temporary):
-        with temporary.open('wb') as file:
-            pq.write_table(table, file)
-
-    write_atomically(path, write)
-
-
-def read_table(path):
-    """Reads what `write_table` wrote.
-
-    Raises:
-        ResultsError: cut short, not Parquet, not ours, or of another version.
-    """
-    try:
-        with epath.Path(path).open('rb') as file:
-            table = pq.read_table(file)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise ResultsError(
-            f'{path} is damaged ({reason}): delete it and run its cell again'
-        ) from None
-    found = (table.schema.metadata or {}).get(FORMAT_KEY)
-    if found is None:
-        raise ResultsError(f'{path} was not written by qstr_jax: move it elsewhere')
-    if found != FORMAT:
-        raise ResultsError(
-            f'{path} has format {found.decode()}, this version reads {FORMAT.decode()}'
-        )
-    return table.to_pandas()
+# Settings that name the points of a sweep: a directory may hold any number of them.
+AXES = ('models', 'seq_lens', 'sparsity', 'num_seeds', 'learning_rate', 'weight_decay')
+# What may differ between two runs into one directory without changing what a row means.
+HARMLESS = ('lanes_per_batch', 'probes', 'save_params')
 
 
 def cell_path(workdir, kind, cell_id):
@@ -107,14 +34,14 @@ def cell_path(workdir, kind, cell_id):
 
 
 def open_workdir(workdir):
-    """Makes the directories of a sweep and returns its path.
+    """Makes the directories of a sweep, removes what killed writes left, and returns its path.
 
     Raises:
         ResultsError: it is a file, or not writable.
     """
     path = epath.Path(workdir)
     try:
-        for kind in 'rows', 'curves', 'provenance':
+        for kind in FOLDERS:
             (path / kind).mkdir(parents=True, exist_ok=True)
         probe = path / f'.writable-{uuid.uuid4().hex[:8]}'
         probe.write_text('')
@@ -123,42 +50,48 @@ def open_workdir(workdir):
         raise ResultsError(
             f'workdir={str(workdir)!r}: must be a directory that can be written ({error.strerror})'
         ) from None
+    for folder in (path, *(path / kind for kind in FOLDERS)):
+        files.remove_leftovers(folder)
     return path
 
 
-def settle_config(workdir, config, axes=()):
-    """Writes config.json, or checks that the one already there says the same but for `axes`.
+def settle_config(workdir, config):
+    """Writes config.json, or checks that the one already there says the same and adds new points of axes.
 
     Raises:
-        ResultsError: a setting differs; the message lists each with both values.
+        ResultsError: a setting that is no axis differs; the message lists each with both values.
     """
     path = epath.Path(workdir) / 'config.json'
     if path.exists():
-        old = read_json(path)
+        old = files.read_json(path)
         different = [
             f'{name}: {old.get(name)!r} there, {config.get(name)!r} now'
             for name in sorted(set(old) | set(config))
-            if name not in axes and old.get(name) != config.get(name)
+            if name not in AXES + HARMLESS and old.get(name) != config.get(name)
         ]
         if different:
             raise ResultsError(
                 f'workdir={str(workdir)!r} holds a sweep with other settings ({"; ".join(different)}): '
                 'take another directory'
             )
-        for name in axes:
-            if isinstance(config.get(name), list):
-                config[name] = old[name] + [v for v in config[name] if v not in old[name]]
-            elif name == 'num_seeds':
-                config[name] = max(old[name], config[name])
-    write_json(path, config)
+        config = {**config, **{name: _union(old[name], config[name]) for name in AXES}}
+    files.write_json(path, config)
+
+
+def _union(old, new):
+    return old + [value for value in new if value not in old] if isinstance(old, list) else max(old, new)
 
 
 def add(workdir, kind, cell_id, frame, order):
-    """Adds rows to a cell's table, sorted by `order`, so that the file does not depend on who came first."""
+    """Adds rows to a cell's table, sorted by `order`, so that the file does not depend on who came first.
+
+    Rows that are there already stay; the caller holds the cell's lock.
+    """
     path = cell_path(workdir, kind, cell_id)
     if path.exists():
-        frame = pd.concat([read_table(path), frame], ignore_index=True)
-    write_table(path, frame.sort_values(list(order), ignore_index=True))
+        frame = pd.concat([files.read_table(path), frame], ignore_index=True)
+        frame = frame.drop_duplicates(list(order), keep='first')
+    files.write_table(path, frame.sort_values(list(order), ignore_index=True))
 
 
 def _load(workdir, kind, strict):
@@ -168,7 +101,7 @@ def _load(workdir, kind, strict):
     frames = []
     for file in sorted((path / kind).glob('*.parquet')):
         try:
-            frames.append(read_table(file))
+            frames.append(files.read_table(file))
         except ResultsError as error:
             if strict:
                 raise
@@ -210,3 +143,72 @@ def lane_name(lane):
         lane[name] if not hasattr(lane, name) else getattr(lane, name) for name in LANE_COLUMNS
     )
     return f'seed{int(seed)}-task{int(task_seed)}-lr{rate:g}-wd{decay:g}'
+
+
+def merge(sources, destination):
+    """Merges result directories of the same settings into `destination`, new or one of them; returns its rows.
+
+    A lane that several directories hold is taken from the first of them. Rows of one lane, backend and
+    `lanes_per_batch` must be equal; rows of different ones may differ by rounding, which is warned of. Trained
+    parameters and checkpoints stay where they are.
+
+    Raises:
+        ResultsError: other settings, a damaged file, or rows that contradict each other; nothing is written then.
+    """
+    sources = [epath.Path(source) for source in sources]
+    tables = {}
+    for name in sorted({path.name for source in sources for path in (source / 'rows').glob('*.parquet')}):
+        tables[name] = _merge_cell(name, [s for s in sources if (s / 'rows' / name).exists()])
+    target = open_workdir(destination)
+    for source in sources:
+        settle_config(target, files.read_json(source / 'config.json'))
+    for name, (rows, curves) in tables.items():
+        files.write_table(target / 'curves' / name, curves)
+        files.write_table(target / 'rows' / name, rows)
+    plans = [files.read_json(s / 'plan.json') for s in sources if (s / 'plan.json').exists()]
+    plan = {cell: max(p.get(cell, 0) for p in plans) for cell in sorted({c for p in plans for c in p})}
+    files.write_json(target / 'plan.json', plan)
+    for path in [path for source in sources for path in (source / 'provenance').glob('*.json')]:
+        files.write_json(target / 'provenance' / path.name, files.read_json(path))
+    return load(target)
+
+
+def _merge_cell(name, sources):
+    """Rows and curves of one cell, each lane from the first source that has it."""
+    lane = list(LANE_COLUMNS)
+    rows = files.read_table(sources[0] / 'rows' / name)
+    curves = files.read_table(sources[0] / 'curves' / name)
+    for source in sources[1:]:
+        other = files.read_table(source / 'rows' / name)
+        _check_same(name, rows, other, source)
+        known = set(rows[lane].itertuples(index=False, name=None))
+        more = files.read_table(source / 'curves' / name)
+        rows, curves = (
+            pd.concat([mine, _without(theirs, known)], ignore_index=True)
+            for mine, theirs in ((rows, other), (curves, more))
+        )
+    return (
+        rows.sort_values(lane, ignore_index=True),
+        curves.sort_values([*lane, 'samples'], ignore_index=True),
+    )
+
+
+def _without(frame, lanes):
+    keys = frame[list(LANE_COLUMNS)].itertuples(index=False, name=None)
+    return frame[[key not in lanes for key in keys]]
+
+
+def _check_same(name, rows, other, source):
+    """Raises ResultsError where two rows of a lane differ though they were computed in the same way."""
+    lane = list(LANE_COLUMNS)
+    both = rows.merge(other, on=lane, suffixes=('', ' there'))
+    for _, row in both.iterrows():
+        pairs = {c: (row[c], row[f'{c} there']) for c in rows.columns if f'{c} there' in both.columns}
+        different = [c for c, (a, b) in pairs.items() if not (a == b or (pd.isna(a) and pd.isna(b)))]
+        if not different:
+            continue
+        what = f'{name.removesuffix(".parquet")}, {lane_name(row)}: {", ".join(different)} in {source}'
+        if {'backend', 'lanes_per_batch'} & set(different):
+            warnings.warn(f'{what} differ by backend or lanes_per_batch: the first is kept', stacklevel=4)
+        else:
+            raise ResultsError(f'{what} contradict the same lane elsewhere: nothing was merged')

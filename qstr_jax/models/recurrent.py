@@ -4,6 +4,7 @@ Both directions run in one `lax.scan`: parameters carry a leading axis of 2 (for
 direction reads the prompt reversed, and the inputs of all steps are projected before the scan in one product.
 """
 
+import itertools
 from typing import NamedTuple
 
 import jax
@@ -121,7 +122,7 @@ class DeepCell(nn.Module):
         w_input = self._kernel('input_kernel', fan_in, (z_2xNxE.shape[-1], first_width))
         biases = [self._bias(0, fan_in, widths[0])]
         kernels = []
-        for i, (rows, columns) in enumerate(zip(widths[:-1], widths[1:], strict=True), start=1):
+        for i, (rows, columns) in enumerate(itertools.pairwise(widths), start=1):
             kernels.append(self._kernel(f'kernel_{i}', rows, (rows, columns)))
             biases.append(self._bias(i, rows, columns) if i < len(widths) - 1 else 0.0)
         w_hidden = self._bounded(w_hidden, kernels)

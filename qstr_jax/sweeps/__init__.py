@@ -5,7 +5,8 @@
 """
 
 from qstr_jax.sweeps.grid import cells, lanes
-from qstr_jax.sweeps.runner import load_params, run
+from qstr_jax.sweeps.params import load as load_params
+from qstr_jax.sweeps.runner import Interrupted, Options, SweepError, run
 from qstr_jax.sweeps.settings import Settings
 
-__all__ = ['Settings', 'cells', 'lanes', 'load_params', 'run']
+__all__ = ['Interrupted', 'Options', 'Settings', 'SweepError', 'cells', 'lanes', 'load_params', 'run']

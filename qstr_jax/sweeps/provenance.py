@@ -6,11 +6,13 @@ import os
 import pathlib
 import platform
 import subprocess
+import threading
+import uuid
 
 import jax
 
 import qstr_jax
-from qstr_jax import results
+from qstr_jax import files
 
 PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'chex', 'orbax-checkpoint', 'numpy', 'pandas', 'pyarrow')
 
@@ -48,7 +50,7 @@ def start(command):
     """The record of a run that begins."""
     now = datetime.datetime.now(datetime.UTC)
     return {
-        'id': f'{now:%Y%m%dT%H%M%S}-{os.getpid()}',
+        'id': f'{now:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}',
         'started': now.isoformat(timespec='seconds'),
         'command': list(command),
         'qstr_jax': qstr_jax.__version__,
@@ -61,14 +63,17 @@ def start(command):
     }
 
 
-def add_batch(workdir, record, cell_id, lanes, timing):
+_mutex = threading.Lock()  # several devices' threads share a record
+
+
+def add_batch(workdir, record, cell_id, lanes, wall_seconds, compile_seconds):
     """Adds the seconds of a lane batch to the run's record; a run that added nothing leaves none."""
-    record['batches'].append(
-        {
-            'cell': cell_id,
-            'seeds': [int(lane.seed) for lane in lanes],
-            'compile_seconds': round(timing.compile_seconds, 3),
-            'wall_seconds': round(timing.wall_seconds, 3),
-        }
-    )
-    results.write_json(workdir / 'provenance' / f'{record["id"]}.json', record)
+    entry = {
+        'cell': cell_id,
+        'seeds': [int(lane.seed) for lane in lanes],
+        'compile_seconds': round(compile_seconds, 3),
+        'wall_seconds': round(wall_seconds, 3),
+    }
+    with _mutex:
+        record['batches'].append(entry)
+        files.write_json(workdir / 'provenance' / f'{record["id"]}.json', record)

@@ -23,11 +23,6 @@ PRESETS = {
     },
 }
 
-# Values that name the points of a sweep: a directory may hold any number of them.
-AXES = ('models', 'seq_lens', 'sparsity', 'num_seeds', 'learning_rate', 'weight_decay')
-# What may differ between two runs into one directory without changing any row's meaning.
-HARMLESS = ('lanes_per_batch', 'probes', 'save_params')
-
 
 @dataclasses.dataclass(frozen=True)
 class Settings:

@@ -1,0 +1,62 @@
+"""Flags that all binaries share: devices, processes, shares, checkpoints, the compilation cache."""
+
+import pathlib
+import sys
+
+import jax
+from absl import flags, logging
+
+from qstr_jax import results, sweeps
+from qstr_jax.sweeps import provenance
+
+_DISTRIBUTED = flags.DEFINE_bool(
+    'distributed', False, 'Join a jax.distributed job; on Slurm, Kubernetes and Cloud TPU nothing else is needed.'
+)
+_COORDINATOR = flags.DEFINE_string('coordinator', None, 'HOST:PORT of process 0, where it is not found by itself.')
+_NUM_PROCESSES = flags.DEFINE_integer('num_processes', None, 'Processes of the job.', lower_bound=1)
+_PROCESS_ID = flags.DEFINE_integer('process_id', None, 'Number of this process.', lower_bound=0)
+_SHARD_INDEX = flags.DEFINE_integer('shard_index', 0, 'Which share of the cells to run.', lower_bound=0)
+_NUM_SHARDS = flags.DEFINE_integer('num_shards', 1, 'Number of shares, for any scheduler.', lower_bound=1)
+_NUM_DEVICES = flags.DEFINE_integer('num_devices', None, 'Local devices to use; all by default.', lower_bound=1)
+_CHECKPOINT_SECONDS = flags.DEFINE_float(
+    'checkpoint_seconds', 60.0, 'How often running lanes are saved.', lower_bound=0
+)
+_MEMORY_LIMIT = flags.DEFINE_float(
+    'memory_limit_gb', None, 'Memory of one lane batch; measured by default.', lower_bound=0
+)
+_CACHE = flags.DEFINE_string(
+    'compilation_cache', '~/.cache/qstr_jax/xla', 'Where compiled programs are kept between runs; empty for nowhere.'
+)
+
+
+def start():
+    """Joins the job, sets the compilation cache and says which device is used. Call it before any computation."""
+    if _CACHE.value:
+        jax.config.update('jax_compilation_cache_dir', str(pathlib.Path(_CACHE.value).expanduser()))
+        jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.5)
+    if _DISTRIBUTED.value or _COORDINATOR.value:
+        jax.distributed.initialize(_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
+    logging.info('device: %s', provenance.describe_device())
+
+
+def options():
+    """`sweeps.Options` of the flags."""
+    return sweeps.Options(
+        progress=jax.process_index() == 0,
+        checkpoint_seconds=_CHECKPOINT_SECONDS.value,
+        memory_limit=None if _MEMORY_LIMIT.value is None else int(_MEMORY_LIMIT.value * 2**30),
+        shard_index=_SHARD_INDEX.value,
+        num_shards=_NUM_SHARDS.value,
+        num_devices=_NUM_DEVICES.value,
+    )
+
+
+def exit_on_error(run):
+    """Calls `run()`; what a user can mend becomes one line on standard error and a non-zero exit."""
+    try:
+        run()
+    except sweeps.Interrupted as error:
+        print(f'stopped by {error}', file=sys.stderr)
+        sys.exit(128 + error.signal_number)
+    except (ValueError, results.ResultsError, sweeps.SweepError) as error:
+        sys.exit(f'error: {error}')

@@ -1,0 +1,46 @@
+"""What a results directory holds and what runs in it: python -m experiments.status --workdir=DIR."""
+
+import math
+
+from absl import app, flags
+
+from experiments import runtime
+from qstr_jax.sweeps import monitor
+
+WORKDIR = flags.DEFINE_string('workdir', None, 'Directory of the results.')
+
+
+def duration(seconds):
+    """Seconds in words: '12 s', '3 min', '2.5 h', or '?'."""
+    if math.isnan(seconds):
+        return '?'
+    if seconds < 100:
+        return f'{seconds:.0f} s'
+    return f'{seconds / 60:.0f} min' if seconds < 6000 else f'{seconds / 3600:.1f} h'
+
+
+def describe(status):
+    """The status table as text."""
+    width = max(4, *status['cell'].str.len())
+    head = ('lanes', 'reached', 'censored', 'diverged', 'left')
+    columns = ' '.join(f'{name:>8s}' for name in (*head, 'spent', 'to go'))
+    lines = [f'{"cell":{width}s} {"state":8s} {columns}  note']
+    for _, row in status.iterrows():
+        counts = ' '.join(f'{row[name]:8d}' for name in head)
+        times = f'{duration(row["seconds"]):>8s} {duration(row["expected_seconds"]):>8s}'
+        lines.append(f'{row["cell"]:{width}s} {row["state"]:8s} {counts} {times}  {row["note"]}')
+    states = ', '.join(f'{count} {state}' for state, count in status['state'].value_counts().items())
+    spent, left = status['seconds'].sum(), status['expected_seconds'].sum(skipna=False)
+    lines.append(f'{len(status)} cells: {states}; {duration(spent)} spent, {duration(left)} to go on one device')
+    return '\n'.join(lines)
+
+
+def main(argv):
+    """Prints the status of --workdir."""
+    del argv
+    runtime.exit_on_error(lambda: print(describe(monitor.status(WORKDIR.value))))
+
+
+if __name__ == '__main__':
+    flags.mark_flag_as_required('workdir')
+    app.run(main)

@@ -1,0 +1,128 @@
+"""Files that appear whole or not at all, and errors that name the file. Nothing here is pickled."""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import socket
+import time
+import uuid
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from etils import epath
+
+FORMAT = b'1'
+FORMAT_KEY = b'qstr_jax_format'
+
+# What a killed write leaves: .NAME.HOST-PID-RANDOM.tmp
+LEFTOVER = re.compile(r'^\..+\.(?P<host>[^/]+)-(?P<pid>\d+)-[0-9a-f]{8}\.tmp$')
+# A leftover of another machine is removed at this age.
+LEFTOVER_SECONDS = 86_400
+
+
+class ResultsError(Exception):
+    """A results directory or file that cannot be used; the message says which, and what to do."""
+
+
+def write_atomically(path, write):
+    """Calls `write(temporary_path)` and moves the file to `path` in one step.
+
+    Raises:
+        ResultsError: the disk is full, or the place not writable; what was there before is intact.
+    """
+    path = epath.Path(path)
+    owner = f'{socket.gethostname()}-{os.getpid()}'
+    temporary = path.parent / f'.{path.name}.{owner}-{uuid.uuid4().hex[:8]}.tmp'
+    try:
+        write(temporary)
+        temporary.replace(path)
+    except OSError as error:
+        raise ResultsError(f'cannot write {path}: {error.strerror or error}') from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_json(path, value):
+    """Writes `value` as indented JSON, atomically."""
+    text = json.dumps(value, indent=2, ensure_ascii=False) + '\n'
+    write_atomically(path, lambda temporary: temporary.write_text(text))
+
+
+def read_json(path):
+    """Reads JSON.
+
+    Raises:
+        ResultsError: the file is cut short or is not JSON.
+    """
+    try:
+        return json.loads(epath.Path(path).read_text())
+    except (ValueError, OSError) as error:
+        raise ResultsError(f'{path} is damaged ({error}): restore it or delete it') from None
+
+
+def write_table(path, frame):
+    """Writes a DataFrame as Parquet, atomically and with the format's version in it."""
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), FORMAT_KEY: FORMAT})
+
+    def write(temporary):
+        with temporary.open('wb') as file:
+            pq.write_table(table, file)
+
+    write_atomically(path, write)
+
+
+def read_table(path):
+    """Reads what `write_table` wrote.
+
+    Raises:
+        ResultsError: cut short, not Parquet, not ours, or of another version.
+    """
+    try:
+        with epath.Path(path).open('rb') as file:
+            table = pq.read_table(file)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ResultsError(
+            f'{path} is damaged ({reason}): delete it and run its cell again'
+        ) from None
+    found = (table.schema.metadata or {}).get(FORMAT_KEY)
+    if found is None:
+        raise ResultsError(f'{path} was not written by qstr_jax: move it elsewhere')
+    if found != FORMAT:
+        raise ResultsError(
+            f'{path} has format {found.decode()}, this version reads {FORMAT.decode()}'
+        )
+    return table.to_pandas()
+
+
+def remove_leftovers(folder):
+    """Removes temporary files of processes that are gone."""
+    for file in folder.glob('.*.tmp'):
+        found = LEFTOVER.match(file.name)
+        if found is None:
+            continue
+        with contextlib.suppress(OSError):  # another worker was quicker
+            is_ours = found['host'] == socket.gethostname()
+            is_old = time.time() - file.stat().mtime > LEFTOVER_SECONDS
+            if (is_ours and not is_running(int(found['pid']))) or is_old:
+                file.unlink(missing_ok=True)
+
+
+def is_running(pid):
+    """Whether a process of this machine is alive."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def digest(*values):
+    """Eight hex digits of plain values, for file names."""
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:8]

@@ -1,0 +1,168 @@
+"""One lane batch on one device: its two programs, the memory they need, and the loop that drives them."""
+
+import functools
+import os
+import time
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from absl import logging
+
+from qstr_jax import tasks
+from qstr_jax.learners import online
+
+# A call of `advance` should take this long: short enough for a live bar and for a SIGTERM, long enough to
+# hide the host.
+SECONDS_PER_CALL = 2.0
+# Share of a device's memory that a lane batch may take.
+MEMORY_SHARE = 0.8
+# Recurrent lanes from this width on fill a CPU's cores by themselves; see experiments/benchmarks.
+WIDE = 256
+
+
+class Programs(NamedTuple):
+    """The compiled programs of a cell for `size` lanes on one device."""
+
+    init: Any
+    advance: Any
+    size: int
+    device: Any
+    compile_seconds: float
+    memory_bytes: int
+
+
+def default_size(module, num_lanes, platform):
+    """How many lanes one program vectorises: 1 for wide recurrent cells on a CPU, else up to 8 (CPU) or 64."""
+    if platform != 'cpu':
+        return min(num_lanes, 64)
+    if hasattr(module, 'cell') and module.width >= WIDE:
+        return 1
+    return min(num_lanes, 8)
+
+
+def available_memory(device):
+    """Bytes that programs on this device may use: the accelerator's own limit, or what the host has left."""
+    stats = device.memory_stats() or {}
+    if 'bytes_limit' in stats:
+        return int(stats['bytes_limit'] - stats.get('bytes_in_use', 0))
+    try:
+        lines = open('/proc/meminfo').read().splitlines()
+        fields = dict(line.split(':') for line in lines)
+        return int(fields['MemAvailable'].split()[0]) * 1024
+    except (OSError, KeyError):  # not Linux
+        return os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')
+
+
+def lane_arrays(lanes, device=None):
+    """`online.Lane` of arrays (k,), on a device."""
+    seeds, task_seeds, rates, decays = zip(*lanes, strict=True)
+    integers = [np.array(values, np.int32) for values in (seeds, task_seeds)]
+    lanes_K = online.Lane(*integers, *(np.array(values, np.float32) for values in (rates, decays)))
+    return jax.device_put(lanes_K, device)
+
+
+def compile_programs(problem, size, device):
+    """Compiles a cell for `size` lanes; nothing is run."""
+    start = time.perf_counter()
+    lanes_K = lane_arrays([online.Lane(0, 0, 1e-3, 0.0)] * size, device)
+    init = online.init.lower(lanes_K, problem).compile()
+    place = functools.partial(_on_device, sharding=jax.sharding.SingleDeviceSharding(device))
+    data_K, state_K = jax.tree.map(place, jax.eval_shape(functools.partial(online.init, problem=problem), lanes_K))
+    num_checks = jax.device_put(np.int32(1), device)
+    advance = online.advance.lower(state_K, data_K, lanes_K, num_checks, problem).compile()
+    memory = sum(_memory(program) for program in (init, advance))
+    return Programs(init, advance, size, device, time.perf_counter() - start, memory)
+
+
+def _on_device(leaf, sharding):
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=leaf.weak_type)
+
+
+def _memory(program):
+    """Bytes of a program: arguments, results and scratch; 0 where the backend does not tell."""
+    analysis = program.memory_analysis()
+    if analysis is None:
+        return 0
+    kept = analysis.argument_size_in_bytes + analysis.output_size_in_bytes
+    return kept + analysis.temp_size_in_bytes - analysis.alias_size_in_bytes
+
+
+def fitting_programs(problem, size, device, memory_limit=None):
+    """Programs of the largest batch of at most `size` lanes, halved until its memory fits.
+
+    An allocation that fails kills the process on a CPU and loses the donated state on a GPU, so the size is
+    settled beforehand, by the compiler's own account.
+
+    Raises:
+        MemoryError: one lane alone needs more than there is.
+    """
+    limit = memory_limit or MEMORY_SHARE * available_memory(device)
+    while True:
+        programs = compile_programs(problem, size, device)
+        if programs.memory_bytes <= limit:
+            return programs
+        need = f'{size} lanes need {programs.memory_bytes / 2**20:,.0f} MiB of {limit / 2**20:,.0f} MiB'
+        if size == 1:
+            raise MemoryError(f'{need}: take fewer test_samples, a smaller batch_size or a narrower model')
+        size = size // 2
+        logging.warning('%s: going on with lanes_per_batch=%d', need, size)
+
+
+def start(programs, lanes):
+    """Lane arrays and constants of a batch, and its first state.
+
+    A batch with fewer lanes is filled up with copies of its last one that never start, so that every batch of
+    a cell runs the same program.
+    """
+    size = programs.size
+    lanes_K = lane_arrays([*lanes, *[lanes[-1]] * (size - len(lanes))], programs.device)
+    data_K, state_K = programs.init(lanes_K)
+    is_filler_K = np.arange(size) >= len(lanes)
+    outcome_K = np.where(is_filler_K, online.CENSORED, np.asarray(state_K.outcome)).astype(np.int32)
+    return lanes_K, data_K, state_K._replace(outcome=jax.device_put(outcome_K, programs.device))
+
+
+def train(programs, problem, lanes, saved=None, on_call=None):
+    """Trains one lane batch to its end.
+
+    Args:
+        programs: of the batch's cell.
+        problem: the cell's `online.Problem`.
+        lanes: at most `programs.size` lanes.
+        saved: a state of this batch to go on from; the result is the same bits as without the stop.
+        on_call: called with the state after every call of `advance`; may raise to stop.
+
+    Returns:
+        `(Data, State)`, with `programs.size` lanes.
+
+    Raises:
+        ValueError: the task's encodings cannot be drawn.
+    """
+    lanes_K, data_K, state_K = start(programs, lanes)
+    tasks.check_draw(data_K.task_draw.encodings.complete, problem.task)
+    if saved is not None:
+        state_K = jax.device_put(saved, programs.device)
+    num_checks = 1
+    while np.any(np.asarray(state_K.outcome) == online.RUNNING):
+        call_start = time.perf_counter()
+        checks = jax.device_put(np.int32(num_checks), programs.device)
+        state_K = programs.advance(state_K, data_K, lanes_K, checks)
+        jax.block_until_ready(state_K.outcome)
+        seconds = time.perf_counter() - call_start
+        if on_call is not None:
+            on_call(state_K)
+        # Small factors: the first calls are slower than the rest.
+        factor = np.clip(SECONDS_PER_CALL / max(seconds, 1e-6), 0.25, 4.0)
+        num_checks = int(np.clip(num_checks * factor, 1, problem.learner.max_checks))
+    return data_K, state_K
+
+
+def abstract_state(problem, size):
+    """Shapes of a lane batch's state, to restore a checkpoint into."""
+    lane = jax.ShapeDtypeStruct((size,), jnp.int32)
+    rate = jax.ShapeDtypeStruct((size,), jnp.float32)
+    lanes_K = online.Lane(lane, lane, rate, rate)
+    _, state_K = jax.eval_shape(functools.partial(online.init, problem=problem), lanes_K)
+    return state_K

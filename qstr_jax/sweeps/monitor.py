@@ -1,0 +1,136 @@
+"""What a running sweep tells those who look at its directory: its plan, heartbeats and errors.
+
+    plan.json               lanes per cell, of all runs so far
+    progress/RUN-DEVICE.json  what a device does now; gone when it is done
+    errors/CELL.json        the last error of a cell; gone when the cell succeeds
+"""
+
+import datetime
+import os
+import socket
+import time
+
+import pandas as pd
+from etils import epath
+
+from qstr_jax import files, results
+
+BEAT_SECONDS = 2.0
+# A worker on another machine that has been silent for so long counts as gone.
+SILENT_SECONDS = 300.0
+
+
+def _now():
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')
+
+
+def add_plan(workdir, cells, num_lanes):
+    """Adds cells to the directory's plan; the caller holds the directory's lock."""
+    path = workdir / 'plan.json'
+    plan = files.read_json(path) if path.exists() else {}
+    for cell in cells:
+        plan[cell.id] = max(plan.get(cell.id, 0), num_lanes)
+    files.write_json(path, plan)
+
+
+class Heartbeat:
+    """One device's word on what it does, written at most every `BEAT_SECONDS`."""
+
+    def __init__(self, workdir, run_id, device_id):
+        self._path = workdir / 'progress' / f'{run_id}-{device_id}.json'
+        self._last = 0.0
+
+    def beat(self, report):
+        """Tells what is going on, a dict that JSON can hold."""
+        if time.monotonic() - self._last < BEAT_SECONDS:
+            return
+        self._last = time.monotonic()
+        who = {'host': socket.gethostname(), 'pid': os.getpid(), 'time': _now()}
+        files.write_json(self._path, {**who, **report})
+
+    def end(self):
+        """The device is done."""
+        self._path.unlink(missing_ok=True)
+
+
+def write_error(workdir, cell_id, text):
+    """Records the last error of a cell."""
+    report = {'cell': cell_id, 'time': _now(), 'error': text.strip().splitlines()[-1], 'traceback': text}
+    files.write_json(workdir / 'errors' / f'{cell_id}.json', report)
+
+
+def clear_error(workdir, cell_id):
+    """The cell succeeded."""
+    (workdir / 'errors' / f'{cell_id}.json').unlink(missing_ok=True)
+
+
+def _is_alive(report):
+    if report['host'] == socket.gethostname():
+        return files.is_running(report['pid'])
+    age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(report['time'])
+    return age.total_seconds() < SILENT_SECONDS
+
+
+def _reports(folder):
+    """JSON files of a folder; one that vanishes or is damaged while we look is passed over."""
+    reports = []
+    for path in sorted(folder.glob('*.json')) if folder.exists() else []:
+        try:
+            reports.append(files.read_json(path))
+        except results.ResultsError:
+            continue
+    return reports
+
+
+def status(workdir):
+    """State of every planned cell: a DataFrame, one row per cell.
+
+    Columns: cell, lanes, reached, censored, diverged, left, state ('done', 'running', 'stopped', 'failed',
+    'left'), seconds spent, expected_seconds (left lanes at the pace of those done, of this cell or else of its model;
+    missing if none is done), note (what runs now, or the last error).
+
+    Raises:
+        results.ResultsError: not a results directory.
+    """
+    workdir = epath.Path(workdir)
+    if not (workdir / 'plan.json').exists():
+        raise results.ResultsError(f'{str(workdir)!r} is not a results directory: no plan.json in it')
+    plan = files.read_json(workdir / 'plan.json')
+    beats = {beat['cell']: beat for beat in _reports(workdir / 'progress') if 'cell' in beat}
+    errors = {error['cell']: error for error in _reports(workdir / 'errors')}
+    batches = [b for run in _reports(workdir / 'provenance') for b in run.get('batches', [])]
+    frame = pd.DataFrame([_cell_status(workdir, *item, beats, errors, batches) for item in plan.items()])
+    pace = frame['seconds'] / frame['finished'].where(frame['finished'] > 0)
+    model_pace = pace.groupby(frame['cell'].str.split('-').str[0]).transform('mean')
+    frame['expected_seconds'] = (frame['left'] * pace.fillna(model_pace)).where(frame['left'] > 0, 0.0)
+    return frame.drop(columns='finished')
+
+
+def _cell_status(workdir, cell_id, lanes, beats, errors, batches):
+    counts, note = {}, ''
+    path = results.cell_path(workdir, 'rows', cell_id)
+    if path.exists():
+        try:
+            counts = files.read_table(path)['outcome'].value_counts().to_dict()
+        except results.ResultsError as error:
+            note = str(error)
+    finished = sum(counts.values())
+    state = 'done' if finished >= lanes else 'left'
+    if state == 'left' and cell_id in errors:
+        state, note = 'failed', errors[cell_id]['error']
+    if state != 'done' and cell_id in beats:
+        beat = beats[cell_id]
+        state = 'running' if _is_alive(beat) else 'stopped'
+        note = f'{beat.get("samples", 0) / 1e3:.1f}k samples, train loss {beat.get("train_loss", float("nan")):.3f}'
+    seconds = sum(b['wall_seconds'] + b['compile_seconds'] for b in batches if b['cell'] == cell_id)
+    outcomes = {name: counts.get(name, 0) for name in ('reached', 'censored', 'diverged')}
+    return {
+        'cell': cell_id,
+        'lanes': lanes,
+        **outcomes,
+        'left': max(0, lanes - finished),
+        'state': state,
+        'seconds': seconds,
+        'finished': finished,
+        'note': note,
+    }

@@ -1,0 +1,30 @@
+"""Trained parameters on disk, one folder per lane."""
+
+import jax
+from etils import epath
+
+from qstr_jax import results
+from qstr_jax.sweeps import checkpoint, work
+
+
+def _path(workdir, cell, lane):
+    return epath.Path(workdir) / 'params' / cell.id / results.lane_name(lane)
+
+
+def save(workdir, cell, lanes, state_K):
+    """Saves the parameters of each lane of a finished batch."""
+    for k, lane in enumerate(lanes):
+        of_lane = jax.tree.map(lambda leaf, k=k: leaf[k], state_K.params)
+        checkpoint.save_tree(_path(workdir, cell, lane), of_lane)
+
+
+def load(workdir, cell, lane):
+    """Trained parameters of one lane, saved with `save_params`; feed them to `models.predict`.
+
+    Raises:
+        results.ResultsError: there are none.
+    """
+    path = _path(workdir, cell, lane)
+    if not path.exists():
+        raise results.ResultsError(f'no parameters at {path}: run the sweep with save_params=True')
+    return checkpoint.load_tree(path, work.abstract_params(cell.problem))

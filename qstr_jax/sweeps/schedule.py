@@ -1,0 +1,130 @@
+"""Who runs what: units of work, this process's share of them, and claims that end with their holder.
+
+A unit is one lane batch of one cell. Several processes may work on one directory: each claims a unit by an
+operating-system lock on a file, which the system releases however its holder ends, so a unit of a killed worker is
+taken up by another. Needs a file system with locks when there are several processes (local disks, NFS 4, Lustre with
+`flock`); on `gs://` and the like one process per directory.
+"""
+
+import contextlib
+import threading
+from typing import NamedTuple
+
+import filelock
+
+from qstr_jax import files, results
+from qstr_jax.sweeps import grid, work
+
+# Between two looks at the units that other workers hold.
+POLL_SECONDS = 1.0
+
+
+class Unit(NamedTuple):
+    """Lanes of one cell that one program runs together."""
+
+    cell: grid.Cell
+    lanes: tuple
+    number: int
+
+    @property
+    def name(self):
+        """File-safe name of the unit; the same for all workers that cut the cell in the same way."""
+        return f'{self.cell.id}-batch{self.number}of{len(self.lanes)}'
+
+
+def units(cells, lanes, size_of):
+    """All units of a sweep; `size_of(cell)` lanes in each, the last one may be smaller."""
+    cut = []
+    for cell in cells:
+        size = size_of(cell)
+        parts = [lanes[i : i + size] for i in range(0, len(lanes), size)]
+        cut += [Unit(cell, part, number) for number, part in enumerate(parts)]
+    return cut
+
+
+def shard(cells, index, count):
+    """Cells of one of `count` shares, about equal in work: the largest first, each to the lightest share.
+
+    Raises:
+        ValueError: index not in 0..count − 1.
+    """
+    if count < 1 or not 0 <= index < count:
+        raise ValueError(f'shard_index={index}, num_shards={count}: need 0 ≤ shard_index < num_shards')
+    loads = [0.0] * count
+    mine = []
+    # Samples to the threshold grow with N too: one more factor of N than the operations of a prompt.
+    costs = [work.prediction_flops(cell.problem) * cell.problem.task.seq_len for cell in cells]
+    for place in sorted(range(len(cells)), key=lambda i: (-costs[i], cells[i].id)):
+        lightest = min(range(count), key=lambda i: loads[i])
+        loads[lightest] += costs[place]
+        if lightest == index:
+            mine.append(place)
+    return tuple(cells[place] for place in sorted(mine))
+
+
+@contextlib.contextmanager
+def locked(workdir, name, timeout=-1):
+    """Holds the lock `name` of a directory; yields False if another worker has it after `timeout` seconds."""
+    if '://' in str(workdir):  # no locks there
+        yield True
+        return
+    lock = filelock.FileLock(str(workdir / 'locks' / f'{name}.lock'), thread_local=False)
+    try:
+        lock.acquire(timeout=timeout)
+    except filelock.Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
+
+
+def missing(workdir, unit):
+    """Lanes of a unit that have no row yet."""
+    path = results.cell_path(workdir, 'rows', unit.cell.id)
+    if not path.exists():
+        return unit.lanes
+    rows = files.read_table(path)
+    done = set(rows[list(results.LANE_COLUMNS)].itertuples(index=False, name=None))
+    return tuple(lane for lane in unit.lanes if tuple(lane) not in done)
+
+
+class Schedule:
+    """Hands out the units of a sweep to the threads of this process, each unit once."""
+
+    def __init__(self, workdir, all_units, stop):
+        self._workdir = workdir
+        self._pending = list(all_units)
+        self._stop = stop  # threading.Event
+        self._mutex = threading.Lock()
+
+    @contextlib.contextmanager
+    def claim(self):
+        """Yields (unit, missing lanes) with the unit's lock held, or None when nothing is left to do.
+
+        Waits while other workers hold all that is left, and takes over what they leave unfinished.
+        """
+        with contextlib.ExitStack() as held:
+            while not self._stop.is_set():
+                with self._mutex:
+                    found, is_empty = self._next(held)
+                if found is not None or is_empty:
+                    yield found
+                    return
+                self._stop.wait(POLL_SECONDS)
+            yield None
+
+    def _next(self, held):
+        for unit in list(self._pending):
+            attempt = contextlib.ExitStack()
+            if not attempt.enter_context(locked(self._workdir, unit.name, timeout=0)):
+                attempt.close()
+                continue
+            self._pending.remove(unit)
+            lanes = missing(self._workdir, unit)
+            if lanes:
+                held.push(attempt)
+                return (unit, lanes), False
+            attempt.close()
+        return None, not self._pending

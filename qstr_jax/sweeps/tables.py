@@ -1,0 +1,53 @@
+"""Rows and curves of a finished lane batch."""
+
+import jax
+import pandas as pd
+
+from qstr_jax import probes, results
+from qstr_jax.learners import online
+from qstr_jax.sweeps import work
+
+# Columns of the cell that its curves repeat.
+CURVE_COLUMNS = ('model', 'task', 'seq_len', 'sparsity', 'threshold')
+
+
+def rows(cell, lanes, data_K, state_K, probe_functions=()):
+    """One row per lane.
+
+    Args:
+        cell: `grid.Cell`.
+        lanes: the batch's lanes; the state may have more, which are fillers.
+        data_K, state_K: as `batch.train` returns them.
+        probe_functions: of `qstr_jax.probes`.
+    """
+
+    def describe(params, task_draw):
+        described = probes.encoding_columns(task_draw)
+        for probe in probe_functions:
+            described |= probe(params, task_draw, cell.problem)
+        return described
+
+    described = jax.device_get(jax.jit(jax.vmap(describe))(state_K.params, data_K.task_draw))
+    columns = {**online.report(state_K, cell.problem), **described}
+    frame = pd.DataFrame(
+        {
+            **dict(cell.columns),
+            **dict(zip(results.LANE_COLUMNS, zip(*lanes, strict=True), strict=True)),
+            **{name: values[: len(lanes)] for name, values in columns.items()},
+            'num_parameters': work.num_parameters(cell.problem),
+            'backend': next(iter(state_K.outcome.devices())).platform,
+            'lanes_per_batch': state_K.outcome.shape[0],
+        }
+    )
+    return frame.astype({'samples_to_threshold': 'Int64'})
+
+
+def curves(cell, lanes, state_K):
+    """One line per lane and check."""
+    constant = {name: dict(cell.columns)[name] for name in CURVE_COLUMNS}
+    curves_K = online.report_curves(state_K, cell.problem)
+    frames = [
+        pd.DataFrame({**constant, **lane._asdict(), **curve})
+        for lane, curve in zip(lanes, curves_K, strict=False)
+    ]
+    return pd.concat(frames, ignore_index=True)
