@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from absl import logging
 
-from qstr_jax import tasks
+from qstr_jax import models, tasks
 from qstr_jax.learners import online
 
 # A call of `advance` should take this long: short enough for a live bar and for a SIGTERM, long enough to
@@ -18,7 +18,7 @@ from qstr_jax.learners import online
 SECONDS_PER_CALL = 2.0
 # Share of a device's memory that a lane batch may take.
 MEMORY_SHARE = 0.8
-# Recurrent lanes from this width on fill a CPU's cores by themselves; see experiments/benchmarks.
+# Recurrent lanes from this width on fill a CPU's cores by themselves; see experiments/lanes_per_batch.py.
 WIDE = 256
 
 
@@ -37,7 +37,7 @@ def default_size(module, num_lanes, platform):
     """How many lanes one program vectorises: 1 for wide recurrent cells on a CPU, else up to 8 (CPU) or 64."""
     if platform != 'cpu':
         return min(num_lanes, 64)
-    if hasattr(module, 'cell') and module.width >= WIDE:
+    if isinstance(module, models.Recurrent) and module.width >= WIDE:
         return 1
     return min(num_lanes, 8)
 
