@@ -28,6 +28,9 @@ _CACHE = flags.DEFINE_string(
     'compilation_cache', '~/.cache/qstr_jax/xla', 'Where compiled programs are kept between runs; empty for nowhere.'
 )
 
+# A process that is done waits so long for the others of its job; JAX's five minutes would end the job instead.
+WAIT_SECONDS = 30 * 86_400
+
 
 def start():
     """Joins the job, sets the compilation cache and says which device is used. Call it before any computation."""
@@ -35,8 +38,21 @@ def start():
         jax.config.update('jax_compilation_cache_dir', str(pathlib.Path(_CACHE.value).expanduser()))
         jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.5)
     if _DISTRIBUTED.value or _COORDINATOR.value:
-        jax.distributed.initialize(_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
+        jax.distributed.initialize(
+            _COORDINATOR.value,
+            _NUM_PROCESSES.value,
+            _PROCESS_ID.value,
+            shutdown_timeout_seconds=WAIT_SECONDS,
+        )
     logging.info('device: %s', provenance.describe_device())
+
+
+def is_first():
+    """Whether this is the process of its job that draws, once all others are done too: waits for them."""
+    first = jax.process_index() == 0
+    if jax.process_count() > 1:
+        jax.distributed.shutdown()
+    return first
 
 
 def options():

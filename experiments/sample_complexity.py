@@ -8,12 +8,11 @@ import dataclasses
 import importlib
 import pathlib
 
-import jax
 from absl import app, flags
 from ml_collections import config_flags
 
 from experiments import runtime
-from qstr_jax import analysis, plots, results, sweeps
+from qstr_jax import analysis, files, plots, results, sweeps
 from qstr_jax.sweeps import work
 
 CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep, a file in configs/.')
@@ -51,6 +50,8 @@ def draw(workdir, config):
     """Writes figure, learning curves and table of a results directory; one set per (learning rate, decay)."""
     workdir = pathlib.Path(workdir)
     rows, curves = results.load(workdir), results.load_curves(workdir)
+    if rows.empty:  # an early share of a sweep that had nothing to run
+        return
     optimisers = rows.groupby(['learning_rate', 'weight_decay'])
     for (rate, decay), chosen in optimisers:
         suffix = '' if optimisers.ngroups == 1 else f'_lr{rate:g}_wd{decay:g}'
@@ -59,7 +60,7 @@ def draw(workdir, config):
         same = (curves['learning_rate'] == rate) & (curves['weight_decay'] == decay)
         plots.save(plots.curves(curves[same], config.threshold), workdir / f'curves{suffix}')
         table = analysis.table(chosen)
-        (workdir / f'table{suffix}.md').write_text(table + '\n')
+        files.write_text(workdir / f'table{suffix}.md', table + '\n')
         print(f'{table}\nfigure: {paths[1]}')
 
 
@@ -73,7 +74,7 @@ def run():
         raise ValueError('--workdir=DIR is missing: where should the results go?')
     runtime.start()
     sweeps.run(settings, WORKDIR.value, runtime.options())
-    if jax.process_index() == 0:
+    if runtime.is_first():
         draw(WORKDIR.value, CONFIG.value)
 
 

@@ -26,6 +26,12 @@ class ResultsError(Exception):
     """A results directory or file that cannot be used; the message says which, and what to do."""
 
 
+def temporary_path(path):
+    """A name beside `path` that tells who writes there, for `remove_leftovers`."""
+    owner = f'{socket.gethostname()}-{os.getpid()}'
+    return path.parent / f'.{path.name}.{owner}-{uuid.uuid4().hex[:8]}.tmp'
+
+
 def write_atomically(path, write):
     """Calls `write(temporary_path)` and moves the file to `path` in one step.
 
@@ -33,10 +39,12 @@ def write_atomically(path, write):
         ResultsError: the disk is full, or the place not writable; what was there before is intact.
     """
     path = epath.Path(path)
-    owner = f'{socket.gethostname()}-{os.getpid()}'
-    temporary = path.parent / f'.{path.name}.{owner}-{uuid.uuid4().hex[:8]}.tmp'
+    temporary = temporary_path(path)
     try:
         write(temporary)
+        if '://' not in str(path):  # a machine that loses power must not leave an empty file either
+            with temporary.open('rb') as file:
+                os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
         raise ResultsError(f'cannot write {path}: {error.strerror or error}') from error
@@ -45,22 +53,29 @@ def write_atomically(path, write):
             temporary.unlink(missing_ok=True)
 
 
-def write_json(path, value):
-    """Writes `value` as indented JSON, atomically."""
-    text = json.dumps(value, indent=2, ensure_ascii=False) + '\n'
+def write_text(path, text):
+    """Writes a text, atomically."""
     write_atomically(path, lambda temporary: temporary.write_text(text))
 
 
+def write_json(path, value):
+    """Writes `value` as indented JSON, atomically."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + '\n')
+
+
 def read_json(path):
-    """Reads JSON.
+    """Reads a JSON object, as a dict.
 
     Raises:
-        ResultsError: the file is cut short or is not JSON.
+        ResultsError: the file is cut short, is not JSON, or holds something else.
     """
     try:
-        return json.loads(epath.Path(path).read_text())
+        value = json.loads(epath.Path(path).read_text())
+        if not isinstance(value, dict):
+            raise ValueError(f'a {type(value).__name__} where an object should be')
     except (ValueError, OSError) as error:
         raise ResultsError(f'{path} is damaged ({error}): restore it or delete it') from None
+    return value
 
 
 def write_table(path, frame):
@@ -87,7 +102,7 @@ def read_table(path):
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise ResultsError(
-            f'{path} is damaged ({reason}): delete it and run its cell again'
+            f'{path} is damaged ({reason}): delete it, in rows/ and in curves/, and run its cell again'
         ) from None
     found = (table.schema.metadata or {}).get(FORMAT_KEY)
     if found is None:

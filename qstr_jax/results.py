@@ -10,9 +10,9 @@
 Files appear whole or not at all. Nothing is pickled; a file that is not ours is an error that names it.
 """
 
-import uuid
 import warnings
 
+import numpy as np
 import pandas as pd
 from etils import epath
 
@@ -43,7 +43,7 @@ def open_workdir(workdir):
     try:
         for kind in FOLDERS:
             (path / kind).mkdir(parents=True, exist_ok=True)
-        probe = path / f'.writable-{uuid.uuid4().hex[:8]}'
+        probe = files.temporary_path(path / 'writable')
         probe.write_text('')
         probe.unlink()
     except OSError as error:
@@ -63,35 +63,52 @@ def settle_config(workdir, config):
     """
     path = epath.Path(workdir) / 'config.json'
     if path.exists():
-        old = files.read_json(path)
-        different = [
-            f'{name}: {old.get(name)!r} there, {config.get(name)!r} now'
-            for name in sorted(set(old) | set(config))
-            if name not in AXES + HARMLESS and old.get(name) != config.get(name)
-        ]
-        if different:
-            raise ResultsError(
-                f'workdir={str(workdir)!r} holds a sweep with other settings ({"; ".join(different)}): '
-                'take another directory'
-            )
-        config = {**config, **{name: _union(old[name], config[name]) for name in AXES}}
+        config = _joined(workdir, files.read_json(path), config)
     files.write_json(path, config)
+
+
+def _joined(workdir, old, config):
+    """Settings of two sweeps as one; raises ResultsError if they are not two parts of one."""
+    different = [
+        f'{name}: {old.get(name)!r} there, {config.get(name)!r} now'
+        for name in sorted(set(old) | set(config))
+        if name not in AXES + HARMLESS and old.get(name) != config.get(name)
+    ]
+    different += [f'{name}: missing there' for name in AXES if name not in old]
+    if different:
+        raise ResultsError(
+            f'workdir={str(workdir)!r} holds a sweep with other settings ({"; ".join(different)}): '
+            'take another directory'
+        )
+    return {**config, **{name: _union(old[name], config[name]) for name in AXES}}
 
 
 def _union(old, new):
     return old + [value for value in new if value not in old] if isinstance(old, list) else max(old, new)
 
 
-def add(workdir, kind, cell_id, frame, order):
-    """Adds rows to a cell's table, sorted by `order`, so that the file does not depend on who came first.
+def add(workdir, cell_id, rows, curves):
+    """Adds lanes to a cell's tables, in sorted order, so that the files do not depend on who came first.
 
-    Rows that are there already stay; the caller holds the cell's lock.
+    A lane that has a row already keeps it and its curve. A curve without a row, as a killed write leaves it, is
+    replaced. The caller holds the cell's lock.
     """
-    path = cell_path(workdir, kind, cell_id)
-    if path.exists():
-        frame = pd.concat([files.read_table(path), frame], ignore_index=True)
-        frame = frame.drop_duplicates(list(order), keep='first')
-    files.write_table(path, frame.sort_values(list(order), ignore_index=True))
+    rows_path, curves_path = (cell_path(workdir, kind, cell_id) for kind in ('rows', 'curves'))
+    if rows_path.exists():
+        old = files.read_table(rows_path)
+        known = _lanes(old)
+        rows = pd.concat([old, _without(rows, known)], ignore_index=True)
+        curves = _without(curves, known)
+    if curves_path.exists():
+        old = _without(files.read_table(curves_path), _lanes(curves))
+        curves = pd.concat([old, curves], ignore_index=True)
+    # Curves first: a row is the sign that its lane is complete.
+    files.write_table(curves_path, curves.sort_values([*LANE_COLUMNS, 'samples'], ignore_index=True))
+    files.write_table(rows_path, rows.sort_values(list(LANE_COLUMNS), ignore_index=True))
+
+
+def _lanes(frame):
+    return set(frame[list(LANE_COLUMNS)].itertuples(index=False, name=None))
 
 
 def _load(workdir, kind, strict):
@@ -153,23 +170,31 @@ def merge(sources, destination):
     parameters and checkpoints stay where they are.
 
     Raises:
-        ResultsError: other settings, a damaged file, or rows that contradict each other; nothing is written then.
+        ResultsError: other settings, a damaged file, rows that contradict each other, or a destination that holds
+            other results; nothing is written then.
     """
     sources = [epath.Path(source) for source in sources]
-    tables = {}
+    if (epath.Path(destination) / 'config.json').exists() and epath.Path(destination) not in sources:
+        raise ResultsError(f'destination={str(destination)!r} holds results: name it among the sources too')
+    config = files.read_json(sources[0] / 'config.json')
+    for source in sources[1:]:
+        config = _joined(source, files.read_json(source / 'config.json'), config)
+    tables, plan = {}, {}
     for name in sorted({path.name for source in sources for path in (source / 'rows').glob('*.parquet')}):
         tables[name] = _merge_cell(name, [s for s in sources if (s / 'rows' / name).exists()])
+    for path in [source / 'plan.json' for source in sources if (source / 'plan.json').exists()]:
+        for cell_id, names in files.read_json(path).items():
+            plan[cell_id] = list(dict.fromkeys([*plan.get(cell_id, []), *names]))
+    runs = [path for source in sources for path in (source / 'provenance').glob('*.json')]
+    runs = {path.name: files.read_json(path) for path in runs}
     target = open_workdir(destination)
-    for source in sources:
-        settle_config(target, files.read_json(source / 'config.json'))
+    files.write_json(target / 'config.json', config)
     for name, (rows, curves) in tables.items():
         files.write_table(target / 'curves' / name, curves)
         files.write_table(target / 'rows' / name, rows)
-    plans = [files.read_json(s / 'plan.json') for s in sources if (s / 'plan.json').exists()]
-    plan = {cell: max(p.get(cell, 0) for p in plans) for cell in sorted({c for p in plans for c in p})}
     files.write_json(target / 'plan.json', plan)
-    for path in [path for source in sources for path in (source / 'provenance').glob('*.json')]:
-        files.write_json(target / 'provenance' / path.name, files.read_json(path))
+    for name, run in runs.items():
+        files.write_json(target / 'provenance' / name, run)
     return load(target)
 
 
@@ -181,7 +206,7 @@ def _merge_cell(name, sources):
     for source in sources[1:]:
         other = files.read_table(source / 'rows' / name)
         _check_same(name, rows, other, source)
-        known = set(rows[lane].itertuples(index=False, name=None))
+        known = _lanes(rows)
         more = files.read_table(source / 'curves' / name)
         rows, curves = (
             pd.concat([mine, _without(theirs, known)], ignore_index=True)
@@ -195,7 +220,11 @@ def _merge_cell(name, sources):
 
 def _without(frame, lanes):
     keys = frame[list(LANE_COLUMNS)].itertuples(index=False, name=None)
-    return frame[[key not in lanes for key in keys]]
+    return frame[np.array([key not in lanes for key in keys], bool)]
+
+
+def _is_same(a, b):
+    return pd.isna(a) and pd.isna(b) if pd.isna(a) or pd.isna(b) else a == b
 
 
 def _check_same(name, rows, other, source):
@@ -204,7 +233,7 @@ def _check_same(name, rows, other, source):
     both = rows.merge(other, on=lane, suffixes=('', ' there'))
     for _, row in both.iterrows():
         pairs = {c: (row[c], row[f'{c} there']) for c in rows.columns if f'{c} there' in both.columns}
-        different = [c for c, (a, b) in pairs.items() if not (a == b or (pd.isna(a) and pd.isna(b)))]
+        different = [c for c, (a, b) in pairs.items() if not _is_same(a, b)]
         if not different:
             continue
         what = f'{name.removesuffix(".parquet")}, {lane_name(row)}: {", ".join(different)} in {source}'

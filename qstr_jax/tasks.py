@@ -28,6 +28,10 @@ class Prompt(NamedTuple):
     y_N: jax.Array
 
 
+class DrawError(ValueError):
+    """The encodings of a task could not be drawn."""
+
+
 class Draw(NamedTuple):
     """What a task draws once: the link's parameters and the encodings."""
 
@@ -89,8 +93,9 @@ class Task:
         if self.encoding_dim is None:
             object.__setattr__(self, 'encoding_dim', encodings.default_encoding_dim(self.seq_len))
         _check_integer('encoding_dim', self.encoding_dim, 1)
-        if not 0 < self.max_coherence <= 1:
-            raise ValueError(f'max_coherence={self.max_coherence}: must lie in (0, 1]')
+        is_number = isinstance(self.max_coherence, (int, float))
+        if not is_number or not 0 < self.max_coherence <= 1:
+            raise ValueError(f'max_coherence={self.max_coherence!r}: must lie in (0, 1]')
         if self.distinct_encodings and 2**self.encoding_dim < self.seq_len:
             raise ValueError(
                 f'encoding_dim={self.encoding_dim}: there are only {2**self.encoding_dim} distinct '
@@ -147,9 +152,9 @@ def draw(key, task):
 
 
 def check_draw(complete, task):
-    """Raises ValueError when the encodings of a `Draw` could not be drawn (`complete` may be batched)."""
+    """Raises DrawError when the encodings of a `Draw` are not `complete` (which may be batched)."""
     if not bool(jnp.all(complete)):
-        raise ValueError(
+        raise DrawError(
             f'encoding_dim={task.encoding_dim}: too small for seq_len={task.seq_len} vectors with '
             f'max_coherence={task.max_coherence}; 16-20 ln N, here '
             f'{round(18 * encodings.default_encoding_dim(task.seq_len) / 5)}, meets 1/2'
@@ -169,9 +174,16 @@ def _uniform_indices(unit, seq_len):
     return jnp.minimum((unit * seq_len).astype(jnp.int32), seq_len - 1)
 
 
+def _check_shape(name, array, *shape):
+    """What a user's function returns: any other shape would broadcast in silence."""
+    if jnp.shape(array) != shape:
+        raise ValueError(f'{name}: the function must return shape {shape}, not {jnp.shape(array)}')
+
+
 def _draw_indices(key, unit_RxQ, task):
     if callable(task.indices):
         t_NxQ = task.indices(jax.random.fold_in(key, 0), task.seq_len, task.sparsity)
+        _check_shape('indices', t_NxQ, task.seq_len, task.sparsity)
         rows = 1 if task.name == 'simple_qstr' else task.seq_len
         t_RxQ = t_NxQ.astype(jnp.int32)[:rows]
     else:
@@ -184,7 +196,9 @@ def _draw_indices(key, unit_RxQ, task):
 
 def _draw_tokens(key, uniform_GxD, task):
     if callable(task.tokens):
-        return task.tokens(jax.random.fold_in(key, 1), task.seq_len, task.token_dim)
+        x_NxD = task.tokens(jax.random.fold_in(key, 1), task.seq_len, task.token_dim)
+        _check_shape('tokens', x_NxD, task.seq_len, task.token_dim)
+        return x_NxD
     # Φ^{-1} of the uniforms: the normals that jax.random.normal makes of the same bits.
     normal_GxD = jnp.sqrt(jnp.float32(2)) * jax.lax.erf_inv(uniform_GxD)
     return jnp.pad(normal_GxD, ((0, task.seq_len - task.num_gaussian), (0, 0)))

@@ -126,7 +126,7 @@ class DeepCell(nn.Module):
             kernels.append(self._kernel(f'kernel_{i}', rows, (rows, columns)))
             biases.append(self._bias(i, rows, columns) if i < len(widths) - 1 else 0.0)
         w_hidden = self._bounded(w_hidden, kernels)
-        inputs_Nx2xM = jnp.einsum('kne,kem->nkm', z_2xNxE, w_input) + biases[0]
+        inputs_Nx2xM = jnp.einsum('kne,kem->nkm', z_2xNxE, w_input) + biases[0][None]
 
         def step(h_2xH, inputs_2xM):
             layer = inputs_2xM + jnp.einsum('kh,khm->km', h_2xH, w_hidden)
@@ -156,7 +156,8 @@ class DeepCell(nn.Module):
         product = jnp.linalg.norm(w_hidden, ord=2, axis=(1, 2))
         for kernel in kernels:
             product = product * jnp.linalg.norm(kernel, ord=2, axis=(1, 2))
-        return w_hidden * jnp.minimum(1.0, self.lipschitz / product)[:, None, None]
+        # min(1, α/product), with finite gradients where weights, and so the product, are zero.
+        return w_hidden * (self.lipschitz / jnp.maximum(product, self.lipschitz))[:, None, None]
 
 
 class Recurrent(nn.Module):

@@ -4,10 +4,15 @@ A checkpoint is a folder named by its number of checks; it appears whole (Orbax 
 that cannot read its checkpoint starts anew and comes to the same rows.
 """
 
+import contextlib
+import logging as std_logging
+
 import jax
 import numpy as np
 from absl import logging
 from orbax.checkpoint import v1 as ocp
+
+from qstr_jax import files
 
 
 def _context():
@@ -21,17 +26,69 @@ def _context():
     return context
 
 
+@contextlib.contextmanager
+def _quiet():
+    """Orbax logs the tracebacks of what it raises as well, from several threads: the exception is enough."""
+
+    def is_wanted(record):
+        return record.levelno < std_logging.ERROR
+
+    loggers = logging.get_absl_logger(), std_logging.getLogger('asyncio')
+    for logger in loggers:
+        logger.addFilter(is_wanted)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(is_wanted)
+
+
 def save_tree(path, tree):
-    """Saves a pytree of arrays at `path`, replacing what is there."""
-    with _context():
-        ocp.save(path.resolve(), jax.tree.map(np.asarray, jax.device_get(tree)), overwrite=True)
+    """Saves a pytree of arrays at `path`, replacing what is there.
+
+    Raises:
+        files.ResultsError: the disk is full, or the place not writable.
+    """
+    arrays = jax.tree.map(np.asarray, jax.device_get(tree))
+    _remove_unfinished(path)
+    try:
+        with _context(), _quiet():
+            ocp.save(path.resolve(), arrays, overwrite=True)
+    except Exception as error:  # for a full disk it is a ValueError
+        with contextlib.suppress(OSError):
+            _remove_unfinished(path)
+        raise files.ResultsError(f'cannot write {path}: {_reason(error)}') from error
+
+
+def _remove_unfinished(path):
+    """Removes what a save left that was killed or failed."""
+    for unfinished in path.parent.glob(f'{path.name}.orbax-checkpoint-tmp*'):
+        unfinished.rmtree()
+
+
+def _reason(error):
+    """An exception in a line: Orbax's are pages long, and end in what the system said."""
+    line = str(error).splitlines()[0] if str(error) else type(error).__name__
+    line = line.split(' [tensorstore_spec')[0].split(' [os_error_code')[0]
+    return line if len(line) <= 200 else f'{line[:80]} … {line[-100:]}'
 
 
 def load_tree(path, abstract_tree):
-    """Loads what `save_tree` saved, as NumPy arrays of the shapes in `abstract_tree`."""
-    shapes = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), abstract_tree)
-    with _context():
-        return ocp.load(path.resolve(), shapes)
+    """Loads what `save_tree` saved, as NumPy arrays of the shapes in `abstract_tree`.
+
+    Raises:
+        files.ResultsError: it is damaged, or holds something else.
+    """
+    wanted = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), abstract_tree)
+    try:
+        with _context(), _quiet():
+            found = ocp.load(path.resolve(), wanted)
+    except Exception as error:  # Orbax raises many kinds for a damaged folder
+        raise files.ResultsError(f'{path} cannot be read: {_reason(error)}') from error
+    shapes = [[leaf.shape for leaf in jax.tree.leaves(tree)] for tree in (wanted, found)]
+    if shapes[0] != shapes[1]:  # Orbax does not look
+        raise files.ResultsError(f'{path} cannot be read: other shapes than this program has')
+    return found
 
 
 def save(folder, state_K):
@@ -54,9 +111,8 @@ def load(folder, abstract_state_K):
             continue
         try:
             leaves = load_tree(path, _as_dict(abstract_state_K))
-        except Exception as error:  # Orbax raises many kinds for a damaged folder; none may stop the sweep
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            logging.warning('checkpoint %s cannot be read (%s): left out', path, reason)
+        except files.ResultsError as error:
+            logging.warning('%s: left out', error)
             continue
         structure = jax.tree.structure(abstract_state_K)
         return jax.tree.unflatten(structure, [leaves[name] for name in sorted(leaves)])

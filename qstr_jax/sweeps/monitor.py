@@ -1,10 +1,11 @@
 """What a running sweep tells those who look at its directory: its plan, heartbeats and errors.
 
-    plan.json               lanes per cell, of all runs so far
+    plan.json               lanes of each cell, of all runs so far
     progress/RUN-DEVICE.json  what a device does now; gone when it is done
     errors/CELL.json        the last error of a cell; gone when the cell succeeds
 """
 
+import contextlib
 import datetime
 import os
 import socket
@@ -19,18 +20,27 @@ BEAT_SECONDS = 2.0
 # A worker on another machine that has been silent for so long counts as gone.
 SILENT_SECONDS = 300.0
 
+COLUMNS = ('cell', 'lanes', 'reached', 'censored', 'diverged', 'left', 'state', 'seconds', 'finished', 'note')
+
 
 def _now():
     return datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')
 
 
-def add_plan(workdir, cells, num_lanes):
-    """Adds cells to the directory's plan; the caller holds the directory's lock."""
-    path = workdir / 'plan.json'
+def read_plan(workdir):
+    """The directory's plan: names of lanes by cell; empty if there is none."""
+    path = epath.Path(workdir) / 'plan.json'
     plan = files.read_json(path) if path.exists() else {}
-    for cell in cells:
-        plan[cell.id] = max(plan.get(cell.id, 0), num_lanes)
-    files.write_json(path, plan)
+    return {cell_id: names for cell_id, names in plan.items() if isinstance(names, list)}
+
+
+def add_plan(workdir, cell_ids, names):
+    """Adds lanes (by `results.lane_name`) of some cells to the plan; the caller holds the directory's lock."""
+    plan = read_plan(workdir)
+    for cell_id in cell_ids:
+        known = plan.get(cell_id, [])
+        plan[cell_id] = known + [name for name in names if name not in known]
+    files.write_json(workdir / 'plan.json', plan)
 
 
 class Heartbeat:
@@ -64,21 +74,28 @@ def clear_error(workdir, cell_id):
     (workdir / 'errors' / f'{cell_id}.json').unlink(missing_ok=True)
 
 
-def _is_alive(report):
-    if report['host'] == socket.gethostname():
-        return files.is_running(report['pid'])
-    age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(report['time'])
+def remove_dead(workdir):
+    """Removes the heartbeats of workers that are gone."""
+    for path, beat in _reports(workdir / 'progress', ('host', 'pid', 'time')).items():
+        if not _is_alive(beat):
+            path.unlink(missing_ok=True)
+
+
+def _is_alive(beat):
+    if beat['host'] == socket.gethostname():
+        return files.is_running(beat['pid'])
+    age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(beat['time'])
     return age.total_seconds() < SILENT_SECONDS
 
 
-def _reports(folder):
-    """JSON files of a folder; one that vanishes or is damaged while we look is passed over."""
-    reports = []
+def _reports(folder, fields):
+    """JSON files of a folder by path; what vanishes, is damaged or lacks a field while we look is passed over."""
+    reports = {}
     for path in sorted(folder.glob('*.json')) if folder.exists() else []:
-        try:
-            reports.append(files.read_json(path))
-        except results.ResultsError:
-            continue
+        with contextlib.suppress(results.ResultsError):
+            report = files.read_json(path)
+            if all(field in report for field in fields):
+                reports[path] = report
     return reports
 
 
@@ -95,27 +112,33 @@ def status(workdir):
     workdir = epath.Path(workdir)
     if not (workdir / 'plan.json').exists():
         raise results.ResultsError(f'{str(workdir)!r} is not a results directory: no plan.json in it')
-    plan = files.read_json(workdir / 'plan.json')
-    beats = {beat['cell']: beat for beat in _reports(workdir / 'progress') if 'cell' in beat}
-    errors = {error['cell']: error for error in _reports(workdir / 'errors')}
-    batches = [b for run in _reports(workdir / 'provenance') for b in run.get('batches', [])]
-    frame = pd.DataFrame([_cell_status(workdir, *item, beats, errors, batches) for item in plan.items()])
+    plan = read_plan(workdir)
+    beats = _reports(workdir / 'progress', ('cell', 'host', 'pid', 'time')).values()
+    # The living last: a cell that one worker left may be in the hands of another.
+    beats = {beat['cell']: beat for beat in sorted(beats, key=_is_alive)}
+    errors = {error['cell']: error for error in _reports(workdir / 'errors', ('cell', 'error')).values()}
+    runs = _reports(workdir / 'provenance', ('batches',)).values()
+    batches = [entry for run in runs for entry in run['batches']]
+    cells = [_cell_status(workdir, *item, beats, errors, batches) for item in plan.items()]
+    frame = pd.DataFrame(cells, columns=COLUMNS)
     pace = frame['seconds'] / frame['finished'].where(frame['finished'] > 0)
     model_pace = pace.groupby(frame['cell'].str.split('-').str[0]).transform('mean')
     frame['expected_seconds'] = (frame['left'] * pace.fillna(model_pace)).where(frame['left'] > 0, 0.0)
     return frame.drop(columns='finished')
 
 
-def _cell_status(workdir, cell_id, lanes, beats, errors, batches):
-    counts, note = {}, ''
+def _cell_status(workdir, cell_id, names, beats, errors, batches):
+    counts, note, left = {}, '', len(names)
     path = results.cell_path(workdir, 'rows', cell_id)
     if path.exists():
         try:
-            counts = files.read_table(path)['outcome'].value_counts().to_dict()
+            rows = files.read_table(path)
+            counts = rows['outcome'].value_counts().to_dict()
+            left = len(set(names) - {results.lane_name(row) for _, row in rows.iterrows()})
         except results.ResultsError as error:
             note = str(error)
     finished = sum(counts.values())
-    state = 'done' if finished >= lanes else 'left'
+    state = 'left' if left else 'done'
     if state == 'left' and cell_id in errors:
         state, note = 'failed', errors[cell_id]['error']
     if state != 'done' and cell_id in beats:
@@ -126,9 +149,9 @@ def _cell_status(workdir, cell_id, lanes, beats, errors, batches):
     outcomes = {name: counts.get(name, 0) for name in ('reached', 'censored', 'diverged')}
     return {
         'cell': cell_id,
-        'lanes': lanes,
+        'lanes': finished + left,
         **outcomes,
-        'left': max(0, lanes - finished),
+        'left': left,
         'state': state,
         'seconds': seconds,
         'finished': finished,

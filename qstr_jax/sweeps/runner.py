@@ -78,7 +78,8 @@ def run(sweep, workdir, options=None):
     workdir = results.open_workdir(workdir)
     with schedule.locked(workdir, 'config'):
         results.settle_config(workdir, sweep.as_json())
-        monitor.add_plan(workdir, cells, len(lanes))
+        monitor.add_plan(workdir, [cell.id for cell in cells], [results.lane_name(lane) for lane in lanes])
+        monitor.remove_dead(workdir)
 
     def size_of(cell):
         default = batch.default_size(cell.problem.module, len(lanes), devices[0].platform)
@@ -99,7 +100,17 @@ def run(sweep, workdir, options=None):
     failed = sorted({name for w in workers for name in w.failed})
     if failed:
         raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {workdir / "errors"}')
+    _tidy(workdir)
     return results.load(workdir)
+
+
+def _tidy(workdir):
+    """Removes what killed workers left of cells that are complete now."""
+    status = monitor.status(workdir)
+    for cell_id in status.loc[status['state'] == 'done', 'cell']:
+        schedule.remove_checkpoints(workdir, cell_id)
+        monitor.clear_error(workdir, cell_id)
+    monitor.remove_dead(workdir)
 
 
 class _Stop(threading.Event):

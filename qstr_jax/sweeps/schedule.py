@@ -50,6 +50,8 @@ def shard(cells, index, count):
     """
     if count < 1 or not 0 <= index < count:
         raise ValueError(f'shard_index={index}, num_shards={count}: need 0 ≤ shard_index < num_shards')
+    if count == 1:
+        return tuple(cells)
     loads = [0.0] * count
     mine = []
     # Samples to the threshold grow with N too: one more factor of N than the operations of a prompt.
@@ -68,12 +70,15 @@ def locked(workdir, name, timeout=-1):
     if '://' in str(workdir):  # no locks there
         yield True
         return
-    lock = filelock.FileLock(str(workdir / 'locks' / f'{name}.lock'), thread_local=False)
+    path = workdir / 'locks' / f'{name}.lock'
+    lock = filelock.FileLock(str(path), thread_local=False)
     try:
         lock.acquire(timeout=timeout)
     except filelock.Timeout:
         yield False
         return
+    except OSError as error:
+        raise files.ResultsError(f'cannot lock {path}: {error.strerror or error}') from error
     try:
         yield True
     finally:
@@ -88,6 +93,18 @@ def missing(workdir, unit):
     rows = files.read_table(path)
     done = set(rows[list(results.LANE_COLUMNS)].itertuples(index=False, name=None))
     return tuple(lane for lane in unit.lanes if tuple(lane) not in done)
+
+
+def remove_checkpoints(workdir, cell_id):
+    """Removes checkpoints of a complete cell: of a worker killed after its rows, or of a cell cut in other ways.
+
+    What a living worker holds stays.
+    """
+    for folder in (workdir / 'checkpoints').glob(f'{cell_id}-batch*'):
+        name, _, _ = folder.name.rsplit('-', 2)
+        with locked(workdir, name, timeout=0) as is_free:
+            if is_free:
+                folder.rmtree(missing_ok=True)
 
 
 class Schedule:

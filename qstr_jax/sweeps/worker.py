@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from absl import logging
 
-from qstr_jax import files, results
+from qstr_jax import files, results, tasks
 from qstr_jax.learners import online
 from qstr_jax.sweeps import batch, checkpoint, monitor, params, provenance, schedule, tables
 
@@ -54,7 +54,7 @@ class Worker:
                     self._run_lanes(unit, f'{unit.name}-{i}', programs, lanes, compile_seconds)
                     compile_seconds = 0.0
             monitor.clear_error(self._workdir, unit.cell.id)
-        except (Stopped, results.ResultsError, ValueError):
+        except (Stopped, results.ResultsError, tasks.DrawError):
             raise
         except Exception as error:  # one cell's failure (memory, a user's model) must not lose the others
             logging.error('%s failed: %s', unit.name, error)
@@ -84,11 +84,7 @@ class Worker:
         with schedule.locked(self._workdir, f'{cell.id}-tables'):
             if self._sweep.save_params:
                 params.save(self._workdir, cell, lanes, state_K)
-            # Curves first: a row is the sign that its lane is complete.
-            order = results.LANE_COLUMNS
-            curves = tables.curves(cell, lanes, state_K)
-            results.add(self._workdir, 'curves', cell.id, curves, (*order, 'samples'))
-            results.add(self._workdir, 'rows', cell.id, rows, order)
+            results.add(self._workdir, cell.id, rows, tables.curves(cell, lanes, state_K))
         checkpoint.remove(folder)
         provenance.add_batch(self._workdir, self._record, cell.id, lanes, seconds, compile_seconds)
         if not self._bar.disable:

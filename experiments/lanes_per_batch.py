@@ -1,0 +1,97 @@
+r"""How many lanes one program should vectorise: lane-steps per second against k, and what k does to a row.
+
+python -m experiments.lanes_per_batch --output=DIR [--models=transformer,rnn,ffn] [--sizes=1,2,4,8] [--seq_len=8]
+
+Writes lanes_per_batch.json and a table. The defaults in `qstr_jax/sweeps/batch.py` come from it.
+"""
+
+import pathlib
+import statistics
+import time
+
+import jax
+import numpy as np
+import pandas as pd
+from absl import app, flags
+
+from experiments import runtime
+from qstr_jax import files, sweeps
+from qstr_jax.learners import online
+from qstr_jax.sweeps import batch, provenance
+
+OUTPUT = flags.DEFINE_string('output', None, 'Directory of the table.')
+MODELS = flags.DEFINE_list('models', ['transformer', 'rnn', 'ffn'], 'Architectures, at their published sizes.')
+SIZES = flags.DEFINE_list('sizes', ['1', '2', '4', '8'], 'Lanes per batch to try.')
+SEQ_LEN = flags.DEFINE_integer('seq_len', 8, 'N.', lower_bound=2)
+RNN_WIDTH = flags.DEFINE_integer('rnn_width', None, 'Width of the RNN; published by default.', lower_bound=1)
+ROUNDS = flags.DEFINE_integer('rounds', 3, 'Timed rounds, interleaved over sizes; the median counts.', lower_bound=1)
+SECONDS = flags.DEFINE_float('seconds', 2.0, 'About how long one timed call should take.', lower_bound=0.1)
+
+
+def timed_call(programs, lanes_K, data_K, state_K, num_checks):
+    """Advances a batch by `num_checks`; returns its state and the seconds."""
+    start = time.perf_counter()
+    state_K = programs.advance(state_K, data_K, lanes_K, jax.device_put(np.int32(num_checks), programs.device))
+    jax.block_until_ready(state_K)
+    return state_K, time.perf_counter() - start
+
+
+def measure(model, sizes):
+    """Lane-steps per second of one architecture for each size: {size: median over rounds}."""
+    # A threshold that nothing reaches: every lane runs all the time, and only the screen's subset is tested.
+    sweep = sweeps.Settings(models=model, seq_lens=SEQ_LEN.value, rnn_width=RNN_WIDTH.value, threshold=1e-9)
+    problem = sweeps.cells(sweep)[0].problem
+    device = jax.local_devices()[0]
+    running, checks = {}, {}
+    for size in sizes:
+        programs = batch.compile_programs(problem, size, device)
+        lanes = [online.Lane(seed, 0, 1e-3, 0.01) for seed in range(size)]
+        lanes_K, data_K, state_K = batch.start(programs, lanes)
+        state_K, _ = timed_call(programs, lanes_K, data_K, state_K, 1)
+        state_K, seconds = timed_call(programs, lanes_K, data_K, state_K, 1)
+        checks[size] = max(1, round(SECONDS.value / seconds))
+        running[size] = programs, lanes_K, data_K, state_K
+    rates = {size: [] for size in sizes}
+    for _ in range(ROUNDS.value):
+        for size, (*programs, state_K) in running.items():
+            state_K, seconds = timed_call(*programs, state_K, checks[size])
+            running[size] = *programs, state_K
+            rates[size].append(size * checks[size] * problem.learner.check_every / seconds)
+    return {size: statistics.median(values) for size, values in rates.items()}
+
+
+def run():
+    """Measures, prints and writes the table."""
+    runtime.start()
+    sizes = [int(size) for size in SIZES.value]
+    rates = {model: measure(model, sizes) for model in MODELS.value}
+    table = pd.DataFrame(rates).T.rename_axis('model').rename(columns=lambda size: f'k = {size}')
+    print(table.round(1).to_string())
+    report = {
+        'device': provenance.describe_device(),
+        'jax': jax.__version__,
+        'seq_len': SEQ_LEN.value,
+        'rnn_width': RNN_WIDTH.value,
+        'lane_steps_per_second': rates,
+        'default': {
+            model: batch.default_size(
+                sweeps.cells(sweeps.Settings(models=model, rnn_width=RNN_WIDTH.value))[0].problem.module,
+                max(sizes), jax.default_backend(),
+            )
+            for model in MODELS.value
+        },
+    }  # fmt: skip
+    folder = pathlib.Path(OUTPUT.value)
+    folder.mkdir(parents=True, exist_ok=True)
+    files.write_json(folder / 'lanes_per_batch.json', report)
+
+
+def main(argv):
+    """Turns what a user can mend into one line."""
+    del argv
+    runtime.exit_on_error(run)
+
+
+if __name__ == '__main__':
+    flags.mark_flag_as_required('output')
+    app.run(main)

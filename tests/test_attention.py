@@ -1,0 +1,71 @@
+"""Attention against plain numpy and Flax's own module on transferred weights."""
+
+import numpy as np
+import pytest
+from flax import linen as nn
+from helpers import random_params
+
+from qstr_jax.models import attention
+
+SEQ_LEN, WIDTH = 5, 4
+
+
+def inputs(seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(SEQ_LEN, WIDTH)).astype(np.float32)
+
+
+def softmax(scores):
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize('num_heads', [1, 3])
+def test_merged_attention_equals_its_formula(num_heads):
+    z = inputs()
+    module = attention.MergedAttention(num_heads)
+    params = random_params(module, z, z)
+    qk = np.asarray(params['params']['qk_HxExE'], np.float64)
+    assert qk.shape == (num_heads, WIDTH, WIDTH)
+    expected = [
+        np.concatenate([softmax(z_i @ qk[h] @ z.T) @ z for h in range(num_heads)]) for z_i in z
+    ]
+    np.testing.assert_allclose(module.apply(params, z, z), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(module.apply(params, z[1:3], z), expected[1:3], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize('num_heads', [1, 3])
+def test_separate_attention_equals_flax(num_heads):
+    z = inputs()
+    ours = attention.SeparateAttention(num_heads)
+    params = random_params(ours, z, z, scale=0.7)
+    in_kernel, in_bias = params['params']['in_kernel'], params['params']['in_bias']
+    out = params['params']['out']
+    theirs = nn.MultiHeadDotProductAttention(num_heads, qkv_features=num_heads * WIDTH, out_features=WIDTH)
+    transferred = {
+        name: {'kernel': in_kernel[:, i], 'bias': in_bias[i]}
+        for i, name in enumerate(('query', 'key', 'value'))
+    }
+    transferred['out'] = {
+        'kernel': out['kernel'].reshape(num_heads, WIDTH, WIDTH), 'bias': out['bias']
+    }
+    for query in z, z[2:4]:
+        expected = theirs.apply({'params': transferred}, query, z)
+        np.testing.assert_allclose(ours.apply(params, query, z), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_forms_agree_on_the_same_scores():
+    """W_QK = W_Q^T W_K/√D_e without biases: the attention weights are the same."""
+    z = inputs()
+    separate, merged = attention.SeparateAttention(1), attention.MergedAttention(1)
+    params = random_params(separate, z, z)['params']
+    params['in_bias'] = np.zeros_like(params['in_bias'])
+    query, key = params['in_kernel'][:, 0, 0], params['in_kernel'][:, 1, 0]
+    qk = {'qk_HxExE': (query @ key.T / np.sqrt(WIDTH))[None]}
+    weights = [
+        module.apply({'params': p}, z, z, mutable='intermediates')[1]['intermediates']['weights_HxMxN'][0]
+        for module, p in ((separate, params), (merged, qk))
+    ]
+    assert weights[0].shape == (1, SEQ_LEN, SEQ_LEN)
+    np.testing.assert_allclose(weights[0].sum(-1), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(weights[0], weights[1], rtol=1e-4, atol=1e-6)

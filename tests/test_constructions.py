@@ -1,0 +1,272 @@
+"""The proofs' networks do what the proofs say, in the modules that are trained."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from qstr_jax import encodings, models, risks, tasks
+from qstr_jax.theory import constructions, interpolation, measures, recurrences
+
+LINKS = ('linear', 'sum', 'hermite2')
+
+
+def draw(task, seed=0):
+    return tasks.draw(jax.random.key(seed), task)
+
+
+def relabel(prompts, task, task_draw, dtype):
+    """The same tokens in another precision, labelled by the task's link."""
+    x_BxNxD = prompts.x_NxD.astype(dtype)
+    y_BxN = jax.vmap(lambda x, t: tasks.labels(x, t, task, task_draw.link))(x_BxNxD, prompts.t_NxQ)
+    return tasks.Prompt(x_BxNxD, prompts.t_NxQ, y_BxN)
+
+
+def sample(task, task_draw, count, dtype=jnp.float64, seed=1):
+    prompts = tasks.examples(jax.random.key(seed), jnp.arange(count), task, task_draw.link)
+    return relabel(prompts, task, task_draw, dtype)
+
+
+@functools.partial(jax.jit, static_argnames=('module', 'task'))
+def _largest_error(module, params, prompts, task, task_draw):
+    def error(prompt):
+        prediction_N = models.predict(module, params, tasks.encode(prompt, task, task_draw))
+        return jnp.max(jnp.abs(prompt.y_N - prediction_N))
+
+    return jnp.max(jax.lax.map(error, prompts))
+
+
+def largest_error(built, prompts, task, task_draw):
+    return float(_largest_error(built.module, built.params, prompts, task, task_draw))
+
+
+def radius_of(prompts):
+    return float(jnp.max(jnp.linalg.norm(prompts.x_NxD, axis=-1)))
+
+
+def check_shapes(built, task):
+    """The parameters are what the module's own `init` would make."""
+    z_NxE = jnp.zeros((task.seq_len, task.embedding_dim))
+    expected = jax.eval_shape(built.module.init, jax.random.key(0), z_NxE)
+    assert jax.tree.map(jnp.shape, built.params) == jax.tree.map(jnp.shape, expected)
+
+
+@functools.cache
+def drawn_encodings(seq_len, encoding_dim):
+    return encodings.draw(jax.random.key(3), seq_len, encoding_dim)
+
+
+@pytest.mark.parametrize(('seq_len', 'precise'), [(16, True), (128, False), (1024, True)])
+@pytest.mark.parametrize(('sparsity', 'scale'), [(1, 'scaled'), (2, 'unscaled'), (4, 'scaled')])
+def test_transformer_meets_its_bound(seq_len, sparsity, scale, precise):
+    with jax.enable_x64(precise):
+        dtype = jnp.float64 if precise else jnp.float32
+        sizes = {'encoding_dim': round(16 * np.log(seq_len)), 'encoding_scale': scale}
+        first = tasks.Task('qstr', seq_len, sparsity, 10, 'linear', **sizes)
+        raw = sample(first, draw(first), 2, dtype)
+        vectors = drawn_encodings(seq_len, first.encoding_dim)
+        for link in LINKS:
+            task = tasks.Task('qstr', seq_len, sparsity, 10, link, **sizes)
+            params = task.link.init(jax.random.key(4), sparsity, 10)
+            task_draw = tasks.Draw(params, vectors)
+            prompts = relabel(raw, task, task_draw, dtype)
+            built = constructions.transformer(task, task_draw, radius_of(prompts), error=0.1)
+            check_shapes(built, task)
+            bound = 0.2 if link == 'hermite2' else 0.1  # η_g + η, and linear forms are exact
+            assert built.bounds['output'] == pytest.approx(bound)
+            assert built.bounds['squared_error'] == pytest.approx(bound**2)
+            assert largest_error(built, prompts, task, task_draw) <= bound
+            assert built.bounds['alpha'] < 1.05 * constructions.paper_alpha(task, task_draw, radius_of(prompts))
+
+
+def test_transformer_off_mass_and_error_follow_alpha():
+    """Both stay below their bounds for every α, and fall as it grows; extra heads change nothing."""
+    with jax.enable_x64(True):
+        task = tasks.Task('qstr', 32, 2, 10, 'sum', encoding_dim=56)
+        task_draw = draw(task)
+        prompts = sample(task, task_draw, 4)
+        errors = []
+        for alpha in (0.0, 4.0, 8.0, 16.0, 32.0):
+            built = constructions.transformer(task, task_draw, radius_of(prompts), alpha=alpha, num_heads=3)
+            mass = measures.off_mass(built.module, built.params, prompts, task, task_draw)
+            errors.append(largest_error(built, prompts, task, task_draw))
+            assert 0 <= mass['mean'] <= mass['max'] <= built.bounds['off_mass'] + 1e-12
+            assert errors[-1] <= built.bounds['output']
+        assert errors == sorted(errors, reverse=True)
+        assert errors[-1] < 1e-7
+        assert built.norms['query_key_frobenius'] == pytest.approx(32 * np.sqrt(56))
+        assert built.norms['query_key_two_one'] == pytest.approx(32 * 56)
+        assert built.norms['query_key_balanced'] ** 2 == pytest.approx(2 * 2 * 32 * 56)
+        assert built.norms['r_a'] == pytest.approx(2)
+        assert built.norms['r_w'] == pytest.approx(1)
+
+
+@pytest.mark.parametrize('scale', ['scaled', 'unscaled'])
+def test_sparse_average_needs_one_head(scale):
+    def distinct(key, seq_len, sparsity):
+        keys = jax.random.split(key, seq_len)
+        return jax.vmap(lambda k: jax.random.permutation(k, seq_len)[:sparsity])(keys)
+
+    with jax.enable_x64(True):
+        task = tasks.Task('qstr', 12, 3, 5, 'mean', distinct, encoding_dim=24, encoding_scale=scale)
+        task_draw = draw(task)
+        prompts = sample(task, task_draw, 20)
+        built = constructions.sparse_average(task, task_draw, radius_of(prompts), error=1e-6)
+        check_shapes(built, task)
+        assert built.module.num_heads == 1
+        assert built.bounds['output'] <= 1e-6
+        assert largest_error(built, prompts, task, task_draw) <= built.bounds['output']
+        repeated = prompts._replace(t_NxQ=prompts.t_NxQ.at[..., 1].set(prompts.t_NxQ[..., 0]))
+        repeated = relabel(repeated, task, task_draw, jnp.float64)
+        assert largest_error(built, repeated, task, task_draw) > 0.1
+
+
+@pytest.mark.parametrize(('precise', 'limit'), [(True, 1e-12), (False, 1e-5)])
+@pytest.mark.parametrize(('sparsity', 'seq_len', 'link'), [
+    (1, 8, 'linear'), (2, 64, 'sum'), (3, 512, 'two_layer'), (1, 512, 'sum'), (2, 512, 'linear'),
+])
+def test_retrieving_rnn_is_exact(sparsity, seq_len, link, precise, limit):
+    with jax.enable_x64(precise):
+        dtype = jnp.float64 if precise else jnp.float32
+        scale = 'scaled' if sparsity == 2 else 'unscaled'
+        task = tasks.Task('simple_qstr', seq_len, sparsity, 10, link, encoding_scale=scale)
+        task_draw = draw(task)
+        prompts = sample(task, task_draw, 3, dtype)
+        token_bound = float(jnp.max(jnp.abs(prompts.x_NxD)))
+        built = recurrences.retrieving(task, task_draw, token_bound)
+        check_shapes(built, task)
+        constructions.check_tokens(built, prompts.x_NxD)
+        assert built.module.lipschitz == 0
+        assert largest_error(built, prompts, task, task_draw) <= limit
+        d_e, distance = task.encoding_dim, constructions.separation(task_draw.encodings.omega_NxE).distance
+        ratio = token_bound / (task.scale * distance)
+        square = 4 * sparsity * d_e + 20 + 60 * sparsity + 40 * sparsity * d_e * ratio**2
+        assert built.norms['transition_square'] == pytest.approx(square, rel=3e-4)
+
+
+def test_retrieving_rnn_states_hold_the_relevant_tokens():
+    with jax.enable_x64(True):
+        task = tasks.Task('simple_qstr', 16, 2, 3, 'hermite2')
+        task_draw = draw(task)
+        prompts = sample(task, task_draw, 1)
+        prompt = jax.tree.map(lambda leaf: leaf[0], prompts)
+        built = recurrences.retrieving(task, task_draw, 6.0, radius=6.0, error=0.05, state_radius=9.0)
+        states_NxF = measures.recurrent_states(built.module, built.params, tasks.encode(prompt, task, task_draw))
+        expected = np.zeros((16, 2, 2, 3))
+        for block, t in enumerate(prompt.t_NxQ[0]):
+            expected[t + 1 :, 0, block] = prompt.x_NxD[t]
+            expected[:t, 1, block] = prompt.x_NxD[t]
+        np.testing.assert_allclose(states_NxF, expected.reshape(16, -1), atol=1e-12)
+        assert largest_error(built, prompts, task, task_draw) <= built.bounds['output'] == 0.05
+
+
+@pytest.mark.parametrize('state_radius', [None, 1.0])
+@pytest.mark.parametrize(('sparsity', 'seq_len', 'dim'), [(1, 16, 1), (2, 6, 3)])
+def test_storing_rnn_is_exact_on_qstr(sparsity, seq_len, dim, state_radius):
+    with jax.enable_x64(True):
+        task = tasks.Task('qstr', seq_len, sparsity, dim, 'sum', encoding_dim=16, encoding_scale='scaled')
+        task_draw = draw(task)
+        prompts = sample(task, task_draw, 50)
+        token_bound = float(jnp.max(jnp.abs(prompts.x_NxD)))
+        built = recurrences.storing(task, task_draw, token_bound, state_radius=state_radius)
+        check_shapes(built, task)
+        assert built.module.width == seq_len * dim
+        assert largest_error(built, prompts, task, task_draw) <= 1e-12
+        if state_radius:
+            assert built.bounds['state_norm'] == pytest.approx(1)
+            assert built.norms['state_projection'] > 2
+
+
+def memorise(num_samples, seed, depth=2):
+    task = tasks.Task('qstr', 16, 1, 10, 'linear')
+    task_draw = draw(task, seed)
+    prompts = sample(task, task_draw, num_samples, seed=seed + 100)
+    positions_B = tasks.positions(jax.random.key(seed), jnp.arange(num_samples), task.seq_len)
+    built = interpolation.memorising(jax.random.key(seed), prompts, positions_B, task, depth)
+    risk = float(risks.pointwise(built.module, built.params, prompts, positions_B, task, task_draw))
+    return built, risk, float(risks.averaged(built.module, built.params, prompts, task, task_draw))
+
+
+def test_memorising_rnn_fits_with_cubic_norm():
+    with jax.enable_x64(True):
+        samples, squares = (8, 16, 32, 64, 128), []
+        for num_samples in samples:
+            fits = [memorise(num_samples, seed) for seed in range(2)]
+            assert max(risk for _, risk, _ in fits) < 1e-8
+            assert min(averaged for *_, averaged in fits) > 0.5  # nothing but the fitted values is learnt
+            for built, *_ in fits:
+                assert built.norms['separation'] >= interpolation.least_separation(num_samples)
+                assert built.norms['square'] <= built.norms['square_layerwise'] <= built.bounds['square']
+                assert built.norms['square'] / num_samples**3 < 5
+                assert built.norms['param_norm'] == pytest.approx(np.sqrt(built.norms['square']))
+            squares.append(np.mean([built.norms['square'] for built, *_ in fits]))
+        exponent = np.polyfit(np.log(samples), np.log(squares), 1)[0]
+        assert 1.8 < exponent <= 3
+
+
+@pytest.mark.parametrize('depth', [3, 5])
+def test_memorising_rnn_of_any_depth(depth):
+    with jax.enable_x64(True):
+        built, risk, _ = memorise(16, 0, depth)
+        check_shapes(built, tasks.Task('qstr', 16, 1, 10, 'linear'))
+        assert len(built.module.readout_widths) == depth - 1
+        assert risk < 1e-20
+
+
+def test_separating_direction_is_found_often_enough():
+    """Lemma 37 promises each draw a chance of 1/3."""
+    rng, found = np.random.default_rng(0), 0
+    for seed in range(100):
+        try:
+            interpolation.separating_direction(jax.random.key(seed), rng.normal(size=(40, 10)), tries=1)
+            found += 1
+        except ValueError:
+            pass
+    assert found > 33
+
+
+def test_bad_input_is_named():
+    task = tasks.Task('qstr', 8, 2, 4, 'sum', encoding_dim=12)
+    simple = tasks.Task('simple_qstr', 8, 2, 4, 'sum', encoding_dim=12)
+    good = draw(task)
+    omega_NxE = good.encodings.omega_NxE
+    equal = good._replace(encodings=good.encodings._replace(omega_NxE=omega_NxE.at[5].set(omega_NxE[2])))
+    for call in (
+        lambda: constructions.transformer(task, equal, 5.0),
+        lambda: recurrences.retrieving(simple, equal, 5.0),
+        lambda: recurrences.storing(task, equal, 5.0),
+    ):
+        with pytest.raises(ValueError, match=r'^encodings 2 and 5 are equal'):
+            call()
+    with pytest.raises(ValueError, match=r'^coherence=0.01: the encodings have max'):
+        constructions.transformer(task, good, 5.0, coherence=0.01)
+    with pytest.raises(ValueError, match=r'^num_heads=1: .* H ≥ q = 2'):
+        constructions.transformer(task, good, 5.0, num_heads=1)
+    other = tasks.Task('simple_qstr', 8, 2, 4, lambda x_QxD: jnp.max(x_QxD), encoding_dim=12)
+    for call in (constructions.transformer, recurrences.retrieving, recurrences.storing):
+        with pytest.raises(ValueError, match=r"^link '<lambda>' has no two-layer form"):
+            call(other, good, 5.0)
+    built = recurrences.retrieving(simple, good, 2.0)
+    with pytest.raises(ValueError, match=r'^M=2: below the data, max \|x_jk\| = 2.5'):
+        constructions.check_tokens(built, jnp.full((8, 4), 2.5))
+    with pytest.raises(ValueError, match=r'^radius=1: below the data'):
+        constructions.check_tokens(constructions.transformer(task, good, 1.0), jnp.ones((8, 4)))
+    with pytest.raises(ValueError, match=r'^state_radius=1.0: Π would act'):
+        recurrences.retrieving(simple, good, 2.0, state_radius=1.0)
+    with pytest.raises(ValueError, match="needs 'simple_qstr'"):
+        recurrences.retrieving(task, good, 2.0)
+    with pytest.raises(ValueError, match='M must be positive'):
+        recurrences.storing(task, good, 0.0)
+    with pytest.raises(ValueError, match=r"^link 'sum': one head averages"):
+        constructions.sparse_average(task, good, 5.0)
+    crowded = tasks.Task('qstr', 8, 2, 4, 'mean', encoding_dim=6)
+    with pytest.raises(ValueError, match=r'^encodings: one head needs 8 linearly independent'):
+        constructions.sparse_average(crowded, draw(crowded), 5.0)
+    with pytest.raises(ValueError, match='same z'):
+        interpolation.interpolate([1.0, 1.0], [0.0, 1.0])
+    with pytest.raises(ValueError, match=r'^no direction of 4 separates'):
+        interpolation.separating_direction(jax.random.key(0), np.ones((3, 2)), tries=4)
+    with pytest.raises(ValueError, match=r'^depth=1'):
+        memorise(4, 0, depth=1)

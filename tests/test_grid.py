@@ -1,0 +1,72 @@
+"""Cells and lanes of a sweep."""
+
+import pytest
+
+from qstr_jax import sweeps
+from qstr_jax.sweeps import work
+from tests import small
+
+
+def test_cells_are_the_product_of_static_axes():
+    cells = sweeps.cells(small.settings(seq_lens=(2, 3), sparsity=(1, 2)))
+    points = [(c.model, c.problem.task.seq_len, c.problem.task.sparsity) for c in cells]
+    assert len(set(points)) == len(points) == 3 * 2 * 2
+    assert len({c.id for c in cells}) == len(cells)
+
+
+def test_lanes_are_the_product_of_traced_axes():
+    lanes = sweeps.lanes(small.settings(num_seeds=3, learning_rate=(1e-3, 1e-2), weight_decay=(0.0, 0.1)))
+    assert len(set(lanes)) == 12
+    assert {lane.task_seed for lane in lanes} == {0}
+    own = sweeps.lanes(small.settings(num_seeds=3, task_per_lane=True))
+    assert [lane.task_seed for lane in own] == [lane.seed for lane in own] == [0, 1, 2]
+
+
+def test_a_cell_is_known_by_what_changes_its_program():
+    before = small.cell('ffn')
+    assert small.cell('ffn').id == before.id
+    assert small.cell('ffn', num_seeds=7, rnn_width=99).id == before.id
+    for changes in ({'ffn_widths': (8,)}, {'threshold': 0.5}, {'batch_size': 8}, {'link': 'sum'}, {'preset': 'paper'}):
+        assert small.cell('ffn', **changes).id != before.id
+
+
+def test_published_sizes():
+    """Widths of PAPER.md, section 6: q heads and 100, GRU of 500 q, FFN of N d q and 1000."""
+    cells = {c.model: c.problem.module for c in sweeps.cells(sweeps.Settings(seq_lens=(6,), sparsity=(2,), link='sum'))}
+    assert (cells['transformer'].num_heads, cells['transformer'].mlp_width) == (2, 100)
+    assert (cells['rnn'].width, cells['rnn'].cell, cells['rnn'].states) == (1000, 'gru', 'inclusive')
+    assert cells['ffn'].widths == (6 * 10 * 2, 1000)
+    assert sweeps.cells(sweeps.Settings(seq_lens=(6,)))[0].problem.task.encoding_dim == 8
+
+
+@pytest.mark.parametrize(
+    ('changes', 'word'),
+    [
+        ({'seq_lens': (1,)}, 'seq_len'),
+        ({'sparsity': (4,)}, 'sparsity'),
+        ({'models': ('transformr',)}, 'transformer, rnn, ffn'),
+        ({'link': 'cubic'}, 'hermite2'),
+        ({'num_heads': 0}, 'num_heads'),
+        ({'encoding_dim': 1}, 'encoding_dim'),
+        ({'rnn_cell': 'vanilla'}, 'gru'),
+        ({'task': '1str'}, 'simple_qstr'),
+        ({'test_task': '1str'}, 'test_task'),
+        ({'ffn_widths': (0,)}, 'ffn_widths'),
+        ({'rnn_radius': 1.0}, 'deep'),
+    ],
+)
+def test_impossible_cells_are_refused_before_anything_runs(changes, word):
+    with pytest.raises(ValueError, match=word) as caught:
+        sweeps.cells(small.settings(**changes))
+    assert '\n' not in str(caught.value)
+
+
+def test_operations_of_a_prediction_are_counted():
+    """FFN by hand; a GRU's scan counts once per token."""
+    task = small.cell('ffn').problem.task
+    flat = task.seq_len * task.embedding_dim
+    assert work.prediction_flops(small.cell('ffn').problem) == 2 * (flat * 16 + 16 * 16 + 16 * task.seq_len)
+    rnn = small.cell('rnn').problem
+    per_token = 2 * 2 * (task.embedding_dim * 3 * 8 + 8 * 3 * 8) + 2 * 16
+    assert work.prediction_flops(rnn) == task.seq_len * per_token
+    assert work.num_parameters(rnn) == 2 * (task.embedding_dim * 24 + 8 * 24 + 48) + 17

@@ -1,0 +1,269 @@
+"""The online learner: one lane, lane batches, chunking, screening, portability."""
+
+import dataclasses
+import functools
+import math
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from qstr_jax import models, streams, sweeps, tasks
+from qstr_jax.learners import online, screening
+from qstr_jax.sweeps import batch
+from tests import small
+
+MODELS = ('transformer', 'rnn', 'ffn')
+
+
+def lanes_of(cell_settings, **changes):
+    return batch.lane_arrays(sweeps.lanes(small.settings(**cell_settings, **changes)))
+
+
+def run_all(problem, lanes_K, chunk=1000):
+    data_K, state_K = online.init(lanes_K, problem)
+    while np.any(np.asarray(state_K.outcome) == online.RUNNING):
+        state_K = online.advance(state_K, data_K, lanes_K, jnp.int32(chunk), problem)
+    return data_K, state_K
+
+
+def assert_same_bits(a, b):
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
+
+
+def one_lane(tree_K, k):
+    return jax.tree.map(lambda leaf: leaf[k], tree_K)
+
+
+def test_a_step_is_adamw_on_the_risk_of_fresh_examples():
+    """Against a loop in which the examples, the loss and PyTorch's AdamW are written out."""
+    cell = small.cell('ffn')
+    problem, task = cell.problem, cell.problem.task
+    lane = online.Lane(3, 0, 1e-2, 0.1)
+    data, state = online.init_lane(lane, problem)
+    step = 2
+    params, _, loss = online.train_step(state.params, state.opt_state, step, data, lane, problem)
+    key = streams.stream_key(3, 'train', task)
+    size = problem.learner.batch_size
+
+    def risk(p):
+        total = 0.0
+        for i in range(step * size, (step + 1) * size):
+            prompt = tasks.sample(jax.random.fold_in(key, i), task, data.task_draw.link)
+            prediction_N = models.predict(problem.module, p, tasks.encode(prompt, task, data.task_draw))
+            total += jnp.mean((prompt.y_N - prediction_N) ** 2) / size
+        return total
+
+    expected_loss, grads = jax.value_and_grad(risk)(state.params)
+    assert loss == pytest.approx(float(expected_loss), rel=1e-5)
+
+    def adamw(p, g):  # first step: both moments, corrected for their bias, are g and g²
+        return p * (1 - 1e-2 * 0.1) - 1e-2 * g / (jnp.abs(g) + 1e-8)
+
+    # Where a gradient is rounding noise its sign is too: Adam's first step there is ± the rate.
+    expected = jax.tree.map(adamw, state.params, grads)
+    for got, want, g in zip(*map(jax.tree.leaves, (params, expected, grads)), strict=True):
+        clear = np.abs(np.asarray(g)) > 1e-6
+        np.testing.assert_allclose(np.asarray(got)[clear], np.asarray(want)[clear], atol=2e-6)
+
+
+@pytest.mark.parametrize('model', MODELS)
+def test_a_vmapped_lane_equals_a_single_run(model):
+    problem = small.cell(model, threshold=1e-6, max_samples=320).problem
+    lanes_K = lanes_of({}, num_seeds=3)
+    _, together = run_all(problem, lanes_K)
+    for k in range(3):
+        _, alone = run_all(problem, jax.tree.map(lambda leaf, k=k: leaf[k : k + 1], lanes_K))
+        # Losses, not parameters: attention's key bias has no gradient but rounding noise, which Adam scales up.
+        chex.assert_trees_all_close(one_lane(alone.curves, 0), one_lane(together.curves, k), rtol=2e-4)
+        assert np.asarray(alone.curves.train_C).std() > 1e-2
+
+
+def test_a_lane_does_not_depend_on_its_neighbours():
+    """Same number of lanes, other neighbours, other place: the same bits."""
+    problem = small.cell().problem
+    _, first = run_all(problem, batch.lane_arrays([online.Lane(s, 0, 1e-3, 0.0) for s in (0, 1, 2)]))
+    _, second = run_all(problem, batch.lane_arrays([online.Lane(s, 0, 1e-3, 0.0) for s in (7, 0, 0)]))
+    assert_same_bits(one_lane(first, 0), one_lane(second, 1))
+    assert_same_bits(one_lane(first, 0), one_lane(second, 2))
+
+
+@pytest.mark.parametrize('model', MODELS)
+def test_a_run_does_not_depend_on_how_it_is_cut(model):
+    problem = small.cell(model, threshold=1e-6, max_samples=33 * 80).problem
+    lanes_K = lanes_of({})
+    _, whole = run_all(problem, lanes_K, chunk=33)
+    data_K, parts = online.init(lanes_K, problem)
+    for chunk in (7, 20, 6):
+        parts = online.advance(parts, data_K, lanes_K, jnp.int32(chunk), problem)
+    assert np.all(np.asarray(parts.outcome) == online.CENSORED)
+    assert_same_bits(whole, parts)
+
+
+def test_one_program_per_cell():
+    """Seeds, learning rates, weight decays and the number of checks are traced: nothing compiles again."""
+    problem = small.cell(max_samples=1600).problem
+    online.advance.clear_cache()
+    for rate, chunk in ((1e-3, 1), (1e-2, 5), (3e-3, 2)):
+        run_all(problem, batch.lane_arrays([online.Lane(s, s, rate, rate) for s in (1, 2)]), chunk)
+    assert online.advance._cache_size() == 1
+
+
+def test_outcomes():
+    """Reached and frozen there, censored at the budget, diverged: all in one batch, none an exception."""
+    problem = small.cell(max_samples=1600).problem
+    lanes = [online.Lane(0, 0, 1e-2, 0.0), online.Lane(0, 0, 1e-6, 0.0), online.Lane(0, 0, 1e30, 0.0)]
+    lanes_K = batch.lane_arrays(lanes)
+    data_K, state_K = run_all(problem, lanes_K)
+    report = online.report(state_K, problem)
+    assert report['outcome'] == ['reached', 'censored', 'diverged']
+    assert report['samples_to_threshold'][1:] == [None, None]
+    assert report['num_samples'][1] == 1600
+    assert report['samples_to_threshold'][0] == report['num_samples'][0] < 1600
+    # The frozen lane still has the parameters of its crossing.
+    loss = online.evaluate(one_lane(state_K.params, 0), one_lane(data_K, 0), problem)
+    assert float(loss) == pytest.approx(float(report['test_loss'][0]), rel=1e-5)
+    assert float(loss) < problem.learner.threshold
+
+
+def test_the_crossing_is_the_first_check_below_the_threshold():
+    problem = small.cell(screen=False).problem
+    _, state_K = run_all(problem, lanes_of({}))
+    for curve in online.report_curves(state_K, problem):
+        assert np.all(curve['test_loss'][:-1] >= problem.learner.threshold)
+        assert curve['test_loss'][-1] < problem.learner.threshold
+        assert np.all(curve['test_loss_se'] == 0)
+        np.testing.assert_array_equal(np.diff(curve['samples']), problem.learner.samples_per_check)
+
+
+@pytest.mark.parametrize('model', MODELS)
+def test_screening_changes_no_outcome(model):
+    """The same parameters and crossings, with fewer evaluations; replaying its decisions misses none."""
+    changes = {'test_samples': 800, 'threshold': 0.6, 'max_samples': 16_000}
+    screened = small.cell(model, **changes, screen=True).problem
+    lanes_K = lanes_of({})
+    _, with_screen = run_all(screened, lanes_K)
+    full = dataclasses.replace(screened, learner=dataclasses.replace(screened.learner, screen=False))
+    _, without = run_all(full, lanes_K)
+    a, b = online.report(with_screen, screened), online.report(without, full)
+    assert a['samples_to_threshold'] == b['samples_to_threshold'] != [None, None]
+    assert_same_bits(with_screen.params, without.params)
+    assert np.sum(a['num_evaluations']) < np.sum(b['num_evaluations'])
+    for curve in online.report_curves(without, full):
+        assert np.all(curve['is_due'][curve['test_loss'] < full.learner.threshold])
+
+
+def test_the_subset_estimates_the_test_loss():
+    """Where the evaluation was skipped the curve's value is within its standard errors of the full one."""
+    changes = {'test_samples': 800, 'threshold': 0.3, 'max_samples': 8_000}
+    problem = small.cell('transformer', **changes, screen=True).problem
+    full = dataclasses.replace(problem, learner=dataclasses.replace(problem.learner, screen=False))
+    lanes_K = lanes_of({})
+    _, screened_K = run_all(problem, lanes_K)
+    _, full_K = run_all(full, lanes_K)
+    for curve, truth in zip(
+        online.report_curves(screened_K, problem), online.report_curves(full_K, full), strict=True
+    ):
+        skipped = curve['test_loss_se'] > 0
+        assert skipped.sum() > 10
+        error = (curve['test_loss'] - truth['test_loss'])[skipped] / curve['test_loss_se'][skipped]
+        assert np.max(np.abs(error)) < 4
+        np.testing.assert_array_equal(curve['test_loss'][~skipped], truth['test_loss'][~skipped])
+
+
+def test_pointwise_risk_uses_one_fixed_position_per_example():
+    problem = small.cell('transformer', risk='pointwise').problem
+    lane = online.Lane(0, 0, 1e-3, 0.0)
+    data, state = online.init_lane(lane, problem)
+    indices_B = jnp.arange(16)
+    loss = online.batch_loss(state.params, data, problem, indices_B)
+    task = problem.task
+    prompts = tasks.examples(data.train_key, indices_B, task, data.task_draw.link)
+    positions_B = tasks.positions(streams.stream_key(0, 'position', task), indices_B, task.seq_len)
+    errors = []
+    for i in range(16):
+        prompt = jax.tree.map(lambda leaf, i=i: leaf[i], prompts)
+        prediction_N = models.predict(problem.module, state.params, tasks.encode(prompt, task, data.task_draw))
+        errors.append(float((prompt.y_N - prediction_N)[positions_B[i]] ** 2))
+    assert float(loss) == pytest.approx(np.mean(errors), rel=1e-5)
+
+
+def test_all_architectures_see_the_same_prompts():
+    lane = online.Lane(5, 5, 1e-3, 0.0)
+    drawn = [online.init_lane(lane, small.cell(model).problem)[0] for model in MODELS]
+    for other in drawn[1:]:
+        assert_same_bits(drawn[0].test_prompts, other.test_prompts)
+        assert_same_bits(drawn[0].task_draw, other.task_draw)
+        assert_same_bits(jax.random.key_data(drawn[0].train_key), jax.random.key_data(other.train_key))
+
+
+@pytest.mark.parametrize('platform', ['tpu', 'cuda'])
+@pytest.mark.parametrize(
+    'changes',
+    [
+        {'model': 'transformer'},
+        {'model': 'transformer', 'attention': 'merged', 'risk': 'pointwise'},
+        {'model': 'ffn'},
+        {'model': 'ffn', 'ffn_form': 'theorem6'},
+        *({'model': 'rnn', 'rnn_cell': cell} for cell in ('relu', 'tanh', 'gru', 'lstm')),
+        {'model': 'rnn', 'rnn_cell': 'deep', 'rnn_lipschitz': 0.1, 'rnn_radius': 1.0, 'rnn_readout': 'mlp'},
+    ],
+    ids=lambda changes: '-'.join(str(value) for value in changes.values()),
+)
+def test_every_program_lowers_for_accelerators(platform, changes):
+    problem = small.cell(**changes).problem
+    lanes_K = lanes_of({})
+    abstract = jax.eval_shape(functools.partial(online.init, problem=problem), lanes_K)
+    data_K, state_K = abstract
+    traced = online.advance.trace(state_K, data_K, lanes_K, jnp.int32(1), problem)
+    assert traced.lower(lowering_platforms=(platform,)).as_text()
+    assert online.init.trace(lanes_K, problem).lower(lowering_platforms=(platform,)).as_text()
+
+
+def test_a_gradient_is_right_in_debug_key_reuse_mode():
+    """A single lane draws no number twice."""
+    problem = small.cell().problem
+    lane = online.Lane(0, 0, 1e-3, 0.0)
+    with jax.debug_key_reuse(True):
+        data, state = online.init_lane(lane, problem)
+        loss = online.batch_loss(state.params, data, problem, jnp.arange(4))
+    assert math.isfinite(float(loss))
+
+
+def test_optimizer_takes_traced_rates():
+    grads = {'w': jnp.ones(3)}
+
+    def updated(rate):
+        optimizer = online.optimizer(online.Lane(0, 0, rate, 0.0))
+        return optimizer.update(grads, optimizer.init(grads), grads)[0]['w']
+
+    rates_K = jnp.array([1e-3, 1e-2])
+    np.testing.assert_allclose(jax.vmap(updated)(rates_K), -rates_K[:, None] * jnp.ones((2, 3)), rtol=1e-4)
+    assert optax.tree.norm(updated(0.0)) == 0
+
+
+@pytest.mark.parametrize(
+    ('name', 'value'),
+    [('batch_size', 0), ('check_every', -1), ('max_samples', 1.5), ('test_samples', 0), ('threshold', 0.0),
+     ('risk', 'both'), ('max_samples', 100)],
+)
+def test_impossible_settings_are_named(name, value):
+    with pytest.raises(ValueError, match=name) as caught:
+        online.Online(**{name: value})
+    assert '\n' not in str(caught.value)
+
+
+def test_screen_before_any_evaluation_is_a_plain_mean():
+    errors_M = jnp.arange(8.0)
+    loss, standard_error = screening.estimate(screening.start(64), errors_M)
+    assert float(loss) == pytest.approx(3.5)
+    assert float(standard_error) == pytest.approx(np.std(np.arange(8)) / np.sqrt(8))
+
+
+@pytest.mark.parametrize(('loss', 'due'), [(0.9, False), (0.75, True), (0.5, True), (float('nan'), True)])
+def test_due_when_the_bracket_reaches_the_threshold(loss, due):
+    assert bool(screening.is_due(jnp.float32(loss), jnp.float32(0.02), 0.7)) == due

@@ -1,0 +1,34 @@
+"""The README's examples run as they stand."""
+
+import pathlib
+import re
+
+import pytest
+
+from qstr_jax import results
+
+README = pathlib.Path(__file__).parents[1] / 'README.md'
+BLOCKS = re.findall(r'```python\n(.*?)```', README.read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize('number', range(len(BLOCKS)))
+def test_python_blocks_run(number, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(BLOCKS[number], f'README block {number}', 'exec'), {})
+    for workdir in tmp_path.glob('results/*'):
+        assert not results.load(workdir).empty
+
+
+def test_there_is_an_example_of_each_kind():
+    text = '\n'.join(BLOCKS)
+    assert all(part in text for part in ('models.register', 'links.register', 'tasks.Task('))
+
+
+def test_links_and_pictures_exist():
+    for target in re.findall(r'\]\((?!http)([^)#]+)\)', README.read_text()):
+        assert (README.parent / target).exists(), target
+
+
+def test_every_folder_of_the_tree_is_there():
+    for folder in re.findall(r'^ *([\w/]+/) {2,}', README.read_text(), flags=re.MULTILINE):
+        assert list(README.parent.rglob(folder.rstrip('/'))), folder

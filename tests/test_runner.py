@@ -1,0 +1,158 @@
+"""A sweep into a directory: what is run, what is kept, what is refused."""
+
+import json
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+from qstr_jax import files, models, probes, results, risks, sweeps, tasks
+from qstr_jax.learners import online
+from tests import small
+
+
+@pytest.fixture(scope='module')
+def workdir(tmp_path_factory):
+    """A finished sweep of two models and two seeds, with parameters and probes."""
+    path = tmp_path_factory.mktemp('sweep')
+    sweeps.run(
+        small.settings(models=('transformer', 'ffn'), save_params=True, probes=probes.names()), path, small.quiet()
+    )
+    return path
+
+
+def test_a_row_per_lane_with_the_promised_columns(workdir):
+    rows = results.load(workdir)
+    assert len(rows) == 4
+    promised = 'model task seq_len sparsity seed threshold samples_to_threshold outcome learner num_samples'
+    assert set(promised.split()) <= set(rows.columns)
+    assert set(rows['outcome']) == {'reached'}
+    assert (rows['samples_to_threshold'] % 80 == 0).all()
+    assert (rows['test_loss'] < 0.9).all()
+    assert rows['encoding_equal_pairs'].eq(0).all()
+    is_transformer = rows['model'] == 'transformer'
+    assert rows.loc[is_transformer, 'transformer_mlp_width'].eq(16).all()
+    assert rows.loc[~is_transformer, 'transformer_mlp_width'].isna().all()
+
+
+def test_probes_add_columns(workdir):
+    rows = results.load(workdir).set_index('model')
+    assert (rows['param_norm'] > 0).all()
+    assert rows.loc['transformer', 'retrieval_share'].between(0, 1).all()
+    assert rows.loc['transformer', 'retrieval_mass'].between(0, 1).all()
+    assert rows.loc['ffn', ['retrieval_share', 'retrieval_mass']].isna().all(axis=None)
+
+
+def test_curves_have_an_entry_per_check(workdir):
+    rows, curves = results.load(workdir), results.load_curves(workdir)
+    for _, row in rows.iterrows():
+        curve = curves[(curves['model'] == row['model']) & (curves['seed'] == row['seed'])]
+        assert curve['samples'].max() == row['num_samples']
+        assert len(curve) == row['num_samples'] // 80
+        assert curve['test_loss'].iloc[-1] == row['test_loss']
+
+
+def test_kept_parameters_give_the_reported_loss(workdir):
+    rows = results.load(workdir).set_index(['model', 'seed'])
+    sweep = small.settings(models=('transformer', 'ffn'))
+    for cell in sweeps.cells(sweep):
+        problem = cell.problem
+        for lane in sweeps.lanes(sweep):
+            params = sweeps.load_params(workdir, cell, lane)
+            data, _ = online.init_lane(lane, problem)
+            errors = [
+                risks.prompt_error(
+                    problem.module, params, jax.tree.map(lambda leaf, i=i: leaf[i], data.test_prompts),
+                    problem.test_task, data.task_draw,
+                )
+                for i in range(64)
+            ]
+            assert float(np.mean(errors)) == pytest.approx(rows.loc[(cell.model, lane.seed), 'test_loss'], rel=1e-4)
+
+
+def test_what_is_there_is_not_run_again(workdir, monkeypatch):
+    before = {path: path.read_bytes() for path in workdir.glob('*/*.parquet')}
+    monkeypatch.setattr('qstr_jax.sweeps.batch.train', lambda *args: pytest.fail('a lane was run again'))
+    sweeps.run(small.settings(models=('ffn',), save_params=True), workdir, small.quiet())
+    assert before == {path: path.read_bytes() for path in workdir.glob('*/*.parquet')}
+
+
+def test_more_seeds_lengths_and_models_add_to_a_directory(tmp_path):
+    sweeps.run(small.settings(models=('ffn',)), tmp_path, small.quiet())
+    first = results.load(tmp_path)
+    sweeps.run(small.settings(models=('ffn',), num_seeds=3), tmp_path, small.quiet())
+    rows = sweeps.run(small.settings(models=('transformer', 'ffn'), seq_lens=(2,)), tmp_path, small.quiet())
+    assert rows.groupby(['model', 'seq_len']).size().to_dict() == {
+        ('ffn', 2): 2, ('ffn', 3): 3, ('transformer', 2): 2,
+    }  # fmt: skip
+    kept = rows[(rows['model'] == 'ffn') & (rows['seq_len'] == 3) & (rows['seed'] < 2)]
+    pd.testing.assert_frame_equal(kept[first.columns].reset_index(drop=True), first, check_dtype=False)
+    config = json.loads((tmp_path / 'config.json').read_text())
+    assert (config['models'], config['seq_lens'], config['num_seeds']) == (['ffn', 'transformer'], [3, 2], 3)
+
+
+def test_other_settings_in_the_same_directory_are_refused(workdir):
+    with pytest.raises(results.ResultsError, match=r'threshold: 0\.9 there, 0\.5 now'):
+        sweeps.run(small.settings(threshold=0.5), workdir, small.quiet())
+
+
+def test_results_do_not_depend_on_order_or_devices(tmp_path):
+    """The same bytes from one device and from eight, and with the models the other way round."""
+    names = ('transformer', 'ffn')
+    sweep = small.settings(models=names, num_seeds=3, lanes_per_batch=1)
+    sweeps.run(sweep, tmp_path / 'one', small.quiet(num_devices=1))
+    other = small.settings(models=names[::-1], num_seeds=3, lanes_per_batch=1)
+    sweeps.run(other, tmp_path / 'eight', small.quiet(num_devices=8))
+    for path in (tmp_path / 'one').glob('*/*.parquet'):
+        twin = tmp_path / 'eight' / path.relative_to(tmp_path / 'one')
+        assert twin.read_bytes() == path.read_bytes()
+
+
+def test_a_directory_that_cannot_be_used(tmp_path):
+    file = tmp_path / 'file'
+    file.write_text('')
+    with pytest.raises(results.ResultsError, match=r'workdir=.*directory'):
+        sweeps.run(small.settings(), file, small.quiet())
+
+
+def test_a_truncated_file_is_named_and_the_rest_stays_readable(workdir, tmp_path):
+    for path in workdir.rglob('*'):
+        if path.suffix in ('.parquet', '.json'):
+            (tmp_path / path.relative_to(workdir)).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path.relative_to(workdir)).write_bytes(path.read_bytes())
+    damaged = next((tmp_path / 'rows').glob('ffn*'))
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    with pytest.warns(UserWarning, match=damaged.name):
+        rows = results.load(tmp_path)
+    assert set(rows['model']) == {'transformer'}
+    with pytest.raises(files.ResultsError, match='damaged') as caught:
+        sweeps.run(small.settings(models=('ffn',)), tmp_path, small.quiet())
+    assert '\n' not in str(caught.value)
+
+
+def test_a_cell_that_fails_does_not_lose_the_others(tmp_path):
+    """A model that breaks when it is traced: its error is recorded, the other cell is complete."""
+
+    @models.register('broken')
+    def _broken(task, settings):
+        return models.Transformer(num_heads=-3)
+
+    with pytest.raises(sweeps.SweepError, match='broken'):
+        sweeps.run(small.settings(models=('broken', 'ffn')), tmp_path, small.quiet())
+    assert set(results.load(tmp_path)['model']) == {'ffn'}
+    assert 'error' in json.loads(next((tmp_path / 'errors').glob('broken*')).read_text())
+
+
+def test_encodings_that_cannot_be_drawn(tmp_path):
+    sweep = small.settings(models=('ffn',), seq_lens=(8,), encoding_dim=4, max_coherence=0.3)
+    with pytest.raises(ValueError, match='encoding_dim=4'):
+        sweeps.run(sweep, tmp_path, small.quiet())
+
+
+def test_labels_of_a_task_do_not_depend_on_the_lane_count():
+    """The task of a lane is a function of its seed alone."""
+    problem = small.cell().problem
+    one = tasks.draw(tasks.task_key(3, problem.task), problem.task)
+    data, _ = online.init_lane(online.Lane(0, 3, 1e-3, 0.0), problem)
+    np.testing.assert_array_equal(one.link['u_K'], data.task_draw.link['u_K'])

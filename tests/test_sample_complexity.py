@@ -1,0 +1,118 @@
+"""The binary: reduced twins of its configs end to end, overrides, and bad input."""
+
+import importlib
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from experiments import sample_complexity
+from qstr_jax import results, sweeps
+from tests import small
+
+ROOT = pathlib.Path(__file__).parents[1]
+CONFIGS = [path.stem for path in (ROOT / 'experiments/configs').glob('*.py') if path.stem not in ('__init__', 'base')]
+
+
+def command(*arguments):
+    """Runs the binary as a user would."""
+    environment = {**os.environ, 'JAX_PLATFORMS': 'cpu'}
+    call = [sys.executable, '-m', 'experiments.sample_complexity', *arguments]
+    return subprocess.run(call, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300)
+
+
+def config_module(name):
+    return importlib.import_module(f'experiments.configs.{name}')
+
+
+@pytest.mark.parametrize('name', CONFIGS)
+def test_every_config_says_what_it_is(name):
+    docstring = config_module(name).__doc__
+    assert all(word in docstring for word in ('Command:', 'Runtime:', 'Expect:'))
+    assert 'TBD' not in docstring
+
+
+@pytest.mark.parametrize('name', CONFIGS)
+def test_reduced_twins_run_end_to_end(name, tmp_path):
+    config = config_module(name).reduced()
+    settings = sample_complexity.settings_from(config)
+    rows = sweeps.run(settings, tmp_path, small.quiet())
+    sample_complexity.draw(tmp_path, config)
+    lanes = len(config.seq_lens) * config.num_seeds * len(config.models)
+    assert len(rows) == lanes
+    assert (rows['outcome'] == 'reached').sum() >= lanes / 2
+    for file in 'figure.png', 'figure.pdf', 'curves.png', 'table.md':
+        assert (tmp_path / file).stat().st_size > 50
+
+
+def test_figure1a_is_the_published_setting():
+    settings = sample_complexity.settings_from(config_module('figure1a').get_config())
+    cells = sweeps.cells(settings)
+    assert len(cells) == 18
+    columns = dict(cells[0].columns)
+    published = {
+        'batch_size': 64, 'check_every': 10, 'threshold': 0.7, 'max_samples': 10**6, 'test_samples': 5000,
+        'test_task': 'simple_qstr', 'token_dim': 10, 'encoding_scale': 'unscaled', 'link': 'linear',
+    }  # fmt: skip
+    assert {name: columns[name] for name in published} == published
+    assert (settings.num_seeds, settings.learning_rate, settings.weight_decay) == (5, (1e-3,), (0.01,))
+
+
+def test_overrides_by_the_promised_names(tmp_path):
+    """Every override of the issue in one dry run."""
+    overrides = (
+        'models=transformer,ffn', 'task=simple_qstr', 'seq_lens=8,12', 'sparsity=2', 'token_dim=5', 'encoding_dim=60',
+        'encoding_scale=scaled', 'max_coherence=0.5', 'link=hermite2', 'num_heads=3', 'attention=merged',
+        'mlp_width=32', 'rnn_cell=lstm', 'rnn_width=10', 'rnn_states=exclusive', 'rnn_readout=mlp',
+        'ffn_form=theorem6', 'ffn_widths=20,10', 'risk=pointwise', 'num_seeds=2', 'task_per_lane=True',
+        'batch_size=32', 'learning_rate=3e-4', 'weight_decay=0.05', 'threshold=0.5', 'check_every=7',
+        'max_samples=10000', 'test_samples=300', 'screen=False', 'preset=paper',
+    )  # fmt: skip
+    done = command(
+        '--config=experiments/configs/figure1a.py', '--dry_run', *(f'--config.{text}' for text in overrides)
+    )
+    assert done.returncode == 0, done.stderr
+    assert 'ffn-simple_qstr-N12-q2' in done.stdout
+    assert '4 cells, 8 lanes' in done.stdout
+
+
+def test_end_to_end_as_a_command_and_once_more(tmp_path):
+    """Rows, figure and table; the second call runs nothing and says the same."""
+    arguments = [
+        '--config=experiments/configs/quickstart.py', f'--workdir={tmp_path}', '--config.models=transformer,ffn',
+        '--config.seq_lens=2,3', '--config.num_seeds=2', '--config.test_samples=100',
+    ]  # fmt: skip
+    first = command(*arguments)
+    assert first.returncode == 0, first.stderr
+    assert 'device: cpu' in first.stderr
+    rows = {path: path.read_bytes() for path in tmp_path.glob('rows/*')}
+    second = command(*arguments)
+    assert second.returncode == 0
+    assert second.stdout == first.stdout
+    assert rows == {path: path.read_bytes() for path in tmp_path.glob('rows/*')}
+    assert len(results.load(tmp_path)) == 8
+
+
+@pytest.mark.parametrize(
+    ('override', 'word'),
+    [('num_heads=0', 'num_heads'), ('sparsity=20', 'sparsity'), ('models=lstm', 'transformer, rnn, ffn')],
+)
+def test_bad_input_is_one_line(override, word, tmp_path):
+    done = command('--config=experiments/configs/figure1a.py', f'--workdir={tmp_path}', f'--config.{override}')
+    assert done.returncode != 0
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith('error: ')
+    assert word in last
+    assert 'Traceback' not in done.stderr
+
+
+def test_a_config_with_several_learning_rates_gets_a_figure_each(tmp_path):
+    config = config_module('quickstart').reduced()
+    config.models, config.seq_lens, config.learning_rate = ('ffn',), (2,), (1e-3, 3e-3)
+    sweeps.run(sample_complexity.settings_from(config), tmp_path, small.quiet())
+    sample_complexity.draw(tmp_path, config)
+    assert {path.name for path in tmp_path.glob('figure_*.png')} == {
+        'figure_lr0.001_wd0.01.png', 'figure_lr0.003_wd0.01.png',
+    }  # fmt: skip
