@@ -46,6 +46,17 @@ def list_cells(settings):
     return '\n'.join(lines)
 
 
+def reference(config, rows):
+    """Published values as {model: {length: samples}}; nothing if these rows are of another setting."""
+    if not all(rows[name].eq(value).all() for name, value in config.reference_for.items()):
+        return {}
+    points = {}
+    for model, length, samples in config.reference:
+        if ((rows['model'] == model) & (rows['seq_len'] == length)).any():
+            points.setdefault(model, {})[length] = samples
+    return points
+
+
 def draw(workdir, config):
     """Writes figure, learning curves and table of a results directory; one set per (learning rate, decay)."""
     workdir = pathlib.Path(workdir)
@@ -55,7 +66,8 @@ def draw(workdir, config):
     optimisers = rows.groupby(['learning_rate', 'weight_decay'])
     for (rate, decay), chosen in optimisers:
         suffix = '' if optimisers.ngroups == 1 else f'_lr{rate:g}_wd{decay:g}'
-        figure = plots.samples_against_length(chosen, config.title, tuple(config.notes))
+        published = reference(config, chosen)
+        figure = plots.samples_against_length(chosen, config.title, tuple(config.notes), published)
         paths = plots.save(figure, workdir / f'figure{suffix}')
         same = (curves['learning_rate'] == rate) & (curves['weight_decay'] == decay)
         plots.save(plots.curves(curves[same], config.threshold), workdir / f'curves{suffix}')

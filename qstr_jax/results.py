@@ -97,8 +97,10 @@ def add(workdir, cell_id, rows, curves):
     if rows_path.exists():
         old = files.read_table(rows_path)
         known = _lanes(old)
-        rows = pd.concat([old, _without(rows, known)], ignore_index=True)
-        curves = _without(curves, known)
+        rows, curves = _without(rows, known), _without(curves, known)
+        if rows.empty:
+            return
+        rows = pd.concat([old, rows], ignore_index=True)
     if curves_path.exists():
         old = _without(files.read_table(curves_path), _lanes(curves))
         curves = pd.concat([old, curves], ignore_index=True)

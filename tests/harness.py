@@ -2,17 +2,22 @@
 
 import dataclasses
 import importlib
+import io
+import itertools
 import json
 import multiprocessing
 import os
 import pathlib
 import signal
 import sys
+import threading
+import uuid
 
 import jax
+import tqdm
 
 from experiments import runtime
-from qstr_jax import results, sweeps
+from qstr_jax import sweeps
 from qstr_jax.sweeps import batch
 
 SPAWN = multiprocessing.get_context('forkserver')
@@ -35,102 +40,108 @@ TINY = {
     'threshold': 0.7,
 }
 
+# Compiles in a third of the time; compilation is most of what a short process does.
+QUICK = '--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true'
+
+FILE_EVENTS = ('open', 'os.mkdir', 'os.rename', 'os.remove', 'os.rmdir', 'os.truncate', 'os.link')
+
 
 @dataclasses.dataclass(frozen=True)
 class Death:
-    """Where a process ends itself: at call number `call` of `target` ('module:function'), or at an audited event.
+    """Where a process sends itself a signal.
 
     Attributes:
-        target: what is watched; 'event' counts changes of the file system below the results directory.
-        call: which call, from 1.
-        when: 'before' or 'after' it.
+        target: 'module:function', or 'event': a change of the file system below the results directory.
+        call: at which call of it, from 1.
+        when: 'before' it, 'after' it, or in the 'middle' (of pyarrow's `write_table`: half of the file is there).
         signal_number: SIGKILL by default.
     """
 
     target: str
-    call: int
+    call: int = 1
     when: str = 'before'
     signal_number: int = signal.SIGKILL
 
 
-FILE_EVENTS = {'open', 'os.mkdir', 'os.rename', 'os.remove', 'os.rmdir', 'os.truncate', 'os.link'}
-
-
 def _arm(death, workdir):
     """Makes this process end where `death` says."""
-    count = 0
+    numbers = itertools.count(1)
 
     def die():
         os.kill(os.getpid(), death.signal_number)
 
-    def is_due():
-        nonlocal count
-        count += 1
-        return count == death.call
+    def audit(event, args):
+        if event in FILE_EVENTS and str(args[0]).startswith(str(workdir)) and _changes(event, args):
+            if next(numbers) == death.call:
+                die()
+
+    def wrapped(*args, **kwargs):
+        is_due = next(numbers) == death.call
+        if is_due and death.when == 'before':
+            die()
+        if is_due and death.when == 'middle':
+            table, file = args
+            function(table, buffer := io.BytesIO())
+            file.write(buffer.getvalue()[: buffer.tell() // 2])
+            file.flush()
+            die()
+        result = function(*args, **kwargs)
+        if is_due and death.when == 'after':
+            die()
+        return result
 
     if death.target == 'event':
-
-        def audit(event, args):
-            if event in FILE_EVENTS and str(args[0]).startswith(workdir) and (event != 'open' or _writes(args)):
-                if is_due():
-                    die()
-
         sys.addaudithook(audit)
         return
     module, name = death.target.split(':')
     module = importlib.import_module(module)
     function = getattr(module, name)
-
-    def wrapped(*args, **kwargs):
-        due = is_due()
-        if due and death.when == 'before':
-            die()
-        result = function(*args, **kwargs)
-        if due and death.when == 'after':
-            die()
-        return result
-
     setattr(module, name, wrapped)
 
 
-def _writes(args):
+def _changes(event, args):
+    """Whether an audited event changes the file system; reading does not."""
+    if event != 'open':
+        return True
     _, mode, flags = args
     return bool((flags or 0) & (os.O_WRONLY | os.O_RDWR)) or (isinstance(mode, str) and mode[0] in 'wax')
 
 
 def _child(settings, workdir, cache, options, death, num_devices, log):
-    """What a started process does: as `experiments.sample_complexity`, with more calls of `advance` and no figure."""
+    """What a started process does: as `experiments.sample_complexity`, in many small calls and without a figure."""
     with open(log, 'ab', buffering=0) as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
+    os.environ['XLA_FLAGS'] = QUICK
+    tqdm.tqdm.set_lock(threading.RLock())  # its own is a semaphore that a kill leaves behind
     jax.config.update('jax_num_cpu_devices', num_devices)
     jax.config.update('jax_compilation_cache_dir', str(cache))
     jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)
     batch.SECONDS_PER_CALL = 0.0  # one check per call
     if death is not None:
-        _arm(death, str(workdir))
+        _arm(death, workdir)
     options = sweeps.Options(**{'progress': False, 'checkpoint_seconds': 0.0, **options})
     runtime.exit_on_error(lambda: sweeps.run(sweeps.Settings(**settings), workdir, options))
 
 
-@dataclasses.dataclass
 class Lab:
-    """Starts processes that share a compilation cache, and remembers what they said."""
+    """Starts processes that share a compilation cache, and keeps what they say."""
 
-    folder: pathlib.Path
-    started: int = 0
+    def __init__(self, tmp_path_factory):
+        base = tmp_path_factory.getbasetemp()
+        self._folder = (base.parent if 'PYTEST_XDIST_WORKER' in os.environ else base) / 'lab'
+        self._folder.mkdir(exist_ok=True)
 
     def start(self, workdir, settings=None, death=None, num_devices=1, **options):
-        """Starts a sweep and returns its process; `process.log` is its output."""
-        self.started += 1
-        log = self.folder / f'log{self.started}.txt'
-        args = {**TINY, **(settings or {})}, workdir, self.folder / 'cache', options, death, num_devices, log
+        """Starts a sweep and returns its process; `process.log` is the file with its output."""
+        log = self._folder / f'{uuid.uuid4().hex}.log'
+        args = {**TINY, **(settings or {})}, workdir, self._folder / 'cache', options, death, num_devices, log
         process = SPAWN.Process(target=_child, args=args, daemon=True)
         process.log = log
         process.start()
         return process
 
-    def run(self, *args, timeout=300, **kwargs):
+    def run(self, *args, timeout=600, **kwargs):
         """Starts a sweep and waits for its end; returns its exit code (−n for signal n) and its output."""
         process = self.start(*args, **kwargs)
         process.join(timeout)
@@ -139,10 +150,15 @@ class Lab:
             raise TimeoutError(process.log.read_text())
         return process.exitcode, process.log.read_text()
 
+    def finish(self, *args, **kwargs):
+        """Runs a sweep to its end, which must be a good one."""
+        code, output = self.run(*args, **kwargs)
+        assert code == 0, output
+
 
 def tables(workdir):
     """All tables of a directory as {name: bytes}."""
-    found = sorted(workdir.glob('rows/*.parquet')) + sorted(workdir.glob('curves/*.parquet'))
+    found = sorted(pathlib.Path(workdir).glob('*/*.parquet'))
     return {str(path.relative_to(workdir)): path.read_bytes() for path in found}
 
 
@@ -161,8 +177,3 @@ def trained(workdir):
             for seed in entry['seeds']:
                 counts[entry['cell'], seed] = counts.get((entry['cell'], seed), 0) + 1
     return counts
-
-
-def num_rows(workdir):
-    """Rows of a directory."""
-    return len(results.load(workdir, strict=True))

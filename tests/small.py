@@ -12,7 +12,7 @@ SMALL = {
     'ffn_widths': (16, 16),
     'batch_size': 16,
     'check_every': 5,
-    'max_samples': 800,
+    'max_samples': 3200,
     'test_samples': 64,
     'learning_rate': 3e-3,
     'threshold': 0.9,

@@ -13,33 +13,37 @@ from qstr_jax.theory import constructions, interpolation, measures, recurrences
 LINKS = ('linear', 'sum', 'hermite2')
 
 
+_draw = jax.jit(tasks.draw, static_argnames='task')
+
+
 def draw(task, seed=0):
-    return tasks.draw(jax.random.key(seed), task)
+    return _draw(jax.random.key(seed), task)
 
 
-def relabel(prompts, task, task_draw, dtype):
+_examples = jax.jit(tasks.examples, static_argnames='task')
+
+
+@functools.partial(jax.jit, static_argnames=('task', 'dtype'))
+def relabel(prompts, task, link_params, dtype=jnp.float64):
     """The same tokens in another precision, labelled by the task's link."""
     x_BxNxD = prompts.x_NxD.astype(dtype)
-    y_BxN = jax.vmap(lambda x, t: tasks.labels(x, t, task, task_draw.link))(x_BxNxD, prompts.t_NxQ)
+    y_BxN = jax.vmap(lambda x, t: tasks.labels(x, t, task, link_params))(x_BxNxD, prompts.t_NxQ)
     return tasks.Prompt(x_BxNxD, prompts.t_NxQ, y_BxN)
 
 
 def sample(task, task_draw, count, dtype=jnp.float64, seed=1):
-    prompts = tasks.examples(jax.random.key(seed), jnp.arange(count), task, task_draw.link)
-    return relabel(prompts, task, task_draw, dtype)
+    prompts = _examples(jax.random.key(seed), jnp.arange(count), task, task_draw.link)
+    return relabel(prompts, task, task_draw.link, dtype)
 
 
-@functools.partial(jax.jit, static_argnames=('module', 'task'))
-def _largest_error(module, params, prompts, task, task_draw):
-    def error(prompt):
-        prediction_N = models.predict(module, params, tasks.encode(prompt, task, task_draw))
-        return jnp.max(jnp.abs(prompt.y_N - prediction_N))
-
-    return jnp.max(jax.lax.map(error, prompts))
+@functools.partial(jax.jit, static_argnames='module')
+def predictions(module, params, z_BxNxE):
+    return jax.lax.map(lambda z_NxE: models.predict(module, params, z_NxE), z_BxNxE)
 
 
 def largest_error(built, prompts, task, task_draw):
-    return float(_largest_error(built.module, built.params, prompts, task, task_draw))
+    z_BxNxE = jax.vmap(lambda prompt: tasks.encode(prompt, task, task_draw))(prompts)
+    return float(jnp.max(jnp.abs(prompts.y_N - predictions(built.module, built.params, z_BxNxE))))
 
 
 def radius_of(prompts):
@@ -71,7 +75,7 @@ def test_transformer_meets_its_bound(seq_len, sparsity, scale, precise):
             task = tasks.Task('qstr', seq_len, sparsity, 10, link, **sizes)
             params = task.link.init(jax.random.key(4), sparsity, 10)
             task_draw = tasks.Draw(params, vectors)
-            prompts = relabel(raw, task, task_draw, dtype)
+            prompts = relabel(raw, task, params, dtype)
             built = constructions.transformer(task, task_draw, radius_of(prompts), error=0.1)
             check_shapes(built, task)
             bound = 0.2 if link == 'hermite2' else 0.1  # η_g + η, and linear forms are exact
@@ -119,7 +123,7 @@ def test_sparse_average_needs_one_head(scale):
         assert built.bounds['output'] <= 1e-6
         assert largest_error(built, prompts, task, task_draw) <= built.bounds['output']
         repeated = prompts._replace(t_NxQ=prompts.t_NxQ.at[..., 1].set(prompts.t_NxQ[..., 0]))
-        repeated = relabel(repeated, task, task_draw, jnp.float64)
+        repeated = relabel(repeated, task, task_draw.link)
         assert largest_error(built, repeated, task, task_draw) > 0.1
 
 
@@ -179,38 +183,46 @@ def test_storing_rnn_is_exact_on_qstr(sparsity, seq_len, dim, state_radius):
             assert built.norms['state_projection'] > 2
 
 
-def memorise(num_samples, seed, depth=2):
-    task = tasks.Task('qstr', 16, 1, 10, 'linear')
-    task_draw = draw(task, seed)
-    prompts = sample(task, task_draw, num_samples, seed=seed + 100)
-    positions_B = tasks.positions(jax.random.key(seed), jnp.arange(num_samples), task.seq_len)
+_pointwise = jax.jit(risks.pointwise, static_argnames=('module', 'task'))
+
+
+def memorise(prompts, positions_B, task, depth=2, seed=0):
+    """A memoriser and its training risk on one draw of (u, ω)."""
     built = interpolation.memorising(jax.random.key(seed), prompts, positions_B, task, depth)
-    risk = float(risks.pointwise(built.module, built.params, prompts, positions_B, task, task_draw))
-    return built, risk, float(risks.averaged(built.module, built.params, prompts, task, task_draw))
+    risk = _pointwise(built.module, built.params, prompts, positions_B, task, draw(task))
+    return built, float(risk)
+
+
+def training_set(count, seed=0):
+    task = tasks.Task('qstr', 16, 1, 10, 'linear')
+    positions_B = tasks.positions(jax.random.key(seed), jnp.arange(count), task.seq_len)
+    return sample(task, draw(task), count, seed=seed + 100), positions_B, task
 
 
 def test_memorising_rnn_fits_with_cubic_norm():
     with jax.enable_x64(True):
         samples, squares = (8, 16, 32, 64, 128), []
-        for num_samples in samples:
-            fits = [memorise(num_samples, seed) for seed in range(2)]
-            assert max(risk for _, risk, _ in fits) < 1e-8
-            assert min(averaged for *_, averaged in fits) > 0.5  # nothing but the fitted values is learnt
-            for built, *_ in fits:
-                assert built.norms['separation'] >= interpolation.least_separation(num_samples)
+        nested = [training_set(128, seed) for seed in range(2)]
+        for n in samples:
+            fits = [memorise(tasks.Prompt(*(leaf[:n] for leaf in p)), j[:n], task) for p, j, task in nested]
+            assert max(risk for _, risk in fits) < 1e-8
+            for built, _ in fits:
+                assert built.norms['separation'] >= interpolation.least_separation(n)
                 assert built.norms['square'] <= built.norms['square_layerwise'] <= built.bounds['square']
-                assert built.norms['square'] / num_samples**3 < 5
+                assert built.norms['square'] / n**3 < 5
                 assert built.norms['param_norm'] == pytest.approx(np.sqrt(built.norms['square']))
-            squares.append(np.mean([built.norms['square'] for built, *_ in fits]))
+            squares.append(np.mean([built.norms['square'] for built, _ in fits]))
         exponent = np.polyfit(np.log(samples), np.log(squares), 1)[0]
         assert 1.8 < exponent <= 3
+        prompts, _, task = nested[0]
+        assert largest_error(built, prompts, task, draw(task)) > 1  # it learnt nothing else
 
 
 @pytest.mark.parametrize('depth', [3, 5])
 def test_memorising_rnn_of_any_depth(depth):
     with jax.enable_x64(True):
-        built, risk, _ = memorise(16, 0, depth)
-        check_shapes(built, tasks.Task('qstr', 16, 1, 10, 'linear'))
+        built, risk = memorise(*training_set(16), depth)
+        check_shapes(built, training_set(16)[-1])
         assert len(built.module.readout_widths) == depth - 1
         assert risk < 1e-20
 
@@ -269,4 +281,4 @@ def test_bad_input_is_named():
     with pytest.raises(ValueError, match=r'^no direction of 4 separates'):
         interpolation.separating_direction(jax.random.key(0), np.ones((3, 2)), tries=4)
     with pytest.raises(ValueError, match=r'^depth=1'):
-        memorise(4, 0, depth=1)
+        interpolation.memorising(jax.random.key(0), sample(task, good, 4, jnp.float32), jnp.arange(4), task, 1)

@@ -13,9 +13,9 @@ from qstr_jax import encodings
 KEY = jax.random.key(0, impl='threefry2x32')
 
 
-def draw_many(num_draws, *args, jit=quick_jit, **kwargs):
+def draw_many(num_draws, *args, **kwargs):
     keys = jax.random.split(KEY, num_draws)
-    return jit(jax.vmap(lambda key: encodings.draw(key, *args, **kwargs)))(keys)
+    return quick_jit(jax.vmap(lambda key: encodings.draw(key, *args, **kwargs)))(keys)
 
 
 def slow_draw(key, seq_len, encoding_dim, max_coherence, distinct):
@@ -123,8 +123,8 @@ def test_impossible_distinctness_is_reported():
 
 
 def test_vmap_equals_single():
-    batched = draw_many(4, 8, 10, jit=jax.jit, max_coherence=0.7)
-    single = jax.jit(lambda key: encodings.draw(key, 8, 10, max_coherence=0.7))
+    batched = draw_many(4, 8, 10, max_coherence=0.7)
+    single = quick_jit(lambda key: encodings.draw(key, 8, 10, max_coherence=0.7))
     for i, key in enumerate(jax.random.split(KEY, 4)):
         for one, many in zip(single(key), batched, strict=True):
             assert np.array_equal(one, many[i])

@@ -21,6 +21,10 @@ def make(scale=0.7, **settings):
     return module, random_params(module, prompt(), scale=scale)
 
 
+def run(module, params, z):
+    return quick_jit(module.apply)(params, z)
+
+
 def direction(cell, k):
     """Parameters of one direction, in float64."""
     return {name: np.asarray(leaf[k], np.float64) for name, leaf in cell.items()}
@@ -70,9 +74,9 @@ def test_gated_cells_equal_flax(kind, flax_cell, transfer):
     cell = params['params']['cell']
     transferred = {'forward_rnn': transfer(cell, 0), 'backward_rnn': transfer(cell, 1)}
     transferred = jax.tree.map(lambda leaf: leaf.astype(np.float32), transferred)
-    states = np.asarray(theirs.apply({'params': transferred}, z))
+    states = np.asarray(run(theirs, {'params': transferred}, z))
     expected = predict(params, states[:, :WIDTH], states[:, WIDTH:])
-    np.testing.assert_allclose(module.apply(params, z), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run(module, params, z), expected, rtol=1e-4, atol=1e-5)
     kernels = cell['hidden_kernel']
     assert not np.allclose(kernels[0], kernels[1])  # directions have their own weights
 
@@ -123,7 +127,7 @@ def test_simple_cells_equal_a_loop(kind, states):
     z = prompt()
     module, params = make(cell=kind, states=states)
     expected = predict(params, *both(lambda p, z: simple_states(p, z, kind), params, z, states))
-    np.testing.assert_allclose(module.apply(params, z), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run(module, params, z), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(('states', 'settings'), [
@@ -139,7 +143,7 @@ def test_deep_transitions_equal_a_loop(states, settings):
     # Three layers; the first and the second have a bias, the last has none.
     assert set(cell) == {'hidden_kernel', 'input_kernel', 'kernel_1', 'kernel_2', 'bias_0', 'bias_1'}
     expected = predict(params, *both(lambda p, z: deep_states(p, z, **settings), params, z, states))
-    np.testing.assert_allclose(module.apply(params, z), expected, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(run(module, params, z), expected, rtol=1e-3, atol=1e-4)
 
 
 def test_mlp_readout_equals_its_formula():
@@ -151,7 +155,7 @@ def test_mlp_readout_equals_its_formula():
         layer = np.maximum(layer @ params['params'][name]['kernel'] + params['params'][name]['bias'], 0)
     out = params['params']['out']
     assert set(out) == {'kernel'}
-    np.testing.assert_allclose(module.apply(params, z), (layer @ out['kernel'])[:, 0], rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(run(module, params, z), (layer @ out['kernel'])[:, 0], rtol=1e-3, atol=1e-4)
 
 
 # What a prediction may depend on.
@@ -162,7 +166,7 @@ def test_exclusive_states_have_not_seen_their_own_token(cell):
     diagonals = {}
     for states in recurrent.STATES:
         module, params = make(cell=cell, states=states)
-        jacobian = jax.jacobian(lambda z: module.apply(params, z))(prompt())  # noqa: B023
+        jacobian = quick_jit(jax.jacobian(lambda z: module.apply(params, z)))(prompt())  # noqa: B023
         seen = np.max(np.abs(jacobian), axis=-1)
         diagonals[states] = np.diag(seen)
         assert np.all(seen[~np.eye(SEQ_LEN, dtype=bool)] > 0)
@@ -201,8 +205,8 @@ def test_more_steps_than_one_unrolled_block():
     out = params['params']['out']
     halves = np.roll(out['kernel'], WIDTH, axis=0)
     other = {'params': {'cell': swapped, 'out': {'kernel': halves, 'bias': out['bias']}}}
-    expected = module.apply(params, z)[::-1]
-    np.testing.assert_allclose(module.apply(other, z[::-1]), expected, rtol=1e-4, atol=1e-5)
+    expected = run(module, params, z)[::-1]
+    np.testing.assert_allclose(run(module, other, z[::-1]), expected, rtol=1e-4, atol=1e-5)
 
 
 # Π_r and α_N.
@@ -236,19 +240,20 @@ def test_radius_bounds_every_state():
     z = np.stack([prompt(1), prompt(2)])
     free, params = deep_cell()
     bound, _ = deep_cell(radius=2.0)
-    assert np.max(np.linalg.norm(free.apply(params, z), axis=-1)) > 20
-    norms = np.linalg.norm(bound.apply(params, z), axis=-1)
+    assert np.max(np.linalg.norm(run(free, params, z), axis=-1)) > 20
+    norms = np.linalg.norm(run(bound, params, z), axis=-1)
     assert np.max(norms) <= 2.0 * (1 + 1e-6)
     assert np.max(norms) >= 2.0 * (1 - 1e-6)
     wide, _ = deep_cell(radius=1e9)
-    assert np.array_equal(wide.apply(params, z), free.apply(params, z))
+    assert np.array_equal(run(wide, params, z), run(free, params, z))
 
 
 def steepest(module, params):
     """Largest ‖Δf‖/‖Δh‖ of h_2 = h_1 + f(h_1, z_2), over prompts that differ in z_1 alone; per direction."""
     z = np.random.default_rng(5).normal(size=(40, 2, 2, INPUT)).astype(np.float32)
     z[:, :, 1] = z[:1, :, 1]
-    states = np.asarray(jax.vmap(lambda each: module.apply(params, each))(z), np.float64)
+    states = quick_jit(jax.vmap(lambda each: module.apply(params, each)))(z)
+    states = np.asarray(states, np.float64)
     first, change = states[:, :, 0], states[:, :, 1] - states[:, :, 0]
     gaps = [np.linalg.norm(part[1:] - part[:-1], axis=-1) for part in (change, first)]
     return np.max(gaps[0] / gaps[1], axis=0)
@@ -283,10 +288,11 @@ def test_alpha_zero_cuts_the_state():
     """Without the hidden state the last state is a sum over tokens, in any order."""
     module, params = deep_cell(lipschitz=0.0)
     z = np.stack([prompt(), prompt()[::-1]])
-    states = np.asarray(module.apply(params, z))
-    swapped = np.asarray(module.apply(params, z[:, ::-1]))
+    states = np.asarray(run(module, params, z))
+    swapped = np.asarray(run(module, params, z[:, ::-1]))
     np.testing.assert_allclose(states[:, -1], swapped[:, -1], rtol=1e-4, atol=1e-3)
-    assert not np.allclose(*(deep_cell()[0].apply(params, each)[0, -1] for each in (z, z[:, ::-1])), rtol=0.1)
+    free, _ = deep_cell()
+    assert not np.allclose(*(run(free, params, each)[:, -1] for each in (z, z[:, ::-1])), rtol=0.1)
 
 
 @pytest.mark.parametrize('scale', [0.0, 1.0])
@@ -294,6 +300,6 @@ def test_gradient_of_a_bounded_cell_is_finite(scale):
     """Also where all weights are zero, as in the constructions that a learner may start from."""
     module, params = deep_cell(scale, radius=1.0, lipschitz=0.3)
     z = np.stack([prompt(), prompt()[::-1]])
-    gradient = jax.grad(lambda params: jnp.sum(module.apply(params, z) ** 2))(params)
+    gradient = quick_jit(jax.grad(lambda params: jnp.sum(module.apply(params, z) ** 2)))(params)
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(gradient))
     assert any(np.any(leaf) for leaf in jax.tree.leaves(gradient)) == (scale > 0)

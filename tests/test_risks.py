@@ -39,9 +39,10 @@ def prompts(drawn):
 def squared_errors(module, params, prompts, drawn):
     """(n, N) table of (y − ŷ)², prompt by prompt."""
     table = np.zeros((NUM_PROMPTS, TASK.seq_len))
+    predict = quick_jit(lambda prompt: module.apply(params, tasks.encode(prompt, TASK, drawn)))
     for i in range(NUM_PROMPTS):
         prompt = jax.tree.map(lambda leaf: leaf[i], prompts)  # noqa: B023
-        prediction = module.apply(params, tasks.encode(prompt, TASK, drawn))
+        prediction = predict(prompt)
         for j in range(TASK.seq_len):
             table[i, j] = (float(prompt.y_N[j]) - float(prediction[j])) ** 2
     return table
@@ -54,19 +55,26 @@ def test_risks_equal_slow_loops(module, drawn, prompts):
     table = squared_errors(module, params, prompts, drawn)
     assert table.min() >= 0
     assert table.max() > 0.1
-    averaged = risks.averaged(module, params, prompts, TASK, drawn)
-    assert averaged == pytest.approx(table.sum() / (NUM_PROMPTS * TASK.seq_len), rel=1e-4)
-    pointwise = risks.pointwise(module, params, prompts, POSITIONS, TASK, drawn)
-    expected = sum(table[i, int(j)] for i, j in enumerate(POSITIONS)) / NUM_PROMPTS
-    assert pointwise == pytest.approx(expected, rel=1e-4)
-    assert pointwise != pytest.approx(float(averaged), rel=1e-2)
     first = jax.tree.map(lambda leaf: leaf[0], prompts)
-    error = risks.prompt_error(module, params, first, TASK, drawn)
-    assert error == pytest.approx(table[0].mean(), rel=1e-4)
-    by_position = [
-        risks.position_error(module, params, first, j, TASK, drawn) for j in range(TASK.seq_len)
-    ]
-    np.testing.assert_allclose(by_position, table[0], rtol=1e-3, atol=1e-5)
+    context = TASK, drawn
+
+    @quick_jit
+    def measure():
+        at = jax.lax.map(lambda j: risks.position_error(module, params, first, j, *context), jnp.arange(4))
+        return {
+            'averaged': risks.averaged(module, params, prompts, *context),
+            'pointwise': risks.pointwise(module, params, prompts, POSITIONS, *context),
+            'prompt': risks.prompt_error(module, params, first, *context),
+            'positions': at,
+        }
+
+    measured = measure()
+    assert measured['averaged'] == pytest.approx(table.sum() / (NUM_PROMPTS * TASK.seq_len), rel=1e-4)
+    expected = sum(table[i, int(j)] for i, j in enumerate(POSITIONS)) / NUM_PROMPTS
+    assert measured['pointwise'] == pytest.approx(expected, rel=1e-4)
+    assert measured['pointwise'] != pytest.approx(float(measured['averaged']), rel=1e-2)
+    assert measured['prompt'] == pytest.approx(table[0].mean(), rel=1e-4)
+    np.testing.assert_allclose(measured['positions'], table[0], rtol=1e-3, atol=1e-5)
 
 
 class Zero(nn.Module):

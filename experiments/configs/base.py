@@ -32,6 +32,9 @@ def get_config():
             config[field.name] = field.default
     config.title = ''  # above the figure
     config.notes = ()  # small print under the figure
+    # Published values to draw beside ours, as (model, length, samples), and the columns that rows must have for it.
+    config.reference = ()
+    config.reference_for = config_dict.ConfigDict()
     # Modules imported first, which register a model, a link or a probe of your own.
     config.plugins = ()
     return config

@@ -13,6 +13,17 @@ def get_config():
     """As published: preset `published`, five seeds that share one draw of (u, ω)."""
     config = base.get_config()
     config.title = '1STR: samples to test MSE 0.7'
+    # Read off the published plot.
+    published = {'preset': 'published', 'task': 'qstr', 'link': 'linear', 'token_dim': 10, 'threshold': 0.7}
+    config.reference_for.update(published)
+    config.reference = (
+        ('transformer', 6, 10_500),
+        ('transformer', 12, 17_000),
+        ('rnn', 6, 33_000),
+        ('rnn', 12, 74_000),
+        ('ffn', 6, 20_000),
+        ('ffn', 12, 115_000),
+    )
     return config
 
 

@@ -16,6 +16,17 @@ def get_config():
     config.threshold = 0.02
     config.check_every = 100
     config.title = 'simple-1STR: samples to test MSE 0.02'
+    # Read off the published plot.
+    published = {'preset': 'published', 'task': 'simple_qstr', 'link': 'linear', 'token_dim': 10, 'threshold': 0.02}
+    config.reference_for.update(published)
+    config.reference = (
+        ('transformer', 25, 117_000),
+        ('transformer', 33, 140_000),
+        ('rnn', 25, 107_000),
+        ('rnn', 33, 165_000),
+        ('ffn', 25, 240_000),
+        ('ffn', 33, 630_000),
+    )
     return config
 
 

@@ -1,0 +1,147 @@
+"""States of lane batches on disk."""
+
+import logging
+import os
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+from etils import epath
+
+from qstr_jax import files, sweeps
+from qstr_jax.sweeps import batch, checkpoint
+from tests import small
+
+
+@pytest.fixture(scope='module')
+def trained():
+    """Programs, problem and lanes of a batch, its final state, and its states after every call."""
+    cell, lanes = small.cell('ffn'), sweeps.lanes(small.settings())
+    programs = batch.compile_programs(cell.problem, len(lanes), jax.devices()[0])
+    states = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch, 'SECONDS_PER_CALL', 0.0)
+        _, last = batch.train(programs, cell.problem, lanes, on_call=lambda s: states.append(jax.device_get(s)))
+    assert len(states) > 3
+    return programs, cell.problem, lanes, jax.device_get(last), states
+
+
+def assert_same(one, other):
+    """Bit for bit, dtypes included."""
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
+
+
+def test_a_state_comes_back_bit_for_bit(trained, tmp_path):
+    programs, problem, _, _, states = trained
+    checkpoint.save(epath.Path(tmp_path), states[1])
+    found = checkpoint.load(epath.Path(tmp_path), batch.abstract_state(problem, programs.size))
+    assert_same(found, states[1])
+    assert jax.tree.structure(found) == jax.tree.structure(states[1])
+
+
+def test_training_goes_on_where_it_was(trained, tmp_path, monkeypatch):
+    programs, problem, lanes, last, states = trained
+    monkeypatch.setattr(batch, 'SECONDS_PER_CALL', 0.0)
+    checkpoint.save(epath.Path(tmp_path), states[2])
+    saved = checkpoint.load(epath.Path(tmp_path), batch.abstract_state(problem, programs.size))
+    seen = []
+    _, end = batch.train(programs, problem, lanes, saved, lambda s: seen.append(int(np.max(s.checks))))
+    assert seen[0] == 4
+    assert_same(jax.device_get(end), last)
+
+
+def test_only_the_newest_is_kept(trained, tmp_path):
+    for state in trained[-1][:3]:
+        checkpoint.save(epath.Path(tmp_path), state)
+    assert os.listdir(tmp_path) == ['00000003']
+
+
+def test_nothing_to_load(trained, tmp_path):
+    abstract = batch.abstract_state(trained[1], 2)
+    assert checkpoint.load(epath.Path(tmp_path) / 'none', abstract) is None
+    assert checkpoint.load(epath.Path(tmp_path), abstract) is None
+    (tmp_path / '00000009.orbax-checkpoint-tmp').mkdir()
+    assert checkpoint.load(epath.Path(tmp_path), abstract) is None
+
+
+def damaged(path, content):
+    """Writes `content` over every file of a checkpoint."""
+    for file in [file for file in path.rglob('*') if file.is_file()]:
+        file.write_bytes(content(file.read_bytes()))
+
+
+@pytest.mark.parametrize(
+    'content',
+    [lambda old: b'', lambda old: old[: len(old) // 2], lambda old: b'\x80\x04K\x01.', lambda old: old[::-1]],
+    ids=['empty', 'truncated', 'a pickle', 'reversed'],
+)
+def test_a_damaged_checkpoint_is_left_out_with_a_warning(trained, tmp_path, caplog, content):
+    programs, problem, _, _, states = trained
+    folder = epath.Path(tmp_path)
+    for number in 0, 1:  # as if a kill had come between a save and the removal of the one before
+        checkpoint.save_tree(folder / f'{number + 1:08d}', checkpoint._as_dict(states[number]))
+    damaged(tmp_path / '00000002', content)
+    with caplog.at_level(logging.WARNING):
+        found = checkpoint.load(folder, batch.abstract_state(problem, programs.size))
+    assert '00000002 cannot be read' in caplog.text
+    assert_same(found, states[0])
+
+
+def test_any_damaged_byte_of_the_numbers_is_noticed(trained, tmp_path):
+    """Of the files that hold arrays: never other numbers."""
+    programs, problem, _, _, states = trained
+    checkpoint.save(epath.Path(tmp_path), states[0])
+    data = sorted(path for path in tmp_path.rglob('d/*') if path.is_file())
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        path = data[rng.integers(len(data))]
+        whole = path.read_bytes()
+        place = rng.integers(len(whole))
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+        found = checkpoint.load(epath.Path(tmp_path), batch.abstract_state(problem, programs.size))
+        path.write_bytes(whole)
+        if found is not None:
+            assert_same(found, states[0])
+
+
+def test_a_checkpoint_of_another_structure_is_left_out(trained, tmp_path, caplog):
+    programs, problem, _, _, states = trained
+    abstract = batch.abstract_state(problem, programs.size)
+    leaves = checkpoint._as_dict(states[0])
+    folder = epath.Path(tmp_path)
+    checkpoint.save_tree(folder / '00000003', {'w': np.zeros(3)})
+    assert checkpoint.load(folder, abstract) is None
+    checkpoint.save_tree(folder / '00000002', {**leaves, '0000': np.zeros((7, 7), np.float32)})
+    assert checkpoint.load(folder, abstract) is None
+    assert 'other shapes' in caplog.text
+    checkpoint.save_tree(folder / '00000001', leaves)
+    assert_same(checkpoint.load(folder, abstract), states[0])
+
+
+def test_a_full_disk_is_a_line_and_leaves_nothing(tmp_path, monkeypatch):
+    def full(path, tree, overwrite):
+        pathlib.Path(f'{path}.orbax-checkpoint-tmp').mkdir()
+        raise ValueError('RESOURCE_EXHAUSTED: Failed to write: No space left on device [os_error_code=28]\nmore')
+
+    monkeypatch.setattr(checkpoint.ocp, 'save', full)
+    with pytest.raises(files.ResultsError, match=r'cannot write .*: RESOURCE_EXHAUSTED: .* No space left on device$'):
+        checkpoint.save_tree(epath.Path(tmp_path) / '00000001', {'a': np.zeros(3)})
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_place_that_cannot_be_written_is_a_line(tmp_path, capfd):
+    (tmp_path / 'file').write_text('')
+    with pytest.raises(files.ResultsError, match='cannot write'):
+        checkpoint.save_tree(epath.Path(tmp_path) / 'file' / '1', {'a': np.zeros(3)})
+    assert 'Traceback' not in capfd.readouterr().err
+
+
+def test_remove(trained, tmp_path):
+    folder = epath.Path(tmp_path) / 'unit'
+    checkpoint.remove(folder)
+    checkpoint.save(folder, trained[-1][0])
+    checkpoint.remove(folder)
+    assert not folder.exists()

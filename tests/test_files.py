@@ -1,0 +1,157 @@
+"""Files that appear whole or not at all."""
+
+import errno
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import time
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from etils import epath
+
+from qstr_jax import files
+
+FRAME = pd.DataFrame({'name': ['a', 'b'], 'loss': np.array([0.1, np.nan], np.float32), 'seed': [0, 1]}).assign(
+    samples=pd.array([640, None], 'Int64'), width=None
+)
+
+
+def dead_pid():
+    """Of a process that is gone."""
+    process = subprocess.Popen(['true'])
+    process.wait()
+    return process.pid
+
+
+def test_tables_come_back_as_they_were(tmp_path):
+    files.write_table(tmp_path / 'table.parquet', FRAME)
+    pd.testing.assert_frame_equal(files.read_table(tmp_path / 'table.parquet'), FRAME)
+
+
+def test_the_same_table_has_the_same_bytes_however_often_it_is_read_and_written(tmp_path):
+    files.write_table(tmp_path / 'one', FRAME)
+    files.write_table(tmp_path / 'two', files.read_table(tmp_path / 'one'))
+    assert (tmp_path / 'one').read_bytes() == (tmp_path / 'two').read_bytes()
+
+
+def test_json_comes_back(tmp_path):
+    files.write_json(tmp_path / 'a.json', {'g': 'Hermite ²', 'n': [1, 2.5, None]})
+    assert files.read_json(tmp_path / 'a.json') == {'g': 'Hermite ²', 'n': [1, 2.5, None]}
+
+
+@pytest.mark.parametrize('text', ['', '{"a": 1', '[1]', '3', '\udcff'], ids=repr)
+def test_damaged_json_is_named(tmp_path, text):
+    path = tmp_path / 'a.json'
+    path.write_bytes(text.encode(errors='surrogateescape'))
+    with pytest.raises(files.ResultsError, match=r'a\.json is damaged'):
+        files.read_json(path)
+
+
+def test_an_interrupted_write_changes_nothing(tmp_path):
+    files.write_json(tmp_path / 'a.json', {'a': 1})
+
+    def write(temporary):
+        temporary.write_text('half of it')
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        files.write_atomically(tmp_path / 'a.json', write)
+    assert files.read_json(tmp_path / 'a.json') == {'a': 1}
+    assert os.listdir(tmp_path) == ['a.json']
+
+
+def test_while_a_file_is_written_nothing_is_there(tmp_path):
+    seen = []
+
+    def write(temporary):
+        temporary.write_text('{}')
+        seen.extend(file.name for file in tmp_path.iterdir())
+
+    files.write_atomically(tmp_path / 'a.json', write)
+    assert 'a.json' not in seen
+    assert len(seen) == 1
+
+
+def test_a_full_disk_is_a_line(tmp_path, monkeypatch):
+    files.write_table(tmp_path / 'table', FRAME)
+    before = (tmp_path / 'table').read_bytes()
+
+    def full(table, file):
+        file.write(b'PAR1')
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(pq, 'write_table', full)
+    with pytest.raises(files.ResultsError, match=r'cannot write .*table: No space left on device$'):
+        files.write_table(tmp_path / 'table', FRAME)
+    assert (tmp_path / 'table').read_bytes() == before
+    assert os.listdir(tmp_path) == ['table']
+
+
+def test_a_place_that_cannot_be_written_is_a_line(tmp_path):
+    (tmp_path / 'file').write_text('')
+    for path in tmp_path / 'file' / 'a.json', pathlib.Path('/proc/a.json'):
+        with pytest.raises(files.ResultsError, match='cannot write'):
+            files.write_json(path, {})
+
+
+def test_truncated_tables_are_named_at_any_length(tmp_path):
+    path = tmp_path / 'table.parquet'
+    files.write_table(path, FRAME)
+    whole = path.read_bytes()
+    for length in [*range(0, len(whole), 97), len(whole) - 1]:
+        path.write_bytes(whole[:length])
+        with pytest.raises(files.ResultsError, match=r'table\.parquet is damaged'):
+            files.read_table(path)
+
+
+def test_foreign_and_newer_tables_are_refused(tmp_path):
+    FRAME.to_parquet(tmp_path / 'foreign')
+    with pytest.raises(files.ResultsError, match='was not written by qstr_jax'):
+        files.read_table(tmp_path / 'foreign')
+    table = pa.Table.from_pandas(FRAME)
+    table = table.replace_schema_metadata({**table.schema.metadata, files.FORMAT_KEY: b'99'})
+    pq.write_table(table, tmp_path / 'newer')
+    with pytest.raises(files.ResultsError, match='has format 99, this version reads 1'):
+        files.read_table(tmp_path / 'newer')
+    (tmp_path / 'text').write_text('seed,loss\n0,0.5\n')
+    with pytest.raises(files.ResultsError, match='text is damaged'):
+        files.read_table(tmp_path / 'text')
+
+
+def test_leftovers_of_the_dead_go_and_those_of_the_living_stay(tmp_path):
+    def leave(owner, age=0):
+        path = tmp_path / f'.rows.parquet.{owner}-0123abcd.tmp'
+        path.write_text('half')
+        os.utime(path, 2 * (time.time() - age,))
+        return path
+
+    here = socket.gethostname()
+    dead, living = leave(f'{here}-{dead_pid()}'), leave(f'{here}-{os.getpid()}')
+    other, old = leave('elsewhere-1'), leave('elsewhere-2', age=files.LEFTOVER_SECONDS + 60)
+    users = tmp_path / '.mine.tmp'
+    users.write_text('')
+    files.remove_leftovers(epath.Path(tmp_path))
+    assert [path.exists() for path in (dead, living, other, old, users)] == [False, True, True, False, True]
+
+
+def test_a_temporary_file_of_ours_is_recognised(tmp_path):
+    assert files.LEFTOVER.match(files.temporary_path(epath.Path(tmp_path) / 'a.json').name)
+
+
+def test_is_running():
+    assert files.is_running(os.getpid())
+    assert files.is_running(1)
+    assert not files.is_running(dead_pid())
+
+
+def test_digest_depends_on_every_value():
+    assert files.digest([0, 1], 2) == files.digest([0, 1], 2)
+    assert files.digest([0, 1], 2) != files.digest([0, 1], 3)
+    assert len(files.digest()) == 8
+    json.dumps(files.digest(1.5))

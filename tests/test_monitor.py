@@ -1,0 +1,188 @@
+"""Looking into a results directory: while it runs, when it is half-written, when it is damaged."""
+
+import datetime
+import json
+import os
+import socket
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments import status as status_binary
+from qstr_jax import files, results, sweeps
+from qstr_jax.sweeps import monitor
+from tests import small
+from tests.test_files import dead_pid
+
+CELLS = ('transformer-qstr-N2-q1-00000000', 'transformer-qstr-N4-q1-00000000', 'ffn-qstr-N2-q1-00000000')
+LANES = sweeps.lanes(small.settings(num_seeds=3))
+
+
+@pytest.fixture
+def workdir(tmp_path):
+    """A directory with three planned cells of three lanes and nothing done."""
+    path = results.open_workdir(tmp_path)
+    monitor.add_plan(path, CELLS, [results.lane_name(lane) for lane in LANES])
+    return path
+
+
+def add_rows(workdir, cell, outcomes, lanes=LANES):
+    rows = pd.DataFrame(
+        [{'outcome': o, **lane._asdict()} for o, lane in zip(outcomes, lanes, strict=False)]
+    )
+    results.add(workdir, cell, rows, rows.assign(samples=640))
+
+
+def add_run(workdir, name, *batches):
+    """Provenance: (cell, seeds, seconds) per batch."""
+    entries = [
+        {'cell': cell, 'seeds': seeds, 'wall_seconds': seconds, 'compile_seconds': 1.0}
+        for cell, seeds, seconds in batches
+    ]
+    files.write_json(workdir / 'provenance' / f'{name}.json', {'batches': entries})
+
+
+def add_beat(workdir, cell, name='run-0', **changes):
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')
+    beat = {'host': socket.gethostname(), 'pid': os.getpid(), 'time': now, 'cell': cell, 'samples': 6400}
+    files.write_json(workdir / 'progress' / f'{name}.json', {**beat, 'train_loss': 0.5, **changes})
+
+
+def states(workdir):
+    return monitor.status(workdir).set_index('cell')['state'].to_dict()
+
+
+def test_nothing_done(workdir):
+    status = monitor.status(workdir)
+    assert list(status['cell']) == list(CELLS)
+    assert set(status['state']) == {'left'}
+    assert list(status['left']) == [3, 3, 3]
+    assert status['expected_seconds'].isna().all()
+
+
+def test_counts_and_times(workdir):
+    add_rows(workdir, CELLS[0], ['reached', 'censored', 'diverged'])
+    add_rows(workdir, CELLS[1], ['reached'])
+    add_run(workdir, 'a', (CELLS[0], [0, 1], 10.0), (CELLS[1], [0], 19.0))
+    add_run(workdir, 'b', (CELLS[0], [2], 3.0))
+    status = monitor.status(workdir).set_index('cell')
+    done, half, left = (status.loc[cell] for cell in CELLS)
+    assert (done['reached'], done['censored'], done['diverged'], done['left'], done['state']) == (1, 1, 1, 0, 'done')
+    assert (done['seconds'], done['expected_seconds']) == (15.0, 0.0)
+    assert (half['lanes'], half['left'], half['state']) == (3, 2, 'left')
+    assert half['expected_seconds'] == 40.0  # two lanes at 20 s
+    assert np.isnan(left['expected_seconds'])  # no FFN has been run yet
+
+
+def test_a_cell_without_rows_is_expected_at_its_models_pace(workdir):
+    add_rows(workdir, CELLS[0], ['reached'] * 3)
+    add_run(workdir, 'a', (CELLS[0], [0, 1, 2], 29.0))
+    status = monitor.status(workdir).set_index('cell')
+    assert status.loc[CELLS[1], 'expected_seconds'] == 30.0
+
+
+def test_running_stopped_failed_and_done(workdir):
+    add_beat(workdir, CELLS[0])
+    add_beat(workdir, CELLS[1], name='run-1', pid=dead_pid())
+    monitor.write_error(workdir, CELLS[2], 'Traceback\n  File\nMemoryError: too much')
+    status = monitor.status(workdir).set_index('cell')
+    assert list(status['state']) == ['running', 'stopped', 'failed']
+    assert status.loc[CELLS[0], 'note'] == '6.4k samples, train loss 0.500'
+    assert status.loc[CELLS[2], 'note'] == 'MemoryError: too much'
+    for cell in CELLS:
+        add_rows(workdir, cell, ['reached'] * 3)
+    assert set(states(workdir).values()) == {'done'}
+
+
+def test_a_worker_elsewhere_is_gone_when_it_is_silent(workdir):
+    add_beat(workdir, CELLS[0], 'a', host='elsewhere')
+    add_beat(workdir, CELLS[1], 'b', host='elsewhere', time='2020-01-01T00:00:00+00:00')
+    assert [states(workdir)[cell] for cell in CELLS] == ['running', 'stopped', 'left']
+    monitor.remove_dead(workdir)
+    assert [states(workdir)[cell] for cell in CELLS] == ['running', 'left', 'left']
+
+
+def test_a_living_worker_counts_before_a_dead_one(workdir):
+    add_beat(workdir, CELLS[0], 'a')
+    add_beat(workdir, CELLS[0], 'b', pid=dead_pid())
+    assert states(workdir)[CELLS[0]] == 'running'
+
+
+def test_an_error_is_forgotten_when_the_cell_succeeds(workdir):
+    monitor.write_error(workdir, CELLS[0], 'MemoryError')
+    monitor.clear_error(workdir, CELLS[0])
+    monitor.clear_error(workdir, CELLS[0])
+    assert states(workdir)[CELLS[0]] == 'left'
+
+
+def test_other_lanes_of_a_finished_cell_are_left(workdir):
+    """Another learning rate adds lanes to a cell; it is not done because as many lanes have rows."""
+    add_rows(workdir, CELLS[0], ['reached'] * 3)
+    more = [lane._replace(learning_rate=0.1) for lane in LANES]
+    monitor.add_plan(workdir, CELLS[:1], [results.lane_name(lane) for lane in more])
+    status = monitor.status(workdir).set_index('cell').loc[CELLS[0]]
+    assert (status['lanes'], status['left'], status['state']) == (6, 3, 'left')
+    add_rows(workdir, CELLS[0], ['reached'] * 3, more)
+    assert states(workdir)[CELLS[0]] == 'done'
+
+
+def test_a_plan_is_added_to(workdir):
+    names = [results.lane_name(lane) for lane in LANES]
+    monitor.add_plan(workdir, ['new'], names[:1])
+    monitor.add_plan(workdir, ['new'], names)
+    assert monitor.read_plan(workdir) == {**dict.fromkeys(CELLS, names), 'new': names}
+
+
+@pytest.mark.parametrize('content', [b'', b'{"cell": ', b'[]', b'7', b'{}', b'{"cell": "x"}', b'\xff\xfe'], ids=repr)
+def test_half_written_and_damaged_files_are_passed_over(workdir, content):
+    for folder in 'progress', 'errors', 'provenance':
+        (workdir / folder / 'damaged.json').write_bytes(content)
+    damaged = results.cell_path(workdir, 'rows', CELLS[0])
+    damaged.write_bytes(content)
+    (workdir / 'rows' / f'.{CELLS[1]}.parquet.host-1-0123abcd.tmp').write_bytes(content)
+    add_rows(workdir, CELLS[1], ['reached'] * 3)
+    status = monitor.status(workdir).set_index('cell')
+    assert list(status['state']) == ['left', 'done', 'left']
+    assert f'{CELLS[0]}.parquet is damaged' in status.loc[CELLS[0], 'note']
+
+
+def test_directories_of_a_sweep_may_be_missing(workdir):
+    for folder in results.FOLDERS:
+        (workdir / folder).rmdir()
+    assert set(states(workdir).values()) == {'left'}
+
+
+def test_a_directory_that_is_not_ours(tmp_path):
+    with pytest.raises(results.ResultsError, match='is not a results directory'):
+        monitor.status(tmp_path)
+
+
+def test_heartbeats_are_throttled_and_end(workdir):
+    heart = monitor.Heartbeat(workdir, 'run', 0)
+    heart.beat({'cell': CELLS[0], 'state': 'compiling'})
+    heart.beat({'cell': CELLS[1], 'state': 'running'})
+    (path,) = (workdir / 'progress').iterdir()
+    assert json.loads(path.read_text())['cell'] == CELLS[0]
+    assert states(workdir)[CELLS[0]] == 'running'
+    heart.end()
+    heart.end()
+    assert set(states(workdir).values()) == {'left'}
+
+
+def test_the_text_has_a_line_per_cell_and_a_sum(workdir):
+    add_rows(workdir, CELLS[0], ['reached'] * 3)
+    add_run(workdir, 'a', (CELLS[0], [0, 1, 2], 299.0))
+    add_beat(workdir, CELLS[1])
+    lines = status_binary.describe(monitor.status(workdir)).splitlines()
+    assert len(lines) == 5
+    assert lines[1].split() == [CELLS[0], 'done', '3', '3', '0', '0', '0', '5', 'min', '0', 's']
+    assert '6.4k samples' in lines[2]
+    assert lines[4] == '3 cells: 1 done, 1 running, 1 left; 5 min spent, ? to go on one device'
+
+
+@pytest.mark.parametrize(
+    ('seconds', 'words'), [(float('nan'), '?'), (12.3, '12 s'), (99.0, '99 s'), (200.0, '3 min'), (9000.0, '2.5 h')]
+)
+def test_durations(seconds, words):
+    assert status_binary.duration(seconds) == words
