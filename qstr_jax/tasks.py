@@ -155,9 +155,9 @@ def check_draw(complete, task):
     """Raises DrawError when the encodings of a `Draw` are not `complete` (which may be batched)."""
     if not bool(jnp.all(complete)):
         raise DrawError(
-            f'encoding_dim={task.encoding_dim}: too small for seq_len={task.seq_len} vectors with '
+            f'encoding_dim={task.encoding_dim}: too small to draw seq_len={task.seq_len} distinct vectors with '
             f'max_coherence={task.max_coherence}; 16-20 ln N, here '
-            f'{round(18 * encodings.default_encoding_dim(task.seq_len) / 5)}, meets 1/2'
+            f'{round(18 * encodings.default_encoding_dim(task.seq_len) / 5)}, meets even 1/2'
         )
 
 

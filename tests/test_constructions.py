@@ -13,14 +13,26 @@ from qstr_jax.theory import constructions, interpolation, measures, recurrences
 LINKS = ('linear', 'sum', 'hermite2')
 
 
+_examples = jax.jit(tasks.examples, static_argnames='task')
 _draw = jax.jit(tasks.draw, static_argnames='task')
 
 
+@functools.cache
+def _float32_draw(task, seed):
+    with jax.enable_x64(False):
+        return _draw(jax.random.key(seed), task)
+
+
 def draw(task, seed=0):
-    return _draw(jax.random.key(seed), task)
+    """Drawn in float32 whatever the precision (one program for both), the link's numbers cast to it."""
+    drawn = _float32_draw(task, seed)
+    return drawn._replace(link=jax.tree.map(lambda leaf: leaf.astype(float), drawn.link))
 
 
-_examples = jax.jit(tasks.examples, static_argnames='task')
+@functools.cache
+def raw_sample(task, count, seed):
+    with jax.enable_x64(False):
+        return _examples(jax.random.key(seed), jnp.arange(count), task, _float32_draw(task, 0).link)
 
 
 @functools.partial(jax.jit, static_argnames=('task', 'dtype'))
@@ -31,23 +43,27 @@ def relabel(prompts, task, link_params, dtype=jnp.float64):
     return tasks.Prompt(x_BxNxD, prompts.t_NxQ, y_BxN)
 
 
-def sample(task, task_draw, count, dtype=jnp.float64, seed=1):
-    prompts = _examples(jax.random.key(seed), jnp.arange(count), task, task_draw.link)
-    return relabel(prompts, task, task_draw.link, dtype)
+def sample(task, count, dtype=jnp.float64, seed=1):
+    return relabel(raw_sample(task, count, seed), task, draw(task).link, dtype)
 
 
 @functools.partial(jax.jit, static_argnames='module')
-def predictions(module, params, z_BxNxE):
-    return jax.lax.map(lambda z_NxE: models.predict(module, params, z_NxE), z_BxNxE)
+def predictions(module, params, prompts, omega_NxE, scale):
+    def predict(prompt):
+        z_NxE = encodings.encode(prompt.x_NxD, prompt.t_NxQ, omega_NxE, scale)
+        return models.predict(module, params, z_NxE)
+
+    return jax.lax.map(predict, prompts)
 
 
 def largest_error(built, prompts, task, task_draw):
-    z_BxNxE = jax.vmap(lambda prompt: tasks.encode(prompt, task, task_draw))(prompts)
-    return float(jnp.max(jnp.abs(prompts.y_N - predictions(built.module, built.params, z_BxNxE))))
+    omega_NxE = task_draw.encodings.omega_NxE
+    prediction_BxN = predictions(built.module, built.params, prompts._replace(y_N=None), omega_NxE, task.scale)
+    return float(np.max(np.abs(prompts.y_N - np.asarray(prediction_BxN))))
 
 
 def radius_of(prompts):
-    return float(jnp.max(jnp.linalg.norm(prompts.x_NxD, axis=-1)))
+    return float(np.max(np.linalg.norm(prompts.x_NxD, axis=-1)))
 
 
 def check_shapes(built, task):
@@ -57,32 +73,28 @@ def check_shapes(built, task):
     assert jax.tree.map(jnp.shape, built.params) == jax.tree.map(jnp.shape, expected)
 
 
-@functools.cache
-def drawn_encodings(seq_len, encoding_dim):
-    return encodings.draw(jax.random.key(3), seq_len, encoding_dim)
-
-
-@pytest.mark.parametrize(('seq_len', 'precise'), [(16, True), (128, False), (1024, True)])
-@pytest.mark.parametrize(('sparsity', 'scale'), [(1, 'scaled'), (2, 'unscaled'), (4, 'scaled')])
-def test_transformer_meets_its_bound(seq_len, sparsity, scale, precise):
+@pytest.mark.parametrize(('sparsity', 'seq_len', 'scale', 'precise'), [
+    (1, 1024, 'scaled', True), (2, 1024, 'unscaled', True), (4, 1024, 'scaled', True),
+    (2, 128, 'scaled', False), (4, 16, 'unscaled', True),
+])
+def test_transformer_meets_its_bound(sparsity, seq_len, scale, precise):
     with jax.enable_x64(precise):
         dtype = jnp.float64 if precise else jnp.float32
         sizes = {'encoding_dim': round(16 * np.log(seq_len)), 'encoding_scale': scale}
         first = tasks.Task('qstr', seq_len, sparsity, 10, 'linear', **sizes)
-        raw = sample(first, draw(first), 2, dtype)
-        vectors = drawn_encodings(seq_len, first.encoding_dim)
         for link in LINKS:
             task = tasks.Task('qstr', seq_len, sparsity, 10, link, **sizes)
             params = task.link.init(jax.random.key(4), sparsity, 10)
-            task_draw = tasks.Draw(params, vectors)
-            prompts = relabel(raw, task, params, dtype)
-            built = constructions.transformer(task, task_draw, radius_of(prompts), error=0.1)
+            task_draw = draw(first)._replace(link=params)
+            prompts = relabel(raw_sample(first, 2, 1), task, params, dtype)
+            radius = radius_of(prompts)
+            built = constructions.transformer(task, task_draw, radius, error=0.1)
             check_shapes(built, task)
             bound = 0.2 if link == 'hermite2' else 0.1  # η_g + η, and linear forms are exact
             assert built.bounds['output'] == pytest.approx(bound)
             assert built.bounds['squared_error'] == pytest.approx(bound**2)
             assert largest_error(built, prompts, task, task_draw) <= bound
-            assert built.bounds['alpha'] < 1.05 * constructions.paper_alpha(task, task_draw, radius_of(prompts))
+            assert built.bounds['alpha'] < 1.05 * constructions.paper_alpha(task, task_draw, radius)
 
 
 def test_transformer_off_mass_and_error_follow_alpha():
@@ -90,7 +102,7 @@ def test_transformer_off_mass_and_error_follow_alpha():
     with jax.enable_x64(True):
         task = tasks.Task('qstr', 32, 2, 10, 'sum', encoding_dim=56)
         task_draw = draw(task)
-        prompts = sample(task, task_draw, 4)
+        prompts = sample(task, 4)
         errors = []
         for alpha in (0.0, 4.0, 8.0, 16.0, 32.0):
             built = constructions.transformer(task, task_draw, radius_of(prompts), alpha=alpha, num_heads=3)
@@ -116,7 +128,7 @@ def test_sparse_average_needs_one_head(scale):
     with jax.enable_x64(True):
         task = tasks.Task('qstr', 12, 3, 5, 'mean', distinct, encoding_dim=24, encoding_scale=scale)
         task_draw = draw(task)
-        prompts = sample(task, task_draw, 20)
+        prompts = sample(task, 20)
         built = constructions.sparse_average(task, task_draw, radius_of(prompts), error=1e-6)
         check_shapes(built, task)
         assert built.module.num_heads == 1
@@ -129,7 +141,7 @@ def test_sparse_average_needs_one_head(scale):
 
 @pytest.mark.parametrize(('precise', 'limit'), [(True, 1e-12), (False, 1e-5)])
 @pytest.mark.parametrize(('sparsity', 'seq_len', 'link'), [
-    (1, 8, 'linear'), (2, 64, 'sum'), (3, 512, 'two_layer'), (1, 512, 'sum'), (2, 512, 'linear'),
+    (1, 512, 'linear'), (2, 64, 'sum'), (3, 512, 'two_layer'),
 ])
 def test_retrieving_rnn_is_exact(sparsity, seq_len, link, precise, limit):
     with jax.enable_x64(precise):
@@ -137,8 +149,8 @@ def test_retrieving_rnn_is_exact(sparsity, seq_len, link, precise, limit):
         scale = 'scaled' if sparsity == 2 else 'unscaled'
         task = tasks.Task('simple_qstr', seq_len, sparsity, 10, link, encoding_scale=scale)
         task_draw = draw(task)
-        prompts = sample(task, task_draw, 3, dtype)
-        token_bound = float(jnp.max(jnp.abs(prompts.x_NxD)))
+        prompts = sample(task, 3, dtype)
+        token_bound = float(np.max(np.abs(prompts.x_NxD)))
         built = recurrences.retrieving(task, task_draw, token_bound)
         check_shapes(built, task)
         constructions.check_tokens(built, prompts.x_NxD)
@@ -154,10 +166,11 @@ def test_retrieving_rnn_states_hold_the_relevant_tokens():
     with jax.enable_x64(True):
         task = tasks.Task('simple_qstr', 16, 2, 3, 'hermite2')
         task_draw = draw(task)
-        prompts = sample(task, task_draw, 1)
+        prompts = sample(task, 1)
         prompt = jax.tree.map(lambda leaf: leaf[0], prompts)
         built = recurrences.retrieving(task, task_draw, 6.0, radius=6.0, error=0.05, state_radius=9.0)
-        states_NxF = measures.recurrent_states(built.module, built.params, tasks.encode(prompt, task, task_draw))
+        z_NxE = tasks.encode(prompt, task, task_draw)
+        states_NxF = jax.jit(functools.partial(measures.recurrent_states, built.module))(built.params, z_NxE)
         expected = np.zeros((16, 2, 2, 3))
         for block, t in enumerate(prompt.t_NxQ[0]):
             expected[t + 1 :, 0, block] = prompt.x_NxD[t]
@@ -172,8 +185,8 @@ def test_storing_rnn_is_exact_on_qstr(sparsity, seq_len, dim, state_radius):
     with jax.enable_x64(True):
         task = tasks.Task('qstr', seq_len, sparsity, dim, 'sum', encoding_dim=16, encoding_scale='scaled')
         task_draw = draw(task)
-        prompts = sample(task, task_draw, 50)
-        token_bound = float(jnp.max(jnp.abs(prompts.x_NxD)))
+        prompts = sample(task, 50)
+        token_bound = float(np.max(np.abs(prompts.x_NxD)))
         built = recurrences.storing(task, task_draw, token_bound, state_radius=state_radius)
         check_shapes(built, task)
         assert built.module.width == seq_len * dim
@@ -196,7 +209,7 @@ def memorise(prompts, positions_B, task, depth=2, seed=0):
 def training_set(count, seed=0):
     task = tasks.Task('qstr', 16, 1, 10, 'linear')
     positions_B = tasks.positions(jax.random.key(seed), jnp.arange(count), task.seq_len)
-    return sample(task, draw(task), count, seed=seed + 100), positions_B, task
+    return sample(task, count, seed=seed + 100), positions_B, task
 
 
 def test_memorising_rnn_fits_with_cubic_norm():
@@ -281,4 +294,4 @@ def test_bad_input_is_named():
     with pytest.raises(ValueError, match=r'^no direction of 4 separates'):
         interpolation.separating_direction(jax.random.key(0), np.ones((3, 2)), tries=4)
     with pytest.raises(ValueError, match=r'^depth=1'):
-        interpolation.memorising(jax.random.key(0), sample(task, good, 4, jnp.float32), jnp.arange(4), task, 1)
+        interpolation.memorising(jax.random.key(0), sample(task, 4, jnp.float32), jnp.arange(4), task, 1)

@@ -24,7 +24,9 @@ def register(name):
     """
 
     def add(builder):
-        if name in _REGISTRY and _REGISTRY[name].__qualname__ != builder.__qualname__:
+        # The same function once more is a notebook cell that was run again.
+        known = _REGISTRY.get(name, builder)
+        if (known.__module__, known.__qualname__) != (builder.__module__, builder.__qualname__):
             raise ValueError(f'model {name!r} exists already: choose another name')
         _REGISTRY[name] = builder
         return builder
