@@ -28,6 +28,7 @@ setuptools.setup(
         'orbax-checkpoint>=0.11.30',
         'absl-py>=2.1',
         'numpy>=2.0',
+        'scipy>=1.13',
         'pandas>=2.2',
         'pyarrow>=17',
         'matplotlib>=3.9',

@@ -150,14 +150,14 @@ def _tail(job):
 
 def run(arguments):
     """Submits the shards, waits for them and draws the figure."""
-    if sample_complexity.WORKDIR.value is None:
+    if runtime.WORKDIR.value is None:
         raise ValueError('--workdir=DIR is missing: where should the results go?')
     settings = sample_complexity.settings_from(sample_complexity.CONFIG.value)
     sweeps.cells(settings)  # a setting that is impossible is better found here than in every job
     if sample_complexity.DRY_RUN.value:
         print(sample_complexity.list_cells(settings))
         return
-    workdir, num_shards = sample_complexity.WORKDIR.value, flags.FLAGS.num_shards
+    workdir, num_shards = runtime.WORKDIR.value, flags.FLAGS.num_shards
     folder = log_dir(workdir, LOG_DIR.value)
     command = [sys.executable, '-m', 'experiments.sample_complexity', *arguments]
     shards = [Shard([*command, f'--shard_index={i}'], str(pathlib.Path.cwd())) for i in range(num_shards)]

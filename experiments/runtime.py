@@ -9,6 +9,7 @@ from absl import flags, logging
 from qstr_jax import results, sweeps
 from qstr_jax.sweeps import provenance
 
+WORKDIR = flags.DEFINE_string('workdir', None, 'Directory of the results.')
 _DISTRIBUTED = flags.DEFINE_bool(
     'distributed', False, 'Join a jax.distributed job; on Slurm, Kubernetes and Cloud TPU nothing else is needed.'
 )

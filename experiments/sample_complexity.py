@@ -16,7 +16,6 @@ from qstr_jax import analysis, files, plots, results, sweeps
 from qstr_jax.sweeps import work
 
 CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep, a file in configs/.')
-WORKDIR = flags.DEFINE_string('workdir', None, 'Directory of the results.')
 DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters and work; run nothing.')
 
 
@@ -82,12 +81,12 @@ def run():
     if DRY_RUN.value:
         print(list_cells(settings))
         return
-    if WORKDIR.value is None:
+    if runtime.WORKDIR.value is None:
         raise ValueError('--workdir=DIR is missing: where should the results go?')
     runtime.start()
-    sweeps.run(settings, WORKDIR.value, runtime.options())
+    sweeps.run(settings, runtime.WORKDIR.value, runtime.options())
     if runtime.is_first():
-        draw(WORKDIR.value, CONFIG.value)
+        draw(runtime.WORKDIR.value, CONFIG.value)
 
 
 def main(argv):

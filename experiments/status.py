@@ -7,8 +7,6 @@ from absl import app, flags
 from experiments import runtime
 from qstr_jax.sweeps import monitor
 
-WORKDIR = flags.DEFINE_string('workdir', None, 'Directory of the results.')
-
 
 def duration(seconds):
     """Seconds in words: '12 s', '3 min', '2.5 h', or '?'."""
@@ -38,7 +36,7 @@ def describe(status):
 def main(argv):
     """Prints the status of --workdir."""
     del argv
-    runtime.exit_on_error(lambda: print(describe(monitor.status(WORKDIR.value))))
+    runtime.exit_on_error(lambda: print(describe(monitor.status(runtime.WORKDIR.value))))
 
 
 if __name__ == '__main__':

@@ -113,7 +113,7 @@ def test_too_little_memory_for_one_cell_loses_no_other(tmp_path, monkeypatch):
 
     monkeypatch.setattr(batch, 'compile_programs', limited)
     sweep = small.settings(models=('ffn',), seq_lens=(2, 3), num_seeds=1)
-    with pytest.raises(sweeps.SweepError, match='1 cells failed .*ffn-qstr-N2'):
+    with pytest.raises(sweeps.SweepError, match=r'1 cells failed .*ffn-qstr-N2'):
         sweeps.run(sweep, tmp_path, small.quiet(memory_limit=150, num_devices=1))
     (error,) = (tmp_path / 'errors').iterdir()
     assert 'MemoryError' in error.read_text()

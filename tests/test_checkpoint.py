@@ -91,12 +91,12 @@ def test_a_damaged_checkpoint_is_left_out_with_a_warning(trained, tmp_path, capl
 
 
 def test_any_damaged_byte_of_the_numbers_is_noticed(trained, tmp_path):
-    """Of the files that hold arrays: never other numbers."""
+    """Of the files that hold arrays, which Orbax does not check: never other numbers."""
     programs, problem, _, _, states = trained
     checkpoint.save(epath.Path(tmp_path), states[0])
-    data = sorted(path for path in tmp_path.rglob('d/*') if path.is_file())
+    data = sorted((p for p in tmp_path.rglob('d/*') if p.is_file()), key=lambda p: p.stat().st_size)[-2:]
     rng = np.random.default_rng(0)
-    for _ in range(10):
+    for _ in range(20):
         path = data[rng.integers(len(data))]
         whole = path.read_bytes()
         place = rng.integers(len(whole))

@@ -1,7 +1,10 @@
 """One lane batch on one device: its two programs, the memory they need, and the loop that drives them."""
 
+import collections
+import contextlib
 import functools
 import os
+import threading
 import time
 from typing import Any, NamedTuple
 
@@ -63,17 +66,26 @@ def lane_arrays(lanes, device=None):
     return jax.device_put(lanes_K, device)
 
 
+# By (problem, size): where several devices want a program, one compiles it and the rest find it in JAX's cache.
+_compiling = collections.defaultdict(threading.Lock)
+
+
 def compile_programs(problem, size, device):
     """Compiles a cell for `size` lanes; nothing is run."""
     start = time.perf_counter()
+    with _compiling[problem, size] if jax.config.jax_compilation_cache_dir else contextlib.nullcontext():
+        init, advance = _compile(problem, size, device)
+    memory = sum(_memory(program) for program in (init, advance))
+    return Programs(init, advance, size, device, time.perf_counter() - start, memory)
+
+
+def _compile(problem, size, device):
     lanes_K = lane_arrays([online.Lane(0, 0, 1e-3, 0.0)] * size, device)
     init = online.init.lower(lanes_K, problem).compile()
     place = functools.partial(_on_device, sharding=jax.sharding.SingleDeviceSharding(device))
     data_K, state_K = jax.tree.map(place, jax.eval_shape(functools.partial(online.init, problem=problem), lanes_K))
     num_checks = jax.device_put(np.int32(1), device)
-    advance = online.advance.lower(state_K, data_K, lanes_K, num_checks, problem).compile()
-    memory = sum(_memory(program) for program in (init, advance))
-    return Programs(init, advance, size, device, time.perf_counter() - start, memory)
+    return init, online.advance.lower(state_K, data_K, lanes_K, num_checks, problem).compile()
 
 
 def _on_device(leaf, sharding):

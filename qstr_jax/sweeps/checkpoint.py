@@ -2,10 +2,17 @@
 
 A checkpoint is a folder named by its number of checks; it appears whole (Orbax renames it into place). A batch
 that cannot read its checkpoint starts anew and comes to the same rows.
+
+In a `jax.distributed` job Orbax makes every save a meeting of all processes, while ours run lane batches of their own
+and meet nowhere. There the arrays go into one NumPy archive in the same folder; either kind is read by any job.
 """
 
 import contextlib
+import hashlib
+import io
 import logging as std_logging
+import threading
+import zipfile
 
 import jax
 import numpy as np
@@ -14,16 +21,10 @@ from orbax.checkpoint import v1 as ocp
 
 from qstr_jax import files
 
-
-def _context():
-    """Every process saves its own lane batch: no barrier with the others of a `jax.distributed` job."""
-    context = ocp.Context()
-    if jax.process_count() > 1:
-        process = jax.process_index()
-        context.multiprocessing.primary_host = process
-        context.multiprocessing.active_processes = {process}
-        context.multiprocessing.barrier_sync_key_prefix = f'process{process}'
-    return context
+# Of a process that is one of several.
+ARCHIVE = 'arrays.npz'
+# Several devices' threads save, but Orbax is not made for that: two saves at once mix up their signals and hang.
+_one_at_a_time = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -50,14 +51,36 @@ def save_tree(path, tree):
         files.ResultsError: the disk is full, or the place not writable.
     """
     arrays = jax.tree.map(np.asarray, jax.device_get(tree))
-    _remove_unfinished(path)
+    content = {'arrays': arrays, 'digest': _digest(arrays)}
     try:
-        with _context(), _quiet():
-            ocp.save(path.resolve(), arrays, overwrite=True)
+        path.parent.mkdir(parents=True, exist_ok=True)  # Orbax's threads would wait for it for ever
+        _remove_unfinished(path)
+        if jax.process_count() > 1:
+            _save_archive(path, content)
+            return
+        with _one_at_a_time, _quiet():
+            ocp.save(path.resolve(), content, overwrite=True)
     except Exception as error:  # for a full disk it is a ValueError
         with contextlib.suppress(OSError):
             _remove_unfinished(path)
         raise files.ResultsError(f'cannot write {path}: {_reason(error)}') from error
+
+
+def _save_archive(path, content):
+    """All leaves of `content` in one file, by their number."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **_as_dict(content))
+    path.mkdir(parents=True, exist_ok=True)
+    files.write_atomically(path / ARCHIVE, lambda temporary: temporary.write_bytes(buffer.getvalue()))
+
+
+def _load_archive(path, abstract):
+    try:
+        with np.load(io.BytesIO((path / ARCHIVE).read_bytes()), allow_pickle=False) as archive:
+            leaves = [archive[name] for name in sorted(archive.files)]
+    except zipfile.BadZipFile as error:
+        raise ValueError(str(error)) from None
+    return jax.tree.unflatten(jax.tree.structure(abstract), leaves)
 
 
 def _remove_unfinished(path):
@@ -81,14 +104,31 @@ def load_tree(path, abstract_tree):
     """
     wanted = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), abstract_tree)
     try:
-        with _context(), _quiet():
-            found = ocp.load(path.resolve(), wanted)
+        abstract = {'arrays': wanted, 'digest': _digest(wanted)}
+        if (path / ARCHIVE).exists():
+            content = _load_archive(path, abstract)
+        else:
+            with _one_at_a_time, _quiet():
+                content = ocp.load(path.resolve(), abstract)
     except Exception as error:  # Orbax raises many kinds for a damaged folder
         raise files.ResultsError(f'{path} cannot be read: {_reason(error)}') from error
+    found = content['arrays']
+    # Orbax looks neither at shapes nor at the numbers themselves.
     shapes = [[leaf.shape for leaf in jax.tree.leaves(tree)] for tree in (wanted, found)]
-    if shapes[0] != shapes[1]:  # Orbax does not look
+    if shapes[0] != shapes[1]:
         raise files.ResultsError(f'{path} cannot be read: other shapes than this program has')
+    if not np.array_equal(content['digest'], _digest(found)):
+        raise files.ResultsError(f'{path} cannot be read: its numbers are not those that were saved')
     return found
+
+
+def _digest(arrays):
+    """SHA-256 of all leaves, as an array that is saved beside them."""
+    state = hashlib.sha256()
+    for leaf in jax.tree.leaves(arrays):
+        state.update(f'{leaf.dtype}{leaf.shape}'.encode())
+        state.update(np.ascontiguousarray(leaf).tobytes())
+    return np.frombuffer(state.digest(), np.uint8)
 
 
 def save(folder, state_K):

@@ -1,0 +1,153 @@
+"""The recurrent network that memorises n samples and nothing else (Lemmas 36-38, Theorem 9)."""
+
+import math
+
+import jax
+import numpy as np
+
+from qstr_jax.models import Recurrent
+from qstr_jax.theory import constructions
+
+
+def least_separation(num_samples):
+    """Lemma 37's √π/(3n²)."""
+    return math.sqrt(math.pi) / (3 * num_samples**2)
+
+
+def separating_direction(key, tokens_BxD, tries=64):
+    """Lemma 37: the first of `tries` uniform unit vectors v that separates all ⟨v, x^(i)⟩ by ≥ √π/(3n²).
+
+    For independent Gaussian x^(i) each draw does with probability ≥ 1/3.
+
+    Args:
+        key: typed key.
+        tokens_BxD: the tokens x^(i)_{j(i)}, (n, d).
+        tries: how many to draw.
+
+    Returns:
+        v, (d,), float64.
+
+    Raises:
+        ValueError: none of them does, so two tokens (nearly) coincide.
+    """
+    tokens_BxD = np.asarray(tokens_BxD, np.float64)
+    normal_TxD = np.asarray(jax.random.normal(key, (tries, tokens_BxD.shape[1])), np.float64)
+    v_TxD = normal_TxD / np.linalg.norm(normal_TxD, axis=1, keepdims=True)
+    sorted_TxB = np.sort(v_TxD @ tokens_BxD.T, axis=1)
+    gap_T = np.min(np.diff(sorted_TxB, axis=1), axis=1, initial=np.inf)
+    good_T = gap_T >= least_separation(len(tokens_BxD))
+    if not good_T.any():
+        raise ValueError(
+            f'no direction of {tries} separates the tokens by √π/(3n²): largest smallest gap {max(gap_T):.3g}'
+        )
+    return v_TxD[np.argmax(good_T)]
+
+
+def interpolate(z_B, y_B):
+    """Lemma 38: (a, w, b), each (n,), with Σ_k a_k σ(w_k z_i + b_k) = y_i: the linear interpolant in sorted z.
+
+    One constant unit holds the first value, one unit per interval starts at its left end with the change of slope.
+
+    Raises:
+        ValueError: two z are equal.
+    """
+    z_B, y_B = np.asarray(z_B, np.float64), np.asarray(y_B, np.float64)
+    order_B = np.argsort(z_B)
+    z_B, y_B = z_B[order_B], y_B[order_B]
+    if np.any(np.diff(z_B) == 0):
+        raise ValueError('two samples have the same z: they cannot be interpolated')
+    slopes = np.diff(y_B) / np.diff(z_B)
+    a_B = np.concatenate([y_B[:1], np.diff(slopes, prepend=0.0)])
+    w_B = np.concatenate([[0.0], np.ones(len(slopes))])
+    b_B = np.concatenate([[1.0], -z_B[:-1]])
+    return a_B, w_B, b_B
+
+
+def rescale(a_B, w_B, b_B):
+    """The same function with |a_k| = ‖(w_k, b_k)‖ for each unit: the least norm by homogeneity."""
+    size_B = np.hypot(w_B, b_B)
+    factor_B = np.sqrt(np.abs(a_B) / size_B)
+    safe_B = np.where(factor_B > 0, factor_B, 1.0)
+    return a_B / safe_B, w_B * factor_B, b_B * factor_B
+
+
+def memorising(key, prompts, positions_B, task, depth=2, width=None):
+    """Theorem 9's memoriser: f_y(z) = Σ_k a_k σ(w_k ⟨v, x⟩ + b_k) fits the n values of the point-wise risk.
+
+    States stay 0 (Θ→ = Θ← = 0, U = 0) and only the own token is read, so nothing is retrieved. By Lemmas 37, 38
+    and homogeneity
+
+        ‖Θ‖² = 2 Σ_k |a_k| ‖(w_k, b_k)‖ ≤ 2 ‖a‖ ‖(w, b)‖ = O(n³).
+
+    The middle is the least over one factor per unit, the right side over one factor for all, as in the paper.
+    With L_y > 2 layers the second gives (y, −y), the others pass (σ(y), σ(−y)) on and add 2 to ‖Θ‖² each.
+
+    Args:
+        key: typed key, for v.
+        prompts: `tasks.Prompt` with a leading axis n.
+        positions_B: j(i), drawn with the sample, (n,).
+        task: `tasks.Task`.
+        depth: L_y ≥ 2.
+        width: d_h ≥ n; None is n.
+
+    Returns:
+        `Construction` for `models.Recurrent(cell='deep', states='exclusive', readout='mlp', lipschitz=0)`, with
+        norms param_norm, square (‖Θ‖²), square_layerwise (2 ‖a‖ ‖(w, b)‖, one factor for all units),
+        separation (of ⟨v, x⟩), and bounds square (Lemma 38's 2 ‖a‖ ‖(w, b)‖ from the separation alone).
+
+    Raises:
+        ValueError: depth < 2, width < n, n < 2, or tokens that coincide.
+    """
+    x_BxD = np.asarray(prompts.x_NxD, np.float64)[np.arange(len(positions_B)), np.asarray(positions_B)]
+    y_B = np.asarray(prompts.y_N, np.float64)[np.arange(len(positions_B)), np.asarray(positions_B)]
+    num_samples = len(y_B)
+    width = num_samples if width is None else width
+    if depth < 2 or num_samples < 2 or width < num_samples:
+        raise ValueError(f'depth={depth}, n={num_samples}, width={width}: needs depth ≥ 2, width ≥ n ≥ 2')
+    v_D = separating_direction(key, x_BxD)
+    z_B = x_BxD @ v_D
+    raw = interpolate(z_B, y_B)
+    a_B, w_B, b_B = rescale(*raw)
+    params, hidden_widths = _memorising_params(task, width, depth, v_D, a_B, w_B, b_B)
+    module = Recurrent(
+        width, 'deep', 'exclusive', 'mlp', readout_widths=hidden_widths, transition_widths=(1,),
+        radius=1.0, lipschitz=0.0,
+    )
+    apart = float(np.min(np.diff(np.sort(z_B))))
+    norms = {
+        'param_norm': math.sqrt(constructions.square_norm(params)),
+        'square': constructions.square_norm(params),
+        'square_layerwise': 2 * float(np.linalg.norm(raw[0]) * np.hypot(*map(np.linalg.norm, raw[1:]))),
+        'separation': apart,
+    }
+    return constructions.Construction(module, params, norms, {'square': _square_bound(z_B, y_B, apart)})
+
+
+def _square_bound(z_B, y_B, apart):
+    """2 ‖a‖ ‖(w, b)‖ ≤ 2 √(1 + 16/ε²) ‖y‖ √(‖z‖² + n): slope changes are ≤ 2(|y_{k−1}| + |y_k| + …)/ε.
+
+    Σ_k (s_k − s_{k−1})² ≤ 4 Σ s_k² ≤ 4 Σ (y_{k+1} − y_k)²/ε² ≤ 16 ‖y‖²/ε², the constant unit adds y_1².
+    """
+    size_a = math.sqrt(1 + 16 / apart**2) * np.linalg.norm(y_B)
+    return float(2 * size_a * math.sqrt(np.sum(z_B**2) + len(z_B)))
+
+
+def _memorising_params(task, width, depth, v_D, a_B, w_B, b_B):
+    """Parameters and hidden read-out widths."""
+    kernel_IxB = np.zeros((2 * width + task.embedding_dim, len(a_B)))
+    kernel_IxB[2 * width : 2 * width + task.token_dim] = np.outer(v_D, w_B)
+    tree = {
+        'cell': {
+            'input_kernel': np.zeros((2, task.embedding_dim, 1)),
+            'hidden_kernel': np.zeros((2, width, 1)),
+            'bias_0': np.zeros((2, 1)),
+            'kernel_1': np.zeros((2, 1, width)),
+        },
+        'readout_0': {'kernel': kernel_IxB, 'bias': b_B},
+    }
+    out_Bx1 = a_B[:, None]
+    for i in range(1, depth - 1):
+        kernel = np.concatenate([out_Bx1, -out_Bx1], axis=1) if i == 1 else np.eye(2)
+        tree[f'readout_{i}'] = {'kernel': kernel, 'bias': np.zeros(2)}
+    tree['out'] = {'kernel': out_Bx1 if depth == 2 else np.array([[1.0], [-1.0]])}
+    return constructions.as_params(tree), (len(a_B),) + (2,) * (depth - 2)

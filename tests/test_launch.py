@@ -1,0 +1,158 @@
+"""The launcher, with submitit's local executor: jobs are processes of this machine."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from qstr_jax import results
+from tests import harness
+
+ROOT = pathlib.Path(__file__).parent.parent
+CONFIG = '--config=experiments/configs/quickstart.py'
+TINY = [
+    '--config.models=transformer,ffn',
+    '--config.seq_lens=2,3',
+    '--config.num_seeds=2',
+    '--config.token_dim=4',
+    '--config.mlp_width=8',
+    '--config.ffn_widths=8,8',
+    '--config.batch_size=16',
+    '--config.check_every=5',
+    '--config.max_samples=800',
+    '--config.test_samples=40',
+]
+LAUNCH = ['experiments.launch', CONFIG, '--executor=local', '--poll_seconds=0.2']
+
+
+@pytest.fixture(scope='module')
+def command(tmp_path_factory):
+    """Starts a binary with a shared compilation cache; returns its Popen."""
+    cache = tmp_path_factory.mktemp('cache')
+    environment = {**os.environ, 'XLA_FLAGS': harness.QUICK, 'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '0'}
+
+    def start(*arguments):
+        return subprocess.Popen(
+            [sys.executable, '-m', *arguments, f'--compilation_cache={cache}'],
+            cwd=ROOT,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    return start
+
+
+@pytest.fixture(scope='module')
+def single(command, tmp_path_factory):
+    """The sweep in one process."""
+    workdir = tmp_path_factory.mktemp('single')
+    process = command('experiments.sample_complexity', CONFIG, f'--workdir={workdir}', *TINY)
+    output = process.communicate()
+    assert process.returncode == 0, output
+    assert len(harness.tables(workdir)) == 8
+    return workdir
+
+
+@pytest.mark.slow
+def test_two_shards_make_the_same_rows_and_the_figure(command, single, tmp_path):
+    workdir = tmp_path / 'sweep'
+    process = command(*LAUNCH, f'--workdir={workdir}', '--num_shards=2', *TINY)
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert '2 jobs (' in output
+    assert '| Transformer' in output
+    assert harness.tables(workdir) == harness.tables(single)
+    assert set(harness.trained(workdir).values()) == {1}
+    assert (workdir / 'table.md').read_text() == (single / 'table.md').read_text()
+    assert (workdir / 'figure.png').read_bytes() == (single / 'figure.png').read_bytes()
+    # What submitit pickles stays out of the results.
+    assert list((tmp_path / 'sweep-logs').glob('*.pkl'))
+    assert not list(workdir.rglob('*.pkl'))
+
+
+@pytest.mark.slow
+def test_failed_shards_are_reported_with_the_end_of_their_logs(command, tmp_path):
+    """One cell's tables cannot be written, which one of two shards finds out."""
+    workdir = tmp_path / 'sweep'
+    settings = [*TINY, '--config.models=ffn']
+    started = command('experiments.sample_complexity', CONFIG, f'--workdir={workdir}', *settings, '--config.seq_lens=2')
+    started.communicate()
+    (table,) = (workdir / 'rows').iterdir()
+    table.write_bytes(b'PAR1')
+    process = command(*LAUNCH, f'--workdir={workdir}', '--num_shards=2', *settings, f'--log_dir={tmp_path / "logs"}')
+    _, errors = process.communicate()
+    assert process.returncode == 1
+    lines = errors.strip().splitlines()
+    (start,) = [i for i, line in enumerate(lines) if line == 'error: 1 of 2 shards failed']
+    head, *tail = lines[start + 1 :]
+    assert 'shard 1: exit code 1; ' in head
+    assert str(tmp_path / 'logs') in head
+    assert tail[-1].strip() == f'error: {table} is damaged' + tail[-1].partition('is damaged')[2]
+    assert 'Traceback' not in errors
+    assert len(results.load(workdir)) == 2  # the other shard's
+
+
+def running(marker):
+    """Processes with `marker` in their command."""
+    found = []
+    for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
+        try:
+            if marker in path.read_bytes().decode(errors='replace'):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.slow
+def test_a_preempted_job_saves_its_state_and_is_queued_again(command, single, tmp_path):
+    """Sends what Slurm sends before it takes a machine away."""
+    workdir = tmp_path / 'sweep'
+    process = command(*LAUNCH, f'--workdir={workdir}', *TINY)
+    while not list(workdir.glob('progress/*')):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    (job,) = running(f'submitit.core._submit\0{tmp_path / "sweep-logs"}')
+    os.kill(job, signal.SIGUSR2)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    (log,) = (tmp_path / 'sweep-logs').glob('*.err')
+    assert 'Caught signal SIGUSR2' in log.read_text()
+    assert harness.tables(workdir) == harness.tables(single)
+    assert set(harness.trained(workdir).values()) == {1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (['--executor=slurm'], "error: executor='slurm' cannot be used here"),
+        (['--executor=pigeon'], 'error: flag --executor=pigeon: value should be one of <slurm|local>'),
+        (['--log_dir=DIR/logs'], "error: log_dir='DIR/logs': must lie outside the results directory DIR"),
+        (['--config.models=mamba'], "error: models='mamba': unknown, one of"),
+        (['--config.num_sedes=2'], 'num_sedes'),
+        (['--shards=2'], "Unknown command line flag 'shards'"),
+        (['more'], "error: unknown argument 'more'"),
+    ],
+)
+def test_bad_input_is_a_line_and_starts_nothing(command, tmp_path, arguments, message):
+    workdir = str(tmp_path / 'sweep')
+    process = command(*LAUNCH, f'--workdir={workdir}', *(a.replace('DIR', workdir) for a in arguments))
+    _, errors = process.communicate()
+    assert process.returncode == 1
+    assert message.replace('DIR', workdir) in errors
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_without_submitit_the_extra_is_named(command, tmp_path, monkeypatch):
+    (tmp_path / 'submitit.py').write_text('raise ImportError')
+    code = f'import sys; sys.path.insert(0, {str(tmp_path)!r}); from experiments import launch; launch.submit([], "x")'
+    done = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stderr.strip().endswith("SweepError: submitit is missing: pip install 'qstr_jax[launch]'")

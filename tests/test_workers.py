@@ -1,0 +1,131 @@
+"""Several workers on one directory, several devices, several shares: the same bytes, each lane trained once."""
+
+import os
+import shutil
+import signal
+
+import pytest
+
+from qstr_jax import results
+from tests import harness
+from tests.harness import Death
+
+pytestmark = pytest.mark.slow
+
+# Nine units: three cells of six lanes, two lanes at a time.
+MANY = {'num_seeds': 6, 'lanes_per_batch': 2}
+# Eight units of one cell.
+EIGHT = {'models': ('ffn',), 'num_seeds': 8, 'lanes_per_batch': 1}
+
+
+@pytest.fixture(scope='module')
+def lab(tmp_path_factory):
+    return harness.Lab(tmp_path_factory)
+
+
+@pytest.fixture(scope='module')
+def alone(lab, tmp_path_factory):
+    """Tables of one worker that did everything."""
+    workdir = tmp_path_factory.mktemp('alone')
+    lab.finish(workdir, MANY)
+    assert len(harness.trained(workdir)) == 18
+    return harness.tables(workdir)
+
+
+def join(processes):
+    """Waits for processes; returns their exit codes."""
+    for process in processes:
+        process.join(600)
+    return [process.exitcode for process in processes]
+
+
+@pytest.mark.parametrize('count', [2, 4])
+def test_workers_share_a_directory(lab, alone, tmp_path, count):
+    processes = [lab.start(tmp_path, MANY) for _ in range(count)]
+    assert join(processes) == [0] * count, [process.log.read_text() for process in processes]
+    assert harness.tables(tmp_path) == alone
+    assert len(harness.trained(tmp_path)) == 18
+    assert set(harness.trained(tmp_path).values()) == {1}
+    assert harness.leftovers(tmp_path) == []
+    assert len(list((tmp_path / 'provenance').iterdir())) > 1  # they did share
+
+
+def test_another_finishes_what_a_killed_worker_held(lab, alone, tmp_path):
+    """The first dies in the middle of its second unit; the second waits for no one and trains what is left."""
+    first = lab.start(tmp_path, MANY, Death('qstr_jax.sweeps.worker:_progress', call=15))
+    second = lab.start(tmp_path, MANY)
+    assert join([first, second]) == [-signal.SIGKILL, 0], second.log.read_text()
+    assert harness.tables(tmp_path) == alone
+    assert set(harness.trained(tmp_path).values()) == {1}
+    assert harness.leftovers(tmp_path) == []
+
+
+def test_workers_that_die_one_after_the_other_and_together(lab, alone, tmp_path):
+    for round_number in range(3):
+        deaths = [Death('event', 90 + 40 * round_number), Death('event', 130), Death('event', 110)]
+        assert set(join([lab.start(tmp_path, MANY, death) for death in deaths])) == {-signal.SIGKILL}
+    lab.finish(tmp_path, MANY)
+    assert harness.tables(tmp_path) == alone
+    assert set(harness.trained(tmp_path).values()) == {1}
+    assert harness.leftovers(tmp_path) == []
+
+
+def test_workers_that_ask_for_different_seeds(lab, alone, tmp_path):
+    """They cut the cells in the same way where they overlap, so that no lane is trained twice."""
+    processes = [lab.start(tmp_path, {**MANY, 'num_seeds': num_seeds}) for num_seeds in (4, 6)]
+    assert join(processes) == [0, 0]
+    assert harness.tables(tmp_path) == alone
+    assert set(harness.trained(tmp_path).values()) == {1}
+
+
+def test_shares_make_the_whole_in_one_directory_or_merged(lab, alone, tmp_path):
+    for index in range(3):
+        lab.finish(tmp_path / 'one', MANY, shard_index=index, num_shards=3)
+        lab.finish(tmp_path / f'{index}', MANY, shard_index=index, num_shards=3)
+        assert len(list((tmp_path / f'{index}' / 'rows').iterdir())) == 1
+    assert harness.tables(tmp_path / 'one') == alone
+    results.merge([tmp_path / f'{index}' for index in range(3)], tmp_path / 'merged')
+    assert harness.tables(tmp_path / 'merged') == alone
+
+
+def test_a_share_without_cells_is_done_at_once(lab, tmp_path):
+    lab.finish(tmp_path, {'models': ('ffn',)}, shard_index=1, num_shards=2)
+    assert harness.tables(tmp_path) == {}
+    assert results.load(tmp_path).empty
+
+
+@pytest.fixture(scope='module')
+def one_device(lab, tmp_path_factory):
+    workdir = tmp_path_factory.mktemp('one_device')
+    lab.finish(workdir, EIGHT)
+    return workdir
+
+
+@pytest.mark.parametrize('count', [2, 4, 8])
+def test_the_number_of_devices_changes_no_bit(lab, one_device, tmp_path, count):
+    lab.finish(tmp_path, EIGHT, num_devices=count)
+    assert harness.tables(tmp_path) == harness.tables(one_device)
+    assert set(harness.trained(tmp_path).values()) == {1}
+    assert harness.leftovers(tmp_path) == []
+
+
+def test_killed_on_four_devices_and_gone_on_with_on_one_and_on_two(lab, one_device, tmp_path):
+    code, output = lab.run(tmp_path, EIGHT, Death('qstr_jax.sweeps.worker:_progress', call=30), num_devices=4)
+    assert code == -signal.SIGKILL, output
+    assert len(os.listdir(tmp_path / 'checkpoints')) >= 2  # several devices were at work
+    shutil.copytree(tmp_path, tmp_path.with_name('copy'))
+    for workdir, count in (tmp_path, 1), (tmp_path.with_name('copy'), 2):
+        lab.finish(workdir, EIGHT, num_devices=count)
+        assert harness.tables(workdir) == harness.tables(one_device)
+        assert set(harness.trained(workdir).values()) == {1}
+        assert harness.leftovers(workdir) == []
+
+
+def test_a_signal_saves_the_state_of_every_device(lab, one_device, tmp_path):
+    death = Death('qstr_jax.sweeps.worker:_progress', call=9, signal_number=signal.SIGTERM)
+    code, output = lab.run(tmp_path, EIGHT, death, num_devices=4, checkpoint_seconds=1e6)
+    assert code == 128 + signal.SIGTERM, output
+    assert len(os.listdir(tmp_path / 'checkpoints')) >= 2
+    lab.finish(tmp_path, EIGHT, num_devices=8)
+    assert harness.tables(tmp_path) == harness.tables(one_device)
+    assert harness.leftovers(tmp_path) == []
