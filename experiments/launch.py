@@ -137,7 +137,11 @@ def _failure(job):
         error = job.exception()
     except UncompletedJobError:  # killed, or never started
         return f'ended without a word, state {job.state}'
-    return None if error is None else str(error).strip().splitlines()[-1].removeprefix('RuntimeError: ')
+    if error is None:
+        return None
+    lines = str(error).strip().splitlines()  # a traceback, then where submitit's files are
+    causes = [line for line in lines if line.startswith('RuntimeError: ')]
+    return (causes or lines)[-1].removeprefix('RuntimeError: ')
 
 
 def _tail(job):

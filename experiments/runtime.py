@@ -68,8 +68,16 @@ def options():
     )
 
 
+def _hide_closed_loops(unraisable):
+    """After a failed save Orbax's threads still call into an event loop that is closed; the error itself is told."""
+    is_late = isinstance(unraisable.exc_value, RuntimeError) and 'loop is closed' in str(unraisable.exc_value)
+    if not is_late:
+        sys.__unraisablehook__(unraisable)
+
+
 def exit_on_error(run):
     """Calls `run()`; what a user can mend becomes one line on standard error and a non-zero exit."""
+    sys.unraisablehook = _hide_closed_loops
     try:
         run()
     except sweeps.Interrupted as error:

@@ -80,9 +80,13 @@ def test_two_shards_make_the_same_rows_and_the_figure(command, single, tmp_path)
 def test_failed_shards_are_reported_with_the_end_of_their_logs(command, tmp_path):
     """One cell's tables cannot be written, which one of two shards finds out."""
     workdir = tmp_path / 'sweep'
-    settings = [*TINY, '--config.models=ffn']
-    started = command('experiments.sample_complexity', CONFIG, f'--workdir={workdir}', *settings, '--config.seq_lens=2')
-    started.communicate()
+    # An axis given twice has both values: the first run gets its own.
+    settings = [setting for setting in TINY if 'models=' not in setting and 'seq_lens=' not in setting]
+    settings += ['--config.models=ffn']
+    first = command('experiments.sample_complexity', CONFIG, f'--workdir={workdir}', *settings, '--config.seq_lens=2')
+    output = first.communicate()
+    assert first.returncode == 0, output
+    settings += ['--config.seq_lens=2,3']
     (table,) = (workdir / 'rows').iterdir()
     table.write_bytes(b'PAR1')
     process = command(*LAUNCH, f'--workdir={workdir}', '--num_shards=2', *settings, f'--log_dir={tmp_path / "logs"}')

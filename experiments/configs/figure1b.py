@@ -1,7 +1,7 @@
 """Figure 1b: samples to test MSE 0.02 on simple-1STR, linear link, N = 25, 27, …, 33.
 
 Command:  python -m experiments.sample_complexity --config=experiments/configs/figure1b.py --workdir=DIR
-Runtime:  hours on two cores for the RNN cells; minutes on a GPU
+Runtime:  not run in full yet; the RNN cells take hours on two cores
 Expect:   at N = 33 Transformer < RNN < FFN; published means (thousands) 140, 165, 630.
 """
 

@@ -8,9 +8,12 @@ and meet nowhere. There the arrays go into one NumPy archive in the same folder;
 """
 
 import contextlib
+import errno
 import hashlib
 import io
 import logging as std_logging
+import os
+import shutil
 import threading
 import zipfile
 
@@ -23,6 +26,8 @@ from qstr_jax import files
 
 # Of a process that is one of several.
 ARCHIVE = 'arrays.npz'
+# Bytes of a checkpoint beside its arrays: names, shapes, whole blocks.
+MARGIN = 2**18
 # Several devices' threads save, but Orbax is not made for that: two saves at once mix up their signals and hang.
 _one_at_a_time = threading.Lock()
 
@@ -53,8 +58,10 @@ def save_tree(path, tree):
     arrays = jax.tree.map(np.asarray, jax.device_get(tree))
     content = {'arrays': arrays, 'digest': _digest(arrays)}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)  # Orbax's threads would wait for it for ever
+        # Where Orbax fails, its threads wait for each other and print pages: what can be known is found out before.
+        path.parent.mkdir(parents=True, exist_ok=True)
         _remove_unfinished(path)
+        _check_room(path, sum(leaf.nbytes for leaf in jax.tree.leaves(arrays)))
         if jax.process_count() > 1:
             _save_archive(path, content)
             return
@@ -64,6 +71,11 @@ def save_tree(path, tree):
         with contextlib.suppress(OSError):
             _remove_unfinished(path)
         raise files.ResultsError(f'cannot write {path}: {_reason(error)}') from error
+
+
+def _check_room(path, num_bytes):
+    if '://' not in str(path) and shutil.disk_usage(path.parent).free < num_bytes + MARGIN:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _save_archive(path, content):
@@ -91,6 +103,8 @@ def _remove_unfinished(path):
 
 def _reason(error):
     """An exception in a line: Orbax's are pages long, and end in what the system said."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     line = str(error).splitlines()[0] if str(error) else type(error).__name__
     line = line.split(' [tensorstore_spec')[0].split(' [os_error_code')[0]
     return line if len(line) <= 200 else f'{line[:80]} … {line[-100:]}'
