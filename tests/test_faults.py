@@ -5,6 +5,7 @@ of a run that nobody disturbed.
 """
 
 import random
+import shutil
 import signal
 import time
 
@@ -93,13 +94,15 @@ def test_killed_at_random_moments(lab, undisturbed, tmp_path):
     """From outside, by the clock: in training, compiling and evaluating as much as in writing."""
     tables, seconds = undisturbed
     rng, kills = random.Random(1), 0
-    for _ in range(8):
+    while kills < 8:
         process = lab.start(tmp_path)
         process.join(rng.uniform(0.1, 0.6) * seconds)
         kills += process.is_alive()
+        if not process.is_alive():  # the machine is quicker than it was: once more from the beginning
+            seconds /= 2
+            shutil.rmtree(tmp_path)
         process.kill()
         process.join()
-    assert kills >= 4
     lab.finish(tmp_path)
     check(tmp_path, tables)
 
