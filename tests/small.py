@@ -30,5 +30,5 @@ def cell(model='transformer', **changes):
 
 
 def quiet(**options):
-    """`sweeps.Options` without a bar."""
-    return sweeps.Options(progress=False, **options)
+    """`sweeps.Options` without a bar, on one device: every further one would compile every cell again."""
+    return sweeps.Options(**{'progress': False, 'num_devices': 1, **options})
