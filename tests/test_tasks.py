@@ -364,6 +364,6 @@ def test_check_draw():
     tasks.check_draw(np.array([True, True]), task)
     with pytest.raises(ValueError) as error:
         tasks.check_draw(np.array([True, False]), task)
-    assert str(error.value).startswith('encoding_dim=10: too small for seq_len=64')
+    assert str(error.value).startswith('encoding_dim=10: too small to draw seq_len=64 distinct vectors')
     assert 'max_coherence=0.5' in str(error.value)
     assert '\n' not in str(error.value)
