@@ -1,6 +1,7 @@
 """Quickstart: a small Figure 1a, samples to test MSE 0.7 on 1STR against N.
 
 Command:  make quickstart
+          python -m experiments.sample_complexity --config=experiments/configs/quickstart.py --workdir=DIR
 Runtime:  about 2 minutes on two cores
 Expect:   at N = 2 all three alike; at N = 8 Transformer < FFN < RNN, means (thousands) 16, 41, 72.
 """

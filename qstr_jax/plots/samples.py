@@ -1,52 +1,23 @@
-"""Every figure: samples against length (the paper's Figure 1) and loss curves, from tables.
+"""Samples to a threshold against length: the paper's Figure 1, and Figure 3 against q."""
 
-Figures are plain `Figure` objects on an Agg canvas: no pyplot, no display, no global state. They
-fit a column of print (3.4 inches), and marker and line style tell models apart without colour.
-"""
-
-import logging
-import os
-import pathlib
-import textwrap
 from collections.abc import Mapping, Sequence
 
 import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib import colors, lines, ticker
+from matplotlib import lines
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from qstr_jax import analysis
+from qstr_jax.plots.style import AXIS_NAMES, STYLE, display, frame, looks, spaced, thousands
 
-STYLE = {
-    'font.size': 8, 'axes.titlesize': 8, 'axes.labelsize': 8, 'figure.titlesize': 9,
-    'xtick.labelsize': 7, 'ytick.labelsize': 7, 'legend.fontsize': 7, 'figure.labelsize': 6,
-    'legend.title_fontsize': 8, 'axes.spines.top': False, 'axes.spines.right': False,
-    'axes.linewidth': 0.6, 'xtick.major.width': 0.6, 'ytick.major.width': 0.6,
-    'axes.grid': True, 'axes.axisbelow': True,
-    'grid.color': '0.92', 'grid.linewidth': 0.5, 'lines.linewidth': 1.3, 'lines.markersize': 4.5,
-    'legend.frameon': False, 'legend.handlelength': 2.6, 'legend.labelspacing': 0.3,
-    'pdf.fonttype': 42,  # Type 3 fonts are refused by many submission sites.
-}
-
-# Writing a PDF logs every table of every font at INFO, which absl's binaries show.
-logging.getLogger('fontTools').setLevel(logging.WARNING)
-
-_WIDTH, _HEIGHT = 3.4, 2.2  # Inches, of one panel without legend.
-# Okabe and Ito's colours: told apart by colour-blind readers. Marker and line style do it in grey.
-_LOOKS = {'transformer': ('#0072B2', 'o', '-'), 'rnn': ('#D55E00', 's', (0, (4, 2))),
-          'ffn': ('#009E73', 'D', (0, (1.5, 1.2)))}
-_OTHER_LOOKS = (('#CC79A7', 'v', (0, (5, 1.2, 1.2, 1.2))), ('#56B4E9', 'P', (0, (8, 2))),
-                ('#E69F00', 'p', (0, (3, 1, 1, 1, 1, 1))), ('#000000', 'h', (0, (1, 2.5))))
 _MARKS = {
     'reached': {'marker': '.', 'markersize': 4, 'alpha': 0.6, 'mew': 0, 'linestyle': 'none'},
     'censored': {'marker': '^', 'markersize': 5, 'fillstyle': 'none', 'linestyle': 'none'},
     'diverged': {'marker': 'x', 'markersize': 4.5, 'linestyle': 'none'},
     'published': {'markersize': 6, 'alpha': 0.5, 'fillstyle': 'none', 'linestyle': 'none'},
 }
-_AXIS_NAMES = {'seq_len': 'sequence length N', 'sparsity': 'number of relevant tokens q'}
 _OFF_SCALE = 2.5  # A budget so many times above all that was measured would flatten the curves.
 _EDGE = 0.965  # Of the samples axis: where marks at the top stand.
 
@@ -80,7 +51,7 @@ def samples_against_length(rows: pd.DataFrame, title: str = '',
         raise ValueError(f'reference values belong to one panel, rows make {len(panels)}')
     look = looks(sorted({*rows['model'], *(reference or {})}))
     with matplotlib.rc_context(STYLE):
-        figure, axes = _figure(len(panels), title, notes)
+        figure, axes = frame(len(panels), title, notes)
         for axis, (key, lanes) in zip(axes, panels, strict=True):
             off_scale = _draw_panel(axis, lanes, look, reference or {}, x)
             _legend(axis, lanes, look, bool(reference), off_scale, x)
@@ -92,76 +63,6 @@ def samples_against_length(rows: pd.DataFrame, title: str = '',
         entries = max(len(axis.get_legend().get_texts()) for axis in axes)
         figure.set_figheight(figure.get_figheight() + 0.14 * (entries + bool(columns)))
     return figure
-
-
-def curves(curves: pd.DataFrame, threshold: float | None = None, title: str = '') -> Figure:
-    """Test loss against samples: one thin line per lane, darker for longer N, a panel per model.
-
-    Args:
-        curves: columns model, seq_len, seed, samples and test_loss, one row per check; test_loss is
-            NaN where the check was screened, and the line joins its neighbours.
-        threshold, title: test MSE, drawn as a horizontal line; above the figure.
-
-    Raises:
-        ValueError: no rows, or missing columns.
-    """
-    analysis.require(curves, ('model', 'seq_len', 'seed', 'samples', 'test_loss'))
-    models = analysis.model_order(curves)
-    with matplotlib.rc_context(STYLE):
-        figure, axes = _figure(len(models), title, (), sharey=True)
-        for axis, model in zip(axes, models, strict=True):
-            _draw_curves(axis, curves[curves['model'] == model], looks(models)[model], threshold)
-        losses = [loss for loss in [*curves['test_loss'], threshold or 0.0] if 0 < loss < np.inf]
-        if losses and max(losses) > 20 * min(losses):
-            axes[0].set_yscale('log')  # The panels share their axis.
-            axes[0].yaxis.set(major_locator=ticker.LogLocator(subs=(1, 2, 5)),
-                              major_formatter='{x:g}', minor_locator=ticker.NullLocator())
-        axes[0].set_ylabel('test MSE')
-    return figure
-
-
-def save(figure: Figure, path: str | os.PathLike) -> tuple[pathlib.Path, pathlib.Path]:
-    """Writes `path`.pdf and `path`.png (200 dpi) and returns both; makes the directory.
-
-    Each file appears whole or not at all. The same figure gives the same bytes.
-    """
-    path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    written = []
-    for suffix, metadata in (('pdf', {'CreationDate': None}), ('png', None)):
-        target = path.parent / f'{path.name}.{suffix}'  # Not with_suffix: '0.7' is no suffix.
-        temporary = path.parent / f'.{path.name}.{os.getpid()}.{suffix}'
-        try:
-            with matplotlib.rc_context(STYLE):
-                figure.savefig(temporary, dpi=200, metadata=metadata)
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
-        written.append(target)
-    return tuple(written)
-
-
-def looks(models: list[str]) -> dict[str, tuple]:
-    """(colour, marker, line style) per model; a user's models take what the paper's three leave."""
-    others = [model for model in models if model not in _LOOKS]
-    taken = {model: _OTHER_LOOKS[i % len(_OTHER_LOOKS)] for i, model in enumerate(others)}
-    return {model: _LOOKS.get(model) or taken[model] for model in models}
-
-
-def _figure(num_panels: int, title: str, notes: Sequence[str],
-            sharey: bool = False) -> tuple[Figure, list[Axes]]:
-    """A row of panels, its title, and the notes under it."""
-    width = _WIDTH if num_panels == 1 else 2.9 * num_panels
-    notes = [notes] if isinstance(notes, str) else notes
-    text = textwrap.wrap(_display('; '.join(notes)), width=int(22 * width))
-    height = _HEIGHT + (0.2 if title else 0) + 0.11 * len(text)
-    figure = Figure(figsize=(width, height), layout='constrained')
-    FigureCanvasAgg(figure)
-    if title:
-        figure.suptitle(_display(title))
-    if text:
-        figure.supxlabel('\n'.join(text), x=0.02, ha='left', color='0.35')
-    return figure, list(figure.subplots(1, num_panels, sharey=sharey, squeeze=False)[0])
 
 
 def _draw_panel(axis: Axes, rows: pd.DataFrame, look: dict, reference: Mapping, x: str) -> bool:
@@ -179,8 +80,8 @@ def _draw_panel(axis: Axes, rows: pd.DataFrame, look: dict, reference: Mapping, 
                   zorder=2, gid=f'reference {model}', **_MARKS['published'])
     start = 0 if min(lengths) <= max(span, max(lengths) / 2) else min(lengths) - 0.06 * span
     axis.set(ylim=(0, top), xlim=(start, max(lengths) + 0.08 * span),
-             xlabel=_AXIS_NAMES.get(x, x), xticks=_spaced(lengths, max(lengths) - start))
-    axis.yaxis.set_major_formatter(_thousands)
+             xlabel=AXIS_NAMES.get(x, x), xticks=spaced(lengths, max(lengths) - start))
+    axis.yaxis.set_major_formatter(thousands)
     return off_scale
 
 
@@ -235,9 +136,9 @@ def _legend(axis: Axes, rows: pd.DataFrame, look: dict, has_reference: bool, off
         colour, marker, style = look[model]
         fit = analysis.exponent(rows[rows['model'] == model], x)
         entries.append(lines.Line2D([], [], color=colour, marker=marker, linestyle=style,
-                                    label=f'{_display(model)}  {_power(fit, x)}'))
+                                    label=f'{display(model)}  {_power(fit, x)}'))
     budgets = sorted(set(rows['max_samples'][rows['outcome'] == 'censored'].astype(float)))
-    within = ', '.join(map(_thousands, budgets)) + (' (off scale)' if off_scale else '')
+    within = ', '.join(map(thousands, budgets)) + (' (off scale)' if off_scale else '')
     labels = {'published': 'published', 'censored': f'not reached within {within}',
               'diverged': 'diverged'}
     seen = {*rows['outcome'], *(['published'] if has_reference else [])}
@@ -245,26 +146,6 @@ def _legend(axis: Axes, rows: pd.DataFrame, look: dict, has_reference: bool, off
                 for mark, label in labels.items() if mark in seen]
     axis.legend(handles=entries, loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2,
                 alignment='left')
-
-
-def _draw_curves(axis: Axes, rows: pd.DataFrame, look: tuple, threshold: float | None) -> None:
-    """The lanes of one model, from a light tint for the shortest length to full colour."""
-    lengths = sorted(set(rows['seq_len']))
-    tints = np.linspace(0.35 if len(lengths) > 1 else 1.0, 1.0, len(lengths))
-    for length, tint in zip(lengths, tints, strict=True):
-        colour = 1 - tint * (1 - np.asarray(colors.to_rgb(look[0])))
-        mine = rows[(rows['seq_len'] == length) & rows['test_loss'].notna()]
-        for seed, lane in mine.sort_values('samples').groupby('seed'):
-            axis.plot(lane['samples'], lane['test_loss'], color=colour, linewidth=0.7,
-                      marker='.', markersize=3, markevery=[-1],  # Where it stopped.
-                      gid=f'lane {length} {seed}')
-        axis.plot([], [], color=colour, label=f'N = {length}')
-    if threshold is not None:
-        axis.axhline(threshold, color='0.2', linestyle='--', linewidth=0.8, gid='threshold',
-                     label=f'threshold {threshold:g}')
-    axis.set(xlim=(0, None), xlabel='training samples', title=_display(rows['model'].iloc[0]))
-    axis.xaxis.set(major_locator=ticker.MaxNLocator(5), major_formatter=_thousands)
-    axis.legend(loc='best')
 
 
 def _power(fit: analysis.Exponent, x: str) -> str:
@@ -279,24 +160,4 @@ def _power(fit: analysis.Exponent, x: str) -> str:
 
 def _setting(column: str, value: object) -> str:
     symbol = analysis.SYMBOLS.get(column)
-    return f'{symbol} = {value}' if symbol else _display(value)
-
-
-def _display(name: str) -> str:
-    """A name, title or note for print: '$' is no mathtext, and a leading '_' would hide a label."""
-    text = analysis.DISPLAY_NAMES.get(name, str(name)).replace('$', r'\$')
-    return f' {text}' if text.startswith('_') else text
-
-
-def _thousands(samples: float, _: int = 0) -> str:
-    """Tick labels: 20000 -> '20k', 500 -> '500'."""
-    return f'{samples / 1000:,g}k' if samples >= 1000 else f'{samples:g}'
-
-
-def _spaced(lengths: list[int], width: float) -> list[int]:
-    """The lengths that have room for a tick label; the longest has the first claim."""
-    ticks = []
-    for length in reversed(lengths):
-        if not ticks or ticks[0] - length >= 0.07 * width:
-            ticks.insert(0, length)
-    return ticks
+    return f'{symbol} = {value}' if symbol else display(value)
