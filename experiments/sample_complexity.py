@@ -1,4 +1,4 @@
-r"""Samples to a test loss, against sequence length: runs a sweep, leaves rows, a figure and a table.
+r"""Samples to a test loss, against sequence length or sparsity: runs a sweep, leaves rows, a figure and a table.
 
 python -m experiments.sample_complexity --config=experiments/configs/figure1a.py --workdir=results/figure1a \
     --config.models=transformer,ffn --config.seq_lens=8,12
@@ -66,13 +66,21 @@ def draw(workdir, config):
     for (rate, decay), chosen in optimisers:
         suffix = '' if optimisers.ngroups == 1 else f'_lr{rate:g}_wd{decay:g}'
         published = reference(config, chosen)
-        figure = plots.samples_against_length(chosen, config.title, tuple(config.notes), published)
+        figure = plots.samples_against_length(chosen, config.title, tuple(config.notes), published, config.x)
         paths = plots.save(figure, workdir / f'figure{suffix}')
         same = (curves['learning_rate'] == rate) & (curves['weight_decay'] == decay)
-        plots.save(plots.curves(curves[same], config.threshold), workdir / f'curves{suffix}')
-        table = analysis.table(chosen)
+        draw_curves(workdir, curves[same], config.threshold, suffix)
+        table = analysis.table(chosen, config.x)
         files.write_text(workdir / f'table{suffix}.md', table + '\n')
         print(f'{table}\nfigure: {paths[1]}')
+
+
+def draw_curves(workdir, curves, threshold, suffix):
+    """Learning curves of one optimiser's lanes, a figure for each q if there are several."""
+    for sparsity, chosen in curves.groupby('sparsity'):
+        several = curves['sparsity'].nunique() > 1
+        name, title = (f'_q{sparsity}', f'q = {sparsity}') if several else ('', '')
+        plots.save(plots.curves(chosen, threshold, title), workdir / f'curves{suffix}{name}')
 
 
 def run():

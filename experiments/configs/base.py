@@ -30,11 +30,17 @@ def get_config():
             config[field.name] = config_dict.placeholder(OPTIONAL[field.name])
         else:
             config[field.name] = field.default
+    config.x = 'seq_len'  # what the figure and the table run over; 'sparsity' for q
     config.title = ''  # above the figure
     config.notes = ()  # small print under the figure
     # Published values to draw beside ours, as (model, length, samples), and the columns that rows must have for it.
     config.reference = ()
     config.reference_for = config_dict.ConfigDict()
+    # Settings that are no axis of one sweep → their values; a folder of the results each (heads, sensitivity).
+    config.axes = config_dict.ConfigDict()
+    # Heat map: columns of the rows on its axes, and the published value of each, whose cell gets a frame.
+    config.heatmap = config_dict.ConfigDict()
+    config.published = config_dict.ConfigDict()
     # Modules imported first, which register a model, a link or a probe of your own.
     config.plugins = ()
     return config

@@ -1,7 +1,9 @@
 """Every figure, from tables: one module per kind of figure, `style` for what they share."""
 
+from qstr_jax.plots.groups import loss_by_setting
+from qstr_jax.plots.heatmaps import samples_heatmap
 from qstr_jax.plots.losses import curves
 from qstr_jax.plots.samples import samples_against_length
 from qstr_jax.plots.style import STYLE, looks, save
 
-__all__ = ['STYLE', 'curves', 'looks', 'samples_against_length', 'save']
+__all__ = ['STYLE', 'curves', 'looks', 'loss_by_setting', 'samples_against_length', 'samples_heatmap', 'save']

@@ -1,0 +1,37 @@
+"""Encodings: samples to test MSE 0.7 on 1STR, N = 6, over d_e (with the coherence) and scaled against unscaled.
+
+Command:  make encodings
+          python -m experiments.sensitivity --config=experiments/configs/encodings.py --workdir=DIR
+Runtime:  TBD
+Expect:   TBD
+"""
+
+from experiments.configs import base
+
+
+def get_config():
+    """The Transformer; published is d_e = ⌊5 ln 6⌋ = 8, unscaled. Five lanes a point, each with its own (u, ω)."""
+    config = base.get_config()
+    config.models = ('transformer',)
+    config.seq_lens = (6,)
+    config.num_seeds = 5
+    config.task_per_lane = True
+    config.max_samples = 300_000
+    config.axes.encoding_dim = (3, 5, 8, 12, 18, 32)
+    config.axes.encoding_scale = ('unscaled', 'scaled')
+    config.heatmap = {'x': 'encoding_dim', 'y': 'encoding_scale', 'panels': '', 'top': 'encoding_coherence'}
+    config.published = {'encoding_dim': 8, 'encoding_scale': 'unscaled'}
+    config.title = 'Transformer: 1STR, N = 6, samples to test MSE 0.7'
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests."""
+    config = get_config()
+    config.seq_lens = (3,)
+    config.num_seeds = 2
+    config.threshold = 0.9
+    config.test_samples = 64
+    config.max_samples = 3200
+    config.axes.encoding_dim = (3, 5)
+    return config

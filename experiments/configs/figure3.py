@@ -1,0 +1,38 @@
+"""Figure 3: samples to test MSE 0.88 against the number of relevant tokens q on hermite2, N = 7, H = q heads.
+
+Command:  make figure3
+          python -m experiments.sample_complexity --config=experiments/configs/figure3.py --workdir=DIR
+Runtime:  TBD
+Expect:   TBD
+"""
+
+from experiments.configs import base
+
+
+def get_config():
+    """Preset `published` at learning rate 1e-4: q heads, RNN width 500 q, FFN widths (N d q, 1000); own (u, ω) per lane."""
+    config = base.get_config()
+    config.link = 'hermite2'
+    config.seq_lens = (7,)
+    config.sparsity = (1, 2, 3, 4)
+    config.learning_rate = (1e-4,)
+    config.threshold = 0.88
+    config.task_per_lane = True
+    config.x = 'sparsity'
+    config.title = 'qSTR, hermite2, N = 7: samples to test MSE 0.88'
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests: a link and a rate that are soon learnt."""
+    config = get_config()
+    config.link = 'linear'
+    config.seq_lens = (4,)
+    config.sparsity = (1, 2)
+    config.learning_rate = (3e-3,)
+    config.num_seeds = 2
+    config.rnn_width = 16
+    config.ffn_widths = (64,)
+    config.test_samples = 100
+    config.max_samples = 12_800
+    return config

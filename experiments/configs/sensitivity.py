@@ -1,0 +1,53 @@
+"""Sensitivity: samples to test MSE 0.7 on 1STR, N = 6, over learning rate × weight decay × width.
+
+One architecture at a time, after the colon; the published setting is framed in the figure.
+
+Command:  make sensitivity
+          python -m experiments.sensitivity --config=experiments/configs/sensitivity.py:transformer --workdir=DIR
+          python -m experiments.sensitivity --config=experiments/configs/sensitivity.py:ffn --workdir=DIR2
+          python -m experiments.sensitivity --config=experiments/configs/sensitivity.py:rnn --workdir=DIR3
+Runtime:  TBD
+Expect:   TBD
+"""
+
+from experiments.configs import base
+
+# Half, as published, double; the setting, its values, its column in the rows and the published value there.
+WIDTHS = {
+    'transformer': ('mlp_width', (50, 100, 200), 'transformer_mlp_width', 100),
+    'rnn': ('rnn_width', (250, 500, 1000), 'rnn_width', 500),
+    'ffn': ('ffn_widths', ((30, 500), (60, 1000), (120, 2000)), 'ffn_widths', '60,1000'),
+}
+
+
+def get_config(model='transformer'):
+    """Preset `published` but for the three axes; three lanes a point, each with its own (u, ω)."""
+    setting, widths, column, published = WIDTHS[model]
+    config = base.get_config()
+    config.models = (model,)
+    config.seq_lens = (6,)
+    config.num_seeds = 3
+    config.task_per_lane = True
+    config.learning_rate = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
+    config.weight_decay = (0.01, 0.1, 1.0)
+    config.max_samples = 300_000
+    config.axes[setting] = widths
+    config.heatmap = {'x': 'learning_rate', 'y': 'weight_decay', 'panels': column, 'top': ''}
+    config.published = {'learning_rate': 1e-3, 'weight_decay': 0.01, column: published}
+    config.title = f'{model}: 1STR, N = 6, samples to test MSE 0.7'
+    return config
+
+
+def reduced(model='transformer'):
+    """The same in seconds, for the tests."""
+    config = get_config(model)
+    setting, *_ = WIDTHS[model]
+    config.seq_lens = (3,)
+    config.num_seeds = 2
+    config.learning_rate = (1e-3, 1e-2)
+    config.weight_decay = (0.01, 0.1)
+    config.threshold = 0.9
+    config.test_samples = 64
+    config.max_samples = 3200
+    config.axes[setting] = ((16, 16), (32, 32)) if model == 'ffn' else (8, 16)
+    return config

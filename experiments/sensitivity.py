@@ -1,0 +1,40 @@
+r"""Samples to a test loss over settings, as heat maps with the published setting framed.
+
+python -m experiments.sensitivity --config=experiments/configs/sensitivity.py:transformer --workdir=results/sensitivity
+"""
+
+import functools
+import pathlib
+
+from absl import app, flags
+
+from experiments import study
+from qstr_jax import analysis, files, plots, studies, textables
+
+
+def table(rows, settings):
+    """The summary by settings, as Markdown."""
+    summary = analysis.summarize(rows, settings)
+    columns = [*settings, 'num_lanes', 'num_reached', 'mean', 'min', 'max', 'lower_bound']
+    return textables.markdown(summary[columns])
+
+
+def draw(workdir, config):
+    """Writes a heat map and a table per architecture."""
+    workdir, axes = pathlib.Path(workdir), dict(config.heatmap)
+    x, y, panels, top = (axes.get(name) or None for name in ('x', 'y', 'panels', 'top'))
+    rows = studies.load(workdir)
+    for model in analysis.model_order(rows):
+        chosen = rows[rows['model'] == model]
+        figure = plots.samples_heatmap(
+            chosen, x, y, panels, dict(config.published), top, config.title, tuple(config.notes)
+        )
+        path = plots.save(figure, workdir / f'heatmap_{model}')[1]
+        text = table(chosen, [name for name in (panels, y, x) if name])
+        files.write_text(workdir / f'table_{model}.md', text)
+        print(f'{text}figure: {path}')
+
+
+if __name__ == '__main__':
+    flags.mark_flag_as_required('config')
+    app.run(functools.partial(study.main, draw))

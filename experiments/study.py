@@ -1,0 +1,58 @@
+"""A sweep per value of a config's `axes`, each in a folder of one directory: what several binaries share."""
+
+import dataclasses
+import pathlib
+
+from absl import app
+
+from experiments import runtime, sample_complexity
+from qstr_jax import studies, sweeps
+
+
+def run(config, workdir):
+    """Runs what is missing of all points of a study.
+
+    Args:
+        config: a config with `axes`.
+        workdir: directory of the study.
+
+    Raises:
+        ValueError: no axes or an impossible setting, before anything is run.
+    """
+    if workdir is None:
+        raise ValueError('--workdir=DIR is missing: where should the results go?')
+    settings = sample_complexity.settings_from(config)
+    points = studies.points(dict(config.axes))
+    sweep_of = {name: dataclasses.replace(settings, **point) for name, point in points.items()}
+    for sweep in sweep_of.values():
+        sweeps.cells(sweep)
+    for name, sweep in sweep_of.items():
+        sweeps.run(sweep, pathlib.Path(workdir) / name, runtime.options())
+
+
+def dry_run(config):
+    """What a study would run, as text."""
+    settings = sample_complexity.settings_from(config)
+    parts = [
+        f'{name}\n{sample_complexity.list_cells(dataclasses.replace(settings, **point))}'
+        for name, point in studies.points(dict(config.axes)).items()
+    ]
+    return '\n'.join(parts)
+
+
+def main(draw, argv):
+    """A study's binary: the dry run, or all points and then `draw(workdir, config)`; one line for what a user can mend."""
+    if len(argv) > 1:
+        raise app.UsageError(f'unknown argument {argv[1]!r}: settings are --config.NAME=VALUE')
+
+    def body():
+        config, workdir = sample_complexity.CONFIG.value, runtime.WORKDIR.value
+        if sample_complexity.DRY_RUN.value:
+            print(dry_run(config))
+            return
+        runtime.start()
+        run(config, workdir)
+        if runtime.is_first():
+            draw(workdir, config)
+
+    runtime.exit_on_error(body)
