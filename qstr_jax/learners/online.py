@@ -13,17 +13,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from flax import linen as nn
 
 from qstr_jax import risks, streams, tasks
 from qstr_jax.learners import screening
+from qstr_jax.learners.problem import (
+    CENSORED,
+    DIVERGED,
+    OUTCOMES,
+    REACHED,
+    RUNNING,
+    Problem,
+    draw_task,
+    errors_on,
+    held_out,
+    init_params,
+    over_lanes,
+    select,
+)
 
-RUNNING, REACHED, CENSORED, DIVERGED = range(4)
-OUTCOMES = ('running', 'reached', 'censored', 'diverged')
-
-# Test prompts that are in memory together, per lane.
-TEST_CHUNK = 500
-
+__all__ = ['CENSORED', 'DIVERGED', 'OUTCOMES', 'REACHED', 'RUNNING', 'Lane', 'Online', 'Problem', 'advance', 'init']
 
 @dataclasses.dataclass(frozen=True)
 class Online:
@@ -76,23 +84,6 @@ class Online:
         return self.max_samples // self.samples_per_check
 
 
-@dataclasses.dataclass(frozen=True)
-class Problem:
-    """All that is static in one cell: hashable, so it can be a static argument of `jit`.
-
-    Attributes:
-        task: what is trained on.
-        test_task: what is tested on; shares the link and the encodings of `task`.
-        module: the model.
-        learner: `Online`.
-    """
-
-    task: tasks.Task
-    test_task: tasks.Task
-    module: nn.Module
-    learner: Online
-
-
 class Lane(NamedTuple):
     """The numbers of one lane; traced, so that all lanes of a cell share one program."""
 
@@ -135,21 +126,6 @@ class State(NamedTuple):
     curves: Curves
 
 
-def over_lanes(function):
-    """`jax.vmap(function)`, but for a batch of one lane, which runs without a lane axis.
-
-    XLA's CPU products are slower with a batch axis of size 1: a wide GRU's step takes 1.4 times as long.
-    """
-
-    def mapped(*arguments_K):
-        if jax.tree.leaves(arguments_K)[0].shape[0] > 1:
-            return jax.vmap(function)(*arguments_K)
-        lane = jax.tree.map(lambda leaf: leaf[0], arguments_K)
-        return jax.tree.map(lambda leaf: leaf[None], function(*lane))
-
-    return mapped
-
-
 def optimizer(lane):
     """AdamW with the lane's learning rate and weight decay; all else as in PyTorch and optax."""
     return optax.adamw(lane.learning_rate, weight_decay=lane.weight_decay)
@@ -158,23 +134,14 @@ def optimizer(lane):
 def init_lane(lane, problem):
     """`Data` and the first `State` of one lane."""
     task = problem.task
-    task_draw = tasks.draw(tasks.task_key(lane.task_seed, task), task)
-    test_prompts = tasks.examples(
-        streams.stream_key(lane.seed, 'test', problem.test_task),
-        jnp.arange(problem.learner.test_samples),
-        problem.test_task,
-        task_draw.link,
-    )
+    task_draw = draw_task(lane, problem)
     data = Data(
         task_draw,
-        test_prompts,
+        held_out(lane, problem, 'test', problem.learner.test_samples, task_draw),
         streams.stream_key(lane.seed, 'train', task),
         streams.stream_key(lane.seed, 'position', task),
     )
-    z_NxE = jnp.zeros((task.seq_len, task.embedding_dim))
-    params = problem.module.init(streams.stream_key(lane.seed, 'init', task), z_NxE)
-    # Linen also returns what was sown; parameters are all that is trained.
-    params = {'params': params['params']}
+    params = init_params(lane, problem)
     nothing_C = jnp.full((problem.learner.max_checks,), jnp.nan)
     curves = Curves(nothing_C, nothing_C, nothing_C, jnp.zeros(nothing_C.shape, bool))
     state = State(
@@ -205,18 +172,6 @@ def train_step(params, opt_state, step, data, lane, problem):
     loss, grads = jax.value_and_grad(batch_loss)(params, data, problem, indices_B)
     updates, opt_state = optimizer(lane).update(grads, opt_state, params)
     return optax.apply_updates(params, updates), opt_state, loss
-
-
-def errors_on(params, data, prompts, problem):
-    """Error of each test prompt, a chunk at a time."""
-
-    def error(prompt):
-        return risks.prompt_error(
-            problem.module, params, prompt, problem.test_task, data.task_draw
-        )
-
-    num_prompts = prompts.y_N.shape[0]
-    return jax.lax.map(error, prompts, batch_size=min(TEST_CHUNK, num_prompts))
 
 
 def evaluate(params, data, problem):
@@ -289,11 +244,7 @@ def _check(state_K, data_K, lanes_K, problem):
     new_K = jax.vmap(record)(
         state_K, params_K, opt_state_K, losses_KxS, screened_K, is_due_K, is_evaluated_K, test_loss_K
     )
-    return jax.tree.map(functools.partial(_select, is_active_K), new_K, state_K)
-
-
-def _select(is_active_K, new, old):
-    return jnp.where(is_active_K.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
+    return select(is_active_K, new_K, state_K)
 
 
 @functools.partial(jax.jit, static_argnames='problem')
@@ -357,3 +308,13 @@ def report_curves(state_K, problem):
         }
         for k, checks in enumerate(checks_K)
     ]
+
+
+def progress(state_K, problem):
+    """Where the furthest lane is: its samples and the training loss of its last window; on the host."""
+    checks_K = np.asarray(state_K.checks)
+    lane = int(np.argmax(checks_K))
+    return {
+        'samples': int(checks_K[lane]) * problem.learner.samples_per_check,
+        'train_loss': float(state_K.curves.train_C[lane, checks_K[lane] - 1]),
+    }
