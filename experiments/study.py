@@ -41,7 +41,7 @@ def dry_run(config):
 
 
 def main(draw, argv):
-    """A study's binary: the dry run, or all points and then `draw(workdir, config)`; one line for what a user can mend."""
+    """A study's binary: the dry run, or all points and then `draw(workdir, config)`; errors in one line."""
     if len(argv) > 1:
         raise app.UsageError(f'unknown argument {argv[1]!r}: settings are --config.NAME=VALUE')
 

@@ -64,3 +64,19 @@ def as_html(frame: pd.DataFrame) -> str:
     rows = ''.join('<tr>' + ''.join(f'<td>{html.escape(cell)}</td>' for cell in line) + '</tr>\n'
                    for line in _cells(frame))
     return f'<table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>\n'
+
+
+def from_markdown(markdown_text: str) -> list[pd.DataFrame]:
+    """The pipe tables of a Markdown text, all cells as text."""
+    tables, lines = [], []
+    for line in [*markdown_text.splitlines(), '']:
+        if line.startswith('|'):
+            cells = re.split(r'(?<!\\)\|', line.strip().strip('|'))
+            lines.append([cell.strip().replace('\\|', '|') for cell in cells])
+        elif lines:
+            head, *body = lines
+            body = [cells for cells in body if not all(set(cell) <= set('-: ') and cell for cell in cells)]
+            if all(len(cells) == len(head) for cells in body):
+                tables.append(pd.DataFrame(body, columns=head))
+            lines = []
+    return tables

@@ -10,7 +10,7 @@ from experiments.configs import base
 
 
 def get_config():
-    """Preset `published` at learning rate 1e-4: q heads, RNN width 500 q, FFN widths (N d q, 1000); own (u, ω) per lane."""
+    """Preset `published` at learning rate 1e-4; H = q, RNN width 500 q, FFN widths (N d q, 1000); a task per lane."""
     config = base.get_config()
     config.link = 'hermite2'
     config.seq_lens = (7,)

@@ -1,0 +1,39 @@
+r"""Table 1 of the paper, measured: growth of samples with N beside the theorems' claims, over result directories.
+
+python -m experiments.table1 --workdir=experiments/results --output=experiments/results/table1
+
+Writes table1.md, table1.tex and table1.parquet (the DataFrame of `qstr_jax.table1.measure`).
+"""
+
+import pathlib
+import sys
+
+import pandas as pd
+from absl import app
+
+from experiments import report
+from qstr_jax import files, studies, table1
+
+
+def main(argv):
+    """Prints and writes the table; a directory that is not there is one line on standard error."""
+    workdirs = report.expand([*(report.WORKDIR.value or []), *argv[1:]])
+    if not workdirs:
+        sys.exit('error: --workdir=DIR is missing: which results should be tabulated?')
+    try:
+        frames = [studies.load(workdir) for workdir in workdirs]
+        frames = [frame.assign(folder=workdir + frame['folder'])
+                  for workdir, frame in zip(workdirs, frames, strict=True) if len(frame)]  # fmt: skip
+        table = table1.measure(pd.concat(frames, ignore_index=True) if frames else pd.DataFrame())
+    except (files.ResultsError, ValueError) as error:
+        sys.exit(f'error: {error}')
+    output = pathlib.Path(report.OUTPUT.value)
+    output.mkdir(parents=True, exist_ok=True)
+    files.write_text(output / 'table1.md', table1.markdown(table))
+    files.write_text(output / 'table1.tex', table1.latex(table))
+    files.write_table(output / 'table1.parquet', table.assign(N=table['N'].map(list)))
+    print(table1.markdown(table))
+
+
+if __name__ == '__main__':
+    app.run(main)

@@ -1,0 +1,54 @@
+"""Sections as LaTeX that a paper includes: tables with booktabs rules, figures as PDF.
+
+    \\usepackage{booktabs,graphicx} \\graphicspath{{latex/}} … \\input{latex/table1.tex}
+"""
+
+import re
+
+from qstr_jax import files, plots, textables
+
+
+def write(overview, sections, folder):
+    """Writes table1.tex, and per section NAME.tex with its tables and figures, the figures beside it as PDF.
+
+    Args:
+        overview, sections: `content.Section`s.
+        folder: directory, made if it does not exist.
+
+    Returns:
+        Names of the fragments, in order.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files.write_text(folder / 'table1.tex', _tables(overview, 'table1'))
+    names = ['table1.tex']
+    for section in sections:
+        if section.tables or section.figures:
+            name = slug(section.name)
+            names.append(f'{name}.tex')
+            files.write_text(folder / names[-1], _tables(section, name) + _figures(section, name, folder))
+    return names
+
+
+def slug(name):
+    """A directory's name as a file name that LaTeX takes: letters, digits and '-'."""
+    return re.sub('[^A-Za-z0-9]+', '-', name).strip('-') or 'results'
+
+
+def _tables(section, name):
+    return ''.join(
+        textables.latex(frame, f'{section.name}: {caption}', f'tab:{name}-{number}')
+        for number, (caption, frame) in enumerate(section.tables)
+    )
+
+
+def _figures(section, name, folder):
+    """Figure environments; each figure is saved as PDF."""
+    parts = []
+    for number, (caption, figure) in enumerate(section.figures):
+        path = plots.save(figure, folder / f'{name}-{number}')[0]
+        path.with_suffix('.png').unlink()  # A paper takes the PDF.
+        text = textables.latex_text(f'{section.name}: {caption}')
+        parts.append('\n'.join([
+            r'\begin{figure}[t]', r'\centering', rf'\includegraphics[width=\linewidth]{{{path.name}}}',
+            rf'\caption{{{text}}}', rf'\label{{fig:{name}-{number}}}', r'\end{figure}', '']))  # fmt: skip
+    return ''.join(parts)

@@ -1,0 +1,205 @@
+"""Table 1 of the paper, measured: how samples grow with N per architecture and task, beside the theorems' claims.
+
+A claim is an exponent: n = O(polylog N) says at most 0, n = Ω(N d) at least 1, n ≥ N^c more than 0. Over a few short
+lengths (log N)^p and N^a look alike, so both laws are fitted, and a claim that only the choice between them decides
+is open. The theorems bound what some learner needs; the rows are what AdamW did.
+"""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+
+from qstr_jax import analysis, results, textables
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """What the paper claims: `kind` is 'at most', 'at least' or 'more than' for the exponent `value`."""
+
+    words: str
+    source: str
+    kind: str
+    value: float
+
+
+_ANY_C = Claim('n ≥ N^c for some c > 0', 'Theorem 9', 'more than', 0.0)
+_LINEAR = Claim('n ≥ Ω(N d)', 'Theorem 6', 'at least', 1.0)
+CLAIMS = {
+    ('transformer', 'simple_qstr'): Claim('n ≤ polylog N', 'Theorem 4', 'at most', 0.0),
+    ('transformer', 'qstr'): Claim('n ≤ polylog N', 'Theorem 4', 'at most', 0.0),
+    ('rnn', 'simple_qstr'): Claim('n ≤ polylog N', 'Theorem 7', 'at most', 0.0),
+    ('rnn', 'qstr'): _ANY_C,
+    ('ffn', 'simple_qstr'): _LINEAR,
+    ('ffn', 'qstr'): _LINEAR,
+}
+
+# What a curve has one of, besides model and task; widths follow N and are no part of it.
+CURVE = ('sparsity', 'threshold', 'link', 'risk', 'learner', 'learning_rate', 'weight_decay', 'preset', 'token_dim',
+         'encoding_scale')  # fmt: skip
+
+COLUMNS = ('architecture', 'task', 'loss', 'N', 'lanes', 'exponent', 'low', 'high', 'log_power', 'claim', 'source',
+           'agrees', 'note')  # fmt: skip
+
+
+def measure(rows: pd.DataFrame) -> pd.DataFrame:
+    """One line per curve: the exponent of samples in N with its interval, the claim, and whether they agree.
+
+    Args:
+        rows: lanes of any sweeps, as of `studies.load`; the same lane twice counts once. Cells whose lanes share one
+            (u, ω) are left out, since such repeats understate the error; the column `folder`, if there is one, tells
+            cells of different directories apart.
+
+    Returns:
+        COLUMNS: `loss` is the threshold, `N` the lengths that the exponent is fitted to, `lanes` per length,
+        `exponent` with `low` and `high` as of `analysis.exponent` (NaN if there is none), `log_power` the p of a fit
+        of (log N)^p to the same means, `agrees` 'yes', 'no', 'open' or 'not measured', and `note`, why.
+
+    Raises:
+        ValueError: missing columns.
+    """
+    lines = []
+    if len(rows):
+        analysis.require(rows, ('model', 'task', 'seq_len', 'seed', 'task_seed', 'outcome', *CURVE))
+        lines = [_line(lanes) for lanes in _curves(_distinct(_own_draws(rows)))]
+    seen = {(line['architecture'], line['task']) for line in lines}
+    shared = {tuple(pair) for pair in rows[['model', 'task']].itertuples(index=False)} if len(rows) else set()
+    for (model, task), claim in CLAIMS.items():
+        if (model, task) not in seen:
+            note = 'all lanes share one (u, ω)' if (model, task) in shared else 'no rows'
+            lines.append(_unmeasured(model, task, claim, note))
+    frame = pd.DataFrame(lines, columns=list(COLUMNS))
+    order = [*analysis.MODELS, *sorted(set(frame['architecture']) - set(analysis.MODELS))]
+    rank = frame.assign(
+        by_task=frame['task'].ne('simple_qstr'), by_model=frame['architecture'].map(order.index)
+    )
+    return frame.loc[rank.sort_values(['by_task', 'by_model', 'loss'], kind='stable').index].reset_index(drop=True)
+
+
+def _distinct(rows):
+    """Each lane once: two directories may hold it, with and without screening."""
+    lane = [name for name in results.LANE_COLUMNS if name in rows.columns]
+    return rows.drop_duplicates(
+        list(dict.fromkeys(['model', 'task', 'seq_len', *CURVE, *lane, *_shape_columns(rows)])), ignore_index=True
+    )
+
+
+def _shape_columns(rows):
+    """Settings of the models and the encodings, which make curves of their own."""
+    names = ('encoding_dim', 'max_coherence')
+    prefixes = tuple(f'{model}_' for model in set(rows['model']))
+    return [c for c in rows.columns if c in names or c.startswith(prefixes)]
+
+
+def _own_draws(rows):
+    """The lanes of cells (of one folder, where the column is there) in which every lane draws its own (u, ω)."""
+    folder = ['folder'] if 'folder' in rows.columns else []
+    lanes = rows.groupby([*folder, 'model', 'task', 'seq_len', *CURVE, *_shape_columns(rows)], dropna=False)
+    return rows[lanes['task_seed'].transform('nunique') == lanes['seed'].transform('nunique')]
+
+
+def _curves(rows):
+    """Lanes of each curve; of a sweep over widths or d_e at one N, the published point of each alone is no curve."""
+    curves = []
+    for _, lanes in rows.groupby(['model', 'task', *CURVE], observed=True):
+        shapes = lanes.groupby('seq_len')[_shape_columns(lanes)].nunique(dropna=False).max(axis=1)
+        lanes = lanes[lanes['seq_len'].isin(shapes.index[shapes <= 1])]
+        if lanes['seq_len'].nunique() > 1:
+            curves.append(lanes)
+    return curves
+
+
+def _line(lanes):
+    """One line of the table."""
+    first = lanes.iloc[0]
+    claim = CLAIMS.get((first['model'], first['task'])) if first['learner'] == 'online_adamw' else None
+    fit = analysis.exponent(lanes)
+    lengths = sorted(set(map(int, lanes['seq_len'])) - set(fit.left_out))
+    counts = lanes.groupby('seq_len')['seed'].nunique()
+    power, is_better = log_power(lanes[lanes['seq_len'].isin(lengths)]) if fit.value is not None else (np.nan, False)
+    agrees, why = judge(claim, fit, power, is_better)
+    return {
+        'architecture': first['model'], 'task': first['task'], 'loss': first['threshold'], 'N': tuple(lengths),
+        'lanes': f'{counts.min()}' if counts.nunique() == 1 else f'{counts.min()}-{counts.max()}',
+        'exponent': _or_nan(fit.value), 'low': _or_nan(fit.low), 'high': _or_nan(fit.high), 'log_power': power,
+        'claim': claim.words if claim else '–', 'source': claim.source if claim else '–', 'agrees': agrees,
+        'note': '; '.join(part for part in (why, fit.note) if part),
+    }  # fmt: skip
+
+
+def _unmeasured(model, task, claim, note):
+    nothing = dict.fromkeys(('loss', 'exponent', 'low', 'high', 'log_power'), np.nan)
+    return {'architecture': model, 'task': task, 'N': (), 'lanes': '0', 'claim': claim.words, 'source': claim.source,
+            'agrees': 'not measured', 'note': note, **nothing}  # fmt: skip
+
+
+def _or_nan(value):
+    return np.nan if value is None else value
+
+
+def log_power(lanes):
+    """Least squares of log(mean samples) on log log N: the p of (log N)^p, and whether it fits better than N^a."""
+    means = lanes.groupby('seq_len')['samples_to_threshold'].mean().astype(float)
+    log_n, log_samples = np.log(means.index.to_numpy(float)), np.log(means.to_numpy())
+    residuals, slopes = [], []
+    for x in (log_n, np.log(log_n)):
+        slope, _ = np.polyfit(x, log_samples, 1)
+        slopes.append(float(slope))
+        residuals.append(float(np.sum((log_samples - np.polyval(np.polyfit(x, log_samples, 1), x)) ** 2)))
+    return slopes[1], residuals[1] <= residuals[0]
+
+
+def judge(claim, fit, power, log_fits_better):
+    """('yes' | 'no' | 'open' | 'not measured', why) for one claim and one `analysis.Exponent`."""
+    if fit.value is None:
+        return 'not measured', ''
+    if claim is None:
+        return 'open', 'the paper claims nothing for it'
+    if fit.low is None:
+        return 'open', 'no interval'
+    if claim.kind == 'at most':
+        if fit.low <= claim.value:
+            return 'yes', ''
+        as_log = f'at these N (log N)^{power:.1f} fits'
+        return ('open', f'{as_log} better than a power') if log_fits_better else ('no', f'{as_log} worse than a power')
+    if fit.high < claim.value:
+        return 'no', ''
+    is_above = fit.low > claim.value or (claim.kind == 'at least' and fit.low == claim.value)
+    if is_above and log_fits_better:
+        return 'open', f'at these N (log N)^{power:.1f} fits better than a power'
+    return ('yes', '') if is_above else ('open', f'the interval holds {claim.value:g}')
+
+
+def display(table):
+    """The table as it is printed: names, and the exponent with its interval in one column."""
+    names = analysis.DISPLAY_NAMES
+    interval = [
+        '–' if np.isnan(value) else f'{value:.2f}' + ('' if np.isnan(low) else f' [{low:.2f}, {high:.2f}]')
+        for value, low, high in zip(table['exponent'], table['low'], table['high'], strict=True)
+    ]
+    return pd.DataFrame({
+        'architecture': table['architecture'].map(lambda name: names.get(name, name)),
+        'task': table['task'].map(lambda name: names.get(name, name)),
+        'loss below': table['loss'],
+        'N': table['N'].map(lambda lengths: ', '.join(map(str, lengths)) or '–'),
+        'lanes per N': table['lanes'],
+        'n grows as N to the': interval,
+        'or as log N to the': table['log_power'].map(lambda power: '–' if np.isnan(power) else f'{power:.1f}'),
+        'claim': table['claim'] + ' (' + table['source'] + ')',
+        'agrees': table['agrees'],
+        'note': table['note'].replace('', '–'),
+    })  # fmt: skip
+
+
+def markdown(table):
+    """The table of `measure` in Markdown."""
+    return textables.markdown(display(table))
+
+
+def latex(table):
+    """The table of `measure` in LaTeX."""
+    caption = (
+        'Measured growth of the number of samples with N (exponent with 95% interval over lanes that draw '
+        'their own task), and what the theorems claim.'
+    )
+    return textables.latex(display(table).drop(columns='note'), caption, 'tab:measured')
