@@ -1,0 +1,149 @@
+"""Table 1, measured: exponents beside claims, on made-up lanes whose law is known."""
+
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from qstr_jax import studies, table1, textables
+
+ROOT = pathlib.Path(__file__).parents[1]
+LENGTHS = (4, 8, 16, 32, 64)
+
+
+def lanes(model, task='qstr', law=lambda n: 1000.0 * n, lengths=LENGTHS, num_seeds=4, own=True, noise=0.05, **changes):
+    """Rows of lanes whose samples follow a law, spread evenly about it."""
+    around = np.linspace(-1, 1, num_seeds) if num_seeds > 1 else np.zeros(1)
+    rows = [
+        {
+            'model': model, 'task': task, 'sparsity': 1, 'seq_len': n, 'threshold': 0.7, 'link': 'linear',
+            'risk': 'averaged', 'learner': 'online_adamw', 'learning_rate': 1e-3, 'weight_decay': 0.01,
+            'preset': 'published', 'token_dim': 10, 'encoding_scale': 'unscaled', 'encoding_dim': int(5 * np.log(n)),
+            'seed': seed, 'task_seed': seed if own else 0, 'outcome': 'reached', 'max_samples': 10**9,
+            'samples_to_threshold': round(law(n) * (1 + noise * around[seed])), f'{model}_width': 10 * n, **changes,
+        }
+        for n in lengths
+        for seed in range(num_seeds)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def line(table, model, task='qstr'):
+    (found,) = [row for _, row in table.iterrows() if (row['architecture'], row['task']) == (model, task)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ('model', 'law', 'agrees'),
+    [
+        ('transformer', lambda n: 9000.0, 'yes'),
+        ('transformer', lambda n: 9000 * np.log(n) ** 1.5, 'yes'),
+        ('transformer', lambda n: 90.0 * n, 'no'),
+        ('ffn', lambda n: 90.0 * n**1.5, 'yes'),
+        ('ffn', lambda n: 90.0 * n**0.6, 'no'),
+        ('ffn', lambda n: 90.0 * n, 'open'),
+        ('rnn', lambda n: 90.0 * n**0.7, 'yes'),
+        ('rnn', lambda n: 9000.0, 'open'),
+    ],
+)
+def test_a_known_law_gets_its_verdict(model, law, agrees):
+    row = line(table1.measure(lanes(model, law=law)), model)
+    assert row['agrees'] == agrees
+    assert row['N'] == LENGTHS
+    assert row['low'] <= row['exponent'] <= row['high']
+
+
+def test_exponent_and_power_of_the_log_are_those_of_the_law():
+    table = table1.measure(lanes('ffn', law=lambda n: 90.0 * n**1.5, noise=0))
+    assert line(table, 'ffn')['exponent'] == pytest.approx(1.5, abs=0.01)
+    table = table1.measure(lanes('transformer', law=lambda n: 1e5 * np.log(n) ** 2, noise=0))
+    assert line(table, 'transformer')['log_power'] == pytest.approx(2, abs=0.01)
+
+
+def test_all_six_claims_have_a_line_whatever_the_rows():
+    for rows in (pd.DataFrame(), lanes('rnn', 'simple_qstr')):
+        table = table1.measure(rows)
+        assert set(zip(table['architecture'], table['task'], strict=True)) == set(table1.CLAIMS)
+    assert (table1.measure(pd.DataFrame())['note'] == 'no rows').all()
+
+
+def test_lanes_that_share_a_draw_do_not_count():
+    table = table1.measure(lanes('ffn', own=False))
+    assert line(table, 'ffn')['agrees'] == 'not measured'
+    assert 'share one' in line(table, 'ffn')['note']
+    both = pd.concat([lanes('ffn', own=False).assign(folder='a'), lanes('ffn', num_seeds=3).assign(folder='b')])
+    assert line(table1.measure(both), 'ffn')['lanes'] == '3'
+
+
+def test_a_lane_that_two_directories_hold_counts_once():
+    rows = lanes('ffn')
+    twice = pd.concat([rows.assign(folder='a', screen=True), rows.assign(folder='b', screen=False)])
+    assert line(table1.measure(twice), 'ffn')['exponent'] == line(table1.measure(rows), 'ffn')['exponent']
+
+
+@pytest.mark.parametrize(
+    ('rows', 'word'),
+    [
+        (lanes('ffn', lengths=(4, 8)), 'only 2 N, 3 needed'),
+        (lanes('ffn', lengths=(4,)), 'only one N'),
+        (lanes('ffn', outcome='censored'), 'threshold not reached'),
+        (lanes('ffn', num_seeds=1), 'no interval'),
+    ],
+)
+def test_no_exponent_is_said_in_words(rows, word):
+    row = line(table1.measure(rows), 'ffn')
+    assert word in row['note']
+    assert row['agrees'] in ('not measured', 'open')
+
+
+def test_a_sweep_over_widths_is_not_averaged_into_a_curve():
+    rows = pd.concat([lanes('ffn'), lanes('ffn', lengths=(4,), ffn_width=99), lanes('ffn', lengths=(4,), ffn_width=7)])
+    assert line(table1.measure(rows), 'ffn')['N'] == LENGTHS[1:]
+
+
+def test_the_tables_can_be_printed():
+    table = table1.measure(pd.concat([lanes('ffn'), lanes('mamba')]))
+    text = table1.markdown(table)
+    assert len(text.splitlines()) == 2 + len(table)
+    assert 'claims nothing' in text
+    latex = table1.latex(table)
+    assert latex.count('&') == (len(table) + 1) * 8
+    assert latex.isascii()
+    (back,) = textables.from_markdown(text)
+    assert list(back['agrees']) == list(table['agrees'])
+
+
+def test_cells_survive_markdown_and_are_escaped_in_latex_and_html():
+    frame = pd.DataFrame({'a|b': ['x & y_1', None, 0.123456], 'c': [('p', 2), '≥ 3', '<b>']})
+    (back,) = textables.from_markdown('words\n\n' + textables.markdown(frame) + '\nmore')
+    assert list(back.columns) == ['a|b', 'c']
+    assert list(back['a|b']) == ['x & y_1', '–', '0.1235']
+    assert r'x \& y\_1' in textables.latex(frame)
+    assert '&lt;b&gt;' in textables.as_html(frame)
+
+
+def test_the_binary_reads_what_is_committed(tmp_path):
+    call = [sys.executable, '-m', 'experiments.table1', '--workdir=experiments/results', f'--output={tmp_path}']
+    done = subprocess.run(call, capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert 'Transformer' in done.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {'table1.md', 'table1.tex', 'table1.parquet'}
+    done = subprocess.run([*call[:3], '--workdir=nowhere'], capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert done.returncode != 0
+    assert done.stderr.startswith('error: ')
+
+
+def test_studies_find_load_and_refuse(tmp_path):
+    assert studies.find(tmp_path) == []
+    assert studies.load(tmp_path).empty
+    with pytest.raises(studies.results.ResultsError, match='no such directory'):
+        studies.find(tmp_path / 'nowhere')
+    points = studies.points({'num_heads': (1, 2), 'ffn_widths': ((3, 4),)})
+    assert list(points) == ['num_heads=1,ffn_widths=3x4', 'num_heads=2,ffn_widths=3x4']
+    with pytest.raises(ValueError, match='at least one'):
+        studies.points({'num_heads': ()})
+    with pytest.raises(ValueError, match='twice'):
+        studies.points({'num_heads': (1, 1)})
