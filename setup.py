@@ -32,6 +32,7 @@ setuptools.setup(
         'pandas>=2.2',
         'pyarrow>=17',
         'matplotlib>=3.9',
+        'tabulate>=0.9',
         'tqdm>=4.66',
         'filelock>=3.15',
         'etils[epath]>=1.9',

@@ -30,17 +30,18 @@ def settings_from(config):
 
 def list_cells(settings):
     """What a sweep would run, as text: a line per cell."""
-    cells, lanes = sweeps.cells(settings), sweeps.lanes(settings)
+    cells = sweeps.cells(settings)
     lines = [f'{"cell":40s} {"lanes":>5s} {"parameters":>10s} {"TFLOP per lane at budget":>25s}']
-    total = 0
+    total = num_lanes = 0
     for cell in cells:
-        flops = work.training_flops(cell.problem, settings.max_samples)
-        total += flops * len(lanes)
+        lanes = sweeps.lanes(settings, cell)
+        flops = work.training_flops(cell.problem, work.most_examples(cell.problem))
+        total, num_lanes = total + flops * len(lanes), num_lanes + len(lanes)
         parameters = work.num_parameters(cell.problem)
         lines.append(f'{cell.id:40s} {len(lanes):5d} {parameters:10,d} {flops / 1e12:25.1f}')
     lines.append(
-        f'{len(cells)} cells, {len(cells) * len(lanes)} lanes, at most {total / 1e12:,.0f} TFLOP of '
-        f'training (a lane stops when it reaches the threshold)'
+        f'{len(cells)} cells, {num_lanes} lanes, at most {total / 1e12:,.0f} TFLOP of '
+        f'training (a lane stops when it reaches its goal)'
     )
     return '\n'.join(lines)
 
@@ -83,8 +84,8 @@ def draw_curves(workdir, curves, threshold, suffix):
         plots.save(plots.curves(chosen, threshold, title), workdir / f'curves{suffix}{name}')
 
 
-def run():
-    """Runs the sweep of --config into --workdir."""
+def run(draw=draw):
+    """Runs the sweep of --config into --workdir, then `draw(workdir, config)`."""
     settings = settings_from(CONFIG.value)
     if DRY_RUN.value:
         print(list_cells(settings))

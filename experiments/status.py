@@ -20,7 +20,7 @@ def duration(seconds):
 def describe(status):
     """The status table as text."""
     width = max([4, *status['cell'].str.len()])
-    head = ('lanes', 'reached', 'censored', 'diverged', 'left')
+    head = ('lanes', 'reached', 'fitted', 'censored', 'diverged', 'left')
     columns = ' '.join(f'{name:>8s}' for name in (*head, 'spent', 'to go'))
     lines = [f'{"cell":{width}s} {"state":8s} {columns}  note']
     for _, row in status.iterrows():

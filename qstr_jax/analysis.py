@@ -1,8 +1,9 @@
 """From lanes to numbers: samples to threshold, censoring, and exponents with intervals.
 
 One row of the input is one lane: one model trained with one seed until its test loss fell strictly
-below `threshold` ('reached'), its budget of `max_samples` ran out ('censored'), or its loss stopped
-being finite ('diverged'). Only tables are known here: results are read again without JAX.
+below `threshold` ('reached'), its budget of `max_samples` ran out ('censored'), the `min_samples` that a
+search began with were enough already ('censored_below'), or its loss stopped being finite ('diverged'). Only
+tables are known here: results are read again without JAX.
 """
 
 import dataclasses
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-OUTCOMES = ('reached', 'censored', 'diverged')
+OUTCOMES = ('reached', 'censored', 'censored_below', 'diverged')
 MODELS = ('transformer', 'rnn', 'ffn')
 DISPLAY_NAMES = {'transformer': 'Transformer', 'rnn': 'RNN', 'ffn': 'FFN', 'qstr': 'qSTR',
                  'simple_qstr': 'simple-qSTR'}
@@ -53,7 +54,8 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] = _CELL) -> pd.DataFrame:
     """One row per cell: how many lanes reached the threshold, and their mean with its interval.
 
     A censored lane counts as its budget, min(T, max_samples), so the mean is a lower bound:
-    `lower_bound` is then True, and `high` missing since nothing bounds the mean from above. A
+    `lower_bound` is then True, and `high` missing since nothing bounds the mean from above; one
+    that is censored below counts as `min_samples`, and `upper_bound` and `low` say so likewise. A
     diverged lane has no T: it is counted, and left out of mean, low, high, min and max.
 
     Args:
@@ -62,9 +64,9 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] = _CELL) -> pd.DataFrame:
         by: the columns that make a cell.
 
     Returns:
-        The columns of `by`; num_lanes, num_reached, num_censored, num_diverged; mean, median, low,
-        high, min, max in samples, NaN for none; lower_bound. [low, high] is the 95% interval of the
-        mean over lanes (percentile bootstrap, seeded), NaN for a single lane; it is narrow for few
+        The columns of `by`; num_lanes, num_reached, num_censored, num_censored_below, num_diverged;
+        mean, median, low, high, min, max in samples, NaN for none; lower_bound, upper_bound.
+        [low, high] is the 95% interval of the mean over lanes (percentile bootstrap, seeded), NaN for a single lane; it is narrow for few
         lanes: with five it covers the mean about 83% of the time. The median takes every lane that
         did not reach as infinite, and is NaN if they are half of the lanes or more.
 
@@ -218,6 +220,9 @@ def _samples(cell: pd.DataFrame) -> np.ndarray:
     samples, budget = (pd.to_numeric(kept[column]).astype('Float64')
                        for column in ('samples_to_threshold', 'max_samples'))
     lanes = samples.where(kept['outcome'] == 'reached', budget)
+    if 'min_samples' in kept.columns:
+        least = pd.to_numeric(kept['min_samples']).astype('Float64')
+        lanes = lanes.where(kept['outcome'] != 'censored_below', least)
     return np.sort(lanes.to_numpy(dtype=float, na_value=np.nan))
 
 
@@ -227,12 +232,14 @@ def _summary(cell: pd.DataFrame) -> dict:
     columns = {'num_lanes': len(cell), **counts}
     columns |= dict.fromkeys(('mean', 'median', 'low', 'high', 'min', 'max'), np.nan)
     columns['lower_bound'] = counts['num_censored'] > 0
+    columns['upper_bound'] = counts['num_censored_below'] > 0
     samples = _samples(cell)
     if samples.size:
         columns |= {'mean': samples.mean(), 'min': samples[0], 'max': samples[-1]}
     if samples.size > 1:
         low, high = _interval(_resample(samples, np.random.default_rng(0)))
-        columns |= {'low': low, 'high': np.nan if columns['lower_bound'] else high}
+        columns['low'] = np.nan if columns['upper_bound'] else low
+        columns['high'] = np.nan if columns['lower_bound'] else high
     if 2 * counts['num_reached'] > len(cell):
         reached = _samples(cell[cell['outcome'] == 'reached'])
         columns['median'] = np.median([*reached, *[np.inf] * (len(cell) - reached.size)])
@@ -286,6 +293,8 @@ def _cell_text(cell: pd.Series) -> str:
     if cell['lower_bound']:
         some = f' ({cell["num_reached"]} of {cell["num_lanes"]} reached)'
         text = f'≥ {text}{some if cell["num_reached"] else ""}'
+    elif cell['upper_bound']:
+        text = f'≤ {text}'
     elif not np.isnan(cell['low']):
         text += f' ({short_number(cell["low"])}–{short_number(cell["high"])})'
     return f'{text}, {cell["num_diverged"]} diverged' if cell['num_diverged'] else text

@@ -20,10 +20,13 @@ from qstr_jax import files
 from qstr_jax.files import ResultsError
 
 FOLDERS = ('rows', 'curves', 'provenance', 'checkpoints', 'progress', 'errors', 'locks')
-LANE_COLUMNS = ('seed', 'task_seed', 'learning_rate', 'weight_decay')
+# What tells the lanes of a cell apart; the last two are those of fixed-sample learners.
+LANE_COLUMNS = ('seed', 'task_seed', 'learning_rate', 'weight_decay', 'budget', 'sample_size')
 
 # Settings that name the points of a sweep: a directory may hold any number of them.
-AXES = ('models', 'seq_lens', 'sparsity', 'num_seeds', 'learning_rate', 'weight_decay')
+AXES = (
+    'models', 'seq_lens', 'sparsity', 'num_seeds', 'learning_rate', 'weight_decay', 'learners', 'budget', 'num_samples',
+)  # fmt: skip
 # What may differ between two runs into one directory without changing what a row means.
 HARMLESS = ('lanes_per_batch', 'probes', 'save_params')
 
@@ -74,13 +77,13 @@ def _joined(workdir, old, config):
         for name in sorted(set(old) | set(config))
         if name not in AXES + HARMLESS and old.get(name) != config.get(name)
     ]
-    different += [f'{name}: missing there' for name in AXES if name not in old]
+    different += [f'{name}: only on one side' for name in AXES if (name in old) != (name in config)]
     if different:
         raise ResultsError(
             f'workdir={str(workdir)!r} holds a sweep with other settings ({"; ".join(different)}): '
             'take another directory'
         )
-    return {**config, **{name: _union(old[name], config[name]) for name in AXES}}
+    return {**config, **{name: _union(old[name], config[name]) for name in AXES if name in old}}
 
 
 def _union(old, new):
@@ -105,12 +108,17 @@ def add(workdir, cell_id, rows, curves):
         old = _without(files.read_table(curves_path), _lanes(curves))
         curves = pd.concat([old, curves], ignore_index=True)
     # Curves first: a row is the sign that its lane is complete.
-    files.write_table(curves_path, curves.sort_values([*LANE_COLUMNS, 'samples'], ignore_index=True))
-    files.write_table(rows_path, rows.sort_values(list(LANE_COLUMNS), ignore_index=True))
+    files.write_table(curves_path, curves.sort_values([*lane_columns(curves), 'samples'], ignore_index=True))
+    files.write_table(rows_path, rows.sort_values(lane_columns(rows), ignore_index=True))
+
+
+def lane_columns(frame):
+    """Those of LANE_COLUMNS that a table has."""
+    return [name for name in LANE_COLUMNS if name in frame.columns]
 
 
 def _lanes(frame):
-    return set(frame[list(LANE_COLUMNS)].itertuples(index=False, name=None))
+    return set(frame[lane_columns(frame)].itertuples(index=False, name=None))
 
 
 def _load(workdir, kind, strict):
@@ -157,11 +165,14 @@ def load_curves(workdir, strict=False):
 
 
 def lane_name(lane):
-    """Directory name of a lane's parameters; `lane` has the attributes or keys of LANE_COLUMNS."""
-    seed, task_seed, rate, decay = (
-        lane[name] if not hasattr(lane, name) else getattr(lane, name) for name in LANE_COLUMNS
-    )
-    return f'seed{int(seed)}-task{int(task_seed)}-lr{rate:g}-wd{decay:g}'
+    """Directory name of a lane's parameters; `lane` is a learner's `Lane` or a row."""
+    values = lane._asdict() if hasattr(lane, '_asdict') else dict(lane)
+    name = f'seed{int(values["seed"])}-task{int(values["task_seed"])}'
+    name += f'-lr{values["learning_rate"]:g}-wd{values["weight_decay"]:g}'
+    # Both are there in the tables of fixed-sample learners; a table of several cells has them empty for the others.
+    if 'sample_size' in values and values['sample_size'] == values['sample_size']:
+        name += f'-R{values["budget"]:g}-n{int(values["sample_size"])}'
+    return name
 
 
 def merge(sources, destination):
@@ -202,7 +213,6 @@ def merge(sources, destination):
 
 def _merge_cell(name, sources):
     """Rows and curves of one cell, each lane from the first source that has it."""
-    lane = list(LANE_COLUMNS)
     rows = files.read_table(sources[0] / 'rows' / name)
     curves = files.read_table(sources[0] / 'curves' / name)
     for source in sources[1:]:
@@ -214,6 +224,7 @@ def _merge_cell(name, sources):
             pd.concat([mine, _without(theirs, known)], ignore_index=True)
             for mine, theirs in ((rows, other), (curves, more))
         )
+    lane = lane_columns(rows)
     return (
         rows.sort_values(lane, ignore_index=True),
         curves.sort_values([*lane, 'samples'], ignore_index=True),
@@ -221,7 +232,7 @@ def _merge_cell(name, sources):
 
 
 def _without(frame, lanes):
-    keys = frame[list(LANE_COLUMNS)].itertuples(index=False, name=None)
+    keys = frame[lane_columns(frame)].itertuples(index=False, name=None)
     return frame[np.array([key not in lanes for key in keys], bool)]
 
 
@@ -231,7 +242,7 @@ def _is_same(a, b):
 
 def _check_same(name, rows, other, source):
     """Raises ResultsError where two rows of a lane differ though they were computed in the same way."""
-    lane = list(LANE_COLUMNS)
+    lane = lane_columns(rows)
     both = rows.merge(other, on=lane, suffixes=('', ' there'))
     for _, row in both.iterrows():
         pairs = {c: (row[c], row[f'{c} there']) for c in rows.columns if f'{c} there' in both.columns}

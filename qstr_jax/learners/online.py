@@ -137,7 +137,7 @@ def init_lane(lane, problem):
     task_draw = draw_task(lane, problem)
     data = Data(
         task_draw,
-        held_out(lane, problem, 'test', problem.learner.test_samples, task_draw),
+        held_out(lane, problem, {'test': problem.learner.test_samples}, task_draw),
         streams.stream_key(lane.seed, 'train', task),
         streams.stream_key(lane.seed, 'position', task),
     )

@@ -62,10 +62,21 @@ def draw_task(lane, problem):
     return tasks.draw(tasks.task_key(lane.task_seed, problem.task), problem.task)
 
 
-def held_out(lane, problem, stream, num_prompts, task_draw):
-    """The first prompts of the lane's stream 'test' or 'validation', drawn from the test task."""
-    key = streams.stream_key(lane.seed, stream, problem.test_task)
-    return tasks.examples(key, jnp.arange(num_prompts), problem.test_task, task_draw.link)
+def held_out(lane, problem, sizes, task_draw):
+    """Prompts of the lane's held-out streams, one stream after the other, drawn from the test task.
+
+    Args:
+        lane, problem, task_draw: as everywhere.
+        sizes: how many prompts of each stream, as {'test': 5000, 'validation': 1000}.
+    """
+    keys = [
+        jax.vmap(jax.random.fold_in, (None, 0))(
+            streams.stream_key(lane.seed, stream, problem.test_task), jnp.arange(size)
+        )
+        for stream, size in sizes.items()
+    ]
+    keys = keys[0] if len(keys) == 1 else jnp.concatenate(keys)
+    return jax.vmap(lambda key: tasks.sample(key, problem.test_task, task_draw.link))(keys)
 
 
 def init_params(lane, problem):

@@ -7,11 +7,24 @@
 import inspect
 
 from qstr_jax.models import attention, feedforward, initializers, recurrent
+from qstr_jax.models.baselines import LeastSquares, Ridge, Zero
 from qstr_jax.models.feedforward import Feedforward
 from qstr_jax.models.recurrent import Recurrent
 from qstr_jax.models.transformer import Transformer
 
-__all__ = ['Feedforward', 'Recurrent', 'Transformer', 'build', 'names', 'predict', 'register']
+__all__ = [
+    'Feedforward',
+    'LeastSquares',
+    'Recurrent',
+    'Ridge',
+    'Transformer',
+    'Zero',
+    'build',
+    'is_closed_form',
+    'names',
+    'predict',
+    'register',
+]
 
 _REGISTRY = {}
 
@@ -62,6 +75,11 @@ def predict(module, params, z_NxE, position=None):
     if 'position' in inspect.signature(type(module).__call__).parameters:
         return module.apply(params, z_NxE, position=position)
     return module.apply(params, z_NxE)[position]
+
+
+def is_closed_form(module):
+    """Whether a module is a baseline that is fitted in closed form, see `baselines`."""
+    return hasattr(module, 'closed_form')
 
 
 def _check_positive(**sizes):
@@ -131,3 +149,18 @@ def _ffn(task, settings):
     _check_choice(ffn_form=(settings.ffn_form, feedforward.FORMS))
     initializers.check(settings.initializer)
     return Feedforward(widths, task.token_dim, settings.ffn_form, settings.initializer)
+
+
+@register('zero')
+def _zero(task, settings):
+    return Zero()
+
+
+@register('least_squares')
+def _least_squares(task, settings):
+    return LeastSquares(task.token_dim, task.sparsity)
+
+
+@register('ridge')
+def _ridge(task, settings):
+    return Ridge()

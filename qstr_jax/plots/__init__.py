@@ -2,8 +2,21 @@
 
 from qstr_jax.plots.groups import loss_by_setting
 from qstr_jax.plots.heatmaps import samples_heatmap
+from qstr_jax.plots.learning import against_floor, learning_curves
 from qstr_jax.plots.losses import curves
 from qstr_jax.plots.samples import samples_against_length
+from qstr_jax.plots.scaling import scaling
 from qstr_jax.plots.style import STYLE, looks, save
 
-__all__ = ['STYLE', 'curves', 'looks', 'loss_by_setting', 'samples_against_length', 'samples_heatmap', 'save']
+__all__ = [
+    'STYLE',
+    'against_floor',
+    'curves',
+    'learning_curves',
+    'looks',
+    'loss_by_setting',
+    'samples_against_length',
+    'samples_heatmap',
+    'save',
+    'scaling',
+]

@@ -9,12 +9,11 @@ import time
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from absl import logging
 
-from qstr_jax import models, tasks
-from qstr_jax.learners import online
+from qstr_jax import learners, models, tasks
+from qstr_jax.learners import problem as outcomes
 
 # A call of `advance` should take this long: short enough for a live bar and for a SIGTERM, long enough to
 # hide the host.
@@ -37,12 +36,17 @@ class Programs(NamedTuple):
 
 
 def default_size(module, num_lanes, platform):
-    """How many lanes one program vectorises: 1 for wide recurrent cells on a CPU, else up to 8 (CPU) or 64."""
-    if platform != 'cpu':
-        return min(num_lanes, 64)
-    if isinstance(module, models.Recurrent) and module.width >= WIDE:
+    """How many lanes one program vectorises: 1 for wide recurrent cells on a CPU, else up to 8 (CPU) or 64, evenly.
+
+    Baselines in closed form take one at a time: their systems are large and solved at once.
+    """
+    if models.is_closed_form(module):
         return 1
-    return min(num_lanes, 8)
+    most = 8 if platform == 'cpu' else 64
+    if platform == 'cpu' and isinstance(module, models.Recurrent) and module.width >= WIDE:
+        return 1
+    # Nine lanes as five and four, not as eight and one: a batch is filled up, and fillers cost as much as lanes.
+    return -(-num_lanes // -(-num_lanes // most))
 
 
 def available_memory(device):
@@ -59,11 +63,15 @@ def available_memory(device):
 
 
 def lane_arrays(lanes, device=None):
-    """`online.Lane` of arrays (k,), on a device."""
-    seeds, task_seeds, rates, decays = zip(*lanes, strict=True)
-    integers = [np.array(values, np.int32) for values in (seeds, task_seeds)]
-    lanes_K = online.Lane(*integers, *(np.array(values, np.float32) for values in (rates, decays)))
+    """A learner's `Lane` of arrays (k,), on a device."""
+    kind = type(lanes[0])
+    columns = zip(kind._fields, zip(*lanes, strict=True), strict=True)
+    lanes_K = kind(*(np.array(values, _lane_dtype(name)) for name, values in columns))
     return jax.device_put(lanes_K, device)
+
+
+def _lane_dtype(field):
+    return np.int32 if field in ('seed', 'task_seed', 'sample_size') else np.float32
 
 
 # By (problem, size): where several devices want a program, one compiles it and the rest find it in JAX's cache.
@@ -80,12 +88,13 @@ def compile_programs(problem, size, device):
 
 
 def _compile(problem, size, device):
-    lanes_K = lane_arrays([online.Lane(0, 0, 1e-3, 0.0)] * size, device)
-    init = online.init.lower(lanes_K, problem).compile()
+    learner = learners.of(problem)
+    lanes_K = lane_arrays([learner.Lane(*(0 for _ in learner.Lane._fields))] * size, device)
+    init = learner.init.lower(lanes_K, problem).compile()
     place = functools.partial(_on_device, sharding=jax.sharding.SingleDeviceSharding(device))
-    data_K, state_K = jax.tree.map(place, jax.eval_shape(functools.partial(online.init, problem=problem), lanes_K))
+    data_K, state_K = jax.tree.map(place, jax.eval_shape(functools.partial(learner.init, problem=problem), lanes_K))
     num_checks = jax.device_put(np.int32(1), device)
-    return init, online.advance.lower(state_K, data_K, lanes_K, num_checks, problem).compile()
+    return init, learner.advance.lower(state_K, data_K, lanes_K, num_checks, problem).compile()
 
 
 def _on_device(leaf, sharding):
@@ -117,7 +126,7 @@ def fitting_programs(problem, size, device, memory_limit=None):
             return programs
         need = f'{size} lanes need {programs.memory_bytes / 2**20:,.0f} MiB of {limit / 2**20:,.0f} MiB'
         if size == 1:
-            raise MemoryError(f'{need}: take fewer test_samples, a smaller batch_size or a narrower model')
+            raise MemoryError(f'{need}: take fewer test_samples or max_samples, a smaller batch or model')
         size = size // 2
         logging.warning('%s: going on with lanes_per_batch=%d', need, size)
 
@@ -132,7 +141,7 @@ def start(programs, lanes):
     lanes_K = lane_arrays([*lanes, *[lanes[-1]] * (size - len(lanes))], programs.device)
     data_K, state_K = programs.init(lanes_K)
     is_filler_K = np.arange(size) >= len(lanes)
-    outcome_K = np.where(is_filler_K, online.CENSORED, np.asarray(state_K.outcome)).astype(np.int32)
+    outcome_K = np.where(is_filler_K, outcomes.CENSORED, np.asarray(state_K.outcome)).astype(np.int32)
     return lanes_K, data_K, state_K._replace(outcome=jax.device_put(outcome_K, programs.device))
 
 
@@ -141,7 +150,7 @@ def train(programs, problem, lanes, saved=None, on_call=None):
 
     Args:
         programs: of the batch's cell.
-        problem: the cell's `online.Problem`.
+        problem: the cell's `Problem`.
         lanes: at most `programs.size` lanes.
         saved: a state of this batch to go on from; the result is the same bits as without the stop.
         on_call: called with the state after every call of `advance`; may raise to stop.
@@ -157,7 +166,7 @@ def train(programs, problem, lanes, saved=None, on_call=None):
     if saved is not None:
         state_K = jax.device_put(saved, programs.device)
     num_checks = 1
-    while np.any(np.asarray(state_K.outcome) == online.RUNNING):
+    while np.any(np.asarray(state_K.outcome) == outcomes.RUNNING):
         call_start = time.perf_counter()
         checks = jax.device_put(np.int32(num_checks), programs.device)
         state_K = programs.advance(state_K, data_K, lanes_K, checks)
@@ -173,8 +182,7 @@ def train(programs, problem, lanes, saved=None, on_call=None):
 
 def abstract_state(problem, size):
     """Shapes of a lane batch's state, to restore a checkpoint into."""
-    lane = jax.ShapeDtypeStruct((size,), jnp.int32)
-    rate = jax.ShapeDtypeStruct((size,), jnp.float32)
-    lanes_K = online.Lane(lane, lane, rate, rate)
-    _, state_K = jax.eval_shape(functools.partial(online.init, problem=problem), lanes_K)
+    learner = learners.of(problem)
+    lanes_K = learner.Lane(*(jax.ShapeDtypeStruct((size,), _lane_dtype(name)) for name in learner.Lane._fields))
+    _, state_K = jax.eval_shape(functools.partial(learner.init, problem=problem), lanes_K)
     return state_K

@@ -20,7 +20,7 @@ BEAT_SECONDS = 2.0
 # A worker on another machine that has been silent for so long counts as gone.
 SILENT_SECONDS = 300.0
 
-COLUMNS = ('cell', 'lanes', 'reached', 'censored', 'diverged', 'left', 'state', 'seconds', 'finished', 'note')
+COLUMNS = ('cell', 'lanes', 'reached', 'fitted', 'censored', 'diverged', 'left', 'state', 'seconds', 'finished', 'note')
 
 
 def _now():
@@ -34,10 +34,10 @@ def read_plan(workdir):
     return {cell_id: names for cell_id, names in plan.items() if isinstance(names, list)}
 
 
-def add_plan(workdir, cell_ids, names):
-    """Adds lanes (by `results.lane_name`) of some cells to the plan; the caller holds the directory's lock."""
+def add_plan(workdir, names_of):
+    """Adds lanes (lists of `results.lane_name` by cell) to the plan; the caller holds the directory's lock."""
     plan = read_plan(workdir)
-    for cell_id in cell_ids:
+    for cell_id, names in names_of.items():
         known = plan.get(cell_id, [])
         plan[cell_id] = known + [name for name in names if name not in known]
     files.write_json(workdir / 'plan.json', plan)
@@ -102,9 +102,9 @@ def _reports(folder, fields):
 def status(workdir):
     """State of every planned cell: a DataFrame, one row per cell.
 
-    Columns: cell, lanes, reached, censored, diverged, left, state ('done', 'running', 'stopped', 'failed',
-    'left'), seconds spent, expected_seconds (left lanes at the pace of those done, of this cell or else of its model;
-    missing if none is done), note (what runs now, or the last error).
+    Columns: cell, lanes, reached, fitted, censored (above or below), diverged, left, state ('done', 'running',
+    'stopped', 'failed', 'left'), seconds spent, expected_seconds (left lanes at the pace of those done, of this cell or
+    else of its model; missing if none is done), note (what runs now, or the last error).
 
     Raises:
         results.ResultsError: not a results directory.
@@ -146,7 +146,8 @@ def _cell_status(workdir, cell_id, names, beats, errors, batches):
         state = 'running' if _is_alive(beat) else 'stopped'
         note = f'{beat.get("samples", 0) / 1e3:.1f}k samples, train loss {beat.get("train_loss", float("nan")):.3f}'
     seconds = sum(b['wall_seconds'] + b['compile_seconds'] for b in batches if b['cell'] == cell_id)
-    outcomes = {name: counts.get(name, 0) for name in ('reached', 'censored', 'diverged')}
+    counts['censored'] = counts.get('censored', 0) + counts.pop('censored_below', 0)
+    outcomes = {name: counts.get(name, 0) for name in ('reached', 'fitted', 'censored', 'diverged')}
     return {
         'cell': cell_id,
         'lanes': finished + left,

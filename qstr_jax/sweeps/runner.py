@@ -71,21 +71,22 @@ def run(sweep, workdir, options=None):
         SweepError: some cells failed; the others are complete.
     """
     options = options or Options()
-    cells, lanes = grid.cells(sweep), grid.lanes(sweep)
+    cells = grid.cells(sweep)
+    lanes = {cell.id: grid.lanes(sweep, cell) for cell in cells}
     mine = schedule.shard(cells, options.shard_index, options.num_shards)
     probe_functions = tuple(probes.get(name) for name in sweep.probes)
     devices = jax.local_devices()[: options.num_devices]
     workdir = results.open_workdir(workdir)
     with schedule.locked(workdir, 'config'):
         results.settle_config(workdir, sweep.as_json())
-        monitor.add_plan(workdir, [cell.id for cell in cells], [results.lane_name(lane) for lane in lanes])
+        monitor.add_plan(workdir, {name: [results.lane_name(lane) for lane in lanes[name]] for name in lanes})
         monitor.remove_dead(workdir)
 
     def size_of(cell):
-        default = batch.default_size(cell.problem.module, len(lanes), devices[0].platform)
+        default = batch.default_size(cell.problem.module, len(lanes[cell.id]), devices[0].platform)
         return sweep.lanes_per_batch or default
 
-    units = schedule.units(mine, lanes, size_of)[jax.process_index() :: jax.process_count()]
+    units = schedule.units(mine, lambda cell: lanes[cell.id], size_of)[jax.process_index() :: jax.process_count()]
     left = sum(len(schedule.missing(workdir, unit)) for unit in units)
     with _stopping() as stop, tqdm.tqdm(total=left, unit='lane', disable=not options.progress) as bar:
         record = provenance.start(sys.argv)

@@ -32,11 +32,11 @@ class Unit(NamedTuple):
         return f'{self.cell.id}-batch{self.number}of{len(self.lanes)}'
 
 
-def units(cells, lanes, size_of):
-    """All units of a sweep; `size_of(cell)` lanes in each, the last one may be smaller."""
+def units(cells, lanes_of, size_of):
+    """All units of a sweep: `lanes_of(cell)` in parts of `size_of(cell)` lanes, the last one may be smaller."""
     cut = []
     for cell in cells:
-        size = size_of(cell)
+        lanes, size = lanes_of(cell), size_of(cell)
         parts = [lanes[i : i + size] for i in range(0, len(lanes), size)]
         cut += [Unit(cell, part, number) for number, part in enumerate(parts)]
     return cut
@@ -91,7 +91,7 @@ def missing(workdir, unit):
     if not path.exists():
         return unit.lanes
     rows = files.read_table(path)
-    done = set(rows[list(results.LANE_COLUMNS)].itertuples(index=False, name=None))
+    done = set(rows[results.lane_columns(rows)].itertuples(index=False, name=None))
     return tuple(lane for lane in unit.lanes if tuple(lane) not in done)
 
 

@@ -2,7 +2,13 @@
 
 import dataclasses
 
-TUPLES = ('models', 'seq_lens', 'sparsity', 'learning_rate', 'weight_decay', 'probes')
+from qstr_jax import learners
+
+TUPLES = (
+    'models', 'learners', 'seq_lens', 'sparsity', 'learning_rate', 'weight_decay', 'budget', 'num_samples', 'probes',
+)  # fmt: skip
+# Axes that may be empty.
+OPTIONAL_TUPLES = ('num_samples', 'probes')
 
 # PAPER.md, section 6: where text and code differ. A setting left at None takes its value from here.
 PRESETS = {
@@ -22,6 +28,13 @@ PRESETS = {
         'initializer': 'pytorch',
     },
 }
+
+# Settings that only fixed-sample learners look at.
+FIXED_ONLY = (
+    'learners', 'num_samples', 'samples_unit', 'budget', 'budget_unit', 'optimizer', 'schedule', 'max_steps',
+    'constraint', 'tolerance', 'epsilon', 'bisections', 'train_threshold', 'span', 'min_samples', 'resolution',
+    'validation_samples',
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +56,12 @@ class Settings:
         initializer: 'pytorch' or 'flax'.
         risk, batch_size, threshold, check_every, max_samples, test_samples, screen: see `learners.online`.
         test_task: distribution of the test prompts.
+        learners: of `learners.NAMES`; all but 'online_adamw' fit n prompts drawn once, see `learners.fixed`.
+        num_samples, samples_unit: n of these, in 'prompts' or in multiples of 'd', 'qd', 'Nd'; none makes each lane
+            search for n*, the smallest n with test loss below `threshold`, between `min_samples` and `max_samples`.
+        budget, budget_unit: radius R of learner 'constrained' is budget × unit, a name of `learners.budgets`.
+        optimizer, schedule, max_steps, constraint, tolerance, epsilon, bisections, train_threshold, span,
+            min_samples, resolution, validation_samples: see `learners.fixed.Fixed`.
         num_seeds: seeds 0..num_seeds − 1.
         task_per_lane: draw (u, ω) from the lane's seed; otherwise all lanes share that of `task_seed`.
         learning_rate, weight_decay: AdamW's; several make more lanes.
@@ -98,6 +117,23 @@ class Settings:
     lanes_per_batch: int | None = None
     save_params: bool = False
     probes: tuple = ()
+    learners: tuple = ('online_adamw',)
+    num_samples: tuple = ()
+    samples_unit: str = 'prompts'
+    budget: tuple = (1.0,)
+    budget_unit: str = 'absolute'
+    optimizer: str = 'adam'
+    schedule: str = 'constant'
+    max_steps: int = 5000
+    constraint: str = 'l2'
+    tolerance: float = 1e-4
+    epsilon: float = 1e-3
+    bisections: int = 8
+    train_threshold: float = 0.0
+    span: str = 'free'
+    min_samples: int = 10
+    resolution: float = 0.1
+    validation_samples: int = 1000
 
     def __post_init__(self):
         if self.preset not in PRESETS:
@@ -109,9 +145,9 @@ class Settings:
             object.__setattr__(self, 'test_task', self.task)
         for name in TUPLES + ('rnn_readout_widths', 'rnn_transition_widths', 'ffn_widths'):
             object.__setattr__(self, name, _as_tuple(getattr(self, name)))
-        for name in TUPLES[:-1]:
+        for name in TUPLES:
             values = getattr(self, name)
-            if not values:
+            if not values and name not in OPTIONAL_TUPLES:
                 raise ValueError(f'{name}=(): give at least one')
             if len(set(values)) < len(values):
                 raise ValueError(f'{name}={values}: a value stands there twice')
@@ -122,10 +158,17 @@ class Settings:
                 raise ValueError(f'{name}={value!r}: must be an integer, at least 1')
         for name in 'learning_rate', 'weight_decay':
             object.__setattr__(self, name, tuple(_as_rate(name, v) for v in getattr(self, name)))
+        object.__setattr__(self, 'budget', tuple(_as_budget(value) for value in self.budget))
+        for name in self.learners:
+            if name not in learners.NAMES:
+                raise ValueError(f'learners={name!r}: unknown, one of {", ".join(learners.NAMES)}')
 
     def as_json(self):
         """The settings as a dict that JSON can hold; links and distributions by their names."""
-        plain = dataclasses.asdict(self)
+        plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        # Settings of fixed-sample learners say nothing about a sweep without one.
+        if self.learners == ('online_adamw',):
+            plain = {name: value for name, value in plain.items() if name not in FIXED_ONLY}
         for name in 'link', 'indices', 'tokens':
             value = getattr(self, name)
             plain[name] = getattr(value, 'name', getattr(value, '__name__', value))
@@ -140,6 +183,12 @@ def _as_tuple(value):
         parts = (_as_tuple(part) if isinstance(part, str) else (part,) for part in value)
         return tuple(part for inner in parts for part in inner)
     return (value,)
+
+
+def _as_budget(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise ValueError(f'budget={value!r}: must be a positive number')
+    return float(value)
 
 
 def _as_rate(name, value):

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from qstr_jax import models
+from qstr_jax.learners import online
 
 
 def abstract_params(problem):
@@ -13,7 +14,7 @@ def abstract_params(problem):
     task = problem.task
     z_NxE = jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
     variables = jax.eval_shape(problem.module.init, jax.random.key(0), z_NxE)
-    return {'params': variables['params']}
+    return {'params': variables.get('params', {})}
 
 
 def num_parameters(problem):
@@ -29,6 +30,14 @@ def prediction_flops(problem):
         abstract_params(problem), z_NxE
     )
     return _dot_flops(jaxpr.jaxpr)
+
+
+def most_examples(problem):
+    """Examples that a lane trains on at most, with repetition."""
+    learner = problem.learner
+    if isinstance(learner, online.Online):
+        return learner.max_samples
+    return learner.max_checks * learner.check_every * (learner.batch_size or learner.max_samples)
 
 
 def training_flops(problem, num_samples):

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from absl import logging
 
-from qstr_jax import files, results, tasks
-from qstr_jax.learners import online
+from qstr_jax import files, learners, results, tasks
+from qstr_jax.learners import problem as outcomes
 from qstr_jax.sweeps import batch, checkpoint, monitor, params, provenance, schedule, tables
 
 
@@ -96,8 +96,8 @@ class Worker:
 
         def watch(state_K):
             nonlocal finished, last_save
-            running = int(np.sum(np.asarray(state_K.outcome)[: len(lanes)] == online.RUNNING))
-            report = _progress(cell, state_K, running)
+            running = int(np.sum(np.asarray(state_K.outcome)[: len(lanes)] == outcomes.RUNNING))
+            report = {'lanes_running': running, **learners.of(cell.problem).progress(state_K, cell.problem)}
             self._heartbeat.beat({'cell': cell.id, 'state': 'running', 'lanes': len(lanes), **report})
             self._bar.set_description_str(cell.id.rsplit('-', 1)[0], refresh=False)
             self._bar.set_postfix_str(_postfix(report), refresh=False)
@@ -112,17 +112,6 @@ class Worker:
                 raise Stopped
 
         return watch
-
-
-def _progress(cell, state_K, running):
-    """Where the furthest lane is: its samples and the training loss of its last window."""
-    checks_K = np.asarray(state_K.checks)
-    lane = int(np.argmax(checks_K))
-    return {
-        'lanes_running': running,
-        'samples': int(checks_K[lane]) * cell.problem.learner.samples_per_check,
-        'train_loss': float(state_K.curves.train_C[lane, checks_K[lane] - 1]),
-    }
 
 
 def _postfix(report):

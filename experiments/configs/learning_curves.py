@@ -1,0 +1,57 @@
+"""Learning curves: test loss against the size n of a fixed sample, all models, beside the baselines.
+
+Command:  make learning-curves
+          python -m experiments.learning_curves --config=experiments/configs/learning_curves.py --workdir=DIR
+Runtime:  TBD
+Expect:   TBD
+"""
+
+from experiments.configs import base
+
+PLUGINS = ('qstr_jax.theory.budgets', 'qstr_jax.theory.oracles')
+
+
+def get_config():
+    """1STR at N = 8, d = 5: AdamW on n prompts, a grid of learning rates and weight decays per n."""
+    config = base.get_config()
+    config.plugins = PLUGINS
+    config.models = ('transformer', 'rnn', 'ffn', 'zero', 'least_squares', 'ridge')
+    config.learners = ('adamw',)
+    config.preset = 'paper'
+    config.test_task = 'qstr'
+    config.rnn_cell = 'gru'
+    config.rnn_width = 64
+    config.mlp_width = 32
+    config.seq_lens = (8,)
+    config.token_dim = 5
+    config.encoding_dim = 20
+    config.task_per_lane = True
+    config.num_samples = (0.4, 1, 2, 4, 10, 20, 40, 100, 200)
+    config.samples_unit = 'qd'
+    config.learning_rate = (1e-3, 3e-3)
+    config.weight_decay = (1e-2, 1.0)
+    config.schedule = 'cosine'
+    config.max_steps = 2000
+    config.check_every = 200
+    config.test_samples = 2000
+    config.num_seeds = 3
+    config.title = '1STR, N = 8, d = 5: test loss after AdamW on n prompts'
+    config.notes = ('learning rate and weight decay chosen on validation prompts at every n',)
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests."""
+    config = get_config()
+    config.models = ('transformer', 'least_squares', 'ridge')
+    config.seq_lens = (3,)
+    config.token_dim = 2
+    config.encoding_dim = 4
+    config.num_samples = (1, 8)
+    config.weight_decay = (1e-2,)
+    config.max_steps = 40
+    config.check_every = 20
+    config.test_samples = 100
+    config.validation_samples = 50
+    config.num_seeds = 2
+    return config

@@ -1,0 +1,62 @@
+"""n*: the smallest sample on which constrained ERM gets below test loss 0.05, against N (Theorem 4).
+
+Command:  make n-star
+          python -m experiments.learning_curves --config=experiments/configs/n_star.py --workdir=DIR
+Runtime:  TBD
+Expect:   TBD
+"""
+
+from experiments.configs import base, learning_curves
+
+
+def get_config():
+    """Merged Transformer, H = q = 1, d = 10, scaled encodings of coherence ≤ 1/2; R in construction norms."""
+    config = base.get_config()
+    config.plugins = learning_curves.PLUGINS
+    config.models = ('transformer', 'least_squares')
+    config.learners = ('constrained',)
+    config.preset = 'paper'
+    config.test_task = 'qstr'
+    config.seq_lens = (8, 16, 32, 64)
+    config.token_dim = 10
+    config.encoding_dim = 75  # 18 ln 64
+    config.encoding_scale = 'scaled'
+    config.max_coherence = 0.5
+    config.attention = 'merged'
+    config.mlp_width = 32
+    config.task_per_lane = True
+    config.budget = (0.5, 1.0, 2.0)
+    config.budget_unit = 'construction'
+    config.learning_rate = (3e-3,)
+    config.schedule = 'cosine'
+    config.max_steps = 2000
+    config.check_every = 250
+    config.threshold = 0.05
+    config.min_samples = 5
+    config.max_samples = 5120
+    config.resolution = 0.15
+    config.test_samples = 2000
+    config.num_seeds = 3
+    config.title = '1STR: n* of constrained ERM, test loss 0.05'
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests."""
+    config = get_config()
+    config.seq_lens = (2, 3)
+    config.token_dim = 2
+    config.encoding_dim = 8
+    config.max_coherence = 0.8
+    config.mlp_width = 8
+    config.budget = (1.0, 2.0)
+    config.max_steps = 60
+    config.check_every = 30
+    config.threshold = 0.6
+    config.min_samples = 2
+    config.max_samples = 64
+    config.resolution = 0.5
+    config.test_samples = 100
+    config.validation_samples = 50
+    config.num_seeds = 2
+    return config

@@ -1,0 +1,61 @@
+"""Theorem 6: an FFN at a stationary point or of least norm errs by at least 1 − n/(N d), run by run.
+
+Command:  make theorem6
+          python -m experiments.learning_curves --config=experiments/configs/theorem6.py --workdir=DIR
+Runtime:  TBD
+Expect:   TBD
+"""
+
+from experiments.configs import base, learning_curves
+
+
+def get_config():
+    """simple-1STR, linear link, d = 4; FFN f(T, W x), Transformer and oracle at n/(Nd) from 0.1 to 3."""
+    config = base.get_config()
+    config.plugins = learning_curves.PLUGINS
+    config.models = ('ffn', 'transformer', 'theorem6_oracle', 'zero')
+    config.learners = ('stationary', 'min_norm')
+    config.probes = ('theorem6_floor',)
+    config.task = config.test_task = 'simple_qstr'
+    config.preset = 'paper'
+    config.seq_lens = (5, 10)
+    config.token_dim = 4
+    config.encoding_dim = 12
+    config.ffn_form = 'theorem6'
+    config.ffn_widths = (64, 32)
+    config.attention = 'merged'
+    config.mlp_width = 16
+    config.task_per_lane = True
+    config.num_samples = (0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
+    config.samples_unit = 'Nd'
+    config.span = 'coordinates'
+    config.optimizer = 'adam'
+    config.batch_size = 0
+    config.learning_rate = (1e-2,)
+    config.weight_decay = (1e-3,)
+    config.schedule = 'cosine'
+    config.max_steps = 3000
+    config.check_every = 250
+    config.tolerance = 1e-3
+    config.test_samples = 2000
+    config.num_seeds = 5
+    config.title = 'Theorem 6: simple-1STR, test loss against n/(Nd)'
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests."""
+    config = get_config()
+    config.models = ('ffn', 'theorem6_oracle')
+    config.learners = ('stationary',)
+    config.seq_lens = (3,)
+    config.token_dim = 2
+    config.encoding_dim = 4
+    config.ffn_widths = (8, 8)
+    config.num_samples = (0.5, 1.0, 2.0)
+    config.max_steps = 40
+    config.check_every = 20
+    config.test_samples = 200
+    config.validation_samples = 50
+    config.num_seeds = 2
+    return config

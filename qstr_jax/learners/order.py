@@ -1,0 +1,70 @@
+"""The order in which examples of a fixed sample come: shuffled epochs, with n a traced number.
+
+A permutation of 0..n−1 is not stored but computed where it is asked for: a Feistel network permutes the least
+4^k ≥ n numbers, and what falls outside walks on until it is inside. So one program serves every n, and a batch
+costs its own size, not n.
+"""
+
+import jax
+import jax.numpy as jnp
+
+# Rounds of the network; four make it a pseudo-random permutation.
+ROUNDS = 4
+
+
+def _mix(bits):
+    """A bijective mix of 32 bits (the finaliser of MurmurHash3)."""
+    bits = (bits ^ (bits >> 16)) * jnp.uint32(0x85EBCA6B)
+    bits = (bits ^ (bits >> 13)) * jnp.uint32(0xC2B2AE35)
+    return bits ^ (bits >> 16)
+
+
+def _half_bits(size):
+    """Least k with 4^k ≥ size, for a traced integer."""
+    powers = jnp.uint32(4) ** jnp.arange(16, dtype=jnp.uint32)
+    return jnp.sum(powers < size.astype(jnp.uint32)).astype(jnp.uint32)
+
+
+def permuted(key, i, size):
+    """Element number i of a permutation of 0..size−1 that `key` decides.
+
+    Args:
+        key: typed key.
+        i: integer in 0..size−1, traced.
+        size: n, traced.
+
+    Returns:
+        An int32 in 0..size−1.
+    """
+    half = _half_bits(size)
+    mask = (jnp.uint32(1) << half) - 1
+    keys_R = jax.random.bits(key, (ROUNDS,), jnp.uint32)
+
+    def network(value):
+        left, right = value >> half, value & mask
+        for r in range(ROUNDS):
+            left, right = right, left ^ (_mix(right ^ keys_R[r]) & mask)
+        return (left << half) | right
+
+    start = network(i.astype(jnp.uint32))
+    end = jax.lax.while_loop(lambda value: value >= size.astype(jnp.uint32), network, start)
+    return end.astype(jnp.int32)
+
+
+def minibatch(key, step, batch_size, size):
+    """Indices (B,) of minibatch number `step`: every example once per epoch, each epoch in an order of its own.
+
+    Args:
+        key: of the lane's stream 'order'.
+        step: number of the minibatch from 0, traced.
+        batch_size: B; a batch may reach over the end of an epoch.
+        size: n, traced.
+    """
+
+    def element(place):
+        # 32 bits: good for 4·10⁹ examples.
+        flat = step.astype(jnp.uint32) * jnp.uint32(batch_size) + place.astype(jnp.uint32)
+        epoch, i = flat // size.astype(jnp.uint32), flat % size.astype(jnp.uint32)
+        return permuted(jax.random.fold_in(key, epoch), i, size)
+
+    return jax.vmap(element)(jnp.arange(batch_size))

@@ -1,0 +1,122 @@
+"""Test loss against the number of training prompts: learning curves, and Theorem 6's floor under them."""
+
+from collections.abc import Sequence
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib import lines, ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from qstr_jax import analysis
+from qstr_jax.plots.style import STYLE, display, frame, looks
+
+# Losses of a baseline that is exact would stretch a logarithmic axis without end.
+_LEAST_LOSS = 1e-3
+
+
+def learning_curves(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = (), threshold: float | None = None,
+                    ) -> Figure:
+    """Test loss against n: the median over lanes, their range as a band, every lane as a dot; a panel per N.
+
+    Args:
+        rows: rows of fixed-sample learners with one lane per model, N, n and seed (see `selection.select`).
+        title, notes: above and under the figure.
+        threshold: drawn as a horizontal line.
+
+    Returns:
+        The figure, both axes logarithmic; losses below 0.001 are drawn at 0.001.
+
+    Raises:
+        ValueError: no rows, or missing columns.
+    """
+    analysis.require(rows, ('model', 'task', 'seq_len', 'seed', 'num_samples', 'test_loss'))
+    panels = list(rows.groupby(['task', 'seq_len'], observed=True))
+    models = analysis.model_order(rows)
+    look = looks(models)
+    with matplotlib.rc_context(STYLE):
+        figure, axes = frame(len(panels), title, notes, sharey=True)
+        for axis, ((task, seq_len), lanes) in zip(axes, panels, strict=True):
+            for model in models:
+                _draw_curve(axis, lanes[lanes['model'] == model], look[model], model)
+            if threshold is not None:
+                axis.axhline(threshold, color='0.2', linestyle='--', linewidth=0.8, gid='threshold')
+            axis.set(xscale='log', yscale='log', xlabel='training prompts n')
+            if len(panels) > 1:
+                axis.set_title(f'{display(task)}, N = {seq_len}')
+            _plain_ticks(axis)
+        axes[0].set_ylabel('test MSE')
+        _legend_above(figure, axes[0], models, look)
+    return figure
+
+
+def _draw_curve(axis: Axes, lanes: pd.DataFrame, look: tuple, model: str) -> None:
+    """One model in one panel."""
+    if lanes.empty:
+        return
+    colour, marker, style = look
+    loss = lanes['test_loss'].clip(lower=_LEAST_LOSS)
+    by_n = loss.groupby(lanes['num_samples'])
+    axis.fill_between(by_n.min().index, by_n.min(), by_n.max(), color=colour, alpha=0.15, linewidth=0)
+    axis.plot(by_n.median().index, by_n.median(), color=colour, marker=marker, linestyle=style, gid=f'median {model}')
+    axis.plot(lanes['num_samples'], loss, '.', color=colour, markersize=2.5, alpha=0.6, gid=f'lanes {model}')
+
+
+def _plain_ticks(axis: Axes) -> None:
+    """0.05 and 200 instead of powers of ten."""
+    for one in (axis.xaxis, axis.yaxis):
+        one.set(major_locator=ticker.LogLocator(subs=(1, 2, 5), numticks=30), major_formatter='{x:g}',
+                minor_locator=ticker.NullLocator())
+    axis.tick_params(axis='x', labelrotation=45)
+
+
+def _legend_above(figure: Figure, axis: Axes, models: list[str], look: dict) -> None:
+    """Models over the first panel, with height of their own."""
+    entries = [
+        lines.Line2D([], [], color=look[m][0], marker=look[m][1], linestyle=look[m][2], label=display(m))
+        for m in models
+    ]
+    axis.legend(handles=entries, loc='lower left', bbox_to_anchor=(0, 1.08), borderaxespad=0.2, ncols=2)
+    figure.set_figheight(figure.get_figheight() + 0.15 * ((len(entries) + 1) // 2) + 0.35)
+
+
+def against_floor(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = ()) -> Figure:
+    """Theorem 6: test loss against n/(Nd) with the line 1 − n/(Nd), and how far each run lies above its own floor.
+
+    Left panel: every run, and the means. Right panel: test loss minus the floor of the run's own u and training set
+    in standard errors of the test loss; runs of a model that the theorem is not about are left out there.
+
+    Args:
+        rows: of `comparison.with_floor`.
+        title, notes: above and under the figure.
+
+    Raises:
+        ValueError: no rows, or missing columns.
+    """
+    analysis.require(rows, ('model', 'test_loss', 'test_loss_se', 'floor', 'load', 'is_bound'))
+    models = sorted(set(rows['model']))
+    look = looks(models)
+    with matplotlib.rc_context(STYLE):
+        figure, (left, right) = frame(2, title, notes)
+        for place, model in enumerate(models):
+            runs = rows[rows['model'] == model]
+            colour, marker, _ = look[model]
+            shift = 1 + 0.03 * (place - len(models) / 2)  # Side by side, not on top of each other.
+            left.plot(runs['load'] * shift, runs['test_loss'], '.', color=colour, markersize=2.5, alpha=0.5)
+            mean = runs.groupby('load')['test_loss'].mean()
+            left.plot(mean.index * shift, mean, marker, color=colour, markersize=4, gid=f'mean {model}')
+            if runs['is_bound'].all():
+                distance = (runs['test_loss'] - runs['floor']) / runs['test_loss_se']
+                right.plot(runs['load'] * shift, distance, marker, color=colour, markersize=3, gid=f'margin {model}')
+        load = np.geomspace(rows['load'].min(), rows['load'].max(), 200)
+        left.plot(load, np.maximum(0, 1 - load), color='0.2', linewidth=1, gid='floor', label='1 − n/(Nd)')
+        left.set(xscale='log', xlabel='n / (Nd)', ylabel='test MSE', ylim=(-0.05, None))
+        right.axhline(0, color='0.2', linewidth=1)
+        right.axhspan(-2, 2, color='0.85', linewidth=0, zorder=0.5)
+        right.set(xscale='log', yscale='symlog', xlabel='n / (Nd)', ylabel='(test MSE − own floor) / s.e.')
+        for axis in (left, right):
+            axis.xaxis.set(major_locator=ticker.LogLocator(subs=(1, 2, 5)), major_formatter='{x:g}',
+                           minor_locator=ticker.NullLocator())
+        _legend_above(figure, left, models, {m: (*look[m][:2], 'none') for m in models})
+    return figure

@@ -1,0 +1,60 @@
+"""Theorem 6's oracle as a baseline: a plugin that adds the model 'theorem6_oracle' and the probe 'theorem6_floor'."""
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from qstr_jax import models, probes
+from qstr_jax.learners import span
+from qstr_jax.models import baselines
+
+
+class Theorem6Oracle(nn.Module):
+    """ŷ_i = ⟨V^T V (e_{t_i} ⊗ u), x⟩: the best prediction of a linear label from V x, with u known.
+
+    V is an orthonormal basis of the training prompts' span, so its risk is Theorem 6's floor for this u and this
+    training set, `floors.theorem6_given`.
+
+    Attributes:
+        seq_len, token_dim: N, d.
+    """
+
+    seq_len: int
+    token_dim: int
+
+    @nn.compact
+    def __call__(self, z_NxE, position=None):
+        """Predictions (N,) or ()."""
+        size = self.seq_len * self.token_dim
+        target_NxK = self.param('target_NxK', nn.initializers.zeros, (self.seq_len, size))
+        x_K = z_NxE[:, : self.token_dim].ravel()
+        # Positions as tokens: what is retrieved is t itself.
+        place_Nx1 = jnp.arange(self.seq_len, dtype=z_NxE.dtype)[:, None]
+        labelled = jnp.concatenate([place_Nx1, z_NxE[:, self.token_dim :]], axis=1)
+        t_N = baselines.retrieved(labelled, 1, 1)[:, 0].astype(jnp.int32)
+        prediction_N = (target_NxK @ x_K)[t_N]
+        return prediction_N if position is None else prediction_N[position]
+
+    def closed_form(self, z_BxNxE, y_BxN, is_there_BxN, penalty, task_draw):
+        """The projections of all e_t ⊗ u; labels are not looked at."""
+        is_there_B = jnp.any(is_there_BxN, axis=1)
+        x_BxNxD = z_BxNxE[:, :, : self.token_dim] * is_there_B[:, None, None]
+        basis_RxK = span.basis(x_BxNxD.reshape(x_BxNxD.shape[0], -1))
+        target_NxK = jnp.kron(jnp.eye(self.seq_len), task_draw.link['u_K'][None, :])
+        return {'params': {'target_NxK': (target_NxK @ basis_RxK.T) @ basis_RxK}}
+
+
+@models.register('theorem6_oracle')
+def _theorem6_oracle(task, settings):
+    if task.link.name != 'linear' or task.sparsity != 1:
+        raise ValueError(f"link={task.link.name!r}, sparsity={task.sparsity}: Theorem 6 is about 'linear' with q = 1")
+    return Theorem6Oracle(task.seq_len, task.token_dim)
+
+
+@probes.register
+def theorem6_floor(params, task_draw, problem):
+    """1 − ‖V (I_N ⊗ u)‖_F²/N, the floor for this u and training set; the oracle's rows only."""
+    if not isinstance(problem.module, Theorem6Oracle):
+        return {}
+    squares_N = jnp.sum(jnp.square(jax.tree.leaves(params)[0]), axis=1)
+    return {'theorem6_floor': 1 - jnp.mean(squares_N)}
