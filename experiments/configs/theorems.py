@@ -1,0 +1,35 @@
+"""The theorems as cards: constructions against their bounds, trained networks against floors.
+
+Command:  make theorems
+          python -m experiments.theorems --config=experiments/configs/theorems.py --workdir=DIR
+Runtime:  about 25 minutes on two cores; each card is written when it is done and not made twice
+Expect:   every card says 'holds'; what is asymptotic is told under its figure
+"""
+
+import dataclasses
+
+from ml_collections import config_dict
+
+from qstr_jax.theory import cards
+
+
+def get_config():
+    """All cards with the settings of the full run, `config.CARD.SETTING`."""
+    config = config_dict.ConfigDict()
+    config.cards = cards.names()
+    for name in cards.names():
+        config[name] = config_dict.ConfigDict(dataclasses.asdict(cards.settings(name)))
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests."""
+    config = get_config()
+    config.lemma11.update(seq_lens=(8, 16), sparsity=(1, 2), sharpness=(2, 8), links=('sum',), num_prompts=1)
+    small = {'num_lanes': 1, 'steps': 200, 'batch_size': 32, 'mlp_width': 32, 'test_samples': 200,
+             'oracle_prompts': 100}
+    config.proposition3.update(sizes=((2, 2),), narrow=(2, 1), **small)
+    config.proposition21.update(sparsity=(2,), **small)
+    config.theorem7.update(seq_lens=(4, 8), sparsity=(1, 2), token_dim=3, num_prompts=1)
+    config.theorem9.update(num_samples=(4, 8), draws=1, seq_len=4, seq_lens=(3, 4), token_dim=3, test_samples=50)
+    return config

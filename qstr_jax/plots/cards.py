@@ -1,0 +1,97 @@
+"""The figure of a card: claim, setting, points with error bars, the theorem's lines, verdict."""
+
+import textwrap
+
+import matplotlib
+import numpy as np
+from matplotlib import ticker
+from matplotlib.axes import Axes
+
+from qstr_jax.plots.style import STYLE, display, frame
+
+# Okabe and Ito's colours; markers tell series apart in grey.
+_COLOURS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#56B4E9', '#E69F00', '#000000', '#7F7F7F', '#8B4513')
+_MARKERS = 'osDvP^Xph'
+_DASHES = ('--', ':', '-.', (0, (5, 1, 1, 1, 1, 1)))
+
+
+def card_figure(card):
+    """Figure of a `theory.cards.Card`: a panel per `Panel`, lines dashed, the verdict under it.
+
+    Args:
+        card: a `Card`, freshly made or read from cards.json.
+    """
+    notes = [f'Setting: {card.setting}', f'Verdict: {card.conclusion}. The nearest point of each check:',
+             *map(str, card.checks), card.finding]
+    count = len(card.panels)
+    with matplotlib.rc_context(STYLE):
+        figure, axes = frame(count, '', ())
+        width = figure.get_figwidth()
+        title = textwrap.wrap(f'{card.statement}. {card.claim}', width=int(14 * width))
+        text = [line for note in notes if note for line in textwrap.wrap(display(note), width=int(20 * width))]
+        figure.suptitle(display('\n'.join(title)), x=0.02, ha='left')
+        colour = '0.35' if card.holds else '#B00020'
+        figure.supxlabel('\n'.join(text), x=0.02, ha='left', color=colour)
+        entries = [_draw_panel(axis, card, i) for i, axis in enumerate(axes)]
+        figure.set_figheight(2.0 + 0.15 * len(title) + 0.11 * len(text) + 0.14 * max(entries))
+    return figure
+
+
+def _draw_panel(axis: Axes, card, number: int) -> int:
+    """One panel; returns how many lines its legend takes."""
+    panel = card.panels[number]
+    points, lines = (table[table['panel'] == number] for table in (card.points, card.lines))
+    series = list(dict.fromkeys(points['series']))
+    looks = {name: (_COLOURS[i % len(_COLOURS)], _MARKERS[i % len(_MARKERS)]) for i, name in enumerate(series)}
+    if panel.log_x:
+        axis.set_xscale('log')
+    if panel.log_y:
+        axis.set_yscale('log')
+    for name in series:
+        _draw_points(axis, points[points['series'] == name], name, looks[name], panel)
+    plain = 0
+    for (label, of), chosen in lines.groupby(['label', 'of'], sort=False):
+        look = {'color': looks[of][0], 'linestyle': '--'} if of in looks else {
+            'color': '0.2', 'linestyle': _DASHES[plain % len(_DASHES)]}
+        plain += of not in looks
+        chosen = chosen.sort_values('x')
+        axis.plot(chosen['x'], chosen['y'], linewidth=0.9, zorder=2, gid=f'line {label} {of}',
+                  label=display(label) if label else None, **look)
+    _ticks(axis, panel, points, lines)
+    axis.set(xlabel=panel.x, ylabel=panel.y)
+    return _legend(axis, panel)
+
+
+def _draw_points(axis: Axes, rows, name: str, look: tuple, panel) -> None:
+    """Points of one series with error bars of one standard error, joined where each x stands once."""
+    rows = rows.sort_values('x')
+    colour, marker = look
+    joined = '-' if rows['x'].is_unique and len(rows) > 1 else 'none'
+    y = rows['y'].to_numpy(float)
+    if panel.log_y:  # A point at zero would vanish: rounding is as good as exact.
+        y = np.maximum(y, 1e-18)
+    axis.errorbar(rows['x'], y, yerr=rows['error'].to_numpy(float), color=colour, marker=marker, linestyle=joined,
+                  linewidth=0.7, elinewidth=0.8, markersize=3.5,
+                  markerfacecolor='white' if joined == 'none' else colour,
+                  zorder=3, label=display(name), gid=f'points {name}')
+
+
+def _ticks(axis: Axes, panel, points, lines) -> None:
+    """Few distinct x get a tick each; powers of ten otherwise."""
+    places = sorted(set(points['x']))
+    if len(places) <= 8 and all(float(x).is_integer() for x in places):
+        axis.set_xticks(places, labels=[f'{x:g}' for x in places])
+        axis.xaxis.set_minor_locator(ticker.NullLocator())
+    if not panel.log_y:
+        highest = max([*points['y'], *lines['y'], 0.0])
+        lowest = min([*points['y'], *lines['y'], 0.0])
+        axis.set_ylim(lowest - 0.03 * (highest - lowest), highest + 0.08 * (highest - lowest) or 1.0)
+
+
+def _legend(axis: Axes, panel) -> int:
+    """The legend stands above its panel, where it hides nothing, under the panel's title."""
+    entries = [label for label in axis.get_legend_handles_labels()[1] if not label.startswith('_')]
+    columns = 2 if len(entries) > 4 and max(map(len, entries)) < 20 else 1
+    axis.legend(loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2, alignment='left', ncols=columns,
+                columnspacing=1.0, title=display(panel.title))
+    return -(-len(entries) // columns) + 1

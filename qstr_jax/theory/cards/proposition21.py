@@ -1,0 +1,102 @@
+"""Card of Proposition 21: one-dimensional tokens, W_QK block-diagonal between tokens and encodings, or free."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+
+from qstr_jax.theory import floors
+from qstr_jax.theory.cards import card, heads, proposition3
+
+NAME = 'proposition21'
+NETWORKS = {False: 'free W_QK', True: 'block-diagonal W_QK'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Several q at d = 1; heads 1..q+1; the rest as `proposition3.Settings`."""
+
+    sparsity: tuple = (2, 4)
+    num_lanes: int = 2
+    steps: int = 4000
+    batch_size: int = 128
+    learning_rate: float = 1e-2
+    mlp_width: int = 128
+    test_samples: int = 10_000
+    oracle_prompts: int = 4000
+
+
+def measure(settings, bar):
+    """One row per (q, H, network)."""
+    cells = [(q, h, restricted) for q in settings.sparsity for h in range(1, q + 2) for restricted in NETWORKS]
+    rows = []
+    for q, num_heads, restricted in bar(cells, 'heads'):
+        losses_K, errors_K = heads.trained(
+            q, 1, num_heads, proposition3.plan(settings), settings.num_lanes, settings.mlp_width, restricted
+        )
+        found = [(f'trained, {NETWORKS[restricted]}', *pair) for pair in zip(losses_K, errors_K, strict=True)]
+        if num_heads < q:
+            reader = heads.oracle(q, 1, num_heads, settings.oracle_prompts, restricted)
+            found.append((f'best reader, {NETWORKS[restricted]}', *reader))
+        elif restricted:
+            found.append(('Lemma 11', *heads.constructed(q, 1, num_heads, settings.oracle_prompts)[:2]))
+        rows += [{'q': q, 'heads': num_heads, 'network': n, 'loss': x, 'error': e} for n, x, e in found]
+    return pd.DataFrame(rows)
+
+
+def floor_of(rows, fewer=0):
+    """2 (1 − H/q) of each row, as if it had `fewer` heads less."""
+    return np.array([
+        2.0 if row.heads <= fewer else floors.proposition21(row.heads - fewer, row.q, late=True)
+        for row in rows.itertuples()
+    ])
+
+
+def checks_of(rows):
+    """The comparisons of the verdict."""
+    def named(name, chosen=rows):
+        return chosen[chosen['network'] == name]
+
+    blocked = named('trained, block-diagonal W_QK')
+    reader, free_reader = named('best reader, block-diagonal W_QK'), named('best reader, free W_QK')
+    built, free = named('Lemma 11'), named('trained, free W_QK')
+    few = free[free['heads'] == 1]
+    above = card.above('wrong floor', blocked['loss'], floor_of(blocked, fewer=1), blocked['error'])
+    return (
+        card.above('trained, block-diagonal ≥ 2(1 − H/q)', blocked['loss'], floor_of(blocked), blocked['error']),
+        card.near('the best reader of block-diagonal heads attains 2(1 − H/q)', reader['loss'], floor_of(reader),
+                  reader['error']),
+        card.fails('a wrong floor, of one head fewer, is crossed', above),
+        card.below('Lemma 11 with H ≥ q: loss < 0.01', built['loss'], 0.01),
+        card.below('free W_QK, d = 1: the best reader of one head errs by rounding only', free_reader['loss'], 1e-9),
+        card.fails('free W_QK, d = 1: trained networks of one head cross 2(1 − 1/q), so the restriction is needed',
+                   card.above('', few['loss'], floor_of(few), few['error'])),
+    )
+
+
+def make(settings, bar):
+    """The card; see `lemma11.make`."""
+    rows = measure(settings, bar)
+    points = [
+        card.point(panel, row.network, row.heads, row.loss, row.error)
+        for panel, q in enumerate(settings.sparsity) for row in rows[rows['q'] == q].itertuples()
+    ]
+    lines = []
+    for panel, q in enumerate(settings.sparsity):
+        counts = list(range(1, q + 2))
+        floor = [floors.proposition21(h, q, late=True) for h in counts]
+        lines += card.line(panel, 'floor 2(1 − H/q), block-diagonal', counts, floor)
+    free = rows[rows['network'] == 'trained, free W_QK']
+    losses = '; '.join(
+        f'q = {q}: ' + ', '.join(f'{loss:.2g}' for loss in chosen.groupby('heads')['loss'].min())
+        for q, chosen in free.groupby('q')
+    )
+    return card.Card(
+        NAME, 'Proposition 21',
+        'd = 1 and scores that pair tokens with tokens, encodings with encodings only: loss at late positions ≥ '
+        '2(1 − H/q), so exactly H ≥ q heads.',
+        f'd = 1; {proposition3.describe(settings)}',
+        tuple(card.Panel(f'q = {q}, d = 1', 'heads H', 'loss at i ≥ N/2') for q in settings.sparsity),
+        pd.DataFrame(points), pd.DataFrame(lines), checks_of(rows),
+        f'Best trained losses with free W_QK, H = 1..q+1: {losses}.',
+    )

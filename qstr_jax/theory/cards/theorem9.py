@@ -1,0 +1,135 @@
+"""Card of Theorem 9: the norm that memorises n samples against the norm that generalises at N."""
+
+import dataclasses
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+
+from qstr_jax import risks, tasks
+from qstr_jax.theory import interpolation, rates, recurrences
+from qstr_jax.theory.cards import card, draws, training
+
+NAME = 'theorem9'
+DEPTH = 4  # layers of the storing RNN's read-out, L_y
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """n of the memoriser, draws of each, N of its task; N of the storing RNN; d; prompts of the risk."""
+
+    num_samples: tuple = (8, 16, 32, 64, 128)
+    draws: int = 5
+    seq_len: int = 16
+    seq_lens: tuple = (8, 16, 32, 64)
+    token_dim: int = 10
+    test_samples: int = 2000
+
+
+def _memoriser(settings, num_samples, draw):
+    """Norms, training risk (point-wise) and population risk of one memoriser."""
+    task = tasks.Task('qstr', settings.seq_len, 1, settings.token_dim, 'linear')
+    with jax.enable_x64(True):
+        task_draw, prompts = draws.draw(task, num_samples, seed=10 + draw)
+        _, fresh = draws.draw(task, settings.test_samples, seed=1000)
+        positions_B = tasks.positions(jax.random.key(draw), jnp.arange(num_samples), settings.seq_len)
+        built = interpolation.memorising(jax.random.key(draw), prompts, positions_B, task)
+        risk = risks.pointwise(built.module, built.params, prompts, positions_B, task, task_draw)
+        errors_BxN = draws.square_errors(built.module, built.params, fresh, task, task_draw)
+    loss, spread = training.mean_and_error(errors_BxN.mean(axis=1))
+    return {'num_samples': num_samples, 'draw': draw, 'square': built.norms['square'], 'risk': float(risk),
+            'layerwise': built.norms['square_layerwise'], 'bound': built.bounds['square'], 'loss': float(loss),
+            'error': float(spread)}
+
+
+def _storing(settings, seq_len):
+    """‖Θ‖² of the RNN that stores all tokens, exact at every N, with states in the unit ball (r_h = 1)."""
+    task = tasks.Task('qstr', seq_len, 1, settings.token_dim, 'linear')
+    with jax.enable_x64(True):
+        task_draw, prompts = draws.draw(task, 2)
+        bound = float(jnp.max(jnp.abs(prompts.x_NxD)))
+        radius = float(jnp.max(jnp.linalg.norm(prompts.x_NxD, axis=-1)))
+        built = recurrences.storing(task, task_draw, bound, radius, state_radius=1.0)
+        error = draws.largest_error(built.module, built.params, prompts, task, task_draw)
+    return {'seq_len': seq_len, 'square': built.norms['param_norm'] ** 2, 'width': seq_len * task.token_dim,
+            'error': error}
+
+
+def _finding(settings, rows, stored, fit):
+    """Where the two upper lines cross, and where the proven lower line would."""
+    scale, exponent, spread = fit
+    crossing = [f'{(row.square / scale) ** (1 / exponent):.0f} (N = {row.seq_len})' for row in stored.itertuples()]
+    last, smallest = stored.iloc[-1], min(settings.num_samples)
+    proven = rates.theorem9_generalise(last['seq_len'], last['width'], DEPTH)
+    cost = float(rows['square'][rows['num_samples'] == smallest].mean())
+    layerwise, _ = card.slope(rows['num_samples'], rows['layerwise'])
+    return (
+        f'‖Θ‖² ∝ n^{exponent:.2f} ± {spread:.2f} with one factor per unit, n^{layerwise:.2f} with one for all. '
+        'Memorising is '
+        f'cheaper than our storing RNN below n = {", ".join(crossing)}. The proven side is far lower: with constant 1 '
+        'it '
+        f'asks for ‖Θ‖² ≥ {proven:.1f} at N = {last["seq_len"]:.0f}, and reaches the {cost:.0f} that n = {smallest} '
+        'costs '
+        f'where N/log d_h = {cost**DEPTH:.0e}. The statement is asymptotic: no finite run tests its threshold.'
+    )
+
+
+def make(settings, bar):
+    """The card; see `lemma11.make`."""
+    cells = list(itertools.product(settings.num_samples, range(settings.draws)))
+    rows = pd.DataFrame([_memoriser(settings, *cell) for cell in bar(cells, 'n')])
+    stored = pd.DataFrame([_storing(settings, seq_len) for seq_len in bar(settings.seq_lens, 'N')])
+    exponent, spread = card.slope(rows['num_samples'], rows['square'])
+    scale = math.exp(np.mean(np.log(rows['square']) - exponent * np.log(rows['num_samples'])))
+    means = rows.groupby('num_samples')['square'].mean()
+    ratio = means / means.index.to_numpy(float) ** 3
+    floor = 1 - 1 / settings.seq_len
+    checks = (
+        card.below('training risk of the memoriser ≤ 1e-8', rows['risk'], 1e-8),
+        card.below('‖Θ‖² ≤ the bound of Lemma 38', rows['layerwise'], rows['bound']),
+        card.below('mean ‖Θ‖²/n³ is largest at the smallest n', ratio, ratio.iloc[0]),
+        card.below('exponent of ‖Θ‖² in n ≤ 3', exponent, 3.0, spread),
+        card.above('it retrieves nothing: risk ≥ 1 − 1/N', rows['loss'], floor, rows['error']),
+        card.below('the storing RNN (r_h = 1) is exact', stored['error'], 1e-9),
+    )
+    return card.Card(
+        NAME, 'Theorem 9, Lemmas 36-38',
+        'Fitting n samples of the point-wise risk costs ‖Θ‖² = O(n³), retrieving costs Ω((N/log d_h)^(1/L_y)): for '
+        'small '
+        'n the least norm memorises.',
+        f'1STR, linear, d = {settings.token_dim}; memoriser at N = {settings.seq_len}, {settings.draws} draws, '
+        'float64; '
+        f'storing RNN with L_y = {DEPTH}, d_h = N d; risk on {settings.test_samples:,} fresh prompts.',
+        (card.Panel('memorising n samples', 'n', '‖Θ‖²', True, True),
+         card.Panel('retrieving at N', 'N', '‖Θ‖²', True, True),
+         card.Panel(f'risk of the memoriser, N = {settings.seq_len}', 'n', 'population risk', True, True)),
+        pd.DataFrame(_points(rows, stored)), pd.DataFrame(_lines(settings, rows, stored, floor)), checks,
+        _finding(settings, rows, stored, (scale, exponent, spread)),
+    )
+
+
+NORMS = {'square': 'one factor per unit', 'layerwise': 'one factor for all', 'bound': 'bound of Lemma 38'}
+
+
+def _points(rows, stored):
+    for num_samples, chosen in rows.groupby('num_samples'):
+        for column, name in NORMS.items():
+            spread = chosen[column].std() / math.sqrt(len(chosen))
+            yield card.point(0, name, num_samples, chosen[column].mean(), spread)
+    for row in rows.itertuples():
+        yield card.point(2, 'memoriser', row.num_samples, row.loss, row.error)
+    for row in stored.itertuples():
+        yield card.point(1, 'storing RNN', row.seq_len, row.square)
+
+
+def _lines(settings, rows, stored, floor):
+    counts, lengths = list(settings.num_samples), list(settings.seq_lens)
+    at = rows[rows['num_samples'] == counts[-1]]['square'].mean()
+    cubic = rates.through(rates.theorem9_memorise, counts[-1], at)
+    lines = card.line(0, '∝ n³', counts, [cubic(n) for n in counts])
+    lower = [rates.theorem9_generalise(row.seq_len, row.width, DEPTH) for row in stored.itertuples()]
+    lines += card.line(1, '(N/log d_h)^(1/L_y), constant 1', lengths, lower)
+    return lines + card.line(2, '1 − 1/N', counts, [floor] * len(counts))
