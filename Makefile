@@ -7,7 +7,8 @@ CONFIGS := experiments/configs
 RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test lint figure1a figure1a-task-per-lane
+.PHONY: help install quickstart test lint figure1a figure1a-task-per-lane figure1b figure2 figure3 heads embedding \
+  larger-n sensitivity encodings table1 report notebooks
 
 help:  ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-24s %s\n", $$1, $$2}'
@@ -36,3 +37,41 @@ figure1a: install  ## Figure 1a as published: 18 cells, 5 seeds (about an hour o
 figure1a-task-per-lane: install  ## Figure 1a again, every lane with its own (u, ω)
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1a.py --config.task_per_lane=True \
 	  --workdir=$(WORKDIR)/figure1a_task_per_lane
+
+figure1b: install  ## Figure 1b, every lane with its own (u, ω): Transformer 5 lanes, FFN 3; the RNN takes hours, see its config
+	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1b.py --config.task_per_lane=True \
+	  --config.models=transformer --workdir=$(WORKDIR)/figure1b
+	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1b.py --config.task_per_lane=True \
+	  --config.models=ffn --config.num_seeds=3 --config.seq_lens=25,29,33 --workdir=$(WORKDIR)/figure1b
+
+figure2: install  ## Figure 2: trained attention beside the construction, q = 1, 2, 3, separate and merged
+	$(RUN) experiments.attention_weights --config=$(CONFIGS)/attention_weights.py --workdir=$(WORKDIR)/figure2
+
+figure3: install  ## Figure 3: samples against q on hermite2, Transformer and FFN, 5 lanes
+	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure3.py --config.models=transformer,ffn \
+	  --workdir=$(WORKDIR)/figure3
+
+heads: install  ## test loss against samples for H = 1, …, 2q heads
+	$(RUN) experiments.heads --config=$(CONFIGS)/heads.py --workdir=$(WORKDIR)/heads
+
+embedding: install  ## the same for one head and larger embeddings
+	$(RUN) experiments.heads --config=$(CONFIGS)/embedding.py --workdir=$(WORKDIR)/embedding
+
+larger-n: install  ## the Transformer at N = 16, 64, 256, 1024 by the point-wise risk
+	$(RUN) experiments.larger_n --config=$(CONFIGS)/larger_n.py --workdir=$(WORKDIR)/larger_n
+
+sensitivity: install  ## samples over learning rate, weight decay and width, Transformer and FFN: heat maps
+	$(RUN) experiments.sensitivity --config=$(CONFIGS)/sensitivity.py:transformer --workdir=$(WORKDIR)/sensitivity_transformer
+	$(RUN) experiments.sensitivity --config=$(CONFIGS)/sensitivity.py:ffn --workdir=$(WORKDIR)/sensitivity_ffn
+
+encodings: install  ## samples over d_e and the scale of the encodings: a heat map
+	$(RUN) experiments.sensitivity --config=$(CONFIGS)/encodings.py --workdir=$(WORKDIR)/encodings
+
+table1: install  ## Table 1 measured, from the committed results
+	$(RUN) experiments.table1 --workdir=experiments/results --output=experiments/results/table1
+
+report: install  ## one HTML page and LaTeX fragments from the committed results
+	$(RUN) experiments.report --workdir=experiments/results --output=$(WORKDIR)/report
+
+notebooks: install $(VENV)/.installed-notebooks  ## run the notebooks and keep their outputs in the files
+	$(RUN) experiments.notebooks

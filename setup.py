@@ -15,6 +15,8 @@ setuptools.setup(
     long_description=(ROOT / 'README.md').read_text(),
     long_description_content_type='text/markdown',
     license='Apache-2.0',
+    # The notebooks' badges and install cells name it too; tests/test_notebooks.py keeps them in step.
+    url='https://github.com/qstr-jax/qstr_jax',
     python_requires='>=3.11',
     packages=setuptools.find_packages(include=['qstr_jax*', 'experiments*']),
     # Python 3.11 ends at jax 0.10; newer Pythons get the newer releases of the same line.
@@ -41,8 +43,11 @@ setuptools.setup(
         'cpu': [],
         'cuda': ['jax[cuda12]>=0.10'],
         'tpu': ['jax[tpu]>=0.10'],
-        'notebooks': ['jupyterlab>=4', 'ipykernel>=6'],
-        'test': ['pytest>=8', 'pytest-xdist>=3.6', 'ruff>=0.8', 'submitit>=1.5'],
+        'notebooks': ['jupyterlab>=4', 'ipykernel>=6', 'nbclient>=0.10', 'nbformat>=5.10'],
+        'test': [
+            'pytest>=8', 'pytest-xdist>=3.6', 'ruff>=0.8', 'submitit>=1.5',
+            'ipykernel>=6', 'nbclient>=0.10', 'nbformat>=5.10',
+        ],
         'launch': ['submitit>=1.5'],
     },
 )

@@ -1,9 +1,11 @@
 """Every figure, from tables: one module per kind of figure, `style` for what they share."""
 
+from qstr_jax.plots.attention import attention_weights, query_key_matrices
 from qstr_jax.plots.groups import loss_by_setting
 from qstr_jax.plots.heatmaps import samples_heatmap
 from qstr_jax.plots.learning import against_floor, learning_curves
 from qstr_jax.plots.losses import curves
+from qstr_jax.plots.prompts import prompt
 from qstr_jax.plots.samples import samples_against_length
 from qstr_jax.plots.scaling import scaling
 from qstr_jax.plots.style import STYLE, looks, save
@@ -11,10 +13,13 @@ from qstr_jax.plots.style import STYLE, looks, save
 __all__ = [
     'STYLE',
     'against_floor',
+    'attention_weights',
     'curves',
     'learning_curves',
     'looks',
     'loss_by_setting',
+    'prompt',
+    'query_key_matrices',
     'samples_against_length',
     'samples_heatmap',
     'save',

@@ -1,0 +1,47 @@
+r"""Figure 2: trained |W_Q^T W_K| beside Lemma 11's construction, blocks marked, for several q and both forms.
+
+python -m experiments.attention_weights --config=experiments/configs/attention_weights.py --workdir=results/figure2
+"""
+
+import dataclasses
+import functools
+import pathlib
+
+import pandas as pd
+from absl import app, flags
+
+from experiments import sample_complexity, study
+from qstr_jax import attention_weights, files, plots, studies, textables
+
+
+def draw(workdir, config):
+    """A figure per form of attention and q, of the first seed, and a table of all heads."""
+    workdir, tables = pathlib.Path(workdir), []
+    settings = sample_complexity.settings_from(config)
+    for name, point in studies.points(dict(config.axes)).items():
+        sweep = dataclasses.replace(settings, **point)
+        portraits = attention_weights.load(sweep, workdir / name)
+        tables.append(attention_weights.table(portraits).assign(attention=sweep.attention))
+        for one in portraits:
+            if one.row['seed'] == 0:
+                draw_one(workdir, one, sweep.attention)
+    table = pd.concat(tables, ignore_index=True)
+    table = table[['attention', *table.columns.drop('attention')]]
+    files.write_text(workdir / 'table.md', textables.markdown(table))
+    print(textables.markdown(table))
+
+
+def draw_one(workdir, portrait, form):
+    """Trained heads and the construction, in the linear colour scale and in the paper's, which hides small entries."""
+    title = attention_weights.title(portrait, form)
+    for suffix, gamma in (('', 1.0), ('_gamma2', 2.0)):
+        notes = () if gamma == 1 else ('colour: squares of the entries, as in the paper',)
+        figure = plots.query_key_matrices(
+            attention_weights.panels(portrait), portrait.task, title, notes, gamma, columns=2
+        )
+        plots.save(figure, workdir / f'{form}_q{portrait.task.sparsity}{suffix}')
+
+
+if __name__ == '__main__':
+    flags.mark_flag_as_required('config')
+    app.run(functools.partial(study.main, draw))

@@ -1,0 +1,47 @@
+"""Figure 2: |W_Q^T W_K| after training on 50,000 prompts of simple-1STR, N = 100, beside the construction of Lemma 11.
+
+Also for q = 2, 3 with q heads, matched to the indices that they retrieve, and for the merged parameterisation.
+
+Command:  make figure2
+          python -m experiments.attention_weights --config=experiments/configs/attention_weights.py --workdir=DIR
+Runtime:  TBD
+Expect:   TBD
+"""
+
+from experiments.configs import base
+
+
+def get_config():
+    """As published: AdamW, rate 1e-3, decay 0.2, batch 64, at most 20 epochs, to an epoch mean of the loss of 0.05."""
+    config = base.get_config()
+    config.models = ('transformer',)
+    config.learners = ('adamw',)
+    config.task = 'simple_qstr'
+    config.seq_lens = (100,)
+    config.sparsity = (1, 2, 3)
+    config.num_samples = (50_000,)
+    config.num_seeds = 1
+    config.weight_decay = (0.2,)
+    config.check_every = 782  # an epoch
+    config.max_steps = 20 * 782
+    config.train_threshold = 0.05
+    config.test_samples = 2000
+    config.validation_samples = 64
+    config.save_params = True
+    config.axes.attention = ('separate', 'merged')
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests."""
+    config = get_config()
+    config.seq_lens = (6,)
+    config.sparsity = (1, 2)
+    config.token_dim = 3
+    config.mlp_width = 16
+    config.num_samples = (512,)
+    config.learning_rate = (1e-2,)
+    config.check_every = 20
+    config.max_steps = 200
+    config.test_samples = 64
+    return config

@@ -1,0 +1,48 @@
+"""Runs the notebooks top to bottom on this Python, in an empty directory, and keeps their outputs in the files.
+
+python -m experiments.notebooks [--name=quickstart]
+"""
+
+import os
+import pathlib
+import sys
+import tempfile
+import time
+
+import nbclient
+import nbformat
+from absl import app, flags
+
+ROOT = pathlib.Path(__file__).parents[1]
+FOLDER = ROOT / 'colab'
+_NAME = flags.DEFINE_list('name', None, 'Notebooks to run; all by default.')
+
+
+def execute(path):
+    """The notebook at `path`, run by a fresh kernel of this Python, with the outputs of this run."""
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == 'code':
+            cell.outputs, cell.execution_count = [], None
+    manager = nbclient.client.KernelManager(kernel_name='python3')
+    manager.kernel_spec.argv = [sys.executable, '-m', 'ipykernel_launcher', '-f', '{connection_file}']
+    environment = {**os.environ, 'PYTHONPATH': str(ROOT)}
+    with tempfile.TemporaryDirectory() as folder:
+        client = nbclient.NotebookClient(notebook, km=manager, timeout=400, resources={'metadata': {'path': folder}})
+        client.execute(env=environment)
+    for cell in notebook.cells:
+        cell.metadata.pop('execution', None)  # times of day, which would change the file at every run
+    return notebook
+
+
+def main(argv):
+    """Runs and writes the notebooks."""
+    del argv
+    for name in _NAME.value or sorted(path.stem for path in FOLDER.glob('*.ipynb')):
+        start = time.monotonic()
+        nbformat.write(execute(FOLDER / f'{name}.ipynb'), FOLDER / f'{name}.ipynb')
+        print(f'{name}: {time.monotonic() - start:.0f} s')
+
+
+if __name__ == '__main__':
+    app.run(main)

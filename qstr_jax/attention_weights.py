@@ -1,0 +1,119 @@
+"""Trained W_QK = W_Q^T W_K beside Lemma 11's construction: the paper's Figure 2, for any number of heads."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from qstr_jax import analysis, probes, results, sweeps
+from qstr_jax.theory import measures
+
+
+class Portrait(NamedTuple):
+    """The attention of one trained lane.
+
+    Attributes:
+        task: `tasks.Task`.
+        row: the lane's row, a Series.
+        query_key_HxExE: W_QK of each head, without the scores' scale.
+        alignment: `measures.Alignment` of it.
+    """
+
+    task: Any
+    row: pd.Series
+    query_key_HxExE: np.ndarray
+    alignment: measures.Alignment
+
+
+def load(sweep, workdir):
+    """Portraits of all lanes of a sweep's Transformers, trained with `save_params=True`.
+
+    Args:
+        sweep: `sweeps.Settings`.
+        workdir: its results directory.
+
+    Raises:
+        results.ResultsError: a lane has no saved parameters.
+    """
+    rows = results.load(workdir)
+    found = []
+    for cell in sweeps.cells(sweep):
+        for lane in sweeps.lanes(sweep, cell):
+            params = sweeps.load_params(workdir, cell, lane)
+            found.append(portrait(params, cell.problem.task, _row(rows, cell, lane)))
+    return found
+
+
+def _row(rows, cell, lane):
+    """The row of a lane of a cell."""
+    columns = dict(cell.columns)
+    named = {name: columns[name] for name in ('model', 'seq_len', 'sparsity')} | {'seed': lane.seed}
+    here = np.logical_and.reduce([rows[name] == value for name, value in named.items()])
+    return rows[here].iloc[0]
+
+
+def portrait(params, task, row=None):
+    """The `Portrait` of one lane's parameters."""
+    query_key = np.asarray(probes.query_key_HxExE(params))
+    return Portrait(task, pd.Series(dtype=object) if row is None else row, query_key, measures.alignment(params, task))
+
+
+def sharpness(portrait):
+    """α of the construction that comes nearest: the mean diagonal of each head's matched block, (H,); 0 for none."""
+    d, d_e = portrait.task.token_dim, portrait.task.encoding_dim
+    found = []
+    for query_key, index in zip(portrait.query_key_HxExE, portrait.alignment.index_H, strict=True):
+        row = d + (index + 1) * d_e
+        found.append(float(np.trace(query_key[row : row + d_e, d : d + d_e]) / d_e) if index >= 0 else 0.0)
+    return np.array(found)
+
+
+def constructed(portrait):
+    """Lemma 11's W_QK with the portrait's α and its match of heads to indices, (H, D_e, D_e)."""
+    d, d_e = portrait.task.token_dim, portrait.task.encoding_dim
+    built = np.zeros_like(portrait.query_key_HxExE)
+    for head, (index, alpha) in enumerate(zip(portrait.alignment.index_H, sharpness(portrait), strict=True)):
+        if index >= 0:
+            row = d + (index + 1) * d_e
+            built[head, row : row + d_e, d : d + d_e] = alpha * np.eye(d_e)
+    return built
+
+
+def panels(portrait):
+    """(title, matrix, framed block) per head, trained and then constructed, for `plots.query_key_matrices`."""
+    found, built = [], constructed(portrait)
+    for head, index in enumerate(map(int, portrait.alignment.index_H)):
+        share, cosine = (float(values_HxQ[head, index]) for values_HxQ in portrait.alignment[:2])
+        name = f'head {head + 1}, ' if len(built) > 1 else ''
+        what = f'share {share:.2f}, cosine {cosine:.2f}' if index >= 0 else 'matched to no index'
+        found.append((f'{name}trained: {what}', portrait.query_key_HxExE[head], index))
+        found.append((f'{name}construction', built[head], index))
+    return found
+
+
+def table(portraits):
+    """One line per lane and head: energy share of its block (ω_t, ω), cosine to the identity, α, and the losses.
+
+    Returns:
+        DataFrame with q, N, head, index (1-based, 0 for none), share, cosine, alpha, and the row's num_samples, steps,
+        train_loss and test_loss where it has them.
+    """
+    lines = []
+    for one in portraits:
+        kept = {name: one.row.get(name) for name in ('seed', 'num_samples', 'num_steps', 'train_loss', 'test_loss')}
+        alphas = sharpness(one)
+        for head, index in enumerate(map(int, one.alignment.index_H)):
+            share, cosine = (float(values[head, index]) if index >= 0 else np.nan for values in one.alignment[:2])
+            lines.append({'q': one.task.sparsity, 'N': one.task.seq_len, 'head': head + 1, 'index': index + 1,
+                          'share': share, 'cosine': cosine, 'alpha': alphas[head], **kept})  # fmt: skip
+    return pd.DataFrame(lines)
+
+
+def title(portrait, form):
+    """'q = 1, N = 100, separate W_Q, W_K: share 0.91, cosine 0.98 of the matched blocks'."""
+    names = {'separate': 'separate W_Q, W_K', 'merged': 'merged W_QK'}
+    task, found = portrait.task, portrait.alignment
+    name = analysis.DISPLAY_NAMES.get(task.name, task.name)
+    return (f'{name}, q = {task.sparsity}, N = {task.seq_len}, {names.get(form, form)}: '
+            f'share {found.share:.2f}, cosine {found.cosine:.2f}')  # fmt: skip
+

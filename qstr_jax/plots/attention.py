@@ -1,0 +1,108 @@
+"""Matrices of attention: W_QK with its blocks (the paper's Figure 2), and the weights of one prompt."""
+
+import itertools
+from collections.abc import Sequence
+
+import matplotlib
+import numpy as np
+from matplotlib import colors, patches
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from qstr_jax.plots.style import STYLE, display, frame
+
+_FRAME = '#D55E00'
+
+
+def query_key_matrices(panels: Sequence, task, title: str = '', notes: Sequence[str] = (), gamma: float = 1.0,
+                       columns: int = 4) -> Figure:
+    """|W_QK| per panel, rows the query's coordinates, columns the key's, blocks marked as in Figure 2.
+
+    Lines separate x, ω and ω_{t_1}, …, ω_{t_q}; a frame marks the block (ω_{t_l}, ω) where Lemma 11 puts α I.
+
+    Args:
+        panels: (title, matrix (D_e, D_e), l) each; l is the 0-based index whose block is framed, negative for none.
+        task: with token_dim, encoding_dim and sparsity, such as `tasks.Task`.
+        title, notes: above the figure, and small under it.
+        gamma: colour is (|w|/max |w|)^γ; the paper's 2 hides small entries, 1 shows them.
+        columns: panels in a row.
+
+    Raises:
+        ValueError: no panels, or a matrix of another size than the task's D_e.
+    """
+    if not panels:
+        raise ValueError('panels: give at least one matrix')
+    width = task.token_dim + (task.sparsity + 1) * task.encoding_dim
+    with matplotlib.rc_context(STYLE):
+        figure, axes = _grid(len(panels), columns, title, notes)
+        for axis, (name, matrix, index) in zip(axes, panels, strict=False):
+            matrix = np.abs(np.asarray(matrix, float))
+            if matrix.shape != (width, width):
+                raise ValueError(f'{name}: shape {matrix.shape}, the task has D_e = {width}')
+            _draw_matrix(axis, matrix, gamma, figure)
+            _draw_blocks(axis, task, index)
+            axis.set_title(display(name))
+    return figure
+
+
+def attention_weights(weights_HxNxN, t_NxQ=None, title: str = '', notes: Sequence[str] = ()) -> Figure:
+    """Softmax weights of one prompt, a panel per head: row i is where position i looks, a ring its t_i.
+
+    Args:
+        weights_HxNxN: (H, N, N).
+        t_NxQ: 0-based indices, (N, q), drawn as rings; None for none.
+        title, notes: above the figure, and small under it.
+    """
+    weights_HxNxN = np.asarray(weights_HxNxN, float)
+    with matplotlib.rc_context(STYLE):
+        figure, axes = _grid(len(weights_HxNxN), 4, title, notes)
+        for head, (axis, weights_NxN) in enumerate(zip(axes, weights_HxNxN, strict=False)):
+            image = axis.imshow(weights_NxN, cmap='Greys', vmin=0, vmax=1)
+            if t_NxQ is not None:
+                for index, t_N in enumerate(np.asarray(t_NxQ).T):
+                    axis.plot(t_N, range(len(t_N)), 'o', markerfacecolor='none', color=f'C{index}', markersize=5,
+                              gid=f'indices {head} {index}')
+            axis.set(xlabel='looks at token j', ylabel='position i', title=f'head {head + 1}')
+            axis.grid(False)
+        figure.colorbar(image, ax=axes, shrink=0.7)
+    return figure
+
+
+def _grid(count, columns, title, notes):
+    """Square panels in rows of at most `columns`; spare ones are hidden."""
+    columns = min(count, columns)
+    lines = -(-count // columns)
+    figure, (first,) = frame(1, title, notes)
+    extra = figure.get_figheight() - 2.2
+    first.remove()
+    figure.set_size_inches(max(2.6 * columns, 3.4), 2.5 * lines + extra)
+    axes = list(figure.subplots(lines, columns, squeeze=False).ravel())
+    for spare in axes[count:]:
+        spare.set_visible(False)
+    return figure, axes
+
+
+def _draw_matrix(axis: Axes, matrix, gamma: float, figure: Figure) -> None:
+    norm = colors.PowerNorm(gamma, vmin=0, vmax=max(matrix.max(), 1e-12))
+    image = axis.imshow(matrix, cmap='Greys', norm=norm, interpolation='nearest')
+    figure.colorbar(image, ax=axis, shrink=0.8)
+    axis.grid(False)
+
+
+def _draw_blocks(axis: Axes, task, index: int) -> None:
+    """Lines between the parts of an embedded token, their names as ticks, and the framed block."""
+    d, d_e, q = task.token_dim, task.encoding_dim, task.sparsity
+    edges = [0, d, *(d + (part + 1) * d_e for part in range(q + 1))]
+    asked = [r'$\omega_t$'] if q == 1 else [rf'$\omega_{{t_{part + 1}}}$' for part in range(q)]
+    names = ['$x$', r'$\omega_i$', *asked]
+    centres = [(a + b - 1) / 2 for a, b in itertools.pairwise(edges)]
+    for edge in edges[1:-1]:
+        axis.axhline(edge - 0.5, color='0.6', linewidth=0.5)
+        axis.axvline(edge - 0.5, color='0.6', linewidth=0.5)
+    axis.set_xticks(centres, names)
+    axis.set_yticks(centres, names)
+    axis.tick_params(length=0)
+    axis.set(xlabel='key', ylabel='query')
+    if index >= 0:
+        axis.add_patch(patches.Rectangle((d - 0.5, d + (index + 1) * d_e - 0.5), d_e, d_e, fill=False, edgecolor=_FRAME,
+                                         linewidth=1.5, gid=f'block {index}'))

@@ -1,0 +1,87 @@
+"""The notebooks run top to bottom, keep their outputs, and name the repository's address as setup.py does."""
+
+import importlib.metadata
+import importlib.util
+import pathlib
+import re
+import subprocess
+
+import nbformat
+import pytest
+
+from experiments import notebooks
+
+ROOT = pathlib.Path(__file__).parents[1]
+PATHS = sorted((ROOT / 'colab').glob('*.ipynb'))
+URL = re.search(r"url='(.+)'", (ROOT / 'setup.py').read_text()).group(1)
+
+
+def read(path):
+    return nbformat.read(path, as_version=4)
+
+
+def code(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == 'code']
+
+
+def pictures(notebook):
+    outputs = [output for cell in code(notebook) for output in cell.outputs]
+    return [output for output in outputs if 'image/png' in output.get('data', {})]
+
+
+def test_there_are_three():
+    assert [path.stem for path in PATHS] == ['quickstart', 'theorems', 'your_own_architecture']
+
+
+@pytest.mark.parametrize('path', PATHS, ids=lambda path: path.stem)
+def test_each_opens_with_its_badge_and_an_install_cell_in_step_with_setup(path):
+    notebook = read(path)
+    nbformat.validate(notebook)
+    slug = URL.removeprefix('https://github.com/')
+    first, second = notebook.cells[:2]
+    page = f'https://colab.research.google.com/github/{slug}/blob/main/colab/{path.name}'
+    assert page in first.source.splitlines()[0]
+    assert f"'git+{URL}'" in second.source
+    addresses = set(re.findall(r'github\.com/[\w.-]+/[\w.-]+', path.read_text()))
+    assert addresses == {URL.removeprefix('https://')}
+
+
+@pytest.mark.parametrize('path', PATHS, ids=lambda path: path.stem)
+def test_the_install_cell_leaves_jax_alone(path, monkeypatch):
+    """The package comes without dependencies, and they with jax and jaxlib pinned at what is there."""
+    calls = []
+    requires = ['jax>=0.10', 'flax>=0.12', 'pytest>=8; extra == "test"', 'jax[tpu]>=0.10; extra == "tpu"']
+    monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
+    monkeypatch.setattr(importlib.metadata, 'requires', lambda name: requires)
+    monkeypatch.setattr(subprocess, 'run', lambda call, check: calls.append(call))
+    exec(compile(code(read(path))[0].source, path.name, 'exec'), {})
+    package, others = (call[5:] for call in calls)
+    assert package == ['--no-deps', f'git+{URL}']
+    versions = [f'{name}=={importlib.metadata.version(name)}' for name in ('jax', 'jaxlib')]
+    assert others == ['flax>=0.12', *versions]
+
+
+@pytest.mark.parametrize('path', PATHS, ids=lambda path: path.stem)
+def test_outputs_with_pictures_are_kept(path):
+    notebook = read(path)
+    assert pictures(notebook)
+    assert all(cell.execution_count for cell in code(notebook))
+    assert [cell.execution_count for cell in code(notebook)] == list(range(1, len(code(notebook)) + 1))
+    assert not any(output.output_type == 'error' for cell in code(notebook) for output in cell.outputs)
+    assert path.stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize('path', PATHS, ids=lambda path: path.stem)
+def test_all_that_is_imported_is_installed_with_the_package(path):
+    known = {'jax', 'flax', 'numpy', 'pandas', 'qstr_jax', 'importlib', 'subprocess', 'sys'}
+    text = '\n'.join(cell.source for cell in code(read(path)))
+    assert set(re.findall(r'^(?:import|from) (\w+)', text, flags=re.MULTILINE)) <= known
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('path', PATHS, ids=lambda path: path.stem)
+def test_each_runs_top_to_bottom(path, monkeypatch):
+    """Pictures come out where they came out before."""
+    monkeypatch.setenv('JAX_PLATFORMS', 'cpu')
+    notebook = notebooks.execute(path)
+    assert len(pictures(notebook)) == len(pictures(read(path)))
