@@ -14,6 +14,9 @@ import pandas as pd
 
 from qstr_jax import files, results
 
+_SECONDS = ('folder', 'cell', 'model', 'task', 'seq_len', 'sparsity', 'device', 'lanes', 'wall_seconds',
+            'compile_seconds')  # fmt: skip
+
 
 def points(axes: Mapping) -> dict[str, dict]:
     """The product of `axes` (setting → values) as folder name → settings of that point.
@@ -94,8 +97,9 @@ def seconds(workdir) -> pd.DataFrame:
     """Seconds spent per cell at or below a directory, from `provenance/`.
 
     Returns:
-        One row per cell: folder, cell, lanes, device, wall_seconds and compile_seconds (sums over lane batches,
-        those of stopped runs included). Lanes of several workers count each; the machine may have been busy.
+        One row per cell and device: folder, cell, model, task, seq_len, sparsity, device, lanes, wall_seconds and
+        compile_seconds (sums over lane batches, those of stopped runs included), seconds_per_lane. The machine may have
+        been busy with other work.
     """
     entries = [
         {'folder': str(folder.relative_to(workdir)), 'device': run.get('device', '?'), **batch}
@@ -104,10 +108,13 @@ def seconds(workdir) -> pd.DataFrame:
         for run in [files.read_json(path)]
         for batch in run.get('batches', [])
     ]
-    columns = ['folder', 'cell', 'device', 'lanes', 'wall_seconds', 'compile_seconds']
     if not entries:
-        return pd.DataFrame(columns=columns)
+        return pd.DataFrame(columns=[*_SECONDS, 'seconds_per_lane'])
     frame = pd.DataFrame(entries)
-    frame['lanes'] = frame['seeds'].map(len)
-    sums = frame.groupby(['folder', 'cell', 'device'], as_index=False)
-    return sums[['lanes', 'wall_seconds', 'compile_seconds']].sum()[columns]
+    # A batch that was stopped and went on later counts its lanes once.
+    lanes = frame.explode('seeds').groupby(['folder', 'cell', 'device'])['seeds'].nunique().rename('lanes')
+    sums = frame.groupby(['folder', 'cell', 'device'])[['wall_seconds', 'compile_seconds']].sum()
+    frame = sums.join(lanes).reset_index()
+    parts = frame['cell'].str.extract(r'^(?P<model>.+)-(?P<task>[^-]+)-N(?P<seq_len>\d+)-q(?P<sparsity>\d+)-[^-]+$')
+    frame = frame.join(parts.astype({'seq_len': 'Int64', 'sparsity': 'Int64'}))[list(_SECONDS)]
+    return frame.assign(seconds_per_lane=frame['wall_seconds'] / frame['lanes'])

@@ -73,7 +73,7 @@ def test_outputs_with_pictures_are_kept(path):
 
 @pytest.mark.parametrize('path', PATHS, ids=lambda path: path.stem)
 def test_all_that_is_imported_is_installed_with_the_package(path):
-    known = {'jax', 'flax', 'numpy', 'pandas', 'qstr_jax', 'importlib', 'subprocess', 'sys'}
+    known = {'functools', 'jax', 'flax', 'pandas', 'qstr_jax', 'importlib', 'subprocess', 'sys'}
     text = '\n'.join(cell.source for cell in code(read(path)))
     assert set(re.findall(r'^(?:import|from) (\w+)', text, flags=re.MULTILINE)) <= known
 

@@ -36,7 +36,7 @@ def reduced():
     """The same in seconds, for the tests."""
     config = get_config()
     config.seq_lens = (6,)
-    config.sparsity = (1, 2)
+    config.sparsity = (2,)
     config.token_dim = 3
     config.mlp_width = 16
     config.num_samples = (512,)

@@ -33,5 +33,5 @@ def reduced():
     config.threshold = 0.9
     config.test_samples = 64
     config.max_samples = 3200
-    config.axes.encoding_dim = (3, 5)
+    config.axes.encoding_dim = (3,)
     return config

@@ -1,6 +1,7 @@
 """Every figure, from tables: one module per kind of figure, `style` for what they share."""
 
 from qstr_jax.plots.attention import attention_weights, query_key_matrices
+from qstr_jax.plots.cost import cost
 from qstr_jax.plots.groups import loss_by_setting
 from qstr_jax.plots.heatmaps import samples_heatmap
 from qstr_jax.plots.learning import against_floor, learning_curves
@@ -14,6 +15,7 @@ __all__ = [
     'STYLE',
     'against_floor',
     'attention_weights',
+    'cost',
     'curves',
     'learning_curves',
     'looks',

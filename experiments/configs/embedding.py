@@ -1,0 +1,30 @@
+"""A larger embedding instead of more heads: test loss against training samples for one head, q = 3, and growing d_e.
+
+The task is that of `heads.py`. The floor (1 − 1/q)(1 − 1/d) of one head holds for every width of the embedding.
+
+Command:  make embedding
+          python -m experiments.heads --config=experiments/configs/embedding.py --workdir=DIR
+Runtime:  TBD
+Expect:   TBD
+"""
+
+from experiments.configs import heads
+
+
+def get_config():
+    """H = 1, d_e = 9 (as published), 18, 36, 72: D_e = 39 to 291."""
+    config = heads.get_config()
+    config.num_heads = 1
+    del config.axes['num_heads']
+    config.axes.encoding_dim = (9, 18, 36, 72)
+    config.title = 'One head, larger embeddings: norm2, q = 3, d = 3, N = 7'
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests."""
+    config = heads.reduced()
+    config.num_heads = 1
+    del config.axes['num_heads']
+    config.axes.encoding_dim = (5, 9)
+    return config

@@ -1,0 +1,36 @@
+r"""Samples and seconds to a test loss at large N: the sample-complexity sweep, with its cost beside it.
+
+python -m experiments.larger_n --config=experiments/configs/larger_n.py --workdir=results/larger_n
+"""
+
+import pathlib
+
+from absl import app, flags
+
+from experiments import runtime, sample_complexity
+from qstr_jax import files, plots, results, studies, textables
+
+
+def draw(workdir, config):
+    """What `sample_complexity` draws, and samples and seconds side by side."""
+    sample_complexity.draw(workdir, config)
+    workdir = pathlib.Path(workdir)
+    rows, seconds = results.load(workdir), studies.seconds(workdir)
+    if rows.empty:
+        return
+    plots.save(plots.cost(rows, seconds, config.title, tuple(config.notes)), workdir / 'cost')
+    columns = ['model', 'seq_len', 'device', 'lanes', 'seconds_per_lane', 'compile_seconds']
+    table = seconds.sort_values(['model', 'seq_len'])[columns]
+    files.write_text(workdir / 'seconds.md', textables.markdown(table))
+
+
+def main(argv):
+    """Turns what a user can mend into one line."""
+    if len(argv) > 1:
+        raise app.UsageError(f'unknown argument {argv[1]!r}: settings are --config.NAME=VALUE')
+    runtime.exit_on_error(lambda: sample_complexity.run(draw))
+
+
+if __name__ == '__main__':
+    flags.mark_flag_as_required('config')
+    app.run(main)

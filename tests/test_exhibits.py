@@ -1,0 +1,97 @@
+"""The binaries of single exhibits: reduced twins end to end, and what they draw."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+from experiments import (
+    attention_weights,
+    heads,
+    larger_n,
+    runtime,
+    sample_complexity,
+    sensitivity,
+    study,
+)
+from qstr_jax import studies, sweeps
+from tests import small
+
+STUDIES = {
+    'heads': (heads, ('heads.png', 'table.md')),
+    'embedding': (heads, ('heads.png', 'table.md')),
+    'sensitivity': (sensitivity, ('heatmap_transformer.png', 'table_transformer.md')),
+    'encodings': (sensitivity, ('heatmap_transformer.png', 'table_transformer.md')),
+    'attention_weights': (attention_weights, ('separate_q2.png', 'merged_q2_gamma2.pdf', 'table.md')),
+}
+
+
+def config_of(name):
+    return importlib.import_module(f'experiments.configs.{name}')
+
+
+@pytest.mark.parametrize('name', [*STUDIES, 'larger_n'])
+def test_every_config_says_what_it_is(name):
+    docstring = config_of(name).__doc__
+    assert all(word in docstring for word in ('Command:', 'Runtime:', 'Expect:'))
+    assert 'TBD' not in docstring
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', STUDIES)
+def test_reduced_studies_run_end_to_end(name, tmp_path, monkeypatch):
+    binary, written = STUDIES[name]
+    config = config_of(name).reduced()
+    monkeypatch.setattr(runtime, 'options', small.quiet)
+    study.run(config, tmp_path)
+    binary.draw(tmp_path, config)
+    for file in written:
+        assert (tmp_path / file).stat().st_size > 50
+    rows = studies.load(tmp_path)
+    assert set(rows['folder']) == set(studies.points(dict(config.axes)))
+    assert np.isfinite(rows['test_loss']).all()
+
+
+@pytest.mark.slow
+def test_reduced_larger_n_runs_end_to_end(tmp_path):
+    config = config_of('larger_n').reduced()
+    sweeps.run(sample_complexity.settings_from(config), tmp_path, small.quiet())
+    larger_n.draw(tmp_path, config)
+    for file in 'figure.png', 'cost.png', 'seconds.md', 'table.md':
+        assert (tmp_path / file).stat().st_size > 50
+
+
+@pytest.mark.parametrize('model', ['transformer', 'rnn', 'ffn'])
+def test_the_published_point_is_on_the_grid(model):
+    config = config_of('sensitivity').get_config(model)
+    settings = sample_complexity.settings_from(config)
+    assert set(settings.learning_rate) > {config.published['learning_rate']}
+    assert set(settings.weight_decay) > {config.published['weight_decay']}
+    columns = {}
+    for name, point in studies.points(dict(config.axes)).items():
+        cell = sweeps.cells(sweeps.Settings(**{**vars(settings), **point}))[0]
+        columns[name] = dict(cell.columns)[config.heatmap['panels']]
+    assert config.published[config.heatmap['panels']] in columns.values()
+    assert len(set(columns.values())) == 3
+
+
+def test_bad_studies_are_refused_before_anything_runs(tmp_path):
+    config = config_of('heads').reduced()
+    with pytest.raises(ValueError, match='workdir'):
+        study.run(config, None)
+    config.axes.num_heads = (1, 0)
+    with pytest.raises(ValueError, match='num_heads=0'):
+        study.run(config, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_floors_belong_to_the_task_of_proposition_3():
+    row = {'link': 'norm2', 'indices': 'half', 'tokens': 'half', 'sparsity': 3, 'token_dim': 3}
+    row['transformer_num_heads'] = 1
+    assert heads.floor_of(row) == pytest.approx(4 / 9)
+    assert heads.floor_of({**row, 'link': 'linear'}) == 0
+
+
+def test_a_dry_run_lists_all_points():
+    text = study.dry_run(config_of('heads').get_config())
+    assert all(f'num_heads={count}' in text for count in range(1, 7))

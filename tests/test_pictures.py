@@ -1,0 +1,124 @@
+"""Figures of single exhibits: heat maps, losses by a setting, attention, prompts, cost."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from qstr_jax import attention_weights, plots, tasks
+from qstr_jax.plots import heatmaps
+from qstr_jax.theory import constructions
+
+TASK = tasks.Task('qstr', seq_len=6, sparsity=2, token_dim=3, link='sum', encoding_dim=8)
+
+
+def gids(figure, start=''):
+    return {artist.get_gid() for artist in figure.findobj() if (artist.get_gid() or '').startswith(start)} - {None}
+
+
+def grid(**changes):
+    """Lanes over learning rate × weight decay × width."""
+    rows = [
+        {'model': 'ffn', 'learning_rate': rate, 'weight_decay': decay, 'ffn_widths': width, 'seed': seed,
+         'outcome': 'reached', 'samples_to_threshold': 1000 * (1 + seed), 'max_samples': 9000,
+         'encoding_coherence': 0.5}
+        for rate in (1e-3, 1e-2) for decay in (0.01, 0.1) for width in ('60,1000', '120,2000') for seed in (0, 1)
+    ]  # fmt: skip
+    return pd.DataFrame(rows).assign(**changes)
+
+
+def test_heat_map_marks_the_published_cell_in_its_panel():
+    published = {'learning_rate': 1e-3, 'weight_decay': 0.01, 'ffn_widths': '60,1000'}
+    figure = plots.samples_heatmap(grid(), 'learning_rate', 'weight_decay', 'ffn_widths', published, title='t')
+    assert gids(figure, 'published') == {'published 0 0'}
+    assert len(gids(figure, 'cell')) == 4  # the same four in both panels
+    titles = [axis.get_title() for axis in figure.axes]
+    assert titles == ['widths 60,1000', 'widths 120,2000']
+    texts = {text.get_text() for axis in figure.axes for text in axis.texts}
+    assert texts == {'1.50k'}
+
+
+def test_heat_map_shows_censored_and_diverged_cells():
+    rows = grid()
+    rows.loc[rows['learning_rate'].eq(1e-2) & rows['weight_decay'].eq(0.1), 'outcome'] = 'diverged'
+    rows.loc[rows['learning_rate'].eq(1e-2) & rows['weight_decay'].eq(0.01), 'outcome'] = 'censored'
+    rows.loc[rows['learning_rate'].eq(1e-3) & rows['weight_decay'].eq(0.1) & rows['seed'].eq(1), 'outcome'] = 'censored'
+    figure = plots.samples_heatmap(rows.query('ffn_widths == "60,1000"'), 'learning_rate', 'weight_decay')
+    assert {text.get_text() for text in figure.axes[0].texts} == {'1.50k', '≥ 5.00k', '> 9.00k', 'diverged'}
+
+
+def test_heat_map_has_a_second_axis_and_orders_values():
+    figure = plots.samples_heatmap(grid(), 'ffn_widths', 'learning_rate', 'weight_decay', top='encoding_coherence')
+    assert any('coherence' in child.get_xlabel() for axis in figure.axes for child in axis.child_axes)
+    assert heatmaps.order(['120,2000', '60,1000', '60,500']) == ['60,500', '60,1000', '120,2000']
+    assert heatmaps.order([10, 9, 0.5]) == [0.5, 9, 10]
+    assert heatmaps.order(['unscaled', 'scaled']) == ['scaled', 'unscaled']
+
+
+def test_heat_map_refuses_two_architectures_and_missing_columns():
+    with pytest.raises(ValueError, match='several architectures'):
+        plots.samples_heatmap(pd.concat([grid(), grid(model='rnn')]), 'learning_rate', 'weight_decay')
+    with pytest.raises(ValueError, match='width'):
+        plots.samples_heatmap(grid(), 'learning_rate', 'width')
+
+
+def test_loss_by_setting_draws_a_line_and_a_floor_per_value():
+    curves = pd.DataFrame(
+        [{'num_heads': h, 'seed': seed, 'samples': n, 'test_loss': 1 / h + seed / 10}
+         for h in (1, 2) for seed in (0, 1) for n in (100, 200, 300)]
+    )  # fmt: skip
+    figure = plots.loss_by_setting(curves, 'num_heads', {1: 0.5, 2: 0.0}, symbol='H')
+    assert gids(figure, 'mean') == {'mean H = 1', 'mean H = 2'}
+    assert gids(figure, 'floor') == {'floor H = 1'}
+    with pytest.raises(ValueError, match='lack'):
+        plots.loss_by_setting(curves, 'mlp_width')
+
+
+@pytest.fixture(scope='module')
+def construction():
+    drawn = tasks.draw(tasks.task_key(0, TASK), TASK)
+    return constructions.transformer(TASK, drawn, radius=5.0, alpha=3.0)
+
+
+def test_the_portrait_of_a_construction_is_the_construction(construction):
+    portrait = attention_weights.portrait(construction.params, TASK)
+    assert list(attention_weights.sharpness(portrait)) == pytest.approx([3, 3])
+    np.testing.assert_allclose(attention_weights.constructed(portrait), portrait.query_key_HxExE, atol=1e-6)
+    table = attention_weights.table([portrait])
+    assert list(table['index']) == [1, 2]
+    assert np.allclose(table[['share', 'cosine']], 1)
+    assert 'share 1.00, cosine 1.00' in attention_weights.title(portrait, 'merged')
+
+
+def test_matrices_frame_the_block_of_each_head(construction):
+    portrait = attention_weights.portrait(construction.params, TASK)
+    figure = plots.query_key_matrices(attention_weights.panels(portrait), TASK, 'title', gamma=2.0, columns=2)
+    assert gids(figure, 'block') == {'block 0', 'block 1'}
+    titles = [axis.get_title() for axis in figure.axes if axis.get_title()]
+    assert len(titles) == 4
+    assert titles[0].startswith('head 1, trained: share 1.00')
+    with pytest.raises(ValueError, match='D_e'):
+        plots.query_key_matrices([('x', np.zeros((3, 3)), 0)], TASK)
+    with pytest.raises(ValueError, match='at least one'):
+        plots.query_key_matrices([], TASK)
+
+
+def test_prompt_and_attention_show_every_index():
+    x, t, y = np.ones((6, 3)), np.arange(12).reshape(6, 2) % 6, np.ones(6)
+    assert len(gids(plots.prompt(x, t, y), 'arc')) == 12
+    assert gids(plots.attention_weights(np.full((2, 6, 6), 1 / 6), t), 'indices') == {
+        f'indices {head} {index}' for head in range(2) for index in range(2)
+    }
+    with pytest.raises(ValueError, match='agree in N'):
+        plots.prompt(x, t[:3], y)
+
+
+def test_cost_draws_samples_and_seconds():
+    rows = pd.DataFrame(
+        [{'model': 'ffn', 'task': 'qstr', 'sparsity': 1, 'seq_len': n, 'seed': seed, 'outcome': 'reached',
+          'samples_to_threshold': 100 * n, 'max_samples': 10**6} for n in (4, 8, 16) for seed in (0, 1)]
+    )  # fmt: skip
+    seconds = pd.DataFrame({'model': 'ffn', 'seq_len': [4, 8, 16], 'seconds_per_lane': [1.0, 2.0, 4.0]})
+    figure = plots.cost(rows, seconds)
+    assert {'mean ffn', 'seconds ffn'} <= gids(figure)
+    with pytest.raises(ValueError, match='no rows'):
+        plots.cost(rows, seconds.head(0))
