@@ -38,6 +38,9 @@ CLAIMS = {
 CURVE = ('sparsity', 'threshold', 'link', 'risk', 'learner', 'learning_rate', 'weight_decay', 'preset', 'token_dim',
          'encoding_scale')  # fmt: skip
 
+# Links whose labels have variance 1 at q = 1.
+VARIANCE_ONE = ('linear', 'mean', 'sum', 'hermite2')
+
 NUM_DRAWS = 2000
 SURE = 0.975  # share of the bootstraps from which one law counts as the better one
 
@@ -94,18 +97,24 @@ def _shape_columns(rows):
 
 
 def _own_draws(rows):
-    """The lanes of cells (of one folder, where the column is there) in which every lane draws its own (u, ω)."""
-    folder = ['folder'] if 'folder' in rows.columns else []
-    lanes = rows.groupby([*folder, 'model', 'task', 'seq_len', *CURVE, *_shape_columns(rows)], dropna=False)
-    return rows[lanes['task_seed'].transform('nunique') == lanes['seed'].transform('nunique')]
+    """The lanes of cells in which every lane draws its own (u, ω), with `reach`, how many N the lane's folder has."""
+    rows = rows if 'folder' in rows.columns else rows.assign(folder='')
+    lanes = rows.groupby(['folder', 'model', 'task', 'seq_len', *CURVE, *_shape_columns(rows)], dropna=False)
+    rows = rows[lanes['task_seed'].transform('nunique') == lanes['seed'].transform('nunique')]
+    reach = rows.groupby(['folder', 'model', 'task', *CURVE], dropna=False)['seq_len'].transform('nunique')
+    return rows.assign(reach=reach).sort_values('reach', ascending=False, kind='stable')
 
 
 def _curves(rows):
-    """Lanes of each curve; of a sweep over widths or d_e at one N, the published point of each alone is no curve."""
+    """Lanes of each curve. Of several widths or d_e at one N that of the folder with the most N is taken."""
     curves = []
     for _, lanes in rows.groupby(['model', 'task', *CURVE], observed=True):
-        shapes = lanes.groupby('seq_len')[_shape_columns(lanes)].nunique(dropna=False).max(axis=1)
-        lanes = lanes[lanes['seq_len'].isin(shapes.index[shapes <= 1])]
+        shape = [repr(row) for row in lanes[_shape_columns(lanes)].itertuples(index=False, name=None)]
+        lanes = lanes.assign(shape=shape)
+        farthest = lanes['reach'] == lanes.groupby('seq_len')['reach'].transform('max')
+        known = lanes[farthest].groupby('seq_len')['shape'].agg(['nunique', 'first'])
+        known = known.loc[known['nunique'] == 1, 'first']
+        lanes = lanes[lanes['shape'] == lanes['seq_len'].map(known)]
         if lanes['seq_len'].nunique() > 1:
             curves.append(lanes)
     return curves
@@ -115,7 +124,8 @@ def _line(lanes):
     """One line of the table."""
     first = lanes.iloc[0]
     claim = CLAIMS.get((first['model'], first['task'])) if first['learner'] == 'online_adamw' else None
-    fit = analysis.exponent(lanes)
+    lanes, left_out = _without_easy(lanes)
+    fit = analysis.exponent(lanes) if len(lanes) else analysis.Exponent(None, None, None, 0, (), 'no N is left')
     lengths = sorted(set(map(int, lanes['seq_len'])) - set(fit.left_out))
     counts = lanes.groupby('seq_len')['seed'].nunique()
     power, share = log_power(lanes[lanes['seq_len'].isin(lengths)]) if fit.value is not None else (np.nan, np.nan)
@@ -125,7 +135,7 @@ def _line(lanes):
         'lanes': f'{counts.min()}' if counts.nunique() == 1 else f'{counts.min()}-{counts.max()}',
         'exponent': _or_nan(fit.value), 'low': _or_nan(fit.low), 'high': _or_nan(fit.high), 'log_power': power,
         'claim': claim.words if claim else '–', 'source': claim.source if claim else '–', 'agrees': agrees,
-        'note': '; '.join(part for part in (why, fit.note) if part),
+        'note': '; '.join(part for part in (why, fit.note, left_out) if part),
     }  # fmt: skip
 
 
@@ -142,6 +152,21 @@ def _unmeasured(model, task, claim, note):
     nothing = dict.fromkeys(('loss', 'exponent', 'low', 'high', 'log_power'), np.nan)
     return {'architecture': model, 'task': task, 'N': (), 'lanes': '0', 'claim': claim.words, 'source': claim.source,
             'agrees': 'not measured', 'note': note, **nothing}  # fmt: skip
+
+
+def _without_easy(lanes):
+    """The lanes without those N at which a predictor that ignores t is good enough, and what was left out, in words.
+
+    For q = 1, tokens N(0, I) and uniform t it errs by the share 1 − 1/N of the label variance 1: the mean of the
+    link over all tokens.
+    """
+    first = lanes.iloc[0]
+    if first['sparsity'] > 1 or first['link'] not in VARIANCE_ONE:
+        return lanes, ''
+    is_easy = 1 - 1 / lanes['seq_len'] <= first['threshold']
+    easy = ', '.join(map(str, sorted(set(lanes.loc[is_easy, 'seq_len']))))
+    note = f'without N = {easy}: 1 − 1/N ≤ {first["threshold"]:g} needs no retrieval' if easy else ''
+    return lanes[~is_easy], note
 
 
 def _or_nan(value):

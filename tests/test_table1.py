@@ -102,6 +102,15 @@ def test_no_exponent_is_said_in_words(rows, word):
 def test_a_sweep_over_widths_is_not_averaged_into_a_curve():
     rows = pd.concat([lanes('ffn'), lanes('ffn', lengths=(4,), ffn_width=99), lanes('ffn', lengths=(4,), ffn_width=7)])
     assert line(table1.measure(rows), 'ffn')['N'] == LENGTHS[1:]
+    folders = np.where(rows['ffn_width'].isin((7, 99)), 'study', 'curve')
+    assert line(table1.measure(rows.assign(folder=folders)), 'ffn')['N'] == LENGTHS
+
+
+def test_lengths_that_need_no_retrieval_are_left_out():
+    table = table1.measure(lanes('ffn', lengths=(2, 3, *LENGTHS)))
+    assert line(table, 'ffn')['N'] == LENGTHS
+    assert 'without N = 2, 3: 1 − 1/N ≤ 0.7 needs no retrieval' in line(table, 'ffn')['note']
+    assert line(table1.measure(lanes('ffn', threshold=0.99)), 'ffn')['agrees'] == 'not measured'
 
 
 def test_the_tables_can_be_printed():

@@ -2,8 +2,9 @@
 
 Command:  make encodings
           python -m experiments.sensitivity --config=experiments/configs/encodings.py --workdir=DIR
-Runtime:  TBD
-Expect:   TBD
+Runtime:  2 minutes on two cores, most of it to compile twelve programs
+Expect:   scaled encodings need a third of the samples (published setting 12.2k, scaled 4.0k), larger d_e needs fewer:
+          from d_e = 3 to 32 15.4k to 6.1k unscaled and 4.9k to 1.9k scaled; mean largest coherence 1.00 to 0.37.
 """
 
 from experiments.configs import base

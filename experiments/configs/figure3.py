@@ -1,9 +1,14 @@
 """Figure 3: samples to test MSE 0.88 against the number of relevant tokens q on hermite2, N = 7, H = q heads.
 
+0.88 lies above 1 − 1/N = 0.857, the risk of the best predictor that ignores t_i: with tokens N(0, I) and uniform
+indices E[y | x] has variance 1/N + C/(qN) of a label variance 1 + C/(qN), C = Σ_{j≠l} ⟨u_j, u_l⟩², whatever q and u. So
+this threshold asks for little retrieval, and it shows.
+
 Command:  make figure3
           python -m experiments.sample_complexity --config=experiments/configs/figure3.py --workdir=DIR
-Runtime:  TBD
-Expect:   TBD
+Runtime:  13 minutes on two cores for Transformer and FFN; the RNN (1.6 to 25 million parameters) is not run
+Expect:   means (thousands) for q = 1, 2, 3, 4: Transformer 248, 213, 183, 111; FFN 232, 263, ≥ 364 (one of five lanes
+          censored at 1,000), 151; lanes differ by up to a factor of 6 with their draw of (u, ω). No growth with q.
 """
 
 from experiments.configs import base
