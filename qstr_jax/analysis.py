@@ -66,9 +66,10 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] = _CELL) -> pd.DataFrame:
     Returns:
         The columns of `by`; num_lanes, num_reached, num_censored, num_censored_below, num_diverged;
         mean, median, low, high, min, max in samples, NaN for none; lower_bound, upper_bound.
-        [low, high] is the 95% interval of the mean over lanes (percentile bootstrap, seeded), NaN for a single lane; it is narrow for few
-        lanes: with five it covers the mean about 83% of the time. The median takes every lane that
-        did not reach as infinite, and is NaN if they are half of the lanes or more.
+        [low, high] is the 95% interval of the mean over lanes (percentile bootstrap, seeded), NaN
+        for a single lane; it is narrow for few lanes: with five it covers the mean about 83% of the
+        time. The median takes every lane that did not reach as infinite, and one that is censored
+        below as `min_samples`; it is NaN if those that did not reach are half of the lanes or more.
 
     Raises:
         ValueError: no rows, missing columns, an unknown outcome, or one seed twice in a cell.
@@ -240,8 +241,8 @@ def _summary(cell: pd.DataFrame) -> dict:
         low, high = _interval(_resample(samples, np.random.default_rng(0)))
         columns['low'] = np.nan if columns['upper_bound'] else low
         columns['high'] = np.nan if columns['lower_bound'] else high
-    if 2 * counts['num_reached'] > len(cell):
-        reached = _samples(cell[cell['outcome'] == 'reached'])
+    if 2 * (counts['num_reached'] + counts['num_censored_below']) > len(cell):
+        reached = _samples(cell[cell['outcome'].isin(('reached', 'censored_below'))])
         columns['median'] = np.median([*reached, *[np.inf] * (len(cell) - reached.size)])
     return columns
 

@@ -6,10 +6,8 @@ import jax
 import numpy as np
 
 # For programs that run once: they compile up to ten times faster and run slower.
-quick_jit = functools.partial(
-    jax.jit,
-    compiler_options={'xla_backend_optimization_level': 0, 'xla_llvm_disable_expensive_passes': True},
-)
+QUICK = {'xla_backend_optimization_level': 0, 'xla_llvm_disable_expensive_passes': True}
+quick_jit = functools.partial(jax.jit, compiler_options=QUICK)
 
 
 def random_like(tree, seed=0, scale=1.0):

@@ -32,8 +32,9 @@ def programs(cell):
         ('rnn', 255, 'cpu', 5, 5),
         ('transformer', 500, 'cpu', 5, 5),
         ('ffn', 500, 'cpu', 100, 8),
+        ('ffn', 500, 'cpu', 9, 5),  # five and four
         ('rnn', 500, 'gpu', 5, 5),
-        ('transformer', 500, 'tpu', 100, 64),
+        ('transformer', 500, 'tpu', 100, 50),
     ],
 )
 def test_default_size(model, width, platform, num_lanes, size):

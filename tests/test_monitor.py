@@ -23,7 +23,7 @@ LANES = sweeps.lanes(small.settings(num_seeds=3))
 def workdir(tmp_path):
     """A directory with three planned cells of three lanes and nothing done."""
     path = results.open_workdir(tmp_path)
-    monitor.add_plan(path, CELLS, [results.lane_name(lane) for lane in LANES])
+    monitor.add_plan(path, {cell: [results.lane_name(lane) for lane in LANES] for cell in CELLS})
     return path
 
 
@@ -120,7 +120,7 @@ def test_other_lanes_of_a_finished_cell_are_left(workdir):
     """Another learning rate adds lanes to a cell; it is not done because as many lanes have rows."""
     add_rows(workdir, CELLS[0], ['reached'] * 3)
     more = [lane._replace(learning_rate=0.1) for lane in LANES]
-    monitor.add_plan(workdir, CELLS[:1], [results.lane_name(lane) for lane in more])
+    monitor.add_plan(workdir, {CELLS[0]: [results.lane_name(lane) for lane in more]})
     status = monitor.status(workdir).set_index('cell').loc[CELLS[0]]
     assert (status['lanes'], status['left'], status['state']) == (6, 3, 'left')
     add_rows(workdir, CELLS[0], ['reached'] * 3, more)
@@ -129,8 +129,8 @@ def test_other_lanes_of_a_finished_cell_are_left(workdir):
 
 def test_a_plan_is_added_to(workdir):
     names = [results.lane_name(lane) for lane in LANES]
-    monitor.add_plan(workdir, ['new'], names[:1])
-    monitor.add_plan(workdir, ['new'], names)
+    monitor.add_plan(workdir, {'new': names[:1]})
+    monitor.add_plan(workdir, {'new': names})
     assert monitor.read_plan(workdir) == {**dict.fromkeys(CELLS, names), 'new': names}
 
 
@@ -176,7 +176,7 @@ def test_the_text_has_a_line_per_cell_and_a_sum(workdir):
     add_beat(workdir, CELLS[1])
     lines = status_binary.describe(monitor.status(workdir)).splitlines()
     assert len(lines) == 5
-    assert lines[1].split() == [CELLS[0], 'done', '3', '3', '0', '0', '0', '5', 'min', '0', 's']
+    assert lines[1].split() == [CELLS[0], 'done', '3', '3', '0', '0', '0', '0', '5', 'min', '0', 's']
     assert '6.4k samples' in lines[2]
     assert lines[4] == '3 cells: 1 done, 1 running, 1 left; 5 min spent, ? to go on one device'
 

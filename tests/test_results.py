@@ -48,7 +48,7 @@ def make(path, lanes=LANES, sweep=None, **changes):
     """A results directory with some lanes of one cell."""
     workdir = results.open_workdir(path)
     results.settle_config(workdir, (sweep or small.settings()).as_json())
-    monitor.add_plan(workdir, [CELL], [results.lane_name(lane) for lane in lanes])
+    monitor.add_plan(workdir, {CELL: [results.lane_name(lane) for lane in lanes]})
     results.add(workdir, CELL, rows_of(lanes, **changes), curves_of(lanes))
     files.write_json(workdir / 'provenance' / f'{path.name}.json', {'batches': []})
     return workdir

@@ -37,7 +37,7 @@ def add_rows(workdir, cell, lanes):
 
 
 def test_units_cover_every_lane_once(cells, lanes):
-    units = schedule.units(cells, lanes, lambda cell: 2)
+    units = schedule.units(cells, lambda cell: lanes, lambda cell: 2)
     assert [len(unit.lanes) for unit in units[:3]] == [2, 2, 1]
     assert len({unit.name for unit in units}) == len(units) == 3 * len(cells)
     assert sorted((u.cell.id, lane) for u in units for lane in u.lanes) == sorted(
@@ -70,7 +70,7 @@ def test_impossible_shares(cells, index, count):
 
 
 def test_missing_lanes(workdir, cells, lanes):
-    (unit,) = schedule.units(cells[:1], lanes, lambda cell: 5)
+    (unit,) = schedule.units(cells[:1], lambda cell: lanes, lambda cell: 5)
     assert schedule.missing(workdir, unit) == lanes
     add_rows(workdir, cells[0], lanes[1:3])
     assert schedule.missing(workdir, unit) == (lanes[0], *lanes[3:])
@@ -123,7 +123,7 @@ def test_a_place_without_locks_is_a_line(tmp_path):
 
 
 def test_every_unit_is_handed_out_once(workdir, cells, lanes):
-    units = schedule.units(cells, lanes, lambda cell: 2)
+    units = schedule.units(cells, lambda cell: lanes, lambda cell: 2)
     add_rows(workdir, cells[0], lanes[:2])  # this one is complete
     add_rows(workdir, cells[1], lanes[:1])  # this one lacks a lane
     stop = threading.Event()
@@ -151,7 +151,7 @@ def test_every_unit_is_handed_out_once(workdir, cells, lanes):
 
 def test_what_another_leaves_unfinished_is_taken_over(workdir, cells, lanes, monkeypatch):
     monkeypatch.setattr(schedule, 'POLL_SECONDS', 0.01)
-    units = schedule.units(cells[:1], lanes, lambda cell: 5)
+    units = schedule.units(cells[:1], lambda cell: lanes, lambda cell: 5)
     stop = threading.Event()
     first, second = (schedule.Schedule(workdir, units, stop) for _ in range(2))
     taken = []
@@ -173,14 +173,14 @@ def test_what_another_leaves_unfinished_is_taken_over(workdir, cells, lanes, mon
 
 def test_a_stop_ends_the_wait(workdir, cells, lanes):
     stop = threading.Event()
-    plan = schedule.Schedule(workdir, schedule.units(cells, lanes, lambda cell: 5), stop)
+    plan = schedule.Schedule(workdir, schedule.units(cells, lambda cell: lanes, lambda cell: 5), stop)
     stop.set()
     with plan.claim() as claimed:
         assert claimed is None
 
 
 def test_a_failure_releases_the_claim(workdir, cells, lanes):
-    units = schedule.units(cells[:1], lanes, lambda cell: 5)
+    units = schedule.units(cells[:1], lambda cell: lanes, lambda cell: 5)
     with pytest.raises(RuntimeError), schedule.Schedule(workdir, units, threading.Event()).claim():
         raise RuntimeError
     with schedule.locked(workdir, units[0].name, timeout=0) as free:

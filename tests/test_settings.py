@@ -36,6 +36,8 @@ def test_axes_take_one_value_or_several():
         ('lanes_per_batch', 0),
         ('learning_rate', -1.0),
         ('weight_decay', 'x'),
+        ('learners', 'offline'),
+        ('budget', 0.0),
     ],
 )
 def test_bad_values_are_named_in_one_line(name, value):
@@ -49,4 +51,6 @@ def test_json_holds_every_setting():
     plain = sweeps.Settings(link=link).as_json()
     assert json.loads(json.dumps(plain)) == plain
     assert plain['link'] == 'mine'
-    assert set(plain) == {field.name for field in settings_module.dataclasses.fields(sweeps.Settings)}
+    fields = {field.name for field in settings_module.dataclasses.fields(sweeps.Settings)}
+    assert set(plain) == fields - set(settings_module.FIXED_ONLY)
+    assert set(sweeps.Settings(learners='adamw').as_json()) == fields

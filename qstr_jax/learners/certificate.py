@@ -43,12 +43,7 @@ def measure(params, fit, radius, data, lane, problem):
     learner = problem.learner
     risk, grads = jax.value_and_grad(fitting.full_risk(fit, data, problem))(params)
     grads = jax.tree.map(jnp.add, grads, jax.grad(_penalty)(params, lane, learner))
-    moved = jax.tree.map(lambda leaf, grad: leaf - lane.learning_rate * grad, params, grads)
-    if learner.method in ('constrained', 'min_norm'):
-        back = fitting.project(moved, radius, learner)
-        grad_norm = optax.tree.norm(optax.tree.sub(params, back)) / lane.learning_rate
-    else:
-        grad_norm = optax.tree.norm(grads)
+    grad_norm = optax.tree.norm(fitting.gradient_mapping(params, grads, radius, lane, learner))
     distance = optax.tree.norm(optax.tree.sub(params, fitting.project(params, radius, learner)))
     return Certificate(risk, grad_norm, distance, optax.tree.norm(params), *_span(params, grads, fit, lane, learner))
 

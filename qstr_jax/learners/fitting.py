@@ -29,9 +29,23 @@ class Fit(NamedTuple):
 
 def project(params, radius, learner):
     """The parameters' projection onto the constraint set; without a constraint they stay as they are."""
-    if learner.method not in ('constrained', 'min_norm'):
+    if not is_projected(learner):
         return params
     return projections.project(params, learner.constraint, radius)
+
+
+def is_projected(learner):
+    """Whether the learner has a constraint set."""
+    return learner.method in ('constrained', 'min_norm')
+
+
+def gradient_mapping(params, grads, radius, lane, learner):
+    """(Θ − P(Θ − η g))/η with η the learning rate: g inside the constraint set, 0 where a step would lead nowhere."""
+    if not is_projected(learner):
+        return grads
+    moved = jax.tree.map(lambda leaf, grad: leaf - lane.learning_rate * grad, params, grads)
+    back = project(moved, radius, learner)
+    return jax.tree.map(lambda leaf, other: (leaf - other) / lane.learning_rate, params, back)
 
 
 def optimizer(learner, lane, step):
@@ -135,6 +149,10 @@ def _step(fit, radius, data, lane, problem):
 
     transform = optimizer(learner, lane, fit.step)
     value, grads = jax.value_and_grad(objective)(fit.params)
+    if learner.optimizer == 'adam':
+        # Adam rescales every coordinate, so that Adam and a projection stand still where the constrained minimum is
+        # not: on a linear model at a risk of 0.147 instead of 0.134. Of the gradient mapping they share the zeros.
+        grads = gradient_mapping(fit.params, grads, radius, lane, learner)
     extra = {'value': value, 'grad': grads, 'value_fn': objective} if learner.optimizer == 'lbfgs' else {}
     updates, opt_state = transform.update(grads, fit.opt_state, fit.params, **extra)
     params = project(optax.apply_updates(fit.params, updates), radius, learner)

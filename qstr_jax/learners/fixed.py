@@ -109,7 +109,7 @@ class Fixed:
         self._check_together()
 
     def _check_together(self):
-        if self.min_samples > self.max_samples:
+        if self.is_search and self.min_samples > self.max_samples:
             raise ValueError(f'min_samples={self.min_samples}: must be at most max_samples={self.max_samples}')
         if self.optimizer == 'lbfgs' and self.batch_size:
             raise ValueError(f"batch_size={self.batch_size}: optimizer='lbfgs' takes all examples, batch_size=0")

@@ -1,0 +1,375 @@
+"""Learners on a fixed sample: certificates, known minimisers, nested data, traced n, search, span, bad settings."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import linen as nn
+from scipy import optimize
+
+from qstr_jax import models, streams, sweeps, tasks
+from qstr_jax.learners import fixed
+from qstr_jax.learners import problem as problems
+from qstr_jax.models import baselines
+from qstr_jax.sweeps import batch, checkpoint
+from tests import helpers, small
+
+TASK = tasks.Task('qstr', 3, 1, 3, encoding_dim=4)
+SIMPLE = tasks.Task('simple_qstr', 3, 1, 3, encoding_dim=4)
+SMALL = {
+    'batch_size': 0, 'max_steps': 60, 'check_every': 20, 'max_samples': 16, 'test_samples': 40,
+    'validation_samples': 20,
+}  # fmt: skip
+
+
+class Linear(nn.Module):
+    """ŷ_i = ⟨w, x_{t_i}⟩, trained like any other model: its minimisers are known."""
+
+    @nn.compact
+    def __call__(self, z_NxE):
+        w_F = self.param('w_F', nn.initializers.normal(0.5), (3,))
+        return baselines.retrieved(z_NxE, 3, 1) @ w_F
+
+
+FFN = models.Feedforward((8, 8), 3, 'theorem6')
+TRANSFORMER = models.Transformer(1, 8, 'merged')
+
+
+def make(module, task=TASK, **changes):
+    return problems.Problem(task, task, module, fixed.Fixed(**{**SMALL, **changes}))
+
+
+def lane(n, seed=0, rate=0.02, decay=0.0, budget=0.0):
+    return fixed.Lane(seed, seed, rate, decay, budget, n)
+
+
+@functools.cache
+def programs(problem, num_lanes):
+    """`init` and `advance` of a batch, compiled quickly: they run once or twice."""
+    lanes_K = batch.lane_arrays([lane(1)] * num_lanes)
+    shapes = jax.eval_shape(functools.partial(fixed.init, problem=problem), lanes_K)
+    data_K, state_K = shapes
+    init = fixed.init.lower(lanes_K, problem).compile(helpers.QUICK)
+    return init, fixed.advance.lower(state_K, data_K, lanes_K, jnp.int32(1), problem).compile(helpers.QUICK)
+
+
+def run(problem, *lanes, chunk=1000):
+    """Runs lanes to their end; returns data, state and the report as one dict per lane."""
+    lanes_K = batch.lane_arrays(lanes)
+    init, advance = programs(problem, len(lanes))
+    data_K, state_K = init(lanes_K)
+    while np.any(np.asarray(state_K.outcome) == problems.RUNNING):
+        state_K = advance(state_K, data_K, lanes_K, jnp.int32(chunk))
+    columns = fixed.report(state_K, problem)
+    return data_K, state_K, [{name: values[k] for name, values in columns.items()} for k in range(len(lanes))]
+
+
+def objective(problem, a_lane, decay):
+    """The regularised risk, example by example, from the random streams alone."""
+    task, n = problem.task, a_lane.sample_size
+    drawn = tasks.draw(tasks.task_key(a_lane.task_seed, task), task)
+    train, place = (streams.stream_key(a_lane.seed, name, task) for name in ('train', 'position'))
+    prompts = [tasks.sample(jax.random.fold_in(train, i), task, drawn.link) for i in range(n)]
+    positions = tasks.positions(place, jnp.arange(n), task.seq_len)
+
+    def risk(params):
+        total = 0.0
+        for i, prompt in enumerate(prompts):
+            error_N = (prompt.y_N - problem.module.apply(params, tasks.encode(prompt, task, drawn))) ** 2
+            total += (error_N[positions[i]] if problem.learner.risk == 'pointwise' else jnp.mean(error_N)) / n
+        return total
+
+    return risk, lambda params: risk(params) + decay / 2 * optax.tree.norm(params, squared=True)
+
+
+def params_of(state_K, k=0):
+    return jax.tree.map(lambda leaf: leaf[k], state_K.params)
+
+
+CASES = {
+    'stationary': (make(FFN, SIMPLE, method='stationary'), {'decay': 0.01}),
+    'adamw': (make(TRANSFORMER, method='adamw', batch_size=4, risk='pointwise'), {'decay': 0.1}),
+    'constrained': (make(TRANSFORMER, method='constrained', batch_size=4, schedule='cosine'), {'budget': 2.0}),
+    'min_norm': (make(FFN, SIMPLE, method='min_norm', bisections=3, epsilon=0.3), {}),
+    'closed_form': (
+        make(baselines.LeastSquares(3, 1), method='closed_form', max_steps=1, check_every=1, risk='pointwise'),
+        {'decay': 0.05},
+    ),
+}
+
+
+@functools.cache
+def finished(name):
+    problem, numbers = CASES[name]
+    lanes = lane(5, 1, **numbers), lane(12, 2, **numbers)
+    return problem, lanes, *run(problem, *lanes)
+
+
+@pytest.mark.parametrize('name', list(CASES))
+def test_certificates_recomputed(name):
+    """Risk, gradient, norm and distance from the parameters, the streams and nothing else."""
+    problem, lanes, _, state_K, rows = finished(name)
+    for k, (a_lane, row) in enumerate(zip(lanes, rows, strict=True)):
+        decay = a_lane.weight_decay if name in ('stationary', 'closed_form') else 0.0
+        params = params_of(state_K, k)
+        risk, regularised = objective(problem, a_lane, decay)
+        assert row['train_risk'] == pytest.approx(float(risk(params)), rel=1e-4, abs=1e-6)
+        assert row['norm'] == pytest.approx(float(optax.tree.norm(params)), rel=1e-5)
+        assert row['num_samples'] == a_lane.sample_size
+        grads = jax.grad(regularised)(params)
+        if name in ('stationary', 'adamw', 'closed_form'):
+            assert row['grad_norm'] == pytest.approx(float(optax.tree.norm(grads)), rel=1e-3, abs=2e-6)
+            assert row['distance'] == 0
+        else:
+            assert row['norm'] <= row['radius'] * (1 + 1e-5)
+            assert row['distance'] <= 1e-5 * row['norm']
+
+
+@pytest.mark.parametrize('name', list(CASES))
+def test_a_vmapped_lane_equals_a_single_run(name):
+    problem, lanes, _, state_K, rows = finished(name)
+    _, alone, (row,) = run(problem, lanes[1])
+    chex.assert_trees_all_close(params_of(alone), params_of(state_K, 1), rtol=2e-3, atol=2e-4)
+    assert row['test_loss'] == pytest.approx(rows[1]['test_loss'], rel=1e-2)
+    assert row['outcome'] == rows[1]['outcome'] == 'fitted'
+
+
+def test_a_run_is_the_same_however_it_is_cut():
+    problem, lanes, _, whole_K, _ = finished('min_norm')
+    _, cut_K, _ = run(problem, *lanes, chunk=2)
+    for a, b in zip(jax.tree.leaves(whole_K), jax.tree.leaves(cut_K), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_state_survives_a_checkpoint(tmp_path):
+    problem, lanes, _, state_K, _ = finished('constrained')
+    folder = checkpoint.files.epath.Path(tmp_path) / 'unit'
+    checkpoint.save(folder, state_K)
+    restored_K = checkpoint.load(folder, batch.abstract_state(problem, len(lanes)))
+    for a, b in zip(jax.tree.leaves(state_K), jax.tree.leaves(restored_K), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_training_sets_are_nested():
+    """Another capacity draws the same first prompts, and those of the online learner."""
+    few, many = (fixed.init_lane(lane(4), make(FFN, SIMPLE, max_samples=n))[0] for n in (4, 16))
+    for a, b in zip(jax.tree.leaves(few.train), jax.tree.leaves(many.train), strict=True):
+        np.testing.assert_array_equal(a, b[:4])
+    np.testing.assert_array_equal(few.position_B, many.position_B[:4])
+    key = streams.stream_key(0, 'train', SIMPLE)
+    np.testing.assert_array_equal(
+        few.train.x_NxD, tasks.examples(key, jnp.arange(4), SIMPLE, few.task_draw.link).x_NxD
+    )
+    test, validation = jnp.split(few.held_out.x_NxD, [40])
+    assert not np.isin(np.asarray(few.train.x_NxD), np.asarray(test)).any()
+    assert not np.isin(np.asarray(validation), np.asarray(test)).any()
+
+
+@pytest.mark.parametrize('name', list(CASES))
+def test_a_fit_sees_its_n_examples_and_no_other(name):
+    """What lies beyond n is poisoned; n is traced, so the program is the one that is there."""
+    problem, lanes, data_K, _, rows = finished(name)
+    lanes_K = batch.lane_arrays(lanes)
+    beyond_KxB = jnp.arange(16)[None, :] >= np.array([a_lane.sample_size for a_lane in lanes])[:, None]
+
+    def poison(leaf):
+        mask = beyond_KxB.reshape(*beyond_KxB.shape, *(1,) * (leaf.ndim - 2))
+        return jnp.where(mask, 1e6, leaf) if leaf.dtype == jnp.float32 else leaf
+
+    poisoned_K = data_K._replace(train=jax.tree.map(poison, data_K.train))
+    init, advance = programs(problem, len(lanes))
+    again_K = advance(init(lanes_K)[1], poisoned_K, lanes_K, jnp.int32(1000))
+    for row, column in zip(rows, fixed.report(again_K, problem)['train_risk'], strict=True):
+        assert column == pytest.approx(row['train_risk'], rel=1e-3, abs=1e-6)
+
+
+def least_squares_arrays(a_lane, n):
+    drawn = tasks.draw(tasks.task_key(a_lane.task_seed, TASK), TASK)
+    prompts = tasks.examples(streams.stream_key(a_lane.seed, 'train', TASK), jnp.arange(n), TASK, drawn.link)
+    phi = np.concatenate([np.asarray(prompts.x_NxD[i][prompts.t_NxQ[i][:, 0]]) for i in range(n)])
+    return phi.astype(np.float64), np.asarray(prompts.y_N, np.float64).ravel()
+
+
+def test_constrained_erm_finds_the_constrained_minimum():
+    """A linear model's, against a general solver."""
+    problem = make(Linear(), method='constrained', max_steps=2000, check_every=500, schedule='cosine', tolerance=1e-3)
+    a_lane = lane(6, 3, 0.02, budget=0.6)
+    _, state_K, (row,) = run(problem, a_lane)
+    phi, y = least_squares_arrays(a_lane, 6)
+    best = optimize.minimize(
+        lambda w: np.mean((y - phi @ w) ** 2), np.zeros(3), method='SLSQP',
+        constraints=[{'type': 'ineq', 'fun': lambda w: 0.36 - w @ w}],
+    )  # fmt: skip
+    assert row['train_risk'] == pytest.approx(best.fun, rel=1e-4)
+    np.testing.assert_allclose(params_of(state_K)['params']['w_F'], best.x, atol=2e-3)
+    assert row['converged']
+
+
+def test_min_norm_finds_the_least_norm():
+    """A linear model's, against a general solver."""
+    problem = make(
+        Linear(), method='min_norm', max_steps=1000, check_every=100, schedule='cosine', epsilon=0.05, bisections=10
+    )
+    a_lane = lane(6, 3, 0.02)
+    _, _, (row,) = run(problem, a_lane)
+    phi, y = least_squares_arrays(a_lane, 6)
+    best = optimize.minimize(
+        lambda w: w @ w, np.ones(3) / 2, method='SLSQP',
+        constraints=[{'type': 'ineq', 'fun': lambda w: 0.05 - np.mean((y - phi @ w) ** 2)}],
+    )  # fmt: skip
+    assert row['train_risk'] <= 0.05
+    assert row['norm'] == pytest.approx(np.sqrt(best.fun), rel=0.01)
+    assert row['infeasible_radius'] <= row['norm'] * 1.0001
+    assert row['infeasible_radius'] >= 0.97 * row['norm']
+    assert row['min_train_risk'] < 0.05
+    assert row['converged']
+
+
+def test_a_fit_that_does_not_get_there_says_so():
+    problem = make(FFN, SIMPLE, method='stationary', tolerance=1e-9)
+    assert not run(problem, lane(12, decay=1e-3))[2][0]['converged']
+    strict = make(Linear(), method='min_norm', epsilon=1e-9, bisections=1)
+    assert not run(strict, lane(12, rate=1e-4))[2][0]['converged']
+
+
+def test_least_squares_that_knows_t_reaches_zero_at_n_equal_d():
+    problem = CASES['closed_form'][0]
+    _, _, rows = run(problem, *(lane(n, seed) for seed in range(5) for n in (2, 3)))
+    before, at = rows[::2], rows[1::2]
+    assert max(row['test_loss'] for row in at) < 1e-6
+    # Bayes: 1 − n/d on average over tasks; five tasks are few.
+    assert 0.05 < np.mean([row['test_loss'] for row in before]) < 0.9
+
+
+def test_a_search_ends_at_d_for_least_squares():
+    problem = make(
+        baselines.LeastSquares(3, 1), method='closed_form', max_steps=1, check_every=1, risk='pointwise',
+        is_search=True, threshold=1e-4,
+    )  # fmt: skip
+    _, state_K, (row,) = run(problem, lane(0, 4))
+    assert row['outcome'] == 'reached'
+    assert row['samples_to_threshold'] == row['num_samples'] == 3
+    (curve,) = fixed.report_curves(state_K, problem)
+    assert list(curve['samples']) == sorted(curve['samples'])
+    assert len(curve['samples']) == row['num_fits']
+
+
+def test_n_star_agrees_with_single_fits():
+    """A fit inside a search is the fit of a lane that is given that n."""
+    settings = {'method': 'adamw', 'batch_size': 4, 'max_steps': 100, 'check_every': 50, 'max_samples': 64}
+    search = make(TRANSFORMER, **settings, is_search=True, threshold=0.75, min_samples=4, resolution=0.3)
+    _, state_K, rows = run(search, lane(0, 1), lane(0, 2), lane(0, 3))
+    single = make(TRANSFORMER, **settings)
+    reached = [k for k, row in enumerate(rows) if row['outcome'] == 'reached']
+    assert reached
+    k = reached[0]
+    low, high = int(state_K.bracket.low[k]), int(state_K.bracket.high[k])
+    _, _, (below, above) = run(single, lane(low, k + 1), lane(high, k + 1))
+    assert above['test_loss'] < 0.75 <= below['test_loss']
+    assert above['test_loss'] == pytest.approx(rows[k]['test_loss'], rel=1e-3)
+    assert rows[k]['samples_to_threshold'] == high
+
+
+def test_a_radius_in_which_nothing_fits_is_censored():
+    problem = make(TRANSFORMER, method='constrained', is_search=True, threshold=0.05, min_samples=8, max_samples=16)
+    _, _, (row,) = run(problem, lane(0, budget=1e-3))
+    assert row['outcome'] == 'censored'
+    assert row['samples_to_threshold'] is None
+    assert row['num_samples'] == 16
+
+
+def test_a_diverging_lane_is_recorded_and_its_neighbour_unharmed():
+    problem = make(Linear(), method='stationary', optimizer='sgd', max_steps=200)
+    _, _, (good, bad) = run(problem, lane(12, rate=0.01), lane(12, rate=1e8))
+    assert (good['outcome'], bad['outcome']) == ('fitted', 'diverged')
+    assert np.isfinite(good['test_loss'])
+
+
+@pytest.mark.parametrize(
+    ('changes', 'limit'),
+    [
+        ({'span': 'started', 'optimizer': 'sgd'}, 1e-4),
+        ({'span': 'coordinates', 'optimizer': 'adam'}, 1e-5),
+        ({'span': 'coordinates', 'optimizer': 'lbfgs'}, 1e-5),
+    ],
+)
+def test_the_first_layer_stays_in_the_span(changes, limit):
+    """Recomputed from the training prompts; three of them in nine dimensions."""
+    problem = make(FFN, SIMPLE, method='stationary', **changes)
+    a_lane = lane(3, 5, 0.01, 0.01)
+    data_K, state_K, (row,) = run(problem, a_lane)
+    x_BxK = np.asarray(data_K.train.x_NxD[0, :3].reshape(3, -1), np.float64)
+    kernel_KxM = np.asarray(params_of(state_K)['params']['tokens']['kernel'], np.float64)
+    inside = np.linalg.pinv(x_BxK) @ (x_BxK @ kernel_KxM)
+    share = np.linalg.norm(kernel_KxM - inside) / np.linalg.norm(kernel_KxM)
+    assert share <= limit
+    assert row['span_residual'] == pytest.approx(share, abs=1e-5)
+    assert row['span_residual'] <= row['span_bound'] + 1e-5
+
+
+def test_adam_leaves_the_span():
+    """The check above can fail."""
+    problem = make(FFN, SIMPLE, method='stationary')
+    data_K, state_K, _ = run(problem, lane(3, 5, 0.01, 0.01))
+    x_BxK = np.asarray(data_K.train.x_NxD[0, :3].reshape(3, -1))
+    kernel_KxM = np.asarray(params_of(state_K)['params']['tokens']['kernel'])
+    inside = np.linalg.pinv(x_BxK) @ (x_BxK @ kernel_KxM)
+    assert np.linalg.norm(kernel_KxM - inside) > 0.05 * np.linalg.norm(kernel_KxM)
+
+
+def test_three_seeds_and_eight_sizes_are_one_program(tmp_path, monkeypatch):
+    calls = []
+    compile_programs = batch.compile_programs
+    monkeypatch.setattr(batch, 'compile_programs', lambda *a: calls.append(a) or compile_programs(*a))
+    settings = small.settings(
+        models='ffn', learners='adamw', num_samples=(1, 2, 3, 5, 8, 13, 21, 34), num_seeds=3, max_steps=10,
+        task_per_lane=True, validation_samples=16, test_task='qstr',
+    )  # fmt: skip
+    rows = sweeps.run(settings, tmp_path, small.quiet())
+    assert len(calls) == 1
+    assert len(rows) == 24
+    columns = {'learner', 'num_samples', 'test_loss', 'test_loss_se', 'train_risk', 'grad_norm', 'converged'}
+    assert columns <= set(rows.columns)
+    assert sorted(set(rows['num_samples'])) == [1, 2, 3, 5, 8, 13, 21, 34]
+    assert (rows['learner'] == 'adamw').all()
+    # Once more, with one more size that fits: only that one is run.
+    more = small.settings(**{**settings.as_json(), 'num_samples': (34, 55), 'link': 'linear', 'lanes_per_batch': None})
+    assert len(sweeps.run(more, tmp_path, small.quiet())) == 27
+
+
+@pytest.mark.parametrize(
+    ('changes', 'word'),
+    [
+        ({'method': 'erm'}, 'method'),
+        ({'optimizer': 'muon'}, 'optimizer'),
+        ({'epsilon': 0.0}, 'epsilon'),
+        ({'max_steps': 0}, 'max_steps'),
+        ({'min_samples': 20}, 'min_samples'),
+        ({'span': 'started'}, 'leave the span'),
+        ({'optimizer': 'lbfgs', 'batch_size': 4}, 'batch_size'),
+        ({'optimizer': 'lbfgs', 'method': 'constrained'}, 'lbfgs'),
+        ({'method': 'min_norm', 'constraint': 'out/kernel:operator:1'}, 'constraint'),
+    ],
+)
+def test_bad_settings(changes, word):
+    with pytest.raises(ValueError, match=word) as caught:
+        fixed.Fixed(**{**SMALL, **changes})
+    assert '\n' not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ('changes', 'word'),
+    [
+        ({'span': 'coordinates', 'learners': 'stationary', 'models': 'ffn'}, 'theorem6'),
+        ({'learners': 'constrained', 'constraint': 'head/kernel:operator:1', 'models': 'ffn'}, 'out/kernel'),
+        ({'learners': 'constrained', 'budget_unit': 'proof'}, 'plugin'),
+        ({'models': 'ridge'}, 'closed form'),
+    ],
+)
+def test_impossible_cells(changes, word):
+    with pytest.raises(ValueError, match=word):
+        sweeps.cells(small.settings(num_samples=4, **changes))
