@@ -7,7 +7,7 @@ CONFIGS := experiments/configs
 RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test lint figure1a figure1a-task-per-lane figure1b figure2 figure3 heads embedding \
+.PHONY: help install quickstart test lint figure1a figure1a-task-per-lane theorems figure1b figure2 figure3 heads embedding \
   larger-n sensitivity encodings table1 report notebooks
 
 help:  ## list the targets
@@ -37,6 +37,9 @@ figure1a: install  ## Figure 1a as published: 18 cells, 5 seeds (about an hour o
 figure1a-task-per-lane: install  ## Figure 1a again, every lane with its own (u, ω)
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1a.py --config.task_per_lane=True \
 	  --workdir=$(WORKDIR)/figure1a_task_per_lane
+
+theorems: install  ## a card per theorem: measured points, its line, a verdict (about 25 minutes on two cores)
+	$(RUN) experiments.theorems --config=$(CONFIGS)/theorems.py --workdir=$(WORKDIR)/theorems
 
 figure1b: install  ## Figure 1b, every lane with its own (u, ω): Transformer 5 lanes, FFN 3; the RNN takes hours, see its config
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1b.py --config.task_per_lane=True \

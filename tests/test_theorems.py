@@ -100,7 +100,7 @@ def test_checks_can_fail():
     with pytest.raises(ValueError, match='no points'):
         card.below('', [], 1.0)
     assert small_card(0.3).conclusion == 'DOES NOT HOLD, 1 of 1 checks fail'
-    assert '✗ (1 of 1) loss ≥ floor' in small_card(0.3).verdict
+    assert '✗ (1 of 1 points cross) loss ≥ floor' in small_card(0.3).verdict
     with pytest.raises(ValueError, match='no checks'):
         card.Card('empty', '', '', '', (), small_card().points, small_card().lines, ())
 

@@ -4,6 +4,7 @@ constructions: the Transformers of the proofs.      recurrences: the RNNs that r
 interpolation: the RNN that memorises.              floors: lower bounds and the oracles that attain them.
 rates: the theorems as curves.                      covering: Proposition 17 and Corollary 31.
 measures: what the proofs speak about, on trained weights.
+cards: one per statement, with measured points and a verdict; `experiments/theorems.py` draws them.
 
-README.md beside this file maps the paper's statements to functions and tests.
+README.md beside this file maps the paper's statements to functions, tests and cards.
 """

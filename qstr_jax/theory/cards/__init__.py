@@ -12,13 +12,24 @@ import json
 
 from tqdm import auto as tqdm
 
-from qstr_jax.theory.cards import alignment, lemma11, proposition3, proposition21, theorem7, theorem9
+from qstr_jax.theory.cards import (
+    alignment,
+    alpha,
+    lemma11,
+    proposition3,
+    proposition8,
+    proposition21,
+    theorem6,
+    theorem7,
+    theorem9,
+)
 from qstr_jax.theory.cards.card import Card, Check, Panel, as_json, from_json
 
 __all__ = ['Card', 'Check', 'Panel', 'as_json', 'check_names', 'from_json', 'make', 'names', 'plain_settings',
            'settings']
 
-_CARDS = {module.NAME: module for module in (lemma11, alignment, proposition3, proposition21, theorem7, theorem9)}
+_ORDER = (lemma11, alignment, proposition3, proposition21, theorem6, theorem7, alpha, proposition8, theorem9)
+_CARDS = {module.NAME: module for module in _ORDER}
 
 
 def names():
@@ -66,6 +77,9 @@ def _check_value(name, value, default):
     elif isinstance(default, int) and not isinstance(default, bool):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ValueError(f'{name}={value!r}: must be an integer, at least 1')
+    elif isinstance(default, float):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+            raise ValueError(f'{name}={value!r}: must be a number, at least 0')
 
 
 def make(name, overrides=(), progress=False):

@@ -31,7 +31,7 @@ class Check(NamedTuple):
 
     def __str__(self):
         error = f' ± {self.error:.2g}' if self.error else ''
-        mark = '✓' if self.holds else f'✗ ({self.crossed} of {self.count})'
+        mark = '✓' if self.holds else f'✗ ({self.crossed} of {self.count} points cross)'
         return f'{mark} {self.what}: {self.value:.3g}{error} against {self.limit:.3g}'
 
 
@@ -143,8 +143,10 @@ def line(panel, label, x, y, of=''):
 
 
 def slope(x, y):
-    """Least-squares exponent of y ∝ x^slope and half of its 95 % interval (NaN below three points)."""
+    """Least-squares exponent of y ∝ x^slope and half of its 95 % interval (NaN below two and three points)."""
     x, y = np.log(np.asarray(x, np.float64)), np.log(np.asarray(y, np.float64))
+    if len(x) < 2:
+        return math.nan, math.nan
     centred = x - x.mean()
     value = float(centred @ y / (centred @ centred))
     if len(x) < 3:

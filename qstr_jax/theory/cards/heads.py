@@ -15,11 +15,11 @@ from qstr_jax.theory import constructions, floors
 from qstr_jax.theory.cards import draws, training
 
 
-def half_task(sparsity, token_dim):
+def half_task(sparsity, token_dim, link='norm2'):
     """Proposition 3's distribution at the least N: q Gaussian tokens, t_i = (1, …, q) and x_i = 0 for the late i."""
-    # d_e ≥ N: encodings are independent, and coherence is no obstacle to training.
-    return tasks.Task('qstr', 2 * sparsity + 1, sparsity, token_dim, 'norm2', indices='half', tokens='half',
-                      encoding_dim=max(8, 2 * sparsity + 1))
+    # d_e > N, so that encodings are independent: the oracle needs it, and training is easier.
+    return tasks.Task('qstr', 2 * sparsity + 1, sparsity, token_dim, link, indices='half', tokens='half',
+                      encoding_dim=2 * sparsity + 4)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,9 +58,22 @@ def constructed(sparsity, token_dim, num_heads, num_prompts, error=0.02):
         task_draw, prompts = draws.draw(task, num_prompts, seed=2)
         radius = float(jnp.max(jnp.linalg.norm(prompts.x_NxD, axis=-1)))
         built = constructions.transformer(task, task_draw, radius, error, num_heads=num_heads)
-        errors_BxN = draws.square_errors(built.module, built.params, prompts, task, task_draw)
-        late_B = errors_BxN[:, np.asarray(floors.late_positions(task.seq_len))].mean(axis=1)
-        return *training.mean_and_error(late_B), built.bounds['squared_error']
+        return *training.mean_and_error(_late_errors(built, prompts, task, task_draw)), built.bounds['squared_error']
+
+
+def averaging(sparsity, token_dim, num_prompts, error=0.02):
+    """Loss at late positions of one head that averages: the link is the linear mean, of variance 1/q."""
+    with jax.enable_x64(True):
+        task = half_task(sparsity, token_dim, 'mean')
+        task_draw, prompts = draws.draw(task, num_prompts, seed=2)
+        radius = float(jnp.max(jnp.linalg.norm(prompts.x_NxD, axis=-1)))
+        built = constructions.sparse_average(task, task_draw, radius, error)
+        return float(np.mean(_late_errors(built, prompts, task, task_draw)))
+
+
+def _late_errors(built, prompts, task, task_draw):
+    errors_BxN = draws.square_errors(built.module, built.params, prompts, task, task_draw)
+    return errors_BxN[:, np.asarray(floors.late_positions(task.seq_len))].mean(axis=1)
 
 
 @functools.partial(jax.jit, static_argnames='task')

@@ -16,9 +16,9 @@ NETWORKS = {False: 'free W_QK', True: 'block-diagonal W_QK'}
 class Settings:
     """Several q at d = 1; heads 1..q+1; the rest as `proposition3.Settings`."""
 
-    sparsity: tuple = (2, 4)
+    sparsity: tuple = (2, 3)
     num_lanes: int = 2
-    steps: int = 4000
+    steps: int = 3000
     batch_size: int = 128
     learning_rate: float = 1e-2
     mlp_width: int = 128

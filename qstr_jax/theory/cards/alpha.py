@@ -1,0 +1,118 @@
+"""Card: is Theorem 7's α_N ≤ 1/N needed? Trained RNNs on simple-qSTR with and without it."""
+
+import dataclasses
+import itertools
+
+import jax
+import numpy as np
+import pandas as pd
+
+from qstr_jax import models, tasks
+from qstr_jax.learners.problem import REACHED
+from qstr_jax.theory import measures
+from qstr_jax.theory.cards import card, training
+
+NAME = 'alpha'
+BOUNDS = {'free': lambda n: None, 'α = 1/N': lambda n: 1 / n, 'α = 0': lambda n: 0.0}
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """N, d; lanes; training until the threshold or the budget; widths of states, transitions and read-out."""
+
+    seq_lens: tuple = (4, 8, 16, 32)
+    token_dim: int = 4
+    num_lanes: int = 2
+    threshold: float = 0.1
+    steps: int = 2000
+    windows: int = 50
+    batch_size: int = 64
+    learning_rate: float = 3e-3
+    width: int = 16
+    hidden_width: int = 32
+    test_samples: int = 1000
+
+
+def _rows(settings, seq_len, name):
+    """A row per lane: prompts to the threshold (NaN if it was not reached), the last loss, the Lipschitz product."""
+    task = tasks.Task('simple_qstr', seq_len, 1, settings.token_dim, 'linear')
+    module = models.Recurrent(
+        settings.width, 'deep', 'exclusive', 'mlp', readout_widths=(2 * settings.hidden_width,) * 2,
+        transition_widths=(settings.hidden_width,) * 2, lipschitz=BOUNDS[name](seq_len),
+    )
+    plan = training.Plan(settings.steps, settings.batch_size, settings.learning_rate, settings.windows,
+                         settings.test_samples, settings.threshold, decay=False)
+    fit = training.train(task, module, plan, settings.num_lanes)
+    losses_K, errors_K = training.loss_at(fit)
+    reached_K = np.asarray(fit.state_K.outcome) == REACHED
+    samples_K = np.asarray(fit.state_K.checks) * fit.problem.learner.samples_per_check
+    product_Kx2 = jax.vmap(measures.transition_lipschitz)(fit.params_K)
+    return [
+        {'seq_len': seq_len, 'bound': name, 'lane': k, 'reached': bool(reached_K[k]), 'samples': int(samples_K[k]),
+         'loss': losses_K[k], 'error': errors_K[k], 'product': float(np.max(product_Kx2[k]))}
+        for k in range(settings.num_lanes)
+    ]
+
+
+def compare(rows):
+    """Geometric means over lanes of prompts to the threshold, by N (rows) and bound (columns); budgets for the rest."""
+    return rows.groupby(['seq_len', 'bound'], sort=False)['samples'].agg(lambda n: np.exp(np.mean(np.log(n)))).unstack()
+
+
+def checks_of(rows):
+    """The comparisons of the verdict."""
+    samples = compare(rows)
+    bounded = rows[rows['bound'] != 'free']
+    return (
+        card.below('prompts, free over α = 1/N: ≤ 1.5 at every N', samples['free'] / samples['α = 1/N'], 1.5),
+        card.above('free networks reach the threshold', rows[rows['bound'] == 'free']['reached'], 1),
+        card.above('networks with α ≤ 1/N reach it too', bounded['reached'], 1),
+    )
+
+
+def make(settings, bar):
+    """The card; see `lemma11.make`."""
+    cells = list(itertools.product(settings.seq_lens, BOUNDS))
+    rows = pd.DataFrame([row for cell in bar(cells, 'N') for row in _rows(settings, *cell)])
+    return card.Card(
+        NAME, 'Theorem 7, its constraint α_N ≤ 1/N',
+        'The bound on the transitions is not needed in practice: on simple-qSTR free RNNs learn from as few prompts.',
+        f'simple-1STR, linear, d = {settings.token_dim}, deep transitions (d_h = {settings.width}), AdamW, batch '
+        f'{settings.batch_size}, to test loss {settings.threshold:g} or {settings.steps * settings.batch_size:,} '
+        'prompts; '
+        f'{settings.num_lanes} lanes with their own task.',
+        (card.Panel(f'to test loss {settings.threshold:g}', 'N', 'prompts', True, True),
+         card.Panel('at the end of training', 'N', 'test loss', True, True),
+         card.Panel('transitions as stored', 'N', '‖W_L‖⋯‖W_1,h‖', True, True)),
+        pd.DataFrame(_points(rows)), pd.DataFrame(_lines(settings, rows)), checks_of(rows), _finding(rows),
+    )
+
+
+def _finding(rows):
+    parts = []
+    for name, column in compare(rows).items():
+        value, spread = card.slope(column.index.to_numpy(float), column)
+        parts.append(f'{name}: n ∝ N^{value:.2f} ± {spread:.2f}')
+    free = rows[rows['bound'] == 'free']
+    ratio = float((free['product'] * free['seq_len']).median())
+    return (
+        '; '.join(parts) + f'. Free products are {ratio:.2g} times 1/N (median). An experiment on this task and '
+        'optimiser, '
+        'not a theorem: the bound makes the proof go through.'
+    )
+
+
+def _points(rows):
+    for row in rows.itertuples():
+        if row.reached:
+            yield card.point(0, row.bound, row.seq_len, row.samples)
+        yield card.point(1, row.bound, row.seq_len, row.loss, row.error)
+        if row.bound == 'free':
+            yield card.point(2, row.bound, row.seq_len, row.product)
+
+
+def _lines(settings, rows):
+    lengths = list(settings.seq_lens)
+    lines = card.line(0, 'budget', lengths, [settings.steps * settings.batch_size] * len(lengths))
+    lines += card.line(1, 'threshold', lengths, [settings.threshold] * len(lengths))
+    return lines + card.line(2, '1/N', lengths, [1 / n for n in lengths])

@@ -1,0 +1,188 @@
+"""Card of Proposition 8: the least width of an RNN on 1STR, its sensitivity L²‖U‖², and its states in bits."""
+
+import dataclasses
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+
+from qstr_jax import models, tasks
+from qstr_jax.theory import floors, measures, rates, recurrences
+from qstr_jax.theory.cards import card, draws, training
+
+NAME = 'proposition8'
+# Prompts on which states are looked at.
+LOOK = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """N; widths as eighths of N, tried from the narrowest; the loss c to reach; training; bits per state coordinate."""
+
+    seq_lens: tuple = (4, 8, 12, 16)
+    eighths: tuple = (2, 3, 4, 5, 6, 8)
+    target: float = 0.25
+    steps: int = 4000
+    batch_size: int = 64
+    learning_rate: float = 5e-3
+    readout_width: int = 128
+    bits: tuple = (1, 2, 3, 4)
+    test_samples: int = 4000
+
+
+def task_of(seq_len):
+    """1STR with d = 1 and encodings that are far apart."""
+    return tasks.Task('qstr', seq_len, 1, 1, 'linear', encoding_dim=max(8, round(6 * math.log(seq_len))))
+
+
+def _train(settings, seq_len, width):
+    """Exclusive GRU with a ReLU f_y of two hidden layers."""
+    module = models.Recurrent(width, 'gru', 'exclusive', 'mlp', readout_widths=(settings.readout_width,) * 2)
+    plan = training.Plan(settings.steps, settings.batch_size, settings.learning_rate, min(20, settings.steps),
+                         settings.test_samples)
+    return training.train(task_of(seq_len), module, plan, 1)
+
+
+@functools.partial(jax.jit, static_argnames=('problem', 'bits'))
+def quantised_errors(params, data, problem, bits):
+    """Errors of the test prompts when each coordinate of the states, in (−1, 1), passes through 2^bits levels."""
+    def error(prompt):
+        z_NxE = tasks.encode(prompt, problem.task, data.task_draw)
+        states_NxF = measures.recurrent_states(problem.module, params, z_NxE)
+        levels = 2**bits
+        cell_NxF = jnp.clip(jnp.floor((states_NxF + 1) / 2 * levels), 0, levels - 1)
+        rounded_NxF = (2 * cell_NxF + 1) / levels - 1
+        prediction_N = jax.vmap(lambda h, z: measures.read_out(params, h, z))(rounded_NxF, z_NxE)
+        return jnp.mean((prompt.y_N - prediction_N) ** 2)
+
+    return jax.lax.map(error, data.test_prompts, batch_size=min(LOOK, problem.learner.test_samples))
+
+
+def _sensitivity(params, data, problem, width):
+    """L²‖U‖² from above (layer products) and from below (sampled gradients), with r_h the largest norm seen."""
+    prompts = jax.tree.map(lambda leaf: leaf[:LOOK], data.test_prompts)
+
+    @jax.jit
+    def look(params, prompts):
+        z_BxNxE = jax.vmap(lambda p: tasks.encode(p, problem.task, data.task_draw))(prompts)
+        states_BxNxF = jax.vmap(lambda z: measures.recurrent_states(problem.module, params, z))(z_BxNxE)
+        states, z = (leaf.reshape(-1, leaf.shape[-1]) for leaf in (states_BxNxF, z_BxNxE))
+        norm = jnp.max(jnp.linalg.norm(states, axis=-1))
+        return (measures.state_sensitivity(params, width, norm),
+                measures.state_sensitivity_sampled(params, states, z, norm))
+
+    return tuple(float(value) for value in look(params, prompts))
+
+
+def _rows(settings, seq_len, width):
+    """Losses of one trained network: as it is (bits 0 stands for that) and with quantised states."""
+    fit = _train(settings, seq_len, width)
+    params, data = training.lane(fit.params_K, 0), training.lane(fit.data_K, 0)
+    losses_K, errors_K = training.loss_at(fit)
+    above, below = _sensitivity(params, data, fit.problem, width)
+    rows = [{'bits': 0, 'loss': float(losses_K[0]), 'error': float(errors_K[0])}]
+    for bits in settings.bits:
+        loss, error = training.mean_and_error(quantised_errors(params, data, fit.problem, bits))
+        rows.append({'bits': bits, 'loss': float(loss), 'error': float(error)})
+    common = {'seq_len': seq_len, 'width': width, 'above': above, 'below': below}
+    return [{**common, **row} for row in rows]
+
+
+def measure(settings, bar):
+    """Rows of all networks; per N from the narrowest to the first that reaches the target."""
+    rows = []
+    for seq_len in settings.seq_lens:
+        widths = sorted({max(1, round(part * seq_len / 8)) for part in settings.eighths})
+        for width in bar(widths, f'N = {seq_len}, width'):
+            rows += _rows(settings, seq_len, width)
+            if rows[-len(settings.bits) - 1]['loss'] < settings.target:
+                break
+    return pd.DataFrame(rows)
+
+
+def floor_of(rows, fewer=0):
+    """Rate-distortion floor of quantised rows, as if each coordinate had `fewer` bits less."""
+    bits = 2 * rows['width'] * (rows['bits'] - fewer)
+    return np.array([floors.proposition8_bits(b, n) for b, n in zip(bits, rows['seq_len'], strict=True)])
+
+
+def _storing_error(seq_len):
+    """Largest error of the RNN with d_h = N d that stores every token."""
+    with jax.enable_x64(True):
+        task = task_of(seq_len)
+        task_draw, prompts = draws.draw(task, 2)
+        built = recurrences.storing(task, task_draw, float(jnp.max(jnp.abs(prompts.x_NxD))))
+        return draws.largest_error(built.module, built.params, prompts, task, task_draw)
+
+
+def make(settings, bar):
+    """The card; see `lemma11.make`."""
+    rows = measure(settings, bar)
+    plain, coarse = rows[rows['bits'] == 0], rows[rows['bits'] > 0]
+    least = plain[plain['loss'] < settings.target].groupby('seq_len', as_index=False).first()
+    reached = [n in set(least['seq_len']) for n in settings.seq_lens]
+    wrong = card.above('', coarse['loss'], floor_of(coarse, fewer=1), coarse['error'])
+    checks = (
+        card.above('quantised states: loss ≥ (1 − 1/N) 2^(−2B/(N−1)), B bits', coarse['loss'], floor_of(coarse),
+                   coarse['error']),
+        card.fails('a wrong floor, of one bit fewer per coordinate, is crossed', wrong),
+        card.above(f'every N reaches loss {settings.target:g} with d_h ≤ N', reached, 1),
+        card.below('the storing RNN, d_h = N, is exact', [_storing_error(n) for n in settings.seq_lens], 1e-9),
+        card.below('sampled L²‖U‖² ≤ layer products', plain['below'], plain['above']),
+    )
+    return card.Card(
+        NAME, 'Proposition 8',
+        'An RNN below a constant loss on 1STR has d_h ≥ Ω(N/log(1 + L²‖U‖²)) and L²‖U‖² ≥ Ω(N/log(1 + d_h)); storing '
+        'every token, d_h = N d, is enough.',
+        f'1STR, linear, d = 1, exclusive GRU, f_y with two hidden layers of {settings.readout_width}, AdamW on '
+        f'{settings.steps:,} × {settings.batch_size} fresh prompts, one lane; target loss {settings.target:g}.',
+        (card.Panel('trained, by width', 'd_h / N', 'test loss'),
+         card.Panel(f'least width for loss {settings.target:g}', 'N', 'd_h'),
+         card.Panel('sensitivity of these networks', 'N', 'L²‖U‖²', True, True),
+         card.Panel('states rounded to B bits', '2B/(N − 1)', 'test loss', False, True)),
+        pd.DataFrame(_points(plain, coarse, least)), pd.DataFrame(_lines(settings, plain, coarse, least)), checks,
+        _finding(least),
+    )
+
+
+def _finding(least):
+    """Exponents where there are points enough, and what is asymptotic."""
+    text = ('Ω hides constants: the lines of d_h and L²‖U‖² go through the first point; the floor in bits (ours) has '
+            'none.')
+    if len(least) > 1:
+        value, spread = card.slope(least['seq_len'], least['width'])
+        sense, sense_spread = card.slope(least['seq_len'], least['below'])
+        text = (f'Least width ∝ N^{value:.2f} ± {spread:.2f}, its sampled L²‖U‖² ∝ N^{sense:.2f} ± {sense_spread:.2f} '
+                f'({len(least)} lengths). ') + text
+    return text
+
+
+def _points(plain, coarse, least):
+    for row in plain.itertuples():
+        yield card.point(0, f'N = {row.seq_len}', row.width / row.seq_len, row.loss, row.error)
+    for row in least.itertuples():
+        yield card.point(1, 'trained', row.seq_len, row.width)
+        yield card.point(2, 'layer products', row.seq_len, row.above)
+        yield card.point(2, 'sampled', row.seq_len, row.below)
+    for row in coarse.itertuples():
+        scaled = 4 * row.width * row.bits / (row.seq_len - 1)
+        yield card.point(3, f'N = {row.seq_len}', scaled, row.loss, row.error)
+
+
+def _lines(settings, plain, coarse, least):
+    lengths = list(settings.seq_lens)
+    lines = card.line(0, f'target {settings.target:g}', [0, 1], [settings.target] * 2)
+    lines += card.line(1, 'storing RNN, d_h = N', lengths, lengths)
+    rate = np.linspace(0, 4 * np.max(coarse['width'] * coarse['bits'] / (coarse['seq_len'] - 1)), 40)
+    lines += card.line(3, 'floor 2^(−2B/(N−1)) (1 − 1/N), least N', rate, (1 - 1 / min(lengths)) * 2.0**-rate)
+    if len(least) > 1:
+        first = least.iloc[0]
+        at = list(least['seq_len'])
+        widths = [rates.proposition8_width(row.seq_len, math.sqrt(row.below)) for row in least.itertuples()]
+        lines += card.line(1, '∝ N/log(1 + L²‖U‖²)', at, [first['width'] * w / widths[0] for w in widths])
+        norms = [rates.proposition8_norm(row.seq_len, row.width) for row in least.itertuples()]
+        lines += card.line(2, '∝ N/log(1 + d_h)', at, [first['below'] * v / norms[0] for v in norms], of='sampled')
+    return lines
