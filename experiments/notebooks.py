@@ -32,6 +32,8 @@ def execute(path):
         client.execute(env=environment)
     for cell in notebook.cells:
         cell.metadata.pop('execution', None)  # times of day, which would change the file at every run
+        if cell.cell_type == 'code':  # warnings tell of this machine's paths
+            cell.outputs = [output for output in cell.outputs if output.get('name') != 'stderr']
     return notebook
 
 
