@@ -8,6 +8,9 @@ from qstr_jax import analysis
 DRAW = ('task', 'seq_len', 'token_dim', 'seed', 'task_seed', 'num_samples')
 # Models that Theorem 6 is about; all others are controls.
 BOUND = ('ffn', 'theorem6_oracle')
+# A run is below its floor by more than so many standard errors, and more than rounding at a floor of 0.
+NUM_SE = 3
+ROUNDING = 1e-5
 
 
 def with_floor(rows: pd.DataFrame) -> pd.DataFrame:
@@ -47,12 +50,12 @@ def floor_table(rows: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         Columns: model, learner, load, num_runs, test_loss (mean), printed_floor, own_floor (mean), worst_se (the
-        smallest margin in standard errors), num_below (runs more than two standard errors below their floor),
+        smallest margin in standard errors), num_below (runs more than three standard errors below their floor),
         span_residual (largest) where there is one, num_converged.
     """
     table = []
     for (model, learner, load), runs in rows.groupby(['model', 'learner', 'load']):
-        margin_se = runs['margin'] / runs['test_loss_se']
+        margin_se = runs['margin'].mask(runs['margin'].abs() < ROUNDING, 0) / runs['test_loss_se']
         table.append({
             'model': model,
             'learner': learner,
@@ -62,7 +65,7 @@ def floor_table(rows: pd.DataFrame) -> pd.DataFrame:
             'printed_floor': max(0.0, 1 - load),
             'own_floor': runs['floor'].mean(),
             'worst_se': margin_se.min(),
-            'num_below': int((margin_se < -2).sum()),
+            'num_below': int((runs['margin'] < -NUM_SE * runs['test_loss_se'] - ROUNDING).sum()),
             'span_residual': runs['span_residual'].max() if 'span_residual' in runs.columns else float('nan'),
             'num_converged': int(runs['converged'].sum()),
         })

@@ -91,7 +91,7 @@ def name_curves(rows):
 
     So that figures, exponents and tables tell them apart: 'transformer constrained R = 0.5'.
     """
-    rows = rows.copy()
+    rows = rows.reset_index(drop=True)
     for _, lanes in rows.groupby('model'):
         parts = []
         if lanes['learner'].nunique() > 1:

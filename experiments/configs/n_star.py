@@ -29,13 +29,15 @@ def get_config():
     config.budget_unit = 'construction'
     config.learning_rate = (3e-3,)
     config.schedule = 'cosine'
-    config.max_steps = 2000
+    config.batch_size = 32
+    config.max_steps = 1000
     config.check_every = 250
     config.threshold = 0.05
     config.min_samples = 5
     config.max_samples = 5120
-    config.resolution = 0.15
-    config.test_samples = 2000
+    config.resolution = 0.2
+    config.test_samples = 1000
+    config.validation_samples = 500
     config.num_seeds = 3
     config.title = '1STR: n* of constrained ERM, test loss 0.05'
     return config

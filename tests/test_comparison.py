@@ -1,0 +1,45 @@
+"""Runs beside the floors of their own draw."""
+
+import pandas as pd
+import pytest
+
+from qstr_jax import comparison
+
+
+def rows():
+    base = {'task': 'simple_qstr', 'seq_len': 5, 'token_dim': 2, 'task_seed': 0, 'learner': 'stationary',
+            'test_loss_se': 0.01, 'converged': True, 'span_residual': 1e-6}  # fmt: skip
+    table = []
+    for seed, floor in ((0, 0.45), (1, 0.55)):
+        oracle = {'model': 'theorem6_oracle', 'learner': 'closed_form', 'theorem6_floor': floor, 'test_loss': floor}
+        for more in (oracle, {'model': 'ffn', 'test_loss': 0.5}, {'model': 'transformer', 'test_loss': 0.1}):
+            table.append({**base, 'num_samples': 5, 'seed': seed, **more})
+    return pd.DataFrame(table)
+
+
+def test_every_run_gets_its_own_floor():
+    joined = comparison.with_floor(rows())
+    assert list(joined['floor']) == [0.45] * 3 + [0.55] * 3
+    assert (joined['load'] == 0.5).all()
+    ffn = joined[joined['model'] == 'ffn']
+    assert list(ffn['margin']) == pytest.approx([0.05, -0.05])
+    assert ffn['is_bound'].all()
+    assert not joined[joined['model'] == 'transformer']['is_bound'].any()
+
+
+def test_a_crossed_floor_is_counted():
+    table = comparison.floor_table(comparison.with_floor(rows())).set_index('model')
+    assert table.loc['ffn', 'num_below'] == 1
+    assert table.loc['ffn', 'worst_se'] == pytest.approx(-5)
+    assert table.loc['transformer', 'num_below'] == 2
+    assert table.loc['theorem6_oracle', 'num_below'] == 0
+    assert table.loc['ffn', 'printed_floor'] == 0.5
+
+
+def test_runs_without_an_oracle_are_refused():
+    with pytest.raises(ValueError, match='theorem6_oracle'):
+        comparison.with_floor(rows()[lambda table: table['model'] == 'ffn'])
+    table = rows()
+    table.loc[table['model'] == 'ffn', 'seed'] = 7
+    with pytest.raises(ValueError, match='no oracle for'):
+        comparison.with_floor(table)
