@@ -181,7 +181,7 @@ def _gap_words(gaps, lanes):
     for (model, sparsity, left), lengths in places.items():
         where = f'q = {sparsity}, ' if several else ''
         number = f'all {lanes}' if left == lanes else f'{left} of {lanes}'
-        parts.append(f'{analysis.DISPLAY_NAMES.get(model, model)} {where}N = {", ".join(map(str, lengths))} '
+        parts.append(f'{analysis.DISPLAY_NAMES.get(model, model)} {where}N = {", ".join(map(str, sorted(lengths)))} '
                      f'({number} lanes{" each" if len(lengths) > 1 else ""})')
     return '; '.join(parts)
 
