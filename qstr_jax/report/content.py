@@ -248,8 +248,8 @@ def overview(workdirs):
     table = table1.measure(rows[rows['learner'] == ONLINE] if len(rows) else rows)
     section.tables.append(('How n grows with N, and what the theorems claim', table1.display(table)))
     section.words.append(
-        f'From {len(rows)} lanes of {len(workdirs)} directories. Exponents come from lanes that draw their own '
-        'task; the intervals are 95% percentile bootstraps over lanes. The theorems bound what some learner needs, or what '
-        'every learner of a class needs, up to constants and logarithms; the rows are what AdamW did at these N.'
+        f'From {len(rows)} lanes. Exponents come from lanes that draw their own '
+        'task; the intervals are 95% percentile bootstraps over lanes. The theorems bound what some learner needs, or '
+        'what every learner of a class needs, up to constants and logarithms; the rows are what AdamW did at these N.'
     )
     return section
