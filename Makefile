@@ -7,7 +7,7 @@ CONFIGS := experiments/configs
 RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test lint figure1a figure1a-task-per-lane theorems figure1b figure2 figure3 heads embedding \
+.PHONY: help install quickstart test lint figure1a figure1a-task-per-lane theorems learning-curves n-star n-star-models theorem6 figure1b figure2 figure3 heads embedding \
   larger-n sensitivity encodings table1 report notebooks
 
 help:  ## list the targets
@@ -37,6 +37,22 @@ figure1a: install  ## Figure 1a as published: 18 cells, 5 seeds (about an hour o
 figure1a-task-per-lane: install  ## Figure 1a again, every lane with its own (u, ω)
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1a.py --config.task_per_lane=True \
 	  --workdir=$(WORKDIR)/figure1a_task_per_lane
+
+learning-curves: install  ## test loss against n on a fixed sample, all models beside the baselines
+	$(RUN) experiments.learning_curves --config=$(CONFIGS)/learning_curves.py --workdir=$(WORKDIR)/learning_curves
+
+n-star: install  ## n* of constrained ERM against N, by the averaged and the point-wise risk (Theorem 4)
+	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star.py --workdir=$(WORKDIR)/n_star
+	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star.py --config.risk=pointwise --config.batch_size=64 \
+	  --config.max_steps=3000 --config.check_every=500 --workdir=$(WORKDIR)/n_star_pointwise
+
+n-star-models: install  ## n* of Transformer, RNN and FFN at d = 2 on simple-1STR and 1STR
+	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_models.py --workdir=$(WORKDIR)/n_star_models_simple
+	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_models.py --config.task=qstr --config.test_task=qstr \
+	  --workdir=$(WORKDIR)/n_star_models_qstr
+
+theorem6: install  ## FFNs at stationary points and of least norm above the floor 1 − n/(Nd)
+	$(RUN) experiments.learning_curves --config=$(CONFIGS)/theorem6.py --workdir=$(WORKDIR)/theorem6
 
 theorems: install  ## a card per theorem: measured points, its line, a verdict (about 25 minutes on two cores)
 	$(RUN) experiments.theorems --config=$(CONFIGS)/theorems.py --workdir=$(WORKDIR)/theorems

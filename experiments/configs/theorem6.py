@@ -10,10 +10,10 @@ from experiments.configs import base, learning_curves
 
 
 def get_config():
-    """simple-1STR, linear link, d = 4; FFN f(T, W x), Transformer and oracle at n/(Nd) from 0.1 to 3."""
+    """simple-1STR, linear link, d = 4; FFN f(T, W x), oracle, and a control that knows t, at n/(Nd) from 0.1 to 3."""
     config = base.get_config()
     config.plugins = learning_curves.PLUGINS
-    config.models = ('ffn', 'transformer', 'theorem6_oracle', 'zero')
+    config.models = ('ffn', 'theorem6_oracle', 'least_squares', 'zero')
     config.learners = ('stationary', 'min_norm')
     config.probes = ('theorem6_floor',)
     config.task = config.test_task = 'simple_qstr'

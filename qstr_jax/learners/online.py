@@ -289,6 +289,8 @@ def report(state_K, problem):
             for n, outcome in zip(samples_K, outcome_K, strict=True)
         ],
         'train_loss': np.take_along_axis(curves_K.train_C, last_K, axis=1)[:, 0],
+        'steps': checks_K * problem.learner.check_every,
+        'converged': outcome_K == REACHED,
         'test_loss': np.take_along_axis(curves_K.test_C, last_K, axis=1)[:, 0],
         'num_evaluations': np.sum(curves_K.test_se_C == 0, axis=1),
     }

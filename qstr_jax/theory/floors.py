@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from qstr_jax import encodings
+from qstr_jax.learners.span import basis as span_basis
 
 
 def _check_counts(least=1, **counts):
@@ -161,13 +162,6 @@ def theorem6(num_samples, seq_len, token_dim):
     _check_counts(seq_len=seq_len, token_dim=token_dim)
     _check_counts(least=0, num_samples=num_samples)
     return max(0.0, 1 - num_samples / (seq_len * token_dim))
-
-
-def span_basis(x_BxK):
-    """Orthonormal rows V (min(n, K), K) that span the rows of x (n, K); rows beyond the rank are 0."""
-    _, sizes_R, v_RxK = jnp.linalg.svd(x_BxK, full_matrices=False)
-    tolerance = sizes_R[0] * max(x_BxK.shape) * jnp.finfo(x_BxK.dtype).eps
-    return v_RxK * (sizes_R > tolerance)[:, None]
 
 
 def theorem6_given(x_BxNxD, u_D):

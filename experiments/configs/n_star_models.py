@@ -1,0 +1,65 @@
+"""n* of all architectures on a small task (d = 2): AdamW on n prompts to test loss 0.05, against N.
+
+Command:  make n-star-models
+          python -m experiments.learning_curves --config=experiments/configs/n_star_models.py --workdir=DIR
+          and once more with --config.task=qstr --config.test_task=qstr and another directory
+Runtime:  TBD
+Expect:   TBD
+"""
+
+from experiments.configs import base, learning_curves
+
+
+def get_config():
+    """simple-1STR, d = 2; exclusive GRU of width 32 with a two-layer read-out, FFN (128, 64), merged Transformer."""
+    config = base.get_config()
+    config.plugins = learning_curves.PLUGINS
+    config.models = ('transformer', 'rnn', 'ffn', 'least_squares')
+    config.learners = ('adamw',)
+    config.preset = 'paper'
+    config.task = config.test_task = 'simple_qstr'
+    config.seq_lens = (4, 8, 16)
+    config.token_dim = 2
+    config.encoding_dim = 16
+    config.attention = 'merged'
+    config.mlp_width = 32
+    config.rnn_cell = 'gru'
+    config.rnn_width = 32
+    config.rnn_states = 'exclusive'
+    config.rnn_readout = 'mlp'
+    config.ffn_widths = (128, 64)
+    config.task_per_lane = True
+    config.learning_rate = (3e-3,)
+    config.weight_decay = (0.01, 0.3)
+    config.schedule = 'cosine'
+    config.max_steps = 2000
+    config.check_every = 500
+    config.threshold = 0.05
+    config.min_samples = 20
+    config.max_samples = 20480
+    config.resolution = 0.25
+    config.test_samples = 1000
+    config.validation_samples = 500
+    config.num_seeds = 3
+    config.title = 'd = 2: n* of AdamW on n prompts, test loss 0.05'
+    config.notes = ('weight decay 0.01 or 0.3, chosen on validation prompts',)
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests."""
+    config = get_config()
+    config.models = ('transformer', 'ffn')
+    config.seq_lens = (2,)
+    config.encoding_dim = 4
+    config.ffn_widths = (16,)
+    config.weight_decay = (0.01, 0.3)
+    config.max_steps = 60
+    config.check_every = 30
+    config.threshold = 0.6
+    config.max_samples = 80
+    config.resolution = 0.5
+    config.test_samples = 100
+    config.validation_samples = 50
+    config.num_seeds = 2
+    return config
