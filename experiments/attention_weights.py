@@ -11,14 +11,14 @@ import pandas as pd
 from absl import app, flags
 
 from experiments import sample_complexity, study
-from qstr_jax import attention_weights, files, plots, studies, textables
+from qstr_jax import attention_weights, files, plots, textables
 
 
 def draw(workdir, config):
     """A figure per form of attention and q, of the first seed, and a table of all heads."""
     workdir, tables = pathlib.Path(workdir), []
     settings = sample_complexity.settings_from(config)
-    for name, point in studies.points(dict(config.axes)).items():
+    for name, point in study.points(config).items():
         sweep = dataclasses.replace(settings, **point)
         portraits = attention_weights.load(sweep, workdir / name)
         tables.append(attention_weights.table(portraits).assign(attention=sweep.attention))

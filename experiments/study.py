@@ -9,6 +9,15 @@ from experiments import runtime, sample_complexity
 from qstr_jax import studies, sweeps
 
 
+def points(config):
+    """Folder name → settings of each point of a study; a tuple of names comes from the command line as one string."""
+    split = {
+        name: [part for value in values for part in (value.split(',') if isinstance(value, str) else [value])]
+        for name, values in config.axes.items()
+    }
+    return studies.points(split)
+
+
 def run(config, workdir):
     """Runs what is missing of all points of a study.
 
@@ -22,8 +31,7 @@ def run(config, workdir):
     if workdir is None:
         raise ValueError('--workdir=DIR is missing: where should the results go?')
     settings = sample_complexity.settings_from(config)
-    points = studies.points(dict(config.axes))
-    sweep_of = {name: dataclasses.replace(settings, **point) for name, point in points.items()}
+    sweep_of = {name: dataclasses.replace(settings, **point) for name, point in points(config).items()}
     for sweep in sweep_of.values():
         sweeps.cells(sweep)
     for name, sweep in sweep_of.items():
@@ -35,7 +43,7 @@ def dry_run(config):
     settings = sample_complexity.settings_from(config)
     parts = [
         f'{name}\n{sample_complexity.list_cells(dataclasses.replace(settings, **point))}'
-        for name, point in studies.points(dict(config.axes)).items()
+        for name, point in points(config).items()
     ]
     return '\n'.join(parts)
 

@@ -92,6 +92,12 @@ def test_floors_belong_to_the_task_of_proposition_3():
     assert heads.floor_of({**row, 'link': 'linear'}) == 0
 
 
+def test_names_from_the_command_line_are_split():
+    config = config_of('attention_weights').get_config()
+    config.axes.attention = ('separate,merged',)
+    assert list(study.points(config)) == ['attention=separate', 'attention=merged']
+
+
 def test_a_dry_run_lists_all_points():
     text = study.dry_run(config_of('heads').get_config())
     assert all(f'num_heads={count}' in text for count in range(1, 7))
