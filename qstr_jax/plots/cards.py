@@ -47,8 +47,8 @@ def _draw_panel(axis: Axes, card, number: int) -> int:
         axis.set_xscale('log')
     if panel.log_y:
         axis.set_yscale('log')
-    for name in series:
-        _draw_points(axis, points[points['series'] == name], name, looks[name], panel)
+    for i, name in enumerate(series):  # the first on top
+        _draw_points(axis, points[points['series'] == name], name, looks[name], panel, 4 - 0.1 * i)
     plain = 0
     for (label, of), chosen in lines.groupby(['label', 'of'], sort=False):
         look = {'color': looks[of][0], 'linestyle': '--'} if of in looks else {
@@ -62,18 +62,18 @@ def _draw_panel(axis: Axes, card, number: int) -> int:
     return _legend(axis, panel)
 
 
-def _draw_points(axis: Axes, rows, name: str, look: tuple, panel) -> None:
+def _draw_points(axis: Axes, rows, name: str, look: tuple, panel, zorder: float) -> None:
     """Points of one series with error bars of one standard error, joined where each x stands once."""
     rows = rows.sort_values('x')
     colour, marker = look
-    joined = '-' if rows['x'].is_unique and len(rows) > 1 else 'none'
+    joined = '-' if panel.join and rows['x'].is_unique and len(rows) > 1 else 'none'
     y = rows['y'].to_numpy(float)
     if panel.log_y:  # A point at zero would vanish: rounding is as good as exact.
         y = np.maximum(y, 1e-18)
     axis.errorbar(rows['x'], y, yerr=rows['error'].to_numpy(float), color=colour, marker=marker, linestyle=joined,
                   linewidth=0.7, elinewidth=0.8, markersize=3.5,
                   markerfacecolor='white' if joined == 'none' else colour,
-                  zorder=3, label=display(name), gid=f'points {name}')
+                  zorder=zorder, label=display(name), gid=f'points {name}')
 
 
 def _ticks(axis: Axes, panel, points, lines) -> None:

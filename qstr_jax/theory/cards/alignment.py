@@ -24,7 +24,7 @@ class Settings:
     token_dim: int = 5
     encoding_dim: int = 13
     num_lanes: int = 2
-    steps: int = 6000
+    steps: int = 4000
     batch_size: int = 64
     learning_rate: float = 3e-3
     weight_decay: float = 0.1

@@ -36,13 +36,14 @@ class Check(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Axes of one panel: titles, and whether they are logarithmic."""
+    """Axes of one panel: titles, whether they are logarithmic, whether points of a series are joined."""
 
     title: str
     x: str
     y: str
     log_x: bool = False
     log_y: bool = False
+    join: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +103,9 @@ def _check(what, slack, value, limit, error):
     if not slack.size:
         raise ValueError(f'check {what!r}: no points')
     fails = ~(slack >= 0)
-    worst = int(np.argmin(np.where(np.isnan(slack), -np.inf, slack)))
+    # The nearest point, in standard errors where there are any.
+    distance = slack / error if np.all(error > 0) else slack
+    worst = int(np.argmin(np.where(np.isnan(slack), -np.inf, distance)))
     at_worst = (float(a[worst]) for a in (value, limit, error))
     return Check(what, not fails.any(), *at_worst, int(fails.sum()), len(slack))
 

@@ -14,21 +14,22 @@ NETWORKS = {False: 'free W_QK', True: 'block-diagonal W_QK'}
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Several q at d = 1; heads 1..q+1; the rest as `proposition3.Settings`."""
+    """Several q at d = 1; heads 1..q+1, with free W_QK one; the rest as `proposition3.Settings`."""
 
     sparsity: tuple = (2, 3)
     num_lanes: int = 2
     steps: int = 3000
-    batch_size: int = 128
+    batch_size: int = 64
     learning_rate: float = 1e-2
     mlp_width: int = 128
-    test_samples: int = 10_000
-    oracle_prompts: int = 4000
+    test_samples: int = 5000
+    oracle_prompts: int = 2000
 
 
 def measure(settings, bar):
     """One row per (q, H, network)."""
-    cells = [(q, h, restricted) for q in settings.sparsity for h in range(1, q + 2) for restricted in NETWORKS]
+    # One head is enough to see what the restriction does.
+    cells = [(q, h, r) for q in settings.sparsity for h in range(1, q + 2) for r in NETWORKS if r or h == 1]
     rows = []
     for q, num_heads, restricted in bar(cells, 'heads'):
         losses_K, errors_K = heads.trained(
@@ -86,11 +87,8 @@ def make(settings, bar):
         counts = list(range(1, q + 2))
         floor = [floors.proposition21(h, q, late=True) for h in counts]
         lines += card.line(panel, 'floor 2(1 − H/q), block-diagonal', counts, floor)
-    free = rows[rows['network'] == 'trained, free W_QK']
-    losses = '; '.join(
-        f'q = {q}: ' + ', '.join(f'{loss:.2g}' for loss in chosen.groupby('heads')['loss'].min())
-        for q, chosen in free.groupby('q')
-    )
+    free = rows[rows['network'] == 'trained, free W_QK'].groupby('q')['loss'].min()
+    losses = ', '.join(f'{loss:.2g} at q = {q} (the floor would be {2 - 2 / q:.2g})' for q, loss in free.items())
     return card.Card(
         NAME, 'Proposition 21',
         'd = 1 and scores that pair tokens with tokens, encodings with encodings only: loss at late positions ≥ '
@@ -98,5 +96,5 @@ def make(settings, bar):
         f'd = 1; {proposition3.describe(settings)}',
         tuple(card.Panel(f'q = {q}, d = 1', 'heads H', 'loss at i ≥ N/2') for q in settings.sparsity),
         pd.DataFrame(points), pd.DataFrame(lines), checks_of(rows),
-        f'Best trained losses with free W_QK, H = 1..q+1: {losses}.',
+        f'With free W_QK one trained head reaches {losses}, best lane.',
     )

@@ -22,10 +22,10 @@ LOOK = 200
 class Settings:
     """N; widths as eighths of N, tried from the narrowest; the loss c to reach; training; bits per state coordinate."""
 
-    seq_lens: tuple = (4, 8, 12, 16)
+    seq_lens: tuple = (4, 8, 16)
     eighths: tuple = (2, 3, 4, 5, 6, 8)
     target: float = 0.25
-    steps: int = 4000
+    steps: int = 3000
     batch_size: int = 64
     learning_rate: float = 5e-3
     readout_width: int = 128

@@ -103,18 +103,18 @@ def measure(settings, bar):
 def checks_of(rows):
     """The comparisons of the verdict."""
     fitted, oracle = rows[rows['model'] != ORACLE], rows[rows['model'] == ORACLE]
-    below = fitted[fitted['load'] < 1]
-    means = oracle[oracle['load'] < 1].groupby('load')['floor'].agg(['mean', 'std', 'count'])
+    below, partial = fitted[fitted['load'] < 1], oracle[oracle['load'] < 1]
+    means = partial.groupby('load')['floor'].agg(['mean', 'std', 'count'])
     # A smaller training set knows less: the floor of a set of half the size is a wrong one.
     wrong = card.above('', oracle['test_loss'], (1 - oracle['load'] / 2).clip(lower=0.0), oracle['test_loss_se'])
     return (
         card.above('fitted FFNs ≥ the floor of their own (u, training set)', fitted['test_loss'], fitted['floor'],
                    fitted['test_loss_se']),
         card.above('fitted FFNs ≥ 1 − n/(Nd), mean over draws', *_mean_over_draws(below)),
-        card.near('the oracle attains the floor of its set', oracle['test_loss'], oracle['floor'],
-                  oracle['test_loss_se'] + 1e-6),
+        card.near('the oracle attains the floor of its set', partial['test_loss'], partial['floor'],
+                  partial['test_loss_se']),
         card.near('floors of sets average to 1 − n/(Nd)', means['mean'], 1 - means.index.to_numpy(),
-                  means['std'] / np.sqrt(means['count']) + 1e-6),
+                  means['std'] / np.sqrt(means['count'])),
         card.fails('a wrong floor, 1 − n/(2Nd), is crossed', wrong),
         card.below('rows of W lie in the span: residual ≤ 1e-3', fitted['span_residual'].fillna(np.inf), 1e-3),
     )
@@ -142,7 +142,7 @@ def make(settings, bar):
         'floor of its own (u, training set).',
         f'simple-1STR, linear; {origin}; every lane its own (u, ω).',
         (card.Panel('test loss against n/(Nd)', 'n/(Nd)', 'test loss'),
-         card.Panel('each run against its own floor', 'floor of (u, training set)', 'test loss')),
+         card.Panel('each run against its own floor', 'floor of (u, training set)', 'test loss', join=False)),
         pd.DataFrame(_points(rows)), pd.DataFrame(_lines(rows)), checks_of(rows),
         f'{len(fitted)} fitted networks; the nearest lies {margin:.1f} standard errors above its floor. The floor is '
         'one '
