@@ -5,8 +5,8 @@ O(N). A prompt then carries one label instead of N, which is why these samples a
 
 Command:  make larger-n
           python -m experiments.larger_n --config=experiments/configs/larger_n.py --workdir=DIR
-Runtime:  TBD
-Expect:   TBD
+Runtime:  not run in full yet; one lane took 1 second at N = 16 and 9 at N = 64, besides 10 each to compile
+Expect:   one lane: 45k samples at N = 16, 128k at N = 64
 """
 
 from experiments.configs import base

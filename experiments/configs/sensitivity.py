@@ -6,8 +6,8 @@ Command:  make sensitivity
           python -m experiments.sensitivity --config=experiments/configs/sensitivity.py:transformer --workdir=DIR
           python -m experiments.sensitivity --config=experiments/configs/sensitivity.py:ffn --workdir=DIR2
           python -m experiments.sensitivity --config=experiments/configs/sensitivity.py:rnn --workdir=DIR3
-Runtime:  TBD
-Expect:   TBD
+Runtime:  not run in full yet
+Expect:   nothing measured yet
 """
 
 from experiments.configs import base
