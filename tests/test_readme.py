@@ -25,8 +25,13 @@ def test_there_is_an_example_of_each_kind():
 
 
 def test_links_and_pictures_exist():
-    for target in re.findall(r'\]\((?!http)([^)#]+)\)', README.read_text()):
+    for target in re.findall(r'(?:\]\(|src=")(?!http)([^)#"]+)[)"]', README.read_text()):
         assert (README.parent / target).exists(), target
+
+
+def test_table_1_is_that_of_the_rows():
+    """`make table1` writes the file from the committed rows; the README quotes it."""
+    assert (README.parent / 'experiments/results/table1/table1.md').read_text() in README.read_text()
 
 
 def test_every_folder_of_the_tree_is_there():
