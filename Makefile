@@ -52,7 +52,12 @@ n-star-models: install  ## n* of Transformer, RNN and FFN at d = 2 on simple-1ST
 	  --workdir=$(WORKDIR)/n_star_models_qstr
 
 theorem6: install  ## FFNs at stationary points and of least norm above the floor 1 − n/(Nd)
+	$(RUN) experiments.learning_curves --config=$(CONFIGS)/theorem6.py --config.models=transformer \
+	  --config.learners=stationary --workdir=$(WORKDIR)/theorem6
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/theorem6.py --workdir=$(WORKDIR)/theorem6
+	$(RUN) experiments.learning_curves --config=$(CONFIGS)/theorem6.py --config.learners=stationary \
+	  --config.models=ffn,theorem6_oracle --config.span=started --config.optimizer=sgd --config.learning_rate=0.03 \
+	  --config.seq_lens=5 --workdir=$(WORKDIR)/theorem6_started
 
 theorems: install  ## a card per theorem: measured points, its line, a verdict (about 25 minutes on two cores)
 	$(RUN) experiments.theorems --config=$(CONFIGS)/theorems.py --workdir=$(WORKDIR)/theorems

@@ -15,7 +15,8 @@ import pandas as pd
 OUTCOMES = ('reached', 'censored', 'censored_below', 'diverged')
 MODELS = ('transformer', 'rnn', 'ffn')
 DISPLAY_NAMES = {'transformer': 'Transformer', 'rnn': 'RNN', 'ffn': 'FFN', 'qstr': 'qSTR',
-                 'simple_qstr': 'simple-qSTR'}
+                 'simple_qstr': 'simple-qSTR', 'least_squares': 'least squares (t known)', 'ridge': 'ridge',
+                 'theorem6_oracle': 'oracle (u, V x)'}
 SYMBOLS = {'seq_len': 'N', 'sparsity': 'q'}
 
 _CELL = ('model', 'task', 'sparsity', 'seq_len')

@@ -85,7 +85,7 @@ def against_floor(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = ()
     """Theorem 6: test loss against n/(Nd) with the line 1 − n/(Nd), and how far each run lies above its own floor.
 
     Left panel: every run, and the means. Right panel: test loss minus the floor of the run's own u and training set
-    in standard errors of the test loss; runs of a model that the theorem is not about are left out there.
+    in standard errors of the test loss, for n < N d; runs of a model that the theorem is not about are left out there.
 
     Args:
         rows: of `comparison.with_floor`.
@@ -106,14 +106,15 @@ def against_floor(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = ()
             left.plot(runs['load'] * shift, runs['test_loss'], '.', color=colour, markersize=2.5, alpha=0.5)
             mean = runs.groupby('load')['test_loss'].mean()
             left.plot(mean.index * shift, mean, marker, color=colour, markersize=4, gid=f'mean {model}')
-            if runs['is_bound'].all():
-                distance = (runs['test_loss'] - runs['floor']) / runs['test_loss_se']
-                right.plot(runs['load'] * shift, distance, marker, color=colour, markersize=3, gid=f'margin {model}')
+            bound = runs[runs['is_bound'] & (runs['load'] < 1)]  # From n = N d on the floor is 0.
+            if not bound.empty:
+                distance = (bound['test_loss'] - bound['floor']) / bound['test_loss_se']
+                right.plot(bound['load'] * shift, distance, marker, color=colour, markersize=3, gid=f'margin {model}')
         load = np.geomspace(rows['load'].min(), rows['load'].max(), 200)
         left.plot(load, np.maximum(0, 1 - load), color='0.2', linewidth=1, gid='floor', label='1 − n/(Nd)')
         left.set(xscale='log', xlabel='n / (Nd)', ylabel='test MSE', ylim=(-0.05, None))
         right.axhline(0, color='0.2', linewidth=1)
-        right.axhspan(-2, 2, color='0.85', linewidth=0, zorder=0.5)
+        right.axhspan(-3, 3, color='0.9', linewidth=0, zorder=0.5)
         right.set(xscale='log', yscale='symlog', xlabel='n / (Nd)', ylabel='(test MSE − own floor) / s.e.')
         for axis in (left, right):
             axis.xaxis.set(major_locator=ticker.LogLocator(subs=(1, 2, 5)), major_formatter='{x:g}',

@@ -36,7 +36,9 @@ WIDTH, HEIGHT = 3.4, 2.2  # Inches, of one panel without legend.
 _LOOKS = {'transformer': ('#0072B2', 'o', '-'), 'rnn': ('#D55E00', 's', (0, (4, 2))),
           'ffn': ('#009E73', 'D', (0, (1.5, 1.2)))}
 _OTHER_LOOKS = (('#CC79A7', 'v', (0, (5, 1.2, 1.2, 1.2))), ('#56B4E9', 'P', (0, (8, 2))),
-                ('#E69F00', 'p', (0, (3, 1, 1, 1, 1, 1))), ('#000000', 'h', (0, (1, 2.5))))
+                ('#E69F00', 'p', (0, (3, 1, 1, 1, 1, 1))), ('#000000', 'h', (0, (1, 2.5))),
+                ('0.55', 'X', (0, (6, 1.5))), ('#8C564B', '<', (0, (2, 1))), ('#7F3C8D', '>', (0, (5, 2, 1, 2))),
+                ('#4B6A00', '*', (0, (1, 1))))
 AXIS_NAMES = {'seq_len': 'sequence length N', 'sparsity': 'number of relevant tokens q'}
 
 
@@ -86,7 +88,9 @@ def frame(num_panels: int, title: str, notes: Sequence[str],
 
 def display(name: str) -> str:
     """A name, title or note for print: '$' is no mathtext, and a leading '_' would hide a label."""
-    text = analysis.DISPLAY_NAMES.get(name, str(name)).replace('$', r'\$')
+    first, _, rest = str(name).partition(' ')  # 'ffn min_norm': a model with its learner
+    text = analysis.DISPLAY_NAMES.get(name) or ' '.join([analysis.DISPLAY_NAMES.get(first, first), rest]).rstrip()
+    text = text.replace('$', r'\$')
     return f' {text}' if text.startswith('_') else text
 
 
