@@ -7,10 +7,10 @@ import warnings
 
 import pandas as pd
 
-from qstr_jax import analysis, files, plots, results, studies, table1, textables
+from qstr_jax import analysis, files, results, studies, table1, textables
 from qstr_jax.files import ResultsError
-
-ONLINE = 'online_adamw'
+from qstr_jax.report import exhibits
+from qstr_jax.report.exhibits import ONLINE
 
 
 @dataclasses.dataclass
@@ -99,8 +99,7 @@ def sweep_section(folder, name, depth=0):
         section.words.append('No lane has finished yet: there are settings, but no rows.')
     else:
         section.words += [_what_is_here(rows), *_what_is_missing(rows, section.settings)]
-        _add_samples(section, rows) if _is_online(rows) else _add_losses(section, rows)
-        _add_curves(section, curves)
+        exhibits.add(section, rows, curves)
     for path in sorted((folder / 'errors').glob('*.json')):
         error = _json(section, path)
         section.words.append(f'Cell {error.get("cell", path.stem)} failed: {error.get("error", "?")}')
@@ -133,10 +132,6 @@ def _json(section, path):
     return value if isinstance(value, dict) else {}
 
 
-def _is_online(rows):
-    return bool((rows['learner'] == ONLINE).all()) and bool((rows['outcome'] == 'reached').any())
-
-
 def _what_is_here(rows):
     counts = rows['outcome'].value_counts()
     parts = [f'{counts[name]} {name}' for name in counts.index]
@@ -149,7 +144,9 @@ def _what_is_missing(rows, settings):
     """Words for the points that config.json spans and that have no row, and for censored lanes."""
     words = []
     gaps, lanes = _gaps(rows, settings)
-    if gaps:
+    if gaps and lanes == 1:
+        words.append(f'{len(gaps)} of the cells that the settings span are missing: {_gap_words(gaps, lanes)}.')
+    elif gaps:
         total = sum(gaps.values())
         words.append(f'{total} of the lanes that the settings span are missing: {_gap_words(gaps, lanes)}.')
     if (rows['learner'] == ONLINE).all() and not (rows['outcome'] == 'reached').any():
@@ -165,8 +162,10 @@ def _gaps(rows, settings):
     axes = [settings.get(name) for name in ('models', 'sparsity', 'seq_lens', 'learning_rate', 'weight_decay')]
     if not all(isinstance(axis, list) for axis in axes):
         return {}, 0
-    lanes = settings.get('num_seeds', 1) * len(axes[3]) * len(axes[4])
     there = rows.groupby(['model', 'sparsity', 'seq_len']).size()
+    lanes = settings.get('num_seeds', 1) * len(axes[3]) * len(axes[4])
+    if settings.get('learners', [ONLINE]) != [ONLINE]:  # whose further axes depend on the model
+        lanes, there = 1, there.clip(upper=1)
     left = {point: lanes - there.get(point, 0) for point in itertools.product(*axes[:3])}
     return {point: number for point, number in left.items() if number > 0}, lanes
 
@@ -181,57 +180,10 @@ def _gap_words(gaps, lanes):
     for (model, sparsity, left), lengths in places.items():
         where = f'q = {sparsity}, ' if several else ''
         number = f'all {lanes}' if left == lanes else f'{left} of {lanes}'
-        parts.append(f'{analysis.DISPLAY_NAMES.get(model, model)} {where}N = {", ".join(map(str, sorted(lengths)))} '
-                     f'({number} lanes{" each" if len(lengths) > 1 else ""})')
+        count = f' ({number} lanes{" each" if len(lengths) > 1 else ""})' if lanes > 1 else ''
+        lengths = ', '.join(map(str, sorted(lengths)))
+        parts.append(f'{analysis.DISPLAY_NAMES.get(model, model)} {where}N = {lengths}{count}')
     return '; '.join(parts)
-
-
-def x_axis(rows):
-    """What the curves of a directory run over: N, or q where only q varies."""
-    return 'sparsity' if rows['seq_len'].nunique() == 1 and rows['sparsity'].nunique() > 1 else 'seq_len'
-
-
-def _add_samples(section, rows):
-    """Samples to threshold: per optimiser a table with exponents, and a figure if there are several points."""
-    x = x_axis(rows)
-    optimisers = rows.groupby(['learning_rate', 'weight_decay'])
-    if rows[x].nunique() == 1:
-        by = ['model', *(name for name in ('learning_rate', 'weight_decay') if rows[name].nunique() > 1)]
-        summary = analysis.summarize(rows, by)
-        columns = [*by, 'num_lanes', 'num_reached', 'mean', 'low', 'high', 'lower_bound']
-        section.tables.append(('Samples to threshold', summary[columns]))
-        section.words.append(f'Only one {analysis.SYMBOLS[x]}: an exponent needs three.')
-        return
-    for (rate, decay), lanes in optimisers:
-        caption = 'Samples to threshold' + (
-            f', learning rate {rate:g}, weight decay {decay:g}' if optimisers.ngroups > 1 else '')
-        (frame,) = textables.from_markdown(analysis.table(lanes, x))
-        section.tables.append((caption, frame))
-        section.figures.append((caption, plots.samples_against_length(lanes, x=x)))
-
-
-def _add_losses(section, rows):
-    """Test losses at the end of training, by whatever varies."""
-    varying = [
-        name
-        for name in ('seq_len', 'sparsity', 'num_samples', 'learning_rate', 'weight_decay')
-        if rows[name].nunique() > 1
-    ]
-    losses = rows.groupby(['model', *varying], observed=True)['test_loss']
-    table = losses.agg(lanes='size', mean='mean', smallest='min', largest='max').reset_index()
-    section.tables.append(('Test loss at the end', table))
-
-
-def _add_curves(section, curves):
-    if {'samples', 'test_loss'} <= set(curves.columns) and len(curves):
-        thresholds = set(curves['threshold']) if 'threshold' in curves else set()
-        threshold = thresholds.pop() if len(thresholds) == 1 else 0
-        threshold = threshold if threshold > 1e-6 else None  # a budget for all, no threshold
-        for sparsity, mine in curves.groupby('sparsity'):
-            # One learning rate at a time: a line is a lane, and lanes of several rates share their seed.
-            for (rate, decay), lanes in itertools.islice(mine.groupby(['learning_rate', 'weight_decay']), 3):
-                caption = f'Learning curves, q = {sparsity}, learning rate {rate:g}, weight decay {decay:g}'
-                section.figures.append((caption, plots.curves(lanes, threshold)))
 
 
 def overview(workdirs):
