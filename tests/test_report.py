@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from qstr_jax import files, plots, report, results, studies
-from qstr_jax.report import content, fragments, page
+from qstr_jax.report import content, exhibits, fragments, page
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -153,6 +153,17 @@ def test_studies_are_shown_with_their_points(sweep, tmp_path):
     assert list(found[0].tables[0][1]['loss']) == ['0.5']
     assert set(studies.load_curves(study)['mlp_width']) == {8, 16}
     assert set(studies.seconds(study)['folder']) == {'mlp_width=8', 'mlp_width=16'}
+
+
+@pytest.mark.parametrize(('is_search', 'word'), [(True, 'n*'), (False, 'Test loss against n')])
+def test_fixed_samples_have_their_own_tables_and_figures(is_search, word):
+    rows = results.load(COMMITTED).query('seq_len == 4').assign(
+        learner='adamw', is_search=is_search, budget=0.0, validation_loss=0.5, validation_samples_to_threshold=100
+    )  # fmt: skip
+    section = content.Section('fits')
+    exhibits.add(section, rows, pd.DataFrame())
+    assert section.tables[0][0].startswith(word)
+    assert len(section.figures) == (0 if is_search else 1)  # one N makes no figure of n*
 
 
 def test_latex_fragments_are_complete(sweep, tmp_path):
