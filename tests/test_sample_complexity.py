@@ -15,7 +15,9 @@ from tests import small
 ROOT = pathlib.Path(__file__).parents[1]
 # Configs of this binary name it in their command.
 CONFIGS = sorted(
-    path.stem for path in (ROOT / 'experiments/configs').glob('*.py') if 'experiments.sample_complexity' in path.read_text()
+    path.stem
+    for path in (ROOT / 'experiments/configs').glob('*.py')
+    if 'experiments.sample_complexity' in path.read_text()
 )
 
 
@@ -43,10 +45,11 @@ def test_reduced_twins_run_end_to_end(name, tmp_path):
     settings = sample_complexity.settings_from(config)
     rows = sweeps.run(settings, tmp_path, small.quiet())
     sample_complexity.draw(tmp_path, config)
-    lanes = len(config.seq_lens) * config.num_seeds * len(config.models)
+    lanes = len(config.seq_lens) * len(config.sparsity) * config.num_seeds * len(config.models)
     assert len(rows) == lanes
     assert (rows['outcome'] == 'reached').sum() >= lanes / 2
-    for file in 'figure.png', 'figure.pdf', 'curves.png', 'table.md':
+    curves = [f'curves_q{q}.png' for q in config.sparsity] if len(config.sparsity) > 1 else ['curves.png']
+    for file in 'figure.png', 'figure.pdf', 'table.md', *curves:
         assert (tmp_path / file).stat().st_size > 50
 
 
