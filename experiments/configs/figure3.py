@@ -31,7 +31,7 @@ def get_config():
 def reduced():
     """The same in seconds, for the tests: a link and a rate that are soon learnt."""
     config = get_config()
-    config.models = ('transformer', 'ffn')
+    config.models = ('ffn',)
     config.link = 'linear'
     config.seq_lens = (4,)
     config.sparsity = (1, 2)
