@@ -58,15 +58,21 @@ theorem6: install  ## FFNs at stationary points and of least norm above the floo
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/theorem6.py --config.learners=stationary \
 	  --config.models=ffn,theorem6_oracle --config.span=started --config.optimizer=sgd --config.learning_rate=0.03 \
 	  --config.seq_lens=5 --workdir=$(WORKDIR)/theorem6_started
+	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star.py --config.models=transformer,theorem6_oracle \
+	  --config.seq_lens=32 --config.num_samples=0.25,0.5,0.75,1.0 --config.samples_unit=Nd --config.budget=1.0 \
+	  --config.probes=theorem6_floor --config.title='1STR, N = 32, d = 10: a Transformer below the floor of FFNs' \
+	  --workdir=$(WORKDIR)/theorem6_control
 
 theorems: install  ## a card per theorem: measured points, its line, a verdict (about 25 minutes on two cores)
 	$(RUN) experiments.theorems --config=$(CONFIGS)/theorems.py --workdir=$(WORKDIR)/theorems
 
-figure1b: install  ## Figure 1b, every lane with its own (u, ω): Transformer 5 lanes, FFN 3; the RNN takes hours, see its config
+figure1b: install  ## Figure 1b, the Transformer, every lane with its own (u, ω) (4 minutes)
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1b.py --config.task_per_lane=True \
 	  --config.models=transformer --workdir=$(WORKDIR)/figure1b
+
+figure1b-all: install  ## the same with FFN and RNN: hours
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1b.py --config.task_per_lane=True \
-	  --config.models=ffn --config.num_seeds=3 --config.seq_lens=25,29,33 --workdir=$(WORKDIR)/figure1b
+	  --workdir=$(WORKDIR)/figure1b
 
 figure2: install  ## Figure 2: trained attention beside the construction, q = 1, 2, 3, separate and merged
 	$(RUN) experiments.attention_weights --config=$(CONFIGS)/attention_weights.py --workdir=$(WORKDIR)/figure2
