@@ -44,17 +44,16 @@ def _at_construction(settings, task):
     return models.Transformer(settings.sparsity, width, attention='merged', output_bias=False), params
 
 
-def _measure(fit, k, start_K, samples, name):
-    """Loss and alignment of one lane."""
+def _measure(fit, k, losses, start_K, samples, name):
+    """Loss and alignment of lane k; `losses` are those of all lanes and their standard errors."""
     task, module = fit.problem.task, fit.problem.module
     params, start = training.lane(fit.params_K, k), training.lane(start_K, k)
     task_draw = training.lane(fit.data_K.task_draw, k)
     prompts = jax.tree.map(lambda leaf: leaf[k, :32], fit.data_K.test_prompts)
-    losses_K, errors_K = training.loss_at(fit)
     aligned = measures.alignment(params, task)
     moved = jnp.sqrt(constructions.square_norm(jax.tree.map(lambda a, b: a - b, params, start)))
     return {
-        'start': name, 'lane': k, 'samples': samples, 'loss': losses_K[k], 'error': errors_K[k],
+        'start': name, 'lane': k, 'samples': samples, 'loss': losses[0][k], 'error': losses[1][k],
         'share': aligned.share, 'cosine': aligned.cosine,
         'off_mass': measures.off_mass(module, params, prompts, task, task_draw)['mean'],
         'moved': float(moved) / float(np.sqrt(constructions.square_norm(start))),
@@ -74,7 +73,8 @@ def _follow(settings, task, name, bar):
     for steps, fit in bar(stages, name, 1 + min(12, settings.steps)):
         if start_K is None:
             start_K = jax.device_get(fit.params_K)
-        rows += [_measure(fit, k, start_K, steps * settings.batch_size, name) for k in range(settings.num_lanes)]
+        losses, samples = training.loss_at(fit), steps * settings.batch_size
+        rows += [_measure(fit, k, losses, start_K, samples, name) for k in range(settings.num_lanes)]
     return rows
 
 

@@ -20,12 +20,12 @@ BOUNDS = {'free': lambda n: None, 'α = 1/N': lambda n: 1 / n, 'α = 0': lambda 
 class Settings:
     """N, d; lanes; training until the threshold or the budget; widths of states, transitions and read-out."""
 
-    seq_lens: tuple = (4, 8, 16, 32)
+    seq_lens: tuple = (4, 12, 32)
     token_dim: int = 4
     num_lanes: int = 2
     threshold: float = 0.1
-    steps: int = 2000
-    windows: int = 50
+    steps: int = 1600
+    windows: int = 40
     batch_size: int = 64
     learning_rate: float = 3e-3
     width: int = 16

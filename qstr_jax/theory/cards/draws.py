@@ -1,5 +1,7 @@
 """Tasks and prompts for checks in float64: the streams' numbers, labels computed anew."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -33,27 +35,35 @@ def draw(task, num_prompts, precision='float64', seed=1):
         tasks.DrawError: the encodings cannot be drawn.
     """
     with jax.enable_x64(False):
-        task_draw = jax.jit(tasks.draw, static_argnames='task')(tasks.task_key(0, task), task)
+        task_draw = _draw(tasks.task_key(0, task), task)
         tasks.check_draw(task_draw.encodings.complete, task)
-        examples = jax.jit(tasks.examples, static_argnames='task')
-        raw = examples(jax.random.key(seed), jnp.arange(num_prompts), task, task_draw.link)
+        raw = _examples(jax.random.key(seed), jnp.arange(num_prompts), task, task_draw.link)
     task_draw = task_draw._replace(link=_cast(task_draw.link, precision))
     x_BxNxD = _cast(raw.x_NxD, precision)
-    y_BxN = jax.jit(jax.vmap(lambda x, t: tasks.labels(x, t, task, task_draw.link)))(x_BxNxD, raw.t_NxQ)
-    return task_draw, tasks.Prompt(x_BxNxD, raw.t_NxQ, y_BxN)
+    return task_draw, tasks.Prompt(x_BxNxD, raw.t_NxQ, _labels(x_BxNxD, raw.t_NxQ, task, task_draw.link))
+
+
+_draw = jax.jit(tasks.draw, static_argnames='task')
+_examples = jax.jit(tasks.examples, static_argnames='task')
+
+
+@functools.partial(jax.jit, static_argnames='task')
+def _labels(x_BxNxD, t_BxNxQ, task, link):
+    return jax.vmap(lambda x_NxD, t_NxQ: tasks.labels(x_NxD, t_NxQ, task, link))(x_BxNxD, t_BxNxQ)
+
+
+@functools.partial(jax.jit, static_argnames=('module', 'task'))
+def _square_errors(params, prompts, task_draw, module, task):
+    def error(prompt):
+        prediction_N = models.predict(module, params, tasks.encode(prompt, task, task_draw))
+        return (prompt.y_N - prediction_N) ** 2
+
+    return jax.lax.map(error, prompts, batch_size=min(100, len(prompts.y_N)))
 
 
 def square_errors(module, params, prompts, task, task_draw):
     """(y_i − ŷ_i)² of one network, (B, N)."""
-    @jax.jit
-    def errors(params, prompts):
-        def error(prompt):
-            prediction_N = models.predict(module, params, tasks.encode(prompt, task, task_draw))
-            return (prompt.y_N - prediction_N) ** 2
-
-        return jax.lax.map(error, prompts, batch_size=min(100, len(prompts.y_N)))
-
-    return np.asarray(errors(params, prompts))
+    return np.asarray(_square_errors(params, prompts, task_draw, module, task))
 
 
 def largest_error(module, params, prompts, task, task_draw):

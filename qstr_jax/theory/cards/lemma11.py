@@ -20,13 +20,13 @@ ROUNDING = 1e-12
 class Settings:
     """N, q, d, links; α d/(2q) of the first panel, at q = `sparsity[len // 2]`; the target error; prompts per point."""
 
-    seq_lens: tuple = (16, 64, 256, 1024)
+    seq_lens: tuple = (16, 128, 1024)
     sparsity: tuple = (1, 2, 4)
     token_dim: int = 10
     links: tuple = ('linear', 'sum', 'hermite2')
-    sharpness: tuple = (2, 4, 6, 8, 12, 16, 20, 24)
+    sharpness: tuple = (2, 4, 8, 12, 16, 24)
     error: float = 0.1
-    num_prompts: int = 2
+    num_prompts: int = 1
 
 
 def _encoding_dim(seq_len):

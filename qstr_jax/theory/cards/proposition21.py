@@ -18,7 +18,7 @@ class Settings:
 
     sparsity: tuple = (2, 3)
     num_lanes: int = 2
-    steps: int = 3000
+    steps: int = 2000
     batch_size: int = 64
     learning_rate: float = 1e-2
     mlp_width: int = 128
