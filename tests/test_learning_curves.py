@@ -113,9 +113,9 @@ def test_scaling_draws_every_lane_and_the_median():
     median = next(line for line in axis.lines if line.get_gid() == 'median ffn')
     # 10 n, 10 n + 1, infinite, 5: the middle of four.
     np.testing.assert_allclose(median.get_ydata(), [80.5, 160.5, 640.5])
-    assert 'not all reached' in axis.get_legend().get_texts()[0].get_text() or 'needed' in str(
-        axis.get_legend().get_texts()[0].get_text()
-    )
+    assert '(0 of 3 N)' in axis.get_legend().get_texts()[0].get_text()
+    powers = plots.scaling(rows()[lambda table: table['outcome'] == 'reached']).axes[0].get_legend().get_texts()
+    assert powers[0].get_text().startswith('Transformer  $N^{1.00}$ [')
 
 
 def test_learning_curves_have_a_panel_per_length():

@@ -26,14 +26,15 @@ def get_config():
     config.token_dim = 5
     config.encoding_dim = 20
     config.task_per_lane = True
-    config.num_samples = (0.4, 1, 2, 4, 10, 20, 40, 100, 200)
+    config.num_samples = (0.4, 1, 4, 10, 20, 50, 200)
     config.samples_unit = 'qd'
     config.learning_rate = (1e-3, 3e-3)
-    config.weight_decay = (1e-2, 1.0)
+    config.weight_decay = (1e-2, 0.3)
     config.schedule = 'cosine'
-    config.max_steps = 2000
-    config.check_every = 200
-    config.test_samples = 2000
+    config.max_steps = 1000
+    config.check_every = 250
+    config.test_samples = 1000
+    config.validation_samples = 500
     config.num_seeds = 3
     config.title = '1STR, N = 8, d = 5: test loss after AdamW on n prompts'
     config.notes = ('learning rate and weight decay chosen on validation prompts at every n',)

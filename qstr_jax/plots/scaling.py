@@ -76,9 +76,16 @@ def _entries(lanes: pd.DataFrame, models: list[str], look: dict, x: str) -> list
         mine = lanes[lanes['model'] == model]
         if mine.empty:
             continue
-        fit = analysis.exponent(mine, x)
-        symbol = analysis.SYMBOLS.get(x, x)
-        text = f'{symbol} exponent {fit}' if fit.value is not None else f'({fit.note})'
         entries.append(lines.Line2D([], [], color=look[model][0], marker=look[model][1], linestyle=look[model][2],
-                                    label=f'{display(model)}: {text}'))
+                                    label=f'{display(model)}  {_power(analysis.exponent(mine, x), x)}'))
     return entries
+
+
+def _power(fit: analysis.Exponent, x: str) -> str:
+    """'N^1.25 [1.1, 1.4]' as mathtext, or at how many lengths all lanes reached."""
+    symbol, num_all = analysis.SYMBOLS.get(x, x), fit.num_lengths + len(fit.left_out)
+    if fit.value is None:
+        return f'({fit.num_lengths} of {num_all} {symbol})'
+    interval = '' if fit.low is None else f' [{fit.low:.2f}, {fit.high:.2f}]'
+    part = f' ({fit.num_lengths} of {num_all} {symbol})' if fit.left_out else ''
+    return f'${symbol}^{{{fit.value:.2f}}}${interval}{part}'
