@@ -3,7 +3,8 @@
 Command:  make theorems
           python -m experiments.theorems --config=experiments/configs/theorems.py --workdir=DIR
 Runtime:  about 25 minutes on two cores; each card is written when it is done and not made twice
-Expect:   every card says 'holds'; what is asymptotic is told under its figure
+Expect:   every card says 'holds'; numbers in experiments/results/theorems/cards.json; what is asymptotic is told under
+          each figure
 """
 
 import dataclasses

@@ -19,12 +19,12 @@ STARTS = ('from the construction', 'from scratch')
 class Settings:
     """Task (sum link); training; width of the ReLU layer from scratch; α d/q-free target error of the construction."""
 
-    seq_len: int = 16
+    seq_len: int = 12
     sparsity: int = 2
-    token_dim: int = 5
-    encoding_dim: int = 13
+    token_dim: int = 4
+    encoding_dim: int = 12
     num_lanes: int = 2
-    steps: int = 4000
+    steps: int = 3000
     batch_size: int = 64
     learning_rate: float = 3e-3
     weight_decay: float = 0.1
@@ -66,11 +66,11 @@ def _follow(settings, task, name, bar):
         module, params = _at_construction(settings, task)
     else:
         module, params = models.Transformer(settings.sparsity, settings.mlp_width, attention='merged'), None
-    plan = training.Plan(settings.steps, settings.batch_size, settings.learning_rate, min(12, settings.steps),
+    plan = training.Plan(settings.steps, settings.batch_size, settings.learning_rate, min(8, settings.steps),
                          settings.test_samples, weight_decay=settings.weight_decay)
     rows, start_K = [], None
     stages = training.windows(task, module, plan, settings.num_lanes, params)
-    for steps, fit in bar(stages, name, 1 + min(12, settings.steps)):
+    for steps, fit in bar(stages, name, 1 + min(8, settings.steps)):
         if start_K is None:
             start_K = jax.device_get(fit.params_K)
         losses, samples = training.loss_at(fit), steps * settings.batch_size

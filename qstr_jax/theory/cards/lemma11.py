@@ -98,7 +98,6 @@ def make(settings, bar):
     norms = by_length.groupby(['sparsity', 'seq_len'], as_index=False)['norm'].max()
     lines = _lines(by_alpha, by_length, norms, limit)
     cap = np.concatenate([_cap(chosen) for _, chosen in norms.groupby('sparsity')])
-    exponent, spread = card.slope(np.log(norms['seq_len']), norms['norm'])
     loose = float(np.median(by_alpha['limit'] / np.maximum(by_alpha['error'], 1e-15)))
     checks = (
         card.below('mass off the right token ≤ N exp(−αd/2q) for every α', by_alpha['off_mass'],
@@ -113,16 +112,25 @@ def make(settings, bar):
         'norm grows no faster than (log N)^1.5.',
         f'qSTR, d = {settings.token_dim}, d_e = 20 ln N, coherence ≤ 1/2, float64, q = '
         f'{", ".join(map(str, settings.sparsity))}, links {", ".join(settings.links)}; largest error over '
-        f'{settings.num_prompts} prompts and all positions.',
+        f'all positions, prompts per point: {settings.num_prompts}.',
         (
             card.Panel(f'sum link, q = {_middle(settings)}', 'α', 'largest |ŷ − y|', log_y=True),
             card.Panel(f'α for error {settings.error:g}, all q', 'N', 'largest squared error', True, True),
             card.Panel('same α, all links', 'N', '‖W_QK‖_F of one head', log_x=True),
         ),
         pd.DataFrame(_points(by_alpha, by_length, norms)), pd.DataFrame(lines), checks,
-        f'The bound on the error is {loose:.0f} times the error (median). ‖W_QK‖_F ∝ (log N)^{exponent:.2f} ± '
-        f'{spread:.2f} '
-        'over all q; √d_e alone gives 0.5, and α adds less than 1 while its constants outweigh log N.',
+        finding(loose, norms),
+    )
+
+
+def finding(loose, norms):
+    """How loose the bound is, and how fast the norms grow."""
+    slopes = {q: card.slope(np.log(chosen['seq_len']), chosen['norm'])[0] for q, chosen in norms.groupby('sparsity')}
+    exponents = ', '.join(f'{slope:.2f} (q = {q})' for q, slope in slopes.items())
+    return (
+        f'The bound on the error is {loose:.0f} times the error (median). Exponents of ‖W_QK‖_F in log N: '
+        f'{exponents}; √d_e '
+        'alone gives 0.5, and α adds less than 1 while its constants outweigh log N.'
     )
 
 
