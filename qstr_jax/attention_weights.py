@@ -85,7 +85,7 @@ def panels(portrait):
     for head, index in enumerate(map(int, portrait.alignment.index_H)):
         share, cosine = (float(values_HxQ[head, index]) for values_HxQ in portrait.alignment[:2])
         name = f'head {head + 1}, ' if len(built) > 1 else ''
-        what = f'share {share:.2f}, cosine {cosine:.2f}' if index >= 0 else 'matched to no index'
+        what = f'share {share:.3f}, cosine {cosine:.3f}' if index >= 0 else 'matched to no index'
         found.append((f'{name}trained: {what}', portrait.query_key_HxExE[head], index))
         found.append((f'{name}construction', built[head], index))
     return found
@@ -100,7 +100,7 @@ def table(portraits):
     """
     lines = []
     for one in portraits:
-        kept = {name: one.row.get(name) for name in ('seed', 'num_samples', 'num_steps', 'train_loss', 'test_loss')}
+        kept = {name: one.row.get(name) for name in ('seed', 'num_samples', 'steps', 'train_loss', 'test_loss')}
         alphas = sharpness(one)
         for head, index in enumerate(map(int, one.alignment.index_H)):
             share, cosine = (float(values[head, index]) if index >= 0 else np.nan for values in one.alignment[:2])
@@ -110,10 +110,10 @@ def table(portraits):
 
 
 def title(portrait, form):
-    """'q = 1, N = 100, separate W_Q, W_K: share 0.91, cosine 0.98 of the matched blocks'."""
+    """'q = 1, N = 100, separate W_Q, W_K: share 0.910, cosine 0.980', means over the matched blocks."""
     names = {'separate': 'separate W_Q, W_K', 'merged': 'merged W_QK'}
     task, found = portrait.task, portrait.alignment
     name = analysis.DISPLAY_NAMES.get(task.name, task.name)
     return (f'{name}, q = {task.sparsity}, N = {task.seq_len}, {names.get(form, form)}: '
-            f'share {found.share:.2f}, cosine {found.cosine:.2f}')  # fmt: skip
+            f'share {found.share:.3f}, cosine {found.cosine:.3f}')  # fmt: skip
 

@@ -86,7 +86,7 @@ def test_the_portrait_of_a_construction_is_the_construction(construction):
     table = attention_weights.table([portrait])
     assert list(table['index']) == [1, 2]
     assert np.allclose(table[['share', 'cosine']], 1)
-    assert 'share 1.00, cosine 1.00' in attention_weights.title(portrait, 'merged')
+    assert 'share 1.000, cosine 1.000' in attention_weights.title(portrait, 'merged')
 
 
 def test_matrices_frame_the_block_of_each_head(construction):
@@ -95,7 +95,7 @@ def test_matrices_frame_the_block_of_each_head(construction):
     assert gids(figure, 'block') == {'block 0', 'block 1'}
     titles = [axis.get_title() for axis in figure.axes if axis.get_title()]
     assert len(titles) == 4
-    assert titles[0].startswith('head 1, trained: share 1.00')
+    assert titles[0].startswith('head 1, trained: share 1.000')
     with pytest.raises(ValueError, match='D_e'):
         plots.query_key_matrices([('x', np.zeros((3, 3)), 0)], TASK)
     with pytest.raises(ValueError, match='at least one'):

@@ -70,6 +70,12 @@ def test_all_six_claims_have_a_line_whatever_the_rows():
     assert (table1.measure(pd.DataFrame())['note'] == 'no rows').all()
 
 
+def test_only_the_online_learner_counts():
+    rows = pd.concat([lanes('ffn'), lanes('rnn', learner='constrained', outcome='fitted')])
+    assert line(table1.measure(rows), 'rnn')['agrees'] == 'not measured'
+    assert line(table1.measure(rows), 'ffn')['agrees'] == 'open'
+
+
 def test_lanes_that_share_a_draw_do_not_count():
     table = table1.measure(lanes('ffn', own=False))
     assert line(table, 'ffn')['agrees'] == 'not measured'

@@ -4,8 +4,9 @@ Also for q = 2, 3 with q heads, matched to the indices that they retrieve, and f
 
 Command:  make figure2
           python -m experiments.attention_weights --config=experiments/configs/attention_weights.py --workdir=DIR
-Runtime:  not run in full yet
-Expect:   nothing measured yet; the published diagonal is about 25 to 45
+Runtime:  7 minutes on two busy cores for q = 1, separate W_Q and W_K; the other five cells are not run yet
+Expect:   q = 1, separate: train loss below 0.05 after 5 epochs (3,910 steps), test loss 0.030; 0.999 of the energy of
+          W_Q^T W_K in the block (ω_t, ω), cosine 0.775 to the identity, mean diagonal 36 (published about 25 to 45).
 """
 
 from experiments.configs import base

@@ -6,8 +6,9 @@ Command:  make sensitivity
           python -m experiments.sensitivity --config=experiments/configs/sensitivity.py:transformer --workdir=DIR
           python -m experiments.sensitivity --config=experiments/configs/sensitivity.py:ffn --workdir=DIR2
           python -m experiments.sensitivity --config=experiments/configs/sensitivity.py:rnn --workdir=DIR3
-Runtime:  not run in full yet
-Expect:   nothing measured yet
+Runtime:  3 minutes on two busy cores for the Transformer of width 50; widths 100 and 200, FFN and RNN not run yet
+Expect:   Transformer of width 50: samples fall like rate^-0.84, from 111k at 1e-4 over 12.8k at 1e-3 to 2.3k at 1e-2;
+          weight decay up to 1 moves them by at most 12 %.
 """
 
 from experiments.configs import base
