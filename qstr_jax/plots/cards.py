@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
 
-from qstr_jax.plots.style import STYLE, display, frame
+from qstr_jax.plots.style import STYLE, display, frame, thousands
 
 # Okabe and Ito's colours; markers tell series apart in grey.
 _COLOURS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#56B4E9', '#E69F00', '#000000', '#7F7F7F', '#8B4513')
@@ -82,6 +82,8 @@ def _ticks(axis: Axes, panel, points, lines) -> None:
     if len(places) <= 8 and all(float(x).is_integer() for x in places):
         axis.set_xticks(places, labels=[f'{x:g}' for x in places])
         axis.xaxis.set_minor_locator(ticker.NullLocator())
+    elif not panel.log_x and max(places) >= 10_000:
+        axis.xaxis.set(major_locator=ticker.MaxNLocator(5), major_formatter=thousands)
     if not panel.log_y:
         highest = max([*points['y'], *lines['y'], 0.0])
         lowest = min([*points['y'], *lines['y'], 0.0])
