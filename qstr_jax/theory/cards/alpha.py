@@ -80,25 +80,22 @@ def make(settings, bar):
         f'simple-1STR, linear, d = {settings.token_dim}, deep transitions (d_h = {settings.width}), AdamW, batch '
         f'{settings.batch_size}, to test loss {settings.threshold:g} or {settings.steps * settings.batch_size:,} '
         'prompts; '
-        f'{settings.num_lanes} lanes with their own task.',
+        f'lanes, each with its own task: {settings.num_lanes}.',
         (card.Panel(f'to test loss {settings.threshold:g}', 'N', 'prompts', True, True),
          card.Panel('at the end of training', 'N', 'test loss', True, True),
          card.Panel('transitions as stored', 'N', '‖W_L‖⋯‖W_1,h‖', True, True)),
-        pd.DataFrame(_points(rows)), pd.DataFrame(_lines(settings, rows)), checks_of(rows), _finding(rows),
+        pd.DataFrame(_points(rows)), pd.DataFrame(_lines(settings, rows)), checks_of(rows), _finding(settings, rows),
     )
 
 
-def _finding(rows):
-    parts = []
-    for name, column in compare(rows).items():
-        value, spread = card.slope(column.index.to_numpy(float), column)
-        parts.append(f'{name}: n ∝ N^{value:.2f} ± {spread:.2f}')
+def _finding(settings, rows):
+    growth = [f'{name}: N^{card.exponent(n.index.to_numpy(float), n)}' for name, n in compare(rows).items()]
     free = rows[rows['bound'] == 'free']
     ratio = float((free['product'] * free['seq_len']).median())
+    resolution = max(1, settings.steps // settings.windows) * settings.batch_size
     return (
-        '; '.join(parts) + f'. Free products are {ratio:.2g} times 1/N (median). An experiment on this task and '
-        'optimiser, '
-        'not a theorem: the bound makes the proof go through.'
+        f'Prompts, known to {resolution:,}: {"; ".join(growth)}. Free products are {ratio:.0f} times 1/N (median). An '
+        'experiment on this task, these N and this optimiser, not a theorem: the bound makes the proof go through.'
     )
 
 

@@ -161,6 +161,12 @@ def slope(x, y):
     return value, float(stats.t.ppf(0.975, len(x) - 2) * spread)
 
 
+def exponent(x, y):
+    """`slope` in words: '0.66 ± 0.10', or '0.66 (2 points, no interval)'."""
+    value, spread = slope(x, y)
+    return f'{value:.2f} ' + (f'({len(x)} points, no interval)' if math.isnan(spread) else f'± {spread:.2f}')
+
+
 def as_json(card):
     """A card as a dict that JSON can hold; `from_json` reads it."""
     columns = {name: getattr(card, name).astype(object).to_dict('list') for name in ('points', 'lines')}

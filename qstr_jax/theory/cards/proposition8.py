@@ -153,10 +153,8 @@ def _finding(least):
     text = ('Ω hides constants: the lines of d_h and L²‖U‖² go through the first point; the floor in bits (ours) has '
             'none.')
     if len(least) > 1:
-        value, spread = card.slope(least['seq_len'], least['width'])
-        sense, sense_spread = card.slope(least['seq_len'], least['below'])
-        text = (f'Least width ∝ N^{value:.2f} ± {spread:.2f}, its sampled L²‖U‖² ∝ N^{sense:.2f} ± {sense_spread:.2f} '
-                f'({len(least)} lengths). ') + text
+        width, sense = (card.exponent(least['seq_len'], least[name]) for name in ('width', 'below'))
+        text = f'Exponents in N: least width {width}, its sampled L²‖U‖² {sense}. ' + text
     return text
 
 
