@@ -59,8 +59,8 @@ theorem6: install  ## FFNs at stationary points and of least norm above the floo
 	  --config.models=ffn,theorem6_oracle --config.span=started --config.optimizer=sgd --config.learning_rate=0.03 \
 	  --config.seq_lens=5 --workdir=$(WORKDIR)/theorem6_started
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star.py --config.models=transformer,theorem6_oracle \
-	  --config.seq_lens=32 --config.num_samples=0.25,0.5,0.75,1.0 --config.samples_unit=Nd --config.budget=1.0 \
-	  --config.probes=theorem6_floor --config.title='1STR, N = 32, d = 10: a Transformer below the floor of FFNs' \
+	  --config.seq_lens=64 --config.num_samples=0.25,0.5,0.75 --config.samples_unit=Nd --config.budget=1.0 \
+	  --config.probes=theorem6_floor --config.title='1STR, N = 64, d = 10: a Transformer below the floor of FFNs' \
 	  --workdir=$(WORKDIR)/theorem6_control
 
 theorems: install  ## a card per theorem: measured points, its line, a verdict (about 25 minutes on two cores)

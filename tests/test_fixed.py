@@ -348,7 +348,7 @@ def test_three_seeds_and_eight_sizes_are_one_program(tmp_path, monkeypatch):
         ({'optimizer': 'muon'}, 'optimizer'),
         ({'epsilon': 0.0}, 'epsilon'),
         ({'max_steps': 0}, 'max_steps'),
-        ({'min_samples': 20}, 'min_samples'),
+        ({'min_samples': 20, 'is_search': True}, 'min_samples'),
         ({'span': 'started'}, 'leave the span'),
         ({'optimizer': 'lbfgs', 'batch_size': 4}, 'batch_size'),
         ({'optimizer': 'lbfgs', 'method': 'constrained'}, 'lbfgs'),

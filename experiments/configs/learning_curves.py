@@ -2,8 +2,8 @@
 
 Command:  make learning-curves
           python -m experiments.learning_curves --config=experiments/configs/learning_curves.py --workdir=DIR
-Runtime:  TBD
-Expect:   TBD
+Runtime:  about 20 minutes on two busy cores, most of it the RNN
+Expect:   at n = 50, 100, 1,000 test loss 0.77, 0.017, 0.002 for the Transformer; the RNN 0.84 and the FFN 1.1 at 1,000.
 """
 
 from experiments.configs import base
@@ -36,7 +36,7 @@ def get_config():
     config.test_samples = 1000
     config.validation_samples = 500
     config.num_seeds = 3
-    config.title = '1STR, N = 8, d = 5: test loss after AdamW on n prompts'
+    config.title = '1STR, N = 8, d = 5: AdamW on n prompts'
     config.notes = ('learning rate and weight decay chosen on validation prompts at every n',)
     return config
 

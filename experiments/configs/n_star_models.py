@@ -3,8 +3,8 @@
 Command:  make n-star-models
           python -m experiments.learning_curves --config=experiments/configs/n_star_models.py --workdir=DIR
           and once more with --config.task=qstr --config.test_task=qstr and another directory
-Runtime:  TBD
-Expect:   TBD
+Runtime:  over an hour on two busy cores, most of it the RNN at N = 16
+Expect:   medians at N = 4, 8 on simple-1STR: Transformer 57, 160, RNN 113, 381, FFN 113, 538.
 """
 
 from experiments.configs import base, learning_curves

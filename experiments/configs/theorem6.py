@@ -2,8 +2,8 @@
 
 Command:  make theorem6
           python -m experiments.learning_curves --config=experiments/configs/theorem6.py --workdir=DIR
-Runtime:  TBD
-Expect:   TBD
+Runtime:  about 30 minutes on two busy cores
+Expect:   no run below its floor by 3 s.e., oracle on it, least squares that knows t below; FFN's mean loss 1.1 to 1.4.
 """
 
 from experiments.configs import base, learning_curves
