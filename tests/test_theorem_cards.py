@@ -56,7 +56,7 @@ def test_floors_in_bits_of_rows():
     rows = pd.DataFrame({'seq_len': [8, 8], 'width': [4, 4], 'bits': [1, 2], 'loss': [0.5, 0.5]})
     expected = [floors.proposition8_bits(8, 8), floors.proposition8_bits(16, 8)]
     assert np.allclose(proposition8.floor_of(rows), expected)
-    assert np.allclose(proposition8.floor_of(rows, fewer=1), [7 / 8, expected[0]])
+    assert np.allclose(proposition8.floor_of(rows, share=0.5), [floors.proposition8_bits(4, 8), expected[0]])
 
 
 def test_proposition21_verdict():
