@@ -63,7 +63,7 @@ theorem6: install  ## FFNs at stationary points and of least norm above the floo
 	  --config.probes=theorem6_floor --config.title='1STR, N = 64, d = 10: a Transformer below the floor of FFNs' \
 	  --workdir=$(WORKDIR)/theorem6_control
 
-theorems: install  ## a card per theorem: measured points, its line, a verdict (about 25 minutes on two cores)
+theorems: install  ## a card per theorem: measured points, its line, a verdict (at most 42 minutes on two cores)
 	$(RUN) experiments.theorems --config=$(CONFIGS)/theorems.py --workdir=$(WORKDIR)/theorems
 
 figure1b: install  ## Figure 1b, the Transformer, every lane with its own (u, ω) (4 minutes)
