@@ -39,8 +39,8 @@ def reduced():
                             test_samples=64)
     config.theorem6.update(seq_len=3, token_dim=2, tenths=(5, 20), num_lanes=2, widths=(8, 8), steps=20,
                            test_samples=100)
-    config.alpha.update(seq_lens=(3,), threshold=5.0, token_dim=2, num_lanes=1, steps=20, windows=2, batch_size=8, width=4,
-                        hidden_width=8, test_samples=50)
+    config.alpha.update(seq_lens=(3,), threshold=5.0, token_dim=2, num_lanes=1, steps=20, windows=2, batch_size=8,
+                        width=4, hidden_width=8, test_samples=50)
     config.proposition8.update(seq_lens=(3,), eighths=(8,), target=2.0, steps=20, batch_size=8, readout_width=8,
                                bits=(1, 2), test_samples=50)
     config.theorem7.update(seq_lens=(4, 8), sparsity=(1, 2), token_dim=3, num_prompts=1)
