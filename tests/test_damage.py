@@ -172,7 +172,7 @@ def test_a_damaged_table_is_a_line_and_its_cell_can_be_run_again(lab, undisturbe
 @pytest.mark.parametrize('kind', ['empty', 'truncated', 'pickle', 'foreign'])
 def test_a_damaged_checkpoint_costs_time_and_nothing_else(lab, undisturbed, tmp_path, kind):
     settings = {'models': ('ffn',)}
-    code, _ = lab.run(tmp_path, settings, Death('qstr_jax.sweeps.worker:_progress', call=6))
+    code, _ = lab.run(tmp_path, settings, Death('qstr_jax.learners.online:progress', call=6))
     assert code < 0
     (saved,) = [path for path in tmp_path.glob('checkpoints/*/*') if path.name.isdigit()]
     if kind == 'foreign':
@@ -217,7 +217,7 @@ def test_the_scanner_knows_a_pickle():
 
 @pytest.mark.slow
 def test_results_and_checkpoints_hold_no_pickles(lab, undisturbed, tmp_path):
-    code, _ = lab.run(tmp_path, death=Death('qstr_jax.sweeps.worker:_progress', call=6))
+    code, _ = lab.run(tmp_path, death=Death('qstr_jax.learners.online:progress', call=6))
     assert code < 0
     found = [path for folder in (undisturbed, tmp_path) for path in folder.rglob('*') if path.is_file()]
     kinds = {path.relative_to(undisturbed if undisturbed in path.parents else tmp_path).parts[0] for path in found}

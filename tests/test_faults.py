@@ -63,7 +63,7 @@ STATIONS = [
     Death('qstr_jax.sweeps.monitor:add_plan', when='after'),
     Death('qstr_jax.sweeps.batch:compile_programs'),
     Death('qstr_jax.sweeps.batch:compile_programs', when='after'),
-    Death('qstr_jax.sweeps.worker:_progress', call=3),  # trained, not yet saved
+    Death('qstr_jax.learners.online:progress', call=3),  # trained, not yet saved
     Death('qstr_jax.sweeps.checkpoint:save', call=2),
     Death('qstr_jax.sweeps.checkpoint:save', call=2, when='after'),
     Death('qstr_jax.sweeps.checkpoint:load'),
@@ -109,7 +109,7 @@ def test_killed_at_random_moments(lab, undisturbed, tmp_path):
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_the_state(lab, undisturbed, tmp_path, number):
-    death = Death('qstr_jax.sweeps.worker:_progress', call=4, signal_number=number)
+    death = Death('qstr_jax.learners.online:progress', call=4, signal_number=number)
     code, output = lab.run(tmp_path, death=death, checkpoint_seconds=1e6)
     assert code == 128 + number
     assert output.strip() == (
