@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 CONFIGS = sorted(
     path.stem
     for path in (ROOT / 'experiments/configs').glob('*.py')
-    if 'experiments.learning_curves' in path.read_text()
+    if f'experiments.learning_curves --config=experiments/configs/{path.name}' in path.read_text()
 )
 FIGURES = {'learning_curves': 'learning_curves.png', 'n_star': 'figure.png', 'theorem6': 'floor.png'}
 
