@@ -7,7 +7,7 @@ CONFIGS := experiments/configs
 RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test lint figure1a figure1a-task-per-lane theorems learning-curves n-star n-star-models theorem6 figure1b figure2 figure2-all figure3 heads embedding \
+.PHONY: help install quickstart test test-quick lint figure1a figure1a-task-per-lane theorems learning-curves n-star n-star-models theorem6 figure1b figure2 figure2-all figure3 heads embedding \
   larger-n sensitivity encodings table1 report notebooks
 
 help:  ## list the targets
@@ -27,6 +27,9 @@ quickstart: install  ## three architectures, N = 2, 4, 6, 8, 3 seeds: a figure a
 test: install $(VENV)/.installed-test  ## lint, then the whole test suite
 	$(RUN) ruff check qstr_jax experiments tests setup.py
 	$(RUN) pytest -n 2
+
+test-quick: install $(VENV)/.installed-test  ## the suite without its slow tests
+	$(RUN) pytest -n 2 -m 'not slow'
 
 lint: $(VENV)/.installed-test  ## ruff alone
 	$(RUN) ruff check qstr_jax experiments tests setup.py
