@@ -85,9 +85,10 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
 def _distinct(rows):
     """Each lane once: two directories may hold it, with and without screening."""
     lane = [name for name in results.LANE_COLUMNS if name in rows.columns]
-    return rows.drop_duplicates(
-        list(dict.fromkeys(['model', 'task', 'seq_len', *CURVE, *lane, *_shape_columns(rows)])), ignore_index=True
-    )
+    names = list(dict.fromkeys(['model', 'task', 'seq_len', *CURVE, *lane, *_shape_columns(rows)]))
+    keys = rows[names].astype(object)
+    keys = keys.where(keys.notna(), None)  # None of one directory and NaN of another are both "not there"
+    return rows[~keys.duplicated()].reset_index(drop=True)
 
 
 def _shape_columns(rows):
@@ -116,6 +117,8 @@ def _curves(rows):
         known = lanes[farthest].groupby('seq_len')['shape'].agg(['nunique', 'first'])
         known = known.loc[known['nunique'] == 1, 'first']
         lanes = lanes[lanes['shape'] == lanes['seq_len'].map(known)]
+        # Rows of a study name the settings of all models, so that `_distinct` does not know them as the same lane.
+        lanes = lanes.drop_duplicates(['seq_len', 'seed', 'task_seed'])
         if lanes['seq_len'].nunique() > 1:
             curves.append(lanes)
     return curves
