@@ -8,15 +8,15 @@ import pathlib
 import time
 
 from absl import app, flags, logging
-from ml_collections import config_flags
 
-from experiments import runtime
+from experiments import runtime, sample_complexity
 from qstr_jax import files, plots
 from qstr_jax.plots import cards as figures
 from qstr_jax.sweeps import provenance
 from qstr_jax.theory import cards
 
-CONFIG = config_flags.DEFINE_config_file('config', None, 'Which cards, and their settings: a file in configs/.')
+# Defined once for all binaries, since tests import several of them into one process.
+CONFIG = sample_complexity.CONFIG
 
 
 def chosen_cards(config):

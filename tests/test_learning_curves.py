@@ -20,7 +20,12 @@ CONFIGS = sorted(
     for path in (ROOT / 'experiments/configs').glob('*.py')
     if f'experiments.learning_curves --config=experiments/configs/{path.name}' in path.read_text()
 )
-FIGURES = {'learning_curves': 'learning_curves.png', 'n_star': 'figure.png', 'theorem6': 'floor.png'}
+FIGURES = {
+    'learning_curves': 'learning_curves.png',
+    'n_star': 'figure.png',
+    'n_star_models': 'figure.png',
+    'theorem6': 'floor.png',
+}
 
 
 def config_module(name):

@@ -24,8 +24,7 @@ def construction(module, task):
     """
     if not isinstance(module, models.Transformer) and getattr(module, 'cell', None) != 'deep':
         return 1.0
-    with jax.ensure_compile_time_eval():
-        task_draw = jax.device_get(tasks.draw(tasks.task_key(0, task), task))
+    task_draw = jax.device_get(tasks.draw(tasks.task_key(0, task), task))
     if isinstance(module, models.Transformer):
         radius = float(np.sqrt(stats.chi2.ppf(TOKEN_SHARE, task.token_dim)))
         coherence = task.max_coherence if task.max_coherence < 1 else None
