@@ -9,7 +9,7 @@ import pathlib
 from absl import app, flags
 
 from experiments import runtime, sample_complexity
-from qstr_jax import analysis, comparison, files, plots, results, selection
+from qstr_jax import analysis, comparison, files, plots, results, selection, table1
 
 
 def draw(workdir, config):
@@ -32,11 +32,15 @@ def draw(workdir, config):
 
 
 def draw_scaling(workdir, rows, config):
-    """n* against N or q."""
+    """n* against N or q, and which power of N or of log N it is."""
     figure = plots.scaling(rows, config.title, tuple(config.notes), config.x)
     paths = plots.save(figure, workdir / 'figure')
     table = analysis.table(rows, config.x)
     files.write_text(workdir / 'table.md', table + '\n')
+    if config.x == 'seq_len':
+        laws = table1.growth(rows)
+        files.write_text(workdir / 'growth.md', laws.to_markdown(index=False, floatfmt='.3g') + '\n')
+        table += f'\n{laws.round(2).to_string(index=False)}'
     print(f'{table}\nfigure: {paths[1]}')
 
 

@@ -196,6 +196,27 @@ def log_power(lanes):
     return float(power), float(np.mean(_misfit(log_n, log_means) < _misfit(np.log(log_n), log_means)))
 
 
+def growth(rows: pd.DataFrame) -> pd.DataFrame:
+    """Both laws for every curve of `rows`: N^a with its interval, and (log N)^p; no claims.
+
+    Args:
+        rows: lanes of one task and sparsity, as for `analysis.exponent`; curves differ in `model`.
+
+    Returns:
+        model, N (lengths at which every lane reached), exponent, low, high, log_power, power_is_better (share of
+        bootstraps in which N^a leaves the smaller sum of squares); NaN where fewer than three N are left.
+    """
+    table = []
+    for lanes in analysis.split_curves(rows):
+        fit = analysis.exponent(lanes)
+        reached = lanes[~lanes['seq_len'].isin(fit.left_out)]
+        power, share = log_power(reached) if fit.value is not None else (np.nan, np.nan)
+        lengths = ', '.join(map(str, sorted(set(reached['seq_len']))))
+        table.append((lanes['model'].iloc[0], lengths, fit.value, fit.low, fit.high, power, share))
+    names = ['model', 'N', 'exponent', 'low', 'high', 'log_power', 'power_is_better']
+    return pd.DataFrame(table, columns=names).astype(dict.fromkeys(names[2:], float))
+
+
 def _misfit(x, log_means):
     """Sum of squares that a straight line in x (lengths,) leaves of log means (lengths, draws), (draws,)."""
     return np.polyfit(x, log_means, 1, full=True)[1]

@@ -162,3 +162,18 @@ def test_studies_find_load_and_refuse(tmp_path):
         studies.points({'num_heads': ()})
     with pytest.raises(ValueError, match='twice'):
         studies.points({'num_heads': (1, 1)})
+
+
+def test_growth_tells_both_laws_of_every_curve():
+    rows = pd.concat([
+        lanes('ffn', law=lambda n: 90.0 * n**1.5, noise=0.01),
+        lanes('transformer', law=lambda n: 900 * np.log(n) ** 1.5, noise=0.01),
+        lanes('rnn', lengths=(4, 8)),
+    ])  # fmt: skip
+    table = table1.growth(rows).set_index('model')
+    assert table.loc['ffn', 'exponent'] == pytest.approx(1.5, abs=0.01)
+    assert table.loc['ffn', 'power_is_better'] == 1
+    assert table.loc['transformer', 'log_power'] == pytest.approx(1.5, abs=0.01)
+    assert table.loc['transformer', 'power_is_better'] == 0
+    assert np.isnan(table.loc['rnn', 'exponent'])
+    assert table.loc['rnn', 'N'] == '4, 8'
