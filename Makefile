@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart test test-quick lint figure1a figure1a-task-per-lane theorems learning-curves n-star n-star-models theorem6 figure1b figure2 figure2-all figure3 heads embedding \
-  larger-n sensitivity encodings table1 report notebooks
+  larger-n sensitivity encodings table1 report notebooks benchmark
 
 help:  ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-24s %s\n", $$1, $$2}'
@@ -110,6 +110,9 @@ table1: install  ## Table 1 measured, from the committed results
 
 report: install  ## one HTML page and LaTeX fragments from the committed results
 	$(RUN) experiments.report --workdir=experiments/results --output=$(WORKDIR)/report
+
+benchmark: install $(VENV)/.installed-benchmark  ## ours beside PyTorch, every section (needs a quiet machine)
+	$(RUN) experiments.benchmark --json=$(WORKDIR)/benchmark/benchmark.json
 
 notebooks: install $(VENV)/.installed-notebooks  ## run the notebooks and keep their outputs in the files
 	$(RUN) experiments.notebooks

@@ -49,5 +49,7 @@ setuptools.setup(
             'ipykernel>=6', 'nbclient>=0.10', 'nbformat>=5.10',
         ],
         'launch': ['submitit>=1.5'],
+        # One version, so that speeds are compared with the same thing everywhere.
+        'benchmark': ['torch==2.13.0'],
     },
 )

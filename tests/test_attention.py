@@ -1,5 +1,8 @@
 """Attention against plain numpy and Flax's own module on transferred weights."""
 
+import chex
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import linen as nn
@@ -69,3 +72,35 @@ def test_forms_agree_on_the_same_scores():
     assert weights[0].shape == (1, SEQ_LEN, SEQ_LEN)
     np.testing.assert_allclose(weights[0].sum(-1), 1.0, rtol=1e-5)
     np.testing.assert_allclose(weights[0], weights[1], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize('form', [attention.MergedAttention, attention.SeparateAttention])
+def test_blocks_of_queries_change_nothing(form, monkeypatch):
+    z = inputs()
+    module = form(2)
+    params = random_params(module, z, z)
+
+    def outputs_and_gradients(p):
+        return jax.value_and_grad(lambda p: jnp.sum(jnp.sin(module.apply(p, z, z))))(p)
+
+    whole = outputs_and_gradients(params)
+    monkeypatch.setattr(attention, 'QUERY_BLOCK', 2)
+    blocks = []
+    kept = attention.in_blocks
+    monkeypatch.setattr(attention, 'in_blocks', lambda attend, query: blocks.append(query) or kept(attend, query))
+    chex.assert_trees_all_close(outputs_and_gradients(params), whole, rtol=1e-5, atol=1e-6)
+    assert blocks[0].shape[1] > attention.QUERY_BLOCK
+
+
+def test_memory_of_long_prompts_grows_with_their_length():
+    """Four times the tokens: about four times the memory of a gradient, not sixteen."""
+    module = attention.SeparateAttention(1)
+
+    def scratch(seq_len):
+        z = jnp.ones((seq_len, WIDTH))
+        params = jax.eval_shape(module.init, jax.random.key(0), z, z)
+        loss = jax.jit(jax.grad(lambda p: jnp.sum(module.apply({'params': p['params']}, z, z))))
+        return loss.lower(params).compile().memory_analysis().temp_size_in_bytes
+
+    assert scratch(4096) < 6 * scratch(1024)
+    assert scratch(4096) < 4 * 4096**2  # the weights alone

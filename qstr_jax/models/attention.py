@@ -1,4 +1,8 @@
-"""Multi-head attention in which every head sees the whole embedding (PAPER.md, section 3)."""
+"""Multi-head attention in which every head sees the whole embedding (PAPER.md, section 3).
+
+Long prompts are attended to a block of queries at a time: the weights of all queries, (H, N, N), never exist together,
+neither in the forward pass nor in the backward one, where each block is computed again.
+"""
 
 import math
 
@@ -10,6 +14,22 @@ from flax import linen as nn
 from qstr_jax.models import initializers
 
 FORMS = ('merged', 'separate')
+
+# Queries whose weights exist together: all of the paper's prompts are one block.
+QUERY_BLOCK = 256
+
+
+def in_blocks(attend, query_HxMxA):
+    """`attend(query_HxMxA)`, (H, M, B), in blocks of `QUERY_BLOCK` queries where there are more."""
+    num_queries = query_HxMxA.shape[1]
+    if num_queries <= QUERY_BLOCK:
+        return attend(query_HxMxA)
+    num_blocks = -(-num_queries // QUERY_BLOCK)
+    padding = num_blocks * QUERY_BLOCK - num_queries
+    padded_HxPxA = jnp.pad(query_HxMxA, ((0, 0), (0, padding), (0, 0)))
+    blocks_KxHxCxA = einops.rearrange(padded_HxPxA, 'h (k c) a -> k h c a', k=num_blocks)
+    heads_KxHxCxB = jax.lax.map(jax.checkpoint(attend), blocks_KxHxCxA)
+    return einops.rearrange(heads_KxHxCxB, 'k h c b -> h (k c) b')[:, :num_queries]
 
 
 class MergedAttention(nn.Module):
@@ -34,10 +54,17 @@ class MergedAttention(nn.Module):
         else:
             init = initializers.uniform(math.sqrt(6 / (2 * width)))  # Xavier
         qk_HxExE = self.param('qk_HxExE', init, (self.num_heads, width, width))
-        scores_HxMxN = jnp.einsum('me,hef,nf->hmn', query_MxE, qk_HxExE, z_NxE)
-        weights_HxMxN = jax.nn.softmax(scores_HxMxN, axis=-1)
-        self.sow('intermediates', 'weights_HxMxN', weights_HxMxN)
-        heads_HxMxE = jnp.einsum('hmn,ne->hme', weights_HxMxN, z_NxE)
+
+        def weights(query_HxMxE):
+            return jax.nn.softmax(jnp.einsum('hmf,nf->hmn', query_HxMxE, z_NxE), axis=-1)
+
+        def attend(query_HxMxE):
+            return jnp.einsum('hmn,ne->hme', weights(query_HxMxE), z_NxE)
+
+        query_HxMxE = jnp.einsum('me,hef->hmf', query_MxE, qk_HxExE)
+        if self.is_mutable_collection('intermediates'):
+            self.sow('intermediates', 'weights_HxMxN', weights(query_HxMxE))
+        heads_HxMxE = in_blocks(attend, query_HxMxE)
         return einops.rearrange(heads_HxMxE, 'h m e -> m (h e)')
 
 
@@ -64,10 +91,17 @@ class SeparateAttention(nn.Module):
         query_HxMxA = self._project(query_MxE, kernel_Ex3xHxA[:, 0], bias_3xHxA[0])
         key_HxNxA = self._project(z_NxE, kernel_Ex3xHxA[:, 1], bias_3xHxA[1])
         value_HxNxA = self._project(z_NxE, kernel_Ex3xHxA[:, 2], bias_3xHxA[2])
-        scores_HxMxN = jnp.einsum('hma,hna->hmn', query_HxMxA, key_HxNxA) / math.sqrt(width)
-        weights_HxMxN = jax.nn.softmax(scores_HxMxN, axis=-1)
-        self.sow('intermediates', 'weights_HxMxN', weights_HxMxN)
-        heads_HxMxA = jnp.einsum('hmn,hna->hma', weights_HxMxN, value_HxNxA)
+
+        def weights(query_HxMxA):
+            scores_HxMxN = jnp.einsum('hma,hna->hmn', query_HxMxA, key_HxNxA) / math.sqrt(width)
+            return jax.nn.softmax(scores_HxMxN, axis=-1)
+
+        def attend(query_HxMxA):
+            return jnp.einsum('hmn,hna->hma', weights(query_HxMxA), value_HxNxA)
+
+        if self.is_mutable_collection('intermediates'):
+            self.sow('intermediates', 'weights_HxMxN', weights(query_HxMxA))
+        heads_HxMxA = in_blocks(attend, query_HxMxA)
         # PyTorch's out-projection: a Linear layer's weights, but no bias to start with.
         out_kernel = initializers.kernel(self.initializer, self.num_heads * width)
         return nn.Dense(width, kernel_init=out_kernel, name='out')(

@@ -9,6 +9,7 @@ from qstr_jax.plots.losses import curves
 from qstr_jax.plots.prompts import prompt
 from qstr_jax.plots.samples import samples_against_length
 from qstr_jax.plots.scaling import scaling
+from qstr_jax.plots.speed import speed
 from qstr_jax.plots.style import STYLE, looks, save
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     'samples_heatmap',
     'save',
     'scaling',
+    'speed',
 ]

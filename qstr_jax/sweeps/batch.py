@@ -83,7 +83,7 @@ def compile_programs(problem, size, device):
     start = time.perf_counter()
     with _compiling[problem, size] if jax.config.jax_compilation_cache_dir else contextlib.nullcontext():
         init, advance = _compile(problem, size, device)
-    memory = sum(_memory(program) for program in (init, advance))
+    memory = sum(program_bytes(program) for program in (init, advance))
     return Programs(init, advance, size, device, time.perf_counter() - start, memory)
 
 
@@ -101,7 +101,7 @@ def _on_device(leaf, sharding):
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=leaf.weak_type)
 
 
-def _memory(program):
+def program_bytes(program):
     """Bytes of a program: arguments, results and scratch; 0 where the backend does not tell."""
     analysis = program.memory_analysis()
     if analysis is None:

@@ -1,0 +1,70 @@
+r"""Times qstr_jax beside an idiomatic PyTorch implementation of the same protocol, in one run, in turn.
+
+make install EXTRA=benchmark
+python -m experiments.benchmark [--quick] [--json=PATH] [--sections=steps,runs,seeds,scaling] [--models=transformer,ffn]
+
+Prints a table per section; --json writes all of it with versions and device, and PATH.png beside it. A section that is
+done is in the file at once: a run that is cut off keeps it. See experiments/benchmarks/README.md.
+"""
+
+import dataclasses
+import importlib.util
+import pathlib
+import sys
+
+from absl import app, flags
+
+from experiments import runtime
+
+QUICK = flags.DEFINE_bool('quick', False, 'A few cells, under three minutes on two cores.')
+JSON = flags.DEFINE_string('json', None, 'File of the results; its picture gets the same name.')
+SECTIONS = flags.DEFINE_list('sections', [], 'Which sections to measure; all by default.')
+MODELS = flags.DEFINE_list('models', [], 'Which architectures to measure; all by default.')
+COMPILED = flags.DEFINE_bool('compiled', None, 'Whether torch.compile is measured too; unless --quick by default.')
+
+
+def plan():
+    """The `cells.Plan` of the flags.
+
+    Raises:
+        ValueError: an unknown architecture.
+    """
+    from experiments.benchmarks import baseline, cells
+
+    chosen = cells.QUICK if QUICK.value else cells.FULL
+    if unknown := set(MODELS.value) - set(baseline.MODELS):
+        raise ValueError(f'--models={",".join(sorted(unknown))}: unknown, one of {", ".join(baseline.MODELS)}')
+    changes = {'models': tuple(MODELS.value)} if MODELS.value else {}
+    if COMPILED.value is not None:
+        changes['compiled'] = COMPILED.value
+    return dataclasses.replace(chosen, **changes)
+
+
+def run():
+    """Measures the sections one after the other."""
+    if importlib.util.find_spec('torch') is None:
+        raise ValueError('PyTorch is missing, which the benchmark compares with: make install EXTRA=benchmark')
+    from experiments.benchmarks import report, sections
+
+    names = SECTIONS.value or list(sections.SECTIONS)
+    if unknown := [name for name in names if name not in sections.SECTIONS]:
+        raise ValueError(f'--sections={",".join(unknown)}: unknown, one of {", ".join(sections.SECTIONS)}')
+    chosen = plan()
+    device = sections.device_name()
+    results = report.start(sys.argv, chosen)
+    for name in names:
+        results['sections'][name] = sections.SECTIONS[name](chosen, device, lambda text: print(text, file=sys.stderr))
+        print(report.table(results, name), end='\n\n', flush=True)
+        if JSON.value:
+            report.write(results, pathlib.Path(JSON.value))
+
+
+def main(argv):
+    """Turns what a user can mend into one line."""
+    if len(argv) > 1:
+        raise app.UsageError(f'unknown argument {argv[1]!r}')
+    runtime.exit_on_error(run)
+
+
+if __name__ == '__main__':
+    app.run(main)

@@ -1,0 +1,72 @@
+"""What the benchmark measures: the cells of Figure 1 as `baseline.Protocol`s, and how thoroughly."""
+
+import dataclasses
+
+from experiments.benchmarks import baseline
+
+FIGURE_1A = {'task': 'qstr', 'threshold': 0.7, 'check_every': 10}
+FIGURE_1B = {'task': 'simple_qstr', 'threshold': 0.02, 'check_every': 100}
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How much is measured.
+
+    Attributes:
+        models: architectures.
+        seq_lens_1a, seq_lens_1b: prompt lengths of the two panels whose steps and tests are timed.
+        run_seq_lens: lengths of Figure 1a whose runs are timed to the threshold, by model.
+        run_seeds: seeds of these runs.
+        seeds: numbers of lanes side by side.
+        scaling: lengths of a point-wise Transformer's step.
+        rounds, seconds: of each timing; rounds alternate, `seconds` is about how long one takes.
+        compiled: whether `torch.compile` is measured too.
+        products: whether the machine's matrix products are.
+    """
+
+    models: tuple[str, ...] = baseline.MODELS
+    seq_lens_1a: tuple[int, ...] = (2, 4, 6, 8, 10, 12)
+    seq_lens_1b: tuple[int, ...] = (25, 33)
+    run_seq_lens: tuple[tuple[str, tuple[int, ...]], ...] = (
+        ('transformer', (2, 4, 6, 8, 10, 12)), ('ffn', (2, 4, 6, 8)), ('rnn', (2, 4)),
+    )  # fmt: skip
+    run_seeds: int = 5
+    seeds: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
+    scaling: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048, 4096)
+    rounds: int = 5
+    seconds: float = 1.0
+    compiled: bool = True
+    products: bool = True
+
+    def protocols(self):
+        """(exhibit, `Protocol`) of every cell."""
+        panels = ('1a', self.seq_lens_1a, FIGURE_1A), ('1b', self.seq_lens_1b, FIGURE_1B)
+        return [
+            (exhibit, baseline.Protocol(model, seq_len, **settings))
+            for exhibit, seq_lens, settings in panels
+            for model in self.models
+            for seq_len in seq_lens
+        ]
+
+    def runs(self):
+        """`Protocol`s of Figure 1a that are run to their threshold."""
+        return [
+            baseline.Protocol(model, seq_len, **FIGURE_1A)
+            for model, seq_lens in self.run_seq_lens
+            if model in self.models
+            for seq_len in seq_lens
+        ]
+
+
+FULL = Plan()
+QUICK = Plan(
+    seq_lens_1a=(4, 12),
+    seq_lens_1b=(),
+    run_seq_lens=(('transformer', (4,)), ('ffn', (4,))),
+    run_seeds=2,
+    seeds=(1, 8),
+    scaling=(64, 128, 256),
+    rounds=3,
+    seconds=0.3,
+    compiled=False,
+)

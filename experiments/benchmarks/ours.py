@@ -1,0 +1,132 @@
+"""A cell of `qstr_jax` as pieces to time: steps alone, tests alone, whole runs."""
+
+import functools
+import time
+
+import jax
+
+from qstr_jax import sweeps
+from qstr_jax.learners import online
+from qstr_jax.learners.problem import over_lanes
+from qstr_jax.sweeps import batch
+
+
+def problem(protocol, **settings):
+    """Our `Problem` of a `baseline.Protocol`; `settings` change more of `sweeps.Settings`."""
+    shared = {
+        name: getattr(protocol, name)
+        for name in (
+            'task', 'test_task', 'sparsity', 'token_dim', 'batch_size', 'check_every', 'threshold', 'max_samples',
+            'test_samples', 'rnn_width', 'mlp_width',
+        )
+    }  # fmt: skip
+    sweep = sweeps.Settings(
+        models=protocol.model, seq_lens=protocol.seq_len, ffn_widths=protocol.ffn_widths or (), **shared | settings
+    )
+    return sweeps.cells(sweep)[0].problem
+
+
+def lanes(protocol, num_lanes):
+    """Lanes that differ in their seed and share a task, as published."""
+    return [online.Lane(seed, 0, protocol.learning_rate, protocol.weight_decay) for seed in range(num_lanes)]
+
+
+@functools.partial(jax.jit, static_argnames=('problem', 'precision'), donate_argnames=('params_K', 'opt_state_K'))
+def _train(params_K, opt_state_K, first, count, data_K, lanes_K, problem, precision):
+    def train(params, opt_state, data, lane):
+        def step(i, carry):
+            return online.train_step(*carry, first + i, data, lane, problem)[:2]
+
+        return jax.lax.fori_loop(0, count, step, (params, opt_state))
+
+    with jax.default_matmul_precision(precision):
+        return over_lanes(train)(params_K, opt_state_K, data_K, lanes_K)
+
+
+@functools.partial(jax.jit, static_argnames='problem')
+def _test(params_K, data_K, count, problem):
+    def test(params, data):
+        # Each test is of other parameters than the one before, or XLA would make only one.
+        def one(_, carry):
+            params, total = carry
+            loss = online.evaluate(params, data, problem)
+            return jax.tree.map(lambda leaf: leaf + 1e-12 * loss, params), total + loss
+
+        return jax.lax.fori_loop(0, count, one, (params, 0.0))[1]
+
+    with jax.default_matmul_precision('highest'):
+        return over_lanes(test)(params_K, data_K)
+
+
+class Cell:
+    """A lane batch whose steps and tests are run by the count.
+
+    Args:
+        protocol: `baseline.Protocol`.
+        num_lanes: lanes side by side.
+        precision: of the matrix products of steps.
+        settings: see `problem`.
+    """
+
+    def __init__(self, protocol, num_lanes=1, precision='highest', **settings):
+        self.precision = precision
+        self.problem = problem(protocol, **settings)
+        device = jax.local_devices()[0]
+        self.lanes_K = batch.lane_arrays(lanes(protocol, num_lanes), device)
+        self.data_K, state_K = online.init(self.lanes_K, self.problem)
+        self.params_K, self.opt_state_K = state_K.params, state_K.opt_state
+        self.first = 0
+
+    def steps(self, count):
+        """`count` steps of every lane."""
+        self.params_K, self.opt_state_K = _train(*self._arguments(count))
+        self.first += count
+        jax.block_until_ready(self.params_K)
+
+    def step_bytes(self):
+        """Memory of the program of steps, by the compiler's account."""
+        return batch.program_bytes(self._program())
+
+    def step_flops(self):
+        """Floating-point operations of a step, by the compiler's account, which counts a loop's body once."""
+        return self._program().cost_analysis()['flops']
+
+    def _program(self):
+        return _train.lower(*self._arguments(1)).compile()
+
+    def _arguments(self, count):
+        state = self.params_K, self.opt_state_K, self.first, count
+        return *state, self.data_K, self.lanes_K, self.problem, self.precision
+
+    def tests(self, count):
+        """`count` evaluations of every lane on its test prompts."""
+        jax.block_until_ready(_test(self.params_K, self.data_K, count, self.problem))
+
+
+def run(protocol, num_lanes, **settings):
+    """Trains lanes to the threshold, in batches as the sweeps make them; `settings`: see `problem`.
+
+    Returns:
+        A dict: samples and tests of each lane, outcomes, seconds without compilation, compile seconds, bytes.
+    """
+    cell = problem(protocol, **settings)
+    size = batch.default_size(cell.module, num_lanes, jax.default_backend())
+    programs = batch.compile_programs(cell, size, jax.local_devices()[0])
+    todo = lanes(protocol, num_lanes)
+    start = time.perf_counter()
+    reports = []
+    for first in range(0, num_lanes, size):
+        part = todo[first : first + size]
+        _, state_K = batch.train(programs, cell, part)
+        report = online.report(state_K, cell)
+        reports += [{name: values[k] for name, values in report.items()} for k in range(len(part))]
+    seconds = time.perf_counter() - start
+    return {
+        'samples': [int(report['num_samples']) for report in reports],
+        'reached': [report['outcome'] == 'reached' for report in reports],
+        'tests': [int(report['num_evaluations']) for report in reports],
+        'seconds': seconds,
+        'compile_seconds': programs.compile_seconds,
+        'program_bytes': programs.memory_bytes,
+        'lanes_per_batch': size,
+    }

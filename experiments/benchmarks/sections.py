@@ -1,0 +1,159 @@
+"""The sections of the benchmark: each measures one thing for all its cells and returns flat records."""
+
+import time
+
+import jax
+import numpy as np
+
+from experiments.benchmarks import baseline, ours, products, timing
+from qstr_jax.sweeps import batch
+
+
+def _cell(protocol, exhibit=None):
+    names = {'model': protocol.model, 'seq_len': protocol.seq_len}
+    return names if exhibit is None else {'exhibit': exhibit, **names}
+
+
+def _spread(prefix, measured):
+    return {
+        f'{prefix}_seconds': measured.median, f'{prefix}_low': measured.low, f'{prefix}_high': measured.high
+    }  # fmt: skip
+
+
+def _torch_steps(training, device):
+    def steps(count):
+        for _ in range(count):
+            training.step()
+        if device == 'cuda':
+            import torch
+
+            torch.cuda.synchronize()
+
+    return steps
+
+
+def _torch_tests(training):
+    def tests(count):
+        for _ in range(count):
+            training.test()
+
+    return tests
+
+
+def device_name():
+    """'cpu' or 'cuda', as PyTorch calls it."""
+    return {'gpu': 'cuda'}.get(jax.default_backend(), jax.default_backend())
+
+
+def steps(plan, device, say):
+    """Seconds of a step and of a test, ours and PyTorch's, one seed; compile time, memory, share of products."""
+    records = []
+    for exhibit, protocol in plan.protocols():
+        say(f'steps: {protocol.model} N={protocol.seq_len}')
+        our_cell = ours.Cell(protocol)
+        trainings = {'torch': baseline.Training(protocol, device=device)}
+        if plan.compiled:
+            trainings['compiled'] = baseline.Training(protocol, device=device, compiled=True)
+        runs = {'ours': our_cell.steps} | {name: _torch_steps(t, device) for name, t in trainings.items()}
+        tests = {'ours': our_cell.tests} | {name: _torch_tests(t) for name, t in trainings.items()}
+        programs = batch.compile_programs(our_cell.problem, 1, jax.local_devices()[0])
+        record = _cell(protocol, exhibit) | {'compile_seconds': programs.compile_seconds}
+        for name, measured in timing.alternate(runs, plan.rounds, plan.seconds).items():
+            record |= _spread(f'{name}_step', measured)
+        for name, measured in timing.alternate(tests, plan.rounds, plan.seconds).items():
+            record |= _spread(f'{name}_test', measured)
+        record['ours_peak_bytes'] = timing.peak_bytes(lambda cell=our_cell: (cell.steps(3), cell.tests(1)))
+        record['torch_peak_bytes'] = timing.peak_bytes(
+            lambda run=runs['torch'], test=tests['torch']: (run(3), test(1))
+        )
+        record['program_bytes'] = programs.memory_bytes
+        record['flops'] = products.flops(protocol)
+        if plan.products:
+            record['product_seconds'] = products.least_seconds(protocol, device)
+            record['ours_product_share'] = record['product_seconds'] / record['ours_step_seconds']
+            record['torch_product_share'] = record['product_seconds'] / record['torch_step_seconds']
+        records.append(record)
+    return records
+
+
+def runs(plan, device, say):
+    """Seconds to the threshold of whole cells, `run_seeds` seeds each: ours as sweeps run them, PyTorch one by one."""
+    records = []
+    for protocol in plan.runs():
+        say(f'runs: {protocol.model} N={protocol.seq_len}, {plan.run_seeds} seeds')
+        mine = ours.run(protocol, plan.run_seeds)
+        unscreened = ours.run(protocol, plan.run_seeds, screen=False)
+        results = [baseline.Training(protocol, seed, device).run() for seed in range(plan.run_seeds)]
+        samples, reached, seconds = zip(*results, strict=True)
+        checks = sum(mine['samples']) // (protocol.check_every * protocol.batch_size)
+        records.append(
+            _cell(protocol) | {
+                'seeds': plan.run_seeds,
+                'ours_seconds': mine['seconds'],
+                'ours_compile_seconds': mine['compile_seconds'],
+                'ours_samples': float(np.mean(mine['samples'])),
+                'ours_reached': sum(mine['reached']),
+                'lanes_per_batch': mine['lanes_per_batch'],
+                'torch_seconds': sum(seconds),
+                'torch_samples': float(np.mean(samples)),
+                'torch_reached': sum(reached),
+                'checks': checks,
+                'tests': sum(mine['tests']),
+                'unscreened_seconds': unscreened['seconds'],
+                'missed_crossings': sum(a != b for a, b in zip(mine['samples'], unscreened['samples'], strict=True)),
+            }
+        )  # fmt: skip
+    return records
+
+
+def seeds(plan, device, say):
+    """Seconds of a step of k lanes side by side against k times one, N = 8."""
+    del device
+    records = []
+    for model in plan.models:
+        # A CPU's memory and time end before 64 lanes of a GRU do.
+        most = 8 if model == 'rnn' and jax.default_backend() == 'cpu' else max(plan.seeds)
+        protocol = baseline.Protocol(model, 8)
+        for num_lanes in (k for k in plan.seeds if k <= most):
+            say(f'seeds: {model} N=8, {num_lanes} lanes')
+            cell = ours.Cell(protocol, num_lanes)
+            (measured,) = timing.alternate({'ours': cell.steps}, plan.rounds, plan.seconds).values()
+            records.append(_cell(protocol) | {'lanes': num_lanes} | _spread('step', measured))
+    return records
+
+
+def scaling(plan, device, say):
+    """Seconds and memory of a Transformer's training step against N: point-wise risk, and all positions."""
+    del device
+    records = []
+    for risk in 'pointwise', 'averaged':
+        for seq_len in plan.scaling:
+            say(f'scaling: {risk} N={seq_len}')
+            protocol = baseline.Protocol('transformer', seq_len, task='simple_qstr', test_samples=64)
+            cell = ours.Cell(protocol, risk=risk)
+            start = time.perf_counter()
+            cell.steps(1)
+            first = time.perf_counter() - start
+            peak = timing.peak_bytes(lambda cell=cell: cell.steps(1))
+            rounds = plan.rounds if first < 10 else 1
+            times = [timing.seconds_of(cell.steps, 1) for _ in range(rounds)]
+            records.append(
+                {'risk': risk, 'seq_len': seq_len, 'step_seconds': float(np.median(times)), 'peak_bytes': peak,
+                 'program_bytes': cell.step_bytes()}
+            )  # fmt: skip
+    return records
+
+
+def precision(plan, device, say):
+    """Seconds of a step, N = 8, one lane, at each precision of matrix products; a CPU has one only."""
+    records = []
+    for model in plan.models if device == 'cuda' else ():
+        protocol = baseline.Protocol(model, 8)
+        say(f'precision: {model} N=8')
+        cells = {name: ours.Cell(protocol, precision=name) for name in ('highest', 'high', 'default', 'bfloat16')}
+        measured = timing.alternate({name: cell.steps for name, cell in cells.items()}, plan.rounds, plan.seconds)
+        records += [_cell(protocol) | {'precision': name} | _spread('step', t) for name, t in measured.items()]
+    return records
+
+
+SECTIONS = {'steps': steps, 'runs': runs, 'seeds': seeds, 'scaling': scaling, 'precision': precision}

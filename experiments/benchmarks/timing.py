@@ -1,0 +1,71 @@
+"""Wall clock and memory of things that run side by side: rounds in turn, medians, peaks."""
+
+import gc
+import pathlib
+import statistics
+import time
+from typing import NamedTuple
+
+
+class Time(NamedTuple):
+    """Seconds of one unit of work: median over the rounds, smallest and largest."""
+
+    median: float
+    low: float
+    high: float
+
+
+def seconds_of(run, count):
+    """Seconds that `run(count)` takes; it must not return before the work is done."""
+    start = time.perf_counter()
+    run(count)
+    return time.perf_counter() - start
+
+
+def calibrate(run, seconds):
+    """How many units make a call of about `seconds`; the first call, which may compile, does not count."""
+    run(1)
+    count = 1
+    while True:
+        taken = seconds_of(run, count)
+        if taken > seconds / 4 or count >= 2**20:
+            return max(1, round(count * seconds / taken))
+        count *= 4
+
+
+def alternate(runs, rounds, seconds):
+    """Times several things in turn, so that a slow spell of the machine meets all of them.
+
+    Args:
+        runs: name → function of a count of units.
+        rounds: how often each is timed.
+        seconds: about how long one timed call takes.
+
+    Returns:
+        name → `Time` of one unit.
+    """
+    counts = {name: calibrate(run, seconds) for name, run in runs.items()}
+    taken = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            taken[name].append(seconds_of(run, counts[name]) / counts[name])
+    return {name: Time(statistics.median(times), min(times), max(times)) for name, times in taken.items()}
+
+
+def peak_bytes(run):
+    """Bytes by which `run()` raises this process's resident memory at its peak; None where Linux does not tell."""
+    status = pathlib.Path('/proc/self/status')
+    try:
+        gc.collect()
+        pathlib.Path('/proc/self/clear_refs').write_text('5')  # resets the peak
+        before = _kibibytes(status.read_text(), 'VmRSS')
+        run()
+        return 1024 * max(0, _kibibytes(status.read_text(), 'VmHWM') - before)
+    except OSError:
+        run()
+        return None
+
+
+def _kibibytes(status, field):
+    lines = dict(line.split(':', 1) for line in status.splitlines())
+    return int(lines[field].split()[0])

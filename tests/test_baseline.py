@@ -1,0 +1,102 @@
+"""The PyTorch baseline computes what our models and steps compute, from the same weights on the same prompts."""
+
+import math
+
+import jax
+import numpy as np
+import pytest
+
+from qstr_jax import models, sweeps, tasks
+from qstr_jax.learners import online
+
+torch = pytest.importorskip('torch', reason="make install EXTRA=benchmark")
+
+from experiments.benchmarks import baseline, transfer  # noqa: E402
+
+SIZES = {'seq_len': 5, 'sparsity': 2, 'rnn_width': 24, 'ffn_widths': (40, 30), 'test_samples': 50}
+
+
+@pytest.fixture(params=baseline.MODELS)
+def pair(request):
+    """Our problem, lane, data and parameters, and the baseline with the same weights and task."""
+    model = request.param
+    sweep = sweeps.Settings(
+        models=model, seq_lens=SIZES['seq_len'], sparsity=2, num_heads=2, rnn_width=24, ffn_widths=(40, 30),
+        test_samples=50, link='linear',
+    )  # fmt: skip
+    cell = sweeps.cells(sweep)[0].problem
+    lane = online.Lane(3, 3, 1e-3, 0.01)
+    data, state = jax.jit(online.init_lane, static_argnames='problem')(lane, cell)
+    training = baseline.Training(baseline.Protocol(model, **SIZES))
+    transfer.load(training, state.params, model)
+    training.task.omega_NxE = torch.tensor(np.asarray(data.task_draw.encodings.omega_NxE))
+    return cell, lane, data, state, training
+
+
+def _prompts(data, indices_B, cell):
+    prompts = tasks.examples(data.train_key, indices_B, cell.task, data.task_draw.link)
+    z_BxNxE = jax.vmap(lambda prompt: tasks.encode(prompt, cell.task, data.task_draw))(prompts)
+    return prompts, torch.tensor(np.asarray(z_BxNxE)), torch.tensor(np.asarray(prompts.y_N))
+
+
+def test_outputs_agree(pair):
+    cell, _, data, state, training = pair
+    prompts, z_BxNxE, _ = _prompts(data, np.arange(32), cell)
+    ours = jax.vmap(
+        lambda prompt: models.predict(cell.module, state.params, tasks.encode(prompt, cell.task, data.task_draw))
+    )(prompts)
+    theirs = training.model(z_BxNxE).detach().numpy()
+    np.testing.assert_allclose(ours, theirs, atol=2e-6)
+
+
+def test_first_twenty_steps_agree(pair):
+    cell, lane, data, state, training = pair
+    step = jax.jit(online.train_step, static_argnames='problem')
+    params, opt_state = state.params, state.opt_state
+    for i in range(20):
+        with jax.default_matmul_precision('highest'):
+            params, opt_state, ours = step(params, opt_state, i, data, lane, problem=cell)
+        _, *batch = _prompts(data, 64 * i + np.arange(64), cell)
+        theirs = training.step_on(*batch)
+        np.testing.assert_allclose(float(ours), float(theirs), rtol=2e-5)
+    ours, start = baseline.Training(training.protocol), baseline.Training(training.protocol)
+    transfer.load(ours, params, training.protocol.model)
+    transfer.load(start, state.params, training.protocol.model)
+    apart, moved = _distance(ours, training), _distance(start, training)
+    # Where a gradient is all rounding Adam turns it into a step of the learning rate, so not entry by entry.
+    assert apart < 1e-3 * moved
+
+
+def _distance(one, other):
+    weights = zip(one.module.parameters(), other.module.parameters(), strict=True)
+    return math.sqrt(sum(float(((a - b).detach() ** 2).sum()) for a, b in weights))
+
+
+def test_prompts_are_those_of_the_task():
+    protocol = baseline.Protocol('transformer', 6, sparsity=2, task='qstr', test_samples=10)
+    training = baseline.Training(protocol)
+    x, t = training.task.draw(1000, training.generator)
+    z, y = training.task.encode(x, t)
+    i = 4
+    retrieved = x[7, t[7, i]]
+    assert y[7, i] == pytest.approx(float((retrieved @ training.direction_D).sum() / math.sqrt(2)), abs=1e-5)
+    assert z.shape == (1000, 6, protocol.embedding_dim)
+    torch.testing.assert_close(z[7, i, 10:18], training.omega_NxE[i])
+    torch.testing.assert_close(z[7, i, 18:26], training.omega_NxE[t[7, i, 0]])
+    assert len(t.flatten().unique()) == 6
+    simple = baseline.Task(protocol, 'simple_qstr', training.direction_D, training.omega_NxE)
+    _, t = simple.draw(20, training.generator)
+    assert (t == t[:, :1]).all()
+
+
+def test_a_run_reaches_the_threshold():
+    protocol = baseline.Protocol('ffn', 2, threshold=0.8, max_samples=64_000, test_samples=200)
+    samples, reached, _ = baseline.Training(protocol).run()
+    assert reached
+    assert samples % 640 == 0
+    assert samples < 64_000
+
+
+def test_a_run_ends_with_its_budget():
+    protocol = baseline.Protocol('ffn', 4, threshold=1e-6, max_samples=1280, test_samples=50)
+    assert baseline.Training(protocol).run()[:2] == (1280, False)

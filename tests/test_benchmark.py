@@ -1,0 +1,109 @@
+"""The benchmark's sections, its tables and its picture, from a plan of seconds; nothing here is timed for its speed."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+pytest.importorskip('torch', reason='make install EXTRA=benchmark')
+
+from experiments.benchmarks import baseline, cells, ours, products, report, sections, timing
+
+TINY = cells.Plan(
+    models=('transformer',),
+    seq_lens_1a=(4,),
+    seq_lens_1b=(),
+    run_seq_lens=(('transformer', (2,)),),
+    run_seeds=2,
+    seeds=(1, 2),
+    scaling=(8, 16),
+    rounds=2,
+    seconds=0.01,
+    compiled=False,
+)
+
+
+@pytest.fixture(scope='module')
+def results():
+    device = sections.device_name()
+    results = report.start(['benchmark'], TINY)
+    for name, section in sections.SECTIONS.items():
+        results['sections'][name] = section(TINY, device, lambda text: None)
+    return json.loads(json.dumps(results))
+
+
+@pytest.mark.slow
+def test_sections_measure_what_they_say(results):
+    (step,) = results['sections']['steps']
+    assert step['ours_step_low'] <= step['ours_step_seconds'] <= step['ours_step_high']
+    assert step['ours_product_share'] == pytest.approx(step['product_seconds'] / step['ours_step_seconds'])
+    (run,) = results['sections']['runs']
+    assert run['ours_reached'] == run['torch_reached'] == 2
+    assert run['missed_crossings'] == 0
+    assert 2 <= run['tests'] <= run['checks']
+    assert [record['lanes'] for record in results['sections']['seeds']] == [1, 2]
+    assert {record['risk'] for record in results['sections']['scaling']} == {'pointwise', 'averaged'}
+    assert {key[0] for key in report.growth(results)} == {'pointwise', 'averaged'}
+
+
+@pytest.mark.slow
+def test_report_is_written_whole(results, tmp_path):
+    report.write(results, tmp_path / 'benchmark.json')
+    again = json.loads((tmp_path / 'benchmark.json').read_text())
+    assert again == results
+    tables = (tmp_path / 'benchmark.md').read_text()
+    for name in results['sections']:
+        assert report.table(again, name) in tables
+    assert (tmp_path / 'benchmark.png').stat().st_size > 10_000
+    assert again['provenance']['device'].startswith(('cpu', 'gpu'))
+
+
+def test_products_of_a_step():
+    """By hand for an FFN; and nearly all that XLA counts in a step of a network of wide layers."""
+    protocol = baseline.Protocol('ffn', 4)
+    fan_in, batch = 4 * protocol.embedding_dim, 64
+    assert products.flops(protocol) == 2 * batch * (2 * fan_in * 40 + 3 * 40 * 1000 + 3 * 1000 * 4)
+    protocol = dataclasses.replace(protocol, ffn_widths=(500, 500))
+    counted = ours.Cell(protocol).step_flops()
+    assert 0.85 * counted < products.flops(protocol) < counted
+
+
+def test_timing_alternates_and_takes_medians():
+    calls = []
+    runs = {name: lambda count, name=name: calls.append((name, count)) for name in 'ab'}
+    times = timing.alternate(runs, rounds=3, seconds=1e-9)
+    assert [name for name, _ in calls[-6:]] == ['a', 'b'] * 3
+    assert times['a'].low <= times['a'].median <= times['a'].high
+
+
+def test_peak_bytes_sees_an_array():
+    import numpy as np
+
+    peak = timing.peak_bytes(lambda: np.ones(2**24).sum())
+    assert peak is None or 2**26 < peak < 2**29
+
+
+def test_full_plan_has_every_cell_of_figure_1a():
+    pairs = {(p.model, p.seq_len) for exhibit, p in cells.FULL.protocols() if exhibit == '1a'}
+    assert pairs == {(model, n) for model in baseline.MODELS for n in range(2, 13, 2)}
+    assert dataclasses.replace(cells.FULL, models=('ffn',)).runs()
+
+
+@pytest.mark.parametrize(
+    ('flag', 'message'),
+    [('--sections=speed', 'unknown, one of steps, runs'), ('--models=mlp', 'unknown, one of transformer, rnn, ffn')],
+)
+def test_bad_flags_are_one_line(flag, message):
+    command = [sys.executable, '-m', 'experiments.benchmark', '--quick', flag]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert 'Traceback' not in done.stderr
+
+
+def test_tables_of_a_section_that_does_not_apply():
+    assert 'not measured on this device' in report.table({'sections': {'precision': []}}, 'precision')
+    assert isinstance(report.frame({'sections': {'precision': []}}, 'precision'), pd.DataFrame)
