@@ -8,9 +8,8 @@ import functools
 import pathlib
 
 import pandas as pd
-from absl import app, flags
 
-from experiments import sample_complexity, study
+from experiments import command_line, sample_complexity, study
 from qstr_jax import attention_weights, files, plots, textables
 
 
@@ -43,5 +42,4 @@ def draw_one(workdir, portrait, form):
 
 
 if __name__ == '__main__':
-    flags.mark_flag_as_required('config')
-    app.run(functools.partial(study.main, draw))
+    command_line.launch(functools.partial(study.main, draw))

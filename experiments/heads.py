@@ -6,9 +6,7 @@ python -m experiments.heads --config=experiments/configs/heads.py --workdir=resu
 import functools
 import pathlib
 
-from absl import app, flags
-
-from experiments import study
+from experiments import command_line, study
 from qstr_jax import files, plots, studies, textables
 from qstr_jax.theory import floors
 
@@ -38,6 +36,8 @@ def last_losses(rows, setting):
 
 def draw(workdir, config):
     """Writes the figure and the table of final losses."""
+    if len(config.axes) != 1:
+        raise ValueError(f'axes={tuple(config.axes)}: one setting can be drawn; experiments.sensitivity takes several')
     (setting,) = config.axes
     workdir = pathlib.Path(workdir)
     column = {'num_heads': 'transformer_num_heads'}.get(setting, setting)
@@ -53,5 +53,4 @@ def draw(workdir, config):
 
 
 if __name__ == '__main__':
-    flags.mark_flag_as_required('config')
-    app.run(functools.partial(study.main, draw))
+    command_line.launch(functools.partial(study.main, draw))

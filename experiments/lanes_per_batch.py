@@ -5,16 +5,15 @@ python -m experiments.lanes_per_batch --output=DIR [--models=transformer,rnn,ffn
 Writes lanes_per_batch.json and a table. The defaults in `qstr_jax/sweeps/batch.py` come from it.
 """
 
-import pathlib
 import statistics
 import time
 
 import jax
 import numpy as np
 import pandas as pd
-from absl import app, flags
+from absl import flags
 
-from experiments import runtime
+from experiments import command_line, runtime
 from qstr_jax import files, sweeps
 from qstr_jax.learners import online
 from qstr_jax.sweeps import batch, provenance
@@ -63,6 +62,9 @@ def measure(model, sizes):
 def run():
     """Measures, prints and writes the table."""
     runtime.start()
+    if not all(size.isdecimal() and int(size) for size in SIZES.value):
+        raise ValueError(f'sizes={",".join(SIZES.value)}: must be integers, at least 1')
+    folder = files.make_folder(OUTPUT.value)  # before any work
     sizes = [int(size) for size in SIZES.value]
     rates = {model: measure(model, sizes) for model in MODELS.value}
     table = pd.DataFrame(rates).T.rename_axis('model').rename(columns=lambda size: f'k = {size}')
@@ -81,17 +83,8 @@ def run():
             for model in MODELS.value
         },
     }  # fmt: skip
-    folder = pathlib.Path(OUTPUT.value)
-    folder.mkdir(parents=True, exist_ok=True)
     files.write_json(folder / 'lanes_per_batch.json', report)
 
 
-def main(argv):
-    """Turns what a user can mend into one line."""
-    del argv
-    runtime.exit_on_error(run)
-
-
 if __name__ == '__main__':
-    flags.mark_flag_as_required('output')
-    app.run(main)
+    command_line.launch(run, required='output')

@@ -5,9 +5,7 @@ python -m experiments.larger_n --config=experiments/configs/larger_n.py --workdi
 
 import pathlib
 
-from absl import app, flags
-
-from experiments import runtime, sample_complexity
+from experiments import command_line, sample_complexity
 from qstr_jax import files, plots, results, studies, textables
 
 
@@ -24,13 +22,5 @@ def draw(workdir, config):
     files.write_text(workdir / 'seconds.md', textables.markdown(table))
 
 
-def main(argv):
-    """Turns what a user can mend into one line."""
-    if len(argv) > 1:
-        raise app.UsageError(f'unknown argument {argv[1]!r}: settings are --config.NAME=VALUE')
-    runtime.exit_on_error(lambda: sample_complexity.run(draw))
-
-
 if __name__ == '__main__':
-    flags.mark_flag_as_required('config')
-    app.run(main)
+    command_line.launch(lambda: sample_complexity.run(draw))

@@ -19,7 +19,7 @@ import time
 
 from absl import app, flags
 
-from experiments import runtime, sample_complexity
+from experiments import command_line, runtime, sample_complexity
 from qstr_jax import sweeps
 
 # Flags of the launcher alone; everything else on the command line belongs to the jobs.
@@ -183,9 +183,7 @@ def parse(argv):
         rest = OWN([argument for argument in argv if argument != '--'], known_only=True)
     except flags.Error as error:
         sys.exit(f'error: {error}')
-    left = app.parse_flags_with_usage(rest)
-    if len(left) > 1:
-        sys.exit(f'error: unknown argument {left[1]!r}: settings are --config.NAME=VALUE')
+    command_line.parse(rest)
     return rest
 
 

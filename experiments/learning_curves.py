@@ -6,9 +6,7 @@ python -m experiments.learning_curves --config=experiments/configs/n_star.py --w
 
 import pathlib
 
-from absl import app, flags
-
-from experiments import runtime, sample_complexity
+from experiments import command_line, sample_complexity
 from qstr_jax import analysis, comparison, files, plots, results, selection, table1
 
 
@@ -62,13 +60,5 @@ def draw_floor(workdir, rows, config):
     print(f'{table.round(3).to_string()}\nfigure: {paths[1]}')
 
 
-def main(argv):
-    """Turns what a user can mend into one line."""
-    if len(argv) > 1:
-        raise app.UsageError(f'unknown argument {argv[1]!r}: settings are --config.NAME=VALUE')
-    runtime.exit_on_error(lambda: sample_complexity.run(draw))
-
-
 if __name__ == '__main__':
-    flags.mark_flag_as_required('config')
-    app.run(main)
+    command_line.launch(lambda: sample_complexity.run(draw))

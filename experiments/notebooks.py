@@ -39,8 +39,12 @@ def execute(path):
 
 def main(argv):
     """Runs and writes the notebooks."""
-    del argv
-    for name in _NAME.value or sorted(path.stem for path in FOLDER.glob('*.ipynb')):
+    known = sorted(path.stem for path in FOLDER.glob('*.ipynb'))
+    chosen = _NAME.value or known
+    unknown = [*argv[1:], *(name for name in chosen if name not in known)]
+    if unknown:
+        sys.exit(f'error: {unknown[0]!r}: unknown, --name takes {", ".join(known)}')
+    for name in chosen:
         start = time.monotonic()
         nbformat.write(execute(FOLDER / f'{name}.ipynb'), FOLDER / f'{name}.ipynb')
         print(f'{name}: {time.monotonic() - start:.0f} s')

@@ -1,10 +1,11 @@
 """Flags that all binaries share: devices, processes, shares, checkpoints, the compilation cache."""
 
+import logging
 import pathlib
 import sys
 
 import jax
-from absl import flags, logging
+from absl import flags
 
 from qstr_jax import results, sweeps
 from qstr_jax.sweeps import provenance
@@ -35,6 +36,7 @@ WAIT_SECONDS = 30 * 86_400
 
 def start():
     """Joins the job, sets the compilation cache and says which device is used. Call it before any computation."""
+    logging.getLogger('jax._src.xla_bridge').setLevel(logging.WARNING)  # which tells of every backend that is not there
     if _CACHE.value:
         jax.config.update('jax_compilation_cache_dir', str(pathlib.Path(_CACHE.value).expanduser()))
         jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.5)
@@ -84,4 +86,7 @@ def exit_on_error(run):
         print(f'stopped by {error}', file=sys.stderr)
         sys.exit(128 + error.signal_number)
     except (ValueError, results.ResultsError, sweeps.SweepError) as error:
-        sys.exit(f'error: {error}')
+        message = f'error: {error}'
+    else:
+        return
+    sys.exit(message)  # out here, where the error no longer holds a progress bar whose line it would end

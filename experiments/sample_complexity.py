@@ -8,10 +8,10 @@ import dataclasses
 import importlib
 import pathlib
 
-from absl import app, flags
+from absl import flags
 from ml_collections import config_flags
 
-from experiments import runtime
+from experiments import command_line, runtime
 from qstr_jax import analysis, files, plots, results, sweeps
 from qstr_jax.sweeps import work
 
@@ -20,12 +20,28 @@ DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters and
 
 
 def settings_from(config):
-    """`sweeps.Settings` of a config; imports its plugins first, since they register what it names."""
+    """`sweeps.Settings` of a config; imports its plugins first, since they register what it names.
+
+    Raises:
+        ValueError: a setting is missing, impossible or unknown, or a plugin cannot be imported.
+    """
+    names = [field.name for field in dataclasses.fields(sweeps.Settings)]
+    missing = [name for name in ('plugins', *names) if name not in config]
+    if missing:
+        raise ValueError(f'--config is not of a sweep, it has no {", ".join(missing[:3])}: start from configs/base.py')
+    if config.x not in analysis.SYMBOLS:
+        raise ValueError(f'x={config.x!r}: unknown, one of {", ".join(analysis.SYMBOLS)}')
     for plugin in config.plugins:
         for module in plugin.split(','):
-            importlib.import_module(module)
-    names = [field.name for field in dataclasses.fields(sweeps.Settings)]
+            _import_plugin(module)
     return sweeps.Settings(**{name: config[name] for name in names})
+
+
+def _import_plugin(module):
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise ValueError(f'plugins={module!r}: {error}') from None
 
 
 def list_cells(settings):
@@ -98,13 +114,5 @@ def run(draw=draw):
         draw(runtime.WORKDIR.value, CONFIG.value)
 
 
-def main(argv):
-    """Turns what a user can mend into one line."""
-    if len(argv) > 1:
-        raise app.UsageError(f'unknown argument {argv[1]!r}: settings are --config.NAME=VALUE')
-    runtime.exit_on_error(run)
-
-
 if __name__ == '__main__':
-    flags.mark_flag_as_required('config')
-    app.run(main)
+    command_line.launch(run)

@@ -6,9 +6,7 @@ python -m experiments.sensitivity --config=experiments/configs/sensitivity.py:tr
 import functools
 import pathlib
 
-from absl import app, flags
-
-from experiments import study
+from experiments import command_line, study
 from qstr_jax import analysis, files, plots, studies, textables
 
 
@@ -36,5 +34,4 @@ def draw(workdir, config):
 
 
 if __name__ == '__main__':
-    flags.mark_flag_as_required('config')
-    app.run(functools.partial(study.main, draw))
+    command_line.launch(functools.partial(study.main, draw))

@@ -2,9 +2,7 @@
 
 import math
 
-from absl import app, flags
-
-from experiments import runtime
+from experiments import command_line, runtime
 from qstr_jax.sweeps import monitor
 
 
@@ -33,12 +31,10 @@ def describe(status):
     return '\n'.join(lines)
 
 
-def main(argv):
+def run():
     """Prints the status of --workdir."""
-    del argv
-    runtime.exit_on_error(lambda: print(describe(monitor.status(runtime.WORKDIR.value))))
+    print(describe(monitor.status(runtime.WORKDIR.value)))
 
 
 if __name__ == '__main__':
-    flags.mark_flag_as_required('workdir')
-    app.run(main)
+    command_line.launch(run, required='workdir')

@@ -3,14 +3,18 @@
 import dataclasses
 import pathlib
 
-from absl import app
-
 from experiments import runtime, sample_complexity
 from qstr_jax import studies, sweeps
 
 
 def points(config):
-    """Folder name → settings of each point of a study; a tuple of names comes from the command line as one string."""
+    """Folder name → settings of each point of a study; a tuple of names comes from the command line as one string.
+
+    Raises:
+        ValueError: no axes, an empty one, or a value that stands there twice.
+    """
+    if not config.axes:
+        raise ValueError('axes=(): the config of a study names settings and their values, as configs/heads.py does')
     split = {
         name: [part for value in values for part in (value.split(',') if isinstance(value, str) else [value])]
         for name, values in config.axes.items()
@@ -48,19 +52,13 @@ def dry_run(config):
     return '\n'.join(parts)
 
 
-def main(draw, argv):
-    """A study's binary: the dry run, or all points and then `draw(workdir, config)`; errors in one line."""
-    if len(argv) > 1:
-        raise app.UsageError(f'unknown argument {argv[1]!r}: settings are --config.NAME=VALUE')
-
-    def body():
-        config, workdir = sample_complexity.CONFIG.value, runtime.WORKDIR.value
-        if sample_complexity.DRY_RUN.value:
-            print(dry_run(config))
-            return
-        runtime.start()
-        run(config, workdir)
-        if runtime.is_first():
-            draw(workdir, config)
-
-    runtime.exit_on_error(body)
+def main(draw):
+    """A study's binary: the dry run, or all points and then `draw(workdir, config)`."""
+    config, workdir = sample_complexity.CONFIG.value, runtime.WORKDIR.value
+    if sample_complexity.DRY_RUN.value:
+        print(dry_run(config))
+        return
+    runtime.start()
+    run(config, workdir)
+    if runtime.is_first():
+        draw(workdir, config)

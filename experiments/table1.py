@@ -5,7 +5,6 @@ python -m experiments.table1 --workdir=experiments/results --output=experiments/
 Writes table1.md, table1.tex and table1.parquet (the DataFrame of `qstr_jax.table1.measure`).
 """
 
-import pathlib
 import sys
 
 import pandas as pd
@@ -25,10 +24,9 @@ def main(argv):
         frames = [frame.assign(folder=workdir + frame['folder'])
                   for workdir, frame in zip(workdirs, frames, strict=True) if len(frame)]  # fmt: skip
         table = table1.measure(pd.concat(frames, ignore_index=True) if frames else pd.DataFrame())
+        output = files.make_folder(report.OUTPUT.value)
     except (files.ResultsError, ValueError) as error:
         sys.exit(f'error: {error}')
-    output = pathlib.Path(report.OUTPUT.value)
-    output.mkdir(parents=True, exist_ok=True)
     files.write_text(output / 'table1.md', table1.markdown(table))
     files.write_text(output / 'table1.tex', table1.latex(table))
     files.write_table(output / 'table1.parquet', table.assign(N=table['N'].map(list)))

@@ -7,9 +7,9 @@ python -m experiments.theorems --config=experiments/configs/theorems.py --workdi
 import pathlib
 import time
 
-from absl import app, flags, logging
+from absl import logging
 
-from experiments import runtime, sample_complexity
+from experiments import command_line, runtime, sample_complexity
 from qstr_jax import files, plots
 from qstr_jax.plots import cards as figures
 from qstr_jax.sweeps import provenance
@@ -21,6 +21,8 @@ CONFIG = sample_complexity.CONFIG
 
 def chosen_cards(config):
     """Names of the cards that a config asks for; they may come as one comma-separated string."""
+    if 'cards' not in config:
+        raise ValueError('--config is not of cards, it names none: take configs/theorems.py')
     chosen = [config.cards] if isinstance(config.cards, str) else config.cards
     found = tuple(name.strip() for part in chosen for name in part.split(',') if name.strip())
     cards.check_names(found)
@@ -64,19 +66,11 @@ def run():
         cards.settings(name, overrides[name])  # errors before any work
     workdir = pathlib.Path(runtime.WORKDIR.value)
     runtime.start()
-    workdir.mkdir(parents=True, exist_ok=True)
+    files.make_folder(workdir)
     for name in chosen:
         card = make_one(name, overrides[name], workdir)
         print(f'{name}: {card.verdict}', flush=True)
 
 
-def main(argv):
-    """Turns what a user can mend into one line."""
-    if len(argv) > 1:
-        raise app.UsageError(f'unknown argument {argv[1]!r}: settings are --config.NAME=VALUE')
-    runtime.exit_on_error(run)
-
-
 if __name__ == '__main__':
-    flags.mark_flag_as_required('config')
-    app.run(main)
+    command_line.launch(run)

@@ -26,6 +26,20 @@ class ResultsError(Exception):
     """A results directory or file that cannot be used; the message says which, and what to do."""
 
 
+def make_folder(path):
+    """Makes a directory, and those above it, unless it is there; returns it.
+
+    Raises:
+        ResultsError: it is a file, or not writable.
+    """
+    folder = epath.Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ResultsError(f'{str(path)!r}: must be a directory that can be written ({error.strerror})') from None
+    return folder
+
+
 def temporary_path(path):
     """A name beside `path` that tells who writes there, for `remove_leftovers`."""
     owner = f'{socket.gethostname()}-{os.getpid()}'

@@ -29,6 +29,8 @@ AXES = (
 )  # fmt: skip
 # What may differ between two runs into one directory without changing what a row means.
 HARMLESS = ('lanes_per_batch', 'probes', 'save_params')
+# So many differences of two sweeps are told.
+SHOWN = 6
 
 
 def cell_path(workdir, kind, cell_id):
@@ -62,7 +64,7 @@ def settle_config(workdir, config):
     """Writes config.json, or checks that the one already there says the same and adds new points of axes.
 
     Raises:
-        ResultsError: a setting that is no axis differs; the message lists each with both values.
+        ResultsError: a setting that is no axis differs; the message lists them with both values.
     """
     path = epath.Path(workdir) / 'config.json'
     if path.exists():
@@ -79,8 +81,9 @@ def _joined(workdir, old, config):
     ]
     different += [f'{name}: only on one side' for name in AXES if (name in old) != (name in config)]
     if different:
+        more = [f'{len(different) - SHOWN} more'] if len(different) > SHOWN else []
         raise ResultsError(
-            f'workdir={str(workdir)!r} holds a sweep with other settings ({"; ".join(different)}): '
+            f'workdir={str(workdir)!r} holds a sweep with other settings ({"; ".join(different[:SHOWN] + more)}): '
             'take another directory'
         )
     return {**config, **{name: _union(old[name], config[name]) for name in AXES if name in old}}

@@ -90,6 +90,8 @@ def test_bad_studies_are_refused_before_anything_runs(tmp_path):
     config.axes.num_heads = (1, 0)
     with pytest.raises(ValueError, match='num_heads=0'):
         study.run(config, tmp_path)
+    with pytest.raises(ValueError, match=r'axes=\(\)'):
+        study.run(config_of('figure1a').get_config(), tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -98,6 +100,13 @@ def test_floors_belong_to_the_task_of_proposition_3():
     row['transformer_num_heads'] = 1
     assert heads.floor_of(row) == pytest.approx(4 / 9)
     assert heads.floor_of({**row, 'link': 'linear'}) == 0
+
+
+def test_heads_draws_one_setting(tmp_path):
+    config = config_of('heads').get_config()
+    config.axes.mlp_width = (8, 16)
+    with pytest.raises(ValueError, match='one setting can be drawn'):
+        heads.draw(tmp_path, config)
 
 
 def test_names_from_the_command_line_are_split():

@@ -98,6 +98,9 @@ def test_a_place_that_cannot_be_written_is_a_line(tmp_path):
     for path in tmp_path / 'file' / 'a.json', pathlib.Path('/proc/a.json'):
         with pytest.raises(files.ResultsError, match='cannot write'):
             files.write_json(path, {})
+    for path in tmp_path / 'file', tmp_path / 'file' / 'a', pathlib.Path('/proc/a'):
+        with pytest.raises(files.ResultsError, match='must be a directory that can be written'):
+            files.make_folder(path)
 
 
 def test_truncated_tables_are_named_at_any_length(tmp_path):

@@ -5,6 +5,7 @@ import importlib.util
 import pathlib
 import re
 import subprocess
+import types
 
 import nbformat
 import pytest
@@ -31,6 +32,14 @@ def pictures(notebook):
 
 def test_there_are_three():
     assert [path.stem for path in PATHS] == ['quickstart', 'theorems', 'your_own_architecture']
+
+
+@pytest.mark.parametrize(('names', 'rest'), [(['nothing'], []), (None, ['quickstart'])])
+def test_unknown_names_run_nothing(names, rest, monkeypatch):
+    monkeypatch.setattr(notebooks, '_NAME', types.SimpleNamespace(value=names))
+    monkeypatch.setattr(notebooks, 'execute', lambda path: pytest.fail('runs'))
+    with pytest.raises(SystemExit, match='--name takes quickstart, theorems'):
+        notebooks.main(['notebooks', *rest])
 
 
 @pytest.mark.parametrize('path', PATHS, ids=lambda path: path.stem)

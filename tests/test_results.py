@@ -151,6 +151,7 @@ def test_a_foreign_or_damaged_config_is_a_line(tmp_path, text):
     with pytest.raises(results.ResultsError, match=r'other settings|is damaged') as error:
         results.settle_config(tmp_path, small.settings().as_json())
     assert '\n' not in str(error.value)
+    assert len(str(error.value)) < 800
     assert (tmp_path / 'config.json').read_text() == text
 
 

@@ -114,6 +114,25 @@ def test_bad_input_is_one_line(override, word, tmp_path):
     assert 'Traceback' not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ('changes', 'words'),
+    [
+        ({'plugins': ('no_such_module',)}, "plugins='no_such_module': No module named"),
+        ({'x': 'width'}, "x='width': unknown, one of seq_len, sparsity"),
+    ],
+)
+def test_what_is_no_setting_of_a_sweep_is_checked_too(changes, words):
+    config = config_module('figure1a').get_config()
+    config.update(changes)
+    with pytest.raises(ValueError, match=words):
+        sample_complexity.settings_from(config)
+
+
+def test_a_config_of_another_binary_is_named_as_such():
+    with pytest.raises(ValueError, match='--config is not of a sweep, it has no plugins'):
+        sample_complexity.settings_from(config_module('theorems').get_config())
+
+
 def test_a_config_with_several_learning_rates_gets_a_figure_each(tmp_path):
     config = config_module('quickstart').reduced()
     config.models, config.seq_lens, config.learning_rate = ('ffn',), (2,), (1e-3, 3e-3)

@@ -50,6 +50,9 @@ def test_theorem6_wants_ffns_in_the_span(monkeypatch):
     monkeypatch.setattr(theorem6.results, 'load', lambda path: rows[rows['model'] != 'ffn'])
     with pytest.raises(ValueError, match=r"theorem6\.rows='x': no rows of the model ffn"):
         cards.make('theorem6', {'rows': 'x'})
+    monkeypatch.setattr(theorem6.results, 'load', lambda path: rows.drop(columns='test_loss_se'))
+    with pytest.raises(ValueError, match=r"theorem6\.rows='x': rows lack the columns: test_loss_se"):
+        cards.make('theorem6', {'rows': 'x'})
 
 
 def test_floors_in_bits_of_rows():

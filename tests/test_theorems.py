@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from experiments import theorems
+from experiments.configs import base
 from experiments.configs import theorems as config_file
 from qstr_jax import files, models
 from qstr_jax.plots import cards as figures
@@ -184,6 +185,8 @@ def test_cards_come_as_a_tuple_or_as_one_string():
     config.cards = ('',)
     with pytest.raises(ValueError, match=r'cards=\(\): give at least one'):
         theorems.chosen_cards(config)
+    with pytest.raises(ValueError, match='not of cards'):
+        theorems.chosen_cards(base.get_config())
 
 
 def command(*arguments):

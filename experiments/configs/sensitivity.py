@@ -23,6 +23,8 @@ WIDTHS = {
 
 def get_config(model='transformer'):
     """Preset `published` but for the three axes; three lanes a point, each with its own (u, ω)."""
+    if model not in WIDTHS:
+        raise ValueError(f'model={model!r}: unknown, one of {", ".join(WIDTHS)}')
     setting, widths, column, published = WIDTHS[model]
     config = base.get_config()
     config.models = (model,)

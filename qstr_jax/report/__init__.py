@@ -6,8 +6,6 @@
 content: what a directory says, in words, tables and figures.    page: as HTML.    fragments: as LaTeX.
 """
 
-import pathlib
-
 from qstr_jax import files
 from qstr_jax.report import content, fragments, page
 
@@ -20,11 +18,10 @@ def write(workdirs, output):
         output: directory of the report, made if it does not exist.
 
     Raises:
-        results.ResultsError: a directory that does not exist. What is empty, half-finished or damaged is said on the
-            page instead.
+        results.ResultsError: a directory that does not exist, or an output that cannot be written. What is empty,
+            half-finished or damaged is said on the page instead.
     """
-    output = pathlib.Path(output)
-    output.mkdir(parents=True, exist_ok=True)
+    output = files.make_folder(output)
     sections = [section for workdir in workdirs for section in content.sections(workdir, leave_out=output)]
     overview = content.overview(workdirs)
     files.write_text(output / 'report.html', page.html_of(overview, sections))

@@ -64,6 +64,8 @@ def _cell(settings, sparsity, seq_len, name, model):
     except ValueError as error:
         raise ValueError(f'test_task={settings.test_task!r}: {error}') from None
     module = models.build(model, task, settings)
+    if name == 'online_adamw' and models.is_closed_form(module):
+        raise ValueError(f'learners={name!r}: {model} is solved in closed form; leave it out of models')
     learner = _learner(settings, name, task, module)
     problem = problems.Problem(task, test_task, module, learner)
     return Cell(model, problem, _columns(model, problem, settings.preset))
@@ -76,13 +78,10 @@ def _learner(settings, name, task, module):
         names = [field.name for field in dataclasses.fields(kind) if hasattr(settings, field.name)]
         return {field: getattr(settings, field) for field in names}
 
-    is_closed_form = models.is_closed_form(module)
     if name == 'online_adamw':
-        if is_closed_form:
-            raise ValueError(f'learners={name!r}: {type(module).__name__} is solved in closed form on a fixed sample')
         return online.Online(**shared(online.Online))
     own = {'is_search': not settings.num_samples, 'max_samples': sizes.capacity(settings, task)}
-    if is_closed_form:
+    if models.is_closed_form(module):
         # All that is not about the data at its default: the solution depends on nothing else.
         data = ('risk', 'min_samples', 'resolution', 'threshold', 'test_samples', 'validation_samples', 'tolerance')
         kept = {field: getattr(settings, field) for field in data}

@@ -85,7 +85,10 @@ def _own_rows(settings, sizes):
 
 def _load(path):
     """Rows of a results directory, without diverged ones and other models."""
-    rows = comparison.with_floor(results.load(path))
+    try:
+        rows = comparison.with_floor(results.load(path))
+    except ValueError as error:
+        raise ValueError(f'{NAME}.rows={path!r}: {error}; give those of configs/theorem6.py') from None
     rows = rows[rows['is_bound'] & (rows['outcome'] != 'diverged')]
     if (rows['model'] == 'ffn').sum() == 0:
         raise ValueError(f'{NAME}.rows={path!r}: no rows of the model ffn in it')

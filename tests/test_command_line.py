@@ -1,0 +1,56 @@
+"""The command line: what a user can mend there is one line that names it."""
+
+import pathlib
+import sys
+
+import pytest
+from absl import flags
+from ml_collections import config_flags
+
+from experiments import command_line
+
+CONFIGS = pathlib.Path(__file__).parents[1] / 'experiments/configs'
+
+
+@pytest.fixture
+def parse(monkeypatch):
+    """`command_line.parse` of arguments, with flags of its own."""
+    own = flags.FlagValues()
+    config_flags.DEFINE_config_file('config', None, 'Settings.', flag_values=own)
+    monkeypatch.setattr(flags, 'FLAGS', own)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, 'argv', ['binary', *arguments])  # where the overrides are read from
+        return command_line.parse(sys.argv), own
+
+    return call
+
+
+def test_settings_are_set(parse):
+    name, values = parse(f'--config={CONFIGS / "figure1a.py"}', '--config.seq_lens=8,12')
+    assert name == ['binary']
+    assert values.config.seq_lens == (8, 12)
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'line'),
+    [
+        (('figure1a.py', '--config.seq_len=8'), 'no setting \'seq_len\'. Did you mean "seq_lens"'),
+        (('figure1a.py', '--config.zzz=8'), "no setting 'zzz'"),
+        (('figure1a.py', '--config.num_seeds=many'), 'num_seeds=many: invalid literal'),
+        (('figure1a.py', '--setting=1'), "Unknown command line flag 'setting'"),
+        (('figure1a.py', 'seq_lens=8'), "unknown argument 'seq_lens=8': settings are --config.NAME=VALUE"),
+        (('nothing.py',), 'nothing.py'),
+        (('nothing.py', '--config.seq_lens=8'), 'nothing.py'),
+        (('figure1a.py:rnn',), 'figure1a.py:rnn'),
+        (('sensitivity.py:lstm',), "model='lstm': unknown, one of transformer, rnn, ffn"),
+    ],
+)
+def test_what_is_wrong_is_one_line(parse, arguments, line):
+    config, *rest = arguments
+    with pytest.raises(SystemExit) as error:
+        parse(f'--config={CONFIGS / config}', *rest)
+    message = error.value.code
+    assert message.startswith('error: ')
+    assert line in message
+    assert '\n' not in message
