@@ -39,7 +39,7 @@ figure1a: install  ## Figure 1a as published: 18 cells, 5 seeds (about an hour o
 
 figure1a-task-per-lane: install  ## Figure 1a again, every lane with its own (u, ω)
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1a.py --config.task_per_lane=True \
-	  --workdir=$(WORKDIR)/figure1a_task_per_lane
+	  --config.title='1STR: samples to test MSE 0.7, (u, ω) drawn per lane' --workdir=$(WORKDIR)/figure1a_task_per_lane
 
 learning-curves: install  ## test loss against n on a fixed sample, all models beside the baselines
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/learning_curves.py --workdir=$(WORKDIR)/learning_curves
@@ -47,12 +47,13 @@ learning-curves: install  ## test loss against n on a fixed sample, all models b
 n-star: install  ## n* of constrained ERM against N, by the averaged and the point-wise risk (Theorem 4)
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star.py --workdir=$(WORKDIR)/n_star
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star.py --config.risk=pointwise --config.batch_size=64 \
-	  --config.max_steps=3000 --config.check_every=500 --workdir=$(WORKDIR)/n_star_pointwise
+	  --config.max_steps=3000 --config.check_every=500 --config.title='1STR: n* of constrained ERM, point-wise risk' \
+	  --workdir=$(WORKDIR)/n_star_pointwise
 
 n-star-models: install  ## n* of Transformer, RNN and FFN at d = 2 on simple-1STR and 1STR
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_models.py --workdir=$(WORKDIR)/n_star_models_simple
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_models.py --config.task=qstr --config.test_task=qstr \
-	  --workdir=$(WORKDIR)/n_star_models_qstr
+	  --config.title='1STR, d = 2: n* of AdamW on n prompts' --workdir=$(WORKDIR)/n_star_models_qstr
 
 theorem6: install  ## FFNs at stationary points and of least norm above the floor 1 − n/(Nd)
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/theorem6.py --config.models=transformer \

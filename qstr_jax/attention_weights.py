@@ -110,10 +110,10 @@ def table(portraits):
 
 
 def title(portrait, form):
-    """'q = 1, N = 100, separate W_Q, W_K: share 0.910, cosine 0.980', means over the matched blocks."""
+    """'simple-qSTR, q = 2, N = 100, separate W_Q, W_K: share 0.910, cosine 0.980', means over several heads."""
     names = {'separate': 'separate W_Q, W_K', 'merged': 'merged W_QK'}
     task, found = portrait.task, portrait.alignment
     name = analysis.DISPLAY_NAMES.get(task.name, task.name)
-    return (f'{name}, q = {task.sparsity}, N = {task.seq_len}, {names.get(form, form)}: '
-            f'share {found.share:.3f}, cosine {found.cosine:.3f}')  # fmt: skip
+    means = f': share {found.share:.3f}, cosine {found.cosine:.3f}' if len(found.index_H) > 1 else ''
+    return f'{name}, q = {task.sparsity}, N = {task.seq_len}, {names.get(form, form)}{means}'
 

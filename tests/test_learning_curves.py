@@ -118,7 +118,8 @@ def test_scaling_draws_every_lane_and_the_median():
     median = next(line for line in axis.lines if line.get_gid() == 'median ffn')
     # 10 n, 10 n + 1, infinite, 5: the middle of four.
     np.testing.assert_allclose(median.get_ydata(), [80.5, 160.5, 640.5])
-    assert '(0 of 3 N)' in axis.get_legend().get_texts()[0].get_text()
+    assert '△ more than the largest n tried; ▽ the smallest' in figure.get_supxlabel().replace('\n', ' ')
+    assert '(known at 0 of 3 N)' in axis.get_legend().get_texts()[0].get_text()
     powers = plots.scaling(rows()[lambda table: table['outcome'] == 'reached']).axes[0].get_legend().get_texts()
     assert powers[0].get_text().startswith('Transformer  $N^{1.00}$ [')
 
@@ -133,5 +134,8 @@ def test_learning_curves_have_a_panel_per_length():
     assert len(figure.axes) == 2
     median = next(line for line in figure.axes[0].lines if line.get_gid() == 'median transformer')
     np.testing.assert_allclose(median.get_ydata(), [0.2, 0.02])
+    figure = plots.learning_curves(table.assign(test_loss=table['test_loss'].where(table['model'] != 'zero', 1e-12)))
+    figure.canvas.draw()
+    assert figure.axes[0].yaxis.get_major_formatter()(1e-3, 0) == '≤ 0.001'
     with pytest.raises(ValueError, match='num_samples'):
         plots.learning_curves(table.drop(columns='num_samples'))

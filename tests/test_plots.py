@@ -153,10 +153,23 @@ def test_words_are_printed_as_they_are():
     figure.canvas.draw()
     assert labels(figure.axes[0])[0].startswith(r' _my\$model\$')  # A leading '_' hides a label.
     assert figure.get_suptitle() == r'cost: \$5'
-    assert figure.get_supxlabel() == '1,000 test prompts; b'
+    assert figure.get_supxlabel().replace('\n', ' ') == (
+        '1,000 test prompts; b; dots: lanes; lines: their means; bands: 95 % bootstrap intervals'
+    )
     assert figure.axes[0].get_ylabel() == 'samples to test MSE < 0.7'
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ['2', '4', '8']
     assert figure.axes[0].get_yticklabels()[-1].get_text().endswith('k')
+
+
+def test_a_long_title_stays_inside_the_figure():
+    title = '1STR, N = 64, d = 10: a Transformer below the floor of feedforward networks'
+    figure = plots.samples_against_length(make_rows('transformer'), title=title)
+    figure.canvas.draw()
+    (text,) = [text for text in figure.texts if text.get_text().startswith('1STR')]
+    assert text.get_text().replace('\n', ' ') == title
+    box = text.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.x1
 
 
 def test_looks_differ_without_colour():
@@ -169,7 +182,7 @@ def test_looks_differ_without_colour():
 
 def test_curves_have_a_line_per_lane_that_joins_over_screened_checks():
     figure = plots.curves(make_curves(), threshold=0.7, title='losses')
-    assert [axis.get_title() for axis in figure.axes] == ['Transformer', 'FFN']
+    assert [axis.get_legend().get_title().get_text() for axis in figure.axes] == ['Transformer', 'FFN']
     for axis in figure.axes:
         for length in (4, 8):
             for seed in (0, 1):

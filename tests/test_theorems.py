@@ -165,6 +165,11 @@ def test_figure_of_a_card_that_does_not_hold_says_so():
     assert 'Statement. claim' in figure.get_suptitle()
 
 
+def test_figure_of_a_card_holds_the_error_bars():
+    (axis,) = figures.card_figure(small_card(loss=0.9)).axes
+    assert axis.get_ylim()[1] > 0.9 + 0.1
+
+
 @pytest.mark.parametrize(('name', 'overrides', 'words'), [
     ('lemma12', {}, "cards='lemma12': unknown, one of lemma11"),
     ('lemma11', {'seq_len': (8,)}, r'lemma11\.seq_len: unknown, one of seq_lens'),

@@ -39,7 +39,7 @@ def get_config():
     config.test_samples = 1000
     config.validation_samples = 500
     config.num_seeds = 3
-    config.title = '1STR: n* of constrained ERM, test loss 0.05'
+    config.title = '1STR: n* of constrained ERM, averaged risk'
     return config
 
 

@@ -12,6 +12,7 @@ Expect:   Transformer of width 50: samples fall like rate^-0.84, from 111k at 1e
 """
 
 from experiments.configs import base
+from qstr_jax import analysis
 
 # Half, as published, double; the setting, its values, its column in the rows and the published value there.
 WIDTHS = {
@@ -37,7 +38,7 @@ def get_config(model='transformer'):
     config.axes[setting] = widths
     config.heatmap = {'x': 'learning_rate', 'y': 'weight_decay', 'panels': column, 'top': ''}
     config.published = {'learning_rate': 1e-3, 'weight_decay': 0.01, column: published}
-    config.title = f'{model}: 1STR, N = 6, samples to test MSE 0.7'
+    config.title = f'{analysis.DISPLAY_NAMES[model]}: 1STR, N = 6, samples to test MSE 0.7'
     return config
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import matplotlib
 import numpy as np
-from matplotlib import colors, patches
+from matplotlib import colors, patches, ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -85,7 +85,8 @@ def _grid(count, columns, title, notes):
 def _draw_matrix(axis: Axes, matrix, gamma: float, figure: Figure) -> None:
     norm = colors.PowerNorm(gamma, vmin=0, vmax=max(matrix.max(), 1e-12))
     image = axis.imshow(matrix, cmap='Greys', norm=norm, interpolation='nearest')
-    figure.colorbar(image, ax=axis, shrink=0.8)
+    # Few ticks: a power of the entries crowds the small ones.
+    figure.colorbar(image, ax=axis, shrink=0.8, ticks=ticker.MaxNLocator(4), label='|entry|')
     axis.grid(False)
 
 

@@ -85,8 +85,9 @@ def _ticks(axis: Axes, panel, points, lines) -> None:
     elif not panel.log_x and max(places) >= 10_000:
         axis.xaxis.set(major_locator=ticker.MaxNLocator(5), major_formatter=thousands)
     if not panel.log_y:
-        highest = max([*points['y'], *lines['y'], 0.0])
-        lowest = min([*points['y'], *lines['y'], 0.0])
+        error = points['error'].fillna(0.0)
+        highest = max([*(points['y'] + error), *lines['y'], 0.0])
+        lowest = min([*(points['y'] - error), *lines['y'], 0.0])
         axis.set_ylim(lowest - 0.03 * (highest - lowest), highest + 0.08 * (highest - lowest) or 1.0)
 
 

@@ -32,7 +32,7 @@ def loss_by_setting(curves: pd.DataFrame, setting: str, floors: Mapping | None =
     analysis.require(curves, (setting, 'seed', 'samples', 'test_loss'))
     values = sorted(set(curves[setting]))
     with matplotlib.rc_context(STYLE):
-        figure, (axis,) = frame(1, title, notes)
+        figure, (axis,) = frame(1, title, notes, key='lines: means over lanes; bands: their range')
         for place, value in enumerate(values):
             colour = colormaps['viridis'](0.92 * place / max(1, len(values) - 1))
             _draw_line(axis, curves[curves[setting] == value], colour, _MARKERS[place % 8],

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib import lines, ticker
+from matplotlib import lines, patches, ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -14,6 +14,8 @@ from qstr_jax.plots.style import STYLE, display, frame, looks
 
 # Losses of a baseline that is exact would stretch a logarithmic axis without end.
 _LEAST_LOSS = 1e-3
+# Ticks of distances in standard errors.
+_MARGINS = (-100, -30, -10, -3, -1, 0, 1, 3, 10, 30, 100, 300)
 
 
 def learning_curves(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = (), threshold: float | None = None,
@@ -36,7 +38,8 @@ def learning_curves(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = 
     models = analysis.model_order(rows)
     look = looks(models)
     with matplotlib.rc_context(STYLE):
-        figure, axes = frame(len(panels), title, notes, sharey=True)
+        figure, axes = frame(len(panels), title, notes, sharey=True,
+                             key='lines: medians over lanes; bands: their range')
         for axis, ((task, seq_len), lanes) in zip(axes, panels, strict=True):
             for model in models:
                 _draw_curve(axis, lanes[lanes['model'] == model], look[model], model)
@@ -45,9 +48,11 @@ def learning_curves(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = 
             axis.set(xscale='log', yscale='log', xlabel='training prompts n')
             if len(panels) > 1:
                 axis.set_title(f'{display(task)}, N = {seq_len}')
-            _plain_ticks(axis)
+            _plain_ticks(axis, len(panels))
+        if (rows['test_loss'] < _LEAST_LOSS).any():
+            axes[0].yaxis.set_major_formatter(lambda y, _: f'≤ {y:g}' if np.isclose(y, _LEAST_LOSS) else f'{y:g}')
         axes[0].set_ylabel('test MSE')
-        _legend_above(figure, axes[0], models, look)
+        _legend_above(figure, axes[0], _entries(models, look), len(panels))
     return figure
 
 
@@ -63,22 +68,26 @@ def _draw_curve(axis: Axes, lanes: pd.DataFrame, look: tuple, model: str) -> Non
     axis.plot(lanes['num_samples'], loss, '.', color=colour, markersize=2.5, alpha=0.6, gid=f'lanes {model}')
 
 
-def _plain_ticks(axis: Axes) -> None:
-    """0.05 and 200 instead of powers of ten."""
-    for one in (axis.xaxis, axis.yaxis):
-        one.set(major_locator=ticker.LogLocator(subs=(1, 2, 5), numticks=30), major_formatter='{x:g}',
+def _plain_ticks(axis: Axes, num_panels: int) -> None:
+    """0.05 and 200 instead of powers of ten, and of n as many as there is room for."""
+    low, high = axis.get_xlim()
+    has_room = 3 * np.log10(high / low) <= (9.5 if num_panels == 1 else 7.5)
+    for one, subs in (axis.xaxis, (1, 2, 5) if has_room else (1,)), (axis.yaxis, (1, 2, 5)):
+        one.set(major_locator=ticker.LogLocator(subs=subs, numticks=30), major_formatter='{x:g}',
                 minor_locator=ticker.NullLocator())
-    axis.tick_params(axis='x', labelrotation=45)
 
 
-def _legend_above(figure: Figure, axis: Axes, models: list[str], look: dict) -> None:
-    """Models over the first panel, with height of their own."""
-    entries = [
-        lines.Line2D([], [], color=look[m][0], marker=look[m][1], linestyle=look[m][2], label=display(m))
-        for m in models
-    ]
-    axis.legend(handles=entries, loc='lower left', bbox_to_anchor=(0, 1.08), borderaxespad=0.2, ncols=2)
-    figure.set_figheight(figure.get_figheight() + 0.15 * ((len(entries) + 1) // 2) + 0.35)
+def _entries(models: list[str], look: dict) -> list:
+    """A legend line per model."""
+    return [lines.Line2D([], [], color=look[m][0], marker=look[m][1], linestyle=look[m][2], label=display(m))
+            for m in models]
+
+
+def _legend_above(figure: Figure, axis: Axes, entries: list, num_panels: int) -> None:
+    """A legend over the first panel, no wider than it, with height of its own."""
+    columns = 2 if num_panels == 1 else 1
+    axis.legend(handles=entries, loc='lower left', bbox_to_anchor=(0, 1.08), borderaxespad=0.2, ncols=columns)
+    figure.set_figheight(figure.get_figheight() + 0.15 * -(-len(entries) // columns) + 0.35)
 
 
 def against_floor(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = ()) -> Figure:
@@ -95,7 +104,7 @@ def against_floor(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = ()
         ValueError: no rows, or missing columns.
     """
     analysis.require(rows, ('model', 'test_loss', 'test_loss_se', 'floor', 'load', 'is_bound'))
-    models = sorted(set(rows['model']))
+    models = analysis.model_order(rows)
     look = looks(models)
     with matplotlib.rc_context(STYLE):
         figure, (left, right) = frame(2, title, notes)
@@ -111,13 +120,19 @@ def against_floor(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = ()
                 distance = (bound['test_loss'] - bound['floor']) / bound['test_loss_se']
                 right.plot(bound['load'] * shift, distance, marker, color=colour, markersize=3, gid=f'margin {model}')
         load = np.geomspace(rows['load'].min(), rows['load'].max(), 200)
-        left.plot(load, np.maximum(0, 1 - load), color='0.2', linewidth=1, gid='floor', label='1 − n/(Nd)')
+        left.plot(load, np.maximum(0, 1 - load), color='0.2', linewidth=1, gid='floor')
         left.set(xscale='log', xlabel='n / (Nd)', ylabel='test MSE', ylim=(-0.05, None))
         right.axhline(0, color='0.2', linewidth=1)
         right.axhspan(-3, 3, color='0.9', linewidth=0, zorder=0.5)
         right.set(xscale='log', yscale='symlog', xlabel='n / (Nd)', ylabel='(test MSE − own floor) / s.e.')
+        right.yaxis.set(major_locator=ticker.FixedLocator(_MARGINS), major_formatter='{x:g}',
+                        minor_locator=ticker.NullLocator())
+        right.set_ylim(top=max(5.0, 1.5 * right.dataLim.y1))
         for axis in (left, right):
             axis.xaxis.set(major_locator=ticker.LogLocator(subs=(1, 2, 5)), major_formatter='{x:g}',
                            minor_locator=ticker.NullLocator())
-        _legend_above(figure, left, models, {m: (*look[m][:2], 'none') for m in models})
+        floor = [lines.Line2D([], [], color='0.2', linewidth=1, label='1 − n/(Nd); right: the run\'s own floor'),
+                 patches.Patch(color='0.9', label='3 standard errors')]
+        entries = _entries(models, {m: (*look[m][:2], 'none') for m in models})
+        _legend_above(figure, left, [*entries, *floor], 2)
     return figure

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 from qstr_jax import analysis
 from qstr_jax.plots.style import STYLE, display, frame, looks, thousands
 
+_COLUMNS = 3  # Of a legend.
+
 
 def curves(curves: pd.DataFrame, threshold: float | None = None, title: str = '') -> Figure:
     """Test loss against samples: one thin line per lane, darker for longer N, a panel per model.
@@ -26,6 +28,8 @@ def curves(curves: pd.DataFrame, threshold: float | None = None, title: str = ''
     models = analysis.model_order(curves)
     with matplotlib.rc_context(STYLE):
         figure, axes = frame(len(models), title, (), sharey=True)
+        entries = curves['seq_len'].nunique() + (threshold is not None)
+        figure.set_figheight(figure.get_figheight() + 0.14 * -(-entries // _COLUMNS))
         for axis, model in zip(axes, models, strict=True):
             _draw_curves(axis, curves[curves['model'] == model], looks(models)[model], threshold)
         losses = [loss for loss in [*curves['test_loss'], threshold or 0.0] if 0 < loss < np.inf]
@@ -52,6 +56,8 @@ def _draw_curves(axis: Axes, rows: pd.DataFrame, look: tuple, threshold: float |
     if threshold is not None:
         axis.axhline(threshold, color='0.2', linestyle='--', linewidth=0.8, gid='threshold',
                      label=f'threshold {threshold:g}')
-    axis.set(xlim=(0, None), xlabel='training samples', title=display(rows['model'].iloc[0]))
+    axis.set(xlim=(0, None), xlabel='training samples')
     axis.xaxis.set(major_locator=ticker.MaxNLocator(5), major_formatter=thousands)
-    axis.legend(loc='best')
+    # Above the panel, where it hides no lane.
+    axis.legend(loc='lower center', bbox_to_anchor=(0.5, 1.0), borderaxespad=0.2, ncols=_COLUMNS, handlelength=1.6,
+                columnspacing=1.0, title=display(rows['model'].iloc[0]))

@@ -19,6 +19,7 @@ _MARKS = {
     'published': {'markersize': 6, 'alpha': 0.5, 'fillstyle': 'none', 'linestyle': 'none'},
 }
 _OFF_SCALE = 2.5  # A budget so many times above all that was measured would flatten the curves.
+_KEY = 'dots: lanes; lines: their means; bands: 95 % bootstrap intervals'
 _EDGE = 0.965  # Of the samples axis: where marks at the top stand.
 
 
@@ -51,7 +52,7 @@ def samples_against_length(rows: pd.DataFrame, title: str = '',
         raise ValueError(f'reference values belong to one panel, rows make {len(panels)}')
     look = looks(sorted({*rows['model'], *(reference or {})}))
     with matplotlib.rc_context(STYLE):
-        figure, axes = frame(len(panels), title, notes)
+        figure, axes = frame(len(panels), title, notes, key=_KEY)
         for axis, (key, lanes) in zip(axes, panels, strict=True):
             off_scale = _draw_panel(axis, lanes, look, reference or {}, x)
             _legend(axis, lanes, look, bool(reference), off_scale, x)
@@ -103,8 +104,8 @@ def _draw_mean(axis: Axes, cells: pd.DataFrame, look: tuple, x: str) -> None:
     for place in np.flatnonzero(bound & reached):
         axis.plot(length[place], mean[place], marker, color=colour, markerfacecolor='white',
                   zorder=3, gid=f'bound {name}')
-        axis.annotate('≥', (length[place], mean[place]), (-4, 0), textcoords='offset points',
-                      ha='right', va='center', color=colour, annotation_clip=True)
+        axis.annotate('≥', (length[place], mean[place]), (0, 4), textcoords='offset points',
+                      ha='center', va='bottom', color=colour, annotation_clip=True)
 
 
 def _draw_lanes(axis: Axes, rows: pd.DataFrame, look: tuple, shift: float, top: float,

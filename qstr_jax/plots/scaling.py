@@ -14,6 +14,9 @@ from qstr_jax.plots.style import AXIS_NAMES, STYLE, display, frame, looks
 
 _LANE_MARKS = {'reached': '.', 'censored': '^', 'censored_below': 'v', 'diverged': 'x'}
 
+_MARK_WORDS = {'censored': '△ more than the largest n tried', 'censored_below': '▽ the smallest n tried was enough',
+               'diverged': '× diverged'}
+
 
 def scaling(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = (), x: str = 'seq_len') -> Figure:
     """Median samples to threshold against N, both axes logarithmic, with exponents; a panel per task.
@@ -34,7 +37,9 @@ def scaling(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = (), x: s
     models = analysis.model_order(rows)
     look = looks(models)
     with matplotlib.rc_context(STYLE):
-        figure, axes = frame(len(panels), title, notes, sharey=True)
+        marks = [words for outcome, words in _MARK_WORDS.items() if (rows['outcome'] == outcome).any()]
+        figure, axes = frame(len(panels), title, notes, sharey=True,
+                             key='; '.join(['rings: lanes', *marks, 'lines: medians over lanes']))
         for axis, (task, lanes) in zip(axes, panels, strict=True):
             for place, model in enumerate(models):
                 mine = lanes[lanes['model'] == model]
@@ -83,9 +88,10 @@ def _entries(lanes: pd.DataFrame, models: list[str], look: dict, x: str) -> list
 
 def _power(fit: analysis.Exponent, x: str) -> str:
     """'N^1.25 [1.1, 1.4]' as mathtext, or at how many lengths all lanes reached."""
-    symbol, num_all = analysis.SYMBOLS.get(x, x), fit.num_lengths + len(fit.left_out)
+    symbol = analysis.SYMBOLS.get(x, x)
+    measured = f'(known at {fit.num_lengths} of {fit.num_lengths + len(fit.left_out)} {symbol})'
     if fit.value is None:
-        return f'({fit.num_lengths} of {num_all} {symbol})'
+        return measured
     interval = '' if fit.low is None else f' [{fit.low:.2f}, {fit.high:.2f}]'
-    part = f' ({fit.num_lengths} of {num_all} {symbol})' if fit.left_out else ''
+    part = f' {measured}' if fit.left_out else ''
     return f'${symbol}^{{{fit.value:.2f}}}${interval}{part}'

@@ -71,16 +71,17 @@ def looks(models: list[str]) -> dict[str, tuple]:
 
 
 def frame(num_panels: int, title: str, notes: Sequence[str],
-            sharey: bool = False) -> tuple[Figure, list[Axes]]:
-    """A row of panels, its title, and the notes under it."""
+            sharey: bool = False, key: str = '') -> tuple[Figure, list[Axes]]:
+    """A row of panels, its title, and under it the notes and `key`, what lines and bands are."""
     width = WIDTH if num_panels == 1 else 2.9 * num_panels
-    notes = [notes] if isinstance(notes, str) else notes
+    notes = [*([notes] if isinstance(notes, str) else notes), *([key] if key else [])]
     text = textwrap.wrap(display('; '.join(notes)), width=int(22 * width))
-    height = HEIGHT + (0.2 if title else 0) + 0.11 * len(text)
+    title = textwrap.wrap(display(title), width=int(15.5 * width))
+    height = HEIGHT + (0.05 if title else 0) + 0.15 * len(title) + 0.11 * len(text)
     figure = Figure(figsize=(width, height), layout='constrained')
     FigureCanvasAgg(figure)
     if title:
-        figure.suptitle(display(title))
+        figure.suptitle('\n'.join(title))
     if text:
         figure.supxlabel('\n'.join(text), x=0.02, ha='left', color='0.35')
     return figure, list(figure.subplots(1, num_panels, sharey=sharey, squeeze=False)[0])
