@@ -15,6 +15,28 @@ from qstr_jax.theory import constructions, floors
 from qstr_jax.theory.cards import draws, training
 
 
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Lanes; training; width of the ReLU layer; test prompts, and those of oracle and construction."""
+
+    num_lanes: int = 2
+    steps: int = 2000
+    batch_size: int = 64
+    learning_rate: float = 1e-2
+    mlp_width: int = 128
+    test_samples: int = 5000
+    oracle_prompts: int = 2000
+
+
+def describe(settings):
+    """The setting in a line."""
+    return (
+        f'norm2, N = 2q + 1, merged attention, AdamW on {settings.steps:,} × {settings.batch_size} fresh prompts, '
+        f'{settings.num_lanes} lanes; loss at positions i ≥ N/2 on {settings.test_samples:,} prompts, where the label '
+        'has variance 2.'
+    )
+
+
 def half_task(sparsity, token_dim, link='norm2'):
     """Proposition 3's distribution at the least N: q Gaussian tokens, t_i = (1, …, q) and x_i = 0 for the late i."""
     # d_e > N, so that encodings are independent: the oracle needs it, and training is easier.
@@ -42,12 +64,14 @@ class BlockDiagonal:
         return self.module.apply({'params': {**params['params'], 'attention': attend}}, z_NxE)
 
 
-def trained(sparsity, token_dim, num_heads, plan, num_lanes, mlp_width, restricted=False):
+def trained(sparsity, token_dim, num_heads, settings, restricted=False):
     """Losses (k,) at late positions of trained Transformers and their standard errors (k,)."""
     task = half_task(sparsity, token_dim)
-    module = models.Transformer(num_heads, mlp_width, attention='merged')
+    module = models.Transformer(num_heads, settings.mlp_width, attention='merged')
     module = BlockDiagonal(module, token_dim) if restricted else module
-    fit = training.train(task, module, plan, num_lanes)
+    plan = training.Plan(settings.steps, settings.batch_size, settings.learning_rate,
+                         windows=min(20, settings.steps), test_samples=settings.test_samples)
+    fit = training.train(task, module, plan, settings.num_lanes)
     return training.loss_at(fit, floors.late_positions(task.seq_len))
 
 

@@ -6,24 +6,17 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax.theory import floors
-from qstr_jax.theory.cards import card, heads, proposition3
+from qstr_jax.theory.cards import card, heads
 
 NAME = 'proposition21'
 NETWORKS = {False: 'free W_QK', True: 'block-diagonal W_QK'}
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """Several q at d = 1; heads 1..q+1, with free W_QK one; the rest as `proposition3.Settings`."""
+class Settings(heads.Settings):
+    """Several q at d = 1; heads 1..q+1, with free W_QK one."""
 
     sparsity: tuple = (2, 3)
-    num_lanes: int = 2
-    steps: int = 2000
-    batch_size: int = 64
-    learning_rate: float = 1e-2
-    mlp_width: int = 128
-    test_samples: int = 5000
-    oracle_prompts: int = 2000
 
 
 def measure(settings, bar):
@@ -32,9 +25,7 @@ def measure(settings, bar):
     cells = [(q, h, r) for q in settings.sparsity for h in range(1, q + 2) for r in NETWORKS if r or h == 1]
     rows = []
     for q, num_heads, restricted in bar(cells, 'heads'):
-        losses_K, errors_K = heads.trained(
-            q, 1, num_heads, proposition3.plan(settings), settings.num_lanes, settings.mlp_width, restricted
-        )
+        losses_K, errors_K = heads.trained(q, 1, num_heads, settings, restricted)
         found = [(f'trained, {NETWORKS[restricted]}', *pair) for pair in zip(losses_K, errors_K, strict=True)]
         if num_heads < q:
             reader = heads.oracle(q, 1, num_heads, settings.oracle_prompts, restricted)
@@ -93,7 +84,7 @@ def make(settings, bar):
         NAME, 'Proposition 21',
         'd = 1 and scores that pair tokens with tokens, encodings with encodings only: loss at late positions ≥ '
         '2(1 − H/q), so exactly H ≥ q heads.',
-        f'd = 1; {proposition3.describe(settings)}',
+        f'd = 1; {heads.describe(settings)}',
         tuple(card.Panel(f'q = {q}, d = 1', 'heads H', 'loss at i ≥ N/2') for q in settings.sparsity),
         pd.DataFrame(points), pd.DataFrame(lines), checks_of(rows),
         f'With free W_QK one trained head reaches {losses}, best lane.',

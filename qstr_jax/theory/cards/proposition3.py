@@ -7,39 +7,21 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax.theory import floors
-from qstr_jax.theory.cards import card, heads, training
+from qstr_jax.theory.cards import card, heads
 
 NAME = 'proposition3'
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """Pairs (q, d), and one with d < q; heads 1..q+1; training; test and oracle prompts."""
+class Settings(heads.Settings):
+    """Pairs (q, d), and one with d < q; heads 1..q+1."""
 
     sizes: tuple = ((2, 4), (4, 4))
     narrow: tuple = (3, 1)
-    num_lanes: int = 2
     steps: int = 3000
     batch_size: int = 128
-    learning_rate: float = 1e-2
-    mlp_width: int = 128
     test_samples: int = 10_000
     oracle_prompts: int = 4000
-
-
-def plan(settings):
-    """`training.Plan` of a heads card."""
-    return training.Plan(settings.steps, settings.batch_size, settings.learning_rate,
-                         windows=min(20, settings.steps), test_samples=settings.test_samples)
-
-
-def describe(settings):
-    """The setting in a line."""
-    return (
-        f'norm2, N = 2q + 1, merged attention, AdamW on {settings.steps:,} × {settings.batch_size} fresh prompts, '
-        f'{settings.num_lanes} lanes; loss at positions i ≥ N/2 on {settings.test_samples:,} prompts, where the label '
-        'has variance 2.'
-    )
 
 
 def measure(settings, bar):
@@ -48,7 +30,7 @@ def measure(settings, bar):
     cells = [(q, d, h) for q, d in sizes for h in range(1, q + 2)]
     rows = []
     for q, d, num_heads in bar(cells, 'heads'):
-        losses_K, errors_K = heads.trained(q, d, num_heads, plan(settings), settings.num_lanes, settings.mlp_width)
+        losses_K, errors_K = heads.trained(q, d, num_heads, settings)
         found = [('trained', loss, error) for loss, error in zip(losses_K, errors_K, strict=True)]
         if num_heads < q:
             found.append(('best reader', *heads.oracle(q, d, num_heads, settings.oracle_prompts)))
@@ -109,7 +91,7 @@ def card_of(settings, rows, averaging):
         NAME, 'Proposition 3',
         'With H < q heads no Transformer fits norm2: loss at late positions ≥ 2(1 − H(q+d)/(qd)), sharper (ours) ≥ '
         '2(1 − H/q)(1 − H/d).',
-        describe(settings),
+        heads.describe(settings),
         tuple(card.Panel(f'q = {a}, d = {b}', 'heads H', 'loss at i ≥ N/2') for a, b in [*sizes, (q, d)]),
         pd.DataFrame(_points(rows, [*sizes, (q, d)])), pd.DataFrame(_lines([*sizes, (q, d)])),
         (*checks_of(rows, sizes, settings.narrow), linear),
