@@ -4,7 +4,6 @@ python -m experiments.attention_weights --config=experiments/configs/attention_w
 """
 
 import dataclasses
-import functools
 import pathlib
 
 import pandas as pd
@@ -42,5 +41,16 @@ def draw_one(workdir, portrait, form):
         plots.save(figure, workdir / f'{form}_q{portrait.task.sparsity}{suffix}')
 
 
+def run():
+    """Trains what is missing of --config in --workdir, and draws it.
+
+    Raises:
+        ValueError: parameters would not be kept, which are what is drawn; before any work.
+    """
+    if not sample_complexity.settings_from(sample_complexity.CONFIG.value).save_params:
+        raise ValueError('save_params=False: the trained parameters are what is drawn, take save_params=True')
+    study.main(draw)
+
+
 if __name__ == '__main__':
-    command_line.launch(functools.partial(study.main, draw))
+    command_line.launch(run)

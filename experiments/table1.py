@@ -6,6 +6,7 @@ Writes table1.md, table1.tex and table1.parquet (the DataFrame of `qstr_jax.tabl
 """
 
 import sys
+import warnings
 
 import pandas as pd
 from absl import app
@@ -19,6 +20,7 @@ def main(argv):
     workdirs = report.expand([*(report.WORKDIR.value or []), *argv[1:]])
     if not workdirs:
         sys.exit('error: --workdir=DIR is missing: which results should be tabulated?')
+    warnings.formatwarning = lambda message, *_, **__: f'warning: {message}\n'
     try:
         frames = [studies.load(workdir) for workdir in workdirs]
         frames = [frame.assign(folder=workdir + frame['folder'])

@@ -1,5 +1,7 @@
 """The binaries of single exhibits: reduced twins end to end, and what they draw."""
 
+import types
+
 import numpy as np
 import pytest
 
@@ -88,6 +90,14 @@ def test_floors_belong_to_the_task_of_proposition_3():
     row['transformer_num_heads'] = 1
     assert heads.floor_of(row) == pytest.approx(4 / 9)
     assert heads.floor_of({**row, 'link': 'linear'}) == 0
+
+
+def test_attention_weights_wants_parameters(monkeypatch):
+    config = config_module('heads').get_config()
+    monkeypatch.setattr(sample_complexity, 'CONFIG', types.SimpleNamespace(value=config))
+    monkeypatch.setattr(study, 'main', lambda draw: pytest.fail('runs'))
+    with pytest.raises(ValueError, match='save_params=False'):
+        attention_weights.run()
 
 
 def test_heads_draws_one_setting(tmp_path):
