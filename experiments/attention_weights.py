@@ -33,8 +33,10 @@ def draw_one(workdir, portrait, form):
     """Trained heads and the construction, in the linear colour scale and in the paper's, which hides small entries."""
     title = attention_weights.title(portrait, form)
     for suffix, gamma in (('', 1.0), ('_gamma2', 2.0)):
-        notes = ('share: of the squared entries, in the frame', 'cosine: of the framed block to the identity')
-        notes += ('colour: squares of the entries, as in the paper',) if gamma != 1 else ()
+        notes = (
+            'colour: squares of the entries, as in the paper' if gamma != 1 else 'colour: absolute value of the entries',
+            'share: of the squared entries, in the frame', 'cosine: of the framed block to the identity',
+        )  # fmt: skip
         figure = plots.query_key_matrices(
             attention_weights.panels(portrait), portrait.task, title, notes, gamma, columns=2
         )

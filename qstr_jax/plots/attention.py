@@ -86,7 +86,7 @@ def _draw_matrix(axis: Axes, matrix, gamma: float, figure: Figure) -> None:
     norm = colors.PowerNorm(gamma, vmin=0, vmax=max(matrix.max(), 1e-12))
     image = axis.imshow(matrix, cmap='Greys', norm=norm, interpolation='nearest')
     # Few ticks: a power of the entries crowds the small ones.
-    figure.colorbar(image, ax=axis, shrink=0.8, ticks=ticker.MaxNLocator(4), label='|entry|')
+    figure.colorbar(image, ax=axis, shrink=0.7, ticks=ticker.MaxNLocator(5, steps=(1, 2, 5, 10)))
     axis.grid(False)
 
 
