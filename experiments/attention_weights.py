@@ -34,7 +34,7 @@ def draw_one(workdir, portrait, form):
     title = attention_weights.title(portrait, form)
     for suffix, gamma in (('', 1.0), ('_gamma2', 2.0)):
         notes = (
-            'colour: squares of the entries, as in the paper' if gamma != 1 else 'colour: absolute value of the entries',
+            'colour: squares of the entries, as in the paper' if gamma != 1 else 'colour: size of the entries',
             'share: of the squared entries, in the frame', 'cosine: of the framed block to the identity',
         )  # fmt: skip
         figure = plots.query_key_matrices(
