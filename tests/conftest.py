@@ -1,6 +1,7 @@
 """Strict settings for every test, made before JAX touches a device."""
 
 import gc
+import os
 
 import jax
 import pytest
@@ -8,6 +9,13 @@ import pytest
 # Eight CPU devices, so that code for several of them runs on any machine; shapes must agree in rank.
 jax.config.update('jax_num_cpu_devices', 8)
 jax.config.update('jax_numpy_rank_promotion', 'raise')
+
+# The suite compiles hundreds of small programs and runs each for a moment: unoptimised, it takes half the time. Programs
+# that tests start in processes of their own are compiled as a user's are, so the flag is gone once this one has read it.
+if 'XLA_FLAGS' not in os.environ:
+    os.environ['XLA_FLAGS'] = '--xla_backend_optimization_level=0'
+    jax.devices()
+    del os.environ['XLA_FLAGS']
 
 
 @pytest.fixture(autouse=True, scope='module')
