@@ -10,8 +10,8 @@ import pytest
 jax.config.update('jax_num_cpu_devices', 8)
 jax.config.update('jax_numpy_rank_promotion', 'raise')
 
-# The suite compiles hundreds of small programs and runs each for a moment: unoptimised, it takes half the time. Programs
-# that tests start in processes of their own are compiled as a user's are, so the flag is gone once this one has read it.
+# The suite compiles hundreds of small programs and runs each for a moment: unoptimised, it takes half the time.
+# Programs that tests start in processes of their own are compiled as a user's are, so the flag is gone once it is read.
 if 'XLA_FLAGS' not in os.environ:
     os.environ['XLA_FLAGS'] = '--xla_backend_optimization_level=0'
     jax.devices()

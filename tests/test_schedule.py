@@ -196,3 +196,32 @@ def test_checkpoints_of_a_complete_cell_are_removed_unless_they_are_held(workdir
     assert sorted(os.listdir(workdir / 'checkpoints')) == sorted(
         [f'{second}-0-0123abcd', f'{cells[1].id}-batch0of2-0-0123abcd']
     )
+
+
+def test_a_thread_keeps_to_its_cells_while_there_are_others(workdir, cells, lanes):
+    """Compiling a cell a second time is put off until nothing else is left."""
+    first, second, *_ = cells
+    units = schedule.units([first, second], lambda cell: lanes, lambda cell: 1)
+    plan = schedule.Schedule(workdir, units, threading.Event())
+    turns = threading.Barrier(2)
+    taken = {}
+
+    def claim_twice(name):
+        for _ in range(2):
+            with plan.claim() as (unit, _):
+                taken.setdefault(name, []).append(unit.cell.id)
+                turns.wait(timeout=30)
+
+    threads = [threading.Thread(target=claim_twice, args=(name,)) for name in 'ab']
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {frozenset(cell_ids) for cell_ids in taken.values()} == {frozenset({first.id}), frozenset({second.id})}
+    left = []
+    while True:
+        with plan.claim() as claimed:
+            if claimed is None:
+                break
+            left.append(claimed[0].cell.id)
+    assert len(left) == len(units) - 4

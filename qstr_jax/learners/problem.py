@@ -76,7 +76,7 @@ def held_out(lane, problem, sizes, task_draw):
         for stream, size in sizes.items()
     ]
     keys = keys[0] if len(keys) == 1 else jnp.concatenate(keys)
-    return jax.vmap(lambda key: tasks.sample(key, problem.test_task, task_draw.link))(keys)
+    return tasks.samples(keys, problem.test_task, task_draw.link)
 
 
 def init_params(lane, problem):

@@ -20,8 +20,8 @@ from qstr_jax.learners import problem as outcomes
 SECONDS_PER_CALL = 2.0
 # Share of a device's memory that a lane batch may take.
 MEMORY_SHARE = 0.8
-# Recurrent lanes from this width on fill a CPU's cores by themselves; see experiments/lanes_per_batch.py.
-WIDE = 256
+# Lanes that one program of an accelerator vectorises at most; see experiments/lanes_per_batch.py.
+MOST_LANES = 64
 
 
 class Programs(NamedTuple):
@@ -36,24 +36,25 @@ class Programs(NamedTuple):
 
 
 def default_size(module, num_lanes, platform):
-    """How many lanes one program vectorises: 1 for wide recurrent cells on a CPU, else up to 8 (CPU) or 64, evenly.
+    """How many lanes one program vectorises: one on a CPU, whose cores each take a lane, else up to 64, evenly.
 
     Baselines in closed form take one at a time: their systems are large and solved at once.
     """
-    if models.is_closed_form(module):
+    if platform == 'cpu' or models.is_closed_form(module):
         return 1
-    most = 8 if platform == 'cpu' else 64
-    if platform == 'cpu' and isinstance(module, models.Recurrent) and module.width >= WIDE:
-        return 1
-    # Nine lanes as five and four, not as eight and one: a batch is filled up, and fillers cost as much as lanes.
-    return -(-num_lanes // -(-num_lanes // most))
+    # A hundred lanes as fifty and fifty, not as 64 and 36: a batch is filled up, and fillers cost as much as lanes.
+    return -(-num_lanes // -(-num_lanes // MOST_LANES))
 
 
 def available_memory(device):
-    """Bytes that programs on this device may use: the accelerator's own limit, or what the host has left."""
+    """Bytes that programs on this device may use: an accelerator's own limit, a share of what the host has left."""
     stats = device.memory_stats() or {}
     if 'bytes_limit' in stats:
         return int(stats['bytes_limit'] - stats.get('bytes_in_use', 0))
+    return _host_memory() // len(jax.local_devices())
+
+
+def _host_memory():
     try:
         lines = open('/proc/meminfo').read().splitlines()
         fields = dict(line.split(':') for line in lines)

@@ -113,6 +113,7 @@ class Schedule:
     def __init__(self, workdir, all_units, stop):
         self._workdir = workdir
         self._pending = list(all_units)
+        self._begun = {}  # cell id → the thread that has compiled it
         self._stop = stop  # threading.Event
         self._mutex = threading.Lock()
 
@@ -120,20 +121,26 @@ class Schedule:
     def claim(self):
         """Yields (unit, missing lanes) with the unit's lock held, or None when nothing is left to do.
 
-        Waits while other workers hold all that is left, and takes over what they leave unfinished.
+        Each device compiles a cell for itself, so a thread takes its own cells first, then cells that nobody has
+        begun, then what is left of the others'. Waits while other workers hold all that is left, and takes over what
+        they leave unfinished.
         """
         with contextlib.ExitStack() as held:
             while not self._stop.is_set():
                 with self._mutex:
-                    found, is_empty = self._next(held)
+                    found, is_empty = self._next(held, threading.get_ident())
                 if found is not None or is_empty:
                     yield found
                     return
                 self._stop.wait(POLL_SECONDS)
             yield None
 
-    def _next(self, held):
-        for unit in list(self._pending):
+    def _next(self, held, thread):
+        def distance(unit):
+            owner = self._begun.get(unit.cell.id)
+            return 1 if owner is None else 2 * (owner != thread)
+
+        for unit in sorted(self._pending, key=distance):
             attempt = contextlib.ExitStack()
             if not attempt.enter_context(locked(self._workdir, unit.name, timeout=0)):
                 attempt.close()
@@ -141,6 +148,7 @@ class Schedule:
             self._pending.remove(unit)
             lanes = missing(self._workdir, unit)
             if lanes:
+                self._begun.setdefault(unit.cell.id, thread)
                 held.push(attempt)
                 return (unit, lanes), False
             attempt.close()
