@@ -36,7 +36,7 @@ def plan():
         raise ValueError(f'--models={",".join(sorted(unknown))}: unknown, one of {", ".join(baseline.MODELS)}')
     changes = {'models': tuple(MODELS.value)} if MODELS.value else {}
     if COMPILED.value is not None:
-        changes['compiled'] = COMPILED.value
+        changes['compiled'] = cells.FULL.compiled if COMPILED.value else ()
     return dataclasses.replace(chosen, **changes)
 
 
@@ -46,6 +46,7 @@ def run():
         raise ValueError('PyTorch is missing, which the benchmark compares with: make install EXTRA=benchmark')
     from experiments.benchmarks import report, sections
 
+    runtime.use_all_cores()
     names = SECTIONS.value or list(sections.SECTIONS)
     if unknown := [name for name in names if name not in sections.SECTIONS]:
         raise ValueError(f'--sections={",".join(unknown)}: unknown, one of {", ".join(sections.SECTIONS)}')

@@ -22,7 +22,7 @@ TINY = cells.Plan(
     scaling=(8, 16),
     rounds=2,
     seconds=0.01,
-    compiled=False,
+    compiled=(),
 )
 
 

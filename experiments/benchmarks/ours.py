@@ -1,6 +1,9 @@
 """A cell of `qstr_jax` as pieces to time: steps alone, tests alone, whole runs."""
 
+import concurrent.futures
 import functools
+import itertools
+import queue
 import time
 
 import jax
@@ -65,13 +68,14 @@ class Cell:
         protocol: `baseline.Protocol`.
         num_lanes: lanes side by side.
         precision: of the matrix products of steps.
+        device: the first one by default.
         settings: see `problem`.
     """
 
-    def __init__(self, protocol, num_lanes=1, precision='highest', **settings):
+    def __init__(self, protocol, num_lanes=1, precision='highest', device=None, **settings):
         self.precision = precision
         self.problem = problem(protocol, **settings)
-        device = jax.local_devices()[0]
+        device = device or jax.local_devices()[0]
         self.lanes_K = batch.lane_arrays(lanes(protocol, num_lanes), device)
         self.data_K, state_K = online.init(self.lanes_K, self.problem)
         self.params_K, self.opt_state_K = state_K.params, state_K.opt_state
@@ -103,30 +107,59 @@ class Cell:
         jax.block_until_ready(_test(self.params_K, self.data_K, count, self.problem))
 
 
+class Cells:
+    """A lane on every device, as a sweep has it: steps run side by side."""
+
+    def __init__(self, protocol):
+        self.cells = [Cell(protocol, device=device) for device in jax.local_devices()]
+
+    def steps(self, count):
+        """`count` steps of every lane."""
+        with concurrent.futures.ThreadPoolExecutor(len(self.cells)) as pool:
+            list(pool.map(lambda cell: cell.steps(count), self.cells))
+
+
 def run(protocol, num_lanes, **settings):
-    """Trains lanes to the threshold, in batches as the sweeps make them; `settings`: see `problem`.
+    """Trains lanes to the threshold, in batches on all devices as the sweeps do; `settings`: see `problem`.
 
     Returns:
-        A dict: samples and tests of each lane, outcomes, seconds without compilation, compile seconds, bytes.
+        A dict: samples and tests of each lane, whether it reached, seconds without and of compiling, bytes.
     """
-    cell = problem(protocol, **settings)
+    cell, devices = problem(protocol, **settings), jax.local_devices()
     size = batch.default_size(cell.module, num_lanes, jax.default_backend())
-    programs = batch.compile_programs(cell, size, jax.local_devices()[0])
     todo = lanes(protocol, num_lanes)
-    start = time.perf_counter()
-    reports = []
+    parts = queue.SimpleQueue()
     for first in range(0, num_lanes, size):
-        part = todo[first : first + size]
-        _, state_K = batch.train(programs, cell, part)
-        report = online.report(state_K, cell)
-        reports += [{name: values[k] for name, values in report.items()} for k in range(len(part))]
-    seconds = time.perf_counter() - start
+        parts.put(todo[first : first + size])
+    devices = devices[: parts.qsize()]
+    start = time.perf_counter()
+    with concurrent.futures.ThreadPoolExecutor(len(devices)) as pool:
+        programs = list(pool.map(lambda device: batch.compile_programs(cell, size, device), devices))
+        compiled = time.perf_counter()
+        shares = list(pool.map(lambda own: _train_parts(own, cell, parts), programs))
+        end = time.perf_counter()
+    reports = sorted(itertools.chain(*shares), key=lambda report: report['seed'])
     return {
         'samples': [int(report['num_samples']) for report in reports],
         'reached': [report['outcome'] == 'reached' for report in reports],
         'tests': [int(report['num_evaluations']) for report in reports],
-        'seconds': seconds,
-        'compile_seconds': programs.compile_seconds,
-        'program_bytes': programs.memory_bytes,
+        'seconds': end - compiled,
+        'compile_seconds': compiled - start,
+        'program_bytes': programs[0].memory_bytes,
         'lanes_per_batch': size,
     }
+
+
+def _train_parts(programs, cell, parts):
+    """One device's share: takes batches until none is left; a report per lane with its seed."""
+    reports = []
+    while True:
+        try:
+            part = parts.get_nowait()
+        except queue.Empty:
+            return reports
+        _, state_K = batch.train(programs, cell, part)
+        report = online.report(state_K, cell)
+        reports += [
+            {'seed': lane.seed} | {name: values[k] for name, values in report.items()} for k, lane in enumerate(part)
+        ]

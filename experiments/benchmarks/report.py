@@ -55,6 +55,10 @@ def _steps(data):
     shown['steps/s'] = 1 / data['ours_step_seconds']
     shown['PyTorch'] = 1 / data['torch_step_seconds']
     shown['times'] = data['torch_step_seconds'] / data['ours_step_seconds']
+    shown['a lane per device'] = data['devices'] / data['all_step_seconds']
+    shown['times PyTorch'] = data['torch_step_seconds'] * shown['a lane per device']
+    if 'one_thread_step_seconds' in data:
+        shown['PyTorch, 1 thread'] = 1 / data['one_thread_step_seconds']
     if 'compiled_step_seconds' in data:
         shown['compiled'] = 1 / data['compiled_step_seconds']
     shown['tests/s'] = 1 / data['ours_test_seconds']
@@ -64,6 +68,7 @@ def _steps(data):
         shown['compiled '] = 1 / data['compiled_test_seconds']
     if 'ours_product_share' in data:
         shown['share of products'] = data['ours_product_share']
+        shown['a lane per device '] = data['all_product_share']
         shown['PyTorch  '] = data['torch_product_share']
         shown['GFLOP/s'] = data['flops'] / data['ours_step_seconds'] / 1e9
     shown['compile s'] = data['compile_seconds']

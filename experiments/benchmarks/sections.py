@@ -8,6 +8,9 @@ import numpy as np
 from experiments.benchmarks import baseline, ours, products, timing
 from qstr_jax.sweeps import batch
 
+# Steps that a timed call makes at least: as many as a sweep makes between two tests.
+WINDOW = 10
+
 
 def _cell(protocol, exhibit=None):
     names = {'model': protocol.model, 'seq_len': protocol.seq_len}
@@ -32,6 +35,19 @@ def _torch_steps(training, device):
     return steps
 
 
+def _on_one_thread(run):
+    """What one of several PyTorch processes would do, each with a core of its own."""
+    import torch
+
+    def alone(count):
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        run(count)
+        torch.set_num_threads(threads)
+
+    return alone
+
+
 def _torch_tests(training):
     def tests(count):
         for _ in range(count):
@@ -46,20 +62,27 @@ def device_name():
 
 
 def steps(plan, device, say):
-    """Seconds of a step and of a test, ours and PyTorch's, one seed; compile time, memory, share of products."""
+    """Seconds of a step and of a test, ours and PyTorch's; compile time, memory, share of the products' rate.
+
+    'ours' is one lane by itself; 'all' a lane on every device at once, seconds until all of them have made a step.
+    """
     records = []
     for exhibit, protocol in plan.protocols():
         say(f'steps: {protocol.model} N={protocol.seq_len}')
         our_cell = ours.Cell(protocol)
         trainings = {'torch': baseline.Training(protocol, device=device)}
-        if plan.compiled:
+        if exhibit == '1a' and protocol.seq_len in plan.compiled:
             trainings['compiled'] = baseline.Training(protocol, device=device, compiled=True)
-        runs = {'ours': our_cell.steps} | {name: _torch_steps(t, device) for name, t in trainings.items()}
+        runs = {'ours': our_cell.steps, 'all': ours.Cells(protocol).steps}
+        runs |= {name: _torch_steps(t, device) for name, t in trainings.items()}
+        if device == 'cpu':
+            runs['one_thread'] = _on_one_thread(runs['torch'])
         tests = {'ours': our_cell.tests} | {name: _torch_tests(t) for name, t in trainings.items()}
         programs = batch.compile_programs(our_cell.problem, 1, jax.local_devices()[0])
         record = _cell(protocol, exhibit) | {'compile_seconds': programs.compile_seconds}
-        for name, measured in timing.alternate(runs, plan.rounds, plan.seconds).items():
+        for name, measured in timing.alternate(runs, plan.rounds, plan.seconds, WINDOW).items():
             record |= _spread(f'{name}_step', measured)
+        record['devices'] = jax.local_device_count()
         for name, measured in timing.alternate(tests, plan.rounds, plan.seconds).items():
             record |= _spread(f'{name}_test', measured)
         record['ours_peak_bytes'] = timing.peak_bytes(lambda cell=our_cell: (cell.steps(3), cell.tests(1)))
@@ -71,6 +94,7 @@ def steps(plan, device, say):
         if plan.products:
             record['product_seconds'] = products.least_seconds(protocol, device)
             record['ours_product_share'] = record['product_seconds'] / record['ours_step_seconds']
+            record['all_product_share'] = record['product_seconds'] * record['devices'] / record['all_step_seconds']
             record['torch_product_share'] = record['product_seconds'] / record['torch_step_seconds']
         records.append(record)
     return records
@@ -117,7 +141,7 @@ def seeds(plan, device, say):
         for num_lanes in (k for k in plan.seeds if k <= most):
             say(f'seeds: {model} N=8, {num_lanes} lanes')
             cell = ours.Cell(protocol, num_lanes)
-            (measured,) = timing.alternate({'ours': cell.steps}, plan.rounds, plan.seconds).values()
+            (measured,) = timing.alternate({'ours': cell.steps}, plan.rounds, plan.seconds, WINDOW).values()
             records.append(_cell(protocol) | {'lanes': num_lanes} | _spread('step', measured))
     return records
 

@@ -22,29 +22,30 @@ def seconds_of(run, count):
     return time.perf_counter() - start
 
 
-def calibrate(run, seconds):
-    """How many units make a call of about `seconds`; the first call, which may compile, does not count."""
+def calibrate(run, seconds, least=1):
+    """How many units, at least `least`, make a call of about `seconds`; the first call may compile, so not counted."""
     run(1)
-    count = 1
+    count = least
     while True:
         taken = seconds_of(run, count)
         if taken > seconds / 4 or count >= 2**20:
-            return max(1, round(count * seconds / taken))
+            return max(least, round(count * seconds / taken))
         count *= 4
 
 
-def alternate(runs, rounds, seconds):
+def alternate(runs, rounds, seconds, least=1):
     """Times several things in turn, so that a slow spell of the machine meets all of them.
 
     Args:
         runs: name → function of a count of units.
         rounds: how often each is timed.
         seconds: about how long one timed call takes.
+        least: units of a call at least.
 
     Returns:
         name → `Time` of one unit.
     """
-    counts = {name: calibrate(run, seconds) for name, run in runs.items()}
+    counts = {name: calibrate(run, seconds, least) for name, run in runs.items()}
     taken = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():

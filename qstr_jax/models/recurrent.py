@@ -2,6 +2,8 @@
 
 Both directions run in one `lax.scan`: parameters carry a leading axis of 2 (forward, backward), the backward
 direction reads the prompt reversed, and the inputs of all steps are projected before the scan in one product.
+Inside the scan each direction has its own arrays: with an axis of directions XLA would move it past the prompts' axis
+at every step, which made a GRU's training step 1.2 times as long and its test 1.4 times (2 cores, d_h = 500, N = 12).
 """
 
 import itertools
@@ -56,6 +58,28 @@ GATES = {
 }
 
 
+def scan_directions(step, start, inputs_of, unroll=1):
+    """Runs both directions over their prompts.
+
+    Args:
+        step: (direction, carry, inputs of one token) → carry, a tuple whose first entry is the state.
+        start: carry that both directions start from.
+        inputs_of: inputs of each direction, a leading axis N.
+        unroll: see `jax.lax.scan`.
+
+    Returns:
+        States (2, N, d_h).
+    """
+
+    def both(carry_of, input_of):
+        pairs = zip(carry_of, input_of, strict=True)
+        carry_of = tuple(step(direction, *pair) for direction, pair in enumerate(pairs))
+        return carry_of, tuple(carry[0] for carry in carry_of)
+
+    _, states_of = jax.lax.scan(both, (start, start), inputs_of, unroll=unroll)
+    return jnp.stack(states_of)
+
+
 def project_ball(h, radius):
     """Π_r h = min(1, r/‖h‖) h over the last axis; smooth at 0."""
     square = jnp.sum(h**2, axis=-1, keepdims=True)
@@ -81,18 +105,14 @@ class GatedCell(nn.Module):
         w_2xHxG = self.param('hidden_kernel', hidden_init, (2, width, features))
         input_bias_2xG = self.param('input_bias', bias_init, (2, features))
         hidden_bias_2xG = self.param('hidden_bias', bias_init, (2, features))
-        inputs_Nx2xG = jnp.einsum('kne,keg->nkg', z_2xNxE, w_2xExG) + input_bias_2xG[None]
+        inputs_of = tuple(z_2xNxE[k] @ w_2xExG[k] + input_bias_2xG[k][None] for k in range(2))
 
-        def step(carry, inputs_2xG):
-            recurrent_2xG = jnp.einsum('kh,khg->kg', carry[0], w_2xHxG) + hidden_bias_2xG
-            carry = gates.update(carry, inputs_2xG, recurrent_2xG)
-            return carry, carry[0]
+        def step(k, carry, inputs_G):
+            return gates.update(carry, inputs_G, carry[0] @ w_2xHxG[k] + hidden_bias_2xG[k])
 
         num_carries = 2 if self.kind == 'lstm' else 1
-        start = (jnp.zeros((2, width), z_2xNxE.dtype),) * num_carries
-        unroll = min(UNROLL, inputs_Nx2xG.shape[0])
-        _, states_Nx2xH = jax.lax.scan(step, start, inputs_Nx2xG, unroll=unroll)
-        return states_Nx2xH.transpose(1, 0, 2)
+        start = (jnp.zeros(width, z_2xNxE.dtype),) * num_carries
+        return scan_directions(step, start, inputs_of, unroll=min(UNROLL, z_2xNxE.shape[1]))
 
 
 class DeepCell(nn.Module):
@@ -124,21 +144,20 @@ class DeepCell(nn.Module):
         kernels = []
         for i, (rows, columns) in enumerate(itertools.pairwise(widths), start=1):
             kernels.append(self._kernel(f'kernel_{i}', rows, (rows, columns)))
-            biases.append(self._bias(i, rows, columns) if i < len(widths) - 1 else 0.0)
+            biases.append(self._bias(i, rows, columns) if i < len(widths) - 1 else None)
         w_hidden = self._bounded(w_hidden, kernels)
-        inputs_Nx2xM = jnp.einsum('kne,kem->nkm', z_2xNxE, w_input) + biases[0][None]
+        inputs_of = tuple(z_2xNxE[k] @ w_input[k] + biases[0][k][None] for k in range(2))
 
-        def step(h_2xH, inputs_2xM):
-            layer = inputs_2xM + jnp.einsum('kh,khm->km', h_2xH, w_hidden)
+        def step(k, carry, inputs_M):
+            (h_H,) = carry
+            layer = inputs_M + h_H @ w_hidden[k]
             for kernel, bias in zip(kernels, biases[1:], strict=True):
-                layer = jnp.einsum('km,kmp->kp', jax.nn.relu(layer), kernel) + bias
-            h_2xH = h_2xH + layer
-            h_2xH = h_2xH if self.radius is None else project_ball(h_2xH, self.radius)
-            return h_2xH, h_2xH
+                layer = jax.nn.relu(layer) @ kernel[k] + (0.0 if bias is None else bias[k])
+            h_H = h_H + layer
+            return (h_H if self.radius is None else project_ball(h_H, self.radius),)
 
-        start_2xH = jnp.zeros((2, self.width), z_2xNxE.dtype)
-        _, states_Nx2xH = jax.lax.scan(step, start_2xH, inputs_Nx2xM)
-        return states_Nx2xH.transpose(1, 0, 2)
+        start = (jnp.zeros(self.width, z_2xNxE.dtype),)
+        return scan_directions(step, start, inputs_of)
 
     def _kernel(self, name, fan_in, shape):
         init = initializers.kernel(self.initializer, fan_in, in_axis=1, batch_axis=(0,))
