@@ -198,11 +198,12 @@ def test_checkpoints_of_a_complete_cell_are_removed_unless_they_are_held(workdir
     )
 
 
-def test_a_thread_keeps_to_its_cells_while_there_are_others(workdir, cells, lanes):
+def test_a_thread_takes_cells_that_nobody_has_begun(workdir, cells, lanes):
     """Compiling a cell a second time is put off until nothing else is left."""
     first, second, *_ = cells
-    units = schedule.units([first, second], lambda cell: lanes, lambda cell: 1)
-    plan = schedule.Schedule(workdir, units, threading.Event())
+    plan = schedule.Schedule(
+        workdir, schedule.units([first, second], lambda cell: lanes, lambda cell: 1), threading.Event()
+    )
     turns = threading.Barrier(2)
     taken = {}
 
@@ -218,10 +219,41 @@ def test_a_thread_keeps_to_its_cells_while_there_are_others(workdir, cells, lane
     for thread in threads:
         thread.join()
     assert {frozenset(cell_ids) for cell_ids in taken.values()} == {frozenset({first.id}), frozenset({second.id})}
-    left = []
-    while True:
+
+
+@pytest.mark.parametrize('is_long', [True, False])
+def test_a_cell_is_helped_with_when_that_is_worth_compiling_again(workdir, cells, lanes, monkeypatch, is_long):
+    """The owner waits inside its unit; another thread gets one of the cell's units only after `PATIENCE`."""
+    monkeypatch.setattr(schedule, 'PATIENCE', 0.0 if is_long else 1000.0)
+    monkeypatch.setattr(schedule, 'POLL_SECONDS', 0.01)
+    plan = schedule.Schedule(workdir, schedule.units(cells[:1], lambda cell: lanes, lambda cell: 1), threading.Event())
+    helped, owning, done = threading.Event(), threading.Event(), threading.Event()
+
+    def own():
+        with plan.claim():
+            owning.set()
+            done.wait(timeout=30)
+
+    def help_out():
+        owning.wait(timeout=30)
         with plan.claim() as claimed:
-            if claimed is None:
-                break
-            left.append(claimed[0].cell.id)
-    assert len(left) == len(units) - 4
+            if claimed is not None:
+                helped.set()
+
+    threads = [threading.Thread(target=target, daemon=True) for target in (own, help_out)]
+    for thread in threads:
+        thread.start()
+    assert helped.wait(timeout=10 if is_long else 0.3) is is_long
+    done.set()
+
+
+def test_an_owner_of_quick_units_needs_no_help(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(schedule.time, 'monotonic', lambda: now[0])
+    owner = schedule._Owner(thread=1)
+    for seconds in 10.0, 2.0:  # 8 s of them to compile
+        now[0] += seconds
+        owner.finish(thread=1)
+    owner.finish(thread=2)  # a helper's units do not count
+    assert not owner.needs_help(4)
+    assert owner.needs_help(5)

@@ -6,8 +6,10 @@ taken up by another. Needs a file system with locks when there are several proce
 `flock`); on `gs://` and the like one process per directory.
 """
 
+import collections
 import contextlib
 import threading
+import time
 from typing import NamedTuple
 
 import filelock
@@ -17,6 +19,8 @@ from qstr_jax.sweeps import grid, work
 
 # Between two looks at the units that other workers hold.
 POLL_SECONDS = 1.0
+# After so long at its first units a thread is offered help with its cell: compiling takes less.
+PATIENCE = 20.0
 
 
 class Unit(NamedTuple):
@@ -107,14 +111,40 @@ def remove_checkpoints(workdir, cell_id):
                 folder.rmtree(missing_ok=True)
 
 
+class _Owner:
+    """The thread that began a cell, and what its units have cost: the first one holds the compilation too."""
+
+    def __init__(self, thread):
+        self.thread = thread
+        self._first_seconds = self._unit_seconds = None
+        self._start = time.monotonic()
+
+    def finish(self, thread):
+        """Ends a unit; the owner's units follow one another."""
+        if thread == self.thread:
+            now = time.monotonic()
+            seconds, self._start = now - self._start, now
+            if self._first_seconds is None:
+                self._first_seconds = seconds
+            else:
+                self._unit_seconds = seconds
+
+    def needs_help(self, num_units):
+        """Whether its other units take longer than compiling once more would, as far as that is known."""
+        if self._unit_seconds is None:
+            return time.monotonic() - self._start > PATIENCE
+        return num_units * self._unit_seconds > self._first_seconds - self._unit_seconds
+
+
 class Schedule:
     """Hands out the units of a sweep to the threads of this process, each unit once."""
 
     def __init__(self, workdir, all_units, stop):
         self._workdir = workdir
         self._pending = list(all_units)
-        self._begun = {}  # cell id → the thread that has compiled it
+        self._owners = {}  # cell id → _Owner
         self._stop = stop  # threading.Event
+        self._drained = threading.Event()  # wakes those who wait for a unit when there is none left
         self._mutex = threading.Lock()
 
     @contextlib.contextmanager
@@ -122,8 +152,8 @@ class Schedule:
         """Yields (unit, missing lanes) with the unit's lock held, or None when nothing is left to do.
 
         Each device compiles a cell for itself, so a thread takes its own cells first, then cells that nobody has
-        begun, then what is left of the others'. Waits while other workers hold all that is left, and takes over what
-        they leave unfinished.
+        begun, then of the others' what is worth compiling again. Waits while other workers hold all that is left, and
+        takes over what they leave unfinished.
         """
         with contextlib.ExitStack() as held:
             while not self._stop.is_set():
@@ -131,24 +161,31 @@ class Schedule:
                     found, is_empty = self._next(held, threading.get_ident())
                 if found is not None or is_empty:
                     yield found
+                    if found is not None:
+                        self._owners[found[0].cell.id].finish(threading.get_ident())
                     return
-                self._stop.wait(POLL_SECONDS)
+                self._drained.wait(POLL_SECONDS)
             yield None
 
     def _next(self, held, thread):
         def distance(unit):
-            owner = self._begun.get(unit.cell.id)
-            return 1 if owner is None else 2 * (owner != thread)
+            owner = self._owners.get(unit.cell.id)
+            return 1 if owner is None else 2 * (owner.thread != thread)
 
+        left = collections.Counter(unit.cell.id for unit in self._pending)
         for unit in sorted(self._pending, key=distance):
+            if distance(unit) == 2 and not self._owners[unit.cell.id].needs_help(left[unit.cell.id]):
+                continue
             attempt = contextlib.ExitStack()
             if not attempt.enter_context(locked(self._workdir, unit.name, timeout=0)):
                 attempt.close()
                 continue
             self._pending.remove(unit)
+            if not self._pending:
+                self._drained.set()
             lanes = missing(self._workdir, unit)
             if lanes:
-                self._begun.setdefault(unit.cell.id, thread)
+                self._owners.setdefault(unit.cell.id, _Owner(thread))
                 held.push(attempt)
                 return (unit, lanes), False
             attempt.close()
