@@ -67,7 +67,7 @@ theorem6: install  ## FFNs at stationary points and of least norm above the floo
 	  --config.probes=theorem6_floor --config.title='1STR, N = 64, d = 10: a Transformer below the floor of FFNs' \
 	  --workdir=$(WORKDIR)/theorem6_control
 
-theorems: install  ## a card per theorem: measured points, its line, a verdict (at most 42 minutes on two cores)
+theorems: install  ## a card per theorem: measured points, its line, a verdict (40 minutes on two busy cores)
 	$(RUN) experiments.theorems --config=$(CONFIGS)/theorems.py --workdir=$(WORKDIR)/theorems \
 	  --config.theorem6_rows=experiments/results/theorem6
 

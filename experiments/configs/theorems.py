@@ -2,7 +2,7 @@
 
 Command:  make theorems
           python -m experiments.theorems --config=experiments/configs/theorems.py --workdir=DIR
-Runtime:  42 minutes on two cores beside other work (load 10), less alone; each card is written when it is done and
+Runtime:  40 minutes on two cores beside other work (load 10), less alone; each card is written when it is done and
           not made twice
 Expect:   every card says 'holds'; numbers in experiments/results/theorems/cards.json; what is asymptotic is told under
           each figure

@@ -28,6 +28,7 @@ from qstr_jax.learners.problem import (
     held_out,
     init_params,
     over_lanes,
+    run_checks,
     select,
 )
 
@@ -256,22 +257,8 @@ def init(lanes_K, problem):
 
 @functools.partial(jax.jit, static_argnames='problem', donate_argnames='state_K')
 def advance(state_K, data_K, lanes_K, num_checks, problem):
-    """Runs a lane batch for up to `num_checks` checks, or until no lane runs any more.
-
-    `num_checks` is traced, and the result does not depend on how a run is cut into calls.
-    """
-
-    def unfinished(carry):
-        state_K, done = carry
-        return (done < num_checks) & jnp.any(state_K.outcome == RUNNING)
-
-    def body(carry):
-        state_K, done = carry
-        return _check(state_K, data_K, lanes_K, problem), done + 1
-
-    # A GPU or TPU would otherwise multiply in TF32 or bf16, which moves the sample complexity.
-    with jax.default_matmul_precision('highest'):
-        return jax.lax.while_loop(unfinished, body, (state_K, jnp.int32(0)))[0]
+    """Runs a lane batch for up to `num_checks` checks, or until no lane runs any more."""
+    return run_checks(lambda state_K: _check(state_K, data_K, lanes_K, problem), state_K, num_checks)
 
 
 def report(state_K, problem):

@@ -57,6 +57,21 @@ def select(is_chosen_K, new_K, old_K):
     return jax.tree.map(choose, new_K, old_K)
 
 
+def run_checks(check, state_K, num_checks):
+    """`check(state_K)` up to `num_checks` times, or until no lane runs any more; products in full float32.
+
+    `num_checks` is traced, and the result does not depend on how a run is cut into calls.
+    """
+
+    def unfinished(carry):
+        state_K, done = carry
+        return (done < num_checks) & jnp.any(state_K.outcome == RUNNING)
+
+    # A GPU or TPU would otherwise multiply in TF32 or bf16, which moves the sample complexity.
+    with jax.default_matmul_precision('highest'):
+        return jax.lax.while_loop(unfinished, lambda carry: (check(carry[0]), carry[1] + 1), (state_K, jnp.int32(0)))[0]
+
+
 def draw_task(lane, problem):
     """`tasks.Draw` of a lane."""
     return tasks.draw(tasks.task_key(lane.task_seed, problem.task), problem.task)
