@@ -217,7 +217,7 @@ def test_the_scanner_knows_a_pickle():
 
 @pytest.mark.slow
 def test_results_and_checkpoints_hold_no_pickles(lab, undisturbed, tmp_path):
-    code, _ = lab.run(tmp_path, death=Death('qstr_jax.learners.online:progress', call=6))
+    code, _ = lab.run(tmp_path, death=Death('qstr_jax.learners.online:progress', call=3))
     assert code < 0
     found = [path for folder in (undisturbed, tmp_path) for path in folder.rglob('*') if path.is_file()]
     kinds = {path.relative_to(undisturbed if undisturbed in path.parents else tmp_path).parts[0] for path in found}
