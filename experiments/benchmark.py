@@ -20,6 +20,7 @@ QUICK = flags.DEFINE_bool('quick', False, 'A few cells, under three minutes on t
 JSON = flags.DEFINE_string('json', None, 'File of the results; its picture gets the same name.')
 SECTIONS = flags.DEFINE_list('sections', [], 'Which sections to measure; all by default.')
 MODELS = flags.DEFINE_list('models', [], 'Which architectures to measure; all by default.')
+SEQ_LENS = flags.DEFINE_list('seq_lens', [], 'Which lengths of the plan to measure; all by default.')
 COMPILED = flags.DEFINE_bool('compiled', None, 'Whether torch.compile is measured too; unless --quick by default.')
 
 
@@ -35,6 +36,8 @@ def plan():
     if unknown := set(MODELS.value) - set(baseline.MODELS):
         raise ValueError(f'--models={",".join(sorted(unknown))}: unknown, one of {", ".join(baseline.MODELS)}')
     changes = {'models': tuple(MODELS.value)} if MODELS.value else {}
+    if SEQ_LENS.value:
+        changes |= cells.restricted(chosen, {int(n) for n in SEQ_LENS.value})
     if COMPILED.value is not None:
         changes['compiled'] = cells.FULL.compiled if COMPILED.value else ()
     return dataclasses.replace(chosen, **changes)

@@ -107,3 +107,10 @@ def test_bad_flags_are_one_line(flag, message):
 def test_tables_of_a_section_that_does_not_apply():
     assert 'not measured on this device' in report.table({'sections': {'precision': []}}, 'precision')
     assert isinstance(report.frame({'sections': {'precision': []}}, 'precision'), pd.DataFrame)
+
+
+def test_a_plan_of_some_lengths():
+    some = dataclasses.replace(cells.FULL, **cells.restricted(cells.FULL, {4, 33, 64}))
+    assert {p.seq_len for _, p in some.protocols()} == {4, 33}
+    assert {p.seq_len for p in some.runs()} == {4}
+    assert some.scaling == (64,)

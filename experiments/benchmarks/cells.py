@@ -58,6 +58,20 @@ class Plan:
         ]
 
 
+def restricted(plan, seq_lens):
+    """Fields of a plan with only some of its lengths."""
+
+    def kept(lengths):
+        return tuple(n for n in lengths if n in seq_lens)
+
+    return {
+        'seq_lens_1a': kept(plan.seq_lens_1a),
+        'seq_lens_1b': kept(plan.seq_lens_1b),
+        'scaling': kept(plan.scaling),
+        'run_seq_lens': tuple((model, kept(lengths)) for model, lengths in plan.run_seq_lens),
+    }
+
+
 FULL = Plan()
 QUICK = Plan(
     seq_lens_1a=(4, 12),
