@@ -158,4 +158,5 @@ def write(results, path):
     files.write_text(path.with_suffix('.md'), text + '\n')
     if results['sections'].get('steps'):
         data = pd.DataFrame(results['sections']['steps'])
-        plots.save(plots.speed(data, TARGETS, notes=['one lane, medians of rounds; dashes: what is aimed at', head.replace('`', '')]), path.with_suffix(''))
+        notes = ['one lane, medians of rounds; dashes: what is aimed at', head.replace('`', '')]
+        plots.save(plots.speed(data, TARGETS, notes=notes), path.with_suffix(''))
