@@ -12,9 +12,10 @@ import importlib.util
 import pathlib
 import sys
 
-from absl import app, flags
+from absl import flags
 
-from experiments import runtime
+from experiments import command_line, runtime
+from qstr_jax import files
 
 QUICK = flags.DEFINE_bool('quick', False, 'A few cells, under three minutes on two cores.')
 JSON = flags.DEFINE_string('json', None, 'File of the results; its picture gets the same name.')
@@ -28,7 +29,7 @@ def plan():
     """The `cells.Plan` of the flags.
 
     Raises:
-        ValueError: an unknown architecture.
+        ValueError: an unknown architecture, or a length that is not in the plan.
     """
     from experiments.benchmarks import baseline, cells
 
@@ -37,7 +38,7 @@ def plan():
         raise ValueError(f'--models={",".join(sorted(unknown))}: unknown, one of {", ".join(baseline.MODELS)}')
     changes = {'models': tuple(MODELS.value)} if MODELS.value else {}
     if SEQ_LENS.value:
-        changes |= cells.restricted(chosen, {int(n) for n in SEQ_LENS.value})
+        changes |= cells.restricted(chosen, SEQ_LENS.value)
     if COMPILED.value is not None:
         changes['compiled'] = cells.FULL.compiled if COMPILED.value else ()
     return dataclasses.replace(chosen, **changes)
@@ -54,21 +55,18 @@ def run():
     if unknown := [name for name in names if name not in sections.SECTIONS]:
         raise ValueError(f'--sections={",".join(unknown)}: unknown, one of {", ".join(sections.SECTIONS)}')
     chosen = plan()
+    if JSON.value:
+        files.make_folder(pathlib.Path(JSON.value).parent)  # before any work
+        if pathlib.Path(JSON.value).is_dir():
+            raise ValueError(f'--json={JSON.value}: is a directory; name a file')
     device = sections.device_name()
     results = report.start(sys.argv, chosen)
     for name in names:
         results['sections'][name] = sections.SECTIONS[name](chosen, device, lambda text: print(text, file=sys.stderr))
-        print(report.table(results, name), end='\n\n', flush=True)
+        print(report.tables(results, name), end='\n\n', flush=True)
         if JSON.value:
             report.write(results, pathlib.Path(JSON.value))
 
 
-def main(argv):
-    """Turns what a user can mend into one line."""
-    if len(argv) > 1:
-        raise app.UsageError(f'unknown argument {argv[1]!r}')
-    runtime.exit_on_error(run)
-
-
 if __name__ == '__main__':
-    app.run(main)
+    command_line.launch(run, required=None)

@@ -9,8 +9,9 @@ from experiments import runtime
 
 
 def launch(run, required='config'):
-    """What a binary does: parses the flags, of which `required` must be given, and calls `run()`."""
-    flags.mark_flag_as_required(required)
+    """What a binary does: parses the flags, of which `required` (None: no one) must be given, and calls `run()`."""
+    if required is not None:
+        flags.mark_flag_as_required(required)
     warnings.formatwarning = lambda message, *_, **__: f'warning: {message}\n'
     app.run(lambda argv: runtime.exit_on_error(run), flags_parser=parse)
 

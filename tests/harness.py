@@ -11,6 +11,7 @@ import pathlib
 import signal
 import sys
 import threading
+import time
 import uuid
 
 import jax
@@ -68,7 +69,11 @@ def _arm(death, workdir):
     numbers = itertools.count(1)
 
     def die():
+        handler = signal.getsignal(death.signal_number)
         os.kill(os.getpid(), death.signal_number)
+        # A handler runs in the main thread, when that wakes up, and ends with itself unset; training is quicker.
+        while signal.getsignal(death.signal_number) is handler:
+            time.sleep(0.001)
 
     def audit(event, args):
         if event in FILE_EVENTS and str(args[0]).startswith(str(workdir)) and _changes(event, args):

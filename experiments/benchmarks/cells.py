@@ -59,10 +59,22 @@ class Plan:
 
 
 def restricted(plan, seq_lens):
-    """Fields of a plan with only some of its lengths."""
+    """Fields of a plan with only some of its lengths.
+
+    Args:
+        plan: `Plan`.
+        seq_lens: lengths, as numbers or in digits.
+
+    Raises:
+        ValueError: no section of the plan has one of them.
+    """
+    known = {*plan.seq_lens_1a, *plan.seq_lens_1b, *plan.scaling}
+    if unknown := [str(n) for n in seq_lens if str(n) not in map(str, known)]:
+        raise ValueError(f'seq_lens={",".join(unknown)}: not in the plan, which has {sorted(known)}')
+    chosen = {int(n) for n in seq_lens}
 
     def kept(lengths):
-        return tuple(n for n in lengths if n in seq_lens)
+        return tuple(n for n in lengths if n in chosen)
 
     return {
         'seq_lens_1a': kept(plan.seq_lens_1a),
