@@ -1,23 +1,35 @@
 """From a command line to a run: what a user can mend is one line on standard error, and a non-zero exit."""
 
+import functools
+import logging
 import sys
 import warnings
 
 from absl import app, flags
 
-from experiments import runtime
+from qstr_jax import results, sweeps
 
 
-def launch(run, required='config'):
-    """What a binary does: parses the flags, of which `required` (None: no one) must be given, and calls `run()`."""
+def launch(run, required='config', takes_arguments=False):
+    """What a binary does: parses the flags and calls `run()`, or `run(*arguments)` if there may be any.
+
+    Args:
+        run: the work.
+        required: the flag that must be given, None if there is none.
+        takes_arguments: whether words that are no flags are allowed.
+    """
     if required is not None:
         flags.mark_flag_as_required(required)
+    logging.getLogger('jax._src.xla_bridge').setLevel(logging.WARNING)  # which tells of every backend that is not there
     warnings.formatwarning = lambda message, *_, **__: f'warning: {message}\n'
-    app.run(lambda argv: runtime.exit_on_error(run), flags_parser=parse)
+    app.run(
+        lambda argv: exit_on_error(lambda: run(*argv[1:])),
+        flags_parser=functools.partial(parse, takes_arguments=takes_arguments),
+    )
 
 
-def parse(argv):
-    """Sets all flags from `argv`, the program's name first; returns the name. What is wrong there ends the process."""
+def parse(argv, takes_arguments=False):
+    """Sets all flags from `argv`, the program's name first; returns what is no flag. What is wrong ends the process."""
     try:
         name, *rest = flags.FLAGS(argv)
         if 'config' in flags.FLAGS:
@@ -28,9 +40,32 @@ def parse(argv):
         sys.exit(f'error: --config: {str(error).strip().splitlines()[-1].strip()}')
     except AttributeError as error:
         sys.exit(f'error: the config has no setting {". ".join(_innermost(error).splitlines())}')
-    if rest:
-        sys.exit(f'error: unknown argument {rest[0]!r}: settings are --config.NAME=VALUE')
-    return [name]
+    if rest and not takes_arguments:
+        hint = ': settings are --config.NAME=VALUE' if 'config' in flags.FLAGS else ''
+        sys.exit(f'error: unknown argument {rest[0]!r}{hint}')
+    return [name, *rest]
+
+
+def _hide_closed_loops(unraisable):
+    """After a failed save Orbax's threads still call into an event loop that is closed; the error itself is told."""
+    is_late = isinstance(unraisable.exc_value, RuntimeError) and 'loop is closed' in str(unraisable.exc_value)
+    if not is_late:
+        sys.__unraisablehook__(unraisable)
+
+
+def exit_on_error(run):
+    """Calls `run()`; what a user can mend becomes one line on standard error and a non-zero exit."""
+    sys.unraisablehook = _hide_closed_loops
+    try:
+        run()
+    except sweeps.Interrupted as error:
+        print(f'stopped by {error}', file=sys.stderr)
+        sys.exit(128 + error.signal_number)
+    except (ValueError, results.ResultsError, sweeps.SweepError) as error:
+        message = f'error: {error}'
+    else:
+        return
+    sys.exit(message)  # out here, where the error no longer holds a progress bar whose line it would end
 
 
 def _one_line(text):

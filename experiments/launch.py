@@ -189,7 +189,7 @@ def parse(argv):
 
 def main(argv):
     """Turns what a user can mend into one line."""
-    runtime.exit_on_error(lambda: run(argv[1:]))
+    command_line.exit_on_error(lambda: run(argv[1:]))
 
 
 if __name__ == '__main__':

@@ -11,7 +11,9 @@ import time
 
 import nbclient
 import nbformat
-from absl import app, flags
+from absl import flags
+
+from experiments import command_line
 
 ROOT = pathlib.Path(__file__).parents[1]
 FOLDER = ROOT / 'colab'
@@ -37,13 +39,16 @@ def execute(path):
     return notebook
 
 
-def main(argv):
-    """Runs and writes the notebooks."""
+def run():
+    """Runs and writes the notebooks.
+
+    Raises:
+        ValueError: a notebook that is not there.
+    """
     known = sorted(path.stem for path in FOLDER.glob('*.ipynb'))
     chosen = _NAME.value or known
-    unknown = [*argv[1:], *(name for name in chosen if name not in known)]
-    if unknown:
-        sys.exit(f'error: {unknown[0]!r}: unknown, --name takes {", ".join(known)}')
+    if unknown := [name for name in chosen if name not in known]:
+        raise ValueError(f'--name={",".join(unknown)}: unknown, one of {", ".join(known)}')
     for name in chosen:
         start = time.monotonic()
         nbformat.write(execute(FOLDER / f'{name}.ipynb'), FOLDER / f'{name}.ipynb')
@@ -51,4 +56,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-    app.run(main)
+    command_line.launch(run, required=None)

@@ -5,10 +5,10 @@ python -m experiments.report --workdir=results/mine,results/yours
 """
 
 import glob
-import sys
 
-from absl import app, flags
+from absl import flags
 
+from experiments import command_line
 from qstr_jax import files, report
 
 WORKDIR = flags.DEFINE_multi_string(
@@ -24,17 +24,17 @@ def expand(arguments):
     return list(dict.fromkeys(found))
 
 
-def main(argv):
-    """Writes the report; a directory that is not there is one line on standard error."""
-    workdirs = expand([*(WORKDIR.value or []), *argv[1:]])
+def run(*arguments):
+    """Writes the report of --workdir and `arguments`."""
+    workdirs = expand([*(WORKDIR.value or []), *arguments])
     if not workdirs:
-        sys.exit('error: --workdir=DIR is missing: which results should be reported?')
+        raise ValueError('--workdir=DIR is missing: which results should be reported?')
     try:
         path = report.write(workdirs, OUTPUT.value)
-    except (files.ResultsError, OSError) as error:
-        sys.exit(f'error: {error}')
+    except OSError as error:
+        raise files.ResultsError(error) from error
     print(f'report: {path}\nLaTeX: {path.parent / "latex"}')
 
 
 if __name__ == '__main__':
-    app.run(main)
+    command_line.launch(run, required=None, takes_arguments=True)

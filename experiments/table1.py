@@ -5,30 +5,22 @@ python -m experiments.table1 --workdir=experiments/results --output=experiments/
 Writes table1.md, table1.tex and table1.parquet (the DataFrame of `qstr_jax.table1.measure`).
 """
 
-import sys
-import warnings
-
 import pandas as pd
-from absl import app
 
-from experiments import report
+from experiments import command_line, report
 from qstr_jax import files, studies, table1
 
 
-def main(argv):
-    """Prints and writes the table; a directory that is not there is one line on standard error."""
-    workdirs = report.expand([*(report.WORKDIR.value or []), *argv[1:]])
+def run(*arguments):
+    """Prints and writes the table of --workdir and `arguments`."""
+    workdirs = report.expand([*(report.WORKDIR.value or []), *arguments])
     if not workdirs:
-        sys.exit('error: --workdir=DIR is missing: which results should be tabulated?')
-    warnings.formatwarning = lambda message, *_, **__: f'warning: {message}\n'
-    try:
-        frames = [studies.load(workdir) for workdir in workdirs]
-        frames = [frame.assign(folder=workdir + frame['folder'])
-                  for workdir, frame in zip(workdirs, frames, strict=True) if len(frame)]  # fmt: skip
-        table = table1.measure(pd.concat(frames, ignore_index=True) if frames else pd.DataFrame())
-        output = files.make_folder(report.OUTPUT.value)
-    except (files.ResultsError, ValueError) as error:
-        sys.exit(f'error: {error}')
+        raise ValueError('--workdir=DIR is missing: which results should be tabulated?')
+    frames = [studies.load(workdir) for workdir in workdirs]
+    frames = [frame.assign(folder=workdir + frame['folder'])
+              for workdir, frame in zip(workdirs, frames, strict=True) if len(frame)]  # fmt: skip
+    table = table1.measure(pd.concat(frames, ignore_index=True) if frames else pd.DataFrame())
+    output = files.make_folder(report.OUTPUT.value)
     files.write_text(output / 'table1.md', table1.markdown(table))
     files.write_text(output / 'table1.tex', table1.latex(table))
     files.write_table(output / 'table1.parquet', table.assign(N=table['N'].map(list)))
@@ -36,4 +28,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-    app.run(main)
+    command_line.launch(run, required=None, takes_arguments=True)

@@ -17,7 +17,7 @@ import uuid
 import jax
 import tqdm
 
-from experiments import runtime
+from experiments import command_line
 from qstr_jax import sweeps
 from qstr_jax.sweeps import batch, schedule
 
@@ -127,7 +127,7 @@ def _child(settings, workdir, cache, options, death, num_devices, log):
     if death is not None:
         _arm(death, workdir)
     options = sweeps.Options(**{'progress': False, 'checkpoint_seconds': 0.0, **options})
-    runtime.exit_on_error(lambda: sweeps.run(sweeps.Settings(**settings), workdir, options))
+    command_line.exit_on_error(lambda: sweeps.run(sweeps.Settings(**settings), workdir, options))
 
 
 class Lab:

@@ -1,6 +1,8 @@
 """The command line: what a user can mend there is one line that names it."""
 
+import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -54,3 +56,19 @@ def test_what_is_wrong_is_one_line(parse, arguments, line):
     assert message.startswith('error: ')
     assert line in message
     assert '\n' not in message
+
+
+@pytest.mark.parametrize(
+    ('module', 'argument', 'line'),
+    [
+        ('notebooks', 'quickstart', "error: unknown argument 'quickstart'"),
+        ('report', '--wordir=x', "error: Unknown command line flag 'wordir'. Did you mean: workdir ?"),
+        ('report', 'nowhere', "error: 'nowhere': no such directory"),
+        ('table1', '--output', 'error: Missing value for flag --output'),
+    ],
+)
+def test_binaries_without_a_config(module, argument, line, tmp_path):
+    call = [sys.executable, '-m', f'experiments.{module}', argument]
+    environment = {**os.environ, 'PYTHONPATH': str(CONFIGS.parents[1])}
+    done = subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr.strip()) == (1, line)

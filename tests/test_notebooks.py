@@ -34,12 +34,11 @@ def test_there_are_three():
     assert [path.stem for path in PATHS] == ['quickstart', 'theorems', 'your_own_architecture']
 
 
-@pytest.mark.parametrize(('names', 'rest'), [(['nothing'], []), (None, ['quickstart'])])
-def test_unknown_names_run_nothing(names, rest, monkeypatch):
-    monkeypatch.setattr(notebooks, '_NAME', types.SimpleNamespace(value=names))
+def test_unknown_names_run_nothing(monkeypatch):
+    monkeypatch.setattr(notebooks, '_NAME', types.SimpleNamespace(value=['quickstart', 'nothing']))
     monkeypatch.setattr(notebooks, 'execute', lambda path: pytest.fail('runs'))
-    with pytest.raises(SystemExit, match='--name takes quickstart, theorems'):
-        notebooks.main(['notebooks', *rest])
+    with pytest.raises(ValueError, match='--name=nothing: unknown, one of quickstart, theorems'):
+        notebooks.run()
 
 
 @pytest.mark.parametrize('path', PATHS, ids=lambda path: path.stem)

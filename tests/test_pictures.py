@@ -69,6 +69,8 @@ def test_loss_by_setting_draws_a_line_and_a_floor_per_value():
     figure = plots.loss_by_setting(curves, 'num_heads', {1: 0.5, 2: 0.0}, symbol='H')
     assert gids(figure, 'mean') == {'mean H = 1', 'mean H = 2'}
     assert gids(figure, 'floor') == {'floor H = 1'}
+    figure = plots.loss_by_setting(curves, 'num_heads', {1: 0.5, 2: 0.5}, symbol='H')
+    assert gids(figure, 'floor') == {'floor of all'}
     with pytest.raises(ValueError, match='lack'):
         plots.loss_by_setting(curves, 'mlp_width')
 

@@ -86,7 +86,7 @@ def restricted(plan, seq_lens):
 
 FULL = Plan()
 QUICK = Plan(
-    seq_lens_1a=(4, 12),
+    seq_lens_1a=(4, 8),
     seq_lens_1b=(),
     run_seq_lens=(('transformer', (4,)), ('ffn', (4,))),
     run_seeds=2,

@@ -1,13 +1,12 @@
 """The figure of a card: claim, setting, points with error bars, the theorem's lines, verdict."""
 
-import textwrap
 
 import matplotlib
 import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
 
-from qstr_jax.plots.style import STYLE, display, frame, thousands
+from qstr_jax.plots.style import STYLE, display, frame, thousands, wrap
 
 # Okabe and Ito's colours; markers tell series apart in grey.
 _COLOURS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#56B4E9', '#E69F00', '#000000', '#7F7F7F', '#8B4513')
@@ -27,8 +26,8 @@ def card_figure(card):
     with matplotlib.rc_context(STYLE):
         figure, axes = frame(count, '', ())
         width = figure.get_figwidth()
-        title = textwrap.wrap(f'{card.statement}. {card.claim}', width=int(14 * width))
-        text = [line for note in notes if note for line in textwrap.wrap(display(note), width=int(20 * width))]
+        title = wrap(f'{card.statement}. {card.claim}', int(14 * width))
+        text = [line for note in notes if note for line in wrap(display(note), int(20 * width))]
         figure.suptitle(display('\n'.join(title)), x=0.02, ha='left')
         colour = '0.35' if card.holds else '#B00020'
         figure.supxlabel('\n'.join(text), x=0.02, ha='left', color=colour)

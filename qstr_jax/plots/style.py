@@ -75,8 +75,8 @@ def frame(num_panels: int, title: str, notes: Sequence[str],
     """A row of panels, its title, and under it the notes and `key`, what lines and bands are."""
     width = WIDTH if num_panels == 1 else 2.9 * num_panels
     notes = [*([notes] if isinstance(notes, str) else notes), *([key] if key else [])]
-    text = textwrap.wrap(display('; '.join(notes)), width=int(22 * width))
-    title = textwrap.wrap(display(title), width=int(15.5 * width))
+    text = wrap(display('; '.join(notes)), int(22 * width))
+    title = wrap(display(title), int(15.5 * width))
     height = HEIGHT + (0.05 if title else 0) + 0.15 * len(title) + 0.11 * len(text)
     figure = Figure(figsize=(width, height), layout='constrained')
     FigureCanvasAgg(figure)
@@ -85,6 +85,11 @@ def frame(num_panels: int, title: str, notes: Sequence[str],
     if text:
         figure.supxlabel('\n'.join(text), x=0.02, ha='left', color='0.35')
     return figure, list(figure.subplots(1, num_panels, sharey=sharey, squeeze=False)[0])
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """A text in lines of at most `width` characters, none of which ends within 'N = 7'."""
+    return textwrap.wrap(text.replace(' = ', '\u00a0=\u00a0'), width=width)
 
 
 def display(name: str) -> str:

@@ -6,7 +6,7 @@
 content: what a directory says, in words, tables and figures.    page: as HTML.    fragments: as LaTeX.
 """
 
-from qstr_jax import files
+from qstr_jax import files, studies
 from qstr_jax.report import content, fragments, page
 
 
@@ -21,6 +21,8 @@ def write(workdirs, output):
         results.ResultsError: a directory that does not exist, or an output that cannot be written. What is empty,
             half-finished or damaged is said on the page instead.
     """
+    for workdir in workdirs:
+        studies.find(workdir)  # before anything is written
     output = files.make_folder(output)
     sections = [section for workdir in workdirs for section in content.sections(workdir, leave_out=output)]
     overview = content.overview(workdirs)

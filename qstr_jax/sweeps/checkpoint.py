@@ -13,6 +13,7 @@ import hashlib
 import io
 import logging as std_logging
 import os
+import pathlib
 import shutil
 import threading
 import zipfile
@@ -34,10 +35,10 @@ _one_at_a_time = threading.Lock()
 
 @contextlib.contextmanager
 def _quiet():
-    """Orbax logs the tracebacks of what it raises as well, from several threads: the exception is enough."""
+    """Orbax logs every save in ten lines, and the tracebacks of what it raises: the exception is enough."""
 
     def is_wanted(record):
-        return record.levelno < std_logging.ERROR
+        return record.levelno < std_logging.ERROR and 'orbax' not in pathlib.PurePath(record.pathname).parts
 
     loggers = logging.get_absl_logger(), std_logging.getLogger('asyncio')
     for logger in loggers:
