@@ -17,6 +17,7 @@ class Plan:
         seq_lens_1a, seq_lens_1b: prompt lengths of the two panels whose steps and tests are timed.
         run_seq_lens: lengths of Figure 1a whose runs are timed to the threshold, by model.
         run_seeds: seeds of these runs.
+        run_rounds, run_seconds: how often a run is repeated, and after how many seconds no more.
         seeds: numbers of lanes side by side.
         scaling: lengths of a point-wise Transformer's step.
         rounds, seconds: of each timing; rounds alternate, `seconds` is about how long one takes.
@@ -31,6 +32,8 @@ class Plan:
         ('transformer', (2, 4, 6, 8, 10, 12)), ('ffn', (2, 4, 6, 8)), ('rnn', (2, 4)),
     )  # fmt: skip
     run_seeds: int = 5
+    run_rounds: int = 5
+    run_seconds: float = 30.0
     seeds: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
     scaling: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048, 4096)
     rounds: int = 3
@@ -90,6 +93,7 @@ QUICK = Plan(
     seq_lens_1b=(),
     run_seq_lens=(('transformer', (4,)), ('ffn', (4,))),
     run_seeds=2,
+    run_rounds=3,
     seeds=(1, 8),
     scaling=(64, 128, 256),
     rounds=3,

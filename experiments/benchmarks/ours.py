@@ -119,38 +119,47 @@ class Cells:
             list(pool.map(lambda cell: cell.steps(count), self.cells))
 
 
-def run(protocol, num_lanes, **settings):
-    """Trains lanes to the threshold, in batches on all devices as the sweeps do; `settings`: see `problem`.
+class Run:
+    """Training of lanes to the threshold, in batches on all devices as the sweeps do; compiled when it is made.
 
-    Returns:
-        A dict: samples and tests of each lane, whether it reached, seconds without and of compiling, bytes.
+    Args:
+        protocol: `baseline.Protocol`.
+        num_lanes: seeds.
+        settings: see `problem`.
     """
-    cell, devices = problem(protocol, **settings), jax.local_devices()
-    size = batch.default_size(cell.module, num_lanes, jax.default_backend())
-    todo = lanes(protocol, num_lanes)
-    parts = queue.SimpleQueue()
-    for first in range(0, num_lanes, size):
-        parts.put(todo[first : first + size])
-    devices = devices[: parts.qsize()]
-    start = time.perf_counter()
-    with concurrent.futures.ThreadPoolExecutor(len(devices)) as pool:
-        programs = list(pool.map(lambda device: batch.compile_programs(cell, size, device), devices))
-        compiled = time.perf_counter()
-        shares = list(pool.map(lambda own: _train_parts(own, cell, parts), programs))
-        end = time.perf_counter()
-    reports = sorted(itertools.chain(*shares), key=lambda report: report['seed'])
-    return {
-        'samples': [int(report['num_samples']) for report in reports],
-        'reached': [report['outcome'] == 'reached' for report in reports],
-        'tests': [int(report['num_evaluations']) for report in reports],
-        'seconds': end - compiled,
-        'compile_seconds': compiled - start,
-        'program_bytes': programs[0].memory_bytes,
-        'lanes_per_batch': size,
-    }
+
+    def __init__(self, protocol, num_lanes, **settings):
+        self.problem = problem(protocol, **settings)
+        self.lanes_per_batch = batch.default_size(self.problem.module, num_lanes, jax.default_backend())
+        self._lanes = lanes(protocol, num_lanes)
+        devices = jax.local_devices()[: -(-num_lanes // self.lanes_per_batch)]
+        start = time.perf_counter()
+        with concurrent.futures.ThreadPoolExecutor(len(devices)) as pool:
+            self._programs = list(pool.map(self._compile, devices))
+        self.compile_seconds = time.perf_counter() - start
+
+    def _compile(self, device):
+        return batch.compile_programs(self.problem, self.lanes_per_batch, device)
+
+    def __call__(self):
+        """Trains all lanes from the beginning; a dict with samples and tests of each, whether it reached, seconds."""
+        parts = queue.SimpleQueue()
+        for first in range(0, len(self._lanes), self.lanes_per_batch):
+            parts.put(self._lanes[first : first + self.lanes_per_batch])
+        start = time.perf_counter()
+        with concurrent.futures.ThreadPoolExecutor(len(self._programs)) as pool:
+            shares = list(pool.map(lambda own: _train_parts(own, self.problem, parts), self._programs))
+        seconds = time.perf_counter() - start
+        reports = sorted(itertools.chain(*shares), key=lambda report: report['seed'])
+        return {
+            'samples': [int(report['num_samples']) for report in reports],
+            'reached': [report['outcome'] == 'reached' for report in reports],
+            'tests': [int(report['num_evaluations']) for report in reports],
+            'seconds': seconds,
+        }
 
 
-def _train_parts(programs, cell, parts):
+def _train_parts(programs, problem, parts):
     """One device's share: takes batches until none is left; a report per lane with its seed."""
     reports = []
     while True:
@@ -158,8 +167,8 @@ def _train_parts(programs, cell, parts):
             part = parts.get_nowait()
         except queue.Empty:
             return reports
-        _, state_K = batch.train(programs, cell, part)
-        report = online.report(state_K, cell)
+        _, state_K = batch.train(programs, problem, part)
+        report = online.report(state_K, problem)
         reports += [
             {'seed': lane.seed} | {name: values[k] for name, values in report.items()} for k, lane in enumerate(part)
         ]

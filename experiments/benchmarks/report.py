@@ -78,7 +78,7 @@ def _speed(data):
 
 
 def _runs(data):
-    shown = data[['model', 'seq_len', 'seeds']].copy()
+    shown = data[['model', 'seq_len', 'seeds', *(['rounds'] if 'rounds' in data else [])]].copy()
     shown['s, ours'] = data['ours_seconds']
     shown['s, PyTorch'] = data['torch_seconds']
     shown['times PyTorch'] = data['torch_seconds'] / data['ours_seconds']

@@ -15,6 +15,11 @@ class Time(NamedTuple):
     high: float
 
 
+def of(times):
+    """The `Time` of the rounds of one thing."""
+    return Time(statistics.median(times), min(times), max(times))
+
+
 def seconds_of(run, count):
     """Seconds that `run(count)` takes; it must not return before the work is done."""
     start = time.perf_counter()
@@ -50,7 +55,7 @@ def alternate(runs, rounds, seconds, least=1):
     for _ in range(rounds):
         for name, run in runs.items():
             taken[name].append(seconds_of(run, counts[name]) / counts[name])
-    return {name: Time(statistics.median(times), min(times), max(times)) for name, times in taken.items()}
+    return {name: of(times) for name, times in taken.items()}
 
 
 def peak_bytes(run):
