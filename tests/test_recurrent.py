@@ -209,6 +209,45 @@ def test_more_steps_than_one_unrolled_block():
     np.testing.assert_allclose(run(module, other, z[::-1]), expected, rtol=1e-4, atol=1e-5)
 
 
+def plain_states(kind, inputs_of, recurrent_of):
+    """`recurrent.gated_states` as a loop, with the derivative that JAX finds by itself."""
+    gates, states_of = recurrent.GATES[kind], []
+    for inputs_NxG, (w_HxG, bias_G) in zip(inputs_of, recurrent_of, strict=True):
+        carry, states = (jnp.zeros(len(w_HxG)),) * (2 if kind == 'lstm' else 1), []
+        for inputs_G in inputs_NxG:
+            carry = gates.update(carry, inputs_G, carry[0] @ w_HxG + bias_G)
+            states.append(carry[0])
+        states_of.append(jnp.stack(states))
+    return jnp.stack(states_of)
+
+
+@pytest.mark.parametrize('kind', recurrent.GATES)
+def test_derivatives_of_gated_states_are_those_of_a_loop(kind):
+    """Of one prompt and of several, by all arguments; first derivatives and a product with the second."""
+    rng = np.random.default_rng(0)
+    features = recurrent.GATES[kind].count * WIDTH
+    inputs_of = tuple(rng.normal(size=(3, SEQ_LEN, features)) for _ in range(2))
+    recurrent_of = tuple((rng.normal(size=(WIDTH, features)), rng.normal(size=features)) for _ in range(2))
+    mix = rng.normal(size=(3, 2, SEQ_LEN, WIDTH))
+
+    def derivatives(states):
+        def one(arguments, mix):
+            return jnp.sum(mix * states(kind, *arguments) ** 2)
+
+        def batch(arguments, mix):
+            return jax.vmap(one, in_axes=((0, None), 0))(arguments, mix).sum()
+
+        single = tuple(inputs[0] for inputs in inputs_of), recurrent_of
+        several = inputs_of, recurrent_of
+        gradient = jax.grad(batch)
+        bent = jax.jvp(lambda arguments: gradient(arguments, mix), (several,), (jax.tree.map(jnp.ones_like, several),))
+        return jax.grad(one)(single, mix[0]), bent
+
+    with jax.enable_x64(True):
+        found, expected = derivatives(recurrent.gated_states), derivatives(plain_states)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11), found, expected)
+
+
 # Π_r and α_N.
 
 
