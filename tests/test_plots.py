@@ -70,14 +70,16 @@ def test_legend_has_the_exponents_of_analysis():
     rows = make_rows()
     fit = analysis.exponent(rows)
     [label] = labels(plots.samples_against_length(rows).axes[0])
-    assert label == f'Transformer  $N^{{{fit.value:.2f}}}$ [{fit.low:.2f}, {fit.high:.2f}]'
+    assert label == f'Transformer  $N^{{{fit.value:.2f}}}$ [{fit.low:.2f}, {fit.high:.2f}], 3 lanes'
+    [label] = labels(plots.samples_against_length(rows.drop(rows.index[0])).axes[0])
+    assert label.endswith(', 2–3 lanes')
 
 
 def test_legend_says_why_there_is_no_exponent():
     [label] = labels(plots.samples_against_length(make_rows(lengths=(2, 4))).axes[0])
-    assert label == 'Transformer  (only 2 N, 3 needed)'
+    assert label == 'Transformer  (only 2 N, 3 needed), 3 lanes'
     [label] = labels(plots.samples_against_length(make_rows(num_lanes=1)).axes[0])
-    assert label.endswith('}$')  # A value, and no interval.
+    assert label.endswith('}$, 1 lane')  # A value, and no interval.
 
 
 def test_censored_lanes_stand_at_their_budget_and_the_mean_is_open():
@@ -99,7 +101,7 @@ def test_all_censored():
     rows = pd.concat([make_rows(budget=640), make_rows('ffn', budget=640)])
     [axis] = plots.samples_against_length(rows).axes
     assert len(points(axis, 'censored ffn')) == 9
-    assert labels(axis) == ['Transformer  (threshold not reached)', 'FFN  (threshold not reached)',
+    assert labels(axis) == ['Transformer  (threshold not reached), 3 lanes', 'FFN  (threshold not reached), 3 lanes',
                             'not reached within 640']
     assert axis.get_ylim()[1] > 640
 

@@ -4,8 +4,9 @@ The task is that of `heads.py`. The floor (1 − 1/q)(1 − 1/d) of one head hol
 
 Command:  make embedding
           python -m experiments.heads --config=experiments/configs/embedding.py --workdir=DIR
-Runtime:  not run yet
-Expect:   no line below the floor, 0.444
+Runtime:  5 minutes on two busy cores
+Expect:   after 512,000 prompts test losses of 0.80, 0.76, 0.73, 0.77 (means of three lanes) for d_e = 9, 18, 36, 72: no
+          line is near the floor, 0.444, and a larger embedding does not stand in for heads
 """
 
 from experiments.configs import heads

@@ -135,9 +135,9 @@ def _legend(axis: Axes, rows: pd.DataFrame, look: dict, has_reference: bool, off
     entries = []
     for model in analysis.model_order(rows):
         colour, marker, style = look[model]
-        fit = analysis.exponent(rows[rows['model'] == model], x)
-        entries.append(lines.Line2D([], [], color=colour, marker=marker, linestyle=style,
-                                    label=f'{display(model)}  {_power(fit, x)}'))
+        own = rows[rows['model'] == model]
+        label = f'{display(model)}  {_power(analysis.exponent(own, x), x)}, {_num_lanes(own, x)}'
+        entries.append(lines.Line2D([], [], color=colour, marker=marker, linestyle=style, label=label))
     budgets = sorted(set(rows['max_samples'][rows['outcome'] == 'censored'].astype(float)))
     within = ', '.join(map(thousands, budgets)) + (' (off scale)' if off_scale else '')
     labels = {'published': 'published', 'censored': f'not reached within {within}',
@@ -147,6 +147,13 @@ def _legend(axis: Axes, rows: pd.DataFrame, look: dict, has_reference: bool, off
                 for mark, label in labels.items() if mark in seen]
     axis.legend(handles=entries, loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2,
                 alignment='left')
+
+
+def _num_lanes(rows: pd.DataFrame, x: str) -> str:
+    """'5 lanes' behind every mean of a curve, or '1–5 lanes'."""
+    counts = rows.groupby(x).size()
+    few, most = counts.min(), counts.max()
+    return f'{few if few == most else f"{few}–{most}"} lane{"s" if most > 1 else ""}'
 
 
 def _power(fit: analysis.Exponent, x: str) -> str:
