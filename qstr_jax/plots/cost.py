@@ -1,6 +1,6 @@
 """Samples and seconds side by side against N, on logarithmic axes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import matplotlib
 import pandas as pd
@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from qstr_jax import analysis
-from qstr_jax.plots.style import AXIS_NAMES, STYLE, display, frame, looks
+from qstr_jax.plots.style import AXIS_NAMES, STYLE, display, frame, looks, thousands
 
 
 def cost(rows: pd.DataFrame, seconds: pd.DataFrame, title: str = '', notes: Sequence[str] = ()) -> Figure:
@@ -45,18 +45,18 @@ def cost(rows: pd.DataFrame, seconds: pd.DataFrame, title: str = '', notes: Sequ
         quantity = f'test MSE < {thresholds.pop():g}' if len(thresholds) == 1 else 'threshold'
         left.set_ylabel(f'samples to {quantity}')
         right.set_ylabel('seconds per lane')
-        for axis in (left, right):
-            _log_axes(axis, sorted(set(rows['seq_len'])))
+        for axis, form in ((left, thousands), (right, '{x:g}')):
+            _log_axes(axis, sorted(set(rows['seq_len'])), form)
         left.legend(loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
         figure.set_figheight(figure.get_figheight() + 0.15 * len(models))
     return figure
 
 
-def _log_axes(axis: Axes, lengths: list[int]) -> None:
+def _log_axes(axis: Axes, lengths: list[int], form: str | Callable) -> None:
     axis.set(xscale='log', yscale='log', xlabel=AXIS_NAMES['seq_len'])
     axis.xaxis.set(major_locator=ticker.FixedLocator(lengths), major_formatter='{x:g}',
                    minor_locator=ticker.NullLocator())
-    axis.yaxis.set(major_locator=ticker.LogLocator(subs=(1, 2, 5)), major_formatter='{x:g}',
+    axis.yaxis.set(major_locator=ticker.LogLocator(subs=(1, 2, 5)), major_formatter=form,
                    minor_locator=ticker.NullLocator())
 
 
