@@ -195,11 +195,18 @@ class DeepCell(nn.Module):
         w_hidden = self._bounded(w_hidden, kernels)
         inputs_of = tuple(z_2xNxE[k] @ w_input[k] + biases[0][k][None] for k in range(2))
 
+        # Taken apart before the scan, or its backward pass would add up gradients of both directions at every token.
+        layers_of = [
+            [(kernel[k], 0.0 if bias is None else bias[k]) for kernel, bias in zip(kernels, biases[1:], strict=True)]
+            for k in range(2)
+        ]
+        w_hidden_of = w_hidden[0], w_hidden[1]
+
         def step(k, carry, inputs_M):
             (h_H,) = carry
-            layer = inputs_M + h_H @ w_hidden[k]
-            for kernel, bias in zip(kernels, biases[1:], strict=True):
-                layer = jax.nn.relu(layer) @ kernel[k] + (0.0 if bias is None else bias[k])
+            layer = inputs_M + h_H @ w_hidden_of[k]
+            for kernel, bias in layers_of[k]:
+                layer = jax.nn.relu(layer) @ kernel + bias
             h_H = h_H + layer
             return (h_H if self.radius is None else project_ball(h_H, self.radius),)
 
