@@ -79,11 +79,11 @@ figure1b-all: install  ## the same with FFN (6 minutes) and RNN (hours)
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1b.py --config.task_per_lane=True \
 	  --workdir=$(WORKDIR)/figure1b
 
-figure2: install  ## Figure 2: trained attention beside the construction, q = 1, separate W_Q and W_K (7 minutes)
+figure2: install  ## Figure 2: trained attention beside the construction, q = 1, separate W_Q and W_K (4 minutes)
 	$(RUN) experiments.attention_weights --config=$(CONFIGS)/attention_weights.py --config.sparsity=1 \
 	  --config.axes.attention=separate --workdir=$(WORKDIR)/figure2
 
-figure2-all: install  ## the same for q = 1, 2, 3, separate and merged
+figure2-all: install  ## the same for q = 1, 2, 3, separate and merged (hours)
 	$(RUN) experiments.attention_weights --config=$(CONFIGS)/attention_weights.py --workdir=$(WORKDIR)/figure2
 
 figure3: install  ## Figure 3: samples against q on hermite2, Transformer and FFN, 5 lanes

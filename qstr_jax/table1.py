@@ -134,12 +134,13 @@ def _line(lanes):
     counts = lanes.groupby('seq_len')['seed'].nunique()
     power, share = log_power(lanes[lanes['seq_len'].isin(lengths)]) if fit.value is not None else (np.nan, np.nan)
     agrees, why = judge(claim, fit, power, share)
+    risk = 'by the point-wise risk' if first['risk'] == 'pointwise' else ''
     return {
         'architecture': first['model'], 'task': first['task'], 'loss': first['threshold'], 'N': tuple(lengths),
         'lanes': f'{counts.min()}' if counts.nunique() == 1 else f'{counts.min()}-{counts.max()}',
         'exponent': _or_nan(fit.value), 'low': _or_nan(fit.low), 'high': _or_nan(fit.high), 'log_power': power,
         'claim': claim.words if claim else '–', 'source': claim.source if claim else '–', 'agrees': agrees,
-        'note': '; '.join(part for part in (why, fit.note, left_out) if part),
+        'note': '; '.join(part for part in (risk, why, fit.note, left_out) if part),
     }  # fmt: skip
 
 

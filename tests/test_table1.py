@@ -84,6 +84,12 @@ def test_lanes_that_share_a_draw_do_not_count():
     assert line(table1.measure(both), 'ffn')['lanes'] == '3'
 
 
+def test_risks_are_curves_of_their_own():
+    table = table1.measure(pd.concat([lanes('transformer'), lanes('transformer', risk='pointwise')]))
+    notes = table['note'][(table['architecture'] == 'transformer') & (table['task'] == 'qstr')].tolist()
+    assert ['by the point-wise risk' in note for note in notes] == [False, True]
+
+
 def test_a_lane_that_two_directories_hold_counts_once():
     rows = lanes('ffn')
     twice = pd.concat([rows.assign(folder='a', screen=True), rows.assign(folder='b', screen=False)])
