@@ -98,6 +98,11 @@ def _shape_columns(rows):
     return [c for c in rows.columns if c in names or c.startswith(prefixes)]
 
 
+def _plain(value):
+    """A whole number as it is, whether its column also had missing ones, and so floats, or not."""
+    return int(value) if isinstance(value, (float, np.floating)) and float(value).is_integer() else value
+
+
 def _own_draws(rows):
     """The lanes of cells in which every lane draws its own (u, ω), with `reach`, how many N the lane's folder has."""
     rows = rows if 'folder' in rows.columns else rows.assign(folder='')
@@ -111,7 +116,8 @@ def _curves(rows):
     """Lanes of each curve. Of several widths or d_e at one N that of the folder with the most N is taken."""
     curves = []
     for _, lanes in rows.groupby(['model', 'task', *CURVE], observed=True):
-        shape = [repr(row) for row in lanes[_shape_columns(lanes)].itertuples(index=False, name=None)]
+        shapes = lanes[_shape_columns(lanes)].itertuples(index=False, name=None)
+        shape = [repr([_plain(value) for value in row]) for row in shapes]
         lanes = lanes.assign(shape=shape)
         farthest = lanes['reach'] == lanes.groupby('seq_len')['reach'].transform('max')
         known = lanes[farthest].groupby('seq_len')['shape'].agg(['nunique', 'first'])

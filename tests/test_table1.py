@@ -111,6 +111,18 @@ def test_no_exponent_is_said_in_words(rows, word):
     assert row['agrees'] in ('not measured', 'open')
 
 
+def test_a_width_is_the_same_number_as_a_float():
+    """As where the rows of another architecture, which has no such width, stood beside it."""
+    rows = lanes('rnn').assign(rnn_width=500)
+    first, second = rows[rows['seq_len'] < 64], rows[rows['seq_len'] != 32]
+    parts = [first.assign(folder='a', rnn_width=500.0, seed=first['seed'] + 10), second.assign(folder='b')]
+    both = pd.concat(parts, ignore_index=True).astype({'rnn_width': object})
+    both['rnn_width'] = [500.0 if folder == 'a' else 500 for folder in both['folder']]
+    both['rnn_width'] = both['rnn_width'].astype(object)
+    (line,) = table1.measure(both).query('architecture == "rnn" and agrees != "not measured"').to_dict('records')
+    assert line['N'] == LENGTHS
+
+
 def test_a_sweep_over_widths_is_not_averaged_into_a_curve():
     rows = pd.concat([lanes('ffn'), lanes('ffn', lengths=(4,), ffn_width=99), lanes('ffn', lengths=(4,), ffn_width=7)])
     assert line(table1.measure(rows), 'ffn')['N'] == LENGTHS[1:]
