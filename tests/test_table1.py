@@ -113,12 +113,11 @@ def test_no_exponent_is_said_in_words(rows, word):
 
 def test_a_width_is_the_same_number_as_a_float():
     """As where the rows of another architecture, which has no such width, stood beside it."""
-    rows = lanes('rnn').assign(rnn_width=500)
+    rows = lanes('rnn')
     first, second = rows[rows['seq_len'] < 64], rows[rows['seq_len'] != 32]
-    parts = [first.assign(folder='a', rnn_width=500.0, seed=first['seed'] + 10), second.assign(folder='b')]
-    both = pd.concat(parts, ignore_index=True).astype({'rnn_width': object})
-    both['rnn_width'] = [500.0 if folder == 'a' else 500 for folder in both['folder']]
-    both['rnn_width'] = both['rnn_width'].astype(object)
+    both = pd.concat([first.assign(folder='a', seed=first['seed'] + 10), second.assign(folder='b')], ignore_index=True)
+    widths = [500.0 if folder == 'a' else 500 for folder in both['folder']]
+    both['rnn_width'] = pd.Series(widths, dtype=object)
     (line,) = table1.measure(both).query('architecture == "rnn" and agrees != "not measured"').to_dict('records')
     assert line['N'] == LENGTHS
 
