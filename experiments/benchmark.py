@@ -17,7 +17,7 @@ from absl import flags
 from experiments import command_line, runtime
 from qstr_jax import files
 
-QUICK = flags.DEFINE_bool('quick', False, 'A few cells, under three minutes on two cores.')
+QUICK = flags.DEFINE_bool('quick', False, 'A few cells.')
 JSON = flags.DEFINE_string('json', None, 'File of the results; its picture gets the same name.')
 SECTIONS = flags.DEFINE_list('sections', [], 'Which sections to measure; all by default.')
 MODELS = flags.DEFINE_list('models', [], 'Which architectures to measure; all by default.')

@@ -85,6 +85,8 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
 def _distinct(rows):
     """Each lane once: two directories may hold it, with and without screening."""
     lane = [name for name in results.LANE_COLUMNS if name in rows.columns]
+    # As objects, or a column of one number type would make floats of all.
+    rows = rows.assign(**{name: rows[name].astype(object).map(_plain).astype(object) for name in _shape_columns(rows)})
     names = list(dict.fromkeys(['model', 'task', 'seq_len', *CURVE, *lane, *_shape_columns(rows)]))
     keys = rows[names].astype(object)
     keys = keys.where(keys.notna(), None)  # None of one directory and NaN of another are both "not there"
@@ -116,8 +118,7 @@ def _curves(rows):
     """Lanes of each curve. Of several widths or d_e at one N that of the folder with the most N is taken."""
     curves = []
     for _, lanes in rows.groupby(['model', 'task', *CURVE], observed=True):
-        shapes = lanes[_shape_columns(lanes)].itertuples(index=False, name=None)
-        shape = [repr([_plain(value) for value in row]) for row in shapes]
+        shape = [repr(row) for row in lanes[_shape_columns(lanes)].itertuples(index=False, name=None)]
         lanes = lanes.assign(shape=shape)
         farthest = lanes['reach'] == lanes.groupby('seq_len')['reach'].transform('max')
         known = lanes[farthest].groupby('seq_len')['shape'].agg(['nunique', 'first'])
