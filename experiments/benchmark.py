@@ -22,6 +22,7 @@ JSON = flags.DEFINE_string('json', None, 'File of the results; its picture gets 
 SECTIONS = flags.DEFINE_list('sections', [], 'Which sections to measure; all by default.')
 MODELS = flags.DEFINE_list('models', [], 'Which architectures to measure; all by default.')
 SEQ_LENS = flags.DEFINE_list('seq_lens', [], 'Which lengths of the plan to measure; all by default.')
+RUN_SEEDS = flags.DEFINE_integer('run_seeds', None, 'Seeds of a run to the threshold; the plan has 5.', lower_bound=1)
 COMPILED = flags.DEFINE_bool('compiled', None, 'Whether torch.compile is measured too; unless --quick by default.')
 
 
@@ -39,6 +40,8 @@ def plan():
     changes = {'models': tuple(MODELS.value)} if MODELS.value else {}
     if SEQ_LENS.value:
         changes |= cells.restricted(chosen, SEQ_LENS.value)
+    if RUN_SEEDS.value is not None:
+        changes['run_seeds'] = RUN_SEEDS.value
     if COMPILED.value is not None:
         changes['compiled'] = cells.FULL.compiled if COMPILED.value else ()
     return dataclasses.replace(chosen, **changes)

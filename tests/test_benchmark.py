@@ -43,6 +43,7 @@ def test_sections_measure_what_they_say(results):
     (run,) = results['sections']['runs']
     assert run['ours_reached'] == run['torch_reached'] == 2
     assert run['missed_crossings'] == 0
+    assert report.total(results).startswith('all 1 cells: ours ')
     assert 2 <= run['tests'] <= run['checks']
     assert [record['lanes'] for record in results['sections']['seeds']] == [1, 2]
     assert {record['risk'] for record in results['sections']['scaling']} == {'pointwise', 'averaged'}
@@ -97,7 +98,7 @@ def test_full_plan_has_every_cell_of_figure_1a():
     [
         ('--sections=fast', 'unknown, one of steps, runs'),
         ('--models=mlp', 'unknown, one of transformer, rnn, ffn'),
-        ('--seq_lens=5', 'not in the plan, which has [4, 8, 64, 128, 256]'),
+        ('--seq_lens=5', 'not in the plan, which has [4, 64, 128, 256]'),
         ('--seq_lens=four', 'not in the plan'),
         ('--json=/dev/null/results.json', 'must be a directory that can be written'),
         ('--json=/tmp', 'is a directory; name a file'),
@@ -118,8 +119,14 @@ def test_tables_of_a_section_that_does_not_apply():
     assert isinstance(report.frame({'sections': {'precision': []}}, 'precision'), pd.DataFrame)
 
 
+def test_total_of_runs_counts_compiling_once():
+    record = {'ours_seconds': 1.0, 'ours_compile_seconds': 3.0, 'torch_seconds': 10.0}
+    text = report.total({'sections': {'runs': [record, record | {'torch_seconds': 14.0}]}})
+    assert text == 'all 2 cells: ours 2 s and 6 s to compile, PyTorch 24 s, 3.00 times'
+
+
 def test_a_plan_of_some_lengths():
     some = dataclasses.replace(cells.FULL, **cells.restricted(cells.FULL, {4, 33, 64}))
     assert {p.seq_len for _, p in some.protocols()} == {4, 33}
-    assert {p.seq_len for p in some.runs()} == {4}
+    assert {(p.seq_len, p.threshold) for p in some.runs()} == {(4, 0.7), (33, 0.02)}
     assert some.scaling == (64,)

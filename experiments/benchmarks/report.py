@@ -88,8 +88,9 @@ def _runs(data):
     shown['samples, ours'] = data['ours_samples']
     shown['samples, PyTorch'] = data['torch_samples']
     shown['tests of checks'] = data['tests'].astype(str) + ' of ' + data['checks'].astype(str)
-    shown['share that screening saves'] = 1 - data['ours_seconds'] / data['unscreened_seconds']
-    shown['crossings missed'] = data['missed_crossings']
+    if 'unscreened_seconds' in data:
+        shown['share that screening saves'] = 1 - data['ours_seconds'] / data['unscreened_seconds']
+        shown['crossings missed'] = data['missed_crossings']
     return shown
 
 
@@ -147,6 +148,16 @@ def growth(results):
     }
 
 
+def total(results):
+    """Seconds of all runs together, ours with compiling, and how many times PyTorch's that is."""
+    data = pd.DataFrame(results['sections']['runs'])
+    ours, compiling, torch = (data[f'{name}_seconds'].sum() for name in ('ours', 'ours_compile', 'torch'))
+    return (
+        f'all {len(data)} cells: ours {ours:.0f} s and {compiling:.0f} s to compile, PyTorch {torch:.0f} s, '
+        f'{torch / (ours + compiling):.2f} times'
+    )
+
+
 def tables(results, section):
     """A section as Markdown, and what is made of it."""
     made = [name for name, source in DERIVED.items() if source == section]
@@ -162,6 +173,8 @@ def table(results, section):
     if section == 'scaling':
         lines = [f'{risk}, {column}: N^{value:.2f}' for (risk, column), value in growth(results).items()]
         text += '\n\n' + '\n'.join(lines)
+    if section == 'runs':
+        text += '\n\n' + total(results)
     return text
 
 
