@@ -7,6 +7,7 @@ import pytest
 from matplotlib import colors
 
 from qstr_jax import analysis, plots
+from qstr_jax.plots import style
 
 
 def make_rows(model='transformer', exponent=0.6, budget=10**6, num_lanes=3, lengths=(2, 4, 8),
@@ -173,6 +174,14 @@ def test_a_long_title_stays_inside_the_figure():
     box = text.get_window_extent()
     assert box.x0 >= 0
     assert box.x1 <= figure.bbox.x1
+
+
+@pytest.mark.parametrize('width', range(12, 60))
+def test_lines_keep_numbers_with_their_words(width):
+    text = 'simple-qSTR, q = 2, N = 100: share 0.995, test MSE 0.7'
+    lines = style.wrap(text, width)
+    assert ' '.join(' '.join(lines).split()) == text
+    assert not any(line[0].isdigit() or line.startswith('=') for line in lines)
 
 
 def test_looks_differ_without_colour():

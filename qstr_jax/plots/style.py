@@ -7,6 +7,7 @@ fit a column of print (3.4 inches), and marker and line style tell models apart 
 import logging
 import os
 import pathlib
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -88,8 +89,9 @@ def frame(num_panels: int, title: str, notes: Sequence[str],
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """A text in lines of at most `width` characters, none of which ends within 'N = 7'."""
-    return textwrap.wrap(text.replace(' = ', '\u00a0=\u00a0'), width=width)
+    """A text in lines of at most `width` characters, none of which ends within 'N = 7' or 'MSE 0.7'."""
+    joined = re.sub(r'(?<=[^\W\d]) (?=\d)', '\u00a0', text.replace(' = ', '\u00a0=\u00a0'))
+    return textwrap.wrap(joined, width=width)
 
 
 def display(name: str) -> str:
