@@ -75,7 +75,7 @@ figure1b: install  ## Figure 1b, the Transformer, every lane with its own (u, ω
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1b.py --config.task_per_lane=True \
 	  --config.models=transformer --workdir=$(WORKDIR)/figure1b
 
-figure1b-all: install  ## the same with FFN (6 minutes) and RNN (hours)
+figure1b-all: install  ## the same with FFN (6 minutes) and RNN (hours; over one for --config.num_seeds=1)
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1b.py --config.task_per_lane=True \
 	  --workdir=$(WORKDIR)/figure1b
 
