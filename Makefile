@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart test test-quick lint figure1a figure1a-task-per-lane theorems learning-curves n-star n-star-models theorem6 figure1b figure1b-all figure2 figure2-all figure3 heads embedding \
-  larger-n sensitivity encodings table1 report notebooks benchmark
+  larger-n sensitivity sensitivity-rnn encodings table1 report notebooks benchmark
 
 help:  ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-24s %s\n", $$1, $$2}'
@@ -102,6 +102,10 @@ larger-n: install  ## the Transformer at N = 16, 64, 256, 1024 by the point-wise
 sensitivity: install  ## samples over learning rate, weight decay and width, Transformer and FFN: heat maps (6 minutes)
 	$(RUN) experiments.sensitivity --config=$(CONFIGS)/sensitivity.py:transformer --workdir=$(WORKDIR)/sensitivity_transformer
 	$(RUN) experiments.sensitivity --config=$(CONFIGS)/sensitivity.py:ffn --workdir=$(WORKDIR)/sensitivity_ffn
+
+sensitivity-rnn: install  ## the same for the RNN, one lane a point, two widths (45 minutes on a core)
+	$(RUN) experiments.sensitivity --config=$(CONFIGS)/sensitivity.py:rnn --config.axes.rnn_width=250,500 \
+	  --config.num_seeds=1 --workdir=$(WORKDIR)/sensitivity_rnn
 
 encodings: install  ## samples over d_e and the scale of the encodings: a heat map
 	$(RUN) experiments.sensitivity --config=$(CONFIGS)/encodings.py --workdir=$(WORKDIR)/encodings
