@@ -6,7 +6,7 @@ Command:  make sensitivity
           python -m experiments.sensitivity --config=experiments/configs/sensitivity.py:transformer --workdir=DIR
           python -m experiments.sensitivity --config=experiments/configs/sensitivity.py:ffn --workdir=DIR2
           python -m experiments.sensitivity --config=experiments/configs/sensitivity.py:rnn --workdir=DIR3
-Runtime:  4 minutes on two busy cores for the Transformer, 2 for the FFN; 45 on a core for one lane a point of the RNN at
+Runtime:  4 minutes on two busy cores for the Transformer, 2 for the FFN; 45 on a core for a lane a point of the RNN at
           width 250 and 500; width 1000 is not run
 Expect:   Transformer: samples fall like rate^-0.84 at every width, from 112k at 1e-4 over 12.8k at 1e-3 to 2.35k at
           1e-2; weight decay up to 1 moves them by at most 13 %, half or double width by at most 4 %. FFN: 165k at 1e-4,
