@@ -31,7 +31,10 @@ def execute(path):
     environment = {**os.environ, 'PYTHONPATH': str(ROOT)}
     with tempfile.TemporaryDirectory() as folder:
         client = nbclient.NotebookClient(notebook, km=manager, timeout=400, resources={'metadata': {'path': folder}})
-        client.execute(env=environment)
+        try:
+            client.execute(env=environment)
+        finally:
+            manager.shutdown_kernel(now=True)  # a client leaves a kernel that it was given alone
     for cell in notebook.cells:
         cell.metadata.pop('execution', None)  # times of day, which would change the file at every run
         if cell.cell_type == 'code':  # warnings tell of this machine's paths

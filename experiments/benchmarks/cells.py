@@ -96,10 +96,10 @@ QUICK = Plan(
     seq_lens_1b=(),
     run_seq_lens=(('transformer', (4,)), ('ffn', (4,))),
     run_seeds=2,
-    run_rounds=3,
+    run_rounds=2,
     seeds=(1, 4),
-    scaling=(64, 128, 256),
+    scaling=(64, 256),
     rounds=2,
-    seconds=0.3,
+    seconds=0.2,
     compiled=(),
 )
