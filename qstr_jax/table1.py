@@ -237,7 +237,7 @@ def judge(claim, fit, power, share):
     if claim is None:
         return 'open', 'the paper claims nothing for it'
     if fit.low is None:
-        return 'open', 'no interval'
+        return 'open', ''  # the fit's own note says it
     is_power, is_log = share >= SURE, share <= 1 - SURE
     law = f'(log N)^{power:.1f} fits ' + ('better' if is_log else 'worse' if is_power else 'as well')
     if claim.kind == 'at most':
