@@ -6,10 +6,10 @@ O(N). A prompt then carries one label instead of N, which is why these samples a
 Command:  make larger-n
           python -m experiments.larger_n --config=experiments/configs/larger_n.py --workdir=DIR
 Runtime:  a lane takes 1, 11 and 170 seconds at N = 16, 64, 256 on a busy core, besides 17 each to compile; at N = 1024
-          more than 48 minutes
-Expect:   46.9k, 128k, 356k samples (means of three lanes), N^0.73 [0.70, 0.75], no lane off a mean by more than 10 %.
-          N = 1024 lies above that line (980k): a lane stopped at 1,062k samples, of which there is no row, was still at
-          the loss of a constant. The FFN at N = 16 is censored at 4,000k (150 seconds a lane).
+          53 minutes
+Expect:   46.9k, 128k, 356k samples (means of three lanes, none off its mean by more than 10 %) and 1,229k (one lane),
+          N^0.78. At N = 1024 the loss stays at a constant's to 1,150k samples and then falls. The FFN at N = 16 is
+          censored at 4,000k (150 seconds a lane).
 """
 
 from experiments.configs import base
