@@ -1,5 +1,6 @@
 """Real sweeps in processes of their own, which tests kill; a fork server has imported everything beforehand."""
 
+import collections
 import dataclasses
 import importlib
 import io
@@ -177,9 +178,14 @@ def leftovers(workdir):
 
 def trained(workdir):
     """How often each (cell, seed) was trained to its end, by provenance."""
-    counts = {}
-    for path in workdir.glob('provenance/*.json'):
-        for entry in json.loads(path.read_text())['batches']:
-            for seed in entry['seeds']:
-                counts[entry['cell'], seed] = counts.get((entry['cell'], seed), 0) + 1
-    return counts
+    ended = (entry for entry in sittings(workdir) if 'stopped' not in entry)
+    return collections.Counter((entry['cell'], seed) for entry in ended for seed in entry['seeds'])
+
+
+def sittings(workdir):
+    """Entries of provenance: lane batches trained to their end, or stopped on the way."""
+    return [
+        entry
+        for path in workdir.glob('provenance/*.json')
+        for entry in json.loads(path.read_text())['batches']
+    ]

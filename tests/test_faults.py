@@ -118,6 +118,9 @@ def test_a_signal_saves_the_state(lab, undisturbed, tmp_path, number):
     (checkpoint,) = (tmp_path / 'checkpoints').glob('*/*')
     assert int(checkpoint.name) >= 4
     assert harness.tables(tmp_path) == {}
+    (sitting,) = harness.sittings(tmp_path)
+    assert sitting['stopped']
+    assert sitting['wall_seconds'] > 0
     lab.finish(tmp_path, checkpoint_seconds=1e6)
     check(tmp_path, undisturbed[0])
 

@@ -66,14 +66,17 @@ def start(command):
 _mutex = threading.Lock()  # several devices' threads share a record
 
 
-def add_batch(workdir, record, cell_id, lanes, wall_seconds, compile_seconds):
-    """Adds the seconds of a lane batch to the run's record; a run that added nothing leaves none."""
+def add_batch(workdir, record, cell_id, lanes, wall_seconds, compile_seconds, stopped=False):
+    """Adds the seconds of a lane batch to the run's record; a run that added nothing leaves none.
+
+    `stopped` marks lanes that another run goes on with.
+    """
     entry = {
         'cell': cell_id,
         'seeds': [int(lane.seed) for lane in lanes],
         'compile_seconds': round(compile_seconds, 3),
         'wall_seconds': round(wall_seconds, 3),
-    }
+    } | ({'stopped': True} if stopped else {})
     with _mutex:
         record['batches'].append(entry)
         files.write_json(workdir / 'provenance' / f'{record["id"]}.json', record)

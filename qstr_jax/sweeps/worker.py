@@ -78,7 +78,12 @@ class Worker:
         saved = checkpoint.load(folder, batch.abstract_state(cell.problem, programs.size))
         start = time.perf_counter()
         watch = self._watch(cell, lanes, folder)
-        data_K, state_K = batch.train(programs, cell.problem, lanes, saved, watch)
+        try:
+            data_K, state_K = batch.train(programs, cell.problem, lanes, saved, watch)
+        except Stopped:
+            seconds = time.perf_counter() - start
+            provenance.add_batch(self._workdir, self._record, cell.id, lanes, seconds, compile_seconds, stopped=True)
+            raise
         seconds = time.perf_counter() - start
         rows = tables.rows(cell, lanes, data_K, state_K, self._probes)
         with schedule.locked(self._workdir, f'{cell.id}-tables'):
