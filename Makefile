@@ -83,7 +83,7 @@ figure2: install  ## Figure 2: trained attention beside the construction, q = 1,
 	$(RUN) experiments.attention_weights --config=$(CONFIGS)/attention_weights.py --config.sparsity=1 \
 	  --config.axes.attention=separate --workdir=$(WORKDIR)/figure2
 
-figure2-all: install  ## the same for q = 1, 2, 3, separate and merged (two to three hours)
+figure2-all: install  ## the same for q = 1, 2, 3, separate and merged (three hours of one core)
 	$(RUN) experiments.attention_weights --config=$(CONFIGS)/attention_weights.py --workdir=$(WORKDIR)/figure2
 
 figure3: install  ## Figure 3: samples against q on hermite2, Transformer and FFN, 5 lanes
