@@ -75,6 +75,37 @@ def test_forms_agree_on_the_same_scores():
 
 
 @pytest.mark.parametrize('form', [attention.MergedAttention, attention.SeparateAttention])
+def test_few_queries_have_the_gradients_of_all(form):
+    """Another order of products, the same function."""
+    z = inputs()
+    module = form(2)
+    params = random_params(module, z, z, scale=0.7)
+
+    def loss(p, query, rows):
+        return jnp.sum(jnp.sin(module.apply(p, query, z)[rows]))
+
+    few = jax.grad(loss)(params, z[2:4], slice(0, 2))
+    among_all = jax.grad(loss)(params, z, slice(2, 4))
+    chex.assert_trees_all_close(few, among_all, rtol=1e-4, atol=1e-5)
+
+
+def test_few_queries_do_not_project_every_token():
+    """Work per token is linear in D_e, as it is not for all queries."""
+
+    def flops(width, num_queries):
+        z = jax.ShapeDtypeStruct((512, width), np.float32)
+        query = jax.ShapeDtypeStruct((num_queries, width), np.float32)
+        module = attention.SeparateAttention(1)
+        params = jax.eval_shape(module.init, jax.random.key(0), query, z)
+        return jax.jit(module.apply).lower(params, query, z).cost_analysis()['flops']
+
+    token_share = [flops(width, 1) / (512 * width) for width in (8, 32)]
+    assert token_share[1] < 1.5 * token_share[0]
+    all_share = [flops(width, 512) / (512 * width) for width in (8, 512)]
+    assert all_share[1] > 2 * all_share[0]
+
+
+@pytest.mark.parametrize('form', [attention.MergedAttention, attention.SeparateAttention])
 def test_blocks_of_queries_change_nothing(form, monkeypatch):
     z = inputs()
     module = form(2)

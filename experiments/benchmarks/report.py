@@ -169,7 +169,8 @@ def table(results, section):
     shown = frame(results, section)
     if not len(shown):
         return f'### {TITLES[section]}\n\nnot measured on this device'
-    text = f'### {TITLES[section]}\n\n{shown.to_markdown(index=False, floatfmt=".3g")}'
+    shown = shown.astype(object).where(shown.notna(), None)  # tabulate writes nan otherwise
+    text = f'### {TITLES[section]}\n\n{shown.to_markdown(index=False, floatfmt=".3g", missingval="–")}'
     if section == 'scaling':
         lines = [f'{risk}, {column}: N^{value:.2f}' for (risk, column), value in growth(results).items()]
         text += '\n\n' + '\n'.join(lines)

@@ -89,19 +89,29 @@ class SeparateAttention(nn.Module):
         )
         bias_3xHxA = self.param('in_bias', nn.initializers.zeros, shape[1:])
         query_HxMxA = self._project(query_MxE, kernel_Ex3xHxA[:, 0], bias_3xHxA[0])
-        key_HxNxA = self._project(z_NxE, kernel_Ex3xHxA[:, 1], bias_3xHxA[1])
-        value_HxNxA = self._project(z_NxE, kernel_Ex3xHxA[:, 2], bias_3xHxA[2])
+        are_few = query_MxE.shape[0] < z_NxE.shape[0]
+        if are_few:
+            # W_K goes to the queries and W_V to the heads, O(M D_e²) and not O(N D_e²). The bias of the keys shifts all
+            # scores of a query alike, which softmax does not see.
+            query_HxMxA = jnp.einsum('hma,eha->hme', query_HxMxA, kernel_Ex3xHxA[:, 1])
+            key, value, tokens = z_NxE, z_NxE, 'na'
+        else:
+            key = self._project(z_NxE, kernel_Ex3xHxA[:, 1], bias_3xHxA[1])
+            value = self._project(z_NxE, kernel_Ex3xHxA[:, 2], bias_3xHxA[2])
+            tokens = 'hna'
 
         def weights(query_HxMxA):
-            scores_HxMxN = jnp.einsum('hma,hna->hmn', query_HxMxA, key_HxNxA) / math.sqrt(width)
+            scores_HxMxN = jnp.einsum(f'hma,{tokens}->hmn', query_HxMxA, key) / math.sqrt(width)
             return jax.nn.softmax(scores_HxMxN, axis=-1)
 
         def attend(query_HxMxA):
-            return jnp.einsum('hmn,hna->hma', weights(query_HxMxA), value_HxNxA)
+            return jnp.einsum(f'hmn,{tokens}->hma', weights(query_HxMxA), value)
 
         if self.is_mutable_collection('intermediates'):
             self.sow('intermediates', 'weights_HxMxN', weights(query_HxMxA))
         heads_HxMxA = in_blocks(attend, query_HxMxA)
+        if are_few:
+            heads_HxMxA = jnp.einsum('hme,eha->hma', heads_HxMxA, kernel_Ex3xHxA[:, 2]) + bias_3xHxA[2][:, None, :]
         # PyTorch's out-projection: a Linear layer's weights, but no bias to start with.
         out_kernel = initializers.kernel(self.initializer, self.num_heads * width)
         return nn.Dense(width, kernel_init=out_kernel, name='out')(
