@@ -39,6 +39,32 @@ def test_default_size(model, width, platform, num_lanes, size):
     assert batch.default_size(module, num_lanes, platform) == size
 
 
+@pytest.mark.parametrize('model', ['transformer', 'rnn', 'ffn'])
+def test_fewer_passes_start_from_the_same_bits(model, monkeypatch):
+    """`INIT_LEVEL` of users against XLA's own level."""
+    problem = small.cell(model).problem
+    lanes_K = batch.lane_arrays(LANES)
+    starts = []
+    for level in 2, 3:
+        monkeypatch.setattr(batch, 'INIT_LEVEL', level)
+        options = batch._init_options('cpu')
+        assert options == {'xla_backend_optimization_level': level}
+        starts.append(online.init.lower(lanes_K, problem).compile(compiler_options=options)(lanes_K))
+    labels = [data.test_prompts.y_N for data, _ in starts]
+    np.testing.assert_allclose(*labels, rtol=1e-4, atol=1e-6)
+    drawn = [
+        (data.task_draw, data.test_prompts._replace(y_N=None), jax.random.key_data(data.train_key), state)
+        for data, state in starts
+    ]
+    jax.tree.map(np.testing.assert_array_equal, *drawn)
+
+
+def test_a_level_for_all_programs_is_kept(monkeypatch):
+    monkeypatch.setenv('XLA_FLAGS', '--xla_backend_optimization_level=2')
+    assert batch._init_options('cpu') is None
+    assert batch._init_options('gpu') is None
+
+
 def test_available_memory():
     assert 2**20 < batch.available_memory(jax.devices()[0]) < 2**50
 
