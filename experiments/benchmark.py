@@ -51,7 +51,7 @@ def run():
     """Measures the sections one after the other."""
     if importlib.util.find_spec('torch') is None:
         raise ValueError('PyTorch is missing, which the benchmark compares with: make install EXTRA=benchmark')
-    from experiments.benchmarks import report, sections
+    from experiments.benchmarks import report, sections, timing
 
     runtime.use_all_cores()
     names = SECTIONS.value or list(sections.SECTIONS)
@@ -63,12 +63,17 @@ def run():
         if pathlib.Path(JSON.value).is_dir():
             raise ValueError(f'--json={JSON.value}: is a directory; name a file')
     device = sections.device_name()
+
+    def say(text):
+        print(text, file=sys.stderr)
+
     results = report.start(sys.argv, chosen)
-    for name in names:
-        results['sections'][name] = sections.SECTIONS[name](chosen, device, lambda text: print(text, file=sys.stderr))
-        print(report.tables(results, name), end='\n\n', flush=True)
-        if JSON.value:
-            report.write(results, pathlib.Path(JSON.value))
+    with timing.fresh_cache():
+        for name in names:
+            results['sections'][name] = sections.SECTIONS[name](chosen, device, say)
+            print(report.tables(results, name), end='\n\n', flush=True)
+            if JSON.value:
+                report.write(results, pathlib.Path(JSON.value))
 
 
 if __name__ == '__main__':

@@ -2,9 +2,11 @@
 
 import dataclasses
 import json
+import pathlib
 import subprocess
 import sys
 
+import jax
 import pandas as pd
 import pytest
 
@@ -19,6 +21,7 @@ TINY = cells.Plan(
     run_seq_lens=(('transformer', (2,)),),
     run_seeds=2,
     seeds=(1, 2),
+    seeds_seq_len=4,
     scaling=(8, 16),
     rounds=2,
     seconds=0.01,
@@ -30,9 +33,23 @@ TINY = cells.Plan(
 def results():
     device = sections.device_name()
     results = report.start(['benchmark'], TINY)
-    for name, section in sections.SECTIONS.items():
-        results['sections'][name] = section(TINY, device, lambda text: None)
+    with timing.fresh_cache():
+        for name, section in sections.SECTIONS.items():
+            results['sections'][name] = section(TINY, device, lambda text: None)
     return json.loads(json.dumps(results))
+
+
+def test_a_fresh_cache_is_empty_and_goes():
+    before = jax.config.jax_compilation_cache_dir
+    folders = []
+    for _ in range(2):
+        with timing.fresh_cache():
+            folders.append(pathlib.Path(jax.config.jax_compilation_cache_dir))
+            assert not list(folders[-1].iterdir())
+            jax.jit(lambda x: x + 3).lower(1.0).compile()
+            assert list(folders[-1].iterdir())
+    assert jax.config.jax_compilation_cache_dir == before
+    assert not any(folder.exists() for folder in folders)
 
 
 @pytest.mark.slow

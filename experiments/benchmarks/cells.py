@@ -19,7 +19,7 @@ class Plan:
         run_seeds: seeds of these runs.
         run_rounds, run_seconds: how often a run is repeated, and after how many seconds no more; a run of ours that
             takes longer than that is not timed without screening.
-        seeds: numbers of lanes side by side.
+        seeds, seeds_seq_len: numbers of lanes side by side, and their length.
         scaling: lengths of a point-wise Transformer's step.
         rounds, seconds: of each timing; rounds alternate, `seconds` is about how long one takes.
         compiled: lengths of Figure 1a at which `torch.compile` is measured too, which takes half a minute to compile.
@@ -38,6 +38,7 @@ class Plan:
     run_rounds: int = 5
     run_seconds: float = 60.0
     seeds: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
+    seeds_seq_len: int = 8
     scaling: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048, 4096)
     rounds: int = 3
     seconds: float = 0.5
@@ -98,6 +99,7 @@ QUICK = Plan(
     run_seeds=2,
     run_rounds=2,
     seeds=(1, 4),
+    seeds_seq_len=4,
     scaling=(64, 256),
     rounds=2,
     seconds=0.2,

@@ -138,14 +138,22 @@ TITLES = {
 
 
 def growth(results):
-    """Exponents of seconds and memory against N of section 'scaling', by risk: least squares on logarithms."""
+    """Exponents of seconds and memory against N of section 'scaling', by risk: least squares on logarithms.
+
+    Resident memory is left out where an allocator hid most of it at some N.
+    """
     data = pd.DataFrame(results['sections']['scaling'])
-    return {
-        (risk, column): float(np.polyfit(np.log(part['seq_len']), np.log(part[column].astype(float)), 1)[0])
-        for risk, part in data.groupby('risk', sort=False)
-        for column in ('step_seconds', 'peak_bytes', 'program_bytes')
-        if part[column].notna().all() and (part[column] > 0).all() and len(part) > 1
-    }
+    exponents = {}
+    for risk, part in data.groupby('risk', sort=False):
+        is_seen = part['peak_bytes'].notna().all() and (part['peak_bytes'] > part['program_bytes'] / 2).all()
+        columns = ['step_seconds', *(['peak_bytes'] if is_seen else []), 'program_bytes']
+        if len(part) > 1:
+            exponents |= {
+                (risk, column): float(np.polyfit(np.log(part['seq_len']), np.log(part[column].astype(float)), 1)[0])
+                for column in columns
+                if (part[column] > 0).all()
+            }
+    return exponents
 
 
 def total(results):

@@ -70,6 +70,7 @@ def steps(plan, device, say):
     records = []
     for exhibit, protocol in plan.protocols():
         say(f'steps: {protocol.model} N={protocol.seq_len}')
+        programs = batch.compile_programs(ours.problem(protocol), 1, jax.local_devices()[0])
         our_cell = ours.Cell(protocol)
         trainings = {'torch': baseline.Training(protocol, device=device)}
         if exhibit == '1a' and protocol.seq_len in plan.compiled:
@@ -79,7 +80,6 @@ def steps(plan, device, say):
         if device == 'cpu':
             runs['one_thread'] = _on_one_thread(runs['torch'])
         tests = {'ours': our_cell.tests} | {name: _torch_tests(t) for name, t in trainings.items()}
-        programs = batch.compile_programs(our_cell.problem, 1, jax.local_devices()[0])
         record = _cell(protocol, exhibit) | {'compile_seconds': programs.compile_seconds}
         for name, measured in timing.alternate(runs, plan.rounds, plan.seconds, WINDOW).items():
             record |= _spread(f'{name}_step', measured)
@@ -143,15 +143,15 @@ def runs(plan, device, say):
 
 
 def seeds(plan, device, say):
-    """Seconds of a step of k lanes side by side against k times one, N = 8."""
+    """Seconds of a step of k lanes side by side against k times one."""
     del device
     records = []
     for model in plan.models:
         # A CPU's memory and time end before 64 lanes of a GRU do.
         most = 8 if model == 'rnn' and jax.default_backend() == 'cpu' else max(plan.seeds)
-        protocol = baseline.Protocol(model, 8)
+        protocol = baseline.Protocol(model, plan.seeds_seq_len)
         for num_lanes in (k for k in plan.seeds if k <= most):
-            say(f'seeds: {model} N=8, {num_lanes} lanes')
+            say(f'seeds: {model} N={protocol.seq_len}, {num_lanes} lanes')
             cell = ours.Cell(protocol, num_lanes)
             (measured,) = timing.alternate({'ours': cell.steps}, plan.rounds, plan.seconds, WINDOW).values()
             records.append(_cell(protocol) | {'lanes': num_lanes} | _spread('step', measured))

@@ -1,10 +1,15 @@
 """Wall clock and memory of things that run side by side: rounds in turn, medians, peaks."""
 
+import contextlib
 import gc
 import pathlib
 import statistics
+import tempfile
 import time
 from typing import NamedTuple
+
+import jax
+from jax.experimental.compilation_cache import compilation_cache
 
 
 class Time(NamedTuple):
@@ -56,6 +61,24 @@ def alternate(runs, rounds, seconds, least=1):
         for name, run in runs.items():
             taken[name].append(seconds_of(run, counts[name]) / counts[name])
     return {name: of(times) for name, times in taken.items()}
+
+
+@contextlib.contextmanager
+def fresh_cache():
+    """An empty cache of programs, as a user's first sweep finds it: the second device takes what the first compiled."""
+    before = jax.config.jax_compilation_cache_dir, jax.config.jax_persistent_cache_min_compile_time_secs
+    with tempfile.TemporaryDirectory() as folder:
+        _use_cache(folder, 0.0)
+        try:
+            yield
+        finally:
+            _use_cache(*before)
+
+
+def _use_cache(folder, least_seconds):
+    jax.config.update('jax_compilation_cache_dir', folder)
+    jax.config.update('jax_persistent_cache_min_compile_time_secs', least_seconds)
+    compilation_cache.reset_cache()  # or JAX goes on with the folder that it saw first
 
 
 def peak_bytes(run):
