@@ -144,7 +144,7 @@ def test_exponent_leaves_out_lengths_where_a_lane_did_not_reach():
 
 @pytest.mark.parametrize(('rows', 'words'), [
     (make_rows(lengths=(4, 8)), 'only 2 N, 3 needed'),
-    (make_rows(1.0, spread=0, budget=5000), 'only 2 of 6 N fully reached, 3 needed'),
+    (make_rows(1.0, spread=0, budget=5000), 'only 2 of 6 N reached, 3 needed'),
     (make_rows(budget=10), 'threshold not reached')])
 def test_no_exponent_says_why(rows, words):
     fit = analysis.exponent(rows)

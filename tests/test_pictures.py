@@ -124,3 +124,7 @@ def test_cost_draws_samples_and_seconds():
     assert {'mean ffn', 'seconds ffn'} <= gids(figure)
     with pytest.raises(ValueError, match='no rows'):
         plots.cost(rows, seconds.head(0))
+    rows.loc[rows['seq_len'] == 16, ['outcome', 'samples_to_threshold']] = ['censored', None]
+    drawn = {line.get_gid(): line.get_xydata() for line in plots.cost(rows, seconds).axes[0].lines}
+    assert drawn['mean ffn'].tolist() == [[4, 400], [8, 800]]
+    assert drawn['censored ffn'].tolist() == [[16, 1e6]] * 2

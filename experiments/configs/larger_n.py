@@ -1,15 +1,17 @@
-"""Larger N: samples and seconds to test MSE 0.7 on 1STR by the point-wise risk, N = 16, 64, 256, 1024.
+"""Larger N: samples and seconds to test MSE 0.7 on 1STR by the point-wise risk, N = 4, 8, 16, 64, 256, 1024.
 
 The point-wise risk (2.3), Theorem 4's, asks for one position of each prompt, so that a step of the Transformer costs
 O(N). A prompt then carries one label instead of N, which is why these samples are no continuation of Figure 1a.
 
 Command:  make larger-n
           python -m experiments.larger_n --config=experiments/configs/larger_n.py --workdir=DIR
-Runtime:  a lane takes 1, 11 and 170 seconds at N = 16, 64, 256 on a busy core, besides 17 each to compile; at N = 1024
-          53 minutes
-Expect:   46.9k, 128k, 356k samples (means of three lanes, none off its mean by more than 10 %) and 1,229k (one lane),
-          N^0.78. At N = 1024 the loss stays at a constant's to 1,150k samples and then falls. The FFN at N = 16 is
-          censored at 4,000k (150 seconds a lane).
+          the others as far as they go: --config.models=ffn --config.seq_lens=4,8,16
+          --config.models=rnn --config.seq_lens=4,8 --config.num_seeds=1
+Runtime:  a lane takes under a second to N = 16, 2, 22 and 990 at N = 64, 256, 1024 on a busy core, nearly all of the
+          last in tests; besides 5 each to compile
+Expect:   means of three lanes, thousands: 12.8, 25.6, 46.9, 128, 356, 1,270, N^0.80 [0.79, 0.82]; at N = 1024 the loss
+          stays at a constant's to about 1,150 and then falls. FFN 21.3 and 230 at N = 4 and 8, at N = 16 censored at
+          4,000. RNN, one lane, 38.4 and 134 at N = 4 and 8 (28 and 274 seconds).
 """
 
 from experiments.configs import base
@@ -19,7 +21,7 @@ def get_config():
     """Preset `published` but for the risk, with 1,000 test prompts and a look at them every 100 steps."""
     config = base.get_config()
     config.models = ('transformer',)
-    config.seq_lens = (16, 64, 256, 1024)
+    config.seq_lens = (4, 8, 16, 64, 256, 1024)
     config.risk = 'pointwise'
     config.num_seeds = 3
     config.task_per_lane = True

@@ -94,7 +94,7 @@ def _is_usable(cell: pd.DataFrame) -> bool:
 def _why_none(rows: pd.DataFrame, num_lengths: int, left_out: tuple, symbol: str) -> str:
     if not (rows['outcome'] == 'reached').any():
         return 'threshold not reached'
-    where = f'of {num_lengths + len(left_out)} {symbol} fully reached' if left_out else symbol
+    where = f'of {num_lengths + len(left_out)} {symbol} reached' if left_out else symbol
     return f'only {num_lengths} {where}, {_MIN_LENGTHS} needed'
 
 

@@ -13,7 +13,9 @@ from qstr_jax.plots.style import AXIS_NAMES, STYLE, display, frame, looks, thous
 
 
 def cost(rows: pd.DataFrame, seconds: pd.DataFrame, title: str = '', notes: Sequence[str] = ()) -> Figure:
-    """Left: samples to threshold, the mean and every lane that reached. Right: seconds of training per lane.
+    """Left: samples to threshold, every lane (an open triangle at its budget if censored) and the mean where none is.
+
+    Right: seconds of training per lane.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`; several tasks or thresholds are not told apart.
@@ -31,16 +33,21 @@ def cost(rows: pd.DataFrame, seconds: pd.DataFrame, title: str = '', notes: Sequ
         figure, (left, right) = frame(2, title, notes)
         for model in models:
             colour, marker, style = look[model]
-            cells = summary[(summary['model'] == model) & (summary['num_reached'] > 0)].sort_values('seq_len')
-            fit = analysis.exponent(rows[rows['model'] == model])
+            mine = rows[rows['model'] == model]
+            cells = summary[(summary['model'] == model) & ~summary['lower_bound']].sort_values('seq_len')
+            fit = analysis.exponent(mine)
             left.plot(cells['seq_len'], cells['mean'], color=colour, marker=marker, linestyle=style,
                       label=f'{display(model)}  {_power(fit)}', gid=f'mean {model}')
-            reached = rows[(rows['model'] == model) & (rows['outcome'] == 'reached')]
+            reached, censored = (mine[mine['outcome'] == outcome] for outcome in ('reached', 'censored'))
             left.plot(reached['seq_len'], reached['samples_to_threshold'].astype(float), '.', color=colour,
                       markersize=3, alpha=0.6, gid=f'lanes {model}')
-            mine = seconds[seconds['model'] == model].groupby('seq_len')['seconds_per_lane'].mean()
-            right.plot(mine.index.astype(int), mine, color=colour, marker=marker, linestyle=style,
+            left.plot(censored['seq_len'], censored['max_samples'].astype(float), '^', color=colour, fillstyle='none',
+                      gid=f'censored {model}')
+            taken = seconds[seconds['model'] == model].groupby('seq_len')['seconds_per_lane'].mean()
+            right.plot(taken.index.astype(int), taken, color=colour, marker=marker, linestyle=style,
                        gid=f'seconds {model}')
+        if (rows['outcome'] == 'censored').any():
+            left.plot([], [], '^', color='0.4', fillstyle='none', label='not reached within the budget')
         thresholds = set(rows.get('threshold', ()))
         quantity = f'test MSE < {thresholds.pop():g}' if len(thresholds) == 1 else 'threshold'
         left.set_ylabel(f'samples to {quantity}')
@@ -48,7 +55,7 @@ def cost(rows: pd.DataFrame, seconds: pd.DataFrame, title: str = '', notes: Sequ
         for axis, form in ((left, thousands), (right, '{x:g}')):
             _log_axes(axis, sorted(set(rows['seq_len'])), form)
         left.legend(loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
-        figure.set_figheight(figure.get_figheight() + 0.15 * len(models))
+        figure.set_figheight(figure.get_figheight() + 0.15 * len(left.get_legend().get_texts()))
     return figure
 
 
