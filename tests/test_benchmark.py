@@ -23,6 +23,8 @@ TINY = cells.Plan(
     seeds=(1, 2),
     seeds_seq_len=4,
     scaling=(8, 16),
+    precision_seq_lens=(('transformer', (2,)),),
+    precision_seeds=2,
     rounds=2,
     seconds=0.01,
     compiled=(),
@@ -65,6 +67,10 @@ def test_sections_measure_what_they_say(results):
     assert [record['lanes'] for record in results['sections']['seeds']] == [1, 2]
     assert {record['risk'] for record in results['sections']['scaling']} == {'pointwise', 'averaged'}
     assert {key[0] for key in report.growth(results)} == {'pointwise', 'averaged'}
+    precisions = results['sections']['precision']
+    assert [record['precision'] for record in precisions] == ['highest', 'tf32', 'bf16', 'highest, other sums']
+    assert all(len(record['samples']) == 2 and min(record['samples']) >= 640 for record in precisions)
+    assert report.frame(results, 'precision')['times highest, same seeds'][0] == 1
 
 
 @pytest.mark.slow
@@ -132,7 +138,7 @@ def test_bad_flags_are_one_line(flag, message):
 
 
 def test_tables_of_a_section_that_does_not_apply():
-    assert 'not measured on this device' in report.table({'sections': {'precision': []}}, 'precision')
+    assert 'not measured' in report.table({'sections': {'precision': []}}, 'precision')
     assert isinstance(report.frame({'sections': {'precision': []}}, 'precision'), pd.DataFrame)
 
 

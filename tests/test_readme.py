@@ -11,6 +11,7 @@ README = pathlib.Path(__file__).parents[1] / 'README.md'
 BLOCKS = re.findall(r'```python\n(.*?)```', README.read_text(), flags=re.DOTALL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('number', range(len(BLOCKS)))
 def test_python_blocks_run(number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

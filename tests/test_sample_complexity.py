@@ -10,7 +10,11 @@ from tests.helpers import config_module
 CONFIGS = helpers.configs_of('sample_complexity')
 
 
-@pytest.mark.parametrize('name', CONFIGS)
+# The quick suite has one of them, the main job's.
+TWINS = [pytest.param(name, marks=[pytest.mark.slow] if name != 'quickstart' else []) for name in CONFIGS]
+
+
+@pytest.mark.parametrize('name', TWINS)
 def test_reduced_twins_run_end_to_end(name, tmp_path):
     config = config_module(name).reduced()
     settings = sample_complexity.settings_from(config)
@@ -54,6 +58,7 @@ def test_overrides_by_the_promised_names(tmp_path):
     assert '4 cells, 8 lanes' in done.stdout
 
 
+@pytest.mark.slow
 def test_end_to_end_as_a_command_and_once_more(tmp_path):
     """Rows, figure and table; the second call runs nothing and says the same."""
     arguments = [

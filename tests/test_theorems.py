@@ -194,6 +194,7 @@ def command(*arguments):
     return helpers.run_binary('theorems', '--config=experiments/configs/theorems.py', *arguments)
 
 
+@pytest.mark.slow
 def test_the_command_and_a_mistake_in_it(tmp_path):
     done = command(f'--workdir={tmp_path}', '--config.cards=theorem7', '--config.theorem7.seq_lens=4,6',
                    '--config.theorem7.sparsity=1,', '--config.theorem7.num_prompts=1')

@@ -21,6 +21,7 @@ class Plan:
             takes longer than that is not timed without screening.
         seeds, seeds_seq_len: numbers of lanes side by side, and their length.
         scaling: lengths of a point-wise Transformer's step.
+        precision_seq_lens, precision_seeds: as `run_seq_lens` and `run_seeds`, for the runs in several precisions.
         rounds, seconds: of each timing; rounds alternate, `seconds` is about how long one takes.
         compiled: lengths of Figure 1a at which `torch.compile` is measured too, which takes half a minute to compile.
         products: whether the machine's matrix products are.
@@ -40,6 +41,10 @@ class Plan:
     seeds: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
     seeds_seq_len: int = 8
     scaling: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048, 4096)
+    precision_seq_lens: tuple[tuple[str, tuple[int, ...]], ...] = (
+        ('transformer', (8, 25)), ('ffn', (8,)), ('rnn', (4,)),
+    )  # fmt: skip
+    precision_seeds: int = 5
     rounds: int = 3
     seconds: float = 0.5
     compiled: tuple[int, ...] = (12,)
@@ -57,9 +62,16 @@ class Plan:
 
     def runs(self):
         """`Protocol`s that are run to their threshold."""
+        return self._of(self.run_seq_lens)
+
+    def precisions(self):
+        """`Protocol`s that are run to their threshold in several precisions."""
+        return self._of(self.precision_seq_lens)
+
+    def _of(self, seq_lens_of_models):
         return [
             baseline.Protocol(model, seq_len, **(FIGURE_1A if seq_len < 25 else FIGURE_1B))
-            for model, seq_lens in self.run_seq_lens
+            for model, seq_lens in seq_lens_of_models
             if model in self.models
             for seq_len in seq_lens
         ]
@@ -88,6 +100,7 @@ def restricted(plan, seq_lens):
         'seq_lens_1b': kept(plan.seq_lens_1b),
         'scaling': kept(plan.scaling),
         'run_seq_lens': tuple((model, kept(lengths)) for model, lengths in plan.run_seq_lens),
+        'precision_seq_lens': tuple((model, kept(lengths)) for model, lengths in plan.precision_seq_lens),
     }
 
 
@@ -101,6 +114,7 @@ QUICK = Plan(
     seeds=(1, 4),
     seeds_seq_len=4,
     scaling=(64, 256),
+    precision_seq_lens=(),
     rounds=2,
     seconds=0.2,
     compiled=(),

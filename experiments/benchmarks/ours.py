@@ -7,8 +7,9 @@ import queue
 import time
 
 import jax
+import numpy as np
 
-from experiments.benchmarks import timing
+from experiments.benchmarks import rounding, timing
 from qstr_jax import sweeps
 from qstr_jax.learners import online
 from qstr_jax.learners.problem import over_lanes
@@ -30,9 +31,10 @@ def problem(protocol, **settings):
     return sweeps.cells(sweep)[0].problem
 
 
-def lanes(protocol, num_lanes):
+def lanes(protocol, num_lanes, first_seed=0):
     """Lanes that differ in their seed and share a task, as published."""
-    return [online.Lane(seed, 0, protocol.learning_rate, protocol.weight_decay) for seed in range(num_lanes)]
+    seeds = range(first_seed, first_seed + num_lanes)
+    return [online.Lane(seed, 0, protocol.learning_rate, protocol.weight_decay) for seed in seeds]
 
 
 @functools.partial(jax.jit, static_argnames=('problem', 'precision'), donate_argnames=('params_K', 'opt_state_K'))
@@ -43,8 +45,10 @@ def _train(params_K, opt_state_K, first, count, data_K, lanes_K, problem, precis
 
         return jax.lax.fori_loop(0, count, step, (params, opt_state))
 
-    with jax.default_matmul_precision(precision):
-        return over_lanes(train)(params_K, opt_state_K, data_K, lanes_K)
+    is_emulated = precision in rounding.MANTISSA_BITS
+    steps = rounding.rounded(over_lanes(train), precision) if is_emulated else over_lanes(train)
+    with jax.default_matmul_precision('highest' if is_emulated else precision):
+        return steps(params_K, opt_state_K, data_K, lanes_K)
 
 
 @functools.partial(jax.jit, static_argnames='problem')
@@ -68,16 +72,17 @@ class Cell:
     Args:
         protocol: `baseline.Protocol`.
         num_lanes: lanes side by side.
-        precision: of the matrix products of steps.
+        precision: of the matrix products of steps, as JAX calls it or one that `rounding` emulates.
         device: the first one by default.
+        first_seed: of the lanes, which have one each.
         settings: see `problem`.
     """
 
-    def __init__(self, protocol, num_lanes=1, precision='highest', device=None, **settings):
+    def __init__(self, protocol, num_lanes=1, precision='highest', device=None, first_seed=0, **settings):
         self.precision = precision
         self.problem = problem(protocol, **settings)
         device = device or jax.local_devices()[0]
-        self.lanes_K = batch.lane_arrays(lanes(protocol, num_lanes), device)
+        self.lanes_K = batch.lane_arrays(lanes(protocol, num_lanes, first_seed), device)
         self.data_K, state_K = online.init(self.lanes_K, self.problem)
         self.params_K, self.opt_state_K = state_K.params, state_K.opt_state
         self.first = 0
@@ -106,6 +111,20 @@ class Cell:
     def tests(self, count):
         """`count` evaluations of every lane on its test prompts."""
         jax.block_until_ready(_test(self.params_K, self.data_K, count, self.problem))
+
+    def samples_to_threshold(self):
+        """Trains on until every lane's test loss was below the threshold; samples of each, NaN where it never was.
+
+        Every test is made, in full float32 whatever the precision of the steps.
+        """
+        learner = self.problem.learner
+        samples_K = np.full(len(self.lanes_K.seed), np.nan)
+        while np.isnan(samples_K).any() and self.first < learner.max_checks * learner.check_every:
+            self.steps(learner.check_every)
+            losses_K = np.asarray(_test(self.params_K, self.data_K, 1, self.problem))
+            is_new_K = np.isnan(samples_K) & (losses_K < learner.threshold)
+            samples_K[is_new_K] = self.first * learner.batch_size
+        return samples_K
 
 
 class Cells:

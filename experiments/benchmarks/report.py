@@ -113,7 +113,18 @@ def _scaling(data):
 
 def _precision(data):
     shown = data[['model', 'seq_len', 'precision']].copy()
-    shown['steps/s'] = 1 / data['step_seconds']
+    if 'step_seconds' in data:
+        shown['steps/s'] = 1 / data['step_seconds']
+    samples = data['samples'].map(lambda values: np.array(values, float))
+    shown['seeds'] = samples.map(len)
+    shown['mean samples'] = samples.map(np.mean)
+    highest = data[['model', 'seq_len']].agg(tuple, axis=1).map(
+        {(m, n): s for m, n, p, s in zip(data['model'], data['seq_len'], data['precision'], samples, strict=True)
+         if p == 'highest'}
+    )  # fmt: skip
+    ratios = samples / highest
+    shown['times highest, same seeds'] = ratios.map(np.mean)
+    shown['lowest'], shown['largest'] = ratios.map(np.min), ratios.map(np.max)
     return shown
 
 
@@ -133,7 +144,7 @@ TITLES = {
     'runs': 'Seconds to the threshold, all seeds of a cell, without compiling',
     'seeds': 'Lanes side by side',
     'scaling': 'A training step against N: Transformer, batch 64',
-    'precision': 'Steps a second at each precision of matrix products',
+    'precision': 'Matrix products of other precisions: steps a second, samples to the threshold',
 }
 
 
@@ -176,7 +187,7 @@ def table(results, section):
     """A table as Markdown, with its title."""
     shown = frame(results, section)
     if not len(shown):
-        return f'### {TITLES[section]}\n\nnot measured on this device'
+        return f'### {TITLES[section]}\n\nnot measured'
     shown = shown.astype(object).where(shown.notna(), None)  # tabulate writes nan otherwise
     text = f'### {TITLES[section]}\n\n{shown.to_markdown(index=False, floatfmt=".3g", missingval="–")}'
     if section == 'scaling':

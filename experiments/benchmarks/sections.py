@@ -6,7 +6,7 @@ import time
 import jax
 import numpy as np
 
-from experiments.benchmarks import baseline, ours, products, timing
+from experiments.benchmarks import baseline, ours, products, rounding, timing
 from qstr_jax.sweeps import batch
 
 # Steps that a timed call makes at least: as many as a sweep makes between two tests.
@@ -181,14 +181,29 @@ def scaling(plan, device, say):
 
 
 def precision(plan, device, say):
-    """Seconds of a step, N = 8, one lane, at each precision of matrix products; a CPU has one only."""
+    """What narrower matrix products save of a step, and whether they move the samples to the threshold.
+
+    On a GPU in JAX's own precisions. A CPU has float32 alone: there the narrower ones are emulated, which says nothing
+    about seconds. The same lanes in programs of their own tell how far samples move by the order of sums alone.
+    """
+    names = ('highest', 'high', 'default', 'bfloat16') if device == 'cuda' else ('highest', *rounding.MANTISSA_BITS)
     records = []
-    for model in plan.models if device == 'cuda' else ():
-        protocol = baseline.Protocol(model, 8)
-        say(f'precision: {model} N=8')
-        cells = {name: ours.Cell(protocol, precision=name) for name in ('highest', 'high', 'default', 'bfloat16')}
-        measured = timing.alternate({name: cell.steps for name, cell in cells.items()}, plan.rounds, plan.seconds)
-        records += [_cell(protocol) | {'precision': name} | _spread('step', t) for name, t in measured.items()]
+    for protocol in plan.precisions():
+        say(f'precision: {protocol.model} N={protocol.seq_len}, {plan.precision_seeds} seeds')
+        times = {}
+        if device == 'cuda':
+            cells = {name: ours.Cell(protocol, precision=name) for name in names}
+            times = timing.alternate({name: cell.steps for name, cell in cells.items()}, plan.rounds, plan.seconds)
+        alone = [ours.Cell(protocol, first_seed=seed).samples_to_threshold() for seed in range(plan.precision_seeds)]
+        samples = {'highest, other sums': np.concatenate(alone)}
+        for name in names:
+            samples[name] = ours.Cell(protocol, plan.precision_seeds, name).samples_to_threshold()
+        records += [
+            _cell(protocol)
+            | {'precision': name, 'samples': [None if np.isnan(n) else int(n) for n in samples[name]]}
+            | (_spread('step', times[name]) if name in times else {})
+            for name in (*names, 'highest, other sums')
+        ]
     return records
 
 
