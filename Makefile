@@ -103,8 +103,8 @@ sensitivity: install  ## samples over learning rate, weight decay and width, Tra
 	$(RUN) experiments.sensitivity --config=$(CONFIGS)/sensitivity.py:transformer --workdir=$(WORKDIR)/sensitivity_transformer
 	$(RUN) experiments.sensitivity --config=$(CONFIGS)/sensitivity.py:ffn --workdir=$(WORKDIR)/sensitivity_ffn
 
-sensitivity-rnn: install  ## the same for the RNN, one lane a point, two widths (45 minutes on a core)
-	$(RUN) experiments.sensitivity --config=$(CONFIGS)/sensitivity.py:rnn --config.axes.rnn_width=250,500 \
+sensitivity-rnn: install  ## the same for the RNN, one lane a point (two hours and more of a core)
+	$(RUN) experiments.sensitivity --config=$(CONFIGS)/sensitivity.py:rnn \
 	  --config.num_seeds=1 --workdir=$(WORKDIR)/sensitivity_rnn
 
 encodings: install  ## samples over d_e and the scale of the encodings: a heat map
