@@ -96,7 +96,7 @@ heads: install  ## test loss against samples for H = 1, …, 2q heads
 embedding: install  ## the same for one head and larger embeddings (5 minutes)
 	$(RUN) experiments.heads --config=$(CONFIGS)/embedding.py --workdir=$(WORKDIR)/embedding
 
-larger-n: install  ## the Transformer at N = 4, 8, 16, 64, 256, 1024 by the point-wise risk (half an hour)
+larger-n: install  ## the Transformer at N = 4, 8, 16, 64, 256, 1024 by the point-wise risk (51 minutes of a core)
 	$(RUN) experiments.larger_n --config=$(CONFIGS)/larger_n.py --workdir=$(WORKDIR)/larger_n
 
 sensitivity: install  ## samples over learning rate, weight decay and width, Transformer and FFN: heat maps (6 minutes)

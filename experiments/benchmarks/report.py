@@ -118,11 +118,8 @@ def _precision(data):
     samples = data['samples'].map(lambda values: np.array(values, float))
     shown['seeds'] = samples.map(len)
     shown['mean samples'] = samples.map(np.mean)
-    highest = data[['model', 'seq_len']].agg(tuple, axis=1).map(
-        {(m, n): s for m, n, p, s in zip(data['model'], data['seq_len'], data['precision'], samples, strict=True)
-         if p == 'highest'}
-    )  # fmt: skip
-    ratios = samples / highest
+    # 'highest' is the first of each cell.
+    ratios = samples / samples.groupby([data['model'], data['seq_len']]).transform('first')
     shown['times highest, same seeds'] = ratios.map(np.mean)
     shown['lowest'], shown['largest'] = ratios.map(np.min), ratios.map(np.max)
     return shown

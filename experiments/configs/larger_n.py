@@ -7,7 +7,7 @@ Command:  make larger-n
           python -m experiments.larger_n --config=experiments/configs/larger_n.py --workdir=DIR
           the others as far as they go: --config.models=ffn --config.seq_lens=4,8,16
           --config.models=rnn --config.seq_lens=4,8 --config.num_seeds=1
-Runtime:  a lane takes under a second to N = 16, 2, 22 and 990 at N = 64, 256, 1024 on a busy core, nearly all of the
+Runtime:  a lane takes under a second to N = 16, 2, 22 and 990 at N = 64, 256, 1024 on a busy core, most of the
           last in tests; besides 5 each to compile
 Expect:   means of three lanes, thousands: 12.8, 25.6, 46.9, 128, 356, 1,270, N^0.80 [0.79, 0.82]; at N = 1024 the loss
           stays at a constant's to about 1,150 and then falls. FFN 21.3 and 230 at N = 4 and 8, at N = 16 censored at

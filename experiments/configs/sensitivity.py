@@ -7,7 +7,7 @@ Command:  make sensitivity
           python -m experiments.sensitivity --config=experiments/configs/sensitivity.py:ffn --workdir=DIR2
           python -m experiments.sensitivity --config=experiments/configs/sensitivity.py:rnn --workdir=DIR3
 Runtime:  4 minutes on two busy cores for the Transformer, 2 for the FFN; for a lane a point of the RNN on a busy
-          core 11 at width 250, 24 at 500, 97 at 1000 without decay 1 at 1e-4
+          core 11 at width 250, 24 at 500, 96 at 1000 without decay 1 at 1e-4
 Expect:   Transformer: samples fall like rate^-0.84 at every width, from 112k at 1e-4 over 12.8k at 1e-3 to 2.35k at
           1e-2; weight decay up to 1 moves them by at most 13 %, half or double width by at most 4 %. FFN: 165k at 1e-4,
           21.1k at 1e-3, 10.9k at the best rate, 3e-3; at 1e-3 26.9k with half the widths and 16.2k with double. RNN:

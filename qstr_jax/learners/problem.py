@@ -67,8 +67,8 @@ def run_checks(check, state_K, num_checks):
         state_K, done = carry
         return (done < num_checks) & jnp.any(state_K.outcome == RUNNING)
 
-    # A GPU or TPU would otherwise multiply in TF32 or bf16. Emulated, they hardly move samples to Figure 1's thresholds
-    # (experiments/benchmarks), but devices would no longer agree, nor would constructions meet their errors.
+    # A GPU or TPU would otherwise multiply in TF32 or bf16, and rows of different devices would differ by more than
+    # rounding. Emulated, either hardly moves samples to Figure 1's thresholds (experiments/benchmarks).
     with jax.default_matmul_precision('highest'):
         return jax.lax.while_loop(unfinished, lambda carry: (check(carry[0]), carry[1] + 1), (state_K, jnp.int32(0)))[0]
 
