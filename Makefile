@@ -26,6 +26,7 @@ quickstart: install  ## three architectures, N = 2, 4, 6, 8, 3 seeds: a figure a
 
 test: install $(VENV)/.installed-test  ## lint, then the whole test suite
 	$(RUN) ruff check qstr_jax experiments tests setup.py
+	$(RUN) ruff format --check qstr_jax experiments tests setup.py
 	$(RUN) pytest -n 2
 
 test-quick: install $(VENV)/.installed-test  ## the suite without its slow tests
@@ -33,6 +34,7 @@ test-quick: install $(VENV)/.installed-test  ## the suite without its slow tests
 
 lint: $(VENV)/.installed-test  ## ruff alone
 	$(RUN) ruff check qstr_jax experiments tests setup.py
+	$(RUN) ruff format --check qstr_jax experiments tests setup.py
 
 figure1a: install  ## Figure 1a as published: 18 cells, 5 seeds (about an hour on two cores)
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1a.py --workdir=$(WORKDIR)/figure1a

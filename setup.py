@@ -45,8 +45,13 @@ setuptools.setup(
         'tpu': ['jax[tpu]>=0.10'],
         'notebooks': ['jupyterlab>=4', 'ipykernel>=6', 'nbclient>=0.10', 'nbformat>=5.10'],
         'test': [
-            'pytest>=8', 'pytest-xdist>=3.6', 'ruff>=0.8', 'submitit>=1.5',
-            'ipykernel>=6', 'nbclient>=0.10', 'nbformat>=5.10',
+            'pytest>=8',
+            'pytest-xdist>=3.6',
+            'ruff>=0.8',
+            'submitit>=1.5',
+            'ipykernel>=6',
+            'nbclient>=0.10',
+            'nbformat>=5.10',
         ],
         'launch': ['submitit>=1.5'],
         # One version, so that speeds are compared with the same thing everywhere.

@@ -35,7 +35,7 @@ CPUS = flags.DEFINE_integer('cpus', 2, 'CPU cores per job.', lower_bound=1, flag
 GPUS = flags.DEFINE_integer(
     'gpus', 0, 'GPUs per job; local jobs share the first ones, and with 0 see none.', lower_bound=0, flag_values=OWN
 )
-MEMORY = flags.DEFINE_float('mem_gb', None, 'Memory per job; the default is the cluster\'s.', flag_values=OWN)
+MEMORY = flags.DEFINE_float('mem_gb', None, "Memory per job; the default is the cluster's.", flag_values=OWN)
 LOG_DIR = flags.DEFINE_string('log_dir', None, 'Where submitit keeps job files and logs.', flag_values=OWN)
 WAIT = flags.DEFINE_bool('wait', True, 'Wait for the jobs, then draw the figure.', flag_values=OWN)
 POLL = flags.DEFINE_float('poll_seconds', 5.0, 'How often the jobs are looked at.', lower_bound=0, flag_values=OWN)

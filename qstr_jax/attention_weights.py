@@ -116,4 +116,3 @@ def title(portrait, form):
     name = analysis.DISPLAY_NAMES.get(task.name, task.name)
     means = f': share {found.share:.3f}, cosine {found.cosine:.3f}' if len(found.index_H) > 1 else ''
     return f'{name}, q = {task.sparsity}, N = {task.seq_len}, {names.get(form, form)}{means}'
-

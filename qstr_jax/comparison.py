@@ -56,17 +56,19 @@ def floor_table(rows: pd.DataFrame) -> pd.DataFrame:
     table = []
     for (model, learner, load), runs in rows.groupby(['model', 'learner', 'load']):
         margin_se = runs['margin'].mask(runs['margin'].abs() < ROUNDING, 0) / runs['test_loss_se']
-        table.append({
-            'model': model,
-            'learner': learner,
-            'load': load,
-            'num_runs': len(runs),
-            'test_loss': runs['test_loss'].mean(),
-            'printed_floor': max(0.0, 1 - load),
-            'own_floor': runs['floor'].mean(),
-            'worst_se': margin_se.min(),
-            'num_below': int((runs['margin'] < -NUM_SE * runs['test_loss_se'] - ROUNDING).sum()),
-            'span_residual': runs['span_residual'].max() if 'span_residual' in runs.columns else float('nan'),
-            'num_converged': int(runs['converged'].sum()),
-        })
+        table.append(
+            {
+                'model': model,
+                'learner': learner,
+                'load': load,
+                'num_runs': len(runs),
+                'test_loss': runs['test_loss'].mean(),
+                'printed_floor': max(0.0, 1 - load),
+                'own_floor': runs['floor'].mean(),
+                'worst_se': margin_se.min(),
+                'num_below': int((runs['margin'] < -NUM_SE * runs['test_loss_se'] - ROUNDING).sum()),
+                'span_residual': runs['span_residual'].max() if 'span_residual' in runs.columns else float('nan'),
+                'num_converged': int(runs['converged'].sum()),
+            }
+        )
     return pd.DataFrame(table)

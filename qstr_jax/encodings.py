@@ -58,9 +58,7 @@ def draw(key, seq_len, encoding_dim, max_coherence=1.0, distinct=True):
         key_i = jax.random.fold_in(key, i)
 
         def candidate(attempt):
-            return jax.random.rademacher(
-                jax.random.fold_in(key_i, attempt), (encoding_dim,), jnp.float32
-            )
+            return jax.random.rademacher(jax.random.fold_in(key_i, attempt), (encoding_dim,), jnp.float32)
 
         def rejected(attempt):
             return ~allowed(candidate(attempt), signs_NxE, i) & (attempt < MAX_TRIES)

@@ -122,9 +122,7 @@ def read_table(path):
     if found is None:
         raise ResultsError(f'{path} was not written by qstr_jax: move it elsewhere')
     if found != FORMAT:
-        raise ResultsError(
-            f'{path} has format {found.decode()}, this version reads {FORMAT.decode()}'
-        )
+        raise ResultsError(f'{path} has format {found.decode()}, this version reads {FORMAT.decode()}')
     return table.to_pandas()
 
 

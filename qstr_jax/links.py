@@ -177,9 +177,7 @@ def _norm2_apply(params, x_QxD):
 
 def _norm2_two_layer(params, sparsity, token_dim, radius, error):
     size = sparsity * token_dim
-    return _quadratic_two_layer(
-        jnp.eye(size), 1 / math.sqrt(size), -math.sqrt(size), radius, error
-    )
+    return _quadratic_two_layer(jnp.eye(size), 1 / math.sqrt(size), -math.sqrt(size), radius, error)
 
 
 # two_layer: a random network of the class itself, with weights of Assumption 2's size.

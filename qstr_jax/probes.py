@@ -94,9 +94,7 @@ def retrieval_mass(params, task_draw, problem):
         z_NxE = tasks.encode(prompt, task, task_draw)
         _, sown = problem.module.apply(params, z_NxE, mutable='intermediates')
         weights_HxNxN = sown['intermediates']['attention']['weights_HxMxN'][0]
-        is_relevant_NxN = jnp.any(
-            prompt.t_NxQ[:, :, None] == jnp.arange(task.seq_len)[None, None, :], axis=1
-        )
+        is_relevant_NxN = jnp.any(prompt.t_NxQ[:, :, None] == jnp.arange(task.seq_len)[None, None, :], axis=1)
         return jnp.mean(jnp.sum(weights_HxNxN * is_relevant_NxN[None], axis=-1))
 
     return {'retrieval_mass': jnp.mean(jax.vmap(mass)(prompts))}

@@ -29,7 +29,7 @@ def averaged(module, params, prompts, task, task_draw):
 
 def pointwise(module, params, prompts, positions_B, task, task_draw):
     """R̂_n = (1/n) Σ_i (y^(i)_{j(i)} − ŷ(p^(i))_{j(i)})² (2.3); `positions_B` are drawn with the sample."""
-    errors = jax.vmap(
-        lambda p, position: position_error(module, params, p, position, task, task_draw)
-    )(prompts, positions_B)
+    errors = jax.vmap(lambda p, position: position_error(module, params, p, position, task, task_draw))(
+        prompts, positions_B
+    )
     return jnp.mean(errors)

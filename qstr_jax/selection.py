@@ -71,14 +71,16 @@ def sensitivity(rows, over=HYPERPARAMETERS, value='test_loss'):
     table = []
     for key, lanes in rows.groupby(names, dropna=False, observed=True):
         settings = lanes.groupby(list(over), dropna=False)[value].apply(_median)
-        table.append({
-            **dict(zip(names, key, strict=True)),
-            'chosen': chosen[key],
-            'best': settings.min(),
-            'median': settings.median(),
-            'worst': settings.max(),
-            'num_settings': len(settings),
-        })
+        table.append(
+            {
+                **dict(zip(names, key, strict=True)),
+                'chosen': chosen[key],
+                'best': settings.min(),
+                'median': settings.median(),
+                'worst': settings.max(),
+                'num_settings': len(settings),
+            }
+        )
     return pd.DataFrame(table)
 
 

@@ -84,9 +84,7 @@ def varied(folders) -> dict[pathlib.Path, dict]:
         if name not in results.AXES + results.HARMLESS
         and len({str(config.get(name)) for config in configs.values()}) > 1
     )
-    return {
-        folder: {name: _scalar(config.get(name)) for name in names} for folder, config in configs.items()
-    }
+    return {folder: {name: _scalar(config.get(name)) for name in names} for folder, config in configs.items()}
 
 
 def _scalar(value):

@@ -76,9 +76,7 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
             lines.append(_unmeasured(model, task, claim, _why_unmeasured(model, task, rows, own)))
     frame = pd.DataFrame(lines, columns=list(COLUMNS))
     order = [*analysis.MODELS, *sorted(set(frame['architecture']) - set(analysis.MODELS))]
-    rank = frame.assign(
-        by_task=frame['task'].ne('simple_qstr'), by_model=frame['architecture'].map(order.index)
-    )
+    rank = frame.assign(by_task=frame['task'].ne('simple_qstr'), by_model=frame['architecture'].map(order.index))
     return frame.loc[rank.sort_values(['by_task', 'by_model', 'loss'], kind='stable').index].reset_index(drop=True)
 
 

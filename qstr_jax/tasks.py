@@ -88,9 +88,7 @@ class Task:
         _check_integer('sparsity', self.sparsity, 1)
         _check_integer('token_dim', self.token_dim, 1)
         if self.sparsity > self.seq_len:
-            raise ValueError(
-                f'sparsity={self.sparsity}: must be at most seq_len={self.seq_len} (q ≤ N)'
-            )
+            raise ValueError(f'sparsity={self.sparsity}: must be at most seq_len={self.seq_len} (q ≤ N)')
         if self.encoding_dim is None:
             object.__setattr__(self, 'encoding_dim', encodings.default_encoding_dim(self.seq_len))
         _check_integer('encoding_dim', self.encoding_dim, 1)
@@ -117,9 +115,7 @@ class Task:
             if self.name == 'simple_qstr':
                 raise ValueError("indices='half': the positions differ, so the task must be 'qstr'")
             if 2 * self.sparsity >= self.seq_len:
-                raise ValueError(
-                    f"sparsity={self.sparsity}: indices='half' needs q < N/2, N = {self.seq_len}"
-                )
+                raise ValueError(f"sparsity={self.sparsity}: indices='half' needs q < N/2, N = {self.seq_len}")
 
     @property
     def scale(self):
@@ -273,9 +269,7 @@ def examples(key, indices_B, task, link_params):
 
 def encode(prompt, task, task_draw):
     """Embedded tokens z (N, D_e) of one prompt."""
-    return encodings.encode(
-        prompt.x_NxD, prompt.t_NxQ, task_draw.encodings.omega_NxE, task.scale
-    )
+    return encodings.encode(prompt.x_NxD, prompt.t_NxQ, task_draw.encodings.omega_NxE, task.scale)
 
 
 def positions(key, indices_B, seq_len):

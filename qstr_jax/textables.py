@@ -61,8 +61,9 @@ def latex(frame: pd.DataFrame, caption: str = '', label: str = '') -> str:
 def as_html(frame: pd.DataFrame) -> str:
     """A `<table>`, all text escaped."""
     head = ''.join(f'<th>{html.escape(str(name))}</th>' for name in frame.columns)
-    rows = ''.join('<tr>' + ''.join(f'<td>{html.escape(cell)}</td>' for cell in line) + '</tr>\n'
-                   for line in _cells(frame))
+    rows = ''.join(
+        '<tr>' + ''.join(f'<td>{html.escape(cell)}</td>' for cell in line) + '</tr>\n' for line in _cells(frame)
+    )
     return f'<table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>\n'
 
 

@@ -184,8 +184,4 @@ def trained(workdir):
 
 def sittings(workdir):
     """Entries of provenance: lane batches trained to their end, or stopped on the way."""
-    return [
-        entry
-        for path in workdir.glob('provenance/*.json')
-        for entry in json.loads(path.read_text())['batches']
-    ]
+    return [entry for path in workdir.glob('provenance/*.json') for entry in json.loads(path.read_text())['batches']]

@@ -9,15 +9,37 @@ from qstr_jax import analysis
 LENGTHS = (2, 4, 6, 8, 10, 12)
 
 
-def make_rows(exponent=0.6, scale=1000.0, spread=0.1, num_lanes=5, lengths=LENGTHS, budget=10**6,
-              model='transformer', task='qstr', sparsity=1, rng=0):
+def make_rows(
+    exponent=0.6,
+    scale=1000.0,
+    spread=0.1,
+    num_lanes=5,
+    lengths=LENGTHS,
+    budget=10**6,
+    model='transformer',
+    task='qstr',
+    sparsity=1,
+    rng=0,
+):
     """Lanes of a known law, T = scale N^exponent times lognormal noise, censored at the budget."""
     rng = np.random.default_rng(rng)
-    rows = pd.DataFrame([
-        {'model': model, 'task': task, 'seq_len': length, 'sparsity': sparsity, 'seed': seed,
-         'threshold': 0.7, 'learner': 'online', 'max_samples': budget,
-         'samples_to_threshold': scale * length**exponent * np.exp(spread * rng.normal())}
-        for length in lengths for seed in range(num_lanes)])
+    rows = pd.DataFrame(
+        [
+            {
+                'model': model,
+                'task': task,
+                'seq_len': length,
+                'sparsity': sparsity,
+                'seed': seed,
+                'threshold': 0.7,
+                'learner': 'online',
+                'max_samples': budget,
+                'samples_to_threshold': scale * length**exponent * np.exp(spread * rng.normal()),
+            }
+            for length in lengths
+            for seed in range(num_lanes)
+        ]
+    )
     reached = rows['samples_to_threshold'] < budget
     rows['outcome'] = np.where(reached, 'reached', 'censored')
     samples = rows['samples_to_threshold'].round().astype('Int64')
@@ -29,10 +51,20 @@ def make_cell(*samples, budget=1000, diverged=0):
     """One cell; None is a censored lane."""
     lanes = [*samples, *[None] * diverged]
     outcomes = ['censored' if lane is None else 'reached' for lane in samples]
-    return pd.DataFrame({
-        'model': 'rnn', 'task': 'qstr', 'seq_len': 4, 'sparsity': 1, 'seed': range(len(lanes)),
-        'threshold': 0.7, 'samples_to_threshold': pd.array(lanes, 'Int64'),
-        'outcome': outcomes + ['diverged'] * diverged, 'max_samples': budget, 'learner': 'online'})
+    return pd.DataFrame(
+        {
+            'model': 'rnn',
+            'task': 'qstr',
+            'seq_len': 4,
+            'sparsity': 1,
+            'seed': range(len(lanes)),
+            'threshold': 0.7,
+            'samples_to_threshold': pd.array(lanes, 'Int64'),
+            'outcome': outcomes + ['diverged'] * diverged,
+            'max_samples': budget,
+            'learner': 'online',
+        }
+    )
 
 
 def only(rows):
@@ -60,9 +92,10 @@ def test_censored_lane_counts_as_its_budget_and_makes_a_lower_bound():
     assert np.isnan(cell['high'])
 
 
-@pytest.mark.parametrize(('samples', 'median'), [
-    ((100, None), None), ((100, 200, None, None), None), ((100, 200, 300, None), 250),
-    ((100, None, None), None)])
+@pytest.mark.parametrize(
+    ('samples', 'median'),
+    [((100, None), None), ((100, 200, None, None), None), ((100, 200, 300, None), 250), ((100, None, None), None)],
+)
 def test_median_is_missing_when_half_did_not_reach(samples, median):
     assert only(make_cell(*samples))['median'] == pytest.approx(median or np.nan, nan_ok=True)
 
@@ -84,16 +117,16 @@ def test_single_lane_has_no_interval():
 
 
 def test_interval_covers_the_mean():
-    rows = pd.concat([make_rows(0.0, 1e5, num_lanes=20, lengths=(length,), rng=length)
-                      for length in range(1, 101)])
+    rows = pd.concat([make_rows(0.0, 1e5, num_lanes=20, lengths=(length,), rng=length) for length in range(1, 101)])
     summary = analysis.summarize(rows)
     mean = 1e5 * np.exp(0.1**2 / 2)
     assert 85 <= summary.eval(f'low <= {mean} <= high').sum() <= 99
 
 
 def test_order_of_rows_changes_nothing_and_cells_are_sorted():
-    rows = pd.concat([make_rows(model=model, rng=i)
-                      for i, model in enumerate(('mamba', 'ffn', 'aft', 'transformer', 'rnn'))])
+    rows = pd.concat(
+        [make_rows(model=model, rng=i) for i, model in enumerate(('mamba', 'ffn', 'aft', 'transformer', 'rnn'))]
+    )
     summary = analysis.summarize(rows)
     shuffled = analysis.summarize(rows.sample(frac=1, random_state=0))
     pd.testing.assert_frame_equal(summary, shuffled)
@@ -142,10 +175,14 @@ def test_exponent_leaves_out_lengths_where_a_lane_did_not_reach():
     assert analysis.exponent(rows).left_out == (2, 10, 12)
 
 
-@pytest.mark.parametrize(('rows', 'words'), [
-    (make_rows(lengths=(4, 8)), 'only 2 N, 3 needed'),
-    (make_rows(1.0, spread=0, budget=5000), 'only 2 of 6 N reached, 3 needed'),
-    (make_rows(budget=10), 'threshold not reached')])
+@pytest.mark.parametrize(
+    ('rows', 'words'),
+    [
+        (make_rows(lengths=(4, 8)), 'only 2 N, 3 needed'),
+        (make_rows(1.0, spread=0, budget=5000), 'only 2 of 6 N reached, 3 needed'),
+        (make_rows(budget=10), 'threshold not reached'),
+    ],
+)
 def test_no_exponent_says_why(rows, words):
     fit = analysis.exponent(rows)
     assert (fit.value, fit.low, fit.high, fit.note) == (None, None, None, words)
@@ -171,20 +208,22 @@ def test_threshold_met_before_training_is_no_infinity():
 
 
 def test_exponent_in_sparsity():
-    rows = pd.concat([make_rows(0, 1000 * q**1.5, 0.0, lengths=(7,), sparsity=q)
-                      for q in (1, 2, 3, 4)])
+    rows = pd.concat([make_rows(0, 1000 * q**1.5, 0.0, lengths=(7,), sparsity=q) for q in (1, 2, 3, 4)])
     assert analysis.exponent(rows, 'sparsity').value == pytest.approx(1.5, abs=1e-3)
     assert 'q = 4' in analysis.table(rows, 'sparsity')
 
 
 def test_table_shows_means_bounds_and_gaps():
-    rows = pd.concat([
-        make_rows(spread=0, lengths=(2, 4)), make_rows(model='ffn', budget=10, lengths=(2,)),
-        make_cell(100, 300, diverged=1).assign(model='a|b')])
+    rows = pd.concat(
+        [
+            make_rows(spread=0, lengths=(2, 4)),
+            make_rows(model='ffn', budget=10, lengths=(2,)),
+            make_cell(100, 300, diverged=1).assign(model='a|b'),
+        ]
+    )
     head, rule, transformer, ffn, other = analysis.table(rows).splitlines()
     assert len({len(line) for line in (head, rule, transformer, ffn, other)}) == 1  # Aligned.
-    assert [cell.strip() for cell in head.strip('|').split('|')] == [
-        'model', 'N = 2', 'N = 4', 'exponent of N']
+    assert [cell.strip() for cell in head.strip('|').split('|')] == ['model', 'N = 2', 'N = 4', 'exponent of N']
     assert '| Transformer | 1.52k (1.52k–1.52k)' in transformer
     assert [cell.strip() for cell in ffn.strip('|').split('|')][1:3] == ['≥ 10', '–']
     assert other.startswith('| a\\|b')
@@ -200,21 +239,35 @@ def test_table_has_a_line_per_task():
     assert 'simple-qSTR' in lines[3]
 
 
-@pytest.mark.parametrize(('value', 'text'), [
-    (17234, '17.2k'), (115e3, '115k'), (1e6, '1000k'), (640, '640'), (999.9, '1.00k'),
-    (9996, '10.0k'), (0, '0'), (float('nan'), '–')])
+@pytest.mark.parametrize(
+    ('value', 'text'),
+    [
+        (17234, '17.2k'),
+        (115e3, '115k'),
+        (1e6, '1000k'),
+        (640, '640'),
+        (999.9, '1.00k'),
+        (9996, '10.0k'),
+        (0, '0'),
+        (float('nan'), '–'),
+    ],
+)
 def test_short_number(value, text):
     assert analysis.short_number(value) == text
 
 
-@pytest.mark.parametrize(('spoil', 'words'), [
-    (lambda rows: rows.drop(columns=['seed', 'outcome']), 'seed, outcome'),
-    (lambda rows: rows.iloc[:0], 'no rows'),
-    (lambda rows: rows.replace('reached', 'done'), 'unknown outcome done'),
-    (lambda rows: rows.assign(samples_to_threshold=pd.NA), 'samples_to_threshold'),
-    (lambda rows: rows.assign(sparsity=np.nan), 'belongs to no cell'),
-    (lambda rows: pd.concat([rows, rows.assign(learner='other')]), 'differ in: learner'),
-    (lambda rows: pd.concat([rows, rows]), 'differ in: nothing')])
+@pytest.mark.parametrize(
+    ('spoil', 'words'),
+    [
+        (lambda rows: rows.drop(columns=['seed', 'outcome']), 'seed, outcome'),
+        (lambda rows: rows.iloc[:0], 'no rows'),
+        (lambda rows: rows.replace('reached', 'done'), 'unknown outcome done'),
+        (lambda rows: rows.assign(samples_to_threshold=pd.NA), 'samples_to_threshold'),
+        (lambda rows: rows.assign(sparsity=np.nan), 'belongs to no cell'),
+        (lambda rows: pd.concat([rows, rows.assign(learner='other')]), 'differ in: learner'),
+        (lambda rows: pd.concat([rows, rows]), 'differ in: nothing'),
+    ],
+)
 @pytest.mark.parametrize('function', [analysis.summarize, analysis.exponent, analysis.table])
 def test_errors_are_one_line_that_says_what(function, spoil, words):
     with pytest.raises(ValueError, match=words) as error:

@@ -30,9 +30,7 @@ def test_merged_attention_equals_its_formula(num_heads):
     params = random_params(module, z, z)
     qk = np.asarray(params['params']['qk_HxExE'], np.float64)
     assert qk.shape == (num_heads, WIDTH, WIDTH)
-    expected = [
-        np.concatenate([softmax(z_i @ qk[h] @ z.T) @ z for h in range(num_heads)]) for z_i in z
-    ]
+    expected = [np.concatenate([softmax(z_i @ qk[h] @ z.T) @ z for h in range(num_heads)]) for z_i in z]
     np.testing.assert_allclose(module.apply(params, z, z), expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(module.apply(params, z[1:3], z), expected[1:3], rtol=1e-4, atol=1e-5)
 
@@ -46,12 +44,9 @@ def test_separate_attention_equals_flax(num_heads):
     out = params['params']['out']
     theirs = nn.MultiHeadDotProductAttention(num_heads, qkv_features=num_heads * WIDTH, out_features=WIDTH)
     transferred = {
-        name: {'kernel': in_kernel[:, i], 'bias': in_bias[i]}
-        for i, name in enumerate(('query', 'key', 'value'))
+        name: {'kernel': in_kernel[:, i], 'bias': in_bias[i]} for i, name in enumerate(('query', 'key', 'value'))
     }
-    transferred['out'] = {
-        'kernel': out['kernel'].reshape(num_heads, WIDTH, WIDTH), 'bias': out['bias']
-    }
+    transferred['out'] = {'kernel': out['kernel'].reshape(num_heads, WIDTH, WIDTH), 'bias': out['bias']}
     for query in z, z[2:4]:
         expected = theirs.apply({'params': transferred}, query, z)
         np.testing.assert_allclose(ours.apply(params, query, z), expected, rtol=1e-4, atol=1e-5)

@@ -73,10 +73,16 @@ def check_shapes(built, task):
     assert jax.tree.map(jnp.shape, built.params) == jax.tree.map(jnp.shape, expected)
 
 
-@pytest.mark.parametrize(('sparsity', 'seq_len', 'scale', 'precise'), [
-    (1, 1024, 'scaled', True), (2, 1024, 'unscaled', True), (4, 1024, 'scaled', True),
-    (2, 128, 'scaled', False), (4, 16, 'unscaled', True),
-])
+@pytest.mark.parametrize(
+    ('sparsity', 'seq_len', 'scale', 'precise'),
+    [
+        (1, 1024, 'scaled', True),
+        (2, 1024, 'unscaled', True),
+        (4, 1024, 'scaled', True),
+        (2, 128, 'scaled', False),
+        (4, 16, 'unscaled', True),
+    ],
+)
 def test_transformer_meets_its_bound(sparsity, seq_len, scale, precise):
     with jax.enable_x64(precise):
         dtype = jnp.float64 if precise else jnp.float32
@@ -139,9 +145,14 @@ def test_sparse_average_needs_one_head():
 
 
 @pytest.mark.parametrize(('precise', 'limit'), [(True, 1e-12), (False, 1e-5)])
-@pytest.mark.parametrize(('sparsity', 'seq_len', 'link'), [
-    (1, 512, 'linear'), (2, 64, 'sum'), (3, 512, 'two_layer'),
-])
+@pytest.mark.parametrize(
+    ('sparsity', 'seq_len', 'link'),
+    [
+        (1, 512, 'linear'),
+        (2, 64, 'sum'),
+        (3, 512, 'two_layer'),
+    ],
+)
 def test_retrieving_rnn_is_exact(sparsity, seq_len, link, precise, limit):
     with jax.enable_x64(precise):
         dtype = jnp.float64 if precise else jnp.float32

@@ -161,9 +161,7 @@ def test_training_sets_are_nested():
         np.testing.assert_array_equal(a, b[:4])
     np.testing.assert_array_equal(few.position_B, many.position_B[:4])
     key = streams.stream_key(0, 'train', SIMPLE)
-    np.testing.assert_array_equal(
-        few.train.x_NxD, tasks.examples(key, jnp.arange(4), SIMPLE, few.task_draw.link).x_NxD
-    )
+    np.testing.assert_array_equal(few.train.x_NxD, tasks.examples(key, jnp.arange(4), SIMPLE, few.task_draw.link).x_NxD)
     test, validation = jnp.split(few.held_out.x_NxD, [40])
     assert not np.isin(np.asarray(few.train.x_NxD), np.asarray(test)).any()
     assert not np.isin(np.asarray(validation), np.asarray(test)).any()

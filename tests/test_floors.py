@@ -16,8 +16,16 @@ PROMPTS = 4000
 
 
 def half_task(sparsity, token_dim, link='norm2'):
-    return tasks.Task('qstr', 2 * sparsity + 1, sparsity, token_dim, link, indices='half', tokens='half',
-                      encoding_dim=4 * sparsity + 6)
+    return tasks.Task(
+        'qstr',
+        2 * sparsity + 1,
+        sparsity,
+        token_dim,
+        link,
+        indices='half',
+        tokens='half',
+        encoding_dim=4 * sparsity + 6,
+    )
 
 
 def random_scores(task, num_heads, ignore_tokens):
@@ -50,9 +58,17 @@ def mean_and_error(errors_B):
     return float(np.mean(errors_B)), float(np.std(errors_B) / np.sqrt(len(errors_B)))
 
 
-@pytest.mark.parametrize(('sparsity', 'token_dim', 'num_heads', 'ignore_tokens'), [
-    (2, 2, 1, False), (3, 4, 2, False), (4, 10, 3, False), (3, 1, 1, False), (4, 1, 3, True), (3, 4, 2, True),
-])
+@pytest.mark.parametrize(
+    ('sparsity', 'token_dim', 'num_heads', 'ignore_tokens'),
+    [
+        (2, 2, 1, False),
+        (3, 4, 2, False),
+        (4, 10, 3, False),
+        (3, 1, 1, False),
+        (4, 1, 3, True),
+        (3, 4, 2, True),
+    ],
+)
 def test_head_floors_are_attained_through_real_attention(sparsity, token_dim, num_heads, ignore_tokens):
     with jax.enable_x64(True):
         task = half_task(sparsity, token_dim)
@@ -155,9 +171,7 @@ LEVELS = {0: [0.0], 1: [-0.7979, 0.7979], 2: [-1.5104, -0.4528, 0.4528, 1.5104]}
 def storing_setup():
     task = tasks.Task('qstr', 8, 1, 1, 'linear', encoding_dim=12)
     task_draw = jax.jit(tasks.draw, static_argnames='task')(jax.random.key(0), task)
-    prompts = jax.jit(tasks.examples, static_argnames='task')(
-        jax.random.key(1), jnp.arange(4000), task, task_draw.link
-    )
+    prompts = jax.jit(tasks.examples, static_argnames='task')(jax.random.key(1), jnp.arange(4000), task, task_draw.link)
     return task, task_draw, prompts, recurrences.storing(task, task_draw, 6.0)
 
 

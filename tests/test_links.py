@@ -76,9 +76,16 @@ def test_variance_and_mean_of_labels(name, sparsity, token_dim):
     assert np.var(y) == pytest.approx(variance, rel=0.05)
 
 
-@pytest.mark.parametrize(('name', 'leaf'), [
-    ('linear', 'u_K'), ('mean', 'u_D'), ('sum', 'u_QxD'), ('hermite2', 'u_QxD'), ('two_layer', 'W_MxK'),
-])
+@pytest.mark.parametrize(
+    ('name', 'leaf'),
+    [
+        ('linear', 'u_K'),
+        ('mean', 'u_D'),
+        ('sum', 'u_QxD'),
+        ('hermite2', 'u_QxD'),
+        ('two_layer', 'W_MxK'),
+    ],
+)
 def test_directions_are_unit_vectors_without_a_preference(name, leaf):
     keys = jax.random.split(KEY, 2000)
     link = links.get(name)
@@ -110,10 +117,12 @@ def test_hermite2_form_on_a_dense_grid():
     net = links.two_layer_form(link, params, 2, 3, radius, error)
     grid = np.linspace(-radius, radius, 201, dtype=np.float32)
     # x_j = z_j u_j has the projection z_j and the norm |z_j|.
-    points = np.stack([
-        np.stack([z1 * params['u_QxD'][0], z2 * params['u_QxD'][1]])
-        for z1, z2 in itertools.product(grid[::4], grid[::4])
-    ])
+    points = np.stack(
+        [
+            np.stack([z1 * params['u_QxD'][0], z2 * params['u_QxD'][1]])
+            for z1, z2 in itertools.product(grid[::4], grid[::4])
+        ]
+    )
     difference = np.asarray(quick_jit(jax.vmap(lambda x: net(x) - link.apply(params, x)))(points))
     assert net.error == error
     assert np.max(np.abs(difference)) <= error * (1 + 1e-3)
@@ -121,21 +130,26 @@ def test_hermite2_form_on_a_dense_grid():
     assert np.min(difference) <= -0.9 * error
 
 
-@pytest.mark.parametrize(('name', 'sparsity', 'token_dim', 'radius', 'error'), [
-    ('hermite2', 1, 10, 6.0, 0.1),
-    ('hermite2', 4, 10, 6.0, 0.1),
-    ('hermite2', 3, 4, 3.3, 0.02),
-    ('norm2', 1, 3, 5.0, 0.1),
-    ('norm2', 3, 2, 2.9, 0.03),
-])
+@pytest.mark.parametrize(
+    ('name', 'sparsity', 'token_dim', 'radius', 'error'),
+    [
+        ('hermite2', 1, 10, 6.0, 0.1),
+        ('hermite2', 4, 10, 6.0, 0.1),
+        ('hermite2', 3, 4, 3.3, 0.02),
+        ('norm2', 1, 3, 5.0, 0.1),
+        ('norm2', 3, 2, 2.9, 0.03),
+    ],
+)
 def test_approximate_forms_keep_their_error_and_nearly_attain_it(name, sparsity, token_dim, radius, error):
     link, params = setup(name, sparsity, token_dim)
     net = links.two_layer_form(link, params, sparsity, token_dim, radius, error)
-    points = np.concatenate([
-        inside(sparsity, token_dim, radius),
-        np.zeros((1, sparsity, token_dim), np.float32),  # all projections on a knot
-        _half_way(name, params, sparsity, token_dim, net),
-    ])
+    points = np.concatenate(
+        [
+            inside(sparsity, token_dim, radius),
+            np.zeros((1, sparsity, token_dim), np.float32),  # all projections on a knot
+            _half_way(name, params, sparsity, token_dim, net),
+        ]
+    )
     difference = np.asarray(quick_jit(jax.vmap(lambda x: net(x) - link.apply(params, x)))(points))
     assert net.error == error
     assert np.max(np.abs(difference)) <= error + 2e-4  # float32 at values of about 50

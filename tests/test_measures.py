@@ -141,6 +141,7 @@ def test_span_residual_stays_zero_under_gradient_descent_and_not_under_adam(form
 
         residuals = {}
         for name, optimiser in (('sgd', optax.sgd(0.1, momentum=0.9)), ('adam', optax.adam(0.01))):
+
             @jax.jit
             def step(trained, state, optimiser=optimiser):
                 updates, state = optimiser.update(jax.grad(loss)(trained), state)

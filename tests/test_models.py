@@ -37,36 +37,48 @@ def test_sizes_as_published():
 def test_settings_reach_the_module():
     transformer = build('transformer', num_heads=3, mlp_width=7, attention='merged', initializer='flax')
     assert transformer == models.Transformer(3, 7, 'merged', initializer='flax')
-    rnn = build('rnn', rnn_width=6, rnn_cell='deep', rnn_states='exclusive', rnn_readout='mlp',
-                rnn_readout_widths=(4,), rnn_transition_widths=(5, 3), rnn_radius=2.0, rnn_lipschitz=0.1,
-                initializer='flax')
+    rnn = build(
+        'rnn',
+        rnn_width=6,
+        rnn_cell='deep',
+        rnn_states='exclusive',
+        rnn_readout='mlp',
+        rnn_readout_widths=(4,),
+        rnn_transition_widths=(5, 3),
+        rnn_radius=2.0,
+        rnn_lipschitz=0.1,
+        initializer='flax',
+    )
     assert rnn == models.Recurrent(6, 'deep', 'exclusive', 'mlp', (4,), (5, 3), 2.0, 0.1, 'flax')
     ffn = build('ffn', ffn_widths=(8, 9), ffn_form='theorem6', initializer='flax')
     assert ffn == models.Feedforward((8, 9), 3, 'theorem6', 'flax')
 
 
-@pytest.mark.parametrize(('name', 'settings', 'message'), [
-    ('perceptron', {}, "models='perceptron': unknown, one of transformer, rnn, ffn"),
-    ('transformer', {'num_heads': 0}, 'num_heads=0: must be an integer, at least 1'),
-    ('transformer', {'num_heads': 1.5}, 'num_heads=1.5: must be an integer, at least 1'),
-    ('transformer', {'mlp_width': -1}, 'mlp_width=-1: must be an integer, at least 1'),
-    ('transformer', {'attention': 'linear'}, "attention='linear': unknown, one of merged, separate"),
-    ('transformer', {'initializer': 'zeros'}, "initializer='zeros': unknown, one of flax, pytorch"),
-    ('rnn', {'rnn_width': 0}, 'rnn_width=0: must be an integer, at least 1'),
-    ('rnn', {'rnn_cell': 'mamba'}, "rnn_cell='mamba': unknown, one of relu, tanh, gru, lstm, deep"),
-    ('rnn', {'rnn_states': 'all'}, "rnn_states='all': unknown, one of inclusive, exclusive"),
-    ('rnn', {'rnn_readout': 'cubic'}, "rnn_readout='cubic': unknown, one of linear, mlp"),
-    ('rnn', {'rnn_readout_widths': (4, 0)}, 'rnn_readout_widths=(4, 0): must be an integer, at least 1'),
-    ('rnn', {'rnn_transition_widths': (0,)}, 'rnn_transition_widths=(0,): must be an integer, at least 1'),
-    ('rnn', {'rnn_radius': 1.0}, "rnn_radius=1.0: only rnn_cell='deep' has it, not 'gru'"),
-    ('rnn', {'rnn_lipschitz': 0.0}, "rnn_lipschitz=0.0: only rnn_cell='deep' has it, not 'gru'"),
-    ('rnn', {'rnn_cell': 'deep', 'rnn_radius': 0.0}, 'rnn_radius=0.0: must be positive'),
-    ('rnn', {'rnn_cell': 'deep', 'rnn_lipschitz': -0.1}, 'rnn_lipschitz=-0.1: must be at least 0'),
-    ('rnn', {'initializer': 'zeros'}, "initializer='zeros': unknown, one of flax, pytorch"),
-    ('ffn', {'ffn_widths': (5, 0)}, 'ffn_widths=(5, 0): must be an integer, at least 1'),
-    ('ffn', {'ffn_form': 'conv'}, "ffn_form='conv': unknown, one of flat, theorem6"),
-    ('ffn', {'initializer': 'zeros'}, "initializer='zeros': unknown, one of flax, pytorch"),
-])
+@pytest.mark.parametrize(
+    ('name', 'settings', 'message'),
+    [
+        ('perceptron', {}, "models='perceptron': unknown, one of transformer, rnn, ffn"),
+        ('transformer', {'num_heads': 0}, 'num_heads=0: must be an integer, at least 1'),
+        ('transformer', {'num_heads': 1.5}, 'num_heads=1.5: must be an integer, at least 1'),
+        ('transformer', {'mlp_width': -1}, 'mlp_width=-1: must be an integer, at least 1'),
+        ('transformer', {'attention': 'linear'}, "attention='linear': unknown, one of merged, separate"),
+        ('transformer', {'initializer': 'zeros'}, "initializer='zeros': unknown, one of flax, pytorch"),
+        ('rnn', {'rnn_width': 0}, 'rnn_width=0: must be an integer, at least 1'),
+        ('rnn', {'rnn_cell': 'mamba'}, "rnn_cell='mamba': unknown, one of relu, tanh, gru, lstm, deep"),
+        ('rnn', {'rnn_states': 'all'}, "rnn_states='all': unknown, one of inclusive, exclusive"),
+        ('rnn', {'rnn_readout': 'cubic'}, "rnn_readout='cubic': unknown, one of linear, mlp"),
+        ('rnn', {'rnn_readout_widths': (4, 0)}, 'rnn_readout_widths=(4, 0): must be an integer, at least 1'),
+        ('rnn', {'rnn_transition_widths': (0,)}, 'rnn_transition_widths=(0,): must be an integer, at least 1'),
+        ('rnn', {'rnn_radius': 1.0}, "rnn_radius=1.0: only rnn_cell='deep' has it, not 'gru'"),
+        ('rnn', {'rnn_lipschitz': 0.0}, "rnn_lipschitz=0.0: only rnn_cell='deep' has it, not 'gru'"),
+        ('rnn', {'rnn_cell': 'deep', 'rnn_radius': 0.0}, 'rnn_radius=0.0: must be positive'),
+        ('rnn', {'rnn_cell': 'deep', 'rnn_lipschitz': -0.1}, 'rnn_lipschitz=-0.1: must be at least 0'),
+        ('rnn', {'initializer': 'zeros'}, "initializer='zeros': unknown, one of flax, pytorch"),
+        ('ffn', {'ffn_widths': (5, 0)}, 'ffn_widths=(5, 0): must be an integer, at least 1'),
+        ('ffn', {'ffn_form': 'conv'}, "ffn_form='conv': unknown, one of flat, theorem6"),
+        ('ffn', {'initializer': 'zeros'}, "initializer='zeros': unknown, one of flax, pytorch"),
+    ],
+)
 def test_bad_settings_are_named_in_one_line(name, settings, message):
     with pytest.raises(ValueError) as error:
         build(name, **settings)
@@ -116,13 +128,16 @@ def test_predict_asks_for_one_position_where_a_module_can():
     assert models.predict(Tattling(), {}, prompt()).shape == (5,)
 
 
-@pytest.mark.parametrize(('name', 'settings'), [
-    ('transformer', {'attention': 'merged'}),
-    ('transformer', {'attention': 'separate'}),
-    ('rnn', {'rnn_width': 4}),
-    ('ffn', {'ffn_widths': (6, 5)}),
-    ('ffn', {'ffn_widths': (6, 5), 'ffn_form': 'theorem6'}),
-])
+@pytest.mark.parametrize(
+    ('name', 'settings'),
+    [
+        ('transformer', {'attention': 'merged'}),
+        ('transformer', {'attention': 'separate'}),
+        ('rnn', {'rnn_width': 4}),
+        ('ffn', {'ffn_widths': (6, 5)}),
+        ('ffn', {'ffn_widths': (6, 5), 'ffn_form': 'theorem6'}),
+    ],
+)
 @pytest.mark.parametrize('scheme', initializers.SCHEMES)
 def test_a_fresh_model_predicts_the_same_at_one_position(name, settings, scheme):
     module = build(name, initializer=scheme, **settings)

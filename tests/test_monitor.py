@@ -28,9 +28,7 @@ def workdir(tmp_path):
 
 
 def add_rows(workdir, cell, outcomes, lanes=LANES):
-    rows = pd.DataFrame(
-        [{'outcome': o, **lane._asdict()} for o, lane in zip(outcomes, lanes, strict=False)]
-    )
+    rows = pd.DataFrame([{'outcome': o, **lane._asdict()} for o, lane in zip(outcomes, lanes, strict=False)])
     results.add(workdir, cell, rows, rows.assign(samples=640))
 
 

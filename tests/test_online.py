@@ -165,9 +165,7 @@ def test_the_subset_estimates_the_test_loss():
     lanes_K = lanes_of({})
     _, screened_K = run_all(problem, lanes_K)
     _, full_K = run_all(full, lanes_K)
-    for curve, truth in zip(
-        online.report_curves(screened_K, problem), online.report_curves(full_K, full), strict=True
-    ):
+    for curve, truth in zip(online.report_curves(screened_K, problem), online.report_curves(full_K, full), strict=True):
         skipped = curve['test_loss_se'] > 0
         assert skipped.sum() > 10
         error = (curve['test_loss'] - truth['test_loss'])[skipped] / curve['test_loss_se'][skipped]
@@ -248,8 +246,15 @@ def test_optimizer_takes_traced_rates():
 
 @pytest.mark.parametrize(
     ('name', 'value'),
-    [('batch_size', 0), ('check_every', -1), ('max_samples', 1.5), ('test_samples', 0), ('threshold', 0.0),
-     ('risk', 'both'), ('max_samples', 100)],
+    [
+        ('batch_size', 0),
+        ('check_every', -1),
+        ('max_samples', 1.5),
+        ('test_samples', 0),
+        ('threshold', 0.0),
+        ('risk', 'both'),
+        ('max_samples', 100),
+    ],
 )
 def test_impossible_settings_are_named(name, value):
     with pytest.raises(ValueError, match=name) as caught:

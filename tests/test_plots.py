@@ -10,14 +10,26 @@ from qstr_jax import analysis, plots
 from qstr_jax.plots import style
 
 
-def make_rows(model='transformer', exponent=0.6, budget=10**6, num_lanes=3, lengths=(2, 4, 8),
-              task='qstr'):
+def make_rows(model='transformer', exponent=0.6, budget=10**6, num_lanes=3, lengths=(2, 4, 8), task='qstr'):
     rng = np.random.default_rng(0)
-    rows = pd.DataFrame([
-        {'model': model, 'task': task, 'seq_len': length, 'sparsity': 1, 'seed': seed,
-         'threshold': 0.7, 'learner': 'online', 'max_samples': budget, 'outcome': 'reached',
-         'samples_to_threshold': int(4000 * length**exponent * np.exp(0.1 * rng.normal()))}
-        for length in lengths for seed in range(num_lanes)])
+    rows = pd.DataFrame(
+        [
+            {
+                'model': model,
+                'task': task,
+                'seq_len': length,
+                'sparsity': 1,
+                'seed': seed,
+                'threshold': 0.7,
+                'learner': 'online',
+                'max_samples': budget,
+                'outcome': 'reached',
+                'samples_to_threshold': int(4000 * length**exponent * np.exp(0.1 * rng.normal())),
+            }
+            for length in lengths
+            for seed in range(num_lanes)
+        ]
+    )
     rows['samples_to_threshold'] = rows['samples_to_threshold'].astype('Int64')
     late = rows['samples_to_threshold'] >= budget
     rows.loc[late, ['outcome', 'samples_to_threshold']] = ['censored', pd.NA]
@@ -26,10 +38,23 @@ def make_rows(model='transformer', exponent=0.6, budget=10**6, num_lanes=3, leng
 
 def make_curves():
     samples = np.arange(1, 6) * 640
-    return pd.concat([
-        pd.DataFrame({'model': model, 'seq_len': length, 'seed': seed, 'samples': samples,
-                      'train_loss': 1.0, 'test_loss': [1.0, np.nan, 0.9, 0.8, 0.6]})
-        for model in ('ffn', 'transformer') for length in (4, 8) for seed in (0, 1)])
+    return pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    'model': model,
+                    'seq_len': length,
+                    'seed': seed,
+                    'samples': samples,
+                    'train_loss': 1.0,
+                    'test_loss': [1.0, np.nan, 0.9, 0.8, 0.6],
+                }
+            )
+            for model in ('ffn', 'transformer')
+            for length in (4, 8)
+            for seed in (0, 1)
+        ]
+    )
 
 
 def artists(axis, gid):
@@ -102,8 +127,11 @@ def test_all_censored():
     rows = pd.concat([make_rows(budget=640), make_rows('ffn', budget=640)])
     [axis] = plots.samples_against_length(rows).axes
     assert len(points(axis, 'censored ffn')) == 9
-    assert labels(axis) == ['Transformer  (threshold not reached), 3 lanes', 'FFN  (threshold not reached), 3 lanes',
-                            'not reached within 640']
+    assert labels(axis) == [
+        'Transformer  (threshold not reached), 3 lanes',
+        'FFN  (threshold not reached), 3 lanes',
+        'not reached within 640',
+    ]
     assert axis.get_ylim()[1] > 640
 
 
@@ -136,14 +164,12 @@ def test_reference_has_one_legend_entry_and_one_panel():
     assert labels(axis).count('published') == 1
     assert axis.get_ylim()[1] > 74_000
     with pytest.raises(ValueError, match='one panel'):
-        plots.samples_against_length(pd.concat([make_rows(), make_rows(task='simple_qstr')]),
-                                     reference=reference)
+        plots.samples_against_length(pd.concat([make_rows(), make_rows(task='simple_qstr')]), reference=reference)
 
 
 def test_a_panel_per_task_and_an_axis_of_q():
     figure = plots.samples_against_length(pd.concat([make_rows(), make_rows(task='simple_qstr')]))
-    assert [axis.get_legend().get_title().get_text() for axis in figure.axes] == [
-        'qSTR', 'simple-qSTR']
+    assert [axis.get_legend().get_title().get_text() for axis in figure.axes] == ['qSTR', 'simple-qSTR']
     rows = pd.concat([make_rows(lengths=(7,)).assign(sparsity=q) for q in (1, 2, 3)])
     [axis] = plots.samples_against_length(rows, x='sparsity').axes
     assert axis.get_xlabel().endswith('q')
@@ -202,8 +228,7 @@ def test_curves_have_a_line_per_lane_that_joins_over_screened_checks():
                 np.testing.assert_array_equal(lane[:, 1], [1.0, 0.9, 0.8, 0.6])
         assert artists(axis, 'threshold')[0].get_ydata()[0] == 0.7
         assert labels(axis) == ['N = 4', 'N = 8', 'threshold 0.7']
-    shades = {artists(figure.axes[0], f'lane {length} 0')[0].get_color().tobytes()
-              for length in (4, 8)}
+    shades = {artists(figure.axes[0], f'lane {length} 0')[0].get_color().tobytes() for length in (4, 8)}
     assert len(shades) == 2
 
 

@@ -64,9 +64,13 @@ def flax_lstm(cell, k):
     return {'cell': params}
 
 
-@pytest.mark.parametrize(('kind', 'flax_cell', 'transfer'), [
-    ('gru', nn.GRUCell, flax_gru), ('lstm', nn.OptimizedLSTMCell, flax_lstm),
-])
+@pytest.mark.parametrize(
+    ('kind', 'flax_cell', 'transfer'),
+    [
+        ('gru', nn.GRUCell, flax_gru),
+        ('lstm', nn.OptimizedLSTMCell, flax_lstm),
+    ],
+)
 def test_gated_cells_equal_flax(kind, flax_cell, transfer):
     z = prompt()
     module, params = make(cell=kind)
@@ -130,12 +134,15 @@ def test_simple_cells_equal_a_loop(kind, states):
     np.testing.assert_allclose(run(module, params, z), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(('states', 'settings'), [
-    ('inclusive', {}),
-    ('exclusive', {'radius': 1.5}),
-    ('exclusive', {'lipschitz': 0.1}),
-    ('inclusive', {'radius': 0.8, 'lipschitz': 0.0}),
-])
+@pytest.mark.parametrize(
+    ('states', 'settings'),
+    [
+        ('inclusive', {}),
+        ('exclusive', {'radius': 1.5}),
+        ('exclusive', {'lipschitz': 0.1}),
+        ('inclusive', {'radius': 0.8, 'lipschitz': 0.0}),
+    ],
+)
 def test_deep_transitions_equal_a_loop(states, settings):
     z = prompt()
     module, params = make(cell='deep', states=states, transition_widths=(6, 5), **settings)

@@ -200,7 +200,15 @@ def test_the_command_takes_lists_and_globs_and_refuses_in_one_line(sweep, tmp_pa
 @pytest.mark.skipif(shutil.which('chromium') is None, reason='needs the browser chromium')
 def test_a_headless_browser_opens_it_without_errors(sweep, tmp_path):
     path = report.write([sweep], tmp_path)
-    call = ['chromium', '--headless', '--no-sandbox', '--disable-gpu', '--enable-logging=stderr', '--dump-dom', f'file://{path}']
+    call = [
+        'chromium',
+        '--headless',
+        '--no-sandbox',
+        '--disable-gpu',
+        '--enable-logging=stderr',
+        '--dump-dom',
+        f'file://{path}',
+    ]
     done = subprocess.run(call, capture_output=True, text=True, timeout=120)
     assert 'exponent of N' in done.stdout
     assert 'CONSOLE' not in done.stderr

@@ -63,8 +63,11 @@ def test_kept_parameters_give_the_reported_loss(workdir):
             data, _ = online.init_lane(lane, problem)
             errors = [
                 risks.prompt_error(
-                    problem.module, params, jax.tree.map(lambda leaf, i=i: leaf[i], data.test_prompts),
-                    problem.test_task, data.task_draw,
+                    problem.module,
+                    params,
+                    jax.tree.map(lambda leaf, i=i: leaf[i], data.test_prompts),
+                    problem.test_task,
+                    data.task_draw,
                 )
                 for i in range(64)
             ]

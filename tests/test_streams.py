@@ -57,15 +57,18 @@ def test_neighbouring_settings_do_not_share_a_fingerprint():
     assert len(prints) == len(allowed)
 
 
-@pytest.mark.parametrize('change', [
-    {'link': 'hermite2'},
-    {'indices': 'half'},
-    {'tokens': 'half'},
-    {'encoding_dim': 30},
-    {'encoding_scale': 'scaled'},
-    {'max_coherence': 0.9},
-    {'distinct_encodings': False},
-])
+@pytest.mark.parametrize(
+    'change',
+    [
+        {'link': 'hermite2'},
+        {'indices': 'half'},
+        {'tokens': 'half'},
+        {'encoding_dim': 30},
+        {'encoding_scale': 'scaled'},
+        {'max_coherence': 0.9},
+        {'distinct_encodings': False},
+    ],
+)
 @pytest.mark.parametrize('stream', streams.STREAMS)
 def test_keys_do_not_depend_on_link_distribution_or_encoding(stream, change):
     other = dataclasses.replace(TASK, **change)
@@ -106,7 +109,6 @@ def test_keys_are_pinned():
 @pytest.mark.parametrize('name', tasks.NAMES)
 def test_first_prompt_is_pinned(name):
     task = tasks.Task(name, seq_len=8, sparsity=1, token_dim=10)
-
 
     @jax.jit
     def first():

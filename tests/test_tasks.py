@@ -179,11 +179,14 @@ def test_one_own_distribution_leaves_the_other_as_it_is():
     assert_uniform(np.bincount(own_x.t_NxQ[:, 2, 1], minlength=6))
 
 
-@pytest.mark.parametrize(('setting', 'function', 'shapes'), [
-    ('indices', lambda key, seq_len, sparsity: jnp.zeros((seq_len, 1), jnp.int32), ('(6, 2)', '(6, 1)')),
-    ('indices', lambda key, seq_len, sparsity: jnp.zeros((1, sparsity), jnp.int32), ('(6, 2)', '(1, 2)')),
-    ('tokens', lambda key, seq_len, token_dim: jnp.zeros((seq_len, 1)), ('(6, 3)', '(6, 1)')),
-])
+@pytest.mark.parametrize(
+    ('setting', 'function', 'shapes'),
+    [
+        ('indices', lambda key, seq_len, sparsity: jnp.zeros((seq_len, 1), jnp.int32), ('(6, 2)', '(6, 1)')),
+        ('indices', lambda key, seq_len, sparsity: jnp.zeros((1, sparsity), jnp.int32), ('(6, 2)', '(1, 2)')),
+        ('tokens', lambda key, seq_len, token_dim: jnp.zeros((seq_len, 1)), ('(6, 3)', '(6, 1)')),
+    ],
+)
 def test_own_distribution_of_a_wrong_shape_is_an_error(setting, function, shapes):
     task = plain_task(sparsity=2, **{setting: function})
     expected = '{}: the function must return shape {}, not {}'.format(setting, *shapes)
@@ -322,29 +325,38 @@ def test_tasks_compare_and_hash_by_value():
         assert one != tasks.Task(seq_len=6, link=link)
 
 
-@pytest.mark.parametrize(('settings', 'message'), [
-    ({'name': 'qstrr'}, "task='qstrr': unknown, one of qstr, simple_qstr"),
-    ({'seq_len': 1}, 'seq_len=1: must be an integer, at least 2'),
-    ({'seq_len': 8.0}, 'seq_len=8.0: must be an integer, at least 2'),
-    ({'seq_len': '8'}, "seq_len='8': must be an integer, at least 2"),
-    ({'sparsity': 0}, 'sparsity=0: must be an integer, at least 1'),
-    ({'sparsity': True}, 'sparsity=True: must be an integer, at least 1'),
-    ({'sparsity': 9}, 'sparsity=9: must be at most seq_len=8'),
-    ({'token_dim': 0}, 'token_dim=0: must be an integer, at least 1'),
-    ({'link': 'quadratic'}, "link='quadratic': unknown, one of linear"),
-    ({'indices': 'fixed'}, "indices='fixed': a function, or one of uniform, half"),
-    ({'tokens': 'laplace'}, "tokens='laplace': a function, or one of gaussian, half"),
-    ({'encoding_dim': 0}, 'encoding_dim=0: must be an integer, at least 1'),
-    ({'encoding_dim': 2}, 'encoding_dim=2: there are only 4 distinct encodings for seq_len=8; take encoding_dim ≥ 3'),
-    ({'encoding_scale': 'big'}, "encoding_scale='big': one of unscaled, scaled"),
-    ({'max_coherence': 0.0}, 'max_coherence=0.0: must lie in (0, 1]'),
-    ({'max_coherence': 1.5}, 'max_coherence=1.5: must lie in (0, 1]'),
-    ({'max_coherence': math.nan}, 'max_coherence=nan: must lie in (0, 1]'),
-    ({'max_coherence': '0.5'}, "max_coherence='0.5': must lie in (0, 1]"),
-    ({'name': 'simple_qstr', 'indices': 'half'}, "indices='half': the positions differ, so the task must be 'qstr'"),
-    ({'sparsity': 4, 'indices': 'half'}, "sparsity=4: indices='half' needs q < N/2"),
-    ({'seq_len': 2, 'indices': 'half'}, "sparsity=1: indices='half' needs q < N/2"),
-])
+@pytest.mark.parametrize(
+    ('settings', 'message'),
+    [
+        ({'name': 'qstrr'}, "task='qstrr': unknown, one of qstr, simple_qstr"),
+        ({'seq_len': 1}, 'seq_len=1: must be an integer, at least 2'),
+        ({'seq_len': 8.0}, 'seq_len=8.0: must be an integer, at least 2'),
+        ({'seq_len': '8'}, "seq_len='8': must be an integer, at least 2"),
+        ({'sparsity': 0}, 'sparsity=0: must be an integer, at least 1'),
+        ({'sparsity': True}, 'sparsity=True: must be an integer, at least 1'),
+        ({'sparsity': 9}, 'sparsity=9: must be at most seq_len=8'),
+        ({'token_dim': 0}, 'token_dim=0: must be an integer, at least 1'),
+        ({'link': 'quadratic'}, "link='quadratic': unknown, one of linear"),
+        ({'indices': 'fixed'}, "indices='fixed': a function, or one of uniform, half"),
+        ({'tokens': 'laplace'}, "tokens='laplace': a function, or one of gaussian, half"),
+        ({'encoding_dim': 0}, 'encoding_dim=0: must be an integer, at least 1'),
+        (
+            {'encoding_dim': 2},
+            'encoding_dim=2: there are only 4 distinct encodings for seq_len=8; take encoding_dim ≥ 3',
+        ),
+        ({'encoding_scale': 'big'}, "encoding_scale='big': one of unscaled, scaled"),
+        ({'max_coherence': 0.0}, 'max_coherence=0.0: must lie in (0, 1]'),
+        ({'max_coherence': 1.5}, 'max_coherence=1.5: must lie in (0, 1]'),
+        ({'max_coherence': math.nan}, 'max_coherence=nan: must lie in (0, 1]'),
+        ({'max_coherence': '0.5'}, "max_coherence='0.5': must lie in (0, 1]"),
+        (
+            {'name': 'simple_qstr', 'indices': 'half'},
+            "indices='half': the positions differ, so the task must be 'qstr'",
+        ),
+        ({'sparsity': 4, 'indices': 'half'}, "sparsity=4: indices='half' needs q < N/2"),
+        ({'seq_len': 2, 'indices': 'half'}, "sparsity=1: indices='half' needs q < N/2"),
+    ],
+)
 def test_bad_settings_are_named_in_one_line(settings, message):
     with pytest.raises(ValueError) as error:
         tasks.Task(**settings)

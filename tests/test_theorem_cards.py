@@ -23,18 +23,30 @@ def sweep_rows(shift):
     for seed in range(3):
         for size in (5, 10, 30):
             floor = max(0.0, 1 - size / 20 + 0.02 * (seed - 1))
-            common = {'task': 'simple_qstr', 'seq_len': 5, 'token_dim': 4, 'seed': seed, 'task_seed': seed,
-                      'num_samples': size, 'outcome': 'fitted', 'test_loss_se': 0.01, 'learner': 'stationary'}
+            common = {
+                'task': 'simple_qstr',
+                'seq_len': 5,
+                'token_dim': 4,
+                'seed': seed,
+                'task_seed': seed,
+                'num_samples': size,
+                'outcome': 'fitted',
+                'test_loss_se': 0.01,
+                'learner': 'stationary',
+            }
             rows.append({**common, 'model': 'ffn', 'test_loss': floor + shift, 'span_residual': 1e-6})
             rows.append({**common, 'model': 'theorem6_oracle', 'test_loss': floor, 'theorem6_floor': floor})
             rows.append({**common, 'model': 'zero', 'test_loss': 0.0})  # not what the theorem is about
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize(('shift', 'words'), [
-    (0.1, []), (-0.1, ['fitted FFNs ≥ the floor of their own (u, training set)',
-                       'fitted FFNs ≥ 1 − n/(Nd), mean over draws']),
-])
+@pytest.mark.parametrize(
+    ('shift', 'words'),
+    [
+        (0.1, []),
+        (-0.1, ['fitted FFNs ≥ the floor of their own (u, training set)', 'fitted FFNs ≥ 1 − n/(Nd), mean over draws']),
+    ],
+)
 def test_theorem6_takes_rows_of_a_sweep(monkeypatch, shift, words):
     monkeypatch.setattr(theorem6.results, 'load', lambda path: sweep_rows(shift))
     made = cards.make('theorem6', {'rows': 'somewhere'})
@@ -80,10 +92,13 @@ def test_proposition21_verdict():
 
 
 def test_alpha_verdict():
-    rows = pd.DataFrame([
-        {'seq_len': n, 'bound': name, 'samples': 1000 * n, 'reached': True, 'product': 1.0}
-        for n in (4, 8) for name in alpha.BOUNDS
-    ])
+    rows = pd.DataFrame(
+        [
+            {'seq_len': n, 'bound': name, 'samples': 1000 * n, 'reached': True, 'product': 1.0}
+            for n in (4, 8)
+            for name in alpha.BOUNDS
+        ]
+    )
     assert failing(alpha.checks_of(rows)) == []
     rows.loc[(rows['bound'] == 'free') & (rows['seq_len'] == 8), 'samples'] = 20_000
     assert len(failing(alpha.checks_of(rows))) == 1

@@ -48,8 +48,16 @@ def small_card(loss=0.9, floor=0.5):
     """A card of one point."""
     points, lines = [card.point(0, 'a', 1, loss, 0.1)], card.line(0, 'floor', [0, 1], [floor, floor])
     check = card.above('loss ≥ floor', loss, floor, 0.1)
-    return card.Card('small', 'Statement', 'claim', 'setting', (card.Panel('p', 'x', 'y'),), pd.DataFrame(points),
-                     pd.DataFrame(lines), (check,))
+    return card.Card(
+        'small',
+        'Statement',
+        'claim',
+        'setting',
+        (card.Panel('p', 'x', 'y'),),
+        pd.DataFrame(points),
+        pd.DataFrame(lines),
+        (check,),
+    )
 
 
 @pytest.fixture
@@ -127,7 +135,8 @@ def test_the_verdict_of_a_heads_card_is_computed():
     assert all(check.holds for check in checks)
     checks = proposition3.checks_of(verdict_rows(-0.05), [(2, 4)], (2, 1))
     assert [check.what for check in checks if not check.holds] == [
-        'all networks ≥ the printed floor', 'trained ≥ the sharper floor',
+        'all networks ≥ the printed floor',
+        'trained ≥ the sharper floor',
     ]
     checks = proposition3.checks_of(verdict_rows(1.5), [(2, 4)], (2, 1))  # too high to cross anything
     assert not next(check for check in checks if 'wrong floor' in check.what).holds
@@ -165,14 +174,17 @@ def test_figure_of_a_card_holds_the_error_bars():
     assert axis.get_ylim()[1] > 0.9 + 0.1
 
 
-@pytest.mark.parametrize(('name', 'overrides', 'words'), [
-    ('lemma12', {}, "cards='lemma12': unknown, one of lemma11"),
-    ('lemma11', {'seq_len': (8,)}, r'lemma11\.seq_len: unknown, one of seq_lens'),
-    ('lemma11', {'seq_lens': ()}, r'lemma11\.seq_lens=\(\): must be a tuple'),
-    ('lemma11', {'seq_lens': (0,)}, r'must be an integer, at least 1'),
-    ('lemma11', {'links': (3,)}, r'entries must be like'),
-    ('theorem7', {'num_prompts': 0}, r'theorem7\.num_prompts=0'),
-])
+@pytest.mark.parametrize(
+    ('name', 'overrides', 'words'),
+    [
+        ('lemma12', {}, "cards='lemma12': unknown, one of lemma11"),
+        ('lemma11', {'seq_len': (8,)}, r'lemma11\.seq_len: unknown, one of seq_lens'),
+        ('lemma11', {'seq_lens': ()}, r'lemma11\.seq_lens=\(\): must be a tuple'),
+        ('lemma11', {'seq_lens': (0,)}, r'must be an integer, at least 1'),
+        ('lemma11', {'links': (3,)}, r'entries must be like'),
+        ('theorem7', {'num_prompts': 0}, r'theorem7\.num_prompts=0'),
+    ],
+)
 def test_bad_settings_are_named(name, overrides, words):
     with pytest.raises(ValueError, match=words):
         cards.settings(name, overrides)
@@ -196,8 +208,13 @@ def command(*arguments):
 
 @pytest.mark.slow
 def test_the_command_and_a_mistake_in_it(tmp_path):
-    done = command(f'--workdir={tmp_path}', '--config.cards=theorem7', '--config.theorem7.seq_lens=4,6',
-                   '--config.theorem7.sparsity=1,', '--config.theorem7.num_prompts=1')
+    done = command(
+        f'--workdir={tmp_path}',
+        '--config.cards=theorem7',
+        '--config.theorem7.seq_lens=4,6',
+        '--config.theorem7.sparsity=1,',
+        '--config.theorem7.num_prompts=1',
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith('theorem7: holds; ✓ |ŷ − y| ≤ 1e-05 in float32')
     assert theorems.read(tmp_path / 'cards.json')['theorem7']['settings']['seq_lens'] == [4, 6]

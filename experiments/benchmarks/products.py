@@ -134,9 +134,7 @@ def seconds(product, device, precision='highest', rounds=3):
 
 def least_seconds(protocol, device='cpu', precision='highest'):
     """Seconds of all products of a step, one after the other."""
-    return sum(
-        p.count * seconds(p._replace(count=1), device, precision) for p in of(protocol)
-    )
+    return sum(p.count * seconds(p._replace(count=1), device, precision) for p in of(protocol))
 
 
 def flops(protocol):

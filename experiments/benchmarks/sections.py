@@ -87,9 +87,7 @@ def steps(plan, device, say):
         for name, measured in timing.alternate(tests, plan.rounds, plan.seconds).items():
             record |= _spread(f'{name}_test', measured)
         record['ours_peak_bytes'] = timing.peak_bytes(lambda cell=our_cell: (cell.steps(3), cell.tests(1)))
-        record['torch_peak_bytes'] = timing.peak_bytes(
-            lambda run=runs['torch'], test=tests['torch']: (run(3), test(1))
-        )
+        record['torch_peak_bytes'] = timing.peak_bytes(lambda run=runs['torch'], test=tests['torch']: (run(3), test(1)))
         record['program_bytes'] = programs.memory_bytes
         record['flops'] = products.flops(protocol)
         if plan.products:

@@ -31,18 +31,37 @@ def reduced():
     """The same in seconds, for the tests."""
     config = get_config()
     config.lemma11.update(seq_lens=(8, 16), sparsity=(1, 2), sharpness=(2, 8), links=('sum',), num_prompts=1)
-    small = {'num_lanes': 1, 'steps': 200, 'batch_size': 32, 'mlp_width': 32, 'test_samples': 200,
-             'oracle_prompts': 100}
+    small = {
+        'num_lanes': 1,
+        'steps': 200,
+        'batch_size': 32,
+        'mlp_width': 32,
+        'test_samples': 200,
+        'oracle_prompts': 100,
+    }
     config.proposition3.update(sizes=((2, 2),), narrow=(2, 1), **small)
     config.proposition21.update(sparsity=(2,), **small)
-    config.alignment.update(seq_len=4, token_dim=2, encoding_dim=6, num_lanes=1, steps=40, batch_size=8, mlp_width=8,
-                            test_samples=64)
-    config.theorem6.update(seq_len=3, token_dim=2, tenths=(5, 20), num_lanes=2, widths=(8, 8), steps=20,
-                           test_samples=100)
-    config.alpha.update(seq_lens=(3,), threshold=5.0, token_dim=2, num_lanes=1, steps=20, windows=2, batch_size=8,
-                        width=4, hidden_width=8, test_samples=50)
-    config.proposition8.update(seq_lens=(3,), eighths=(8,), target=2.0, steps=20, batch_size=8, readout_width=8,
-                               bits=(1, 2), test_samples=50)
+    config.alignment.update(
+        seq_len=4, token_dim=2, encoding_dim=6, num_lanes=1, steps=40, batch_size=8, mlp_width=8, test_samples=64
+    )
+    config.theorem6.update(
+        seq_len=3, token_dim=2, tenths=(5, 20), num_lanes=2, widths=(8, 8), steps=20, test_samples=100
+    )
+    config.alpha.update(
+        seq_lens=(3,),
+        threshold=5.0,
+        token_dim=2,
+        num_lanes=1,
+        steps=20,
+        windows=2,
+        batch_size=8,
+        width=4,
+        hidden_width=8,
+        test_samples=50,
+    )
+    config.proposition8.update(
+        seq_lens=(3,), eighths=(8,), target=2.0, steps=20, batch_size=8, readout_width=8, bits=(1, 2), test_samples=50
+    )
     config.theorem7.update(seq_lens=(4, 8), sparsity=(1, 2), token_dim=3, num_prompts=1)
     config.theorem9.update(num_samples=(4, 8), draws=1, seq_len=4, seq_lens=(3, 4), token_dim=3, test_samples=50)
     return config

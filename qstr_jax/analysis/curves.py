@@ -5,9 +5,16 @@ from collections.abc import Sequence
 import pandas as pd
 
 MODELS = ('transformer', 'rnn', 'ffn')
-DISPLAY_NAMES = {'transformer': 'Transformer', 'rnn': 'RNN', 'ffn': 'FFN', 'qstr': 'qSTR',
-                 'simple_qstr': 'simple-qSTR', 'least_squares': 'least squares (t known)', 'ridge': 'ridge',
-                 'theorem6_oracle': 'oracle (u, V x)'}
+DISPLAY_NAMES = {
+    'transformer': 'Transformer',
+    'rnn': 'RNN',
+    'ffn': 'FFN',
+    'qstr': 'qSTR',
+    'simple_qstr': 'simple-qSTR',
+    'least_squares': 'least squares (t known)',
+    'ridge': 'ridge',
+    'theorem6_oracle': 'oracle (u, V x)',
+}
 SYMBOLS = {'seq_len': 'N', 'sparsity': 'q'}
 
 # What one bar or dot of a figure is of.

@@ -61,15 +61,18 @@ def check(rows: pd.DataFrame, by: Sequence[str]) -> None:
     if not twice.empty:
         cell = rows[(rows[[*by, 'seed']] == twice.iloc[0][[*by, 'seed']]).all(axis=1)]
         differ = [column for column in rows.columns if cell[column].nunique(dropna=False) > 1]
-        raise ValueError(f'seed {twice["seed"].iloc[0]} is there {len(cell)} times in one cell of '
-                         f'({", ".join(by)}); its rows differ in: {", ".join(differ) or "nothing"}')
+        raise ValueError(
+            f'seed {twice["seed"].iloc[0]} is there {len(cell)} times in one cell of '
+            f'({", ".join(by)}); its rows differ in: {", ".join(differ) or "nothing"}'
+        )
 
 
 def samples_of(cell: pd.DataFrame) -> np.ndarray:
     """min(T, max_samples) of the lanes that did not diverge; sorted, so that order is no input."""
     kept = cell[cell['outcome'] != 'diverged']
-    samples, budget = (pd.to_numeric(kept[column]).astype('Float64')
-                       for column in ('samples_to_threshold', 'max_samples'))
+    samples, budget = (
+        pd.to_numeric(kept[column]).astype('Float64') for column in ('samples_to_threshold', 'max_samples')
+    )
     lanes = samples.where(kept['outcome'] == 'reached', budget)
     if 'min_samples' in kept.columns:
         least = pd.to_numeric(kept['min_samples']).astype('Float64')

@@ -24,16 +24,25 @@ def table(rows: pd.DataFrame, x: str = 'seq_len') -> str:
     summary = summarize(rows)
     symbol, lengths = SYMBOLS.get(x, x), sorted(set(rows[x]))
     named = ['model', *panel_columns(rows, x)]
-    lines = [[*(SYMBOLS.get(column, column) for column in named),
-              *(f'{symbol} = {length}' for length in lengths), f'exponent of {symbol}']]
+    lines = [
+        [
+            *(SYMBOLS.get(column, column) for column in named),
+            *(f'{symbol} = {length}' for length in lengths),
+            f'exponent of {symbol}',
+        ]
+    ]
     for lanes in split_curves(rows, x):
         names = lanes.iloc[0]
         mine = (summary[curve_columns(x)] == names[curve_columns(x)]).all(axis=1)
         cells = {cell[x]: _cell_text(cell) for _, cell in summary[mine].iterrows()}
         fit = exponent(lanes, x)
-        lines.append([*(DISPLAY_NAMES.get(names[column], str(names[column])) for column in named),
-                      *(cells.get(length, '–') for length in lengths),
-                      str(fit) if fit.value is None or not fit.note else f'{fit} ({fit.note})'])
+        lines.append(
+            [
+                *(DISPLAY_NAMES.get(names[column], str(names[column])) for column in named),
+                *(cells.get(length, '–') for length in lengths),
+                str(fit) if fit.value is None or not fit.note else f'{fit} ({fit.note})',
+            ]
+        )
     return _markdown(lines)
 
 

@@ -80,9 +80,9 @@ def _errors(params, prompts, position_B, task_draw, problem):
     module, task = problem.module, problem.task
     if problem.learner.risk == 'averaged':
         return jax.vmap(lambda prompt: risks.prompt_error(module, params, prompt, task, task_draw))(prompts)
-    return jax.vmap(
-        lambda prompt, position: risks.position_error(module, params, prompt, position, task, task_draw)
-    )(prompts, position_B)
+    return jax.vmap(lambda prompt, position: risks.position_error(module, params, prompt, position, task, task_draw))(
+        prompts, position_B
+    )
 
 
 def batch_risk(params, fit, indices_B, data, problem):
@@ -106,9 +106,7 @@ def full_risk(fit, data, problem):
         indices_B = begin + jnp.arange(size)
         is_in_B = (indices_B >= chunk * size) & (indices_B < fit.n)
         expanded = span.expand(params, fit.basis_RxK, problem.learner.span)
-        errors_B = _errors(
-            expanded, jax.tree.map(take, data.train), take(data.position_B), data.task_draw, problem
-        )
+        errors_B = _errors(expanded, jax.tree.map(take, data.train), take(data.position_B), data.task_draw, problem)
         return jnp.sum(jnp.where(is_in_B, errors_B, 0.0)) / fit.n
 
     def value_and_grad(params):

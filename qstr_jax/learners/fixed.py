@@ -169,9 +169,7 @@ def _close_fit(state, record, data, lane, problem):
         )
     # The row is about the smallest n that met the threshold, or else about the largest that did not.
     is_reported = is_below | (state.bracket.high == 0) if learner.is_search else True
-    params = span.expand(
-        stages.result(state.stage, state.fit.params, learner), state.fit.basis_RxK, learner.span
-    )
+    params = span.expand(stages.result(state.stage, state.fit.params, learner), state.fit.basis_RxK, learner.span)
     fit = fitting.start(data, lane, found.n, problem)
     return state._replace(
         fit=fit,

@@ -88,8 +88,9 @@ class Fixed:
         if self.method == 'min_norm' and self.constraint != 'l2':
             raise ValueError(f"constraint={self.constraint!r}: learner 'min_norm' takes 'l2'")
         if self.span == 'started' and self.optimizer == 'adam':
-            raise ValueError("span='started': Adam's iterates leave the span; take optimizer=lbfgs or sgd, "
-                             "or span=coordinates")
+            raise ValueError(
+                "span='started': Adam's iterates leave the span; take optimizer=lbfgs or sgd, or span=coordinates"
+            )
 
     @property
     def is_measured_at_checks(self):

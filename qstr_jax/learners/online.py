@@ -213,17 +213,14 @@ def advance(state_K, data_K, lanes_K, num_checks, problem):
 
 def report(state_K, problem):
     """Columns of the rows of a lane batch: a dict of arrays (k,), on the host."""
-    outcome_K, checks_K, curves_K = jax.device_get(
-        (state_K.outcome, state_K.checks, state_K.curves)
-    )
+    outcome_K, checks_K, curves_K = jax.device_get((state_K.outcome, state_K.checks, state_K.curves))
     last_K = (checks_K - 1).clip(0)[:, None]
     samples_K = checks_K * problem.learner.samples_per_check
     return {
         'outcome': [OUTCOMES[outcome] for outcome in outcome_K],
         'num_samples': samples_K,
         'samples_to_threshold': [
-            int(n) if outcome == REACHED else None
-            for n, outcome in zip(samples_K, outcome_K, strict=True)
+            int(n) if outcome == REACHED else None for n, outcome in zip(samples_K, outcome_K, strict=True)
         ],
         'train_loss': np.take_along_axis(curves_K.train_C, last_K, axis=1)[:, 0],
         'steps': checks_K * problem.learner.check_every,

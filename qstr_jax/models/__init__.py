@@ -101,9 +101,7 @@ def _transformer(task, settings):
     _check_positive(num_heads=num_heads, mlp_width=settings.mlp_width)
     _check_choice(attention=(settings.attention, attention.FORMS))
     initializers.check(settings.initializer)
-    return Transformer(
-        num_heads, settings.mlp_width, settings.attention, initializer=settings.initializer
-    )
+    return Transformer(num_heads, settings.mlp_width, settings.attention, initializer=settings.initializer)
 
 
 @register('rnn')

@@ -84,9 +84,7 @@ class SeparateAttention(nn.Module):
         """Projected heads of the queries: (M, D_e)."""
         width = z_NxE.shape[-1]
         shape = (width, 3, self.num_heads, width)
-        kernel_Ex3xHxA = self.param(
-            'in_kernel', initializers.attention_in(self.initializer, width), shape
-        )
+        kernel_Ex3xHxA = self.param('in_kernel', initializers.attention_in(self.initializer, width), shape)
         bias_3xHxA = self.param('in_bias', nn.initializers.zeros, shape[1:])
         query_HxMxA = self._project(query_MxE, kernel_Ex3xHxA[:, 0], bias_3xHxA[0])
         are_few = query_MxE.shape[0] < z_NxE.shape[0]
@@ -114,9 +112,7 @@ class SeparateAttention(nn.Module):
             heads_HxMxA = jnp.einsum('hme,eha->hma', heads_HxMxA, kernel_Ex3xHxA[:, 2]) + bias_3xHxA[2][:, None, :]
         # PyTorch's out-projection: a Linear layer's weights, but no bias to start with.
         out_kernel = initializers.kernel(self.initializer, self.num_heads * width)
-        return nn.Dense(width, kernel_init=out_kernel, name='out')(
-            einops.rearrange(heads_HxMxA, 'h m a -> m (h a)')
-        )
+        return nn.Dense(width, kernel_init=out_kernel, name='out')(einops.rearrange(heads_HxMxA, 'h m a -> m (h a)'))
 
     @staticmethod
     def _project(z_NxE, kernel_ExHxA, bias_HxA):

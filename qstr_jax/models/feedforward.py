@@ -36,9 +36,7 @@ class Feedforward(nn.Module):
             fan_in = self.widths[i - 1]
             layer = initializers.dense(width, self.initializer, fan_in, name=f'hidden_{i}')
             hidden = jax.nn.relu(layer(hidden))
-        out = initializers.dense(
-            z_NxE.shape[0], self.initializer, self.widths[-1], name='out'
-        )
+        out = initializers.dense(z_NxE.shape[0], self.initializer, self.widths[-1], name='out')
         prediction_N = out(hidden)
         return prediction_N if position is None else prediction_N[position]
 

@@ -276,9 +276,7 @@ class Recurrent(nn.Module):
     def _cell(self):
         if self.cell == 'deep':
             widths = self.transition_widths or (self.width,)
-            return DeepCell(
-                self.width, widths, self.radius, self.lipschitz, self.initializer, name='cell'
-            )
+            return DeepCell(self.width, widths, self.radius, self.lipschitz, self.initializer, name='cell')
         return GatedCell(self.cell, self.width, self.initializer, name='cell')
 
     def _read_out(self, states_NxF, z_NxE):

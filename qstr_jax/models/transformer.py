@@ -31,11 +31,7 @@ class Transformer(nn.Module):
         form = {'merged': attention.MergedAttention, 'separate': attention.SeparateAttention}
         attend = form[self.attention](self.num_heads, self.initializer, name='attention')
         heads_MxF = attend(query_MxE, z_NxE)
-        hidden = initializers.dense(
-            self.mlp_width, self.initializer, heads_MxF.shape[-1], name='hidden'
-        )
-        out = initializers.dense(
-            1, self.initializer, self.mlp_width, name='out', use_bias=self.output_bias
-        )
+        hidden = initializers.dense(self.mlp_width, self.initializer, heads_MxF.shape[-1], name='hidden')
+        out = initializers.dense(1, self.initializer, self.mlp_width, name='out', use_bias=self.output_bias)
         prediction_M = out(jax.nn.relu(hidden(heads_MxF)))[:, 0]
         return prediction_M if position is None else prediction_M[0]

@@ -14,8 +14,9 @@ from qstr_jax.plots.style import STYLE, display, frame
 _FRAME = '#D55E00'
 
 
-def query_key_matrices(panels: Sequence, task, title: str = '', notes: Sequence[str] = (), gamma: float = 1.0,
-                       columns: int = 4) -> Figure:
+def query_key_matrices(
+    panels: Sequence, task, title: str = '', notes: Sequence[str] = (), gamma: float = 1.0, columns: int = 4
+) -> Figure:
     """|W_QK| per panel, rows the query's coordinates, columns the key's, blocks marked as in Figure 2.
 
     Lines separate x, ω and ω_{t_1}, …, ω_{t_q}; a frame marks the block (ω_{t_l}, ω) where Lemma 11 puts α I.
@@ -60,8 +61,15 @@ def attention_weights(weights_HxNxN, t_NxQ=None, title: str = '', notes: Sequenc
             image = axis.imshow(weights_NxN, cmap='Greys', vmin=0, vmax=1)
             if t_NxQ is not None:
                 for index, t_N in enumerate(np.asarray(t_NxQ).T):
-                    axis.plot(t_N, range(len(t_N)), 'o', markerfacecolor='none', color=f'C{index}', markersize=5,
-                              gid=f'indices {head} {index}')
+                    axis.plot(
+                        t_N,
+                        range(len(t_N)),
+                        'o',
+                        markerfacecolor='none',
+                        color=f'C{index}',
+                        markersize=5,
+                        gid=f'indices {head} {index}',
+                    )
             axis.set(xlabel='looks at token j', ylabel='position i', title=f'head {head + 1}')
             axis.grid(False)
         figure.colorbar(image, ax=axes, shrink=0.7)
@@ -105,5 +113,14 @@ def _draw_blocks(axis: Axes, task, index: int) -> None:
     axis.tick_params(length=0)
     axis.set(xlabel='key', ylabel='query')
     if index >= 0:
-        axis.add_patch(patches.Rectangle((d - 0.5, d + (index + 1) * d_e - 0.5), d_e, d_e, fill=False, edgecolor=_FRAME,
-                                         linewidth=1.5, gid=f'block {index}'))
+        axis.add_patch(
+            patches.Rectangle(
+                (d - 0.5, d + (index + 1) * d_e - 0.5),
+                d_e,
+                d_e,
+                fill=False,
+                edgecolor=_FRAME,
+                linewidth=1.5,
+                gid=f'block {index}',
+            )
+        )

@@ -1,6 +1,5 @@
 """The figure of a card: claim, setting, points with error bars, the theorem's lines, verdict."""
 
-
 import matplotlib
 import numpy as np
 from matplotlib import ticker
@@ -20,8 +19,12 @@ def card_figure(card):
     Args:
         card: a `Card`, freshly made or read from cards.json.
     """
-    notes = [f'Setting: {card.setting}', f'Verdict: {card.conclusion}. The nearest point of each check:',
-             *map(str, card.checks), card.finding]
+    notes = [
+        f'Setting: {card.setting}',
+        f'Verdict: {card.conclusion}. The nearest point of each check:',
+        *map(str, card.checks),
+        card.finding,
+    ]
     count = len(card.panels)
     with matplotlib.rc_context(STYLE):
         figure, axes = frame(count, '', ())
@@ -50,12 +53,22 @@ def _draw_panel(axis: Axes, card, number: int) -> int:
         _draw_points(axis, points[points['series'] == name], name, looks[name], panel, 4 - 0.1 * i)
     plain = 0
     for (label, of), chosen in lines.groupby(['label', 'of'], sort=False):
-        look = {'color': looks[of][0], 'linestyle': '--'} if of in looks else {
-            'color': '0.2', 'linestyle': _DASHES[plain % len(_DASHES)]}
+        look = (
+            {'color': looks[of][0], 'linestyle': '--'}
+            if of in looks
+            else {'color': '0.2', 'linestyle': _DASHES[plain % len(_DASHES)]}
+        )
         plain += of not in looks
         chosen = chosen.sort_values('x')
-        axis.plot(chosen['x'], chosen['y'], linewidth=0.9, zorder=2, gid=f'line {label} {of}',
-                  label=display(label) if label else None, **look)
+        axis.plot(
+            chosen['x'],
+            chosen['y'],
+            linewidth=0.9,
+            zorder=2,
+            gid=f'line {label} {of}',
+            label=display(label) if label else None,
+            **look,
+        )
     _ticks(axis, panel, points, lines)
     axis.set(xlabel=panel.x, ylabel=panel.y)
     return _legend(axis, panel)
@@ -69,10 +82,21 @@ def _draw_points(axis: Axes, rows, name: str, look: tuple, panel, zorder: float)
     y = rows['y'].to_numpy(float)
     if panel.log_y:  # A point at zero would vanish: rounding is as good as exact.
         y = np.maximum(y, 1e-18)
-    axis.errorbar(rows['x'], y, yerr=rows['error'].to_numpy(float), color=colour, marker=marker, linestyle=joined,
-                  linewidth=0.7, elinewidth=0.8, markersize=3.5,
-                  markerfacecolor='white' if joined == 'none' else colour,
-                  zorder=zorder, label=display(name), gid=f'points {name}')
+    axis.errorbar(
+        rows['x'],
+        y,
+        yerr=rows['error'].to_numpy(float),
+        color=colour,
+        marker=marker,
+        linestyle=joined,
+        linewidth=0.7,
+        elinewidth=0.8,
+        markersize=3.5,
+        markerfacecolor='white' if joined == 'none' else colour,
+        zorder=zorder,
+        label=display(name),
+        gid=f'points {name}',
+    )
 
 
 def _ticks(axis: Axes, panel, points, lines) -> None:
@@ -94,6 +118,13 @@ def _legend(axis: Axes, panel) -> int:
     """The legend stands above its panel, where it hides nothing, under the panel's title."""
     entries = [label for label in axis.get_legend_handles_labels()[1] if not label.startswith('_')]
     columns = 2 if len(entries) > 4 and max(map(len, entries)) < 20 else 1
-    axis.legend(loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2, alignment='left', ncols=columns,
-                columnspacing=1.0, title=display(panel.title))
+    axis.legend(
+        loc='lower left',
+        bbox_to_anchor=(0, 1.0),
+        borderaxespad=0.2,
+        alignment='left',
+        ncols=columns,
+        columnspacing=1.0,
+        title=display(panel.title),
+    )
     return -(-len(entries) // columns) + 1

@@ -36,16 +36,37 @@ def cost(rows: pd.DataFrame, seconds: pd.DataFrame, title: str = '', notes: Sequ
             mine = rows[rows['model'] == model]
             cells = summary[(summary['model'] == model) & ~summary['lower_bound']].sort_values('seq_len')
             fit = analysis.exponent(mine)
-            left.plot(cells['seq_len'], cells['mean'], color=colour, marker=marker, linestyle=style,
-                      label=f'{display(model)}  {_power(fit)}', gid=f'mean {model}')
+            left.plot(
+                cells['seq_len'],
+                cells['mean'],
+                color=colour,
+                marker=marker,
+                linestyle=style,
+                label=f'{display(model)}  {_power(fit)}',
+                gid=f'mean {model}',
+            )
             reached, censored = (mine[mine['outcome'] == outcome] for outcome in ('reached', 'censored'))
-            left.plot(reached['seq_len'], reached['samples_to_threshold'].astype(float), '.', color=colour,
-                      markersize=3, alpha=0.6, gid=f'lanes {model}')
-            left.plot(censored['seq_len'], censored['max_samples'].astype(float), '^', color=colour, fillstyle='none',
-                      gid=f'censored {model}')
+            left.plot(
+                reached['seq_len'],
+                reached['samples_to_threshold'].astype(float),
+                '.',
+                color=colour,
+                markersize=3,
+                alpha=0.6,
+                gid=f'lanes {model}',
+            )
+            left.plot(
+                censored['seq_len'],
+                censored['max_samples'].astype(float),
+                '^',
+                color=colour,
+                fillstyle='none',
+                gid=f'censored {model}',
+            )
             taken = seconds[seconds['model'] == model].groupby('seq_len')['seconds_per_lane'].mean()
-            right.plot(taken.index.astype(int), taken, color=colour, marker=marker, linestyle=style,
-                       gid=f'seconds {model}')
+            right.plot(
+                taken.index.astype(int), taken, color=colour, marker=marker, linestyle=style, gid=f'seconds {model}'
+            )
         if (rows['outcome'] == 'censored').any():
             left.plot([], [], '^', color='0.4', fillstyle='none', label='not reached within the budget')
         thresholds = set(rows.get('threshold', ()))
@@ -61,10 +82,12 @@ def cost(rows: pd.DataFrame, seconds: pd.DataFrame, title: str = '', notes: Sequ
 
 def _log_axes(axis: Axes, lengths: list[int], form: str | Callable) -> None:
     axis.set(xscale='log', yscale='log', xlabel=AXIS_NAMES['seq_len'])
-    axis.xaxis.set(major_locator=ticker.FixedLocator(lengths), major_formatter='{x:g}',
-                   minor_locator=ticker.NullLocator())
-    axis.yaxis.set(major_locator=ticker.LogLocator(subs=(1, 2, 5)), major_formatter=form,
-                   minor_locator=ticker.NullLocator())
+    axis.xaxis.set(
+        major_locator=ticker.FixedLocator(lengths), major_formatter='{x:g}', minor_locator=ticker.NullLocator()
+    )
+    axis.yaxis.set(
+        major_locator=ticker.LogLocator(subs=(1, 2, 5)), major_formatter=form, minor_locator=ticker.NullLocator()
+    )
 
 
 def _power(fit: analysis.Exponent) -> str:

@@ -15,8 +15,14 @@ from qstr_jax.plots.style import STYLE, display, frame, thousands
 _MARKERS = 'osD^vP*X'
 
 
-def loss_by_setting(curves: pd.DataFrame, setting: str, floors: Mapping | None = None, title: str = '',
-                    notes: Sequence[str] = (), symbol: str = '') -> Figure:
+def loss_by_setting(
+    curves: pd.DataFrame,
+    setting: str,
+    floors: Mapping | None = None,
+    title: str = '',
+    notes: Sequence[str] = (),
+    symbol: str = '',
+) -> Figure:
     """Test loss against samples: a line per value of `setting`, the mean over lanes with its range as a band.
 
     Args:
@@ -38,8 +44,14 @@ def loss_by_setting(curves: pd.DataFrame, setting: str, floors: Mapping | None =
         figure, (axis,) = frame(1, title, notes, key='lines: means over lanes; bands: their range')
         for place, value in enumerate(values):
             colour = colormaps['viridis'](0.92 * place / max(1, len(values) - 1))
-            _draw_line(axis, curves[curves[setting] == value], colour, _MARKERS[place % 8],
-                       f'{symbol or display(setting)} = {value}', None if common else floors.get(value))
+            _draw_line(
+                axis,
+                curves[curves[setting] == value],
+                colour,
+                _MARKERS[place % 8],
+                f'{symbol or display(setting)} = {value}',
+                None if common else floors.get(value),
+            )
         if common:
             _draw_floor(axis, common, '0.3', 'of all')
         axis.set(xlim=(0, None), ylim=(0, None), xlabel='training samples', ylabel='test MSE')
@@ -54,15 +66,31 @@ def _draw_line(axis: Axes, lanes: pd.DataFrame, colour, marker: str, label: str,
     """Mean and range over the lanes of one value, and its floor."""
     table = lanes.pivot_table(index='samples', columns=['seed'], values='test_loss', aggfunc='mean')
     samples, losses = table.index.to_numpy(), table.to_numpy()
-    axis.fill_between(samples, np.nanmin(losses, axis=1), np.nanmax(losses, axis=1), color=colour, alpha=0.15,
-                      linewidth=0, gid=f'range {label}')
+    axis.fill_between(
+        samples,
+        np.nanmin(losses, axis=1),
+        np.nanmax(losses, axis=1),
+        color=colour,
+        alpha=0.15,
+        linewidth=0,
+        gid=f'range {label}',
+    )
     every = max(1, len(samples) // 8)
-    axis.plot(samples, np.nanmean(losses, axis=1), color=colour, marker=marker, markevery=every, markersize=3.5,
-              label=label, gid=f'mean {label}')
+    axis.plot(
+        samples,
+        np.nanmean(losses, axis=1),
+        color=colour,
+        marker=marker,
+        markevery=every,
+        markersize=3.5,
+        label=label,
+        gid=f'mean {label}',
+    )
     if floor:
         _draw_floor(axis, floor, colour, label)
 
 
 def _draw_floor(axis: Axes, floor: float, colour, label: str) -> None:
-    axis.axhline(floor, color=colour, linestyle=(0, (4, 2)), linewidth=0.9, gid=f'floor {label}',
-                 label=f'  floor {floor:.3g}')
+    axis.axhline(
+        floor, color=colour, linestyle=(0, (4, 2)), linewidth=0.9, gid=f'floor {label}', label=f'  floor {floor:.3g}'
+    )

@@ -18,8 +18,16 @@ _NAMES = {'learning_rate': 'learning rate', 'weight_decay': 'weight decay', 'enc
 _CELL = 0.34  # Inches of a row.
 
 
-def samples_heatmap(rows: pd.DataFrame, x: str, y: str, panels: str | None = None, published: Mapping | None = None,
-                    top: str | None = None, title: str = '', notes: Sequence[str] = ()) -> Figure:
+def samples_heatmap(
+    rows: pd.DataFrame,
+    x: str,
+    y: str,
+    panels: str | None = None,
+    published: Mapping | None = None,
+    top: str | None = None,
+    title: str = '',
+    notes: Sequence[str] = (),
+) -> Figure:
     """Mean samples to threshold of one architecture, a cell per (x, y), a panel per value of `panels`.
 
     A cell with censored lanes is a lower bound, '≥', and hatched; one without a lane that reached is grey and says
@@ -64,6 +72,7 @@ def samples_heatmap(rows: pd.DataFrame, x: str, y: str, panels: str | None = Non
 
 def order(values) -> list:
     """Distinct values as the axis shows them: numbers by size, '60,1000' by its numbers, names by alphabet."""
+
     def key(value):
         parts = [float(part) if part.replace('.', '').isdigit() else part for part in str(value).split(',')]
         return parts if not isinstance(value, (int, float, np.number)) else [float(value)]
@@ -79,11 +88,22 @@ def _draw_panel(axis: Axes, summary: pd.DataFrame, x: str, y: str, norm, ticks) 
         reached = cell['num_reached'] > 0
         face = colour_of(norm(cell['mean'])) if reached else '0.85'
         hatch = '////' if reached and cell['lower_bound'] else None
-        axis.add_patch(patches.Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=face, edgecolor='white',
-                                         linewidth=0.8, hatch=hatch, gid=f'cell {column} {row}'))
+        axis.add_patch(
+            patches.Rectangle(
+                (column - 0.5, row - 0.5),
+                1,
+                1,
+                facecolor=face,
+                edgecolor='white',
+                linewidth=0.8,
+                hatch=hatch,
+                gid=f'cell {column} {row}',
+            )
+        )
         is_dark = reached and colors.rgb_to_hsv(face[:3])[2] < 0.62
-        axis.text(column, row, cell_text(cell), ha='center', va='center', fontsize=6,
-                  color='white' if is_dark else 'black')
+        axis.text(
+            column, row, cell_text(cell), ha='center', va='center', fontsize=6, color='white' if is_dark else 'black'
+        )
     axis.set(xlim=(-0.5, len(xs) - 0.5), ylim=(-0.5, len(ys) - 0.5), xlabel=_NAMES.get(x, display(x)))
     axis.set_xticks(range(len(xs)), [_tick(value) for value in xs])
     axis.set_yticks(range(len(ys)), [_tick(value) for value in ys])
@@ -109,8 +129,18 @@ def _mark(axis: Axes, published: Mapping, x, y, panels, key, ticks) -> None:
         return
     for column in columns:
         for row in lines:
-            axis.add_patch(patches.Rectangle((column - 0.46, row - 0.46), 0.92, 0.92, fill=False, edgecolor='#D55E00',
-                                             linewidth=2.0, zorder=3, gid=f'published {column} {row}'))
+            axis.add_patch(
+                patches.Rectangle(
+                    (column - 0.46, row - 0.46),
+                    0.92,
+                    0.92,
+                    fill=False,
+                    edgecolor='#D55E00',
+                    linewidth=2.0,
+                    zorder=3,
+                    gid=f'published {column} {row}',
+                )
+            )
 
 
 def _top_axis(axis: Axes, rows: pd.DataFrame, x: str, top: str, xs: list) -> None:

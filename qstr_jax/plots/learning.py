@@ -18,8 +18,12 @@ _LEAST_LOSS = 1e-3
 _MARGINS = (-100, -30, -10, -3, -1, 0, 1, 3, 10, 30, 100, 300)
 
 
-def learning_curves(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = (), threshold: float | None = None,
-                    ) -> Figure:
+def learning_curves(
+    rows: pd.DataFrame,
+    title: str = '',
+    notes: Sequence[str] = (),
+    threshold: float | None = None,
+) -> Figure:
     """Test loss against n: the median over lanes, their range as a band, every lane as a dot; a panel per N.
 
     Args:
@@ -38,8 +42,9 @@ def learning_curves(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = 
     models = analysis.model_order(rows)
     look = looks(models)
     with matplotlib.rc_context(STYLE):
-        figure, axes = frame(len(panels), title, notes, sharey=True,
-                             key='lines: medians over lanes; bands: their range')
+        figure, axes = frame(
+            len(panels), title, notes, sharey=True, key='lines: medians over lanes; bands: their range'
+        )
         for axis, ((task, seq_len), lanes) in zip(axes, panels, strict=True):
             for model in models:
                 _draw_curve(axis, lanes[lanes['model'] == model], look[model], model)
@@ -73,14 +78,19 @@ def _plain_ticks(axis: Axes, num_panels: int) -> None:
     low, high = axis.get_xlim()
     has_room = 3 * np.log10(high / low) <= (9.5 if num_panels == 1 else 7.5)
     for one, subs in (axis.xaxis, (1, 2, 5) if has_room else (1,)), (axis.yaxis, (1, 2, 5)):
-        one.set(major_locator=ticker.LogLocator(subs=subs, numticks=30), major_formatter='{x:g}',
-                minor_locator=ticker.NullLocator())
+        one.set(
+            major_locator=ticker.LogLocator(subs=subs, numticks=30),
+            major_formatter='{x:g}',
+            minor_locator=ticker.NullLocator(),
+        )
 
 
 def _entries(models: list[str], look: dict) -> list:
     """A legend line per model."""
-    return [lines.Line2D([], [], color=look[m][0], marker=look[m][1], linestyle=look[m][2], label=display(m))
-            for m in models]
+    return [
+        lines.Line2D([], [], color=look[m][0], marker=look[m][1], linestyle=look[m][2], label=display(m))
+        for m in models
+    ]
 
 
 def _legend_above(figure: Figure, axis: Axes, entries: list, num_panels: int) -> None:
@@ -125,14 +135,20 @@ def against_floor(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = ()
         right.axhline(0, color='0.2', linewidth=1)
         right.axhspan(-3, 3, color='0.9', linewidth=0, zorder=0.5)
         right.set(xscale='log', yscale='symlog', xlabel='n / (Nd)', ylabel='(test MSE − own floor) / s.e.')
-        right.yaxis.set(major_locator=ticker.FixedLocator(_MARGINS), major_formatter='{x:g}',
-                        minor_locator=ticker.NullLocator())
+        right.yaxis.set(
+            major_locator=ticker.FixedLocator(_MARGINS), major_formatter='{x:g}', minor_locator=ticker.NullLocator()
+        )
         right.set_ylim(top=max(5.0, 1.5 * right.dataLim.y1))
         for axis in (left, right):
-            axis.xaxis.set(major_locator=ticker.LogLocator(subs=(1, 2, 5)), major_formatter='{x:g}',
-                           minor_locator=ticker.NullLocator())
-        floor = [lines.Line2D([], [], color='0.2', linewidth=1, label='1 − n/(Nd); right: the run\'s own floor'),
-                 patches.Patch(color='0.9', label='3 standard errors')]
+            axis.xaxis.set(
+                major_locator=ticker.LogLocator(subs=(1, 2, 5)),
+                major_formatter='{x:g}',
+                minor_locator=ticker.NullLocator(),
+            )
+        floor = [
+            lines.Line2D([], [], color='0.2', linewidth=1, label="1 − n/(Nd); right: the run's own floor"),
+            patches.Patch(color='0.9', label='3 standard errors'),
+        ]
         entries = _entries(models, {m: (*look[m][:2], 'none') for m in models})
         _legend_above(figure, left, [*entries, *floor], 2)
     return figure

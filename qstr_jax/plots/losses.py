@@ -35,8 +35,11 @@ def curves(curves: pd.DataFrame, threshold: float | None = None, title: str = ''
         losses = [loss for loss in [*curves['test_loss'], threshold or 0.0] if 0 < loss < np.inf]
         if losses and max(losses) > 20 * min(losses):
             axes[0].set_yscale('log')  # The panels share their axis.
-            axes[0].yaxis.set(major_locator=ticker.LogLocator(subs=(1, 2, 5)),
-                              major_formatter='{x:g}', minor_locator=ticker.NullLocator())
+            axes[0].yaxis.set(
+                major_locator=ticker.LogLocator(subs=(1, 2, 5)),
+                major_formatter='{x:g}',
+                minor_locator=ticker.NullLocator(),
+            )
         axes[0].set_ylabel('test MSE')
     return figure
 
@@ -49,15 +52,30 @@ def _draw_curves(axis: Axes, rows: pd.DataFrame, look: tuple, threshold: float |
         colour = 1 - tint * (1 - np.asarray(colors.to_rgb(look[0])))
         mine = rows[(rows['seq_len'] == length) & rows['test_loss'].notna()]
         for seed, lane in mine.sort_values('samples').groupby('seed'):
-            axis.plot(lane['samples'], lane['test_loss'], color=colour, linewidth=0.7,
-                      marker='.', markersize=3, markevery=[-1],  # Where it stopped.
-                      gid=f'lane {length} {seed}')
+            axis.plot(
+                lane['samples'],
+                lane['test_loss'],
+                color=colour,
+                linewidth=0.7,
+                marker='.',
+                markersize=3,
+                markevery=[-1],  # Where it stopped.
+                gid=f'lane {length} {seed}',
+            )
         axis.plot([], [], color=colour, label=f'N = {length}')
     if threshold is not None:
-        axis.axhline(threshold, color='0.2', linestyle='--', linewidth=0.8, gid='threshold',
-                     label=f'threshold {threshold:g}')
+        axis.axhline(
+            threshold, color='0.2', linestyle='--', linewidth=0.8, gid='threshold', label=f'threshold {threshold:g}'
+        )
     axis.set(xlim=(0, None), xlabel='training samples')
     axis.xaxis.set(major_locator=ticker.MaxNLocator(5), major_formatter=thousands)
     # Above the panel, where it hides no lane.
-    axis.legend(loc='lower center', bbox_to_anchor=(0.5, 1.0), borderaxespad=0.2, ncols=_COLUMNS, handlelength=1.6,
-                columnspacing=1.0, title=display(rows['model'].iloc[0]))
+    axis.legend(
+        loc='lower center',
+        bbox_to_anchor=(0.5, 1.0),
+        borderaxespad=0.2,
+        ncols=_COLUMNS,
+        handlelength=1.6,
+        columnspacing=1.0,
+        title=display(rows['model'].iloc[0]),
+    )

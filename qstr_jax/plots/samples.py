@@ -23,9 +23,9 @@ _KEY = 'dots: lanes; lines: their means; bands: 95 % bootstrap intervals'
 _EDGE = 0.965  # Of the samples axis: where marks at the top stand.
 
 
-def samples_against_length(rows: pd.DataFrame, title: str = '',
-                           notes: Sequence[str] = (), reference: Mapping | None = None,
-                           x: str = 'seq_len') -> Figure:
+def samples_against_length(
+    rows: pd.DataFrame, title: str = '', notes: Sequence[str] = (), reference: Mapping | None = None, x: str = 'seq_len'
+) -> Figure:
     """Samples to threshold against N as in Figure 1, with every lane, intervals and exponents.
 
     Per model: the mean over lanes (a dotted line and '≥' lead to a lower bound) with its bootstrap
@@ -69,19 +69,32 @@ def samples_against_length(rows: pd.DataFrame, title: str = '',
 def _draw_panel(axis: Axes, rows: pd.DataFrame, look: dict, reference: Mapping, x: str) -> bool:
     """Data, limits and ticks of one panel; returns whether censored lanes are off scale."""
     summary, lengths = analysis.summarize(rows), sorted(set(rows[x]))
-    top, off_scale = _top(rows, [*summary['mean'][summary['num_reached'] > 0],
-                                 *(y for points in reference.values() for y in points.values())])
+    top, off_scale = _top(
+        rows,
+        [*summary['mean'][summary['num_reached'] > 0], *(y for points in reference.values() for y in points.values())],
+    )
     span = max(lengths) - min(lengths) or max(lengths)
     for place, model in enumerate(analysis.model_order(rows)):
         _draw_mean(axis, summary[summary['model'] == model], look[model], x)
         shift = (0.02 + 0.013 * place) * span  # Right of the mean, which would hide the dots.
         _draw_lanes(axis, rows[rows['model'] == model], look[model], shift, top, x)
     for model, points in reference.items():
-        axis.plot(points.keys(), points.values(), color=look[model][0], marker=look[model][1],
-                  zorder=2, gid=f'reference {model}', **_MARKS['published'])
+        axis.plot(
+            points.keys(),
+            points.values(),
+            color=look[model][0],
+            marker=look[model][1],
+            zorder=2,
+            gid=f'reference {model}',
+            **_MARKS['published'],
+        )
     start = 0 if min(lengths) <= max(span, max(lengths) / 2) else min(lengths) - 0.06 * span
-    axis.set(ylim=(0, top), xlim=(start, max(lengths) + 0.08 * span),
-             xlabel=AXIS_NAMES.get(x, x), xticks=spaced(lengths, max(lengths) - start))
+    axis.set(
+        ylim=(0, top),
+        xlim=(start, max(lengths) + 0.08 * span),
+        xlabel=AXIS_NAMES.get(x, x),
+        xticks=spaced(lengths, max(lengths) - start),
+    )
     axis.yaxis.set_major_formatter(thousands)
     return off_scale
 
@@ -93,30 +106,62 @@ def _draw_mean(axis: Axes, cells: pd.DataFrame, look: tuple, x: str) -> None:
     bound, reached = cells['lower_bound'].to_numpy(bool), cells['num_reached'].to_numpy() > 0
     length, mean = cells[x].to_numpy(), cells['mean'].to_numpy()
     name = ' '.join(cells['model'].head(1))
-    axis.fill_between(length, cells['low'].mask(bound), cells['high'], color=colour, alpha=0.18,
-                      linewidth=0, zorder=1.5, gid=f'interval {name}')
-    axis.plot(length, np.where(bound, np.nan, mean), color=colour, linestyle=style, marker=marker,
-              zorder=3, gid=f'mean {name}')
+    axis.fill_between(
+        length,
+        cells['low'].mask(bound),
+        cells['high'],
+        color=colour,
+        alpha=0.18,
+        linewidth=0,
+        zorder=1.5,
+        gid=f'interval {name}',
+    )
+    axis.plot(
+        length,
+        np.where(bound, np.nan, mean),
+        color=colour,
+        linestyle=style,
+        marker=marker,
+        zorder=3,
+        gid=f'mean {name}',
+    )
     if reached.any():  # Else there is no curve, triangles at the budget say it all.
         near = bound | np.append(bound[1:], False) | np.append(False, bound[:-1])
-        axis.plot(length, np.where(near, mean, np.nan), ':', color=colour, linewidth=0.8, zorder=2,
-                  gid=f'bound line {name}')
+        axis.plot(
+            length, np.where(near, mean, np.nan), ':', color=colour, linewidth=0.8, zorder=2, gid=f'bound line {name}'
+        )
     for place in np.flatnonzero(bound & reached):
-        axis.plot(length[place], mean[place], marker, color=colour, markerfacecolor='white',
-                  zorder=3, gid=f'bound {name}')
-        axis.annotate('≥', (length[place], mean[place]), (0, 4), textcoords='offset points',
-                      ha='center', va='bottom', color=colour, annotation_clip=True)
+        axis.plot(
+            length[place], mean[place], marker, color=colour, markerfacecolor='white', zorder=3, gid=f'bound {name}'
+        )
+        axis.annotate(
+            '≥',
+            (length[place], mean[place]),
+            (0, 4),
+            textcoords='offset points',
+            ha='center',
+            va='bottom',
+            color=colour,
+            annotation_clip=True,
+        )
 
 
-def _draw_lanes(axis: Axes, rows: pd.DataFrame, look: tuple, shift: float, top: float,
-                x: str) -> None:
+def _draw_lanes(axis: Axes, rows: pd.DataFrame, look: tuple, shift: float, top: float, x: str) -> None:
     """Every lane: a dot where it reached, a triangle at its budget, a cross if it diverged."""
     for outcome, lanes in rows.groupby('outcome', observed=True):
-        samples = {'reached': lanes['samples_to_threshold'], 'diverged': _EDGE * top,
-                   'censored': lanes['max_samples'].clip(upper=_EDGE * top)}[outcome]
-        axis.plot(lanes[x] + shift, np.broadcast_to(np.asarray(samples, float), len(lanes)),
-                  color=look[0], zorder=4, gid=f'{outcome} {lanes["model"].iloc[0]}',
-                  **_MARKS[outcome])
+        samples = {
+            'reached': lanes['samples_to_threshold'],
+            'diverged': _EDGE * top,
+            'censored': lanes['max_samples'].clip(upper=_EDGE * top),
+        }[outcome]
+        axis.plot(
+            lanes[x] + shift,
+            np.broadcast_to(np.asarray(samples, float), len(lanes)),
+            color=look[0],
+            zorder=4,
+            gid=f'{outcome} {lanes["model"].iloc[0]}',
+            **_MARKS[outcome],
+        )
 
 
 def _top(rows: pd.DataFrame, shown: list[float]) -> tuple[float, bool]:
@@ -129,8 +174,7 @@ def _top(rows: pd.DataFrame, shown: list[float]) -> tuple[float, bool]:
     return 1.08 * max(highest, budget), False
 
 
-def _legend(axis: Axes, rows: pd.DataFrame, look: dict, has_reference: bool, off_scale: bool,
-            x: str) -> None:
+def _legend(axis: Axes, rows: pd.DataFrame, look: dict, has_reference: bool, off_scale: bool, x: str) -> None:
     """Models with their exponents, then what the other marks in the panel mean."""
     entries = []
     for model in analysis.model_order(rows):
@@ -140,13 +184,14 @@ def _legend(axis: Axes, rows: pd.DataFrame, look: dict, has_reference: bool, off
         entries.append(lines.Line2D([], [], color=colour, marker=marker, linestyle=style, label=label))
     budgets = sorted(set(rows['max_samples'][rows['outcome'] == 'censored'].astype(float)))
     within = ', '.join(map(thousands, budgets)) + (' (off scale)' if off_scale else '')
-    labels = {'published': 'published', 'censored': f'not reached within {within}',
-              'diverged': 'diverged'}
+    labels = {'published': 'published', 'censored': f'not reached within {within}', 'diverged': 'diverged'}
     seen = {*rows['outcome'], *(['published'] if has_reference else [])}
-    entries += [lines.Line2D([], [], color='0.4', label=label, **{'marker': 'o'} | _MARKS[mark])
-                for mark, label in labels.items() if mark in seen]
-    axis.legend(handles=entries, loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2,
-                alignment='left')
+    entries += [
+        lines.Line2D([], [], color='0.4', label=label, **{'marker': 'o'} | _MARKS[mark])
+        for mark, label in labels.items()
+        if mark in seen
+    ]
+    axis.legend(handles=entries, loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2, alignment='left')
 
 
 def _num_lanes(rows: pd.DataFrame, x: str) -> str:

@@ -14,8 +14,11 @@ from qstr_jax.plots.style import AXIS_NAMES, STYLE, display, frame, looks
 
 _LANE_MARKS = {'reached': '.', 'censored': '^', 'censored_below': 'v', 'diverged': 'x'}
 
-_MARK_WORDS = {'censored': '△ more than the largest n tried', 'censored_below': '▽ the smallest n tried was enough',
-               'diverged': '× diverged'}
+_MARK_WORDS = {
+    'censored': '△ more than the largest n tried',
+    'censored_below': '▽ the smallest n tried was enough',
+    'diverged': '× diverged',
+}
 
 
 def scaling(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = (), x: str = 'seq_len') -> Figure:
@@ -38,20 +41,33 @@ def scaling(rows: pd.DataFrame, title: str = '', notes: Sequence[str] = (), x: s
     look = looks(models)
     with matplotlib.rc_context(STYLE):
         marks = [words for outcome, words in _MARK_WORDS.items() if (rows['outcome'] == outcome).any()]
-        figure, axes = frame(len(panels), title, notes, sharey=True,
-                             key='; '.join(['rings: lanes', *marks, 'lines: medians over lanes']))
+        figure, axes = frame(
+            len(panels), title, notes, sharey=True, key='; '.join(['rings: lanes', *marks, 'lines: medians over lanes'])
+        )
         for axis, (task, lanes) in zip(axes, panels, strict=True):
             for place, model in enumerate(models):
                 mine = lanes[lanes['model'] == model]
                 if not mine.empty:
                     _draw(axis, mine, look[model], 1 + 0.015 * (place - len(models) / 2), x)
             axis.set(xscale='log', yscale='log', xlabel=AXIS_NAMES.get(x, x))
-            axis.xaxis.set(major_locator=ticker.FixedLocator(sorted(set(rows[x]))), major_formatter='{x:g}',
-                           minor_locator=ticker.NullLocator())
-            axis.yaxis.set(major_locator=ticker.LogLocator(subs=(1, 2, 5)), major_formatter='{x:g}',
-                           minor_locator=ticker.NullLocator())
-            axis.legend(handles=_entries(lanes, models, look, x), loc='lower left', bbox_to_anchor=(0, 1.0),
-                        borderaxespad=0.2, title=display(task) if len(panels) > 1 else None, alignment='left')
+            axis.xaxis.set(
+                major_locator=ticker.FixedLocator(sorted(set(rows[x]))),
+                major_formatter='{x:g}',
+                minor_locator=ticker.NullLocator(),
+            )
+            axis.yaxis.set(
+                major_locator=ticker.LogLocator(subs=(1, 2, 5)),
+                major_formatter='{x:g}',
+                minor_locator=ticker.NullLocator(),
+            )
+            axis.legend(
+                handles=_entries(lanes, models, look, x),
+                loc='lower left',
+                bbox_to_anchor=(0, 1.0),
+                borderaxespad=0.2,
+                title=display(task) if len(panels) > 1 else None,
+                alignment='left',
+            )
         thresholds = set(rows.get('threshold', ()))
         quantity = f'test MSE < {thresholds.pop():g}' if len(thresholds) == 1 else 'threshold'
         axes[0].set_ylabel(f'samples to {quantity}')
@@ -64,14 +80,29 @@ def _draw(axis: Axes, lanes: pd.DataFrame, look: tuple, shift: float, x: str) ->
     colour, marker, style = look
     summary = analysis.summarize(lanes)
     known = summary[summary['median'].notna()]
-    axis.plot(known[x] * shift, known['median'], color=colour, marker=marker, linestyle=style,
-              gid=f'median {lanes["model"].iloc[0]}')
+    axis.plot(
+        known[x] * shift,
+        known['median'],
+        color=colour,
+        marker=marker,
+        linestyle=style,
+        gid=f'median {lanes["model"].iloc[0]}',
+    )
     for outcome, some in lanes.groupby('outcome', observed=True):
         samples = {'censored': some['max_samples'], 'censored_below': some.get('min_samples')}.get(
-            outcome, some['samples_to_threshold'])
+            outcome, some['samples_to_threshold']
+        )
         if samples is not None:
-            axis.plot(some[x] * shift, samples.astype('Float64').to_numpy(dtype=float, na_value=np.nan),
-                      _LANE_MARKS[outcome], color=colour, markersize=4, alpha=0.7, fillstyle='none', gid=outcome)
+            axis.plot(
+                some[x] * shift,
+                samples.astype('Float64').to_numpy(dtype=float, na_value=np.nan),
+                _LANE_MARKS[outcome],
+                color=colour,
+                markersize=4,
+                alpha=0.7,
+                fillstyle='none',
+                gid=outcome,
+            )
 
 
 def _entries(lanes: pd.DataFrame, models: list[str], look: dict, x: str) -> list:
@@ -81,8 +112,16 @@ def _entries(lanes: pd.DataFrame, models: list[str], look: dict, x: str) -> list
         mine = lanes[lanes['model'] == model]
         if mine.empty:
             continue
-        entries.append(lines.Line2D([], [], color=look[model][0], marker=look[model][1], linestyle=look[model][2],
-                                    label=f'{display(model)}  {_power(analysis.exponent(mine, x), x)}'))
+        entries.append(
+            lines.Line2D(
+                [],
+                [],
+                color=look[model][0],
+                marker=look[model][1],
+                linestyle=look[model][2],
+                label=f'{display(model)}  {_power(analysis.exponent(mine, x), x)}',
+            )
+        )
     return entries
 
 

@@ -42,15 +42,28 @@ def speed(records: pd.DataFrame, title: str = '', notes: Sequence[str] = ()) -> 
                 ratio = lanes * cells[f'{theirs}_seconds'] / cells[f'{ours}_seconds']
                 low = lanes * cells[f'{theirs}_low'] / cells[f'{ours}_high']
                 high = lanes * cells[f'{theirs}_high'] / cells[f'{ours}_low']
-                axis.bar(x, ratio, width, color=look[model][0], label=display(model), gid=f'{ours} {model}',
-                         yerr=[ratio - low, high - ratio], error_kw={'elinewidth': 0.6, 'ecolor': '0.3'})
+                axis.bar(
+                    x,
+                    ratio,
+                    width,
+                    color=look[model][0],
+                    label=display(model),
+                    gid=f'{ours} {model}',
+                    yerr=[ratio - low, high - ratio],
+                    error_kw={'elinewidth': 0.6, 'ecolor': '0.3'},
+                )
             axis.axhline(1, color='0.4', linewidth=0.8)
             axis.set(yscale='log', xlabel=AXIS_NAMES['seq_len'], ylabel='times PyTorch')
             axis.set_title(name)
-            axis.xaxis.set(major_locator=ticker.FixedLocator(range(len(lengths))),
-                           major_formatter=ticker.FixedFormatter([str(n) for n in lengths]))
-            axis.yaxis.set(major_locator=ticker.LogLocator(subs=(1, 2, 4)), major_formatter='{x:g}',
-                           minor_locator=ticker.NullLocator())
+            axis.xaxis.set(
+                major_locator=ticker.FixedLocator(range(len(lengths))),
+                major_formatter=ticker.FixedFormatter([str(n) for n in lengths]),
+            )
+            axis.yaxis.set(
+                major_locator=ticker.LogLocator(subs=(1, 2, 4)),
+                major_formatter='{x:g}',
+                minor_locator=ticker.NullLocator(),
+            )
             axis.grid(False, axis='x')
         figure.legend(*axes[0].get_legend_handles_labels(), loc='outside upper left', ncols=len(models))
         figure.set_figheight(figure.get_figheight() + 0.3)

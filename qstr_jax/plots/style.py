@@ -19,13 +19,29 @@ from matplotlib.figure import Figure
 from qstr_jax import analysis
 
 STYLE = {
-    'font.size': 8, 'axes.titlesize': 8, 'axes.labelsize': 8, 'figure.titlesize': 9,
-    'xtick.labelsize': 7, 'ytick.labelsize': 7, 'legend.fontsize': 7, 'figure.labelsize': 6,
-    'legend.title_fontsize': 8, 'axes.spines.top': False, 'axes.spines.right': False,
-    'axes.linewidth': 0.6, 'xtick.major.width': 0.6, 'ytick.major.width': 0.6,
-    'axes.grid': True, 'axes.axisbelow': True,
-    'grid.color': '0.92', 'grid.linewidth': 0.5, 'lines.linewidth': 1.3, 'lines.markersize': 4.5,
-    'legend.frameon': False, 'legend.handlelength': 2.6, 'legend.labelspacing': 0.3,
+    'font.size': 8,
+    'axes.titlesize': 8,
+    'axes.labelsize': 8,
+    'figure.titlesize': 9,
+    'xtick.labelsize': 7,
+    'ytick.labelsize': 7,
+    'legend.fontsize': 7,
+    'figure.labelsize': 6,
+    'legend.title_fontsize': 8,
+    'axes.spines.top': False,
+    'axes.spines.right': False,
+    'axes.linewidth': 0.6,
+    'xtick.major.width': 0.6,
+    'ytick.major.width': 0.6,
+    'axes.grid': True,
+    'axes.axisbelow': True,
+    'grid.color': '0.92',
+    'grid.linewidth': 0.5,
+    'lines.linewidth': 1.3,
+    'lines.markersize': 4.5,
+    'legend.frameon': False,
+    'legend.handlelength': 2.6,
+    'legend.labelspacing': 0.3,
     'pdf.fonttype': 42,  # Type 3 fonts are refused by many submission sites.
 }
 
@@ -34,12 +50,21 @@ logging.getLogger('fontTools').setLevel(logging.WARNING)
 
 WIDTH, HEIGHT = 3.4, 2.2  # Inches, of one panel without legend.
 # Okabe and Ito's colours: told apart by colour-blind readers. Marker and line style do it in grey.
-_LOOKS = {'transformer': ('#0072B2', 'o', '-'), 'rnn': ('#D55E00', 's', (0, (4, 2))),
-          'ffn': ('#009E73', 'D', (0, (1.5, 1.2)))}
-_OTHER_LOOKS = (('#CC79A7', 'v', (0, (5, 1.2, 1.2, 1.2))), ('#56B4E9', 'P', (0, (8, 2))),
-                ('#E69F00', 'p', (0, (3, 1, 1, 1, 1, 1))), ('#000000', 'h', (0, (1, 2.5))),
-                ('0.55', 'X', (0, (6, 1.5))), ('#8C564B', '<', (0, (2, 1))), ('#7F3C8D', '>', (0, (5, 2, 1, 2))),
-                ('#4B6A00', '*', (0, (1, 1))))
+_LOOKS = {
+    'transformer': ('#0072B2', 'o', '-'),
+    'rnn': ('#D55E00', 's', (0, (4, 2))),
+    'ffn': ('#009E73', 'D', (0, (1.5, 1.2))),
+}
+_OTHER_LOOKS = (
+    ('#CC79A7', 'v', (0, (5, 1.2, 1.2, 1.2))),
+    ('#56B4E9', 'P', (0, (8, 2))),
+    ('#E69F00', 'p', (0, (3, 1, 1, 1, 1, 1))),
+    ('#000000', 'h', (0, (1, 2.5))),
+    ('0.55', 'X', (0, (6, 1.5))),
+    ('#8C564B', '<', (0, (2, 1))),
+    ('#7F3C8D', '>', (0, (5, 2, 1, 2))),
+    ('#4B6A00', '*', (0, (1, 1))),
+)
 AXIS_NAMES = {'seq_len': 'sequence length N', 'sparsity': 'number of relevant tokens q'}
 
 
@@ -71,8 +96,9 @@ def looks(models: list[str]) -> dict[str, tuple]:
     return {model: _LOOKS.get(model) or taken[model] for model in models}
 
 
-def frame(num_panels: int, title: str, notes: Sequence[str],
-            sharey: bool = False, key: str = '') -> tuple[Figure, list[Axes]]:
+def frame(
+    num_panels: int, title: str, notes: Sequence[str], sharey: bool = False, key: str = ''
+) -> tuple[Figure, list[Axes]]:
     """A row of panels, its title, and under it the notes and `key`, what lines and bands are."""
     width = WIDTH if num_panels == 1 else 2.9 * num_panels
     notes = [*([notes] if isinstance(notes, str) else notes), *([key] if key else [])]

@@ -150,8 +150,10 @@ def _what_is_missing(rows, settings):
         total = sum(gaps.values())
         words.append(f'{total} of the lanes that the settings span are missing: {_gap_words(gaps, lanes)}.')
     if (rows['learner'] == ONLINE).all() and not (rows['outcome'] == 'reached').any():
-        words.append('No lane reached the threshold within its budget, so there are no samples to threshold and no '
-                     'exponent; the table shows the test losses at the end instead.')
+        words.append(
+            'No lane reached the threshold within its budget, so there are no samples to threshold and no '
+            'exponent; the table shows the test losses at the end instead.'
+        )
     elif (rows['outcome'] == 'censored').any():
         words.append('Where lanes are censored the mean is a lower bound, marked ≥.')
     return words

@@ -46,7 +46,8 @@ def _add_samples(section, rows):
         return
     for (rate, decay), lanes in optimisers:
         caption = 'Samples to threshold' + (
-            f', learning rate {rate:g}, weight decay {decay:g}' if optimisers.ngroups > 1 else '')
+            f', learning rate {rate:g}, weight decay {decay:g}' if optimisers.ngroups > 1 else ''
+        )
         (frame,) = textables.from_markdown(analysis.table(lanes, x))
         section.tables.append((caption, frame))
         section.figures.append((caption, plots.samples_against_length(lanes, x=x)))

@@ -1,6 +1,6 @@
 """Sections as LaTeX that a paper includes: tables with booktabs rules, figures as PDF.
 
-    \\usepackage{booktabs,graphicx} \\graphicspath{{latex/}} … \\input{latex/table1.tex}
+\\usepackage{booktabs,graphicx} \\graphicspath{{latex/}} … \\input{latex/table1.tex}
 """
 
 import re

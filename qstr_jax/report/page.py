@@ -93,8 +93,10 @@ def _run(run):
     batches = [batch for batch in run.get('batches', []) if isinstance(batch, dict)]
     seconds = sum(batch.get('wall_seconds', 0) + batch.get('compile_seconds', 0) for batch in batches)
     versions = ', '.join(f'{name} {version}' for name, version in run.get('packages', {}).items())
-    facts = (f'{run.get("started", "?")}: {len(batches)} lane batches in {seconds:.0f} s on {run.get("device", "?")}; '
-             f'commit {run.get("git_commit")}; Python {run.get("python", "?")}, {versions}')
+    facts = (
+        f'{run.get("started", "?")}: {len(batches)} lane batches in {seconds:.0f} s on {run.get("device", "?")}; '
+        f'commit {run.get("git_commit")}; Python {run.get("python", "?")}, {versions}'
+    )
     return f'{html.escape(facts)}<br><code>{html.escape(command(run.get("command", [])))}</code>'
 
 

@@ -1,7 +1,7 @@
 """Sweeps: cells × lanes, run in lane batches.
 
-    from qstr_jax import sweeps
-    rows = sweeps.run(sweeps.Settings(models=('transformer',), seq_lens=(4, 8)), 'results/mine')
+from qstr_jax import sweeps
+rows = sweeps.run(sweeps.Settings(models=('transformer',), seq_lens=(4, 8)), 'results/mine')
 """
 
 from qstr_jax.sweeps.grid import cells, lanes

@@ -1,8 +1,8 @@
 """What a running sweep tells those who look at its directory: its plan, heartbeats and errors.
 
-    plan.json               lanes of each cell, of all runs so far
-    progress/RUN-DEVICE.json  what a device does now; gone when it is done
-    errors/CELL.json        the last error of a cell; gone when the cell succeeds
+plan.json               lanes of each cell, of all runs so far
+progress/RUN-DEVICE.json  what a device does now; gone when it is done
+errors/CELL.json        the last error of a cell; gone when the cell succeeds
 """
 
 import contextlib

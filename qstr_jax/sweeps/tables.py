@@ -48,7 +48,6 @@ def curves(cell, lanes, state_K):
     constant = {name: dict(cell.columns)[name] for name in CURVE_COLUMNS}
     curves_K = learners.of(cell.problem).report_curves(state_K, cell.problem)
     frames = [
-        pd.DataFrame({**constant, **lane._asdict(), **curve})
-        for lane, curve in zip(lanes, curves_K, strict=False)
+        pd.DataFrame({**constant, **lane._asdict(), **curve}) for lane, curve in zip(lanes, curves_K, strict=False)
     ]
     return pd.concat(frames, ignore_index=True)

@@ -26,9 +26,7 @@ def prediction_flops(problem):
     """Floating-point operations of the matrix products of one prompt's predictions."""
     task = problem.task
     z_NxE = jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
-    jaxpr = jax.make_jaxpr(lambda p, z: models.predict(problem.module, p, z))(
-        abstract_params(problem), z_NxE
-    )
+    jaxpr = jax.make_jaxpr(lambda p, z: models.predict(problem.module, p, z))(abstract_params(problem), z_NxE)
     return _dot_flops(jaxpr.jaxpr)
 
 

@@ -20,9 +20,7 @@ class Stopped(Exception):
 class Worker:
     """One device's thread: claims units, trains them, writes their tables."""
 
-    def __init__(
-        self, device, workdir, plan, probe_functions, sweep, size_of, options, stop, record, bar
-    ):
+    def __init__(self, device, workdir, plan, probe_functions, sweep, size_of, options, stop, record, bar):
         self.failed = []
         self._device, self._workdir, self._plan = device, workdir, plan
         self._probes, self._sweep, self._size_of = probe_functions, sweep, size_of

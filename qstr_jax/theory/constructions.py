@@ -81,9 +81,7 @@ def square_norm(tree):
 
 def two_layer_arrays(task, task_draw, radius, error):
     """(a_g, W_g, b_g) of the task's link as float64 arrays, and its sup error on ‖x_j‖ ≤ radius."""
-    form = links.two_layer_form(
-        task.link, task_draw.link, task.sparsity, task.token_dim, radius, error
-    )
+    form = links.two_layer_form(task.link, task_draw.link, task.sparsity, task.token_dim, radius, error)
     a_M, W_MxK, b_M = (np.asarray(leaf, np.float64) for leaf in form[:3])
     return a_M, W_MxK, b_M, form.error
 
@@ -133,11 +131,13 @@ def _assemble(task, qk_HxExE, a_M, W_MxHxD, b_M):
     kernel_MxHxE = np.zeros((width, num_heads, task.embedding_dim))
     kernel_MxHxE[:, : W_MxHxD.shape[1], : task.token_dim] = W_MxHxD
     module = Transformer(num_heads, width, attention='merged', output_bias=False)
-    params = as_params({
-        'attention': {'qk_HxExE': qk_HxExE},
-        'hidden': {'kernel': kernel_MxHxE.reshape(width, -1).T, 'bias': b_M},
-        'out': {'kernel': a_M[:, None]},
-    })
+    params = as_params(
+        {
+            'attention': {'qk_HxExE': qk_HxExE},
+            'hidden': {'kernel': kernel_MxHxE.reshape(width, -1).T, 'bias': b_M},
+            'out': {'kernel': a_M[:, None]},
+        }
+    )
     norms = {
         **feedforward_norms(a_M, W_MxHxD.reshape(width, -1), b_M),
         'param_norm': math.sqrt(square_norm(params)),
@@ -193,13 +193,17 @@ def transformer(task, task_draw, radius, error=0.1, alpha=None, num_heads=None, 
         alpha = _sharpness(leak * (task.seq_len - 1), error, gap)
     identity = np.einsum('hq,ef->hqef', np.eye(q), alpha * np.eye(task.encoding_dim))
     qk_HxExE = _head_blocks(task, num_heads, identity)
-    module, params, norms = _assemble(
-        task, qk_HxExE, a_M, W_MxK.reshape(len(a_M), q, task.token_dim), b_M
-    )
+    module, params, norms = _assemble(task, qk_HxExE, a_M, W_MxK.reshape(len(a_M), q, task.token_dim), b_M)
     off_mass = min(1.0, (task.seq_len - 1) * math.exp(-alpha * gap))
     output = form_error + leak * off_mass
-    bounds = {'alpha': alpha, 'off_mass': off_mass, 'output': output, 'squared_error': output**2,
-              'coherence': coherence, 'token_radius': radius}
+    bounds = {
+        'alpha': alpha,
+        'off_mass': off_mass,
+        'output': output,
+        'squared_error': output**2,
+        'coherence': coherence,
+        'token_radius': radius,
+    }
     return Construction(module, params, norms, bounds)
 
 
@@ -252,6 +256,11 @@ def sparse_average(task, task_draw, radius, error=0.1, alpha=None):
     module, params, norms = _assemble(task, qk_1xExE, np.array([1.0, -1.0]), W_2x1xD, np.zeros(2))
     off_mass = others / (task.sparsity * math.exp(alpha) + others)
     output = 2 * radius * off_mass
-    bounds = {'alpha': alpha, 'off_mass': off_mass, 'output': output, 'squared_error': output**2,
-              'token_radius': radius}
+    bounds = {
+        'alpha': alpha,
+        'off_mass': off_mass,
+        'output': output,
+        'squared_error': output**2,
+        'token_radius': radius,
+    }
     return Construction(module, params, norms, bounds)

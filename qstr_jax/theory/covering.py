@@ -66,8 +66,16 @@ def log_cover_transformer(distance, num_heads, width, embedding_dim, norm_a, nor
     Returns:
         The bound, a float.
     """
-    _check_positive(distance=distance, norm_a=norm_a, norm_w=norm_w, norm_qk=norm_qk, radius_z=radius_z,
-                    num_heads=num_heads, width=width, embedding_dim=embedding_dim)
+    _check_positive(
+        distance=distance,
+        norm_a=norm_a,
+        norm_w=norm_w,
+        norm_qk=norm_qk,
+        radius_z=radius_z,
+        num_heads=num_heads,
+        width=width,
+        embedding_dim=embedding_dim,
+    )
     step_a, step_w, step_qk = transformer_steps(distance, num_heads, norm_a, norm_w, radius_z)
     feedforward = log_ball(width, norm_a, step_a)
     feedforward += log_ball(width * (num_heads * embedding_dim + 1), norm_w, step_w)

@@ -110,8 +110,14 @@ def memorising(key, prompts, positions_B, task, depth=2, width=None):
     a_B, w_B, b_B = rescale(*raw)
     params, hidden_widths = _memorising_params(task, width, depth, v_D, a_B, w_B, b_B)
     module = Recurrent(
-        width, 'deep', 'exclusive', 'mlp', readout_widths=hidden_widths, transition_widths=(1,),
-        radius=1.0, lipschitz=0.0,
+        width,
+        'deep',
+        'exclusive',
+        'mlp',
+        readout_widths=hidden_widths,
+        transition_widths=(1,),
+        radius=1.0,
+        lipschitz=0.0,
     )
     apart = float(np.min(np.diff(np.sort(z_B))))
     norms = {

@@ -63,8 +63,9 @@ def alignment(params, task):
     trace_HxQ = jnp.trace(rows_HxQxExE, axis1=2, axis2=3)
     cosine_HxQ = trace_HxQ / jnp.sqrt(jnp.maximum(d_e * energy_HxQ, tiny))
     index_H = match_heads(share_HxQ)
-    return Alignment(share_HxQ, cosine_HxQ, index_H, _matched_mean(share_HxQ, index_H),
-                     _matched_mean(cosine_HxQ, index_H))
+    return Alignment(
+        share_HxQ, cosine_HxQ, index_H, _matched_mean(share_HxQ, index_H), _matched_mean(cosine_HxQ, index_H)
+    )
 
 
 def retrieval_weights(module, params, prompt, task, task_draw):
@@ -78,9 +79,7 @@ def retrieval_weights(module, params, prompt, task, task_draw):
 
 @functools.partial(jax.jit, static_argnames=('module', 'task'))
 def _mean_and_least_weights(module, params, prompts, task, task_draw):
-    weights_BxHxNxQ = jax.lax.map(
-        lambda prompt: retrieval_weights(module, params, prompt, task, task_draw), prompts
-    )
+    weights_BxHxNxQ = jax.lax.map(lambda prompt: retrieval_weights(module, params, prompt, task, task_draw), prompts)
     return jnp.mean(weights_BxHxNxQ, axis=(0, 2)), jnp.min(weights_BxHxNxQ, axis=(0, 2))
 
 
@@ -193,9 +192,7 @@ def recurrent_states(module, params, z_NxE):
 
 
 def _is_cell(module, method):
-    return method == '__call__' and isinstance(
-        module, models.recurrent.DeepCell | models.recurrent.GatedCell
-    )
+    return method == '__call__' and isinstance(module, models.recurrent.DeepCell | models.recurrent.GatedCell)
 
 
 def span_residual(w_KxM, x_BxK):

@@ -45,8 +45,9 @@ def _theorem4_complexity(sparsity, token_dim, width, r_a, r_w):
     return c_1**2 * sparsity * (token_dim + sparsity) * (width + token_dim + sparsity)
 
 
-def theorem4(num_samples, seq_len, sparsity, token_dim, width, r_a, r_w, approximation=0.0, constant=1.0,
-             log_power=1.0):
+def theorem4(
+    num_samples, seq_len, sparsity, token_dim, width, r_a, r_w, approximation=0.0, constant=1.0, log_power=1.0
+):
     """Theorem 4, Transformer with H = q heads: R ≲ ε_2NN + C_1 √(q (d + q)(m_g + d + q) polylog(nN)/n).
 
     Args:
@@ -61,9 +62,9 @@ def theorem4(num_samples, seq_len, sparsity, token_dim, width, r_a, r_w, approxi
     """
     _check_positive(num_samples=num_samples, seq_len=seq_len)
     complexity = _theorem4_complexity(sparsity, token_dim, width, r_a, r_w)
-    return constant * (approximation + math.sqrt(
-        complexity * math.log(num_samples * seq_len) ** log_power / num_samples
-    ))
+    return constant * (
+        approximation + math.sqrt(complexity * math.log(num_samples * seq_len) ** log_power / num_samples)
+    )
 
 
 def _solve_log(constant, seq_len, log_power):

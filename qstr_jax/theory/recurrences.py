@@ -63,7 +63,12 @@ def _build(width, cell, readout, state_radius):
     """Module, parameters and norms; `cell` is (kernels, first bias), `readout` layers are (kernel, bias)."""
     kernels, bias_0 = cell
     module = Recurrent(
-        width, 'deep', 'exclusive', 'mlp', lipschitz=0.0, radius=state_radius,
+        width,
+        'deep',
+        'exclusive',
+        'mlp',
+        lipschitz=0.0,
+        radius=state_radius,
         readout_widths=tuple(kernel.shape[1] for kernel, _ in readout[:-1]),
         transition_widths=tuple(kernel.shape[1] for kernel in kernels[:-1]),
     )
@@ -85,8 +90,14 @@ def _build(width, cell, readout, state_radius):
 
 
 def _bounds(token_bound, radius, form_error, state_norm):
-    return {'output': form_error, 'squared_error': form_error**2, 'token_bound': token_bound,
-            'token_radius': radius, 'state_norm': state_norm, 'lipschitz': 0.0}
+    return {
+        'output': form_error,
+        'squared_error': form_error**2,
+        'token_bound': token_bound,
+        'token_radius': radius,
+        'state_norm': state_norm,
+        'lipschitz': 0.0,
+    }
 
 
 def _token_radius(task, token_bound, radius):
@@ -143,9 +154,7 @@ def retrieving(task, task_draw, token_bound, radius=None, error=0.1, state_radiu
         (a_M[:, None], None),
     ]
     built = _build(q * d, cell, readout, state_radius)
-    return constructions.Construction(
-        *built, _bounds(token_bound, radius, form_error, state_norm)
-    )
+    return constructions.Construction(*built, _bounds(token_bound, radius, form_error, state_norm))
 
 
 def _own_last(states, tokens):
@@ -193,9 +202,7 @@ def storing(task, task_draw, token_bound, radius=None, error=0.1, state_radius=N
         None if state_radius is None else state_radius * (1 + SLACK),
     )
     state_norm = state_norm * shrink
-    return constructions.Construction(
-        *built, _bounds(token_bound, radius, form_error, state_norm)
-    )
+    return constructions.Construction(*built, _bounds(token_bound, radius, form_error, state_norm))
 
 
 def _storing_cell(task, task_draw, gain, shrink):
@@ -203,9 +210,12 @@ def _storing_cell(task, task_draw, gain, shrink):
     d, n = task.token_dim, task.seq_len
     omega_NxE = np.asarray(task_draw.encodings.omega_NxE, np.float64)
     retrieved = np.zeros((task.sparsity * task.encoding_dim, 2 * d + n))
-    first = np.concatenate([
-        block_diag(_signed(np.eye(d)), -omega_NxE.T / task.scale), retrieved,
-    ])
+    first = np.concatenate(
+        [
+            block_diag(_signed(np.eye(d)), -omega_NxE.T / task.scale),
+            retrieved,
+        ]
+    )
     second = _gates(np.tile(np.eye(d), (1, n)), gain * np.kron(np.eye(n), np.ones((1, d))))
     bias_0 = np.concatenate([np.zeros(2 * d), np.sum(omega_NxE**2, axis=1)])
     return [first, second, shrink * _unsigned(n * d)], bias_0

@@ -25,8 +25,18 @@ from qstr_jax.theory.cards import (
 )
 from qstr_jax.theory.cards.card import Card, Check, Panel, as_json, from_json
 
-__all__ = ['Card', 'Check', 'Panel', 'as_json', 'check_names', 'from_json', 'make', 'names', 'plain_settings',
-           'settings']
+__all__ = [
+    'Card',
+    'Check',
+    'Panel',
+    'as_json',
+    'check_names',
+    'from_json',
+    'make',
+    'names',
+    'plain_settings',
+    'settings',
+]
 
 _ORDER = (lemma11, alignment, proposition3, proposition21, theorem6, theorem7, alpha, proposition8, theorem9)
 _CARDS = {module.NAME: module for module in _ORDER}
@@ -93,6 +103,7 @@ def make(name, overrides=(), progress=False):
     Returns:
         `Card`.
     """
+
     def bar(items, text, total=None):
         return tqdm.tqdm(items, desc=f'{name}: {text}', total=total, disable=not progress, leave=False)
 

@@ -53,8 +53,13 @@ def _measure(fit, k, losses, start_K, samples, name):
     aligned = measures.alignment(params, task)
     moved = jnp.sqrt(constructions.square_norm(jax.tree.map(lambda a, b: a - b, params, start)))
     return {
-        'start': name, 'lane': k, 'samples': samples, 'loss': losses[0][k], 'error': losses[1][k],
-        'share': aligned.share, 'cosine': aligned.cosine,
+        'start': name,
+        'lane': k,
+        'samples': samples,
+        'loss': losses[0][k],
+        'error': losses[1][k],
+        'share': aligned.share,
+        'cosine': aligned.cosine,
         'off_mass': measures.off_mass(module, params, prompts, task, task_draw)['mean'],
         'moved': float(moved) / float(np.sqrt(constructions.square_norm(start))),
     }
@@ -66,8 +71,14 @@ def _follow(settings, task, name, bar):
         module, params = _at_construction(settings, task)
     else:
         module, params = models.Transformer(settings.sparsity, settings.mlp_width, attention='merged'), None
-    plan = training.Plan(settings.steps, settings.batch_size, settings.learning_rate, min(8, settings.steps),
-                         settings.test_samples, weight_decay=settings.weight_decay)
+    plan = training.Plan(
+        settings.steps,
+        settings.batch_size,
+        settings.learning_rate,
+        min(8, settings.steps),
+        settings.test_samples,
+        weight_decay=settings.weight_decay,
+    )
     rows, start_K = [], None
     stages = training.windows(task, module, plan, settings.num_lanes, params)
     for steps, fit in bar(stages, name, 1 + min(8, settings.steps)):
@@ -80,33 +91,40 @@ def _follow(settings, task, name, bar):
 
 def make(settings, bar):
     """The card; see `lemma11.make`."""
-    task = tasks.Task('qstr', settings.seq_len, settings.sparsity, settings.token_dim, 'sum',
-                      encoding_dim=settings.encoding_dim)
+    task = tasks.Task(
+        'qstr', settings.seq_len, settings.sparsity, settings.token_dim, 'sum', encoding_dim=settings.encoding_dim
+    )
     rows = pd.DataFrame([row for name in STARTS for row in _follow(settings, task, name, bar)])
     last = rows[rows['samples'] == rows['samples'].max()]
     built, scratch = (last[last['start'] == name] for name in STARTS)
     first = rows[(rows['samples'] == 0) & (rows['start'] == STARTS[1])]
     checks = (
-        card.below(f'from the construction: loss ≤ {settings.error:g}² after training', built['loss'],
-                   settings.error**2),
+        card.below(
+            f'from the construction: loss ≤ {settings.error:g}² after training', built['loss'], settings.error**2
+        ),
         card.above('from the construction: share of the block ≥ 0.95', built['share'], 0.95),
         card.above('from the construction: cosine to the identity ≥ 0.95', built['cosine'], 0.95),
         card.above('from scratch: the share of the block grows', scratch['share'], first['share'].max()),
         card.above('from scratch: the cosine to the identity grows', scratch['cosine'], first['cosine'].max()),
     )
     return card.Card(
-        NAME, 'Lemma 11 and Figure 2',
+        NAME,
+        'Lemma 11 and Figure 2',
         'Training keeps a Transformer at the construction, and moves one from scratch towards it: W_QK becomes a '
         'scaled '
         'identity in the (query ω_t, key ω) block.',
         f'qSTR, sum link, N = {settings.seq_len}, q = H = {settings.sparsity}, d = {settings.token_dim}, d_e = '
         f'{settings.encoding_dim}, merged attention, AdamW (weight decay {settings.weight_decay:g}), '
         f'{settings.num_lanes} lanes.',
-        (card.Panel('held-out loss', 'training prompts', 'loss', log_y=True),
-         card.Panel('energy share of the block', 'training prompts', 'share of ‖W_QK‖²'),
-         card.Panel('cosine of the block to the identity', 'training prompts', 'cosine'),
-         card.Panel('attention off the right token', 'training prompts', 'mean mass', log_y=True)),
-        pd.DataFrame(_points(rows)), pd.DataFrame(_lines(settings, rows, task)), checks,
+        (
+            card.Panel('held-out loss', 'training prompts', 'loss', log_y=True),
+            card.Panel('energy share of the block', 'training prompts', 'share of ‖W_QK‖²'),
+            card.Panel('cosine of the block to the identity', 'training prompts', 'cosine'),
+            card.Panel('attention off the right token', 'training prompts', 'mean mass', log_y=True),
+        ),
+        pd.DataFrame(_points(rows)),
+        pd.DataFrame(_lines(settings, rows, task)),
+        checks,
         f'From the construction weights move by {built["moved"].max():.2f} of their norm (loss '
         f'{built["loss"].max():.1g}); from '
         f'scratch share {scratch["share"].mean():.2f}, cosine {scratch["cosine"].mean():.2f}, mass off the right token '

@@ -37,19 +37,39 @@ def _rows(settings, seq_len, name):
     """A row per lane: prompts to the threshold (NaN if it was not reached), the last loss, the Lipschitz product."""
     task = tasks.Task('simple_qstr', seq_len, 1, settings.token_dim, 'linear')
     module = models.Recurrent(
-        settings.width, 'deep', 'exclusive', 'mlp', readout_widths=(2 * settings.hidden_width,) * 2,
-        transition_widths=(settings.hidden_width,) * 2, lipschitz=BOUNDS[name](seq_len),
+        settings.width,
+        'deep',
+        'exclusive',
+        'mlp',
+        readout_widths=(2 * settings.hidden_width,) * 2,
+        transition_widths=(settings.hidden_width,) * 2,
+        lipschitz=BOUNDS[name](seq_len),
     )
-    plan = training.Plan(settings.steps, settings.batch_size, settings.learning_rate, settings.windows,
-                         settings.test_samples, settings.threshold, decay=False)
+    plan = training.Plan(
+        settings.steps,
+        settings.batch_size,
+        settings.learning_rate,
+        settings.windows,
+        settings.test_samples,
+        settings.threshold,
+        decay=False,
+    )
     fit = training.train(task, module, plan, settings.num_lanes)
     losses_K, errors_K = training.loss_at(fit)
     reached_K = np.asarray(fit.state_K.outcome) == REACHED
     samples_K = np.asarray(fit.state_K.checks) * fit.problem.learner.samples_per_check
     product_Kx2 = jax.vmap(measures.transition_lipschitz)(fit.params_K)
     return [
-        {'seq_len': seq_len, 'bound': name, 'lane': k, 'reached': bool(reached_K[k]), 'samples': int(samples_K[k]),
-         'loss': losses_K[k], 'error': errors_K[k], 'product': float(np.max(product_Kx2[k]))}
+        {
+            'seq_len': seq_len,
+            'bound': name,
+            'lane': k,
+            'reached': bool(reached_K[k]),
+            'samples': int(samples_K[k]),
+            'loss': losses_K[k],
+            'error': errors_K[k],
+            'product': float(np.max(product_Kx2[k])),
+        }
         for k in range(settings.num_lanes)
     ]
 
@@ -75,16 +95,22 @@ def make(settings, bar):
     cells = list(itertools.product(settings.seq_lens, BOUNDS))
     rows = pd.DataFrame([row for cell in bar(cells, 'N') for row in _rows(settings, *cell)])
     return card.Card(
-        NAME, 'Theorem 7, its constraint α_N ≤ 1/N',
+        NAME,
+        'Theorem 7, its constraint α_N ≤ 1/N',
         'The bound on the transitions is not needed in practice: on simple-qSTR free RNNs learn from as few prompts.',
         f'simple-1STR, linear, d = {settings.token_dim}, deep transitions (d_h = {settings.width}), AdamW, batch '
         f'{settings.batch_size}, to test loss {settings.threshold:g} or {settings.steps * settings.batch_size:,} '
         'prompts; '
         f'lanes, each with its own task: {settings.num_lanes}.',
-        (card.Panel(f'to test loss {settings.threshold:g}', 'N', 'prompts', True, True),
-         card.Panel('at the end of training', 'N', 'test loss', True, True),
-         card.Panel('transitions as stored', 'N', '‖W_L‖⋯‖W_1,h‖', True, True)),
-        pd.DataFrame(_points(rows)), pd.DataFrame(_lines(settings, rows)), checks_of(rows), _finding(settings, rows),
+        (
+            card.Panel(f'to test loss {settings.threshold:g}', 'N', 'prompts', True, True),
+            card.Panel('at the end of training', 'N', 'test loss', True, True),
+            card.Panel('transitions as stored', 'N', '‖W_L‖⋯‖W_1,h‖', True, True),
+        ),
+        pd.DataFrame(_points(rows)),
+        pd.DataFrame(_lines(settings, rows)),
+        checks_of(rows),
+        _finding(settings, rows),
     )
 
 

@@ -140,9 +140,7 @@ def point(panel, series, x, y, error=math.nan, **more):
 
 def line(panel, label, x, y, of=''):
     """Rows of `Card.lines` through the points (x, y)."""
-    return [
-        {'panel': panel, 'label': label, 'of': of, 'x': float(a), 'y': float(b)} for a, b in zip(x, y, strict=True)
-    ]
+    return [{'panel': panel, 'label': label, 'of': of, 'x': float(a), 'y': float(b)} for a, b in zip(x, y, strict=True)]
 
 
 def slope(x, y):
@@ -191,8 +189,13 @@ def from_json(name, entry):
         for column in table.columns.intersection(['x', 'y', 'error']):
             table[column] = pd.to_numeric(table[column])
     return Card(
-        name, entry['statement'], entry['claim'], entry['setting'],
-        tuple(Panel(**panel) for panel in entry['panels']), tables['points'], tables['lines'],
+        name,
+        entry['statement'],
+        entry['claim'],
+        entry['setting'],
+        tuple(Panel(**panel) for panel in entry['panels']),
+        tables['points'],
+        tables['lines'],
         tuple(Check(**{k: math.nan if v is None else v for k, v in c.items()}) for c in entry['checks']),
         entry['finding'],
     )

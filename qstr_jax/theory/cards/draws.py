@@ -68,6 +68,8 @@ def square_errors(module, params, prompts, task, task_draw):
 
 def largest_error(module, params, prompts, task, task_draw):
     """max |ŷ − y| over prompts and positions, a prompt at a time."""
-    errors = [square_errors(module, params, jax.tree.map(lambda leaf, b=b: leaf[b : b + 1], prompts), task, task_draw)
-              for b in range(len(prompts.y_N))]
+    errors = [
+        square_errors(module, params, jax.tree.map(lambda leaf, b=b: leaf[b : b + 1], prompts), task, task_draw)
+        for b in range(len(prompts.y_N))
+    ]
     return float(np.sqrt(np.max(errors)))

@@ -40,8 +40,16 @@ def describe(settings):
 def half_task(sparsity, token_dim, link='norm2'):
     """Proposition 3's distribution at the least N: q Gaussian tokens, t_i = (1, …, q) and x_i = 0 for the late i."""
     # d_e > N, so that encodings are independent: the oracle needs it, and training is easier.
-    return tasks.Task('qstr', 2 * sparsity + 1, sparsity, token_dim, link, indices='half', tokens='half',
-                      encoding_dim=2 * sparsity + 4)
+    return tasks.Task(
+        'qstr',
+        2 * sparsity + 1,
+        sparsity,
+        token_dim,
+        link,
+        indices='half',
+        tokens='half',
+        encoding_dim=2 * sparsity + 4,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +77,13 @@ def trained(sparsity, token_dim, num_heads, settings, restricted=False):
     task = half_task(sparsity, token_dim)
     module = models.Transformer(num_heads, settings.mlp_width, attention='merged')
     module = BlockDiagonal(module, token_dim) if restricted else module
-    plan = training.Plan(settings.steps, settings.batch_size, settings.learning_rate,
-                         windows=min(20, settings.steps), test_samples=settings.test_samples)
+    plan = training.Plan(
+        settings.steps,
+        settings.batch_size,
+        settings.learning_rate,
+        windows=min(20, settings.steps),
+        test_samples=settings.test_samples,
+    )
     fit = training.train(task, module, plan, settings.num_lanes)
     return training.loss_at(fit, floors.late_positions(task.seq_len))
 

@@ -40,8 +40,16 @@ def _middle(settings):
 
 def _setup(settings, seq_len, sparsity, link):
     """Task (scaled encodings, Assumption 3 met), its draw and prompts, in float64."""
-    task = tasks.Task('qstr', seq_len, sparsity, settings.token_dim, link, encoding_dim=_encoding_dim(seq_len),
-                      encoding_scale='scaled', max_coherence=0.5)
+    task = tasks.Task(
+        'qstr',
+        seq_len,
+        sparsity,
+        settings.token_dim,
+        link,
+        encoding_dim=_encoding_dim(seq_len),
+        encoding_scale='scaled',
+        max_coherence=0.5,
+    )
     return task, *draws.draw(task, settings.num_prompts)
 
 
@@ -56,12 +64,16 @@ def _against_alpha(settings, bar):
             alpha = sharpness * 2 * sparsity / settings.token_dim
             built = constructions.transformer(task, task_draw, radius, alpha=alpha, coherence=0.5)
             leak = 2 * built.norms['lipschitz'] * math.sqrt(sparsity) * radius
-            rows.append({
-                'seq_len': seq_len, 'alpha': alpha, 'limit': leak * min(1.0, seq_len * math.exp(-sharpness)),
-                'error': draws.largest_error(built.module, built.params, prompts, task, task_draw),
-                'off_mass': measures.off_mass(built.module, built.params, prompts, task, task_draw)['max'],
-                'mass_limit': min(1.0, seq_len * math.exp(-sharpness)),
-            })
+            rows.append(
+                {
+                    'seq_len': seq_len,
+                    'alpha': alpha,
+                    'limit': leak * min(1.0, seq_len * math.exp(-sharpness)),
+                    'error': draws.largest_error(built.module, built.params, prompts, task, task_draw),
+                    'off_mass': measures.off_mass(built.module, built.params, prompts, task, task_draw)['max'],
+                    'mass_limit': min(1.0, seq_len * math.exp(-sharpness)),
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -74,11 +86,16 @@ def _against_length(settings, bar):
         radius = float(np.max(np.linalg.norm(prompts.x_NxD, axis=-1)))
         alpha = constructions.paper_alpha(task, task_draw, radius, settings.error)
         built = constructions.transformer(task, task_draw, radius, settings.error, alpha, coherence=0.5)
-        rows.append({
-            'seq_len': seq_len, 'sparsity': sparsity, 'link': link, 'alpha': alpha,
-            'norm': built.norms['query_key_frobenius'],
-            'square': draws.largest_error(built.module, built.params, prompts, task, task_draw) ** 2,
-        })
+        rows.append(
+            {
+                'seq_len': seq_len,
+                'sparsity': sparsity,
+                'link': link,
+                'alpha': alpha,
+                'norm': built.norms['query_key_frobenius'],
+                'square': draws.largest_error(built.module, built.params, prompts, task, task_draw) ** 2,
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -100,14 +117,18 @@ def make(settings, bar):
     cap = np.concatenate([_cap(chosen) for _, chosen in norms.groupby('sparsity')])
     loose = float(np.median(by_alpha['limit'] / np.maximum(by_alpha['error'], 1e-15)))
     checks = (
-        card.below('mass off the right token ≤ N exp(−αd/2q) for every α', by_alpha['off_mass'],
-                   by_alpha['mass_limit'] + ROUNDING),
+        card.below(
+            'mass off the right token ≤ N exp(−αd/2q) for every α',
+            by_alpha['off_mass'],
+            by_alpha['mass_limit'] + ROUNDING,
+        ),
         card.below('|ŷ − y| ≤ 2L√q r_x N exp(−αd/2q) for every α', by_alpha['error'], by_alpha['limit'] + ROUNDING),
         card.below(f'squared error ≤ 4ε = {limit:g} at the α of Lemma 11', by_length['square'], limit),
         card.below('‖W_QK‖_F grows no faster than (log N)^1.5', norms['norm'], cap),
     )
     return card.Card(
-        NAME, 'Lemma 11, (A.2)',
+        NAME,
+        'Lemma 11, (A.2)',
         'q heads with W_QK = α I in the (query ω_t, key ω) block put at most N exp(−αd/2q) off the right token; their '
         'norm grows no faster than (log N)^1.5.',
         f'qSTR, d = {settings.token_dim}, d_e = 20 ln N, coherence ≤ 1/2, float64, q = '
@@ -118,7 +139,9 @@ def make(settings, bar):
             card.Panel(f'α for error {settings.error:g}, all q', 'N', 'largest squared error', True, True),
             card.Panel('same α, all links', 'N', '‖W_QK‖_F of one head', log_x=True),
         ),
-        pd.DataFrame(_points(by_alpha, by_length, norms)), pd.DataFrame(lines), checks,
+        pd.DataFrame(_points(by_alpha, by_length, norms)),
+        pd.DataFrame(lines),
+        checks,
         finding(loose, norms),
     )
 

@@ -38,14 +38,17 @@ def measure(settings, bar):
 
 def floor_of(rows, fewer=0):
     """2 (1 − H/q) of each row, as if it had `fewer` heads less."""
-    return np.array([
-        2.0 if row.heads <= fewer else floors.proposition21(row.heads - fewer, row.q, late=True)
-        for row in rows.itertuples()
-    ])
+    return np.array(
+        [
+            2.0 if row.heads <= fewer else floors.proposition21(row.heads - fewer, row.q, late=True)
+            for row in rows.itertuples()
+        ]
+    )
 
 
 def checks_of(rows):
     """The comparisons of the verdict."""
+
     def named(name, chosen=rows):
         return chosen[chosen['network'] == name]
 
@@ -56,13 +59,19 @@ def checks_of(rows):
     above = card.above('wrong floor', blocked['loss'], floor_of(blocked, fewer=1), blocked['error'])
     return (
         card.above('trained, block-diagonal ≥ 2(1 − H/q)', blocked['loss'], floor_of(blocked), blocked['error']),
-        card.near('the best reader of block-diagonal heads attains 2(1 − H/q)', reader['loss'], floor_of(reader),
-                  reader['error']),
+        card.near(
+            'the best reader of block-diagonal heads attains 2(1 − H/q)',
+            reader['loss'],
+            floor_of(reader),
+            reader['error'],
+        ),
         card.fails('a wrong floor, of one head fewer, is crossed', above),
         card.below('Lemma 11 with H ≥ q: loss < 0.01', built['loss'], 0.01),
         card.below('free W_QK, d = 1: the best reader of one head errs by rounding only', free_reader['loss'], 1e-9),
-        card.fails('free W_QK, d = 1: trained networks of one head cross 2(1 − 1/q), so the restriction is needed',
-                   card.above('', few['loss'], floor_of(few), few['error'])),
+        card.fails(
+            'free W_QK, d = 1: trained networks of one head cross 2(1 − 1/q), so the restriction is needed',
+            card.above('', few['loss'], floor_of(few), few['error']),
+        ),
     )
 
 
@@ -71,7 +80,8 @@ def make(settings, bar):
     rows = measure(settings, bar)
     points = [
         card.point(panel, row.network, row.heads, row.loss, row.error)
-        for panel, q in enumerate(settings.sparsity) for row in rows[rows['q'] == q].itertuples()
+        for panel, q in enumerate(settings.sparsity)
+        for row in rows[rows['q'] == q].itertuples()
     ]
     lines = []
     for panel, q in enumerate(settings.sparsity):
@@ -81,11 +91,14 @@ def make(settings, bar):
     free = rows[rows['network'] == 'trained, free W_QK'].groupby('q')['loss'].min()
     losses = ', '.join(f'{loss:.2g} at q = {q} (the floor would be {2 - 2 / q:.2g})' for q, loss in free.items())
     return card.Card(
-        NAME, 'Proposition 21',
+        NAME,
+        'Proposition 21',
         'd = 1 and scores that pair tokens with tokens, encodings with encodings only: loss at late positions ≥ '
         '2(1 − H/q), so exactly H ≥ q heads.',
         f'd = 1; {heads.describe(settings)}',
         tuple(card.Panel(f'q = {q}, d = 1', 'heads H', 'loss at i ≥ N/2') for q in settings.sparsity),
-        pd.DataFrame(points), pd.DataFrame(lines), checks_of(rows),
+        pd.DataFrame(points),
+        pd.DataFrame(lines),
+        checks_of(rows),
         f'With free W_QK one trained head reaches {losses}, best lane.',
     )

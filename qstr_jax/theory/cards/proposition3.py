@@ -43,10 +43,12 @@ def measure(settings, bar):
 
 def floor_of(rows, fewer=0):
     """Sharper floor of each row, as if it had `fewer` heads less (none: the label's variance)."""
-    return np.array([
-        2.0 if row.heads <= fewer else floors.head_floor(row.heads - fewer, row.q, row.d, late=True)
-        for row in rows.itertuples()
-    ])
+    return np.array(
+        [
+            2.0 if row.heads <= fewer else floors.head_floor(row.heads - fewer, row.q, row.d, late=True)
+            for row in rows.itertuples()
+        ]
+    )
 
 
 def printed_of(rows):
@@ -65,8 +67,9 @@ def checks_of(rows, sizes, narrow):
     return [
         card.above('all networks ≥ the printed floor', rows['loss'], printed_of(rows), rows['error']),
         card.above('trained ≥ the sharper floor', trained['loss'], floor_of(trained), trained['error']),
-        card.near('the best reader of H heads attains the sharper floor', readers['loss'], floor_of(readers),
-                  readers['error']),
+        card.near(
+            'the best reader of H heads attains the sharper floor', readers['loss'], floor_of(readers), readers['error']
+        ),
         card.fails('a wrong floor, of one head fewer, is crossed', above),
         card.below('Lemma 11 with H ≥ q: loss < 0.01', built['loss'], 0.01),
         card.below('d < q: the best reader of H = d heads errs by rounding only', readers_narrow['loss'], 1e-9),
@@ -88,12 +91,14 @@ def card_of(settings, rows, averaging):
     enough = ', '.join(f'{best[a, b, a]:.2g} (q = {a}, d = {b})' for a, b in sizes)
     narrow = ', '.join(f'{loss:.2g}' for loss in best[q, d])
     return card.Card(
-        NAME, 'Proposition 3',
+        NAME,
+        'Proposition 3',
         'With H < q heads no Transformer fits norm2: loss at late positions ≥ 2(1 − H(q+d)/(qd)), sharper (ours) ≥ '
         '2(1 − H/q)(1 − H/d).',
         heads.describe(settings),
         tuple(card.Panel(f'q = {a}, d = {b}', 'heads H', 'loss at i ≥ N/2') for a, b in [*sizes, (q, d)]),
-        pd.DataFrame(_points(rows, [*sizes, (q, d)])), pd.DataFrame(_lines([*sizes, (q, d)])),
+        pd.DataFrame(_points(rows, [*sizes, (q, d)])),
+        pd.DataFrame(_lines([*sizes, (q, d)])),
         (*checks_of(rows, sizes, settings.narrow), linear),
         f'Floors bound from below only: trained with H = q heads the best lane reaches {enough}, where the '
         'construction, with a wider ReLU layer, has '

@@ -41,14 +41,16 @@ def task_of(seq_len):
 def _train(settings, seq_len, width):
     """Exclusive GRU with a ReLU f_y of two hidden layers."""
     module = models.Recurrent(width, 'gru', 'exclusive', 'mlp', readout_widths=(settings.readout_width,) * 2)
-    plan = training.Plan(settings.steps, settings.batch_size, settings.learning_rate, min(20, settings.steps),
-                         settings.test_samples)
+    plan = training.Plan(
+        settings.steps, settings.batch_size, settings.learning_rate, min(20, settings.steps), settings.test_samples
+    )
     return training.train(task_of(seq_len), module, plan, 1)
 
 
 @functools.partial(jax.jit, static_argnames='problem')
 def quantised_errors(params, data, problem, bits):
     """Errors of the test prompts when each coordinate of the states, in (−1, 1), passes through 2^bits levels."""
+
     def error(prompt):
         z_NxE = tasks.encode(prompt, problem.task, data.task_draw)
         states_NxF = measures.recurrent_states(problem.module, params, z_NxE)
@@ -71,8 +73,10 @@ def _sensitivity(params, data, problem, width):
         states_BxNxF = jax.vmap(lambda z: measures.recurrent_states(problem.module, params, z))(z_BxNxE)
         states, z = (leaf.reshape(-1, leaf.shape[-1]) for leaf in (states_BxNxF, z_BxNxE))
         norm = jnp.max(jnp.linalg.norm(states, axis=-1))
-        return (measures.state_sensitivity(params, width, norm),
-                measures.state_sensitivity_sampled(params, states, z, norm))
+        return (
+            measures.state_sensitivity(params, width, norm),
+            measures.state_sensitivity_sampled(params, states, z, norm),
+        )
 
     return tuple(float(value) for value in look(params, prompts))
 
@@ -125,24 +129,33 @@ def make(settings, bar):
     least = plain[plain['loss'] < settings.target].groupby('seq_len', as_index=False).first()
     reached = [n in set(least['seq_len']) for n in settings.seq_lens]
     checks = (
-        card.above('quantised states: loss ≥ (1 − 1/N) 2^(−2B/(N−1)), B bits', coarse['loss'], floor_of(coarse),
-                   coarse['error']),
+        card.above(
+            'quantised states: loss ≥ (1 − 1/N) 2^(−2B/(N−1)), B bits',
+            coarse['loss'],
+            floor_of(coarse),
+            coarse['error'],
+        ),
         power(coarse),
         card.above(f'every N reaches loss {settings.target:g} with d_h ≤ N', reached, 1),
         card.below('the storing RNN, d_h = N, is exact', [_storing_error(n) for n in settings.seq_lens], 1e-9),
         card.below('sampled L²‖U‖² ≤ layer products', plain['below'], plain['above']),
     )
     return card.Card(
-        NAME, 'Proposition 8',
+        NAME,
+        'Proposition 8',
         'An RNN below a constant loss on 1STR has d_h ≥ Ω(N/log(1 + L²‖U‖²)) and L²‖U‖² ≥ Ω(N/log(1 + d_h)); storing '
         'every token, d_h = N d, is enough.',
         f'1STR, linear, d = 1, exclusive GRU, f_y with two hidden layers of {settings.readout_width}, AdamW on '
         f'{settings.steps:,} × {settings.batch_size} fresh prompts, one lane; target loss {settings.target:g}.',
-        (card.Panel('trained, by width', 'd_h / N', 'test loss'),
-         card.Panel(f'least width for loss {settings.target:g}', 'N', 'd_h'),
-         card.Panel('sensitivity of these networks', 'N', 'L²‖U‖²', True, True),
-         card.Panel('states rounded to B bits', '2B/(N − 1)', 'test loss', False, True)),
-        pd.DataFrame(_points(plain, coarse, least)), pd.DataFrame(_lines(settings, plain, coarse, least)), checks,
+        (
+            card.Panel('trained, by width', 'd_h / N', 'test loss'),
+            card.Panel(f'least width for loss {settings.target:g}', 'N', 'd_h'),
+            card.Panel('sensitivity of these networks', 'N', 'L²‖U‖²', True, True),
+            card.Panel('states rounded to B bits', '2B/(N − 1)', 'test loss', False, True),
+        ),
+        pd.DataFrame(_points(plain, coarse, least)),
+        pd.DataFrame(_lines(settings, plain, coarse, least)),
+        checks,
         _finding(least, coarse),
     )
 
@@ -162,8 +175,10 @@ def _spare_bits(coarse):
 
 def _finding(least, coarse):
     """Exponents where there are points enough, and what is asymptotic."""
-    text = ('Ω hides constants: the lines of d_h and L²‖U‖² go through the first point; the floor in bits (ours) has '
-            f'none, and the nearest rounded network holds {_spare_bits(coarse):.1f} times the bits that it asks for.')
+    text = (
+        'Ω hides constants: the lines of d_h and L²‖U‖² go through the first point; the floor in bits (ours) has '
+        f'none, and the nearest rounded network holds {_spare_bits(coarse):.1f} times the bits that it asks for.'
+    )
     if len(least) > 1:
         width, sense = (card.exponent(least['seq_len'], least[name]) for name in ('width', 'below'))
         text = f'Exponents in N: least width {width}, its sampled L²‖U‖² {sense}. ' + text

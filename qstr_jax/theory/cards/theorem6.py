@@ -40,9 +40,16 @@ class Settings:
 def _problem(settings, num_samples):
     task = tasks.Task('simple_qstr', settings.seq_len, 1, settings.token_dim, 'linear', encoding_dim=12)
     learner = fixed.Fixed(
-        'stationary', 'sgd', batch_size=0, schedule='cosine', max_steps=settings.steps,
-        check_every=max(1, settings.steps // 10), max_samples=num_samples, test_samples=settings.test_samples,
-        validation_samples=1, span='started',
+        'stationary',
+        'sgd',
+        batch_size=0,
+        schedule='cosine',
+        max_steps=settings.steps,
+        check_every=max(1, settings.steps // 10),
+        max_samples=num_samples,
+        test_samples=settings.test_samples,
+        validation_samples=1,
+        span='started',
     )
     module = models.Feedforward(tuple(settings.widths), settings.token_dim, 'theorem6')
     return Problem(task, task, module, learner)
@@ -74,12 +81,26 @@ def _own_rows(settings, sizes):
     for k, (seed, size) in enumerate(zip(seeds_K.tolist(), size_K.tolist(), strict=True)):
         floor, errors_B = _oracle(training.lane(data_K, k), size)
         loss, error = training.mean_and_error(errors_B)
-        common = {'seq_len': settings.seq_len, 'seed': seed, 'num_samples': size, 'outcome': found['outcome'][k],
-                  'floor': max(0.0, float(floor)), 'load': size / (settings.seq_len * settings.token_dim)}
+        common = {
+            'seq_len': settings.seq_len,
+            'seed': seed,
+            'num_samples': size,
+            'outcome': found['outcome'][k],
+            'floor': max(0.0, float(floor)),
+            'load': size / (settings.seq_len * settings.token_dim),
+        }
         fit = {column: float(found[column][k]) for column in ('test_loss', 'test_loss_se', 'span_residual')}
         rows.append({**common, 'model': 'ffn', 'learner': 'stationary', **fit})
-        rows.append({**common, 'model': ORACLE, 'learner': '', 'test_loss': float(loss), 'test_loss_se': float(error),
-                     'span_residual': 0.0})
+        rows.append(
+            {
+                **common,
+                'model': ORACLE,
+                'learner': '',
+                'test_loss': float(loss),
+                'test_loss_se': float(error),
+                'span_residual': 0.0,
+            }
+        )
     return rows
 
 
@@ -111,13 +132,22 @@ def checks_of(rows):
     # A smaller training set knows less: the floor of a set of half the size is a wrong one.
     wrong = card.above('', oracle['test_loss'], (1 - oracle['load'] / 2).clip(lower=0.0), oracle['test_loss_se'])
     return (
-        card.above('fitted FFNs ≥ the floor of their own (u, training set)', fitted['test_loss'], fitted['floor'],
-                   fitted['test_loss_se']),
+        card.above(
+            'fitted FFNs ≥ the floor of their own (u, training set)',
+            fitted['test_loss'],
+            fitted['floor'],
+            fitted['test_loss_se'],
+        ),
         card.above('fitted FFNs ≥ 1 − n/(Nd), mean over draws', *_mean_over_draws(below)),
-        card.near('the oracle attains the floor of its set', partial['test_loss'], partial['floor'],
-                  partial['test_loss_se']),
-        card.near('floors of sets average to 1 − n/(Nd)', means['mean'], 1 - means.index.to_numpy(),
-                  means['std'] / np.sqrt(means['count'])),
+        card.near(
+            'the oracle attains the floor of its set', partial['test_loss'], partial['floor'], partial['test_loss_se']
+        ),
+        card.near(
+            'floors of sets average to 1 − n/(Nd)',
+            means['mean'],
+            1 - means.index.to_numpy(),
+            means['std'] / np.sqrt(means['count']),
+        ),
         card.fails('a wrong floor, 1 − n/(2Nd), is crossed', wrong),
         card.below('rows of W lie in the span: residual ≤ 1e-3', fitted['span_residual'].fillna(np.inf), 1e-3),
     )
@@ -132,21 +162,31 @@ def _mean_over_draws(rows):
 def make(settings, bar):
     """The card; see `lemma11.make`."""
     rows = measure(settings, bar)
-    origin = f'rows of {settings.rows}' if settings.rows else (
-        f'N = {settings.seq_len}, d = {settings.token_dim}, widths {settings.widths[0]}, {settings.widths[1]}, '
-        'full-batch '
-        f'gradient descent with momentum from inside the span, λ = {settings.weight_decay:g}, {settings.steps:,} steps')
+    origin = (
+        f'rows of {settings.rows}'
+        if settings.rows
+        else (
+            f'N = {settings.seq_len}, d = {settings.token_dim}, widths {settings.widths[0]}, {settings.widths[1]}, '
+            'full-batch gradient descent with momentum from inside the span, '
+            f'λ = {settings.weight_decay:g}, {settings.steps:,} steps'
+        )
+    )
     fitted = rows[rows['model'] != ORACLE]
     margin = ((fitted['test_loss'] - fitted['floor']) / fitted['test_loss_se']).min()
     return card.Card(
-        NAME, 'Theorem 6',
+        NAME,
+        'Theorem 6',
         'On simple-1STR an FFN at a stationary point or of least norm has risk ≥ 1 − n/(Nd) on average over u, and ≥ '
         'the '
         'floor of its own (u, training set).',
         f'simple-1STR, linear; {origin}; every lane its own (u, ω).',
-        (card.Panel('test loss against n/(Nd)', 'n/(Nd)', 'test loss'),
-         card.Panel('each run against its own floor', 'floor of (u, training set)', 'test loss', join=False)),
-        pd.DataFrame(_points(rows)), pd.DataFrame(_lines(rows)), checks_of(rows),
+        (
+            card.Panel('test loss against n/(Nd)', 'n/(Nd)', 'test loss'),
+            card.Panel('each run against its own floor', 'floor of (u, training set)', 'test loss', join=False),
+        ),
+        pd.DataFrame(_points(rows)),
+        pd.DataFrame(_lines(rows)),
+        checks_of(rows),
         f'{len(fitted)} fitted networks; the nearest lies {margin:.1f} standard errors above its floor. The floor is '
         'one '
         'side only: it does not say that an FFN gets near it.',

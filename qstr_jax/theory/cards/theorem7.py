@@ -35,8 +35,14 @@ def _row(settings, seq_len, sparsity, precision):
         built = recurrences.retrieving(task, task_draw, bound)
         constructions.check_tokens(built, prompts.x_NxD)
         error = draws.largest_error(built.module, built.params, prompts, task, task_draw)
-    return {'seq_len': seq_len, 'sparsity': sparsity, 'precision': precision, 'error': error,
-            'square': built.norms['transition_square'], 'formula': formula(task, task_draw, bound)}
+    return {
+        'seq_len': seq_len,
+        'sparsity': sparsity,
+        'precision': precision,
+        'error': error,
+        'square': built.norms['transition_square'],
+        'formula': formula(task, task_draw, bound),
+    }
 
 
 def formula(task, task_draw, bound):
@@ -62,14 +68,19 @@ def card_of(settings, rows):
     ratio = abs(precise['square'] / precise['formula'] - 1)
     checks.append(card.below('‖Θ_f‖² is that of the formula', ratio, 1e-5))
     return card.Card(
-        NAME, 'Theorem 7, Propositions 26-28',
+        NAME,
+        'Theorem 7, Propositions 26-28',
         'On simple-qSTR an RNN with d_h = q d and transitions that ignore the hidden state (α_N = 0) is exact for '
         'every N; its norm knows N through d_e, M and δ only.',
         f'simple-qSTR, {settings.link} link, d = {settings.token_dim}, d_e = ⌊5 ln N⌋, distinct encodings, M the '
         f'largest |x_jk|; largest error over {settings.num_prompts} prompts, all positions.',
-        (card.Panel('the constructed RNN', 'N', 'largest |ŷ − y|', True, True),
-         card.Panel('weights of one transition', 'N', '‖Θ_f‖²', True, True)),
-        pd.DataFrame(_points(rows)), pd.DataFrame(_lines(settings, rows)), tuple(checks),
+        (
+            card.Panel('the constructed RNN', 'N', 'largest |ŷ − y|', True, True),
+            card.Panel('weights of one transition', 'N', '‖Θ_f‖²', True, True),
+        ),
+        pd.DataFrame(_points(rows)),
+        pd.DataFrame(_lines(settings, rows)),
+        tuple(checks),
         'At ⌊5 ln N⌋ the norm follows δ = min ‖ω_i − ω_j‖₁ of the draw, not N. The rate of the theorem in n has free '
         'constants and is not tested by this card.',
     )

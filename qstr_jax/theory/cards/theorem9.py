@@ -41,9 +41,16 @@ def _memoriser(settings, num_samples, draw):
         risk = np.mean(fitted_BxN[np.arange(num_samples), np.asarray(positions_B)])
         errors_BxN = draws.square_errors(built.module, built.params, fresh, task, task_draw)
     loss, spread = training.mean_and_error(errors_BxN.mean(axis=1))
-    return {'num_samples': num_samples, 'draw': draw, 'square': built.norms['square'], 'risk': float(risk),
-            'layerwise': built.norms['square_layerwise'], 'bound': built.bounds['square'], 'loss': float(loss),
-            'error': float(spread)}
+    return {
+        'num_samples': num_samples,
+        'draw': draw,
+        'square': built.norms['square'],
+        'risk': float(risk),
+        'layerwise': built.norms['square_layerwise'],
+        'bound': built.bounds['square'],
+        'loss': float(loss),
+        'error': float(spread),
+    }
 
 
 def _storing(settings, seq_len):
@@ -55,8 +62,12 @@ def _storing(settings, seq_len):
         radius = float(jnp.max(jnp.linalg.norm(prompts.x_NxD, axis=-1)))
         built = recurrences.storing(task, task_draw, bound, radius, state_radius=1.0)
         error = draws.largest_error(built.module, built.params, prompts, task, task_draw)
-    return {'seq_len': seq_len, 'square': built.norms['param_norm'] ** 2, 'width': seq_len * task.token_dim,
-            'error': error}
+    return {
+        'seq_len': seq_len,
+        'square': built.norms['param_norm'] ** 2,
+        'width': seq_len * task.token_dim,
+        'error': error,
+    }
 
 
 def _finding(settings, rows, stored, fit):
@@ -97,17 +108,22 @@ def make(settings, bar):
         card.below('the storing RNN (r_h = 1) is exact', stored['error'], 1e-9),
     )
     return card.Card(
-        NAME, 'Theorem 9, Lemmas 36-38',
+        NAME,
+        'Theorem 9, Lemmas 36-38',
         'Fitting n samples of the point-wise risk costs ‖Θ‖² = O(n³), retrieving costs Ω((N/log d_h)^(1/L_y)): for '
         'small '
         'n the least norm memorises.',
         f'1STR, linear, d = {settings.token_dim}; memoriser at N = {settings.seq_len}, {settings.draws} draws, '
         'float64; '
         f'storing RNN with L_y = {DEPTH}, d_h = N d; risk on {settings.test_samples:,} fresh prompts.',
-        (card.Panel('memorising n samples', 'n', '‖Θ‖²', True, True),
-         card.Panel('retrieving at N', 'N', '‖Θ‖²', True, True),
-         card.Panel(f'risk of the memoriser, N = {settings.seq_len}', 'n', 'population risk', True, True)),
-        pd.DataFrame(_points(rows, stored)), pd.DataFrame(_lines(settings, rows, stored, floor)), checks,
+        (
+            card.Panel('memorising n samples', 'n', '‖Θ‖²', True, True),
+            card.Panel('retrieving at N', 'N', '‖Θ‖²', True, True),
+            card.Panel(f'risk of the memoriser, N = {settings.seq_len}', 'n', 'population risk', True, True),
+        ),
+        pd.DataFrame(_points(rows, stored)),
+        pd.DataFrame(_lines(settings, rows, stored, floor)),
+        checks,
         _finding(settings, rows, stored, (scale, exponent, spread)),
     )
 

@@ -42,8 +42,14 @@ class Fit(NamedTuple):
 
 def _learner(plan):
     steps = max(1, plan.steps // plan.windows)
-    return online.Online(plan.batch_size, steps, plan.threshold, plan.steps * plan.batch_size, plan.test_samples,
-                         screen=plan.threshold == NEVER)
+    return online.Online(
+        plan.batch_size,
+        steps,
+        plan.threshold,
+        plan.steps * plan.batch_size,
+        plan.test_samples,
+        screen=plan.threshold == NEVER,
+    )
 
 
 def windows(task, module, plan, num_lanes, params=None):
@@ -90,6 +96,7 @@ def train(task, module, plan, num_lanes, params=None):
 @functools.partial(jax.jit, static_argnames='problem')
 def square_errors(params_K, data_K, problem):
     """(y_i − ŷ_i)² on the test prompts, (k, B, N)."""
+
     def lane(params, data):
         def error(prompt):
             prediction_N = models.predict(problem.module, params, tasks.encode(prompt, problem.task, data.task_draw))
