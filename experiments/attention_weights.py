@@ -9,7 +9,10 @@ import pathlib
 import pandas as pd
 
 from experiments import command_line, sample_complexity, study
-from qstr_jax import attention_weights, files, plots, textables
+from qstr_jax import plots
+from qstr_jax.analysis import formats
+from qstr_jax.storage import files
+from qstr_jax.theory import portraits
 
 
 def draw(workdir, config):
@@ -18,28 +21,26 @@ def draw(workdir, config):
     settings = sample_complexity.settings_from(config)
     for name, point in study.points(config).items():
         sweep = dataclasses.replace(settings, **point)
-        portraits = attention_weights.load(sweep, workdir / name)
-        tables.append(attention_weights.table(portraits).assign(attention=sweep.attention))
-        for one in portraits:
+        found = portraits.load(sweep, workdir / name)
+        tables.append(portraits.table(found).assign(attention=sweep.attention))
+        for one in found:
             if one.row['seed'] == 0:
                 draw_one(workdir, one, sweep.attention)
     table = pd.concat(tables, ignore_index=True)
     table = table[['attention', *table.columns.drop('attention')]]
-    files.write_text(workdir / 'table.md', textables.markdown(table))
-    print(textables.markdown(table))
+    files.write_text(workdir / 'table.md', formats.markdown(table))
+    print(formats.markdown(table))
 
 
 def draw_one(workdir, portrait, form):
     """Trained heads and the construction, in the linear colour scale and in the paper's, which hides small entries."""
-    title = attention_weights.title(portrait, form)
+    title = portraits.title(portrait, form)
     for suffix, gamma in (('', 1.0), ('_gamma2', 2.0)):
         notes = (
             'colour: squares of the entries, as in the paper' if gamma != 1 else 'colour: size of the entries',
             'share: of the squared entries, in the frame', 'cosine: of the framed block to the identity',
         )  # fmt: skip
-        figure = plots.query_key_matrices(
-            attention_weights.panels(portrait), portrait.task, title, notes, gamma, columns=2
-        )
+        figure = plots.query_key_matrices(portraits.panels(portrait), portrait.task, title, notes, gamma, columns=2)
         plots.save(figure, workdir / f'{form}_q{portrait.task.sparsity}{suffix}')
 
 

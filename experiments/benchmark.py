@@ -15,7 +15,7 @@ import sys
 from absl import flags
 
 from experiments import command_line, runtime
-from qstr_jax import files
+from qstr_jax.storage import files
 
 QUICK = flags.DEFINE_bool('quick', False, 'A few cells.')
 JSON = flags.DEFINE_string('json', None, 'File of the results; its picture gets the same name.')

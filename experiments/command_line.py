@@ -7,7 +7,8 @@ import warnings
 
 from absl import app, flags
 
-from qstr_jax import results, sweeps
+from qstr_jax import sweeps
+from qstr_jax.storage import results
 
 
 def launch(run, required='config', takes_arguments=False):

@@ -7,7 +7,9 @@ import functools
 import pathlib
 
 from experiments import command_line, study
-from qstr_jax import files, plots, studies, textables
+from qstr_jax import plots, studies
+from qstr_jax.analysis import formats
+from qstr_jax.storage import files
 from qstr_jax.theory import floors
 
 SYMBOLS = {'num_heads': 'H', 'encoding_dim': 'd_e'}
@@ -47,7 +49,7 @@ def draw(workdir, config):
         config.title, tuple(config.notes), SYMBOLS.get(setting, ''),
     )  # fmt: skip
     plots.save(figure, workdir / 'heads')
-    text = textables.markdown(table.rename(columns={column: SYMBOLS.get(setting, setting)}))
+    text = formats.markdown(table.rename(columns={column: SYMBOLS.get(setting, setting)}))
     files.write_text(workdir / 'table.md', text)
     print(f'{text}figure: {workdir / "heads.png"}')
 

@@ -14,9 +14,10 @@ import pandas as pd
 from absl import flags
 
 from experiments import command_line, runtime
-from qstr_jax import files, sweeps
+from qstr_jax import sweeps
 from qstr_jax.learners import online
-from qstr_jax.sweeps import batch, provenance
+from qstr_jax.storage import files, provenance
+from qstr_jax.sweeps import lane_batch
 
 OUTPUT = flags.DEFINE_string('output', None, 'Directory of the table.')
 MODELS = flags.DEFINE_list('models', ['transformer', 'rnn', 'ffn'], 'Architectures, at their published sizes.')
@@ -39,13 +40,13 @@ def measure(model, sizes):
     """Lane-steps per second of one architecture for each size: {size: median over rounds}."""
     # A threshold that nothing reaches: every lane runs all the time, and only the screen's subset is tested.
     sweep = sweeps.Settings(models=model, seq_lens=SEQ_LEN.value, rnn_width=RNN_WIDTH.value, threshold=1e-9)
-    problem = sweeps.cells(sweep)[0].problem
+    problem = sweeps.cells_of(sweep)[0].problem
     device = jax.local_devices()[0]
     running, checks = {}, {}
     for size in sizes:
-        programs = batch.compile_programs(problem, size, device)
+        programs = lane_batch.compile_programs(problem, size, device)
         lanes = [online.Lane(seed, 0, 1e-3, 0.01) for seed in range(size)]
-        lanes_K, data_K, state_K = batch.start(programs, lanes)
+        lanes_K, data_K, state_K = lane_batch.start(programs, lanes)
         state_K, _ = timed_call(programs, lanes_K, data_K, state_K, 1)
         state_K, seconds = timed_call(programs, lanes_K, data_K, state_K, 1)
         checks[size] = max(1, round(SECONDS.value / seconds))
@@ -76,8 +77,8 @@ def run():
         'rnn_width': RNN_WIDTH.value,
         'lane_steps_per_second': rates,
         'default': {
-            model: batch.default_size(
-                sweeps.cells(sweeps.Settings(models=model, rnn_width=RNN_WIDTH.value))[0].problem.module,
+            model: lane_batch.default_size(
+                sweeps.cells_of(sweeps.Settings(models=model, rnn_width=RNN_WIDTH.value))[0].problem.module,
                 max(sizes), jax.default_backend(),
             )
             for model in MODELS.value

@@ -6,7 +6,9 @@ python -m experiments.larger_n --config=experiments/configs/larger_n.py --workdi
 import pathlib
 
 from experiments import command_line, sample_complexity
-from qstr_jax import files, plots, results, studies, textables
+from qstr_jax import plots, studies
+from qstr_jax.analysis import formats
+from qstr_jax.storage import files, results
 
 
 def draw(workdir, config):
@@ -19,7 +21,7 @@ def draw(workdir, config):
     plots.save(plots.cost(rows, seconds, config.title, tuple(config.notes)), workdir / 'cost')
     columns = ['model', 'seq_len', 'device', 'lanes', 'seconds_per_lane', 'compile_seconds']
     table = seconds.sort_values(['model', 'seq_len'])[columns]
-    files.write_text(workdir / 'seconds.md', textables.markdown(table))
+    files.write_text(workdir / 'seconds.md', formats.markdown(table))
 
 
 if __name__ == '__main__':

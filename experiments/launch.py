@@ -157,7 +157,7 @@ def run(arguments):
     if runtime.WORKDIR.value is None:
         raise ValueError('--workdir=DIR is missing: where should the results go?')
     settings = sample_complexity.settings_from(sample_complexity.CONFIG.value)
-    sweeps.cells(settings)  # a setting that is impossible is better found here than in every job
+    sweeps.cells_of(settings)  # a setting that is impossible is better found here than in every job
     if sample_complexity.DRY_RUN.value:
         print(sample_complexity.list_cells(settings))
         return

@@ -7,7 +7,9 @@ python -m experiments.learning_curves --config=experiments/configs/n_star.py --w
 import pathlib
 
 from experiments import command_line, sample_complexity
-from qstr_jax import analysis, comparison, files, plots, results, selection, table1
+from qstr_jax import analysis, plots
+from qstr_jax.analysis import floors, selection, table1
+from qstr_jax.storage import files, results
 
 
 def draw(workdir, config):
@@ -53,9 +55,9 @@ def draw_losses(workdir, rows, config):
 
 def draw_floor(workdir, rows, config):
     """Theorem 6's floor under the runs."""
-    rows = comparison.with_floor(rows)
+    rows = floors.with_floor(rows)
     paths = plots.save(plots.against_floor(rows, config.title, tuple(config.notes)), workdir / 'floor')
-    table = comparison.floor_table(rows)
+    table = floors.floor_table(rows)
     files.write_text(workdir / 'floor.md', table.to_markdown(index=False, floatfmt='.3g') + '\n')
     print(f'{table.round(3).to_string()}\nfigure: {paths[1]}')
 

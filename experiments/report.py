@@ -9,7 +9,8 @@ import glob
 from absl import flags
 
 from experiments import command_line
-from qstr_jax import files, report
+from qstr_jax import report
+from qstr_jax.storage import files
 
 WORKDIR = flags.DEFINE_multi_string(
     'workdir', None, 'Result directories, or directories that hold some; several by commas, globs or repetition.'

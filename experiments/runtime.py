@@ -8,7 +8,7 @@ import jax
 from absl import flags
 
 from qstr_jax import sweeps
-from qstr_jax.sweeps import provenance
+from qstr_jax.storage import provenance
 
 WORKDIR = flags.DEFINE_string('workdir', None, 'Directory of the results.')
 _DISTRIBUTED = flags.DEFINE_bool(

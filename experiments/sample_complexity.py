@@ -12,8 +12,9 @@ from absl import flags
 from ml_collections import config_flags
 
 from experiments import command_line, runtime
-from qstr_jax import analysis, files, plots, results, sweeps
-from qstr_jax.sweeps import work
+from qstr_jax import analysis, plots, sweeps
+from qstr_jax.storage import files, results
+from qstr_jax.sweeps import cost
 
 CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep, a file in configs/.')
 DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters and work; run nothing.')
@@ -46,14 +47,14 @@ def _import_plugin(module):
 
 def list_cells(settings):
     """What a sweep would run, as text: a line per cell."""
-    cells = sweeps.cells(settings)
+    cells = sweeps.cells_of(settings)
     lines = [f'{"cell":40s} {"lanes":>5s} {"parameters":>10s} {"TFLOP per lane at budget":>25s}']
     total = num_lanes = 0
     for cell in cells:
         lanes = sweeps.lanes(settings, cell)
-        flops = work.training_flops(cell.problem, work.most_examples(cell.problem))
+        flops = cost.training_flops(cell.problem, cost.most_examples(cell.problem))
         total, num_lanes = total + flops * len(lanes), num_lanes + len(lanes)
-        parameters = work.num_parameters(cell.problem)
+        parameters = cost.num_parameters(cell.problem)
         lines.append(f'{cell.id:40s} {len(lanes):5d} {parameters:10,d} {flops / 1e12:25.1f}')
     lines.append(
         f'{len(cells)} cells, {num_lanes} lanes, at most {total / 1e12:,.0f} TFLOP of '

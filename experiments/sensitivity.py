@@ -7,14 +7,16 @@ import functools
 import pathlib
 
 from experiments import command_line, study
-from qstr_jax import analysis, files, plots, studies, textables
+from qstr_jax import analysis, plots, studies
+from qstr_jax.analysis import formats
+from qstr_jax.storage import files
 
 
 def table(rows, settings):
     """The summary by settings, as Markdown."""
     summary = analysis.summarize(rows, settings)
     columns = [*settings, 'num_lanes', 'num_reached', 'mean', 'min', 'max', 'lower_bound']
-    return textables.markdown(summary[columns])
+    return formats.markdown(summary[columns])
 
 
 def draw(workdir, config):

@@ -37,7 +37,7 @@ def run(config, workdir):
     settings = sample_complexity.settings_from(config)
     sweep_of = {name: dataclasses.replace(settings, **point) for name, point in points(config).items()}
     for sweep in sweep_of.values():
-        sweeps.cells(sweep)
+        sweeps.cells_of(sweep)
     for name, sweep in sweep_of.items():
         sweeps.run(sweep, pathlib.Path(workdir) / name, runtime.options())
 

@@ -2,13 +2,15 @@ r"""Table 1 of the paper, measured: growth of samples with N beside the theorems
 
 python -m experiments.table1 --workdir=experiments/results --output=experiments/results/table1
 
-Writes table1.md, table1.tex and table1.parquet (the DataFrame of `qstr_jax.table1.measure`).
+Writes table1.md, table1.tex and table1.parquet (the DataFrame of `qstr_jax.analysis.table1.measure`).
 """
 
 import pandas as pd
 
 from experiments import command_line, report
-from qstr_jax import files, studies, table1
+from qstr_jax import studies
+from qstr_jax.analysis import table1
+from qstr_jax.storage import files
 
 
 def run(*arguments):

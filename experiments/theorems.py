@@ -10,9 +10,9 @@ import time
 from absl import logging
 
 from experiments import command_line, runtime, sample_complexity
-from qstr_jax import files, plots
+from qstr_jax import plots
 from qstr_jax.plots import cards as figures
-from qstr_jax.sweeps import provenance
+from qstr_jax.storage import files, provenance
 from qstr_jax.theory import cards
 
 # Defined once for all binaries, since tests import several of them into one process.

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from qstr_jax import files, results
+from qstr_jax.storage import files, results
 
 _SECONDS = ('folder', 'cell', 'model', 'task', 'seq_len', 'sparsity', 'device', 'lanes', 'wall_seconds',
             'compile_seconds')  # fmt: skip

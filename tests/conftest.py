@@ -6,7 +6,7 @@ import os
 import jax
 import pytest
 
-from qstr_jax.sweeps import batch
+from qstr_jax.sweeps import lane_batch
 
 # Eight CPU devices, so that code for several of them runs on any machine; shapes must agree in rank.
 jax.config.update('jax_num_cpu_devices', 8)
@@ -18,7 +18,7 @@ if 'XLA_FLAGS' not in os.environ:
     os.environ['XLA_FLAGS'] = '--xla_backend_optimization_level=0'
     jax.devices()
     del os.environ['XLA_FLAGS']
-    batch.INIT_LEVEL = 0
+    lane_batch.INIT_LEVEL = 0
 
 
 @pytest.fixture(autouse=True, scope='module')

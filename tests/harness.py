@@ -20,7 +20,7 @@ import tqdm
 
 from experiments import command_line
 from qstr_jax import sweeps
-from qstr_jax.sweeps import batch, schedule
+from qstr_jax.sweeps import claims, lane_batch
 
 SPAWN = multiprocessing.get_context('forkserver')
 SPAWN.set_forkserver_preload(['experiments.sample_complexity', 'tests.harness'])
@@ -123,8 +123,8 @@ def _child(settings, workdir, cache, options, death, num_devices, log):
     jax.config.update('jax_num_cpu_devices', num_devices)
     jax.config.update('jax_compilation_cache_dir', str(cache))
     jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)
-    batch.SECONDS_PER_CALL = 0.0  # one check per call
-    schedule.PATIENCE = 0.0  # all devices at one cell
+    lane_batch.SECONDS_PER_CALL = 0.0  # one check per call
+    claims.PATIENCE = 0.0  # all devices at one cell
     if death is not None:
         _arm(death, workdir)
     options = sweeps.Options(**{'progress': False, 'checkpoint_seconds': 0.0, **options})

@@ -26,7 +26,7 @@ def settings(**changes):
 
 def cell(model='transformer', **changes):
     """One cell of a small sweep."""
-    return sweeps.cells(settings(models=(model,), **changes))[0]
+    return sweeps.cells_of(settings(models=(model,), **changes))[0]
 
 
 def quiet(**options):

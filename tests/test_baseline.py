@@ -24,7 +24,7 @@ def pair(request):
         models=model, seq_lens=SIZES['seq_len'], sparsity=2, num_heads=2, rnn_width=24, ffn_widths=(40, 30),
         test_samples=50, link='linear',
     )  # fmt: skip
-    cell = sweeps.cells(sweep)[0].problem
+    cell = sweeps.cells_of(sweep)[0].problem
     lane = online.Lane(3, 3, 1e-3, 0.01)
     data, state = jax.jit(online.init_lane, static_argnames='problem')(lane, cell)
     training = baseline.Training(baseline.Protocol(model, **SIZES))

@@ -7,7 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from qstr_jax import encodings, models, risks, tasks
+from qstr_jax import models, tasks
+from qstr_jax.learners import risks
+from qstr_jax.tasks import encodings
 from qstr_jax.theory import constructions, interpolation, measures, recurrences
 
 LINKS = ('linear', 'sum', 'hermite2')

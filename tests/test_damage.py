@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from etils import epath
 
-from qstr_jax import files, results, sweeps
-from qstr_jax.sweeps import checkpoint, monitor
+from qstr_jax import sweeps
+from qstr_jax.storage import checkpoint, files, results
+from qstr_jax.sweeps import monitor
 from tests import harness, small
 from tests.harness import Death
 
@@ -279,7 +280,7 @@ def test_a_hostile_directory_runs_no_code(undisturbed, copy, tmp_path):
     monitor.status(copy)
     settings = sweeps.Settings(**harness.TINY)
     with pytest.raises(results.ResultsError, match='cannot be read'):
-        sweeps.load_params(copy, sweeps.cells(settings)[0], sweeps.lanes(settings)[0])
+        sweeps.load_params(copy, sweeps.cells_of(settings)[0], sweeps.lanes(settings)[0])
     for name in 'config.json', 'plan.json':
         (copy / name).write_bytes(bomb)
         with pytest.raises(results.ResultsError, match='is damaged'):

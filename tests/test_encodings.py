@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers import quick_jit
 
-from qstr_jax import encodings
+from qstr_jax.tasks import encodings
 
 KEY = jax.random.key(0, impl='threefry2x32')
 

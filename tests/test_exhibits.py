@@ -32,7 +32,7 @@ ALL = ('heads', 'embedding', 'sensitivity', 'encodings', 'attention_weights', 'l
 @pytest.mark.parametrize('size', ['get_config', 'reduced'])
 def test_every_config_says_what_it_is_and_is_possible(name, size):
     config = getattr(config_module(name), size)()
-    assert study.dry_run(config) if config.axes else sweeps.cells(sample_complexity.settings_from(config))
+    assert study.dry_run(config) if config.axes else sweeps.cells_of(sample_complexity.settings_from(config))
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ def test_the_published_point_is_on_the_grid(model):
     assert set(settings.weight_decay) > {config.published['weight_decay']}
     columns = {}
     for name, point in studies.points(dict(config.axes)).items():
-        cell = sweeps.cells(sweeps.Settings(**{**vars(settings), **point}))[0]
+        cell = sweeps.cells_of(sweeps.Settings(**{**vars(settings), **point}))[0]
         columns[name] = dict(cell.columns)[config.heatmap['panels']]
     assert config.published[config.heatmap['panels']] in columns.values()
     assert len(set(columns.values())) == 3

@@ -59,26 +59,26 @@ def test_killed_at_changes_of_the_file_system(lab, undisturbed, tmp_path):
 
 # In this order: each leads to the next, over the three cells of the sweep.
 STATIONS = [
-    Death('qstr_jax.results:settle_config'),
+    Death('qstr_jax.storage.results:settle_config'),
     Death('qstr_jax.sweeps.monitor:add_plan', when='after'),
-    Death('qstr_jax.sweeps.batch:compile_programs'),
-    Death('qstr_jax.sweeps.batch:compile_programs', when='after'),
+    Death('qstr_jax.sweeps.lane_batch:compile_programs'),
+    Death('qstr_jax.sweeps.lane_batch:compile_programs', when='after'),
     Death('qstr_jax.learners.online:progress', call=3),  # trained, not yet saved
-    Death('qstr_jax.sweeps.checkpoint:save', call=2),
-    Death('qstr_jax.sweeps.checkpoint:save', call=2, when='after'),
-    Death('qstr_jax.sweeps.checkpoint:load'),
-    Death('qstr_jax.sweeps.checkpoint:load', when='after'),
+    Death('qstr_jax.storage.checkpoint:save', call=2),
+    Death('qstr_jax.storage.checkpoint:save', call=2, when='after'),
+    Death('qstr_jax.storage.checkpoint:load'),
+    Death('qstr_jax.storage.checkpoint:load', when='after'),
     Death('qstr_jax.learners.online:report'),
-    Death('qstr_jax.sweeps.tables:rows', when='after'),
-    Death('qstr_jax.files:write_table'),  # the curves
+    Death('qstr_jax.sweeps.rows:rows', when='after'),
+    Death('qstr_jax.storage.files:write_table'),  # the curves
     Death('pyarrow.parquet:write_table', when='middle'),
-    Death('qstr_jax.files:write_table', when='after'),
-    Death('qstr_jax.files:write_table', call=2),  # the rows
+    Death('qstr_jax.storage.files:write_table', when='after'),
+    Death('qstr_jax.storage.files:write_table', call=2),  # the rows
     Death('pyarrow.parquet:write_table', call=2, when='middle'),
-    Death('qstr_jax.sweeps.checkpoint:remove'),  # the first cell's rows are there
-    Death('qstr_jax.files:write_table', call=2),  # the second cell
-    Death('qstr_jax.sweeps.provenance:add_batch', when='after'),
-    Death('qstr_jax.results:load'),  # the third cell, and all is done
+    Death('qstr_jax.storage.checkpoint:remove'),  # the first cell's rows are there
+    Death('qstr_jax.storage.files:write_table', call=2),  # the second cell
+    Death('qstr_jax.storage.provenance:add_batch', when='after'),
+    Death('qstr_jax.storage.results:load'),  # the third cell, and all is done
 ]
 
 
@@ -130,7 +130,7 @@ def test_trained_parameters_survive_kills(lab, undisturbed, tmp_path):
     settings = {'save_params': True, 'models': ('ffn',)}
     for call in (1, 6, 11, 16, 21, 26):
         lab.run(tmp_path, settings, Death('event', call), checkpoint_seconds=1e6)
-    for death in Death('qstr_jax.sweeps.checkpoint:save_tree', when='after'), Death('qstr_jax.results:add'):
+    for death in Death('qstr_jax.storage.checkpoint:save_tree', when='after'), Death('qstr_jax.storage.results:add'):
         code, output = lab.run(tmp_path, settings, death, checkpoint_seconds=1e6)
         assert code == -signal.SIGKILL, output
     lab.finish(tmp_path, settings)

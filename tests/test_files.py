@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from etils import epath
 
-from qstr_jax import files
+from qstr_jax.storage import files
 
 FRAME = pd.DataFrame({'name': ['a', 'b'], 'loss': np.array([0.1, np.nan], np.float32), 'seed': [0, 1]}).assign(
     samples=pd.array([640, None], 'Int64'), width=None

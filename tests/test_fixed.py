@@ -11,11 +11,13 @@ import pytest
 from flax import linen as nn
 from scipy import optimize
 
-from qstr_jax import models, streams, sweeps, tasks
+from qstr_jax import models, sweeps, tasks
 from qstr_jax.learners import fixed
 from qstr_jax.learners import problem as problems
 from qstr_jax.models import baselines
-from qstr_jax.sweeps import batch, checkpoint
+from qstr_jax.storage import checkpoint
+from qstr_jax.sweeps import lane_batch
+from qstr_jax.tasks import streams
 from tests import helpers, small
 
 TASK = tasks.Task('qstr', 3, 1, 3, encoding_dim=4)
@@ -49,8 +51,8 @@ def lane(n, seed=0, rate=0.02, decay=0.0, budget=0.0):
 
 @functools.cache
 def programs(problem, num_lanes):
-    """`init` and `advance` of a batch, compiled quickly: they run once or twice."""
-    lanes_K = batch.lane_arrays([lane(1)] * num_lanes)
+    """`init` and `advance` of a lane_batch, compiled quickly: they run once or twice."""
+    lanes_K = lane_batch.lane_arrays([lane(1)] * num_lanes)
     shapes = jax.eval_shape(functools.partial(fixed.init, problem=problem), lanes_K)
     data_K, state_K = shapes
     init = fixed.init.lower(lanes_K, problem).compile(helpers.QUICK)
@@ -59,7 +61,7 @@ def programs(problem, num_lanes):
 
 def run(problem, *lanes, chunk=1000):
     """Runs lanes to their end; returns data, state and the report as one dict per lane."""
-    lanes_K = batch.lane_arrays(lanes)
+    lanes_K = lane_batch.lane_arrays(lanes)
     init, advance = programs(problem, len(lanes))
     data_K, state_K = init(lanes_K)
     while np.any(np.asarray(state_K.outcome) == problems.RUNNING):
@@ -149,7 +151,7 @@ def test_a_state_survives_a_checkpoint(tmp_path):
     problem, lanes, _, state_K, _ = finished('constrained')
     folder = checkpoint.files.epath.Path(tmp_path) / 'unit'
     checkpoint.save(folder, state_K)
-    restored_K = checkpoint.load(folder, batch.abstract_state(problem, len(lanes)))
+    restored_K = checkpoint.load(folder, lane_batch.abstract_state(problem, len(lanes)))
     for a, b in zip(jax.tree.leaves(state_K), jax.tree.leaves(restored_K), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -171,7 +173,7 @@ def test_training_sets_are_nested():
 def test_a_fit_sees_its_n_examples_and_no_other(name):
     """What lies beyond n is poisoned; n is traced, so the program is the one that is there."""
     problem, lanes, data_K, _, rows = finished(name)
-    lanes_K = batch.lane_arrays(lanes)
+    lanes_K = lane_batch.lane_arrays(lanes)
     beyond_KxB = jnp.arange(16)[None, :] >= np.array([a_lane.sample_size for a_lane in lanes])[:, None]
 
     def poison(leaf):
@@ -321,8 +323,8 @@ def test_adam_leaves_the_span():
 
 def test_three_seeds_and_eight_sizes_are_one_program(tmp_path, monkeypatch):
     calls = []
-    compile_programs = batch.compile_programs
-    monkeypatch.setattr(batch, 'compile_programs', lambda *a: calls.append(a) or compile_programs(*a))
+    compile_programs = lane_batch.compile_programs
+    monkeypatch.setattr(lane_batch, 'compile_programs', lambda *a: calls.append(a) or compile_programs(*a))
     settings = small.settings(
         models='ffn', learners='adamw', num_samples=(1, 2, 3, 5, 8, 13, 21, 34), num_seeds=3, max_steps=10,
         task_per_lane=True, validation_samples=16, test_task='qstr',
@@ -370,4 +372,4 @@ def test_bad_settings(changes, word):
 )
 def test_impossible_cells(changes, word):
     with pytest.raises(ValueError, match=word):
-        sweeps.cells(small.settings(num_samples=4, **changes))
+        sweeps.cells_of(small.settings(num_samples=4, **changes))

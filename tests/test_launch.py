@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from qstr_jax import results
+from qstr_jax.storage import results
 from tests import harness
 
 ROOT = pathlib.Path(__file__).parent.parent

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from helpers import quick_jit
 
-from qstr_jax import links
+from qstr_jax.tasks import links
 
 KEY = jax.random.key(0, impl='threefry2x32')
 SIZES = ((1, 10), (3, 4))

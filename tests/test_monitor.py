@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from experiments import status as status_binary
-from qstr_jax import files, results, sweeps
+from qstr_jax import sweeps
+from qstr_jax.storage import files, results
 from qstr_jax.sweeps import monitor
 from tests import small
 from tests.test_files import dead_pid

@@ -11,16 +11,17 @@ import numpy as np
 import optax
 import pytest
 
-from qstr_jax import models, streams, sweeps, tasks
+from qstr_jax import models, sweeps, tasks
 from qstr_jax.learners import online, screening
-from qstr_jax.sweeps import batch
+from qstr_jax.sweeps import lane_batch
+from qstr_jax.tasks import streams
 from tests import small
 
 MODELS = ('transformer', 'rnn', 'ffn')
 
 
 def lanes_of(cell_settings, **changes):
-    return batch.lane_arrays(sweeps.lanes(small.settings(**cell_settings, **changes)))
+    return lane_batch.lane_arrays(sweeps.lanes(small.settings(**cell_settings, **changes)))
 
 
 def run_all(problem, lanes_K, chunk=1000):
@@ -86,8 +87,8 @@ def test_a_vmapped_lane_equals_a_single_run(model):
 def test_a_lane_does_not_depend_on_its_neighbours():
     """Same number of lanes, other neighbours, other place: the same bits."""
     problem = small.cell().problem
-    _, first = run_all(problem, batch.lane_arrays([online.Lane(s, 0, 1e-3, 0.0) for s in (0, 1, 2)]))
-    _, second = run_all(problem, batch.lane_arrays([online.Lane(s, 0, 1e-3, 0.0) for s in (7, 0, 0)]))
+    _, first = run_all(problem, lane_batch.lane_arrays([online.Lane(s, 0, 1e-3, 0.0) for s in (0, 1, 2)]))
+    _, second = run_all(problem, lane_batch.lane_arrays([online.Lane(s, 0, 1e-3, 0.0) for s in (7, 0, 0)]))
     assert_same_bits(one_lane(first, 0), one_lane(second, 1))
     assert_same_bits(one_lane(first, 0), one_lane(second, 2))
 
@@ -109,15 +110,15 @@ def test_one_program_per_cell():
     problem = small.cell(max_samples=1600).problem
     online.advance.clear_cache()
     for rate, chunk in ((1e-3, 1), (1e-2, 5), (3e-3, 2)):
-        run_all(problem, batch.lane_arrays([online.Lane(s, s, rate, rate) for s in (1, 2)]), chunk)
+        run_all(problem, lane_batch.lane_arrays([online.Lane(s, s, rate, rate) for s in (1, 2)]), chunk)
     assert online.advance._cache_size() == 1
 
 
 def test_outcomes():
-    """Reached and frozen there, censored at the budget, diverged: all in one batch, none an exception."""
+    """Reached and frozen there, censored at the budget, diverged: all in one lane_batch, none an exception."""
     problem = small.cell(max_samples=1600).problem
     lanes = [online.Lane(0, 0, 1e-2, 0.0), online.Lane(0, 0, 1e-6, 0.0), online.Lane(0, 0, 1e30, 0.0)]
-    lanes_K = batch.lane_arrays(lanes)
+    lanes_K = lane_batch.lane_arrays(lanes)
     data_K, state_K = run_all(problem, lanes_K)
     report = online.report(state_K, problem)
     assert report['outcome'] == ['reached', 'censored', 'diverged']

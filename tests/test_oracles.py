@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from qstr_jax import models, sweeps, tasks
-from qstr_jax.learners import budgets
-from qstr_jax.theory import budgets as theory_budgets
+from qstr_jax.learners import radius_units
+from qstr_jax.theory import construction_norm as theory_budgets
 from qstr_jax.theory import constructions, floors, oracles
 from tests import small
 
@@ -22,7 +22,7 @@ def test_the_oracle_attains_the_floor_of_its_draw(tmp_path):
     """The floor recomputed by `floors.theorem6_given` from the streams; the loss within its standard error."""
     settings = small.settings(**SETTINGS)
     rows = sweeps.run(settings, tmp_path, small.quiet())
-    task = sweeps.cells(settings)[0].problem.task
+    task = sweeps.cells_of(settings)[0].problem.task
     for _, row in rows.iterrows():
         drawn = tasks.draw(tasks.task_key(row['task_seed'], task), task)
         key = tasks.streams.stream_key(row['seed'], 'train', task)
@@ -46,7 +46,7 @@ def test_the_oracle_answers_at_one_position():
 @pytest.mark.parametrize('changes', [{'link': 'hermite2'}, {'sparsity': 2, 'link': 'sum'}])
 def test_other_tasks_have_no_such_oracle(changes):
     with pytest.raises(ValueError, match='Theorem 6'):
-        sweeps.cells(small.settings(**{**SETTINGS, **changes}))
+        sweeps.cells_of(small.settings(**{**SETTINGS, **changes}))
 
 
 def test_the_unit_of_a_transformer_is_the_norm_of_its_construction():
@@ -54,12 +54,12 @@ def test_the_unit_of_a_transformer_is_the_norm_of_its_construction():
         'models': 'transformer', 'learners': 'constrained', 'num_samples': 8, 'budget_unit': 'construction',
         'attention': 'merged', 'encoding_dim': 40, 'max_coherence': 0.5, 'token_dim': 10, 'seq_lens': 4,
     }  # fmt: skip
-    (cell,) = sweeps.cells(small.settings(**changes))
+    (cell,) = sweeps.cells_of(small.settings(**changes))
     task = cell.problem.task
     radius = np.sqrt(23.209)  # 99 % quantile of χ² with 10 degrees of freedom
     drawn = tasks.draw(tasks.task_key(5, task), task)
     built = constructions.transformer(task, drawn, radius, theory_budgets.ERROR, coherence=0.5)
     assert cell.problem.learner.budget_unit == pytest.approx(built.norms['param_norm'], rel=1e-3)
-    assert budgets.get('construction')(small.cell('ffn').problem.module, task) == 1.0
+    assert radius_units.get('construction')(small.cell('ffn').problem.module, task) == 1.0
     deep = small.cell('rnn', rnn_cell='deep', rnn_states='exclusive', task='simple_qstr', encoding_dim=8)
-    assert budgets.get('construction')(deep.problem.module, deep.problem.task) > 1
+    assert radius_units.get('construction')(deep.problem.module, deep.problem.task) > 1

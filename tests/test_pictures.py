@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qstr_jax import attention_weights, plots, tasks
+from qstr_jax import plots, tasks
 from qstr_jax.plots import heatmaps
-from qstr_jax.theory import constructions
+from qstr_jax.theory import constructions, portraits
 
 TASK = tasks.Task('qstr', seq_len=6, sparsity=2, token_dim=3, link='sum', encoding_dim=8)
 
@@ -82,18 +82,18 @@ def construction():
 
 
 def test_the_portrait_of_a_construction_is_the_construction(construction):
-    portrait = attention_weights.portrait(construction.params, TASK)
-    assert list(attention_weights.sharpness(portrait)) == pytest.approx([3, 3])
-    np.testing.assert_allclose(attention_weights.constructed(portrait), portrait.query_key_HxExE, atol=1e-6)
-    table = attention_weights.table([portrait])
+    portrait = portraits.portrait(construction.params, TASK)
+    assert list(portraits.sharpness(portrait)) == pytest.approx([3, 3])
+    np.testing.assert_allclose(portraits.constructed(portrait), portrait.query_key_HxExE, atol=1e-6)
+    table = portraits.table([portrait])
     assert list(table['index']) == [1, 2]
     assert np.allclose(table[['share', 'cosine']], 1)
-    assert 'share 1.000, cosine 1.000' in attention_weights.title(portrait, 'merged')
+    assert 'share 1.000, cosine 1.000' in portraits.title(portrait, 'merged')
 
 
 def test_matrices_frame_the_block_of_each_head(construction):
-    portrait = attention_weights.portrait(construction.params, TASK)
-    figure = plots.query_key_matrices(attention_weights.panels(portrait), TASK, 'title', gamma=2.0, columns=2)
+    portrait = portraits.portrait(construction.params, TASK)
+    figure = plots.query_key_matrices(portraits.panels(portrait), TASK, 'title', gamma=2.0, columns=2)
     assert gids(figure, 'block') == {'block 0', 'block 1'}
     titles = [axis.get_title() for axis in figure.axes if axis.get_title()]
     assert len(titles) == 4

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from qstr_jax import results
+from qstr_jax.storage import results
 
 README = pathlib.Path(__file__).parents[1] / 'README.md'
 BLOCKS = re.findall(r'```python\n(.*?)```', README.read_text(), flags=re.DOTALL)

@@ -10,8 +10,9 @@ import sys
 import pandas as pd
 import pytest
 
-from qstr_jax import files, plots, report, results, studies
+from qstr_jax import plots, report, studies
 from qstr_jax.report import content, exhibits, fragments, page
+from qstr_jax.storage import files, results
 
 ROOT = pathlib.Path(__file__).parents[1]
 

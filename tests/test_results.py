@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qstr_jax import files, results, sweeps
+from qstr_jax import sweeps
 from qstr_jax.learners import online
+from qstr_jax.storage import files, results
 from qstr_jax.sweeps import monitor
 from tests import small
 

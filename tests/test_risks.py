@@ -7,7 +7,9 @@ import pytest
 from flax import linen as nn
 from helpers import quick_jit, random_params
 
-from qstr_jax import models, risks, streams, tasks
+from qstr_jax import models, tasks
+from qstr_jax.learners import risks
+from qstr_jax.tasks import streams
 
 TASK = tasks.Task(seq_len=4, sparsity=2, token_dim=3, link='sum')
 NUM_PROMPTS = 6

@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qstr_jax import files, models, probes, results, risks, sweeps, tasks
-from qstr_jax.learners import online
+from qstr_jax import models, sweeps, tasks
+from qstr_jax.learners import online, risks
+from qstr_jax.models import probes
+from qstr_jax.storage import files, results
 from tests import small
 
 
@@ -56,7 +58,7 @@ def test_curves_have_an_entry_per_check(workdir):
 def test_kept_parameters_give_the_reported_loss(workdir):
     rows = results.load(workdir).set_index(['model', 'seed'])
     sweep = small.settings(models=('transformer', 'ffn'))
-    for cell in sweeps.cells(sweep):
+    for cell in sweeps.cells_of(sweep):
         problem = cell.problem
         for lane in sweeps.lanes(sweep):
             params = sweeps.load_params(workdir, cell, lane)
@@ -76,7 +78,7 @@ def test_kept_parameters_give_the_reported_loss(workdir):
 
 def test_what_is_there_is_not_run_again(workdir, monkeypatch):
     before = {path: path.read_bytes() for path in workdir.glob('*/*.parquet')}
-    monkeypatch.setattr('qstr_jax.sweeps.batch.train', lambda *args: pytest.fail('a lane was run again'))
+    monkeypatch.setattr('qstr_jax.sweeps.lane_batch.train', lambda *args: pytest.fail('a lane was run again'))
     sweeps.run(small.settings(models=('ffn',), save_params=True), workdir, small.quiet())
     assert before == {path: path.read_bytes() for path in workdir.glob('*/*.parquet')}
 

@@ -3,7 +3,8 @@
 import pytest
 
 from experiments import sample_complexity
-from qstr_jax import results, sweeps
+from qstr_jax import sweeps
+from qstr_jax.storage import results
 from tests import helpers, small
 from tests.helpers import config_module
 
@@ -30,7 +31,7 @@ def test_reduced_twins_run_end_to_end(name, tmp_path):
 
 def test_figure1a_is_the_published_setting():
     settings = sample_complexity.settings_from(config_module('figure1a').get_config())
-    cells = sweeps.cells(settings)
+    cells = sweeps.cells_of(settings)
     assert len(cells) == 18
     columns = dict(cells[0].columns)
     published = {

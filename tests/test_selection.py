@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qstr_jax import selection
+from qstr_jax.analysis import selection
 
 
 def rows(**changes):

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from qstr_jax import streams, tasks
+from qstr_jax import tasks
+from qstr_jax.tasks import streams
 
 TASK = tasks.Task()
 

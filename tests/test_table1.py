@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qstr_jax import studies, table1, textables
+from qstr_jax import studies
+from qstr_jax.analysis import formats, table1
 
 ROOT = pathlib.Path(__file__).parents[1]
 LENGTHS = (4, 8, 16, 32, 64)
@@ -144,17 +145,17 @@ def test_the_tables_can_be_printed():
     latex = table1.latex(table)
     assert latex.count('&') == (len(table) + 1) * 8
     assert latex.isascii()
-    (back,) = textables.from_markdown(text)
+    (back,) = formats.from_markdown(text)
     assert list(back['agrees']) == list(table['agrees'])
 
 
 def test_cells_survive_markdown_and_are_escaped_in_latex_and_html():
     frame = pd.DataFrame({'a|b': ['x & y_1', None, 0.123456], 'c': [('p', 2), '≥ 3', '<b>']})
-    (back,) = textables.from_markdown('words\n\n' + textables.markdown(frame) + '\nmore')
+    (back,) = formats.from_markdown('words\n\n' + formats.markdown(frame) + '\nmore')
     assert list(back.columns) == ['a|b', 'c']
     assert list(back['a|b']) == ['x & y_1', '–', '0.1235']
-    assert r'x \& y\_1' in textables.latex(frame)
-    assert '&lt;b&gt;' in textables.as_html(frame)
+    assert r'x \& y\_1' in formats.latex(frame)
+    assert '&lt;b&gt;' in formats.as_html(frame)
 
 
 def test_the_binary_reads_what_is_committed(tmp_path):

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from helpers import quick_jit
 
-from qstr_jax import encodings, links, streams, tasks
+from qstr_jax import tasks
+from qstr_jax.tasks import encodings, links, streams
 
 LINKS = ('linear', 'mean', 'sum', 'hermite2', 'norm2', 'two_layer')
 NUM_PROMPTS = 20_000

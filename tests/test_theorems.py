@@ -9,8 +9,9 @@ import pytest
 from experiments import theorems
 from experiments.configs import base
 from experiments.configs import theorems as config_file
-from qstr_jax import files, models
+from qstr_jax import models
 from qstr_jax.plots import cards as figures
+from qstr_jax.storage import files
 from qstr_jax.theory import cards, floors
 from qstr_jax.theory.cards import card, heads, proposition3
 from tests import helpers

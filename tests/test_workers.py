@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from qstr_jax import results
+from qstr_jax.storage import results
 from tests import harness
 from tests.harness import Death
 

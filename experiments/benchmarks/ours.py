@@ -13,7 +13,7 @@ from experiments.benchmarks import rounding, timing
 from qstr_jax import sweeps
 from qstr_jax.learners import online
 from qstr_jax.learners.problem import over_lanes
-from qstr_jax.sweeps import batch
+from qstr_jax.sweeps import lane_batch
 
 
 def problem(protocol, **settings):
@@ -28,7 +28,7 @@ def problem(protocol, **settings):
     sweep = sweeps.Settings(
         models=protocol.model, seq_lens=protocol.seq_len, ffn_widths=protocol.ffn_widths or (), **shared | settings
     )
-    return sweeps.cells(sweep)[0].problem
+    return sweeps.cells_of(sweep)[0].problem
 
 
 def lanes(protocol, num_lanes, first_seed=0):
@@ -82,7 +82,7 @@ class Cell:
         self.precision = precision
         self.problem = problem(protocol, **settings)
         device = device or jax.local_devices()[0]
-        self.lanes_K = batch.lane_arrays(lanes(protocol, num_lanes, first_seed), device)
+        self.lanes_K = lane_batch.lane_arrays(lanes(protocol, num_lanes, first_seed), device)
         self.data_K, state_K = online.init(self.lanes_K, self.problem)
         self.params_K, self.opt_state_K = state_K.params, state_K.opt_state
         self.first = 0
@@ -95,7 +95,7 @@ class Cell:
 
     def step_bytes(self):
         """Memory of the program of steps, by the compiler's account."""
-        return batch.program_bytes(self._program())
+        return lane_batch.program_bytes(self._program())
 
     def step_flops(self):
         """Floating-point operations of a step, by the compiler's account, which counts a loop's body once."""
@@ -150,7 +150,7 @@ class Run:
 
     def __init__(self, protocol, num_lanes, **settings):
         self.problem = problem(protocol, **settings)
-        self.lanes_per_batch = batch.default_size(self.problem.module, num_lanes, jax.default_backend())
+        self.lanes_per_batch = lane_batch.default_size(self.problem.module, num_lanes, jax.default_backend())
         self._lanes = lanes(protocol, num_lanes)
         devices = jax.local_devices()[: -(-num_lanes // self.lanes_per_batch)]
         with timing.fresh_cache(), concurrent.futures.ThreadPoolExecutor(len(devices)) as pool:
@@ -159,7 +159,7 @@ class Run:
             self.compile_seconds = time.perf_counter() - start
 
     def _compile(self, device):
-        return batch.compile_programs(self.problem, self.lanes_per_batch, device)
+        return lane_batch.compile_programs(self.problem, self.lanes_per_batch, device)
 
     def __call__(self):
         """Trains all lanes from the beginning; a dict with samples and tests of each, whether it reached, seconds."""
@@ -187,7 +187,7 @@ def _train_parts(programs, problem, parts):
             part = parts.get_nowait()
         except queue.Empty:
             return reports
-        _, state_K = batch.train(programs, problem, part)
+        _, state_K = lane_batch.train(programs, problem, part)
         report = online.report(state_K, problem)
         reports += [
             {'seed': lane.seed} | {name: values[k] for name, values in report.items()} for k, lane in enumerate(part)

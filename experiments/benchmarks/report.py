@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from experiments.benchmarks import sections
-from qstr_jax import files, plots
-from qstr_jax.sweeps import provenance
+from qstr_jax import plots
+from qstr_jax.storage import files, provenance
 
 # Columns of section 'steps': who was timed → what the table calls it.
 RIVALS = {

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from experiments.benchmarks import baseline, ours, products, rounding, timing
-from qstr_jax.sweeps import batch
+from qstr_jax.sweeps import lane_batch
 
 # Steps that a timed call makes at least: as many as a sweep makes between two tests.
 WINDOW = 10
@@ -70,7 +70,7 @@ def steps(plan, device, say):
     records = []
     for exhibit, protocol in plan.protocols():
         say(f'steps: {protocol.model} N={protocol.seq_len}')
-        programs = batch.compile_programs(ours.problem(protocol), 1, jax.local_devices()[0])
+        programs = lane_batch.compile_programs(ours.problem(protocol), 1, jax.local_devices()[0])
         our_cell = ours.Cell(protocol)
         trainings = {'torch': baseline.Training(protocol, device=device)}
         if exhibit == '1a' and protocol.seq_len in plan.compiled:

@@ -8,7 +8,7 @@ Expect:   at n = 50, 100, 1,000 test loss 0.77, 0.017, 0.002 for the Transformer
 
 from experiments.configs import base
 
-PLUGINS = ('qstr_jax.theory.budgets', 'qstr_jax.theory.oracles')
+PLUGINS = ('qstr_jax.theory.construction_norm', 'qstr_jax.theory.oracles')
 
 
 def get_config():

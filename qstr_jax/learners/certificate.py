@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from qstr_jax.learners import fitting, span
+from qstr_jax.learners import fitting, span_of_inputs
 
 
 class Certificate(NamedTuple):
@@ -56,8 +56,8 @@ def _span(params, grads, fit, lane, learner):
     """`span_residual` and `span_bound`."""
     if learner.span == 'free':
         return jnp.float32(jnp.nan), jnp.float32(jnp.nan)
-    expanded = span.expand(params, fit.basis_RxK, learner.span)
-    size = jnp.linalg.norm(span.kernel(expanded))
-    bound = jnp.linalg.norm(span.kernel(grads)) / (lane.weight_decay * size)
+    expanded = span_of_inputs.expand(params, fit.basis_RxK, learner.span)
+    size = jnp.linalg.norm(span_of_inputs.kernel(expanded))
+    bound = jnp.linalg.norm(span_of_inputs.kernel(grads)) / (lane.weight_decay * size)
     bound = jnp.where(lane.weight_decay > 0, bound, jnp.nan)
-    return span.residual(expanded, fit.basis_RxK) / size, bound
+    return span_of_inputs.residual(expanded, fit.basis_RxK) / size, bound

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from qstr_jax import risks, tasks
-from qstr_jax.learners import order, projections, span
+from qstr_jax import tasks
+from qstr_jax.learners import minibatch_order, projections, risks, span_of_inputs
 
 OPTIMIZERS = ('adam', 'sgd', 'lbfgs')
 SCHEDULES = ('constant', 'cosine')
@@ -65,8 +65,8 @@ def start(data, lane, n, problem):
     learner = problem.learner
     basis_RxK = jnp.zeros((1, 1))  # not (0, 0): Orbax saves no empty arrays
     if learner.span != 'free':
-        basis_RxK = span.basis(span.masked(data.train.x_NxD, n))
-    params = span.enter(data.params, basis_RxK, learner.span)
+        basis_RxK = span_of_inputs.basis(span_of_inputs.masked(data.train.x_NxD, n))
+    params = span_of_inputs.enter(data.params, basis_RxK, learner.span)
     return Fit(params, optimizer(learner, lane, 0).init(params), jnp.int32(0), n, basis_RxK)
 
 
@@ -87,7 +87,7 @@ def _errors(params, prompts, position_B, task_draw, problem):
 
 def batch_risk(params, fit, indices_B, data, problem):
     """Training risk on some examples."""
-    expanded = span.expand(params, fit.basis_RxK, problem.learner.span)
+    expanded = span_of_inputs.expand(params, fit.basis_RxK, problem.learner.span)
     prompts = jax.tree.map(lambda leaf: leaf[indices_B], data.train)
     return jnp.mean(_errors(expanded, prompts, data.position_B[indices_B], data.task_draw, problem))
 
@@ -105,7 +105,7 @@ def full_risk(fit, data, problem):
         take = lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, begin, size)  # noqa: E731
         indices_B = begin + jnp.arange(size)
         is_in_B = (indices_B >= chunk * size) & (indices_B < fit.n)
-        expanded = span.expand(params, fit.basis_RxK, problem.learner.span)
+        expanded = span_of_inputs.expand(params, fit.basis_RxK, problem.learner.span)
         errors_B = _errors(expanded, jax.tree.map(take, data.train), take(data.position_B), data.task_draw, problem)
         return jnp.sum(jnp.where(is_in_B, errors_B, 0.0)) / fit.n
 
@@ -135,7 +135,7 @@ def _step(fit, radius, data, lane, problem):
     """One step of the optimiser; returns the objective's value before it."""
     learner = problem.learner
     if learner.batch_size:
-        indices_B = order.minibatch(data.order_key, fit.step, learner.batch_size, fit.n)
+        indices_B = minibatch_order.minibatch(data.order_key, fit.step, learner.batch_size, fit.n)
 
         def objective(params):
             return batch_risk(params, fit, indices_B, data, problem) + penalty(params, lane, learner)

@@ -18,8 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qstr_jax import streams, tasks
-from qstr_jax.learners import bracket, certificate, fitting, span, stages
+from qstr_jax import tasks
+from qstr_jax.learners import bracket, certificate, fitting, span_of_inputs, stages
 from qstr_jax.learners.fixed_settings import METHODS, Fixed
 from qstr_jax.learners.problem import (
     DIVERGED,
@@ -35,6 +35,7 @@ from qstr_jax.learners.problem import (
     run_checks,
     select,
 )
+from qstr_jax.tasks import streams
 
 __all__ = ['METHODS', 'Fixed', 'Lane', 'advance', 'init', 'progress', 'report', 'report_curves']
 
@@ -141,7 +142,7 @@ def _assess(state, data, lane, problem):
     learner = problem.learner
     params = stages.result(state.stage, state.fit.params, learner)
     found = certificate.measure(params, state.fit, state.stage.radius, data, lane, problem)
-    expanded = span.expand(params, state.fit.basis_RxK, learner.span)
+    expanded = span_of_inputs.expand(params, state.fit.basis_RxK, learner.span)
     errors_T = errors_on(expanded, data, data.held_out, problem)
     test_T, validation_T = jnp.split(errors_T, [learner.test_samples])
     return Record(
@@ -169,7 +170,9 @@ def _close_fit(state, record, data, lane, problem):
         )
     # The row is about the smallest n that met the threshold, or else about the largest that did not.
     is_reported = is_below | (state.bracket.high == 0) if learner.is_search else True
-    params = span.expand(stages.result(state.stage, state.fit.params, learner), state.fit.basis_RxK, learner.span)
+    params = span_of_inputs.expand(
+        stages.result(state.stage, state.fit.params, learner), state.fit.basis_RxK, learner.span
+    )
     fit = fitting.start(data, lane, found.n, problem)
     return state._replace(
         fit=fit,

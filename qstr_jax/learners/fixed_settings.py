@@ -2,8 +2,7 @@
 
 import dataclasses
 
-from qstr_jax import risks
-from qstr_jax.learners import bracket, fitting, span
+from qstr_jax.learners import bracket, fitting, risks, span_of_inputs
 
 METHODS = ('adamw', 'constrained', 'min_norm', 'stationary', 'closed_form')
 
@@ -69,7 +68,7 @@ class Fixed:
         _check_integer('batch_size', self.batch_size, 0)
         for name, known in {
             'method': METHODS, 'optimizer': fitting.OPTIMIZERS, 'schedule': fitting.SCHEDULES, 'risk': risks.NAMES,
-            'span': span.FORMS,
+            'span': span_of_inputs.FORMS,
         }.items():  # fmt: skip
             if getattr(self, name) not in known:
                 raise ValueError(f'{name}={getattr(self, name)!r}: unknown, one of {", ".join(known)}')

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from qstr_jax import risks, streams, tasks
-from qstr_jax.learners import screening
+from qstr_jax import tasks
+from qstr_jax.learners import risks, screening
 from qstr_jax.learners.online_settings import Online
 from qstr_jax.learners.problem import (
     CENSORED,
@@ -31,6 +31,7 @@ from qstr_jax.learners.problem import (
     run_checks,
     select,
 )
+from qstr_jax.tasks import streams
 
 __all__ = ['CENSORED', 'DIVERGED', 'OUTCOMES', 'REACHED', 'RUNNING', 'Lane', 'Online', 'Problem', 'advance', 'init']
 

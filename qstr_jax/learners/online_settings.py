@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from qstr_jax import risks
+from qstr_jax.learners import risks
 
 
 @dataclasses.dataclass(frozen=True)

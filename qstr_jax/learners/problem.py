@@ -7,7 +7,9 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from qstr_jax import risks, streams, tasks
+from qstr_jax import tasks
+from qstr_jax.learners import risks
+from qstr_jax.tasks import streams
 
 RUNNING, REACHED, CENSORED, DIVERGED, FITTED, CENSORED_BELOW = range(6)
 OUTCOMES = ('running', 'reached', 'censored', 'diverged', 'fitted', 'censored_below')

@@ -6,8 +6,9 @@
 content: what a directory says, in words, tables and figures.    page: as HTML.    fragments: as LaTeX.
 """
 
-from qstr_jax import files, studies
+from qstr_jax import studies
 from qstr_jax.report import content, fragments, page
+from qstr_jax.storage import files
 
 
 def write(workdirs, output):

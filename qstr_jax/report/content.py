@@ -7,10 +7,12 @@ import warnings
 
 import pandas as pd
 
-from qstr_jax import analysis, files, results, studies, table1, textables
-from qstr_jax.files import ResultsError
+from qstr_jax import analysis, studies
+from qstr_jax.analysis import formats, table1
 from qstr_jax.report import exhibits
 from qstr_jax.report.exhibits import ONLINE
+from qstr_jax.storage import files, results
+from qstr_jax.storage.files import ResultsError
 
 
 @dataclasses.dataclass
@@ -87,7 +89,7 @@ def _add_files(section, folder):
     for path in sorted(folder.glob('*.png')):
         section.pictures.append((path.stem.replace('_', ' '), path.read_bytes()))
     for path in sorted(set(folder.glob('*.md')) - {folder / 'README.md'}):
-        for number, frame in enumerate(textables.from_markdown(path.read_text(errors='replace'))):
+        for number, frame in enumerate(formats.from_markdown(path.read_text(errors='replace'))):
             section.tables.append((f'{path.stem} {number + 1}' if number else path.stem, frame))
 
 

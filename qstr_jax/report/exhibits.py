@@ -2,7 +2,8 @@
 
 import itertools
 
-from qstr_jax import analysis, plots, selection, textables
+from qstr_jax import analysis, plots
+from qstr_jax.analysis import formats, selection
 
 ONLINE = 'online_adamw'
 MAX_CURVES = 3  # figures of learning curves per q: one learning rate each
@@ -48,7 +49,7 @@ def _add_samples(section, rows):
         caption = 'Samples to threshold' + (
             f', learning rate {rate:g}, weight decay {decay:g}' if optimisers.ngroups > 1 else ''
         )
-        (frame,) = textables.from_markdown(analysis.table(lanes, x))
+        (frame,) = formats.from_markdown(analysis.table(lanes, x))
         section.tables.append((caption, frame))
         section.figures.append((caption, plots.samples_against_length(lanes, x=x)))
 
@@ -56,7 +57,7 @@ def _add_samples(section, rows):
 def _add_search(section, rows):
     """n*: the smallest sample that is enough, with the optimiser that validation prompts choose."""
     named = selection.name_curves(selection.select(rows))
-    (frame,) = textables.from_markdown(analysis.table(named))
+    (frame,) = formats.from_markdown(analysis.table(named))
     section.tables.append(('n*, the smallest n with test loss below the threshold', frame))
     if named['seq_len'].nunique() > 1:
         section.figures.append(('n* against N', plots.scaling(named)))

@@ -5,7 +5,9 @@
 
 import re
 
-from qstr_jax import files, plots, textables
+from qstr_jax import plots
+from qstr_jax.analysis import formats
+from qstr_jax.storage import files
 
 
 def write(overview, sections, folder):
@@ -36,7 +38,7 @@ def slug(name):
 
 def _tables(section, name):
     return ''.join(
-        textables.latex(frame, f'{section.name}: {caption}', f'tab:{name}-{number}')
+        formats.latex(frame, f'{section.name}: {caption}', f'tab:{name}-{number}')
         for number, (caption, frame) in enumerate(section.tables)
     )
 
@@ -47,7 +49,7 @@ def _figures(section, name, folder):
     for number, (caption, figure) in enumerate(section.figures):
         path = plots.save(figure, folder / f'{name}-{number}')[0]
         path.with_suffix('.png').unlink()  # A paper takes the PDF.
-        text = textables.latex_text(f'{section.name}: {caption}')
+        text = formats.latex_text(f'{section.name}: {caption}')
         parts.append('\n'.join([
             r'\begin{figure}[t]', r'\centering', rf'\includegraphics[width=\linewidth]{{{path.name}}}',
             rf'\caption{{{text}}}', rf'\label{{fig:{name}-{number}}}', r'\end{figure}', '']))  # fmt: skip

@@ -8,7 +8,7 @@ import re
 
 import matplotlib
 
-from qstr_jax import textables
+from qstr_jax.analysis import formats
 from qstr_jax.plots import STYLE
 
 _HEAD = """<!DOCTYPE html>
@@ -51,7 +51,7 @@ def _section(section, anchor):
         is_gap = re.search('missing|No lane|Nothing|failed|Damaged', words)
         parts.append(f'<p{" class=gap" if is_gap else ""}>{html.escape(words)}</p>\n')
     for caption, frame in section.tables:
-        parts.append(f'<p><b>{html.escape(caption)}</b></p>\n{textables.as_html(frame)}')
+        parts.append(f'<p><b>{html.escape(caption)}</b></p>\n{formats.as_html(frame)}')
     parts += [_picture(caption, png_of(figure)) for caption, figure in section.figures]
     parts += [_picture(caption, png, ' class="kept"') for caption, png in section.pictures]
     parts += [_settings(section.settings), _runs(section.runs), '</section>\n']
@@ -77,7 +77,7 @@ def _settings(settings):
     if not settings:
         return ''
     items = ''.join(
-        f'<tr><td>{html.escape(name)}</td><td>{html.escape(textables.text(value))}</td></tr>\n'
+        f'<tr><td>{html.escape(name)}</td><td>{html.escape(formats.text(value))}</td></tr>\n'
         for name, value in settings.items()
     )
     return f'<details><summary>Settings</summary><table><tbody>{items}</tbody></table></details>\n'

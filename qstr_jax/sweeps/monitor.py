@@ -14,7 +14,7 @@ import time
 import pandas as pd
 from etils import epath
 
-from qstr_jax import files, results
+from qstr_jax.storage import files, results
 
 BEAT_SECONDS = 2.0
 # A worker on another machine that has been silent for so long counts as gone.

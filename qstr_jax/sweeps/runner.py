@@ -13,8 +13,9 @@ import threading
 import jax
 from tqdm import auto as tqdm
 
-from qstr_jax import probes, results
-from qstr_jax.sweeps import batch, grid, monitor, provenance, schedule, worker
+from qstr_jax.models import probes
+from qstr_jax.storage import provenance, results
+from qstr_jax.sweeps import cells, claims, lane_batch, monitor, worker
 
 
 class Interrupted(Exception):
@@ -71,26 +72,26 @@ def run(sweep, workdir, options=None):
         SweepError: some cells failed; the others are complete.
     """
     options = options or Options()
-    cells = grid.cells(sweep)
-    lanes = {cell.id: grid.lanes(sweep, cell) for cell in cells}
-    mine = schedule.shard(cells, options.shard_index, options.num_shards)
+    all_cells = cells.cells_of(sweep)
+    lanes = {cell.id: cells.lanes(sweep, cell) for cell in all_cells}
+    mine = claims.shard(all_cells, options.shard_index, options.num_shards)
     probe_functions = tuple(probes.get(name) for name in sweep.probes)
     devices = jax.local_devices()[: options.num_devices]
     workdir = results.open_workdir(workdir)
-    with schedule.locked(workdir, 'config'):
+    with claims.locked(workdir, 'config'):
         results.settle_config(workdir, sweep.as_json())
         monitor.add_plan(workdir, {name: [results.lane_name(lane) for lane in lanes[name]] for name in lanes})
         monitor.remove_dead(workdir)
 
     def size_of(cell):
-        default = batch.default_size(cell.problem.module, len(lanes[cell.id]), devices[0].platform)
+        default = lane_batch.default_size(cell.problem.module, len(lanes[cell.id]), devices[0].platform)
         return sweep.lanes_per_batch or default
 
-    units = schedule.units(mine, lambda cell: lanes[cell.id], size_of)[jax.process_index() :: jax.process_count()]
-    left = sum(len(schedule.missing(workdir, unit)) for unit in units)
+    units = claims.units(mine, lambda cell: lanes[cell.id], size_of)[jax.process_index() :: jax.process_count()]
+    left = sum(len(claims.missing(workdir, unit)) for unit in units)
     with _stopping() as stop, tqdm.tqdm(total=left, unit='lane', disable=not options.progress) as bar:
         record = provenance.start(sys.argv)
-        plan = schedule.Schedule(workdir, units, stop)
+        plan = claims.Schedule(workdir, units, stop)
         workers = [
             worker.Worker(device, workdir, plan, probe_functions, sweep, size_of, options, stop, record, bar)
             for device in devices
@@ -109,7 +110,7 @@ def _tidy(workdir):
     """Removes what killed workers left of cells that are complete now."""
     status = monitor.status(workdir)
     for cell_id in status.loc[status['state'] == 'done', 'cell']:
-        schedule.remove_checkpoints(workdir, cell_id)
+        claims.remove_checkpoints(workdir, cell_id)
         monitor.clear_error(workdir, cell_id)
     monitor.remove_dead(workdir)
 

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 from absl import logging
 
-from qstr_jax import files, learners, results, tasks
+from qstr_jax import learners, tasks
 from qstr_jax.learners import problem as outcomes
-from qstr_jax.sweeps import batch, checkpoint, monitor, params, provenance, schedule, tables
+from qstr_jax.storage import checkpoint, files, provenance, results
+from qstr_jax.sweeps import claims, lane_batch, monitor, params, rows
 
 
 class Stopped(Exception):
@@ -67,31 +68,31 @@ class Worker:
         self._heartbeat.beat({'cell': cell.id, 'state': 'compiling'})
         size = self._size_of(cell)
         limit = self._options.memory_limit
-        self._programs = cell.id, batch.fitting_programs(cell.problem, size, self._device, limit)
+        self._programs = cell.id, lane_batch.fitting_programs(cell.problem, size, self._device, limit)
         return self._programs[1], self._programs[1].compile_seconds
 
     def _run_lanes(self, unit, name, programs, lanes, compile_seconds):
         cell = unit.cell
         folder = self._workdir / 'checkpoints' / f'{name}-{files.digest(lanes, programs.size)}'
-        saved = checkpoint.load(folder, batch.abstract_state(cell.problem, programs.size))
+        saved = checkpoint.load(folder, lane_batch.abstract_state(cell.problem, programs.size))
         start = time.perf_counter()
         watch = self._watch(cell, lanes, folder)
         try:
-            data_K, state_K = batch.train(programs, cell.problem, lanes, saved, watch)
+            data_K, state_K = lane_batch.train(programs, cell.problem, lanes, saved, watch)
         except Stopped:
             seconds = time.perf_counter() - start
             provenance.add_batch(self._workdir, self._record, cell.id, lanes, seconds, compile_seconds, stopped=True)
             raise
         seconds = time.perf_counter() - start
-        rows = tables.rows(cell, lanes, data_K, state_K, self._probes)
-        with schedule.locked(self._workdir, f'{cell.id}-tables'):
+        table = rows.rows(cell, lanes, data_K, state_K, self._probes)
+        with claims.locked(self._workdir, f'{cell.id}-tables'):
             if self._sweep.save_params:
                 params.save(self._workdir, cell, lanes, state_K)
-            results.add(self._workdir, cell.id, rows, tables.curves(cell, lanes, state_K))
+            results.add(self._workdir, cell.id, table, rows.curves(cell, lanes, state_K))
         checkpoint.remove(folder)
         provenance.add_batch(self._workdir, self._record, cell.id, lanes, seconds, compile_seconds)
         if not self._bar.disable:
-            self._bar.write(_summary(cell, rows, seconds, compile_seconds), file=sys.stderr)
+            self._bar.write(_summary(cell, table, seconds, compile_seconds), file=sys.stderr)
 
     def _watch(self, cell, lanes, folder):
         """What happens between two calls of `advance`: bar, heartbeat, checkpoint, stop."""
@@ -124,7 +125,7 @@ def _postfix(report):
     )
 
 
-def _summary(cell, rows, seconds, compile_seconds):
+def _summary(cell, table, seconds, compile_seconds):
     """A finished batch in a line."""
     outcomes = ', '.join(f'{count} {name}' for name, count in rows['outcome'].value_counts().items())
     samples = rows['samples_to_threshold'].mean()

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.spatial import distance
 
-from qstr_jax import links
 from qstr_jax.models import Transformer
+from qstr_jax.tasks import links
 
 
 class Construction(NamedTuple):

@@ -8,8 +8,8 @@ are late, and on the late positions alone they are twice as high.
 import jax
 import jax.numpy as jnp
 
-from qstr_jax import encodings
-from qstr_jax.learners.span import basis as span_basis
+from qstr_jax.learners.span_of_inputs import basis as span_basis
+from qstr_jax.tasks import encodings
 
 
 def _check_counts(least=1, **counts):

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from qstr_jax import models, probes, tasks
+from qstr_jax import models, tasks
+from qstr_jax.models import probes
 from qstr_jax.theory import floors
 
 

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from qstr_jax import models, probes
-from qstr_jax.learners import span
-from qstr_jax.models import baselines
+from qstr_jax import models
+from qstr_jax.learners import span_of_inputs
+from qstr_jax.models import baselines, probes
 
 
 class Theorem6Oracle(nn.Module):
@@ -39,7 +39,7 @@ class Theorem6Oracle(nn.Module):
         """The projections of all e_t ⊗ u; labels are not looked at."""
         is_there_B = jnp.any(is_there_BxN, axis=1)
         x_BxNxD = z_BxNxE[:, :, : self.token_dim] * is_there_B[:, None, None]
-        basis_RxK = span.basis(x_BxNxD.reshape(x_BxNxD.shape[0], -1))
+        basis_RxK = span_of_inputs.basis(x_BxNxD.reshape(x_BxNxD.shape[0], -1))
         target_NxK = jnp.kron(jnp.eye(self.seq_len), task_draw.link['u_K'][None, :])
         return {'params': {'target_NxK': (target_NxK @ basis_RxK.T) @ basis_RxK}}
 

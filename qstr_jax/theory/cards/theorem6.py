@@ -8,9 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from qstr_jax import comparison, models, results, tasks
+from qstr_jax import models, tasks
+from qstr_jax.analysis import floors as run_floors
 from qstr_jax.learners import fixed
 from qstr_jax.learners.problem import Problem
+from qstr_jax.storage import results
 from qstr_jax.theory import floors
 from qstr_jax.theory.cards import card, training
 
@@ -69,7 +71,7 @@ def _oracle(data, num_samples):
 
 
 def _own_rows(settings, sizes):
-    """A fitted FFN and the oracle for every n and lane, as rows of `comparison.with_floor`; all are one program."""
+    """A fitted FFN and the oracle for every n and lane, as rows of `run_floors.with_floor`; all are one program."""
     problem = _problem(settings, max(sizes))
     size_K = jnp.repeat(jnp.asarray(sizes), settings.num_lanes)
     seeds_K, full = jnp.tile(jnp.arange(settings.num_lanes), len(sizes)), functools.partial(jnp.full, size_K.shape)
@@ -107,7 +109,7 @@ def _own_rows(settings, sizes):
 def _load(path):
     """Rows of a results directory, without diverged ones and other models."""
     try:
-        rows = comparison.with_floor(results.load(path))
+        rows = run_floors.with_floor(results.load(path))
     except ValueError as error:
         raise ValueError(f'{NAME}.rows={path!r}: {error}; give those of configs/theorem6.py') from None
     rows = rows[rows['is_bound'] & (rows['outcome'] != 'diverged')]

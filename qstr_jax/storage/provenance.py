@@ -12,7 +12,7 @@ import uuid
 import jax
 
 import qstr_jax
-from qstr_jax import files
+from qstr_jax.storage import files
 
 PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'chex', 'orbax-checkpoint', 'numpy', 'pandas', 'pyarrow')
 

@@ -6,9 +6,9 @@ import itertools
 import json
 
 from qstr_jax import models, tasks
-from qstr_jax.learners import budgets, fixed, online, projections
+from qstr_jax.learners import fixed, online, projections, radius_units
 from qstr_jax.learners import problem as problems
-from qstr_jax.sweeps import sizes, work
+from qstr_jax.sweeps import cost, sample_sizes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Cell:
         return f'{self.model}-{task.name}-N{task.seq_len}-q{task.sparsity}-{digest}'
 
 
-def cells(settings):
+def cells_of(settings):
     """All cells of a sweep, the cheap ones first: by sparsity, length, learner, then model.
 
     A baseline in closed form is one cell, whatever learners there are.
@@ -80,7 +80,7 @@ def _learner(settings, name, task, module):
 
     if name == 'online_adamw':
         return online.Online(**shared(online.Online))
-    own = {'is_search': not settings.num_samples, 'max_samples': sizes.capacity(settings, task)}
+    own = {'is_search': not settings.num_samples, 'max_samples': sample_sizes.capacity(settings, task)}
     if models.is_closed_form(module):
         # All that is not about the data at its default: the solution depends on nothing else.
         data = ('risk', 'min_samples', 'resolution', 'threshold', 'test_samples', 'validation_samples', 'tolerance')
@@ -90,10 +90,10 @@ def _learner(settings, name, task, module):
         raise ValueError(f"span={settings.span!r}: only ffn_form='theorem6' has W x in a layer, not {module.form!r}")
     if not isinstance(module, models.Feedforward):
         own['span'] = 'free'
-    own |= {'method': name, 'budget_unit': float(budgets.get(settings.budget_unit)(module, task))}
+    own |= {'method': name, 'budget_unit': float(radius_units.get(settings.budget_unit)(module, task))}
     learner = fixed.Fixed(**{**shared(fixed.Fixed), **own})
     if learner.method == 'constrained':
-        projections.check(learner.constraint, work.abstract_params(problems.Problem(task, task, module, learner)))
+        projections.check(learner.constraint, cost.abstract_params(problems.Problem(task, task, module, learner)))
     return learner
 
 
@@ -158,5 +158,5 @@ def _fixed_axes(settings, cell, learner):
         settings.learning_rate if has_rate else (0.0,),
         settings.weight_decay if has_decay else (0.0,),
         settings.budget if learner.method == 'constrained' else (0.0,),
-        (0,) if learner.is_search else sizes.sample_sizes(settings, cell.problem.task),
+        (0,) if learner.is_search else sample_sizes.sample_sizes(settings, cell.problem.task),
     )

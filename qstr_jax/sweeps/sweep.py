@@ -68,7 +68,7 @@ class Settings:
         preset: 'published' or 'paper'.
         lanes_per_batch: lanes that one program vectorises; None chooses by model and device.
         save_params: keep the trained parameters.
-        probes: names of `qstr_jax.probes`, further columns of a row.
+        probes: names of `qstr_jax.models.probes`, further columns of a row.
 
     Raises:
         ValueError: an unknown preset, an empty axis or a value of the wrong kind.

@@ -10,7 +10,9 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
-from qstr_jax import analysis, results, textables
+from qstr_jax import analysis
+from qstr_jax.analysis import formats
+from qstr_jax.storage import results
 
 
 @dataclasses.dataclass(frozen=True)
@@ -274,7 +276,7 @@ def display(table):
 
 def markdown(table):
     """The table of `measure` in Markdown."""
-    return textables.markdown(display(table))
+    return formats.markdown(display(table))
 
 
 def latex(table):
@@ -283,4 +285,4 @@ def latex(table):
         'Measured growth of the number of samples with N (exponent with 95% interval over lanes that draw '
         'their own task), and what the theorems claim.'
     )
-    return textables.latex(display(table).drop(columns='note'), caption, 'tab:measured')
+    return formats.latex(display(table).drop(columns='note'), caption, 'tab:measured')

@@ -5,21 +5,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from qstr_jax.learners import order
+from qstr_jax.learners import minibatch_order
 
 KEY = jax.random.key(0)
 
 
 @pytest.mark.parametrize('size', [1, 2, 3, 4, 5, 16, 17, 100, 1000])
 def test_every_element_once(size):
-    permuted = jax.vmap(lambda i: order.permuted(KEY, i, jnp.int32(size)))(jnp.arange(size))
+    permuted = jax.vmap(lambda i: minibatch_order.permuted(KEY, i, jnp.int32(size)))(jnp.arange(size))
     assert sorted(permuted.tolist()) == list(range(size))
 
 
 def test_keys_give_other_permutations_that_look_random():
     size = 50
     keys = jax.random.split(KEY, 400)
-    images = jax.vmap(lambda key: order.permuted(key, jnp.int32(7), jnp.int32(size)))(keys)
+    images = jax.vmap(lambda key: minibatch_order.permuted(key, jnp.int32(7), jnp.int32(size)))(keys)
     counts = np.bincount(np.asarray(images), minlength=size)
     # χ² with 49 degrees of freedom: 99.9 % lie below 85.
     assert np.sum((counts - 8) ** 2 / 8) < 85
@@ -28,14 +28,16 @@ def test_keys_give_other_permutations_that_look_random():
 @pytest.mark.parametrize(('size', 'batch'), [(10, 4), (7, 16), (64, 64)])
 def test_minibatches_walk_through_epochs(size, batch):
     steps = 12
-    seen = np.concatenate([order.minibatch(KEY, jnp.int32(s), batch, jnp.int32(size)) for s in range(steps)])
+    seen = np.concatenate([minibatch_order.minibatch(KEY, jnp.int32(s), batch, jnp.int32(size)) for s in range(steps)])
     epochs = [seen[i : i + size] for i in range(0, len(seen) - size + 1, size)]
     assert all(sorted(epoch) == list(range(size)) for epoch in epochs)
     assert size < 5 or any(not np.array_equal(epoch, epochs[0]) for epoch in epochs[1:])
 
 
 def test_n_is_traced():
-    traced = jax.jit(lambda n: order.minibatch(KEY, jnp.int32(3), 8, n))
+    traced = jax.jit(lambda n: minibatch_order.minibatch(KEY, jnp.int32(3), 8, n))
     for size in (5, 50, 5000):
-        np.testing.assert_array_equal(traced(jnp.int32(size)), order.minibatch(KEY, jnp.int32(3), 8, jnp.int32(size)))
+        np.testing.assert_array_equal(
+            traced(jnp.int32(size)), minibatch_order.minibatch(KEY, jnp.int32(3), 8, jnp.int32(size))
+        )
     assert traced._cache_size() == 1

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from qstr_jax import links, sweeps
-from qstr_jax.sweeps import settings as settings_module
+from qstr_jax import sweeps
+from qstr_jax.sweeps import sweep as settings_module
+from qstr_jax.tasks import links
 
 
 def test_presets_fill_what_is_left_open_and_nothing_else():

@@ -5,7 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from qstr_jax import analysis, probes, results, sweeps
+from qstr_jax import analysis, sweeps
+from qstr_jax.models import probes
+from qstr_jax.storage import results
 from qstr_jax.theory import measures
 
 
@@ -37,7 +39,7 @@ def load(sweep, workdir):
     """
     rows = results.load(workdir)
     found = []
-    for cell in sweeps.cells(sweep):
+    for cell in sweeps.cells_of(sweep):
         for lane in sweeps.lanes(sweep, cell):
             params = sweeps.load_params(workdir, cell, lane)
             found.append(portrait(params, cell.problem.task, _row(rows, cell, lane)))

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 from etils import epath
 
-from qstr_jax import files
-from qstr_jax.files import ResultsError
+from qstr_jax.storage import files
+from qstr_jax.storage.files import ResultsError
 
 FOLDERS = ('rows', 'curves', 'provenance', 'checkpoints', 'progress', 'errors', 'locks')
 # What tells the lanes of a cell apart; the last two are those of fixed-sample learners.

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from qstr_jax import models, tasks
-from qstr_jax.learners import budgets
+from qstr_jax.learners import radius_units
 from qstr_jax.theory import constructions, recurrences
 
 # Share of Gaussian tokens that the network must serve, and the error |ŷ − y| that it is built for.
@@ -35,4 +35,4 @@ def construction(module, task):
     return built.norms['param_norm']
 
 
-budgets.register('construction', construction)
+radius_units.register('construction', construction)

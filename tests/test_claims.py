@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from etils import epath
 
-from qstr_jax import files, results, sweeps
-from qstr_jax.sweeps import schedule, work
+from qstr_jax import sweeps
+from qstr_jax.storage import files, results
+from qstr_jax.sweeps import claims, cost
 from tests import harness, small
 
 SETTINGS = {'models': ('transformer', 'ffn'), 'seq_lens': (2, 3, 4, 5), 'num_seeds': 5}
@@ -22,7 +23,7 @@ def workdir(tmp_path):
 
 @pytest.fixture(scope='module')
 def cells():
-    return sweeps.cells(small.settings(**SETTINGS))
+    return sweeps.cells_of(small.settings(**SETTINGS))
 
 
 @pytest.fixture(scope='module')
@@ -37,7 +38,7 @@ def add_rows(workdir, cell, lanes):
 
 
 def test_units_cover_every_lane_once(cells, lanes):
-    units = schedule.units(cells, lambda cell: lanes, lambda cell: 2)
+    units = claims.units(cells, lambda cell: lanes, lambda cell: 2)
     assert [len(unit.lanes) for unit in units[:3]] == [2, 2, 1]
     assert len({unit.name for unit in units}) == len(units) == 3 * len(cells)
     assert sorted((u.cell.id, lane) for u in units for lane in u.lanes) == sorted(
@@ -47,7 +48,7 @@ def test_units_cover_every_lane_once(cells, lanes):
 
 @pytest.mark.parametrize('count', [1, 2, 3, 5, 8, 11])
 def test_shares_are_a_partition_in_order(cells, count):
-    shares = [schedule.shard(cells, index, count) for index in range(count)]
+    shares = [claims.shard(cells, index, count) for index in range(count)]
     assert sorted(cell.id for share in shares for cell in share) == sorted(cell.id for cell in cells)
     for share in shares:
         assert list(share) == [cell for cell in cells if cell in share]
@@ -56,9 +57,9 @@ def test_shares_are_a_partition_in_order(cells, count):
 @pytest.mark.parametrize('count', [2, 3])
 def test_shares_are_about_equal_in_work(cells, count):
     def load(cell):
-        return work.prediction_flops(cell.problem) * cell.problem.task.seq_len
+        return cost.prediction_flops(cell.problem) * cell.problem.task.seq_len
 
-    loads = [sum(map(load, schedule.shard(cells, index, count))) for index in range(count)]
+    loads = [sum(map(load, claims.shard(cells, index, count))) for index in range(count)]
     # The greedy rule's bound: apart by no more than the largest piece.
     assert max(loads) - min(loads) <= max(map(load, cells))
 
@@ -66,39 +67,39 @@ def test_shares_are_about_equal_in_work(cells, count):
 @pytest.mark.parametrize(('index', 'count'), [(2, 2), (-1, 2), (0, 0)])
 def test_impossible_shares(cells, index, count):
     with pytest.raises(ValueError, match=f'shard_index={index}, num_shards={count}'):
-        schedule.shard(cells, index, count)
+        claims.shard(cells, index, count)
 
 
 def test_missing_lanes(workdir, cells, lanes):
-    (unit,) = schedule.units(cells[:1], lambda cell: lanes, lambda cell: 5)
-    assert schedule.missing(workdir, unit) == lanes
+    (unit,) = claims.units(cells[:1], lambda cell: lanes, lambda cell: 5)
+    assert claims.missing(workdir, unit) == lanes
     add_rows(workdir, cells[0], lanes[1:3])
-    assert schedule.missing(workdir, unit) == (lanes[0], *lanes[3:])
+    assert claims.missing(workdir, unit) == (lanes[0], *lanes[3:])
     add_rows(workdir, cells[0], lanes)
-    assert schedule.missing(workdir, unit) == ()
+    assert claims.missing(workdir, unit) == ()
 
 
 def test_a_lock_is_exclusive_also_between_threads(workdir):
-    with schedule.locked(workdir, 'a') as first, schedule.locked(workdir, 'b') as other:
+    with claims.locked(workdir, 'a') as first, claims.locked(workdir, 'b') as other:
         assert first
         assert other
         seen = []
 
         def attempt():
-            with schedule.locked(workdir, 'a', timeout=0) as second:
+            with claims.locked(workdir, 'a', timeout=0) as second:
                 seen.append(second)
 
         thread = threading.Thread(target=attempt)
         thread.start()
         thread.join()
         assert seen == [False]
-    with schedule.locked(workdir, 'a', timeout=0) as again:
+    with claims.locked(workdir, 'a', timeout=0) as again:
         assert again
 
 
 def hold(workdir, name, ready):
     """Takes a lock and keeps it: the life of a worker."""
-    with schedule.locked(epath.Path(workdir), name):
+    with claims.locked(epath.Path(workdir), name):
         ready.set()
         signal.pause()
 
@@ -108,26 +109,26 @@ def test_a_lock_ends_with_its_holder(workdir):
     process = harness.SPAWN.Process(target=hold, args=(str(workdir), 'a', ready), daemon=True)
     process.start()
     assert ready.wait(60)
-    with schedule.locked(workdir, 'a', timeout=0) as mine:
+    with claims.locked(workdir, 'a', timeout=0) as mine:
         assert not mine
     process.kill()
     process.join()
-    with schedule.locked(workdir, 'a', timeout=5) as mine:
+    with claims.locked(workdir, 'a', timeout=5) as mine:
         assert mine
 
 
 def test_a_place_without_locks_is_a_line(tmp_path):
     (tmp_path / 'file').write_text('')
-    with pytest.raises(files.ResultsError, match=r'cannot lock .*a\.lock'), schedule.locked(tmp_path / 'file', 'a'):
+    with pytest.raises(files.ResultsError, match=r'cannot lock .*a\.lock'), claims.locked(tmp_path / 'file', 'a'):
         pass
 
 
 def test_every_unit_is_handed_out_once(workdir, cells, lanes):
-    units = schedule.units(cells, lambda cell: lanes, lambda cell: 2)
+    units = claims.units(cells, lambda cell: lanes, lambda cell: 2)
     add_rows(workdir, cells[0], lanes[:2])  # this one is complete
     add_rows(workdir, cells[1], lanes[:1])  # this one lacks a lane
     stop = threading.Event()
-    plans = [schedule.Schedule(workdir, units, stop) for _ in range(2)]
+    plans = [claims.Schedule(workdir, units, stop) for _ in range(2)]
     by_cell, taken = {cell.id: cell for cell in cells}, []
 
     def worker(plan):
@@ -137,7 +138,7 @@ def test_every_unit_is_handed_out_once(workdir, cells, lanes):
                     return
                 unit, missing = claimed
                 taken.extend((unit.cell.id, lane) for lane in missing)
-                with schedule.locked(workdir, f'{unit.cell.id}-tables'):
+                with claims.locked(workdir, f'{unit.cell.id}-tables'):
                     add_rows(workdir, by_cell[unit.cell.id], missing)
 
     threads = [threading.Thread(target=worker, args=(plan,)) for plan in plans * 2]
@@ -146,14 +147,14 @@ def test_every_unit_is_handed_out_once(workdir, cells, lanes):
     for thread in threads:
         thread.join(60)
     assert len(taken) == len(set(taken)) == len(cells) * len(lanes) - 3
-    assert all(schedule.missing(workdir, unit) == () for unit in units)
+    assert all(claims.missing(workdir, unit) == () for unit in units)
 
 
 def test_what_another_leaves_unfinished_is_taken_over(workdir, cells, lanes, monkeypatch):
-    monkeypatch.setattr(schedule, 'POLL_SECONDS', 0.01)
-    units = schedule.units(cells[:1], lambda cell: lanes, lambda cell: 5)
+    monkeypatch.setattr(claims, 'POLL_SECONDS', 0.01)
+    units = claims.units(cells[:1], lambda cell: lanes, lambda cell: 5)
     stop = threading.Event()
-    first, second = (schedule.Schedule(workdir, units, stop) for _ in range(2))
+    first, second = (claims.Schedule(workdir, units, stop) for _ in range(2))
     taken = []
 
     def wait():
@@ -173,17 +174,17 @@ def test_what_another_leaves_unfinished_is_taken_over(workdir, cells, lanes, mon
 
 def test_a_stop_ends_the_wait(workdir, cells, lanes):
     stop = threading.Event()
-    plan = schedule.Schedule(workdir, schedule.units(cells, lambda cell: lanes, lambda cell: 5), stop)
+    plan = claims.Schedule(workdir, claims.units(cells, lambda cell: lanes, lambda cell: 5), stop)
     stop.set()
     with plan.claim() as claimed:
         assert claimed is None
 
 
 def test_a_failure_releases_the_claim(workdir, cells, lanes):
-    units = schedule.units(cells[:1], lambda cell: lanes, lambda cell: 5)
-    with pytest.raises(RuntimeError), schedule.Schedule(workdir, units, threading.Event()).claim():
+    units = claims.units(cells[:1], lambda cell: lanes, lambda cell: 5)
+    with pytest.raises(RuntimeError), claims.Schedule(workdir, units, threading.Event()).claim():
         raise RuntimeError
-    with schedule.locked(workdir, units[0].name, timeout=0) as free:
+    with claims.locked(workdir, units[0].name, timeout=0) as free:
         assert free
 
 
@@ -191,8 +192,8 @@ def test_checkpoints_of_a_complete_cell_are_removed_unless_they_are_held(workdir
     first, second = (f'{cells[0].id}-batch{i}of2' for i in range(2))
     for name in f'{first}-0-0123abcd', f'{second}-0-0123abcd', f'{cells[1].id}-batch0of2-0-0123abcd':
         (workdir / 'checkpoints' / name).mkdir()
-    with schedule.locked(workdir, second):
-        schedule.remove_checkpoints(workdir, cells[0].id)
+    with claims.locked(workdir, second):
+        claims.remove_checkpoints(workdir, cells[0].id)
     assert sorted(os.listdir(workdir / 'checkpoints')) == sorted(
         [f'{second}-0-0123abcd', f'{cells[1].id}-batch0of2-0-0123abcd']
     )
@@ -201,8 +202,8 @@ def test_checkpoints_of_a_complete_cell_are_removed_unless_they_are_held(workdir
 def test_a_thread_takes_cells_that_nobody_has_begun(workdir, cells, lanes):
     """Compiling a cell a second time is put off until nothing else is left."""
     first, second, *_ = cells
-    plan = schedule.Schedule(
-        workdir, schedule.units([first, second], lambda cell: lanes, lambda cell: 1), threading.Event()
+    plan = claims.Schedule(
+        workdir, claims.units([first, second], lambda cell: lanes, lambda cell: 1), threading.Event()
     )
     turns = threading.Barrier(2)
     taken = {}
@@ -224,9 +225,9 @@ def test_a_thread_takes_cells_that_nobody_has_begun(workdir, cells, lanes):
 @pytest.mark.parametrize('is_long', [True, False])
 def test_a_cell_is_helped_with_when_that_is_worth_compiling_again(workdir, cells, lanes, monkeypatch, is_long):
     """The owner waits inside its unit; another thread gets one of the cell's units only after `PATIENCE`."""
-    monkeypatch.setattr(schedule, 'PATIENCE', 0.0 if is_long else 1000.0)
-    monkeypatch.setattr(schedule, 'POLL_SECONDS', 0.01)
-    plan = schedule.Schedule(workdir, schedule.units(cells[:1], lambda cell: lanes, lambda cell: 1), threading.Event())
+    monkeypatch.setattr(claims, 'PATIENCE', 0.0 if is_long else 1000.0)
+    monkeypatch.setattr(claims, 'POLL_SECONDS', 0.01)
+    plan = claims.Schedule(workdir, claims.units(cells[:1], lambda cell: lanes, lambda cell: 1), threading.Event())
     helped, owning, done = threading.Event(), threading.Event(), threading.Event()
 
     def own():
@@ -249,8 +250,8 @@ def test_a_cell_is_helped_with_when_that_is_worth_compiling_again(workdir, cells
 
 def test_an_owner_of_quick_units_needs_no_help(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(schedule.time, 'monotonic', lambda: now[0])
-    owner = schedule._Owner(thread=1)
+    monkeypatch.setattr(claims.time, 'monotonic', lambda: now[0])
+    owner = claims._Owner(thread=1)
     for seconds in 10.0, 2.0:  # 8 s of them to compile
         now[0] += seconds
         owner.finish(thread=1)

@@ -23,7 +23,7 @@ import numpy as np
 from absl import logging
 from orbax.checkpoint import v1 as ocp
 
-from qstr_jax import files
+from qstr_jax.storage import files
 
 # Of a process that is one of several.
 ARCHIVE = 'arrays.npz'

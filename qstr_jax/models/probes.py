@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from qstr_jax import encodings, streams, tasks
+from qstr_jax import tasks
 from qstr_jax.models import Transformer
+from qstr_jax.tasks import encodings, streams
 
 _REGISTRY = {}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from qstr_jax.sweeps import sizes
+from qstr_jax.sweeps import sample_sizes
 from tests import small
 
 
@@ -14,7 +14,7 @@ def task_and(**changes):
 @pytest.mark.parametrize(('unit', 'factor'), [('prompts', 1), ('d', 4), ('qd', 8), ('Nd', 20)])
 def test_units(unit, factor):
     settings, task = task_and(num_samples=(1, 3), samples_unit=unit)
-    assert sizes.sample_sizes(settings, task) == (factor, 3 * factor)
+    assert sample_sizes.sample_sizes(settings, task) == (factor, 3 * factor)
 
 
 @pytest.mark.parametrize(
@@ -29,10 +29,10 @@ def test_units(unit, factor):
 )
 def test_bad_sizes(changes, word):
     with pytest.raises(ValueError, match=word):
-        sizes.sample_sizes(*task_and(**changes))
+        sample_sizes.sample_sizes(*task_and(**changes))
 
 
 def test_capacity_is_a_power_of_two_or_the_end_of_a_search():
-    assert sizes.capacity(*task_and(num_samples=(3, 100))) == 128
-    assert sizes.capacity(*task_and(num_samples=(128,))) == 128
-    assert sizes.capacity(*task_and(max_samples=777)) == 777
+    assert sample_sizes.capacity(*task_and(num_samples=(3, 100))) == 128
+    assert sample_sizes.capacity(*task_and(num_samples=(128,))) == 128
+    assert sample_sizes.capacity(*task_and(max_samples=777)) == 777

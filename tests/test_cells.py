@@ -3,12 +3,12 @@
 import pytest
 
 from qstr_jax import sweeps
-from qstr_jax.sweeps import work
+from qstr_jax.sweeps import cost
 from tests import small
 
 
 def test_cells_are_the_product_of_static_axes():
-    cells = sweeps.cells(small.settings(seq_lens=(2, 3), sparsity=(1, 2)))
+    cells = sweeps.cells_of(small.settings(seq_lens=(2, 3), sparsity=(1, 2)))
     points = [(c.model, c.problem.task.seq_len, c.problem.task.sparsity) for c in cells]
     assert len(set(points)) == len(points) == 3 * 2 * 2
     assert len({c.id for c in cells}) == len(cells)
@@ -32,11 +32,13 @@ def test_a_cell_is_known_by_what_changes_its_program():
 
 def test_published_sizes():
     """Widths of PAPER.md, section 6: q heads and 100, GRU of 500 q, FFN of N d q and 1000."""
-    cells = {c.model: c.problem.module for c in sweeps.cells(sweeps.Settings(seq_lens=(6,), sparsity=(2,), link='sum'))}
+    cells = {
+        c.model: c.problem.module for c in sweeps.cells_of(sweeps.Settings(seq_lens=(6,), sparsity=(2,), link='sum'))
+    }
     assert (cells['transformer'].num_heads, cells['transformer'].mlp_width) == (2, 100)
     assert (cells['rnn'].width, cells['rnn'].cell, cells['rnn'].states) == (1000, 'gru', 'inclusive')
     assert cells['ffn'].widths == (6 * 10 * 2, 1000)
-    assert sweeps.cells(sweeps.Settings(seq_lens=(6,)))[0].problem.task.encoding_dim == 8
+    assert sweeps.cells_of(sweeps.Settings(seq_lens=(6,)))[0].problem.task.encoding_dim == 8
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,7 @@ def test_published_sizes():
 )
 def test_impossible_cells_are_refused_before_anything_runs(changes, word):
     with pytest.raises(ValueError, match=word) as caught:
-        sweeps.cells(small.settings(**changes))
+        sweeps.cells_of(small.settings(**changes))
     assert '\n' not in str(caught.value)
 
 
@@ -65,8 +67,8 @@ def test_operations_of_a_prediction_are_counted():
     """FFN by hand; a GRU's scan counts once per token."""
     task = small.cell('ffn').problem.task
     flat = task.seq_len * task.embedding_dim
-    assert work.prediction_flops(small.cell('ffn').problem) == 2 * (flat * 16 + 16 * 16 + 16 * task.seq_len)
+    assert cost.prediction_flops(small.cell('ffn').problem) == 2 * (flat * 16 + 16 * 16 + 16 * task.seq_len)
     rnn = small.cell('rnn').problem
     per_token = 2 * 2 * (task.embedding_dim * 3 * 8 + 8 * 3 * 8) + 2 * 16
-    assert work.prediction_flops(rnn) == task.seq_len * per_token
-    assert work.num_parameters(rnn) == 2 * (task.embedding_dim * 24 + 8 * 24 + 48) + 17
+    assert cost.prediction_flops(rnn) == task.seq_len * per_token
+    assert cost.num_parameters(rnn) == 2 * (task.embedding_dim * 24 + 8 * 24 + 48) + 17

@@ -3,8 +3,9 @@
 import jax
 import pandas as pd
 
-from qstr_jax import learners, probes
-from qstr_jax.sweeps import work
+from qstr_jax import learners
+from qstr_jax.models import probes
+from qstr_jax.sweeps import cost
 
 # Columns of the cell that its curves repeat.
 CURVE_COLUMNS = ('model', 'task', 'seq_len', 'sparsity', 'threshold')
@@ -16,10 +17,10 @@ def rows(cell, lanes, data_K, state_K, probe_functions=()):
     """One row per lane.
 
     Args:
-        cell: `grid.Cell`.
+        cell: `cells.Cell`.
         lanes: the batch's lanes; the state may have more, which are fillers.
         data_K, state_K: as `batch.train` returns them.
-        probe_functions: of `qstr_jax.probes`.
+        probe_functions: of `qstr_jax.models.probes`.
     """
 
     def describe(params, task_draw):
@@ -35,7 +36,7 @@ def rows(cell, lanes, data_K, state_K, probe_functions=()):
             **dict(cell.columns),
             **dict(zip(lanes[0]._fields, zip(*lanes, strict=True), strict=True)),
             **{name: values[: len(lanes)] for name, values in columns.items()},
-            'num_parameters': work.num_parameters(cell.problem),
+            'num_parameters': cost.num_parameters(cell.problem),
             'backend': next(iter(state_K.outcome.devices())).platform,
             'lanes_per_batch': state_K.outcome.shape[0],
         }

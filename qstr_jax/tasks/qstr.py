@@ -13,7 +13,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from qstr_jax import encodings, links, streams
+from qstr_jax.tasks import encodings, links, streams
 
 # 'qstr': every position has its own t_i. 'simple_qstr': t_i = t for all i, one t per prompt.
 NAMES = ('qstr', 'simple_qstr')

@@ -1,6 +1,6 @@
 """Units of norm budgets: functions (module, task) → number that a sweep can name.
 
-`qstr_jax.theory.budgets` adds 'construction', the norm of the proof's network.
+`qstr_jax.theory.construction_norm` adds 'construction', the norm of the proof's network.
 """
 
 _REGISTRY = {}
@@ -20,7 +20,7 @@ def get(name):
     if name not in _REGISTRY:
         raise ValueError(
             f'budget_unit={name!r}: unknown, one of {", ".join(_REGISTRY)} '
-            "('construction' comes with the plugin qstr_jax.theory.budgets)"
+            "('construction' comes with the plugin qstr_jax.theory.construction_norm)"
         )
     return _REGISTRY[name]
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import filelock
 
-from qstr_jax import files, results
-from qstr_jax.sweeps import grid, work
+from qstr_jax.storage import files, results
+from qstr_jax.sweeps import cells, cost
 
 # Between two looks at the units that other workers hold.
 POLL_SECONDS = 1.0
@@ -26,7 +26,7 @@ PATIENCE = 20.0
 class Unit(NamedTuple):
     """Lanes of one cell that one program runs together."""
 
-    cell: grid.Cell
+    cell: cells.Cell
     lanes: tuple
     number: int
 
@@ -59,7 +59,7 @@ def shard(cells, index, count):
     loads = [0.0] * count
     mine = []
     # Samples to the threshold grow with N too: one more factor of N than the operations of a prompt.
-    costs = [work.prediction_flops(cell.problem) * cell.problem.task.seq_len for cell in cells]
+    costs = [cost.prediction_flops(cell.problem) * cell.problem.task.seq_len for cell in cells]
     for place in sorted(range(len(cells)), key=lambda i: (-costs[i], cells[i].id)):
         lightest = min(range(count), key=lambda i: loads[i])
         loads[lightest] += costs[place]

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from qstr_jax import comparison
+from qstr_jax.analysis import floors
 
 
 def rows():
@@ -18,7 +18,7 @@ def rows():
 
 
 def test_every_run_gets_its_own_floor():
-    joined = comparison.with_floor(rows())
+    joined = floors.with_floor(rows())
     assert list(joined['floor']) == [0.45] * 3 + [0.55] * 3
     assert (joined['load'] == 0.5).all()
     ffn = joined[joined['model'] == 'ffn']
@@ -28,7 +28,7 @@ def test_every_run_gets_its_own_floor():
 
 
 def test_a_crossed_floor_is_counted():
-    table = comparison.floor_table(comparison.with_floor(rows())).set_index('model')
+    table = floors.floor_table(floors.with_floor(rows())).set_index('model')
     assert table.loc['ffn', 'num_below'] == 1
     assert table.loc['ffn', 'worst_se'] == pytest.approx(-5)
     assert table.loc['transformer', 'num_below'] == 2
@@ -38,8 +38,8 @@ def test_a_crossed_floor_is_counted():
 
 def test_runs_without_an_oracle_are_refused():
     with pytest.raises(ValueError, match='theorem6_oracle'):
-        comparison.with_floor(rows()[lambda table: table['model'] == 'ffn'])
+        floors.with_floor(rows()[lambda table: table['model'] == 'ffn'])
     table = rows()
     table.loc[table['model'] == 'ffn', 'seed'] = 7
     with pytest.raises(ValueError, match='no oracle for'):
-        comparison.with_floor(table)
+        floors.with_floor(table)

@@ -1,0 +1,1 @@
+"""Results on disk: files that appear whole, results directories, checkpoints, provenance."""
