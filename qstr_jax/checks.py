@@ -1,0 +1,88 @@
+"""Checks of single values, and the errors that they raise: one line that says what is wrong and what would be right."""
+
+import difflib
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+# Names become parts of paths, flags and columns.
+NAME = re.compile(r'[a-z][a-z0-9_]*')
+
+
+def unknown(name: str, value: object, known: Iterable[object]) -> ValueError:
+    """The error for a name that is not among the known ones; it proposes the nearest.
+
+    Args:
+        name: what was set, such as 'models'.
+        value: what it was set to.
+        known: what it may be.
+    """
+    names = [str(one) for one in known]
+    near = difflib.get_close_matches(str(value), names, n=1)
+    hint = f'; did you mean {near[0]!r}?' if near else ''
+    return ValueError(f'{name}={value!r}: unknown, one of {", ".join(names)}{hint}')
+
+
+def choice(name: str, value: object, known: Iterable[object]) -> None:
+    """Raises the error of `unknown` unless `value` is one of `known`.
+
+    Args:
+        name: what was set.
+        value: what it was set to.
+        known: what it may be.
+    """
+    known = tuple(known)
+    if value not in known:
+        raise unknown(name, value, known)
+
+
+def integer(name: str, value: object, least: int = 1) -> None:
+    """Raises ValueError unless `value` is an integer and at least `least`; True and False are none.
+
+    Args:
+        name: what was set.
+        value: what it was set to.
+        least: the smallest value that is allowed.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f'{name}={value!r}: must be an integer, at least {least}')
+
+
+def positive(name: str, value: Any) -> None:
+    """Raises ValueError unless `value` is a finite number above 0.
+
+    Args:
+        name: what was set.
+        value: what it was set to.
+    """
+    number(name, value)
+    if not value > 0:
+        raise ValueError(f'{name}={value!r}: must be positive')
+
+
+def number(name: str, value: Any, least: float = -math.inf) -> None:
+    """Raises ValueError unless `value` is a finite number and at least `least`.
+
+    Args:
+        name: what was set.
+        value: what it was set to.
+        least: the smallest value that is allowed.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f'{name}={value!r}: must be a number')
+    if not math.isfinite(value):
+        raise ValueError(f'{name}={value!r}: must be finite')
+    if value < least:
+        raise ValueError(f'{name}={value!r}: must be a number, at least {least:g}')
+
+
+def name_part(what: str, name: object) -> None:
+    """Raises ValueError unless a name can be a part of paths, flags and columns.
+
+    Args:
+        what: what is named, for the error.
+        name: the name.
+    """
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise ValueError(f'{what} {name!r}: a name is made of a-z, 0-9 and _, and starts with a letter')

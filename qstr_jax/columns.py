@@ -1,0 +1,204 @@
+"""The table of columns: what each column of the rows and curves is, written once.
+
+A column has a role, a type, and for some a symbol and a label. Storage, analysis, plots and report look here and keep
+no lists of their own. Columns of settings that somebody registers are not written down here: a rows file names the role
+of each of its columns, and reading the file declares those that are new.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping
+
+ROLES = ('task', 'model', 'learner', 'lane', 'outcome', 'measure')
+# What a name may be made of, since it comes from files too.
+_NAME = re.compile(r'[A-Za-z]\w{0,99}')
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Attributes:
+        name: as in the rows.
+        role: 'task', 'model' or 'learner' for a setting that all rows of a cell share; 'lane' for what tells the lanes
+            of a cell apart; 'outcome' for how a lane ended; 'measure' for everything that was measured.
+        type: 'int', 'float', 'bool', 'str', or 'count' for an integer that may be missing.
+        symbol: as the paper writes it, such as 'N'; the name where there is none.
+        label: for axes and legends, such as 'learning rate'.
+    """
+
+    name: str
+    role: str
+    type: str = 'float'
+    symbol: str = ''
+    label: str = ''
+
+
+_KNOWN = (
+    # What is asked.
+    Column('task', 'task', 'str'),
+    Column('test_task', 'task', 'str', label='test task'),
+    Column('seq_len', 'task', 'int', 'N', 'sequence length $N$'),
+    Column('sparsity', 'task', 'int', 'q', 'relevant tokens $q$'),
+    Column('token_dim', 'task', 'int', 'd', 'token dimension $d$'),
+    Column('link', 'task', 'str'),
+    Column('indices', 'task', 'str'),
+    Column('tokens', 'task', 'str'),
+    Column('encoding', 'task', 'str'),
+    Column('encoding_dim', 'task', 'int', 'd_e', '$d_e$'),
+    Column('encoding_scale', 'task', 'str', label='encodings'),
+    Column('max_coherence', 'task', 'float', label='largest coherence allowed'),
+    Column('distinct_encodings', 'task', 'bool', label='distinct encodings'),
+    # What answers. The settings of a model are `<model>_<setting>`.
+    Column('model', 'model', 'str'),
+    Column('transformer_num_heads', 'model', 'int', 'H', 'heads $H$'),
+    Column('transformer_mlp_width', 'model', 'int', label='width'),
+    Column('transformer_attention', 'model', 'str', label='attention'),
+    Column('transformer_initializer', 'model', 'str', label='initializer'),
+    Column('rnn_width', 'model', 'int', label='width'),
+    Column('rnn_cell', 'model', 'str', label='cell'),
+    Column('ffn_widths', 'model', 'str', label='widths'),
+    Column('ffn_form', 'model', 'str', label='form'),
+    # How a model is fitted.
+    Column('learner', 'learner', 'str'),
+    Column('optimizer', 'learner', 'str'),
+    Column('schedule', 'learner', 'str'),
+    Column('risk', 'learner', 'str'),
+    Column('batch_size', 'learner', 'int', label='batch size'),
+    Column('check_every', 'learner', 'int', label='steps between checks'),
+    Column('threshold', 'learner', 'float', label='threshold'),
+    Column('max_samples', 'learner', 'int', label='budget of samples'),
+    Column('min_samples', 'learner', 'int', label='smallest $n$ tried'),
+    Column('test_samples', 'learner', 'int', label='test prompts'),
+    Column('validation_samples', 'learner', 'int', label='validation prompts'),
+    Column('screen', 'learner', 'bool', label='screening'),
+    Column('max_steps', 'learner', 'int', label='most steps'),
+    Column('is_search', 'learner', 'bool', label='search for $n^*$'),
+    Column('resolution', 'learner', 'float'),
+    Column('constraint', 'learner', 'str'),
+    Column('radius_unit', 'learner', 'str', label='unit of the radius'),
+    Column('tolerance', 'learner', 'float'),
+    Column('epsilon', 'learner', 'float', 'ε'),
+    Column('bisections', 'learner', 'int'),
+    Column('train_threshold', 'learner', 'float', label='training threshold'),
+    Column('span', 'learner', 'str'),
+    # What tells the lanes of a cell apart. Their order is the order of rows in a file.
+    Column('seed', 'lane', 'int'),
+    Column('task_seed', 'lane', 'int', label='seed of the task'),
+    Column('learning_rate', 'lane', 'float', label='learning rate'),
+    Column('weight_decay', 'lane', 'float', 'λ', 'weight decay'),
+    Column('radius', 'lane', 'float', 'R', 'radius $R$'),
+    Column('sample_size', 'lane', 'int', 'n', 'sample size $n$'),
+    # How a lane ended.
+    Column('outcome', 'outcome', 'str'),
+    Column('num_samples', 'outcome', 'int', 'n', 'training samples'),
+    Column('samples_to_threshold', 'outcome', 'count', 'n', 'samples to threshold'),
+    Column('validation_samples_to_threshold', 'outcome', 'count', 'n', 'samples to threshold, by validation'),
+    # What was measured.
+    Column('train_loss', 'measure', label='training loss'),
+    Column('test_loss', 'measure', label='test MSE'),
+    Column('test_loss_se', 'measure', label='standard error of the test loss'),
+    Column('validation_loss', 'measure', label='validation loss'),
+    Column('validation_loss_se', 'measure', label='standard error of the validation loss'),
+    Column('train_risk', 'measure', label='training risk'),
+    Column('grad_norm', 'measure', label='gradient norm'),
+    Column('distance', 'measure', label='distance to the constraint set'),
+    Column('norm', 'measure', label=r'$\|\Theta\|$'),
+    Column('fitted_radius', 'measure', label='radius of the fit'),
+    Column('infeasible_radius', 'measure', label='largest radius that failed'),
+    Column('min_train_risk', 'measure', label='least training risk'),
+    Column('span_residual', 'measure', label='share off the span'),
+    Column('span_bound', 'measure', label='bound of the share off the span'),
+    Column('radius_unit_norm', 'measure', label='norm of the radius unit'),
+    Column('steps', 'measure', 'int'),
+    Column('converged', 'measure', 'bool'),
+    Column('num_fits', 'measure', 'int', label='fits'),
+    Column('num_evaluations', 'measure', 'int', label='full test evaluations'),
+    Column('num_parameters', 'measure', 'int', label='parameters'),
+    Column('encoding_coherence', 'measure', label='mean largest coherence'),
+    Column('encoding_equal_pairs', 'measure', 'int', label='equal encodings'),
+    Column('encoding_redraws', 'measure', 'int', label='redrawn encodings'),
+    Column('param_norm', 'measure', label=r'$\|\Theta\|$'),
+    Column('retrieval_share', 'measure', label='retrieval share'),
+    Column('retrieval_mass', 'measure', label='retrieval mass'),
+    Column('theorem6_floor', 'measure', label='floor of Theorem 6'),
+    Column('backend', 'measure', 'str'),
+    Column('lanes_per_batch', 'measure', 'int', label='lanes per batch'),
+    # Curves: one line a check or a fit.
+    Column('samples', 'measure', 'int', 'n', 'training samples'),
+    Column('is_due', 'measure', 'bool', label='evaluation asked for'),
+)
+_TABLE = {column.name: column for column in _KNOWN}
+
+
+def get(name: str) -> Column:
+    """The column of a name; one that nobody declared is a measure.
+
+    Args:
+        name: as in the rows.
+    """
+    return _TABLE.get(name, Column(name, 'measure'))
+
+
+def declare(name: str, role: str, type: str = 'float', label: str = '') -> None:
+    """Adds a column to the table, unless it is there.
+
+    Args:
+        name: letters, digits and _.
+        role: one of `ROLES`.
+        type, label: as in `Column`.
+
+    Raises:
+        ValueError: an impossible name or role.
+    """
+    if not _NAME.fullmatch(name) or role not in ROLES:
+        raise ValueError(f'column {name!r}, role {role!r}: no such column can be')
+    _TABLE.setdefault(name, Column(name, role, type, label=label))
+
+
+def symbol(name: str) -> str:
+    """The paper's symbol of a column, or its name.
+
+    Args:
+        name: as in the rows.
+    """
+    return get(name).symbol or name
+
+
+def label(name: str) -> str:
+    """What an axis or a legend calls a column: its label, or its name in words.
+
+    Args:
+        name: as in the rows.
+    """
+    return get(name).label or name.replace('_', ' ')
+
+
+def with_role(names: Iterable[str], *roles: str) -> list[str]:
+    """Those of some columns that have one of these roles, in their order; lanes in the table's order.
+
+    Args:
+        names: columns of a table.
+        roles: of `ROLES`.
+    """
+    found = [name for name in names if get(name).role in roles]
+    order = {name: place for place, name in enumerate(_TABLE)}
+    return sorted(found, key=lambda name: order[name]) if roles == ('lane',) else found
+
+
+def settings(names: Iterable[str]) -> list[str]:
+    """Those of some columns that are settings: of the task, the model, the learner or the lane, but for the seeds.
+
+    Args:
+        names: columns of a table.
+    """
+    return [name for name in with_role(names, *ROLES[:4]) if name not in ('seed', 'task_seed')]
+
+
+def roles_of(names: Iterable[str]) -> Mapping[str, str]:
+    """The role of each of some columns, as rows files keep it.
+
+    Args:
+        names: columns of a table.
+    """
+    return {name: get(name).role for name in names}

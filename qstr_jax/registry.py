@@ -1,0 +1,127 @@
+"""What is registered by name, with its settings: tasks, models, learners, links, encodings, probes, radius units."""
+
+import dataclasses
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from qstr_jax import checks
+from qstr_jax.settings import Schema, schema_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """Something that is registered.
+
+    Attributes:
+        kind: 'task', 'model', 'learner', 'link', 'encoding', 'probe' or 'radius unit'.
+        name: the name that sweeps use.
+        builder: what makes it, or the thing itself.
+        schema: its settings.
+    """
+
+    kind: str
+    name: str
+    builder: Callable[..., Any]
+    schema: Schema
+
+    @property
+    def summary(self) -> str:
+        """The first line of its documentation."""
+        return (inspect.getdoc(self.builder) or '').split('\n')[0]
+
+
+# What has a name in front of a setting besides whatever is registered: `--config.learner.threshold=0.5`.
+SCOPES = ('task', 'model', 'learner')
+_ENTRIES: dict[str, Entry] = {}
+
+
+class Registry:
+    """The things of one kind by name. A name belongs to one thing of any kind, since settings are named after it.
+
+    Attributes:
+        kind: what is registered, as 'model'.
+        flag: the setting that names one, as 'models'.
+        skip: leading arguments of a builder that are no settings.
+    """
+
+    def __init__(self, kind: str, flag: str, skip: int = 0):
+        self.kind, self.flag, self.skip = kind, flag, skip
+
+    def add(self, name: str, builder: Callable[..., Any], schema: Schema | None = None) -> None:
+        """Registers a thing.
+
+        Args:
+            name: a-z, 0-9 and _.
+            builder: a dataclass or a function.
+            schema: its settings; read from the builder by default.
+
+        Raises:
+            ValueError: the name is taken or impossible, or the builder has a setting without a default.
+        """
+        checks.name_part(self.kind, name)
+        known = _ENTRIES.get(name)
+        if name in SCOPES or (known is not None and not self._is_rerun(known, builder)):
+            kind = 'scope' if known is None else known.kind
+            raise ValueError(f'{self.kind} {name!r} exists already, as a {kind}: choose another name')
+        schema = schema_of(builder, self.skip) if schema is None else schema
+        _ENTRIES[name] = Entry(self.kind, name, builder, schema)
+
+    def _is_rerun(self, known: Entry, builder: Callable[..., Any]) -> bool:
+        """Whether a notebook cell was run again: the same kind, module and name, though another object."""
+
+        def place(thing: Any) -> tuple:
+            return getattr(thing, '__module__', ''), getattr(thing, '__qualname__', repr(thing))
+
+        is_same = place(known.builder) == place(builder) and '<lambda>' not in place(builder)[1]
+        return known.kind == self.kind and (known.builder is builder or is_same)
+
+    def get(self, name: object) -> Entry:
+        """The entry of a name.
+
+        Args:
+            name: as registered.
+
+        Raises:
+            ValueError: there is none of this kind; the message proposes the nearest.
+        """
+        found = _ENTRIES.get(name) if isinstance(name, str) else None
+        if found is None or found.kind != self.kind:
+            raise checks.unknown(self.flag, name, self.names())
+        return found
+
+    def names(self) -> tuple[str, ...]:
+        """All names of this kind, in the order in which they were registered."""
+        return tuple(entry.name for entry in _ENTRIES.values() if entry.kind == self.kind)
+
+
+def entries() -> Mapping[str, Entry]:
+    """Everything that is registered, by name."""
+    return types.MappingProxyType(_ENTRIES)
+
+
+def describe(name: str) -> str:
+    """The settings of a registered thing, or the names of all things of a kind, as text.
+
+    Args:
+        name: as registered, such as 'rnn', or a kind, such as 'model'.
+
+    Raises:
+        ValueError: nothing has this name.
+    """
+    kinds = dict.fromkeys(entry.kind for entry in _ENTRIES.values())
+    if name.removesuffix('s') in kinds:
+        found = [entry for entry in _ENTRIES.values() if entry.kind == name.removesuffix('s')]
+        width = max(len(entry.name) for entry in found)
+        return '\n'.join(f'{entry.name:{width}s}  {entry.summary}' for entry in found)
+    if name not in _ENTRIES:
+        raise checks.unknown('--describe', name, [*kinds, *_ENTRIES])
+    entry = _ENTRIES[name]
+    lines = [f'{entry.kind} {name}: {entry.summary}']
+    for setting in entry.schema.values():
+        is_lane = '; values are lanes of one program' if setting.is_traced else ''
+        default = getattr(setting.default, '__name__', None) or repr(setting.default)
+        lines.append(f'  {name}.{setting.name} = {default}    {setting.type_name}{is_lane}')
+        lines += [f'      {setting.meaning}'] if setting.meaning else []
+    return '\n'.join(lines if entry.schema else [*lines, '  no settings'])

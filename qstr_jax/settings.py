@@ -1,0 +1,250 @@
+"""Settings: what a task, a model or a learner can be told, written once where the thing itself is defined.
+
+A setting is a field of a frozen dataclass, or a keyword argument of a builder. Its name, type and default are those of
+the field, and its meaning is the line of the docstring's `Attributes:` or `Args:` section. Whatever is registered has a
+`Schema` of its settings, from which flags, columns, the ids of cells and the listing of `--describe` follow.
+"""
+
+import dataclasses
+import difflib
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable
+from typing import Any
+
+from qstr_jax import checks
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One setting.
+
+    Attributes:
+        name: as it is written in Python, on the command line and in the rows.
+        type: its annotation, such as `int`, `float | None` or `Literal['adam', 'sgd']`.
+        default: its value where nobody says another.
+        meaning: one line for the reader.
+        is_traced: whether it is a number that the compiled program takes as an argument. Values of a traced setting
+            are lanes of one program; values of any other setting are programs of their own.
+    """
+
+    name: str
+    type: Any
+    default: Any
+    meaning: str = ''
+    is_traced: bool = False
+
+    @property
+    def is_tuple(self) -> bool:
+        """Whether one value of this setting is a tuple."""
+        return any(_plain_type(part) is tuple for part in _parts(self.type))
+
+    @property
+    def type_name(self) -> str:
+        """The type in words, such as 'int or None' or "'adam', 'sgd'"."""
+        return ' or '.join(_type_name(part) for part in _parts(self.type))
+
+    def values(self, given: object) -> tuple:
+        """All values that `given` stands for: one, or those of an axis.
+
+        A tuple or list is an axis, or for a setting of tuples a list of tuples. A string with commas is an axis of
+        names. Each value is checked.
+
+        Args:
+            given: from Python or from the command line.
+
+        Raises:
+            ValueError: a value has the wrong type, or an axis is empty or holds a value twice.
+        """
+        if isinstance(given, str) and ',' in given:
+            given = tuple(part.strip() for part in given.split(',') if part.strip())
+        if not isinstance(given, (tuple, list)):
+            return (self.checked(given),)
+        if self.is_tuple and not any(isinstance(part, (tuple, list)) for part in given):
+            return (self.checked(tuple(given)),)
+        values = tuple(self.checked(part) for part in given)
+        if not values:
+            raise ValueError(f'{self.name}=(): give at least one')
+        if any(value in values[:i] for i, value in enumerate(values)):
+            raise ValueError(f'{self.name}={values!r}: a value is given twice')
+        return values
+
+    def checked(self, value: object) -> Any:
+        """The value in the setting's own type: 1 becomes 1.0 where a number with a point is due.
+
+        Args:
+            value: one value.
+
+        Raises:
+            ValueError: it has another type, or is not finite.
+        """
+        parts = _parts(self.type)
+        if value is None and type(None) in parts:
+            return None
+        for part in parts:
+            kind = _plain_type(part)
+            if typing.get_origin(part) is typing.Literal:
+                if value in typing.get_args(part):
+                    return value
+            elif kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+                checks.number(self.name, value)
+                return float(value)
+            elif kind is int and isinstance(value, int) and not isinstance(value, bool):
+                return value
+            elif kind is tuple and isinstance(value, (tuple, list, int)) and not isinstance(value, bool):
+                return _checked_tuple(self.name, value, part)
+            elif kind in (bool, str) and isinstance(value, kind):
+                return value
+            elif kind in (object, Any) or (isinstance(kind, type) and kind not in _CHECKED and isinstance(value, kind)):
+                return value
+            elif kind is Callable and callable(value):
+                return value
+        literals = [one for part in parts if typing.get_origin(part) is typing.Literal for one in typing.get_args(part)]
+        if literals and (len(parts) == 1 or isinstance(value, str)):
+            raise checks.unknown(self.name, value, literals)
+        raise ValueError(f'{self.name}={value!r}: must be {self.type_name}')
+
+
+_CHECKED = (float, int, tuple, bool, str, type(None))
+_WORDS = {
+    int: 'an integer',
+    float: 'a number',
+    bool: 'True or False',
+    str: 'a name',
+    tuple: 'integers with commas between them',
+    type(None): 'None',
+    Callable: 'a function',
+}
+
+
+def _parts(annotation: Any) -> tuple:
+    """The members of a union, or the annotation alone."""
+    is_union = isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union
+    return typing.get_args(annotation) if is_union else (annotation,)
+
+
+def _plain_type(annotation: Any) -> Any:
+    """`tuple` of `tuple[int, ...]`, and so on."""
+    origin = typing.get_origin(annotation)
+    return Callable if origin is Callable else origin or annotation
+
+
+def _type_name(annotation: Any) -> str:
+    if typing.get_origin(annotation) is typing.Literal:
+        return ' or '.join(map(repr, typing.get_args(annotation)))
+    kind = _plain_type(annotation)
+    return _WORDS.get(kind, getattr(kind, '__name__', str(kind)))
+
+
+def _checked_tuple(name: str, value: Any, annotation: Any) -> tuple:
+    entries = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    kinds = typing.get_args(annotation)
+    if kinds and kinds[0] is int and not all(isinstance(e, int) and not isinstance(e, bool) for e in entries):
+        raise ValueError(f'{name}={value!r}: must be integers with commas between them')
+    return entries
+
+
+class Schema(dict[str, Setting]):
+    """The settings of one thing by name, in the order of their definition."""
+
+    def pick(self, name: str, label: str) -> Setting:
+        """The setting of a name.
+
+        Args:
+            name: the setting.
+            label: whose it is, for the error.
+
+        Raises:
+            ValueError: there is none; the message proposes the nearest.
+        """
+        if name not in self:
+            near = difflib.get_close_matches(name, self, n=1)
+            hint = f'; did you mean {label}.{near[0]}?' if near else ''
+            known = ', '.join(self) or 'none at all'
+            raise ValueError(f'{label}.{name}: no such setting, {label} has {known}{hint}')
+        return self[name]
+
+    @property
+    def traced(self) -> tuple[str, ...]:
+        """Names of the traced settings."""
+        return tuple(name for name, setting in self.items() if setting.is_traced)
+
+
+def traced(default: float) -> Any:
+    """A dataclass field for a setting that is traced: its values are lanes of one compiled program.
+
+    Args:
+        default: the value where nobody says another.
+    """
+    return dataclasses.field(default=default, metadata={'traced': True})
+
+
+def derived(default: Any) -> Any:
+    """A dataclass field that is no setting: it follows from the settings and from what they are used with.
+
+    Args:
+        default: its value before it is derived.
+    """
+    return dataclasses.field(default=default, metadata={'derived': True})
+
+
+def schema_of(thing: Callable[..., Any], skip: int = 0) -> Schema:
+    """The settings of a dataclass, or of a builder: its arguments that have a default.
+
+    Args:
+        thing: the class or function.
+        skip: how many leading arguments of a builder are no settings.
+
+    Raises:
+        ValueError: an argument beyond those has no default, or a name is not made of a-z, 0-9 and _.
+    """
+    if inspect.isclass(thing) and not dataclasses.is_dataclass(thing):
+        raise ValueError(f'{thing.__name__}: must be a dataclass or a function')
+    meanings = meanings_of(thing)
+    types_of = typing.get_type_hints(thing)
+    found = Schema()
+    if dataclasses.is_dataclass(thing):
+        for field in dataclasses.fields(thing):
+            if field.metadata.get('derived'):
+                continue
+            is_traced = bool(field.metadata.get('traced'))
+            kind = types_of.get(field.name, object)
+            found[field.name] = Setting(field.name, kind, field.default, meanings.get(field.name, ''), is_traced)
+    else:
+        for name, parameter in list(inspect.signature(thing).parameters.items())[skip:]:
+            if parameter.default is parameter.empty:
+                raise ValueError(f'{thing.__qualname__}: its setting {name!r} needs a default')
+            default = parameter.default
+            kind = types_of.get(name, object if default is None else type(default))
+            found[name] = Setting(name, kind, default, meanings.get(name, ''))
+    for name in found:
+        checks.name_part('setting', name)
+    return found
+
+
+_ENTRY = re.compile(r'^\s*([a-z]\w*(?:, [a-z]\w*)*): (.*)$')
+
+
+def meanings_of(thing: object) -> dict[str, str]:
+    """What a docstring says of each argument: entries 'name: text' or 'name, other: text', joined into lines.
+
+    Args:
+        thing: a class, whose bases' docstrings count too, or a function.
+    """
+    docs = [inspect.getdoc(base) or '' for base in reversed(thing.__mro__[:-1])] if inspect.isclass(thing) else []
+    docs = docs or [inspect.getdoc(thing) or '']
+    meanings: dict[str, str] = {}
+    for doc in docs:
+        names: list[str] = []
+        for line in doc.splitlines():
+            found = _ENTRY.match(line)
+            if found:
+                names = found[1].split(', ')
+                meanings |= dict.fromkeys(names, found[2].strip())
+            elif names and line.startswith('        '):
+                meanings |= {name: f'{meanings[name]} {line.strip()}' for name in names}
+            else:
+                names = []
+    return meanings
