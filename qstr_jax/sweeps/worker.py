@@ -127,8 +127,8 @@ def _postfix(report):
 
 def _summary(cell, table, seconds, compile_seconds):
     """A finished batch in a line."""
-    outcomes = ', '.join(f'{count} {name}' for name, count in rows['outcome'].value_counts().items())
-    samples = rows['samples_to_threshold'].mean()
+    outcomes = ', '.join(f'{count} {name}' for name, count in table['outcome'].value_counts().items())
+    samples = table['samples_to_threshold'].mean()
     mean = '' if pd.isna(samples) else f', mean {samples / 1e3:.1f}k samples'
     compiling = f' + {compile_seconds:.1f} s to compile' if compile_seconds else ''
     return f'{cell.id}: {outcomes}{mean} ({seconds:.1f} s{compiling})'
