@@ -31,7 +31,7 @@ def load(sweep, workdir):
     """Portraits of all lanes of a sweep's Transformers, trained with `save_params=True`.
 
     Args:
-        sweep: `sweeps.Settings`.
+        sweep: `sweeps.Sweep`.
         workdir: its results directory.
 
     Raises:
@@ -40,7 +40,7 @@ def load(sweep, workdir):
     rows = results.load(workdir)
     found = []
     for cell in sweeps.cells_of(sweep):
-        for lane in sweeps.lanes(sweep, cell):
+        for lane in cell.lanes:
             params = sweeps.load_params(workdir, cell, lane)
             found.append(portrait(params, cell.problem.task, _row(rows, cell, lane)))
     return found

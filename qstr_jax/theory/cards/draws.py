@@ -49,7 +49,7 @@ _examples = jax.jit(tasks.examples, static_argnames='task')
 
 @functools.partial(jax.jit, static_argnames='task')
 def _labels(x_BxNxD, t_BxNxQ, task, link):
-    return jax.vmap(lambda x_NxD, t_NxQ: tasks.labels(x_NxD, t_NxQ, task, link))(x_BxNxD, t_BxNxQ)
+    return jax.vmap(lambda x_NxD, t_NxQ: task.labels(x_NxD, t_NxQ, link))(x_BxNxD, t_BxNxQ)
 
 
 @functools.partial(jax.jit, static_argnames=('module', 'task'))

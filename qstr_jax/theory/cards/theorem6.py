@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from qstr_jax import models, tasks
+from qstr_jax import learners, models, tasks
 from qstr_jax.analysis import floors as run_floors
 from qstr_jax.learners import fixed
 from qstr_jax.learners.problem import Problem
@@ -40,7 +40,14 @@ class Settings:
 
 
 def _problem(settings, num_samples):
-    task = tasks.Task('simple_qstr', settings.seq_len, 1, settings.token_dim, 'linear', encoding_dim=12)
+    task = tasks.build(
+        'simple_qstr',
+        seq_len=settings.seq_len,
+        sparsity=1,
+        token_dim=settings.token_dim,
+        link='linear',
+        encoding_dim=12,
+    )
     learner = fixed.Fixed(
         'stationary',
         'sgd',
@@ -76,9 +83,9 @@ def _own_rows(settings, sizes):
     size_K = jnp.repeat(jnp.asarray(sizes), settings.num_lanes)
     seeds_K, full = jnp.tile(jnp.arange(settings.num_lanes), len(sizes)), functools.partial(jnp.full, size_K.shape)
     lanes_K = fixed.Lane(seeds_K, seeds_K, full(settings.learning_rate), full(settings.weight_decay), full(0.0), size_K)
-    data_K, state_K = fixed.init(lanes_K, problem)
+    data_K, state_K = learners.init(lanes_K, problem)
     tasks.check_draw(data_K.task_draw.encodings.complete, problem.task)
-    found = fixed.report(fixed.advance(state_K, data_K, lanes_K, problem.learner.max_checks, problem), problem)
+    found = fixed.report(learners.advance(state_K, data_K, lanes_K, problem.learner.max_checks, problem), problem)
     rows = []
     for k, (seed, size) in enumerate(zip(seeds_K.tolist(), size_K.tolist(), strict=True)):
         floor, errors_B = _oracle(training.lane(data_K, k), size)

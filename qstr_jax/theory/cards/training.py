@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qstr_jax import models, tasks
-from qstr_jax.learners import online
+from qstr_jax import learners, models, tasks
+from qstr_jax.learners import online, online_lane, outcomes
 from qstr_jax.learners.problem import Problem
+from tests import small
 
 # A threshold that no lane reaches: all of them train to the end.
 NEVER = 1e-30
@@ -36,8 +37,8 @@ class Fit(NamedTuple):
 
     problem: Problem
     params_K: Any
-    data_K: online.Data
-    state_K: online.State
+    data_K: online_lane.Data
+    state_K: online_lane.State
 
 
 def _learner(plan):
@@ -68,8 +69,8 @@ def windows(task, module, plan, num_lanes, params=None):
     problem = Problem(task, task, module, _learner(plan))
     seeds_K = jnp.arange(num_lanes)
     rate_K = jnp.full(num_lanes, plan.learning_rate)
-    lanes_K = online.Lane(seeds_K, seeds_K, rate_K, jnp.full(num_lanes, plan.weight_decay))
-    data_K, state_K = online.init(lanes_K, problem)
+    lanes_K = small.lane(seeds_K, seeds_K, rate_K, jnp.full(num_lanes, plan.weight_decay))
+    data_K, state_K = learners.init(lanes_K, problem)
     tasks.check_draw(data_K.task_draw.encodings.complete, task)
     if params is not None:
         draws = [jax.tree.map(lambda leaf, k=k: leaf[k], data_K.task_draw) for k in range(num_lanes)]
@@ -81,14 +82,14 @@ def windows(task, module, plan, num_lanes, params=None):
     for check in range(checks):
         factor = (1 + math.cos(math.pi * check / checks)) / 2 if plan.decay else 1.0
         now_K = lanes_K._replace(learning_rate=factor * rate_K)
-        state_K = online.advance(state_K, data_K, now_K, 1, problem)
+        state_K = learners.advance(state_K, data_K, now_K, 1, problem)
         yield (check + 1) * problem.learner.check_every, Fit(problem, state_K.params, data_K, state_K)
 
 
 def train(task, module, plan, num_lanes, params=None):
     """The last `Fit` of `windows`; stops early when every lane has reached the threshold."""
     for _, fit in windows(task, module, plan, num_lanes, params):
-        if not np.any(np.asarray(fit.state_K.outcome) == online.RUNNING):
+        if not np.any(np.asarray(fit.state_K.outcome) == outcomes.RUNNING):
             break
     return fit
 
