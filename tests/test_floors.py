@@ -9,7 +9,7 @@ import pytest
 from flax import linen as nn
 
 from qstr_jax import models, tasks
-from qstr_jax.models import attention, recurrent
+from qstr_jax.models import attention, deep_cell
 from qstr_jax.theory import constructions, floors, recurrences
 
 PROMPTS = 4000
@@ -185,7 +185,7 @@ def error_with_states(change):
     def error(prompt, key):
         def interceptor(next_fun, args, kwargs, context):
             states_2xNxH = next_fun(*args, **kwargs)
-            if not isinstance(context.module, recurrent.DeepCell) or context.method_name != '__call__':
+            if not isinstance(context.module, deep_cell.DeepCell) or context.method_name != '__call__':
                 return states_2xNxH
             return jnp.where(states_2xNxH == 0, 0.0, change(states_2xNxH, key))
 
