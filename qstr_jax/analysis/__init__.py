@@ -8,13 +8,15 @@ names: what models, tasks and settings are called.     curves: what tells the cu
 summary: the lanes of a cell as one row.               exponents: which power of N the samples are.
 samples_table: both as a table for readers.            growth: N^a beside (log N)^p.
 claims, table1: the theorems beside what was measured. floors: Theorem 6 beside trained networks.
-selection: hyperparameters by validation.              formats: tables as Markdown, LaTeX and HTML.
+selection: hyperparameters by validation.              seconds: what the cells cost.
+formats: tables as Markdown, LaTeX and HTML.
 """
 
 from qstr_jax.analysis.curves import Curve, cell_columns, curve_columns, require, setting_columns, split_curves
 from qstr_jax.analysis.exponents import Exponent, exponent
 from qstr_jax.analysis.names import DISPLAY_NAMES, MODELS, display, heading, model_order, ordered, setting_text
 from qstr_jax.analysis.samples_table import samples_table, short_number
+from qstr_jax.analysis.seconds import seconds_per_cell
 from qstr_jax.analysis.summary import OUTCOMES, summarize
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     'ordered',
     'require',
     'samples_table',
+    'seconds_per_cell',
     'setting_columns',
     'setting_text',
     'short_number',
