@@ -291,7 +291,9 @@ def test_radius_bounds_every_state():
     assert np.max(norms) <= 2.0 * (1 + 1e-6)
     assert np.max(norms) >= 2.0 * (1 - 1e-6)
     wide, _ = deep_cell(radius=1e9)
-    assert np.array_equal(run(wide, params, z), run(free, params, z))
+    # Operation by operation: compiled as a whole, two programs may round their sums differently.
+    with jax.disable_jit():
+        assert np.array_equal(wide.apply(params, z), free.apply(params, z))
 
 
 def steepest(module, params):

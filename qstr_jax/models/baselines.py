@@ -8,6 +8,8 @@ A baseline is a Linen module like the others, with one method more:
 of least norm where several do. The fixed-sample learners call it instead of taking steps.
 """
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
@@ -76,6 +78,8 @@ class LeastSquares(nn.Module):
 
 class Ridge(nn.Module):
     """ŷ = W vec(z) + b on the flattened prompt, by ridge regression (the constant is one more feature)."""
+
+    has_penalty: ClassVar[bool] = True
 
     @nn.compact
     def __call__(self, z_NxE, position=None):

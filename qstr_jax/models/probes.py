@@ -4,37 +4,52 @@ A probe takes one lane's trained parameters, its `tasks.Draw` and the cell's `on
 dict of column → scalar; lanes come by vmap. Columns of a probe that does not apply are missing.
 """
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import optax
 
-from qstr_jax import tasks
+from qstr_jax import registry, tasks
 from qstr_jax.models import Transformer
 from qstr_jax.tasks import encodings, streams
 
-_REGISTRY = {}
+REGISTRY = registry.Registry('probe', 'probes', skip=3)
+Probe = Callable[..., dict[str, Any]]
 
 
-def register(probe):
-    """Decorator: makes a probe available under its function's name."""
-    _REGISTRY[probe.__name__] = probe
+def register(probe: Probe) -> Probe:
+    """Decorator that registers a function (params, task_draw, problem, **settings) → columns under its name.
+
+    Args:
+        probe: the function.
+
+    Raises:
+        ValueError: the name is taken.
+    """
+    REGISTRY.add(probe.__name__, probe)
     return probe
 
 
-def names():
+def names() -> tuple[str, ...]:
     """Names that a sweep's `probes` can list."""
-    return tuple(_REGISTRY)
+    return REGISTRY.names()
 
 
-def get(name):
-    """The probe of a name.
+def get(name: str, **settings: Any) -> Probe:
+    """The probe of a name, with its settings.
+
+    Args:
+        name: as registered.
+        **settings: of the probe.
 
     Raises:
-        ValueError: unknown name.
+        ValueError: an unknown name or setting.
     """
-    if name not in _REGISTRY:
-        raise ValueError(f'probes={name!r}: unknown, one of {", ".join(_REGISTRY)}')
-    return _REGISTRY[name]
+    entry = REGISTRY.get(name)
+    return functools.partial(entry.builder, **entry.schema.checked(settings, name))
 
 
 def encoding_columns(task_draw):
