@@ -17,6 +17,7 @@ TOKEN_SHARE = 0.99
 ERROR = 0.1
 
 
+@radius_units.register('construction')
 def construction(module, task):
     """‖vec Θ‖ of the construction for the first draw of the task, for tokens up to the 99 % quantile of ‖x_j‖.
 
@@ -33,6 +34,3 @@ def construction(module, task):
         bound = float(stats.norm.ppf(1 - (1 - TOKEN_SHARE) / (2 * task.token_dim)))
         built = recurrences.retrieving(task, task_draw, bound, error=ERROR)
     return built.norms['param_norm']
-
-
-radius_units.register('construction', construction)

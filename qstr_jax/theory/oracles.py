@@ -45,7 +45,8 @@ class Theorem6Oracle(nn.Module):
 
 
 @models.register('theorem6_oracle')
-def _theorem6_oracle(task, settings):
+def theorem6_oracle(task):
+    """Theorem 6's oracle, which knows u and sees x through the training prompts' span."""
     if task.link.name != 'linear' or task.sparsity != 1:
         raise ValueError(f"link={task.link.name!r}, sparsity={task.sparsity}: Theorem 6 is about 'linear' with q = 1")
     return Theorem6Oracle(task.seq_len, task.token_dim)

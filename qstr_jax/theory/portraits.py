@@ -48,9 +48,7 @@ def load(sweep, workdir):
 
 def _row(rows, cell, lane):
     """The row of a lane of a cell."""
-    columns = dict(cell.columns)
-    named = {name: columns[name] for name in ('model', 'seq_len', 'sparsity')} | {'seed': lane.seed}
-    here = np.logical_and.reduce([rows[name] == value for name, value in named.items()])
+    here = (rows['cell'] == cell.id) & (rows['seed'] == lane.seed)
     return rows[here].iloc[0]
 
 

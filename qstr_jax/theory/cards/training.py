@@ -9,14 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from qstr_jax import learners, models, tasks
-from qstr_jax.learners import online, online_lane, outcomes
+from qstr_jax.learners import held_out, online_lane, outcomes
 from qstr_jax.learners.problem import Problem
-from tests import small
 
 # A threshold that no lane reaches: all of them train to the end.
 NEVER = 1e-30
-# Test prompts that are in memory together, per lane.
-CHUNK = 500
 
 
 class Plan(NamedTuple):
@@ -43,12 +40,12 @@ class Fit(NamedTuple):
 
 def _learner(plan):
     steps = max(1, plan.steps // plan.windows)
-    return online.Online(
-        plan.batch_size,
-        steps,
-        plan.threshold,
-        plan.steps * plan.batch_size,
-        plan.test_samples,
+    return learners.Online(
+        batch_size=plan.batch_size,
+        check_every=steps,
+        threshold=plan.threshold,
+        max_samples=plan.steps * plan.batch_size,
+        test_samples=plan.test_samples,
         screen=plan.threshold == NEVER,
     )
 
@@ -66,17 +63,19 @@ def windows(task, module, plan, num_lanes, params=None):
         num_lanes: k; lane i has seed i for everything.
         params: function (lane, its `tasks.Draw`) → parameters to start from; None takes the module's own.
     """
-    problem = Problem(task, task, module, _learner(plan))
+    problem = Problem(task=task, test_task=task, module=module, learner=_learner(plan))
     seeds_K = jnp.arange(num_lanes)
     rate_K = jnp.full(num_lanes, plan.learning_rate)
-    lanes_K = small.lane(seeds_K, seeds_K, rate_K, jnp.full(num_lanes, plan.weight_decay))
+    rates_K = {'learning_rate': rate_K, 'weight_decay': jnp.full(num_lanes, plan.weight_decay)}
+    lanes_K = learners.lane(problem.learner, seed=seeds_K, task_seed=seeds_K, **rates_K)
     data_K, state_K = learners.init(lanes_K, problem)
     tasks.check_draw(data_K.task_draw.encodings.complete, task)
     if params is not None:
         draws = [jax.tree.map(lambda leaf, k=k: leaf[k], data_K.task_draw) for k in range(num_lanes)]
         chosen = [params(k, draw) for k, draw in enumerate(draws)]
         params_K = jax.tree.map(lambda *leaves: jnp.stack(leaves), *chosen)
-        state_K = state_K._replace(params=params_K, opt_state=jax.vmap(online.optimizer(lanes_K).init)(params_K))
+        opt_state_K = jax.vmap(problem.learner.transform(lanes_K).init)(params_K)
+        state_K = state_K._replace(params=params_K, opt_state=opt_state_K)
     yield 0, Fit(problem, state_K.params, data_K, state_K)
     checks = problem.learner.max_checks
     for check in range(checks):
@@ -103,7 +102,7 @@ def square_errors(params_K, data_K, problem):
             prediction_N = models.predict(problem.module, params, tasks.encode(prompt, problem.task, data.task_draw))
             return (prompt.y_N - prediction_N) ** 2
 
-        return jax.lax.map(error, data.test_prompts, batch_size=min(CHUNK, problem.learner.test_samples))
+        return jax.lax.map(error, data.test_prompts, batch_size=min(held_out.TEST_CHUNK, problem.learner.test_samples))
 
     with jax.default_matmul_precision('highest'):
         return jax.vmap(lane)(params_K, data_K)
