@@ -15,7 +15,7 @@ from qstr_jax import analysis
 from qstr_jax.analysis import Curve
 from qstr_jax.plots.labels import display, point_text, power, samples_to_threshold, thousands
 from qstr_jax.plots.panels import XAxis, by_panel
-from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks
+from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
 
 _MARKS: dict[str, dict[str, Any]] = {
     'reached': {'marker': '.', 'markersize': 4, 'alpha': 0.6, 'mew': 0, 'linestyle': 'none'},
@@ -87,7 +87,7 @@ def samples_against(
         axes[0].set_ylabel(samples_to_threshold(rows))
         # The legends stand above the panels, where they hide no lane, and get their own height.
         entries = max(_num_entries(axis) for axis in axes)
-        figure.set_figheight(figure.get_figheight() + 0.14 * (entries + (len(panels) > 1)))
+        make_room(figure, axes, entries + (len(panels) > 1))
     return figure
 
 

@@ -11,7 +11,7 @@ from qstr_jax import analysis
 from qstr_jax.analysis import Curve
 from qstr_jax.plots.labels import display, power, samples_to_threshold, thousands
 from qstr_jax.plots.panels import XAxis, by_panel, log_ticks
-from qstr_jax.plots.style import STYLE, Look, frame, looks
+from qstr_jax.plots.style import STYLE, Look, frame, looks, make_room
 
 
 def samples_and_seconds(
@@ -57,7 +57,7 @@ def samples_and_seconds(
         for axis in (left, right):
             across.draw(axis)
         legend = left.legend(loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
-        figure.set_figheight(figure.get_figheight() + 0.15 * len(legend.get_texts()))
+        make_room(figure, (left, right), len(legend.get_texts()))
     return figure
 
 
