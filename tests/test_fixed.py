@@ -11,8 +11,8 @@ import pytest
 from flax import linen as nn
 from scipy import optimize
 
-from qstr_jax import models, sweeps, tasks
-from qstr_jax.learners import fixed
+from qstr_jax import learners, models, sweeps, tasks
+from qstr_jax.learners import fits, fixed
 from qstr_jax.learners import problem as problems
 from qstr_jax.models import baselines
 from qstr_jax.storage import checkpoint
@@ -20,8 +20,8 @@ from qstr_jax.sweeps import lane_batch
 from qstr_jax.tasks import streams
 from tests import helpers, small
 
-TASK = tasks.Task('qstr', 3, 1, 3, encoding_dim=4)
-SIMPLE = tasks.Task('simple_qstr', 3, 1, 3, encoding_dim=4)
+TASK = tasks.build('qstr', seq_len=3, sparsity=1, token_dim=3, encoding_dim=4)
+SIMPLE = tasks.build('simple_qstr', seq_len=3, sparsity=1, token_dim=3, encoding_dim=4)
 SMALL = {
     'batch_size': 0, 'max_steps': 60, 'check_every': 20, 'max_samples': 16, 'test_samples': 40,
     'validation_samples': 20,
@@ -52,21 +52,21 @@ def lane(n, seed=0, rate=0.02, decay=0.0, budget=0.0):
 @functools.cache
 def programs(problem, num_lanes):
     """`init` and `advance` of a lane_batch, compiled quickly: they run once or twice."""
-    lanes_K = lane_batch.lane_arrays([lane(1)] * num_lanes)
-    shapes = jax.eval_shape(functools.partial(fixed.init, problem=problem), lanes_K)
+    lanes_K = programs.lane_arrays([lane(1)] * num_lanes)
+    shapes = jax.eval_shape(functools.partial(learners.init, problem=problem), lanes_K)
     data_K, state_K = shapes
-    init = fixed.init.lower(lanes_K, problem).compile(helpers.QUICK)
-    return init, fixed.advance.lower(state_K, data_K, lanes_K, jnp.int32(1), problem).compile(helpers.QUICK)
+    init = learners.init.lower(lanes_K, problem).compile(helpers.QUICK)
+    return init, learners.advance.lower(state_K, data_K, lanes_K, jnp.int32(1), problem).compile(helpers.QUICK)
 
 
 def run(problem, *lanes, chunk=1000):
     """Runs lanes to their end; returns data, state and the report as one dict per lane."""
-    lanes_K = lane_batch.lane_arrays(lanes)
+    lanes_K = programs.lane_arrays(lanes)
     init, advance = programs(problem, len(lanes))
     data_K, state_K = init(lanes_K)
     while np.any(np.asarray(state_K.outcome) == problems.RUNNING):
         state_K = advance(state_K, data_K, lanes_K, jnp.int32(chunk))
-    columns = fixed.report(state_K, problem)
+    columns = problem.learner.report(state_K, problem)
     return data_K, state_K, [{name: values[k] for name, values in columns.items()} for k in range(len(lanes))]
 
 
@@ -95,7 +95,7 @@ def params_of(state_K, k=0):
 CASES = {
     'stationary': (make(FFN, SIMPLE, method='stationary'), {'decay': 0.01}),
     'adamw': (make(TRANSFORMER, method='adamw', batch_size=4, risk='pointwise'), {'decay': 0.1}),
-    'constrained': (make(TRANSFORMER, method='constrained', batch_size=4, schedule='cosine'), {'budget': 2.0}),
+    'constrained': (make(TRANSFORMER, method='constrained', batch_size=4, schedule='cosine'), {'radius': 2.0}),
     'min_norm': (make(FFN, SIMPLE, method='min_norm', bisections=3, epsilon=0.3), {}),
     'closed_form': (
         make(baselines.LeastSquares(3, 1), method='closed_form', max_steps=1, check_every=1, risk='pointwise'),
@@ -151,14 +151,14 @@ def test_a_state_survives_a_checkpoint(tmp_path):
     problem, lanes, _, state_K, _ = finished('constrained')
     folder = checkpoint.files.epath.Path(tmp_path) / 'unit'
     checkpoint.save(folder, state_K)
-    restored_K = checkpoint.load(folder, lane_batch.abstract_state(problem, len(lanes)))
+    restored_K = checkpoint.load(folder, programs.abstract_state(problem, len(lanes)))
     for a, b in zip(jax.tree.leaves(state_K), jax.tree.leaves(restored_K), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 def test_training_sets_are_nested():
     """Another capacity draws the same first prompts, and those of the online learner."""
-    few, many = (fixed.init_lane(lane(4), make(FFN, SIMPLE, max_samples=n))[0] for n in (4, 16))
+    few, many = (fits.init_lane(lane(4), make(FFN, SIMPLE, max_samples=n))[0] for n in (4, 16))
     for a, b in zip(jax.tree.leaves(few.train), jax.tree.leaves(many.train), strict=True):
         np.testing.assert_array_equal(a, b[:4])
     np.testing.assert_array_equal(few.position_B, many.position_B[:4])
@@ -173,7 +173,7 @@ def test_training_sets_are_nested():
 def test_a_fit_sees_its_n_examples_and_no_other(name):
     """What lies beyond n is poisoned; n is traced, so the program is the one that is there."""
     problem, lanes, data_K, _, rows = finished(name)
-    lanes_K = lane_batch.lane_arrays(lanes)
+    lanes_K = programs.lane_arrays(lanes)
     beyond_KxB = jnp.arange(16)[None, :] >= np.array([a_lane.sample_size for a_lane in lanes])[:, None]
 
     def poison(leaf):
@@ -183,7 +183,7 @@ def test_a_fit_sees_its_n_examples_and_no_other(name):
     poisoned_K = data_K._replace(train=jax.tree.map(poison, data_K.train))
     init, advance = programs(problem, len(lanes))
     again_K = advance(init(lanes_K)[1], poisoned_K, lanes_K, jnp.int32(1000))
-    for row, column in zip(rows, fixed.report(again_K, problem)['train_risk'], strict=True):
+    for row, column in zip(rows, problem.learner.report(again_K, problem)['train_risk'], strict=True):
         assert column == pytest.approx(row['train_risk'], rel=1e-3, abs=1e-6)
 
 
@@ -253,7 +253,7 @@ def test_a_search_ends_at_d_for_least_squares():
     _, state_K, (row,) = run(problem, lane(0, 4))
     assert row['outcome'] == 'reached'
     assert row['samples_to_threshold'] == row['num_samples'] == 3
-    (curve,) = fixed.report_curves(state_K, problem)
+    (curve,) = problem.learner.report_curves(state_K, problem)
     assert list(curve['samples']) == sorted(curve['samples'])
     assert len(curve['samples']) == row['num_fits']
 
@@ -323,7 +323,7 @@ def test_adam_leaves_the_span():
 
 def test_three_seeds_and_eight_sizes_are_one_program(tmp_path, monkeypatch):
     calls = []
-    compile_programs = lane_batch.compile_programs
+    compile_programs = programs.compile_programs
     monkeypatch.setattr(lane_batch, 'compile_programs', lambda *a: calls.append(a) or compile_programs(*a))
     settings = small.settings(
         models='ffn', learners='adamw', num_samples=(1, 2, 3, 5, 8, 13, 21, 34), num_seeds=3, max_steps=10,
@@ -366,7 +366,7 @@ def test_bad_settings(changes, word):
     [
         ({'span': 'coordinates', 'learners': 'stationary', 'models': 'ffn'}, 'theorem6'),
         ({'learners': 'constrained', 'constraint': 'head/kernel:operator:1', 'models': 'ffn'}, 'out/kernel'),
-        ({'learners': 'constrained', 'budget_unit': 'proof'}, 'plugin'),
+        ({'learners': 'constrained', 'radius_unit': 'proof'}, 'plugin'),
         ({'models': 'ridge'}, 'closed form'),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from qstr_jax import analysis, plots, tasks
 from qstr_jax.theory import constructions, portraits
 
-TASK = tasks.Task('qstr', seq_len=6, sparsity=2, token_dim=3, link='sum', encoding_dim=8)
+TASK = tasks.build('qstr', seq_len=6, sparsity=2, token_dim=3, link='sum', encoding_dim=8)
 
 
 def gids(figure, start=''):

@@ -21,7 +21,13 @@ def get_config():
     config.check_every = 100
     config.title = 'simple-1STR: samples to test MSE 0.02'
     # Read off the published plot.
-    published = {'test_task': 'simple_qstr', 'task': 'simple_qstr', 'link': 'linear', 'token_dim': 10, 'threshold': 0.02}
+    published = {
+        'test_task': 'simple_qstr',
+        'task': 'simple_qstr',
+        'link': 'linear',
+        'token_dim': 10,
+        'threshold': 0.02,
+    }
     config.reference_for.update(published)
     config.reference = (
         ('transformer', 25, 117_000),

@@ -1,10 +1,11 @@
-"""Multi-head attention in which every head sees the whole embedding (PAPER.md, section 3).
+"""Multi-head attention in which every head sees the whole embedding (Section 3 of the paper, arXiv:2503.11272).
 
-Long prompts are attended to a block of queries at a time: the weights of all queries, (H, N, N), never exist together,
-neither in the forward pass nor in the backward one, where each block is computed again.
+Long prompts are handled a block of queries at a time. The attention weights of all queries, (H, N, N), are therefore
+never in memory together: not in the forward pass, and not in the backward pass, which computes each block again.
 """
 
 import math
+from collections.abc import Callable
 
 import einops
 import jax
@@ -15,12 +16,20 @@ from qstr_jax.models import initializers
 
 FORMS = ('merged', 'separate')
 
-# Queries whose weights exist together: all of the paper's prompts are one block.
+# Number of queries in a block. All prompts of the paper's experiments fit into one block.
 QUERY_BLOCK = 256
 
 
-def in_blocks(attend, query_HxMxA):
-    """`attend(query_HxMxA)`, (H, M, B), in blocks of `QUERY_BLOCK` queries where there are more."""
+def in_blocks(attend: Callable[[jax.Array], jax.Array], query_HxMxA: jax.Array) -> jax.Array:
+    """Applies `attend` to the queries, in blocks of `QUERY_BLOCK` if there are more than that.
+
+    Args:
+        attend: maps queries (H, M, A) to outputs (H, M, B), each query independently of the others.
+        query_HxMxA: the queries, (H, M, A).
+
+    Returns:
+        The outputs, (H, M, B).
+    """
     num_queries = query_HxMxA.shape[1]
     if num_queries <= QUERY_BLOCK:
         return attend(query_HxMxA)
@@ -32,56 +41,82 @@ def in_blocks(attend, query_HxMxA):
     return einops.rearrange(heads_KxHxCxB, 'k h c b -> h (k c) b')[:, :num_queries]
 
 
-class MergedAttention(nn.Module):
-    """The theory's attention: one matrix W_QK = W_Q^T W_K per head, W_V absorbed by the next layer.
+class _Attention(nn.Module):
+    """The settings of both forms of attention, and how scores become outputs."""
+
+    num_heads: int
+    initializer: str = 'pytorch'
+
+    def _attend(
+        self,
+        query_HxMxA: jax.Array,
+        scores: Callable[[jax.Array], jax.Array],
+        mix: Callable[[jax.Array], jax.Array],
+    ) -> jax.Array:
+        """Outputs `mix(softmax(scores(query)))`, (H, M, B). Sows the weights where intermediates are asked for."""
+
+        def weights(query_HxMxA: jax.Array) -> jax.Array:
+            return jax.nn.softmax(scores(query_HxMxA), axis=-1)
+
+        if self.is_mutable_collection('intermediates'):
+            self.sow('intermediates', 'weights_HxMxN', weights(query_HxMxA))
+        return in_blocks(lambda query_HxMxA: mix(weights(query_HxMxA)), query_HxMxA)
+
+
+class MergedAttention(_Attention):
+    """The theory's attention: one matrix W_QK = W_Q^T W_K per head; the next layer absorbs W_V.
 
         Attn_h(p)_i = Σ_j softmax_j(⟨z_i, W_QK^(h) z_j⟩) z_j ∈ R^{D_e}
 
     Attributes:
         num_heads: H.
-        initializer: see `initializers`.
+        initializer: 'flax' or 'pytorch', see `initializers`.
     """
 
-    num_heads: int
-    initializer: str = 'pytorch'
-
     @nn.compact
-    def __call__(self, query_MxE, z_NxE):
-        """Heads of the queries, concatenated: (M, H D_e)."""
+    def __call__(self, query_MxE: jax.Array, z_NxE: jax.Array) -> jax.Array:
+        """Attends from each query to all tokens.
+
+        Args:
+            query_MxE: the queries' encoded tokens, (M, D_e).
+            z_NxE: all encoded tokens of the prompt, (N, D_e).
+
+        Returns:
+            The outputs of the heads side by side, (M, H D_e).
+        """
         width = z_NxE.shape[-1]
         if self.initializer == 'flax':
             init = nn.initializers.lecun_normal(in_axis=1, out_axis=2, batch_axis=(0,))
         else:
             init = initializers.uniform(math.sqrt(6 / (2 * width)))  # Xavier
         qk_HxExE = self.param('qk_HxExE', init, (self.num_heads, width, width))
-
-        def weights(query_HxMxE):
-            return jax.nn.softmax(jnp.einsum('hmf,nf->hmn', query_HxMxE, z_NxE), axis=-1)
-
-        def attend(query_HxMxE):
-            return jnp.einsum('hmn,ne->hme', weights(query_HxMxE), z_NxE)
-
-        query_HxMxE = jnp.einsum('me,hef->hmf', query_MxE, qk_HxExE)
-        if self.is_mutable_collection('intermediates'):
-            self.sow('intermediates', 'weights_HxMxN', weights(query_HxMxE))
-        heads_HxMxE = in_blocks(attend, query_HxMxE)
+        heads_HxMxE = self._attend(
+            jnp.einsum('me,hef->hmf', query_MxE, qk_HxExE),
+            scores=lambda query_HxMxE: jnp.einsum('hmf,nf->hmn', query_HxMxE, z_NxE),
+            mix=lambda weights_HxMxN: jnp.einsum('hmn,ne->hme', weights_HxMxN, z_NxE),
+        )
         return einops.rearrange(heads_HxMxE, 'h m e -> m (h e)')
 
 
-class SeparateAttention(nn.Module):
-    """Standard attention: W_Q, W_K, W_V per head of size D_e, scores times 1/√D_e, output projection.
+class SeparateAttention(_Attention):
+    """Standard attention: W_Q, W_K, W_V per head, each of size D_e; scores are divided by √D_e; output projection.
 
     Attributes:
         num_heads: H.
-        initializer: see `initializers`.
+        initializer: 'flax' or 'pytorch', see `initializers`.
     """
 
-    num_heads: int
-    initializer: str = 'pytorch'
-
     @nn.compact
-    def __call__(self, query_MxE, z_NxE):
-        """Projected heads of the queries: (M, D_e)."""
+    def __call__(self, query_MxE: jax.Array, z_NxE: jax.Array) -> jax.Array:
+        """Attends from each query to all tokens.
+
+        Args:
+            query_MxE: the queries' encoded tokens, (M, D_e).
+            z_NxE: all encoded tokens of the prompt, (N, D_e).
+
+        Returns:
+            The projected outputs of the heads, (M, D_e).
+        """
         width = z_NxE.shape[-1]
         shape = (width, 3, self.num_heads, width)
         kernel_Ex3xHxA = self.param('in_kernel', initializers.attention_in(self.initializer, width), shape)
@@ -89,31 +124,25 @@ class SeparateAttention(nn.Module):
         query_HxMxA = self._project(query_MxE, kernel_Ex3xHxA[:, 0], bias_3xHxA[0])
         are_few = query_MxE.shape[0] < z_NxE.shape[0]
         if are_few:
-            # W_K goes to the queries and W_V to the heads, O(M D_e²) and not O(N D_e²). The bias of the keys shifts all
-            # scores of a query alike, which softmax does not see.
+            # Applying W_K to the queries and W_V to the outputs costs O(M D_e²) instead of O(N D_e²). The keys' bias
+            # shifts all scores of a query by the same amount, which the softmax ignores.
             query_HxMxA = jnp.einsum('hma,eha->hme', query_HxMxA, kernel_Ex3xHxA[:, 1])
             key, value, tokens = z_NxE, z_NxE, 'na'
         else:
             key = self._project(z_NxE, kernel_Ex3xHxA[:, 1], bias_3xHxA[1])
             value = self._project(z_NxE, kernel_Ex3xHxA[:, 2], bias_3xHxA[2])
             tokens = 'hna'
-
-        def weights(query_HxMxA):
-            scores_HxMxN = jnp.einsum(f'hma,{tokens}->hmn', query_HxMxA, key) / math.sqrt(width)
-            return jax.nn.softmax(scores_HxMxN, axis=-1)
-
-        def attend(query_HxMxA):
-            return jnp.einsum(f'hmn,{tokens}->hma', weights(query_HxMxA), value)
-
-        if self.is_mutable_collection('intermediates'):
-            self.sow('intermediates', 'weights_HxMxN', weights(query_HxMxA))
-        heads_HxMxA = in_blocks(attend, query_HxMxA)
+        heads_HxMxA = self._attend(
+            query_HxMxA,
+            scores=lambda query_HxMxA: jnp.einsum(f'hma,{tokens}->hmn', query_HxMxA, key) / math.sqrt(width),
+            mix=lambda weights_HxMxN: jnp.einsum(f'hmn,{tokens}->hma', weights_HxMxN, value),
+        )
         if are_few:
             heads_HxMxA = jnp.einsum('hme,eha->hma', heads_HxMxA, kernel_Ex3xHxA[:, 2]) + bias_3xHxA[2][:, None, :]
-        # PyTorch's out-projection: a Linear layer's weights, but no bias to start with.
+        # PyTorch initialises the output projection like a Linear layer, except that its bias starts at zero.
         out_kernel = initializers.kernel(self.initializer, self.num_heads * width)
         return nn.Dense(width, kernel_init=out_kernel, name='out')(einops.rearrange(heads_HxMxA, 'h m a -> m (h a)'))
 
     @staticmethod
-    def _project(z_NxE, kernel_ExHxA, bias_HxA):
+    def _project(z_NxE: jax.Array, kernel_ExHxA: jax.Array, bias_HxA: jax.Array) -> jax.Array:
         return jnp.einsum('ne,eha->hna', z_NxE, kernel_ExHxA) + bias_HxA[:, None, :]

@@ -1,24 +1,35 @@
-"""Baselines that bound the field: linear in their parameters, fitted in closed form.
+"""Simple predictors that are linear in their parameters and are fitted in closed form.
 
-A baseline is a Linen module like the others, with one method more:
+A baseline is a Linen module like the other models, with one more method:
 `closed_form(z_BxNxE, y_BxN, is_there_BxN, penalty, task_draw)` returns the parameters that minimise
 
-    Σ (y − ŷ)² over the labels that are there  +  penalty · ‖vec Θ‖²,
+    Σ (y − ŷ)² over the observed labels  +  penalty · ‖vec Θ‖²,
 
-of least norm where several do. The fixed-sample learners call it instead of taking steps.
+and the ones of least norm if there are several. Learners on a fixed training set call it instead of taking steps.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from qstr_jax.models.initializers import Position
 
-def retrieved(z_NxE, token_dim, sparsity):
-    """The tokens that each position asks for, x_{t_i1}, …, x_{t_iq}: (N, q d).
 
-    Reads t off the encodings: the key ω_j nearest to the query's ω_{t_il}. Exact where all encodings differ.
+def retrieved(z_NxE: jax.Array, token_dim: int, sparsity: int) -> jax.Array:
+    """The tokens that each position asks for, (x_{t_i1}, …, x_{t_iq}).
+
+    Reads t off the encodings: t_il is the position whose ω_j has the largest inner product with the query's ω_{t_il}.
+    This is exact if all encodings differ.
+
+    Args:
+        z_NxE: the encoded prompt, (N, D_e).
+        token_dim: d; the first d coordinates of z_i are x_i.
+        sparsity: q.
+
+    Returns:
+        The tokens of each position side by side, (N, q d).
     """
     x_NxD, encodings = z_NxE[:, :token_dim], z_NxE[:, token_dim:]
     keys_NxE, *queries = jnp.split(encodings, sparsity + 1, axis=-1)
@@ -26,8 +37,8 @@ def retrieved(z_NxE, token_dim, sparsity):
     return x_NxD[indices_NxQ].reshape(z_NxE.shape[0], -1)
 
 
-def _solve(gram_FxF, right_FxM, penalty):
-    """(G + penalty I)^+ R for a positive semi-definite G, in the float type at hand."""
+def _solve(gram_FxF: jax.Array, right_FxM: jax.Array, penalty: float | jax.Array) -> jax.Array:
+    """(G + penalty I)^+ R for a positive semi-definite G, in G's precision; R is (F, M)."""
     sizes_F, vectors_FxF = jnp.linalg.eigh(gram_FxF)
     cut = 10 * gram_FxF.shape[0] * jnp.finfo(gram_FxF.dtype).eps * sizes_F[-1]
     inverse_F = jnp.where(sizes_F > cut, 1 / (sizes_F + penalty), 0.0)
@@ -35,40 +46,72 @@ def _solve(gram_FxF, right_FxM, penalty):
 
 
 class Zero(nn.Module):
-    """ŷ = 0: the label's variance."""
+    """ŷ = 0. Its risk is the variance of the label."""
 
     @nn.compact
-    def __call__(self, z_NxE, position=None):
-        """Zeros, (N,) or ()."""
+    def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
+        """Zeros.
+
+        Args:
+            z_NxE: the encoded prompt, (N, D_e).
+            position: None for all positions, or the index of one.
+
+        Returns:
+            (N,), or () for one position.
+        """
         return jnp.zeros(z_NxE.shape[0] if position is None else (), z_NxE.dtype)
 
-    def closed_form(self, z_BxNxE, y_BxN, is_there_BxN, penalty, task_draw):
-        """Nothing to fit."""
+    def closed_form(
+        self, z_BxNxE: jax.Array, y_BxN: jax.Array, is_there_BxN: jax.Array, penalty: float | jax.Array, task_draw: Any
+    ) -> dict:
+        """No parameters. See `LeastSquares.closed_form` for the arguments."""
         return {'params': {}}
 
 
 class LeastSquares(nn.Module):
     """ŷ_i = ⟨w, vec(x_{t_i})⟩: least squares by a learner that knows t.
 
-    For a linear link and x ~ N(0, I) it is also Bayes: given n point-wise labels the risk is 1 − n/(qd), 0 from
-    n = qd on, the information-theoretic line.
+    For a linear link and x ~ N(0, I) this is also Bayes' predictor: its risk given n point-wise labels is 1 − n/(qd),
+    and 0 from n = qd on, the information-theoretic limit.
 
     Attributes:
-        token_dim, sparsity: d, q.
+        token_dim: d.
+        sparsity: q.
     """
 
     token_dim: int
     sparsity: int
 
     @nn.compact
-    def __call__(self, z_NxE, position=None):
-        """Predictions (N,) or ()."""
+    def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
+        """Predicts the labels of one prompt.
+
+        Args:
+            z_NxE: the encoded prompt, (N, D_e).
+            position: None for all positions, or the index of one.
+
+        Returns:
+            Predictions, (N,), or () for one position.
+        """
         w_F = self.param('w_F', nn.initializers.zeros, (self.sparsity * self.token_dim,))
         prediction_N = retrieved(z_NxE, self.token_dim, self.sparsity) @ w_F
         return prediction_N if position is None else prediction_N[position]
 
-    def closed_form(self, z_BxNxE, y_BxN, is_there_BxN, penalty, task_draw):
-        """w = (Σ φ φ^T + penalty I)^+ Σ φ y over the labels that are there."""
+    def closed_form(
+        self, z_BxNxE: jax.Array, y_BxN: jax.Array, is_there_BxN: jax.Array, penalty: float | jax.Array, task_draw: Any
+    ) -> dict:
+        """w = (Σ φ φ^T + penalty I)^+ Σ φ y, with sums over the observed labels and φ = vec(x_{t_i}).
+
+        Args:
+            z_BxNxE: encoded training prompts, (B, N, D_e).
+            y_BxN: their labels, (B, N).
+            is_there_BxN: 1 where a label is observed and 0 elsewhere, (B, N).
+            penalty: factor of ‖vec Θ‖², at least 0.
+            task_draw: the `tasks.Draw` of the prompts; not used here.
+
+        Returns:
+            The parameters, {'params': …}.
+        """
         phi_BxNxF = jax.vmap(lambda z_NxE: retrieved(z_NxE, self.token_dim, self.sparsity))(z_BxNxE)
         phi_BxNxF = phi_BxNxF * is_there_BxN[..., None]
         gram_FxF = jnp.einsum('bnf,bng->fg', phi_BxNxF, phi_BxNxF)
@@ -77,31 +120,44 @@ class LeastSquares(nn.Module):
 
 
 class Ridge(nn.Module):
-    """ŷ = W vec(z) + b on the flattened prompt, by ridge regression (the constant is one more feature)."""
+    """ŷ = W vec(z) + b on the flattened prompt, fitted by ridge regression; b is the weight of a constant feature."""
 
     has_penalty: ClassVar[bool] = True
 
     @nn.compact
-    def __call__(self, z_NxE, position=None):
-        """Predictions (N,) or ()."""
+    def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
+        """Predicts the labels of one prompt.
+
+        Args:
+            z_NxE: the encoded prompt, (N, D_e).
+            position: None for all positions, or the index of one.
+
+        Returns:
+            Predictions, (N,), or () for one position.
+        """
         w_FxN = self.param('w_FxN', nn.initializers.zeros, (z_NxE.size + 1, z_NxE.shape[0]))
         w = w_FxN if position is None else w_FxN[:, position]
         return jnp.append(z_NxE.ravel(), 1.0) @ w
 
-    def closed_form(self, z_BxNxE, y_BxN, is_there_BxN, penalty, task_draw):
-        """W = Z^T (Z Z^T + penalty I)^+ Y: in the space of examples, which is smaller than that of features."""
+    def closed_form(
+        self, z_BxNxE: jax.Array, y_BxN: jax.Array, is_there_BxN: jax.Array, penalty: float | jax.Array, task_draw: Any
+    ) -> dict:
+        """W = Z^T (Z Z^T + penalty I)^+ Y, solved in the space of prompts, which is smaller than that of features.
+
+        See `LeastSquares.closed_form` for the arguments.
+        """
         num = z_BxNxE.shape[0]
         phi_BxF = jnp.concatenate([z_BxNxE.reshape(num, -1), jnp.ones((num, 1))], axis=1)
         gram_BxB = phi_BxF @ phi_BxF.T
 
-        def dual(is_there_B, y_BxM):
+        def dual(is_there_B: jax.Array, y_BxM: jax.Array) -> jax.Array:
             masked_BxB = gram_BxB * is_there_B[:, None] * is_there_B[None, :]
             return _solve(masked_BxB, y_BxM * is_there_B[:, None], penalty)
 
-        def same():  # averaged risk: one system for all positions
+        def same() -> jax.Array:  # averaged risk: one system for all positions
             return dual(is_there_BxN[:, 0], y_BxN)
 
-        def different():
+        def different() -> jax.Array:
             dual_NxBx1 = jax.lax.map(lambda column: dual(column[0], column[1][:, None]), (is_there_BxN.T, y_BxN.T))
             return dual_NxBx1[..., 0].T
 

@@ -1,10 +1,11 @@
-"""Feedforward networks on the flattened prompt (PAPER.md, section 4)."""
+"""Feedforward networks on the flattened prompt (Section 4 of the paper, arXiv:2503.11272)."""
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
 from qstr_jax.models import initializers
+from qstr_jax.models.initializers import Position
 
 FORMS = ('flat', 'theorem6')
 
@@ -12,15 +13,15 @@ FORMS = ('flat', 'theorem6')
 class Feedforward(nn.Module):
     """ReLU network with N outputs, in one of two forms.
 
-    'flat', as published: all z_i flattened, p ↦ f(vec z).
-    'theorem6': p ↦ f(T, W x), the first layer σ(W x + V enc(T) + b) reads the tokens through W alone, which is
-    the parameter `tokens/kernel`, (N d, m_1).
+    'flat', as published: p ↦ f(vec z), where all z_i are flattened into one vector.
+    'theorem6': p ↦ f(T, W x). The first layer σ(W x + V enc(T) + b) reads the tokens through W alone, which is the
+    parameter `tokens/kernel` of shape (N d, m_1).
 
     Attributes:
-        widths: widths of the hidden layers; as published (N d q, 1000).
+        widths: widths of the hidden layers; (N d q, 1000) as published.
         token_dim: d; the first d coordinates of z_i are x_i.
         form: 'flat' or 'theorem6'.
-        initializer: 'flax' or 'pytorch'.
+        initializer: 'flax' or 'pytorch', see `initializers`.
     """
 
     widths: tuple[int, ...]
@@ -29,8 +30,16 @@ class Feedforward(nn.Module):
     initializer: str = 'pytorch'
 
     @nn.compact
-    def __call__(self, z_NxE, position=None):
-        """Predictions at all positions, (N,), or at one, ()."""
+    def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
+        """Predicts the labels of one prompt.
+
+        Args:
+            z_NxE: the encoded prompt, (N, D_e).
+            position: None for all positions, or the index of one.
+
+        Returns:
+            Predictions, (N,), or () for one position.
+        """
         hidden = jax.nn.relu(self._first_layer(z_NxE))
         for i, width in enumerate(self.widths[1:], start=1):
             fan_in = self.widths[i - 1]
@@ -40,7 +49,8 @@ class Feedforward(nn.Module):
         prediction_N = out(hidden)
         return prediction_N if position is None else prediction_N[position]
 
-    def _first_layer(self, z_NxE):
+    def _first_layer(self, z_NxE: jax.Array) -> jax.Array:
+        """Pre-activations of the first hidden layer, (m_1,)."""
         width, scheme = self.widths[0], self.initializer
         if self.form == 'flat':
             return initializers.dense(width, scheme, z_NxE.size, name='hidden_0')(z_NxE.ravel())

@@ -1,42 +1,78 @@
-"""Initial weights: Flax's defaults, and those of the published code (PyTorch's defaults)."""
+"""Initial weights: Flax's defaults ('flax'), or those of the published code, PyTorch's defaults ('pytorch')."""
 
 import math
+from collections.abc import Sequence
 
 import jax
 from flax import linen as nn
+from jax.nn.initializers import Initializer
 
 SCHEMES = ('flax', 'pytorch')
 
+# The argument `position` of a model: one index, or None for all positions.
+Position = int | jax.Array | None
 
-def check(scheme):
-    """Raises ValueError for an unknown scheme."""
+
+def check(scheme: str) -> None:
+    """Checks the name of a scheme.
+
+    Args:
+        scheme: the name.
+
+    Raises:
+        ValueError: it is not one of `SCHEMES`.
+    """
     if scheme not in SCHEMES:
         raise ValueError(f'initializer={scheme!r}: unknown, one of {", ".join(SCHEMES)}')
 
 
-def uniform(limit):
-    """U(−limit, limit)."""
+def uniform(limit: float) -> Initializer:
+    """Initializer that draws from U(−limit, limit).
 
-    def init(key, shape, dtype=jax.numpy.float32):
+    Args:
+        limit: the largest absolute value.
+    """
+
+    def init(key: jax.Array, shape: Sequence[int], dtype=jax.numpy.float32, out_sharding=None) -> jax.Array:
         return jax.random.uniform(key, shape, dtype, -limit, limit)
 
     return init
 
 
-def kernel(scheme, fan_in, in_axis=-2, batch_axis=()):
-    """Weights of a dense layer: LeCun normal (flax) or U(±1/√fan_in) (pytorch)."""
+def kernel(scheme: str, fan_in: int, in_axis: int = -2, batch_axis: Sequence[int] = ()) -> Initializer:
+    """Initializer of a dense layer's weights: LeCun normal ('flax') or U(±1/√fan_in) ('pytorch').
+
+    Args:
+        scheme: one of `SCHEMES`.
+        fan_in: number of inputs; only 'pytorch' uses it.
+        in_axis: the axis of the inputs; only 'flax' uses it.
+        batch_axis: axes over which independent layers are stacked; only 'flax' uses it.
+    """
     if scheme == 'flax':
         return nn.initializers.lecun_normal(in_axis=in_axis, batch_axis=batch_axis)
     return uniform(1 / math.sqrt(fan_in))
 
 
-def bias(scheme, fan_in):
-    """Biases of a dense layer: zero (flax) or U(±1/√fan_in) (pytorch)."""
+def bias(scheme: str, fan_in: int) -> Initializer:
+    """Initializer of a dense layer's biases: zero ('flax') or U(±1/√fan_in) ('pytorch').
+
+    Args:
+        scheme: one of `SCHEMES`.
+        fan_in: number of inputs of the layer.
+    """
     return nn.initializers.zeros if scheme == 'flax' else uniform(1 / math.sqrt(fan_in))
 
 
-def dense(features, scheme, fan_in, name, use_bias=True):
-    """`nn.Dense` with the scheme's weights; only PyTorch's biases need fan_in, the input's width."""
+def dense(features: int, scheme: str, fan_in: int, name: str, use_bias: bool = True) -> nn.Dense:
+    """`nn.Dense` with the initial weights of a scheme.
+
+    Args:
+        features: number of outputs.
+        scheme: one of `SCHEMES`.
+        fan_in: number of inputs, which PyTorch's weights depend on.
+        name: of the layer in the parameter tree.
+        use_bias: whether the layer has a bias.
+    """
     return nn.Dense(
         features,
         use_bias=use_bias,
@@ -46,20 +82,32 @@ def dense(features, scheme, fan_in, name, use_bias=True):
     )
 
 
-def attention_in(scheme, embedding_dim):
-    """In-projection of attention, shape (D_e, 3, H, D_e): LeCun normal, or Xavier uniform on the stacked
-    (3 D_e, D_e) matrix of each head, U(±√(6/(4 D_e)))."""
+def attention_in(scheme: str, embedding_dim: int) -> Initializer:
+    """Initializer of attention's input projection, of shape (D_e, 3, H, D_e).
+
+    LeCun normal ('flax'), or Xavier uniform on each head's stacked (3 D_e, D_e) matrix, U(±√(6/(4 D_e))) ('pytorch').
+
+    Args:
+        scheme: one of `SCHEMES`.
+        embedding_dim: D_e.
+    """
     if scheme == 'flax':
         return nn.initializers.lecun_normal(in_axis=0, out_axis=3, batch_axis=(1, 2))
     return uniform(math.sqrt(6 / (4 * embedding_dim)))
 
 
-def recurrent(scheme, width, gates):
-    """Hidden-to-hidden weights (2, d_h, gates · d_h): orthogonal per gate, or U(±1/√d_h)."""
+def recurrent(scheme: str, width: int, gates: int) -> Initializer:
+    """Initializer of hidden-to-hidden weights (2, d_h, gates · d_h): orthogonal per gate, or U(±1/√d_h).
+
+    Args:
+        scheme: one of `SCHEMES`.
+        width: d_h.
+        gates: number of gates, 1 for a simple RNN.
+    """
     if scheme == 'pytorch':
         return uniform(1 / math.sqrt(width))
 
-    def init(key, shape, dtype=jax.numpy.float32):
+    def init(key: jax.Array, shape: Sequence[int], dtype=jax.numpy.float32, out_sharding=None) -> jax.Array:
         directions = shape[0]
         keys = jax.random.split(key, (directions, gates))
         orthogonal = nn.initializers.orthogonal()
@@ -69,11 +117,21 @@ def recurrent(scheme, width, gates):
     return init
 
 
-def recurrent_input(scheme, width):
-    """Input-to-hidden weights (2, D_e, gates · d_h): LeCun normal, or U(±1/√d_h) as PyTorch has it."""
+def recurrent_input(scheme: str, width: int) -> Initializer:
+    """Initializer of input-to-hidden weights (2, D_e, gates · d_h): LeCun normal, or U(±1/√d_h) as in PyTorch.
+
+    Args:
+        scheme: one of `SCHEMES`.
+        width: d_h.
+    """
     return kernel(scheme, width, in_axis=1, batch_axis=(0,))
 
 
-def recurrent_bias(scheme, width):
-    """Biases of a recurrent cell: zero, or U(±1/√d_h)."""
+def recurrent_bias(scheme: str, width: int) -> Initializer:
+    """Initializer of a recurrent cell's biases: zero, or U(±1/√d_h).
+
+    Args:
+        scheme: one of `SCHEMES`.
+        width: d_h.
+    """
     return bias(scheme, width)

@@ -1,7 +1,7 @@
-"""Probes: functions of (params, task) that add columns to a row.
+"""Probes: functions that measure trained parameters and add columns to a row.
 
-A probe takes one lane's trained parameters, its `tasks.Draw` and the cell's `online.Problem`, and returns a
-dict of column → scalar; lanes come by vmap. Columns of a probe that does not apply are missing.
+A probe takes the trained parameters of one lane, its `tasks.Draw` and the cell's `Problem`, and returns a dict of
+column → scalar; `vmap` adds the lanes. A probe that does not apply to a model returns an empty dict.
 """
 
 import functools
@@ -45,6 +45,9 @@ def get(name: str, **settings: Any) -> Probe:
         name: as registered.
         **settings: of the probe.
 
+    Args:
+        name: as registered.
+
     Raises:
         ValueError: an unknown name or setting.
     """
@@ -52,8 +55,12 @@ def get(name: str, **settings: Any) -> Probe:
     return functools.partial(entry.builder, **entry.schema.checked(settings, name))
 
 
-def encoding_columns(task_draw):
-    """Columns that every row has: how well positions can be told apart."""
+def encoding_columns(task_draw: tasks.Draw) -> dict[str, jax.Array]:
+    """Columns that every row has: how well the positional encodings can be told apart.
+
+    Args:
+        task_draw: the lane's draw.
+    """
     omega_NxE = task_draw.encodings.omega_NxE
     return {
         'encoding_coherence': encodings.coherence(omega_NxE),
@@ -63,13 +70,26 @@ def encoding_columns(task_draw):
 
 
 @register
-def param_norm(params, task_draw, problem):
-    """‖vec Θ‖₂."""
+def param_norm(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[str, jax.Array]:
+    """‖vec Θ‖₂, the Euclidean norm of all parameters.
+
+    Args:
+        params: trained parameters of one lane.
+        task_draw: the lane's draw.
+        problem: the cell's `Problem`.
+    """
     return {'param_norm': optax.tree.norm(params)}
 
 
-def query_key_HxExE(params):
-    """W_QK = W_Q^T W_K of each head, row the query's: z_i^T W_QK z_j is the score (scale left out)."""
+def query_key_HxExE(params: dict) -> jax.Array:
+    """W_QK = W_Q^T W_K of each head. The score is z_i^T W_QK z_j, i the query; the factor 1/√D_e is left out.
+
+    Args:
+        params: of `models.Transformer`, one lane, either form of attention.
+
+    Returns:
+        (H, D_e, D_e); rows belong to the query.
+    """
     weights = params['params']['attention']
     if 'qk_HxExE' in weights:
         return weights['qk_HxExE']
@@ -78,10 +98,12 @@ def query_key_HxExE(params):
 
 
 @register
-def retrieval_share(params, task_draw, problem):
-    """Share of ‖W_QK‖_F² in the blocks that pair the query's ω_t with the key's ω_i, as Lemma 11 builds it.
+def retrieval_share(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[str, jax.Array]:
+    """Share of ‖W_QK‖_F² in the block that pairs the query's ω_{t_l} with the key's ω_j, where Lemma 11 has all of it.
 
-    Per head the best of its q blocks; the column is the mean over heads. Transformers only.
+    Each head counts with the largest of its q blocks; the column is the mean over heads. Transformers only.
+
+    Args: see `param_norm`.
     """
     if not isinstance(problem.module, Transformer):
         return {}
@@ -95,10 +117,13 @@ def retrieval_share(params, task_draw, problem):
 
 
 @register
-def retrieval_mass(params, task_draw, problem):
+def retrieval_mass(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[str, jax.Array]:
     """Attention mass on the relevant tokens, averaged over heads, positions and 256 fresh test prompts.
 
-    Per position the sum over distinct relevant tokens; one head per relevant token makes it 1. Transformers only.
+    At each position the weights of the distinct relevant tokens are summed; 1 means that no head looks elsewhere.
+    Transformers only.
+
+    Args: see `param_norm`.
     """
     if not isinstance(problem.module, Transformer):
         return {}
@@ -106,7 +131,7 @@ def retrieval_mass(params, task_draw, problem):
     key = streams.stream_key(0, 'validation', task)
     prompts = tasks.examples(key, jnp.arange(256), task, task_draw.link)
 
-    def mass(prompt):
+    def mass(prompt: tasks.Prompt) -> jax.Array:
         z_NxE = tasks.encode(prompt, task, task_draw)
         _, sown = problem.module.apply(params, z_NxE, mutable='intermediates')
         weights_HxNxN = sown['intermediates']['attention']['weights_HxMxN'][0]

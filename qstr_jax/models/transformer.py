@@ -1,21 +1,22 @@
-"""The paper's Transformer: one layer of attention, then one ReLU layer; no residual, no layer norm."""
+"""The paper's Transformer: one layer of attention, then one ReLU layer; no residual connection, no layer norm."""
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
 from qstr_jax.models import attention, initializers
+from qstr_jax.models.initializers import Position
 
 
 class Transformer(nn.Module):
-    """ŷ_i = a^T σ(W h_i + b) + c, with h_i the concatenated heads at position i (PAPER.md, section 3).
+    """ŷ_i = a^T σ(W h_i + b) + c, where h_i are the concatenated heads at position i (Section 3, arXiv:2503.11272).
 
     Attributes:
         num_heads: H; Theorem 4 takes H = q.
         mlp_width: m, width of the ReLU layer.
         attention: 'separate' (W_Q, W_K, W_V and an output projection) or 'merged' (W_QK alone).
-        output_bias: whether c is there; the theory has none.
-        initializer: 'flax' or 'pytorch'.
+        output_bias: whether there is a c; the theory has none.
+        initializer: 'flax' or 'pytorch', see `initializers`.
     """
 
     num_heads: int = 1
@@ -25,11 +26,19 @@ class Transformer(nn.Module):
     initializer: str = 'pytorch'
 
     @nn.compact
-    def __call__(self, z_NxE, position=None):
-        """Predictions at all positions, (N,), or at one, (): then one query is enough, O(N) work."""
+    def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
+        """Predicts the labels of one prompt. One position needs one query, which is O(N) work instead of O(N²).
+
+        Args:
+            z_NxE: the encoded prompt, (N, D_e).
+            position: None for all positions, or the index of one.
+
+        Returns:
+            Predictions, (N,), or () for one position.
+        """
         query_MxE = z_NxE if position is None else z_NxE[jnp.atleast_1d(position)]
-        form = {'merged': attention.MergedAttention, 'separate': attention.SeparateAttention}
-        attend = form[self.attention](self.num_heads, self.initializer, name='attention')
+        form = {'merged': attention.MergedAttention, 'separate': attention.SeparateAttention}[self.attention]
+        attend = form(num_heads=self.num_heads, initializer=self.initializer, name='attention')
         heads_MxF = attend(query_MxE, z_NxE)
         hidden = initializers.dense(self.mlp_width, self.initializer, heads_MxF.shape[-1], name='hidden')
         out = initializers.dense(1, self.initializer, self.mlp_width, name='out', use_bias=self.output_bias)

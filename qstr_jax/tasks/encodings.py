@@ -1,4 +1,4 @@
-"""Positional encodings: the vectors ω_1..ω_N and enc(i, t_i) (PAPER.md, sections 1 and 3)."""
+"""Positional encodings: the vectors ω_1..ω_N and enc(i, t_i) (Assumption 3 and Section 3 of arXiv:2503.11272)."""
 
 import math
 from typing import NamedTuple
@@ -9,43 +9,55 @@ import jax.numpy as jnp
 
 SCALES = ('unscaled', 'scaled')
 
-# Draws of one vector before `draw` gives up. At 16 ln N, c = 1/2 a handful is enough.
+# How often `draw` tries to draw one vector. At d_e = 16 ln N and coherence 1/2 a handful of tries is enough.
 MAX_TRIES = 1000
 
 
 class Encodings(NamedTuple):
-    """Drawn vectors. `redraws` counts rejected candidates; `complete` is False when `MAX_TRIES` ran out."""
+    """Drawn vectors.
+
+    Attributes:
+        omega_NxE: unit vectors ω_i, (N, d_e).
+        redraws: number of rejected candidates.
+        complete: False if some vector was still rejected after `MAX_TRIES` tries.
+    """
 
     omega_NxE: jax.Array
     redraws: jax.Array
     complete: jax.Array
 
 
-def default_encoding_dim(seq_len):
-    """⌊5 ln N⌋, the published experiments' d_e."""
+def default_encoding_dim(seq_len: int) -> int:
+    """d_e = ⌊5 ln N⌋, as in the published experiments.
+
+    Args:
+        seq_len: N.
+    """
     return math.floor(5 * math.log(seq_len))
 
 
-def draw(key, seq_len, encoding_dim, max_coherence=1.0, distinct=True):
-    """Rademacher vectors ω_i in {±1/√d_e}^{d_e}, rejected vector by vector.
+def draw(
+    key: jax.Array, seq_len: int, encoding_dim: int, max_coherence: float = 1.0, distinct: bool = True
+) -> Encodings:
+    """Draws Rademacher vectors ω_i in {±1/√d_e}^{d_e}, one after the other, with rejection.
 
-    Candidate i is redrawn while it equals an earlier vector (if `distinct`) or while
-    |⟨ω_i, ω_j⟩| > `max_coherence` for some j < i (Assumption 3 asks for 1/2).
+    Vector i is drawn again while it equals an earlier vector (if `distinct`) or while |⟨ω_i, ω_j⟩| > `max_coherence`
+    for some j < i (Assumption 3 asks for 1/2).
 
     Args:
         key: typed key.
         seq_len: number of vectors, N.
         encoding_dim: their dimension, d_e.
         max_coherence: largest |⟨ω_i, ω_j⟩| allowed, in (0, 1]; 1 allows everything.
-        distinct: whether equal vectors are redrawn.
+        distinct: whether equal vectors are drawn again.
 
     Returns:
-        `Encodings` with omega (N, d_e). Pure, under jit and vmap; look at `complete` on the host.
+        `Encodings`. Inside `jit` and `vmap` nothing can be raised: the caller checks `complete` afterwards.
     """
-    # Signs as integers-in-floats: their products are exact, so the comparison has no rounding.
+    # Signs are kept as ±1 in floats: their inner products are exact integers, so the comparison has no rounding.
     largest_dot = max_coherence * encoding_dim + 1e-3
 
-    def allowed(candidate_E, signs_NxE, i):
+    def allowed(candidate_E: jax.Array, signs_NxE: jax.Array, i: jax.Array) -> jax.Array:
         dots_N = signs_NxE @ candidate_E
         earlier_N = jnp.arange(seq_len) < i
         too_close_N = jnp.abs(dots_N) > largest_dot
@@ -57,10 +69,10 @@ def draw(key, seq_len, encoding_dim, max_coherence=1.0, distinct=True):
         signs_NxE, redraws, complete = carry
         key_i = jax.random.fold_in(key, i)
 
-        def candidate(attempt):
+        def candidate(attempt: jax.Array) -> jax.Array:
             return jax.random.rademacher(jax.random.fold_in(key_i, attempt), (encoding_dim,), jnp.float32)
 
-        def rejected(attempt):
+        def rejected(attempt: jax.Array) -> jax.Array:
             return ~allowed(candidate(attempt), signs_NxE, i) & (attempt < MAX_TRIES)
 
         attempt = jax.lax.while_loop(rejected, lambda a: a + 1, jnp.int32(0))
@@ -69,36 +81,57 @@ def draw(key, seq_len, encoding_dim, max_coherence=1.0, distinct=True):
 
     start = (jnp.zeros((seq_len, encoding_dim)), jnp.int32(0), jnp.bool_(True))
     (signs_NxE, redraws, complete), _ = jax.lax.scan(draw_one, start, jnp.arange(seq_len))
-    return Encodings(signs_NxE / math.sqrt(encoding_dim), redraws, complete)
+    return Encodings(omega_NxE=signs_NxE / math.sqrt(encoding_dim), redraws=redraws, complete=complete)
 
 
-def coherence(omega_NxE):
-    """max_{i≠j} |⟨ω_i, ω_j⟩|, the left side of Assumption 3."""
+def coherence(omega_NxE: jax.Array) -> jax.Array:
+    """The coherence max_{i≠j} |⟨ω_i, ω_j⟩|, which Assumption 3 bounds by 1/2.
+
+    Args:
+        omega_NxE: unit vectors, (N, d_e).
+    """
     gram_NxN = omega_NxE @ omega_NxE.T
     return jnp.max(jnp.abs(gram_NxN - jnp.diag(jnp.diag(gram_NxN))))
 
 
-def signed_coherence(omega_NxE):
-    """max_{i≠j} ⟨ω_i, ω_j⟩, all that the attention construction needs to be below 1."""
+def signed_coherence(omega_NxE: jax.Array) -> jax.Array:
+    """The signed coherence max_{i≠j} ⟨ω_i, ω_j⟩. Lemma 11's construction needs only that it is below 1.
+
+    Args:
+        omega_NxE: unit vectors, (N, d_e).
+    """
     gram_NxN = omega_NxE @ omega_NxE.T
     return jnp.max(gram_NxN - 3.0 * jnp.eye(gram_NxN.shape[0], dtype=gram_NxN.dtype))
 
 
-def equal_pairs(omega_NxE):
-    """Number of pairs i < j with ω_i = ω_j: positions that no model can tell apart."""
+def equal_pairs(omega_NxE: jax.Array) -> jax.Array:
+    """Number of pairs i < j with ω_i = ω_j: positions that no model can tell apart.
+
+    Args:
+        omega_NxE: unit vectors, (N, d_e).
+    """
     equal_NxN = jnp.all(omega_NxE[:, None, :] == omega_NxE[None, :, :], axis=-1)
     return (jnp.sum(equal_NxN) - omega_NxE.shape[0]) // 2
 
 
-def scale_factor(scale, token_dim, sparsity):
-    """√(d/q) for 'scaled' (the theory's attention), 1 for 'unscaled' (experiments and RNN section)."""
+def scale_factor(scale: str, token_dim: int, sparsity: int) -> float:
+    """The factor of the encodings: √(d/q) if 'scaled' (Section 3), 1 if 'unscaled' (Section 5 and the experiments).
+
+    Args:
+        scale: one of `SCALES`.
+        token_dim: d.
+        sparsity: q.
+
+    Raises:
+        ValueError: an unknown scale.
+    """
     if scale not in SCALES:
         raise ValueError(f'encoding_scale={scale!r}: one of {", ".join(SCALES)}')
     return math.sqrt(token_dim / sparsity) if scale == 'scaled' else 1.0
 
 
-def encode(x_NxD, t_NxQ, omega_NxE, scale=1.0):
-    """Embedded tokens z_i = (x_i, enc(i, t_i)), enc(i, t_i) = scale · (ω_i, ω_{t_i1}, …, ω_{t_iq}).
+def encode(x_NxD: jax.Array, t_NxQ: jax.Array, omega_NxE: jax.Array, scale: float = 1.0) -> jax.Array:
+    """Encodes a prompt: z_i = (x_i, enc(i, t_i)), enc(i, t_i) = scale · (ω_i, ω_{t_i1}, …, ω_{t_iq}).
 
     Args:
         x_NxD: tokens, (N, d).

@@ -1,8 +1,10 @@
-"""Norm budgets in units of the proof's network: a plugin that adds `budget_unit='construction'`.
+"""A plugin that gives the radius of a norm constraint in units of the proof's network: `budget_unit='construction'`.
 
-The Transformer's unit is ‖vec Θ‖ of Lemma 11's network, the deep RNN's that of Propositions 26-28 and every other
-model's is 1, since no proof has a network for it.
+For a Transformer the unit is ‖vec Θ‖ of Lemma 11's network, for a deep RNN that of the network of Propositions 26-28.
+For all other models it is 1, since the proofs construct no network for them.
 """
+
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,15 +14,23 @@ from qstr_jax import models, tasks
 from qstr_jax.learners import radius_units
 from qstr_jax.theory import constructions, recurrences
 
-# Share of Gaussian tokens that the network must serve, and the error |ŷ − y| that it is built for.
+# Share of the Gaussian tokens that the network is built for, and the error |ŷ − y| that it may make on these.
 TOKEN_SHARE = 0.99
 ERROR = 0.1
 
 
-def construction(module, task):
-    """‖vec Θ‖ of the construction for the first draw of the task, for tokens up to the 99 % quantile of ‖x_j‖.
+@radius_units.register('construction')
+def construction(module: Any, task: tasks.Task) -> float:
+    """‖vec Θ‖ of the construction for the first draw of a task, for tokens up to the 99 % quantile of ‖x_j‖.
 
-    With `max_coherence` c < 1 the Transformer's depends on c and not on the draw.
+    If the task has a `max_coherence` c < 1, the Transformer's norm depends on c and not on the draw.
+
+    Args:
+        module: the model.
+        task: the task; its link must have a two-layer form.
+
+    Returns:
+        The norm, or 1.0 for a model without a construction.
     """
     if not isinstance(module, models.Transformer) and getattr(module, 'cell', None) != 'deep':
         return 1.0
@@ -33,6 +43,3 @@ def construction(module, task):
         bound = float(stats.norm.ppf(1 - (1 - TOKEN_SHARE) / (2 * task.token_dim)))
         built = recurrences.retrieving(task, task_draw, bound, error=ERROR)
     return built.norms['param_norm']
-
-
-radius_units.register('construction', construction)

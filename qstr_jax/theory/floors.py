@@ -1,108 +1,134 @@
 """Lower bounds on the test error that no training can cross, and the oracles that attain them.
 
-Head floors are for the link norm2 on `Task(tokens='half', indices='half')`, where Var(y_i) = 2 on the late
-positions i ≥ N/2 (1-based); the printed floors are for the average over all positions, of which at least half
-are late, and on the late positions alone they are twice as high.
+The floors for too few heads are about the link norm2 on a task with tokens='half' and indices='half', where
+Var(y_i) = 2 at the late positions i ≥ N/2 (1-based). The printed floors are for the average over all positions, of
+which at least half are late; at the late positions alone they are twice as high.
 """
 
 import jax
 import jax.numpy as jnp
 
+from qstr_jax import tasks
 from qstr_jax.learners.span_of_inputs import basis as span_basis
 from qstr_jax.tasks import encodings
+from qstr_jax.theory import domain
+
+# Variance of the norm2 label at a late position.
+LATE_VARIANCE = 2.0
 
 
-def _check_counts(least=1, **counts):
-    for name, value in counts.items():
-        if value < least:
-            raise ValueError(f'{name}={value}: must be at least {least}')
+def late_positions(seq_len: int) -> jax.Array:
+    """The positions i ≥ N/2 (1-based), where t_i = (1, …, q) and x_i = 0.
 
+    Args:
+        seq_len: N.
 
-def late_positions(seq_len):
-    """Mask (N,) of the positions i ≥ N/2 (1-based), where t_i = (1, …, q) and x_i = 0."""
+    Returns:
+        A mask, (N,).
+    """
     return 2 * (jnp.arange(seq_len) + 1) >= seq_len
 
 
-def proposition3(num_heads, sparsity, token_dim, late=False):
+def proposition3(num_heads: int, sparsity: int, token_dim: int, late: bool = False) -> float:
     """Proposition 3 as printed: (1/N) E‖y − ŷ‖² ≥ 1 − H (q + d)/(q d), or 0 where that is negative.
 
-    A late position sees the q d Gaussian numbers of X (rows x_1, …, x_q) through H heads. Head h's scores depend
-    on X through X u_h, q numbers, and its output shows X^T α_h, d numbers: at most H (q + d) linear functions in
-    all. By Lemma 40, Var(‖X‖² | V X) = 2 (q d − rank V), over q d.
+    A late position sees the q d Gaussian numbers of X (rows x_1, …, x_q) through H heads. The scores of head h depend
+    on X through X u_h, q numbers, and its output shows X^T α_h, d numbers: at most H (q + d) linear functions V X in
+    all. By Lemma 40 the label's variance given these is Var(‖X‖² | V X)/(q d) = 2 (q d − rank V)/(q d).
 
     Args:
-        num_heads, sparsity, token_dim: H, q, d.
-        late: twice it, for the mean error over `late_positions`.
+        num_heads: H.
+        sparsity: q.
+        token_dim: d.
+        late: whether to return twice as much, the floor of the mean error over `late_positions`.
 
     Returns:
-        The floor of the mean squared error, a float.
+        The floor of the mean squared error.
     """
-    _check_counts(num_heads=num_heads, sparsity=sparsity, token_dim=token_dim)
+    domain.at_least(1, num_heads=num_heads, sparsity=sparsity, token_dim=token_dim)
     floor = 1 - num_heads * (sparsity + token_dim) / (sparsity * token_dim)
     return (1 + late) * max(0.0, floor)
 
 
-def head_floor(num_heads, sparsity, token_dim, late=False):
+def head_floor(num_heads: int, sparsity: int, token_dim: int, late: bool = False) -> float:
     """Sharper than Proposition 3: (1/N) E‖y − ŷ‖² ≥ (1 − H/q)(1 − H/d), 0 where H ≥ min(q, d).
 
-    Fix a late position; its query is constant (x_i = 0), so head h scores token j by ⟨u_h, x_j⟩ + const and the
-    weights α_h ∈ R^q are functions of X u_h. Given X U for U = (u_1, …, u_H) the rest X P_{U^⊥} is still Gaussian
-    and independent of A = (α_1, …, α_H), so the outputs X^T A show P_A X P_{U^⊥} and leave P_{A^⊥} X P_{U^⊥}, a
-    standard Gaussian in ≥ (q − H)(d − H) dimensions, unseen. Its squared norm has variance 2 (q − H)(d − H)
-    given everything seen (tokens and indices of the other positions included), and y is ‖X‖²/√(qd) + const.
-    `oracle` attains it for U, A of rank H. For d ≥ q it proves that H ≥ q heads are necessary, whatever W_QK.
+    Fix a late position. Its query is constant (x_i = 0), so head h scores token j by ⟨u_h, x_j⟩ + const, and the
+    weights α_h ∈ R^q are functions of X u_h. Given X U with U = (u_1, …, u_H), the rest X P_{U^⊥} is still Gaussian
+    and independent of A = (α_1, …, α_H). The outputs X^T A therefore show P_A X P_{U^⊥}, and P_{A^⊥} X P_{U^⊥} stays
+    unseen: a standard Gaussian in at least (q − H)(d − H) dimensions. Given everything that is seen (tokens and
+    indices of the other positions included), its squared norm has variance 2 (q − H)(d − H), and y is ‖X‖²/√(qd)
+    + const. `oracle` attains the floor if U and A have rank H. For d ≥ q the floor proves that H ≥ q heads are
+    necessary, whatever W_QK is. Not in the paper.
 
-    Args, returns: see `proposition3`.
+    Args:
+        num_heads: H.
+        sparsity: q.
+        token_dim: d.
+        late: whether to return the floor over `late_positions` alone, twice as much.
     """
-    _check_counts(num_heads=num_heads, sparsity=sparsity, token_dim=token_dim)
+    domain.at_least(1, num_heads=num_heads, sparsity=sparsity, token_dim=token_dim)
     if num_heads >= min(sparsity, token_dim):
         return 0.0
     return (1 + late) * (1 - num_heads / sparsity) * (1 - num_heads / token_dim)
 
 
-def proposition21(num_heads, sparsity, late=False):
+def proposition21(num_heads: int, sparsity: int, late: bool = False) -> float:
     """Proposition 21, for scores that ignore x: (1/N) E‖y − ŷ‖² ≥ 1 − H/q, for every d.
 
-    As in `head_floor` with U = 0: A is a constant, (q − H) d of the q d dimensions stay unseen. Holds for norm2
-    and, on the late positions without the factor 2 (variance 1), for hermite2 with any unit u_j: given X^T A the
-    projections ⟨u_j, x_j⟩ keep a covariance Σ of trace ≥ q − H and the error is (2 tr Σ − ‖Σ‖_F²)/q ≥ tr Σ/q,
-    with equality for one shared u. The paper has d = 1 and q < N/2.
+    This is `head_floor` with U = 0: A is constant, and (q − H) d of the q d dimensions stay unseen. It holds for norm2.
+    At the late positions, without the factor 2 (variance 1), it also holds for hermite2 with any unit u_j: given X^T A
+    the projections ⟨u_j, x_j⟩ keep a covariance Σ of trace ≥ q − H, and the error is (2 tr Σ − ‖Σ‖_F²)/q ≥ tr Σ/q, with
+    equality if all u_j are the same. The paper has d = 1 and q < N/2.
 
-    Args, returns: see `proposition3`.
+    Args:
+        num_heads: H.
+        sparsity: q.
+        late: whether to return the floor over `late_positions` alone, twice as much.
     """
-    _check_counts(num_heads=num_heads, sparsity=sparsity)
+    domain.at_least(1, num_heads=num_heads, sparsity=sparsity)
     return (1 + late) * max(0.0, 1 - num_heads / sparsity)
 
 
-def hermite2_floor(num_heads, sparsity):
-    """hermite2 with orthonormal u_j and any scores: error on late positions ≥ 1 − 2H/q, or 0.
+def hermite2_floor(num_heads: int, sparsity: int) -> float:
+    """hermite2 with orthonormal u_j and any scores: error at late positions ≥ 1 − 2H/q, or 0 where that is negative.
 
-    Of the projections p_j = ⟨u_j, x_j⟩, X U explains Σ_j ‖P_U u_j‖² ≤ H of the variance q, and X^T A at most H
-    more: the rest has trace ≥ q − 2H, and the error is ≥ tr Σ/q as in `proposition21`. No floor of this kind
-    holds for one shared u, which one head can see through its scores.
+    Of the variance q of the projections ⟨u_j, x_j⟩, X U explains Σ_j ‖P_U u_j‖² ≤ H, and X^T A at most H more. What
+    remains has a covariance Σ of trace ≥ q − 2H, and the error is ≥ tr Σ/q as in `proposition21`. If all u_j are the
+    same there is no such floor, since one head can see u through its scores.
 
-    Args, returns: see `proposition3`.
+    Args:
+        num_heads: H.
+        sparsity: q.
     """
-    _check_counts(num_heads=num_heads, sparsity=sparsity)
+    domain.at_least(1, num_heads=num_heads, sparsity=sparsity)
     return max(0.0, 1 - 2 * num_heads / sparsity)
 
 
-def seen_through_heads(heads_HxE, qk_HxExE, t_NxQ, position, task, omega_NxE):
-    """What the outputs of H heads at one late position show of X, read off the outputs alone.
+def seen_through_heads(
+    heads_HxE: jax.Array,
+    qk_HxExE: jax.Array,
+    t_NxQ: jax.Array,
+    *,
+    position: int,
+    task: tasks.Task,
+    omega_NxE: jax.Array,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """What the outputs of H heads at one late position show of X. It is computed from the outputs alone.
 
-    The weights come from the encodings' part of Σ_j α_j z_j (ω linearly independent, d_e ≥ N), the scores' X U
-    from the ratios of the weights to that of the last token, which is 0 and so has a known score.
+    The encodings' part of Σ_j α_j z_j gives the weights, if the ω are linearly independent (d_e ≥ N). The ratios of the
+    weights to that of the last token, which is 0 and so has a known score, give the scores' X U.
 
     Args:
         heads_HxE: outputs of the heads, (H, D_e).
-        qk_HxExE: their W_QK.
-        t_NxQ: indices of the prompt (known to the predictor), (N, q).
+        qk_HxExE: their W_QK, (H, D_e, D_e).
+        t_NxQ: indices of the prompt, which the predictor knows, (N, q).
         position: i.
-        task: with N ≤ 2q + 2, so that the q relevant tokens are the only ones that are not 0.
-        omega_NxE: encodings.
+        task: has N ≤ 2q + 2, so that all but the q relevant tokens are 0.
+        omega_NxE: encodings, (N, d_e).
 
     Returns:
-        (X U (q, H), X^T A (H, d), U (d, H), A (q, H)), the arguments of `oracle`.
+        X U (q, H), X^T A (H, d), U (d, H) and A (q, H), the arguments of `oracle`.
 
     Raises:
         ValueError: N > 2q + 2 or d_e < N.
@@ -121,16 +147,16 @@ def seen_through_heads(heads_HxE, qk_HxExE, t_NxQ, position, task, omega_NxE):
     return (log_HxN[:, :q] - log_HxN[:, -1:]).T, heads_HxE[:, :d], query_HxE[:, :d].T, weights_HxN[:, :q].T
 
 
-def oracle(scores_QxH, outputs_HxD, u_DxH, weights_QxH):
-    """Best prediction of the norm2 label from X U and X^T A: E[y | seen] = (‖seen‖² + unseen dims − qd)/√(qd).
+def oracle(scores_QxH: jax.Array, outputs_HxD: jax.Array, u_DxH: jax.Array, weights_QxH: jax.Array) -> jax.Array:
+    """The best prediction of the norm2 label from X U and X^T A: (‖seen‖² + unseen dimensions − qd)/√(qd).
 
-    Attains `head_floor` (and `proposition21` where U = 0) when U and A have rank H.
+    It attains `head_floor` (`proposition21` if U = 0) if U and A have rank H. Uses Lemma 40.
 
     Args:
-        scores_QxH: X U.
-        outputs_HxD: A^T X.
-        u_DxH: U.
-        weights_QxH: A.
+        scores_QxH: X U, (q, H).
+        outputs_HxD: A^T X, (H, d).
+        u_DxH: U, (d, H).
+        weights_QxH: A, (q, H).
 
     Returns:
         The prediction, a scalar.
@@ -146,28 +172,30 @@ def oracle(scores_QxH, outputs_HxD, u_DxH, weights_QxH):
     return (seen + unseen - q * d) / jnp.sqrt(1.0 * q * d)
 
 
-def theorem6(num_samples, seq_len, token_dim):
-    """Theorem 6: sup_u E[R | S_n] ≥ 1 − n/(N d) for every stationary point or min-norm ε-ERM of an FFN.
+def theorem6_floor(num_samples: float, seq_len: int, token_dim: int) -> float:
+    """Theorem 6 as printed: sup_u E[R | S_n] ≥ 1 − n/(N d) for every stationary point or min-norm ε-ERM of an FFN.
 
-    The rows of W lie in the span of the training prompts x^(1), …, x^(n) ∈ R^{Nd}; with V an orthonormal basis of
-    it the network sees V x, and y = ⟨e_t ⊗ u, x⟩ keeps the variance 1 − ‖V (e_t ⊗ u)‖². Over t uniform and u
-    uniform on the sphere the mean of the second term is rank(V)/(Nd). It bounds the average over u, too.
+    The rows of W lie in the span of the training prompts x^(1), …, x^(n) ∈ R^{Nd}. With V an orthonormal basis of it,
+    the network sees V x, and y = ⟨e_t ⊗ u, x⟩ keeps the variance 1 − ‖V (e_t ⊗ u)‖². If t is uniform and u uniform on
+    the sphere, the mean of the second term is rank(V)/(Nd). The floor therefore bounds the average over u as well.
 
     Args:
-        num_samples, seq_len, token_dim: n, N, d.
+        num_samples: n.
+        seq_len: N.
+        token_dim: d.
 
     Returns:
-        The floor, a float; 0 from n = N d on.
+        The floor; 0 from n = N d on.
     """
-    _check_counts(seq_len=seq_len, token_dim=token_dim)
-    _check_counts(least=0, num_samples=num_samples)
+    domain.at_least(1, seq_len=seq_len, token_dim=token_dim)
+    domain.at_least(0, num_samples=num_samples)
     return max(0.0, 1 - num_samples / (seq_len * token_dim))
 
 
-def theorem6_given(x_BxNxD, u_D):
+def theorem6_given(x_BxNxD: jax.Array, u_D: jax.Array) -> jax.Array:
     """Theorem 6's floor for one u and one training set: 1 − ‖V (I_N ⊗ u)‖_F²/N.
 
-    The mean over t of 1 − ‖V (e_t ⊗ u)‖². It fluctuates around `theorem6`: compare a run with its own.
+    This is the mean over t of 1 − ‖V (e_t ⊗ u)‖². It fluctuates around `theorem6_floor`: compare a run with its own.
 
     Args:
         x_BxNxD: tokens of the training prompts, (n, N, d).
@@ -181,29 +209,39 @@ def theorem6_given(x_BxNxD, u_D):
     return 1 - jnp.sum((v_RxNxD @ u_D) ** 2) / seq_len
 
 
-def theorem6_oracle(basis_RxK, x_NxD, t, u_D):
-    """ŷ = ⟨V^T V (e_t ⊗ u), x⟩, the best prediction from V x; attains `theorem6_given`."""
+def theorem6_oracle(basis_RxK: jax.Array, x_NxD: jax.Array, t: jax.Array | int, u_D: jax.Array) -> jax.Array:
+    """ŷ = ⟨V^T V (e_t ⊗ u), x⟩, the best prediction from V x; it attains `theorem6_given`.
+
+    Args:
+        basis_RxK: V, orthonormal rows, (R, N d).
+        x_NxD: tokens of the prompt, (N, d).
+        t: its index.
+        u_D: the link's direction, a unit vector.
+
+    Returns:
+        The prediction, a scalar.
+    """
     target_K = jnp.outer(jax.nn.one_hot(t, x_NxD.shape[0], dtype=u_D.dtype), u_D).reshape(-1)
     return (basis_RxK @ target_K) @ (basis_RxK @ x_NxD.reshape(-1))
 
 
-def proposition8_bits(bits, seq_len):
-    """A converse to 1STR with finite states: (1/N) E‖ŷ − y‖² ≥ (1 − 1/N) 2^{−2B/(N−1)}.
+def proposition8_bits(bits: float, seq_len: int) -> float:
+    """A floor for finite states on 1STR: (1/N) E‖ŷ − y‖² ≥ (1 − 1/N) 2^{−2B/(N−1)}.
 
-    For linear g, x ~ N(0, I), t_i uniform and independent: let the two exclusive states at position i carry B
-    bits together (entropy, or only mutual information with the other tokens). They do not know t_i, so they
-    describe all N − 1 standard normals s_j = ⟨u, x_j⟩, j ≠ i. The rate-distortion function of a Gaussian vector
-    gives (N−1)/2 · log₂(1/D) ≤ B for the mean D of E(s_j − ŝ_j)², where ŝ_j is f_y's answer to t_i = j (side
-    information x_i, i and t is independent of s). t_i ≠ i has probability 1 − 1/N. A Gaussian test channel with
-    I = B attains it; scalar quantisers of b bits come within a factor π√3/2 ≈ 2.72. Not in the paper.
+    Let g be linear, x ~ N(0, I), t_i uniform and independent, and let the two exclusive states at position i together
+    hold B bits (entropy, or only mutual information with the other tokens). The states do not know t_i, so they must
+    describe all N − 1 standard normals s_j = ⟨u, x_j⟩, j ≠ i. By the rate-distortion function of a Gaussian vector,
+    (N−1)/2 · log₂(1/D) ≤ B for the mean D of E(s_j − ŝ_j)², where ŝ_j is f_y's answer to t_i = j (x_i, i and t, which
+    f_y sees as well, are independent of s). t_i ≠ i has probability 1 − 1/N. A Gaussian test channel with I = B attains
+    the floor; scalar quantisers of b bits come within a factor π√3/2 ≈ 2.72. Not in the paper.
 
     Args:
-        bits: B at one position, both states together.
+        bits: B of both states together, at one position.
         seq_len: N ≥ 2.
 
     Returns:
-        The floor, a float.
+        The floor.
     """
-    _check_counts(least=2, seq_len=seq_len)
-    _check_counts(least=0, bits=bits)
+    domain.at_least(2, seq_len=seq_len)
+    domain.at_least(0, bits=bits)
     return (1 - 1 / seq_len) * 2.0 ** (-2 * bits / (seq_len - 1))

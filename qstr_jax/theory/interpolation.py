@@ -1,28 +1,35 @@
-"""The recurrent network that memorises n samples and nothing else (Lemmas 36-38, Theorem 9)."""
+"""The recurrent network that memorises n samples and learns nothing else (Theorem 9, Lemmas 36-38)."""
 
 import math
+from typing import Any
 
 import jax
 import numpy as np
 
+from qstr_jax import tasks
 from qstr_jax.models import Recurrent
-from qstr_jax.theory import constructions
+from qstr_jax.theory import networks
+from qstr_jax.theory.networks import Construction
 
 
-def least_separation(num_samples):
-    """Lemma 37's √π/(3n²)."""
+def least_separation(num_samples: int) -> float:
+    """Lemma 37's separation √π/(3n²).
+
+    Args:
+        num_samples: n.
+    """
     return math.sqrt(math.pi) / (3 * num_samples**2)
 
 
-def separating_direction(key, tokens_BxD, tries=64):
-    """Lemma 37: the first of `tries` uniform unit vectors v that separates all ⟨v, x^(i)⟩ by ≥ √π/(3n²).
+def separating_direction(key: jax.Array, tokens_BxD: np.ndarray, tries: int = 64) -> np.ndarray:
+    """Lemma 37: the first of `tries` uniform unit vectors v that separates all ⟨v, x^(i)⟩ by at least √π/(3n²).
 
-    For independent Gaussian x^(i) each draw does with probability ≥ 1/3.
+    For independent Gaussian x^(i) each vector does so with probability at least 1/3.
 
     Args:
         key: typed key.
         tokens_BxD: the tokens x^(i)_{j(i)}, (n, d).
-        tries: how many to draw.
+        tries: number of vectors to draw.
 
     Returns:
         v, (d,), float64.
@@ -43,10 +50,18 @@ def separating_direction(key, tokens_BxD, tries=64):
     return v_TxD[np.argmax(good_T)]
 
 
-def interpolate(z_B, y_B):
-    """Lemma 38: (a, w, b), each (n,), with Σ_k a_k σ(w_k z_i + b_k) = y_i: the linear interpolant in sorted z.
+def interpolate(z_B: np.ndarray, y_B: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lemma 38: the linear interpolant between sorted points as a ReLU network, Σ_k a_k σ(w_k z_i + b_k) = y_i.
 
-    One constant unit holds the first value, one unit per interval starts at its left end with the change of slope.
+    A constant unit holds the first value; for each interval, one unit that starts at its left end adds the change of
+    slope.
+
+    Args:
+        z_B: points, (n,).
+        y_B: values, (n,).
+
+    Returns:
+        (a, w, b), each (n,).
 
     Raises:
         ValueError: two z are equal.
@@ -63,36 +78,54 @@ def interpolate(z_B, y_B):
     return a_B, w_B, b_B
 
 
-def rescale(a_B, w_B, b_B):
-    """The same function with |a_k| = ‖(w_k, b_k)‖ for each unit: the least norm by homogeneity."""
+def rescale(a_B: np.ndarray, w_B: np.ndarray, b_B: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same function with |a_k| = ‖(w_k, b_k)‖ for each unit, which has the least norm by homogeneity.
+
+    Args:
+        a_B: output weights, (n,).
+        w_B: input weights, (n,).
+        b_B: biases, (n,).
+
+    Returns:
+        The rescaled (a, w, b).
+    """
     size_B = np.hypot(w_B, b_B)
     factor_B = np.sqrt(np.abs(a_B) / size_B)
     safe_B = np.where(factor_B > 0, factor_B, 1.0)
     return a_B / safe_B, w_B * factor_B, b_B * factor_B
 
 
-def memorising(key, prompts, positions_B, task, depth=2, width=None):
+def memorising(
+    key: jax.Array,
+    prompts: tasks.Prompt,
+    positions_B: jax.Array,
+    task: tasks.Task,
+    *,
+    depth: int = 2,
+    width: int | None = None,
+) -> Construction:
     """Theorem 9's memoriser: f_y(z) = Σ_k a_k σ(w_k ⟨v, x⟩ + b_k) fits the n values of the point-wise risk.
 
-    States stay 0 (Θ→ = Θ← = 0, U = 0) and only the own token is read, so nothing is retrieved. By Lemmas 37, 38
-    and homogeneity
+    States stay 0 (Θ→ = Θ← = 0, U = 0). Only the own token is read, so nothing is retrieved. By Lemmas 37 and 38 and
+    homogeneity
 
         ‖Θ‖² = 2 Σ_k |a_k| ‖(w_k, b_k)‖ ≤ 2 ‖a‖ ‖(w, b)‖ = O(n³).
 
-    The middle is the least over one factor per unit, the right side over one factor for all, as in the paper.
-    With L_y > 2 layers the second gives (y, −y), the others pass (σ(y), σ(−y)) on and add 2 to ‖Θ‖² each.
+    The sum is the least ‖Θ‖² when each unit is rescaled by its own factor, the right side when all units share one
+    factor, as in the paper. With L_y > 2 layers the second layer computes (y, −y), and the later ones pass
+    (σ(y), σ(−y)) on; each of these adds 2 to ‖Θ‖².
 
     Args:
-        key: typed key, for v.
-        prompts: `tasks.Prompt` with a leading axis n.
-        positions_B: j(i), drawn with the sample, (n,).
-        task: `tasks.Task`.
+        key: typed key, from which v is drawn.
+        prompts: the training prompts, with a leading axis n.
+        positions_B: the positions j(i) of the point-wise risk, (n,).
+        task: the task of the prompts.
         depth: L_y ≥ 2.
         width: d_h ≥ n; None is n.
 
     Returns:
         `Construction` for `models.Recurrent(cell='deep', states='exclusive', readout='mlp', lipschitz=0)`, with
-        norms param_norm, square (‖Θ‖²), square_layerwise (2 ‖a‖ ‖(w, b)‖, one factor for all units),
+        norms param_norm, square (‖Θ‖²), square_layerwise (2 ‖a‖ ‖(w, b)‖, one factor for all units) and
         separation (of ⟨v, x⟩), and bounds square (Lemma 38's 2 ‖a‖ ‖(w, b)‖ from the separation alone).
 
     Raises:
@@ -107,13 +140,12 @@ def memorising(key, prompts, positions_B, task, depth=2, width=None):
     v_D = separating_direction(key, x_BxD)
     z_B = x_BxD @ v_D
     raw = interpolate(z_B, y_B)
-    a_B, w_B, b_B = rescale(*raw)
-    params, hidden_widths = _memorising_params(task, width, depth, v_D, a_B, w_B, b_B)
+    params, hidden_widths = _memorising_params(task, width, depth, v_D, rescale(*raw))
     module = Recurrent(
-        width,
-        'deep',
-        'exclusive',
-        'mlp',
+        width=width,
+        cell='deep',
+        states='exclusive',
+        readout='mlp',
         readout_widths=hidden_widths,
         transition_widths=(1,),
         radius=1.0,
@@ -121,28 +153,37 @@ def memorising(key, prompts, positions_B, task, depth=2, width=None):
     )
     apart = float(np.min(np.diff(np.sort(z_B))))
     norms = {
-        'param_norm': math.sqrt(constructions.square_norm(params)),
-        'square': constructions.square_norm(params),
+        'param_norm': math.sqrt(networks.square_norm(params)),
+        'square': networks.square_norm(params),
         'square_layerwise': 2 * float(np.linalg.norm(raw[0]) * np.hypot(*map(np.linalg.norm, raw[1:]))),
         'separation': apart,
     }
-    return constructions.Construction(module, params, norms, {'square': _square_bound(z_B, y_B, apart)})
+    bounds = {'square': _square_bound(z_B, y_B, apart)}
+    return Construction(module=module, params=params, norms=norms, bounds=bounds)
 
 
-def _square_bound(z_B, y_B, apart):
-    """2 ‖a‖ ‖(w, b)‖ ≤ 2 √(1 + 16/ε²) ‖y‖ √(‖z‖² + n): slope changes are ≤ 2(|y_{k−1}| + |y_k| + …)/ε.
+def _square_bound(z_B: np.ndarray, y_B: np.ndarray, apart: float) -> float:
+    """Lemma 38: 2 ‖a‖ ‖(w, b)‖ ≤ 2 √(1 + 16/ε²) ‖y‖ √(‖z‖² + n), where ε separates the z.
 
-    Σ_k (s_k − s_{k−1})² ≤ 4 Σ s_k² ≤ 4 Σ (y_{k+1} − y_k)²/ε² ≤ 16 ‖y‖²/ε², the constant unit adds y_1².
+    The changes of slope satisfy Σ_k (s_k − s_{k−1})² ≤ 4 Σ s_k² ≤ 4 Σ (y_{k+1} − y_k)²/ε² ≤ 16 ‖y‖²/ε², and the
+    constant unit adds y_1².
     """
     size_a = math.sqrt(1 + 16 / apart**2) * np.linalg.norm(y_B)
     return float(2 * size_a * math.sqrt(np.sum(z_B**2) + len(z_B)))
 
 
-def _memorising_params(task, width, depth, v_D, a_B, w_B, b_B):
-    """Parameters and hidden read-out widths."""
+def _memorising_params(
+    task: tasks.Task,
+    width: int,
+    depth: int,
+    v_D: np.ndarray,
+    network: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> tuple[dict, tuple[int, ...]]:
+    """Parameters and the hidden widths of the read-out; the network (a, w, b) acts on ⟨v, x⟩."""
+    a_B, w_B, b_B = network
     kernel_IxB = np.zeros((2 * width + task.embedding_dim, len(a_B)))
     kernel_IxB[2 * width : 2 * width + task.token_dim] = np.outer(v_D, w_B)
-    tree = {
+    tree: dict[str, Any] = {
         'cell': {
             'input_kernel': np.zeros((2, task.embedding_dim, 1)),
             'hidden_kernel': np.zeros((2, width, 1)),
@@ -156,4 +197,4 @@ def _memorising_params(task, width, depth, v_D, a_B, w_B, b_B):
         kernel = np.concatenate([out_Bx1, -out_Bx1], axis=1) if i == 1 else np.eye(2)
         tree[f'readout_{i}'] = {'kernel': kernel, 'bias': np.zeros(2)}
     tree['out'] = {'kernel': out_Bx1 if depth == 2 else np.array([[1.0], [-1.0]])}
-    return constructions.as_params(tree), (len(a_B),) + (2,) * (depth - 2)
+    return networks.as_params(tree), (len(a_B),) + (2,) * (depth - 2)

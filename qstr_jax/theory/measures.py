@@ -1,26 +1,27 @@
-"""What the proofs speak about, measured on trained or constructed weights."""
+"""Quantities of the proofs, measured on trained or constructed weights."""
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from qstr_jax import models, tasks
+from qstr_jax import tasks
 from qstr_jax.models import probes
 from qstr_jax.theory import floors
 
 
 class Alignment(NamedTuple):
-    """How much each head looks like Lemma 11's construction, heads matched to indices.
+    """How much each head resembles Lemma 11's construction, where each head is matched to an index l.
 
     Attributes:
         share_HxQ: share of ‖W_QK^(h)‖_F² in the block (query's ω_{t_l}, key's ω_j).
         cosine_HxQ: cosine between that block and the identity, tr B/(√d_e ‖B‖_F).
-        index_H: the index l that head h is matched to, −1 for heads that are left over.
-        share, cosine: means over the matched heads.
+        index_H: the index l that head h is matched to; −1 for heads without a match.
+        share: mean share over the matched heads.
+        cosine: mean cosine over the matched heads.
     """
 
     share_HxQ: jax.Array
@@ -30,8 +31,15 @@ class Alignment(NamedTuple):
     cosine: float
 
 
-def match_heads(gain_HxQ):
-    """One-to-one match of heads to indices with the largest total gain: index per head, −1 if left over."""
+def match_heads(gain_HxQ: jax.Array | np.ndarray) -> np.ndarray:
+    """Matches heads to indices one to one, with the largest total gain.
+
+    Args:
+        gain_HxQ: gain of matching head h to index l, (H, q).
+
+    Returns:
+        The index of each head, −1 for heads without a match, (H,).
+    """
     gain_HxQ = np.asarray(gain_HxQ)
     index_H = np.full(len(gain_HxQ), -1)
     heads, indices = linear_sum_assignment(gain_HxQ, maximize=True)
@@ -39,17 +47,18 @@ def match_heads(gain_HxQ):
     return index_H
 
 
-def _matched_mean(values_HxQ, index_H):
+def _matched_mean(values_HxQ: jax.Array | np.ndarray, index_H: np.ndarray) -> float:
+    """Mean over the matched heads."""
     heads = np.flatnonzero(index_H >= 0)
     return float(np.mean(np.asarray(values_HxQ)[heads, index_H[heads]]))
 
 
-def alignment(params, task):
-    """`Alignment` of a Transformer's W_QK = W_Q^T W_K with (A.2), either form of attention.
+def alignment(params: dict, task: tasks.Task) -> Alignment:
+    """How much a Transformer's W_QK = W_Q^T W_K resembles Lemma 11's construction, (A.2).
 
     Args:
-        params: of `models.Transformer`, one lane.
-        task: `tasks.Task`.
+        params: of `models.Transformer`, one lane, either form of attention.
+        task: the task that it was trained on.
 
     Returns:
         `Alignment`; a matrix of zeros has share and cosine 0.
@@ -65,12 +74,29 @@ def alignment(params, task):
     cosine_HxQ = trace_HxQ / jnp.sqrt(jnp.maximum(d_e * energy_HxQ, tiny))
     index_H = match_heads(share_HxQ)
     return Alignment(
-        share_HxQ, cosine_HxQ, index_H, _matched_mean(share_HxQ, index_H), _matched_mean(cosine_HxQ, index_H)
+        share_HxQ=share_HxQ,
+        cosine_HxQ=cosine_HxQ,
+        index_H=index_H,
+        share=_matched_mean(share_HxQ, index_H),
+        cosine=_matched_mean(cosine_HxQ, index_H),
     )
 
 
-def retrieval_weights(module, params, prompt, task, task_draw):
-    """Attention weight that head h at position i gives to token t_il of one prompt: (H, N, q)."""
+def retrieval_weights(
+    module: Any, params: dict, prompt: tasks.Prompt, task: tasks.Task, task_draw: tasks.Draw
+) -> jax.Array:
+    """The attention weights of the relevant tokens of one prompt.
+
+    Args:
+        module: a `models.Transformer`.
+        params: its parameters.
+        prompt: one prompt.
+        task: the prompt's task.
+        task_draw: its draw.
+
+    Returns:
+        The weight that head h at position i gives to token t_il, (H, N, q).
+    """
     z_NxE = tasks.encode(prompt, task, task_draw)
     _, sown = module.apply(params, z_NxE, mutable='intermediates')
     weights_HxNxN = sown['intermediates']['attention']['weights_HxMxN'][0]
@@ -79,21 +105,28 @@ def retrieval_weights(module, params, prompt, task, task_draw):
 
 
 @functools.partial(jax.jit, static_argnames=('module', 'task'))
-def _mean_and_least_weights(module, params, prompts, task, task_draw):
+def _mean_and_least_weights(
+    module: Any, params: dict, prompts: tasks.Prompt, task: tasks.Task, task_draw: tasks.Draw
+) -> tuple[jax.Array, jax.Array]:
+    """Means and minima of `retrieval_weights` over prompts and positions, (H, q)."""
     weights_BxHxNxQ = jax.lax.map(lambda prompt: retrieval_weights(module, params, prompt, task, task_draw), prompts)
     return jnp.mean(weights_BxHxNxQ, axis=(0, 2)), jnp.min(weights_BxHxNxQ, axis=(0, 2))
 
 
-def off_mass(module, params, prompts, task, task_draw):
-    """Attention mass off the right token, 1 − weight on t_il, with heads matched to indices by mean weight.
+def off_mass(
+    module: Any, params: dict, prompts: tasks.Prompt, task: tasks.Task, task_draw: tasks.Draw
+) -> dict[str, float]:
+    """Attention mass off the right token, 1 − weight of t_il, with heads matched to indices by mean weight.
 
     Args:
-        module, params: a `models.Transformer`.
-        prompts: `tasks.Prompt` with a leading axis.
-        task, task_draw: where they come from.
+        module: a `models.Transformer`.
+        params: its parameters.
+        prompts: prompts with a leading axis.
+        task: the prompts' task.
+        task_draw: its draw.
 
     Returns:
-        {'mean': …, 'max': …} over matched heads, positions and prompts (Lemma 11: ≤ N e^{−αd/(2q)}), floats.
+        {'mean': …, 'max': …} over matched heads, positions and prompts; Lemma 11 bounds it by N e^{−αd/(2q)}.
     """
     mean_HxQ, least_HxQ = _mean_and_least_weights(module, params, prompts, task, task_draw)
     index_H = match_heads(mean_HxQ)
@@ -102,115 +135,53 @@ def off_mass(module, params, prompts, task, task_draw):
     return {'mean': 1 - _matched_mean(mean_HxQ, index_H), 'max': 1 - worst}
 
 
-def operator_norm(w_AxB):
-    """‖W‖_op, over the last two axes."""
+def operator_norm(w_AxB: jax.Array) -> jax.Array:
+    """‖W‖_op, the largest singular value.
+
+    Args:
+        w_AxB: (..., A, B).
+
+    Returns:
+        (...,).
+    """
     return jnp.linalg.norm(w_AxB, ord=2, axis=(-2, -1))
 
 
-def two_one_norm(w_AxB):
-    """‖W‖_{2,1} = Σ_columns ‖w_·b‖₂, over the last two axes."""
+def two_one_norm(w_AxB: jax.Array) -> jax.Array:
+    """‖W‖_{2,1} = Σ_b ‖w_·b‖₂, the sum of the columns' norms.
+
+    Args:
+        w_AxB: (..., A, B).
+
+    Returns:
+        (...,).
+    """
     return jnp.sum(jnp.linalg.norm(w_AxB, axis=-2), axis=-1)
 
 
-def _layers(tree, first):
-    """Kernels of the dense layers `first`0, `first`1, … and 'out' of a parameter tree, in order."""
-    names = sorted((n for n in tree if n.startswith(first)), key=lambda n: int(n.removeprefix(first)))
-    return [tree[name]['kernel'] for name in names] + [tree['out']['kernel']]
-
-
-def lipschitz_product(kernels):
-    """Π_l ‖W_l‖_op, an upper bound on a ReLU net's Lipschitz constant."""
-    product = 1.0
-    for kernel in kernels:
-        product = product * operator_norm(kernel)
-    return product
-
-
-def lipschitz_sampled(function, points_BxK):
-    """max over points of ‖J(x)‖_op, a lower bound on the Lipschitz constant of function: (K,) → scalar or vector.
+def span_residual(w_KxM: jax.Array, x_BxK: jax.Array) -> jax.Array:
+    """‖(I − P_S) W‖_F/‖W‖_F, where S is the span of the rows of x.
 
     Args:
-        function: differentiable almost everywhere.
-        points_BxK: where to look, (B, K).
+        w_KxM: a kernel with one unit per column, (K, m).
+        x_BxK: the inputs, (n, K).
 
     Returns:
-        The largest operator norm of a Jacobian, a scalar.
+        The residual, a scalar in [0, 1].
     """
-    jacobians_BxFxK = jax.vmap(lambda x_K: jnp.atleast_2d(jax.jacrev(function)(x_K)))(points_BxK)
-    return jnp.max(operator_norm(jacobians_BxFxK))
-
-
-def transition_lipschitz(params):
-    """‖W_L‖_op ⋯ ‖W_2‖_op ‖W_{1,h}‖_op of the deep cell as stored, (2,): Theorem 7 wants it ≤ α_N.
-
-    A module with `lipschitz=α` shrinks W_{1,h} in the forward pass, so there the effective value is at most α.
-    """
-    cell = params['params']['cell']
-    kernels = [cell[f'kernel_{i}'] for i in range(1, sum(n.startswith('kernel_') for n in cell) + 1)]
-    return lipschitz_product([cell['hidden_kernel'], *kernels])
-
-
-def read_out(params, states_F, z_E):
-    """f_y(h→, h←, z) of a `models.Recurrent(readout='mlp')`; (2 d_h,), (D_e,) → scalar."""
-    tree = params['params']
-    layer = jnp.concatenate([states_F, z_E])
-    for i in range(sum(name.startswith('readout_') for name in tree)):
-        layer = jax.nn.relu(layer @ tree[f'readout_{i}']['kernel'] + tree[f'readout_{i}']['bias'])
-    return (layer @ tree['out']['kernel'])[0]
-
-
-def state_sensitivity(params, width, state_norm):
-    """L² ‖U‖_op² of a trained RNN by layer products (Proposition 8; compare `rates.proposition8_norm`).
-
-    U are the rows of the read-out's first layer that act on (h→, h←); f_y is (L/r_h)-Lipschitz in U h with
-    L/r_h = Π_{l ≥ 2} ‖W_l‖_op (1 for a linear read-out), ‖h‖ ≤ r_h.
-
-    Args:
-        params: of `models.Recurrent`, one lane.
-        width: d_h.
-        state_norm: r_h, the module's radius or the largest ‖(h→, h←)‖ seen.
-
-    Returns:
-        (r_h Π_{l ≥ 2} ‖W_l‖_op ‖U‖_op)², a scalar.
-    """
-    first, *later = _layers(params['params'], 'readout_')
-    return (state_norm * lipschitz_product(later) * operator_norm(first[: 2 * width])) ** 2
-
-
-def state_sensitivity_sampled(params, states_BxF, z_BxE, state_norm):
-    """The same from below: max over samples of r_h² ‖∂f_y/∂(h→, h←)‖², read-out 'mlp'; ≤ `state_sensitivity`."""
-    gradients_BxF = jax.vmap(lambda h, z: jax.grad(read_out, argnums=1)(params, h, z))(states_BxF, z_BxE)
-    return state_norm**2 * jnp.max(jnp.sum(gradients_BxF**2, axis=-1))
-
-
-def recurrent_states(module, params, z_NxE):
-    """(h→_i, h←_i) as the read-out of a `models.Recurrent` sees them, (N, 2 d_h)."""
-    _, sown = module.apply(params, z_NxE, capture_intermediates=_is_cell, mutable='intermediates')
-    states_2xNxH = sown['intermediates']['cell']['__call__'][0]
-    if module.states == 'exclusive':
-        states_2xNxH = jnp.pad(states_2xNxH, ((0, 0), (1, 0), (0, 0)))[:, :-1]
-    return jnp.concatenate([states_2xNxH[0], states_2xNxH[1, ::-1]], axis=-1)
-
-
-def _is_cell(module, method):
-    return method == '__call__' and isinstance(module, models.recurrent.DeepCell | models.recurrent.GatedCell)
-
-
-def span_residual(w_KxM, x_BxK):
-    """‖(I − P_S) W‖_F/‖W‖_F, S the span of the rows of x (n, K); W is a kernel (K, m), one unit per column."""
     basis_RxK = floors.span_basis(x_BxK)
     return jnp.linalg.norm(w_KxM - basis_RxK.T @ (basis_RxK @ w_KxM)) / jnp.linalg.norm(w_KxM)
 
 
-def feedforward_span_residual(params, x_BxNxD):
-    """Theorem 6's residual of an FFN: the share of its token weights outside the span of the training tokens.
+def feedforward_span_residual(params: dict, x_BxNxD: jax.Array) -> jax.Array:
+    """The share of an FFN's token weights that lies outside the span of the training tokens (Theorem 6: none).
 
     Args:
-        params: of `models.Feedforward`, one lane, either form ('flat': the columns that read x).
+        params: of `models.Feedforward`, one lane. In the form 'flat' only the weights that read x count.
         x_BxNxD: tokens of the training prompts, (n, N, d).
 
     Returns:
-        The residual, in [0, 1].
+        The residual of `span_residual`.
     """
     num_samples, seq_len, token_dim = x_BxNxD.shape
     tree = params['params']

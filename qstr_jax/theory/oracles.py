@@ -1,42 +1,56 @@
-"""Theorem 6's oracle as a baseline: a plugin that adds the model 'theorem6_oracle' and the probe 'theorem6_floor'."""
+"""A plugin: the model 'theorem6_oracle', Theorem 6's best predictor, and the probe 'theorem6_floor'."""
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from qstr_jax import models
+from qstr_jax import models, tasks
 from qstr_jax.learners import span_of_inputs
 from qstr_jax.models import baselines, probes
+from qstr_jax.models.initializers import Position
 
 
 class Theorem6Oracle(nn.Module):
-    """ŷ_i = ⟨V^T V (e_{t_i} ⊗ u), x⟩: the best prediction of a linear label from V x, with u known.
+    """ŷ_i = ⟨V^T V (e_{t_i} ⊗ u), x⟩: the best prediction of a linear label from V x by a learner that knows u.
 
-    V is an orthonormal basis of the training prompts' span, so its risk is Theorem 6's floor for this u and this
-    training set, `floors.theorem6_given`.
+    V is an orthonormal basis of the span of the training prompts. The risk is therefore Theorem 6's floor for this u
+    and this training set, `floors.theorem6_given`.
 
     Attributes:
-        seq_len, token_dim: N, d.
+        seq_len: N.
+        token_dim: d.
     """
 
     seq_len: int
     token_dim: int
 
     @nn.compact
-    def __call__(self, z_NxE, position=None):
-        """Predictions (N,) or ()."""
+    def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
+        """Predicts the labels of one prompt.
+
+        Args:
+            z_NxE: the encoded prompt, (N, D_e).
+            position: None for all positions, or the index of one.
+
+        Returns:
+            Predictions, (N,), or () for one position.
+        """
         size = self.seq_len * self.token_dim
         target_NxK = self.param('target_NxK', nn.initializers.zeros, (self.seq_len, size))
         x_K = z_NxE[:, : self.token_dim].ravel()
-        # Positions as tokens: what is retrieved is t itself.
+        # With positions in place of tokens, what each position retrieves is t itself.
         place_Nx1 = jnp.arange(self.seq_len, dtype=z_NxE.dtype)[:, None]
         labelled = jnp.concatenate([place_Nx1, z_NxE[:, self.token_dim :]], axis=1)
         t_N = baselines.retrieved(labelled, 1, 1)[:, 0].astype(jnp.int32)
         prediction_N = (target_NxK @ x_K)[t_N]
         return prediction_N if position is None else prediction_N[position]
 
-    def closed_form(self, z_BxNxE, y_BxN, is_there_BxN, penalty, task_draw):
-        """The projections of all e_t ⊗ u; labels are not looked at."""
+    def closed_form(
+        self, z_BxNxE: jax.Array, y_BxN: jax.Array, is_there_BxN: jax.Array, penalty: Any, task_draw: tasks.Draw
+    ) -> dict:
+        """The projections of all e_t ⊗ u; the labels are not used. See `baselines.LeastSquares.closed_form`."""
         is_there_B = jnp.any(is_there_BxN, axis=1)
         x_BxNxD = z_BxNxE[:, :, : self.token_dim] * is_there_B[:, None, None]
         basis_RxK = span_of_inputs.basis(x_BxNxD.reshape(x_BxNxD.shape[0], -1))
@@ -45,15 +59,19 @@ class Theorem6Oracle(nn.Module):
 
 
 @models.register('theorem6_oracle')
-def _theorem6_oracle(task, settings):
+def theorem6_oracle(task):
+    """Theorem 6's oracle, which knows u and sees x through the training prompts' span."""
     if task.link.name != 'linear' or task.sparsity != 1:
         raise ValueError(f"link={task.link.name!r}, sparsity={task.sparsity}: Theorem 6 is about 'linear' with q = 1")
     return Theorem6Oracle(task.seq_len, task.token_dim)
 
 
 @probes.register
-def theorem6_floor(params, task_draw, problem):
-    """1 − ‖V (I_N ⊗ u)‖_F²/N, the floor for this u and training set; the oracle's rows only."""
+def theorem6_floor(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[str, jax.Array]:
+    """1 − ‖V (I_N ⊗ u)‖_F²/N, the floor for this u and training set; only the oracle's rows have it.
+
+    Args: see `probes.param_norm`.
+    """
     if not isinstance(problem.module, Theorem6Oracle):
         return {}
     squares_N = jnp.sum(jnp.square(jax.tree.leaves(params)[0]), axis=1)

@@ -1,11 +1,12 @@
 """Trained W_QK = W_Q^T W_K beside Lemma 11's construction: the paper's Figure 2, for any number of heads."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from qstr_jax import analysis, sweeps
+from qstr_jax import analysis, sweeps, tasks
 from qstr_jax.models import probes
 from qstr_jax.storage import results
 from qstr_jax.theory import measures
@@ -15,53 +16,64 @@ class Portrait(NamedTuple):
     """The attention of one trained lane.
 
     Attributes:
-        task: `tasks.Task`.
-        row: the lane's row, a Series.
-        query_key_HxExE: W_QK of each head, without the scores' scale.
-        alignment: `measures.Alignment` of it.
+        task: the task that it was trained on.
+        row: the lane's row.
+        query_key_HxExE: W_QK of each head, without the factor 1/√D_e of the scores.
+        alignment: how much it resembles the construction.
     """
 
-    task: Any
+    task: tasks.Task
     row: pd.Series
     query_key_HxExE: np.ndarray
     alignment: measures.Alignment
 
 
-def load(sweep, workdir):
-    """Portraits of all lanes of a sweep's Transformers, trained with `save_params=True`.
+def load(sweep: Any, workdir: Any) -> list[Portrait]:
+    """Portraits of all lanes of a sweep's Transformers, which were trained with `save_params=True`.
 
     Args:
-        sweep: `sweeps.Settings`.
-        workdir: its results directory.
+        sweep: `sweeps.Sweep`.
+        workdir: path of its results directory.
 
     Raises:
-        results.ResultsError: a lane has no saved parameters.
+        results.ResultsError: a lane's parameters were not saved.
     """
     rows = results.load(workdir)
     found = []
     for cell in sweeps.cells_of(sweep):
-        for lane in sweeps.lanes(sweep, cell):
+        for lane in cell.lanes:
             params = sweeps.load_params(workdir, cell, lane)
             found.append(portrait(params, cell.problem.task, _row(rows, cell, lane)))
     return found
 
 
-def _row(rows, cell, lane):
+def _row(rows: pd.DataFrame, cell: Any, lane: Any) -> pd.Series:
     """The row of a lane of a cell."""
-    columns = dict(cell.columns)
-    named = {name: columns[name] for name in ('model', 'seq_len', 'sparsity')} | {'seed': lane.seed}
-    here = np.logical_and.reduce([rows[name] == value for name, value in named.items()])
-    return rows[here].iloc[0]
+    return rows[(rows['cell'] == cell.id) & (rows['seed'] == lane.seed)].iloc[0]
 
 
-def portrait(params, task, row=None):
-    """The `Portrait` of one lane's parameters."""
+def portrait(params: dict, task: tasks.Task, row: pd.Series | None = None) -> Portrait:
+    """The portrait of one lane.
+
+    Args:
+        params: of `models.Transformer`, one lane.
+        task: the task that it was trained on.
+        row: the lane's row; None is an empty one.
+    """
     query_key = np.asarray(probes.query_key_HxExE(params))
-    return Portrait(task, pd.Series(dtype=object) if row is None else row, query_key, measures.alignment(params, task))
+    row = pd.Series(dtype=object) if row is None else row
+    return Portrait(task=task, row=row, query_key_HxExE=query_key, alignment=measures.alignment(params, task))
 
 
-def sharpness(portrait):
-    """α of the construction that comes nearest: the mean diagonal of each head's matched block, (H,); 0 for none."""
+def sharpness(portrait: Portrait) -> np.ndarray:
+    """α of the nearest construction: the mean of the diagonal of each head's block (ω_t, ω).
+
+    Args:
+        portrait: of one lane.
+
+    Returns:
+        (H,); 0 for heads without a match.
+    """
     d, d_e = portrait.task.token_dim, portrait.task.encoding_dim
     found = []
     for query_key, index in zip(portrait.query_key_HxExE, portrait.alignment.index_H, strict=True):
@@ -70,8 +82,15 @@ def sharpness(portrait):
     return np.array(found)
 
 
-def constructed(portrait):
-    """Lemma 11's W_QK with the portrait's α and its match of heads to indices, (H, D_e, D_e)."""
+def constructed(portrait: Portrait) -> np.ndarray:
+    """Lemma 11's W_QK with the portrait's α and its match of heads to indices.
+
+    Args:
+        portrait: of one lane.
+
+    Returns:
+        (H, D_e, D_e).
+    """
     d, d_e = portrait.task.token_dim, portrait.task.encoding_dim
     built = np.zeros_like(portrait.query_key_HxExE)
     for head, (index, alpha) in enumerate(zip(portrait.alignment.index_H, sharpness(portrait), strict=True)):
@@ -81,8 +100,15 @@ def constructed(portrait):
     return built
 
 
-def panels(portrait):
-    """(title, matrix, framed block) per head, trained and then constructed, for `plots.query_key_matrices`."""
+def panels(portrait: Portrait) -> list[tuple[str, np.ndarray, int]]:
+    """What `plots.query_key_matrices` draws: for each head its trained matrix, then the constructed one.
+
+    Args:
+        portrait: of one lane.
+
+    Returns:
+        (title, matrix, index of the block to frame) per panel.
+    """
     found, built = [], constructed(portrait)
     for head, index in enumerate(map(int, portrait.alignment.index_H)):
         share, cosine = (float(values_HxQ[head, index]) for values_HxQ in portrait.alignment[:2])
@@ -93,12 +119,15 @@ def panels(portrait):
     return found
 
 
-def table(portraits):
+def table(portraits: Sequence[Portrait]) -> pd.DataFrame:
     """One line per lane and head: energy share of its block (ω_t, ω), cosine to the identity, α, and the losses.
 
+    Args:
+        portraits: the lanes.
+
     Returns:
-        DataFrame with q, N, head, index (1-based, 0 for none), share, cosine, alpha, and the row's num_samples, steps,
-        train_loss and test_loss where it has them.
+        Columns q, N, head, index (1-based, 0 for none), share, cosine, alpha, and the row's seed, num_samples, steps,
+        train_loss and test_loss if it has them.
     """
     lines = []
     for one in portraits:
@@ -111,8 +140,13 @@ def table(portraits):
     return pd.DataFrame(lines)
 
 
-def title(portrait, form):
-    """'simple-qSTR, q = 2, N = 100, separate W_Q, W_K: share 0.910, cosine 0.980', means over several heads."""
+def title(portrait: Portrait, form: str) -> str:
+    """A figure's title, such as 'simple-qSTR, q = 2, N = 100, separate W_Q, W_K: share 0.910, cosine 0.980'.
+
+    Args:
+        portrait: of one lane; with several heads the title has their mean share and cosine.
+        form: 'separate' or 'merged'.
+    """
     names = {'separate': 'separate W_Q, W_K', 'merged': 'merged W_QK'}
     task, found = portrait.task, portrait.alignment
     name = analysis.DISPLAY_NAMES.get(task.name, task.name)

@@ -91,8 +91,13 @@ def _follow(settings, task, name, bar):
 
 def make(settings, bar):
     """The card; see `lemma11.make`."""
-    task = tasks.Task(
-        'qstr', settings.seq_len, settings.sparsity, settings.token_dim, 'sum', encoding_dim=settings.encoding_dim
+    task = tasks.build(
+        'qstr',
+        seq_len=settings.seq_len,
+        sparsity=settings.sparsity,
+        token_dim=settings.token_dim,
+        link='sum',
+        encoding_dim=settings.encoding_dim,
     )
     rows = pd.DataFrame([row for name in STARTS for row in _follow(settings, task, name, bar)])
     last = rows[rows['samples'] == rows['samples'].max()]

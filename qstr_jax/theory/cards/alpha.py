@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax import models, tasks
-from qstr_jax.learners.problem import REACHED
+from qstr_jax.learners.outcomes import REACHED
 from qstr_jax.theory import measures
 from qstr_jax.theory.cards import card, training
 
@@ -35,7 +35,7 @@ class Settings:
 
 def _rows(settings, seq_len, name):
     """A row per lane: prompts to the threshold (NaN if it was not reached), the last loss, the Lipschitz product."""
-    task = tasks.Task('simple_qstr', seq_len, 1, settings.token_dim, 'linear')
+    task = tasks.build('simple_qstr', seq_len=seq_len, sparsity=1, token_dim=settings.token_dim, link='linear')
     module = models.Recurrent(
         settings.width,
         'deep',

@@ -2,7 +2,8 @@
 
 import dataclasses
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -10,15 +11,23 @@ import pandas as pd
 POINT_COLUMNS = ('panel', 'series', 'x', 'y', 'error')
 LINE_COLUMNS = ('panel', 'label', 'of', 'x', 'y')
 
+# (items, text, total=None) → the items, with a progress bar.
+Bar = Callable[..., Iterable]
+Numbers = Any  # a number, or an array of them
 
-class Check(NamedTuple):
+
+@dataclasses.dataclass(frozen=True)
+class Check:
     """One comparison of measured values with what a statement says.
 
     Attributes:
         what: the comparison in words.
         holds: whether all values pass.
-        value, limit, error: the value with the least slack, what it was compared with, its standard error.
-        crossed, count: how many values fail, and of how many.
+        value: the value that is nearest to failing, or that fails by most.
+        limit: what it was compared with.
+        error: its standard error.
+        crossed: number of values that fail.
+        count: number of values.
     """
 
     what: str
@@ -29,14 +38,23 @@ class Check(NamedTuple):
     crossed: int
     count: int
 
-    def __str__(self):
+    def __str__(self) -> str:
         error = f' ± {self.error:.2g}' if self.error else ''
         mark = '✓' if self.holds else f'✗ ({self.crossed} of {self.count} points cross)'
         return f'{mark} {self.what}: {self.value:.3g}{error} against {self.limit:.3g}'
 
 
 class Panel(NamedTuple):
-    """Axes of one panel: titles, whether they are logarithmic, whether points of a series are joined."""
+    """One panel of a card's figure.
+
+    Attributes:
+        title: above the panel.
+        x: label of the x-axis.
+        y: label of the y-axis.
+        log_x: whether the x-axis is logarithmic.
+        log_y: whether the y-axis is logarithmic.
+        join: whether points of a series are joined by lines.
+    """
 
     title: str
     x: str
@@ -51,15 +69,15 @@ class Card:
     """What one statement says, and what was measured.
 
     Attributes:
-        name: the card's name, also that of its files.
-        statement: where it stands in the paper.
-        claim: what it says, in a line.
-        setting: what was run, in a line.
-        panels: one `Panel` per panel of the figure.
+        name: the name of the card and of its files.
+        statement: where the statement stands in the paper.
+        claim: what it says, in one line.
+        setting: what was run, in one line.
+        panels: the panels of the figure.
         points: measured points, columns panel (its number), series, x, y, error (standard error or NaN).
-        lines: the theorem's lines, columns panel, label, of (the series whose colour it takes, or ''), x, y.
-        checks: the comparisons that the verdict consists of; not empty.
-        finding: numbers beside the checks, and what the card cannot show.
+        lines: the theorem's lines, columns panel, label, of (the series whose colour they take, or ''), x, y.
+        checks: the comparisons that make up the verdict; at least one.
+        finding: further numbers, and what the card cannot show.
     """
 
     name: str
@@ -72,79 +90,151 @@ class Card:
     checks: tuple[Check, ...]
     finding: str = ''
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for frame, columns in ((self.points, POINT_COLUMNS), (self.lines, LINE_COLUMNS)):
             missing = [column for column in columns if column not in frame]
             if missing:
                 raise ValueError(f'card {self.name}: columns missing: {", ".join(missing)}')
         if not self.checks:
-            raise ValueError(f'card {self.name}: no checks, so there is nothing that its verdict could rest on')
+            raise ValueError(f'card {self.name}: no checks, so it can have no verdict')
 
     @property
-    def holds(self):
+    def holds(self) -> bool:
         """Whether every check passes."""
         return all(check.holds for check in self.checks)
 
     @property
-    def conclusion(self):
-        """The verdict in a word or two."""
+    def conclusion(self) -> str:
+        """The verdict in a few words."""
         failed = [check for check in self.checks if not check.holds]
         return 'holds' if self.holds else f'DOES NOT HOLD, {len(failed)} of {len(self.checks)} checks fail'
 
     @property
-    def verdict(self):
-        """The verdict with the numbers of all checks."""
+    def verdict(self) -> str:
+        """The conclusion, followed by all checks with their numbers."""
         return '; '.join([self.conclusion, *map(str, self.checks)])
 
 
-def _check(what, slack, value, limit, error):
-    """`Check` of points that pass where slack ≥ 0; NaN does not pass."""
+def _check(what: str, slack: Numbers, value: Numbers, limit: Numbers, error: Numbers) -> Check:
+    """The check whose points pass where slack ≥ 0; NaN does not pass."""
     slack, value, limit, error = (np.ravel(a) for a in np.broadcast_arrays(slack, value, limit, error))
     if not slack.size:
         raise ValueError(f'check {what!r}: no points')
     fails = ~(slack >= 0)
-    # The nearest point, in standard errors where there are any.
+    # The point nearest to failing, counted in standard errors if all points have one.
     distance = slack / error if np.all(error > 0) else slack
     worst = int(np.argmin(np.where(np.isnan(slack), -np.inf, distance)))
     at_worst = (float(a[worst]) for a in (value, limit, error))
-    return Check(what, not fails.any(), *at_worst, int(fails.sum()), len(slack))
+    worst_value, worst_limit, worst_error = at_worst
+    return Check(
+        what=what,
+        holds=not fails.any(),
+        value=worst_value,
+        limit=worst_limit,
+        error=worst_error,
+        crossed=int(fails.sum()),
+        count=len(slack),
+    )
 
 
-def above(what, values, floors, errors=0.0, tolerance=1.0):
-    """Check that values ≥ floors, up to `tolerance` standard errors."""
+def above(what: str, values: Numbers, floors: Numbers, errors: Numbers = 0.0, tolerance: float = 1.0) -> Check:
+    """Checks that values ≥ floors, up to `tolerance` standard errors.
+
+    Args:
+        what: the comparison in words.
+        values: measured values.
+        floors: what they must not fall below.
+        errors: their standard errors.
+        tolerance: number of standard errors by which a value may fail.
+
+    Raises:
+        ValueError: no values.
+    """
     values, floors, errors = (np.asarray(a, np.float64) for a in (values, floors, errors))
     return _check(what, values + tolerance * errors - floors, values, floors, errors)
 
 
-def below(what, values, limits, errors=0.0, tolerance=1.0):
-    """Check that values ≤ limits, up to `tolerance` standard errors."""
+def below(what: str, values: Numbers, limits: Numbers, errors: Numbers = 0.0, tolerance: float = 1.0) -> Check:
+    """Checks that values ≤ limits, up to `tolerance` standard errors.
+
+    Args:
+        what: the comparison in words.
+        values: measured values.
+        limits: what they must not exceed.
+        errors: their standard errors.
+        tolerance: number of standard errors by which a value may fail.
+
+    Raises:
+        ValueError: no values.
+    """
     values, limits, errors = (np.asarray(a, np.float64) for a in (values, limits, errors))
     return _check(what, limits + tolerance * errors - values, values, limits, errors)
 
 
-def near(what, values, targets, errors, tolerance=4.0):
-    """Check that |values − targets| ≤ `tolerance` standard errors."""
+def near(what: str, values: Numbers, targets: Numbers, errors: Numbers, tolerance: float = 4.0) -> Check:
+    """Checks that |values − targets| ≤ `tolerance` standard errors.
+
+    Args:
+        what: the comparison in words.
+        values: measured values.
+        targets: what they should be.
+        errors: their standard errors.
+        tolerance: largest distance in standard errors.
+
+    Raises:
+        ValueError: no values.
+    """
     values, targets, errors = (np.asarray(a, np.float64) for a in (values, targets, errors))
     return _check(what, tolerance * errors - np.abs(values - targets), values, targets, errors)
 
 
-def fails(what, check):
-    """Check that another one fails: shows that it could."""
-    return check._replace(what=what, holds=not check.holds)
+def fails(what: str, check: Check) -> Check:
+    """Checks that another check fails, which shows that it can.
+
+    Args:
+        what: the comparison in words.
+        check: the check that must fail.
+    """
+    return dataclasses.replace(check, what=what, holds=not check.holds)
 
 
-def point(panel, series, x, y, error=math.nan, **more):
-    """A row of `Card.points`; `more` are further columns."""
+def point(panel: int, series: str, x: float, y: float, error: float = math.nan, **more: Any) -> dict[str, Any]:
+    """A row of `Card.points`.
+
+    Args:
+        panel: number of the panel, from 0.
+        series: name of the series.
+        x: the measured point's x.
+        y: its y.
+        error: standard error of y, or NaN.
+        **more: further columns.
+    """
     return {'panel': panel, 'series': series, 'x': float(x), 'y': float(y), 'error': float(error), **more}
 
 
-def line(panel, label, x, y, of=''):
-    """Rows of `Card.lines` through the points (x, y)."""
+def line(panel: int, label: str, x: Iterable[float], y: Iterable[float], of: str = '') -> list[dict[str, Any]]:
+    """Rows of `Card.lines` for one line.
+
+    Args:
+        panel: number of the panel, from 0.
+        label: in the legend; '' for none.
+        x: x of its points.
+        y: y of its points.
+        of: the series whose colour it takes, or ''.
+    """
     return [{'panel': panel, 'label': label, 'of': of, 'x': float(a), 'y': float(b)} for a, b in zip(x, y, strict=True)]
 
 
-def slope(x, y):
-    """Least-squares exponent of y ∝ x^slope and half of its 95 % interval (NaN below two and three points)."""
+def slope(x: Sequence[float] | Any, y: Sequence[float] | Any) -> tuple[float, float]:
+    """The least-squares exponent of y ∝ x^slope, and half of its 95 % interval.
+
+    Args:
+        x: positive numbers.
+        y: positive numbers.
+
+    Returns:
+        The exponent (NaN for less than two points), and half of its interval (NaN for less than three).
+    """
     x, y = np.log(np.asarray(x, np.float64)), np.log(np.asarray(y, np.float64))
     if len(x) < 2:
         return math.nan, math.nan
@@ -153,20 +243,29 @@ def slope(x, y):
     if len(x) < 3:
         return value, math.nan
     residual = y - y.mean() - value * centred
-    from scipy import stats  # slow to import, and few cards fit
+    from scipy import stats  # slow to import, and few cards need it
 
     spread = math.sqrt(residual @ residual / (len(x) - 2) / (centred @ centred))
     return value, float(stats.t.ppf(0.975, len(x) - 2) * spread)
 
 
-def exponent(x, y):
-    """`slope` in words: '0.66 ± 0.10', or '0.66 (2 points, no interval)'."""
+def exponent(x: Sequence[float] | Any, y: Sequence[float] | Any) -> str:
+    """`slope` as text: '0.66 ± 0.10', or '0.66 (2 points, no interval)'.
+
+    Args:
+        x: positive numbers.
+        y: positive numbers.
+    """
     value, spread = slope(x, y)
     return f'{value:.2f} ' + (f'({len(x)} points, no interval)' if math.isnan(spread) else f'± {spread:.2f}')
 
 
-def as_json(card):
-    """A card as a dict that JSON can hold; `from_json` reads it."""
+def as_json(card: Card) -> dict[str, Any]:
+    """A card as a dict that JSON can hold; `from_json` reads it.
+
+    Args:
+        card: the card.
+    """
     columns = {name: getattr(card, name).astype(object).to_dict('list') for name in ('points', 'lines')}
     columns = {name: {c: [_plain(v) for v in values] for c, values in table.items()} for name, table in columns.items()}
     return {
@@ -175,33 +274,38 @@ def as_json(card):
         'setting': card.setting,
         'verdict': card.verdict,
         'holds': card.holds,
-        'checks': [{name: _plain(v) for name, v in check._asdict().items()} for check in card.checks],
+        'checks': [{name: _plain(v) for name, v in dataclasses.asdict(check).items()} for check in card.checks],
         'finding': card.finding,
         'panels': [panel._asdict() for panel in card.panels],
         **columns,
     }
 
 
-def from_json(name, entry):
-    """The `Card` of `as_json`; its verdict is computed again from the checks."""
+def from_json(name: str, entry: dict[str, Any]) -> Card:
+    """The card of an entry that `as_json` made. Its verdict is computed again from the checks.
+
+    Args:
+        name: the card's name.
+        entry: the entry.
+    """
     tables = {key: pd.DataFrame(entry[key]) for key in ('points', 'lines')}
     for table in tables.values():
         for column in table.columns.intersection(['x', 'y', 'error']):
             table[column] = pd.to_numeric(table[column])
     return Card(
-        name,
-        entry['statement'],
-        entry['claim'],
-        entry['setting'],
-        tuple(Panel(**panel) for panel in entry['panels']),
-        tables['points'],
-        tables['lines'],
-        tuple(Check(**{k: math.nan if v is None else v for k, v in c.items()}) for c in entry['checks']),
-        entry['finding'],
+        name=name,
+        statement=entry['statement'],
+        claim=entry['claim'],
+        setting=entry['setting'],
+        panels=tuple(Panel(**panel) for panel in entry['panels']),
+        points=tables['points'],
+        lines=tables['lines'],
+        checks=tuple(Check(**{k: math.nan if v is None else v for k, v in c.items()}) for c in entry['checks']),
+        finding=entry['finding'],
     )
 
 
-def _plain(value):
-    """NaN and infinities as null, which JSON has; numpy scalars as Python's."""
+def _plain(value: Any) -> Any:
+    """A value for JSON: None for NaN and infinities, Python's numbers for numpy's."""
     value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,6 +1,7 @@
-"""Tasks and prompts for checks in float64: the streams' numbers, labels computed anew."""
+"""Tasks and prompts for checks in float64: the numbers of the usual streams, with labels computed in float64."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,27 +10,31 @@ import numpy as np
 from qstr_jax import models, tasks
 
 
-def _cast(tree, precision):
-    def cast(leaf):
+def _cast(tree: Any, precision: str) -> Any:
+    """Casts the floating-point leaves of a tree."""
+
+    def cast(leaf: jax.Array) -> jax.Array:
         return jnp.asarray(np.asarray(leaf, precision)) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
 
     return jax.tree.map(cast, tree)
 
 
-def draw(task, num_prompts, precision='float64', seed=1):
-    """A task's draw and prompts in a precision; call it where that precision is enabled.
+def draw(
+    task: tasks.Task, num_prompts: int, precision: str = 'float64', seed: int = 1
+) -> tuple[tasks.Draw, tasks.Prompt]:
+    """Draws a task and prompts in a precision; call it where that precision is enabled.
 
-    Bits are drawn in float32, so both precisions see the same prompts; labels are computed from the cast tokens and
-    link, since a label that was rounded would be an error of the construction.
+    All numbers are drawn in float32, so that both precisions see the same prompts. Labels are computed from the cast
+    tokens and link: a rounded label would look like an error of the construction.
 
     Args:
-        task: `tasks.Task`.
+        task: the task.
         num_prompts: B.
         precision: 'float32' or 'float64'.
         seed: of the prompts.
 
     Returns:
-        (`tasks.Draw`, `tasks.Prompt` with a leading axis).
+        The draw, and the prompts with a leading axis.
 
     Raises:
         tasks.DrawError: the encodings cannot be drawn.
@@ -40,7 +45,8 @@ def draw(task, num_prompts, precision='float64', seed=1):
         raw = _examples(jax.random.key(seed), jnp.arange(num_prompts), task, task_draw.link)
     task_draw = task_draw._replace(link=_cast(task_draw.link, precision))
     x_BxNxD = _cast(raw.x_NxD, precision)
-    return task_draw, tasks.Prompt(x_BxNxD, raw.t_NxQ, _labels(x_BxNxD, raw.t_NxQ, task, task_draw.link))
+    y_BxN = _labels(x_BxNxD, raw.t_NxQ, task, task_draw.link)
+    return task_draw, tasks.Prompt(x_NxD=x_BxNxD, t_NxQ=raw.t_NxQ, y_N=y_BxN)
 
 
 _draw = jax.jit(tasks.draw, static_argnames='task')
@@ -48,26 +54,44 @@ _examples = jax.jit(tasks.examples, static_argnames='task')
 
 
 @functools.partial(jax.jit, static_argnames='task')
-def _labels(x_BxNxD, t_BxNxQ, task, link):
-    return jax.vmap(lambda x_NxD, t_NxQ: tasks.labels(x_NxD, t_NxQ, task, link))(x_BxNxD, t_BxNxQ)
+def _labels(x_BxNxD: jax.Array, t_BxNxQ: jax.Array, task: tasks.Task, link: Any) -> jax.Array:
+    return jax.vmap(lambda x_NxD, t_NxQ: task.labels(x_NxD, t_NxQ, link))(x_BxNxD, t_BxNxQ)
 
 
 @functools.partial(jax.jit, static_argnames=('module', 'task'))
-def _square_errors(params, prompts, task_draw, module, task):
-    def error(prompt):
+def _square_errors(
+    params: dict, prompts: tasks.Prompt, task_draw: tasks.Draw, module: Any, task: tasks.Task
+) -> jax.Array:
+    def error(prompt: tasks.Prompt) -> jax.Array:
         prediction_N = models.predict(module, params, tasks.encode(prompt, task, task_draw))
         return (prompt.y_N - prediction_N) ** 2
 
     return jax.lax.map(error, prompts, batch_size=min(100, len(prompts.y_N)))
 
 
-def square_errors(module, params, prompts, task, task_draw):
-    """(y_i − ŷ_i)² of one network, (B, N)."""
+def square_errors(
+    module: Any, params: dict, prompts: tasks.Prompt, task: tasks.Task, task_draw: tasks.Draw
+) -> np.ndarray:
+    """(y_i − ŷ_i)² of one network.
+
+    Args:
+        module: the model.
+        params: its parameters.
+        prompts: prompts with a leading axis.
+        task: their task.
+        task_draw: its draw.
+
+    Returns:
+        (B, N).
+    """
     return np.asarray(_square_errors(params, prompts, task_draw, module, task))
 
 
-def largest_error(module, params, prompts, task, task_draw):
-    """max |ŷ − y| over prompts and positions, a prompt at a time."""
+def largest_error(module: Any, params: dict, prompts: tasks.Prompt, task: tasks.Task, task_draw: tasks.Draw) -> float:
+    """max |ŷ − y| over prompts and positions, computed a prompt at a time.
+
+    Args: see `square_errors`.
+    """
     errors = [
         square_errors(module, params, jax.tree.map(lambda leaf, b=b: leaf[b : b + 1], prompts), task, task_draw)
         for b in range(len(prompts.y_N))

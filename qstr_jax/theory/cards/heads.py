@@ -40,12 +40,12 @@ def describe(settings):
 def half_task(sparsity, token_dim, link='norm2'):
     """Proposition 3's distribution at the least N: q Gaussian tokens, t_i = (1, …, q) and x_i = 0 for the late i."""
     # d_e > N, so that encodings are independent: the oracle needs it, and training is easier.
-    return tasks.Task(
+    return tasks.build(
         'qstr',
-        2 * sparsity + 1,
-        sparsity,
-        token_dim,
-        link,
+        seq_len=2 * sparsity + 1,
+        sparsity=sparsity,
+        token_dim=token_dim,
+        link=link,
         indices='half',
         tokens='half',
         encoding_dim=2 * sparsity + 4,

@@ -40,12 +40,12 @@ def _middle(settings):
 
 def _setup(settings, seq_len, sparsity, link):
     """Task (scaled encodings, Assumption 3 met), its draw and prompts, in float64."""
-    task = tasks.Task(
+    task = tasks.build(
         'qstr',
-        seq_len,
-        sparsity,
-        settings.token_dim,
-        link,
+        seq_len=seq_len,
+        sparsity=sparsity,
+        token_dim=settings.token_dim,
+        link=link,
         encoding_dim=_encoding_dim(seq_len),
         encoding_scale='scaled',
         max_coherence=0.5,

@@ -35,7 +35,14 @@ class Settings:
 
 def task_of(seq_len):
     """1STR with d = 1 and encodings that are far apart."""
-    return tasks.Task('qstr', seq_len, 1, 1, 'linear', encoding_dim=max(8, round(6 * math.log(seq_len))))
+    return tasks.build(
+        'qstr',
+        seq_len=seq_len,
+        sparsity=1,
+        token_dim=1,
+        link='linear',
+        encoding_dim=max(8, round(6 * math.log(seq_len))),
+    )
 
 
 def _train(settings, seq_len, width):

@@ -28,7 +28,9 @@ class Settings:
 
 def _row(settings, seq_len, sparsity, precision):
     """Error and norm of one construction, M being the data's largest entry; the norm by the formula, too."""
-    task = tasks.Task('simple_qstr', seq_len, sparsity, settings.token_dim, settings.link)
+    task = tasks.build(
+        'simple_qstr', seq_len=seq_len, sparsity=sparsity, token_dim=settings.token_dim, link=settings.link
+    )
     with jax.enable_x64(precision == 'float64'):
         task_draw, prompts = draws.draw(task, settings.num_prompts, precision)
         bound = float(jnp.max(jnp.abs(prompts.x_NxD)))

@@ -31,7 +31,7 @@ class Settings:
 
 def _memoriser(settings, num_samples, draw):
     """Norms, training risk (point-wise) and population risk of one memoriser."""
-    task = tasks.Task('qstr', settings.seq_len, 1, settings.token_dim, 'linear')
+    task = tasks.build('qstr', seq_len=settings.seq_len, sparsity=1, token_dim=settings.token_dim, link='linear')
     with jax.enable_x64(True):
         task_draw, prompts = draws.draw(task, num_samples, seed=10 + draw)
         _, fresh = draws.draw(task, settings.test_samples, seed=1000)
@@ -55,7 +55,7 @@ def _memoriser(settings, num_samples, draw):
 
 def _storing(settings, seq_len):
     """‖Θ‖² of the RNN that stores all tokens, exact at every N, with states in the unit ball (r_h = 1)."""
-    task = tasks.Task('qstr', seq_len, 1, settings.token_dim, 'linear')
+    task = tasks.build('qstr', seq_len=seq_len, sparsity=1, token_dim=settings.token_dim, link='linear')
     with jax.enable_x64(True):
         task_draw, prompts = draws.draw(task, 2)
         bound = float(jnp.max(jnp.abs(prompts.x_NxD)))

@@ -1,0 +1,128 @@
+"""The recurrent cell of the theory: deep transitions, projected onto a ball, with a bounded Lipschitz factor."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from qstr_jax.models import initializers
+
+Step = Callable[[int, jax.Array, jax.Array], jax.Array]
+
+
+def project_ball(h: jax.Array, radius: float) -> jax.Array:
+    """Projects onto the ball, Π_r h = min(1, r/‖h‖) h, over the last axis; smooth at 0.
+
+    Args:
+        h: any shape.
+        radius: r > 0.
+
+    Returns:
+        The same shape. Vectors inside the ball keep their bits: without the `where`, XLA compiles r/√(r²) to
+        r · rsqrt(r²), which is not exactly 1 where a CPU's rsqrt is an approximation.
+    """
+    square = jnp.sum(h**2, axis=-1, keepdims=True)
+    shrunk = radius / jnp.sqrt(jnp.maximum(square, radius**2))
+    return h * jnp.where(square > radius**2, shrunk, 1.0)
+
+
+def _states(step: Step, start_H: jax.Array, inputs_of: tuple[jax.Array, ...]) -> jax.Array:
+    """Runs both directions over their prompts.
+
+    Args:
+        step: (direction, state, inputs of one token) → state.
+        start_H: the state that both directions start from, (d_h,).
+        inputs_of: inputs of each direction, with a leading axis N.
+
+    Returns:
+        States, (2, N, d_h).
+    """
+
+    def both(state_of, input_of):
+        pairs = zip(state_of, input_of, strict=True)
+        state_of = tuple(step(direction, *pair) for direction, pair in enumerate(pairs))
+        return state_of, state_of
+
+    _, states_of = jax.lax.scan(both, (start_H, start_H), inputs_of)
+    return jnp.stack(states_of)
+
+
+class DeepCell(nn.Module):
+    """The paper's deep transitions h ← Π_r(h + f(h, z)), where f is a ReLU MLP whose last layer has no bias.
+
+    Attributes:
+        width: d_h.
+        hidden_widths: widths of f's hidden layers, L_h − 1 of them.
+        radius: r_h; None leaves the projection Π out.
+        lipschitz: α_N, the bound on ‖W_L‖_op ⋯ ‖W_2‖_op ‖W_{1,h}‖_op. The forward pass enforces it by
+            W_{1,h} ← W_{1,h} min(1, α_N/product). With 0 the hidden state has no effect on f; None sets no bound.
+        initializer: 'flax' or 'pytorch', see `initializers`.
+    """
+
+    width: int
+    hidden_widths: tuple[int, ...]
+    radius: float | None = None
+    lipschitz: float | None = None
+    initializer: str = 'pytorch'
+
+    @nn.compact
+    def __call__(self, z_2xNxE: jax.Array) -> jax.Array:
+        """Runs over one prompt.
+
+        Args:
+            z_2xNxE: the encoded prompt in the order in which each direction reads it, (2, N, D_e).
+
+        Returns:
+            States, (2, N, d_h); state i has seen tokens 0..i of its direction.
+        """
+        first_width, *_ = widths = (*self.hidden_widths, self.width)
+        fan_in = self.width + z_2xNxE.shape[-1]
+        w_hidden = self._kernel('hidden_kernel', fan_in, (self.width, first_width))
+        w_input = self._kernel('input_kernel', fan_in, (z_2xNxE.shape[-1], first_width))
+        bias_0 = self._bias(0, fan_in, widths[0])
+        kernels: list[jax.Array] = []
+        biases: list[jax.Array | None] = []
+        for i, (rows, columns) in enumerate(itertools.pairwise(widths), start=1):
+            kernels.append(self._kernel(f'kernel_{i}', rows, (rows, columns)))
+            biases.append(self._bias(i, rows, columns) if i < len(widths) - 1 else None)
+        w_hidden = self._bounded(w_hidden, kernels)
+        inputs_of = tuple(z_2xNxE[k] @ w_input[k] + bias_0[k][None] for k in range(2))
+
+        # Split by direction before the scan: its backward pass would otherwise add up gradients of both directions at
+        # every token.
+        layers_of = [
+            [(kernel[k], 0.0 if bias is None else bias[k]) for kernel, bias in zip(kernels, biases, strict=True)]
+            for k in range(2)
+        ]
+        w_hidden_of = w_hidden[0], w_hidden[1]
+
+        def step(k: int, h_H: jax.Array, inputs_M: jax.Array) -> jax.Array:
+            layer = inputs_M + h_H @ w_hidden_of[k]
+            for kernel, bias in layers_of[k]:
+                layer = jax.nn.relu(layer) @ kernel + bias
+            h_H = h_H + layer
+            return h_H if self.radius is None else project_ball(h_H, self.radius)
+
+        return _states(step, jnp.zeros(self.width, z_2xNxE.dtype), inputs_of)
+
+    def _kernel(self, name: str, fan_in: int, shape: tuple[int, int]) -> Any:
+        init = initializers.kernel(self.initializer, fan_in, in_axis=1, batch_axis=(0,))
+        return self.param(name, init, (2, *shape))
+
+    def _bias(self, layer: int, fan_in: int, width: int) -> Any:
+        return self.param(f'bias_{layer}', initializers.bias(self.initializer, fan_in), (2, width))
+
+    def _bounded(self, w_hidden: jax.Array, kernels: list[jax.Array]) -> jax.Array:
+        """W_{1,h}, shrunk so that the product of operator norms is at most α_N in each direction."""
+        if self.lipschitz is None:
+            return w_hidden
+        if self.lipschitz == 0:
+            return jnp.zeros_like(w_hidden)
+        product = jnp.linalg.norm(w_hidden, ord=2, axis=(1, 2))
+        for kernel in kernels:
+            product = product * jnp.linalg.norm(kernel, ord=2, axis=(1, 2))
+        # This is min(1, α/product), written so that gradients stay finite where weights, and so the product, are zero.
+        return w_hidden * (self.lipschitz / jnp.maximum(product, self.lipschitz))[:, None, None]

@@ -1,0 +1,154 @@
+"""What all networks of the proofs share: the record of one, what they need of the encodings and tokens, their norms."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import linen as nn
+from scipy.spatial import distance
+
+from qstr_jax import tasks
+from qstr_jax.tasks import links
+
+
+class Construction(NamedTuple):
+    """A network of a proof.
+
+    Attributes:
+        module: the Linen module that the parameters fit.
+        params: parameters as `module.init` would return them, {'params': …}.
+        norms: sizes of the weights, by name.
+        bounds: what is promised and for which tokens, by name.
+    """
+
+    module: nn.Module
+    params: dict
+    norms: dict[str, float]
+    bounds: dict[str, float]
+
+
+class Separation(NamedTuple):
+    """How far apart N encodings are.
+
+    Attributes:
+        coherence: the signed coherence c = max_{i≠j} ⟨ω_i, ω_j⟩.
+        distance: δ = min_{i≠j} ‖ω_i − ω_j‖₁.
+    """
+
+    coherence: float
+    distance: float
+
+
+class TwoLayerArrays(NamedTuple):
+    """A link's two-layer form (a_g, W_g, b_g) in float64.
+
+    Attributes:
+        a_M: (m_g,).
+        W_MxK: (m_g, q d).
+        b_M: (m_g,).
+        error: sup |g − net| for ‖x_j‖ ≤ the radius it was built for.
+    """
+
+    a_M: np.ndarray
+    W_MxK: np.ndarray
+    b_M: np.ndarray
+    error: float
+
+
+def separation(omega_NxE: jax.Array | np.ndarray) -> Separation:
+    """How far apart encodings are.
+
+    Args:
+        omega_NxE: unit vectors ω, (N, d_e).
+
+    Raises:
+        ValueError: two encodings are equal, or one is not a unit vector.
+    """
+    omega_NxE = np.asarray(omega_NxE, np.float64)
+    if np.max(np.abs(np.sum(omega_NxE**2, axis=1) - 1)) > 1e-5:
+        raise ValueError('encodings: every ω_i must have norm 1')
+    pairs_P = distance.pdist(omega_NxE, 'cityblock')
+    if np.min(pairs_P) == 0:
+        i, j = np.argwhere(np.triu(distance.squareform(pairs_P) == 0, 1))[0]
+        raise ValueError(f'encodings {i} and {j} are equal: draw them with distinct=True or a larger d_e')
+    gram_NxN = omega_NxE @ omega_NxE.T
+    coherence = float(np.max(gram_NxN - 3 * np.eye(len(gram_NxN))))
+    return Separation(coherence=coherence, distance=float(np.min(pairs_P)))
+
+
+def check_tokens(built: Construction, x_BxD: jax.Array | np.ndarray) -> None:
+    """Checks that a construction was built for tokens of this size.
+
+    Args:
+        built: the construction.
+        x_BxD: tokens, (..., d).
+
+    Raises:
+        ValueError: a token is larger than the construction allows.
+    """
+    x_BxD = np.asarray(x_BxD)
+    largest = {
+        'token_bound': ('M', 'max |x_jk|', float(np.max(np.abs(x_BxD)))),
+        'token_radius': ('radius', 'max ‖x_j‖', float(np.max(np.linalg.norm(x_BxD, axis=-1)))),
+    }
+    for name, (symbol, what, value) in largest.items():
+        limit = built.bounds.get(name, math.inf)
+        if value > limit * (1 + 1e-6):
+            raise ValueError(f'{symbol}={limit:.6g}: below the data, {what} = {value:.6g}')
+
+
+def as_params(tree: dict) -> dict:
+    """Flax parameters {'params': …} in JAX's default precision.
+
+    Args:
+        tree: nested dicts of numpy arrays.
+    """
+    return {'params': jax.tree.map(jnp.asarray, tree)}
+
+
+def square_norm(tree: Any) -> float:
+    """‖vec Θ‖₂², summed on the host in float64.
+
+    Args:
+        tree: a pytree of arrays.
+    """
+    return float(sum(np.sum(np.square(leaf, dtype=np.float64)) for leaf in jax.tree.leaves(tree)))
+
+
+def two_layer_arrays(task: tasks.Task, task_draw: tasks.Draw, radius: float, error: float) -> TwoLayerArrays:
+    """The two-layer form of the task's link.
+
+    Args:
+        task: its link must have a two-layer form.
+        task_draw: has the link's parameters.
+        radius: r_x, the largest ‖x_j‖.
+        error: the error allowed to the form.
+
+    Raises:
+        ValueError: the link has no two-layer form, or radius or error is not positive.
+    """
+    form = links.two_layer_form(task.link, task_draw.link, task.sparsity, task.token_dim, radius=radius, error=error)
+    a_M, W_MxK, b_M = (np.asarray(leaf, np.float64) for leaf in form[:3])
+    return TwoLayerArrays(a_M=a_M, W_MxK=W_MxK, b_M=b_M, error=form.error)
+
+
+def feedforward_norms(a_M: np.ndarray, W_MxK: np.ndarray, b_M: np.ndarray) -> dict[str, float]:
+    """Assumption 2's r_a = √m ‖a‖ and r_w = ‖(W, b)‖_F/√m, and the Lipschitz constant ‖a‖ ‖W‖_op.
+
+    Args:
+        a_M: output weights, (m,).
+        W_MxK: input weights, (m, K).
+        b_M: biases, (m,).
+
+    Returns:
+        {'r_a': …, 'r_w': …, 'lipschitz': …}.
+    """
+    root = math.sqrt(len(a_M))
+    size_a, size_w = np.linalg.norm(a_M), math.hypot(np.linalg.norm(W_MxK), np.linalg.norm(b_M))
+    return {
+        'r_a': float(root * size_a),
+        'r_w': float(size_w / root),
+        'lipschitz': float(size_a * np.linalg.norm(W_MxK, ord=2)),
+    }

@@ -1,0 +1,137 @@
+"""How strongly networks react to their inputs and states: Lipschitz constants (Theorem 7, Proposition 8)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from qstr_jax.models import recurrent
+from qstr_jax.models.deep_cell import DeepCell
+from qstr_jax.models.gated_cell import GatedCell
+from qstr_jax.theory import measures
+
+
+def _read_out_kernels(tree: dict) -> list[jax.Array]:
+    """Kernels of the read-out's layers readout_0, readout_1, … and 'out', in order."""
+    count = sum(name.startswith('readout_') for name in tree)
+    return [tree[f'readout_{i}']['kernel'] for i in range(count)] + [tree['out']['kernel']]
+
+
+def lipschitz_product(kernels: Sequence[jax.Array]) -> jax.Array | float:
+    """Π_l ‖W_l‖_op, an upper bound on the Lipschitz constant of a ReLU net.
+
+    Args:
+        kernels: W_l^T of all layers, (..., A, B) each.
+
+    Returns:
+        (...,), or 1.0 without layers.
+    """
+    product: jax.Array | float = 1.0
+    for kernel in kernels:
+        product = product * measures.operator_norm(kernel)
+    return product
+
+
+def lipschitz_sampled(function: Callable[[jax.Array], jax.Array], points_BxK: jax.Array) -> jax.Array:
+    """max ‖J(x)‖_op over given points, a lower bound on the Lipschitz constant of a function.
+
+    Args:
+        function: (K,) → scalar or vector, differentiable almost everywhere.
+        points_BxK: the points, (B, K).
+
+    Returns:
+        The largest operator norm of a Jacobian, a scalar.
+    """
+    jacobians_BxFxK = jax.vmap(lambda x_K: jnp.atleast_2d(jax.jacrev(function)(x_K)))(points_BxK)
+    return jnp.max(measures.operator_norm(jacobians_BxFxK))
+
+
+def transition_lipschitz(params: dict) -> jax.Array | float:
+    """‖W_L‖_op ⋯ ‖W_2‖_op ‖W_{1,h}‖_op of the deep cell's stored weights; Theorem 7 asks for at most α_N.
+
+    A module with `lipschitz=α` shrinks W_{1,h} in the forward pass, so its effective value is at most α.
+
+    Args:
+        params: of `models.Recurrent(cell='deep')`, one lane.
+
+    Returns:
+        The product for each direction, (2,).
+    """
+    cell = params['params']['cell']
+    kernels = [cell[f'kernel_{i}'] for i in range(1, sum(n.startswith('kernel_') for n in cell) + 1)]
+    return lipschitz_product([cell['hidden_kernel'], *kernels])
+
+
+def read_out(params: dict, states_F: jax.Array, z_E: jax.Array) -> jax.Array:
+    """f_y(h→, h←, z) of a `models.Recurrent(readout='mlp')`.
+
+    Args:
+        params: its parameters.
+        states_F: (h→, h←), (2 d_h,).
+        z_E: the encoded token, (D_e,).
+
+    Returns:
+        The prediction, a scalar.
+    """
+    tree = params['params']
+    layer = jnp.concatenate([states_F, z_E])
+    for i in range(sum(name.startswith('readout_') for name in tree)):
+        layer = jax.nn.relu(layer @ tree[f'readout_{i}']['kernel'] + tree[f'readout_{i}']['bias'])
+    return (layer @ tree['out']['kernel'])[0]
+
+
+def state_sensitivity(params: dict, width: int, state_norm: jax.Array | float) -> jax.Array:
+    """L² ‖U‖_op² of a trained RNN, by layer products (Proposition 8; compare `rnn_sizes.proposition8_norm`).
+
+    U is the part of the read-out's first layer that acts on (h→, h←). f_y is (L/r_h)-Lipschitz in U h with
+    L/r_h = Π_{l ≥ 2} ‖W_l‖_op (1 for a linear read-out) and ‖h‖ ≤ r_h.
+
+    Args:
+        params: of `models.Recurrent`, one lane.
+        width: d_h.
+        state_norm: r_h, the module's radius or the largest ‖(h→, h←)‖ that was seen.
+
+    Returns:
+        (r_h Π_{l ≥ 2} ‖W_l‖_op ‖U‖_op)², a scalar.
+    """
+    first, *later = _read_out_kernels(params['params'])
+    return (state_norm * lipschitz_product(later) * measures.operator_norm(first[: 2 * width])) ** 2
+
+
+def state_sensitivity_sampled(
+    params: dict, states_BxF: jax.Array, z_BxE: jax.Array, state_norm: jax.Array | float
+) -> jax.Array:
+    """A lower bound on L² ‖U‖_op²: the largest r_h² ‖∂f_y/∂(h→, h←)‖² over samples; at most `state_sensitivity`.
+
+    Args:
+        params: of `models.Recurrent(readout='mlp')`, one lane.
+        states_BxF: (h→, h←) of the samples, (B, 2 d_h).
+        z_BxE: their encoded tokens, (B, D_e).
+        state_norm: r_h.
+
+    Returns:
+        A scalar.
+    """
+    gradients_BxF = jax.vmap(lambda h, z: jax.grad(read_out, argnums=1)(params, h, z))(states_BxF, z_BxE)
+    return state_norm**2 * jnp.max(jnp.sum(gradients_BxF**2, axis=-1))
+
+
+def recurrent_states(module: Any, params: dict, z_NxE: jax.Array) -> jax.Array:
+    """(h→_i, h←_i) as the read-out of an RNN sees them.
+
+    Args:
+        module: a `models.Recurrent`.
+        params: its parameters.
+        z_NxE: the encoded prompt, (N, D_e).
+
+    Returns:
+        The states, (N, 2 d_h).
+    """
+    _, sown = module.apply(params, z_NxE, capture_intermediates=_is_cell, mutable='intermediates')
+    states_2xNxH = sown['intermediates']['cell']['__call__'][0]
+    return recurrent.side_by_side(states_2xNxH, module.states)
+
+
+def _is_cell(module: Any, method: str) -> bool:
+    return method == '__call__' and isinstance(module, DeepCell | GatedCell)
