@@ -36,12 +36,7 @@ def samples_and_seconds(
     Raises:
         ValueError: as `analysis.summarize`, no seconds, or rows of several tasks.
     """
-    analysis.require(rows, ('cell',))
-    analysis.require(seconds, ('cell', 'seconds_per_lane'))
-    analysis.summarize(rows)  # Checks the rows before anything is drawn.
-    curves = analysis.split_curves(rows, x)
-    if len(by_panel(curves)) > 1:
-        raise ValueError(f'rows of several tasks differ in {", ".join(curves[0].task)}: choose one')
+    curves = _checked_curves(rows, seconds, x)
     look, across = looks(curve.key for curve in curves), XAxis.of(x, rows[x], prefer_log=True)
     with matplotlib.rc_context(STYLE):
         figure, (left, right) = frame(2, title, notes)
@@ -59,6 +54,17 @@ def samples_and_seconds(
         legend = left.legend(loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
         make_room(figure, (left, right), len(legend.get_texts()))
     return figure
+
+
+def _checked_curves(rows: pd.DataFrame, seconds: pd.DataFrame, x: str) -> list[Curve]:
+    """The curves of the rows; an error before anything is drawn."""
+    analysis.require(rows, ('cell',))
+    analysis.require(seconds, ('cell', 'seconds_per_lane'))
+    analysis.summarize(rows)
+    curves = analysis.split_curves(rows, x)
+    if len(by_panel(curves)) > 1:
+        raise ValueError(f'rows of several tasks differ in {", ".join(curves[0].task)}: choose one')
+    return curves
 
 
 def _draw_samples(axis: Axes, curve: Curve, look: Look, x: XAxis) -> None:
