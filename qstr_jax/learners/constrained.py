@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any, Literal
 
 import jax
+import numpy as np
 from flax import linen as nn
 
 from qstr_jax import checks, tasks
@@ -61,7 +62,8 @@ class Constrained(GradientSteps):
 
     def report(self, state_K: State, problem: Problem) -> dict[str, Any]:
         """Columns of the rows, with the norm of the radius' unit."""
-        return {**super().report(state_K, problem), 'radius_unit_norm': self.unit_norm}
+        norms_K = np.full(len(state_K.outcome), self.unit_norm)
+        return {**super().report(state_K, problem), 'radius_unit_norm': norms_K}
 
     def project(self, params: Any, radius: Any) -> Any:
         """The parameters' projection onto the constraint set."""

@@ -36,17 +36,13 @@ def rows(
         {
             **dict(cell.columns),
             **dict(zip(lanes[0]._fields, zip(*lanes, strict=True), strict=True)),
-            **{name: values if _is_scalar(values) else values[: len(lanes)] for name, values in measured.items()},
+            **{name: values[: len(lanes)] for name, values in measured.items()},
             'num_parameters': cost.num_parameters(cell.problem),
             'backend': next(iter(state_K.outcome.devices())).platform,
             'lanes_per_batch': state_K.outcome.shape[0],
         }
     )
     return frame.astype({name: 'Int64' for name in frame.columns if columns.get(name).type == 'count'})
-
-
-def _is_scalar(values: Any) -> bool:
-    return isinstance(values, (int, float))
 
 
 def curves(cell: Cell, lanes: Sequence[Any], state_K: Any) -> pd.DataFrame:
