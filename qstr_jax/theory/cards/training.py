@@ -172,7 +172,7 @@ def square_errors(params_K: Any, data_K: online.Data, problem: Problem) -> jax.A
         (k, B, N).
     """
 
-    def lane(params: dict, data: online.Data) -> jax.Array:
+    def errors(params: dict, data: online.Data) -> jax.Array:
         def error(prompt: tasks.Prompt) -> jax.Array:
             prediction_N = models.predict(problem.module, params, tasks.encode(prompt, problem.task, data.task_draw))
             return (prompt.y_N - prediction_N) ** 2
@@ -180,7 +180,7 @@ def square_errors(params_K: Any, data_K: online.Data, problem: Problem) -> jax.A
         return jax.lax.map(error, data.test_prompts, batch_size=min(CHUNK, problem.learner.test_samples))
 
     with jax.default_matmul_precision('highest'):
-        return jax.vmap(lane)(params_K, data_K)
+        return jax.vmap(errors)(params_K, data_K)
 
 
 def loss_at(fit: Fit, mask_N: jax.Array | None = None) -> tuple[np.ndarray, np.ndarray]:
