@@ -4,11 +4,17 @@ import functools
 import logging
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 
 from absl import app, flags
 
-from qstr_jax import sweeps
+from experiments.configs import base
+from qstr_jax import registry, sweeps
 from qstr_jax.storage import results
+
+DESCRIBE = flags.DEFINE_string(
+    'describe', None, "Print the settings of a registered name, as 'rnn', or the names of a kind, as 'models'."
+)
 
 
 def launch(run, required='config', takes_arguments=False):
@@ -19,18 +25,38 @@ def launch(run, required='config', takes_arguments=False):
         required: the flag that must be given, None if there is none.
         takes_arguments: whether words that are no flags are allowed.
     """
-    if required is not None:
-        flags.mark_flag_as_required(required)
     logging.getLogger('jax._src.xla_bridge').setLevel(logging.WARNING)  # which tells of every backend that is not there
     warnings.formatwarning = lambda message, *_, **__: f'warning: {message}\n'
     app.run(
-        lambda argv: exit_on_error(lambda: run(*argv[1:])),
+        lambda argv: exit_on_error(lambda: _run(run, required, argv[1:])),
         flags_parser=functools.partial(parse, takes_arguments=takes_arguments),
     )
 
 
+def _run(run: Callable[..., None], required: str | None, arguments: Sequence[str]) -> None:
+    """What --describe asks for, or the work."""
+    if DESCRIBE.value:
+        print(registry.describe(DESCRIBE.value))
+        return
+    if required is not None and flags.FLAGS[required].value is None:
+        raise ValueError(f'--{required}=… is missing; --help lists the flags')
+    run(*arguments)
+
+
+def import_plugins(argv: Sequence[str]) -> None:
+    """Imports the modules of `--config.plugins=…` before the config is made, which has the settings that they register.
+
+    Args:
+        argv: the command line.
+    """
+    for word in argv:
+        if word.startswith('--config.plugins='):
+            exit_on_error(lambda word=word: base.import_plugins(word.partition('=')[2]))
+
+
 def parse(argv, takes_arguments=False):
     """Sets all flags from `argv`, the program's name first; returns what is no flag. What is wrong ends the process."""
+    import_plugins(argv)
     try:
         name, *rest = flags.FLAGS(argv)
         if 'config' in flags.FLAGS:

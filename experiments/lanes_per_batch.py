@@ -2,7 +2,7 @@ r"""How many lanes one program should vectorise: lane-steps per second against k
 
 python -m experiments.lanes_per_batch --output=DIR [--models=transformer,rnn,ffn] [--sizes=1,2,4,8] [--seq_len=8]
 
-Writes lanes_per_batch.json and a table. The defaults in `qstr_jax/sweeps/batch.py` come from it.
+Writes lanes_per_batch.json and a table. The defaults in `qstr_jax/sweeps/lanes_per_batch.py` come from it.
 """
 
 import statistics
@@ -15,9 +15,8 @@ from absl import flags
 
 from experiments import command_line, runtime
 from qstr_jax import sweeps
-from qstr_jax.learners import online
 from qstr_jax.storage import files, provenance
-from qstr_jax.sweeps import lane_batch
+from qstr_jax.sweeps import lanes_per_batch, programs, training
 
 OUTPUT = flags.DEFINE_string('output', None, 'Directory of the table.')
 MODELS = flags.DEFINE_list('models', ['transformer', 'rnn', 'ffn'], 'Architectures, at their published sizes.')
@@ -28,34 +27,38 @@ ROUNDS = flags.DEFINE_integer('rounds', 3, 'Timed rounds, interleaved over sizes
 SECONDS = flags.DEFINE_float('seconds', 2.0, 'About how long one timed call should take.', lower_bound=0.1)
 
 
-def timed_call(programs, lanes_K, data_K, state_K, num_checks):
+def timed_call(compiled, lanes_K, data_K, state_K, num_checks):
     """Advances a batch by `num_checks`; returns its state and the seconds."""
     start = time.perf_counter()
-    state_K = programs.advance(state_K, data_K, lanes_K, jax.device_put(np.int32(num_checks), programs.device))
+    state_K = compiled.advance(state_K, data_K, lanes_K, jax.device_put(np.int32(num_checks), compiled.device))
     jax.block_until_ready(state_K)
     return state_K, time.perf_counter() - start
+
+
+def sweep_of(model, **settings):
+    """A sweep of one architecture at its published size."""
+    return sweeps.Sweep(models=model, rnn={'width': RNN_WIDTH.value}, **settings)
 
 
 def measure(model, sizes):
     """Lane-steps per second of one architecture for each size: {size: median over rounds}."""
     # A threshold that nothing reaches: every lane runs all the time, and only the screen's subset is tested.
-    sweep = sweeps.Settings(models=model, seq_lens=SEQ_LEN.value, rnn_width=RNN_WIDTH.value, threshold=1e-9)
-    problem = sweeps.cells_of(sweep)[0].problem
+    (cell,) = sweeps.cells_of(sweep_of(model, seq_lens=SEQ_LEN.value, threshold=1e-9, num_seeds=max(sizes)))
+    problem = cell.problem
     device = jax.local_devices()[0]
     running, checks = {}, {}
     for size in sizes:
-        programs = lane_batch.compile_programs(problem, size, device)
-        lanes = [online.Lane(seed, 0, 1e-3, 0.01) for seed in range(size)]
-        lanes_K, data_K, state_K = lane_batch.start(programs, lanes)
-        state_K, _ = timed_call(programs, lanes_K, data_K, state_K, 1)
-        state_K, seconds = timed_call(programs, lanes_K, data_K, state_K, 1)
+        compiled = programs.compile_programs(problem, size, device)
+        lanes_K, data_K, state_K = training.start(compiled, cell.lanes[:size])
+        state_K, _ = timed_call(compiled, lanes_K, data_K, state_K, 1)
+        state_K, seconds = timed_call(compiled, lanes_K, data_K, state_K, 1)
         checks[size] = max(1, round(SECONDS.value / seconds))
-        running[size] = programs, lanes_K, data_K, state_K
+        running[size] = compiled, lanes_K, data_K, state_K
     rates = {size: [] for size in sizes}
     for _ in range(ROUNDS.value):
-        for size, (*programs, state_K) in running.items():
-            state_K, seconds = timed_call(*programs, state_K, checks[size])
-            running[size] = *programs, state_K
+        for size, (*compiled, state_K) in running.items():
+            state_K, seconds = timed_call(*compiled, state_K, checks[size])
+            running[size] = *compiled, state_K
             rates[size].append(size * checks[size] * problem.learner.check_every / seconds)
     return {size: statistics.median(values) for size, values in rates.items()}
 
@@ -77,8 +80,8 @@ def run():
         'rnn_width': RNN_WIDTH.value,
         'lane_steps_per_second': rates,
         'default': {
-            model: lane_batch.default_size(
-                sweeps.cells_of(sweeps.Settings(models=model, rnn_width=RNN_WIDTH.value))[0].problem.module,
+            model: lanes_per_batch.default_size(
+                sweeps.cells_of(sweep_of(model))[0].problem.module,
                 max(sizes), jax.default_backend(),
             )
             for model in MODELS.value

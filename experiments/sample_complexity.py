@@ -4,63 +4,19 @@ python -m experiments.sample_complexity --config=experiments/configs/figure1a.py
     --config.models=transformer,ffn --config.seq_lens=8,12
 """
 
-import dataclasses
-import importlib
 import pathlib
 
 from absl import flags
 from ml_collections import config_flags
 
 from experiments import command_line, runtime
+from experiments.configs import base
 from qstr_jax import analysis, plots, sweeps
 from qstr_jax.storage import files, results
-from qstr_jax.sweeps import cost
+from qstr_jax.sweeps import listing
 
 CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep, a file in configs/.')
 DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters and work; run nothing.')
-
-
-def settings_from(config):
-    """`sweeps.Settings` of a config; imports its plugins first, since they register what it names.
-
-    Raises:
-        ValueError: a setting is missing, impossible or unknown, or a plugin cannot be imported.
-    """
-    names = [field.name for field in dataclasses.fields(sweeps.Settings)]
-    missing = [name for name in ('plugins', *names) if name not in config]
-    if missing:
-        raise ValueError(f'--config is not of a sweep, it has no {", ".join(missing[:3])}: start from configs/base.py')
-    if config.x not in analysis.SYMBOLS:
-        raise ValueError(f'x={config.x!r}: unknown, one of {", ".join(analysis.SYMBOLS)}')
-    for plugin in config.plugins:
-        for module in plugin.split(','):
-            _import_plugin(module)
-    return sweeps.Settings(**{name: config[name] for name in names})
-
-
-def _import_plugin(module):
-    try:
-        importlib.import_module(module)
-    except ImportError as error:
-        raise ValueError(f'plugins={module!r}: {error}') from None
-
-
-def list_cells(settings):
-    """What a sweep would run, as text: a line per cell."""
-    cells = sweeps.cells_of(settings)
-    lines = [f'{"cell":40s} {"lanes":>5s} {"parameters":>10s} {"TFLOP per lane at budget":>25s}']
-    total = num_lanes = 0
-    for cell in cells:
-        lanes = sweeps.lanes(settings, cell)
-        flops = cost.training_flops(cell.problem, cost.most_examples(cell.problem))
-        total, num_lanes = total + flops * len(lanes), num_lanes + len(lanes)
-        parameters = cost.num_parameters(cell.problem)
-        lines.append(f'{cell.id:40s} {len(lanes):5d} {parameters:10,d} {flops / 1e12:25.1f}')
-    lines.append(
-        f'{len(cells)} cells, {num_lanes} lanes, at most {total / 1e12:,.0f} TFLOP of '
-        f'training (a lane stops when it reaches its goal)'
-    )
-    return '\n'.join(lines)
 
 
 def reference(config, rows):
@@ -103,14 +59,14 @@ def draw_curves(workdir, curves, threshold, suffix):
 
 def run(draw=draw):
     """Runs the sweep of --config into --workdir, then `draw(workdir, config)`."""
-    settings = settings_from(CONFIG.value)
+    sweep = base.to_sweep(CONFIG.value)
     if DRY_RUN.value:
-        print(list_cells(settings))
+        print(listing.describe(sweep))
         return
     if runtime.WORKDIR.value is None:
         raise ValueError('--workdir=DIR is missing: where should the results go?')
     runtime.start()
-    sweeps.run(settings, runtime.WORKDIR.value, runtime.options())
+    sweeps.run(sweep, runtime.WORKDIR.value, runtime.options())
     if runtime.is_first():
         draw(runtime.WORKDIR.value, CONFIG.value)
 

@@ -140,6 +140,24 @@ def get(name: str) -> Column:
     return _TABLE.get(name, Column(name, 'measure'))
 
 
+def is_declared(name: str) -> bool:
+    """Whether the table has a column of this name.
+
+    Args:
+        name: as in the rows.
+    """
+    return name in _TABLE
+
+
+def position(name: str) -> int:
+    """The place of a column in the table, from 0; those that nobody declared come last.
+
+    Args:
+        name: as in the rows.
+    """
+    return list(_TABLE).index(name) if name in _TABLE else len(_TABLE)
+
+
 def declare(name: str, role: str, type: str = 'float', label: str = '') -> None:
     """Adds a column to the table, unless it is there.
 

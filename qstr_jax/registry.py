@@ -96,6 +96,24 @@ class Registry:
         return tuple(entry.name for entry in _ENTRIES.values() if entry.kind == self.kind)
 
 
+def replace(owner: Registry, name: str, thing: Any) -> None:
+    """Registers a finished thing that has no settings, in place of what had its name.
+
+    Args:
+        owner: the registry of its kind.
+        name: a-z, 0-9 and _.
+        thing: what `Registry.get` gives as its entry's builder.
+
+    Raises:
+        ValueError: the name is impossible, or that of a thing of another kind.
+    """
+    checks.name_part(owner.kind, name)
+    known = _ENTRIES.get(name)
+    if name in SCOPES or (known is not None and known.kind != owner.kind):
+        raise ValueError(f'{owner.kind} {name!r} exists already, as something else: choose another name')
+    _ENTRIES[name] = Entry(owner.kind, name, thing, Schema())
+
+
 def entries() -> Mapping[str, Entry]:
     """Everything that is registered, by name."""
     return types.MappingProxyType(_ENTRIES)

@@ -7,6 +7,7 @@ the field, and its meaning is the line of the docstring's `Attributes:` or `Args
 
 import dataclasses
 import difflib
+import functools
 import inspect
 import re
 import types
@@ -46,7 +47,7 @@ class Setting:
         """The type in words, such as 'int or None' or "'adam', 'sgd'"."""
         return ' or '.join(_type_name(part) for part in _parts(self.type))
 
-    def values(self, given: object) -> tuple:
+    def values(self, given: object, label: str = '') -> tuple:
         """All values that `given` stands for: one, or those of an axis.
 
         A tuple or list is an axis, or for a setting of tuples a list of tuples. A string with commas is an axis of
@@ -54,6 +55,7 @@ class Setting:
 
         Args:
             given: from Python or from the command line.
+            label: what errors call the setting, such as 'rnn.width'.
 
         Raises:
             ValueError: a value has the wrong type, or an axis is empty or holds a value twice.
@@ -61,26 +63,27 @@ class Setting:
         if isinstance(given, str) and ',' in given:
             given = tuple(part.strip() for part in given.split(',') if part.strip())
         if not isinstance(given, (tuple, list)):
-            return (self.checked(given),)
+            return (self.checked(given, label),)
         if self.is_tuple and not any(isinstance(part, (tuple, list)) for part in given):
-            return (self.checked(tuple(given)),)
-        values = tuple(self.checked(part) for part in given)
+            return (self.checked(tuple(given), label),)
+        values = tuple(self.checked(part, label) for part in given)
         if not values:
-            raise ValueError(f'{self.name}=(): give at least one')
+            raise ValueError(f'{label or self.name}=(): give at least one')
         if any(value in values[:i] for i, value in enumerate(values)):
-            raise ValueError(f'{self.name}={values!r}: a value is given twice')
+            raise ValueError(f'{label or self.name}={values!r}: a value is given twice')
         return values
 
-    def checked(self, value: object) -> Any:
+    def checked(self, value: object, label: str = '') -> Any:
         """The value in the setting's own type: 1 becomes 1.0 where a number with a point is due.
 
         Args:
             value: one value.
+            label: what errors call the setting.
 
         Raises:
             ValueError: it has another type, or is not finite.
         """
-        parts = _parts(self.type)
+        parts, name = _parts(self.type), label or self.name
         if value is None and type(None) in parts:
             return None
         for part in parts:
@@ -89,12 +92,12 @@ class Setting:
                 if value in typing.get_args(part):
                     return value
             elif kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-                checks.number(self.name, value)
+                checks.number(name, value)
                 return float(value)
             elif kind is int and isinstance(value, int) and not isinstance(value, bool):
                 return value
             elif kind is tuple and isinstance(value, (tuple, list, int)) and not isinstance(value, bool):
-                return _checked_tuple(self.name, value, part)
+                return _checked_tuple(name, value, part)
             elif kind in (bool, str) and isinstance(value, kind):
                 return value
             elif kind in (object, Any) or (isinstance(kind, type) and kind not in _CHECKED and isinstance(value, kind)):
@@ -103,8 +106,8 @@ class Setting:
                 return value
         literals = [one for part in parts if typing.get_origin(part) is typing.Literal for one in typing.get_args(part)]
         if literals and (len(parts) == 1 or isinstance(value, str)):
-            raise checks.unknown(self.name, value, literals)
-        raise ValueError(f'{self.name}={value!r}: must be {self.type_name}')
+            raise checks.unknown(name, value, literals)
+        raise ValueError(f'{name}={value!r}: must be {self.type_name}')
 
 
 _CHECKED = (float, int, tuple, bool, str, type(None))
@@ -166,6 +169,18 @@ class Schema(dict[str, Setting]):
             raise ValueError(f'{label}.{name}: no such setting, {label} has {known}{hint}')
         return self[name]
 
+    def checked(self, values: dict[str, Any], label: str) -> dict[str, Any]:
+        """Values by name, each in the type of its setting.
+
+        Args:
+            values: by name.
+            label: whose they are, for errors.
+
+        Raises:
+            ValueError: an unknown name, or a value of another type.
+        """
+        return {name: self.pick(name, label).checked(value, f'{label}.{name}') for name, value in values.items()}
+
     @property
     def traced(self) -> tuple[str, ...]:
         """Names of the traced settings."""
@@ -190,6 +205,30 @@ def derived(default: Any) -> Any:
     return dataclasses.field(default=default, metadata={'derived': True})
 
 
+def static(thing: Any) -> Any:
+    """A dataclass with its traced settings at their defaults: what is equal for all lanes of a program.
+
+    Args:
+        thing: a learner.
+    """
+    changed = {field.name: field.default for field in dataclasses.fields(thing) if field.metadata.get('traced')}
+    return dataclasses.replace(thing, **changed)
+
+
+def settle(thing: Any) -> None:
+    """Checks the settings of a frozen dataclass, and gives each the type of its field; for `__post_init__`.
+
+    Args:
+        thing: what is being made.
+
+    Raises:
+        ValueError: a value has the wrong type.
+    """
+    for name, setting in schema_of(type(thing)).items():
+        object.__setattr__(thing, name, setting.checked(getattr(thing, name)))
+
+
+@functools.cache
 def schema_of(thing: Callable[..., Any], skip: int = 0) -> Schema:
     """The settings of a dataclass, or of a builder: its arguments that have a default.
 

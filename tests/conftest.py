@@ -1,29 +1,105 @@
-"""Strict settings for every test, made before JAX touches a device."""
+"""Settings of every test, made before JAX touches a device, and what keeps a worker's memory small."""
 
+import ctypes
 import gc
 import os
+import pathlib
+import resource
+import sys
 
 import jax
 import pytest
 
-from qstr_jax.sweeps import lane_batch
+from qstr_jax.sweeps import programs
+from tests import helpers
 
 # Eight CPU devices, so that code for several of them runs on any machine; shapes must agree in rank.
 jax.config.update('jax_num_cpu_devices', 8)
 jax.config.update('jax_numpy_rank_promotion', 'raise')
 
-# The suite compiles hundreds of small programs and runs each for a moment: unoptimised, it takes half the time.
-# Programs that tests start in processes of their own are compiled as a user's are, so the flag is gone once it is read.
+# The suite compiles thousands of small programs and runs each for a moment, so they are compiled as quickly as can be.
+# Programs that tests start in processes of their own are compiled as a user's are, so the flags are gone once they are
+# read. Whoever sets flags gets those instead.
 if 'XLA_FLAGS' not in os.environ:
-    os.environ['XLA_FLAGS'] = '--xla_backend_optimization_level=0'
+    os.environ['XLA_FLAGS'] = helpers.QUICK_FLAGS
     jax.devices()
     del os.environ['XLA_FLAGS']
-    lane_batch.INIT_LEVEL = 0
+    programs.INIT_LEVEL = 0
+
+# A worker frees its programs when it has this much memory in use. XLA's compiler aborts, without saying why, in a
+# process that has used up its memory maps (65,530, /proc/sys/vm/max_map_count): a program of a learner has about 200
+# of them, which are given back with it, and programs of a gigabyte have some 10,000.
+FULL = 900 * 2**20
+# A run in which a worker took more than this fails.
+LIMIT = 1500 * 2**20
+
+_PEAKS = pytest.StashKey[dict]()
 
 
-@pytest.fixture(autouse=True, scope='module')
-def _free_programs():
-    """Compiled programs of a file go with it: over the whole suite they would use up a process's memory maps."""
-    yield
+def resident_bytes():
+    """Memory that this process has in use now; 0 where it cannot be told."""
+    statm = pathlib.Path('/proc/self/statm')
+    return int(statm.read_text().split()[1]) * resource.getpagesize() if statm.exists() else 0
+
+
+def free(module):
+    """Drops all compiled programs and what a test module's functions remember."""
+    for value in vars(module).values():
+        if hasattr(value, 'cache_clear'):
+            value.cache_clear()
     jax.clear_caches()
     gc.collect()
+    trim()
+
+
+def trim():
+    """The C library keeps what a compilation gave back, for each of its threads; this hands it to the system."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, 'malloc_trim'):
+        libc.malloc_trim(0)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """Programs of a file go with it, and earlier where they take much memory."""
+    if nextitem is None or nextitem.module is not item.module:
+        free(item.module)
+    elif resident_bytes() > FULL:
+        trim()
+        if resident_bytes() > FULL:
+            free(item.module)
+
+
+def pytest_configure(config):
+    config.stash[_PEAKS] = {}
+
+
+def peak_bytes():
+    """The most memory that this process has ever had in use."""
+    unit = 1 if sys.platform == 'darwin' else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def pytest_sessionfinish(session):
+    """A worker tells its peak to the process that started it, which is where the run is judged."""
+    config = session.config
+    if hasattr(config, 'workeroutput'):
+        config.workeroutput['peak_bytes'] = peak_bytes()
+        return
+    peaks = config.stash[_PEAKS] or {'this process': peak_bytes()}
+    config.stash[_PEAKS] = peaks
+    if max(peaks.values()) > LIMIT and session.exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    if 'peak_bytes' in (getattr(node, 'workeroutput', None) or {}):
+        node.config.stash[_PEAKS][node.gateway.id] = node.workeroutput['peak_bytes']
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    peaks = config.stash[_PEAKS]
+    told = ', '.join(f'{name} {peak / 1e9:.2f} GB' for name, peak in sorted(peaks.items()))
+    over = '' if max(peaks.values()) <= LIMIT else f': more than {LIMIT / 1e9:.2f} GB, so the run fails'
+    terminalreporter.write_line(f'peak memory: {told}{over}')

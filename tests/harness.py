@@ -20,7 +20,7 @@ import tqdm
 
 from experiments import command_line
 from qstr_jax import sweeps
-from qstr_jax.sweeps import claims, lane_batch
+from qstr_jax.sweeps import claims, training
 
 SPAWN = multiprocessing.get_context('forkserver')
 SPAWN.set_forkserver_preload(['experiments.sample_complexity', 'tests.harness'])
@@ -31,9 +31,9 @@ TINY = {
     'seq_lens': (3,),
     'num_seeds': 2,
     'token_dim': 4,
-    'mlp_width': 8,
-    'rnn_width': 8,
-    'ffn_widths': (8,),
+    'transformer.mlp_width': 8,
+    'rnn.width': 8,
+    'ffn.widths': (8,),
     'batch_size': 16,
     'learning_rate': (0.01,),
     'check_every': 5,
@@ -123,12 +123,12 @@ def _child(settings, workdir, cache, options, death, num_devices, log):
     jax.config.update('jax_num_cpu_devices', num_devices)
     jax.config.update('jax_compilation_cache_dir', str(cache))
     jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)
-    lane_batch.SECONDS_PER_CALL = 0.0  # one check per call
+    training.SECONDS_PER_CALL = 0.0  # one check per call
     claims.PATIENCE = 0.0  # all devices at one cell
     if death is not None:
         _arm(death, workdir)
     options = sweeps.Options(**{'progress': False, 'checkpoint_seconds': 0.0, **options})
-    command_line.exit_on_error(lambda: sweeps.run(sweeps.Settings(**settings), workdir, options))
+    command_line.exit_on_error(lambda: sweeps.run(sweeps.Sweep(**settings), workdir, options))
 
 
 class Lab:

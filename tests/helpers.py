@@ -12,8 +12,16 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).parents[1]
 
-# For programs that run once: they compile up to ten times faster and run slower.
-QUICK = {'xla_backend_optimization_level': 0, 'xla_llvm_disable_expensive_passes': True}
+# For programs that run once: they compile up to ten times faster and run slower. XLA's newer emitters of fused loops
+# take half of the compiling by themselves, and cutting a small program into pieces that compile side by side costs
+# more than it saves.
+QUICK = {
+    'xla_backend_optimization_level': 0,
+    'xla_llvm_disable_expensive_passes': True,
+    'xla_cpu_use_fusion_emitters': False,
+    'xla_cpu_parallel_codegen_split_count': 1,
+}
+QUICK_FLAGS = ' '.join(f'--{name}={str(value).lower()}' for name, value in QUICK.items())
 quick_jit = functools.partial(jax.jit, compiler_options=QUICK)
 
 

@@ -1,15 +1,15 @@
 """Small sweeps that several test files run: cells of a fraction of a second."""
 
-from qstr_jax import sweeps
+from qstr_jax import learners, sweeps
 
 # Narrow, short, and with few test prompts; enough to train.
 SMALL = {
     'seq_lens': (3,),
     'num_seeds': 2,
     'token_dim': 4,
-    'rnn_width': 8,
-    'mlp_width': 16,
-    'ffn_widths': (16, 16),
+    'rnn.width': 8,
+    'transformer.mlp_width': 16,
+    'ffn.widths': (16, 16),
     'batch_size': 16,
     'check_every': 5,
     'max_samples': 3200,
@@ -19,9 +19,16 @@ SMALL = {
 }
 
 
+def lane(seed, task_seed=None, learning_rate=1e-3, weight_decay=0.01):
+    """A lane of online training."""
+    task_seed = seed if task_seed is None else task_seed
+    rates = {'learning_rate': learning_rate, 'weight_decay': weight_decay}
+    return learners.lane(learners.Online(), seed=seed, task_seed=task_seed, **rates)
+
+
 def settings(**changes):
-    """`sweeps.Settings` of a small sweep."""
-    return sweeps.Settings(**{**SMALL, **changes})
+    """`sweeps.Sweep` of a small sweep."""
+    return sweeps.Sweep(**{**SMALL, **changes})
 
 
 def cell(model='transformer', **changes):

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from qstr_jax import analysis
+from qstr_jax.analysis import formats
 
 LENGTHS = (2, 4, 6, 8, 10, 12)
 
@@ -65,6 +66,10 @@ def make_cell(*samples, budget=1000, diverged=0):
             'learner': 'online',
         }
     )
+
+
+def markdown(rows, x='seq_len'):
+    return formats.markdown(analysis.samples_table(rows, x))
 
 
 def only(rows):
@@ -132,7 +137,7 @@ def test_order_of_rows_changes_nothing_and_cells_are_sorted():
     pd.testing.assert_frame_equal(summary, shuffled)
     assert list(summary['model'].unique()) == ['transformer', 'rnn', 'ffn', 'aft', 'mamba']
     assert summary['seq_len'].tolist() == 5 * list(LENGTHS)
-    assert analysis.table(rows) == analysis.table(rows.sample(frac=1, random_state=0))
+    assert markdown(rows) == markdown(rows.sample(frac=1, random_state=0))
 
 
 def test_by_other_columns():
@@ -147,7 +152,7 @@ def test_exponent_of_an_exact_power_law(exponent):
     fit = analysis.exponent(make_rows(exponent, scale=1e6, spread=0, budget=10**12))
     assert fit.value == pytest.approx(exponent, abs=1e-5)
     assert fit.low == pytest.approx(fit.high, abs=1e-12)
-    assert (fit.num_lengths, fit.left_out, fit.note) == (6, (), '')
+    assert (fit.num_points, fit.left_out, fit.note) == (6, (), '')
 
 
 def test_exponent_is_the_least_squares_slope_of_the_means():
@@ -169,7 +174,7 @@ def test_exponent_leaves_out_lengths_where_a_lane_did_not_reach():
     rows = make_rows(1.0, spread=0, budget=9000)  # N = 10 and 12 need more.
     fit = analysis.exponent(rows)
     assert fit.value == pytest.approx(1.0)
-    assert (fit.num_lengths, fit.left_out) == (4, (10, 12))
+    assert (fit.num_points, fit.left_out) == (4, (10, 12))
     assert '10, 12' in fit.note
     rows.loc[0, ['outcome', 'samples_to_threshold']] = ['diverged', pd.NA]
     assert analysis.exponent(rows).left_out == (2, 10, 12)
@@ -186,7 +191,7 @@ def test_exponent_leaves_out_lengths_where_a_lane_did_not_reach():
 def test_no_exponent_says_why(rows, words):
     fit = analysis.exponent(rows)
     assert (fit.value, fit.low, fit.high, fit.note) == (None, None, None, words)
-    assert words in analysis.table(rows)
+    assert words in markdown(rows)
 
 
 def test_exponent_without_spread_over_lanes_has_no_interval():
@@ -210,7 +215,7 @@ def test_threshold_met_before_training_is_no_infinity():
 def test_exponent_in_sparsity():
     rows = pd.concat([make_rows(0, 1000 * q**1.5, 0.0, lengths=(7,), sparsity=q) for q in (1, 2, 3, 4)])
     assert analysis.exponent(rows, 'sparsity').value == pytest.approx(1.5, abs=1e-3)
-    assert 'q = 4' in analysis.table(rows, 'sparsity')
+    assert 'q = 4' in markdown(rows, 'sparsity')
 
 
 def test_table_shows_means_bounds_and_gaps():
@@ -221,19 +226,19 @@ def test_table_shows_means_bounds_and_gaps():
             make_cell(100, 300, diverged=1).assign(model='a|b'),
         ]
     )
-    head, rule, transformer, ffn, other = analysis.table(rows).splitlines()
+    head, rule, transformer, ffn, other = markdown(rows).splitlines()
     assert len({len(line) for line in (head, rule, transformer, ffn, other)}) == 1  # Aligned.
     assert [cell.strip() for cell in head.strip('|').split('|')] == ['model', 'N = 2', 'N = 4', 'exponent of N']
     assert '| Transformer | 1.52k (1.52k–1.52k)' in transformer
     assert [cell.strip() for cell in ffn.strip('|').split('|')][1:3] == ['≥ 10', '–']
     assert other.startswith('| a\\|b')
     assert '200 (100–300), 1 diverged' in other
-    assert '≥ 433 (2 of 3 reached)' in analysis.table(make_cell(100, 200, None))
+    assert '≥ 433 (2 of 3 reached)' in markdown(make_cell(100, 200, None))
 
 
 def test_table_has_a_line_per_task():
     rows = pd.concat([make_rows(), make_rows(task='simple_qstr')])
-    lines = analysis.table(rows).splitlines()
+    lines = markdown(rows).splitlines()
     assert len(lines) == 4
     assert 'task' in lines[0]
     assert 'simple-qSTR' in lines[3]
@@ -263,12 +268,12 @@ def test_short_number(value, text):
         (lambda rows: rows.iloc[:0], 'no rows'),
         (lambda rows: rows.replace('reached', 'done'), 'unknown outcome done'),
         (lambda rows: rows.assign(samples_to_threshold=pd.NA), 'samples_to_threshold'),
-        (lambda rows: rows.assign(sparsity=np.nan), 'belongs to no cell'),
-        (lambda rows: pd.concat([rows, rows.assign(learner='other')]), 'differ in: learner'),
+        (lambda rows: rows.assign(model=None), 'belongs to no cell'),
+        (lambda rows: pd.concat([rows, rows.assign(backend='tpu')]), 'differ in: backend'),
         (lambda rows: pd.concat([rows, rows]), 'differ in: nothing'),
     ],
 )
-@pytest.mark.parametrize('function', [analysis.summarize, analysis.exponent, analysis.table])
+@pytest.mark.parametrize('function', [analysis.summarize, analysis.exponent, analysis.samples_table])
 def test_errors_are_one_line_that_says_what(function, spoil, words):
     with pytest.raises(ValueError, match=words) as error:
         function(spoil(make_rows()))
@@ -278,3 +283,92 @@ def test_errors_are_one_line_that_says_what(function, spoil, words):
 def test_exponent_of_several_curves_is_an_error():
     with pytest.raises(ValueError, match=r"model .*'ffn', 'transformer'"):
         analysis.exponent(pd.concat([make_rows(), make_rows(model='ffn')]))
+
+
+@pytest.mark.parametrize('x', ['convolution_channels', 'learning_rate'])
+def test_any_setting_can_be_the_x_axis(x):
+    rows = pd.concat(
+        [make_rows(0, 1000 * value**1.5, 0.0, lengths=(7,), model='convolution').assign(**{x: value / 8})
+         for value in (1, 2, 4, 8)]
+    )  # fmt: skip
+    fit = analysis.exponent(rows, x)
+    assert fit.value == pytest.approx(1.5, abs=1e-3)
+    table = analysis.samples_table(rows, x)
+    assert [name.split()[-1] for name in table.columns[1:5]] == ['0.125', '0.25', '0.5', '1']
+    assert analysis.exponent(rows.assign(**{x: [f'a{value}' for value in rows[x]]}), x).note.startswith('no power')
+
+
+def test_a_setting_that_follows_from_n_makes_no_curves_and_any_other_does():
+    ffn, rnn = make_rows(model='ffn'), make_rows(model='rnn').assign(rnn_width=500)
+    ffn['ffn_widths'] = [f'{10 * n},1000' for n in ffn['seq_len']]
+    rows = pd.concat([ffn, rnn, rnn.assign(rnn_width=250)]).assign(encoding_dim=lambda table: table['seq_len'] // 2)
+    assert analysis.curve_columns(rows, 'seq_len') == ['model', 'rnn_width']
+    curves = analysis.split_curves(rows)
+    assert [curve.name for curve in curves] == ['RNN, width 250', 'RNN, width 500', 'FFN']
+    assert [curve.key for curve in curves] == ['rnn rnn_width=250.0', 'rnn rnn_width=500.0', 'ffn']
+    assert analysis.cell_columns(rows) == ['model', 'task', 'sparsity', 'seq_len', 'rnn_width']
+    assert list(analysis.samples_table(rows)['width']) == ['250', '500', '–']
+    with pytest.raises(ValueError, match='rnn_width'):
+        analysis.exponent(rows[rows['model'] == 'rnn'])
+    alone = analysis.split_curves(rows[rows['seq_len'] == 4], 'rnn_width')
+    assert [curve.model for curve in alone] == ['rnn']  # An FFN has no such width.
+    with pytest.raises(ValueError, match='no row has a value of rnn_width'):
+        analysis.split_curves(rows[rows['model'] == 'ffn'], 'rnn_width')
+
+
+def test_settings_that_a_learner_lacks_are_a_value_of_their_own():
+    rows = pd.concat([
+        make_rows().assign(learner='adamw'),
+        *(make_rows().assign(learner='constrained', radius=radius) for radius in (0.5, 2.0)),
+    ])  # fmt: skip
+    assert [curve.name for curve in analysis.split_curves(rows)] == [
+        'Transformer, adamw', 'Transformer, constrained, R = 0.5', 'Transformer, constrained, R = 2',
+    ]  # fmt: skip
+    assert (analysis.summarize(rows)['num_lanes'] == 5).all()
+
+
+def test_a_learning_rate_that_was_chosen_for_a_radius_makes_no_curves():
+    rows = pd.concat(
+        [make_rows().assign(radius=radius, learning_rate=rate) for radius, rate in ((0.5, 0.1), (2.0, 0.01))]
+    )
+    assert analysis.curve_columns(rows, 'seq_len') == ['model', 'radius']
+
+
+def test_panels_are_settings_of_the_task():
+    rows = pd.concat([make_rows(task=task, sparsity=q) for task in ('qstr', 'simple_qstr') for q in (1, 2)])
+    curves = analysis.split_curves(rows)
+    assert [tuple(curve.task.values()) for curve in curves] == [
+        ('qstr', 1), ('qstr', 2), ('simple_qstr', 1), ('simple_qstr', 2),
+    ]  # fmt: skip
+    assert not any(curve.settings for curve in curves)
+
+
+def test_values_of_settings_are_ordered_as_on_an_axis():
+    assert analysis.ordered(['120,2000', '60,1000', '60,500', None]) == ['60,500', '60,1000', '120,2000']
+    assert analysis.ordered([10, 9, 0.5, float('nan')]) == [0.5, 9, 10]
+    assert analysis.ordered(['unscaled', 'scaled']) == ['scaled', 'unscaled']
+
+
+@pytest.mark.parametrize(
+    ('column', 'value', 'text'),
+    [
+        ('seq_len', 4.0, 'N = 4'),
+        ('learning_rate', 1e-3, 'learning rate 0.001'),
+        ('task', 'qstr', 'qSTR'),
+        ('ffn_widths', '60,1000', 'widths 60,1000'),
+        ('convolution_channels', 32, 'convolution channels 32'),
+    ],
+)
+def test_settings_in_words(column, value, text):
+    assert analysis.setting_text(column, value) == text
+
+
+def test_markdown_takes_the_number_of_digits():
+    frame = pd.DataFrame({'a|b': ['x & y_1', None, 0.123456], 'c': [('p', 2), '≥ 3', '<b>']})
+    lines = formats.markdown(frame, digits=3).splitlines()
+    assert len({len(line) for line in lines}) == 1  # Aligned.
+    assert lines[0].startswith('| a\\|b')
+    assert [line.split('|')[1].strip() for line in lines[2:]] == ['x & y_1', '–', '0.123']
+    assert '0.1235' in formats.markdown(frame)
+    assert r'x \& y\_1' in formats.latex(frame)
+    assert '&lt;b&gt;' in formats.as_html(frame)

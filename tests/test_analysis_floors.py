@@ -43,3 +43,21 @@ def test_runs_without_an_oracle_are_refused():
     table.loc[table['model'] == 'ffn', 'seed'] = 7
     with pytest.raises(ValueError, match='no oracle for'):
         floors.with_floor(table)
+
+
+def test_the_floor_is_that_of_the_theorem():
+    assert floors.theorem6_floor(5, 5, 2) == 0.5
+    assert floors.theorem6_floor(0, 5, 2) == 1
+    assert floors.theorem6_floor(11, 5, 2) == 0
+    with pytest.raises(ValueError, match='seq_len'):
+        floors.theorem6_floor(1, 0, 2)
+    with pytest.raises(ValueError, match='num_samples'):
+        floors.theorem6_floor(-1, 5, 2)
+
+
+def test_draws_of_other_tasks_are_not_mixed_up():
+    other = rows().assign(link='mean')
+    other.loc[other['model'] == 'theorem6_oracle', 'theorem6_floor'] = 0.3
+    joined = floors.with_floor(pd.concat([rows().assign(link='linear', encoding_dim=None), other]))
+    assert set(joined.loc[joined['link'] == 'mean', 'floor']) == {0.3}
+    assert set(joined.loc[joined['link'] == 'linear', 'floor']) == {0.45, 0.55}

@@ -7,26 +7,27 @@ import numpy as np
 import pytest
 
 from qstr_jax import models, sweeps, tasks
-from qstr_jax.learners import online
+from qstr_jax.learners import online_lane
+from tests import small
 
 torch = pytest.importorskip('torch', reason='make install EXTRA=benchmark')
 
 from experiments.benchmarks import baseline, transfer  # noqa: E402
 
-SIZES = {'seq_len': 5, 'sparsity': 2, 'rnn_width': 24, 'ffn_widths': (40, 30), 'test_samples': 50}
+SIZES = {'seq_len': 5, 'sparsity': 2, 'rnn.width': 24, 'ffn.widths': (40, 30), 'test_samples': 50}
 
 
 @pytest.fixture(params=baseline.MODELS)
 def pair(request):
     """Our problem, lane, data and parameters, and the baseline with the same weights and task."""
     model = request.param
-    sweep = sweeps.Settings(
-        models=model, seq_lens=SIZES['seq_len'], sparsity=2, num_heads=2, rnn_width=24, ffn_widths=(40, 30),
-        test_samples=50, link='linear',
+    sweep = sweeps.Sweep(
+        models=model, seq_lens=SIZES['seq_len'], sparsity=2, test_samples=50,
+        transformer={'num_heads': 2}, rnn={'width': 24}, ffn={'widths': (40, 30)},
     )  # fmt: skip
     cell = sweeps.cells_of(sweep)[0].problem
-    lane = online.Lane(3, 3, 1e-3, 0.01)
-    data, state = jax.jit(online.init_lane, static_argnames='problem')(lane, cell)
+    lane = small.lane(3, 3, 1e-3, 0.01)
+    data, state = jax.jit(online_lane.init_lane, static_argnames='problem')(lane, cell)
     training = baseline.Training(baseline.Protocol(model, **SIZES))
     transfer.load(training, state.params, model)
     training.task.omega_NxE = torch.tensor(np.asarray(data.task_draw.encodings.omega_NxE))
@@ -51,7 +52,7 @@ def test_outputs_agree(pair):
 
 def test_first_twenty_steps_agree(pair):
     cell, lane, data, state, training = pair
-    step = jax.jit(online.train_step, static_argnames='problem')
+    step = jax.jit(online_lane.train_step, static_argnames='problem')
     params, opt_state = state.params, state.opt_state
     for i in range(20):
         with jax.default_matmul_precision('highest'):

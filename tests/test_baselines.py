@@ -18,7 +18,7 @@ def sample(task, num, seed=0):
 @pytest.mark.parametrize('scale', ['scaled', 'unscaled'])
 @pytest.mark.parametrize('name', ['qstr', 'simple_qstr'])
 def test_retrieved_tokens_are_the_right_ones(name, scale):
-    task = tasks.Task(name, 9, 3, 4, 'sum', encoding_dim=8, encoding_scale=scale)
+    task = tasks.build(name, seq_len=9, sparsity=3, token_dim=4, link='sum', encoding_dim=8, encoding_scale=scale)
     _, prompts, z_BxNxE = sample(task, 20)
     for b in range(20):
         expected = prompts.x_NxD[b][prompts.t_NxQ[b]].reshape(9, -1)
@@ -26,7 +26,9 @@ def test_retrieved_tokens_are_the_right_ones(name, scale):
 
 
 def test_least_squares_solves_its_normal_equations():
-    task = tasks.Task('qstr', 5, 2, 3, 'hermite2', encoding_dim=8)  # no linear label: the fit is not exact
+    task = tasks.build(
+        'qstr', seq_len=5, sparsity=2, token_dim=3, link='hermite2', encoding_dim=8
+    )  # no linear label: the fit is not exact
     drawn, prompts, z_BxNxE = sample(task, 30)
     module = baselines.LeastSquares(3, 2)
     there_BxN = jnp.arange(30)[:, None] < jnp.full((30, 5), 12)
@@ -40,7 +42,7 @@ def test_least_squares_solves_its_normal_equations():
 
 @pytest.mark.parametrize('pointwise', [False, True])
 def test_ridge_solves_its_normal_equations(pointwise):
-    task = tasks.Task('qstr', 3, 1, 2, encoding_dim=4)
+    task = tasks.build('qstr', seq_len=3, sparsity=1, token_dim=2, encoding_dim=4)
     drawn, prompts, z_BxNxE = sample(task, 20)
     there_BxN = jnp.broadcast_to(jnp.arange(20)[:, None] < 15, (20, 3))
     if pointwise:
@@ -55,7 +57,7 @@ def test_ridge_solves_its_normal_equations(pointwise):
 
 
 def test_one_position_is_that_of_all():
-    task = tasks.Task('qstr', 4, 2, 3, 'sum', encoding_dim=6)
+    task = tasks.build('qstr', seq_len=4, sparsity=2, token_dim=3, link='sum', encoding_dim=6)
     _, _, z_BxNxE = sample(task, 1)
     for module in (baselines.Zero(), baselines.LeastSquares(3, 2), baselines.Ridge()):
         params = {'params': module.init(jax.random.key(0), z_BxNxE[0]).get('params', {})}

@@ -18,27 +18,25 @@ def test_lanes_are_the_product_of_traced_axes():
     lanes = sweeps.lanes(small.settings(num_seeds=3, learning_rate=(1e-3, 1e-2), weight_decay=(0.0, 0.1)))
     assert len(set(lanes)) == 12
     assert {lane.task_seed for lane in lanes} == {0}
-    own = sweeps.lanes(small.settings(num_seeds=3, task_per_lane=True))
+    own = sweeps.cells_of(small.settings(num_seeds=3, task_per_lane=True))[0].lanes
     assert [lane.task_seed for lane in own] == [lane.seed for lane in own] == [0, 1, 2]
 
 
 def test_a_cell_is_known_by_what_changes_its_program():
     before = small.cell('ffn')
     assert small.cell('ffn').id == before.id
-    assert small.cell('ffn', num_seeds=7, rnn_width=99).id == before.id
-    for changes in ({'ffn_widths': (8,)}, {'threshold': 0.5}, {'batch_size': 8}, {'link': 'sum'}, {'preset': 'paper'}):
+    assert small.cell('ffn', num_seeds=7, **{'rnn.width': 99}).id == before.id
+    for changes in ({'ffn.widths': (8,)}, {'threshold': 0.5}, {'batch_size': 8}, {'link': 'sum'}, {'preset': 'paper'}):
         assert small.cell('ffn', **changes).id != before.id
 
 
 def test_published_sizes():
     """Widths of PAPER.md, section 6: q heads and 100, GRU of 500 q, FFN of N d q and 1000."""
-    cells = {
-        c.model: c.problem.module for c in sweeps.cells_of(sweeps.Settings(seq_lens=(6,), sparsity=(2,), link='sum'))
-    }
+    cells = {c.model: c.problem.module for c in sweeps.cells_of(sweeps.Sweep(seq_lens=(6,), sparsity=(2,), link='sum'))}
     assert (cells['transformer'].num_heads, cells['transformer'].mlp_width) == (2, 100)
     assert (cells['rnn'].width, cells['rnn'].cell, cells['rnn'].states) == (1000, 'gru', 'inclusive')
     assert cells['ffn'].widths == (6 * 10 * 2, 1000)
-    assert sweeps.cells_of(sweeps.Settings(seq_lens=(6,)))[0].problem.task.encoding_dim == 8
+    assert sweeps.cells_of(sweeps.Sweep(seq_lens=(6,)))[0].problem.task.encoding_dim == 8
 
 
 @pytest.mark.parametrize(
@@ -50,11 +48,11 @@ def test_published_sizes():
         ({'link': 'cubic'}, 'hermite2'),
         ({'num_heads': 0}, 'num_heads'),
         ({'encoding_dim': 1}, 'encoding_dim'),
-        ({'rnn_cell': 'vanilla'}, 'gru'),
+        ({'rnn.cell': 'vanilla'}, 'gru'),
         ({'task': '1str'}, 'simple_qstr'),
         ({'test_task': '1str'}, 'test_task'),
-        ({'ffn_widths': (0,)}, 'ffn_widths'),
-        ({'rnn_radius': 1.0}, 'deep'),
+        ({'ffn.widths': (0,)}, 'ffn_widths'),
+        ({'rnn.radius': 1.0}, 'deep'),
     ],
 )
 def test_impossible_cells_are_refused_before_anything_runs(changes, word):

@@ -11,21 +11,21 @@ from etils import epath
 
 from qstr_jax import sweeps
 from qstr_jax.storage import checkpoint, files
-from qstr_jax.sweeps import lane_batch
+from qstr_jax.sweeps import lane_batch, programs, training
 from tests import small
 
 
 @pytest.fixture(scope='module')
 def trained():
     """Programs, problem and lanes of a lane_batch, its final state, and its states after every call."""
-    cell, lanes = small.cell('ffn'), sweeps.lanes(small.settings())
-    programs = lane_batch.compile_programs(cell.problem, len(lanes), jax.devices()[0])
+    cell, lanes = small.cell('ffn'), sweeps.cells_of(small.settings())[0].lanes
+    compiled = programs.compile_programs(cell.problem, len(lanes), jax.devices()[0])
     states = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lane_batch, 'SECONDS_PER_CALL', 0.0)
-        _, last = lane_batch.train(programs, cell.problem, lanes, on_call=lambda s: states.append(jax.device_get(s)))
+        _, last = training.train(compiled, cell.problem, lanes, on_call=lambda s: states.append(jax.device_get(s)))
     assert len(states) > 3
-    return programs, cell.problem, lanes, jax.device_get(last), states
+    return compiled, cell.problem, lanes, jax.device_get(last), states
 
 
 def assert_same(one, other):
@@ -36,20 +36,20 @@ def assert_same(one, other):
 
 
 def test_a_state_comes_back_bit_for_bit(trained, tmp_path):
-    programs, problem, _, _, states = trained
+    compiled, problem, _, _, states = trained
     checkpoint.save(epath.Path(tmp_path), states[1])
-    found = checkpoint.load(epath.Path(tmp_path), lane_batch.abstract_state(problem, programs.size))
+    found = checkpoint.load(epath.Path(tmp_path), programs.abstract_state(problem, compiled.size))
     assert_same(found, states[1])
     assert jax.tree.structure(found) == jax.tree.structure(states[1])
 
 
 def test_training_goes_on_where_it_was(trained, tmp_path, monkeypatch):
-    programs, problem, lanes, last, states = trained
+    compiled, problem, lanes, last, states = trained
     monkeypatch.setattr(lane_batch, 'SECONDS_PER_CALL', 0.0)
     checkpoint.save(epath.Path(tmp_path), states[2])
-    saved = checkpoint.load(epath.Path(tmp_path), lane_batch.abstract_state(problem, programs.size))
+    saved = checkpoint.load(epath.Path(tmp_path), programs.abstract_state(problem, compiled.size))
     seen = []
-    _, end = lane_batch.train(programs, problem, lanes, saved, lambda s: seen.append(int(np.max(s.checks))))
+    _, end = training.train(compiled, problem, lanes, saved, lambda s: seen.append(int(np.max(s.checks))))
     assert seen[0] == 4
     assert_same(jax.device_get(end), last)
 
@@ -61,7 +61,7 @@ def test_only_the_newest_is_kept(trained, tmp_path):
 
 
 def test_nothing_to_load(trained, tmp_path):
-    abstract = lane_batch.abstract_state(trained[1], 2)
+    abstract = programs.abstract_state(trained[1], 2)
     assert checkpoint.load(epath.Path(tmp_path) / 'none', abstract) is None
     assert checkpoint.load(epath.Path(tmp_path), abstract) is None
     (tmp_path / '00000009.orbax-checkpoint-tmp').mkdir()
@@ -80,20 +80,20 @@ def damaged(path, content):
     ids=['empty', 'truncated', 'a pickle', 'reversed'],
 )
 def test_a_damaged_checkpoint_is_left_out_with_a_warning(trained, tmp_path, caplog, content):
-    programs, problem, _, _, states = trained
+    compiled, problem, _, _, states = trained
     folder = epath.Path(tmp_path)
     for number in 0, 1:  # as if a kill had come between a save and the removal of the one before
         checkpoint.save_tree(folder / f'{number + 1:08d}', checkpoint._as_dict(states[number]))
     damaged(tmp_path / '00000002', content)
     with caplog.at_level(logging.WARNING):
-        found = checkpoint.load(folder, lane_batch.abstract_state(problem, programs.size))
+        found = checkpoint.load(folder, programs.abstract_state(problem, compiled.size))
     assert '00000002 cannot be read' in caplog.text
     assert_same(found, states[0])
 
 
 def test_any_damaged_byte_of_the_numbers_is_noticed(trained, tmp_path):
     """Of the files that hold arrays, which Orbax does not check: never other numbers."""
-    programs, problem, _, _, states = trained
+    compiled, problem, _, _, states = trained
     checkpoint.save(epath.Path(tmp_path), states[0])
     data = sorted((p for p in tmp_path.rglob('d/*') if p.is_file()), key=lambda p: p.stat().st_size)[-2:]
     rng = np.random.default_rng(0)
@@ -102,15 +102,15 @@ def test_any_damaged_byte_of_the_numbers_is_noticed(trained, tmp_path):
         whole = path.read_bytes()
         place = rng.integers(len(whole))
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
-        found = checkpoint.load(epath.Path(tmp_path), lane_batch.abstract_state(problem, programs.size))
+        found = checkpoint.load(epath.Path(tmp_path), programs.abstract_state(problem, compiled.size))
         path.write_bytes(whole)
         if found is not None:
             assert_same(found, states[0])
 
 
 def test_a_checkpoint_of_another_structure_is_left_out(trained, tmp_path, caplog):
-    programs, problem, _, _, states = trained
-    abstract = lane_batch.abstract_state(problem, programs.size)
+    compiled, problem, _, _, states = trained
+    abstract = programs.abstract_state(problem, compiled.size)
     leaves = checkpoint._as_dict(states[0])
     folder = epath.Path(tmp_path)
     checkpoint.save_tree(folder / '00000003', {'w': np.zeros(3)})

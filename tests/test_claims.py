@@ -10,7 +10,7 @@ from etils import epath
 
 from qstr_jax import sweeps
 from qstr_jax.storage import files, results
-from qstr_jax.sweeps import claims, cost
+from qstr_jax.sweeps import claims, cost, lane_batches
 from tests import harness, small
 
 SETTINGS = {'models': ('transformer', 'ffn'), 'seq_lens': (2, 3, 4, 5), 'num_seeds': 5}
@@ -28,7 +28,7 @@ def cells():
 
 @pytest.fixture(scope='module')
 def lanes():
-    return sweeps.lanes(small.settings(**SETTINGS))
+    return sweeps.cells_of(small.settings(**SETTINGS))[0].lanes
 
 
 def add_rows(workdir, cell, lanes):
@@ -38,7 +38,7 @@ def add_rows(workdir, cell, lanes):
 
 
 def test_units_cover_every_lane_once(cells, lanes):
-    units = claims.units(cells, lambda cell: lanes, lambda cell: 2)
+    units = lane_batches.cut(cells, lambda cell: lanes, lambda cell: 2)
     assert [len(unit.lanes) for unit in units[:3]] == [2, 2, 1]
     assert len({unit.name for unit in units}) == len(units) == 3 * len(cells)
     assert sorted((u.cell.id, lane) for u in units for lane in u.lanes) == sorted(
@@ -48,7 +48,7 @@ def test_units_cover_every_lane_once(cells, lanes):
 
 @pytest.mark.parametrize('count', [1, 2, 3, 5, 8, 11])
 def test_shares_are_a_partition_in_order(cells, count):
-    shares = [claims.shard(cells, index, count) for index in range(count)]
+    shares = [lane_batches.share(cells, index, count) for index in range(count)]
     assert sorted(cell.id for share in shares for cell in share) == sorted(cell.id for cell in cells)
     for share in shares:
         assert list(share) == [cell for cell in cells if cell in share]
@@ -59,7 +59,7 @@ def test_shares_are_about_equal_in_work(cells, count):
     def load(cell):
         return cost.prediction_flops(cell.problem) * cell.problem.task.seq_len
 
-    loads = [sum(map(load, claims.shard(cells, index, count))) for index in range(count)]
+    loads = [sum(map(load, lane_batches.share(cells, index, count))) for index in range(count)]
     # The greedy rule's bound: apart by no more than the largest piece.
     assert max(loads) - min(loads) <= max(map(load, cells))
 
@@ -67,11 +67,11 @@ def test_shares_are_about_equal_in_work(cells, count):
 @pytest.mark.parametrize(('index', 'count'), [(2, 2), (-1, 2), (0, 0)])
 def test_impossible_shares(cells, index, count):
     with pytest.raises(ValueError, match=f'shard_index={index}, num_shards={count}'):
-        claims.shard(cells, index, count)
+        lane_batches.share(cells, index, count)
 
 
 def test_missing_lanes(workdir, cells, lanes):
-    (unit,) = claims.units(cells[:1], lambda cell: lanes, lambda cell: 5)
+    (unit,) = lane_batches.cut(cells[:1], lambda cell: lanes, lambda cell: 5)
     assert claims.missing(workdir, unit) == lanes
     add_rows(workdir, cells[0], lanes[1:3])
     assert claims.missing(workdir, unit) == (lanes[0], *lanes[3:])
@@ -124,11 +124,11 @@ def test_a_place_without_locks_is_a_line(tmp_path):
 
 
 def test_every_unit_is_handed_out_once(workdir, cells, lanes):
-    units = claims.units(cells, lambda cell: lanes, lambda cell: 2)
+    units = lane_batches.cut(cells, lambda cell: lanes, lambda cell: 2)
     add_rows(workdir, cells[0], lanes[:2])  # this one is complete
     add_rows(workdir, cells[1], lanes[:1])  # this one lacks a lane
     stop = threading.Event()
-    plans = [claims.Schedule(workdir, units, stop) for _ in range(2)]
+    plans = [claims.Claims(workdir, units, stop) for _ in range(2)]
     by_cell, taken = {cell.id: cell for cell in cells}, []
 
     def worker(plan):
@@ -152,9 +152,9 @@ def test_every_unit_is_handed_out_once(workdir, cells, lanes):
 
 def test_what_another_leaves_unfinished_is_taken_over(workdir, cells, lanes, monkeypatch):
     monkeypatch.setattr(claims, 'POLL_SECONDS', 0.01)
-    units = claims.units(cells[:1], lambda cell: lanes, lambda cell: 5)
+    units = lane_batches.cut(cells[:1], lambda cell: lanes, lambda cell: 5)
     stop = threading.Event()
-    first, second = (claims.Schedule(workdir, units, stop) for _ in range(2))
+    first, second = (claims.Claims(workdir, units, stop) for _ in range(2))
     taken = []
 
     def wait():
@@ -174,15 +174,15 @@ def test_what_another_leaves_unfinished_is_taken_over(workdir, cells, lanes, mon
 
 def test_a_stop_ends_the_wait(workdir, cells, lanes):
     stop = threading.Event()
-    plan = claims.Schedule(workdir, claims.units(cells, lambda cell: lanes, lambda cell: 5), stop)
+    plan = claims.Claims(workdir, lane_batches.cut(cells, lambda cell: lanes, lambda cell: 5), stop)
     stop.set()
     with plan.claim() as claimed:
         assert claimed is None
 
 
 def test_a_failure_releases_the_claim(workdir, cells, lanes):
-    units = claims.units(cells[:1], lambda cell: lanes, lambda cell: 5)
-    with pytest.raises(RuntimeError), claims.Schedule(workdir, units, threading.Event()).claim():
+    units = lane_batches.cut(cells[:1], lambda cell: lanes, lambda cell: 5)
+    with pytest.raises(RuntimeError), claims.Claims(workdir, units, threading.Event()).claim():
         raise RuntimeError
     with claims.locked(workdir, units[0].name, timeout=0) as free:
         assert free
@@ -202,8 +202,8 @@ def test_checkpoints_of_a_complete_cell_are_removed_unless_they_are_held(workdir
 def test_a_thread_takes_cells_that_nobody_has_begun(workdir, cells, lanes):
     """Compiling a cell a second time is put off until nothing else is left."""
     first, second, *_ = cells
-    plan = claims.Schedule(
-        workdir, claims.units([first, second], lambda cell: lanes, lambda cell: 1), threading.Event()
+    plan = claims.Claims(
+        workdir, lane_batches.cut([first, second], lambda cell: lanes, lambda cell: 1), threading.Event()
     )
     turns = threading.Barrier(2)
     taken = {}
@@ -227,7 +227,7 @@ def test_a_cell_is_helped_with_when_that_is_worth_compiling_again(workdir, cells
     """The owner waits inside its unit; another thread gets one of the cell's units only after `PATIENCE`."""
     monkeypatch.setattr(claims, 'PATIENCE', 0.0 if is_long else 1000.0)
     monkeypatch.setattr(claims, 'POLL_SECONDS', 0.01)
-    plan = claims.Schedule(workdir, claims.units(cells[:1], lambda cell: lanes, lambda cell: 1), threading.Event())
+    plan = claims.Claims(workdir, lane_batches.cut(cells[:1], lambda cell: lanes, lambda cell: 1), threading.Event())
     helped, owning, done = threading.Event(), threading.Event(), threading.Event()
 
     def own():

@@ -173,7 +173,7 @@ def test_a_damaged_table_is_a_line_and_its_cell_can_be_run_again(lab, undisturbe
 @pytest.mark.parametrize('kind', ['empty', 'truncated', 'pickle', 'foreign'])
 def test_a_damaged_checkpoint_costs_time_and_nothing_else(lab, undisturbed, tmp_path, kind):
     settings = {'models': ('ffn',)}
-    code, _ = lab.run(tmp_path, settings, Death('qstr_jax.learners.online:progress', call=6))
+    code, _ = lab.run(tmp_path, settings, Death('qstr_jax.learners.online:Online.progress', call=6))
     assert code < 0
     (saved,) = [path for path in tmp_path.glob('checkpoints/*/*') if path.name.isdigit()]
     if kind == 'foreign':
@@ -218,7 +218,7 @@ def test_the_scanner_knows_a_pickle():
 
 @pytest.mark.slow
 def test_results_and_checkpoints_hold_no_pickles(lab, undisturbed, tmp_path):
-    code, _ = lab.run(tmp_path, death=Death('qstr_jax.learners.online:progress', call=3))
+    code, _ = lab.run(tmp_path, death=Death('qstr_jax.learners.online:Online.progress', call=3))
     assert code < 0
     found = [path for folder in (undisturbed, tmp_path) for path in folder.rglob('*') if path.is_file()]
     kinds = {path.relative_to(undisturbed if undisturbed in path.parents else tmp_path).parts[0] for path in found}
@@ -278,9 +278,9 @@ def test_a_hostile_directory_runs_no_code(undisturbed, copy, tmp_path):
         assert len(results.load(copy)) == 4
     results.load_curves(copy)
     monitor.status(copy)
-    settings = sweeps.Settings(**harness.TINY)
+    settings = sweeps.Sweep(**harness.TINY)
     with pytest.raises(results.ResultsError, match='cannot be read'):
-        sweeps.load_params(copy, sweeps.cells_of(settings)[0], sweeps.lanes(settings)[0])
+        sweeps.load_params(copy, sweeps.cells_of(settings)[0], sweeps.cells_of(settings)[0].lanes[0])
     for name in 'config.json', 'plan.json':
         (copy / name).write_bytes(bomb)
         with pytest.raises(results.ResultsError, match='is damaged'):

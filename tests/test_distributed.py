@@ -40,7 +40,7 @@ def start(tmp_path_factory):
     cache = tmp_path_factory.mktemp('cache')
     environment = {**os.environ, 'XLA_FLAGS': harness.QUICK, 'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '0'}
     # So that there is time to kill one of them.
-    main = 'from qstr_jax.sweeps import batch; batch.SECONDS_PER_CALL = 0.0; import runpy, sys; ' + (
+    main = 'from qstr_jax.sweeps import lane_batch; training.SECONDS_PER_CALL = 0.0; import runpy, sys; ' + (
         'runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)'
     )
 

@@ -14,6 +14,7 @@ from experiments import (
     sensitivity,
     study,
 )
+from experiments.configs import base
 from qstr_jax import studies, sweeps
 from tests import small
 from tests.helpers import config_module
@@ -32,7 +33,7 @@ ALL = ('heads', 'embedding', 'sensitivity', 'encodings', 'attention_weights', 'l
 @pytest.mark.parametrize('size', ['get_config', 'reduced'])
 def test_every_config_says_what_it_is_and_is_possible(name, size):
     config = getattr(config_module(name), size)()
-    assert study.dry_run(config) if config.axes else sweeps.cells_of(sample_complexity.settings_from(config))
+    assert study.dry_run(config) if config.axes else sweeps.cells_of(base.to_sweep(config))
 
 
 @pytest.mark.slow
@@ -53,7 +54,7 @@ def test_reduced_studies_run_end_to_end(name, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_reduced_larger_n_runs_end_to_end(tmp_path):
     config = config_module('larger_n').reduced()
-    sweeps.run(sample_complexity.settings_from(config), tmp_path, small.quiet())
+    sweeps.run(base.to_sweep(config), tmp_path, small.quiet())
     larger_n.draw(tmp_path, config)
     for file in 'figure.png', 'cost.png', 'seconds.md', 'table.md':
         assert (tmp_path / file).stat().st_size > 50
@@ -62,12 +63,12 @@ def test_reduced_larger_n_runs_end_to_end(tmp_path):
 @pytest.mark.parametrize('model', ['transformer', 'rnn', 'ffn'])
 def test_the_published_point_is_on_the_grid(model):
     config = config_module('sensitivity').get_config(model)
-    settings = sample_complexity.settings_from(config)
+    settings = base.to_sweep(config)
     assert set(settings.learning_rate) > {config.published['learning_rate']}
     assert set(settings.weight_decay) > {config.published['weight_decay']}
     columns = {}
     for name, point in studies.points(dict(config.axes)).items():
-        cell = sweeps.cells_of(sweeps.Settings(**{**vars(settings), **point}))[0]
+        cell = sweeps.cells_of(sweeps.Sweep(**{**vars(settings), **point}))[0]
         columns[name] = dict(cell.columns)[config.heatmap['panels']]
     assert config.published[config.heatmap['panels']] in columns.values()
     assert len(set(columns.values())) == 3

@@ -59,16 +59,16 @@ def test_killed_at_changes_of_the_file_system(lab, undisturbed, tmp_path):
 
 # In this order: each leads to the next, over the three cells of the sweep.
 STATIONS = [
-    Death('qstr_jax.storage.results:settle_config'),
+    Death('qstr_jax.storage.results:add_sweep'),
     Death('qstr_jax.sweeps.monitor:add_plan', when='after'),
-    Death('qstr_jax.sweeps.lane_batch:compile_programs'),
-    Death('qstr_jax.sweeps.lane_batch:compile_programs', when='after'),
-    Death('qstr_jax.learners.online:progress', call=3),  # trained, not yet saved
+    Death('qstr_jax.sweeps.programs:compile_programs'),
+    Death('qstr_jax.sweeps.programs:compile_programs', when='after'),
+    Death('qstr_jax.learners.online:Online.progress', call=3),  # trained, not yet saved
     Death('qstr_jax.storage.checkpoint:save', call=2),
     Death('qstr_jax.storage.checkpoint:save', call=2, when='after'),
     Death('qstr_jax.storage.checkpoint:load'),
     Death('qstr_jax.storage.checkpoint:load', when='after'),
-    Death('qstr_jax.learners.online:report'),
+    Death('qstr_jax.learners.online:Online.report'),
     Death('qstr_jax.sweeps.rows:rows', when='after'),
     Death('qstr_jax.storage.files:write_table'),  # the curves
     Death('pyarrow.parquet:write_table', when='middle'),
@@ -109,7 +109,7 @@ def test_killed_at_random_moments(lab, undisturbed, tmp_path):
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_the_state(lab, undisturbed, tmp_path, number):
-    death = Death('qstr_jax.learners.online:progress', call=4, signal_number=number)
+    death = Death('qstr_jax.learners.online:Online.progress', call=4, signal_number=number)
     code, output = lab.run(tmp_path, death=death, checkpoint_seconds=1e6)
     assert code == 128 + number
     assert output.strip() == (

@@ -16,12 +16,12 @@ PROMPTS = 4000
 
 
 def half_task(sparsity, token_dim, link='norm2'):
-    return tasks.Task(
+    return tasks.build(
         'qstr',
-        2 * sparsity + 1,
-        sparsity,
-        token_dim,
-        link,
+        seq_len=2 * sparsity + 1,
+        sparsity=sparsity,
+        token_dim=token_dim,
+        link=link,
         indices='half',
         tokens='half',
         encoding_dim=4 * sparsity + 6,
@@ -48,7 +48,7 @@ def oracle_errors(task, task_draw, qk_HxExE, keys):
         heads_1xF = module.apply({'params': {'qk_HxExE': qk_HxExE}}, z_NxE[position][None], z_NxE)
         heads_HxE = heads_1xF.reshape(qk_HxExE.shape[0], -1)
         seen = floors.seen_through_heads(heads_HxE, qk_HxExE, t_NxQ, position=position, task=task, omega_NxE=omega_NxE)
-        y = tasks.labels(x_NxD, t_NxQ, task, task_draw.link)[position]
+        y = task.labels(x_NxD, t_NxQ, task_draw.link)[position]
         return (y - floors.oracle(*seen)) ** 2
 
     return jax.vmap(error)(keys)
@@ -105,7 +105,9 @@ def test_printed_and_sharper_head_floors():
     assert np.array_equal(mask_N, np.all(np.asarray(x_NxD) == 0, axis=1))
     with pytest.raises(ValueError, match='num_heads=0'):
         floors.head_floor(0, 2, 2)
-    task = tasks.Task('qstr', 12, 2, 2, 'norm2', indices='half', tokens='half', encoding_dim=12)
+    task = tasks.build(
+        'qstr', seq_len=12, sparsity=2, token_dim=2, link='norm2', indices='half', tokens='half', encoding_dim=12
+    )
     with pytest.raises(ValueError, match=r'^seq_len=12, .* must be 2q\+1'):
         floors.seen_through_heads(None, None, None, position=0, task=task, omega_NxE=None)
 
@@ -136,7 +138,7 @@ def training_tokens(count, task, seed):
 
 def test_theorem6_floor_of_real_training_sets():
     """The printed floor is the mean over u; the oracle attains the floor of its (u, training set)."""
-    task = tasks.Task('simple_qstr', 8, 1, 5, 'linear')
+    task = tasks.build('simple_qstr', seq_len=8, sparsity=1, token_dim=5, link='linear')
     rng = np.random.default_rng(1)
     with jax.enable_x64(True):
         x_BxNxD = training_tokens(30, task, 0).astype(float)
@@ -169,7 +171,7 @@ LEVELS = {0: [0.0], 1: [-0.7979, 0.7979], 2: [-1.5104, -0.4528, 0.4528, 1.5104]}
 
 @functools.cache
 def storing_setup():
-    task = tasks.Task('qstr', 8, 1, 1, 'linear', encoding_dim=12)
+    task = tasks.build('qstr', seq_len=8, sparsity=1, token_dim=1, link='linear', encoding_dim=12)
     task_draw = jax.jit(tasks.draw, static_argnames='task')(jax.random.key(0), task)
     prompts = jax.jit(tasks.examples, static_argnames='task')(jax.random.key(1), jnp.arange(4000), task, task_draw.link)
     return task, task_draw, prompts, recurrences.storing(task, task_draw, 6.0)

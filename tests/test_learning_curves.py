@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import learning_curves, sample_complexity
+from experiments import learning_curves
+from experiments.configs import base
 from qstr_jax import plots, sweeps
 from qstr_jax.storage import results
 from tests import helpers, small
@@ -20,17 +21,17 @@ FIGURES = {
 
 @pytest.mark.parametrize('name', CONFIGS)
 def test_every_config_says_what_it_is_and_is_possible(name):
-    assert sweeps.cells_of(sample_complexity.settings_from(helpers.config_module(name).get_config()))
+    assert sweeps.cells_of(base.to_sweep(helpers.config_module(name).get_config()))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', CONFIGS)
 def test_reduced_twins_run_end_to_end(name, tmp_path):
     config = helpers.config_module(name).reduced()
-    settings = sample_complexity.settings_from(config)
+    settings = base.to_sweep(config)
     rows = sweeps.run(settings, tmp_path, small.quiet())
     learning_curves.draw(tmp_path, config)
-    assert len(rows) == sum(len(sweeps.lanes(settings, cell)) for cell in sweeps.cells_of(settings))
+    assert len(rows) == sum(len(cell.lanes) for cell in sweeps.cells_of(settings))
     assert set(rows['outcome']) <= {'fitted', 'reached', 'censored', 'censored_below'}
     assert (tmp_path / FIGURES[name]).stat().st_size > 5000
     assert (tmp_path / 'sensitivity.md').read_text().startswith('|')

@@ -12,7 +12,7 @@ from qstr_jax import tasks
 from qstr_jax.models import Feedforward, Recurrent
 from qstr_jax.theory import constructions, measures, sensitivity
 
-TASK = tasks.Task('qstr', 8, 2, 3, 'sum', encoding_dim=12)
+TASK = tasks.build('qstr', seq_len=8, sparsity=2, token_dim=3, link='sum', encoding_dim=12)
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from qstr_jax import models, tasks
 from qstr_jax.models import initializers
 from qstr_jax.sweeps import Settings
 
-TASK = tasks.Task(seq_len=5, sparsity=2, token_dim=3, encoding_dim=4)
+TASK = tasks.build('qstr', seq_len=5, sparsity=2, token_dim=3, encoding_dim=4)
 
 
 def prompt():
@@ -35,22 +35,24 @@ def test_sizes_as_published():
 
 
 def test_settings_reach_the_module():
-    transformer = build('transformer', num_heads=3, mlp_width=7, attention='merged', initializer='flax')
+    transformer = build(
+        'transformer', num_heads=3, **{'transformer.mlp_width': 7}, attention='merged', initializer='flax'
+    )
     assert transformer == models.Transformer(3, 7, 'merged', initializer='flax')
     rnn = build(
         'rnn',
-        rnn_width=6,
-        rnn_cell='deep',
-        rnn_states='exclusive',
-        rnn_readout='mlp',
-        rnn_readout_widths=(4,),
-        rnn_transition_widths=(5, 3),
-        rnn_radius=2.0,
-        rnn_lipschitz=0.1,
+        **{'rnn.width': 6},
+        **{'rnn.cell': 'deep'},
+        **{'rnn.states': 'exclusive'},
+        **{'rnn.readout': 'mlp'},
+        **{'rnn.readout_widths': (4,)},
+        **{'rnn.transition_widths': (5, 3)},
+        **{'rnn.radius': 2.0},
+        **{'rnn.lipschitz': 0.1},
         initializer='flax',
     )
     assert rnn == models.Recurrent(6, 'deep', 'exclusive', 'mlp', (4,), (5, 3), 2.0, 0.1, 'flax')
-    ffn = build('ffn', ffn_widths=(8, 9), ffn_form='theorem6', initializer='flax')
+    ffn = build('ffn', **{'ffn.widths': (8, 9)}, **{'ffn.form': 'theorem6'}, initializer='flax')
     assert ffn == models.Feedforward((8, 9), 3, 'theorem6', 'flax')
 
 
@@ -60,22 +62,22 @@ def test_settings_reach_the_module():
         ('perceptron', {}, "models='perceptron': unknown, one of transformer, rnn, ffn"),
         ('transformer', {'num_heads': 0}, 'num_heads=0: must be an integer, at least 1'),
         ('transformer', {'num_heads': 1.5}, 'num_heads=1.5: must be an integer, at least 1'),
-        ('transformer', {'mlp_width': -1}, 'mlp_width=-1: must be an integer, at least 1'),
+        ('transformer', {'transformer.mlp_width': -1}, 'mlp_width=-1: must be an integer, at least 1'),
         ('transformer', {'attention': 'linear'}, "attention='linear': unknown, one of merged, separate"),
         ('transformer', {'initializer': 'zeros'}, "initializer='zeros': unknown, one of flax, pytorch"),
-        ('rnn', {'rnn_width': 0}, 'rnn_width=0: must be an integer, at least 1'),
-        ('rnn', {'rnn_cell': 'mamba'}, "rnn_cell='mamba': unknown, one of relu, tanh, gru, lstm, deep"),
-        ('rnn', {'rnn_states': 'all'}, "rnn_states='all': unknown, one of inclusive, exclusive"),
-        ('rnn', {'rnn_readout': 'cubic'}, "rnn_readout='cubic': unknown, one of linear, mlp"),
-        ('rnn', {'rnn_readout_widths': (4, 0)}, 'rnn_readout_widths=(4, 0): must be an integer, at least 1'),
-        ('rnn', {'rnn_transition_widths': (0,)}, 'rnn_transition_widths=(0,): must be an integer, at least 1'),
-        ('rnn', {'rnn_radius': 1.0}, "rnn_radius=1.0: only rnn_cell='deep' has it, not 'gru'"),
-        ('rnn', {'rnn_lipschitz': 0.0}, "rnn_lipschitz=0.0: only rnn_cell='deep' has it, not 'gru'"),
-        ('rnn', {'rnn_cell': 'deep', 'rnn_radius': 0.0}, 'rnn_radius=0.0: must be positive'),
-        ('rnn', {'rnn_cell': 'deep', 'rnn_lipschitz': -0.1}, 'rnn_lipschitz=-0.1: must be at least 0'),
+        ('rnn', {'rnn.width': 0}, 'rnn_width=0: must be an integer, at least 1'),
+        ('rnn', {'rnn.cell': 'mamba'}, "rnn_cell='mamba': unknown, one of relu, tanh, gru, lstm, deep"),
+        ('rnn', {'rnn.states': 'all'}, "rnn_states='all': unknown, one of inclusive, exclusive"),
+        ('rnn', {'rnn.readout': 'cubic'}, "rnn_readout='cubic': unknown, one of linear, mlp"),
+        ('rnn', {'rnn.readout_widths': (4, 0)}, 'rnn_readout_widths=(4, 0): must be an integer, at least 1'),
+        ('rnn', {'rnn.transition_widths': (0,)}, 'rnn_transition_widths=(0,): must be an integer, at least 1'),
+        ('rnn', {'rnn.radius': 1.0}, "rnn_radius=1.0: only rnn_cell='deep' has it, not 'gru'"),
+        ('rnn', {'rnn.lipschitz': 0.0}, "rnn_lipschitz=0.0: only rnn_cell='deep' has it, not 'gru'"),
+        ('rnn', {'rnn.cell': 'deep', 'rnn.radius': 0.0}, 'rnn_radius=0.0: must be positive'),
+        ('rnn', {'rnn.cell': 'deep', 'rnn.lipschitz': -0.1}, 'rnn_lipschitz=-0.1: must be at least 0'),
         ('rnn', {'initializer': 'zeros'}, "initializer='zeros': unknown, one of flax, pytorch"),
-        ('ffn', {'ffn_widths': (5, 0)}, 'ffn_widths=(5, 0): must be an integer, at least 1'),
-        ('ffn', {'ffn_form': 'conv'}, "ffn_form='conv': unknown, one of flat, theorem6"),
+        ('ffn', {'ffn.widths': (5, 0)}, 'ffn_widths=(5, 0): must be an integer, at least 1'),
+        ('ffn', {'ffn.form': 'conv'}, "ffn_form='conv': unknown, one of flat, theorem6"),
         ('ffn', {'initializer': 'zeros'}, "initializer='zeros': unknown, one of flax, pytorch"),
     ],
 )
@@ -133,9 +135,9 @@ def test_predict_asks_for_one_position_where_a_module_can():
     [
         ('transformer', {'attention': 'merged'}),
         ('transformer', {'attention': 'separate'}),
-        ('rnn', {'rnn_width': 4}),
-        ('ffn', {'ffn_widths': (6, 5)}),
-        ('ffn', {'ffn_widths': (6, 5), 'ffn_form': 'theorem6'}),
+        ('rnn', {'rnn.width': 4}),
+        ('ffn', {'ffn.widths': (6, 5)}),
+        ('ffn', {'ffn.widths': (6, 5), 'ffn.form': 'theorem6'}),
     ],
 )
 @pytest.mark.parametrize('scheme', initializers.SCHEMES)
@@ -157,13 +159,13 @@ def test_a_fresh_model_predicts_the_same_at_one_position(name, settings, scheme)
 # Initial weights: bounds and spreads over many draws.
 
 CASES = {
-    'separate': ('transformer', {'num_heads': 2, 'mlp_width': 7}),
-    'merged': ('transformer', {'num_heads': 2, 'mlp_width': 7, 'attention': 'merged'}),
-    'gru': ('rnn', {'rnn_width': 6}),
-    'deep': ('rnn', {'rnn_width': 6, 'rnn_cell': 'deep', 'rnn_transition_widths': (5, 4)}),
-    'mlp': ('rnn', {'rnn_width': 6, 'rnn_cell': 'tanh', 'rnn_readout': 'mlp', 'rnn_readout_widths': (8,)}),
-    'flat': ('ffn', {'ffn_widths': (6, 5)}),
-    'theorem6': ('ffn', {'ffn_widths': (6, 5), 'ffn_form': 'theorem6'}),
+    'separate': ('transformer', {'num_heads': 2, 'transformer.mlp_width': 7}),
+    'merged': ('transformer', {'num_heads': 2, 'transformer.mlp_width': 7, 'attention': 'merged'}),
+    'gru': ('rnn', {'rnn.width': 6}),
+    'deep': ('rnn', {'rnn.width': 6, 'rnn.cell': 'deep', 'rnn.transition_widths': (5, 4)}),
+    'mlp': ('rnn', {'rnn.width': 6, 'rnn.cell': 'tanh', 'rnn.readout': 'mlp', 'rnn.readout_widths': (8,)}),
+    'flat': ('ffn', {'ffn.widths': (6, 5)}),
+    'theorem6': ('ffn', {'ffn.widths': (6, 5), 'ffn.form': 'theorem6'}),
 }
 E, N = TASK.embedding_dim, TASK.seq_len
 RECURRENT = ('input_kernel', 'hidden_kernel', 'input_bias', 'hidden_bias')

@@ -17,7 +17,7 @@ from tests import small
 from tests.test_files import dead_pid
 
 CELLS = ('transformer-qstr-N2-q1-00000000', 'transformer-qstr-N4-q1-00000000', 'ffn-qstr-N2-q1-00000000')
-LANES = sweeps.lanes(small.settings(num_seeds=3))
+LANES = sweeps.cells_of(small.settings(num_seeds=3))[0].lanes
 
 
 @pytest.fixture

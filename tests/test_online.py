@@ -11,9 +11,9 @@ import numpy as np
 import optax
 import pytest
 
-from qstr_jax import models, sweeps, tasks
-from qstr_jax.learners import online, screening
-from qstr_jax.sweeps import lane_batch
+from qstr_jax import learners, models, sweeps, tasks
+from qstr_jax.learners import online, online_lane, outcomes, screening
+from qstr_jax.sweeps import programs
 from qstr_jax.tasks import streams
 from tests import small
 
@@ -21,13 +21,13 @@ MODELS = ('transformer', 'rnn', 'ffn')
 
 
 def lanes_of(cell_settings, **changes):
-    return lane_batch.lane_arrays(sweeps.lanes(small.settings(**cell_settings, **changes)))
+    return programs.lane_arrays(sweeps.cells_of(small.settings(**cell_settings, **changes))[0].lanes)
 
 
 def run_all(problem, lanes_K, chunk=1000):
-    data_K, state_K = online.init(lanes_K, problem)
-    while np.any(np.asarray(state_K.outcome) == online.RUNNING):
-        state_K = online.advance(state_K, data_K, lanes_K, jnp.int32(chunk), problem)
+    data_K, state_K = learners.init(lanes_K, problem)
+    while np.any(np.asarray(state_K.outcome) == outcomes.RUNNING):
+        state_K = learners.advance(state_K, data_K, lanes_K, jnp.int32(chunk), problem)
     return data_K, state_K
 
 
@@ -44,10 +44,10 @@ def test_a_step_is_adamw_on_the_risk_of_fresh_examples():
     """Against a loop in which the examples, the loss and PyTorch's AdamW are written out."""
     cell = small.cell('ffn')
     problem, task = cell.problem, cell.problem.task
-    lane = online.Lane(3, 0, 1e-2, 0.1)
-    data, state = online.init_lane(lane, problem)
+    lane = small.lane(3, 0, 1e-2, 0.1)
+    data, state = online_lane.init_lane(lane, problem)
     step = 2
-    params, _, loss = online.train_step(state.params, state.opt_state, step, data, lane, problem)
+    params, _, loss = online_lane.train_step(state.params, state.opt_state, step, data, lane, problem)
     key = streams.stream_key(3, 'train', task)
     size = problem.learner.batch_size
 
@@ -87,8 +87,8 @@ def test_a_vmapped_lane_equals_a_single_run(model):
 def test_a_lane_does_not_depend_on_its_neighbours():
     """Same number of lanes, other neighbours, other place: the same bits."""
     problem = small.cell().problem
-    _, first = run_all(problem, lane_batch.lane_arrays([online.Lane(s, 0, 1e-3, 0.0) for s in (0, 1, 2)]))
-    _, second = run_all(problem, lane_batch.lane_arrays([online.Lane(s, 0, 1e-3, 0.0) for s in (7, 0, 0)]))
+    _, first = run_all(problem, programs.lane_arrays([small.lane(s, 0, 1e-3, 0.0) for s in (0, 1, 2)]))
+    _, second = run_all(problem, programs.lane_arrays([small.lane(s, 0, 1e-3, 0.0) for s in (7, 0, 0)]))
     assert_same_bits(one_lane(first, 0), one_lane(second, 1))
     assert_same_bits(one_lane(first, 0), one_lane(second, 2))
 
@@ -98,35 +98,35 @@ def test_a_run_does_not_depend_on_how_it_is_cut(model):
     problem = small.cell(model, threshold=1e-6, max_samples=33 * 80).problem
     lanes_K = lanes_of({})
     _, whole = run_all(problem, lanes_K, chunk=33)
-    data_K, parts = online.init(lanes_K, problem)
+    data_K, parts = learners.init(lanes_K, problem)
     for chunk in (7, 20, 6):
-        parts = online.advance(parts, data_K, lanes_K, jnp.int32(chunk), problem)
-    assert np.all(np.asarray(parts.outcome) == online.CENSORED)
+        parts = learners.advance(parts, data_K, lanes_K, jnp.int32(chunk), problem)
+    assert np.all(np.asarray(parts.outcome) == outcomes.CENSORED)
     assert_same_bits(whole, parts)
 
 
 def test_one_program_per_cell():
     """Seeds, learning rates, weight decays and the number of checks are traced: nothing compiles again."""
     problem = small.cell(max_samples=1600).problem
-    online.advance.clear_cache()
+    learners.advance.clear_cache()
     for rate, chunk in ((1e-3, 1), (1e-2, 5), (3e-3, 2)):
-        run_all(problem, lane_batch.lane_arrays([online.Lane(s, s, rate, rate) for s in (1, 2)]), chunk)
-    assert online.advance._cache_size() == 1
+        run_all(problem, programs.lane_arrays([small.lane(s, s, rate, rate) for s in (1, 2)]), chunk)
+    assert learners.advance._cache_size() == 1
 
 
 def test_outcomes():
     """Reached and frozen there, censored at the budget, diverged: all in one lane_batch, none an exception."""
     problem = small.cell(max_samples=1600).problem
-    lanes = [online.Lane(0, 0, 1e-2, 0.0), online.Lane(0, 0, 1e-6, 0.0), online.Lane(0, 0, 1e30, 0.0)]
-    lanes_K = lane_batch.lane_arrays(lanes)
+    lanes = [small.lane(0, 0, 1e-2, 0.0), small.lane(0, 0, 1e-6, 0.0), small.lane(0, 0, 1e30, 0.0)]
+    lanes_K = programs.lane_arrays(lanes)
     data_K, state_K = run_all(problem, lanes_K)
-    report = online.report(state_K, problem)
+    report = problem.learner.report(state_K, problem)
     assert report['outcome'] == ['reached', 'censored', 'diverged']
     assert report['samples_to_threshold'][1:] == [None, None]
     assert report['num_samples'][1] == 1600
     assert report['samples_to_threshold'][0] == report['num_samples'][0] < 1600
     # The frozen lane still has the parameters of its crossing.
-    loss = online.evaluate(one_lane(state_K.params, 0), one_lane(data_K, 0), problem)
+    loss = online_lane.evaluate(one_lane(state_K.params, 0), one_lane(data_K, 0), problem)
     assert float(loss) == pytest.approx(float(report['test_loss'][0]), rel=1e-5)
     assert float(loss) < problem.learner.threshold
 
@@ -134,7 +134,7 @@ def test_outcomes():
 def test_the_crossing_is_the_first_check_below_the_threshold():
     problem = small.cell(screen=False).problem
     _, state_K = run_all(problem, lanes_of({}))
-    for curve in online.report_curves(state_K, problem):
+    for curve in problem.learner.report_curves(state_K, problem):
         assert np.all(curve['test_loss'][:-1] >= problem.learner.threshold)
         assert curve['test_loss'][-1] < problem.learner.threshold
         assert np.all(curve['test_loss_se'] == 0)
@@ -150,11 +150,11 @@ def test_screening_changes_no_outcome(model):
     _, with_screen = run_all(screened, lanes_K)
     full = dataclasses.replace(screened, learner=dataclasses.replace(screened.learner, screen=False))
     _, without = run_all(full, lanes_K)
-    a, b = online.report(with_screen, screened), online.report(without, full)
+    a, b = screened.learner.report(with_screen, screened), full.learner.report(without, full)
     assert a['samples_to_threshold'] == b['samples_to_threshold'] != [None, None]
     assert_same_bits(with_screen.params, without.params)
     assert np.sum(a['num_evaluations']) < np.sum(b['num_evaluations'])
-    for curve in online.report_curves(without, full):
+    for curve in full.learner.report_curves(without, full):
         assert np.all(curve['is_due'][curve['test_loss'] < full.learner.threshold])
 
 
@@ -166,7 +166,9 @@ def test_the_subset_estimates_the_test_loss():
     lanes_K = lanes_of({})
     _, screened_K = run_all(problem, lanes_K)
     _, full_K = run_all(full, lanes_K)
-    for curve, truth in zip(online.report_curves(screened_K, problem), online.report_curves(full_K, full), strict=True):
+    for curve, truth in zip(
+        problem.learner.report_curves(screened_K, problem), full.learner.report_curves(full_K, full), strict=True
+    ):
         skipped = curve['test_loss_se'] > 0
         assert skipped.sum() > 10
         error = (curve['test_loss'] - truth['test_loss'])[skipped] / curve['test_loss_se'][skipped]
@@ -176,10 +178,10 @@ def test_the_subset_estimates_the_test_loss():
 
 def test_pointwise_risk_uses_one_fixed_position_per_example():
     problem = small.cell('transformer', risk='pointwise').problem
-    lane = online.Lane(0, 0, 1e-3, 0.0)
-    data, state = online.init_lane(lane, problem)
+    lane = small.lane(0, 0, 1e-3, 0.0)
+    data, state = online_lane.init_lane(lane, problem)
     indices_B = jnp.arange(16)
-    loss = online.batch_loss(state.params, data, problem, indices_B)
+    loss = online_lane.batch_loss(state.params, data, problem, indices_B)
     task = problem.task
     prompts = tasks.examples(data.train_key, indices_B, task, data.task_draw.link)
     positions_B = tasks.positions(streams.stream_key(0, 'position', task), indices_B, task.seq_len)
@@ -192,8 +194,8 @@ def test_pointwise_risk_uses_one_fixed_position_per_example():
 
 
 def test_all_architectures_see_the_same_prompts():
-    lane = online.Lane(5, 5, 1e-3, 0.0)
-    drawn = [online.init_lane(lane, small.cell(model).problem)[0] for model in MODELS]
+    lane = small.lane(5, 5, 1e-3, 0.0)
+    drawn = [online_lane.init_lane(lane, small.cell(model).problem)[0] for model in MODELS]
     for other in drawn[1:]:
         assert_same_bits(drawn[0].test_prompts, other.test_prompts)
         assert_same_bits(drawn[0].task_draw, other.task_draw)
@@ -207,29 +209,29 @@ def test_all_architectures_see_the_same_prompts():
         {'model': 'transformer'},
         {'model': 'transformer', 'attention': 'merged', 'risk': 'pointwise'},
         {'model': 'ffn'},
-        {'model': 'ffn', 'ffn_form': 'theorem6'},
-        *({'model': 'rnn', 'rnn_cell': cell} for cell in ('relu', 'tanh', 'gru', 'lstm')),
-        {'model': 'rnn', 'rnn_cell': 'deep', 'rnn_lipschitz': 0.1, 'rnn_radius': 1.0, 'rnn_readout': 'mlp'},
+        {'model': 'ffn', 'ffn.form': 'theorem6'},
+        *({'model': 'rnn', 'rnn.cell': cell} for cell in ('relu', 'tanh', 'gru', 'lstm')),
+        {'model': 'rnn', 'rnn.cell': 'deep', 'rnn.lipschitz': 0.1, 'rnn.radius': 1.0, 'rnn.readout': 'mlp'},
     ],
     ids=lambda changes: '-'.join(str(value) for value in changes.values()),
 )
 def test_every_program_lowers_for_accelerators(platform, changes):
     problem = small.cell(**changes).problem
     lanes_K = lanes_of({})
-    abstract = jax.eval_shape(functools.partial(online.init, problem=problem), lanes_K)
+    abstract = jax.eval_shape(functools.partial(learners.init, problem=problem), lanes_K)
     data_K, state_K = abstract
-    traced = online.advance.trace(state_K, data_K, lanes_K, jnp.int32(1), problem)
+    traced = learners.advance.trace(state_K, data_K, lanes_K, jnp.int32(1), problem)
     assert traced.lower(lowering_platforms=(platform,)).as_text()
-    assert online.init.trace(lanes_K, problem).lower(lowering_platforms=(platform,)).as_text()
+    assert learners.init.trace(lanes_K, problem).lower(lowering_platforms=(platform,)).as_text()
 
 
 def test_a_gradient_is_right_in_debug_key_reuse_mode():
     """A single lane draws no number twice."""
     problem = small.cell().problem
-    lane = online.Lane(0, 0, 1e-3, 0.0)
+    lane = small.lane(0, 0, 1e-3, 0.0)
     with jax.debug_key_reuse(True):
-        data, state = online.init_lane(lane, problem)
-        loss = online.batch_loss(state.params, data, problem, jnp.arange(4))
+        data, state = online_lane.init_lane(lane, problem)
+        loss = online_lane.batch_loss(state.params, data, problem, jnp.arange(4))
     assert math.isfinite(float(loss))
 
 
@@ -237,7 +239,7 @@ def test_optimizer_takes_traced_rates():
     grads = {'w': jnp.ones(3)}
 
     def updated(rate):
-        optimizer = online.optimizer(online.Lane(0, 0, rate, 0.0))
+        optimizer = online.optimizer(small.lane(0, 0, rate, 0.0))
         return optimizer.update(grads, optimizer.init(grads), grads)[0]['w']
 
     rates_K = jnp.array([1e-3, 1e-2])

@@ -35,7 +35,7 @@ def test_the_oracle_attains_the_floor_of_its_draw(tmp_path):
 
 def test_the_oracle_answers_at_one_position():
     module = oracles.Theorem6Oracle(4, 3)
-    task = tasks.Task('qstr', 4, 1, 3, encoding_dim=5)
+    task = tasks.build('qstr', seq_len=4, sparsity=1, token_dim=3, encoding_dim=5)
     drawn = tasks.draw(tasks.task_key(0, task), task)
     z_NxE = tasks.encode(tasks.sample(jax.random.key(0), task, drawn.link), task, drawn)
     params = {'params': {'target_NxK': jnp.arange(48.0).reshape(4, 12)}}
@@ -51,7 +51,7 @@ def test_other_tasks_have_no_such_oracle(changes):
 
 def test_the_unit_of_a_transformer_is_the_norm_of_its_construction():
     changes = {
-        'models': 'transformer', 'learners': 'constrained', 'num_samples': 8, 'budget_unit': 'construction',
+        'models': 'transformer', 'learners': 'constrained', 'num_samples': 8, 'radius_unit': 'construction',
         'attention': 'merged', 'encoding_dim': 40, 'max_coherence': 0.5, 'token_dim': 10, 'seq_lens': 4,
     }  # fmt: skip
     (cell,) = sweeps.cells_of(small.settings(**changes))
@@ -61,5 +61,5 @@ def test_the_unit_of_a_transformer_is_the_norm_of_its_construction():
     built = constructions.transformer(task, drawn, radius, theory_budgets.ERROR, coherence=0.5)
     assert cell.problem.learner.budget_unit == pytest.approx(built.norms['param_norm'], rel=1e-3)
     assert radius_units.get('construction')(small.cell('ffn').problem.module, task) == 1.0
-    deep = small.cell('rnn', rnn_cell='deep', rnn_states='exclusive', task='simple_qstr', encoding_dim=8)
+    deep = small.cell('rnn', **{'rnn.cell': 'deep'}, **{'rnn.states': 'exclusive'}, task='simple_qstr', encoding_dim=8)
     assert radius_units.get('construction')(deep.problem.module, deep.problem.task) > 1

@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qstr_jax import plots, tasks
-from qstr_jax.plots import heatmaps
+from qstr_jax import analysis, plots, tasks
 from qstr_jax.theory import constructions, portraits
 
-TASK = tasks.Task('qstr', seq_len=6, sparsity=2, token_dim=3, link='sum', encoding_dim=8)
+TASK = tasks.build('qstr', seq_len=6, sparsity=2, token_dim=3, link='sum', encoding_dim=8)
 
 
 def gids(figure, start=''):
@@ -28,7 +27,9 @@ def grid(**changes):
 
 def test_heat_map_marks_the_published_cell_in_its_panel():
     published = {'learning_rate': 1e-3, 'weight_decay': 0.01, 'ffn_widths': '60,1000'}
-    figure = plots.samples_heatmap(grid(), 'learning_rate', 'weight_decay', 'ffn_widths', published, title='t')
+    figure = plots.samples_heatmap(
+        grid(), 'learning_rate', 'weight_decay', panels='ffn_widths', published=published, title='t'
+    )
     assert gids(figure, 'published') == {'published 0 0'}
     assert len(gids(figure, 'cell')) == 4  # the same four in both panels
     titles = [axis.get_title() for axis in figure.axes]
@@ -47,11 +48,10 @@ def test_heat_map_shows_censored_and_diverged_cells():
 
 
 def test_heat_map_has_a_second_axis_and_orders_values():
-    figure = plots.samples_heatmap(grid(), 'ffn_widths', 'learning_rate', 'weight_decay', top='encoding_coherence')
+    figure = plots.samples_heatmap(
+        grid(), 'ffn_widths', 'learning_rate', panels='weight_decay', top='encoding_coherence'
+    )
     assert any('coherence' in child.get_xlabel() for axis in figure.axes for child in axis.child_axes)
-    assert heatmaps.order(['120,2000', '60,1000', '60,500']) == ['60,500', '60,1000', '120,2000']
-    assert heatmaps.order([10, 9, 0.5]) == [0.5, 9, 10]
-    assert heatmaps.order(['unscaled', 'scaled']) == ['scaled', 'unscaled']
 
 
 def test_heat_map_refuses_two_architectures_and_missing_columns():
@@ -61,18 +61,34 @@ def test_heat_map_refuses_two_architectures_and_missing_columns():
         plots.samples_heatmap(grid(), 'learning_rate', 'width')
 
 
-def test_loss_by_setting_draws_a_line_and_a_floor_per_value():
+def test_heat_map_takes_any_two_settings():
+    rows = pd.concat(
+        [grid(model='convolution', convolution_channels=channels, rnn_width=np.nan) for channels in (8, 16)]
+    )
+    rows = rows[(rows['learning_rate'] == 1e-3) & (rows['weight_decay'] == 0.1)]
+    figure = plots.samples_heatmap(rows, 'convolution_channels', 'ffn_widths')
+    [axis] = figure.axes
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ('convolution channels', 'widths')
+    assert len(gids(figure, 'cell')) == 4
+
+
+def test_training_curves_by_setting_draw_a_line_and_a_floor_per_value():
     curves = pd.DataFrame(
-        [{'num_heads': h, 'seed': seed, 'samples': n, 'test_loss': 1 / h + seed / 10}
+        [{'model': 'transformer', 'transformer_num_heads': h, 'seed': seed, 'samples': n,
+          'test_loss': 1 / h + seed / 10}
          for h in (1, 2) for seed in (0, 1) for n in (100, 200, 300)]
     )  # fmt: skip
-    figure = plots.loss_by_setting(curves, 'num_heads', {1: 0.5, 2: 0.0}, symbol='H')
+    draw, setting = plots.training_curves_by_setting, 'transformer_num_heads'
+    figure = draw(curves, setting, floors={1: 0.5, 2: 0.0})
     assert gids(figure, 'mean') == {'mean H = 1', 'mean H = 2'}
     assert gids(figure, 'floor') == {'floor H = 1'}
-    figure = plots.loss_by_setting(curves, 'num_heads', {1: 0.5, 2: 0.5}, symbol='H')
-    assert gids(figure, 'floor') == {'floor of all'}
+    assert gids(draw(curves, setting, floors={1: 0.5, 2: 0.5}), 'floor') == {'floor of all'}
     with pytest.raises(ValueError, match='lack'):
-        plots.loss_by_setting(curves, 'mlp_width')
+        draw(curves, 'mlp_width')
+    with pytest.raises(ValueError, match='differ in more than'):
+        draw(pd.concat([curves, curves.assign(model='rnn')]), setting)
+    names = curves.assign(encoding_scale=np.where(curves[setting] == 1, 'scaled', 'unscaled'))
+    assert 'mean encodings scaled' in gids(draw(names, 'encoding_scale'))
 
 
 @pytest.fixture(scope='module')
@@ -93,7 +109,7 @@ def test_the_portrait_of_a_construction_is_the_construction(construction):
 
 def test_matrices_frame_the_block_of_each_head(construction):
     portrait = portraits.portrait(construction.params, TASK)
-    figure = plots.query_key_matrices(portraits.panels(portrait), TASK, 'title', gamma=2.0, columns=2)
+    figure = plots.query_key_matrices(portraits.panels(portrait), TASK, title='title', gamma=2.0, columns=2)
     assert gids(figure, 'block') == {'block 0', 'block 1'}
     titles = [axis.get_title() for axis in figure.axes if axis.get_title()]
     assert len(titles) == 4
@@ -114,17 +130,43 @@ def test_prompt_and_attention_show_every_index():
         plots.prompt(x, t[:3], y)
 
 
-def test_cost_draws_samples_and_seconds():
+def test_samples_and_seconds_stand_side_by_side():
     rows = pd.DataFrame(
         [{'model': 'ffn', 'task': 'qstr', 'sparsity': 1, 'seq_len': n, 'seed': seed, 'outcome': 'reached',
-          'samples_to_threshold': 100 * n, 'max_samples': 10**6} for n in (4, 8, 16) for seed in (0, 1)]
+          'samples_to_threshold': 100 * n, 'max_samples': 10**6, 'cell': f'ffn-N{n}'}
+         for n in (4, 8, 16) for seed in (0, 1)]
     )  # fmt: skip
-    seconds = pd.DataFrame({'model': 'ffn', 'seq_len': [4, 8, 16], 'seconds_per_lane': [1.0, 2.0, 4.0]})
-    figure = plots.cost(rows, seconds)
-    assert {'mean ffn', 'seconds ffn'} <= gids(figure)
+    runs = [
+        {'device': 'cpu', 'batches': [
+            {'cell': f'ffn-N{n}', 'seeds': seeds, 'wall_seconds': n / 2, 'compile_seconds': 1.0}
+            for n in (4, 8, 16) for seeds in ([0, 1], [0])  # The second batch continues a lane of the first.
+        ]}
+    ]  # fmt: skip
+    seconds = analysis.seconds_per_cell(runs, rows)
+    assert list(seconds['seq_len']) == [4, 8, 16]
+    assert list(seconds['lanes']) == [2, 2, 2]
+    assert list(seconds['seconds_per_lane']) == [2, 4, 8]
+    figure = plots.samples_and_seconds(rows, seconds)
+    drawn = {line.get_gid(): line.get_xydata().tolist() for axis in figure.axes for line in axis.lines}
+    assert drawn['seconds ffn'] == [[4, 2], [8, 4], [16, 8]]
     with pytest.raises(ValueError, match='no rows'):
-        plots.cost(rows, seconds.head(0))
+        plots.samples_and_seconds(rows, analysis.seconds_per_cell([], rows))
     rows.loc[rows['seq_len'] == 16, ['outcome', 'samples_to_threshold']] = ['censored', None]
-    drawn = {line.get_gid(): line.get_xydata() for line in plots.cost(rows, seconds).axes[0].lines}
+    drawn = {line.get_gid(): line.get_xydata() for line in plots.samples_and_seconds(rows, seconds).axes[0].lines}
     assert drawn['mean ffn'].tolist() == [[4, 400], [8, 800]]
     assert drawn['censored ffn'].tolist() == [[16, 1e6]] * 2
+
+
+def test_runs_stand_beside_their_floor():
+    rows = pd.DataFrame(
+        [{'model': model, 'learner': learner, 'seq_len': length, 'num_samples': n, 'sample_size': n, 'seed': seed,
+          'test_loss': 1 - n / 20 + seed / 10, 'test_loss_se': 0.01, 'floor': 1 - n / 20, 'load': n / 20,
+          'is_bound': model == 'ffn'}
+         for model, learner in (('ffn', 'min_norm'), ('ffn', 'stationary'), ('zero', 'closed_form'))
+         for length, scale in ((5, 1), (10, 2)) for n in (5 * scale, 10 * scale) for seed in (0, 1)]
+    )  # fmt: skip
+    figure = plots.loss_against_floor(rows)
+    assert gids(figure, 'mean') == {'mean ffn learner=min_norm', 'mean ffn learner=stationary', 'mean zero'}
+    assert gids(figure, 'margin') == {'margin ffn learner=min_norm', 'margin ffn learner=stationary'}
+    [line] = [line for line in figure.axes[0].lines if line.get_gid() == 'floor']
+    np.testing.assert_allclose(line.get_ydata(), np.maximum(0, 1 - line.get_xdata()))

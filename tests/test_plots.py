@@ -72,7 +72,7 @@ def labels(axis):
 
 def test_every_lane_mean_and_interval_is_there():
     rows = pd.concat([make_rows(), make_rows('rnn', 1.1)])
-    figure = plots.samples_against_length(rows)
+    figure = plots.samples_against(rows)
     [axis] = figure.axes
     summary = analysis.summarize(rows)
     for model in ('transformer', 'rnn'):
@@ -95,23 +95,23 @@ def test_every_lane_mean_and_interval_is_there():
 def test_legend_has_the_exponents_of_analysis():
     rows = make_rows()
     fit = analysis.exponent(rows)
-    [label] = labels(plots.samples_against_length(rows).axes[0])
+    [label] = labels(plots.samples_against(rows).axes[0])
     assert label == f'Transformer  $N^{{{fit.value:.2f}}}$ [{fit.low:.2f}, {fit.high:.2f}], 3 lanes'
-    [label] = labels(plots.samples_against_length(rows.drop(rows.index[0])).axes[0])
+    [label] = labels(plots.samples_against(rows.drop(rows.index[0])).axes[0])
     assert label.endswith(', 2–3 lanes')
 
 
 def test_legend_says_why_there_is_no_exponent():
-    [label] = labels(plots.samples_against_length(make_rows(lengths=(2, 4))).axes[0])
+    [label] = labels(plots.samples_against(make_rows(lengths=(2, 4))).axes[0])
     assert label == 'Transformer  (only 2 N, 3 needed), 3 lanes'
-    [label] = labels(plots.samples_against_length(make_rows(num_lanes=1)).axes[0])
+    [label] = labels(plots.samples_against(make_rows(num_lanes=1)).axes[0])
     assert label.endswith('}$, 1 lane')  # A value, and no interval.
 
 
 def test_censored_lanes_stand_at_their_budget_and_the_mean_is_open():
     rows = make_rows(exponent=1.0, budget=31_000)
     assert (rows['outcome'] == 'censored').sum() == 2  # Two lanes of three at N = 8.
-    [axis] = plots.samples_against_length(rows).axes
+    [axis] = plots.samples_against(rows).axes
     assert set(points(axis, 'censored transformer')[:, 1]) == {31_000}
     [triangles] = artists(axis, 'censored transformer')
     assert triangles.get_marker() == '^'
@@ -125,7 +125,7 @@ def test_censored_lanes_stand_at_their_budget_and_the_mean_is_open():
 
 def test_all_censored():
     rows = pd.concat([make_rows(budget=640), make_rows('ffn', budget=640)])
-    [axis] = plots.samples_against_length(rows).axes
+    [axis] = plots.samples_against(rows).axes
     assert len(points(axis, 'censored ffn')) == 9
     assert labels(axis) == [
         'Transformer  (threshold not reached), 3 lanes',
@@ -137,7 +137,7 @@ def test_all_censored():
 
 def test_a_budget_far_above_the_data_does_not_flatten_it():
     rows = pd.concat([make_rows(), make_rows('ffn').assign(outcome='censored')])
-    [axis] = plots.samples_against_length(rows).axes
+    [axis] = plots.samples_against(rows).axes
     top = axis.get_ylim()[1]
     assert top < 30_000
     assert (points(axis, 'censored ffn')[:, 1] < top).all()
@@ -147,38 +147,38 @@ def test_a_budget_far_above_the_data_does_not_flatten_it():
 def test_diverged_lanes_are_crosses_at_the_top():
     rows = make_rows()
     rows.loc[3, ['outcome', 'samples_to_threshold']] = ['diverged', pd.NA]
-    [axis] = plots.samples_against_length(rows).axes
+    [axis] = plots.samples_against(rows).axes
     [[_, height]] = points(axis, 'diverged transformer')
     assert 0.9 * axis.get_ylim()[1] < height < axis.get_ylim()[1]
     assert 'diverged' in labels(axis)
-    figure = plots.samples_against_length(rows.assign(outcome='diverged'))
+    figure = plots.samples_against(rows.assign(outcome='diverged'))
     figure.canvas.draw()
     assert len(points(figure.axes[0], 'diverged transformer')) == 9
 
 
 def test_reference_has_one_legend_entry_and_one_panel():
     reference = {'transformer': {8: 17_000}, 'rnn': {8: 74_000}}
-    [axis] = plots.samples_against_length(make_rows(), reference=reference).axes
+    [axis] = plots.samples_against(make_rows(), reference=reference).axes
     assert points(axis, 'reference rnn').tolist() == [[8, 74_000]]
     assert artists(axis, 'reference transformer')[0].get_fillstyle() == 'none'
     assert labels(axis).count('published') == 1
     assert axis.get_ylim()[1] > 74_000
     with pytest.raises(ValueError, match='one panel'):
-        plots.samples_against_length(pd.concat([make_rows(), make_rows(task='simple_qstr')]), reference=reference)
+        plots.samples_against(pd.concat([make_rows(), make_rows(task='simple_qstr')]), reference=reference)
 
 
 def test_a_panel_per_task_and_an_axis_of_q():
-    figure = plots.samples_against_length(pd.concat([make_rows(), make_rows(task='simple_qstr')]))
+    figure = plots.samples_against(pd.concat([make_rows(), make_rows(task='simple_qstr')]))
     assert [axis.get_legend().get_title().get_text() for axis in figure.axes] == ['qSTR', 'simple-qSTR']
     rows = pd.concat([make_rows(lengths=(7,)).assign(sparsity=q) for q in (1, 2, 3)])
-    [axis] = plots.samples_against_length(rows, x='sparsity').axes
-    assert axis.get_xlabel().endswith('q')
+    [axis] = plots.samples_against(rows, x='sparsity').axes
+    assert axis.get_xlabel() == 'relevant tokens $q$'
     assert '$q^' in labels(axis)[0]
 
 
 def test_words_are_printed_as_they_are():
     rows = make_rows('_my$model$')
-    figure = plots.samples_against_length(rows, title='cost: $5', notes=('1,000 test prompts', 'b'))
+    figure = plots.samples_against(rows, title='cost: $5', notes=('1,000 test prompts', 'b'))
     figure.canvas.draw()
     assert labels(figure.axes[0])[0].startswith(r' _my\$model\$')  # A leading '_' hides a label.
     assert figure.get_suptitle() == r'cost: \$5'
@@ -192,7 +192,7 @@ def test_words_are_printed_as_they_are():
 
 def test_a_long_title_stays_inside_the_figure():
     title = '1STR, N = 64, d = 10: a Transformer below the floor of feedforward networks'
-    figure = plots.samples_against_length(make_rows('transformer'), title=title)
+    figure = plots.samples_against(make_rows('transformer'), title=title)
     figure.canvas.draw()
     (text,) = [text for text in figure.texts if text.get_text().startswith('1STR')]
     assert ' '.join(text.get_text().split()) == title
@@ -219,7 +219,7 @@ def test_looks_differ_without_colour():
 
 
 def test_curves_have_a_line_per_lane_that_joins_over_screened_checks():
-    figure = plots.curves(make_curves(), threshold=0.7, title='losses')
+    figure = plots.training_curves(make_curves(), threshold=0.7, title='losses')
     assert [axis.get_legend().get_title().get_text() for axis in figure.axes] == ['Transformer', 'FFN']
     for axis in figure.axes:
         for length in (4, 8):
@@ -234,22 +234,22 @@ def test_curves_have_a_line_per_lane_that_joins_over_screened_checks():
 
 def test_curves_of_nothing():
     with pytest.raises(ValueError, match='lack the columns: seed, test_loss'):
-        plots.curves(make_curves().drop(columns=['seed', 'test_loss']))
+        plots.training_curves(make_curves().drop(columns=['seed', 'test_loss']))
     with pytest.raises(ValueError, match='no rows'):
-        plots.curves(make_curves().iloc[:0])
-    plots.curves(make_curves().assign(test_loss=np.nan), threshold=0.7).canvas.draw()
+        plots.training_curves(make_curves().iloc[:0])
+    plots.training_curves(make_curves().assign(test_loss=np.nan), threshold=0.7).canvas.draw()
 
 
 def test_low_losses_get_a_logarithmic_axis_on_every_panel():
     curves = make_curves()
     curves.loc[curves['model'] == 'ffn', 'test_loss'] *= 0.01
-    assert [axis.get_yscale() for axis in plots.curves(curves).axes] == ['log', 'log']
-    assert plots.curves(make_curves()).axes[0].get_yscale() == 'linear'
+    assert [axis.get_yscale() for axis in plots.training_curves(curves).axes] == ['log', 'log']
+    assert plots.training_curves(make_curves()).axes[0].get_yscale() == 'linear'
 
 
 def test_save_writes_both_files_and_leaves_nothing_else(tmp_path):
     target = tmp_path / 'new' / 'threshold_0.7'
-    pdf, png = plots.save(plots.samples_against_length(make_rows()), target)
+    pdf, png = plots.save(plots.samples_against(make_rows()), target)
     assert (pdf.name, png.name) == ('threshold_0.7.pdf', 'threshold_0.7.png')
     assert sorted(target.parent.iterdir()) == [pdf, png]
     assert pdf.read_bytes().startswith(b'%PDF')
@@ -257,13 +257,13 @@ def test_save_writes_both_files_and_leaves_nothing_else(tmp_path):
     assert png.read_bytes().startswith(b'\x89PNG')
     assert b'CreationDate' not in pdf.read_bytes()
     first, inode = (pdf.read_bytes(), png.read_bytes()), pdf.stat().st_ino
-    plots.save(plots.samples_against_length(make_rows()), str(target))
+    plots.save(plots.samples_against(make_rows()), str(target))
     assert (pdf.read_bytes(), png.read_bytes()) == first
     assert pdf.stat().st_ino != inode  # Replaced, not written over.
 
 
 def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
-    figure = plots.samples_against_length(make_rows())
+    figure = plots.samples_against(make_rows())
     pdf, _ = plots.save(figure, tmp_path / 'figure')
     before = pdf.read_bytes()
 
@@ -280,6 +280,102 @@ def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
 
 def test_drawing_touches_no_global_state():
     before = dict(matplotlib.rcParams)
-    plots.samples_against_length(make_rows())
-    plots.curves(make_curves())
+    plots.samples_against(make_rows())
+    plots.training_curves(make_curves())
     assert dict(matplotlib.rcParams) == before
+
+
+def wide_rows(column, values, **changes):
+    rows = [make_rows(exponent=0, lengths=(7,), **changes).assign(**{column: value}) for value in values]
+    return pd.concat(rows, ignore_index=True)
+
+
+def test_any_setting_can_be_the_x_axis():
+    [axis] = plots.samples_against(wide_rows('convolution_channels', (8, 16, 64), model='convolution'),
+                                   'convolution_channels').axes  # fmt: skip
+    assert axis.get_xlabel() == 'convolution channels'
+    assert axis.get_xscale() == 'linear'
+    assert points(axis, 'mean convolution')[:, 0].tolist() == [8, 16, 64]
+    assert labels(axis)[0].startswith('convolution  convolution channels$^{')
+    [axis] = plots.samples_against(wide_rows('learning_rate', (1e-4, 1e-3, 1e-2)), 'learning_rate').axes
+    assert (axis.get_xlabel(), axis.get_xscale()) == ('learning rate', 'log')
+    assert [text.get_text() for text in axis.get_xticklabels()] == ['0.0001', '0.001', '0.01']
+
+
+def test_names_stand_side_by_side():
+    figure = plots.samples_against(
+        wide_rows('ffn_widths', ('60,1000', '60,500', '120,2000'), model='ffn'), 'ffn_widths'
+    )
+    [axis] = figure.axes
+    assert [text.get_text() for text in axis.get_xticklabels()] == ['60,500', '60,1000', '120,2000']
+    assert points(axis, 'mean ffn')[:, 0].tolist() == [0, 1, 2]
+    assert labels(axis)[0] == 'FFN  (no power: widths is no number), 3 lanes'
+    figure.canvas.draw()
+
+
+def test_lines_are_told_apart_by_any_setting():
+    rows = pd.concat([make_rows().assign(learning_rate=rate) for rate in (1e-3, 1e-2)])
+    [axis] = plots.samples_against(rows).axes
+    assert [label.split('  ')[0] for label in labels(axis)] == [
+        'Transformer, learning rate 0.001', 'Transformer, learning rate 0.01',
+    ]  # fmt: skip
+    shown = [artists(axis, f'mean transformer learning_rate={rate}')[0] for rate in (0.001, 0.01)]
+    assert shown[0].get_color() != shown[1].get_color()
+    assert shown[0].get_marker() != shown[1].get_marker()
+
+
+def test_more_curves_than_looks_still_differ():
+    looks = plots.looks(f'transformer radius={radius}' for radius in range(40))
+    assert len({(colour, marker) for colour, marker, _ in looks.values()}) == 40
+
+
+def search_rows(**changes):
+    """Rows of a search that knows every outcome."""
+    outcomes = ['reached', 'reached', 'censored', 'censored_below']
+    table = [
+        {
+            'model': model, 'task': 'qstr', 'sparsity': 1, 'seq_len': n, 'seed': seed, 'outcome': outcome,
+            'samples_to_threshold': 10 * n + seed if outcome == 'reached' else pd.NA, 'max_samples': 1000,
+            'min_samples': 5, 'threshold': 0.05,
+        }
+        for model in ('transformer', 'ffn') for n in (8, 16, 64) for seed, outcome in enumerate(outcomes)
+    ]  # fmt: skip
+    return pd.DataFrame(table).assign(**changes).astype({'samples_to_threshold': 'Int64'})
+
+
+def test_n_star_draws_every_lane_and_the_median():
+    figure = plots.n_star_against(search_rows(), title='title', notes=('note',))
+    [axis] = figure.axes
+    assert axis.get_xscale() == axis.get_yscale() == 'log'
+    ids = [line.get_gid() for line in axis.lines]
+    assert ids.count('reached') == ids.count('censored') == ids.count('censored_below') == 2
+    # 10 n, 10 n + 1, infinite, 5: the middle of four.
+    np.testing.assert_allclose(points(axis, 'median ffn')[:, 1], [80.5, 160.5, 640.5])
+    assert '△ more than the largest n tried; ▽ the smallest' in figure.get_supxlabel().replace('\n', ' ')
+    assert '(only 0 of 3 N reached, 3 needed)' in labels(axis)[0]
+    [axis] = plots.n_star_against(search_rows()[lambda table: table['outcome'] == 'reached']).axes
+    assert labels(axis)[0].startswith('Transformer  $N^{1.00}$ [')
+
+
+def test_learning_curves_have_a_panel_per_length():
+    table = pd.DataFrame([
+        {'model': model, 'task': 'qstr', 'seq_len': n, 'seed': seed, 'num_samples': size, 'sample_size': size,
+         'test_loss': loss / size}
+        for model in ('transformer', 'zero') for n in (4, 8) for seed in range(3) for size in (10, 100)
+        for loss in (1.0 + seed,)
+    ])  # fmt: skip
+    figure = plots.learning_curves(table, threshold=0.05)
+    assert [axis.get_title() for axis in figure.axes] == ['N = 4', 'N = 8']
+    np.testing.assert_allclose(points(figure.axes[0], 'median transformer')[:, 1], [0.2, 0.02])
+    figure = plots.learning_curves(table.assign(test_loss=table['test_loss'].where(table['model'] != 'zero', 1e-12)))
+    figure.canvas.draw()
+    assert figure.axes[0].yaxis.get_major_formatter()(1e-3, 0) == '≤ 0.001'
+    with pytest.raises(ValueError, match='num_samples'):
+        plots.learning_curves(table.drop(columns='num_samples'))
+
+
+def test_training_curves_by_another_setting_keep_lanes_of_several_rates_apart():
+    curves = pd.concat([make_curves().assign(learning_rate=rate) for rate in (1e-3, 1e-2)])
+    [axis, _] = plots.training_curves(curves, by='learning_rate').axes
+    assert labels(axis) == ['learning rate 0.001', 'learning rate 0.01']
+    assert len(artists(axis, 'lane 0.01 0')) == 2  # One for each N.

@@ -9,13 +9,12 @@ import pandas as pd
 import pytest
 
 from qstr_jax import sweeps
-from qstr_jax.learners import online
-from qstr_jax.storage import files, results
+from qstr_jax.storage import files, merge, results
 from qstr_jax.sweeps import monitor
 from tests import small
 
 CELL = 'ffn-qstr-N3-q1-00000000'
-LANES = [online.Lane(seed, 0, 1e-3, 0.01) for seed in range(4)]
+LANES = [small.lane(seed, 0, 1e-3, 0.01) for seed in range(4)]
 
 
 def rows_of(lanes, **changes):
@@ -48,7 +47,7 @@ def curves_of(lanes, num_checks=3):
 def make(path, lanes=LANES, sweep=None, **changes):
     """A results directory with some lanes of one cell."""
     workdir = results.open_workdir(path)
-    results.settle_config(workdir, (sweep or small.settings()).as_json())
+    results.add_sweep(workdir, (sweep or small.settings()).as_json())
     monitor.add_plan(workdir, {CELL: [results.lane_name(lane) for lane in lanes]})
     results.add(workdir, CELL, rows_of(lanes, **changes), curves_of(lanes))
     files.write_json(workdir / 'provenance' / f'{path.name}.json', {'batches': []})
@@ -140,8 +139,8 @@ def test_places_that_cannot_be_results_directories(tmp_path, path):
 
 
 def test_settings_that_only_add_points_are_joined(tmp_path):
-    results.settle_config(tmp_path, small.settings(seq_lens=(2, 4), num_seeds=5).as_json())
-    results.settle_config(tmp_path, small.settings(seq_lens=(4, 6), num_seeds=3, lanes_per_batch=1).as_json())
+    results.add_sweep(tmp_path, small.settings(seq_lens=(2, 4), num_seeds=5).as_json())
+    results.add_sweep(tmp_path, small.settings(seq_lens=(4, 6), num_seeds=3, lanes_per_batch=1).as_json())
     config = files.read_json(tmp_path / 'config.json')
     assert (config['seq_lens'], config['num_seeds'], config['lanes_per_batch']) == ([2, 4, 6], 5, 1)
 
@@ -150,7 +149,7 @@ def test_settings_that_only_add_points_are_joined(tmp_path):
 def test_a_foreign_or_damaged_config_is_a_line(tmp_path, text):
     (tmp_path / 'config.json').write_text(text)
     with pytest.raises(results.ResultsError, match=r'other settings|is damaged') as error:
-        results.settle_config(tmp_path, small.settings().as_json())
+        results.add_sweep(tmp_path, small.settings().as_json())
     assert '\n' not in str(error.value)
     assert len(str(error.value)) < 800
     assert (tmp_path / 'config.json').read_text() == text
@@ -164,7 +163,7 @@ def test_identical_overlaps_merge(tmp_path):
     make(tmp_path / 'b', LANES[1:], small.settings(num_seeds=4, seq_lens=(3, 5)))
     with warnings.catch_warnings():
         warnings.simplefilter('error')
-        rows = results.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+        rows = merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
     pd.testing.assert_frame_equal(rows, rows_of(LANES))
     whole = snapshot(make(tmp_path / 'whole'))
     both = snapshot(tmp_path / 'both')
@@ -179,7 +178,7 @@ def test_identical_overlaps_merge(tmp_path):
 def test_merging_into_one_of_the_sources(tmp_path):
     make(tmp_path / 'a', LANES[:2])
     make(tmp_path / 'b', LANES[2:])
-    results.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'a')
+    merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'a')
     assert len(results.load(tmp_path / 'a')) == 4
     assert len(results.load(tmp_path / 'b')) == 2
 
@@ -190,11 +189,11 @@ def test_contradictions_are_named_and_nothing_is_written(tmp_path):
     loss[2] = np.nextafter(loss[2], np.float32(9))  # the last bit
     make(tmp_path / 'b', test_loss=loss)
     with pytest.raises(results.ResultsError, match=rf'{CELL}, seed2-task0-lr0\.001-wd0\.01: test_loss in .*contradict'):
-        results.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
     assert not (tmp_path / 'both').exists()
     before = snapshot(tmp_path / 'a')
     with pytest.raises(results.ResultsError, match='contradict'):
-        results.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'a')
+        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'a')
     assert snapshot(tmp_path / 'a') == before
 
 
@@ -202,7 +201,7 @@ def test_a_missing_value_against_a_number_is_a_contradiction(tmp_path):
     make(tmp_path / 'a', LANES[1:2])
     make(tmp_path / 'b', LANES[1:2], outcome='reached', samples_to_threshold=pd.array([640], 'Int64'))
     with pytest.raises(results.ResultsError, match='outcome, samples_to_threshold'):
-        results.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
 
 
 @pytest.mark.parametrize('column', ['backend', 'lanes_per_batch'])
@@ -210,7 +209,7 @@ def test_another_backend_or_batch_may_differ_by_rounding(tmp_path, column):
     make(tmp_path / 'a')
     make(tmp_path / 'b', test_loss=np.float32(0.25), **{column: {'backend': 'gpu', 'lanes_per_batch': 4}[column]})
     with pytest.warns(UserWarning, match=f'seed0-.*{column}.* the first is kept'):
-        rows = results.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+        rows = merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
     pd.testing.assert_frame_equal(rows, rows_of(LANES))
 
 
@@ -218,11 +217,11 @@ def test_other_settings_and_damaged_files_merge_not_at_all(tmp_path):
     make(tmp_path / 'a')
     make(tmp_path / 'b', sweep=small.settings(threshold=0.5))
     with pytest.raises(results.ResultsError, match=r'threshold: 0\.5 there, 0\.9 now|threshold: 0\.9'):
-        results.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
     shutil.copytree(tmp_path / 'a', tmp_path / 'c')
     (tmp_path / 'c' / 'curves' / f'{CELL}.parquet').write_bytes(b'PAR1')
     with pytest.raises(results.ResultsError, match='is damaged'):
-        results.merge([tmp_path / 'a', tmp_path / 'c'], tmp_path / 'both')
+        merge.merge([tmp_path / 'a', tmp_path / 'c'], tmp_path / 'both')
     assert not (tmp_path / 'both').exists()
 
 
@@ -231,11 +230,11 @@ def test_a_destination_with_other_results_is_refused(tmp_path):
     make(tmp_path / 'b')
     before = snapshot(tmp_path / 'b')
     with pytest.raises(results.ResultsError, match='name it among the sources'):
-        results.merge([tmp_path / 'a'], tmp_path / 'b')
+        merge.merge([tmp_path / 'a'], tmp_path / 'b')
     assert snapshot(tmp_path / 'b') == before
 
 
 def test_lane_names_are_the_same_from_lanes_and_rows():
     row = rows_of(LANES[:1]).iloc[0]
     assert results.lane_name(LANES[0]) == results.lane_name(row) == 'seed0-task0-lr0.001-wd0.01'
-    assert len({results.lane_name(lane) for lane in sweeps.lanes(small.settings(num_seeds=7))}) == 7
+    assert len({results.lane_name(lane) for lane in sweeps.cells_of(small.settings(num_seeds=7))[0].lanes}) == 7

@@ -11,7 +11,7 @@ from qstr_jax import models, tasks
 from qstr_jax.learners import risks
 from qstr_jax.tasks import streams
 
-TASK = tasks.Task(seq_len=4, sparsity=2, token_dim=3, link='sum')
+TASK = tasks.build('qstr', seq_len=4, sparsity=2, token_dim=3, link='sum')
 NUM_PROMPTS = 6
 POSITIONS = jnp.array([3, 0, 0, 2, 1, 3])
 

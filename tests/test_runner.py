@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from qstr_jax import models, sweeps, tasks
-from qstr_jax.learners import online, risks
+from qstr_jax.learners import online_lane, risks
 from qstr_jax.models import probes
 from qstr_jax.storage import files, results
 from tests import small
@@ -60,9 +60,9 @@ def test_kept_parameters_give_the_reported_loss(workdir):
     sweep = small.settings(models=('transformer', 'ffn'))
     for cell in sweeps.cells_of(sweep):
         problem = cell.problem
-        for lane in sweeps.lanes(sweep):
+        for lane in sweeps.cells_of(sweep)[0].lanes:
             params = sweeps.load_params(workdir, cell, lane)
-            data, _ = online.init_lane(lane, problem)
+            data, _ = online_lane.init_lane(lane, problem)
             errors = [
                 risks.prompt_error(
                     problem.module,
@@ -78,7 +78,7 @@ def test_kept_parameters_give_the_reported_loss(workdir):
 
 def test_what_is_there_is_not_run_again(workdir, monkeypatch):
     before = {path: path.read_bytes() for path in workdir.glob('*/*.parquet')}
-    monkeypatch.setattr('qstr_jax.sweeps.lane_batch.train', lambda *args: pytest.fail('a lane was run again'))
+    monkeypatch.setattr('qstr_jax.sweeps.training.train', lambda *args: pytest.fail('a lane was run again'))
     sweeps.run(small.settings(models=('ffn',), save_params=True), workdir, small.quiet())
     assert before == {path: path.read_bytes() for path in workdir.glob('*/*.parquet')}
 
@@ -159,5 +159,5 @@ def test_labels_of_a_task_do_not_depend_on_the_lane_count():
     """The task of a lane is a function of its seed alone."""
     problem = small.cell().problem
     one = tasks.draw(tasks.task_key(3, problem.task), problem.task)
-    data, _ = online.init_lane(online.Lane(0, 3, 1e-3, 0.0), problem)
+    data, _ = online_lane.init_lane(small.lane(0, 3, 1e-3, 0.0), problem)
     np.testing.assert_array_equal(one.link['u_K'], data.task_draw.link['u_K'])

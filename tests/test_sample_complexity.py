@@ -3,6 +3,7 @@
 import pytest
 
 from experiments import sample_complexity
+from experiments.configs import base
 from qstr_jax import sweeps
 from qstr_jax.storage import results
 from tests import helpers, small
@@ -18,7 +19,7 @@ TWINS = [pytest.param(name, marks=[pytest.mark.slow] if name != 'quickstart' els
 @pytest.mark.parametrize('name', TWINS)
 def test_reduced_twins_run_end_to_end(name, tmp_path):
     config = config_module(name).reduced()
-    settings = sample_complexity.settings_from(config)
+    settings = base.to_sweep(config)
     rows = sweeps.run(settings, tmp_path, small.quiet())
     sample_complexity.draw(tmp_path, config)
     lanes = len(config.seq_lens) * len(config.sparsity) * config.num_seeds * len(config.models)
@@ -30,7 +31,7 @@ def test_reduced_twins_run_end_to_end(name, tmp_path):
 
 
 def test_figure1a_is_the_published_setting():
-    settings = sample_complexity.settings_from(config_module('figure1a').get_config())
+    settings = base.to_sweep(config_module('figure1a').get_config())
     cells = sweeps.cells_of(settings)
     assert len(cells) == 18
     columns = dict(cells[0].columns)
@@ -98,18 +99,18 @@ def test_what_is_no_setting_of_a_sweep_is_checked_too(changes, words):
     config = config_module('figure1a').get_config()
     config.update(changes)
     with pytest.raises(ValueError, match=words):
-        sample_complexity.settings_from(config)
+        base.to_sweep(config)
 
 
 def test_a_config_of_another_binary_is_named_as_such():
     with pytest.raises(ValueError, match='--config is not of a sweep, it has no plugins'):
-        sample_complexity.settings_from(config_module('theorems').get_config())
+        base.to_sweep(config_module('theorems').get_config())
 
 
 def test_a_config_with_several_learning_rates_gets_a_figure_each(tmp_path):
     config = config_module('quickstart').reduced()
     config.models, config.seq_lens, config.learning_rate = ('ffn',), (2,), (1e-3, 3e-3)
-    sweeps.run(sample_complexity.settings_from(config), tmp_path, small.quiet())
+    sweeps.run(base.to_sweep(config), tmp_path, small.quiet())
     sample_complexity.draw(tmp_path, config)
     assert {path.name for path in tmp_path.glob('figure_*.png')} == {
         'figure_lr0.001_wd0.01.png', 'figure_lr0.003_wd0.01.png',

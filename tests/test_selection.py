@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from qstr_jax import analysis
 from qstr_jax.analysis import selection
 
 
@@ -11,8 +12,9 @@ def rows(**changes):
     """Two settings at two n; the test loss would choose the other one."""
     table = [
         {
-            'model': 'ffn', 'learner': 'adamw', 'task': 'qstr', 'sparsity': 1, 'seq_len': 4, 'budget': 0.0,
-            'num_samples': n, 'seed': seed, 'learning_rate': rate, 'weight_decay': 0.1, 'is_search': False,
+            'model': 'ffn', 'learner': 'adamw', 'task': 'qstr', 'sparsity': 1, 'seq_len': 4, 'radius': np.nan,
+            'num_samples': n, 'sample_size': n, 'seed': seed,
+            'learning_rate': rate, 'weight_decay': 0.1, 'is_search': False,
             'validation_loss': (0.5 if rate == 1e-3 else 0.4) + 0.01 * seed,
             'test_loss': (0.3 if rate == 1e-3 else 0.6) + 0.01 * seed,
         }
@@ -35,12 +37,11 @@ def test_each_point_has_a_choice_of_its_own():
 
 
 def test_a_search_is_judged_by_its_validation_samples():
-    table = rows(is_search=True, samples_to_threshold=100)
+    table = rows(is_search=True, samples_to_threshold=100, sample_size=0)
     table['validation_samples_to_threshold'] = pd.array(
         [300 if rate == 1e-3 else pd.NA for rate in table['learning_rate']], 'Int64'
     )
-    # What n was found is no part of the point then.
-    table['num_samples'] = np.arange(len(table))
+    table['num_samples'] = np.arange(len(table))  # The n that was found is no setting.
     assert set(selection.select(table)['learning_rate']) == {1e-3}
 
 
@@ -54,19 +55,26 @@ def test_sensitivity_in_numbers():
 
 
 def test_a_setting_that_never_reached_is_the_worst():
-    table = rows(is_search=True)
+    table = rows(is_search=True, sample_size=0)
     table['samples_to_threshold'] = pd.array([50 if r == 1e-3 else pd.NA for r in table['learning_rate']], 'Int64')
     table['validation_samples_to_threshold'] = table['samples_to_threshold']
     line = selection.sensitivity(table, value='samples_to_threshold').iloc[0]
     assert (line['chosen'], line['best'], line['worst']) == (50, 50, np.inf)
 
 
-def test_curves_are_named_by_what_differs():
-    table = pd.concat([rows(), rows(learner='constrained', budget=0.5), rows(learner='constrained', budget=2.0)])
-    assert set(selection.name_curves(table)['model']) == {
-        'ffn adamw R = 0', 'ffn constrained R = 0.5', 'ffn constrained R = 2',
-    }  # fmt: skip
-    assert set(selection.name_curves(rows())['model']) == {'ffn'}
+def test_curves_of_the_chosen_rows_are_named_by_what_differs():
+    table = pd.concat([rows(), rows(learner='constrained', radius=0.5), rows(learner='constrained', radius=2.0)])
+    names = [curve.name for curve in analysis.split_curves(selection.select(table), 'sample_size')]
+    assert names == ['FFN, adamw', 'FFN, constrained, R = 0.5', 'FFN, constrained, R = 2']
+    (curve,) = analysis.split_curves(selection.select(rows()), 'sample_size')
+    assert curve.name == 'FFN'
+
+
+def test_any_setting_can_be_chosen():
+    table = rows(ffn_form='flat')
+    table['ffn_form'] = np.where(table['learning_rate'] == 1e-2, 'flat', 'tokens')
+    assert set(selection.select(table, ('ffn_form',))['learning_rate']) == {1e-3, 1e-2}
+    assert set(selection.select(table, ('ffn_form', 'learning_rate'))['ffn_form']) == {'flat'}
 
 
 def test_rows_without_validation_are_refused():

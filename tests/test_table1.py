@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qstr_jax import studies
-from qstr_jax.analysis import formats, table1
+from qstr_jax.analysis import claims, growth, table1
 
 ROOT = pathlib.Path(__file__).parents[1]
 LENGTHS = (4, 8, 16, 32, 64)
@@ -21,8 +20,8 @@ def lanes(model, task='qstr', law=lambda n: 1000.0 * n, lengths=LENGTHS, num_see
     rows = [
         {
             'model': model, 'task': task, 'sparsity': 1, 'seq_len': n, 'threshold': 0.7, 'link': 'linear',
-            'risk': 'averaged', 'learner': 'online_adamw', 'learning_rate': 1e-3, 'weight_decay': 0.01,
-            'preset': 'published', 'token_dim': 10, 'encoding_scale': 'unscaled', 'encoding_dim': int(5 * np.log(n)),
+            'risk': 'averaged', 'learner': 'online', 'optimizer': 'adamw', 'learning_rate': 1e-3, 'weight_decay': 0.01,
+            'token_dim': 10, 'encoding_scale': 'unscaled', 'encoding_dim': int(5 * np.log(n)),
             'seed': seed, 'task_seed': seed if own else 0, 'outcome': 'reached', 'max_samples': 10**9,
             'samples_to_threshold': round(law(n) * (1 + noise * around[seed])), f'{model}_width': 10 * n, **changes,
         }
@@ -67,7 +66,7 @@ def test_exponent_and_power_of_the_log_are_those_of_the_law():
 def test_all_six_claims_have_a_line_whatever_the_rows():
     for rows in (pd.DataFrame(), lanes('rnn', 'simple_qstr')):
         table = table1.measure(rows)
-        assert set(zip(table['architecture'], table['task'], strict=True)) == set(table1.CLAIMS)
+        assert set(zip(table['architecture'], table['task'], strict=True)) == set(claims.CLAIMS)
     assert (table1.measure(pd.DataFrame())['note'] == 'no rows').all()
 
 
@@ -145,17 +144,6 @@ def test_the_tables_can_be_printed():
     latex = table1.latex(table)
     assert latex.count('&') == (len(table) + 1) * 8
     assert latex.isascii()
-    (back,) = formats.from_markdown(text)
-    assert list(back['agrees']) == list(table['agrees'])
-
-
-def test_cells_survive_markdown_and_are_escaped_in_latex_and_html():
-    frame = pd.DataFrame({'a|b': ['x & y_1', None, 0.123456], 'c': [('p', 2), '≥ 3', '<b>']})
-    (back,) = formats.from_markdown('words\n\n' + formats.markdown(frame) + '\nmore')
-    assert list(back.columns) == ['a|b', 'c']
-    assert list(back['a|b']) == ['x & y_1', '–', '0.1235']
-    assert r'x \& y\_1' in formats.latex(frame)
-    assert '&lt;b&gt;' in formats.as_html(frame)
 
 
 def test_the_binary_reads_what_is_committed(tmp_path):
@@ -169,29 +157,16 @@ def test_the_binary_reads_what_is_committed(tmp_path):
     assert done.stderr.startswith('error: ')
 
 
-def test_studies_find_load_and_refuse(tmp_path):
-    assert studies.find(tmp_path) == []
-    assert studies.load(tmp_path).empty
-    with pytest.raises(studies.results.ResultsError, match='no such directory'):
-        studies.find(tmp_path / 'nowhere')
-    points = studies.points({'num_heads': (1, 2), 'ffn_widths': ((3, 4),)})
-    assert list(points) == ['num_heads=1,ffn_widths=3x4', 'num_heads=2,ffn_widths=3x4']
-    with pytest.raises(ValueError, match='at least one'):
-        studies.points({'num_heads': ()})
-    with pytest.raises(ValueError, match='twice'):
-        studies.points({'num_heads': (1, 1)})
-
-
 def test_growth_tells_both_laws_of_every_curve():
     rows = pd.concat([
         lanes('ffn', law=lambda n: 90.0 * n**1.5, noise=0.01),
         lanes('transformer', law=lambda n: 900 * np.log(n) ** 1.5, noise=0.01),
         lanes('rnn', lengths=(4, 8)),
     ])  # fmt: skip
-    table = table1.growth(rows).set_index('model')
-    assert table.loc['ffn', 'exponent'] == pytest.approx(1.5, abs=0.01)
-    assert table.loc['ffn', 'power_is_better'] == 1
-    assert table.loc['transformer', 'log_power'] == pytest.approx(1.5, abs=0.01)
-    assert table.loc['transformer', 'power_is_better'] == 0
-    assert np.isnan(table.loc['rnn', 'exponent'])
-    assert table.loc['rnn', 'N'] == '4, 8'
+    table = growth.growth(rows).set_index('curve')
+    assert table.loc['FFN', 'exponent'] == pytest.approx(1.5, abs=0.01)
+    assert table.loc['FFN', 'power_is_better'] == 1
+    assert table.loc['Transformer', 'log_power'] == pytest.approx(1.5, abs=0.01)
+    assert table.loc['Transformer', 'power_is_better'] == 0
+    assert np.isnan(table.loc['RNN', 'exponent'])
+    assert table.loc['RNN', 'N'] == '4, 8'

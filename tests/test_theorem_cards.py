@@ -107,7 +107,7 @@ def test_alpha_verdict():
 
 @pytest.mark.slow
 def test_training_starts_where_it_is_told_and_ends_with_a_small_step():
-    task = tasks.Task('qstr', 3, 1, 2, 'linear', encoding_dim=6)
+    task = tasks.build('qstr', seq_len=3, sparsity=1, token_dim=2, link='linear', encoding_dim=6)
 
     def params(lane, task_draw):
         return constructions.transformer(task, task_draw, 4.0, 0.05).params
@@ -128,7 +128,7 @@ def test_training_starts_where_it_is_told_and_ends_with_a_small_step():
 
 
 def test_draws_agree_between_precisions_and_labels_are_exact():
-    task = tasks.Task('qstr', 4, 2, 3, 'sum', encoding_dim=8)
+    task = tasks.build('qstr', seq_len=4, sparsity=2, token_dim=3, link='sum', encoding_dim=8)
     _, single = draws.draw(task, 2, 'float32')
     with jax.enable_x64(True):
         double_draw, double = draws.draw(task, 2)

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from qstr_jax.storage import results
+from qstr_jax.storage import merge, results
 from tests import harness
 from tests.harness import Death
 
@@ -52,7 +52,7 @@ def test_workers_share_a_directory(lab, alone, tmp_path, count):
 
 def test_another_finishes_what_a_killed_worker_held(lab, alone, tmp_path):
     """The first dies in the middle of its second unit; the second waits for no one and trains what is left."""
-    first = lab.start(tmp_path, MANY, Death('qstr_jax.learners.online:progress', call=15))
+    first = lab.start(tmp_path, MANY, Death('qstr_jax.learners.online:Online.progress', call=15))
     second = lab.start(tmp_path, MANY)
     assert join([first, second]) == [-signal.SIGKILL, 0], second.log.read_text()
     assert harness.tables(tmp_path) == alone
@@ -84,7 +84,7 @@ def test_shares_make_the_whole_in_one_directory_or_merged(lab, alone, tmp_path):
         lab.finish(tmp_path / f'{index}', MANY, shard_index=index, num_shards=3)
         assert len(list((tmp_path / f'{index}' / 'rows').iterdir())) == 1
     assert harness.tables(tmp_path / 'one') == alone
-    results.merge([tmp_path / f'{index}' for index in range(3)], tmp_path / 'merged')
+    merge.merge([tmp_path / f'{index}' for index in range(3)], tmp_path / 'merged')
     assert harness.tables(tmp_path / 'merged') == alone
 
 
@@ -110,7 +110,7 @@ def test_the_number_of_devices_changes_no_bit(lab, one_device, tmp_path, count):
 
 
 def test_killed_on_four_devices_and_gone_on_with_on_one_and_on_two(lab, one_device, tmp_path):
-    code, output = lab.run(tmp_path, EIGHT, Death('qstr_jax.learners.online:progress', call=30), num_devices=4)
+    code, output = lab.run(tmp_path, EIGHT, Death('qstr_jax.learners.online:Online.progress', call=30), num_devices=4)
     assert code == -signal.SIGKILL, output
     assert len(os.listdir(tmp_path / 'checkpoints')) >= 2  # several devices were at work
     shutil.copytree(tmp_path, tmp_path.with_name('copy'))
@@ -122,7 +122,7 @@ def test_killed_on_four_devices_and_gone_on_with_on_one_and_on_two(lab, one_devi
 
 
 def test_a_signal_saves_the_state_of_every_device(lab, one_device, tmp_path):
-    death = Death('qstr_jax.learners.online:progress', call=9, signal_number=signal.SIGTERM)
+    death = Death('qstr_jax.learners.online:Online.progress', call=9, signal_number=signal.SIGTERM)
     code, output = lab.run(tmp_path, EIGHT, death, num_devices=4, checkpoint_seconds=1e6)
     assert code == 128 + signal.SIGTERM, output
     assert len(os.listdir(tmp_path / 'checkpoints')) >= 2

@@ -10,38 +10,44 @@ import jax
 import numpy as np
 
 from experiments.benchmarks import rounding, timing
-from qstr_jax import sweeps
-from qstr_jax.learners import online
-from qstr_jax.learners.problem import over_lanes
-from qstr_jax.sweeps import lane_batch
+from qstr_jax import learners, sweeps
+from qstr_jax.learners import online_lane
+from qstr_jax.learners.lanes import over_lanes
+from qstr_jax.sweeps import lanes_per_batch, programs, training
 
 
 def problem(protocol, **settings):
-    """Our `Problem` of a `baseline.Protocol`; `settings` change more of `sweeps.Settings`."""
+    """Our `Problem` of a `baseline.Protocol`; `settings` change more of `sweeps.Sweep`."""
     shared = {
         name: getattr(protocol, name)
         for name in (
             'task', 'test_task', 'sparsity', 'token_dim', 'batch_size', 'check_every', 'threshold', 'max_samples',
-            'test_samples', 'rnn_width', 'mlp_width',
+            'test_samples',
         )
     }  # fmt: skip
-    sweep = sweeps.Settings(
-        models=protocol.model, seq_lens=protocol.seq_len, ffn_widths=protocol.ffn_widths or (), **shared | settings
+    sweep = sweeps.Sweep(
+        models=protocol.model,
+        seq_lens=protocol.seq_len,
+        transformer={'mlp_width': protocol.mlp_width},
+        rnn={'width': protocol.rnn_width},
+        ffn={'widths': protocol.ffn_widths or ()},
+        **shared | settings,
     )
     return sweeps.cells_of(sweep)[0].problem
 
 
-def lanes(protocol, num_lanes, first_seed=0):
+def lanes(protocol, learner, num_lanes, first_seed=0):
     """Lanes that differ in their seed and share a task, as published."""
+    rates = {'learning_rate': protocol.learning_rate, 'weight_decay': protocol.weight_decay}
     seeds = range(first_seed, first_seed + num_lanes)
-    return [online.Lane(seed, 0, protocol.learning_rate, protocol.weight_decay) for seed in seeds]
+    return [learners.lane(learner, seed=seed, task_seed=0, **rates) for seed in seeds]
 
 
 @functools.partial(jax.jit, static_argnames=('problem', 'precision'), donate_argnames=('params_K', 'opt_state_K'))
 def _train(params_K, opt_state_K, first, count, data_K, lanes_K, problem, precision):
     def train(params, opt_state, data, lane):
         def step(i, carry):
-            return online.train_step(*carry, first + i, data, lane, problem)[:2]
+            return online_lane.train_step(*carry, first + i, data=data, lane=lane, problem=problem)[:2]
 
         return jax.lax.fori_loop(0, count, step, (params, opt_state))
 
@@ -57,7 +63,7 @@ def _test(params_K, data_K, count, problem):
         # Each test is of other parameters than the one before, or XLA would make only one.
         def one(_, carry):
             params, total = carry
-            loss = online.evaluate(params, data, problem)
+            loss = online_lane.evaluate(params, data, problem)
             return jax.tree.map(lambda leaf: leaf + 1e-12 * loss, params), total + loss
 
         return jax.lax.fori_loop(0, count, one, (params, 0.0))[1]
@@ -82,8 +88,8 @@ class Cell:
         self.precision = precision
         self.problem = problem(protocol, **settings)
         device = device or jax.local_devices()[0]
-        self.lanes_K = lane_batch.lane_arrays(lanes(protocol, num_lanes, first_seed), device)
-        self.data_K, state_K = online.init(self.lanes_K, self.problem)
+        self.lanes_K = programs.lane_arrays(lanes(protocol, num_lanes, first_seed), device)
+        self.data_K, state_K = learners.init(self.lanes_K, self.problem)
         self.params_K, self.opt_state_K = state_K.params, state_K.opt_state
         self.first = 0
 
@@ -95,7 +101,7 @@ class Cell:
 
     def step_bytes(self):
         """Memory of the program of steps, by the compiler's account."""
-        return lane_batch.program_bytes(self._program())
+        return programs.program_bytes(self._program())
 
     def step_flops(self):
         """Floating-point operations of a step, by the compiler's account, which counts a loop's body once."""
@@ -150,7 +156,7 @@ class Run:
 
     def __init__(self, protocol, num_lanes, **settings):
         self.problem = problem(protocol, **settings)
-        self.lanes_per_batch = lane_batch.default_size(self.problem.module, num_lanes, jax.default_backend())
+        self.lanes_per_batch = lanes_per_batch.default_size(self.problem.module, num_lanes, jax.default_backend())
         self._lanes = lanes(protocol, num_lanes)
         devices = jax.local_devices()[: -(-num_lanes // self.lanes_per_batch)]
         with timing.fresh_cache(), concurrent.futures.ThreadPoolExecutor(len(devices)) as pool:
@@ -159,7 +165,7 @@ class Run:
             self.compile_seconds = time.perf_counter() - start
 
     def _compile(self, device):
-        return lane_batch.compile_programs(self.problem, self.lanes_per_batch, device)
+        return programs.compile_programs(self.problem, self.lanes_per_batch, device)
 
     def __call__(self):
         """Trains all lanes from the beginning; a dict with samples and tests of each, whether it reached, seconds."""
@@ -187,8 +193,8 @@ def _train_parts(programs, problem, parts):
             part = parts.get_nowait()
         except queue.Empty:
             return reports
-        _, state_K = lane_batch.train(programs, problem, part)
-        report = online.report(state_K, problem)
+        _, state_K = training.train(programs, problem, part)
+        report = problem.learner.report(state_K, problem)
         reports += [
             {'seed': lane.seed} | {name: values[k] for name, values in report.items()} for k, lane in enumerate(part)
         ]

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from experiments.benchmarks import baseline, ours, products, rounding, timing
-from qstr_jax.sweeps import lane_batch
+from qstr_jax.sweeps import programs
 
 # Steps that a timed call makes at least: as many as a sweep makes between two tests.
 WINDOW = 10
@@ -70,7 +70,7 @@ def steps(plan, device, say):
     records = []
     for exhibit, protocol in plan.protocols():
         say(f'steps: {protocol.model} N={protocol.seq_len}')
-        programs = lane_batch.compile_programs(ours.problem(protocol), 1, jax.local_devices()[0])
+        compiled = programs.compile_programs(ours.problem(protocol), 1, jax.local_devices()[0])
         our_cell = ours.Cell(protocol)
         trainings = {'torch': baseline.Training(protocol, device=device)}
         if exhibit == '1a' and protocol.seq_len in plan.compiled:
@@ -80,7 +80,7 @@ def steps(plan, device, say):
         if device == 'cpu':
             runs['one_thread'] = _on_one_thread(runs['torch'])
         tests = {'ours': our_cell.tests} | {name: _torch_tests(t) for name, t in trainings.items()}
-        record = _cell(protocol, exhibit) | {'compile_seconds': programs.compile_seconds}
+        record = _cell(protocol, exhibit) | {'compile_seconds': compiled.compile_seconds}
         for name, measured in timing.alternate(runs, plan.rounds, plan.seconds, WINDOW).items():
             record |= _spread(f'{name}_step', measured)
         record['devices'] = jax.local_device_count()
@@ -88,7 +88,7 @@ def steps(plan, device, say):
             record |= _spread(f'{name}_test', measured)
         record['ours_peak_bytes'] = timing.peak_bytes(lambda cell=our_cell: (cell.steps(3), cell.tests(1)))
         record['torch_peak_bytes'] = timing.peak_bytes(lambda run=runs['torch'], test=tests['torch']: (run(3), test(1)))
-        record['program_bytes'] = programs.memory_bytes
+        record['program_bytes'] = compiled.memory_bytes
         record['flops'] = products.flops(protocol)
         if plan.products:
             record['product_seconds'] = products.least_seconds(protocol, device)
@@ -182,7 +182,7 @@ def precision(plan, device, say):
     """What narrower matrix products save of a step, and whether they move the samples to the threshold.
 
     On a GPU in JAX's own precisions. A CPU has float32 alone: there the narrower ones are emulated, which says nothing
-    about seconds. The same lanes in programs of their own tell how far samples move by the order of sums alone.
+    about seconds. The same lanes in compiled of their own tell how far samples move by the order of sums alone.
     """
     names = ('highest', 'high', 'default', 'bfloat16') if device == 'cuda' else ('highest', *rounding.MANTISSA_BITS)
     records = []

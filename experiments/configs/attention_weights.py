@@ -22,7 +22,7 @@ def get_config():
     config = base.get_config()
     config.models = ('transformer',)
     config.learners = ('adamw',)
-    config.task = 'simple_qstr'
+    config.task.name = 'simple_qstr'
     config.seq_lens = (100,)
     config.sparsity = (1, 2, 3)
     config.num_samples = (50_000,)
@@ -34,7 +34,7 @@ def get_config():
     config.test_samples = 2000
     config.validation_samples = 64
     config.save_params = True
-    config.axes.attention = ('separate', 'merged')
+    config.transformer.attention = ('separate', 'merged')
     return config
 
 
@@ -44,11 +44,11 @@ def reduced():
     config.seq_lens = (6,)
     config.sparsity = (2,)
     config.token_dim = 3
-    config.mlp_width = 16
+    config.transformer.mlp_width = 16
     config.num_samples = (512,)
     config.learning_rate = (1e-2,)
     config.check_every = 20
     config.max_steps = 200
-    config.axes.attention = ('separate',)
+    config.transformer.attention = ('separate',)
     config.test_samples = 64
     return config

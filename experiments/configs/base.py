@@ -1,46 +1,119 @@
-"""All knobs of the sample-complexity binary with their defaults; the other configs change a few."""
+"""Every setting of a sweep as a config, unset; the other configs set a few.
 
-import dataclasses
+A setting is there by its name (`config.threshold`), in the group of its kind (`config.task`, `config.model`,
+`config.learner`), and in the group of the thing it belongs to (`config.rnn.width`). Several values make an axis.
+"""
+
+import ast
+import importlib
+import inspect
+from typing import Any
 
 from ml_collections import config_dict
 
-from qstr_jax import sweeps
+from qstr_jax import registry, sweeps
+from qstr_jax.sweeps.sweep import ALIASES
 
-# Types of the settings whose default is "from the preset" or "as published".
-OPTIONAL = {
-    'encoding_dim': int,
-    'num_heads': int,
-    'rnn_cell': str,
-    'rnn_width': int,
-    'rnn_radius': float,
-    'rnn_lipschitz': float,
-    'initializer': str,
-    'weight_decay': tuple,
-    'test_samples': int,
-    'test_task': str,
-    'lanes_per_batch': int,
+# Arguments of `Sweep` and their defaults.
+SWEEP = {
+    name: parameter.default
+    for name, parameter in inspect.signature(sweeps.Sweep.__init__).parameters.items()
+    if name not in ('self', 'task', 'axes', 'settings')
 }
 
 
-def get_config():
-    """Every field of `sweeps.Settings`, plus what the binary draws."""
+def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
+    """All that can be set, and what the binaries draw.
+
+    Args:
+        plugins: modules that register more models, links, learners and so on; imported first.
+    """
+    import_plugins(plugins)
     config = config_dict.ConfigDict()
-    for field in dataclasses.fields(sweeps.Settings):
-        if field.name in OPTIONAL:
-            config[field.name] = config_dict.placeholder(OPTIONAL[field.name])
-        else:
-            config[field.name] = field.default
-    config.x = 'seq_len'  # what the figure and the table run over; 'sparsity' for q
+    for name, default in SWEEP.items():
+        config[name] = unset() if default is None else default
+    schemas = {kind: _settings_of(kind) for kind in registry.SCOPES}
+    for name in dict.fromkeys([*schemas['task'], *schemas['learner'], *ALIASES]):
+        config[name] = unset()
+    for kind, names in schemas.items():
+        config[kind] = config_dict.ConfigDict({name: unset() for name in names})
+    config.task.name = 'qstr'
+    for name, entry in registry.entries().items():
+        if entry.schema and entry.kind != 'task':
+            config[name] = config_dict.ConfigDict({setting: unset() for setting in entry.schema})
+    config.axes = ''  # further axes, as "{'rnn.width': (64, 128)}"
+    config.plugins = plugins
+    config.x = 'seq_len'  # column that figures and tables run over
     config.title = ''  # above the figure
     config.notes = ()  # small print under the figure
     # Published values to draw beside ours, as (model, length, samples), and the columns that rows must have for it.
     config.reference = ()
     config.reference_for = config_dict.ConfigDict()
-    # Settings that are no axis of one sweep → their values; a folder of the results each (heads, sensitivity).
-    config.axes = config_dict.ConfigDict()
     # Heat map: columns of the rows on its axes, and the published value of each, whose cell gets a frame.
     config.heatmap = config_dict.ConfigDict()
     config.published = config_dict.ConfigDict()
-    # Modules imported first, which register a model, a link or a probe of your own.
-    config.plugins = ()
     return config
+
+
+def unset() -> Any:
+    """A field without a value, which takes any; what it may be is checked by the setting itself."""
+    return config_dict.placeholder(object)
+
+
+def _settings_of(kind: str) -> list[str]:
+    """Names of the settings of all things of a kind."""
+    return list(dict.fromkeys(n for entry in registry.entries().values() if entry.kind == kind for n in entry.schema))
+
+
+def import_plugins(modules: Any) -> None:
+    """Imports modules that register something.
+
+    Args:
+        modules: names, or one string of names with commas.
+
+    Raises:
+        ValueError: a module is not there, or fails; the message is one line.
+    """
+    for name in modules.split(',') if isinstance(modules, str) else modules:
+        for module in name.split(','):
+            try:
+                importlib.import_module(module.strip())
+            except (Exception, SystemExit) as error:  # whatever a user's file does
+                reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+                raise ValueError(f'plugins={module!r}: {type(error).__name__}: {reason}') from None
+
+
+def to_sweep(config: config_dict.ConfigDict) -> sweeps.Sweep:
+    """The sweep that a config describes.
+
+    Args:
+        config: of `get_config`.
+
+    Raises:
+        ValueError: it is not a config of a sweep, or a setting is unknown or impossible.
+    """
+    missing = [name for name in ('plugins', 'axes', *SWEEP) if name not in config]
+    if missing:
+        raise ValueError(f'--config is not of a sweep, it has no {", ".join(missing[:3])}: start from configs/base.py')
+    import_plugins(config.plugins)
+    settings: dict[str, Any] = {}
+    drawn = ('axes', 'plugins', 'x', 'title', 'notes', 'reference', 'reference_for', 'heatmap', 'published')
+    for name in config:
+        if name in drawn:
+            continue
+        value = config[name]
+        if isinstance(value, config_dict.ConfigDict):
+            value = {key: one for key, one in value.items() if one is not None} or None
+        if value is not None:
+            settings[name] = value
+    return sweeps.Sweep(**settings, axes=_axes(config.axes))
+
+
+def _axes(text: str) -> dict[str, Any]:
+    try:
+        axes = ast.literal_eval(text) if text else {}
+    except (SyntaxError, ValueError):
+        axes = None
+    if not isinstance(axes, dict) or not all(isinstance(name, str) for name in axes):
+        raise ValueError(f'axes={text!r}: give names and values, as {{"rnn.width": (64, 128)}}')
+    return axes

@@ -15,9 +15,9 @@ from experiments.configs import heads
 def get_config():
     """H = 1, d_e = 9 (as published), 18, 36, 72: D_e = 39 to 291."""
     config = heads.get_config()
-    config.num_heads = 1
-    del config.axes['num_heads']
-    config.axes.encoding_dim = (9, 18, 36, 72)
+    config.transformer.num_heads = 1
+    config.x = 'encoding_dim'
+    config.encoding_dim = (9, 18, 36, 72)
     config.title = 'One head, larger embeddings: norm2, q = 3, d = 3, N = 7'
     return config
 
@@ -25,7 +25,7 @@ def get_config():
 def reduced():
     """The same in seconds, for the tests."""
     config = heads.reduced()
-    config.num_heads = 1
-    del config.axes['num_heads']
-    config.axes.encoding_dim = (5, 9)
+    config.transformer.num_heads = 1
+    config.x = 'encoding_dim'
+    config.encoding_dim = (5, 9)
     return config

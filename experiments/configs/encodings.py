@@ -18,8 +18,8 @@ def get_config():
     config.num_seeds = 5
     config.task_per_lane = True
     config.max_samples = 300_000
-    config.axes.encoding_dim = (3, 5, 8, 12, 18, 32)
-    config.axes.encoding_scale = ('unscaled', 'scaled')
+    config.encoding_dim = (3, 5, 8, 12, 18, 32)
+    config.encoding_scale = ('unscaled', 'scaled')
     config.heatmap = {'x': 'encoding_dim', 'y': 'encoding_scale', 'panels': '', 'top': 'encoding_coherence'}
     config.published = {'encoding_dim': 8, 'encoding_scale': 'unscaled'}
     config.title = 'Transformer: 1STR, N = 6, samples to test MSE 0.7'
@@ -34,5 +34,5 @@ def reduced():
     config.threshold = 0.9
     config.test_samples = 64
     config.max_samples = 3200
-    config.axes.encoding_dim = (3,)
+    config.encoding_dim = (3,)
     return config

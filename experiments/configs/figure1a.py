@@ -15,7 +15,7 @@ def get_config():
     config.title = '1STR: samples to test MSE 0.7'
     config.notes = ('powers of N: over all N shown; at N = 2 a predictor that ignores t errs by 0.5',)
     # Read off the published plot.
-    published = {'preset': 'published', 'task': 'qstr', 'link': 'linear', 'token_dim': 10, 'threshold': 0.7}
+    published = {'test_task': 'simple_qstr', 'task': 'qstr', 'link': 'linear', 'token_dim': 10, 'threshold': 0.7}
     config.reference_for.update(published)
     config.reference = (
         ('transformer', 6, 10_500),
@@ -33,7 +33,7 @@ def reduced():
     config = get_config()
     config.seq_lens = (2, 4)
     config.num_seeds = 2
-    config.rnn_width = 16
+    config.rnn.width = 16
     config.test_samples = 100
     config.max_samples = 6400
     return config

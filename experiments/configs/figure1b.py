@@ -15,13 +15,19 @@ from experiments.configs import base
 def get_config():
     """As published: preset `published`, five seeds that share one draw of (u, ω)."""
     config = base.get_config()
-    config.task = 'simple_qstr'
+    config.task.name = 'simple_qstr'
     config.seq_lens = (25, 27, 29, 31, 33)
     config.threshold = 0.02
     config.check_every = 100
     config.title = 'simple-1STR: samples to test MSE 0.02'
     # Read off the published plot.
-    published = {'preset': 'published', 'task': 'simple_qstr', 'link': 'linear', 'token_dim': 10, 'threshold': 0.02}
+    published = {
+        'test_task': 'simple_qstr',
+        'task': 'simple_qstr',
+        'link': 'linear',
+        'token_dim': 10,
+        'threshold': 0.02,
+    }
     config.reference_for.update(published)
     config.reference = (
         ('transformer', 25, 117_000),
@@ -41,8 +47,8 @@ def reduced():
     config.threshold = 0.9
     config.check_every = 20
     config.num_seeds = 2
-    config.rnn_width = 16
-    config.ffn_widths = (32,)
+    config.rnn.width = 16
+    config.ffn.widths = (32,)
     config.test_samples = 100
     config.max_samples = 12_800
     return config

@@ -39,8 +39,8 @@ def reduced():
     config.sparsity = (1, 2)
     config.learning_rate = (3e-3,)
     config.num_seeds = 2
-    config.rnn_width = 16
-    config.ffn_widths = (64,)
+    config.rnn.width = 16
+    config.ffn.widths = (64,)
     config.test_samples = 100
     config.max_samples = 12_800
     return config

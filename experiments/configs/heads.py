@@ -28,7 +28,8 @@ def get_config():
     config.check_every = 100
     config.test_samples = 1000
     config.title = 'Heads: norm2, q = 3, d = 3, N = 7'
-    config.axes.num_heads = (1, 2, 3, 4, 5, 6)
+    config.x = 'transformer_num_heads'
+    config.transformer.num_heads = (1, 2, 3, 4, 5, 6)
     return config
 
 
@@ -37,9 +38,9 @@ def reduced():
     config = get_config()
     config.seq_lens, config.sparsity, config.token_dim = (5,), (2,), 2
     config.num_seeds = 2
-    config.mlp_width = 16
+    config.transformer.mlp_width = 16
     config.max_samples = 3200
     config.check_every = 10
     config.test_samples = 64
-    config.axes.num_heads = (1, 2)
+    config.transformer.num_heads = (1, 2)
     return config

@@ -13,15 +13,14 @@ PLUGINS = ('qstr_jax.theory.construction_norm', 'qstr_jax.theory.oracles')
 
 def get_config():
     """1STR at N = 8, d = 5: AdamW on n prompts, a grid of learning rates and weight decays per n."""
-    config = base.get_config()
-    config.plugins = PLUGINS
+    config = base.get_config(PLUGINS)
     config.models = ('transformer', 'rnn', 'ffn', 'zero', 'least_squares', 'ridge')
     config.learners = ('adamw',)
     config.preset = 'paper'
     config.test_task = 'qstr'
-    config.rnn_cell = 'gru'
-    config.rnn_width = 64
-    config.mlp_width = 32
+    config.rnn.cell = 'gru'
+    config.rnn.width = 64
+    config.transformer.mlp_width = 32
     config.seq_lens = (8,)
     config.token_dim = 5
     config.encoding_dim = 20

@@ -11,8 +11,7 @@ from experiments.configs import base, learning_curves
 
 def get_config():
     """Merged Transformer, H = q = 1, d = 10, scaled encodings of coherence ≤ 1/2; R in construction norms."""
-    config = base.get_config()
-    config.plugins = learning_curves.PLUGINS
+    config = base.get_config(learning_curves.PLUGINS)
     config.models = ('transformer', 'least_squares')
     config.learners = ('constrained',)
     config.preset = 'paper'
@@ -22,11 +21,11 @@ def get_config():
     config.encoding_dim = 75  # 18 ln 64
     config.encoding_scale = 'scaled'
     config.max_coherence = 0.5
-    config.attention = 'merged'
-    config.mlp_width = 32
+    config.transformer.attention = 'merged'
+    config.transformer.mlp_width = 32
     config.task_per_lane = True
-    config.budget = (0.5, 1.0, 2.0)
-    config.budget_unit = 'construction'
+    config.radius = (0.5, 1.0, 2.0)
+    config.radius_unit = 'construction'
     config.learning_rate = (3e-3,)
     config.schedule = 'cosine'
     config.batch_size = 32
@@ -50,8 +49,8 @@ def reduced():
     config.token_dim = 2
     config.encoding_dim = 8
     config.max_coherence = 0.8
-    config.mlp_width = 8
-    config.budget = (1.0, 2.0)
+    config.transformer.mlp_width = 8
+    config.radius = (1.0, 2.0)
     config.max_steps = 60
     config.check_every = 30
     config.threshold = 0.6

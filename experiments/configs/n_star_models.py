@@ -2,7 +2,7 @@
 
 Command:  make n-star-models
           python -m experiments.learning_curves --config=experiments/configs/n_star_models.py --workdir=DIR
-          and once more with --config.task=qstr --config.test_task=qstr and another directory
+          and once more with --config.task.name=qstr --config.test_task=qstr and another directory
 Runtime:  26 minutes on two cores that other work shared without the RNN at N = 16, which was not finished in 20
 Expect:   means on simple-1STR at N = 4, 8, 16: Transformer 62, 173, 481, FFN 107, 612, 2,290; RNN at 4, 8: 114, 361.
 """
@@ -12,22 +12,21 @@ from experiments.configs import base, learning_curves
 
 def get_config():
     """simple-1STR, d = 2; exclusive GRU of width 32 with a two-layer read-out, FFN (128, 64), merged Transformer."""
-    config = base.get_config()
-    config.plugins = learning_curves.PLUGINS
+    config = base.get_config(learning_curves.PLUGINS)
     config.models = ('transformer', 'rnn', 'ffn', 'least_squares')
     config.learners = ('adamw',)
     config.preset = 'paper'
-    config.task = config.test_task = 'simple_qstr'
+    config.task.name = config.test_task = 'simple_qstr'
     config.seq_lens = (4, 8, 16)
     config.token_dim = 2
     config.encoding_dim = 16
-    config.attention = 'merged'
-    config.mlp_width = 32
-    config.rnn_cell = 'gru'
-    config.rnn_width = 32
-    config.rnn_states = 'exclusive'
-    config.rnn_readout = 'mlp'
-    config.ffn_widths = (128, 64)
+    config.transformer.attention = 'merged'
+    config.transformer.mlp_width = 32
+    config.rnn.cell = 'gru'
+    config.rnn.width = 32
+    config.rnn.states = 'exclusive'
+    config.rnn.readout = 'mlp'
+    config.ffn.widths = (128, 64)
     config.task_per_lane = True
     config.learning_rate = (3e-3,)
     config.weight_decay = (0.01, 0.3)
@@ -52,7 +51,7 @@ def reduced():
     config.models = ('transformer', 'ffn')
     config.seq_lens = (2,)
     config.encoding_dim = 4
-    config.ffn_widths = (16,)
+    config.ffn.widths = (16,)
     config.weight_decay = (0.01, 0.3)
     config.max_steps = 60
     config.check_every = 30

@@ -14,7 +14,7 @@ def get_config():
     config = base.get_config()
     config.seq_lens = (2, 4, 6, 8)
     config.num_seeds = 3
-    config.rnn_width = 128
+    config.rnn.width = 128
     config.test_samples = 1000
     config.title = 'Quickstart: 1STR, samples to test MSE 0.7'
     config.notes = ('3 seeds, 1,000 test prompts, GRU of width 128 (published: 5,000 and 500)',)
@@ -26,7 +26,7 @@ def reduced():
     config = get_config()
     config.seq_lens = (2, 3)
     config.num_seeds = 2
-    config.rnn_width = 16
+    config.rnn.width = 16
     config.test_samples = 100
     config.max_samples = 3200
     config.check_every = 5

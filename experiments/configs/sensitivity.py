@@ -17,21 +17,21 @@ Expect:   Transformer: samples fall like rate^-0.84 at every width, from 112k at
 """
 
 from experiments.configs import base
-from qstr_jax import analysis
+from qstr_jax import analysis, checks
 
-# Half, as published, double; the setting, its values, its column in the rows and the published value there.
+# By model: the setting, its values (half, as published, double), and what rows say of the published one.
 WIDTHS = {
-    'transformer': ('mlp_width', (50, 100, 200), 'transformer_mlp_width', 100),
-    'rnn': ('rnn_width', (250, 500, 1000), 'rnn_width', 500),
-    'ffn': ('ffn_widths', ((30, 500), (60, 1000), (120, 2000)), 'ffn_widths', '60,1000'),
+    'transformer': ('mlp_width', (50, 100, 200), 100),
+    'rnn': ('width', (250, 500, 1000), 500),
+    'ffn': ('widths', ((30, 500), (60, 1000), (120, 2000)), '60,1000'),
 }
 
 
 def get_config(model='transformer'):
     """Preset `published` but for the three axes; three lanes a point, each with its own (u, ω)."""
-    if model not in WIDTHS:
-        raise ValueError(f'model={model!r}: unknown, one of {", ".join(WIDTHS)}')
-    setting, widths, column, published = WIDTHS[model]
+    checks.choice('model', model, WIDTHS)
+    setting, widths, published = WIDTHS[model]
+    column = f'{model}_{setting}'
     config = base.get_config()
     config.models = (model,)
     config.seq_lens = (6,)
@@ -40,7 +40,7 @@ def get_config(model='transformer'):
     config.learning_rate = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
     config.weight_decay = (0.01, 0.1, 1.0)
     config.max_samples = 300_000
-    config.axes[setting] = widths
+    config[model][setting] = widths
     config.heatmap = {'x': 'learning_rate', 'y': 'weight_decay', 'panels': column, 'top': ''}
     config.published = {'learning_rate': 1e-3, 'weight_decay': 0.01, column: published}
     config.title = f'{analysis.DISPLAY_NAMES[model]}: 1STR, N = 6, samples to test MSE 0.7'
@@ -58,5 +58,5 @@ def reduced(model='transformer'):
     config.threshold = 0.9
     config.test_samples = 64
     config.max_samples = 3200
-    config.axes[setting] = ((16, 16), (32, 32)) if model == 'ffn' else (8, 16)
+    config[model][setting] = ((16, 16), (32, 32)) if model == 'ffn' else (8, 16)
     return config

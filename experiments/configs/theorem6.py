@@ -12,20 +12,19 @@ from experiments.configs import base, learning_curves
 
 def get_config():
     """simple-1STR, linear link, d = 4; FFN f(T, W x), oracle, and a control that knows t, at n/(Nd) from 0.1 to 3."""
-    config = base.get_config()
-    config.plugins = learning_curves.PLUGINS
+    config = base.get_config(learning_curves.PLUGINS)
     config.models = ('ffn', 'theorem6_oracle', 'least_squares', 'zero')
     config.learners = ('stationary', 'min_norm')
     config.probes = ('theorem6_floor',)
-    config.task = config.test_task = 'simple_qstr'
+    config.task.name = config.test_task = 'simple_qstr'
     config.preset = 'paper'
     config.seq_lens = (5, 10)
     config.token_dim = 4
     config.encoding_dim = 12
-    config.ffn_form = 'theorem6'
-    config.ffn_widths = (64, 32)
-    config.attention = 'merged'
-    config.mlp_width = 16
+    config.ffn.form = 'theorem6'
+    config.ffn.widths = (64, 32)
+    config.transformer.attention = 'merged'
+    config.transformer.mlp_width = 16
     config.task_per_lane = True
     config.num_samples = (0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
     config.samples_unit = 'Nd'
@@ -52,7 +51,7 @@ def reduced():
     config.seq_lens = (3,)
     config.token_dim = 2
     config.encoding_dim = 4
-    config.ffn_widths = (8, 8)
+    config.ffn.widths = (8, 8)
     config.num_samples = (0.5, 1.0, 2.0)
     config.max_steps = 40
     config.check_every = 20

@@ -1,41 +1,43 @@
-"""From lanes to numbers: samples to threshold, censoring, and exponents with intervals.
+"""From rows to numbers: samples to threshold, censoring, exponents with intervals, Table 1 and floors. No JAX.
 
-One row of the input is one lane: one model trained with one seed until its test loss fell strictly
-below `threshold` ('reached'), its budget of `max_samples` ran out ('censored'), the `min_samples` that a
-search began with were enough already ('censored_below'), or its loss stopped being finite ('diverged'). Only
-tables are known here: results are read again without JAX.
+One row is one lane: one model trained with one seed until its test loss fell strictly below `threshold` ('reached'),
+until its budget of `max_samples` ran out ('censored'), or until its loss stopped being finite ('diverged'). A search
+whose first `min_samples` were already enough is 'censored_below'.
 
-summary: lanes of a cell as one row.    exponents: the power of N of a curve.    tables: both as Markdown.
-curves: what tells curves apart, and what they are called.
+names: what models, tasks and settings are called.     curves: what tells the curves of a table apart.
+summary: the lanes of a cell as one row.               exponents: which power of N the samples are.
+samples_table: both as a table for readers.            growth: N^a beside (log N)^p.
+claims, table1: the theorems beside what was measured. floors: Theorem 6 beside trained networks.
+selection: hyperparameters by validation.              seconds: what the cells cost.
+formats: tables as Markdown, LaTeX and HTML.
 """
 
-from qstr_jax.analysis.curves import (
-    DISPLAY_NAMES,
-    MODELS,
-    SYMBOLS,
-    curve_columns,
-    model_order,
-    panel_columns,
-    require,
-    split_curves,
-)
+from qstr_jax.analysis.curves import Curve, cell_columns, curve_columns, require, setting_columns, split_curves
 from qstr_jax.analysis.exponents import Exponent, exponent
+from qstr_jax.analysis.names import DISPLAY_NAMES, MODELS, display, heading, model_order, ordered, setting_text
+from qstr_jax.analysis.samples_table import samples_table, short_number
+from qstr_jax.analysis.seconds import seconds_per_cell
 from qstr_jax.analysis.summary import OUTCOMES, summarize
-from qstr_jax.analysis.tables import short_number, table
 
 __all__ = [
     'DISPLAY_NAMES',
     'MODELS',
     'OUTCOMES',
-    'SYMBOLS',
+    'Curve',
     'Exponent',
+    'cell_columns',
     'curve_columns',
+    'display',
     'exponent',
+    'heading',
     'model_order',
-    'panel_columns',
+    'ordered',
     'require',
+    'samples_table',
+    'seconds_per_cell',
+    'setting_columns',
+    'setting_text',
     'short_number',
     'split_curves',
     'summarize',
-    'table',
 ]

@@ -1,53 +1,198 @@
-"""What tells the curves of a table apart, and what they are called."""
+"""What tells the curves of a table apart: the settings in which its rows differ, but for those that follow from others.
 
-from collections.abc import Sequence
+A curve is what a figure joins with a line: rows that differ only in the seeds, in the setting on the x axis, and in
+settings that follow from it, such as widths that are a multiple of N.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
-MODELS = ('transformer', 'rnn', 'ffn')
-DISPLAY_NAMES = {
-    'transformer': 'Transformer',
-    'rnn': 'RNN',
-    'ffn': 'FFN',
-    'qstr': 'qSTR',
-    'simple_qstr': 'simple-qSTR',
-    'least_squares': 'least squares (t known)',
-    'ridge': 'ridge',
-    'theorem6_oracle': 'oracle (u, V x)',
-}
-SYMBOLS = {'seq_len': 'N', 'sparsity': 'q'}
+from qstr_jax import columns
+from qstr_jax.analysis import names
 
-# What one bar or dot of a figure is of.
-CELL = ('model', 'task', 'sparsity', 'seq_len')
+# A summary names these even where all rows have the same value.
+ALWAYS_NAMED = ('model', 'task', 'sparsity', 'seq_len')
 
 
-def model_order(rows: pd.DataFrame) -> list[str]:
-    """The models in `rows`: the paper's three in their order, then a user's own by name."""
-    models = set(rows['model'])
-    return [model for model in MODELS if model in models] + sorted(models.difference(MODELS))
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Curve:
+    """The lanes of one curve, and what is special about it.
+
+    Attributes:
+        model: the architecture.
+        task: settings of the task in which the curves of the table differ; a figure makes a panel of each.
+        settings: other settings in which this curve differs from others of the same model.
+        lanes: the rows.
+    """
+
+    model: str
+    task: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    lanes: pd.DataFrame
+
+    @property
+    def key(self) -> str:
+        """Short and unique within a panel, for looks and ids: 'transformer', or 'transformer learning_rate=0.01'."""
+        return ' '.join([self.model, *(f'{name}={value}' for name, value in self.settings.items())])
+
+    @property
+    def name(self) -> str:
+        """For readers: 'Transformer', or 'Transformer, learning rate 0.01'."""
+        return ', '.join([names.display(self.model), *(names.setting_text(*item) for item in self.settings.items())])
 
 
-def curve_columns(x: str = 'seq_len') -> list[str]:
-    """What one curve against `x` has one of: model, task, and the other of (sparsity, seq_len)."""
-    return [column for column in CELL if column != x]
+def require(rows: pd.DataFrame, needed: Sequence[str]) -> None:
+    """Checks that a table has rows and some columns.
 
+    Args:
+        rows: the table.
+        needed: names of columns.
 
-def panel_columns(rows: pd.DataFrame, x: str = 'seq_len') -> list[str]:
-    """Which of task and the other of (sparsity, seq_len) `rows` has several of."""
-    return [column for column in curve_columns(x)[1:] if rows[column].nunique() > 1]
-
-
-def split_curves(rows: pd.DataFrame, x: str = 'seq_len') -> list[pd.DataFrame]:
-    """The rows of each curve against `x`: by task and sparsity, then models by `model_order`."""
-    order = model_order(rows)
-    curves = rows.groupby(curve_columns(x), observed=True)
-    return [lanes for _, lanes in sorted(curves, key=lambda c: (c[0][1:], order.index(c[0][0])))]
-
-
-def require(rows: pd.DataFrame, columns: Sequence[str]) -> None:
-    """Raises a ValueError that names the columns that `rows` lack, or says that there are none."""
-    missing = [column for column in dict.fromkeys(columns) if column not in rows.columns]
+    Raises:
+        ValueError: it lacks columns, which are named, or has no rows.
+    """
+    missing = [column for column in dict.fromkeys(needed) if column not in rows.columns]
     if missing:
         raise ValueError(f'rows lack the columns: {", ".join(missing)}')
     if rows.empty:
         raise ValueError('no rows: the table is empty')
+
+
+def setting_columns(rows: pd.DataFrame) -> list[str]:
+    """The columns of a table that are settings, without the seeds.
+
+    An undeclared column `<model>_<name>` is a setting of that model.
+
+    Args:
+        rows: a table with the column `model`.
+    """
+    declared = set(columns.settings(rows.columns))
+    prefixes = tuple(f'{model}_' for model in set(rows['model']))
+    return [
+        name
+        for name in rows.columns
+        if name in declared or (name.startswith(prefixes) and not columns.is_declared(name))
+    ]
+
+
+def curve_columns(rows: pd.DataFrame, x: str | None = None, leave_out: Sequence[str] = ()) -> list[str]:
+    """The settings that tell the curves of a table apart.
+
+    These are the settings in which rows differ. One that follows from `x` and the others is left out: `ffn_widths`
+    where it is a multiple of N, `learning_rate` where each point has the one that validation chose.
+
+    Args:
+        rows: a table with the column `model`.
+        x: the setting on the x axis; None if nothing is.
+        leave_out: settings that count as equal.
+
+    Returns:
+        `model` first, then settings of the task, the model, the learner and the lane.
+    """
+    fixed = ['model', *([x] if x else [])]
+    return ['model', *_independent(rows, fixed, leave_out)]
+
+
+def cell_columns(rows: pd.DataFrame, leave_out: Sequence[str] = ()) -> list[str]:
+    """What names one point of a table: model, task, q and N, and further settings in which rows differ.
+
+    Args:
+        rows: a table with the column `model`.
+        leave_out: settings that count as equal.
+    """
+    always = [name for name in ALWAYS_NAMED if name in rows.columns and name not in leave_out]
+    return [*always, *_independent(rows, always, leave_out)]
+
+
+def split_curves(rows: pd.DataFrame, x: str = 'seq_len') -> list[Curve]:
+    """The curves of a table against a setting: by task, then models in `model_order`, then by the other settings.
+
+    Args:
+        rows: a table with the column `model`.
+        x: the setting on the x axis. Rows that do not have it, since their model or learner does not, are left out.
+
+    Raises:
+        ValueError: no row has a value of `x`.
+    """
+    require(rows, ('model', x))
+    rows = rows[rows[x].notna()]
+    if rows.empty:
+        raise ValueError(f'no row has a value of {x}')
+    apart = curve_columns(rows, x)
+    order = {model: place for place, model in enumerate(names.model_order(rows))}
+    varying = {
+        model: [name for name in apart[1:] if lanes[name].nunique(dropna=False) > 1]
+        for model, lanes in rows.groupby('model')
+    }
+    curves = []
+    for values, lanes in rows.groupby(apart, dropna=False, sort=False):
+        point = dict(zip(apart, values, strict=True))
+        model = point.pop('model')
+        task = {name: value for name, value in point.items() if columns.get(name).role == 'task'}
+        own = {
+            name: value
+            for name, value in point.items()
+            if name not in task and name in varying[model] and not pd.isna(value)
+        }
+        curves.append(Curve(model=model, task=task, settings=own, lanes=lanes))
+    return sorted(curves, key=lambda curve: _curve_order(curve, order))
+
+
+def only_curve(rows: pd.DataFrame, x: str = 'seq_len') -> None:
+    """Checks that a table holds one curve.
+
+    Args:
+        rows: a table with the column `model`.
+        x: the setting on the x axis.
+
+    Raises:
+        ValueError: it holds several; the message names a setting in which they differ.
+    """
+    for column in curve_columns(rows, x):
+        values = rows[column].drop_duplicates().tolist()
+        if len(values) > 1:
+            raise ValueError(f'rows of several curves: {column} {sorted(values, key=str)}')
+
+
+def _independent(rows: pd.DataFrame, fixed: Sequence[str], leave_out: Sequence[str]) -> list[str]:
+    """The settings in which rows differ and that follow neither from the fixed ones nor from each other.
+
+    A setting of the task cannot follow from one of the model, nor that from the learner's, nor that from the lane's.
+    """
+    kept = [
+        name
+        for name in setting_columns(rows)
+        if name not in fixed and name not in leave_out and rows[name].nunique(dropna=False) > 1
+    ]
+    codes = pd.DataFrame({name: pd.factorize(rows[name], use_na_sentinel=False)[0] for name in [*fixed, *kept]})
+    for name in sorted(kept, key=_expendable, reverse=True):
+        others = [*fixed, *(other for other in kept if other != name and _rank(other)[0] <= _rank(name)[0])]
+        if others and (codes.groupby(others)[name].nunique() == 1).all():
+            kept.remove(name)
+    return sorted(kept, key=_rank)
+
+
+def _rank(name: str) -> tuple[int, int]:
+    """Task, model, learner, lane; within each as in the table of columns."""
+    role = columns.get(name).role
+    # An undeclared setting belongs to a model.
+    return columns.ROLES.index(role if columns.is_declared(name) else 'model'), columns.position(name)
+
+
+def _expendable(name: str) -> tuple[int, int]:
+    """The larger, the sooner a setting counts as following from others.
+
+    A lane's settings go first, the learning rate before the radius that it was chosen for. Then those of the learner,
+    the model and the task go, each from the end of the table: d_e follows from N, and not N from d_e.
+    """
+    place, position = _rank(name)
+    return place, -position if columns.ROLES[place] == 'lane' else position
+
+
+def _curve_order(curve: Curve, models: Mapping[str, int]) -> tuple:
+    """The key by which curves are sorted."""
+    task, own = ([names.sort_key(value) for value in part.values()] for part in (curve.task, curve.settings))
+    return task, models[curve.model], own

@@ -1,40 +1,48 @@
-"""The exponent of a curve: which power of N, or of q, the samples are."""
+"""The exponent of a curve: which power of N, or of another setting, the samples are."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from qstr_jax.analysis.curves import CELL, SYMBOLS, curve_columns
-from qstr_jax.analysis.summary import check, interval_of, resample, samples_of
+from qstr_jax.analysis.curves import only_curve, require
+from qstr_jax.analysis.names import heading, value_text
+from qstr_jax.analysis.summary import MEASURED, check, interval_of, resample, samples_of
 
-_MIN_LENGTHS = 3
+_MIN_POINTS = 3
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Exponent:
-    """The slope of log(mean samples) against log N, with its 95% interval.
+    """The slope of log(mean samples) against log N, or another setting, with its 95% interval.
 
     Attributes:
-        value, low, high: the exponent and the ends of its interval, None where there is none.
-        num_lengths: number of lengths where every lane reached the threshold.
-        left_out: the other lengths, which the slope was not fitted to.
-        note: in words, why there is no value or interval, or what was left out; '' if nothing.
+        value: the exponent; None if there is none.
+        low: lower end of its interval; None if there is none.
+        high: upper end of its interval.
+        num_points: number of values of N at which every lane reached the threshold.
+        left_out: the other values of N, which the slope was not fitted to.
+        note: why there is no value or no interval, or what was left out; '' if there is nothing to say.
     """
 
-    value: float | None
-    low: float | None
-    high: float | None
-    num_lengths: int
-    left_out: tuple[int, ...] = ()
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    num_points: int = 0
+    left_out: tuple = ()
     note: str = ''
 
     def __str__(self) -> str:
         """'0.62 [0.55, 0.70]', or '0.62' without an interval, or the note without a value."""
         if self.value is None:
             return self.note
-        interval = '' if self.low is None else f' [{self.low:.2f}, {self.high:.2f}]'
-        return f'{self.value:.2f}{interval}'
+        return f'{self.value:.2f}{self.interval}'
+
+    @property
+    def interval(self) -> str:
+        """' [0.55, 0.70]', or '' without an interval."""
+        return '' if self.low is None or self.high is None else f' [{self.low:.2f}, {self.high:.2f}]'
 
 
 def exponent(rows: pd.DataFrame, x: str = 'seq_len') -> Exponent:
@@ -43,68 +51,83 @@ def exponent(rows: pd.DataFrame, x: str = 'seq_len') -> Exponent:
         a = sum_N (log N - c) log T(N) / sum_N (log N - c)^2,
         c = mean over N of log N,   T(N) = mean samples over the lanes at N,
 
-    over the lengths where every lane reached: a censored mean is a bound, not a measurement. The
-    95% interval is the percentile bootstrap that resamples lanes within each length (seeded): at
-    six lengths of five lanes it covers about 90% of the time, and it knows no misfit of the law.
+    over those N where every lane reached the threshold, since a censored mean is a bound and no measurement. The 95%
+    interval is a percentile bootstrap that resamples the lanes of each N (seeded). With six N and five lanes each it
+    covers the exponent about 90% of the time; it does not know whether a power law fits at all.
 
     Args:
-        rows: the lanes of one curve: one model, one task, one of the other of (sparsity, seq_len).
-        x: 'seq_len', or 'sparsity' for the exponent in q.
+        rows: the lanes of one curve.
+        x: the setting on the x axis: 'seq_len', 'sparsity' or any other.
 
     Returns:
-        An Exponent. Fewer than three usable lengths give no value, one lane per length no interval;
-        the note says so.
+        The exponent; its note says why there is no value (fewer than three usable N, or no number on the x axis) or no
+        interval (one lane at each N).
 
     Raises:
-        ValueError: as `summarize`, or rows of several curves.
+        ValueError: rows that are not lanes of one curve.
     """
-    check(rows, CELL)
-    for column in curve_columns(x):
-        if rows[column].nunique() > 1:
-            raise ValueError(f'rows of several curves: {column} {sorted(set(rows[column]))}')
-    cells = {int(length): cell for length, cell in rows.groupby(x, observed=True)}
-    lanes = {length: samples_of(cell) for length, cell in cells.items() if _is_usable(cell)}
-    left_out = tuple(length for length in cells if length not in lanes)
-    if len(lanes) < _MIN_LENGTHS:
-        note = _why_none(rows, len(lanes), left_out, SYMBOLS.get(x, x))
-        return Exponent(None, None, None, len(lanes), left_out, note)
-    log_x = np.log(list(lanes))
-    value = float(_slope(log_x, np.log([samples.mean() for samples in lanes.values()])))
+    require(rows, ('model', x, *MEASURED))
+    only_curve(rows, x)
+    check(rows, (x,))
+    return fit(rows, x)
+
+
+def fit(lanes: pd.DataFrame, x: str = 'seq_len') -> Exponent:
+    """The exponent of lanes that are known to be one curve; see `exponent`.
+
+    Args:
+        lanes: the lanes of one curve.
+        x: the setting on the x axis.
+    """
+    if not pd.api.types.is_numeric_dtype(lanes[x].infer_objects()):
+        return Exponent(note=f'no power: {heading(x)} is no number')
+    cells = {_number(value): cell for value, cell in lanes.groupby(x)}
+    used = {value: samples_of(cell) for value, cell in cells.items() if _is_usable(value, cell)}
+    left_out = tuple(value for value in cells if value not in used)
+    if len(used) < _MIN_POINTS:
+        return Exponent(num_points=len(used), left_out=left_out, note=_why_none(lanes, len(used), left_out, heading(x)))
+    log_x = np.log(list(used))
+    slope = float(_slope(log_x, np.log([samples.mean() for samples in used.values()])))
     low = high = None
-    if max(map(len, lanes.values())) > 1:
-        # One generator per curve: one per length would resample the lanes of all lengths in step.
+    if max(map(len, used.values())) > 1:
+        # One generator per curve: one per N would resample the lanes of all N in step.
         rng = np.random.default_rng(0)
-        means = np.stack([resample(samples, rng) for samples in lanes.values()], axis=-1)
+        means = np.stack([resample(samples, rng) for samples in used.values()], axis=-1)
         low, high = interval_of(_slope(log_x, np.log(means)))
-    note = _caveats(lanes, left_out, SYMBOLS.get(x, x))
-    return Exponent(value, low, high, len(lanes), left_out, note)
+    note = _caveats(used, left_out, heading(x))
+    return Exponent(value=slope, low=low, high=high, num_points=len(used), left_out=left_out, note=note)
+
+
+def _number(value: Any) -> int | float:
+    """A whole number as an int."""
+    return int(value) if float(value).is_integer() else float(value)
 
 
 def _slope(log_x: np.ndarray, log_y: np.ndarray) -> np.ndarray:
-    """Least-squares slope of log_y (..., num_lengths) against log_x (num_lengths,)."""
+    """Least-squares slope of log_y (..., num_points) against log_x (num_points,)."""
     centred = log_x - log_x.mean()
     return log_y @ centred / (centred @ centred)
 
 
-def _is_usable(cell: pd.DataFrame) -> bool:
-    """Whether all lanes reached, and trained before they did: 0 samples have no logarithm."""
-    return bool((cell['outcome'] == 'reached').all()) and samples_of(cell)[0] > 0
+def _is_usable(value: float, cell: pd.DataFrame) -> bool:
+    """Whether all lanes reached the threshold, and both numbers have a logarithm."""
+    return value > 0 and bool((cell['outcome'] == 'reached').all()) and samples_of(cell)[0] > 0
 
 
-def _why_none(rows: pd.DataFrame, num_lengths: int, left_out: tuple, symbol: str) -> str:
-    if not (rows['outcome'] == 'reached').any():
+def _why_none(lanes: pd.DataFrame, num_points: int, left_out: tuple, symbol: str) -> str:
+    if not (lanes['outcome'] == 'reached').any():
         return 'threshold not reached'
-    where = f'of {num_lengths + len(left_out)} {symbol} reached' if left_out else symbol
-    return f'only {num_lengths} {where}, {_MIN_LENGTHS} needed'
+    where = f'of {num_points + len(left_out)} {symbol} reached' if left_out else symbol
+    return f'only {num_points} {where}, {_MIN_POINTS} needed'
 
 
-def _caveats(lanes: dict[int, np.ndarray], left_out: tuple, symbol: str) -> str:
+def _caveats(used: dict[int | float, np.ndarray], left_out: tuple, symbol: str) -> str:
     notes = []
-    single = [length for length, samples in lanes.items() if samples.size == 1]
+    single = [value for value, samples in used.items() if samples.size == 1]
     if left_out:
-        notes.append(f'without {symbol} = {", ".join(map(str, left_out))}: not all reached')
-    if len(single) == len(lanes):
+        notes.append(f'without {symbol} = {", ".join(map(value_text, left_out))}: not all reached')
+    if len(single) == len(used):
         notes.append('one lane each: no interval')
     elif single:
-        notes.append(f'one lane at {symbol} = {", ".join(map(str, single))}: interval too narrow')
+        notes.append(f'one lane at {symbol} = {", ".join(map(value_text, single))}: interval too narrow')
     return '; '.join(notes)

@@ -1,49 +1,74 @@
-"""Runs beside the floors of their own draw: tables in, tables out."""
+"""Theorem 6's floor, and where it meets trained networks: each run beside the floor of its own training set."""
 
 import pandas as pd
 
-from qstr_jax import analysis
+from qstr_jax import checks, columns
+from qstr_jax.analysis.curves import require
 
-# What a run and its oracle share.
-DRAW = ('task', 'seq_len', 'token_dim', 'seed', 'task_seed', 'num_samples')
-# Models that Theorem 6 is about; all others are controls.
-BOUND = ('ffn', 'theorem6_oracle')
-# A run is below its floor by more than so many standard errors, and more than rounding at a floor of 0.
+# The models that Theorem 6 is about; all others are controls.
+BOUND_MODELS = ('ffn', 'theorem6_oracle')
+# A run counts as below its floor from this many standard errors on,
 NUM_SE = 3
+# and if the distance is more than rounding, which matters where the floor is 0.
 ROUNDING = 1e-5
 
 
-def with_floor(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with the floor of their own u and training set, taken from the oracle's row of the same draw.
+def theorem6_floor(num_samples: float, seq_len: int, token_dim: int) -> float:
+    """Theorem 6: sup_u E[R | S_n] ≥ 1 − n/(N d) for every stationary point or min-norm ε-ERM of an FFN.
 
     Args:
-        rows: rows with the models that are compared and 'theorem6_oracle', which has the column `theorem6_floor`.
+        num_samples: n.
+        seq_len: N.
+        token_dim: d.
 
     Returns:
-        The rows with `floor`, `load` = n/(Nd), `margin` = test loss − floor and `is_bound` (Theorem 6 is about it).
+        The floor; 0 from n = N d on.
 
     Raises:
-        ValueError: no oracle, or a run without one.
+        ValueError: a negative n, or N or d below 1.
     """
-    analysis.require(rows, (*DRAW, 'model', 'learner', 'test_loss', 'test_loss_se'))
+    for name, value, least in ('seq_len', seq_len, 1), ('token_dim', token_dim, 1), ('num_samples', num_samples, 0):
+        checks.number(name, value, least)
+    return max(0.0, 1 - num_samples / (seq_len * token_dim))
+
+
+def with_floor(rows: pd.DataFrame) -> pd.DataFrame:
+    """Joins each run with the floor of its own u and training set, which the oracle's row of the same draw holds.
+
+    Args:
+        rows: runs and the model 'theorem6_oracle', which has the column `theorem6_floor`.
+
+    Returns:
+        The rows with `floor`, `printed_floor` = max(0, 1 − n/(Nd)), `load` = n/(Nd), `margin` = test loss − floor, and
+        `is_bound`, whether Theorem 6 is about the model.
+
+    Raises:
+        ValueError: there is no oracle, or a run without one.
+    """
+    require(rows, ('task', 'seq_len', 'token_dim', 'seed', 'num_samples', 'model', 'learner', 'test_loss'))
+    require(rows, ('test_loss_se',))
     oracle = rows[rows['model'] == 'theorem6_oracle']
     if oracle.empty or 'theorem6_floor' not in rows.columns:
         raise ValueError("rows have no floor: add the model 'theorem6_oracle' and the probe 'theorem6_floor'")
-    floors = oracle.drop_duplicates(list(DRAW)).set_index(list(DRAW))['theorem6_floor'].rename('floor')
-    joined = rows.join(floors, on=list(DRAW))
+    seeds = [name for name in ('seed', 'task_seed') if name in rows.columns]
+    draw = [*columns.with_role(rows.columns, 'task'), *seeds, 'num_samples']
+    floors = oracle.drop_duplicates(draw)[[*draw, 'theorem6_floor']].rename(columns={'theorem6_floor': 'floor'})
+    joined = rows.merge(floors, on=draw, how='left')
+    joined.index = rows.index
     if joined['floor'].isna().any():
         missing = joined[joined['floor'].isna()].iloc[0]
-        raise ValueError(f'no oracle for {dict(missing[list(DRAW)])}')
-    size = joined['seq_len'] * joined['token_dim']
+        raise ValueError(f'no oracle for {dict(missing[draw])}')
+    places = joined[['num_samples', 'seq_len', 'token_dim']].astype(int).itertuples(index=False, name=None)
     return joined.assign(
-        load=joined['num_samples'] / size,
+        load=joined['num_samples'] / (joined['seq_len'] * joined['token_dim']),
+        printed_floor=[theorem6_floor(*place) for place in places],
         margin=joined['test_loss'] - joined['floor'],
-        is_bound=joined['model'].str.split(' ').str[0].isin(BOUND),
+        is_bound=joined['model'].isin(BOUND_MODELS),
     )
 
 
 def floor_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Per model, learner and n/(Nd): the mean loss beside 1 − n/(Nd), and the worst run against its own floor.
+    """Per model, learner and n/(Nd): the mean loss, the mean floors, and the worst run against its own floor.
 
     Args:
         rows: of `with_floor`.
@@ -51,10 +76,10 @@ def floor_table(rows: pd.DataFrame) -> pd.DataFrame:
     Returns:
         Columns: model, learner, load, num_runs, test_loss (mean), printed_floor, own_floor (mean), worst_se (the
         smallest margin in standard errors), num_below (runs more than three standard errors below their floor),
-        span_residual (largest) where there is one, num_converged.
+        span_residual (largest, NaN where nobody measured it) and num_converged.
     """
     table = []
-    for (model, learner, load), runs in rows.groupby(['model', 'learner', 'load']):
+    for (model, learner, load), runs in rows.groupby(['model', 'learner', 'load'], dropna=False):
         margin_se = runs['margin'].mask(runs['margin'].abs() < ROUNDING, 0) / runs['test_loss_se']
         table.append(
             {
@@ -63,7 +88,7 @@ def floor_table(rows: pd.DataFrame) -> pd.DataFrame:
                 'load': load,
                 'num_runs': len(runs),
                 'test_loss': runs['test_loss'].mean(),
-                'printed_floor': max(0.0, 1 - load),
+                'printed_floor': runs['printed_floor'].mean(),
                 'own_floor': runs['floor'].mean(),
                 'worst_se': margin_se.min(),
                 'num_below': int((runs['margin'] < -NUM_SE * runs['test_loss_se'] - ROUNDING).sum()),

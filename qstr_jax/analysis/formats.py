@@ -1,8 +1,9 @@
-"""A DataFrame of short texts and numbers as Markdown, LaTeX (booktabs) and HTML."""
+"""Tables of short texts and numbers as Markdown, LaTeX (booktabs) and HTML: the only writers in the package."""
 
 import html
 import numbers
 import re
+from typing import Any
 
 import pandas as pd
 
@@ -15,23 +16,29 @@ _LATEX = {
 }  # fmt: skip
 
 
-def text(value) -> str:
-    """A cell as text: numbers to four digits, missing values as '–'."""
+def text(value: Any, digits: int = 4) -> str:
+    """A cell as text: numbers rounded, missing values as '–', lists with commas.
+
+    Args:
+        value: of any kind.
+        digits: significant digits of numbers that are no integers.
+    """
     if isinstance(value, (tuple, list)):
-        return ', '.join(map(text, value))
+        return ', '.join(text(part, digits) for part in value)
     if value is None or pd.isna(value):
         return '–'
     is_number = isinstance(value, numbers.Number) and not isinstance(value, (bool, numbers.Integral))
-    return f'{value:.4g}' if is_number else str(value)
+    return f'{value:.{digits}g}' if is_number else str(value)
 
 
-def _cells(frame: pd.DataFrame) -> list[list[str]]:
-    return [[text(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
+    """An aligned Markdown table that is readable raw; the index is left out.
 
-
-def markdown(frame: pd.DataFrame) -> str:
-    """An aligned table that is readable raw; the index is left out."""
-    lines = [list(map(str, frame.columns)), *_cells(frame)]
+    Args:
+        frame: texts and numbers.
+        digits: significant digits of numbers that are no integers.
+    """
+    lines = [list(map(str, frame.columns)), *_cells(frame, digits)]
     lines = [[cell.replace('|', '\\|').replace('\n', ' ') for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     lines.insert(1, ['-' * width for width in widths])
@@ -39,13 +46,23 @@ def markdown(frame: pd.DataFrame) -> str:
 
 
 def latex_text(value: str) -> str:
-    """Text as LaTeX prints it; any letter that pdfLaTeX may not know becomes '?'."""
+    """A text as LaTeX source; letters that pdfLaTeX may not know become '?'.
+
+    Args:
+        value: any text.
+    """
     escaped = ''.join(_LATEX.get(letter, letter) for letter in value)
     return re.sub(r'[^\x00-ſ]', '?', escaped)
 
 
 def latex(frame: pd.DataFrame, caption: str = '', label: str = '') -> str:
-    """A `table` environment with booktabs rules, complete but for `\\usepackage{booktabs}`."""
+    """A `table` environment with booktabs rules; the document needs `\\usepackage{booktabs}`.
+
+    Args:
+        frame: texts and numbers.
+        caption: plain text; none if empty.
+        label: for \\ref; none if empty.
+    """
     body = [' & '.join(map(latex_text, line)) + r' \\' for line in [list(map(str, frame.columns)), *_cells(frame)]]
     lines = [
         r'\begin{table}[t]', r'\centering', r'\small',
@@ -59,7 +76,11 @@ def latex(frame: pd.DataFrame, caption: str = '', label: str = '') -> str:
 
 
 def as_html(frame: pd.DataFrame) -> str:
-    """A `<table>`, all text escaped."""
+    """A `<table>` with all texts escaped.
+
+    Args:
+        frame: texts and numbers.
+    """
     head = ''.join(f'<th>{html.escape(str(name))}</th>' for name in frame.columns)
     rows = ''.join(
         '<tr>' + ''.join(f'<td>{html.escape(cell)}</td>' for cell in line) + '</tr>\n' for line in _cells(frame)
@@ -67,17 +88,5 @@ def as_html(frame: pd.DataFrame) -> str:
     return f'<table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>\n'
 
 
-def from_markdown(markdown_text: str) -> list[pd.DataFrame]:
-    """The pipe tables of a Markdown text, all cells as text."""
-    tables, lines = [], []
-    for line in [*markdown_text.splitlines(), '']:
-        if line.startswith('|'):
-            cells = re.split(r'(?<!\\)\|', line.strip().strip('|'))
-            lines.append([cell.strip().replace('\\|', '|') for cell in cells])
-        elif lines:
-            head, *body = lines
-            body = [cells for cells in body if not all(set(cell) <= set('-: ') and cell for cell in cells)]
-            if all(len(cells) == len(head) for cells in body):
-                tables.append(pd.DataFrame(body, columns=head))
-            lines = []
-    return tables
+def _cells(frame: pd.DataFrame, digits: int = 4) -> list[list[str]]:
+    return [[text(value, digits) for value in row] for row in frame.itertuples(index=False, name=None)]

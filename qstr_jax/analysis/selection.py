@@ -1,105 +1,95 @@
-"""Choosing hyperparameters on validation prompts, and what the choice is worth.
+"""Choosing hyperparameters on validation prompts, and how much the choice matters.
 
-Hyperparameters are lanes. Rows of a sweep over several of them become rows with one setting per cell, chosen by the
-validation losses of all seeds together, and a table of how much the choice matters.
+A sweep over hyperparameters has a row for each of their values. `select` keeps those rows whose values have the best
+validation losses, over all seeds together, at each point of the other settings.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from qstr_jax import analysis
+from qstr_jax.analysis.curves import cell_columns, require, setting_columns
 
-HYPERPARAMETERS = ('learning_rate', 'weight_decay')
-# What a comparison is made for: one choice each.
-POINT = ('model', 'learner', 'task', 'sparsity', 'seq_len', 'budget', 'num_samples')
-
-
-def _points(rows, over):
-    """Columns that tell the points of a comparison apart; n only where the lanes were given it."""
-    searched = rows.get('is_search', pd.Series(False, rows.index)).fillna(False).astype(bool)
-    names = [name for name in POINT if name in rows.columns and name not in over]
-    return [name for name in names if name != 'num_samples' or not searched.any()]
+# What `select` chooses, unless told otherwise.
+DEFAULT_OVER = ('learning_rate', 'weight_decay')
 
 
-def _score(rows):
-    """What a setting is judged by, smaller is better: validation loss, or n by validation for a search."""
-    if 'is_search' in rows.columns and rows['is_search'].fillna(False).astype(bool).any():
-        return rows['validation_samples_to_threshold'].astype('Float64').fillna(np.inf)
-    return rows['validation_loss'].fillna(np.inf)
+def select(rows: pd.DataFrame, over: Sequence[str] = DEFAULT_OVER) -> pd.DataFrame:
+    """The rows whose hyperparameters have the best validation score at each point of the other settings.
 
-
-def select(rows, over=HYPERPARAMETERS):
-    """The rows of the setting with the best validation score at each point.
-
-    The score is the median over seeds of the validation loss, or for searches of the smallest n with validation loss
-    below the threshold; test losses play no part. Ties go to the first setting in sorted order.
+    The score is the median over seeds of the validation loss, or for searches of the smallest n whose validation loss
+    is below the threshold; test losses play no part. Ties go to the first values in sorted order.
 
     Args:
-        rows: rows of fixed-sample learners.
-        over: the columns that are chosen.
+        rows: rows of learners on a fixed sample.
+        over: the settings that are chosen.
 
     Returns:
-        A DataFrame with the columns of `rows`.
+        A table with the columns of `rows`.
 
     Raises:
-        ValueError: no rows, or columns are missing.
+        ValueError: no rows, or missing columns.
     """
-    analysis.require(rows, (*over, 'validation_loss'))
-    scored = rows.assign(_score=_score(rows).astype(float))
+    require(rows, ('model', *over, 'validation_loss'))
+    scored = rows.assign(_score=_score(rows))
+    points = [name for name in setting_columns(rows) if name not in over]
     chosen = []
-    for _, lanes in scored.groupby(_points(rows, over), dropna=False, observed=True):
-        scores = lanes.groupby(list(over), dropna=False)['_score'].median()
-        best = scores.index[int(np.argmin(scores.to_numpy()))]
-        best = best if isinstance(best, tuple) else (best,)
-        chosen.append(lanes[(lanes[list(over)] == list(best)).all(axis=1)])
+    for _, lanes in scored.groupby(points, dropna=False, sort=False):
+        candidates = lanes.groupby(list(over), dropna=False).ngroup()
+        scores = lanes.groupby(candidates)['_score'].median()
+        chosen.append(lanes[candidates == scores.index[int(np.argmin(scores.to_numpy()))]])
     return pd.concat(chosen, ignore_index=True).drop(columns='_score')
 
 
-def sensitivity(rows, over=HYPERPARAMETERS, value='test_loss'):
-    """How much hyperparameters matter: per point the chosen, best, median and worst setting by `value`.
+def sensitivity(rows: pd.DataFrame, over: Sequence[str] = DEFAULT_OVER, value: str = 'test_loss') -> pd.DataFrame:
+    """How much hyperparameters matter: at each point the chosen, best, median and worst of them.
 
     Args:
-        rows, over: as in `select`.
-        value: column whose median over seeds is compared; a missing value counts as infinite.
+        rows: as in `select`.
+        over: as in `select`.
+        value: the column that is compared, by its median over seeds; a missing value counts as infinite.
 
     Returns:
-        A DataFrame: the point's columns, `chosen` (by validation), `best`, `median`, `worst` and `num_settings`.
+        A table with the point's columns, `chosen` (by validation), `best`, `median`, `worst` and `num_settings`.
     """
-    names = _points(rows, over)
-    chosen = select(rows, over).groupby(names, dropna=False, observed=True)[value]
-    chosen = chosen.apply(_median)
-    table = []
-    for key, lanes in rows.groupby(names, dropna=False, observed=True):
-        settings = lanes.groupby(list(over), dropna=False)[value].apply(_median)
-        table.append(
-            {
-                **dict(zip(names, key, strict=True)),
-                'chosen': chosen[key],
-                'best': settings.min(),
-                'median': settings.median(),
-                'worst': settings.max(),
-                'num_settings': len(settings),
-            }
-        )
-    return pd.DataFrame(table)
+    chosen = select(rows, over)
+    over = list(over)
+    names = cell_columns(rows, leave_out=over)
+    picked = chosen.groupby(names, dropna=False)[value].apply(_median)
+    tried = rows.groupby([*names, *over], dropna=False)[value].apply(_median)
+    by_point = tried.groupby(names, dropna=False)
+    table = pd.DataFrame(
+        {
+            'chosen': picked,
+            'best': by_point.min(),
+            'median': by_point.median(),
+            'worst': by_point.max(),
+            'num_settings': by_point.size(),
+        }
+    )
+    return table.reset_index()
 
 
-def _median(lanes):
-    return float(np.median(lanes.astype('Float64').to_numpy(dtype=float, na_value=np.inf)))
+def is_search(rows: pd.DataFrame) -> bool:
+    """Whether some rows are of searches for n*, the smallest n that is enough.
 
-
-def name_curves(rows):
-    """Rows whose `model` also names the learner and the budget where a model has several of them.
-
-    So that figures, exponents and tables tell them apart: 'transformer constrained R = 0.5'.
+    Args:
+        rows: any rows.
     """
-    rows = rows.reset_index(drop=True)
-    for _, lanes in rows.groupby('model'):
-        parts = []
-        if lanes['learner'].nunique() > 1:
-            parts.append(lanes['learner'])
-        if 'budget' in lanes.columns and lanes['budget'].nunique() > 1:
-            parts.append('R = ' + lanes['budget'].map('{:g}'.format))
-        for part in parts:
-            rows.loc[lanes.index, 'model'] = rows.loc[lanes.index, 'model'] + ' ' + part
-    return rows
+    return 'is_search' in rows.columns and bool(rows['is_search'].eq(True).any())
+
+
+def _score(rows: pd.DataFrame) -> pd.Series:
+    """What a setting is judged by, smaller is better: the validation loss, or n by validation for a search."""
+    name = 'validation_samples_to_threshold' if is_search(rows) else 'validation_loss'
+    return pd.Series(_with_infinity(rows[name]), rows.index)
+
+
+def _median(lanes: pd.Series) -> float:
+    return float(np.median(_with_infinity(lanes)))
+
+
+def _with_infinity(values: pd.Series) -> np.ndarray:
+    """Numbers, infinite where one is missing."""
+    return values.astype('Float64').fillna(np.inf).to_numpy(dtype=float, na_value=np.inf)

@@ -1,44 +1,47 @@
-"""Lanes of a cell as one row: how many reached the threshold, their mean and its interval."""
+"""One row for all lanes of a cell: how many reached the threshold, their mean and its interval."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from qstr_jax.analysis.curves import CELL, model_order, require
+from qstr_jax.analysis.curves import cell_columns, require
+from qstr_jax.analysis.names import model_order
 
 OUTCOMES = ('reached', 'censored', 'censored_below', 'diverged')
 
-_MEASURED = ('seed', 'outcome', 'samples_to_threshold', 'max_samples')
+# What every lane has, beside its settings.
+MEASURED = ('seed', 'outcome', 'samples_to_threshold', 'max_samples')
 _NUM_DRAWS = 2000
 
 
-def summarize(rows: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
-    """One row per cell: how many lanes reached the threshold, and their mean with its interval.
+def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
+    """Counts, mean and interval of the lanes of each cell.
 
-    A censored lane counts as its budget, min(T, max_samples), so the mean is a lower bound:
-    `lower_bound` is then True, and `high` missing since nothing bounds the mean from above; one
-    that is censored below counts as `min_samples`, and `upper_bound` and `low` say so likewise. A
-    diverged lane has no T: it is counted, and left out of mean, low, high, min and max.
+    A censored lane counts as its budget, so the mean is a lower bound: `lower_bound` is then True, and `high` is
+    missing because nothing bounds the mean from above. A lane that is censored below counts as `min_samples`;
+    `upper_bound` and `low` say so in the same way. A diverged lane is counted, but it has no number of samples and is
+    left out of mean, low, high, min and max.
 
     Args:
-        rows: one row per lane, with the columns of `by` and seed, outcome, samples_to_threshold
-            and max_samples.
-        by: the columns that make a cell.
+        rows: one row per lane, with the columns of `by` and seed, outcome, samples_to_threshold and max_samples.
+        by: the columns that make a cell; by default those of `cell_columns`.
 
     Returns:
-        The columns of `by`; num_lanes, num_reached, num_censored, num_censored_below, num_diverged;
-        mean, median, low, high, min, max in samples, NaN for none; lower_bound, upper_bound.
-        [low, high] is the 95% interval of the mean over lanes (percentile bootstrap, seeded), NaN
-        for a single lane; it is narrow for few lanes: with five it covers the mean about 83% of the
-        time. The median takes every lane that did not reach as infinite, and one that is censored
-        below as `min_samples`; it is NaN if those that did not reach are half of the lanes or more.
+        The columns of `by`; num_lanes, num_reached, num_censored, num_censored_below, num_diverged; mean, median, low,
+        high, min, max in samples, NaN where there is none; lower_bound, upper_bound. [low, high] is the 95% interval of
+        the mean over lanes (percentile bootstrap, seeded), NaN for a single lane. It is too narrow for few lanes: with
+        five it covers the mean about 83% of the time. The median takes lanes that did not reach as infinite, and is NaN
+        if they are half of the lanes or more.
 
     Raises:
         ValueError: no rows, missing columns, an unknown outcome, or one seed twice in a cell.
     """
+    require(rows, ('model', *MEASURED) if by is None else (*by, *MEASURED))
+    by = cell_columns(rows) if by is None else list(by)
     check(rows, by)
-    cells = rows.groupby(list(by), observed=True)
+    cells = rows.groupby(by, observed=True, dropna=False)
     summary = pd.DataFrame(dict(zip(by, key, strict=True)) | _summary(cell) for key, cell in cells)
     if 'model' in by:
         rank = {model: place for place, model in enumerate(model_order(rows))}
@@ -47,28 +50,41 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
 
 
 def check(rows: pd.DataFrame, by: Sequence[str]) -> None:
-    """Raises a ValueError that says in one line what is wrong with the rows."""
-    require(rows, (*by, *_MEASURED))
+    """Checks that rows are lanes, each once.
+
+    Args:
+        rows: one row per lane.
+        by: the columns that make a cell.
+
+    Raises:
+        ValueError: in one line, what is wrong.
+    """
+    require(rows, (*by, *MEASURED))
     unknown = sorted(map(str, set(rows['outcome']) - set(OUTCOMES)))
     if unknown:
         raise ValueError(f'unknown outcome {", ".join(unknown)}: not one of {", ".join(OUTCOMES)}')
     if np.isnan(samples_of(rows)).any():
         raise ValueError('samples_to_threshold or max_samples is missing where it is needed')
-    if rows[list(by)].isna().any(axis=None):
-        raise ValueError(f'a lane belongs to no cell: one of {", ".join(by)} is missing')
+    if 'model' in rows.columns and rows['model'].isna().any():
+        raise ValueError('a lane belongs to no cell: its model is missing')
     # Several learning rates, or one file read twice, would be averaged as if they were repeats.
-    twice = rows[rows.duplicated([*by, 'seed'])]
-    if not twice.empty:
-        cell = rows[(rows[[*by, 'seed']] == twice.iloc[0][[*by, 'seed']]).all(axis=1)]
+    twice = rows.duplicated([*by, 'seed'], keep=False)
+    if twice.any():
+        cells = rows[twice].groupby([*by, 'seed'], dropna=False, sort=False)
+        cell = rows[twice][cells.ngroup() == 0]
         differ = [column for column in rows.columns if cell[column].nunique(dropna=False) > 1]
         raise ValueError(
-            f'seed {twice["seed"].iloc[0]} is there {len(cell)} times in one cell of '
+            f'seed {cell["seed"].iloc[0]} is there {len(cell)} times in one cell of '
             f'({", ".join(by)}); its rows differ in: {", ".join(differ) or "nothing"}'
         )
 
 
 def samples_of(cell: pd.DataFrame) -> np.ndarray:
-    """min(T, max_samples) of the lanes that did not diverge; sorted, so that order is no input."""
+    """Samples of the lanes that did not diverge, or the bound where a lane is censored; sorted.
+
+    Args:
+        cell: rows with outcome, samples_to_threshold and max_samples, and min_samples for searches.
+    """
     kept = cell[cell['outcome'] != 'diverged']
     samples, budget = (
         pd.to_numeric(kept[column]).astype('Float64') for column in ('samples_to_threshold', 'max_samples')
@@ -80,32 +96,44 @@ def samples_of(cell: pd.DataFrame) -> np.ndarray:
     return np.sort(lanes.to_numpy(dtype=float, na_value=np.nan))
 
 
-def _summary(cell: pd.DataFrame) -> dict:
-    """The columns of `summarize` for the lanes of one cell."""
-    counts = {f'num_{outcome}': int((cell['outcome'] == outcome).sum()) for outcome in OUTCOMES}
-    columns = {'num_lanes': len(cell), **counts}
-    columns |= dict.fromkeys(('mean', 'median', 'low', 'high', 'min', 'max'), np.nan)
-    columns['lower_bound'] = counts['num_censored'] > 0
-    columns['upper_bound'] = counts['num_censored_below'] > 0
-    samples = samples_of(cell)
-    if samples.size:
-        columns |= {'mean': samples.mean(), 'min': samples[0], 'max': samples[-1]}
-    if samples.size > 1:
-        low, high = interval_of(resample(samples, np.random.default_rng(0)))
-        columns['low'] = np.nan if columns['upper_bound'] else low
-        columns['high'] = np.nan if columns['lower_bound'] else high
-    if 2 * (counts['num_reached'] + counts['num_censored_below']) > len(cell):
-        reached = samples_of(cell[cell['outcome'].isin(('reached', 'censored_below'))])
-        columns['median'] = np.median([*reached, *[np.inf] * (len(cell) - reached.size)])
-    return columns
-
-
 def resample(samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(num_draws,) means over as many lanes, drawn with replacement."""
+    """Means of lanes that are drawn with replacement, as many as there are.
+
+    Args:
+        samples: one number per lane.
+        rng: random numbers.
+
+    Returns:
+        The means, one per draw.
+    """
     return rng.choice(samples, size=(_NUM_DRAWS, samples.size)).mean(axis=1)
 
 
 def interval_of(draws: np.ndarray) -> tuple[float, float]:
-    """The middle 95% of (num_draws,)."""
+    """The middle 95% of some draws.
+
+    Args:
+        draws: one number per draw.
+    """
     low, high = np.percentile(draws, [2.5, 97.5])
     return float(low), float(high)
+
+
+def _summary(cell: pd.DataFrame) -> dict[str, Any]:
+    """The columns of `summarize` for the lanes of one cell."""
+    counts = {f'num_{outcome}': int((cell['outcome'] == outcome).sum()) for outcome in OUTCOMES}
+    found: dict[str, Any] = {'num_lanes': len(cell), **counts}
+    found |= dict.fromkeys(('mean', 'median', 'low', 'high', 'min', 'max'), np.nan)
+    found['lower_bound'] = counts['num_censored'] > 0
+    found['upper_bound'] = counts['num_censored_below'] > 0
+    samples = samples_of(cell)
+    if samples.size:
+        found |= {'mean': samples.mean(), 'min': samples[0], 'max': samples[-1]}
+    if samples.size > 1:
+        low, high = interval_of(resample(samples, np.random.default_rng(0)))
+        found['low'] = np.nan if found['upper_bound'] else low
+        found['high'] = np.nan if found['lower_bound'] else high
+    if 2 * (counts['num_reached'] + counts['num_censored_below']) > len(cell):
+        reached = samples_of(cell[cell['outcome'].isin(('reached', 'censored_below'))])
+        found['median'] = np.median([*reached, *[np.inf] * (len(cell) - reached.size)])
+    return found

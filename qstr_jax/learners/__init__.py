@@ -1,17 +1,41 @@
-"""How a model is fitted. A learner is a module with functions on lane batches:
+"""How a model is fitted: one file for each learner, behind the protocol `Learner`.
 
-Lane                                              the numbers of one lane
-init(lanes_K, problem)                            constants and first state
-advance(state_K, data_K, lanes_K, num_checks, problem)
-report, report_curves, progress(state_K, problem)   what is told of a state, on the host
+online         fresh prompts at every step, as in Figures 1 and 3
+adamw          AdamW on n prompts, as in Figure 2
+constrained    ERM in a norm ball                               (Theorems 4 and 7)
+min_norm       least norm within ε of the least training risk   (Theorems 6 and 9)
+stationary     stationary points of the regularised risk        (Theorem 6)
+closed_form    what baselines bring along
 """
 
-from qstr_jax.learners import fixed, online
+from qstr_jax.learners import projections, risks
+from qstr_jax.learners.adamw import AdamW
+from qstr_jax.learners.closed_form import ClosedForm
+from qstr_jax.learners.constrained import Constrained
+from qstr_jax.learners.fixed_sample import FixedSample
+from qstr_jax.learners.learner import Learner, advance, init, lane, names, register
+from qstr_jax.learners.min_norm import MinNorm
+from qstr_jax.learners.online import Online
+from qstr_jax.learners.outcomes import OUTCOMES
+from qstr_jax.learners.problem import Problem
+from qstr_jax.learners.stationary import Stationary
 
-# 'closed_form' is not asked for: baselines bring it along.
-NAMES = ('online_adamw', *fixed.METHODS[:-1])
-
-
-def of(problem):
-    """The learner's module of a `problem.Problem`."""
-    return fixed if isinstance(problem.learner, fixed.Fixed) else online
+__all__ = [
+    'OUTCOMES',
+    'AdamW',
+    'ClosedForm',
+    'Constrained',
+    'FixedSample',
+    'Learner',
+    'MinNorm',
+    'Online',
+    'Problem',
+    'Stationary',
+    'advance',
+    'init',
+    'lane',
+    'names',
+    'projections',
+    'register',
+    'risks',
+]

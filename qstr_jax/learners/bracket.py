@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from qstr_jax.learners.problem import CENSORED, CENSORED_BELOW, REACHED, RUNNING
+from qstr_jax.learners.outcomes import CENSORED, CENSORED_BELOW, REACHED, RUNNING
 
 
 class Bracket(NamedTuple):

@@ -1,12 +1,13 @@
 """What a fit can show for itself: risk, gradient, norm, distances. Recomputed from parameters and data alone."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
 from qstr_jax.learners import fitting, span_of_inputs
+from qstr_jax.learners.problem import Problem
 
 
 class Certificate(NamedTuple):
@@ -31,33 +32,39 @@ class Certificate(NamedTuple):
     span_bound: jax.Array
 
 
-def measure(params, fit, radius, data, lane, problem):
-    """`Certificate` of parameters.
+def measure(fit: fitting.Fit, radius: Any, *, data: Any, lane: Any, problem: Problem) -> Certificate:
+    """`Certificate` of the parameters of a fit.
 
     Args:
-        params: as the fit has them: coordinates with span='coordinates'.
-        fit: `fitting.Fit`, for n and the basis.
+        fit: its parameters (coordinates with span='coordinates'), n and the basis of the span.
         radius: of the constraint.
-        data, lane, problem: as in `fitting.steps`.
+        data, lane: the lane's.
+        problem: the cell's.
     """
-    learner = problem.learner
+    learner, params = problem.learner, fit.params
     risk, grads = jax.value_and_grad(fitting.full_risk(fit, data, problem))(params)
-    grads = jax.tree.map(jnp.add, grads, jax.grad(_penalty)(params, lane, learner))
-    grad_norm = optax.tree.norm(fitting.gradient_mapping(params, grads, radius, lane, learner))
-    distance = optax.tree.norm(optax.tree.sub(params, fitting.project(params, radius, learner)))
-    return Certificate(risk, grad_norm, distance, optax.tree.norm(params), *_span(params, grads, fit, lane, learner))
+    penalty_grads = jax.grad(lambda params: jnp.float32(learner.penalty(params, lane)))(params)
+    grads = jax.tree.map(jnp.add, grads, penalty_grads)
+    span_residual, span_bound = _span(params, grads, fit, lane, learner)
+    return Certificate(
+        train_risk=risk,
+        grad_norm=optax.tree.norm(fitting.gradient_mapping(fit, grads, radius, lane, learner)),
+        distance=optax.tree.norm(optax.tree.sub(params, learner.project(params, radius))),
+        norm=optax.tree.norm(params),
+        span_residual=span_residual,
+        span_bound=span_bound,
+    )
 
 
-def _penalty(params, lane, learner):
-    return jnp.float32(fitting.penalty(params, lane, learner))
-
-
-def _span(params, grads, fit, lane, learner):
+def _span(params: Any, grads: Any, fit: fitting.Fit, lane: Any, learner: Any) -> tuple[jax.Array, jax.Array]:
     """`span_residual` and `span_bound`."""
+    nan = jnp.float32(jnp.nan)
     if learner.span == 'free':
-        return jnp.float32(jnp.nan), jnp.float32(jnp.nan)
+        return nan, nan
     expanded = span_of_inputs.expand(params, fit.basis_RxK, learner.span)
     size = jnp.linalg.norm(span_of_inputs.kernel(expanded))
+    residual = span_of_inputs.residual(expanded, fit.basis_RxK) / size
+    if not hasattr(lane, 'weight_decay'):
+        return residual, nan
     bound = jnp.linalg.norm(span_of_inputs.kernel(grads)) / (lane.weight_decay * size)
-    bound = jnp.where(lane.weight_decay > 0, bound, jnp.nan)
-    return span_of_inputs.residual(expanded, fit.basis_RxK) / size, bound
+    return residual, jnp.where(lane.weight_decay > 0, bound, jnp.nan)

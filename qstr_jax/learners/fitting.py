@@ -6,12 +6,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from qstr_jax import tasks
-from qstr_jax.learners import minibatch_order, projections, risks, span_of_inputs
-
-OPTIMIZERS = ('adam', 'sgd', 'lbfgs')
-SCHEDULES = ('constant', 'cosine')
-MOMENTUM = 0.9
+from qstr_jax.learners import minibatch_order, risks, span_of_inputs
 
 # Examples that are in memory together where all n are needed.
 CHUNK = 512
@@ -27,37 +22,21 @@ class Fit(NamedTuple):
     basis_RxK: jax.Array
 
 
-def project(params, radius, learner):
-    """The parameters' projection onto the constraint set; without a constraint they stay as they are."""
-    if not is_projected(learner):
-        return params
-    return projections.project(params, learner.constraint, radius)
+def gradient_mapping(fit: Fit, grads: Any, radius: Any, lane: Any, learner: Any) -> Any:
+    """(Θ − P(Θ − η g))/η with η the learning rate: g inside the constraint set, 0 where a step would lead nowhere.
 
-
-def is_projected(learner):
-    """Whether the learner has a constraint set."""
-    return learner.method in ('constrained', 'min_norm')
-
-
-def gradient_mapping(params, grads, radius, lane, learner):
-    """(Θ − P(Θ − η g))/η with η the learning rate: g inside the constraint set, 0 where a step would lead nowhere."""
-    if not is_projected(learner):
+    Args:
+        fit: with Θ.
+        grads: g.
+        radius: of the constraint.
+        lane: with η.
+        learner: with P; without a constraint this is g.
+    """
+    if not learner.is_projected:
         return grads
-    moved = jax.tree.map(lambda leaf, grad: leaf - lane.learning_rate * grad, params, grads)
-    back = project(moved, radius, learner)
-    return jax.tree.map(lambda leaf, other: (leaf - other) / lane.learning_rate, params, back)
-
-
-def optimizer(learner, lane, step):
-    """The optimiser at one step; its state does not depend on the learning rate, so it can change with the step."""
-    rate = lane.learning_rate
-    if learner.schedule == 'cosine':
-        rate = rate * (1 + jnp.cos(jnp.pi * step / learner.max_steps)) / 2
-    if learner.method == 'adamw':
-        return optax.adamw(rate, weight_decay=lane.weight_decay)
-    if learner.optimizer == 'lbfgs':
-        return optax.lbfgs()
-    return optax.adam(rate) if learner.optimizer == 'adam' else optax.sgd(rate, momentum=MOMENTUM)
+    moved = jax.tree.map(lambda leaf, grad: leaf - lane.learning_rate * grad, fit.params, grads)
+    back = learner.project(moved, radius)
+    return jax.tree.map(lambda leaf, other: (leaf - other) / lane.learning_rate, fit.params, back)
 
 
 def start(data, lane, n, problem):
@@ -67,12 +46,12 @@ def start(data, lane, n, problem):
     if learner.span != 'free':
         basis_RxK = span_of_inputs.basis(span_of_inputs.masked(data.train.x_NxD, n))
     params = span_of_inputs.enter(data.params, basis_RxK, learner.span)
-    return Fit(params, optimizer(learner, lane, 0).init(params), jnp.int32(0), n, basis_RxK)
+    return Fit(params, learner.optimizer_at(lane, 0).init(params), jnp.int32(0), n, basis_RxK)
 
 
 def restart(fit, params, lane, learner):
     """The fit from other parameters, with a fresh optimiser."""
-    return fit._replace(params=params, opt_state=optimizer(learner, lane, 0).init(params), step=jnp.int32(0))
+    return fit._replace(params=params, opt_state=learner.optimizer_at(lane, 0).init(params), step=jnp.int32(0))
 
 
 def _errors(params, prompts, position_B, task_draw, problem):
@@ -124,13 +103,6 @@ def full_risk(fit, data, problem):
     return risk
 
 
-def penalty(params, lane, learner):
-    """(λ/2)‖vec Θ‖² of the regularised objective; 0 for the learners that have none."""
-    if learner.method not in ('stationary', 'closed_form'):
-        return 0.0
-    return 0.5 * lane.weight_decay * optax.tree.norm(params, squared=True)
-
-
 def _step(fit, radius, data, lane, problem):
     """One step of the optimiser; returns the objective's value before it."""
     learner = problem.learner
@@ -138,41 +110,25 @@ def _step(fit, radius, data, lane, problem):
         indices_B = minibatch_order.minibatch(data.order_key, fit.step, learner.batch_size, fit.n)
 
         def objective(params):
-            return batch_risk(params, fit, indices_B, data, problem) + penalty(params, lane, learner)
+            return batch_risk(params, fit, indices_B, data, problem) + learner.penalty(params, lane)
     else:
         risk = full_risk(fit, data, problem)
 
         def objective(params):
-            return risk(params) + penalty(params, lane, learner)
+            return risk(params) + learner.penalty(params, lane)
 
-    transform = optimizer(learner, lane, fit.step)
+    transform = learner.optimizer_at(lane, fit.step)
     value, grads = jax.value_and_grad(objective)(fit.params)
-    if learner.optimizer == 'adam':
-        # Adam rescales every coordinate, so that Adam and a projection stand still where the constrained minimum is
-        # not: on a linear model at a risk of 0.147 instead of 0.134. Of the gradient mapping they share the zeros.
-        grads = gradient_mapping(fit.params, grads, radius, lane, learner)
-    extra = {'value': value, 'grad': grads, 'value_fn': objective} if learner.optimizer == 'lbfgs' else {}
+    optimizer = getattr(learner, 'optimizer', None)
+    if optimizer == 'adam':
+        # Adam rescales every coordinate, so that Adam followed by a projection stands still at points that are not the
+        # constrained minimum: on a linear model at a risk of 0.147 instead of 0.134. The gradient mapping is zero
+        # exactly where the constrained minimum is.
+        grads = gradient_mapping(fit, grads, radius, lane, learner)
+    extra = {'value': value, 'grad': grads, 'value_fn': objective} if optimizer == 'lbfgs' else {}
     updates, opt_state = transform.update(grads, fit.opt_state, fit.params, **extra)
-    params = project(optax.apply_updates(fit.params, updates), radius, learner)
+    params = learner.project(optax.apply_updates(fit.params, updates), radius)
     return fit._replace(params=params, opt_state=opt_state, step=fit.step + 1), value
-
-
-def _solve(fit, data, lane, problem):
-    """The whole fit of a module that has its solution in closed form."""
-    learner, task = problem.learner, problem.task
-    z_BxNxE = jax.vmap(lambda p: tasks.encode(p, task, data.task_draw))(data.train)
-    counts_B = jnp.arange(learner.max_samples) < fit.n
-    is_there_BxN = jnp.broadcast_to(counts_B[:, None], (learner.max_samples, task.seq_len))
-    size = fit.n * task.seq_len
-    if learner.risk == 'pointwise':
-        is_there_BxN &= jax.nn.one_hot(data.position_B, task.seq_len, dtype=bool)
-        size = fit.n
-    # ∇[(1/size) Σ (y − ŷ)² + (λ/2)‖W‖²] = 0 is the normal equation with λ size/2 on the diagonal.
-    params = problem.module.closed_form(
-        z_BxNxE, data.train.y_N, is_there_BxN, lane.weight_decay * size / 2, data.task_draw
-    )
-    value = full_risk(fit, data, problem)(params)
-    return fit._replace(params=params, step=jnp.int32(learner.max_steps)), value
 
 
 def steps(fit, radius, data, lane, problem):
@@ -185,8 +141,6 @@ def steps(fit, radius, data, lane, problem):
         lane: `fixed.Lane`.
         problem: `problem.Problem`.
     """
-    if problem.learner.method == 'closed_form':
-        return _solve(fit, data, lane, problem)
 
     def body(fit, _):
         return _step(fit, radius, data, lane, problem)

@@ -1,28 +1,49 @@
-"""Units of norm budgets: functions (module, task) → number that a sweep can name.
+"""Units of norm bounds by name: functions (module, task) → number.
 
 `qstr_jax.theory.construction_norm` adds 'construction', the norm of the proof's network.
 """
 
-_REGISTRY = {}
+from collections.abc import Callable
+from typing import Any
+
+from qstr_jax import registry
+
+REGISTRY = registry.Registry('radius unit', 'radius_unit', skip=2)
 
 
-def register(name, unit):
-    """Makes a unit available under a name; the same name once more replaces it."""
-    _REGISTRY[name] = unit
+def register(name: str) -> Callable[[Callable], Callable]:
+    """Decorator that registers a function (module, task) → norm under a name.
+
+    Args:
+        name: what `--config.radius_unit` calls it.
+    """
+
+    def add(function: Callable) -> Callable:
+        REGISTRY.add(name, function)
+        return function
+
+    return add
 
 
-def get(name):
-    """The unit of a name.
+def norm(name: str, module: Any, task: Any) -> float:
+    """One unit, as a norm.
+
+    Args:
+        name: as registered.
+        module, task: what the unit may depend on.
 
     Raises:
         ValueError: unknown name.
     """
-    if name not in _REGISTRY:
-        raise ValueError(
-            f'budget_unit={name!r}: unknown, one of {", ".join(_REGISTRY)} '
-            "('construction' comes with the plugin qstr_jax.theory.construction_norm)"
-        )
-    return _REGISTRY[name]
+    try:
+        unit = REGISTRY.get(name).builder
+    except ValueError as error:
+        hint = "; 'construction' comes with the plugin qstr_jax.theory.construction_norm"
+        raise ValueError(f'{error}{hint if name == "construction" else ""}') from None
+    return float(unit(module, task))
 
 
-register('absolute', lambda module, task: 1.0)
+@register('absolute')
+def absolute(module: Any, task: Any) -> float:
+    """1: the radius is the norm itself."""
+    return 1.0

@@ -8,7 +8,7 @@ A baseline is a Linen module like the other models, with one more method:
 and the ones of least norm if there are several. Learners on a fixed training set call it instead of taking steps.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -121,6 +121,8 @@ class LeastSquares(nn.Module):
 
 class Ridge(nn.Module):
     """ŷ = W vec(z) + b on the flattened prompt, fitted by ridge regression; b is the weight of a constant feature."""
+
+    has_penalty: ClassVar[bool] = True
 
     @nn.compact
     def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:

@@ -4,6 +4,7 @@ A probe takes the trained parameters of one lane, its `tasks.Draw` and the cell'
 column → scalar; `vmap` adds the lanes. A probe that does not apply to a model returns an empty dict.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,45 +12,47 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from qstr_jax import tasks
+from qstr_jax import registry, tasks
 from qstr_jax.models import Transformer
 from qstr_jax.tasks import encodings, streams
 
-Probe = Callable[[dict, tasks.Draw, Any], dict[str, jax.Array]]
-
-_REGISTRY: dict[str, Probe] = {}
+REGISTRY = registry.Registry('probe', 'probes', skip=3)
+Probe = Callable[..., dict[str, Any]]
 
 
 def register(probe: Probe) -> Probe:
-    """Decorator that makes a probe available under its function's name.
+    """Decorator that registers a function (params, task_draw, problem, **settings) → columns under its name.
 
     Args:
-        probe: (params, task_draw, problem) → {column: scalar}.
+        probe: the function.
 
-    Returns:
-        The probe.
+    Raises:
+        ValueError: the name is taken.
     """
-    _REGISTRY[probe.__name__] = probe
+    REGISTRY.add(probe.__name__, probe)
     return probe
 
 
 def names() -> tuple[str, ...]:
-    """Names of all registered probes, which a sweep's `probes` can list."""
-    return tuple(_REGISTRY)
+    """Names that a sweep's `probes` can list."""
+    return REGISTRY.names()
 
 
-def get(name: str) -> Probe:
-    """The probe of a name.
+def get(name: str, **settings: Any) -> Probe:
+    """The probe of a name, with its settings.
+
+    Args:
+        name: as registered.
+        **settings: of the probe.
 
     Args:
         name: as registered.
 
     Raises:
-        ValueError: no probe has this name.
+        ValueError: an unknown name or setting.
     """
-    if name not in _REGISTRY:
-        raise ValueError(f'probes={name!r}: unknown, one of {", ".join(_REGISTRY)}')
-    return _REGISTRY[name]
+    entry = REGISTRY.get(name)
+    return functools.partial(entry.builder, **entry.schema.checked(settings, name))
 
 
 def encoding_columns(task_draw: tasks.Draw) -> dict[str, jax.Array]:

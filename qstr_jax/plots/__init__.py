@@ -1,31 +1,37 @@
-"""Every figure, from tables: one module per kind of figure, `style` for what they share."""
+"""From numbers to pictures: every figure, drawn from tables. No JAX.
+
+One module per kind of figure. `style` has what all share, `panels` how curves spread over panels and what their x axis
+is, `labels` the words.
+"""
 
 from qstr_jax.plots.attention import attention_weights, query_key_matrices
-from qstr_jax.plots.cost import cost
+from qstr_jax.plots.cards import card_figure
+from qstr_jax.plots.floors import loss_against_floor
 from qstr_jax.plots.heatmaps import samples_heatmap
-from qstr_jax.plots.lane_curves import curves
+from qstr_jax.plots.learning_curves import learning_curves
+from qstr_jax.plots.n_star import n_star_against
 from qstr_jax.plots.prompts import prompt
-from qstr_jax.plots.samples import samples_against_length
-from qstr_jax.plots.scaling import scaling
-from qstr_jax.plots.setting_curves import loss_by_setting
+from qstr_jax.plots.samples import samples_against
+from qstr_jax.plots.seconds import samples_and_seconds
 from qstr_jax.plots.speed import speed
 from qstr_jax.plots.style import STYLE, looks, save
-from qstr_jax.plots.test_loss import against_floor, learning_curves
+from qstr_jax.plots.training_curves import training_curves, training_curves_by_setting
 
 __all__ = [
     'STYLE',
-    'against_floor',
     'attention_weights',
-    'cost',
-    'curves',
+    'card_figure',
     'learning_curves',
     'looks',
-    'loss_by_setting',
+    'loss_against_floor',
+    'n_star_against',
     'prompt',
     'query_key_matrices',
-    'samples_against_length',
+    'samples_against',
+    'samples_and_seconds',
     'samples_heatmap',
     'save',
-    'scaling',
     'speed',
+    'training_curves',
+    'training_curves_by_setting',
 ]

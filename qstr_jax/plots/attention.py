@@ -1,21 +1,46 @@
-"""Matrices of attention: W_QK with its blocks (the paper's Figure 2), and the weights of one prompt."""
+"""Matrices of attention: W_QK with its blocks (the paper's Figure 2), and the attention weights of one prompt."""
 
 import itertools
 from collections.abc import Sequence
+from typing import Protocol
 
 import matplotlib
 import numpy as np
 from matplotlib import colors, patches, ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
-from qstr_jax.plots.style import STYLE, display, frame
+from qstr_jax.plots.labels import display
+from qstr_jax.plots.style import HEIGHT, STYLE, frame
 
 _FRAME = '#D55E00'
 
 
+class TaskShape(Protocol):
+    """What a task must tell so that its blocks can be drawn."""
+
+    @property
+    def token_dim(self) -> int:
+        """d."""
+
+    @property
+    def encoding_dim(self) -> int:
+        """d_e."""
+
+    @property
+    def sparsity(self) -> int:
+        """q."""
+
+
 def query_key_matrices(
-    panels: Sequence, task, title: str = '', notes: Sequence[str] = (), gamma: float = 1.0, columns: int = 4
+    panels: Sequence[tuple[str, ArrayLike, int]],
+    task: TaskShape,
+    *,
+    title: str = '',
+    notes: Sequence[str] = (),
+    gamma: float = 1.0,
+    columns: int = 4,
 ) -> Figure:
     """|W_QK| per panel, rows the query's coordinates, columns the key's, blocks marked as in Figure 2.
 
@@ -24,7 +49,8 @@ def query_key_matrices(
     Args:
         panels: (title, matrix (D_e, D_e), l) each; l is the 0-based index whose block is framed, negative for none.
         task: with token_dim, encoding_dim and sparsity, such as `tasks.Task`.
-        title, notes: above the figure, and small under it.
+        title: above the figure.
+        notes: small, under the figure.
         gamma: colour is (|w|/max |w|)^γ; the paper's 2 hides small entries, 1 shows them.
         columns: panels in a row.
 
@@ -36,8 +62,8 @@ def query_key_matrices(
     width = task.token_dim + (task.sparsity + 1) * task.encoding_dim
     with matplotlib.rc_context(STYLE):
         figure, axes = _grid(len(panels), columns, title, notes)
-        for axis, (name, matrix, index) in zip(axes, panels, strict=False):
-            matrix = np.abs(np.asarray(matrix, float))
+        for axis, (name, given, index) in zip(axes, panels, strict=False):
+            matrix = np.abs(np.asarray(given, float))
             if matrix.shape != (width, width):
                 raise ValueError(f'{name}: shape {matrix.shape}, the task has D_e = {width}')
             _draw_matrix(axis, matrix, gamma, figure)
@@ -46,13 +72,16 @@ def query_key_matrices(
     return figure
 
 
-def attention_weights(weights_HxNxN, t_NxQ=None, title: str = '', notes: Sequence[str] = ()) -> Figure:
-    """Softmax weights of one prompt, a panel per head: row i is where position i looks, a ring its t_i.
+def attention_weights(
+    weights_HxNxN: ArrayLike, t_NxQ: ArrayLike | None = None, *, title: str = '', notes: Sequence[str] = ()
+) -> Figure:
+    """Softmax weights of one prompt, a panel per head: row i shows where position i looks, and a ring its t_i.
 
     Args:
-        weights_HxNxN: (H, N, N).
+        weights_HxNxN: the weights, (H, N, N).
         t_NxQ: 0-based indices, (N, q), drawn as rings; None for none.
-        title, notes: above the figure, and small under it.
+        title: above the figure.
+        notes: small, under the figure.
     """
     weights_HxNxN = np.asarray(weights_HxNxN, float)
     with matplotlib.rc_context(STYLE):
@@ -76,12 +105,12 @@ def attention_weights(weights_HxNxN, t_NxQ=None, title: str = '', notes: Sequenc
     return figure
 
 
-def _grid(count, columns, title, notes):
+def _grid(count: int, columns: int, title: str, notes: Sequence[str]) -> tuple[Figure, list[Axes]]:
     """Square panels in rows of at most `columns`; spare ones are hidden."""
     columns = min(count, columns)
     lines = -(-count // columns)
     figure, (first,) = frame(1, title, notes)
-    extra = figure.get_figheight() - 2.2
+    extra = figure.get_figheight() - HEIGHT
     first.remove()
     figure.set_size_inches(max(2.6 * columns, 3.4), 2.5 * lines + extra)
     axes = list(figure.subplots(lines, columns, squeeze=False).ravel())
@@ -90,7 +119,7 @@ def _grid(count, columns, title, notes):
     return figure, axes
 
 
-def _draw_matrix(axis: Axes, matrix, gamma: float, figure: Figure) -> None:
+def _draw_matrix(axis: Axes, matrix: np.ndarray, gamma: float, figure: Figure) -> None:
     norm = colors.PowerNorm(gamma, vmin=0, vmax=max(matrix.max(), 1e-12))
     image = axis.imshow(matrix, cmap='Greys', norm=norm, interpolation='nearest')
     # Few ticks: a power of the entries crowds the small ones.
@@ -98,7 +127,7 @@ def _draw_matrix(axis: Axes, matrix, gamma: float, figure: Figure) -> None:
     axis.grid(False)
 
 
-def _draw_blocks(axis: Axes, task, index: int) -> None:
+def _draw_blocks(axis: Axes, task: TaskShape, index: int) -> None:
     """Lines between the parts of an embedded token, their names as ticks, and the framed block."""
     d, d_e, q = task.token_dim, task.encoding_dim, task.sparsity
     edges = [0, d, *(d + (part + 1) * d_e for part in range(q + 1))]

@@ -1,23 +1,84 @@
 """The figure of a card: claim, setting, points with error bars, the theorem's lines, verdict."""
 
+from collections.abc import Sequence
+from typing import Any, Protocol
+
 import matplotlib
 import numpy as np
+import pandas as pd
 from matplotlib import ticker
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from qstr_jax.plots.style import STYLE, display, frame, thousands, wrap
+from qstr_jax.plots.labels import display, thousands, wrap
+from qstr_jax.plots.style import STYLE, frame
 
-# Okabe and Ito's colours; markers tell series apart in grey.
+# Okabe and Ito's colours. Markers tell series apart without colour.
 _COLOURS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#56B4E9', '#E69F00', '#000000', '#7F7F7F', '#8B4513')
 _MARKERS = 'osDvP^Xph'
-_DASHES = ('--', ':', '-.', (0, (5, 1, 1, 1, 1, 1)))
+_DASHES: tuple[Any, ...] = ('--', ':', '-.', (0, (5, 1, 1, 1, 1, 1)))
 
 
-def card_figure(card):
-    """Figure of a `theory.cards.Card`: a panel per `Panel`, lines dashed, the verdict under it.
+class CardPanel(Protocol):
+    """What a panel of a card must tell; see `theory.cards.Panel`."""
+
+    @property
+    def title(self) -> str:
+        """Above the legend."""
+
+    @property
+    def x(self) -> str:
+        """Label of the x axis."""
+
+    @property
+    def y(self) -> str:
+        """Label of the y axis."""
+
+    @property
+    def log_x(self) -> bool:
+        """Whether the x axis is logarithmic."""
+
+    @property
+    def log_y(self) -> bool:
+        """Whether the y axis is logarithmic."""
+
+    @property
+    def join(self) -> bool:
+        """Whether the points of a series are joined."""
+
+
+class Card(Protocol):
+    """What a card must tell; see `theory.cards.Card`."""
+
+    statement: str
+    claim: str
+    setting: str
+    finding: str
+    points: pd.DataFrame
+    lines: pd.DataFrame
+
+    @property
+    def panels(self) -> Sequence[CardPanel]:
+        """The panels, in order."""
+
+    @property
+    def checks(self) -> Sequence[object]:
+        """The comparisons that the verdict consists of."""
+
+    @property
+    def holds(self) -> bool:
+        """The verdict."""
+
+    @property
+    def conclusion(self) -> str:
+        """The verdict in words."""
+
+
+def card_figure(card: Card) -> Figure:
+    """The figure of a card: a panel each, the theorem's lines dashed, the verdict below.
 
     Args:
-        card: a `Card`, freshly made or read from cards.json.
+        card: a `theory.cards.Card`, freshly made or read from cards.json.
     """
     notes = [
         f'Setting: {card.setting}',
@@ -25,9 +86,8 @@ def card_figure(card):
         *map(str, card.checks),
         card.finding,
     ]
-    count = len(card.panels)
     with matplotlib.rc_context(STYLE):
-        figure, axes = frame(count, '', ())
+        figure, axes = frame(len(card.panels), '', ())
         width = figure.get_figwidth()
         title = wrap(f'{card.statement}. {card.claim}', int(14 * width))
         text = [line for note in notes if note for line in wrap(display(note), int(20 * width))]
@@ -39,7 +99,7 @@ def card_figure(card):
     return figure
 
 
-def _draw_panel(axis: Axes, card, number: int) -> int:
+def _draw_panel(axis: Axes, card: Card, number: int) -> int:
     """One panel; returns how many lines its legend takes."""
     panel = card.panels[number]
     points, lines = (table[table['panel'] == number] for table in (card.points, card.lines))
@@ -49,38 +109,40 @@ def _draw_panel(axis: Axes, card, number: int) -> int:
         axis.set_xscale('log')
     if panel.log_y:
         axis.set_yscale('log')
-    for i, name in enumerate(series):  # the first on top
-        _draw_points(axis, points[points['series'] == name], name, looks[name], panel, 4 - 0.1 * i)
-    plain = 0
-    for (label, of), chosen in lines.groupby(['label', 'of'], sort=False):
-        look = (
-            {'color': looks[of][0], 'linestyle': '--'}
-            if of in looks
-            else {'color': '0.2', 'linestyle': _DASHES[plain % len(_DASHES)]}
-        )
-        plain += of not in looks
-        chosen = chosen.sort_values('x')
-        axis.plot(
-            chosen['x'],
-            chosen['y'],
-            linewidth=0.9,
-            zorder=2,
-            gid=f'line {label} {of}',
-            label=display(label) if label else None,
-            **look,
-        )
+    for i, name in enumerate(series):  # The first one on top.
+        _draw_points(axis, points[points['series'] == name], looks[name], panel, 4 - 0.1 * i)
+    _draw_lines(axis, lines, looks)
     _ticks(axis, panel, points, lines)
     axis.set(xlabel=panel.x, ylabel=panel.y)
     return _legend(axis, panel)
 
 
-def _draw_points(axis: Axes, rows, name: str, look: tuple, panel, zorder: float) -> None:
-    """Points of one series with error bars of one standard error, joined where each x stands once."""
-    rows = rows.sort_values('x')
+def _draw_lines(axis: Axes, lines: pd.DataFrame, looks: dict[str, tuple[str, str]]) -> None:
+    """The theorem's lines: dashed in the colour of their series, or dark in one dash pattern each."""
+    plain = 0
+    for (label, of), chosen in lines.groupby(['label', 'of'], sort=False):
+        style = '--' if of in looks else _DASHES[plain % len(_DASHES)]
+        plain += of not in looks
+        chosen = chosen.sort_values('x')
+        axis.plot(
+            chosen['x'],
+            chosen['y'],
+            color=looks[of][0] if of in looks else '0.2',
+            linestyle=style,
+            linewidth=0.9,
+            zorder=2,
+            gid=f'line {label} {of}',
+            label=display(label) if label else None,
+        )
+
+
+def _draw_points(axis: Axes, rows: pd.DataFrame, look: tuple[str, str], panel: CardPanel, zorder: float) -> None:
+    """Points of one series with error bars of one standard error; joined if each x stands once."""
+    rows, name = rows.sort_values('x'), rows['series'].iloc[0]
     colour, marker = look
     joined = '-' if panel.join and rows['x'].is_unique and len(rows) > 1 else 'none'
     y = rows['y'].to_numpy(float)
-    if panel.log_y:  # A point at zero would vanish: rounding is as good as exact.
+    if panel.log_y:  # A point at zero would vanish; one at the size of rounding is as good as exact.
         y = np.maximum(y, 1e-18)
     axis.errorbar(
         rows['x'],
@@ -99,8 +161,8 @@ def _draw_points(axis: Axes, rows, name: str, look: tuple, panel, zorder: float)
     )
 
 
-def _ticks(axis: Axes, panel, points, lines) -> None:
-    """Few distinct x get a tick each; powers of ten otherwise."""
+def _ticks(axis: Axes, panel: CardPanel, points: pd.DataFrame, lines: pd.DataFrame) -> None:
+    """A tick for each x where they are few; otherwise powers of ten."""
     places = sorted(set(points['x']))
     if len(places) <= 8 and all(float(x).is_integer() for x in places):
         axis.set_xticks(places, labels=[f'{x:g}' for x in places])
@@ -114,8 +176,8 @@ def _ticks(axis: Axes, panel, points, lines) -> None:
         axis.set_ylim(lowest - 0.03 * (highest - lowest), highest + 0.08 * (highest - lowest) or 1.0)
 
 
-def _legend(axis: Axes, panel) -> int:
-    """The legend stands above its panel, where it hides nothing, under the panel's title."""
+def _legend(axis: Axes, panel: CardPanel) -> int:
+    """A legend above the panel, where it hides nothing; returns how many lines it takes with its title."""
     entries = [label for label in axis.get_legend_handles_labels()[1] if not label.startswith('_')]
     columns = 2 if len(entries) > 4 and max(map(len, entries)) < 20 else 1
     axis.legend(

@@ -1,117 +1,116 @@
-"""Samples to a threshold over two settings: heat maps with the published setting marked."""
+"""Samples to a threshold over two settings: heat maps with the published setting framed."""
 
+import dataclasses
+import numbers
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib
-import numpy as np
 import pandas as pd
 from matplotlib import colormaps, colors, patches
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from qstr_jax import analysis
-from qstr_jax.plots.style import STYLE, display, frame
+from qstr_jax import analysis, columns
+from qstr_jax.plots.labels import display
+from qstr_jax.plots.style import HEIGHT, STYLE, frame
 
-_NAMES = {'learning_rate': 'learning rate', 'weight_decay': 'weight decay', 'encoding_dim': '$d_e$',
-          'encoding_scale': 'encodings', 'transformer_mlp_width': 'width', 'rnn_width': 'width', 'ffn_widths': 'widths',
-          'encoding_coherence': 'mean largest coherence'}  # fmt: skip
-_CELL = 0.34  # Inches of a row.
+_ROW_HEIGHT = 0.34  # Inches.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Grid:
+    """What the panels share: the settings on both axes, their values in order, and the colours."""
+
+    x: str
+    y: str
+    xs: list[Any]
+    ys: list[Any]
+    norm: colors.LogNorm
 
 
 def samples_heatmap(
     rows: pd.DataFrame,
     x: str,
     y: str,
+    *,
     panels: str | None = None,
-    published: Mapping | None = None,
+    published: Mapping[str, Any] | None = None,
     top: str | None = None,
     title: str = '',
     notes: Sequence[str] = (),
 ) -> Figure:
-    """Mean samples to threshold of one architecture, a cell per (x, y), a panel per value of `panels`.
+    """Mean samples to threshold of one architecture, a cell per (x, y), a panel per value of a third setting.
 
-    A cell with censored lanes is a lower bound, '≥', and hatched; one without a lane that reached is grey and says
-    why; one without lanes is empty. Colours are logarithmic and shared by the panels.
+    A cell with censored lanes is a lower bound: it is hatched and has '≥'. One in which no lane reached is grey and
+    says why; one without lanes is empty. Colours are logarithmic, and the panels share them.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`, of one architecture.
-        x, y, panels: columns of `rows`.
+        x: the setting on the x axis.
+        y: the setting on the y axis.
+        panels: the setting that makes panels.
         published: column → value of the published setting; the cells that have all of it get a frame.
         top: a numeric column whose mean over the lanes of each x stands at the top, such as the coherence.
-        title, notes: above the figure, and small under it.
-
-    Returns:
-        The figure.
+        title: above the figure.
+        notes: small, under the figure.
 
     Raises:
         ValueError: as `analysis.summarize`, or rows of several architectures.
     """
     settings = [x, y, *([panels] if panels else [])]
-    analysis.require(rows, settings)
+    analysis.require(rows, ('model', *settings, *([top] if top else [])))
     if rows['model'].nunique() > 1:
         raise ValueError(f'rows of several architectures: {", ".join(analysis.model_order(rows))}')
-    summary = analysis.summarize(rows, settings)
-    keys = order(summary[panels]) if panels else [None]
-    seen = summary['mean'][summary['num_reached'] > 0]
-    norm = colors.LogNorm(seen.min(), max(seen.max(), 1.01 * seen.min())) if len(seen) else colors.LogNorm(1, 10)
+    summary = analysis.summarize(rows.dropna(subset=settings), settings)
+    keys = analysis.ordered(summary[panels]) if panels else [None]
+    xs, ys = analysis.ordered(summary[x]), analysis.ordered(summary[y])
+    grid = _Grid(x=x, y=y, xs=xs, ys=ys, norm=_norm(summary))
     with matplotlib.rc_context(STYLE):
         figure, axes = frame(len(keys), title, notes, sharey=True)
-        height = _CELL * summary[y].nunique() + (1.0 if top else 0.75)
-        figure.set_figheight(figure.get_figheight() - 2.2 + height)
+        height = _ROW_HEIGHT * len(ys) + (1.0 if top else 0.75)
+        figure.set_figheight(figure.get_figheight() - HEIGHT + height)
         for axis, key in zip(axes, keys, strict=True):
-            mine = summary if key is None else summary[summary[panels] == key]
-            _draw_panel(axis, mine, x, y, norm, (order(summary[x]), order(summary[y])))
-            _mark(axis, published or {}, x, y, panels, key, (order(summary[x]), order(summary[y])))
-            if key is not None:
-                axis.set_title(f'{_NAMES.get(panels, display(panels))} {key}')
+            _draw_panel(axis, summary if panels is None else summary[summary[panels] == key], grid)
+            if published and published.get(panels or '', key) == key:
+                _mark(axis, published, grid)
+            if panels is not None:
+                axis.set_title(display(analysis.setting_text(panels, key)))
             if top:
-                _top_axis(axis, rows if key is None else rows[rows[panels] == key], x, top, order(summary[x]))
-        axes[0].set_ylabel(_NAMES.get(y, display(y)))
+                _top_axis(axis, rows if panels is None else rows[rows[panels] == key], top, grid)
+        axes[0].set_ylabel(columns.label(y))
     return figure
 
 
-def order(values) -> list:
-    """Distinct values as the axis shows them: numbers by size, '60,1000' by its numbers, names by alphabet."""
-
-    def key(value):
-        parts = [float(part) if part.replace('.', '').isdigit() else part for part in str(value).split(',')]
-        return parts if not isinstance(value, (int, float, np.number)) else [float(value)]
-
-    return sorted(set(values), key=key)
+def _norm(summary: pd.DataFrame) -> colors.LogNorm:
+    seen = summary['mean'][summary['num_reached'] > 0]
+    return colors.LogNorm(seen.min(), max(seen.max(), 1.01 * seen.min())) if len(seen) else colors.LogNorm(1, 10)
 
 
-def _draw_panel(axis: Axes, summary: pd.DataFrame, x: str, y: str, norm, ticks) -> None:
-    xs, ys = ticks
-    colour_of = colormaps['viridis_r']
+def _draw_panel(axis: Axes, summary: pd.DataFrame, grid: _Grid) -> None:
+    """Cells, ticks and labels of one panel."""
     for _, cell in summary.iterrows():
-        column, row = xs.index(cell[x]), ys.index(cell[y])
-        reached = cell['num_reached'] > 0
-        face = colour_of(norm(cell['mean'])) if reached else '0.85'
-        hatch = '////' if reached and cell['lower_bound'] else None
-        axis.add_patch(
-            patches.Rectangle(
-                (column - 0.5, row - 0.5),
-                1,
-                1,
-                facecolor=face,
-                edgecolor='white',
-                linewidth=0.8,
-                hatch=hatch,
-                gid=f'cell {column} {row}',
-            )
-        )
-        is_dark = reached and colors.rgb_to_hsv(face[:3])[2] < 0.62
-        axis.text(
-            column, row, cell_text(cell), ha='center', va='center', fontsize=6, color='white' if is_dark else 'black'
-        )
-    axis.set(xlim=(-0.5, len(xs) - 0.5), ylim=(-0.5, len(ys) - 0.5), xlabel=_NAMES.get(x, display(x)))
-    axis.set_xticks(range(len(xs)), [_tick(value) for value in xs])
-    axis.set_yticks(range(len(ys)), [_tick(value) for value in ys])
+        _draw_cell(axis, cell, grid)
+    axis.set(xlim=(-0.5, len(grid.xs) - 0.5), ylim=(-0.5, len(grid.ys) - 0.5), xlabel=columns.label(grid.x))
+    axis.set_xticks(range(len(grid.xs)), [_tick(value) for value in grid.xs])
+    axis.set_yticks(range(len(grid.ys)), [_tick(value) for value in grid.ys])
     axis.grid(False)
     axis.tick_params(length=0)
 
 
-def cell_text(cell: pd.Series) -> str:
+def _draw_cell(axis: Axes, cell: pd.Series, grid: _Grid) -> None:
+    column, row = grid.xs.index(cell[grid.x]), grid.ys.index(cell[grid.y])
+    reached = cell['num_reached'] > 0
+    face = colormaps['viridis_r'](grid.norm(cell['mean'])) if reached else '0.85'
+    is_dark = reached and colors.rgb_to_hsv(colors.to_rgb(face))[2] < 0.62
+    square = patches.Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=face, edgecolor='white', linewidth=0.8)
+    square.set(hatch='////' if reached and cell['lower_bound'] else None, gid=f'cell {column} {row}')
+    axis.add_patch(square)
+    colour = 'white' if is_dark else 'black'
+    axis.text(column, row, _cell_text(cell), ha='center', va='center', fontsize=6, color=colour)
+
+
+def _cell_text(cell: pd.Series) -> str:
     """'13.6k', '≥ 200k', 'diverged' or '> budget' for one row of `analysis.summarize`."""
     if cell['num_reached'] == 0:
         return f'> {analysis.short_number(cell["mean"])}' if cell['num_censored'] else 'diverged'
@@ -119,38 +118,27 @@ def cell_text(cell: pd.Series) -> str:
     return f'≥ {text}' if cell['lower_bound'] else text + ('*' if cell['num_diverged'] else '')
 
 
-def _mark(axis: Axes, published: Mapping, x, y, panels, key, ticks) -> None:
+def _mark(axis: Axes, published: Mapping[str, Any], grid: _Grid) -> None:
     """A frame around the cells of the published setting."""
-    if panels in published and published[panels] != key:
+    if not {grid.x, grid.y} & set(published):
         return
-    columns = [i for i, value in enumerate(ticks[0]) if x not in published or value == published[x]]
-    lines = [i for i, value in enumerate(ticks[1]) if y not in published or value == published[y]]
-    if not {x, y} & set(published):
-        return
-    for column in columns:
-        for row in lines:
-            axis.add_patch(
-                patches.Rectangle(
-                    (column - 0.46, row - 0.46),
-                    0.92,
-                    0.92,
-                    fill=False,
-                    edgecolor='#D55E00',
-                    linewidth=2.0,
-                    zorder=3,
-                    gid=f'published {column} {row}',
-                )
-            )
+    for column, x in enumerate(grid.xs):
+        for row, y in enumerate(grid.ys):
+            if published.get(grid.x, x) == x and published.get(grid.y, y) == y:
+                square = patches.Rectangle((column - 0.46, row - 0.46), 0.92, 0.92, fill=False, edgecolor='#D55E00')
+                square.set(linewidth=2.0, zorder=3, gid=f'published {column} {row}')
+                axis.add_patch(square)
 
 
-def _top_axis(axis: Axes, rows: pd.DataFrame, x: str, top: str, xs: list) -> None:
-    means = rows.groupby(x)[top].mean()
+def _top_axis(axis: Axes, rows: pd.DataFrame, top: str, grid: _Grid) -> None:
+    """The mean of a column at each x, above the panel."""
+    means = rows.groupby(grid.x)[top].mean()
     twin = axis.secondary_xaxis('top')
-    twin.set_xticks(range(len(xs)), [f'{means[value]:.2f}' if value in means else '' for value in xs])
-    twin.set_xlabel(_NAMES.get(top, display(top)))
+    twin.set_xticks(range(len(grid.xs)), [f'{means[x]:.2f}' if x in means else '' for x in grid.xs])
+    twin.set_xlabel(columns.label(top))
     twin.tick_params(length=0)
     twin.spines['top'].set_visible(False)
 
 
-def _tick(value) -> str:
-    return f'{value:g}' if isinstance(value, (int, float, np.number)) else str(value)
+def _tick(value: Any) -> str:
+    return f'{value:g}' if isinstance(value, numbers.Number) else str(value)

@@ -3,12 +3,14 @@
 import matplotlib
 import numpy as np
 from matplotlib import patches
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from qstr_jax.plots.style import STYLE, frame
 
 
-def prompt(x_NxD, t_NxQ, y_N, title: str = '') -> Figure:
+def prompt(x_NxD: ArrayLike, t_NxQ: ArrayLike, y_N: ArrayLike, title: str = '') -> Figure:
     """Tokens as columns of colour, an arc from every position i to each token t_ij, and the labels as bars.
 
     Args:
@@ -39,7 +41,7 @@ def prompt(x_NxD, t_NxQ, y_N, title: str = '') -> Figure:
     return figure
 
 
-def _draw_arcs(axis, t_NxQ) -> None:
+def _draw_arcs(axis: Axes, t_NxQ: np.ndarray) -> None:
     """Arrows above the tokens: from i to t_i1, t_i2, …, one colour for each of the q."""
     seq_len = len(t_NxQ)
     for position, row in enumerate(t_NxQ):

@@ -1,24 +1,24 @@
-"""What all figures share: type sizes, looks of the models, the frame, labels, and saving.
+"""What all figures share: type sizes, looks of curves, the frame around panels, and saving.
 
-Figures are plain `Figure` objects on an Agg canvas: no pyplot, no display, no global state. They
-fit a column of print (3.4 inches), and marker and line style tell models apart without colour.
+Figures are plain `Figure` objects on an Agg canvas: no pyplot, no display, no global state. They fit a column of print
+(3.4 inches), and marker and line style tell curves apart without colour.
 """
 
 import logging
 import os
 import pathlib
-import re
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from qstr_jax import analysis
+from qstr_jax.plots.labels import display, notes_text, wrap
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     'font.size': 8,
     'axes.titlesize': 8,
     'axes.labelsize': 8,
@@ -49,13 +49,15 @@ STYLE = {
 logging.getLogger('fontTools').setLevel(logging.WARNING)
 
 WIDTH, HEIGHT = 3.4, 2.2  # Inches, of one panel without legend.
+# Colour, marker and line style.
+Look = tuple[Any, str, Any]
 # Okabe and Ito's colours: told apart by colour-blind readers. Marker and line style do it in grey.
-_LOOKS = {
+_LOOKS: dict[str, Look] = {
     'transformer': ('#0072B2', 'o', '-'),
     'rnn': ('#D55E00', 's', (0, (4, 2))),
     'ffn': ('#009E73', 'D', (0, (1.5, 1.2))),
 }
-_OTHER_LOOKS = (
+_OTHER_LOOKS: tuple[Look, ...] = (
     ('#CC79A7', 'v', (0, (5, 1.2, 1.2, 1.2))),
     ('#56B4E9', 'P', (0, (8, 2))),
     ('#E69F00', 'p', (0, (3, 1, 1, 1, 1, 1))),
@@ -65,18 +67,22 @@ _OTHER_LOOKS = (
     ('#7F3C8D', '>', (0, (5, 2, 1, 2))),
     ('#4B6A00', '*', (0, (1, 1))),
 )
-AXIS_NAMES = {'seq_len': 'sequence length N', 'sparsity': 'number of relevant tokens q'}
+_METADATA: dict[str, dict | None] = {'pdf': {'CreationDate': None}, 'png': None}
 
 
 def save(figure: Figure, path: str | os.PathLike) -> tuple[pathlib.Path, pathlib.Path]:
     """Writes `path`.pdf and `path`.png (200 dpi) and returns both; makes the directory.
 
     Each file appears whole or not at all. The same figure gives the same bytes.
+
+    Args:
+        figure: to be saved.
+        path: without a suffix.
     """
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    written = []
-    for suffix, metadata in (('pdf', {'CreationDate': None}), ('png', None)):
+    written: list[pathlib.Path] = []
+    for suffix, metadata in _METADATA.items():
         target = path.parent / f'{path.name}.{suffix}'  # Not with_suffix: '0.7' is no suffix.
         temporary = path.parent / f'.{path.name}.{os.getpid()}.{suffix}'
         try:
@@ -86,57 +92,62 @@ def save(figure: Figure, path: str | os.PathLike) -> tuple[pathlib.Path, pathlib
         finally:
             temporary.unlink(missing_ok=True)
         written.append(target)
-    return tuple(written)
+    return written[0], written[1]
 
 
-def looks(models: list[str]) -> dict[str, tuple]:
-    """(colour, marker, line style) per model; a user's models take what the paper's three leave."""
-    others = [model for model in models if model not in _LOOKS]
-    taken = {model: _OTHER_LOOKS[i % len(_OTHER_LOOKS)] for i, model in enumerate(others)}
-    return {model: _LOOKS.get(model) or taken[model] for model in models}
+def looks(keys: Iterable[str]) -> dict[str, Look]:
+    """Colour, marker and line style of each curve. The paper's models always look the same.
+
+    Args:
+        keys: of curves, such as 'rnn' or 'rnn radius=0.5'.
+    """
+    keys = list(dict.fromkeys(keys))
+    others = [key for key in keys if key not in _LOOKS]
+    return {key: _LOOKS[key] if key in _LOOKS else _other_look(others.index(key)) for key in keys}
+
+
+def _other_look(index: int) -> Look:
+    """The looks that the paper's models leave; after the last one other pairs of colour and marker."""
+    count = len(_OTHER_LOOKS)
+    colour, _, _ = _OTHER_LOOKS[index % count]
+    _, marker, style = _OTHER_LOOKS[(index + index // count) % count]
+    return colour, marker, style
 
 
 def frame(
-    num_panels: int, title: str, notes: Sequence[str], sharey: bool = False, key: str = ''
+    num_panels: int, title: str, notes: str | Sequence[str], *, sharey: bool = False, key: str = ''
 ) -> tuple[Figure, list[Axes]]:
-    """A row of panels, its title, and under it the notes and `key`, what lines and bands are."""
+    """A row of panels with a title above and notes below.
+
+    Args:
+        num_panels: how many.
+        title: above the figure; '' for none.
+        notes: small, under the figure.
+        sharey: whether the panels share the y axis.
+        key: what lines and bands are, behind the notes.
+
+    Returns:
+        The figure and its panels.
+    """
     width = WIDTH if num_panels == 1 else 2.9 * num_panels
-    notes = [*([notes] if isinstance(notes, str) else notes), *([key] if key else [])]
-    text = wrap(display('; '.join(notes)), int(22 * width))
-    title = wrap(display(title), int(15.5 * width))
-    height = HEIGHT + (0.05 if title else 0) + 0.15 * len(title) + 0.11 * len(text)
+    text = wrap(notes_text(notes, key), int(22 * width))
+    lines = wrap(display(title), int(15.5 * width))
+    height = HEIGHT + (0.05 if lines else 0) + 0.15 * len(lines) + 0.11 * len(text)
     figure = Figure(figsize=(width, height), layout='constrained')
     FigureCanvasAgg(figure)
-    if title:
-        figure.suptitle('\n'.join(title))
+    if lines:
+        figure.suptitle('\n'.join(lines))
     if text:
         figure.supxlabel('\n'.join(text), x=0.02, ha='left', color='0.35')
     return figure, list(figure.subplots(1, num_panels, sharey=sharey, squeeze=False)[0])
 
 
-def wrap(text: str, width: int) -> list[str]:
-    """A text in lines of at most `width` characters, none of which ends within 'N = 7' or 'MSE 0.7'."""
-    joined = re.sub(r'(?<=[^\W\d]) (?=\d)', '\u00a0', text.replace(' = ', '\u00a0=\u00a0'))
-    return textwrap.wrap(joined, width=width)
+def legend_line(look: Look, label: str) -> Line2D:
+    """An entry of a legend for one curve.
 
-
-def display(name: str) -> str:
-    """A name, title or note for print: '$' is no mathtext, and a leading '_' would hide a label."""
-    first, _, rest = str(name).partition(' ')  # 'ffn min_norm': a model with its learner
-    text = analysis.DISPLAY_NAMES.get(name) or ' '.join([analysis.DISPLAY_NAMES.get(first, first), rest]).rstrip()
-    text = text.replace('$', r'\$')
-    return f' {text}' if text.startswith('_') else text
-
-
-def thousands(samples: float, _: int = 0) -> str:
-    """Tick labels: 20000 -> '20k', 500 -> '500'."""
-    return f'{samples / 1000:,g}k' if samples >= 1000 else f'{samples:g}'
-
-
-def spaced(lengths: list[int], width: float) -> list[int]:
-    """The lengths that have room for a tick label; the longest has the first claim."""
-    ticks = []
-    for length in reversed(lengths):
-        if not ticks or ticks[0] - length >= 0.07 * width:
-            ticks.insert(0, length)
-    return ticks
+    Args:
+        look: of the curve.
+        label: its name.
+    """
+    colour, marker, style = look
+    return Line2D([], [], color=colour, marker=marker, linestyle=style, label=label)

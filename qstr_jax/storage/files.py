@@ -13,8 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from etils import epath
 
-FORMAT = b'1'
+from qstr_jax import columns
+
+FORMAT = b'2'
 FORMAT_KEY = b'qstr_jax_format'
+ROLES_KEY = b'qstr_jax_columns'
 
 # What a killed write leaves: .NAME.HOST-PID-RANDOM.tmp
 LEFTOVER = re.compile(r'^\..+\.(?P<host>[^/]+)-(?P<pid>\d+)-[0-9a-f]{8}\.tmp$')
@@ -93,9 +96,19 @@ def read_json(path):
 
 
 def write_table(path, frame):
-    """Writes a DataFrame as Parquet, atomically and with the format's version in it."""
+    """Writes a DataFrame as Parquet, atomically, with the format's version and the roles of its columns in it.
+
+    Args:
+        path: of the file.
+        frame: the table.
+
+    Raises:
+        ResultsError: as `write_atomically`.
+    """
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    table = table.replace_schema_metadata({**(table.schema.metadata or {}), FORMAT_KEY: FORMAT})
+    roles = json.dumps(columns.roles_of(frame.columns)).encode()
+    own = {FORMAT_KEY: FORMAT, ROLES_KEY: roles}
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), **own})
 
     def write(temporary):
         with temporary.open('wb') as file:
@@ -105,7 +118,10 @@ def write_table(path, frame):
 
 
 def read_table(path):
-    """Reads what `write_table` wrote.
+    """Reads what `write_table` wrote, and declares the columns that the table of columns does not know yet.
+
+    Args:
+        path: of the file.
 
     Raises:
         ResultsError: cut short, not Parquet, not ours, or of another version.
@@ -118,12 +134,24 @@ def read_table(path):
         raise ResultsError(
             f'{path} is damaged ({reason}): delete it, in rows/ and in curves/, and run its cell again'
         ) from None
-    found = (table.schema.metadata or {}).get(FORMAT_KEY)
+    metadata = table.schema.metadata or {}
+    found = metadata.get(FORMAT_KEY)
     if found is None:
         raise ResultsError(f'{path} was not written by qstr_jax: move it elsewhere')
     if found != FORMAT:
-        raise ResultsError(f'{path} has format {found.decode()}, this version reads {FORMAT.decode()}')
+        wrote = f'{path} has format {found.decode(errors="replace")}, this version reads {FORMAT.decode()}'
+        raise ResultsError(f'{wrote}: version 0.1 of qstr_jax reads it' if found == b'1' else wrote)
+    _declare(path, metadata.get(ROLES_KEY), table.column_names)
     return table.to_pandas()
+
+
+def _declare(path, roles, names):
+    try:
+        for name, role in json.loads(roles).items():
+            if name in names:
+                columns.declare(name, role)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ResultsError(f'{path} is damaged (roles of its columns: {error}): restore or delete it') from None
 
 
 def remove_leftovers(folder):

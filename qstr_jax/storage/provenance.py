@@ -8,16 +8,18 @@ import platform
 import subprocess
 import threading
 import uuid
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 
 import qstr_jax
-from qstr_jax.storage import files
+from qstr_jax.storage import files, results
 
 PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'chex', 'orbax-checkpoint', 'numpy', 'pandas', 'pyarrow')
 
 
-def describe_device():
+def describe_device() -> str:
     """The device in words, as runs print it: platform, kind and how many."""
     devices = jax.local_devices()
     kind = devices[0].device_kind
@@ -26,7 +28,7 @@ def describe_device():
     return f'{devices[0].platform} ({kind}) x {len(devices)}'
 
 
-def git_commit():
+def git_commit() -> str | None:
     """Commit of the package's checkout, with '+' if it was changed since; None outside a checkout."""
     folder = pathlib.Path(qstr_jax.__file__).parent
     git = ['git', '-C', str(folder)]
@@ -46,8 +48,12 @@ def git_commit():
     return commit + ('+' if status else '')
 
 
-def start(command):
-    """The record of a run that begins."""
+def start(command: Sequence[str]) -> dict[str, Any]:
+    """The record of a run that begins.
+
+    Args:
+        command: the words of the command line.
+    """
     now = datetime.datetime.now(datetime.UTC)
     return {
         'id': f'{now:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}',
@@ -66,16 +72,30 @@ def start(command):
 _mutex = threading.Lock()  # several devices' threads share a record
 
 
-def add_batch(workdir, record, cell_id, lanes, wall_seconds, compile_seconds, stopped=False):
-    """Adds the seconds of a lane batch to the run's record; a run that added nothing leaves none.
+def add_batch(
+    workdir: Any,
+    record: dict[str, Any],
+    cell_id: str,
+    lanes: Sequence[Any],
+    *,
+    seconds: dict[str, float],
+    stopped: bool = False,
+) -> None:
+    """Adds a lane batch to the run's record; a run that added nothing leaves none.
 
-    `stopped` marks lanes that another run goes on with.
+    Args:
+        workdir: the results directory.
+        record: of `start`.
+        cell_id: the cell's.
+        lanes: of the batch.
+        seconds: 'wall' and 'compile'.
+        stopped: another run goes on with these lanes.
     """
     entry = {
         'cell': cell_id,
-        'seeds': [int(lane.seed) for lane in lanes],
-        'compile_seconds': round(compile_seconds, 3),
-        'wall_seconds': round(wall_seconds, 3),
+        'lanes': [results.lane_name(lane) for lane in lanes],
+        'compile_seconds': round(seconds['compile'], 3),
+        'wall_seconds': round(seconds['wall'], 3),
     } | ({'stopped': True} if stopped else {})
     with _mutex:
         record['batches'].append(entry)

@@ -1,12 +1,12 @@
 """Sweeps: cells × lanes, run in lane batches.
 
 from qstr_jax import sweeps
-rows = sweeps.run(sweeps.Settings(models=('transformer',), seq_lens=(4, 8)), 'results/mine')
+rows = sweeps.run(sweeps.Sweep(models=('transformer',), seq_lens=(4, 8)), 'results/mine')
 """
 
-from qstr_jax.sweeps.cells import cells_of, lanes
+from qstr_jax.sweeps.cells import Cell, cells_of
 from qstr_jax.sweeps.params import load as load_params
 from qstr_jax.sweeps.runner import Interrupted, Options, SweepError, run
-from qstr_jax.sweeps.sweep import Settings
+from qstr_jax.sweeps.sweep import Sweep
 
-__all__ = ['Interrupted', 'Options', 'Settings', 'SweepError', 'cells_of', 'lanes', 'load_params', 'run']
+__all__ = ['Cell', 'Interrupted', 'Options', 'Sweep', 'SweepError', 'cells_of', 'load_params', 'run']

@@ -1,162 +1,278 @@
-"""From settings to work: cells (one compiled program each) and the lanes of a cell."""
+"""From a sweep to cells, one compiled program each, and their lanes."""
 
 import dataclasses
 import hashlib
 import itertools
 import json
+from collections.abc import Iterator
+from typing import Any
 
-from qstr_jax import models, tasks
-from qstr_jax.learners import fixed, online, projections, radius_units
-from qstr_jax.learners import problem as problems
-from qstr_jax.sweeps import cost, sample_sizes
+from qstr_jax import columns, learners, models, registry, tasks
+from qstr_jax.learners.problem import Problem
+from qstr_jax.sweeps import presets, sample_sizes
+from qstr_jax.sweeps.sweep import Sweep, plain_value
+from qstr_jax.tasks import encoders, links
+
+# Enters all ids: another meaning of the same settings needs another number.
+SCHEMA_VERSION = 2
+
+Settings = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One program: everything static, and the columns that all its rows share.
+    """One program: everything static, the columns that all its rows share, and its lanes.
 
     Attributes:
         model: registered name of the architecture.
-        problem: `learners.problem.Problem`.
+        problem: the static side.
         columns: settings as a tuple of (name, value), the constant part of the rows.
+        changed: those of them that are not at their default, which the id is made of.
+        lanes: the numbers of each lane, NamedTuples of the learner's `lane_settings`.
     """
 
     model: str
-    problem: problems.Problem
-    columns: tuple
+    problem: Problem
+    columns: tuple[tuple[str, Any], ...]
+    changed: tuple[tuple[str, Any], ...]
+    lanes: tuple[Any, ...]
 
     @property
-    def id(self):
-        """Readable, file-safe and unique: changes with any setting that changes the program."""
+    def id(self) -> str:
+        """Readable, unique and safe as a file's name.
+
+        It depends on the settings that are not at their default, so that a new setting renames nothing.
+        """
         task = self.problem.task
-        digest = hashlib.sha256(json.dumps(self.columns).encode()).hexdigest()[:8]
-        return f'{self.model}-{task.name}-N{task.seq_len}-q{task.sparsity}-{digest}'
+        text = json.dumps([SCHEMA_VERSION, *sorted(map(list, self.changed))])
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+        sparsity = f'-q{task.sparsity}' if hasattr(task, 'sparsity') else ''
+        return f'{self.model}-{task.name}-N{task.seq_len}{sparsity}-{digest}'
 
 
-def cells_of(settings):
+def cells_of(sweep: Sweep) -> tuple[Cell, ...]:
     """All cells of a sweep, the cheap ones first: by sparsity, length, learner, then model.
 
     A baseline in closed form is one cell, whatever learners there are.
 
+    Args:
+        sweep: the points to run.
+
     Raises:
-        ValueError: some setting is impossible; nothing has been run then.
+        ValueError: some setting is impossible, or would be ignored; nothing has been run then.
     """
-    points = itertools.product(settings.sparsity, settings.seq_lens, settings.learners, settings.models)
-    return tuple({cell.id: cell for cell in (_cell(settings, *point) for point in points)}.values())
+    found: dict[str, Cell] = {}
+    used: set[tuple[str, str]] = set()
+    task_axes = _resolved(sweep, 'task', sweep.task)
+    # The outer loops: what the reader expects cells to be sorted by.
+    outer = {name: task_axes.pop(name) for name in ('sparsity', 'seq_len') if name in task_axes}
+    for first in _product(outer):
+        for learner, model in itertools.product(sweep.learners, sweep.models):
+            for settings in _product(task_axes):
+                for cell in _cells_of_model(sweep, {**first, **settings}, learner, model, used):
+                    known = found.setdefault(cell.id, cell)
+                    if known.lanes != cell.lanes:
+                        lanes = dict.fromkeys((*known.lanes, *cell.lanes))
+                        found[cell.id] = dataclasses.replace(known, lanes=tuple(lanes))
+    _check_used(sweep, used)
+    return tuple(found.values())
 
 
-def _cell(settings, sparsity, seq_len, name, model):
-    task = tasks.Task(
-        settings.task,
-        seq_len,
-        sparsity,
-        settings.token_dim,
-        settings.link,
-        settings.indices,
-        settings.tokens,
-        settings.encoding_dim,
-        settings.encoding_scale,
-        settings.max_coherence,
-        settings.distinct_encodings,
-    )
+def lanes_of(sweep: Sweep) -> tuple[Any, ...]:
+    """All lanes of a sweep, cell by cell.
+
+    Args:
+        sweep: the points to run.
+    """
+    return tuple(lane for cell in cells_of(sweep) for lane in cell.lanes)
+
+
+def _resolved(sweep: Sweep, kind: str, name: str) -> dict[str, tuple]:
+    """Values of the settings of one task, model or learner that are given, by a preset or by the sweep."""
+    schema = registry.entries()[name].schema
+    found: dict[str, tuple] = {}
+    for key, value in presets.settings(sweep.preset).items():
+        scope, _, setting = key.partition('.')
+        if scope in (kind, name) and setting in schema:
+            found[setting] = (value,)
+    # The general scope first, so that the name of the thing itself has the last word.
+    for wanted in (kind, name):
+        found |= {setting: values for scope, setting, values in sweep.given if scope == wanted and setting in schema}
+    return found
+
+
+def _product(axes: dict[str, tuple]) -> Iterator[Settings]:
+    """Every combination of the values of some settings."""
+    for values in itertools.product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))
+
+
+def _cells_of_model(sweep: Sweep, settings: Settings, learner_name: str, model: str, used: set) -> Iterator[Cell]:
+    """The cells of one model and learner on one task: a program for each combination of their static settings."""
+    link_axes, encoding_axes = _part(sweep, settings.get('link')), _part(sweep, settings.get('encoding'))
+    model_axes = _resolved(sweep, 'model', model)
+    for link_settings, encoding_settings in itertools.product(_product(link_axes), _product(encoding_axes)):
+        task = _task(sweep, settings, link_settings, encoding_settings)
+        test_task = _test_task(sweep, task)
+        for model_settings in _product(model_axes):
+            module = models.build(model, task, **model_settings)
+            name = learner_name
+            if models.is_closed_form(module) and learner_name != 'online':
+                name = 'closed_form'
+            axes = _learner_axes(sweep, learner_name, name)
+            traced = {key: axes.pop(key) for key in registry.entries()[name].schema.traced if key in axes}
+            sizes = sample_sizes.in_prompts(sweep.num_samples, sweep.samples_unit, task)
+            for learner_settings in _product(axes):
+                learner = registry.entries()[name].builder(**learner_settings).bind(module, task, sizes or (0,))
+                problem = Problem(task=task, test_task=test_task, module=module, learner=learner)
+                made = _Made(model=model, given=model_settings, problem=problem)
+                idle = learner.ignored()
+                used |= {('task', key) for key in settings} | {('model', key) for key in model_settings}
+                used |= {('learner', key) for key in (*learner_settings, *traced) if key not in idle}
+                yield Cell(
+                    model=model,
+                    problem=problem,
+                    columns=made.columns(),
+                    changed=made.changed(),
+                    lanes=_lanes(sweep, learner, {**traced, 'sample_size': sizes or (0,)}),
+                )
+
+
+def _part(sweep: Sweep, thing: Any) -> dict[str, tuple]:
+    """Axes of the settings of a link or an encoding, which are given under its name."""
+    name = {None: 'linear'}.get(thing, thing) if isinstance(thing, (str, type(None))) else None
+    return {setting: values for scope, setting, values in sweep.given if scope == name}
+
+
+def _task(sweep: Sweep, settings: Settings, link_settings: Settings, encoding_settings: Settings) -> Any:
+    settings = dict(settings)
+    if link_settings:
+        settings['link'] = links.get(settings.get('link', 'linear'), **link_settings)
+    if encoding_settings:
+        settings['encoding'] = encoders.get(settings.get('encoding', 'rademacher'), **encoding_settings)
+    return tasks.build(sweep.task, **settings)
+
+
+def _test_task(sweep: Sweep, task: Any) -> Any:
+    if sweep.test_task == task.name:
+        return task
     try:
-        test_task = dataclasses.replace(task, name=settings.test_task)
+        return tasks.sibling(task, sweep.test_task)
     except ValueError as error:
-        raise ValueError(f'test_task={settings.test_task!r}: {error}') from None
-    module = models.build(model, task, settings)
-    if name == 'online_adamw' and models.is_closed_form(module):
-        raise ValueError(f'learners={name!r}: {model} is solved in closed form; leave it out of models')
-    learner = _learner(settings, name, task, module)
-    problem = problems.Problem(task, test_task, module, learner)
-    return Cell(model, problem, _columns(model, problem, settings.preset))
+        raise ValueError(f'test_task={sweep.test_task!r}: {error}') from None
 
 
-def _learner(settings, name, task, module):
-    """Static settings of a learner for one module."""
-
-    def shared(kind):
-        names = [field.name for field in dataclasses.fields(kind) if hasattr(settings, field.name)]
-        return {field: getattr(settings, field) for field in names}
-
-    if name == 'online_adamw':
-        return online.Online(**shared(online.Online))
-    own = {'is_search': not settings.num_samples, 'max_samples': sample_sizes.capacity(settings, task)}
-    if models.is_closed_form(module):
-        # All that is not about the data at its default: the solution depends on nothing else.
-        data = ('risk', 'min_samples', 'resolution', 'threshold', 'test_samples', 'validation_samples', 'tolerance')
-        kept = {field: getattr(settings, field) for field in data}
-        return fixed.Fixed(method='closed_form', batch_size=0, max_steps=1, check_every=1, **kept, **own)
-    if settings.span != 'free' and isinstance(module, models.Feedforward) and module.form != 'theorem6':
-        raise ValueError(f"span={settings.span!r}: only ffn_form='theorem6' has W x in a layer, not {module.form!r}")
-    if not isinstance(module, models.Feedforward):
-        own['span'] = 'free'
-    own |= {'method': name, 'budget_unit': float(radius_units.get(settings.budget_unit)(module, task))}
-    learner = fixed.Fixed(**{**shared(fixed.Fixed), **own})
-    if learner.method == 'constrained':
-        projections.check(learner.constraint, cost.abstract_params(problems.Problem(task, task, module, learner)))
-    return learner
+def _learner_axes(sweep: Sweep, asked: str, name: str) -> dict[str, tuple]:
+    """Axes of a learner. One in closed form takes what speaks of data and tests from the learner that was asked for."""
+    axes = _resolved(sweep, 'learner', asked)
+    if name == asked:
+        return axes
+    entry = registry.entries()[name]
+    kept = {key: values for key, values in axes.items() if key in entry.schema and key not in entry.builder.STEPS}
+    return {**kept, **{key: values for scope, key, values in sweep.given if scope == name}}
 
 
-def _columns(model, problem, preset):
-    """Constant columns of a cell's rows, in a fixed order; a model's settings are `<model>_<field>`."""
-    task, learner = problem.task, problem.learner
-    is_online = isinstance(learner, online.Online)
-    columns = {
-        'model': model,
-        'task': task.name,
-        'test_task': problem.test_task.name,
-        'learner': 'online_adamw' if is_online else learner.method,
-        'preset': preset,
-        'seq_len': task.seq_len,
-        'sparsity': task.sparsity,
-        'token_dim': task.token_dim,
-        'link': task.link.name,
-        'indices': _name(task.indices),
-        'tokens': _name(task.tokens),
-        'encoding_dim': task.encoding_dim,
-        'encoding_scale': task.encoding_scale,
-        'max_coherence': task.max_coherence,
-        'distinct_encodings': task.distinct_encodings,
-        **dataclasses.asdict(learner),
-    }
-    columns.pop('method', None)
-    for field in dataclasses.fields(problem.module):
-        if field.name not in ('parent', 'name'):
-            columns[f'{model}_{field.name}'] = _name(getattr(problem.module, field.name))
-    return tuple(columns.items())
-
-
-def _name(value):
-    """A value as a table cell: functions by name, tuples as '120,1000'."""
-    if callable(value):
-        return getattr(value, '__name__', type(value).__name__)
-    return ','.join(map(str, value)) if isinstance(value, tuple) else value
-
-
-def lanes(settings, cell=None):
-    """All lanes of a cell, the learner's `Lane`s of plain numbers.
-
-    Online: seeds × learning rates × weight decays, the same for all cells. On a fixed sample also × budgets × n; an
-    axis that the learner does not look at has a single 0.
-    """
-    learner = cell.problem.learner if cell is not None else None
-    if not isinstance(learner, fixed.Fixed):
-        kind, axes = online.Lane, (settings.learning_rate, settings.weight_decay)
-    else:
-        kind, axes = fixed.Lane, _fixed_axes(settings, cell, learner)
+def _lanes(sweep: Sweep, learner: Any, axes: dict[str, tuple]) -> tuple[Any, ...]:
+    """Lanes of a cell: seeds × the values of the settings that its learner traces."""
+    names = columns.with_role(learner.lane_settings(), 'lane')
+    names += [name for name in learner.lane_settings() if name not in names]
+    values = [axes.get(name, (getattr(learner, name),)) for name in names]
     return tuple(
-        kind(seed, seed if settings.task_per_lane else settings.task_seed, *point)
-        for seed, *point in itertools.product(range(settings.num_seeds), *axes)
+        learners.lane(
+            learner,
+            seed=seed,
+            task_seed=seed if sweep.task_per_lane else sweep.task_seed,
+            **dict(zip(names, point, strict=True)),
+        )
+        for seed, *point in itertools.product(range(sweep.num_seeds), *values)
     )
 
 
-def _fixed_axes(settings, cell, learner):
-    """Learning rates, weight decays, budgets and n of a learner on a fixed sample."""
-    has_rate = learner.method != 'closed_form' and learner.optimizer != 'lbfgs'
-    has_decay = learner.method in ('adamw', 'stationary') or isinstance(cell.problem.module, models.Ridge)
-    return (
-        settings.learning_rate if has_rate else (0.0,),
-        settings.weight_decay if has_decay else (0.0,),
-        settings.budget if learner.method == 'constrained' else (0.0,),
-        (0,) if learner.is_search else sample_sizes.sample_sizes(settings, cell.problem.task),
-    )
+@dataclasses.dataclass(frozen=True)
+class _Made:
+    """What a point was made of, for its columns and its id."""
+
+    model: str
+    given: Settings
+    problem: Problem
+
+    def columns(self) -> tuple[tuple[str, Any], ...]:
+        """Constant columns of the rows; settings of a model, link or encoding are `<name>_<setting>`."""
+        task, learner = self.problem.task, self.problem.learner
+        found = {('model', 'model'): self.model, ('task', 'task'): task.name}
+        found['task', 'test_task'] = self.problem.test_task.name
+        found['learner', 'learner'] = learner.name
+        for setting in registry.entries()[task.name].schema:
+            found['task', setting] = getattr(task, setting)
+        for part in (getattr(task, 'link', None), getattr(task, 'encoding', None)):
+            found |= {('task', f'{part.name}_{name}'): value for name, value in getattr(part, 'settings', ())}
+        schema = registry.entries()[learner.name].schema
+        for setting in schema:
+            if setting not in schema.traced:
+                found['learner', setting] = getattr(learner, setting)
+        if hasattr(learner, 'is_search'):
+            found['learner', 'is_search'] = learner.is_search
+        for setting, value in self._model_settings().items():
+            found['model', f'{self.model}_{setting}'] = value
+        for role, name in found:
+            columns.declare(name, role, 'str')
+        return tuple((name, plain_value(value)) for (_, name), value in found.items())
+
+    def _model_settings(self) -> Settings:
+        """All settings of the model, those that were left out as the module has them."""
+        schema = registry.entries()[self.model].schema
+        defaults = {name: self.given.get(name, setting.default) for name, setting in schema.items()}
+        return {name: getattr(self.problem.module, name, value) for name, value in defaults.items()}
+
+    def changed(self) -> tuple[tuple[str, Any], ...]:
+        """Settings that are not at their default: to leave one of them out would make something else."""
+        task, test_task, learner = self.problem.task, self.problem.test_task, self.problem.learner
+        found = {'model': self.model, 'task': task.name, 'learner': learner.name, 'seq_len': task.seq_len}
+        if test_task.name != task.name:
+            found['test_task'] = test_task.name
+        for name, setting in registry.entries()[task.name].schema.items():
+            if name != 'seq_len' and not _is_same_without(task, name, setting.default):
+                found[f'task.{name}'] = _identity(getattr(task, name))
+        for name, setting in registry.entries()[learner.name].schema.items():
+            if not setting.is_traced and getattr(learner, name) != setting.default:
+                found[f'learner.{name}'] = getattr(learner, name)
+        if getattr(learner, 'is_search', False):
+            found['learner.is_search'] = True
+        for name in self.given:
+            others = {key: value for key, value in self.given.items() if key != name}
+            if not self._is_same_module(task, others):
+                found[f'model.{name}'] = plain_value(self.given[name])
+        return tuple(found.items())
+
+    def _is_same_module(self, task: Any, settings: Settings) -> bool:
+        try:
+            return bool(models.build(self.model, task, **settings) == self.problem.module)
+        except ValueError:
+            return False
+
+
+def _is_same_without(task: Any, name: str, default: Any) -> bool:
+    """Whether a task would be the same with the default of one setting."""
+    try:
+        return bool(dataclasses.replace(task, **{name: default}) == task)
+    except ValueError:
+        return False
+
+
+def _identity(value: Any) -> Any:
+    """A task's setting as the id knows it: names, and the settings of a link or an encoding."""
+    settings = getattr(value, 'settings', ())
+    return [plain_value(value), *map(list, settings)] if settings else plain_value(value)
+
+
+def _check_used(sweep: Sweep, used: set[tuple[str, str]]) -> None:
+    """Raises ValueError for a setting that no cell looks at."""
+    for scope, name, values in sweep.given:
+        kind = scope if scope in registry.SCOPES else registry.entries()[scope].kind
+        is_here = scope in (*registry.SCOPES, *sweep.models, *sweep.learners)
+        if is_here and kind in registry.SCOPES and (kind, name) not in used:
+            value = values if len(values) > 1 else values[0]
+            raise ValueError(
+                f'{name}={value!r}: would be ignored by {scope if scope not in registry.SCOPES else "every " + scope} '
+                'with these settings; leave it out, or set it to None'
+            )

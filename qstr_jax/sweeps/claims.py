@@ -1,76 +1,38 @@
-"""Who runs what: units of work, this process's share of them, and claims that end with their holder.
+"""Who runs what: claims on lane batches that end with their holder.
 
-A unit is one lane batch of one cell. Several processes may work on one directory: each claims a unit by an
-operating-system lock on a file, which the system releases however its holder ends, so a unit of a killed worker is
-taken up by another. Needs a file system with locks when there are several processes (local disks, NFS 4, Lustre with
-`flock`); on `gs://` and the like one process per directory.
+Several processes may work on one directory. Each claims a lane batch by an operating-system lock on a file, which the
+system releases however its holder ends, so that the batch of a killed worker is taken up by another. Several processes
+need a file system with locks (local disks, NFS 4, Lustre with `flock`); on `gs://` and the like run one process per
+directory.
 """
 
 import collections
 import contextlib
 import threading
 import time
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import filelock
 
 from qstr_jax.storage import files, results
-from qstr_jax.sweeps import cells, cost
+from qstr_jax.sweeps.lane_batches import LaneBatch
 
-# Between two looks at the units that other workers hold.
+# Between two looks at the batches that other workers hold.
 POLL_SECONDS = 1.0
-# After so long at its first units a thread is offered help with its cell: compiling takes less.
+# After so long at its first batches a thread is offered help with its cell: compiling takes less.
 PATIENCE = 20.0
 
 
-class Unit(NamedTuple):
-    """Lanes of one cell that one program runs together."""
-
-    cell: cells.Cell
-    lanes: tuple
-    number: int
-
-    @property
-    def name(self):
-        """File-safe name of the unit; the same for all workers that cut the cell in the same way."""
-        return f'{self.cell.id}-batch{self.number}of{len(self.lanes)}'
-
-
-def units(cells, lanes_of, size_of):
-    """All units of a sweep: `lanes_of(cell)` in parts of `size_of(cell)` lanes, the last one may be smaller."""
-    cut = []
-    for cell in cells:
-        lanes, size = lanes_of(cell), size_of(cell)
-        parts = [lanes[i : i + size] for i in range(0, len(lanes), size)]
-        cut += [Unit(cell, part, number) for number, part in enumerate(parts)]
-    return cut
-
-
-def shard(cells, index, count):
-    """Cells of one of `count` shares, about equal in work: the largest first, each to the lightest share.
-
-    Raises:
-        ValueError: index not in 0..count − 1.
-    """
-    if count < 1 or not 0 <= index < count:
-        raise ValueError(f'shard_index={index}, num_shards={count}: need 0 ≤ shard_index < num_shards')
-    if count == 1:
-        return tuple(cells)
-    loads = [0.0] * count
-    mine = []
-    # Samples to the threshold grow with N too: one more factor of N than the operations of a prompt.
-    costs = [cost.prediction_flops(cell.problem) * cell.problem.task.seq_len for cell in cells]
-    for place in sorted(range(len(cells)), key=lambda i: (-costs[i], cells[i].id)):
-        lightest = min(range(count), key=lambda i: loads[i])
-        loads[lightest] += costs[place]
-        if lightest == index:
-            mine.append(place)
-    return tuple(cells[place] for place in sorted(mine))
-
-
 @contextlib.contextmanager
-def locked(workdir, name, timeout=-1):
-    """Holds the lock `name` of a directory; yields False if another worker has it after `timeout` seconds."""
+def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
+    """Holds a lock of a directory; yields False if another worker has it after `timeout` seconds.
+
+    Args:
+        workdir: the results directory.
+        name: of the lock.
+        timeout: seconds; below 0 there is no end of waiting.
+    """
     if '://' in str(workdir):  # no locks there
         yield True
         return
@@ -89,20 +51,28 @@ def locked(workdir, name, timeout=-1):
         lock.release()
 
 
-def missing(workdir, unit):
-    """Lanes of a unit that have no row yet."""
-    path = results.cell_path(workdir, 'rows', unit.cell.id)
+def missing(workdir: Any, batch: LaneBatch) -> tuple[Any, ...]:
+    """Lanes of a batch that have no row yet.
+
+    Args:
+        workdir: the results directory.
+        batch: the lane batch.
+    """
+    path = results.cell_path(workdir, 'rows', batch.cell.id)
     if not path.exists():
-        return unit.lanes
-    rows = files.read_table(path)
-    done = set(rows[results.lane_columns(rows)].itertuples(index=False, name=None))
-    return tuple(lane for lane in unit.lanes if tuple(lane) not in done)
+        return batch.lanes
+    done = results.lanes_in(files.read_table(path))
+    return tuple(lane for lane in batch.lanes if tuple(lane) not in done)
 
 
-def remove_checkpoints(workdir, cell_id):
+def remove_checkpoints(workdir: Any, cell_id: str) -> None:
     """Removes checkpoints of a complete cell: of a worker killed after its rows, or of a cell cut in other ways.
 
     What a living worker holds stays.
+
+    Args:
+        workdir: the results directory.
+        cell_id: the cell's.
     """
     for folder in (workdir / 'checkpoints').glob(f'{cell_id}-batch*'):
         name, _, _ = folder.name.rsplit('-', 2)
@@ -112,44 +82,51 @@ def remove_checkpoints(workdir, cell_id):
 
 
 class _Owner:
-    """The thread that began a cell, and what its units have cost: the first one holds the compilation too."""
+    """The thread that began a cell, and what its batches have cost: the first one holds the compilation too."""
 
-    def __init__(self, thread):
+    def __init__(self, thread: int):
         self.thread = thread
-        self._first_seconds = self._unit_seconds = None
+        self._first_seconds: float | None = None
+        self._batch_seconds: float | None = None
         self._start = time.monotonic()
 
-    def finish(self, thread):
-        """Ends a unit; the owner's units follow one another."""
+    def finish(self, thread: int) -> None:
+        """Ends a batch; the owner's batches follow one another."""
         if thread == self.thread:
             now = time.monotonic()
             seconds, self._start = now - self._start, now
             if self._first_seconds is None:
                 self._first_seconds = seconds
             else:
-                self._unit_seconds = seconds
+                self._batch_seconds = seconds
 
-    def needs_help(self, num_units):
-        """Whether its other units take longer than compiling once more would, as far as that is known."""
-        if self._unit_seconds is None:
+    def needs_help(self, num_batches: int) -> bool:
+        """Whether its other batches take longer than compiling once more would, as far as that is known."""
+        if self._batch_seconds is None or self._first_seconds is None:
             return time.monotonic() - self._start > PATIENCE
-        return num_units * self._unit_seconds > self._first_seconds - self._unit_seconds
+        return num_batches * self._batch_seconds > self._first_seconds - self._batch_seconds
 
 
-class Schedule:
-    """Hands out the units of a sweep to the threads of this process, each unit once."""
+class Claims:
+    """Hands out the lane batches of a sweep to the threads of this process, each batch once.
 
-    def __init__(self, workdir, all_units, stop):
+    Args:
+        workdir: the results directory.
+        batches: this process's.
+        stop: set when the sweep should end.
+    """
+
+    def __init__(self, workdir: Any, batches: Sequence[LaneBatch], stop: threading.Event):
         self._workdir = workdir
-        self._pending = list(all_units)
-        self._owners = {}  # cell id → _Owner
-        self._stop = stop  # threading.Event
-        self._drained = threading.Event()  # wakes those who wait for a unit when there is none left
+        self._pending = list(batches)
+        self._owners: dict[str, _Owner] = {}  # by cell id
+        self._stop = stop
+        self._drained = threading.Event()  # wakes those who wait for a batch when there is none left
         self._mutex = threading.Lock()
 
     @contextlib.contextmanager
-    def claim(self):
-        """Yields (unit, missing lanes) with the unit's lock held, or None when nothing is left to do.
+    def claim(self) -> Iterator[tuple[LaneBatch, tuple] | None]:
+        """Yields (batch, missing lanes) with the batch's lock held, or None when nothing is left to do.
 
         Each device compiles a cell for itself, so a thread takes its own cells first, then cells that nobody has
         begun, then of the others' what is worth compiling again. Waits while other workers hold all that is left, and
@@ -167,26 +144,26 @@ class Schedule:
                 self._drained.wait(POLL_SECONDS)
             yield None
 
-    def _next(self, held, thread):
-        def distance(unit):
-            owner = self._owners.get(unit.cell.id)
+    def _next(self, held: contextlib.ExitStack, thread: int) -> tuple[tuple[LaneBatch, tuple] | None, bool]:
+        def distance(batch: LaneBatch) -> int:
+            owner = self._owners.get(batch.cell.id)
             return 1 if owner is None else 2 * (owner.thread != thread)
 
-        left = collections.Counter(unit.cell.id for unit in self._pending)
-        for unit in sorted(self._pending, key=distance):
-            if distance(unit) == 2 and not self._owners[unit.cell.id].needs_help(left[unit.cell.id]):
+        left = collections.Counter(batch.cell.id for batch in self._pending)
+        for batch in sorted(self._pending, key=distance):
+            if distance(batch) == 2 and not self._owners[batch.cell.id].needs_help(left[batch.cell.id]):
                 continue
             attempt = contextlib.ExitStack()
-            if not attempt.enter_context(locked(self._workdir, unit.name, timeout=0)):
+            if not attempt.enter_context(locked(self._workdir, batch.name, timeout=0)):
                 attempt.close()
                 continue
-            self._pending.remove(unit)
+            self._pending.remove(batch)
             if not self._pending:
                 self._drained.set()
-            lanes = missing(self._workdir, unit)
+            lanes = missing(self._workdir, batch)
             if lanes:
-                self._owners.setdefault(unit.cell.id, _Owner(thread))
+                self._owners.setdefault(batch.cell.id, _Owner(thread))
                 held.push(attempt)
-                return (unit, lanes), False
+                return (batch, lanes), False
             attempt.close()
         return None, not self._pending

@@ -1,49 +1,51 @@
 """What a cell costs, before it runs: parameters and multiply-adds, counted on the traced program."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from qstr_jax import models
-from qstr_jax.learners import online
+from qstr_jax.learners import held_out
+from qstr_jax.learners.problem import Problem
 
 
-def abstract_params(problem):
-    """Shapes of a model's parameters; nothing is computed."""
+def num_parameters(problem: Problem) -> int:
+    """Number of trained numbers.
+
+    Args:
+        problem: the cell's.
+    """
+    return sum(
+        math.prod(leaf.shape) for leaf in jax.tree.leaves(held_out.abstract_params(problem.module, problem.task))
+    )
+
+
+def prediction_flops(problem: Problem) -> int:
+    """Floating-point operations of the matrix products of one prompt's predictions.
+
+    Args:
+        problem: the cell's.
+    """
     task = problem.task
     z_NxE = jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
-    variables = jax.eval_shape(problem.module.init, jax.random.key(0), z_NxE)
-    return {'params': variables.get('params', {})}
-
-
-def num_parameters(problem):
-    """Number of trained numbers."""
-    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(abstract_params(problem)))
-
-
-def prediction_flops(problem):
-    """Floating-point operations of the matrix products of one prompt's predictions."""
-    task = problem.task
-    z_NxE = jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
-    jaxpr = jax.make_jaxpr(lambda p, z: models.predict(problem.module, p, z))(abstract_params(problem), z_NxE)
+    params = held_out.abstract_params(problem.module, task)
+    jaxpr = jax.make_jaxpr(lambda p, z: models.predict(problem.module, p, z))(params, z_NxE)
     return _dot_flops(jaxpr.jaxpr)
 
 
-def most_examples(problem):
-    """Examples that a lane trains on at most, with repetition."""
-    learner = problem.learner
-    if isinstance(learner, online.Online):
-        return learner.max_samples
-    return learner.max_checks * learner.check_every * (learner.batch_size or learner.max_samples)
+def training_flops(problem: Problem, num_samples: int) -> int:
+    """Operations of training: forward once, backward twice as much.
 
-
-def training_flops(problem, num_samples):
-    """Operations of training on `num_samples` prompts: forward once, backward twice as much."""
+    Args:
+        problem: the cell's.
+        num_samples: prompts that are trained on.
+    """
     return 3 * num_samples * prediction_flops(problem)
 
 
-def _dot_flops(jaxpr):
+def _dot_flops(jaxpr: Any) -> int:
     total = 0
     for equation in jaxpr.eqns:
         if equation.primitive.name == 'dot_general':

@@ -14,7 +14,7 @@ import time
 import pandas as pd
 from etils import epath
 
-from qstr_jax.storage import files, results
+from qstr_jax.storage import files, merge, results
 
 BEAT_SECONDS = 2.0
 # A worker on another machine that has been silent for so long counts as gone.
@@ -28,18 +28,31 @@ def _now():
 
 
 def read_plan(workdir):
-    """The directory's plan: names of lanes by cell; empty if there is none."""
+    """The directory's plan: `columns` and `lanes` (their names) of each cell; empty if there is none.
+
+    Args:
+        workdir: the results directory.
+    """
     path = epath.Path(workdir) / 'plan.json'
     plan = files.read_json(path) if path.exists() else {}
-    return {cell_id: names for cell_id, names in plan.items() if isinstance(names, list)}
+    return {cell_id: entry for cell_id, entry in plan.items() if _is_entry(entry)}
 
 
-def add_plan(workdir, names_of):
-    """Adds lanes (lists of `results.lane_name` by cell) to the plan; the caller holds the directory's lock."""
+def _is_entry(entry):
+    return isinstance(entry, dict) and isinstance(entry.get('lanes'), list) and isinstance(entry.get('columns'), dict)
+
+
+def add_plan(workdir, cells):
+    """Adds the lanes of some cells to the plan; the caller holds the directory's lock.
+
+    Args:
+        workdir: the results directory.
+        cells: of a sweep.
+    """
     plan = read_plan(workdir)
-    for cell_id, names in names_of.items():
-        known = plan.get(cell_id, [])
-        plan[cell_id] = known + [name for name in names if name not in known]
+    for cell in cells:
+        entry = {'columns': dict(cell.columns), 'lanes': [results.lane_name(lane) for lane in cell.lanes]}
+        plan[cell.id] = merge.joined(plan.get(cell.id), entry)
     files.write_json(workdir / 'plan.json', plan)
 
 
@@ -119,10 +132,11 @@ def status(workdir):
     errors = {error['cell']: error for error in _reports(workdir / 'errors', ('cell', 'error')).values()}
     runs = _reports(workdir / 'provenance', ('batches',)).values()
     batches = [entry for run in runs for entry in run['batches']]
-    cells = [_cell_status(workdir, *item, beats, errors, batches) for item in plan.items()]
+    cells = [_cell_status(workdir, cell_id, plan[cell_id]['lanes'], beats, errors, batches) for cell_id in plan]
     frame = pd.DataFrame(cells, columns=COLUMNS)
     pace = frame['seconds'] / frame['finished'].where(frame['finished'] > 0)
-    model_pace = pace.groupby(frame['cell'].str.split('-').str[0]).transform('mean')
+    models = frame['cell'].map(lambda cell_id: plan[cell_id]['columns'].get('model'))
+    model_pace = pace.groupby(models).transform('mean')
     frame['expected_seconds'] = (frame['left'] * pace.fillna(model_pace)).where(frame['left'] > 0, 0.0)
     return frame.drop(columns='finished')
 

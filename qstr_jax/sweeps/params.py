@@ -3,8 +3,8 @@
 import jax
 from etils import epath
 
+from qstr_jax.learners import held_out
 from qstr_jax.storage import checkpoint, results
-from qstr_jax.sweeps import cost
 
 
 def _path(workdir, cell, lane):
@@ -27,4 +27,4 @@ def load(workdir, cell, lane):
     path = _path(workdir, cell, lane)
     if not path.exists():
         raise results.ResultsError(f'no parameters at {path}: run the sweep with save_params=True')
-    return checkpoint.load_tree(path, cost.abstract_params(cell.problem))
+    return checkpoint.load_tree(path, held_out.abstract_params(cell.problem.module, cell.problem.task))

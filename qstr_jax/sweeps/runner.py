@@ -9,13 +9,17 @@ import dataclasses
 import signal
 import sys
 import threading
+from typing import Any
 
 import jax
+import pandas as pd
 from tqdm import auto as tqdm
 
+from qstr_jax import models
 from qstr_jax.models import probes
 from qstr_jax.storage import provenance, results
-from qstr_jax.sweeps import cells, claims, lane_batch, monitor, worker
+from qstr_jax.sweeps import cells, claims, lane_batches, lanes_per_batch, monitor, worker
+from qstr_jax.sweeps.sweep import Sweep
 
 
 class Interrupted(Exception):
@@ -51,14 +55,14 @@ class Options:
     num_devices: int | None = None
 
 
-def run(sweep, workdir, options=None):
+def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFrame:
     """Runs what is missing of a sweep and returns all rows of the directory.
 
     Cells and lanes that the directory holds already are not run again; more seeds, lengths or models add to it.
     Several workers may call this on one directory at the same time; each returns when the whole is done.
 
     Args:
-        sweep: `settings.Settings`.
+        sweep: the points to run, a `Sweep`.
         workdir: directory of the results, made if it does not exist.
         options: `Options`.
 
@@ -73,29 +77,37 @@ def run(sweep, workdir, options=None):
     """
     options = options or Options()
     all_cells = cells.cells_of(sweep)
-    lanes = {cell.id: cells.lanes(sweep, cell) for cell in all_cells}
-    mine = claims.shard(all_cells, options.shard_index, options.num_shards)
-    probe_functions = tuple(probes.get(name) for name in sweep.probes)
+    for cell in all_cells:
+        models.check_output(cell.model, cell.problem.module, cell.problem.task)
+    mine = lane_batches.share(all_cells, options.shard_index, options.num_shards)
+    probe_functions = tuple(probes.get(name, **sweep.settings_of(name)) for name in sweep.probes)
     devices = jax.local_devices()[: options.num_devices]
     workdir = results.open_workdir(workdir)
     with claims.locked(workdir, 'config'):
-        results.settle_config(workdir, sweep.as_json())
-        monitor.add_plan(workdir, {name: [results.lane_name(lane) for lane in lanes[name]] for name in lanes})
+        results.add_sweep(workdir, sweep.as_json())
+        monitor.add_plan(workdir, all_cells)
         monitor.remove_dead(workdir)
 
-    def size_of(cell):
-        default = lane_batch.default_size(cell.problem.module, len(lanes[cell.id]), devices[0].platform)
+    def size_of(cell: cells.Cell) -> int:
+        default = lanes_per_batch.default_size(cell.problem.module, len(cell.lanes), devices[0].platform)
         return sweep.lanes_per_batch or default
 
-    units = claims.units(mine, lambda cell: lanes[cell.id], size_of)[jax.process_index() :: jax.process_count()]
-    left = sum(len(claims.missing(workdir, unit)) for unit in units)
+    batches = lane_batches.cut(mine, size_of)[jax.process_index() :: jax.process_count()]
+    left = sum(len(claims.missing(workdir, batch)) for batch in batches)
     with _stopping() as stop, tqdm.tqdm(total=left, unit='lane', disable=not options.progress) as bar:
-        record = provenance.start(sys.argv)
-        plan = claims.Schedule(workdir, units, stop)
-        workers = [
-            worker.Worker(device, workdir, plan, probe_functions, sweep, size_of, options, stop, record, bar)
-            for device in devices
-        ]
+        job = worker.Job(
+            workdir=workdir,
+            claims=claims.Claims(workdir, batches, stop),
+            size_of=size_of,
+            probes=probe_functions,
+            save_params=sweep.save_params,
+            memory_limit=options.memory_limit,
+            checkpoint_seconds=options.checkpoint_seconds,
+            stop=stop,
+            record=provenance.start(sys.argv),
+            bar=bar,
+        )
+        workers = [worker.Worker(device, job) for device in devices]
         _run_threads(workers, stop)
         if stop.signal_number is not None:
             raise Interrupted(stop.signal_number)

@@ -1,46 +1,49 @@
-"""Training-set sizes in the theory's units: n as a multiple of d, q d or N d."""
+"""Sample sizes in the theory's units: n as a multiple of d, q d or N d."""
+
+from typing import Any
+
+from qstr_jax import checks
 
 UNITS = ('prompts', 'd', 'qd', 'Nd')
 
 
-def unit(name, task):
+def unit(name: str, task: Any) -> int:
     """Prompts in one unit.
+
+    Args:
+        name: one of `UNITS`.
+        task: for N, q and d.
 
     Raises:
         ValueError: an unknown unit.
     """
-    if name not in UNITS:
-        raise ValueError(f'samples_unit={name!r}: unknown, one of {", ".join(UNITS)}')
+    checks.choice('samples_unit', name, UNITS)
+    if name == 'prompts':
+        return 1
     d = task.token_dim
-    return {'prompts': 1, 'd': d, 'qd': task.sparsity * d, 'Nd': task.seq_len * d}[name]
+    return {'d': d, 'qd': task.sparsity * d, 'Nd': task.seq_len * d}[name]
 
 
-def sample_sizes(settings, task):
-    """All n of a cell, in prompts.
+def in_prompts(values: tuple[float, ...], unit_name: str, task: Any) -> tuple[int, ...]:
+    """Sample sizes in prompts.
+
+    Args:
+        values: in units.
+        unit_name: one of `UNITS`.
+        task: for N, q and d.
 
     Raises:
-        ValueError: an n is not positive, or no integer.
+        ValueError: a value is not positive, or no whole number of prompts.
     """
-    return tuple(_prompts('num_samples', value, settings.samples_unit, task) for value in settings.num_samples)
+    return tuple(_prompts(value, unit_name, task) for value in values)
 
 
-def _prompts(name, value, unit_name, task):
+def _prompts(value: float, unit_name: str, task: Any) -> int:
     size = unit(unit_name, task)
+    checks.positive('num_samples', value)
     exact = value * size
-    if isinstance(value, bool) or not value > 0:
-        raise ValueError(f'{name}={value!r}: must be positive')
     if abs(exact - round(exact)) > 1e-6 * exact:
         raise ValueError(
-            f'{name}={value!r}: {value:g} {unit_name} = {exact:g} prompts is no integer, {unit_name} = {size}'
+            f'num_samples={value!r}: {value:g} {unit_name} = {exact:g} prompts is no integer, {unit_name} = {size}'
         )
     return round(exact)
-
-
-def capacity(settings, task):
-    """n_max, the prompts that a lane keeps: of a search `max_samples`, else the next power of two.
-
-    Powers of two, so that more values of n seldom make another program.
-    """
-    if not settings.num_samples:
-        return settings.max_samples
-    return 1 << (max(sample_sizes(settings, task)) - 1).bit_length()

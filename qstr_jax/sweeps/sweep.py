@@ -1,197 +1,256 @@
-"""Every knob of a sweep, with the two presets: the paper's text and its published code."""
+"""A sweep: points to run. A base point plus axes over any setting of its task, models and learners."""
 
 import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from qstr_jax import learners
+from qstr_jax import checks, learners, registry, tasks
+from qstr_jax.learners.learner import REGISTRY as LEARNERS
+from qstr_jax.models.registered import REGISTRY as MODELS
+from qstr_jax.sweeps import presets, sample_sizes
+from qstr_jax.tasks.task import REGISTRY as TASKS
 
-TUPLES = (
-    'models', 'learners', 'seq_lens', 'sparsity', 'learning_rate', 'weight_decay', 'budget', 'num_samples', 'probes',
-)  # fmt: skip
-# Axes that may be empty.
-OPTIONAL_TUPLES = ('num_samples', 'probes')
-
-# PAPER.md, section 6: where text and code differ. A setting left at None takes its value from here.
-PRESETS = {
-    'published': {
-        'rnn_cell': 'gru',
-        'weight_decay': 0.01,
-        'test_samples': 5000,
-        'test_task': 'simple_qstr',
-        'initializer': 'pytorch',
-    },
-    # The text names no test distribution but the training one, and no initialisation: the code's is kept.
-    'paper': {
-        'rnn_cell': 'relu',
-        'weight_decay': 0.1,
-        'test_samples': 10_000,
-        'test_task': None,
-        'initializer': 'pytorch',
-    },
-}
-
-# Settings that only fixed-sample learners look at.
-FIXED_ONLY = (
-    'learners', 'num_samples', 'samples_unit', 'budget', 'budget_unit', 'optimizer', 'schedule', 'max_steps',
-    'constraint', 'tolerance', 'epsilon', 'bisections', 'train_threshold', 'span', 'min_samples', 'resolution',
-    'validation_samples',
-)  # fmt: skip
+# Everyday names of axes.
+ALIASES = {'seq_lens': 'seq_len'}
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """A sweep: cells are models × seq_lens × sparsity, lanes are seeds × learning_rate × weight_decay.
+@dataclasses.dataclass(frozen=True, init=False)
+class Sweep:
+    """Points to run: cells are programs, lanes are numbers that one program takes.
 
-    None means: from the preset, or as published (`encoding_dim` ⌊5 ln N⌋, `num_heads` q, `rnn_width` 500 q,
-    `ffn_widths` (N d q, 1000), `test_task` the training task).
+        Sweep(models=('transformer', 'rnn'), seq_lens=(4, 8), learning_rate=(1e-3, 1e-2), rnn={'width': 128})
+
+    Any setting of the task, the models and the learners can be given, by its name where the task or a learner has it,
+    or with a scope: `rnn={'width': 128}` or `**{'rnn.width': 128}` for one model, `model={...}` for all models that
+    have it, `task={...}`, `learner={...}`, and the name of one learner, link, encoding or probe. Several values make an
+    axis. `axes` is one more place for them: `axes={'rnn.width': (64, 128), 'learning_rate': (1e-3, 1e-2)}`.
 
     Attributes:
         models: registered architectures.
-        task: 'qstr' or 'simple_qstr'.
-        seq_lens, sparsity, token_dim: N, q, d.
-        encoding_dim, encoding_scale, max_coherence, distinct_encodings: see `tasks.Task`.
-        link, indices, tokens: see `tasks.Task`.
-        num_heads, attention, mlp_width: see `models.Transformer`.
-        rnn_*: see `models.Recurrent`.
-        ffn_form, ffn_widths: see `models.Feedforward`.
-        initializer: 'pytorch' or 'flax'.
-        risk, batch_size, threshold, check_every, max_samples, test_samples, screen: see `learners.online`.
-        test_task: distribution of the test prompts.
-        learners: of `learners.NAMES`; all but 'online_adamw' fit n prompts drawn once, see `learners.fixed`.
-        num_samples, samples_unit: n of these, in 'prompts' or in multiples of 'd', 'qd', 'Nd'; none makes each lane
-            search for n*, the smallest n with test loss below `threshold`, between `min_samples` and `max_samples`.
-        budget, budget_unit: radius R of learner 'constrained' is budget × unit, a name of `learners.budgets`.
-        optimizer, schedule, max_steps, constraint, tolerance, epsilon, bisections, train_threshold, span,
-            min_samples, resolution, validation_samples: see `learners.fixed.Fixed`.
+        task: a registered task, or a mapping of its settings, in which `name` names it.
+        test_task: what test prompts follow; by default the preset's.
+        learners: registered learners. All but 'online' fit n prompts that are drawn once.
+        num_samples: n of those learners, in `samples_unit`; () makes each lane search for n*.
+        samples_unit: 'prompts', or multiples of 'd', 'qd', 'Nd'.
         num_seeds: seeds 0..num_seeds − 1.
         task_per_lane: draw (u, ω) from the lane's seed; otherwise all lanes share that of `task_seed`.
-        learning_rate, weight_decay: AdamW's; several make more lanes.
+        task_seed: see there.
         preset: 'published' or 'paper'.
-        lanes_per_batch: lanes that one program vectorises; None chooses by model and device.
+        probes: further columns, see `models.probes`.
         save_params: keep the trained parameters.
-        probes: names of `qstr_jax.models.probes`, further columns of a row.
+        lanes_per_batch: lanes that one program vectorises; None chooses by model and device.
+        given: what was set, as (scope, name, values) triples; scopes are 'task', 'model', 'learner' and registered
+            names.
 
     Raises:
-        ValueError: an unknown preset, an empty axis or a value of the wrong kind.
+        ValueError: an unknown name, an empty axis or a value of the wrong kind.
     """
 
-    models: tuple = ('transformer', 'rnn', 'ffn')
-    task: str = 'qstr'
-    seq_lens: tuple = (2, 4, 6, 8, 10, 12)
-    sparsity: tuple = (1,)
-    token_dim: int = 10
-    encoding_dim: int | None = None
-    encoding_scale: str = 'unscaled'
-    max_coherence: float = 1.0
-    distinct_encodings: bool = True
-    link: object = 'linear'
-    indices: object = 'uniform'
-    tokens: object = 'gaussian'
-    num_heads: int | None = None
-    attention: str = 'separate'
-    mlp_width: int = 100
-    rnn_cell: str | None = None
-    rnn_width: int | None = None
-    rnn_states: str = 'inclusive'
-    rnn_readout: str = 'linear'
-    rnn_readout_widths: tuple = ()
-    rnn_transition_widths: tuple = ()
-    rnn_radius: float | None = None
-    rnn_lipschitz: float | None = None
-    ffn_form: str = 'flat'
-    ffn_widths: tuple = ()
-    initializer: str | None = None
-    risk: str = 'averaged'
-    num_seeds: int = 5
-    task_per_lane: bool = False
-    task_seed: int = 0
-    batch_size: int = 64
-    learning_rate: tuple = (1e-3,)
-    weight_decay: tuple | None = None
-    threshold: float = 0.7
-    check_every: int = 10
-    max_samples: int = 1_000_000
-    test_samples: int | None = None
-    test_task: str | None = None
-    screen: bool = True
-    preset: str = 'published'
-    lanes_per_batch: int | None = None
-    save_params: bool = False
-    probes: tuple = ()
-    learners: tuple = ('online_adamw',)
-    num_samples: tuple = ()
-    samples_unit: str = 'prompts'
-    budget: tuple = (1.0,)
-    budget_unit: str = 'absolute'
-    optimizer: str = 'adam'
-    schedule: str = 'constant'
-    max_steps: int = 5000
-    constraint: str = 'l2'
-    tolerance: float = 1e-4
-    epsilon: float = 1e-3
-    bisections: int = 8
-    train_threshold: float = 0.0
-    span: str = 'free'
-    min_samples: int = 10
-    resolution: float = 0.1
-    validation_samples: int = 1000
+    models: tuple[str, ...]
+    task: str
+    test_task: str
+    learners: tuple[str, ...]
+    num_samples: tuple[float, ...]
+    samples_unit: str
+    num_seeds: int
+    task_per_lane: bool
+    task_seed: int
+    preset: str
+    probes: tuple[str, ...]
+    save_params: bool
+    lanes_per_batch: int | None
+    given: tuple[tuple[str, str, tuple], ...]
 
-    def __post_init__(self):
-        if self.preset not in PRESETS:
-            raise ValueError(f'preset={self.preset!r}: unknown, one of {", ".join(PRESETS)}')
-        for name, value in PRESETS[self.preset].items():
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, value)
-        if self.test_task is None:
-            object.__setattr__(self, 'test_task', self.task)
-        for name in TUPLES + ('rnn_readout_widths', 'rnn_transition_widths', 'ffn_widths'):
-            object.__setattr__(self, name, _as_tuple(getattr(self, name)))
-        for name in TUPLES:
-            values = getattr(self, name)
-            if not values and name not in OPTIONAL_TUPLES:
-                raise ValueError(f'{name}=(): give at least one')
-            if len(set(values)) < len(values):
-                raise ValueError(f'{name}={values}: a value stands there twice')
-        for name in 'num_seeds', 'lanes_per_batch':
-            value = getattr(self, name)
-            is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-            if not is_count and not (name == 'lanes_per_batch' and value is None):
-                raise ValueError(f'{name}={value!r}: must be an integer, at least 1')
-        for name in 'learning_rate', 'weight_decay':
-            object.__setattr__(self, name, tuple(_as_rate(name, v) for v in getattr(self, name)))
-        object.__setattr__(self, 'budget', tuple(_as_budget(value) for value in self.budget))
+    def __init__(
+        self,
+        models: str | Sequence[str] = ('transformer', 'rnn', 'ffn'),
+        task: str | Mapping[str, Any] = 'qstr',
+        *,
+        test_task: str | None = None,
+        learners: str | Sequence[str] = ('online',),
+        num_samples: float | Sequence[float] = (),
+        samples_unit: str = 'prompts',
+        num_seeds: int = 5,
+        task_per_lane: bool = False,
+        task_seed: int = 0,
+        preset: str = 'published',
+        probes: str | Sequence[str] = (),
+        save_params: bool = False,
+        lanes_per_batch: int | None = None,
+        axes: Mapping[str, Any] | None = None,
+        **settings: Any,
+    ):
+        presets.settings(preset)
+        if isinstance(task, Mapping):
+            settings['task'] = {name: value for name, value in task.items() if name != 'name'}
+            task = task.get('name', 'qstr')
+        fields: dict[str, Any] = {
+            'models': distinct('models', models),
+            'task': task,
+            'test_task': presets.test_task(preset, task) if test_task is None else test_task,
+            'learners': distinct('learners', learners),
+            'num_samples': distinct('num_samples', num_samples, least=0),
+            'samples_unit': samples_unit,
+            'num_seeds': num_seeds,
+            'task_per_lane': task_per_lane,
+            'task_seed': task_seed,
+            'preset': preset,
+            'probes': distinct('probes', probes, least=0),
+            'save_params': save_params,
+            'lanes_per_batch': lanes_per_batch,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+        self._check()
+        object.__setattr__(self, 'given', self._parsed({**settings, **(axes or {})}, settings, axes or {}))
+
+    def _check(self) -> None:
+        for name in self.models:
+            MODELS.get(name)
         for name in self.learners:
-            if name not in learners.NAMES:
-                raise ValueError(f'learners={name!r}: unknown, one of {", ".join(learners.NAMES)}')
+            LEARNERS.get(name)
+        if 'closed_form' in self.learners:
+            raise ValueError("learners='closed_form': baselines bring it along; name them in models")
+        TASKS.get(self.task)
+        checks.choice('test_task', self.test_task, tasks.names())
+        checks.choice('samples_unit', self.samples_unit, sample_sizes.UNITS)
+        checks.integer('num_seeds', self.num_seeds)
+        checks.integer('task_seed', self.task_seed, 0)
+        if self.lanes_per_batch is not None:
+            checks.integer('lanes_per_batch', self.lanes_per_batch)
+        for name in 'task_per_lane', 'save_params':
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f'{name}={getattr(self, name)!r}: must be True or False')
+        if self.num_samples and self.learners == ('online',):
+            raise ValueError(
+                f'num_samples={self.num_samples}: learner online draws fresh prompts and would ignore it; '
+                'its budget is max_samples'
+            )
 
-    def as_json(self):
-        """The settings as a dict that JSON can hold; links and distributions by their names."""
-        plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        # Settings of fixed-sample learners say nothing about a sweep without one.
-        if self.learners == ('online_adamw',):
-            plain = {name: value for name, value in plain.items() if name not in FIXED_ONLY}
-        for name in 'link', 'indices', 'tokens':
-            value = getattr(self, name)
-            plain[name] = getattr(value, 'name', getattr(value, '__name__', value))
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()}
+    def _parsed(self, merged: Mapping[str, Any], settings: Mapping, axes: Mapping) -> tuple:
+        """What was given as sorted (scope, name, values) triples."""
+        if twice := set(settings) & set(axes):
+            raise ValueError(f'{sorted(twice)[0]}: given both as a setting and as an axis')
+        found: dict[tuple[str, str], tuple] = {}
+        for key, value in merged.items():
+            for scope, name, one in self._scoped(key, value):
+                if one is None:
+                    continue
+                if (scope, name) in found:
+                    raise ValueError(f'{name}: given twice, with and without its scope {scope}')
+                found[scope, name] = self._values(scope, name, one)
+        return tuple((scope, name, values) for (scope, name), values in sorted(found.items()))
+
+    def _scoped(self, key: str, value: Any) -> list[tuple[str, str, Any]]:
+        """(scope, name, value) of what was given under a key."""
+        if isinstance(value, Mapping):
+            return [(self._scope(key), name, one) for name, one in value.items()]
+        if '.' in key:
+            scope, _, name = key.partition('.')
+            return [(self._scope(scope), name, value)]
+        name = ALIASES.get(key, key)
+        if name in TASKS.get(self.task).schema:
+            return [('task', name, value)]
+        if any(name in LEARNERS.get(learner).schema for learner in learners.names()):
+            return [('learner', name, value)]
+        bare = [*FIELDS, *ALIASES, *TASKS.get(self.task).schema]
+        bare += [name for learner in self.learners for name in LEARNERS.get(learner).schema]
+        raise checks.unknown('setting', key, dict.fromkeys([*bare, *registry.SCOPES, *registry.entries()]))
+
+    def _scope(self, scope: str) -> str:
+        """The scope of a name: that of the sweep's own task is 'task'."""
+        if scope == self.task:
+            return 'task'
+        if scope not in registry.SCOPES and scope not in registry.entries():
+            raise checks.unknown('setting', scope, [*registry.SCOPES, *registry.entries()])
+        return scope
+
+    def _values(self, scope: str, name: str, value: Any) -> tuple:
+        """The checked values of a setting, by the first schema that has it."""
+        owners = {'task': [self.task], 'model': self.models, 'learner': self.learners}.get(scope, [scope])
+        schemas = {owner: registry.entries()[owner].schema for owner in owners}
+        for schema in schemas.values():
+            if name in schema:
+                return schema[name].values(value, name if scope in ('task', 'learner') else f'{scope}.{name}')
+        if scope == 'learner' and any(name in LEARNERS.get(one).schema for one in learners.names()):
+            raise ValueError(
+                f'{name}={value!r}: would be ignored, since learners={",".join(self.learners)} has no {name}'
+            )
+        owner, schema = next(iter(schemas.items()))
+        schema.pick(name, scope if scope in registry.SCOPES else owner)
+        raise AssertionError('pick raises')
+
+    def replace(self, **changes: Any) -> 'Sweep':
+        """The sweep with some arguments changed.
+
+        Args:
+            **changes: as for `Sweep`.
+        """
+        kept = {name: getattr(self, name) for name in FIELDS}
+        if 'preset' in changes or 'task' in changes:
+            kept['test_task'] = None
+        settings = {f'{scope}.{name}': values if len(values) > 1 else values[0] for scope, name, values in self.given}
+        for key in list(changes):
+            if key not in FIELDS and key != 'axes':
+                for scope, name, _ in self._scoped(key, changes[key]):
+                    settings.pop(f'{scope}.{name}', None)
+        return Sweep(**{**kept, **changes}, **{'axes': settings} if 'axes' not in changes else {})
+
+    def settings_of(self, name: str) -> dict[str, Any]:
+        """What is given under the name of one registered thing that takes no axes, such as a probe.
+
+        Args:
+            name: as registered.
+
+        Raises:
+            ValueError: several values.
+        """
+        found = {setting: values for scope, setting, values in self.given if scope == name}
+        for setting, values in found.items():
+            if len(values) > 1:
+                raise ValueError(f'{name}.{setting}={values!r}: cannot be an axis')
+        return {setting: values[0] for setting, values in found.items()}
+
+    def as_json(self) -> dict[str, Any]:
+        """The sweep as a dict that JSON can hold; functions by their names."""
+        plain = {name: getattr(self, name) for name in FIELDS}
+        given = {f'{scope}.{name}': [plain_value(one) for one in values] for scope, name, values in self.given}
+        return {**{name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()}, 'settings': given}
 
 
-def _as_tuple(value):
-    """A tuple, from one value or several; names may come as one comma-separated string."""
-    if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(',') if part.strip())
-    if isinstance(value, (tuple, list)):
-        parts = (_as_tuple(part) if isinstance(part, str) else (part,) for part in value)
-        return tuple(part for inner in parts for part in inner)
-    return (value,)
+FIELDS = tuple(field.name for field in dataclasses.fields(Sweep) if field.name != 'given')
 
 
-def _as_budget(value):
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise ValueError(f'budget={value!r}: must be a positive number')
-    return float(value)
+def distinct(name: str, value: Any, least: int = 1) -> tuple:
+    """A tuple of different values, from one value or several; names may come as one string with commas.
+
+    Args:
+        name: for errors.
+        value: what was given.
+        least: how many there must be.
+
+    Raises:
+        ValueError: too few, or a value twice.
+    """
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    parts = [part.split(',') if isinstance(part, str) else [part] for part in values]
+    flat = [part.strip() if isinstance(part, str) else part for inner in parts for part in inner]
+    found = tuple(part for part in flat if part != '')
+    if len(found) < least:
+        raise ValueError(f'{name}=(): give at least one')
+    if len(set(found)) < len(found):
+        raise ValueError(f'{name}={found}: a value is given twice')
+    return found
 
 
-def _as_rate(name, value):
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-        raise ValueError(f'{name}={value!r}: must be a number, at least 0')
-    return float(value)
+def plain_value(value: Any) -> Any:
+    """A setting's value as JSON and tables hold it: things with a name by that, tuples of integers as '120,1000'.
+
+    Args:
+        value: of a setting.
+    """
+    if isinstance(value, tuple):
+        return ','.join(map(str, value))
+    if isinstance(value, (str, int, float, bool, type(None))):
+        return value
+    return str(getattr(value, 'name', getattr(value, '__name__', type(value).__name__)))

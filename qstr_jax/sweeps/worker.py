@@ -1,134 +1,186 @@
-"""One device's thread: claims units of work, trains them, writes their tables."""
+"""One device's thread: claims lane batches, trains them, writes their tables."""
 
+import dataclasses
 import sys
+import threading
 import time
 import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from absl import logging
 
-from qstr_jax import learners, tasks
-from qstr_jax.learners import problem as outcomes
+from qstr_jax import tasks
+from qstr_jax.learners.outcomes import RUNNING
 from qstr_jax.storage import checkpoint, files, provenance, results
-from qstr_jax.sweeps import claims, lane_batch, monitor, params, rows
+from qstr_jax.sweeps import claims, lanes_per_batch, monitor, params, programs, rows, training
+from qstr_jax.sweeps.cells import Cell
+from qstr_jax.sweeps.lane_batches import LaneBatch
 
 
 class Stopped(Exception):
     """Raised inside a worker between two calls of `advance`."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What the workers of one run share.
+
+    Attributes:
+        workdir: the results directory.
+        claims: hands out the lane batches.
+        size_of: lanes that one program of a cell vectorises.
+        probes: functions of `models.probes`.
+        save_params: keep the trained parameters.
+        memory_limit: bytes of a lane batch; None measures.
+        checkpoint_seconds: between two saves of a running batch.
+        stop: set when the run should end.
+        record: provenance of the run.
+        bar: shows progress.
+    """
+
+    workdir: Any
+    claims: claims.Claims
+    size_of: Callable[[Cell], int]
+    probes: Sequence[Callable]
+    save_params: bool
+    memory_limit: int | None
+    checkpoint_seconds: float
+    stop: threading.Event
+    record: dict[str, Any]
+    bar: Any
+
+
 class Worker:
-    """One device's thread: claims units, trains them, writes their tables."""
+    """One device's thread: claims lane batches, trains them, writes their tables.
 
-    def __init__(self, device, workdir, plan, probe_functions, sweep, size_of, options, stop, record, bar):
-        self.failed = []
-        self._device, self._workdir, self._plan = device, workdir, plan
-        self._probes, self._sweep, self._size_of = probe_functions, sweep, size_of
-        self._options, self._stop, self._record, self._bar = options, stop, record, bar
-        self._programs = None, None  # cell id, Programs: units of a cell come one after the other
-        self._heartbeat = monitor.Heartbeat(workdir, record['id'], device.id)
+    Args:
+        device: a local device.
+        job: what all workers share.
 
-    def work(self):
-        """Runs units until none is left or the sweep is stopped."""
+    Attributes:
+        failed: ids of the cells that could not be run.
+    """
+
+    def __init__(self, device: Any, job: Job):
+        self.failed: list[str] = []
+        self._device, self._job = device, job
+        # Batches of a cell come one after the other: the programs of the last one are kept.
+        self._cell_id: str | None = None
+        self._programs: programs.Programs | None = None
+        self._heartbeat = monitor.Heartbeat(job.workdir, job.record['id'], device.id)
+
+    def work(self) -> None:
+        """Runs lane batches until none is left or the sweep is stopped."""
         try:
             while True:
-                with self._plan.claim() as claimed:
+                with self._job.claims.claim() as claimed:
                     if claimed is None:
                         return
-                    self._run_unit(*claimed)
+                    self._run_batch(*claimed)
         except Stopped:
             return
         finally:
             self._heartbeat.end()
 
-    def _run_unit(self, unit, missing):
+    def _run_batch(self, batch: LaneBatch, missing: tuple) -> None:
         try:
-            programs, compile_seconds = self._compiled(unit.cell)
-            # As many as fit together: all of the unit, but where memory is short.
-            for i in range(0, len(unit.lanes), programs.size):
-                part = unit.lanes[i : i + programs.size]
+            compiled, compile_seconds = self._compiled(batch.cell)
+            # As many as fit together: all of the batch, but where memory is short.
+            for i in range(0, len(batch.lanes), compiled.size):
+                part = batch.lanes[i : i + compiled.size]
                 lanes = tuple(lane for lane in part if lane in missing)
                 if lanes:
-                    self._run_lanes(unit, f'{unit.name}-{i}', programs, lanes, compile_seconds)
+                    name = f'{batch.name}-{i}-{files.digest(lanes, compiled.size)}'
+                    self._run_lanes(batch.cell, name, lanes, compile_seconds)
                     compile_seconds = 0.0
-            monitor.clear_error(self._workdir, unit.cell.id)
+            monitor.clear_error(self._job.workdir, batch.cell.id)
         except (Stopped, results.ResultsError, tasks.DrawError):
             raise
         except Exception as error:  # one cell's failure (memory, a user's model) must not lose the others
-            logging.error('%s failed: %s', unit.name, error)
-            monitor.write_error(self._workdir, unit.cell.id, traceback.format_exc())
-            self.failed.append(unit.cell.id)
+            logging.error('%s failed: %s', batch.name, error)
+            monitor.write_error(self._job.workdir, batch.cell.id, traceback.format_exc())
+            self.failed.append(batch.cell.id)
 
-    def _compiled(self, cell):
-        if self._stop.is_set():
+    def _compiled(self, cell: Cell) -> tuple[programs.Programs, float]:
+        """The cell's programs, and the seconds that compiling took now."""
+        if self._job.stop.is_set():
             raise Stopped
-        if self._programs[0] == cell.id:
-            return self._programs[1], 0.0
+        if self._programs is not None and self._cell_id == cell.id:
+            return self._programs, 0.0
         self._heartbeat.beat({'cell': cell.id, 'state': 'compiling'})
-        size = self._size_of(cell)
-        limit = self._options.memory_limit
-        self._programs = cell.id, lane_batch.fitting_programs(cell.problem, size, self._device, limit)
-        return self._programs[1], self._programs[1].compile_seconds
+        size, limit = self._job.size_of(cell), self._job.memory_limit
+        self._programs = lanes_per_batch.fitting_programs(cell.problem, size, self._device, limit)
+        self._cell_id = cell.id
+        return self._programs, self._programs.compile_seconds
 
-    def _run_lanes(self, unit, name, programs, lanes, compile_seconds):
-        cell = unit.cell
-        folder = self._workdir / 'checkpoints' / f'{name}-{files.digest(lanes, programs.size)}'
-        saved = checkpoint.load(folder, lane_batch.abstract_state(cell.problem, programs.size))
+    def _run_lanes(self, cell: Cell, name: str, lanes: tuple, compile_seconds: float) -> None:
+        """Trains some lanes of a cell, from their checkpoint if there is one, and writes their rows."""
+        assert self._programs is not None
+        job = self._job
+        folder = job.workdir / 'checkpoints' / name
+        saved = checkpoint.load(folder, programs.abstract_state(cell.problem, self._programs.size))
         start = time.perf_counter()
-        watch = self._watch(cell, lanes, folder)
+
+        def note_seconds(stopped: bool = False) -> float:
+            seconds = {'wall': time.perf_counter() - start, 'compile': compile_seconds}
+            provenance.add_batch(job.workdir, job.record, cell.id, lanes, seconds=seconds, stopped=stopped)
+            return seconds['wall']
+
         try:
-            data_K, state_K = lane_batch.train(programs, cell.problem, lanes, saved, watch)
+            data_K, state_K = training.train(
+                self._programs, cell.problem, lanes, saved, self._watch(cell, lanes, folder)
+            )
         except Stopped:
-            seconds = time.perf_counter() - start
-            provenance.add_batch(self._workdir, self._record, cell.id, lanes, seconds, compile_seconds, stopped=True)
+            note_seconds(stopped=True)
             raise
-        seconds = time.perf_counter() - start
-        table = rows.rows(cell, lanes, data_K, state_K, self._probes)
-        with claims.locked(self._workdir, f'{cell.id}-tables'):
-            if self._sweep.save_params:
-                params.save(self._workdir, cell, lanes, state_K)
-            results.add(self._workdir, cell.id, table, rows.curves(cell, lanes, state_K))
+        table = rows.rows(cell, lanes, data_K, state_K, job.probes)
+        with claims.locked(job.workdir, f'{cell.id}-tables'):
+            if job.save_params:
+                params.save(job.workdir, cell, lanes, state_K)
+            results.add(job.workdir, cell.id, table, rows.curves(cell, lanes, state_K))
         checkpoint.remove(folder)
-        provenance.add_batch(self._workdir, self._record, cell.id, lanes, seconds, compile_seconds)
-        if not self._bar.disable:
-            self._bar.write(_summary(cell, table, seconds, compile_seconds), file=sys.stderr)
+        seconds = note_seconds()
+        if not job.bar.disable:
+            job.bar.write(_summary(cell, table, seconds, compile_seconds), file=sys.stderr)
 
-    def _watch(self, cell, lanes, folder):
+    def _watch(self, cell: Cell, lanes: tuple, folder: Any) -> Callable[[Any], None]:
         """What happens between two calls of `advance`: bar, heartbeat, checkpoint, stop."""
-        finished, last_save = 0, time.monotonic()
+        job, finished, last_save = self._job, 0, time.monotonic()
 
-        def watch(state_K):
+        def watch(state_K: Any) -> None:
             nonlocal finished, last_save
-            running = int(np.sum(np.asarray(state_K.outcome)[: len(lanes)] == outcomes.RUNNING))
-            report = {'lanes_running': running, **learners.of(cell.problem).progress(state_K, cell.problem)}
+            running = int(np.sum(np.asarray(state_K.outcome)[: len(lanes)] == RUNNING))
+            report = {'lanes_running': running, **cell.problem.learner.progress(state_K, cell.problem)}
             self._heartbeat.beat({'cell': cell.id, 'state': 'running', 'lanes': len(lanes), **report})
-            self._bar.set_description_str(cell.id.rsplit('-', 1)[0], refresh=False)
-            self._bar.set_postfix_str(_postfix(report), refresh=False)
-            self._bar.update(len(lanes) - running - finished)
-            self._bar.refresh()
+            job.bar.set_description_str(cell.id.rsplit('-', 1)[0], refresh=False)
+            job.bar.set_postfix_str(_postfix(report), refresh=False)
+            job.bar.update(len(lanes) - running - finished)
+            job.bar.refresh()
             finished = len(lanes) - running
-            is_time = time.monotonic() - last_save >= self._options.checkpoint_seconds
-            if running and (is_time or self._stop.is_set()):
+            is_time = time.monotonic() - last_save >= job.checkpoint_seconds
+            if running and (is_time or job.stop.is_set()):
                 checkpoint.save(folder, state_K)
                 last_save = time.monotonic()
-            if running and self._stop.is_set():
+            if running and job.stop.is_set():
                 raise Stopped
 
         return watch
 
 
-def _postfix(report):
+def _postfix(report: dict[str, Any]) -> str:
     return (
         f'{report["lanes_running"]} running, {report["samples"] / 1e3:.1f}k samples, '
         f'train loss {report["train_loss"]:.3f}'
     )
 
 
-def _summary(cell, table, seconds, compile_seconds):
+def _summary(cell: Cell, table: pd.DataFrame, seconds: float, compile_seconds: float) -> str:
     """A finished batch in a line."""
-    outcomes = ', '.join(f'{count} {name}' for name, count in rows['outcome'].value_counts().items())
-    samples = rows['samples_to_threshold'].mean()
+    outcomes = ', '.join(f'{count} {name}' for name, count in table['outcome'].value_counts().items())
+    samples = table['samples_to_threshold'].mean()
     mean = '' if pd.isna(samples) else f', mean {samples / 1e3:.1f}k samples'
     compiling = f' + {compile_seconds:.1f} s to compile' if compile_seconds else ''
     return f'{cell.id}: {outcomes}{mean} ({seconds:.1f} s{compiling})'

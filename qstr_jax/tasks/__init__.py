@@ -1,39 +1,44 @@
 """What is asked: prompts, labels, positional encodings, and the random streams that all of them come from."""
 
-from qstr_jax.tasks.qstr import (
-    INDICES,
-    NAMES,
-    TOKENS,
+from qstr_jax.tasks.qstr import INDICES, QSTR, TOKENS, SimpleQSTR
+from qstr_jax.tasks.task import (
     Draw,
     DrawError,
     Prompt,
     Task,
+    build,
     check_draw,
     draw,
     encode,
     examples,
-    labels,
+    names,
     positions,
+    register,
     sample,
     samples,
+    sibling,
     task_key,
 )
 
 __all__ = [
     'INDICES',
-    'NAMES',
+    'QSTR',
     'TOKENS',
     'Draw',
     'DrawError',
     'Prompt',
+    'SimpleQSTR',
     'Task',
+    'build',
     'check_draw',
     'draw',
     'encode',
     'examples',
-    'labels',
+    'names',
     'positions',
+    'register',
     'sample',
     'samples',
+    'sibling',
     'task_key',
 ]

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 
+from qstr_jax import registry
 from qstr_jax.tasks import link_functions
 from qstr_jax.tasks.two_layer import TwoLayer
 
@@ -25,6 +26,7 @@ class Link:
         apply: (parameters, x (q, d)) → scalar label.
         variance: (sparsity, token_dim) → label variance under N(0, I) tokens, or None if unknown.
         two_layer: (parameters, sparsity, token_dim, radius, error) → `TwoLayer`, or None if there is none.
+        settings: (name, value) pairs that a builder made it of.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Link:
     apply: Callable[..., jax.Array]
     variance: Callable[[int, int], float] | None = None
     two_layer: Callable[..., TwoLayer] | None = None
+    settings: tuple = ()
 
 
 def two_layer_form(
@@ -57,49 +60,76 @@ def two_layer_form(
     return link.two_layer(params, sparsity, token_dim, radius, error)
 
 
-_REGISTRY = {}
+REGISTRY = registry.Registry('link', 'link')
 
 
-def register(link):
-    """Adds a link to those that configs can name; returns it.
+def register(link: 'Link | str') -> Any:
+    """Adds a link to those that configs can name.
+
+    Args:
+        link: a `Link`, which has no settings; or a name, which makes this a decorator of a builder
+            (**settings) → `Link`.
 
     Raises:
-        ValueError: the name is taken by another link.
+        ValueError: the name is taken.
     """
-    known = _REGISTRY.get(link.name, link)
-    # A function of the same name and place once more is a notebook cell that was run again.
+    if isinstance(link, Link):
+        # A link that is registered as it is has the place of its function, which tells whether a cell was run again.
+        known = registry.entries().get(link.name)
+        if known is not None and known.builder is not link and not _is_rerun(known.builder, link):
+            raise ValueError(f'link {link.name!r} exists already: choose another name')
+        registry.replace(REGISTRY, link.name, link)
+        return link
+
+    def add(builder: Callable[..., Link]) -> Callable[..., Link]:
+        REGISTRY.add(link, builder)
+        return builder
+
+    return add
+
+
+def _is_rerun(known: Any, link: 'Link') -> bool:
+    if not isinstance(known, Link):
+        return False
     places = {(f.__module__, f.__qualname__) for f in (known.apply, link.apply)}
-    is_rerun = len(places) == 1 and '<lambda>' not in link.apply.__qualname__
-    if known != link and not is_rerun:
-        raise ValueError(f'link {link.name!r} exists already: choose another name')
-    _REGISTRY[link.name] = link
-    return link
+    return len(places) == 1 and '<lambda>' not in link.apply.__qualname__
 
 
-def names():
+def names() -> tuple[str, ...]:
     """Names that `get` knows."""
-    return tuple(_REGISTRY)
+    return REGISTRY.names()
 
 
 @functools.cache  # one Link per function, so that tasks made from the same function are equal
-def _from_function(function):
+def _from_function(function: Callable) -> 'Link':
     name = getattr(function, '__name__', type(function).__name__)
     return Link(name, lambda key, sparsity, token_dim: {}, lambda _, x_QxD: function(x_QxD))
 
 
-def get(link):
+@functools.cache  # one Link per setting, so that tasks made from the same settings are equal
+def _from_builder(builder: Callable[..., 'Link'], name: str, settings: tuple) -> 'Link':
+    return dataclasses.replace(builder(**dict(settings)), name=name, settings=settings)
+
+
+def get(link: 'str | Link | Callable', **settings: Any) -> 'Link':
     """The `Link` of a name; a `Link` passes through, and a plain function x (q, d) → scalar is wrapped.
 
+    Args:
+        link: a name, a `Link` or a function.
+        **settings: of the named link.
+
     Raises:
-        ValueError: unknown name.
+        ValueError: an unknown name or setting.
     """
     if isinstance(link, Link):
         return link
     if callable(link):
         return _from_function(link)
-    if not isinstance(link, str) or link not in _REGISTRY:
-        raise ValueError(f'link={link!r}: unknown, one of {", ".join(_REGISTRY)}')
-    return _REGISTRY[link]
+    entry = REGISTRY.get(link)
+    kept = {name: value for name, value in settings.items() if value != entry.schema.pick(name, entry.name).default}
+    if isinstance(entry.builder, Link):
+        return entry.builder
+    return _from_builder(entry.builder, entry.name, tuple(sorted(kept.items())))
 
 
 register(

@@ -13,13 +13,15 @@ from scipy import stats
 from qstr_jax import models, tasks
 from qstr_jax.learners import radius_units
 from qstr_jax.theory import constructions, recurrences
+from qstr_jax.theory.sparse_task import SparseTask
 
 # Share of the Gaussian tokens that the network is built for, and the error |ŷ − y| that it may make on these.
 TOKEN_SHARE = 0.99
 ERROR = 0.1
 
 
-def construction(module: Any, task: tasks.Task) -> float:
+@radius_units.register('construction')
+def construction(module: Any, task: SparseTask) -> float:
     """‖vec Θ‖ of the construction for the first draw of a task, for tokens up to the 99 % quantile of ‖x_j‖.
 
     If the task has a `max_coherence` c < 1, the Transformer's norm depends on c and not on the draw.
@@ -42,6 +44,3 @@ def construction(module: Any, task: tasks.Task) -> float:
         bound = float(stats.norm.ppf(1 - (1 - TOKEN_SHARE) / (2 * task.token_dim)))
         built = recurrences.retrieving(task, task_draw, bound, error=ERROR)
     return built.norms['param_norm']
-
-
-radius_units.register('construction', construction)

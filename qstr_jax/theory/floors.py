@@ -8,10 +8,10 @@ which at least half are late; at the late positions alone they are twice as high
 import jax
 import jax.numpy as jnp
 
-from qstr_jax import tasks
 from qstr_jax.learners.span_of_inputs import basis as span_basis
 from qstr_jax.tasks import encodings
 from qstr_jax.theory import domain
+from qstr_jax.theory.sparse_task import SparseTask
 
 # Variance of the norm2 label at a late position.
 LATE_VARIANCE = 2.0
@@ -111,7 +111,7 @@ def seen_through_heads(
     t_NxQ: jax.Array,
     *,
     position: int,
-    task: tasks.Task,
+    task: SparseTask,
     omega_NxE: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """What the outputs of H heads at one late position show of X. It is computed from the outputs alone.

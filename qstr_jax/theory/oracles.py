@@ -59,10 +59,15 @@ class Theorem6Oracle(nn.Module):
 
 
 @models.register('theorem6_oracle')
-def _theorem6_oracle(task, settings):
+def theorem6_oracle(task: Any) -> nn.Module:
+    """Theorem 6's oracle, which knows u and sees x through the training prompts' span.
+
+    Args:
+        task: the task; its link must be 'linear' with q = 1.
+    """
     if task.link.name != 'linear' or task.sparsity != 1:
         raise ValueError(f"link={task.link.name!r}, sparsity={task.sparsity}: Theorem 6 is about 'linear' with q = 1")
-    return Theorem6Oracle(task.seq_len, task.token_dim)
+    return Theorem6Oracle(seq_len=task.seq_len, token_dim=task.token_dim)
 
 
 @probes.register

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from qstr_jax import analysis, sweeps, tasks
+from qstr_jax import analysis, sweeps
 from qstr_jax.models import probes
 from qstr_jax.storage import results
 from qstr_jax.theory import measures
+from qstr_jax.theory.sparse_task import SparseTask
 
 
 class Portrait(NamedTuple):
@@ -22,7 +23,7 @@ class Portrait(NamedTuple):
         alignment: how much it resembles the construction.
     """
 
-    task: tasks.Task
+    task: SparseTask
     row: pd.Series
     query_key_HxExE: np.ndarray
     alignment: measures.Alignment
@@ -32,7 +33,7 @@ def load(sweep: Any, workdir: Any) -> list[Portrait]:
     """Portraits of all lanes of a sweep's Transformers, which were trained with `save_params=True`.
 
     Args:
-        sweep: `sweeps.Settings`.
+        sweep: `sweeps.Sweep`.
         workdir: path of its results directory.
 
     Raises:
@@ -41,21 +42,19 @@ def load(sweep: Any, workdir: Any) -> list[Portrait]:
     rows = results.load(workdir)
     found = []
     for cell in sweeps.cells_of(sweep):
-        for lane in sweeps.lanes(sweep, cell):
+        for lane in cell.lanes:
             params = sweeps.load_params(workdir, cell, lane)
-            found.append(portrait(params, cell.problem.task, _row(rows, cell, lane)))
+            task: Any = cell.problem.task
+            found.append(portrait(params, task, _row(rows, cell, lane)))
     return found
 
 
 def _row(rows: pd.DataFrame, cell: Any, lane: Any) -> pd.Series:
     """The row of a lane of a cell."""
-    columns = dict(cell.columns)
-    named = {name: columns[name] for name in ('model', 'seq_len', 'sparsity')} | {'seed': lane.seed}
-    here = np.logical_and.reduce([rows[name] == value for name, value in named.items()])
-    return rows[here].iloc[0]
+    return rows[(rows['cell'] == cell.id) & (rows['seed'] == lane.seed)].iloc[0]
 
 
-def portrait(params: dict, task: tasks.Task, row: pd.Series | None = None) -> Portrait:
+def portrait(params: dict, task: SparseTask, row: pd.Series | None = None) -> Portrait:
     """The portrait of one lane.
 
     Args:

@@ -11,6 +11,7 @@ import pandas as pd
 from qstr_jax import models, tasks
 from qstr_jax.theory import constructions, measures, networks
 from qstr_jax.theory.cards import card, training
+from qstr_jax.theory.sparse_task import SparseTask
 
 NAME = 'alignment'
 STARTS = ('from the construction', 'from scratch')
@@ -43,7 +44,7 @@ class Settings(training.Settings):
     test_samples: int = 2000
 
 
-def _start(settings: Settings, task: tasks.Task, name: str) -> tuple[models.Transformer, training.Start | None]:
+def _start(settings: Settings, task: SparseTask, name: str) -> tuple[models.Transformer, training.Start | None]:
     """The module, and the function that gives its first parameters to `training.windows`."""
     if name == STARTS[1]:
         return models.Transformer(settings.sparsity, settings.mlp_width, attention='merged'), None
@@ -59,7 +60,8 @@ def _start(settings: Settings, task: tasks.Task, name: str) -> tuple[models.Tran
 
 def _measure(fit: training.Fit, k: int, start_K: Any) -> dict[str, Any]:
     """Alignment of lane k with the construction, and how far it moved from its start."""
-    task, module = fit.problem.task, fit.problem.module
+    task: Any = fit.problem.task
+    module = fit.problem.module
     params, start = training.lane(fit.params_K, k), training.lane(start_K, k)
     task_draw = training.lane(fit.data_K.task_draw, k)
     prompts = jax.tree.map(lambda leaf: leaf[k, :32], fit.data_K.test_prompts)
@@ -73,7 +75,7 @@ def _measure(fit: training.Fit, k: int, start_K: Any) -> dict[str, Any]:
     }
 
 
-def _follow(settings: Settings, task: tasks.Task, name: str, bar: card.Bar) -> list[dict[str, Any]]:
+def _follow(settings: Settings, task: SparseTask, name: str, bar: card.Bar) -> list[dict[str, Any]]:
     """Rows of one start, a row per lane and window."""
     module, params = _start(settings, task, name)
     num_windows = min(8, settings.steps)
@@ -118,8 +120,13 @@ def make(settings: Settings, bar: card.Bar) -> card.Card:
         settings: of the card.
         bar: progress bar.
     """
-    task = tasks.Task(
-        'qstr', settings.seq_len, settings.sparsity, settings.token_dim, 'sum', encoding_dim=settings.encoding_dim
+    task = tasks.build(
+        'qstr',
+        seq_len=settings.seq_len,
+        sparsity=settings.sparsity,
+        token_dim=settings.token_dim,
+        link='sum',
+        encoding_dim=settings.encoding_dim,
     )
     rows = pd.DataFrame([row for name in STARTS for row in _follow(settings, task, name, bar)])
     last = rows[rows['samples'] == rows['samples'].max()]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax import models, tasks
-from qstr_jax.learners.problem import REACHED
+from qstr_jax.learners.outcomes import REACHED
 from qstr_jax.theory import sensitivity
 from qstr_jax.theory.cards import card, training
 
@@ -49,7 +49,7 @@ class Settings(training.Settings):
 
 def _rows(settings: Settings, seq_len: int, name: str) -> list[dict[str, Any]]:
     """A row per lane: prompts to the threshold or the budget, the last loss, the Lipschitz product."""
-    task = tasks.Task('simple_qstr', seq_len, 1, settings.token_dim, 'linear')
+    task = tasks.build('simple_qstr', seq_len=seq_len, sparsity=1, token_dim=settings.token_dim, link='linear')
     module = models.Recurrent(
         width=settings.width,
         cell='deep',
@@ -64,7 +64,7 @@ def _rows(settings: Settings, seq_len: int, name: str) -> list[dict[str, Any]]:
     losses_K, errors_K = training.loss_at(fit)
     reached_K = np.asarray(fit.state_K.outcome) == REACHED
     samples_K = np.asarray(fit.state_K.checks) * fit.problem.learner.samples_per_check
-    product_Kx2 = jax.vmap(sensitivity.transition_lipschitz)(fit.params_K)
+    product_Kx2 = np.asarray(jax.vmap(sensitivity.transition_lipschitz)(fit.params_K))
     return [
         {
             'seq_len': seq_len,

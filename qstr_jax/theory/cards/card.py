@@ -300,9 +300,15 @@ def from_json(name: str, entry: dict[str, Any]) -> Card:
         panels=tuple(Panel(**panel) for panel in entry['panels']),
         points=tables['points'],
         lines=tables['lines'],
-        checks=tuple(Check(**{k: math.nan if v is None else v for k, v in c.items()}) for c in entry['checks']),
+        checks=tuple(map(_check_from, entry['checks'])),
         finding=entry['finding'],
     )
+
+
+def _check_from(entry: dict[str, Any]) -> Check:
+    """A check of its JSON, where null stands for NaN."""
+    fields: dict[str, Any] = {name: math.nan if value is None else value for name, value in entry.items()}
+    return Check(**fields)
 
 
 def _plain(value: Any) -> Any:

@@ -15,6 +15,7 @@ from qstr_jax import models, tasks
 from qstr_jax.models import attention
 from qstr_jax.theory import constructions, floors
 from qstr_jax.theory.cards import card, draws, training
+from qstr_jax.theory.sparse_task import SparseTask
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +51,7 @@ def describe(settings: Settings) -> str:
     )
 
 
-def half_task(sparsity: int, token_dim: int, link: str = 'norm2') -> tasks.Task:
+def half_task(sparsity: int, token_dim: int, link: str = 'norm2') -> SparseTask:
     """Proposition 3's distribution at the least N: q Gaussian tokens, and t_i = (1, …, q), x_i = 0 at late positions.
 
     Args:
@@ -59,12 +60,12 @@ def half_task(sparsity: int, token_dim: int, link: str = 'norm2') -> tasks.Task:
         link: the link's name.
     """
     # With d_e > N the encodings are linearly independent, which the oracle needs and which makes training easier.
-    return tasks.Task(
+    return tasks.build(
         'qstr',
-        2 * sparsity + 1,
-        sparsity,
-        token_dim,
-        link,
+        seq_len=2 * sparsity + 1,
+        sparsity=sparsity,
+        token_dim=token_dim,
+        link=link,
         indices='half',
         tokens='half',
         encoding_dim=2 * sparsity + 4,
@@ -131,7 +132,7 @@ def trained(
     return training.loss_at(fit, floors.late_positions(task.seq_len))
 
 
-def _on_prompts(task: tasks.Task, build: Callable[..., Any], num_prompts: int, error: float) -> tuple[Any, np.ndarray]:
+def _on_prompts(task: SparseTask, build: Callable[..., Any], num_prompts: int, error: float) -> tuple[Any, np.ndarray]:
     """A construction for the prompts' tokens, and its errors at late positions, (B,)."""
     task_draw, prompts = draws.draw(task, num_prompts, seed=2)
     radius = float(jnp.max(jnp.linalg.norm(prompts.x_NxD, axis=-1)))
@@ -177,12 +178,12 @@ def averaging(sparsity: int, token_dim: int, num_prompts: int, error: float = 0.
 
 
 @functools.partial(jax.jit, static_argnames='task')
-def _oracle_errors(task: tasks.Task, task_draw: tasks.Draw, qk_HxExE: jax.Array, prompts: tasks.Prompt) -> jax.Array:
+def _oracle_errors(task: SparseTask, task_draw: tasks.Draw, qk_HxExE: jax.Array, prompts: tasks.Prompt) -> jax.Array:
     position, module = task.seq_len - 1, attention.MergedAttention(num_heads=qk_HxExE.shape[0])
 
     def error(prompt: tasks.Prompt) -> jax.Array:
         z_NxE = tasks.encode(prompt, task, task_draw)
-        heads_1xF = module.apply({'params': {'qk_HxExE': qk_HxExE}}, z_NxE[position][None], z_NxE)
+        heads_1xF = jnp.asarray(module.apply({'params': {'qk_HxExE': qk_HxExE}}, z_NxE[position][None], z_NxE))
         heads_HxE = heads_1xF.reshape(qk_HxExE.shape[0], -1)
         omega_NxE = task_draw.encodings.omega_NxE
         seen = floors.seen_through_heads(

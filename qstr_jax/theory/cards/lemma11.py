@@ -12,6 +12,7 @@ import pandas as pd
 from qstr_jax import tasks
 from qstr_jax.theory import constructions, measures
 from qstr_jax.theory.cards import card, draws
+from qstr_jax.theory.sparse_task import SparseTask
 
 NAME = 'lemma11'
 ROUNDING = 1e-12
@@ -49,14 +50,14 @@ def _middle(settings: Settings) -> int:
     return settings.sparsity[len(settings.sparsity) // 2]
 
 
-def _setup(settings: Settings, seq_len: int, sparsity: int, link: str) -> tuple[tasks.Task, tasks.Draw, tasks.Prompt]:
+def _setup(settings: Settings, seq_len: int, sparsity: int, link: str) -> tuple[SparseTask, tasks.Draw, tasks.Prompt]:
     """A task with scaled encodings that meet Assumption 3, its draw and prompts, in float64."""
-    task = tasks.Task(
+    task = tasks.build(
         'qstr',
-        seq_len,
-        sparsity,
-        settings.token_dim,
-        link,
+        seq_len=seq_len,
+        sparsity=sparsity,
+        token_dim=settings.token_dim,
+        link=link,
         encoding_dim=_encoding_dim(seq_len),
         encoding_scale='scaled',
         max_coherence=0.5,

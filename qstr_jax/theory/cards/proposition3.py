@@ -95,7 +95,7 @@ def make(settings: Settings, bar: card.Bar) -> card.Card:
         bar: progress bar.
     """
     rows = measure(settings, bar)
-    averaging = max(heads.averaging(*pair, settings.oracle_prompts) for pair in settings.sizes)
+    averaging = max(heads.averaging(q, d, settings.oracle_prompts) for q, d in settings.sizes)
     return card_of(settings, rows, averaging)
 
 

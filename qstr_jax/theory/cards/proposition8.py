@@ -13,6 +13,7 @@ import pandas as pd
 from qstr_jax import models, tasks
 from qstr_jax.theory import floors, recurrences, rnn_sizes, sensitivity
 from qstr_jax.theory.cards import card, draws, training
+from qstr_jax.theory.sparse_task import SparseTask
 
 NAME = 'proposition8'
 # Number of prompts whose states are measured, or quantised together.
@@ -41,13 +42,14 @@ class Settings(training.Settings):
     test_samples: int = 4000
 
 
-def task_of(seq_len: int) -> tasks.Task:
+def task_of(seq_len: int) -> SparseTask:
     """1STR with d = 1 and encodings that are far apart.
 
     Args:
         seq_len: N.
     """
-    return tasks.Task('qstr', seq_len, 1, 1, 'linear', encoding_dim=max(8, round(6 * math.log(seq_len))))
+    encoding_dim = max(8, round(6 * math.log(seq_len)))
+    return tasks.build('qstr', seq_len=seq_len, sparsity=1, token_dim=1, link='linear', encoding_dim=encoding_dim)
 
 
 def _train(settings: Settings, seq_len: int, width: int) -> training.Fit:

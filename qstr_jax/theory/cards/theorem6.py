@@ -9,9 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from qstr_jax import models, tasks
+from qstr_jax import learners, models, tasks
 from qstr_jax.analysis import floors as run_floors
-from qstr_jax.learners import fixed
 from qstr_jax.learners.problem import Problem
 from qstr_jax.storage import results
 from qstr_jax.theory import floors
@@ -52,21 +51,26 @@ class Settings:
 
 
 def _problem(settings: Settings, num_samples: int) -> Problem:
-    task = tasks.Task('simple_qstr', settings.seq_len, 1, settings.token_dim, 'linear', encoding_dim=12)
-    learner = fixed.Fixed(
-        'stationary',
-        'sgd',
+    task = tasks.build(
+        'simple_qstr',
+        seq_len=settings.seq_len,
+        sparsity=1,
+        token_dim=settings.token_dim,
+        link='linear',
+        encoding_dim=12,
+    )
+    learner = learners.Stationary(
+        optimizer='sgd',
         batch_size=0,
         schedule='cosine',
         max_steps=settings.steps,
         check_every=max(1, settings.steps // 10),
-        max_samples=num_samples,
         test_samples=settings.test_samples,
         validation_samples=1,
         span='started',
     )
     module = models.Feedforward(tuple(settings.widths), settings.token_dim, 'theorem6')
-    return Problem(task, task, module, learner)
+    return Problem(task=task, test_task=task, module=module, learner=learner.bind(module, task, (num_samples,)))
 
 
 @jax.jit
@@ -87,10 +91,12 @@ def _own_rows(settings: Settings, sizes: list[int]) -> list[dict[str, Any]]:
     problem = _problem(settings, max(sizes))
     size_K = jnp.repeat(jnp.asarray(sizes), settings.num_lanes)
     seeds_K, full = jnp.tile(jnp.arange(settings.num_lanes), len(sizes)), functools.partial(jnp.full, size_K.shape)
-    lanes_K = fixed.Lane(seeds_K, seeds_K, full(settings.learning_rate), full(settings.weight_decay), full(0.0), size_K)
-    data_K, state_K = fixed.init(lanes_K, problem)
+    rates_K = {'learning_rate': full(settings.learning_rate), 'weight_decay': full(settings.weight_decay)}
+    lanes_K = learners.lane(problem.learner, seed=seeds_K, task_seed=seeds_K, sample_size=size_K, **rates_K)
+    data_K, state_K = learners.init(lanes_K, problem)
     tasks.check_draw(data_K.task_draw.encodings.complete, problem.task)
-    found = fixed.report(fixed.advance(state_K, data_K, lanes_K, problem.learner.max_checks, problem), problem)
+    state_K = learners.advance(state_K, data_K, lanes_K, problem.learner.max_checks, problem)
+    found = problem.learner.report(state_K, problem)
     rows = []
     for k, (seed, size) in enumerate(zip(seeds_K.tolist(), size_K.tolist(), strict=True)):
         floor, errors_B = _oracle(training.lane(data_K, k), size)

@@ -11,6 +11,7 @@ import pandas as pd
 from qstr_jax import tasks
 from qstr_jax.theory import gates, networks, recurrences
 from qstr_jax.theory.cards import card, draws
+from qstr_jax.theory.sparse_task import SparseTask
 
 NAME = 'theorem7'
 LIMITS = {'float32': 1e-5, 'float64': 1e-12}
@@ -37,7 +38,9 @@ class Settings:
 
 def _row(settings: Settings, seq_len: int, sparsity: int, precision: str) -> dict[str, Any]:
     """Error and norm of one construction, where M is the data's largest entry, and the norm by the formula."""
-    task = tasks.Task('simple_qstr', seq_len, sparsity, settings.token_dim, settings.link)
+    task = tasks.build(
+        'simple_qstr', seq_len=seq_len, sparsity=sparsity, token_dim=settings.token_dim, link=settings.link
+    )
     with jax.enable_x64(precision == 'float64'):
         task_draw, prompts = draws.draw(task, settings.num_prompts, precision)
         bound = float(jnp.max(jnp.abs(prompts.x_NxD)))
@@ -54,7 +57,7 @@ def _row(settings: Settings, seq_len: int, sparsity: int, precision: str) -> dic
     }
 
 
-def formula(task: tasks.Task, task_draw: tasks.Draw, bound: float) -> float:
+def formula(task: SparseTask, task_draw: tasks.Draw, bound: float) -> float:
     """‖Θ_f‖² = 4 q d_e + 2d + 6 q d + 4 q d d_e M²/δ², with M a little larger, which shuts gates in spite of rounding.
 
     Args:

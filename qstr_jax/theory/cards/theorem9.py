@@ -41,7 +41,7 @@ class Settings:
 
 def _memoriser(settings: Settings, num_samples: int, draw: int) -> dict[str, Any]:
     """Norms, training risk (point-wise) and population risk of one memoriser."""
-    task = tasks.Task('qstr', settings.seq_len, 1, settings.token_dim, 'linear')
+    task = tasks.build('qstr', seq_len=settings.seq_len, sparsity=1, token_dim=settings.token_dim, link='linear')
     with jax.enable_x64(True):
         task_draw, prompts = draws.draw(task, num_samples, seed=10 + draw)
         _, fresh = draws.draw(task, settings.test_samples, seed=1000)
@@ -65,7 +65,7 @@ def _memoriser(settings: Settings, num_samples: int, draw: int) -> dict[str, Any
 
 def _storing(settings: Settings, seq_len: int) -> dict[str, Any]:
     """‖Θ‖² of the RNN that stores all tokens, exact at every N, with states in the unit ball (r_h = 1)."""
-    task = tasks.Task('qstr', seq_len, 1, settings.token_dim, 'linear')
+    task = tasks.build('qstr', seq_len=seq_len, sparsity=1, token_dim=settings.token_dim, link='linear')
     with jax.enable_x64(True):
         task_draw, prompts = draws.draw(task, 2)
         bound = float(jnp.max(jnp.abs(prompts.x_NxD)))

@@ -10,14 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qstr_jax import models, tasks
-from qstr_jax.learners import online
+from qstr_jax import learners, models, tasks
+from qstr_jax.learners import held_out, online_lane, outcomes
 from qstr_jax.learners.problem import Problem
+from qstr_jax.theory.sparse_task import SparseTask
 
 # A threshold that no lane reaches, so that all of them train to the end.
 NEVER = 1e-30
-# Number of test prompts per lane that are in memory together.
-CHUNK = 500
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,28 +89,28 @@ class Fit(NamedTuple):
 
     problem: Problem
     params_K: Any
-    data_K: online.Data
-    state_K: online.State
+    data_K: online_lane.Data
+    state_K: online_lane.State
 
 
 # (lane, its draw) → parameters to start from.
 Start = Callable[[int, tasks.Draw], dict]
 
 
-def _learner(training: Training) -> online.Online:
+def _learner(training: Training) -> learners.Online:
     steps = max(1, training.steps // training.windows)
-    return online.Online(
-        training.batch_size,
-        steps,
-        training.threshold,
-        training.steps * training.batch_size,
-        training.test_samples,
+    return learners.Online(
+        batch_size=training.batch_size,
+        check_every=steps,
+        threshold=training.threshold,
+        max_samples=training.steps * training.batch_size,
+        test_samples=training.test_samples,
         screen=training.threshold == NEVER,
     )
 
 
 def windows(
-    task: tasks.Task, module: Any, training: Training, num_lanes: int, params: Start | None = None
+    task: SparseTask, module: Any, training: Training, num_lanes: int, params: Start | None = None
 ) -> Iterator[tuple[int, Fit]]:
     """Trains lanes 0..k−1, each with a task draw of its own.
 
@@ -128,39 +127,41 @@ def windows(
         The number of steps done and the lanes, at the start and after each window. The lanes must be used before the
         next ones are asked for, since the learner reuses their memory.
     """
-    problem = Problem(task, task, module, _learner(training))
+    problem = Problem(task=task, test_task=task, module=module, learner=_learner(training))
     seeds_K = jnp.arange(num_lanes)
     rate_K = jnp.full(num_lanes, training.learning_rate)
-    lanes_K = online.Lane(seeds_K, seeds_K, rate_K, jnp.full(num_lanes, training.weight_decay))
-    data_K, state_K = online.init(lanes_K, problem)
+    rates_K = {'learning_rate': rate_K, 'weight_decay': jnp.full(num_lanes, training.weight_decay)}
+    lanes_K = learners.lane(problem.learner, seed=seeds_K, task_seed=seeds_K, **rates_K)
+    data_K, state_K = learners.init(lanes_K, problem)
     tasks.check_draw(data_K.task_draw.encodings.complete, task)
     if params is not None:
         chosen = [params(k, lane(data_K.task_draw, k)) for k in range(num_lanes)]
         params_K = jax.tree.map(lambda *leaves: jnp.stack(leaves), *chosen)
-        state_K = state_K._replace(params=params_K, opt_state=jax.vmap(online.optimizer(lanes_K).init)(params_K))
+        opt_state_K = jax.vmap(problem.learner.transform(lanes_K).init)(params_K)
+        state_K = state_K._replace(params=params_K, opt_state=opt_state_K)
     yield 0, Fit(problem=problem, params_K=state_K.params, data_K=data_K, state_K=state_K)
     checks = problem.learner.max_checks
     for check in range(checks):
         factor = (1 + math.cos(math.pi * check / checks)) / 2 if training.decay else 1.0
         now_K = lanes_K._replace(learning_rate=factor * rate_K)
-        state_K = online.advance(state_K, data_K, now_K, 1, problem)
+        state_K = learners.advance(state_K, data_K, now_K, 1, problem)
         fit = Fit(problem=problem, params_K=state_K.params, data_K=data_K, state_K=state_K)
         yield (check + 1) * problem.learner.check_every, fit
 
 
-def train(task: tasks.Task, module: Any, training: Training, num_lanes: int, params: Start | None = None) -> Fit:
+def train(task: SparseTask, module: Any, training: Training, num_lanes: int, params: Start | None = None) -> Fit:
     """The last lanes of `windows`; stops early once every lane has reached the threshold.
 
     Args: see `windows`.
     """
     for _, fit in windows(task, module, training, num_lanes, params):
-        if not np.any(np.asarray(fit.state_K.outcome) == online.RUNNING):
+        if not np.any(np.asarray(fit.state_K.outcome) == outcomes.RUNNING):
             break
     return fit
 
 
 @functools.partial(jax.jit, static_argnames='problem')
-def square_errors(params_K: Any, data_K: online.Data, problem: Problem) -> jax.Array:
+def square_errors(params_K: Any, data_K: online_lane.Data, problem: Problem) -> jax.Array:
     """(y_i − ŷ_i)² on the test prompts.
 
     Args:
@@ -172,12 +173,12 @@ def square_errors(params_K: Any, data_K: online.Data, problem: Problem) -> jax.A
         (k, B, N).
     """
 
-    def errors(params: dict, data: online.Data) -> jax.Array:
+    def errors(params: dict, data: online_lane.Data) -> jax.Array:
         def error(prompt: tasks.Prompt) -> jax.Array:
             prediction_N = models.predict(problem.module, params, tasks.encode(prompt, problem.task, data.task_draw))
             return (prompt.y_N - prediction_N) ** 2
 
-        return jax.lax.map(error, data.test_prompts, batch_size=min(CHUNK, problem.learner.test_samples))
+        return jax.lax.map(error, data.test_prompts, batch_size=min(held_out.TEST_CHUNK, problem.learner.test_samples))
 
     with jax.default_matmul_precision('highest'):
         return jax.vmap(errors)(params_K, data_K)

@@ -11,17 +11,19 @@ import pytest
 from flax import linen as nn
 from scipy import optimize
 
-from qstr_jax import models, sweeps, tasks
-from qstr_jax.learners import fixed
-from qstr_jax.learners import problem as problems
+from qstr_jax import learners, models, sweeps, tasks
+from qstr_jax.learners import fits
+from qstr_jax.learners.learner import REGISTRY as LEARNERS
+from qstr_jax.learners.outcomes import RUNNING
+from qstr_jax.learners.problem import Problem
 from qstr_jax.models import baselines
 from qstr_jax.storage import checkpoint
-from qstr_jax.sweeps import lane_batch
+from qstr_jax.sweeps import programs
 from qstr_jax.tasks import streams
 from tests import helpers, small
 
-TASK = tasks.Task('qstr', 3, 1, 3, encoding_dim=4)
-SIMPLE = tasks.Task('simple_qstr', 3, 1, 3, encoding_dim=4)
+TASK = tasks.build('qstr', seq_len=3, sparsity=1, token_dim=3, encoding_dim=4)
+SIMPLE = tasks.build('simple_qstr', seq_len=3, sparsity=1, token_dim=3, encoding_dim=4)
 SMALL = {
     'batch_size': 0, 'max_steps': 60, 'check_every': 20, 'max_samples': 16, 'test_samples': 40,
     'validation_samples': 20,
@@ -41,32 +43,37 @@ FFN = models.Feedforward((8, 8), 3, 'theorem6')
 TRANSFORMER = models.Transformer(1, 8, 'merged')
 
 
-def make(module, task=TASK, **changes):
-    return problems.Problem(task, task, module, fixed.Fixed(**{**SMALL, **changes}))
+def make(module, learner, task=TASK, is_search=False, **changes):
+    """A problem whose learner keeps `max_samples` prompts."""
+    fixed = learner(**{**SMALL, **changes})
+    # Bound to one n of that size, or to a search up to it.
+    bound = fixed.bind(module, task, (0,) if is_search else (fixed.max_samples,))
+    return Problem(task=task, test_task=task, module=module, learner=bound)
 
 
-def lane(n, seed=0, rate=0.02, decay=0.0, budget=0.0):
-    return fixed.Lane(seed, seed, rate, decay, budget, n)
+def lane(problem, n, seed=0, rate=0.02, decay=0.0, radius=0.0):
+    rates = {'learning_rate': rate, 'weight_decay': decay, 'radius': radius}
+    return learners.lane(problem.learner, seed=seed, task_seed=seed, sample_size=n, **rates)
 
 
 @functools.cache
-def programs(problem, num_lanes):
+def compiled(problem, num_lanes):
     """`init` and `advance` of a lane_batch, compiled quickly: they run once or twice."""
-    lanes_K = lane_batch.lane_arrays([lane(1)] * num_lanes)
-    shapes = jax.eval_shape(functools.partial(fixed.init, problem=problem), lanes_K)
+    lanes_K = programs.lane_arrays([lane(problem, 1)] * num_lanes)
+    shapes = jax.eval_shape(functools.partial(learners.init, problem=problem), lanes_K)
     data_K, state_K = shapes
-    init = fixed.init.lower(lanes_K, problem).compile(helpers.QUICK)
-    return init, fixed.advance.lower(state_K, data_K, lanes_K, jnp.int32(1), problem).compile(helpers.QUICK)
+    init = learners.init.lower(lanes_K, problem).compile(helpers.QUICK)
+    return init, learners.advance.lower(state_K, data_K, lanes_K, jnp.int32(1), problem).compile(helpers.QUICK)
 
 
 def run(problem, *lanes, chunk=1000):
     """Runs lanes to their end; returns data, state and the report as one dict per lane."""
-    lanes_K = lane_batch.lane_arrays(lanes)
-    init, advance = programs(problem, len(lanes))
+    lanes_K = programs.lane_arrays(lanes)
+    init, advance = compiled(problem, len(lanes))
     data_K, state_K = init(lanes_K)
-    while np.any(np.asarray(state_K.outcome) == problems.RUNNING):
+    while np.any(np.asarray(state_K.outcome) == RUNNING):
         state_K = advance(state_K, data_K, lanes_K, jnp.int32(chunk))
-    columns = fixed.report(state_K, problem)
+    columns = problem.learner.report(state_K, problem)
     return data_K, state_K, [{name: values[k] for name, values in columns.items()} for k in range(len(lanes))]
 
 
@@ -93,12 +100,12 @@ def params_of(state_K, k=0):
 
 
 CASES = {
-    'stationary': (make(FFN, SIMPLE, method='stationary'), {'decay': 0.01}),
-    'adamw': (make(TRANSFORMER, method='adamw', batch_size=4, risk='pointwise'), {'decay': 0.1}),
-    'constrained': (make(TRANSFORMER, method='constrained', batch_size=4, schedule='cosine'), {'budget': 2.0}),
-    'min_norm': (make(FFN, SIMPLE, method='min_norm', bisections=3, epsilon=0.3), {}),
+    'stationary': (make(FFN, learners.Stationary, SIMPLE), {'decay': 0.01}),
+    'adamw': (make(TRANSFORMER, learners.AdamW, batch_size=4, risk='pointwise'), {'decay': 0.1}),
+    'constrained': (make(TRANSFORMER, learners.Constrained, batch_size=4, schedule='cosine'), {'radius': 2.0}),
+    'min_norm': (make(FFN, learners.MinNorm, SIMPLE, bisections=3, epsilon=0.3), {}),
     'closed_form': (
-        make(baselines.LeastSquares(3, 1), method='closed_form', max_steps=1, check_every=1, risk='pointwise'),
+        make(baselines.LeastSquares(3, 1), learners.ClosedForm, risk='pointwise'),
         {'decay': 0.05},
     ),
 }
@@ -107,7 +114,7 @@ CASES = {
 @functools.cache
 def finished(name):
     problem, numbers = CASES[name]
-    lanes = lane(5, 1, **numbers), lane(12, 2, **numbers)
+    lanes = lane(problem, 5, 1, **numbers), lane(problem, 12, 2, **numbers)
     return problem, lanes, *run(problem, *lanes)
 
 
@@ -127,7 +134,7 @@ def test_certificates_recomputed(name):
             assert row['grad_norm'] == pytest.approx(float(optax.tree.norm(grads)), rel=1e-3, abs=2e-6)
             assert row['distance'] == 0
         else:
-            assert row['norm'] <= row['radius'] * (1 + 1e-5)
+            assert row['norm'] <= row['fitted_radius'] * (1 + 1e-5)
             assert row['distance'] <= 1e-5 * row['norm']
 
 
@@ -151,14 +158,17 @@ def test_a_state_survives_a_checkpoint(tmp_path):
     problem, lanes, _, state_K, _ = finished('constrained')
     folder = checkpoint.files.epath.Path(tmp_path) / 'unit'
     checkpoint.save(folder, state_K)
-    restored_K = checkpoint.load(folder, lane_batch.abstract_state(problem, len(lanes)))
+    restored_K = checkpoint.load(folder, programs.abstract_state(problem, len(lanes)))
     for a, b in zip(jax.tree.leaves(state_K), jax.tree.leaves(restored_K), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 def test_training_sets_are_nested():
     """Another capacity draws the same first prompts, and those of the online learner."""
-    few, many = (fixed.init_lane(lane(4), make(FFN, SIMPLE, max_samples=n))[0] for n in (4, 16))
+    few, many = (
+        fits.init_lane(lane(problem, 4), problem)[0]
+        for problem in (make(FFN, learners.Stationary, SIMPLE, max_samples=n) for n in (4, 16))
+    )
     for a, b in zip(jax.tree.leaves(few.train), jax.tree.leaves(many.train), strict=True):
         np.testing.assert_array_equal(a, b[:4])
     np.testing.assert_array_equal(few.position_B, many.position_B[:4])
@@ -173,7 +183,7 @@ def test_training_sets_are_nested():
 def test_a_fit_sees_its_n_examples_and_no_other(name):
     """What lies beyond n is poisoned; n is traced, so the program is the one that is there."""
     problem, lanes, data_K, _, rows = finished(name)
-    lanes_K = lane_batch.lane_arrays(lanes)
+    lanes_K = programs.lane_arrays(lanes)
     beyond_KxB = jnp.arange(16)[None, :] >= np.array([a_lane.sample_size for a_lane in lanes])[:, None]
 
     def poison(leaf):
@@ -181,9 +191,9 @@ def test_a_fit_sees_its_n_examples_and_no_other(name):
         return jnp.where(mask, 1e6, leaf) if leaf.dtype == jnp.float32 else leaf
 
     poisoned_K = data_K._replace(train=jax.tree.map(poison, data_K.train))
-    init, advance = programs(problem, len(lanes))
+    init, advance = compiled(problem, len(lanes))
     again_K = advance(init(lanes_K)[1], poisoned_K, lanes_K, jnp.int32(1000))
-    for row, column in zip(rows, fixed.report(again_K, problem)['train_risk'], strict=True):
+    for row, column in zip(rows, problem.learner.report(again_K, problem)['train_risk'], strict=True):
         assert column == pytest.approx(row['train_risk'], rel=1e-3, abs=1e-6)
 
 
@@ -196,8 +206,8 @@ def least_squares_arrays(a_lane, n):
 
 def test_constrained_erm_finds_the_constrained_minimum():
     """A linear model's, against a general solver."""
-    problem = make(Linear(), method='constrained', max_steps=2000, check_every=500, schedule='cosine', tolerance=1e-3)
-    a_lane = lane(6, 3, 0.02, budget=0.6)
+    problem = make(Linear(), learners.Constrained, max_steps=2000, check_every=500, schedule='cosine', tolerance=1e-3)
+    a_lane = lane(problem, 6, 3, 0.02, radius=0.6)
     _, state_K, (row,) = run(problem, a_lane)
     phi, y = least_squares_arrays(a_lane, 6)
     best = optimize.minimize(
@@ -212,9 +222,9 @@ def test_constrained_erm_finds_the_constrained_minimum():
 def test_min_norm_finds_the_least_norm():
     """A linear model's, against a general solver."""
     problem = make(
-        Linear(), method='min_norm', max_steps=1000, check_every=100, schedule='cosine', epsilon=0.05, bisections=10
+        Linear(), learners.MinNorm, max_steps=1000, check_every=100, schedule='cosine', epsilon=0.05, bisections=10
     )
-    a_lane = lane(6, 3, 0.02)
+    a_lane = lane(problem, 6, 3, 0.02)
     _, _, (row,) = run(problem, a_lane)
     phi, y = least_squares_arrays(a_lane, 6)
     best = optimize.minimize(
@@ -230,15 +240,15 @@ def test_min_norm_finds_the_least_norm():
 
 
 def test_a_fit_that_does_not_get_there_says_so():
-    problem = make(FFN, SIMPLE, method='stationary', tolerance=1e-9)
-    assert not run(problem, lane(12, decay=1e-3))[2][0]['converged']
-    strict = make(Linear(), method='min_norm', epsilon=1e-9, bisections=1)
-    assert not run(strict, lane(12, rate=1e-4))[2][0]['converged']
+    problem = make(FFN, learners.Stationary, SIMPLE, tolerance=1e-9)
+    assert not run(problem, lane(problem, 12, decay=1e-3))[2][0]['converged']
+    strict = make(Linear(), learners.MinNorm, epsilon=1e-9, bisections=1)
+    assert not run(strict, lane(strict, 12, rate=1e-4))[2][0]['converged']
 
 
 def test_least_squares_that_knows_t_reaches_zero_at_n_equal_d():
     problem = CASES['closed_form'][0]
-    _, _, rows = run(problem, *(lane(n, seed) for seed in range(5) for n in (2, 3)))
+    _, _, rows = run(problem, *(lane(problem, n, seed) for seed in range(5) for n in (2, 3)))
     before, at = rows[::2], rows[1::2]
     assert max(row['test_loss'] for row in at) < 1e-6
     # Bayes: 1 − n/d on average over tasks; five tasks are few.
@@ -246,45 +256,46 @@ def test_least_squares_that_knows_t_reaches_zero_at_n_equal_d():
 
 
 def test_a_search_ends_at_d_for_least_squares():
-    problem = make(
-        baselines.LeastSquares(3, 1), method='closed_form', max_steps=1, check_every=1, risk='pointwise',
+    problem = make(baselines.LeastSquares(3, 1), learners.ClosedForm, risk='pointwise',
         is_search=True, threshold=1e-4,
     )  # fmt: skip
-    _, state_K, (row,) = run(problem, lane(0, 4))
+    _, state_K, (row,) = run(problem, lane(problem, 0, 4))
     assert row['outcome'] == 'reached'
     assert row['samples_to_threshold'] == row['num_samples'] == 3
-    (curve,) = fixed.report_curves(state_K, problem)
+    (curve,) = problem.learner.report_curves(state_K, problem)
     assert list(curve['samples']) == sorted(curve['samples'])
     assert len(curve['samples']) == row['num_fits']
 
 
 def test_n_star_agrees_with_single_fits():
     """A fit inside a search is the fit of a lane that is given that n."""
-    settings = {'method': 'adamw', 'batch_size': 4, 'max_steps': 100, 'check_every': 50, 'max_samples': 64}
-    search = make(TRANSFORMER, **settings, is_search=True, threshold=0.75, min_samples=4, resolution=0.3)
-    _, state_K, rows = run(search, lane(0, 1), lane(0, 2), lane(0, 3))
-    single = make(TRANSFORMER, **settings)
+    settings = {'batch_size': 4, 'max_steps': 100, 'check_every': 50, 'max_samples': 64}
+    search = make(
+        TRANSFORMER, learners.AdamW, **settings, is_search=True, threshold=0.75, min_samples=4, resolution=0.3
+    )
+    _, state_K, rows = run(search, *(lane(search, 0, seed) for seed in (1, 2, 3)))
+    single = make(TRANSFORMER, learners.AdamW, **settings)
     reached = [k for k, row in enumerate(rows) if row['outcome'] == 'reached']
     assert reached
     k = reached[0]
     low, high = int(state_K.bracket.low[k]), int(state_K.bracket.high[k])
-    _, _, (below, above) = run(single, lane(low, k + 1), lane(high, k + 1))
+    _, _, (below, above) = run(single, *(lane(single, n, k + 1) for n in (low, high)))
     assert above['test_loss'] < 0.75 <= below['test_loss']
     assert above['test_loss'] == pytest.approx(rows[k]['test_loss'], rel=1e-3)
     assert rows[k]['samples_to_threshold'] == high
 
 
 def test_a_radius_in_which_nothing_fits_is_censored():
-    problem = make(TRANSFORMER, method='constrained', is_search=True, threshold=0.05, min_samples=8, max_samples=16)
-    _, _, (row,) = run(problem, lane(0, budget=1e-3))
+    problem = make(TRANSFORMER, learners.Constrained, is_search=True, threshold=0.05, min_samples=8, max_samples=16)
+    _, _, (row,) = run(problem, lane(problem, 0, radius=1e-3))
     assert row['outcome'] == 'censored'
     assert row['samples_to_threshold'] is None
     assert row['num_samples'] == 16
 
 
 def test_a_diverging_lane_is_recorded_and_its_neighbour_unharmed():
-    problem = make(Linear(), method='stationary', optimizer='sgd', max_steps=200)
-    _, _, (good, bad) = run(problem, lane(12, rate=0.01), lane(12, rate=1e8))
+    problem = make(Linear(), learners.Stationary, optimizer='sgd', max_steps=200)
+    _, _, (good, bad) = run(problem, *(lane(problem, 12, rate=rate) for rate in (0.01, 1e8)))
     assert (good['outcome'], bad['outcome']) == ('fitted', 'diverged')
     assert np.isfinite(good['test_loss'])
 
@@ -299,8 +310,8 @@ def test_a_diverging_lane_is_recorded_and_its_neighbour_unharmed():
 )
 def test_the_first_layer_stays_in_the_span(changes, limit):
     """Recomputed from the training prompts; three of them in nine dimensions."""
-    problem = make(FFN, SIMPLE, method='stationary', **changes)
-    a_lane = lane(3, 5, 0.01, 0.01)
+    problem = make(FFN, learners.Stationary, SIMPLE, **changes)
+    a_lane = lane(problem, 3, 5, 0.01, 0.01)
     data_K, state_K, (row,) = run(problem, a_lane)
     x_BxK = np.asarray(data_K.train.x_NxD[0, :3].reshape(3, -1), np.float64)
     kernel_KxM = np.asarray(params_of(state_K)['params']['tokens']['kernel'], np.float64)
@@ -313,8 +324,8 @@ def test_the_first_layer_stays_in_the_span(changes, limit):
 
 def test_adam_leaves_the_span():
     """The check above can fail."""
-    problem = make(FFN, SIMPLE, method='stationary')
-    data_K, state_K, _ = run(problem, lane(3, 5, 0.01, 0.01))
+    problem = make(FFN, learners.Stationary, SIMPLE)
+    data_K, state_K, _ = run(problem, lane(problem, 3, 5, 0.01, 0.01))
     x_BxK = np.asarray(data_K.train.x_NxD[0, :3].reshape(3, -1))
     kernel_KxM = np.asarray(params_of(state_K)['params']['tokens']['kernel'])
     inside = np.linalg.pinv(x_BxK) @ (x_BxK @ kernel_KxM)
@@ -323,8 +334,8 @@ def test_adam_leaves_the_span():
 
 def test_three_seeds_and_eight_sizes_are_one_program(tmp_path, monkeypatch):
     calls = []
-    compile_programs = lane_batch.compile_programs
-    monkeypatch.setattr(lane_batch, 'compile_programs', lambda *a: calls.append(a) or compile_programs(*a))
+    compile_programs = programs.compile_programs
+    monkeypatch.setattr(programs, 'compile_programs', lambda *a: calls.append(a) or compile_programs(*a))
     settings = small.settings(
         models='ffn', learners='adamw', num_samples=(1, 2, 3, 5, 8, 13, 21, 34), num_seeds=3, max_steps=10,
         task_per_lane=True, validation_samples=16, test_task='qstr',
@@ -337,27 +348,48 @@ def test_three_seeds_and_eight_sizes_are_one_program(tmp_path, monkeypatch):
     assert sorted(set(rows['num_samples'])) == [1, 2, 3, 5, 8, 13, 21, 34]
     assert (rows['learner'] == 'adamw').all()
     # Once more, with one more size that fits: only that one is run.
-    more = small.settings(**{**settings.as_json(), 'num_samples': (34, 55), 'link': 'linear', 'lanes_per_batch': None})
+    more = settings.replace(num_samples=(34, 55))
     assert len(sweeps.run(more, tmp_path, small.quiet())) == 27
+
+
+@pytest.mark.parametrize(
+    ('learner', 'changes', 'word'),
+    [
+        ('stationary', {'optimizer': 'muon'}, 'optimizer'),
+        ('min_norm', {'epsilon': 0.0}, 'epsilon'),
+        ('stationary', {'max_steps': 0}, 'max_steps'),
+        ('stationary', {'max_steps': 2.5}, 'max_steps'),
+        ('adamw', {'min_samples': 20, 'is_search': True}, 'min_samples'),
+        ('adamw', {'span': 'started'}, 'leave the span'),
+        ('stationary', {'span': 'started'}, 'leave the span'),
+        ('stationary', {'optimizer': 'lbfgs', 'batch_size': 4}, 'batch_size'),
+        ('constrained', {'optimizer': 'lbfgs'}, 'lbfgs'),
+        ('constrained', {'constraint': 'out/kernel:ball:1'}, 'constraint'),
+        ('constrained', {'radius': 0.0}, 'radius'),
+        ('adamw', {'train_threshold': float('nan')}, 'train_threshold'),
+    ],
+)
+def test_bad_settings(learner, changes, word):
+    with pytest.raises(ValueError, match=word) as caught:
+        LEARNERS.get(learner).builder(**{**SMALL, **changes})
+    assert '\n' not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ('changes', 'word'),
     [
-        ({'method': 'erm'}, 'method'),
-        ({'optimizer': 'muon'}, 'optimizer'),
-        ({'epsilon': 0.0}, 'epsilon'),
-        ({'max_steps': 0}, 'max_steps'),
-        ({'min_samples': 20, 'is_search': True}, 'min_samples'),
-        ({'span': 'started'}, 'leave the span'),
-        ({'optimizer': 'lbfgs', 'batch_size': 4}, 'batch_size'),
-        ({'optimizer': 'lbfgs', 'method': 'constrained'}, 'lbfgs'),
-        ({'method': 'min_norm', 'constraint': 'out/kernel:operator:1'}, 'constraint'),
+        ({'learners': 'erm'}, 'erm'),
+        ({'learners': 'adamw', 'optimizer': 'sgd'}, 'ignored'),
+        ({'learners': 'stationary', 'optimizer': 'lbfgs', 'batch_size': 0, 'learning_rate': 0.1}, 'learning_rate'),
+        ({'learners': 'min_norm', 'weight_decay': 0.1}, 'weight_decay'),
+        ({'learners': 'min_norm', 'constraint': 'l2'}, 'constraint'),
+        ({'learners': 'adamw', 'max_samples': 100}, 'max_samples'),
     ],
 )
-def test_bad_settings(changes, word):
+def test_a_setting_that_would_be_ignored_is_an_error(changes, word):
+    settings = {'learning_rate': None, 'max_samples': None, **changes}
     with pytest.raises(ValueError, match=word) as caught:
-        fixed.Fixed(**{**SMALL, **changes})
+        sweeps.cells_of(small.settings(num_samples=4, **settings))
     assert '\n' not in str(caught.value)
 
 
@@ -366,10 +398,10 @@ def test_bad_settings(changes, word):
     [
         ({'span': 'coordinates', 'learners': 'stationary', 'models': 'ffn'}, 'theorem6'),
         ({'learners': 'constrained', 'constraint': 'head/kernel:operator:1', 'models': 'ffn'}, 'out/kernel'),
-        ({'learners': 'constrained', 'budget_unit': 'proof'}, 'plugin'),
-        ({'models': 'ridge'}, 'closed form'),
+        ({'learners': 'constrained', 'radius_unit': 'proof'}, 'plugin'),
+        ({'models': 'ridge', 'num_samples': ()}, 'closed form'),
     ],
 )
 def test_impossible_cells(changes, word):
     with pytest.raises(ValueError, match=word):
-        sweeps.cells_of(small.settings(num_samples=4, **changes))
+        sweeps.cells_of(small.settings(**{'num_samples': 4, 'max_samples': None, **changes}))

@@ -1,0 +1,106 @@
+"""What models, tasks, settings and their values are called in tables, legends and sentences."""
+
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from qstr_jax import columns
+
+# The paper's architectures, in its order.
+MODELS = ('transformer', 'rnn', 'ffn')
+DISPLAY_NAMES = {
+    'transformer': 'Transformer',
+    'rnn': 'RNN',
+    'ffn': 'FFN',
+    'qstr': 'qSTR',
+    'simple_qstr': 'simple-qSTR',
+    'least_squares': 'least squares (t known)',
+    'ridge': 'ridge',
+    'theorem6_oracle': 'oracle (u, V x)',
+}
+# Settings whose values say by themselves what they are.
+_SELF_EXPLAINING = ('model', 'task', 'learner', 'optimizer')
+
+
+def display(name: object) -> str:
+    """A model, task or other value as readers know it.
+
+    Args:
+        name: such as 'rnn'; names without an entry in `DISPLAY_NAMES` stay as they are.
+    """
+    return DISPLAY_NAMES.get(str(name), str(name))
+
+
+def model_order(rows: pd.DataFrame) -> list[str]:
+    """The models in a table: the paper's three in its order, then all others by name.
+
+    Args:
+        rows: a table with the column `model`.
+    """
+    models = set(rows['model'])
+    return [model for model in MODELS if model in models] + sorted(models.difference(MODELS))
+
+
+def heading(column: str) -> str:
+    """What plain text calls a column: its symbol, or its label without mathematical markup.
+
+    Args:
+        column: as in the rows.
+    """
+    return columns.get(column).symbol or columns.label(column).replace('$', '')
+
+
+def value_text(value: Any) -> str:
+    """The value of a setting as text: numbers without trailing zeros, names as readers know them.
+
+    Args:
+        value: a number, a name or anything else.
+    """
+    is_number = isinstance(value, numbers.Number) and not isinstance(value, (bool, np.bool_))
+    return f'{value:g}' if is_number and abs(value) < 1e6 else display(value)  # type: ignore[operator]
+
+
+def setting_text(column: str, value: Any) -> str:
+    """A setting and its value: 'N = 4', 'learning rate 0.001', 'qSTR'.
+
+    Args:
+        column: as in the rows.
+        value: its value.
+    """
+    if column in _SELF_EXPLAINING:
+        return display(value)
+    return f'{heading(column)}{" = " if columns.get(column).symbol else " "}{value_text(value)}'
+
+
+def ordered(values: Iterable[Any]) -> list[Any]:
+    """The distinct values of a setting in the order of an axis; missing values are left out.
+
+    Numbers are ordered by size, lists such as '60,1000' by their numbers, and names by the alphabet.
+
+    Args:
+        values: in any order.
+    """
+    return sorted({value for value in values if not pd.isna(value)}, key=sort_key)
+
+
+def sort_key(value: Any) -> list[tuple[bool, float, str]]:
+    """The key by which values of settings are sorted: numbers before names, lists part by part, missing values last.
+
+    Args:
+        value: of a setting.
+    """
+    if pd.isna(value):
+        return [(True, math.inf, '')]
+    parts = str(value).split(',') if isinstance(value, str) else [value]
+    return [_part_key(part) for part in parts]
+
+
+def _part_key(part: Any) -> tuple[bool, float, str]:
+    try:
+        return False, float(part), ''
+    except ValueError:
+        return True, 0.0, str(part)

@@ -1,0 +1,71 @@
+"""Samples to the threshold as a table for readers: a line per curve, a column per N."""
+
+import numpy as np
+import pandas as pd
+
+from qstr_jax.analysis.curves import Curve, split_curves
+from qstr_jax.analysis.exponents import exponent
+from qstr_jax.analysis.names import display, heading, ordered, value_text
+from qstr_jax.analysis.summary import summarize
+
+
+def samples_table(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
+    """Mean samples with intervals and exponents, as texts: a line per curve, a column per value of `x`.
+
+    An entry is the mean with its 95% interval, '≥ 1000k' where lanes were censored, and '–' where there are no lanes.
+    The last column is the exponent, or why there is none. Settings in which curves differ get columns of their own.
+
+    Args:
+        rows: one row per lane, as for `summarize`.
+        x: the setting that the columns run over: 'seq_len', 'sparsity' or any other.
+
+    Returns:
+        The table; `formats.markdown` prints it.
+
+    Raises:
+        ValueError: as `summarize`.
+    """
+    summarize(rows)  # Checks the rows.
+    curves = split_curves(rows, x)
+    values = ordered(rows[x])
+    named = list(dict.fromkeys(name for curve in curves for name in (*curve.task, *curve.settings)))
+    return pd.DataFrame([_line(curve, named, values, x) for curve in curves])
+
+
+def short_number(value: float) -> str:
+    """Samples to three digits, in thousands: 17234 -> '17.2k', 640 -> '640', NaN -> '–'.
+
+    Args:
+        value: a number of samples.
+    """
+    if np.isnan(value):
+        return '–'
+    value = float(f'{value:.3g}')
+    decimals = max(0, 5 - int(np.log10(max(value, 1))))
+    return f'{value:g}' if value < 1000 else f'{value / 1000:.{decimals}f}k'
+
+
+def _line(curve: Curve, named: list[str], values: list, x: str) -> dict[str, str]:
+    """One line of the table."""
+    point = {**curve.task, **curve.settings}
+    cells = summarize(curve.lanes, [x]).set_index(x)
+    fit = exponent(curve.lanes, x)
+    return {
+        'model': display(curve.model),
+        **{heading(name): value_text(point[name]) if name in point else '–' for name in named},
+        **{f'{heading(x)} = {value_text(v)}': _cell_text(cells.loc[v]) if v in cells.index else '–' for v in values},
+        f'exponent of {heading(x)}': str(fit) if fit.value is None or not fit.note else f'{fit} ({fit.note})',
+    }
+
+
+def _cell_text(cell: pd.Series) -> str:
+    """'17.2k (16.1k–18.0k)', '≥ 1000k', '–'; with the number of diverged lanes, if any."""
+    text = short_number(cell['mean'])
+    if cell['lower_bound']:
+        some = f' ({cell["num_reached"]} of {cell["num_lanes"]} reached)'
+        text = f'≥ {text}{some if cell["num_reached"] else ""}'
+    elif cell['upper_bound']:
+        text = f'≤ {text}'
+    elif not np.isnan(cell['low']):
+        text += f' ({short_number(cell["low"])}–{short_number(cell["high"])})'
+    return f'{text}, {cell["num_diverged"]} diverged' if cell['num_diverged'] else text

@@ -1,0 +1,70 @@
+"""Baselines that have their solution in closed form. Nobody asks for this learner: the models bring it along."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import linen as nn
+
+from qstr_jax import tasks
+from qstr_jax.learners import fitting
+from qstr_jax.learners.fixed_sample import Data, FixedSample
+from qstr_jax.learners.learner import register
+from qstr_jax.learners.problem import Problem
+from qstr_jax.settings import derived, traced
+
+
+@register('closed_form')
+@dataclasses.dataclass(frozen=True)
+class ClosedForm(FixedSample):
+    """The minimiser of R̂ + (λ/2)‖vec Θ‖² in closed form, for baselines.
+
+    Attributes:
+        weight_decay: λ, for baselines with a penalty.
+    """
+
+    # It takes no steps, so these follow from nothing that a user could say.
+    STEPS: ClassVar[tuple[str, ...]] = ('learning_rate', 'batch_size', 'schedule', 'max_steps', 'check_every', 'span')
+
+    weight_decay: float = traced(0.01)
+    has_penalty: bool = derived(False)
+
+    def bind(self, module: nn.Module, task: tasks.Task, sample_sizes: tuple[int, ...]) -> 'ClosedForm':
+        """The learner of a cell: a single step at which all is solved."""
+        bound = super().bind(module, task, sample_sizes)
+        has_penalty = getattr(module, 'has_penalty', False)
+        return dataclasses.replace(bound, batch_size=0, max_steps=1, check_every=1, has_penalty=has_penalty)
+
+    def own_lane_settings(self) -> tuple[str, ...]:
+        """λ, where the baseline has a penalty."""
+        return ('weight_decay',) if self.has_penalty else ()
+
+    def ignored(self) -> tuple[str, ...]:
+        """All that speaks of steps, and λ where there is no penalty."""
+        return (*super().ignored(), *self.STEPS, *(() if self.has_penalty else ('weight_decay',)))
+
+    def optimizer_at(self, lane: Any, step: Any) -> optax.GradientTransformation:
+        """Nothing: no step is taken."""
+        return optax.identity()
+
+    def penalty(self, params: Any, lane: Any) -> Any:
+        """(λ/2)‖vec Θ‖²."""
+        return 0.5 * lane.weight_decay * optax.tree.norm(params, squared=True) if self.has_penalty else 0.0
+
+    def steps(self, fit: fitting.Fit, radius: Any, data: Data, lane: Any, problem: Problem) -> Any:
+        """The whole fit."""
+        task = problem.task
+        z_BxNxE = jax.vmap(lambda p: tasks.encode(p, task, data.task_draw))(data.train)
+        counts_B = jnp.arange(self.max_samples) < fit.n
+        is_there_BxN = jnp.broadcast_to(counts_B[:, None], (self.max_samples, task.seq_len))
+        size = fit.n * task.seq_len
+        if self.risk == 'pointwise':
+            is_there_BxN &= jax.nn.one_hot(data.position_B, task.seq_len, dtype=bool)
+            size = fit.n
+        # ∇[(1/size) Σ (y − ŷ)² + (λ/2)‖W‖²] = 0 is the normal equation with λ size/2 on the diagonal.
+        decay = lane.weight_decay if self.has_penalty else 0.0
+        params = problem.module.closed_form(z_BxNxE, data.train.y_N, is_there_BxN, decay * size / 2, data.task_draw)
+        value = fitting.full_risk(fit, data, problem)(params)
+        return fit._replace(params=params, step=jnp.int32(self.max_steps)), value

@@ -1,0 +1,70 @@
+"""Constrained ERM: min R̂ over a norm ball."""
+
+import dataclasses
+from typing import Any, Literal
+
+import jax
+import numpy as np
+from flax import linen as nn
+
+from qstr_jax import checks, tasks
+from qstr_jax.learners import projections, radius_units
+from qstr_jax.learners.fits import State
+from qstr_jax.learners.gradient_steps import GradientSteps
+from qstr_jax.learners.held_out import abstract_params
+from qstr_jax.learners.learner import register
+from qstr_jax.learners.problem import Problem
+from qstr_jax.settings import derived, traced
+
+
+@register('constrained')
+@dataclasses.dataclass(frozen=True)
+class Constrained(GradientSteps):
+    """ERM in a norm ball: argmin R̂ over {‖vec Θ‖₂ ≤ R}, or over norm balls of single matrices.
+
+    Attributes:
+        radius: R, in units of `radius_unit`.
+        radius_unit: a registered unit; with 'absolute' R is the norm itself.
+        constraint: 'l2' bounds all parameters together; 'PATH:SET:RADIUS,…' bounds single matrices, see `projections`.
+        optimizer: 'adam', or 'sgd' with momentum 0.9.
+    """
+
+    is_projected = True
+
+    radius: float = traced(1.0)
+    radius_unit: str = 'absolute'
+    constraint: str = 'l2'
+    optimizer: Literal['adam', 'sgd'] = 'adam'
+    unit_norm: float = derived(1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.positive('radius', self.radius)
+        projections.parse(self.constraint)
+
+    def bind(self, module: nn.Module, task: tasks.Task, sample_sizes: tuple[int, ...]) -> 'Constrained':
+        """The learner of a cell, with the norm of its unit.
+
+        Raises:
+            ValueError: an unknown unit, or a constraint on a matrix that the model lacks.
+        """
+        projections.check(self.constraint, abstract_params(module, task))
+        unit_norm = radius_units.norm(self.radius_unit, module, task)
+        return dataclasses.replace(super().bind(module, task, sample_sizes), unit_norm=unit_norm)
+
+    def own_lane_settings(self) -> tuple[str, ...]:
+        """Learning rate and radius."""
+        return ('learning_rate', 'radius')
+
+    def first_radius(self, lane: Any) -> jax.Array:
+        """The lane's radius, as a norm."""
+        return lane.radius * self.unit_norm
+
+    def report(self, state_K: State, problem: Problem) -> dict[str, Any]:
+        """Columns of the rows, with the norm of the radius' unit."""
+        norms_K = np.full(len(state_K.outcome), self.unit_norm)
+        return {**super().report(state_K, problem), 'radius_unit_norm': norms_K}
+
+    def project(self, params: Any, radius: Any) -> Any:
+        """The parameters' projection onto the constraint set."""
+        return projections.project(params, self.constraint, radius)

@@ -1,0 +1,250 @@
+"""The fits of one lane on a fixed sample, one after the other: start, certificate, record, the next n, the report."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from qstr_jax import tasks
+from qstr_jax.learners import bracket, certificate, fitting, held_out, span_of_inputs, stages
+from qstr_jax.learners.outcomes import FITTED, OUTCOMES, REACHED, RUNNING
+from qstr_jax.learners.problem import Problem
+from qstr_jax.tasks import streams
+
+# Larger than any n.
+NEVER = np.iinfo(np.int32).max
+
+
+class Data(NamedTuple):
+    """What a lane draws once and never changes.
+
+    `train` holds `max_samples` prompts, of which a fit sees n; `held_out` the test prompts and then the validation's.
+    """
+
+    task_draw: tasks.Draw
+    train: tasks.Prompt
+    position_B: jax.Array
+    held_out: tasks.Prompt
+    order_key: Any
+    params: Any
+
+
+class Record(NamedTuple):
+    """One finished fit; in a state with a leading axis of fits."""
+
+    n: jax.Array
+    steps: jax.Array
+    converged: jax.Array
+    fitted_radius: jax.Array
+    min_train_risk: jax.Array
+    infeasible_radius: jax.Array
+    certificate: certificate.Certificate
+    test_loss: jax.Array
+    test_loss_se: jax.Array
+    validation_loss: jax.Array
+    validation_loss_se: jax.Array
+
+
+class State(NamedTuple):
+    """What training changes. `params` are those of the fit that the row is about, as the module has them."""
+
+    fit: fitting.Fit
+    stage: stages.Stage
+    bracket: bracket.Bracket
+    outcome: jax.Array
+    checks: jax.Array
+    params: Any
+    reported: jax.Array
+    num_fits: jax.Array
+    train_loss: jax.Array
+    records: Record
+
+
+def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
+    """Constants and the first state of one lane.
+
+    Args:
+        lane: its seeds and traced settings.
+        problem: the cell's.
+    """
+    task, learner = problem.task, problem.learner
+    task_draw = held_out.draw_task(lane, problem)
+    indices_B = jnp.arange(learner.max_samples)
+    sizes = {'test': learner.test_samples, 'validation': learner.validation_samples}
+    data = Data(
+        task_draw=task_draw,
+        train=tasks.examples(streams.stream_key(lane.seed, 'train', task), indices_B, task, task_draw.link),
+        position_B=tasks.positions(streams.stream_key(lane.seed, 'position', task), indices_B, task.seq_len),
+        held_out=held_out.draw_prompts(lane, problem, sizes, task_draw),
+        order_key=streams.stream_key(lane.seed, 'order', task),
+        params=held_out.init_params(lane, problem),
+    )
+    n = jnp.int32(learner.min_samples) if learner.is_search else lane.sample_size
+    fit = fitting.start(data, lane, n, problem)
+    state = State(
+        fit=fit,
+        stage=learner.first_stage(fit.params, lane),
+        bracket=bracket.start(n),
+        outcome=jnp.int32(RUNNING),
+        checks=jnp.int32(0),
+        params=data.params,
+        reported=jnp.int32(0),
+        num_fits=jnp.int32(0),
+        train_loss=jnp.float32(jnp.nan),
+        records=_no_records(learner.max_fits),
+    )
+    return data, state
+
+
+def _no_records(num_fits: int) -> Record:
+    nan, zero = jnp.full((num_fits,), jnp.nan), jnp.zeros((num_fits,), jnp.int32)
+    nothing = certificate.Certificate(*[nan] * len(certificate.Certificate._fields))
+    fields = dict.fromkeys(Record._fields, nan)
+    whole = {'n': zero, 'steps': zero, 'converged': jnp.zeros((num_fits,), bool), 'certificate': nothing}
+    return Record(**(fields | whole))
+
+
+def _mean_and_error(errors_B: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return jnp.mean(errors_B), jnp.std(errors_B) / jnp.sqrt(jnp.float32(errors_B.size))
+
+
+def measure_now(state: State, data: Data, lane: Any, problem: Problem) -> certificate.Certificate:
+    """Certificate of one lane's present parameters.
+
+    Args:
+        state, data, lane: the lane's.
+        problem: the cell's.
+    """
+    return certificate.measure(state.fit, state.stage.radius, data=data, lane=lane, problem=problem)
+
+
+def step_stage(state: State, found: Any, data: Data, lane: Any, problem: Problem) -> tuple[Any, State]:
+    """Whether one lane's fit is over, and its state at the next radius if only a stage is.
+
+    Args:
+        state, data, lane: the lane's.
+        found: certificate of the present parameters, or None.
+        problem: the cell's.
+    """
+    is_over, fit, stage = problem.learner.step_stage(
+        state.stage, state.fit, found, train_loss=state.train_loss, data=data, lane=lane, problem=problem
+    )
+    return is_over, state._replace(fit=fit, stage=stage)
+
+
+def assess(state: State, data: Data, lane: Any, problem: Problem) -> Record:
+    """`Record` of one lane's present fit: its certificate, its test and validation loss.
+
+    Args:
+        state, data, lane: the lane's.
+        problem: the cell's.
+    """
+    learner = problem.learner
+    params = learner.result(state.stage, state.fit.params)
+    fit = state.fit._replace(params=params)
+    found = certificate.measure(fit, state.stage.radius, data=data, lane=lane, problem=problem)
+    expanded = span_of_inputs.expand(params, state.fit.basis_RxK, learner.span)
+    errors_T = held_out.errors_on(expanded, data.task_draw, data.held_out, problem)
+    test_T, validation_T = jnp.split(errors_T, [learner.test_samples])
+    test_loss, test_loss_se = _mean_and_error(test_T)
+    validation_loss, validation_loss_se = _mean_and_error(validation_T)
+    fitted_radius, infeasible_radius = learner.report_radii(state.stage)
+    return Record(
+        n=state.bracket.n,
+        steps=state.stage.steps + state.fit.step,
+        converged=learner.is_converged(state.stage, found, state.train_loss),
+        fitted_radius=fitted_radius,
+        min_train_risk=state.stage.min_risk,
+        infeasible_radius=infeasible_radius,
+        certificate=found,
+        test_loss=test_loss,
+        test_loss_se=test_loss_se,
+        validation_loss=validation_loss,
+        validation_loss_se=validation_loss_se,
+    )
+
+
+def close(state: State, record: Record, data: Data, lane: Any, problem: Problem) -> State:
+    """State of one lane after a fit: recorded, and either over or at the start of the next n.
+
+    Args:
+        state, data, lane: the lane's.
+        record: of `assess`.
+        problem: the cell's.
+    """
+    learner = problem.learner
+    is_below = record.test_loss < learner.threshold
+    found, outcome = state.bracket, jnp.int32(FITTED)
+    if learner.is_search:
+        found, outcome = bracket.update(
+            state.bracket, is_below, learner.min_samples, learner.max_samples, learner.resolution
+        )
+    # The row is about the smallest n that met the threshold, or else about the largest that did not.
+    is_reported = is_below | (state.bracket.high == 0) if learner.is_search else True
+    ended = learner.result(state.stage, state.fit.params)
+    params = span_of_inputs.expand(ended, state.fit.basis_RxK, learner.span)
+    fit = fitting.start(data, lane, found.n, problem)
+    return state._replace(
+        fit=fit,
+        stage=learner.first_stage(fit.params, lane),
+        bracket=found,
+        outcome=outcome,
+        params=jax.tree.map(lambda new, old: jnp.where(is_reported, new, old), params, state.params),
+        reported=jnp.where(is_reported, state.num_fits, state.reported),
+        num_fits=state.num_fits + 1,
+        records=jax.tree.map(lambda all_, one: all_.at[state.num_fits].set(one), state.records, record),
+    )
+
+
+def _flat(record: Record) -> dict[str, Any]:
+    """The columns of a `Record`, by name."""
+    fields = record._asdict()
+    certified = fields.pop('certificate')
+    return {**fields, **certified._asdict()}
+
+
+def report(state_K: State, problem: Problem) -> dict[str, Any]:
+    """Columns of the rows of a lane batch: arrays (k,), on the host.
+
+    `samples_to_threshold` is n*, and `validation_samples_to_threshold` the smallest n that was tried with a
+    validation loss below the threshold: what settings are chosen by.
+
+    Args:
+        state_K: of the lane batch.
+        problem: the cell's.
+    """
+    state_K = jax.device_get(state_K._replace(fit=None, stage=None, params=None))
+    chosen = np.arange(len(state_K.reported)), state_K.reported
+    columns = {name: values[chosen] for name, values in _flat(state_K.records).items() if name != 'n'}
+    outcomes = [OUTCOMES[outcome] for outcome in state_K.outcome]
+    is_below = state_K.records.validation_loss < problem.learner.threshold
+    validation = np.where(is_below, state_K.records.n, NEVER).min(axis=1)
+    is_search = problem.learner.is_search
+    return {
+        'outcome': outcomes,
+        'num_samples': np.where(state_K.num_fits > 0, state_K.records.n[chosen], state_K.bracket.n),
+        'samples_to_threshold': [
+            int(n) if outcome == OUTCOMES[REACHED] else None
+            for n, outcome in zip(state_K.bracket.high, outcomes, strict=True)
+        ],
+        'validation_samples_to_threshold': [int(n) if is_search and n < NEVER else None for n in validation],
+        'train_loss': columns['train_risk'],
+        **columns,
+        'num_fits': state_K.num_fits,
+    }
+
+
+def report_curves(state_K: State) -> list[dict[str, Any]]:
+    """The fits of a lane batch, by n: for each lane a dict of columns.
+
+    Args:
+        state_K: of the lane batch.
+    """
+    num_fits_K, records_K = jax.device_get((state_K.num_fits, state_K.records))
+    curves = []
+    for k, num_fits in enumerate(num_fits_K):
+        order = np.argsort(records_K.n[k, :num_fits])
+        columns = {name: values[k, :num_fits][order] for name, values in _flat(records_K).items()}
+        curves.append({'samples': columns.pop('n'), 'train_loss': columns['train_risk'], **columns})
+    return curves

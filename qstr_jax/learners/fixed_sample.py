@@ -1,0 +1,267 @@
+"""What the learners on a fixed sample of n prompts share (Section 2 of the paper). n is traced: one program serves all.
+
+A fit ends after `max_steps`, or before at its goal. Then its certificate and its test loss are taken. A lane whose
+sample size is 0 makes fit after fit, on nested training sets, until it knows n* (`bracket`). A learner of this kind is
+a subclass with its optimiser, its penalty or projection, and when it is over: one file each.
+"""
+
+import dataclasses
+import functools
+from typing import Any, ClassVar, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import linen as nn
+
+from qstr_jax import checks, models, tasks
+from qstr_jax.learners import bracket, fits, fitting, stages
+from qstr_jax.learners.certificate import Certificate
+from qstr_jax.learners.fits import Data, State
+from qstr_jax.learners.lanes import over_lanes, select
+from qstr_jax.learners.outcomes import DIVERGED, RUNNING
+from qstr_jax.learners.problem import Problem
+from qstr_jax.settings import derived, settle, static, traced
+
+
+@dataclasses.dataclass(frozen=True)
+class FixedSample:
+    """A learner on n prompts that are drawn once.
+
+    Attributes:
+        learning_rate: of the optimiser.
+        sample_size: n; 0 searches for n*, the smallest n with a test loss below `threshold`.
+        risk: 'averaged' over positions (2.2), or 'pointwise', at one position of each prompt (2.3).
+        batch_size: examples per step; 0 takes all n.
+        schedule: of the learning rate, 'constant' or 'cosine', which falls to 0 at `max_steps`.
+        max_steps: steps of one fit, with min_norm of one radius.
+        check_every: steps between two looks at whether a fit is over.
+        max_samples: largest n of a search.
+        min_samples: smallest n that a search tries.
+        resolution: a search knows n* up to the factor 1 + resolution.
+        threshold: of the test loss, for the search.
+        test_samples: held-out test prompts.
+        validation_samples: held-out prompts that settings are chosen on.
+        tolerance: a fit has converged when the norm of its gradient is at most this.
+        span: where the first layer of ffn.form=theorem6 may lie: 'free'; 'started' in the span of the training prompts;
+            'coordinates', which keeps it there with any optimiser.
+
+    Raises:
+        ValueError: a size is impossible, a name unknown, or two settings exclude each other.
+    """
+
+    name: ClassVar[str]
+    # Whether there is a constraint set.
+    is_projected: ClassVar[bool] = False
+
+    learning_rate: float = traced(1e-3)
+    sample_size: int = traced(0)
+    risk: Literal['averaged', 'pointwise'] = 'averaged'
+    batch_size: int = 64
+    schedule: Literal['constant', 'cosine'] = 'constant'
+    max_steps: int = 5000
+    check_every: int = 100
+    max_samples: int = 10_000
+    min_samples: int = 10
+    resolution: float = 0.1
+    threshold: float = 0.7
+    test_samples: int = 5000
+    validation_samples: int = 1000
+    tolerance: float = 1e-4
+    span: Literal['free', 'started', 'coordinates'] = 'free'
+    is_search: bool = derived(False)
+
+    def __post_init__(self) -> None:
+        settle(self)
+        counts = ('max_steps', 'check_every', 'max_samples', 'min_samples', 'test_samples', 'validation_samples')
+        for name in counts:
+            checks.integer(name, getattr(self, name))
+        checks.integer('batch_size', self.batch_size, 0)
+        checks.integer('sample_size', self.sample_size, 0)
+        checks.number('learning_rate', self.learning_rate, 0)
+        for name in 'threshold', 'resolution', 'tolerance':
+            checks.positive(name, getattr(self, name))
+        if self.is_search and self.min_samples > self.max_samples:
+            raise ValueError(f'min_samples={self.min_samples}: must be at most max_samples={self.max_samples}')
+
+    def check_started_span(self, is_adam: bool) -> None:
+        """Raises ValueError where Adam's steps would leave the span.
+
+        Args:
+            is_adam: whether the optimiser rescales single coordinates.
+        """
+        if self.span == 'started' and is_adam:
+            raise ValueError(
+                "span='started': Adam's iterates leave the span; take optimizer=lbfgs or sgd, or span=coordinates"
+            )
+
+    # What a cell derives.
+
+    def bind(self, module: nn.Module, task: tasks.Task, sample_sizes: tuple[int, ...]) -> Any:
+        """The learner of a cell.
+
+        Args:
+            module: the model; only an FFN of the form 'theorem6' has a span.
+            task: of the training prompts.
+            sample_sizes: n of all lanes; (0,) for a search. As many prompts are kept as the largest n asks for, rounded
+                up to a power of two, so that more values of n seldom make another program.
+
+        Raises:
+            ValueError: a span that the model does not have, or a search from n above the largest n.
+        """
+        is_search = not any(sample_sizes)
+        if not is_search and not all(sample_sizes):
+            raise ValueError(f'sample_size={sample_sizes}: 0 searches for n*, and takes no other n beside it')
+        capacity = self.max_samples if is_search else 1 << (max(sample_sizes) - 1).bit_length()
+        span = self.span if isinstance(module, models.Feedforward) else 'free'
+        if span != 'free' and module.form != 'theorem6':
+            raise ValueError(f"span={span!r}: only ffn.form='theorem6' has W x in a layer, not {module.form!r}")
+        return dataclasses.replace(static(self), max_samples=capacity, is_search=is_search, span=span)
+
+    def lane_settings(self) -> tuple[str, ...]:
+        """The learner's own, and n."""
+        return (*self.own_lane_settings(), 'sample_size')
+
+    def own_lane_settings(self) -> tuple[str, ...]:
+        """Names of the traced settings besides n that the learner looks at."""
+        return ('learning_rate',)
+
+    def ignored(self) -> tuple[str, ...]:
+        """What only a search looks at, where n is given."""
+        return () if self.is_search else ('max_samples', 'min_samples', 'resolution')
+
+    @property
+    def is_measured_at_checks(self) -> bool:
+        """Whether the certificate is needed at every check, not only at the end of a fit."""
+        return self.batch_size == 0
+
+    @property
+    def stages_per_fit(self) -> int:
+        """Upper bound of the stages of a fit."""
+        return 1
+
+    @property
+    def max_fits(self) -> int:
+        """Fits that a lane can make."""
+        return bracket.max_fits(self.min_samples, self.max_samples, self.resolution) if self.is_search else 1
+
+    @property
+    def max_checks(self) -> int:
+        """Upper bound of the checks of a lane."""
+        return self.max_fits * self.stages_per_fit * -(-self.max_steps // self.check_every)
+
+    def most_examples(self) -> int:
+        """Examples that a lane trains on at most, with repetition."""
+        return self.max_checks * self.check_every * (self.batch_size or self.max_samples)
+
+    # What a learner of this kind may do in its own way. All are for one lane.
+
+    def rate_at(self, lane: Any, step: Any) -> Any:
+        """The learning rate at a step, by the schedule."""
+        if self.schedule == 'constant':
+            return lane.learning_rate
+        return lane.learning_rate * (1 + jnp.cos(jnp.pi * step / self.max_steps)) / 2
+
+    def optimizer_at(self, lane: Any, step: Any) -> optax.GradientTransformation:
+        """The optimiser at a step; its state may not depend on the learning rate."""
+        raise NotImplementedError
+
+    def penalty(self, params: Any, lane: Any) -> Any:
+        """What the objective adds to the risk."""
+        return 0.0
+
+    def project(self, params: Any, radius: Any) -> Any:
+        """The parameters' projection onto the constraint set."""
+        return params
+
+    def first_radius(self, lane: Any) -> Any:
+        """The norm bound of the constraint set."""
+        return jnp.float32(jnp.inf)
+
+    def first_stage(self, params: Any, lane: Any) -> stages.Stage:
+        """The stage that a fit starts with."""
+        return stages.first(self.first_radius(lane))
+
+    def result(self, stage: stages.Stage, params: Any) -> Any:
+        """The parameters that a fit ends with."""
+        return params
+
+    def steps(self, fit: fitting.Fit, radius: Any, data: Data, lane: Any, problem: Problem) -> Any:
+        """`check_every` steps: the fit after them, and the mean of the objective."""
+        return fitting.steps(fit, radius, data, lane, problem)
+
+    def is_converged(self, stage: stages.Stage, found: Certificate, train_loss: jax.Array) -> jax.Array:
+        """Whether a fit that is over did what the learner promises."""
+        return found.grad_norm <= self.tolerance
+
+    def is_at_end(self, fit: fitting.Fit, found: Certificate | None, train_loss: jax.Array) -> jax.Array:
+        """Whether the steps are over, or the gradient is below the tolerance where it is measured."""
+        is_end = fit.step >= self.max_steps
+        return is_end if found is None else is_end | (found.grad_norm <= self.tolerance)
+
+    def step_stage(
+        self, stage: stages.Stage, fit: fitting.Fit, found: Certificate | None, *, train_loss: Any, data: Data,
+        lane: Any, problem: Problem,
+    ) -> tuple[Any, fitting.Fit, stages.Stage]:  # fmt: skip
+        """Whether the fit is over, and fit and stage to go on with.
+
+        Args:
+            stage, fit: where the fit stands.
+            found: certificate of the present parameters, None where it is not taken at checks.
+            train_loss: mean objective of the last steps.
+            data, lane, problem: of the lane.
+        """
+        return self.is_at_end(fit, found, train_loss), fit, stage
+
+    def report_radii(self, stage: stages.Stage) -> tuple[Any, Any]:
+        """The radius that the result met, and the largest that failed; NaN without a constraint."""
+        nan = jnp.float32(jnp.nan)
+        return (stage.radius if self.is_projected else nan), nan
+
+    # The programs of a lane batch.
+
+    def init(self, lanes_K: Any, problem: Problem) -> tuple[Data, State]:
+        """Constants and the first state of a lane batch."""
+        return over_lanes(lambda lane: fits.init_lane(lane, problem))(lanes_K)
+
+    def check(self, state_K: State, data_K: Data, lanes_K: Any, problem: Problem) -> State:
+        """`check_every` steps of all lanes; fits that are over are assessed, recorded and followed by the next."""
+        is_active_K = state_K.outcome == RUNNING
+
+        def train(state: State, data: Data, lane: Any) -> State:
+            fit, train_loss = self.steps(state.fit, state.stage.radius, data, lane, problem)
+            return state._replace(fit=fit, train_loss=train_loss, checks=state.checks + 1)
+
+        new_K = over_lanes(train)(state_K, data_K, lanes_K)
+        found_K = None
+        if self.is_measured_at_checks:
+            found_K = over_lanes(functools.partial(fits.measure_now, problem=problem))(new_K, data_K, lanes_K)
+        step_stage = functools.partial(fits.step_stage, problem=problem)
+        is_over_K, new_K = jax.vmap(step_stage)(new_K, found_K, data_K, lanes_K)
+        is_finite_K = jnp.isfinite(new_K.train_loss)
+        is_over_K &= is_active_K & is_finite_K
+
+        def close(new_K: State) -> State:
+            records_K = over_lanes(functools.partial(fits.assess, problem=problem))(new_K, data_K, lanes_K)
+            closed_K = over_lanes(functools.partial(fits.close, problem=problem))(new_K, records_K, data_K, lanes_K)
+            is_finite_K = jnp.isfinite(records_K.test_loss)
+            closed_K = closed_K._replace(outcome=jnp.where(is_finite_K, closed_K.outcome, DIVERGED))
+            return select(is_over_K, closed_K, new_K)
+
+        new_K = jax.lax.cond(jnp.any(is_over_K), close, lambda new_K: new_K, new_K)
+        new_K = new_K._replace(outcome=jnp.where(is_finite_K, new_K.outcome, DIVERGED))
+        return select(is_active_K, new_K, state_K)
+
+    def report(self, state_K: State, problem: Problem) -> dict[str, Any]:
+        """Columns of the rows of a lane batch: arrays (k,), on the host."""
+        return fits.report(state_K, problem)
+
+    def report_curves(self, state_K: State, problem: Problem) -> list[dict[str, Any]]:
+        """The fits of a lane batch, by n: for each lane a dict of columns."""
+        return fits.report_curves(state_K)
+
+    def progress(self, state_K: State, problem: Problem) -> dict[str, Any]:
+        """n and training loss of the lane with the most checks; on the host."""
+        lane = int(np.argmax(np.asarray(state_K.checks)))
+        return {'samples': int(state_K.bracket.n[lane]), 'train_loss': float(state_K.train_loss[lane])}

@@ -1,0 +1,133 @@
+"""The min-norm ε-ERM (2.4): argmin ‖vec Θ‖₂ subject to R̂(Θ) − min R̂ ≤ ε, by bisection on the radius.
+
+Stage 0 is unconstrained: its risk is taken for min R̂, and its norm for the first radius that suffices. Every later
+stage tries the geometric mean of the largest radius that failed and the smallest that met the goal, and starts from the
+best parameters so far, scaled down. What is returned met the goal; its norm and the largest radius that failed bracket
+the least norm, as far as the optimiser finds it.
+
+The goal is R̂ ≤ ε where stage 0 gets below ε (no risk is negative), and R̂ ≤ min R̂ + ε elsewhere.
+"""
+
+import dataclasses
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from qstr_jax import checks
+from qstr_jax.learners import fitting, projections, stages
+from qstr_jax.learners.certificate import Certificate
+from qstr_jax.learners.fixed_sample import Data
+from qstr_jax.learners.gradient_steps import GradientSteps
+from qstr_jax.learners.learner import register
+from qstr_jax.learners.problem import Problem
+from qstr_jax.learners.stages import Stage
+
+# Share of the unconstrained norm at which the bisection starts from below.
+LEAST_SHARE = 0.05
+
+
+@register('min_norm')
+@dataclasses.dataclass(frozen=True)
+class MinNorm(GradientSteps):
+    """Least ‖vec Θ‖ with R̂ within ε of its minimum, by bisection on the radius.
+
+    Attributes:
+        epsilon: ε.
+        bisections: radii that are tried.
+        optimizer: 'adam', or 'sgd' with momentum 0.9.
+    """
+
+    is_projected = True
+
+    epsilon: float = 1e-3
+    bisections: int = 8
+    optimizer: Literal['adam', 'sgd'] = 'adam'
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.integer('bisections', self.bisections)
+        checks.positive('epsilon', self.epsilon)
+
+    @property
+    def is_measured_at_checks(self) -> bool:
+        """Always: a stage ends when its risk meets the goal."""
+        return True
+
+    @property
+    def stages_per_fit(self) -> int:
+        """The unconstrained stage, and the radii."""
+        return 1 + self.bisections
+
+    def project(self, params: Any, radius: Any) -> Any:
+        """The parameters' projection onto {‖vec Θ‖₂ ≤ R}."""
+        return projections.l2(params, radius)
+
+    def first_stage(self, params: Any, lane: Any) -> Stage:
+        """The unconstrained stage."""
+        return stages.first(jnp.float32(jnp.inf), kept=params)
+
+    def result(self, stage: Stage, params: Any) -> Any:
+        """The best parameters of all stages."""
+        return stage.kept
+
+    def goal(self, stage: Stage) -> jax.Array:
+        """Training risk that a radius must allow.
+
+        Args:
+            stage: after the unconstrained one.
+        """
+        return jnp.where(stage.min_risk <= self.epsilon, self.epsilon, stage.min_risk + self.epsilon)
+
+    def is_converged(self, stage: Stage, found: Certificate, train_loss: jax.Array) -> jax.Array:
+        """Whether the risk is within ε of the minimum whatever that is: below ε no gradient is needed."""
+        return found.train_risk <= jnp.minimum(self.goal(stage), self.epsilon)
+
+    def report_radii(self, stage: Stage) -> tuple[Any, Any]:
+        """The radius of the result, and the largest that failed."""
+        return stage.radius, stage.low
+
+    def step_stage(
+        self, stage: Stage, fit: fitting.Fit, found: Certificate | None, *, train_loss: Any, data: Data, lane: Any,
+        problem: Problem,
+    ) -> tuple[Any, fitting.Fit, Stage]:  # fmt: skip
+        """Whether the fit is over, and fit and stage to go on with."""
+        assert found is not None
+        is_first = stage.number == 0
+        # Stage 0 stops well below ε, later ones at their goal.
+        limit = jnp.where(is_first, 0.1 * self.epsilon, self.goal(stage))
+        is_met = found.train_risk <= limit
+        is_end = (fit.step >= self.max_steps) | is_met
+        following = self._following(stage, fit, found, is_end & (is_met | is_first))
+        is_over = is_end & (stage.number >= self.bisections)
+        # At the end the radius stays the one that the result met.
+        following = following._replace(radius=jnp.where(is_over, following.high, following.radius))
+        radius = jnp.sqrt(following.low * following.high)
+        scaled = optax.tree.scale(radius / jnp.maximum(following.high, 1e-30), following.kept)
+        next_fit = fitting.restart(fit, scaled, lane, self)
+        next_fit = jax.tree.map(lambda new, old: jnp.where(is_over, old, new), next_fit, fit)
+        next_fit = next_fit._replace(step=jnp.int32(0))  # counted in `steps` already
+
+        def choose(new: Any, old: Any) -> Any:
+            return jax.tree.map(lambda a, b: jnp.where(is_end, a, b), new, old)
+
+        return is_over, choose(next_fit, fit), choose(following, stage)
+
+    @staticmethod
+    def _following(stage: Stage, fit: fitting.Fit, found: Certificate, is_better: jax.Array) -> Stage:
+        """The stage after this one, at the geometric mean of its bracket."""
+        is_first = stage.number == 0
+        kept = jax.tree.map(lambda new, old: jnp.where(is_better, new, old), fit.params, stage.kept)
+        high = jnp.where(is_better, found.norm, stage.high)
+        low = jnp.where(is_better, stage.low, stage.radius)
+        low = jnp.where(is_first, LEAST_SHARE * found.norm, low)
+        return Stage(
+            number=stage.number + 1,
+            radius=jnp.sqrt(low * high),
+            low=low,
+            high=high,
+            min_risk=jnp.where(is_first, found.train_risk, stage.min_risk),
+            steps=stage.steps + fit.step,
+            kept=kept,
+        )

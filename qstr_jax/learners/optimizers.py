@@ -1,0 +1,58 @@
+"""Optimisers by name: those of optax, with a learning rate and a weight decay that are traced."""
+
+import inspect
+from typing import Any
+
+import optax
+from optax import contrib
+
+from qstr_jax import checks
+
+MOMENTUM = 0.9
+# Named in errors; any other optimiser of optax with a learning rate will do.
+KNOWN = ('adamw', 'sgd', 'adam', 'lion', 'muon', 'nadamw', 'adagrad', 'rmsprop', 'lamb', 'lars', 'radam')
+# These need more than gradients.
+NOT_ONLINE = ('lbfgs', 'polyak_sgd', 'optimistic_gradient_descent', 'optimistic_adam_v2', 'noisy_sgd')
+
+
+def check(name: str) -> None:
+    """Raises ValueError unless optax has an optimiser of this name.
+
+    Args:
+        name: such as 'adamw'.
+    """
+    _function(name)
+
+
+def takes_decay(name: str) -> bool:
+    """Whether an optimiser has a weight decay.
+
+    Args:
+        name: such as 'adamw'.
+    """
+    return 'weight_decay' in inspect.signature(_function(name)).parameters
+
+
+def build(name: str, learning_rate: Any, weight_decay: Any = None) -> optax.GradientTransformation:
+    """An optimiser of optax; all but rate and decay has optax's defaults, and 'sgd' a momentum of 0.9.
+
+    Args:
+        name: such as 'adamw'.
+        learning_rate: may be traced.
+        weight_decay: may be traced; for those that have it.
+    """
+    function = _function(name)
+    more = {'momentum': MOMENTUM} if name == 'sgd' else {}
+    if weight_decay is not None:
+        more['weight_decay'] = weight_decay
+    return function(learning_rate, **more)
+
+
+def _function(name: str) -> Any:
+    for place in (optax, contrib):
+        function = getattr(place, name, None) if isinstance(name, str) and not name.startswith('_') else None
+        if inspect.isfunction(function) and name not in NOT_ONLINE:
+            first = next(iter(inspect.signature(function).parameters), '')
+            if first == 'learning_rate':
+                return function
+    raise checks.unknown('optimizer', name, KNOWN)

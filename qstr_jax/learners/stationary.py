@@ -1,0 +1,45 @@
+"""Stationary points of the regularised risk (Definition 5)."""
+
+import dataclasses
+from typing import Any, Literal
+
+import optax
+
+from qstr_jax.learners.gradient_steps import GradientSteps
+from qstr_jax.learners.learner import register
+from qstr_jax.settings import traced
+
+
+@register('stationary')
+@dataclasses.dataclass(frozen=True)
+class Stationary(GradientSteps):
+    """A point where ∇[R̂(Θ) + (λ/2)‖vec Θ‖²] = 0, found to a gradient norm that the row reports.
+
+    Attributes:
+        weight_decay: λ.
+        optimizer: 'adam', 'sgd' with momentum 0.9, or 'lbfgs', which takes all examples at every step.
+    """
+
+    weight_decay: float = traced(0.01)
+    optimizer: Literal['adam', 'sgd', 'lbfgs'] = 'adam'
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.optimizer == 'lbfgs' and self.batch_size:
+            raise ValueError(f"batch_size={self.batch_size}: optimizer='lbfgs' takes all examples, batch_size=0")
+
+    def own_lane_settings(self) -> tuple[str, ...]:
+        """Learning rate, which L-BFGS finds itself, and λ."""
+        return ('weight_decay',) if self.optimizer == 'lbfgs' else ('learning_rate', 'weight_decay')
+
+    def ignored(self) -> tuple[str, ...]:
+        """The schedule of a learning rate that is not there, and what the sample makes idle."""
+        return (*super().ignored(), *(('schedule', 'learning_rate') if self.optimizer == 'lbfgs' else ()))
+
+    def optimizer_at(self, lane: Any, step: Any) -> optax.GradientTransformation:
+        """The optimiser with the step's learning rate."""
+        return optax.lbfgs() if self.optimizer == 'lbfgs' else super().optimizer_at(lane, step)
+
+    def penalty(self, params: Any, lane: Any) -> Any:
+        """(λ/2)‖vec Θ‖²."""
+        return 0.5 * lane.weight_decay * optax.tree.norm(params, squared=True)

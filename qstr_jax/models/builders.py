@@ -1,0 +1,130 @@
+"""The paper's architectures and the baselines by name; their arguments are the settings, published by default."""
+
+from typing import Any, Literal
+
+from flax import linen as nn
+
+from qstr_jax import checks
+from qstr_jax.models.baselines import LeastSquares, Ridge, Zero
+from qstr_jax.models.feedforward import Feedforward
+from qstr_jax.models.recurrent import Recurrent
+from qstr_jax.models.registered import register
+from qstr_jax.models.transformer import Transformer
+
+Initializer = Literal['pytorch', 'flax']
+
+
+@register('transformer')
+def transformer(
+    task: Any,
+    num_heads: int | None = None,
+    mlp_width: int = 100,
+    attention: Literal['separate', 'merged'] = 'separate',
+    initializer: Initializer = 'pytorch',
+) -> nn.Module:
+    """One layer of attention, then one ReLU layer; no residual, no layer norm.
+
+    Args:
+        task: sets the published number of heads.
+        num_heads: H; None is q.
+        mlp_width: m, width of the ReLU layer.
+        attention: 'separate' has W_Q, W_K, W_V and an output projection, 'merged' W_QK alone, as in the theory.
+        initializer: whose initial weights.
+    """
+    num_heads = task.sparsity if num_heads is None else num_heads
+    checks.integer('transformer.num_heads', num_heads)
+    checks.integer('transformer.mlp_width', mlp_width)
+    return Transformer(num_heads=num_heads, mlp_width=mlp_width, attention=attention, initializer=initializer)
+
+
+@register('rnn')
+def rnn(
+    task: Any,
+    width: int | None = None,
+    cell: Literal['gru', 'lstm', 'relu', 'tanh', 'deep'] = 'gru',
+    states: Literal['inclusive', 'exclusive'] = 'inclusive',
+    readout: Literal['linear', 'mlp'] = 'linear',
+    readout_widths: tuple[int, ...] = (),
+    transition_widths: tuple[int, ...] = (),
+    radius: float | None = None,
+    lipschitz: float | None = None,
+    initializer: Initializer = 'pytorch',
+) -> nn.Module:
+    """A bidirectional recurrent network.
+
+    Args:
+        task: sets the published width.
+        width: d_h of each direction; None is 500 q.
+        cell: how a state follows from the one before; 'deep' is the theory's.
+        states: 'inclusive' states have seen their own token, 'exclusive' ones have not, as in the theory.
+        readout: 'linear' in the states, or 'mlp', a ReLU network of states and token.
+        readout_widths: hidden widths of 'mlp'; none is (width,).
+        transition_widths: hidden widths of the deep cell; none is (width,).
+        radius: r_h, largest norm of the deep cell's state; None leaves it free.
+        lipschitz: α_N, bound on how far the deep cell's state moves with the one before; None leaves it free.
+        initializer: whose initial weights.
+    """
+    width = 500 * task.sparsity if width is None else width
+    checks.integer('rnn.width', width)
+    for name, widths in (('readout_widths', readout_widths), ('transition_widths', transition_widths)):
+        for one in widths:
+            checks.integer(f'rnn.{name}', one)
+    for name, value in (('radius', radius), ('lipschitz', lipschitz), ('transition_widths', transition_widths or None)):
+        if value is not None and cell != 'deep':
+            raise ValueError(f"rnn.{name}={value}: only rnn.cell='deep' has it, not {cell!r}")
+    if readout_widths and readout != 'mlp':
+        raise ValueError(f"rnn.readout_widths={readout_widths}: only rnn.readout='mlp' has them, not {readout!r}")
+    if radius is not None:
+        checks.positive('rnn.radius', radius)
+    if lipschitz is not None:
+        checks.number('rnn.lipschitz', lipschitz, 0)
+    return Recurrent(
+        width=width,
+        cell=cell,
+        states=states,
+        readout=readout,
+        readout_widths=readout_widths,
+        transition_widths=transition_widths,
+        radius=radius,
+        lipschitz=lipschitz,
+        initializer=initializer,
+    )
+
+
+@register('ffn')
+def ffn(
+    task: Any,
+    widths: tuple[int, ...] = (),
+    form: Literal['flat', 'theorem6'] = 'flat',
+    initializer: Initializer = 'pytorch',
+) -> nn.Module:
+    """A ReLU network of the whole prompt.
+
+    Args:
+        task: sets the published widths.
+        widths: of the hidden layers; none is (N d q, 1000).
+        form: 'flat' reads the encoded prompt, 'theorem6' is f(T, W x) with a layer W of the tokens alone.
+        initializer: whose initial weights.
+    """
+    widths = widths or (task.seq_len * task.token_dim * task.sparsity, 1000)
+    for one in widths:
+        checks.integer('ffn.widths', one)
+    return Feedforward(widths=widths, token_dim=task.token_dim, form=form, initializer=initializer)
+
+
+@register('zero')
+def zero(task: Any) -> nn.Module:
+    """ŷ = 0: errs by the variance of the label."""
+    return Zero()
+
+
+@register('least_squares')
+def least_squares(task: Any) -> nn.Module:
+    """Least squares by a learner that knows t."""
+    return LeastSquares(token_dim=task.token_dim, sparsity=task.sparsity)
+
+
+@register('ridge')
+def ridge(task: Any) -> nn.Module:
+    """Ridge regression on the flattened prompt."""
+    return Ridge()

@@ -1,0 +1,113 @@
+"""Models by name, and their predictions."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from qstr_jax import registry
+
+REGISTRY = registry.Registry('model', 'models', skip=1)
+
+
+def register(name: str) -> Callable[[Callable[..., nn.Module]], Callable[..., nn.Module]]:
+    """Decorator that registers a builder (task, **settings) → Linen module.
+
+        @models.register('convolution')
+        def convolution(task, channels: int = 64, kernel: int = 5):
+            return Convolution(channels, kernel)
+
+    The keyword arguments are the model's settings: `--config.convolution.channels=32` sets one, and the rows have it in
+    the column `convolution_channels`.
+
+    Args:
+        name: a-z, 0-9 and _.
+
+    Raises:
+        ValueError: the name is taken, or an argument after `task` has no default.
+    """
+
+    def add(builder: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
+        REGISTRY.add(name, builder)
+        return builder
+
+    return add
+
+
+def names() -> tuple[str, ...]:
+    """Names that `build` knows."""
+    return REGISTRY.names()
+
+
+def build(name: str, task: Any, **settings: Any) -> nn.Module:
+    """The module of one architecture for one task.
+
+    Args:
+        name: as registered.
+        task: the `tasks.Task`.
+        **settings: of the builder; those left out have their defaults.
+
+    Raises:
+        ValueError: an unknown name or setting, an impossible value, or a builder that returns no Linen module.
+    """
+    entry = REGISTRY.get(name)
+    settings = entry.schema.checked(settings, name)
+    module = entry.builder(task, **settings)
+    if not isinstance(module, nn.Module):
+        raise ValueError(f'models={name!r}: its builder must return a flax.linen Module, not {module!r}')
+    try:
+        hash(module)
+    except TypeError as error:
+        raise ValueError(
+            f'models={name!r}: {error}; attributes of the module must be numbers, names or tuples'
+        ) from None
+    return module
+
+
+def predict(module: nn.Module, params: Any, z_NxE: jax.Array, position: Any = None) -> jax.Array:
+    """Predictions (N,), or () at one position, in the shortest way that the module offers.
+
+    Args:
+        module: the model.
+        params: its parameters, {'params': …}.
+        z_NxE: an encoded prompt.
+        position: index of the position, may be traced; None for all positions.
+    """
+    if position is None:
+        return module.apply(params, z_NxE)
+    if 'position' in inspect.signature(type(module).__call__).parameters:
+        return module.apply(params, z_NxE, position=position)
+    return module.apply(params, z_NxE)[position]
+
+
+def check_output(name: str, module: nn.Module, task: Any) -> None:
+    """Raises ValueError unless a model makes N numbers of a prompt, all of them floats; nothing is computed.
+
+    Args:
+        name: of the model, for the error.
+        module: the model.
+        task: the `tasks.Task`.
+    """
+    z_NxE = jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
+    try:
+        made = jax.eval_shape(lambda key, z: module.init_with_output(key, z)[0], jax.random.key(0), z_NxE)
+    except ValueError as error:
+        raise ValueError(f'models={name!r}: {error}') from error
+    shape, dtype = getattr(made, 'shape', None), getattr(made, 'dtype', None)
+    if shape != (task.seq_len,) or not jnp.issubdtype(dtype, jnp.floating):
+        raise ValueError(
+            f'models={name!r}: must predict floats of shape ({task.seq_len},), one for each position, '
+            f'not {dtype} of shape {shape}'
+        )
+
+
+def is_closed_form(module: nn.Module) -> bool:
+    """Whether a module is a baseline that is fitted in closed form, see `baselines`.
+
+    Args:
+        module: the model.
+    """
+    return hasattr(module, 'closed_form')

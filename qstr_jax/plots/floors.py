@@ -1,0 +1,90 @@
+"""Theorem 6's floor under trained networks."""
+
+from collections.abc import Sequence
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib import lines, patches, ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from qstr_jax import analysis, columns
+from qstr_jax.analysis.floors import NUM_SE, theorem6_floor
+from qstr_jax.plots.labels import display
+from qstr_jax.plots.panels import log_ticks
+from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks
+
+# Ticks of distances in standard errors.
+_MARGINS = (-100, -30, -10, -3, -1, 0, 1, 3, 10, 30, 100, 300)
+
+
+def loss_against_floor(rows: pd.DataFrame, *, title: str = '', notes: Sequence[str] = ()) -> Figure:
+    """Test loss against n/(Nd) with the line 1 − n/(Nd), and how far each run lies above its own floor.
+
+    The left panel shows every run and the means. The right panel shows, for n < N d, the test loss minus the floor of
+    the run's own u and training set, in standard errors of the test loss; runs of models that the theorem is not about
+    are left out there.
+
+    Args:
+        rows: of `analysis.floors.with_floor`.
+        title: above the figure.
+        notes: small, under the figure.
+
+    Raises:
+        ValueError: no rows, or missing columns.
+    """
+    analysis.require(rows, ('model', 'num_samples', 'test_loss', 'test_loss_se', 'floor', 'load', 'is_bound'))
+    curves = analysis.split_curves(rows, 'num_samples')
+    labels = {curve.key: display(curve.name) for curve in curves}
+    look = looks(labels)
+    with matplotlib.rc_context(STYLE):
+        figure, (left, right) = frame(2, title, notes)
+        for place, key in enumerate(labels):
+            # All N together: they share the axis n/(Nd).
+            runs = pd.concat([curve.lanes for curve in curves if curve.key == key])
+            shift = 1 + 0.03 * (place - len(labels) / 2)  # Side by side, not on top of each other.
+            _draw(left, right, runs, (key, look[key], shift))
+        _draw_line(left, rows)
+        left.set(xscale='log', ylabel=columns.label('test_loss'), ylim=(-0.05, None))
+        right.axhline(0, color='0.2', linewidth=1)
+        right.axhspan(-NUM_SE, NUM_SE, color='0.9', linewidth=0, zorder=0.5)
+        right.set(xscale='log', yscale='symlog', ylabel='(test MSE − own floor) / s.e.')
+        right.yaxis.set_major_locator(ticker.FixedLocator(_MARGINS))
+        right.yaxis.set_major_formatter('{x:g}')
+        right.yaxis.set_minor_locator(ticker.NullLocator())
+        right.set_ylim(top=max(5.0, 1.5 * right.dataLim.y1))
+        for axis in (left, right):
+            axis.set_xlabel('n / (Nd)')
+            log_ticks(axis.xaxis)
+        _legend(figure, left, labels, look)
+    return figure
+
+
+def _draw(left: Axes, right: Axes, runs: pd.DataFrame, curve: tuple[str, Look, float]) -> None:
+    """The runs of one curve in both panels."""
+    key, (colour, marker, _), shift = curve
+    left.plot(runs['load'] * shift, runs['test_loss'], '.', color=colour, markersize=2.5, alpha=0.5)
+    mean = runs.groupby('load')['test_loss'].mean()
+    left.plot(mean.index * shift, mean, marker, color=colour, markersize=4, gid=f'mean {key}')
+    bound = runs[runs['is_bound'] & (runs['load'] < 1)]  # From n = N d on the floor is 0.
+    if not bound.empty:
+        distance = (bound['test_loss'] - bound['floor']) / bound['test_loss_se']
+        right.plot(bound['load'] * shift, distance, marker, color=colour, markersize=3, gid=f'margin {key}')
+
+
+def _draw_line(axis: Axes, rows: pd.DataFrame) -> None:
+    """The floor as printed. It depends on n, N and d through n/(Nd) alone, so any N and d will do."""
+    loads = np.geomspace(rows['load'].min(), rows['load'].max(), 200)
+    axis.plot(loads, [theorem6_floor(float(load), 1, 1) for load in loads], color='0.2', linewidth=1, gid='floor')
+
+
+def _legend(figure: Figure, axis: Axes, labels: dict[str, str], look: dict[str, Look]) -> None:
+    """A legend over the first panel, with height of its own."""
+    entries = [
+        *(legend_line((look[key][0], look[key][1], 'none'), label) for key, label in labels.items()),
+        lines.Line2D([], [], color='0.2', linewidth=1, label="1 − n/(Nd); right: the run's own floor"),
+        patches.Patch(color='0.9', label=f'{NUM_SE} standard errors'),
+    ]
+    axis.legend(handles=entries, loc='lower left', bbox_to_anchor=(0, 1.08), borderaxespad=0.2)
+    figure.set_figheight(figure.get_figheight() + 0.15 * len(entries) + 0.35)

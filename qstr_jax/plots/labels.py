@@ -1,0 +1,84 @@
+"""Words in figures: names, settings, tick labels, exponents and what is measured."""
+
+import re
+import textwrap
+from collections.abc import Sequence
+
+import pandas as pd
+
+from qstr_jax import analysis, columns
+
+
+def display(name: object) -> str:
+    """A name, title or note for print: '$' is no mathtext, and a leading '_' would hide a label.
+
+    Args:
+        name: of a model, a task or anything else.
+    """
+    text = analysis.display(name).replace('$', r'\$')
+    return f' {text}' if text.startswith('_') else text
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """A text in lines, none of which ends within 'N = 7' or 'MSE 0.7'.
+
+    Args:
+        text: one paragraph.
+        width: the most characters of a line.
+    """
+    joined = re.sub(r'(?<=[^\W\d]) (?=\d)', '\u00a0', text.replace(' = ', '\u00a0=\u00a0'))
+    return textwrap.wrap(joined, width=width)
+
+
+def thousands(samples: float, _: float = 0) -> str:
+    """A tick label: 20000 -> '20k', 500 -> '500'.
+
+    Args:
+        samples: a number of samples.
+    """
+    return f'{samples / 1000:,g}k' if samples >= 1000 else f'{samples:g}'
+
+
+def power(fit: analysis.Exponent, x: str) -> str:
+    """'N^0.62 [0.55, 0.70]' as mathtext, or why there is no exponent.
+
+    Args:
+        fit: of a curve.
+        x: the setting on the x axis.
+    """
+    if fit.value is None:
+        return f'({fit.note})'
+    symbol = columns.get(x).symbol
+    base = f'${symbol}^{{{fit.value:.2f}}}$' if symbol else f'{display(analysis.heading(x))}$^{{{fit.value:.2f}}}$'
+    total = fit.num_points + len(fit.left_out)
+    part = f' ({fit.num_points} of {total} {analysis.heading(x)})' if fit.left_out else ''
+    return f'{base}{fit.interval}{part}'
+
+
+def samples_to_threshold(rows: pd.DataFrame) -> str:
+    """The label of an axis of samples: 'samples to test MSE < 0.7', or without the number if there are several.
+
+    Args:
+        rows: one row per lane.
+    """
+    thresholds = set(rows['threshold']) if 'threshold' in rows.columns else set()
+    return f'samples to test MSE < {thresholds.pop():g}' if len(thresholds) == 1 else 'samples to threshold'
+
+
+def point_text(curve: analysis.Curve) -> str:
+    """The settings of a curve's task in which curves differ, the title of its panel; '' if there are none.
+
+    Args:
+        curve: of `analysis.split_curves`.
+    """
+    return display(', '.join(analysis.setting_text(name, value) for name, value in curve.task.items()))
+
+
+def notes_text(notes: str | Sequence[str], key: str) -> str:
+    """Notes and the key of marks as one paragraph.
+
+    Args:
+        notes: one or several.
+        key: what lines and bands are; '' for nothing.
+    """
+    return display('; '.join([*([notes] if isinstance(notes, str) else notes), *([key] if key else [])]))

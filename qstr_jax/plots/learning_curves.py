@@ -1,0 +1,84 @@
+"""Test loss against the number of training prompts n, for learners on a fixed sample."""
+
+from collections.abc import Sequence
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from qstr_jax import analysis, columns
+from qstr_jax.analysis import Curve
+from qstr_jax.plots.labels import display, point_text
+from qstr_jax.plots.panels import by_panel, log_ticks
+from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks
+
+# Losses of a baseline that is exact would stretch a logarithmic axis without end.
+_LEAST_LOSS = 1e-3
+
+
+def learning_curves(
+    rows: pd.DataFrame, *, threshold: float | None = None, title: str = '', notes: Sequence[str] = ()
+) -> Figure:
+    """Test loss against n: the median over lanes, their range as a band, and every lane as a dot.
+
+    Curves differ in any setting but those that follow from n; settings of the task make panels.
+
+    Args:
+        rows: rows of learners on a fixed sample, with one lane per curve, n and seed (see `selection.select`).
+        threshold: a test loss that is drawn as a horizontal line.
+        title: above the figure.
+        notes: small, under the figure.
+
+    Returns:
+        The figure, both axes logarithmic; losses below 0.001 are drawn at 0.001.
+
+    Raises:
+        ValueError: no rows, or missing columns.
+    """
+    analysis.require(rows, ('model', 'seed', 'num_samples', 'test_loss'))
+    curves = analysis.split_curves(rows, 'num_samples')
+    panels, look = by_panel(curves), looks(curve.key for curve in curves)
+    with matplotlib.rc_context(STYLE):
+        key = 'lines: medians over lanes; bands: their range'
+        figure, axes = frame(len(panels), title, notes, sharey=True, key=key)
+        for axis, mine in zip(axes, panels, strict=True):
+            for curve in mine:
+                _draw(axis, curve, look[curve.key])
+            if threshold is not None:
+                axis.axhline(threshold, color='0.2', linestyle='--', linewidth=0.8, gid='threshold')
+            axis.set(xscale='log', yscale='log', xlabel='training prompts $n$', title=point_text(mine[0]))
+            _ticks(axis, len(panels))
+        if (rows['test_loss'] < _LEAST_LOSS).any():
+            axes[0].yaxis.set_major_formatter(lambda y, _: f'≤ {y:g}' if np.isclose(y, _LEAST_LOSS) else f'{y:g}')
+        axes[0].set_ylabel(columns.label('test_loss'))
+        _legend(figure, axes[0], curves, look, 2 if len(panels) == 1 else 1)
+    return figure
+
+
+def _draw(axis: Axes, curve: Curve, look: Look) -> None:
+    """One curve in one panel."""
+    colour, marker, style = look
+    loss = curve.lanes['test_loss'].clip(lower=_LEAST_LOSS)
+    by_n = loss.groupby(curve.lanes['num_samples'])
+    low, median, high = by_n.min(), by_n.median(), by_n.max()
+    axis.fill_between(low.index, low, high, color=colour, alpha=0.15, linewidth=0)
+    axis.plot(median.index, median, color=colour, marker=marker, linestyle=style, gid=f'median {curve.key}')
+    axis.plot(curve.lanes['num_samples'], loss, '.', color=colour, markersize=2.5, alpha=0.6, gid=f'lanes {curve.key}')
+
+
+def _ticks(axis: Axes, num_panels: int) -> None:
+    """As many ticks of n as there is room for."""
+    low, high = axis.get_xlim()
+    has_room = 3 * np.log10(high / low) <= (9.5 if num_panels == 1 else 7.5)
+    log_ticks(axis.xaxis, subs=(1, 2, 5) if has_room else (1,), count=30)
+    log_ticks(axis.yaxis, count=30)
+
+
+def _legend(figure: Figure, axis: Axes, curves: list[Curve], look: dict[str, Look], num_columns: int) -> None:
+    """A legend over the first panel, no wider than it, with height of its own."""
+    labels = {curve.key: display(curve.name) for curve in curves}
+    entries = [legend_line(look[key], label) for key, label in labels.items()]
+    axis.legend(handles=entries, loc='lower left', bbox_to_anchor=(0, 1.08), borderaxespad=0.2, ncols=num_columns)
+    figure.set_figheight(figure.get_figheight() + 0.15 * -(-len(entries) // num_columns) + 0.35)

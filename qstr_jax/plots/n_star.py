@@ -1,0 +1,97 @@
+"""n* against N, q or any other setting on logarithmic axes: how the samples that are needed grow over a wide range."""
+
+from collections.abc import Sequence
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from qstr_jax import analysis
+from qstr_jax.analysis import Curve
+from qstr_jax.plots.labels import display, point_text, power, samples_to_threshold
+from qstr_jax.plots.panels import XAxis, by_panel, log_ticks
+from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks
+
+_LANE_MARKS = {'reached': '.', 'censored': '^', 'censored_below': 'v', 'diverged': 'x'}
+_MARK_WORDS = {
+    'censored': '△ more than the largest n tried',
+    'censored_below': '▽ the smallest n tried was enough',
+    'diverged': '× diverged',
+}
+
+
+def n_star_against(rows: pd.DataFrame, x: str = 'seq_len', *, title: str = '', notes: Sequence[str] = ()) -> Figure:
+    """Median n* on logarithmic axes, with exponents.
+
+    Every lane is a dot. A lane that needs more than the largest n of its search is a triangle up there; one that needs
+    less than the smallest is a triangle down. Medians are joined where more than half of the lanes reached. Curves
+    differ in any setting but those that follow from `x`; settings of the task make panels.
+
+    Args:
+        rows: one row per lane, as for `analysis.summarize`.
+        x: the setting on the x axis.
+        title: above the figure.
+        notes: small, under the figure.
+
+    Raises:
+        ValueError: as `analysis.summarize`.
+    """
+    analysis.summarize(rows)  # Checks the rows before anything is drawn.
+    curves = analysis.split_curves(rows, x)
+    panels = by_panel(curves)
+    look = looks(curve.key for curve in curves)
+    with matplotlib.rc_context(STYLE):
+        marks = [words for outcome, words in _MARK_WORDS.items() if (rows['outcome'] == outcome).any()]
+        key = '; '.join(['rings: lanes', *marks, 'lines: medians over lanes'])
+        figure, axes = frame(len(panels), title, notes, sharey=True, key=key)
+        for axis, mine in zip(axes, panels, strict=True):
+            across = XAxis.of(x, rows[x], prefer_log=True)
+            for place, curve in enumerate(mine):
+                _draw(axis, curve, look[curve.key], across, 0.006 * (place - len(mine) / 2))
+            axis.set_yscale('log')
+            across.draw(axis)
+            log_ticks(axis.yaxis)
+            _legend(axis, mine, look, x)
+        axes[0].set_ylabel(samples_to_threshold(rows))
+        figure.set_figheight(figure.get_figheight() + 0.14 * (max(map(len, panels)) + 2))
+    return figure
+
+
+def _draw(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> None:
+    """One curve: median line and lanes."""
+    colour, marker, style = look
+    summary = analysis.summarize(curve.lanes, [x.column])
+    known = summary[summary['median'].notna()]
+    places = x.place(known[x.column], shift)
+    order = np.argsort(places)
+    median = known['median'].to_numpy()[order]
+    axis.plot(places[order], median, color=colour, marker=marker, linestyle=style, gid=f'median {curve.key}')
+    for outcome, lanes in curve.lanes.groupby('outcome', observed=True):
+        samples = {'censored': lanes['max_samples'], 'censored_below': lanes.get('min_samples')}.get(
+            str(outcome), lanes['samples_to_threshold']
+        )
+        if samples is not None:
+            axis.plot(
+                x.place(lanes[x.column], shift),
+                samples.astype('Float64').to_numpy(dtype=float, na_value=np.nan),
+                _LANE_MARKS[str(outcome)],
+                color=colour,
+                markersize=4,
+                alpha=0.7,
+                fillstyle='none',
+                gid=str(outcome),
+            )
+
+
+def _legend(axis: Axes, curves: list[Curve], look: dict[str, Look], x: str) -> None:
+    """A line per curve, with its exponent."""
+    entries = [
+        legend_line(look[curve.key], f'{display(curve.name)}  {power(analysis.exponent(curve.lanes, x), x)}')
+        for curve in curves
+    ]
+    axis.legend(
+        handles=entries, loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2, alignment='left',
+        title=point_text(curves[0]) or None,
+    )  # fmt: skip

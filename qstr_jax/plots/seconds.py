@@ -1,0 +1,88 @@
+"""Samples and seconds side by side, on logarithmic axes."""
+
+from collections.abc import Sequence
+
+import matplotlib
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from qstr_jax import analysis
+from qstr_jax.analysis import Curve
+from qstr_jax.plots.labels import display, power, samples_to_threshold, thousands
+from qstr_jax.plots.panels import XAxis, by_panel, log_ticks
+from qstr_jax.plots.style import STYLE, Look, frame, looks
+
+
+def samples_and_seconds(
+    rows: pd.DataFrame,
+    seconds: pd.DataFrame,
+    x: str = 'seq_len',
+    *,
+    title: str = '',
+    notes: Sequence[str] = (),
+) -> Figure:
+    """What a curve costs. Left: samples to threshold of every lane, and the means. Right: seconds of training per lane.
+
+    A lane that is censored is an open triangle at its budget; a mean with a censored lane is left out.
+
+    Args:
+        rows: one row per lane, as for `analysis.summarize`, with the column `cell`; curves of one task.
+        seconds: of `analysis.seconds_per_cell`, or any table with `cell` and `seconds_per_lane`.
+        x: the setting on the x axis.
+        title: above the figure.
+        notes: small, under the figure.
+
+    Raises:
+        ValueError: as `analysis.summarize`, no seconds, or rows of several tasks.
+    """
+    analysis.require(rows, ('cell',))
+    analysis.require(seconds, ('cell', 'seconds_per_lane'))
+    analysis.summarize(rows)  # Checks the rows before anything is drawn.
+    curves = analysis.split_curves(rows, x)
+    if len(by_panel(curves)) > 1:
+        raise ValueError(f'rows of several tasks differ in {", ".join(curves[0].task)}: choose one')
+    look, across = looks(curve.key for curve in curves), XAxis.of(x, rows[x], prefer_log=True)
+    with matplotlib.rc_context(STYLE):
+        figure, (left, right) = frame(2, title, notes)
+        for curve in curves:
+            _draw_samples(left, curve, look[curve.key], across)
+            _draw_seconds(right, curve, look[curve.key], (across, seconds))
+        if (rows['outcome'] == 'censored').any():
+            left.plot([], [], '^', color='0.4', fillstyle='none', label='not reached within the budget')
+        left.set(yscale='log', ylabel=samples_to_threshold(rows))
+        right.set(yscale='log', ylabel='seconds per lane')
+        log_ticks(left.yaxis, thousands)
+        log_ticks(right.yaxis)
+        for axis in (left, right):
+            across.draw(axis)
+        legend = left.legend(loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
+        figure.set_figheight(figure.get_figheight() + 0.15 * len(legend.get_texts()))
+    return figure
+
+
+def _draw_samples(axis: Axes, curve: Curve, look: Look, x: XAxis) -> None:
+    """Means and lanes of one curve."""
+    colour, marker, style = look
+    cells = analysis.summarize(curve.lanes, [x.column])
+    cells = cells[~cells['lower_bound']]
+    label = f'{display(curve.name)}  {power(analysis.exponent(curve.lanes, x.column), x.column)}'
+    axis.plot(
+        x.place(cells[x.column]), cells['mean'], color=colour, marker=marker, linestyle=style, label=label,
+        gid=f'mean {curve.key}',
+    )  # fmt: skip
+    reached, censored = (curve.lanes[curve.lanes['outcome'] == outcome] for outcome in ('reached', 'censored'))
+    samples = reached['samples_to_threshold'].astype(float)
+    places = x.place(reached[x.column])
+    axis.plot(places, samples, '.', color=colour, markersize=3, alpha=0.6, gid=f'lanes {curve.key}')
+    budgets = censored['max_samples'].astype(float)
+    axis.plot(x.place(censored[x.column]), budgets, '^', color=colour, fillstyle='none', gid=f'censored {curve.key}')
+
+
+def _draw_seconds(axis: Axes, curve: Curve, look: Look, where: tuple[XAxis, pd.DataFrame]) -> None:
+    """Seconds per lane of one curve."""
+    (colour, marker, style), (x, seconds) = look, where
+    cells = curve.lanes[['cell', x.column]].drop_duplicates()
+    taken = cells.merge(seconds, on='cell', suffixes=('', ' of seconds')).groupby(x.column)['seconds_per_lane'].mean()
+    places = x.place(taken.index)
+    axis.plot(places, taken, color=colour, marker=marker, linestyle=style, gid=f'seconds {curve.key}')

@@ -1,0 +1,176 @@
+"""Test loss against the samples that online training has used: a line per lane, or per value of a setting."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps, colors, ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from qstr_jax import analysis, columns
+from qstr_jax.plots.labels import display, thousands
+from qstr_jax.plots.panels import log_ticks
+from qstr_jax.plots.style import STYLE, Look, frame, looks
+
+_LEGEND_COLUMNS = 3
+_MARKERS = 'osD^vP*X'
+
+
+def training_curves(
+    curves: pd.DataFrame, *, by: str = 'seq_len', threshold: float | None = None, title: str = ''
+) -> Figure:
+    """One thin line per lane, darker for larger values of a setting; a panel per model.
+
+    Args:
+        curves: one row per check of a lane, with model, seed, samples, test_loss and settings. test_loss is NaN where
+            the check was screened, and the line joins its neighbours.
+        by: the setting that the shades tell apart.
+        threshold: a test loss that is drawn as a horizontal line.
+        title: above the figure.
+
+    Raises:
+        ValueError: no rows, or missing columns.
+    """
+    analysis.require(curves, ('model', by, 'seed', 'samples', 'test_loss'))
+    models = analysis.model_order(curves)
+    look = looks(models)
+    with matplotlib.rc_context(STYLE):
+        figure, axes = frame(len(models), title, (), sharey=True)
+        entries = curves[by].nunique() + (threshold is not None)
+        figure.set_figheight(figure.get_figheight() + 0.14 * -(-entries // _LEGEND_COLUMNS))
+        for axis, model in zip(axes, models, strict=True):
+            mine = curves[curves['model'] == model]
+            _draw_lanes(axis, mine, look[model], by)
+            _finish(axis, display(model), threshold)
+        losses = [loss for loss in [*curves['test_loss'], threshold or 0.0] if 0 < loss < np.inf]
+        if losses and max(losses) > 20 * min(losses):
+            axes[0].set_yscale('log')  # The panels share their axis.
+            log_ticks(axes[0].yaxis)
+        axes[0].set_ylabel(columns.label('test_loss'))
+    return figure
+
+
+def training_curves_by_setting(
+    curves: pd.DataFrame,
+    setting: str,
+    *,
+    floors: Mapping[Any, float] | None = None,
+    title: str = '',
+    notes: Sequence[str] = (),
+) -> Figure:
+    """A line per value of a setting, such as the number of heads: the mean over lanes, with their range as a band.
+
+    Args:
+        curves: one row per check of a lane, with model, seed, samples, test_loss and settings. The rows differ in no
+            setting but this one, and in those that follow from it.
+        setting: the setting that tells the lines apart.
+        floors: value of the setting → a loss that no lane may fall below, drawn dashed in the line's colour, or once
+            if all have the same.
+        title: above the figure.
+        notes: small, under the figure.
+
+    Raises:
+        ValueError: no rows, missing columns, or rows that differ in other settings.
+    """
+    analysis.require(curves, ('model', setting, 'seed', 'samples', 'test_loss'))
+    lines = analysis.split_curves(curves, setting)
+    if len(lines) > 1:
+        names = [', '.join([line.name, *map(str, line.task.values())]) for line in lines]
+        raise ValueError(f'rows differ in more than {setting}: {"; ".join(names)}')
+    values = analysis.ordered(curves[setting])
+    floors = floors or {}
+    common = floors.get(values[0]) if len(values) > 1 and len({floors.get(value) for value in values}) == 1 else None
+    with matplotlib.rc_context(STYLE):
+        figure, (axis,) = frame(1, title, notes, key='lines: means over lanes; bands: their range')
+        for place, value in enumerate(values):
+            colour = colormaps['viridis'](0.92 * place / max(1, len(values) - 1))
+            label = analysis.setting_text(setting, value)
+            _draw_mean(axis, curves[curves[setting] == value], (colour, _MARKERS[place % len(_MARKERS)], '-'), label)
+            if not common and floors.get(value):
+                _draw_floor(axis, floors[value], colour, label)
+        if common:
+            _draw_floor(axis, common, '0.3', 'of all')
+        axis.set(ylim=(0, None), ylabel=columns.label('test_loss'))
+        _samples_axis(axis)
+        # Beside the lines, where it hides none.
+        axis.legend(loc='upper left', bbox_to_anchor=(1.0, 1.0), borderaxespad=0.2)
+        figure.set_figwidth(figure.get_figwidth() + 1.2)
+    return figure
+
+
+def _draw_lanes(axis: Axes, rows: pd.DataFrame, look: Look, by: str) -> None:
+    """The lanes of one model, from a light tint for the smallest value to full colour."""
+    values = analysis.ordered(rows[by])
+    tints = np.linspace(0.35 if len(values) > 1 else 1.0, 1.0, len(values))
+    lane = ['seed', *(name for name in ('task_seed', *analysis.setting_columns(rows)) if name in rows.columns)]
+    for value, tint in zip(values, tints, strict=True):
+        colour = 1 - tint * (1 - np.asarray(colors.to_rgb(look[0])))
+        mine = rows[(rows[by] == value) & rows['test_loss'].notna()].sort_values('samples')
+        for (seed, *_), checks in mine.groupby(lane, dropna=False):
+            axis.plot(
+                checks['samples'],
+                checks['test_loss'],
+                color=colour,
+                linewidth=0.7,
+                marker='.',
+                markersize=3,
+                markevery=[-1],  # Where it stopped.
+                gid=f'lane {value} {seed}',
+            )
+        axis.plot([], [], color=colour, label=display(analysis.setting_text(by, value)))
+
+
+def _finish(axis: Axes, model: str, threshold: float | None) -> None:
+    """Threshold, x axis and legend of one panel."""
+    if threshold is not None:
+        axis.axhline(
+            threshold, color='0.2', linestyle='--', linewidth=0.8, gid='threshold', label=f'threshold {threshold:g}'
+        )
+    _samples_axis(axis)
+    # Above the panel, where it hides no lane.
+    axis.legend(
+        loc='lower center',
+        bbox_to_anchor=(0.5, 1.0),
+        borderaxespad=0.2,
+        ncols=_LEGEND_COLUMNS,
+        handlelength=1.6,
+        columnspacing=1.0,
+        title=model,
+    )
+
+
+def _draw_mean(axis: Axes, lanes: pd.DataFrame, look: Look, label: str) -> None:
+    """Mean and range over the lanes of one value."""
+    colour, marker, style = look
+    seeds = [name for name in ('seed', 'task_seed') if name in lanes.columns]
+    table = lanes.pivot_table(index='samples', columns=seeds, values='test_loss', aggfunc='mean')
+    samples, losses = table.index.to_numpy(), table.to_numpy()
+    low, high = np.nanmin(losses, axis=1), np.nanmax(losses, axis=1)
+    axis.fill_between(samples, low, high, color=colour, alpha=0.15, linewidth=0, gid=f'range {label}')
+    axis.plot(
+        samples,
+        np.nanmean(losses, axis=1),
+        color=colour,
+        marker=marker,
+        linestyle=style,
+        markevery=max(1, len(samples) // 8),
+        markersize=3.5,
+        label=display(label),
+        gid=f'mean {label}',
+    )
+
+
+def _draw_floor(axis: Axes, floor: float, colour: Any, label: str) -> None:
+    axis.axhline(
+        floor, color=colour, linestyle=(0, (4, 2)), linewidth=0.9, gid=f'floor {label}', label=f'  floor {floor:.3g}'
+    )
+
+
+def _samples_axis(axis: Axes) -> None:
+    axis.set_xlim(0, None)
+    axis.set_xlabel(columns.label('samples'))
+    axis.xaxis.set_major_locator(ticker.MaxNLocator(5))
+    axis.xaxis.set_major_formatter(thousands)

@@ -1,0 +1,68 @@
+"""From cells to lane batches, the units of work, and a process's share of the cells."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from qstr_jax.sweeps import cost
+from qstr_jax.sweeps.cells import Cell
+
+
+class LaneBatch(NamedTuple):
+    """Lanes of one cell that one program runs together.
+
+    Attributes:
+        cell: what they share.
+        lanes: the lanes.
+        number: of the batch within its cell, from 0.
+    """
+
+    cell: Cell
+    lanes: tuple[Any, ...]
+    number: int
+
+    @property
+    def name(self) -> str:
+        """File-safe name; the same for all workers that cut the cell in the same way."""
+        return f'{self.cell.id}-batch{self.number}of{len(self.lanes)}'
+
+
+def cut(cells: Sequence[Cell], size_of: Callable[[Cell], int]) -> list[LaneBatch]:
+    """The lane batches of some cells; the last one of a cell may be smaller.
+
+    Args:
+        cells: in the order in which they should be run.
+        size_of: lanes of a batch of a cell.
+    """
+    batches = []
+    for cell in cells:
+        size = size_of(cell)
+        parts = [cell.lanes[i : i + size] for i in range(0, len(cell.lanes), size)]
+        batches += [LaneBatch(cell=cell, lanes=part, number=number) for number, part in enumerate(parts)]
+    return batches
+
+
+def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
+    """Cells of one of `count` shares, about equal in work: the largest first, each to the lightest share.
+
+    Args:
+        cells: all of a sweep.
+        index: which share, from 0.
+        count: how many shares.
+
+    Raises:
+        ValueError: index not in 0..count − 1.
+    """
+    if count < 1 or not 0 <= index < count:
+        raise ValueError(f'shard_index={index}, num_shards={count}: need 0 ≤ shard_index < num_shards')
+    if count == 1:
+        return tuple(cells)
+    loads = [0.0] * count
+    mine = []
+    # Samples to the threshold grow with N too: one more factor of N than the operations of a prompt.
+    costs = [cost.prediction_flops(cell.problem) * cell.problem.task.seq_len for cell in cells]
+    for place in sorted(range(len(cells)), key=lambda i: (-costs[i], cells[i].id)):
+        lightest = min(range(count), key=lambda i: loads[i])
+        loads[lightest] += costs[place]
+        if lightest == index:
+            mine.append(place)
+    return tuple(cells[place] for place in sorted(mine))

@@ -1,0 +1,30 @@
+"""What a sweep would run, as text: for a dry run."""
+
+from qstr_jax.sweeps import cost
+from qstr_jax.sweeps.cells import cells_of
+from qstr_jax.sweeps.sweep import Sweep
+
+
+def describe(sweep: Sweep) -> str:
+    """A line for each cell: lanes, parameters and the most work that a lane can cost.
+
+    Args:
+        sweep: the points to run.
+
+    Raises:
+        ValueError: some setting is impossible.
+    """
+    cells = cells_of(sweep)
+    width = max(40, *(len(cell.id) for cell in cells))
+    lines = [f'{"cell":{width}s} {"lanes":>5s} {"parameters":>10s} {"TFLOP per lane at budget":>25s}']
+    total, num_lanes = 0.0, 0
+    for cell in cells:
+        flops = cost.training_flops(cell.problem, cell.problem.learner.most_examples())
+        total, num_lanes = total + flops * len(cell.lanes), num_lanes + len(cell.lanes)
+        parameters = cost.num_parameters(cell.problem)
+        lines.append(f'{cell.id:{width}s} {len(cell.lanes):5d} {parameters:10,d} {flops / 1e12:25.1f}')
+    lines.append(
+        f'{len(cells)} cells, {num_lanes} lanes, at most {total / 1e12:,.0f} TFLOP of '
+        f'training (a lane stops when it reaches its goal)'
+    )
+    return '\n'.join(lines)

@@ -1,0 +1,76 @@
+"""One lane batch on one device, from its first state to its end."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from qstr_jax import tasks
+from qstr_jax.learners.outcomes import CENSORED, RUNNING
+from qstr_jax.learners.problem import Problem
+from qstr_jax.sweeps.programs import Programs, lane_arrays
+
+# A call of `advance` should take this long: short enough for a live bar and for a SIGTERM, long enough to
+# hide the host.
+SECONDS_PER_CALL = 2.0
+
+
+def start(programs: Programs, lanes: Sequence[Any]) -> tuple[Any, Any, Any]:
+    """Lane arrays and constants of a batch, and its first state.
+
+    A batch with fewer lanes is filled up with copies of its last one that never start, so that every batch of
+    a cell runs the same program.
+
+    Args:
+        programs: of the batch's cell.
+        lanes: at most `programs.size` lanes.
+    """
+    size = programs.size
+    lanes_K = lane_arrays([*lanes, *[lanes[-1]] * (size - len(lanes))], programs.device)
+    data_K, state_K = programs.init(lanes_K)
+    is_filler_K = np.arange(size) >= len(lanes)
+    outcome_K = np.where(is_filler_K, CENSORED, np.asarray(state_K.outcome)).astype(np.int32)
+    return lanes_K, data_K, state_K._replace(outcome=jax.device_put(outcome_K, programs.device))
+
+
+def train(
+    programs: Programs,
+    problem: Problem,
+    lanes: Sequence[Any],
+    saved: Any = None,
+    on_call: Callable[[Any], None] | None = None,
+) -> tuple[Any, Any]:
+    """Trains one lane batch to its end.
+
+    Args:
+        programs: of the batch's cell.
+        problem: the cell's `Problem`.
+        lanes: at most `programs.size` lanes.
+        saved: a state of this batch to go on from; the result is the same bits as without the stop.
+        on_call: called with the state after every call of `advance`; may raise to stop.
+
+    Returns:
+        (constants, state), with `programs.size` lanes.
+
+    Raises:
+        ValueError: the task's encodings cannot be drawn.
+    """
+    lanes_K, data_K, state_K = start(programs, lanes)
+    tasks.check_draw(data_K.task_draw.encodings.complete, problem.task)
+    if saved is not None:
+        state_K = jax.device_put(saved, programs.device)
+    num_checks = 1
+    while np.any(np.asarray(state_K.outcome) == RUNNING):
+        call_start = time.perf_counter()
+        checks = jax.device_put(np.int32(num_checks), programs.device)
+        state_K = programs.advance(state_K, data_K, lanes_K, checks)
+        jax.block_until_ready(state_K.outcome)
+        seconds = time.perf_counter() - call_start
+        if on_call is not None:
+            on_call(state_K)
+        # Small factors: the first calls are slower than the rest.
+        factor = np.clip(SECONDS_PER_CALL / max(seconds, 1e-6), 0.25, 4.0)
+        num_checks = int(np.clip(num_checks * factor, 1, problem.learner.max_checks))
+    return data_K, state_K

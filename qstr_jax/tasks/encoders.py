@@ -1,0 +1,84 @@
+"""Ways to draw positional encodings, by name. An encoder is a function (key, task) → vectors ω (N, d_e)."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from qstr_jax import registry
+from qstr_jax.tasks import encodings
+
+REGISTRY = registry.Registry('encoding', 'encoding', skip=2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoder:
+    """A registered function with its settings.
+
+    Attributes:
+        name: as registered.
+        settings: (name, value) pairs of the settings that are not at their default.
+    """
+
+    name: str
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def draw(self, key: jax.Array, task: Any) -> encodings.Encodings:
+        """The encodings of one task.
+
+        Args:
+            key: typed key.
+            task: for N, d_e and what else the function reads.
+
+        Raises:
+            ValueError: the function returns another shape than (N, d_e).
+        """
+        found = REGISTRY.get(self.name).builder(key, task, **dict(self.settings))
+        if not isinstance(found, encodings.Encodings):
+            found = encodings.Encodings(found, jnp.int32(0), jnp.bool_(True))
+        shape = (task.seq_len, task.encoding_dim)
+        if found.omega_NxE.shape != shape:
+            raise ValueError(f'encoding={self.name!r}: must return shape {shape}, not {found.omega_NxE.shape}')
+        return found
+
+
+def register(name: str) -> Callable[[Callable], Callable]:
+    """Decorator that registers a function (key, task, **settings) → ω (N, d_e), or `encodings.Encodings`.
+
+    Args:
+        name: what `--config.encoding` calls it.
+
+    Raises:
+        ValueError: the name is taken.
+    """
+
+    def add(function: Callable) -> Callable:
+        REGISTRY.add(name, function)
+        return function
+
+    return add
+
+
+def get(encoder: 'str | Encoder', **settings: Any) -> Encoder:
+    """The encoder of a name; an `Encoder` passes through.
+
+    Args:
+        encoder: a name, or what is returned as it is.
+        **settings: of the named function.
+
+    Raises:
+        ValueError: an unknown name or setting.
+    """
+    if isinstance(encoder, Encoder):
+        return encoder
+    entry = REGISTRY.get(encoder)
+    kept = {name: value for name, value in settings.items() if value != entry.schema.pick(name, encoder).default}
+    return Encoder(encoder, tuple(sorted(kept.items())))
+
+
+@register('rademacher')
+def rademacher(key: jax.Array, task: Any) -> encodings.Encodings:
+    """Vectors in {±1/√d_e}^{d_e}, drawn again until they meet `max_coherence` and `distinct_encodings`."""
+    return encodings.draw(key, task.seq_len, task.encoding_dim, task.max_coherence, task.distinct_encodings)
