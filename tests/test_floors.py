@@ -1,5 +1,6 @@
 """Floors hold on real attention outputs and training sets, oracles attain them, and a wrong one is crossed."""
 
+import dataclasses
 import functools
 
 import jax
@@ -11,21 +12,13 @@ from flax import linen as nn
 from qstr_jax import models, tasks
 from qstr_jax.models import attention, deep_cell
 from qstr_jax.theory import floors, networks, recurrences
+from qstr_jax.theory.cards import heads
 
 PROMPTS = 4000
 
 
-def half_task(sparsity, token_dim, link='norm2'):
-    return tasks.build(
-        'qstr',
-        seq_len=2 * sparsity + 1,
-        sparsity=sparsity,
-        token_dim=token_dim,
-        link=link,
-        indices='half',
-        tokens='half',
-        encoding_dim=4 * sparsity + 6,
-    )
+def half_task(sparsity, token_dim):
+    return dataclasses.replace(heads.half_task(sparsity, token_dim), encoding_dim=4 * sparsity + 6)
 
 
 def random_scores(task, num_heads, ignore_tokens):
@@ -95,11 +88,11 @@ def test_printed_and_sharper_head_floors():
     assert floors.head_floor(3, 4, 10, late=True) == pytest.approx(0.35)
     assert floors.head_floor(4, 4, 10) == floors.head_floor(1, 3, 1) == floors.proposition21(4, 4) == 0
     assert floors.hermite2_floor(1, 4) == 0.5
-    for heads in range(1, 6):
+    for num_heads in range(1, 6):
         for q in range(1, 6):
             for d in range(1, 6):
-                assert floors.proposition3(heads, q, d) <= floors.head_floor(heads, q, d) + 1e-12
-                assert floors.head_floor(heads, q, d) <= floors.proposition21(heads, q)
+                assert floors.proposition3(num_heads, q, d) <= floors.head_floor(num_heads, q, d) + 1e-12
+                assert floors.head_floor(num_heads, q, d) <= floors.proposition21(num_heads, q)
     mask_N = floors.late_positions(9)
     x_NxD = tasks.sample(jax.random.key(0), half_task(4, 2), {}).x_NxD
     assert np.array_equal(mask_N, np.all(np.asarray(x_NxD) == 0, axis=1))

@@ -146,7 +146,7 @@ def test_json_keeps_a_card_whole():
     lines = pd.DataFrame(card.line(0, '', [1, 2], [3, 4], of='a'))
     panels, checks = (card.Panel('p', 'x', 'y', True),), (card.below('b', 1, 2),)
     made = card.Card('n', 's', 'c', 't', panels, points, lines, checks, 'f')
-    back = card.from_json('n', card.as_json(made))
+    back = cards.from_json('n', cards.as_json(made))
     assert back.verdict == made.verdict
     assert back.panels == made.panels
     assert back.points['error'].isna().tolist() == [True, False]

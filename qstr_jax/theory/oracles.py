@@ -28,15 +28,7 @@ class Theorem6Oracle(nn.Module):
 
     @nn.compact
     def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
-        """Predicts the labels of one prompt.
-
-        Args:
-            z_NxE: the encoded prompt, (N, D_e).
-            position: None for all positions, or the index of one.
-
-        Returns:
-            Predictions, (N,), or () for one position.
-        """
+        """Predictions (N,), or () at a position; arguments as in `models.predict`."""
         size = self.seq_len * self.token_dim
         target_NxK = self.param('target_NxK', nn.initializers.zeros, (self.seq_len, size))
         x_K = z_NxE[:, : self.token_dim].ravel()

@@ -26,7 +26,8 @@ from qstr_jax.theory.cards import (
     theorem7,
     theorem9,
 )
-from qstr_jax.theory.cards.card import Card, Check, Panel, as_json, from_json
+from qstr_jax.theory.cards.card import Card, Check, Panel
+from qstr_jax.theory.cards.card_json import as_json, from_json
 
 __all__ = [
     'Card',

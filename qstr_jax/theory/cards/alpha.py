@@ -12,7 +12,7 @@ import pandas as pd
 from qstr_jax import models, tasks
 from qstr_jax.learners.outcomes import REACHED
 from qstr_jax.theory import sensitivity
-from qstr_jax.theory.cards import card, training
+from qstr_jax.theory.cards import card, fits, training
 
 NAME = 'alpha'
 BOUNDS: dict[str, Callable[[int], float | None]] = {
@@ -137,7 +137,7 @@ def make(settings: Settings, bar: card.Bar) -> card.Card:
 
 
 def _finding(settings: Settings, rows: pd.DataFrame) -> str:
-    growth = [f'{name}: N^{card.exponent(n.index.to_numpy(float), n)}' for name, n in compare(rows).items()]
+    growth = [f'{name}: N^{fits.exponent(n.index.to_numpy(float), n)}' for name, n in compare(rows).items()]
     free = rows[rows['bound'] == 'free']
     ratio = float((free['product'] * free['seq_len']).median())
     resolution = max(1, settings.steps // settings.windows) * settings.batch_size

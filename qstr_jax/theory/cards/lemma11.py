@@ -11,7 +11,7 @@ import pandas as pd
 
 from qstr_jax import tasks
 from qstr_jax.theory import constructions, measures
-from qstr_jax.theory.cards import card, draws
+from qstr_jax.theory.cards import card, draws, fits
 from qstr_jax.theory.sparse_task import SparseTask
 
 NAME = 'lemma11'
@@ -170,7 +170,7 @@ def make(settings: Settings, bar: card.Bar) -> card.Card:
 def _finding(by_alpha: pd.DataFrame, norms: pd.DataFrame) -> str:
     """How loose the bound is, and how fast the norms grow."""
     loose = float(np.median(by_alpha['limit'] / np.maximum(by_alpha['error'], 1e-15)))
-    slopes = {q: card.slope(np.log(chosen['seq_len']), chosen['norm'])[0] for q, chosen in norms.groupby('sparsity')}
+    slopes = {q: fits.slope(np.log(chosen['seq_len']), chosen['norm'])[0] for q, chosen in norms.groupby('sparsity')}
     exponents = ', '.join(f'{slope:.2f} (q = {q})' for q, slope in slopes.items())
     return (
         f'The bound on the error is {loose:.0f} times the error (median). Exponents of ‖W_QK‖_F in log N: '

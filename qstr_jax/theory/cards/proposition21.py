@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax.theory import floors
-from qstr_jax.theory.cards import card, heads
+from qstr_jax.theory.cards import card, head_checks, heads
 
 NAME = 'proposition21'
 NETWORKS = {False: 'free W_QK', True: 'block-diagonal W_QK'}
@@ -43,13 +43,13 @@ def measure(settings: Settings, bar: card.Bar) -> pd.DataFrame:
 
 
 def floor_of(rows: pd.DataFrame, fewer: int = 0) -> np.ndarray:
-    """2 (1 − H/q) of each row, see `heads.floors_of`.
+    """2 (1 − H/q) of each row, see `head_checks.floors_of`.
 
     Args:
         rows: with the columns q and heads.
         fewer: how many heads fewer.
     """
-    return heads.floors_of(rows, lambda row, h: floors.proposition21(h, row.q, late=True), fewer)
+    return head_checks.floors_of(rows, lambda row, h: floors.proposition21(h, row.q, late=True), fewer)
 
 
 def checks_of(rows: pd.DataFrame) -> list[card.Check]:
@@ -65,7 +65,7 @@ def checks_of(rows: pd.DataFrame) -> list[card.Check]:
         'trained, block-diagonal ≥ 2(1 − H/q)',
         'the best reader of block-diagonal heads attains 2(1 − H/q)',
     )
-    shared = heads.checks_of(
+    shared = head_checks.checks_of(
         by_network['trained, block-diagonal W_QK'],
         by_network['best reader, block-diagonal W_QK'],
         by_network['Lemma 11'],

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax.theory import floors
-from qstr_jax.theory.cards import card, heads
+from qstr_jax.theory.cards import card, head_checks, heads
 
 NAME = 'proposition3'
 FLOORS = {'printed floor': floors.proposition3, 'sharper floor (ours)': floors.head_floor}
@@ -49,13 +49,13 @@ def measure(settings: Settings, bar: card.Bar) -> pd.DataFrame:
 
 
 def floor_of(rows: pd.DataFrame, fewer: int = 0) -> np.ndarray:
-    """The sharper floor of each row, see `heads.floors_of`.
+    """The sharper floor of each row, see `head_checks.floors_of`.
 
     Args:
         rows: with the columns q, d and heads.
         fewer: how many heads fewer.
     """
-    return heads.floors_of(rows, lambda row, h: floors.head_floor(h, row.q, row.d, late=True), fewer)
+    return head_checks.floors_of(rows, lambda row, h: floors.head_floor(h, row.q, row.d, late=True), fewer)
 
 
 def printed_of(rows: pd.DataFrame) -> np.ndarray:
@@ -64,7 +64,7 @@ def printed_of(rows: pd.DataFrame) -> np.ndarray:
     Args:
         rows: with the columns q, d and heads.
     """
-    return heads.floors_of(rows, lambda row, h: floors.proposition3(h, row.q, row.d, late=True))
+    return head_checks.floors_of(rows, lambda row, h: floors.proposition3(h, row.q, row.d, late=True))
 
 
 def checks_of(rows: pd.DataFrame, sizes: list, narrow: tuple) -> list[card.Check]:
@@ -82,7 +82,7 @@ def checks_of(rows: pd.DataFrame, sizes: list, narrow: tuple) -> list[card.Check
     what = 'trained ≥ the sharper floor', 'the best reader of H heads attains the sharper floor'
     return [
         card.above('all networks ≥ the printed floor', rows['loss'], printed_of(rows), rows['error']),
-        *heads.checks_of(trained, readers, built, floor_of=floor_of, what=what),
+        *head_checks.checks_of(trained, readers, built, floor_of=floor_of, what=what),
         card.below('d < q: the best reader of H = d heads errs by rounding only', readers_narrow['loss'], 1e-9),
     ]
 

@@ -1,7 +1,6 @@
 """Card of Proposition 8: the least width of an RNN on 1STR, its sensitivity L²‖U‖², and its states in bits."""
 
 import dataclasses
-import functools
 import math
 from typing import Any
 
@@ -11,13 +10,11 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax import models, tasks
-from qstr_jax.theory import floors, recurrences, rnn_sizes, sensitivity
-from qstr_jax.theory.cards import card, draws, training
+from qstr_jax.theory import floors, recurrences, rnn_sizes
+from qstr_jax.theory.cards import card, draws, fits, states, training
 from qstr_jax.theory.sparse_task import SparseTask
 
 NAME = 'proposition8'
-# Number of prompts whose states are measured, or quantised together.
-LOOK = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,59 +61,15 @@ def _train(settings: Settings, seq_len: int, width: int) -> training.Fit:
     return training.train(task_of(seq_len), module, training.of(settings), 1)
 
 
-@functools.partial(jax.jit, static_argnames='problem')
-def quantised_errors(params: dict, data: Any, problem: Any, bits: int) -> jax.Array:
-    """Errors on the test prompts when each coordinate of the states, in (−1, 1), is rounded to one of 2^bits levels.
-
-    Args:
-        params: of one lane.
-        data: the lane's data.
-        problem: the static side of its cell.
-        bits: bits per coordinate.
-
-    Returns:
-        The mean error of each test prompt.
-    """
-
-    def error(prompt: tasks.Prompt) -> jax.Array:
-        z_NxE = tasks.encode(prompt, problem.task, data.task_draw)
-        states_NxF = sensitivity.recurrent_states(problem.module, params, z_NxE)
-        levels = 2.0**bits
-        cell_NxF = jnp.clip(jnp.floor((states_NxF + 1) / 2 * levels), 0, levels - 1)
-        rounded_NxF = (2 * cell_NxF + 1) / levels - 1
-        prediction_N = jax.vmap(lambda h, z: sensitivity.read_out(params, h, z))(rounded_NxF, z_NxE)
-        return jnp.mean((prompt.y_N - prediction_N) ** 2)
-
-    return jax.lax.map(error, data.test_prompts, batch_size=min(LOOK, problem.learner.test_samples))
-
-
-def _sensitivity(params: dict, data: Any, problem: Any, width: int) -> tuple[float, ...]:
-    """L²‖U‖² from above (layer products) and from below (sampled gradients); r_h is the largest norm seen."""
-    prompts = jax.tree.map(lambda leaf: leaf[:LOOK], data.test_prompts)
-
-    @jax.jit
-    def bounds(params: dict, prompts: tasks.Prompt) -> tuple[jax.Array, jax.Array]:
-        z_BxNxE = jax.vmap(lambda p: tasks.encode(p, problem.task, data.task_draw))(prompts)
-        states_BxNxF = jax.vmap(lambda z: sensitivity.recurrent_states(problem.module, params, z))(z_BxNxE)
-        states, z = (leaf.reshape(-1, leaf.shape[-1]) for leaf in (states_BxNxF, z_BxNxE))
-        norm = jnp.max(jnp.linalg.norm(states, axis=-1))
-        return (
-            sensitivity.state_sensitivity(params, width, norm),
-            sensitivity.state_sensitivity_sampled(params, states, z, norm),
-        )
-
-    return tuple(float(value) for value in bounds(params, prompts))
-
-
 def _rows(settings: Settings, seq_len: int, width: int) -> list[dict[str, Any]]:
     """Losses of one trained network: as it is (bits = 0), and with quantised states."""
     fit = _train(settings, seq_len, width)
     params, data = training.lane(fit.params_K, 0), training.lane(fit.data_K, 0)
     losses_K, errors_K = training.loss_at(fit)
-    above, below = _sensitivity(params, data, fit.problem, width)
+    above, below = states.bounds_of(params, data, fit.problem, width)
     rows: list[dict[str, Any]] = [{'bits': 0, 'loss': float(losses_K[0]), 'error': float(errors_K[0])}]
     for bits in settings.bits:
-        loss, error = training.mean_and_error(quantised_errors(params, data, fit.problem, bits))
+        loss, error = training.mean_and_error(states.quantised_errors(params, data, fit.problem, bits))
         rows.append({'bits': bits, 'loss': float(loss), 'error': float(error)})
     common = {'seq_len': seq_len, 'width': width, 'above': above, 'below': below}
     return [{**common, **row} for row in rows]
@@ -239,7 +192,7 @@ def _finding(least: pd.DataFrame, coarse: pd.DataFrame) -> str:
         f'none, and the nearest rounded network holds {_spare_bits(coarse):.1f} times the bits that it asks for.'
     )
     if len(least) > 1:
-        width, sense = (card.exponent(least['seq_len'], least[name]) for name in ('width', 'below'))
+        width, sense = (fits.exponent(least['seq_len'], least[name]) for name in ('width', 'below'))
         text = f'Exponents in N: least width {width}, its sampled L²‖U‖² {sense}. ' + text
     return text
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from qstr_jax import tasks
 from qstr_jax.theory import interpolation, rates, recurrences, rnn_sizes
-from qstr_jax.theory.cards import card, draws, training
+from qstr_jax.theory.cards import card, draws, fits, training
 
 NAME = 'theorem9'
 DEPTH = 4  # layers of the storing RNN's read-out, L_y
@@ -87,7 +87,7 @@ def _finding(settings: Settings, rows: pd.DataFrame, stored: pd.DataFrame, fit: 
     last, smallest = stored.iloc[-1], min(settings.num_samples)
     proven = rnn_sizes.theorem9_generalise(last['seq_len'], last['width'], DEPTH)
     cost = float(rows['square'][rows['num_samples'] == smallest].mean())
-    layerwise, _ = card.slope(rows['num_samples'], rows['layerwise'])
+    layerwise, _ = fits.slope(rows['num_samples'], rows['layerwise'])
     return (
         f'‖Θ‖² ∝ n^{exponent:.2f} ± {spread:.2f} with one factor per unit, n^{layerwise:.2f} with one for all. '
         f'Memorising is cheaper than our storing RNN below n = {", ".join(crossing)}. The proven side is far lower: '
@@ -105,7 +105,7 @@ def checks_of(rows: pd.DataFrame, stored: pd.DataFrame, floor: float) -> tuple[c
         stored: of the storing RNNs.
         floor: the risk of a network that retrieves nothing.
     """
-    exponent, spread = card.slope(rows['num_samples'], rows['square'])
+    exponent, spread = fits.slope(rows['num_samples'], rows['square'])
     means = rows.groupby('num_samples')['square'].mean()
     ratio = means / means.index.to_numpy(float) ** 3
     return (
@@ -128,7 +128,7 @@ def make(settings: Settings, bar: card.Bar) -> card.Card:
     cells = list(itertools.product(settings.num_samples, range(settings.draws)))
     rows = pd.DataFrame([_memoriser(settings, *cell) for cell in bar(cells, 'n')])
     stored = pd.DataFrame([_storing(settings, seq_len) for seq_len in bar(settings.seq_lens, 'N')])
-    exponent, spread = card.slope(rows['num_samples'], rows['square'])
+    exponent, spread = fits.slope(rows['num_samples'], rows['square'])
     scale = math.exp(np.mean(np.log(rows['square']) - exponent * np.log(rows['num_samples'])))
     floor = 1 - 1 / settings.seq_len
     return card.Card(
