@@ -108,17 +108,17 @@ CASES = {
 }
 
 
-@functools.cache
-def finished(name):
-    problem, numbers = CASES[name]
+@pytest.fixture(scope='module', params=list(CASES))
+def finished(request):
+    """Name, problem and lanes of a case that has run, with what `run` gives; pytest runs a case's tests together."""
+    problem, numbers = CASES[request.param]
     lanes = lane(problem, 5, 1, **numbers), lane(problem, 12, 2, **numbers)
-    return problem, lanes, *run(problem, *lanes)
+    return request.param, problem, lanes, *run(problem, *lanes)
 
 
-@pytest.mark.parametrize('name', list(CASES))
-def test_certificates_recomputed(name):
+def test_certificates_recomputed(finished):
     """Risk, gradient, norm and distance from the parameters, the streams and nothing else."""
-    problem, lanes, _, state_K, rows = finished(name)
+    name, problem, lanes, _, state_K, rows = finished
     for k, (a_lane, row) in enumerate(zip(lanes, rows, strict=True)):
         decay = a_lane.weight_decay if name in ('stationary', 'closed_form') else 0.0
         params = params_of(state_K, k)
@@ -135,24 +135,25 @@ def test_certificates_recomputed(name):
             assert row['distance'] <= 1e-5 * row['norm']
 
 
-@pytest.mark.parametrize('name', list(CASES))
-def test_a_vmapped_lane_equals_a_single_run(name):
-    problem, lanes, _, state_K, rows = finished(name)
+def test_a_vmapped_lane_equals_a_single_run(finished):
+    _, problem, lanes, _, state_K, rows = finished
     _, alone, (row,) = run(problem, lanes[1])
     chex.assert_trees_all_close(params_of(alone), params_of(state_K, 1), rtol=2e-3, atol=2e-4)
     assert row['test_loss'] == pytest.approx(rows[1]['test_loss'], rel=1e-2)
     assert row['outcome'] == rows[1]['outcome'] == 'fitted'
 
 
-def test_a_run_is_the_same_however_it_is_cut():
-    problem, lanes, _, whole_K, _ = finished('min_norm')
+@pytest.mark.parametrize('finished', ['min_norm'], indirect=True)
+def test_a_run_is_the_same_however_it_is_cut(finished):
+    _, problem, lanes, _, whole_K, _ = finished
     _, cut_K, _ = run(problem, *lanes, chunk=2)
     for a, b in zip(jax.tree.leaves(whole_K), jax.tree.leaves(cut_K), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-def test_a_state_survives_a_checkpoint(tmp_path):
-    problem, lanes, _, state_K, _ = finished('constrained')
+@pytest.mark.parametrize('finished', ['constrained'], indirect=True)
+def test_a_state_survives_a_checkpoint(finished, tmp_path):
+    _, problem, lanes, _, state_K, _ = finished
     folder = checkpoint.files.epath.Path(tmp_path) / 'unit'
     checkpoint.save(folder, state_K)
     restored_K = checkpoint.load(folder, programs.abstract_state(problem, len(lanes)))
@@ -176,10 +177,9 @@ def test_training_sets_are_nested():
     assert not np.isin(np.asarray(validation), np.asarray(test)).any()
 
 
-@pytest.mark.parametrize('name', list(CASES))
-def test_a_fit_sees_its_n_examples_and_no_other(name):
+def test_a_fit_sees_its_n_examples_and_no_other(finished):
     """What lies beyond n is poisoned; n is traced, so the program is the one that is there."""
-    problem, lanes, data_K, _, rows = finished(name)
+    _, problem, lanes, data_K, _, rows = finished
     lanes_K = programs.lane_arrays(lanes)
     beyond_KxB = jnp.arange(16)[None, :] >= np.array([a_lane.sample_size for a_lane in lanes])[:, None]
 
