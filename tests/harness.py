@@ -55,7 +55,8 @@ class Death:
     """Where a process sends itself a signal.
 
     Attributes:
-        target: 'module:function', or 'event': a change of the file system below the results directory.
+        target: 'module:function', 'module:Class.method', or 'event': a change of the file system below the results
+            directory.
         call: at which call of it, from 1.
         when: 'before' it, 'after' it, or in the 'middle' (of pyarrow's `write_table`: half of the file is there).
         signal_number: SIGKILL by default.
@@ -101,10 +102,13 @@ def _arm(death, workdir):
     if death.target == 'event':
         sys.addaudithook(audit)
         return
-    module, name = death.target.split(':')
-    module = importlib.import_module(module)
-    function = getattr(module, name)
-    setattr(module, name, wrapped)
+    module, path = death.target.split(':')
+    *owners, name = path.split('.')
+    owner = importlib.import_module(module)
+    for owner_name in owners:
+        owner = getattr(owner, owner_name)
+    function = getattr(owner, name)
+    setattr(owner, name, wrapped)
 
 
 def _changes(event, args):
@@ -207,9 +211,9 @@ def leftovers(workdir):
 
 
 def trained(workdir):
-    """How often each (cell, seed) was trained to its end, by provenance."""
+    """How often each (cell, lane) was trained to its end, by provenance."""
     ended = (entry for entry in sittings(workdir) if 'stopped' not in entry)
-    return collections.Counter((entry['cell'], seed) for entry in ended for seed in entry['seeds'])
+    return collections.Counter((entry['cell'], lane) for entry in ended for lane in entry['lanes'])
 
 
 def sittings(workdir):
