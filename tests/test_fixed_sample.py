@@ -260,7 +260,7 @@ def test_least_squares_that_knows_t_reaches_zero_at_n_equal_d():
 
 def test_a_search_ends_at_d_for_least_squares():
     problem = make(baselines.LeastSquares(3, 1), learners.ClosedForm, risk='pointwise',
-        is_search=True, threshold=1e-4,
+        is_search=True, threshold=1e-4, min_samples=1,
     )  # fmt: skip
     _, state_K, (row,) = run(problem, lane(problem, 0, 4))
     assert row['outcome'] == 'reached'
@@ -341,7 +341,7 @@ def test_three_seeds_and_eight_sizes_are_one_program(tmp_path, monkeypatch):
     monkeypatch.setattr(programs, 'compile_programs', lambda *a: calls.append(a) or compile_programs(*a))
     settings = small.settings(
         models='ffn', learners='adamw', num_samples=(1, 2, 3, 5, 8, 13, 21, 34), num_seeds=3, max_steps=10,
-        task_per_lane=True, validation_samples=16, test_task='qstr',
+        task_per_lane=True, validation_samples=16, test_task='qstr', max_samples=None,
     )  # fmt: skip
     rows = sweeps.run(settings, tmp_path, small.quiet())
     assert len(calls) == 1
@@ -401,7 +401,7 @@ def test_a_setting_that_would_be_ignored_is_an_error(changes, word):
     [
         ({'span': 'coordinates', 'learners': 'stationary', 'models': 'ffn'}, 'theorem6'),
         ({'learners': 'constrained', 'constraint': 'head/kernel:operator:1', 'models': 'ffn'}, 'out/kernel'),
-        ({'learners': 'constrained', 'radius_unit': 'proof'}, 'plugin'),
+        ({'learners': 'constrained', 'radius_unit': 'proof'}, 'radius_unit'),
         ({'models': 'ridge', 'num_samples': ()}, 'closed form'),
     ],
 )

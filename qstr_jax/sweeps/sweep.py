@@ -1,6 +1,7 @@
 """A sweep: points to run. A base point plus axes over any setting of its task, models and learners."""
 
 import dataclasses
+import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -153,16 +154,25 @@ class Sweep:
             return [('task', name, value)]
         if any(name in LEARNERS.get(learner).schema for learner in learners.names()):
             return [('learner', name, value)]
+        raise self._unknown(key)
+
+    def _unknown(self, key: str) -> ValueError:
+        """The error for a name that no task or learner has as a setting; it proposes the nearest."""
+        owners = [f'{name}.{key}' for name, entry in registry.entries().items() if key in entry.schema]
         bare = [*FIELDS, *ALIASES, *TASKS.get(self.task).schema]
         bare += [name for learner in self.learners for name in LEARNERS.get(learner).schema]
-        raise checks.unknown('setting', key, dict.fromkeys([*bare, *registry.SCOPES, *registry.entries()]))
+        near = owners or difflib.get_close_matches(key, [*bare, *registry.SCOPES, *registry.entries()], n=1)
+        hint = (
+            f'did you mean {near[0]!r}?' if near else '--describe=NAME lists the settings of a task, model or learner'
+        )
+        return ValueError(f'{key}: no such setting; {hint}')
 
     def _scope(self, scope: str) -> str:
         """The scope of a name: that of the sweep's own task is 'task'."""
         if scope == self.task:
             return 'task'
         if scope not in registry.SCOPES and scope not in registry.entries():
-            raise checks.unknown('setting', scope, [*registry.SCOPES, *registry.entries()])
+            raise self._unknown(scope)
         return scope
 
     def _values(self, scope: str, name: str, value: Any) -> tuple:
