@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from qstr_jax.analysis.curves import cell_columns, require, setting_columns
+from qstr_jax.analysis.curves import point_columns, require, setting_columns
 
 # What `select` chooses, unless told otherwise.
 DEFAULT_OVER = ('learning_rate', 'weight_decay')
@@ -55,7 +55,7 @@ def sensitivity(rows: pd.DataFrame, over: Sequence[str] = DEFAULT_OVER, value: s
     """
     chosen = select(rows, over)
     over = list(over)
-    names = cell_columns(rows, leave_out=over)
+    names = point_columns(rows, leave_out=over)
     picked = chosen.groupby(names, dropna=False)[value].apply(_median)
     tried = rows.groupby([*names, *over], dropna=False)[value].apply(_median)
     by_point = tried.groupby(names, dropna=False)

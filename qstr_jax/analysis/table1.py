@@ -15,6 +15,8 @@ from qstr_jax.analysis.exponents import Exponent, fit
 from qstr_jax.analysis.growth import log_power
 from qstr_jax.analysis.names import MODELS, display
 
+# The learner of the table; others are given n, or search for it.
+ONLINE = 'online'
 # Settings that save time or allow more of it, but do not change how many samples a lane needs.
 _COST = ('screen', 'max_samples')
 # Links whose labels have variance 1 at q = 1.
@@ -28,7 +30,7 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
     """One line per curve: the exponent of samples in N with its interval, the claim, and whether they agree.
 
     Args:
-        rows: lanes of any sweeps; a lane that several directories hold counts once. Cells whose lanes share one (u, ω)
+        rows: lanes of any sweeps; a lane that several directories hold counts once. Points whose lanes share one (u, ω)
             are left out, since such repeats understate the error. The column `folder`, if there is one, tells which
             directory a row is from.
 
@@ -44,7 +46,7 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
     own = rows
     if len(rows):
         require(rows, ('model', 'task', 'seq_len', 'learner', 'threshold', 'seed', 'task_seed', 'outcome'))
-        rows = rows[rows['learner'] == 'online']  # Other learners are given n, or search for it.
+        rows = rows[rows['learner'] == ONLINE]
         own = _distinct(_own_draws(rows)) if len(rows) else rows
         lines = [_line(lanes) for lanes in _curves(own)]
     seen = {(line['architecture'], line['task']) for line in lines}
@@ -106,7 +108,7 @@ def latex(table: pd.DataFrame) -> str:
 
 
 def _own_draws(rows: pd.DataFrame) -> pd.DataFrame:
-    """The lanes of those cells in which every lane draws its own (u, ω)."""
+    """The lanes of those points at which every lane draws its own (u, ω)."""
     rows = rows if 'folder' in rows.columns else rows.assign(folder='')
     lanes = rows.groupby(['folder', *setting_columns(rows)], dropna=False)
     return rows[lanes['task_seed'].transform('nunique') == lanes['seed'].transform('nunique')]

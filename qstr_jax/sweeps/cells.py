@@ -208,7 +208,8 @@ class _Made:
             found |= {('task', f'{part.name}_{name}'): value for name, value in getattr(part, 'settings', ())}
         schema = registry.entries()[learner.name].schema
         for setting in schema:
-            if setting not in schema.traced:
+            # What is kept of a fixed sample is a number of every row, whether a search looks at it or not.
+            if setting not in schema.traced and (setting not in learner.ignored() or setting == 'max_samples'):
                 found['learner', setting] = getattr(learner, setting)
         if hasattr(learner, 'is_search'):
             found['learner', 'is_search'] = learner.is_search
@@ -234,7 +235,8 @@ class _Made:
             if name != 'seq_len' and not _is_same_without(task, name, setting.default):
                 found[f'task.{name}'] = _identity(getattr(task, name))
         for name, setting in registry.entries()[learner.name].schema.items():
-            if not setting.is_traced and getattr(learner, name) != setting.default:
+            is_idle = name in learner.ignored() and name != 'max_samples'
+            if not setting.is_traced and not is_idle and getattr(learner, name) != setting.default:
                 found[f'learner.{name}'] = getattr(learner, name)
         if getattr(learner, 'is_search', False):
             found['learner.is_search'] = True
