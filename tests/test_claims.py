@@ -169,9 +169,7 @@ def test_checkpoints_of_a_complete_cell_are_removed_unless_they_are_held(workdir
 def test_a_thread_takes_cells_that_nobody_has_begun(workdir, cells, lanes):
     """Compiling a cell a second time is put off until nothing else is left."""
     first, second, *_ = cells
-    mine = claims.Claims(
-        workdir, lane_batches.cut([first, second], lambda cell: 1), threading.Event()
-    )
+    mine = claims.Claims(workdir, lane_batches.cut([first, second], lambda cell: 1), threading.Event())
     turns = threading.Barrier(2)
     taken = {}
 

@@ -14,7 +14,7 @@ from qstr_jax.plots import cards as figures
 from qstr_jax.storage import files
 from qstr_jax.theory import cards, floors
 from qstr_jax.theory.cards import card, fits, heads, proposition3
-from tests import helpers
+from tests import harness, helpers
 
 # Nothing is trained in these, so their verdicts do not depend on a small budget.
 EXACT = ('lemma11', 'theorem7')
@@ -204,7 +204,7 @@ def test_cards_come_as_a_tuple_or_as_one_string():
 
 def command(*arguments):
     """Runs the binary as a user would."""
-    return helpers.run_binary('theorems', '--config=experiments/configs/theorems.py', *arguments)
+    return harness.run_binary('theorems', '--config=experiments/configs/theorems.py', *arguments)
 
 
 @pytest.mark.slow

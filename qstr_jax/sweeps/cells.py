@@ -10,12 +10,14 @@ from typing import Any
 from qstr_jax import columns, learners, models, registry, tasks
 from qstr_jax.learners.problem import Problem
 from qstr_jax.sweeps import presets, sample_sizes
-from qstr_jax.sweeps.cell_settings import CellSettings, Settings
+from qstr_jax.sweeps.point import Point
 from qstr_jax.sweeps.sweep import Sweep
 from qstr_jax.tasks import encoders, links
 
 # Part of every id. To be raised when the same settings come to mean something else.
 SCHEMA_VERSION = 2
+
+Settings = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,15 +126,15 @@ def _cells_of_model(sweep: Sweep, settings: Settings, learner_name: str, model: 
             for learner_settings in _product(axes):
                 learner = registry.entries()[name].builder(**learner_settings).bind(module, task, sizes or (0,))
                 problem = Problem(task=task, test_task=test_task, module=module, learner=learner)
-                made = CellSettings(model=model, given=model_settings, problem=problem)
+                point = Point(model=model, given=model_settings, problem=problem)
                 idle = learner.ignored()
                 used |= {('task', key) for key in settings} | {('model', key) for key in model_settings}
                 used |= {('learner', key) for key in (*learner_settings, *traced) if key not in idle}
                 yield Cell(
                     model=model,
                     problem=problem,
-                    columns=made.columns(),
-                    changed=made.changed(),
+                    columns=point.columns(),
+                    changed=point.changed(),
                     lanes=_lanes(sweep, learner, {**traced, 'sample_size': sizes or (0,)}),
                 )
 

@@ -1,6 +1,7 @@
 """A sweep: points to run. A base point plus axes over any setting of its task, models and learners."""
 
 import dataclasses
+import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ from qstr_jax import checks, columns, learners, registry, tasks
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
 from qstr_jax.models.registered import REGISTRY as MODELS
 from qstr_jax.sweeps import presets, sample_sizes
+from qstr_jax.sweeps.values import distinct
 from qstr_jax.tasks.task import REGISTRY as TASKS
 
 # Everyday names of axes.
@@ -153,16 +155,25 @@ class Sweep:
             return [('task', name, value)]
         if any(name in LEARNERS.get(learner).schema for learner in learners.names()):
             return [('learner', name, value)]
+        raise self._unknown(key)
+
+    def _unknown(self, key: str) -> ValueError:
+        """The error for a name that no task or learner has as a setting; it proposes the nearest."""
+        owners = [f'{name}.{key}' for name, entry in registry.entries().items() if key in entry.schema]
         bare = [*FIELDS, *ALIASES, *TASKS.get(self.task).schema]
         bare += [name for learner in self.learners for name in LEARNERS.get(learner).schema]
-        raise checks.unknown('setting', key, dict.fromkeys([*bare, *registry.SCOPES, *registry.entries()]))
+        near = owners or difflib.get_close_matches(key, [*bare, *registry.SCOPES, *registry.entries()], n=1)
+        hint = (
+            f'did you mean {near[0]!r}?' if near else '--describe=NAME lists the settings of a task, model or learner'
+        )
+        return ValueError(f'{key}: no such setting; {hint}')
 
     def _scope(self, scope: str) -> str:
         """The scope of a name: that of the sweep's own task is 'task'."""
         if scope == self.task:
             return 'task'
         if scope not in registry.SCOPES and scope not in registry.entries():
-            raise checks.unknown('setting', scope, [*registry.SCOPES, *registry.entries()])
+            raise self._unknown(scope)
         return scope
 
     def _values(self, scope: str, name: str, value: Any) -> tuple:
@@ -220,25 +231,3 @@ class Sweep:
 
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Sweep) if field.name != 'given')
-
-
-def distinct(name: str, value: Any, least: int = 1) -> tuple:
-    """A tuple of different values, from one value or several; names may come as one string with commas.
-
-    Args:
-        name: for errors.
-        value: what was given.
-        least: how many there must be.
-
-    Raises:
-        ValueError: too few, or a value twice.
-    """
-    values = value if isinstance(value, (tuple, list)) else (value,)
-    parts = [part.split(',') if isinstance(part, str) else [part] for part in values]
-    flat = [part.strip() if isinstance(part, str) else part for inner in parts for part in inner]
-    found = tuple(part for part in flat if part != '')
-    if len(found) < least:
-        raise ValueError(f'{name}=(): give at least one')
-    if len(set(found)) < len(found):
-        raise ValueError(f'{name}={found}: a value is given twice')
-    return found

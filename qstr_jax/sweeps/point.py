@@ -1,4 +1,4 @@
-"""Settings of a cell: the columns that its rows share, and those that its id is made of."""
+"""The settings of a cell: as columns of its rows, and those that are not at their default, which name it."""
 
 import dataclasses
 import typing
@@ -12,8 +12,8 @@ Settings = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class CellSettings:
-    """What a cell was made of.
+class Point:
+    """A point without its lane: what a cell is made of.
 
     Attributes:
         model: registered name of the architecture.
@@ -44,7 +44,8 @@ class CellSettings:
                 found['task', f'{part.name}_{name}'] = value, _type_of(registry.entries()[part.name].schema.get(name))
         schema = registry.entries()[learner.name].schema
         for name, setting in schema.items():
-            if not setting.is_traced:
+            # What is kept of a fixed sample is a number of every row, whether a search looks at it or not.
+            if not setting.is_traced and (name not in learner.ignored() or name == 'max_samples'):
                 found['learner', name] = getattr(learner, name), _type_of(setting)
         if hasattr(learner, 'is_search'):
             found['learner', 'is_search'] = learner.is_search, 'bool'
@@ -75,7 +76,8 @@ class CellSettings:
             if name != 'seq_len' and not _is_same_without(task, name, setting.default):
                 found[f'task.{name}'] = _identity(getattr(task, name))
         for name, setting in registry.entries()[learner.name].schema.items():
-            if not setting.is_traced and getattr(learner, name) != setting.default:
+            is_idle = name in learner.ignored() and name != 'max_samples'
+            if not setting.is_traced and not is_idle and getattr(learner, name) != setting.default:
                 found[f'learner.{name}'] = getattr(learner, name)
         if getattr(learner, 'is_search', False):
             found['learner.is_search'] = True
