@@ -14,7 +14,7 @@ from qstr_jax.sweeps.point import Point
 from qstr_jax.sweeps.sweep import Sweep
 from qstr_jax.tasks import encoders, links
 
-# Enters all ids: another meaning of the same settings needs another number.
+# Part of every id. To be raised when the same settings come to mean something else.
 SCHEMA_VERSION = 2
 
 Settings = dict[str, Any]
@@ -28,7 +28,7 @@ class Cell:
         model: registered name of the architecture.
         problem: the static side.
         columns: settings as a tuple of (name, value), the constant part of the rows.
-        changed: those of them that are not at their default, which the id is made of.
+        changed: the settings that are not at their default, which the id is made of.
         lanes: the numbers of each lane, NamedTuples of the learner's `lane_settings`.
     """
 

@@ -5,11 +5,11 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qstr_jax import checks, learners, registry, tasks
+from qstr_jax import checks, columns, learners, registry, tasks
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
 from qstr_jax.models.registered import REGISTRY as MODELS
 from qstr_jax.sweeps import presets, sample_sizes
-from qstr_jax.sweeps.values import distinct, plain_value
+from qstr_jax.sweeps.values import distinct
 from qstr_jax.tasks.task import REGISTRY as TASKS
 
 # Everyday names of axes.
@@ -203,11 +203,12 @@ class Sweep:
         if 'preset' in changes or 'task' in changes:
             kept['test_task'] = None
         settings = {f'{scope}.{name}': values if len(values) > 1 else values[0] for scope, name, values in self.given}
-        for key in list(changes):
-            if key not in FIELDS and key != 'axes':
-                for scope, name, _ in self._scoped(key, changes[key]):
+        axes = dict(changes.pop('axes', None) or {})
+        for key, value in (*changes.items(), *axes.items()):
+            if key not in FIELDS:
+                for scope, name, _ in self._scoped(key, value):
                     settings.pop(f'{scope}.{name}', None)
-        return Sweep(**{**kept, **changes}, **{'axes': settings} if 'axes' not in changes else {})
+        return Sweep(**{**kept, **changes}, axes={**settings, **axes})
 
     def settings_of(self, name: str) -> dict[str, Any]:
         """What is given under the name of one registered thing that takes no axes, such as a probe.
@@ -227,7 +228,7 @@ class Sweep:
     def as_json(self) -> dict[str, Any]:
         """The sweep as a dict that JSON can hold; functions by their names."""
         plain = {name: getattr(self, name) for name in FIELDS}
-        given = {f'{scope}.{name}': [plain_value(one) for one in values] for scope, name, values in self.given}
+        given = {f'{scope}.{name}': [columns.plain(one) for one in values] for scope, name, values in self.given}
         return {**{name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()}, 'settings': given}
 
 

@@ -1,4 +1,4 @@
-"""Values of settings: several as a tuple, and one as JSON and tables hold it."""
+"""Values of a sweep's arguments: several of them as a tuple."""
 
 from typing import Any
 
@@ -23,16 +23,3 @@ def distinct(name: str, value: Any, least: int = 1) -> tuple:
     if len(set(found)) < len(found):
         raise ValueError(f'{name}={found}: a value is given twice')
     return found
-
-
-def plain_value(value: Any) -> Any:
-    """A setting's value as JSON and tables hold it: things with a name by that, tuples of integers as '120,1000'.
-
-    Args:
-        value: of a setting.
-    """
-    if isinstance(value, tuple):
-        return ','.join(map(str, value))
-    if isinstance(value, (str, int, float, bool, type(None))):
-        return value
-    return str(getattr(value, 'name', getattr(value, '__name__', type(value).__name__)))
