@@ -10,8 +10,8 @@ import sys
 import pandas as pd
 import pytest
 
-from qstr_jax import plots, report, studies
-from qstr_jax.report import content, exhibits, fragments, page
+from qstr_jax import columns, plots, report
+from qstr_jax.report import content, exhibits, fragments, missing, page, section
 from qstr_jax.storage import files, results
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -37,23 +37,54 @@ class Reader(html.parser.HTMLParser):
         self.text += data
 
 
-COMMITTED = ROOT / 'experiments/results/figure1a_task_per_lane'
+RUN = {
+    'started': '2026-01-01T00:00:00', 'device': 'cpu', 'git_commit': 'abc', 'python': '3.12',
+    'packages': {'jax': '0.9'},
+    'command': ['/x/experiments/sample_complexity.py', '--workdir=a'],
+    'batches': [{'cell': 'a', 'seeds': [0, 1], 'wall_seconds': 1.0, 'compile_seconds': 2.0}],
+}  # fmt: skip
 
 
-def make(workdir, models=('transformer', 'ffn'), seq_lens=(2, 4, 6), settings=(), **changes):
-    """A results directory made of some committed cells, two lanes each, with some columns changed."""
+def lanes(model, seq_len, num_seeds=2, **changes):
+    """Rows of one cell of online training."""
+    rows = [
+        {'task': 'qstr', 'test_task': 'simple_qstr', 'seq_len': seq_len, 'sparsity': 1, 'token_dim': 10,
+         'link': 'linear',
+         'model': model, f'{model}_width': 10 * seq_len, 'learner': 'online', 'optimizer': 'adamw', 'threshold': 0.7,
+         'max_samples': 10**6, 'risk': 'averaged', 'seed': seed, 'task_seed': seed, 'learning_rate': 1e-3,
+         'weight_decay': 0.01, 'outcome': 'reached', 'num_samples': 640 * seq_len + 64 * seed, 'test_loss': 0.69,
+         'train_loss': 0.7, 'test_loss_se': 0.0}
+        for seed in range(num_seeds)
+    ]  # fmt: skip
+    frame = pd.DataFrame(rows).assign(samples_to_threshold=lambda table: table['num_samples'])
+    return frame.assign(**changes).astype({'samples_to_threshold': 'Int64'})
+
+
+def add(workdir, cell, rows):
+    """Writes the rows and the curves of a cell."""
+    for name in rows.columns:
+        if name.startswith(f'{rows["model"].iloc[0]}_'):
+            columns.declare(name, 'model')
+    lane = rows[columns.with_role(rows.columns, 'lane')]
+    checks = [lane.assign(samples=320 * k, test_loss=1 / k, train_loss=1 / k) for k in (1, 2, 3)]
+    files.write_table(workdir / 'rows' / f'{cell}.parquet', rows)
+    files.write_table(workdir / 'curves' / f'{cell}.parquet', pd.concat(checks, ignore_index=True))
+
+
+def make(workdir, models=('transformer', 'ffn'), seq_lens=(2, 4, 6), **changes):
+    """A results directory of online training, two lanes in each cell, with some columns changed."""
     results.open_workdir(workdir)
-    axes = {'models': list(models), 'seq_lens': list(seq_lens), 'num_seeds': 2}
-    files.write_json(workdir / 'config.json', {**files.read_json(COMMITTED / 'config.json'), **axes, **dict(settings)})
-    for path in (COMMITTED / 'provenance').glob('*.json'):
-        shutil.copy(path, workdir / 'provenance')
-    for kind in 'rows', 'curves':
-        for path in (COMMITTED / kind).glob('*.parquet'):
-            frame = files.read_table(path)
-            first = frame.iloc[0]
-            if first['model'] in models and first['seq_len'] in seq_lens:
-                kept = {name: value for name, value in changes.items() if name in frame.columns}
-                files.write_table(workdir / kind / path.name, frame[frame['seed'] < 2].assign(**kept))
+    files.write_json(
+        workdir / 'config.json', {'format': 2, 'sweeps': [{'models': list(models), 'settings': {'link': 3}}]}
+    )
+    files.write_json(workdir / 'provenance' / 'run.json', RUN)
+    plan = {}
+    for model in models:
+        for seq_len in seq_lens:
+            cell = f'{model}-qstr-N{seq_len}'
+            add(workdir, cell, lanes(model, seq_len, **changes))
+            plan[cell] = {'columns': {'model': model, 'task': 'qstr', 'seq_len': seq_len}, 'lanes': ['seed0', 'seed1']}
+    files.write_json(workdir / 'plan.json', plan)
     return workdir
 
 
@@ -101,7 +132,7 @@ def test_half_finished_directories_say_what_is_missing(sweep, tmp_path):
             path.unlink()
     files.write_json(half / 'errors' / 'ffn.json', {'cell': 'ffn-qstr-N4', 'error': 'ValueError: out of luck'})
     found = read([half], tmp_path / 'out')
-    assert '4 of the lanes that the settings span are missing: FFN N = 4, 6 (all 2 lanes each)' in found.text
+    assert '4 of the planned lanes are missing: FFN N = 4, 6 (all 2 lanes each)' in found.text
     assert 'Cell ffn-qstr-N4 failed: ValueError: out of luck' in found.text
     assert 'only 1 N, 3 needed' in found.text
 
@@ -123,7 +154,7 @@ def test_an_empty_directory_is_said_in_words(with_settings, tmp_path):
     empty.mkdir()
     if with_settings:
         results.open_workdir(empty)
-        shutil.copy(COMMITTED / 'config.json', empty)
+        files.write_json(empty / 'config.json', {'format': 2, 'sweeps': []})
     found = read([empty], tmp_path / 'out')
     assert ('No lane has finished yet' if with_settings else 'Nothing to report') in found.text
     assert 'no rows' in found.text
@@ -141,30 +172,113 @@ def test_all_lanes_censored_and_fewer_than_three_lengths(tmp_path):
     assert 'Only one N: an exponent needs three.' in found.text
 
 
-def test_studies_are_shown_with_their_points(sweep, tmp_path):
-    study = tmp_path / 'study'
-    for width in 8, 16:
-        make(study / f'mlp_width={width}', models=('transformer',), settings={'mlp_width': width})
-    figure = plots.loss_by_setting(studies.load_curves(study), 'mlp_width')
-    plots.save(figure, study / 'heads')
-    files.write_text(study / 'table.md', '| H | loss |\n| - | - |\n| 1 | 0.5 |\n')
-    found = content.sections(study)
-    assert [section.depth for section in found] == [0, 1, 1]
-    assert len(found[0].pictures) == 1
-    assert list(found[0].tables[0][1]['loss']) == ['0.5']
-    assert set(studies.load_curves(study)['mlp_width']) == {8, 16}
-    assert set(studies.seconds(study)['folder']) == {'mlp_width=8', 'mlp_width=16'}
+def test_a_directory_of_another_format_is_said_in_words(sweep, tmp_path):
+    old = tmp_path / 'all' / 'old'
+    shutil.copytree(sweep, old)
+    files.write_json(old / 'config.json', {'models': ['ffn']})
+    found = read([tmp_path / 'all'], tmp_path / 'out')
+    assert 'Damaged file' in found.text
+    assert 'another format' in found.text
+
+
+def test_a_damaged_plan_is_said_in_words_and_odd_entries_are_left_out(sweep, tmp_path):
+    hurt = tmp_path / 'hurt'
+    shutil.copytree(sweep, hurt)
+    (hurt / 'plan.json').write_text('{"a": ')
+    assert 'plan.json is damaged' in read([hurt], tmp_path / 'out').text
+    odd = {
+        'a': 3,
+        'b': {'lanes': 'x'},
+        'c': {'columns': 7, 'lanes': ['seed0']},
+        'd': {'columns': {'seq_len': [1]}, 'lanes': [1]},
+    }
+    files.write_json(hurt / 'plan.json', odd)
+    assert '2 of the planned cells are missing: c; d.' in read([hurt], tmp_path / 'out').text
+
+
+def test_missing_lanes_are_told_by_what_tells_curves_apart():
+    plan = {
+        f'{width}-{length}': {
+            'columns': {'model': 'rnn', 'rnn_width': width, 'seq_len': length, 'task': 'qstr'},
+            'lanes': [f'seed{seed}' for seed in range(5)],
+        }
+        for width in (250, 500) for length in (2, 4, 8)
+    }  # fmt: skip
+    rows = pd.DataFrame({'cell': ['250-2'] * 5 + ['250-4'] * 2 + ['250-8'] * 2 + ['500-2', '500-4'] * 5})
+    assert missing.words(plan, rows) == [
+        '11 of the planned lanes are missing: RNN, width 250 N = 4, 8 (3 of 5 lanes each); '
+        'RNN, width 500 N = 8 (all 5 lanes).'
+    ]
+    assert missing.words(plan, pd.DataFrame({'cell': [cell for cell in plan for _ in range(5)]})) == []
+    assert missing.words({}, rows) == []
+
+
+def test_pictures_and_texts_beside_results_are_shown_as_they_are(sweep, tmp_path):
+    folder = tmp_path / 'study'
+    shutil.copytree(sweep, folder / 'sweep')
+    plots.save(plots.samples_against(results.load(sweep)), folder / 'heads')
+    files.write_text(folder / 'table.md', '| H | <b>loss</b> |\n| - | - |\n| 1 | 0.5 |\n')
+    loose, own = content.sections(folder)
+    assert own.name == str(folder / 'sweep')
+    assert len(loose.pictures) == 1
+    assert '<pre>| H | &lt;b&gt;loss&lt;/b&gt; |' in page.html_of(own, [loose])
+
+
+def test_any_settings_become_curves_and_heat_maps(tmp_path):
+    workdir = make(tmp_path / 'widths', models=('convolution',), seq_lens=(4,))
+    for cell in list((workdir / 'rows').glob('*')) + list((workdir / 'curves').glob('*')):
+        cell.unlink()
+    for kernel in (3, 5):
+        for rate in (1e-3, 1e-2):
+            rows = lanes('convolution', 4, convolution_kernel=kernel, learning_rate=rate)
+            add(workdir, f'convolution-{kernel}-{rate:g}', rows)
+    found = content.sweep_section(workdir)
+    captions = [caption for caption, _ in found.figures]
+    assert captions[0] == 'Samples to threshold, convolution'  # A heat map.
+    assert list(found.tables[0][1].columns[:3]) == ['model', 'convolution kernel', 'learning rate']
+    for path in (workdir / 'rows').glob('*-0.01*'):
+        path.unlink()
+    table = content.sweep_section(workdir).tables[0][1]
+    assert list(table.columns) == [
+        'model', 'convolution kernel = 3', 'convolution kernel = 5', 'exponent of convolution kernel',
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(('is_search', 'word'), [(True, 'n*'), (False, 'Test loss against n')])
 def test_fixed_samples_have_their_own_tables_and_figures(is_search, word):
-    rows = results.load(COMMITTED).query('seq_len == 4').assign(
-        learner='adamw', is_search=is_search, budget=0.0, validation_loss=0.5, validation_samples_to_threshold=100
-    )  # fmt: skip
-    section = content.Section('fits')
-    exhibits.add(section, rows, pd.DataFrame())
-    assert section.tables[0][0].startswith(word)
-    assert len(section.figures) == (0 if is_search else 1)  # one N makes no figure of n*
+    sizes = (0,) if is_search else (10, 20)
+    rows = pd.concat([
+        lanes(model, 4, learner='adamw', is_search=is_search, sample_size=size, num_samples=size or 30,
+              outcome='reached' if is_search else 'fitted', validation_loss=0.5, validation_samples_to_threshold=100)
+        for model in ('transformer', 'ffn') for size in sizes
+    ])  # fmt: skip
+    found = section.Section(name='fits')
+    exhibits.add(found, rows, pd.DataFrame())
+    assert found.tables[0][0].startswith(word)
+    assert len(found.tables) == 1
+    assert len(found.figures) == (0 if is_search else 1)  # One N makes no figure of n*.
+
+
+def test_a_directory_with_several_learners_shows_all(tmp_path):
+    workdir = make(tmp_path / 'mixed', models=('ffn',))
+    for size in (10, 20):
+        rows = lanes('ffn', 4, learner='adamw', is_search=False, outcome='fitted', validation_loss=0.5,
+                     sample_size=size, num_samples=size)  # fmt: skip
+        add(workdir, f'ffn-fits-{size}', rows)
+    captions = [caption for caption, _ in content.sweep_section(workdir).tables]
+    assert captions == ['Samples to threshold', 'Test loss against n, mean over lanes']
+
+
+def test_hostile_names_are_escaped(sweep, tmp_path):
+    hurt = tmp_path / 'a<script>alert(1)</script>'
+    shutil.copytree(sweep, hurt)
+    files.write_json(hurt / 'errors' / 'x.json', {'cell': '<img src=x>', 'error': '<script>'})
+    files.write_json(hurt / 'config.json', {'format': 2, 'sweeps': [{'<i>': '<script>'}]})
+    found = read([hurt], tmp_path / 'out')
+    text = (tmp_path / 'out/report.html').read_text()
+    assert '<script' not in text
+    assert '<i>' not in text
+    assert 'Cell <img src=x> failed: <script>' in found.text
 
 
 def test_latex_fragments_are_complete(sweep, tmp_path):

@@ -15,6 +15,8 @@ from qstr_jax.analysis.exponents import Exponent, fit
 from qstr_jax.analysis.growth import log_power
 from qstr_jax.analysis.names import MODELS, display
 
+# The learner of the table; others are given n, or search for it.
+ONLINE = 'online'
 # Settings that save time or allow more of it, but do not change how many samples a lane needs.
 _COST = ('screen', 'max_samples')
 # Links whose labels have variance 1 at q = 1.
@@ -44,7 +46,7 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
     own = rows
     if len(rows):
         require(rows, ('model', 'task', 'seq_len', 'learner', 'threshold', 'seed', 'task_seed', 'outcome'))
-        rows = rows[rows['learner'] == 'online']  # Other learners are given n, or search for it.
+        rows = rows[rows['learner'] == ONLINE]
         own = _distinct(_own_draws(rows)) if len(rows) else rows
         lines = [_line(lanes) for lanes in _curves(own)]
     seen = {(line['architecture'], line['task']) for line in lines}

@@ -42,8 +42,8 @@ def samples_heatmap(
 ) -> Figure:
     """Mean samples to threshold of one architecture, a cell per (x, y), a panel per value of a third setting.
 
-    A cell with censored lanes is a lower bound: it is hatched and has '≥'. One in which no lane reached is grey and
-    says why; one without lanes is empty. Colours are logarithmic, and the panels share them.
+    A cell with censored lanes is hatched and has '≥'. One in which no lane reached is grey and says why; one without
+    lanes is empty. The panels share their colours.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`, of one architecture.
@@ -60,31 +60,34 @@ def samples_heatmap(
     """
     settings = [x, y, *([panels] if panels else [])]
     analysis.require(rows, ('model', *settings, *([top] if top else [])))
-    if rows['model'].nunique() > 1:
-        raise ValueError(f'rows of several architectures: {", ".join(analysis.model_order(rows))}')
-    summary = analysis.summarize(rows.dropna(subset=settings), settings)
-    keys = analysis.ordered(summary[panels]) if panels else [None]
-    xs, ys = analysis.ordered(summary[x]), analysis.ordered(summary[y])
-    grid = _Grid(x=x, y=y, xs=xs, ys=ys, norm=_norm(summary))
+    rows = rows.dropna(subset=settings)
+    grid = _grid(rows, x, y, settings)
+    keys = analysis.ordered(rows[panels]) if panels else [None]
     with matplotlib.rc_context(STYLE):
         figure, axes = frame(len(keys), title, notes, sharey=True)
-        height = _ROW_HEIGHT * len(ys) + (1.0 if top else 0.75)
-        figure.set_figheight(figure.get_figheight() - HEIGHT + height)
+        figure.set_figheight(figure.get_figheight() - HEIGHT + _ROW_HEIGHT * len(grid.ys) + (1.0 if top else 0.75))
         for axis, key in zip(axes, keys, strict=True):
-            _draw_panel(axis, summary if panels is None else summary[summary[panels] == key], grid)
+            lanes = rows
+            if panels is not None:
+                lanes = rows[rows[panels] == key]
+                axis.set_title(display(analysis.setting_text(panels, key)))
+            _draw_panel(axis, analysis.summarize(lanes, [x, y]), grid)
             if published and published.get(panels or '', key) == key:
                 _mark(axis, published, grid)
-            if panels is not None:
-                axis.set_title(display(analysis.setting_text(panels, key)))
             if top:
-                _top_axis(axis, rows if panels is None else rows[rows[panels] == key], top, grid)
+                _top_axis(axis, lanes, top, grid)
         axes[0].set_ylabel(columns.label(y))
     return figure
 
 
-def _norm(summary: pd.DataFrame) -> colors.LogNorm:
+def _grid(rows: pd.DataFrame, x: str, y: str, settings: list[str]) -> _Grid:
+    """What the panels of rows of one architecture share."""
+    if rows['model'].nunique() > 1:
+        raise ValueError(f'rows of several architectures: {", ".join(analysis.model_order(rows))}')
+    summary = analysis.summarize(rows, settings)
     seen = summary['mean'][summary['num_reached'] > 0]
-    return colors.LogNorm(seen.min(), max(seen.max(), 1.01 * seen.min())) if len(seen) else colors.LogNorm(1, 10)
+    norm = colors.LogNorm(seen.min(), max(seen.max(), 1.01 * seen.min())) if len(seen) else colors.LogNorm(1, 10)
+    return _Grid(x=x, y=y, xs=analysis.ordered(summary[x]), ys=analysis.ordered(summary[y]), norm=norm)
 
 
 def _draw_panel(axis: Axes, summary: pd.DataFrame, grid: _Grid) -> None:

@@ -12,7 +12,7 @@ from qstr_jax import analysis
 from qstr_jax.analysis import Curve
 from qstr_jax.plots.labels import display, point_text, power, samples_to_threshold
 from qstr_jax.plots.panels import XAxis, by_panel, log_ticks
-from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks
+from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
 
 _LANE_MARKS = {'reached': '.', 'censored': '^', 'censored_below': 'v', 'diverged': 'x'}
 _MARK_WORDS = {
@@ -55,7 +55,7 @@ def n_star_against(rows: pd.DataFrame, x: str = 'seq_len', *, title: str = '', n
             log_ticks(axis.yaxis)
             _legend(axis, mine, look, x)
         axes[0].set_ylabel(samples_to_threshold(rows))
-        figure.set_figheight(figure.get_figheight() + 0.14 * (max(map(len, panels)) + 2))
+        make_room(figure, axes, max(map(len, panels)) + (len(panels) > 1))
     return figure
 
 

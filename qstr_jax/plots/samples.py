@@ -15,7 +15,7 @@ from qstr_jax import analysis
 from qstr_jax.analysis import Curve
 from qstr_jax.plots.labels import display, point_text, power, samples_to_threshold, thousands
 from qstr_jax.plots.panels import XAxis, by_panel
-from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks
+from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
 
 _MARKS: dict[str, dict[str, Any]] = {
     'reached': {'marker': '.', 'markersize': 4, 'alpha': 0.6, 'mew': 0, 'linestyle': 'none'},
@@ -54,10 +54,10 @@ def samples_against(
 ) -> Figure:
     """Samples to the threshold as in Figure 1, with every lane, intervals and exponents.
 
-    Each curve has the mean over lanes with its 95% bootstrap interval as a band, and its exponent in the legend. A
-    dotted line and '≥' lead to a mean that is a lower bound. Lanes are dots beside the mean; a lane that did not reach
-    is an open triangle at its budget, or at the top edge and called off scale; one that diverged is a cross at the top.
-    Curves differ in any setting but those that follow from `x`; settings of the task make panels.
+    A curve is the mean over lanes with its 95% bootstrap interval as a band; the legend has its exponent. A dotted line
+    and '≥' lead to a mean that is a lower bound. Lanes are dots beside the mean: one that did not reach is an open
+    triangle at its budget or, off scale, at the top edge; one that diverged is a cross at the top. Curves differ in any
+    setting but those that follow from `x`; settings of the task make panels.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`.
@@ -80,15 +80,17 @@ def samples_against(
     look = looks(sorted({*(curve.key for curves in panels for curve in curves), *reference}))
     with matplotlib.rc_context(STYLE):
         figure, axes = frame(len(panels), title, notes, key=_KEY)
-        for axis, curves in zip(axes, panels, strict=True):
-            panel = _panel(axis, curves, x, reference)
-            _draw_panel(panel, curves, look, reference)
-            _legend(panel, curves, look, bool(reference))
+        entries = [_fill(axis, curves, x, look, reference) for axis, curves in zip(axes, panels, strict=True)]
         axes[0].set_ylabel(samples_to_threshold(rows))
-        # The legends stand above the panels, where they hide no lane, and get their own height.
-        entries = max(_num_entries(axis) for axis in axes)
-        figure.set_figheight(figure.get_figheight() + 0.14 * (entries + (len(panels) > 1)))
+        make_room(figure, axes, max(entries) + (len(panels) > 1))
     return figure
+
+
+def _fill(axis: Axes, curves: list[Curve], x: str, look: dict[str, Look], reference: Reference) -> int:
+    """Draws one panel; returns how many entries its legend has."""
+    panel = _panel(axis, curves, x, reference)
+    _draw_panel(panel, curves, look, reference)
+    return _legend(panel, curves, look, bool(reference))
 
 
 def _panel(axis: Axes, curves: list[Curve], x: str, reference: Reference) -> _Panel:
@@ -104,10 +106,11 @@ def _panel(axis: Axes, curves: list[Curve], x: str, reference: Reference) -> _Pa
 
 def _draw_panel(panel: _Panel, curves: list[Curve], look: dict[str, Look], reference: Reference) -> None:
     """Curves, lanes, published values, limits and ticks."""
+    step = min(0.013, 0.05 / len(curves))
     for place, curve in enumerate(curves):
         _draw_mean(panel, curve, look[curve.key])
         # Right of the mean, which would hide the dots.
-        _draw_lanes(panel, curve, look[curve.key], 0.02 + 0.013 * place)
+        _draw_lanes(panel, curve, look[curve.key], 0.02 + step * place)
     for model, points in reference.items():
         colour, marker, _ = look[model]
         panel.axis.plot(
@@ -174,8 +177,8 @@ def _top(rows: pd.DataFrame, shown: list[float]) -> tuple[float, bool]:
     return 1.08 * max(highest, budget), False
 
 
-def _legend(panel: _Panel, curves: list[Curve], look: dict[str, Look], has_reference: bool) -> None:
-    """Curves with their exponents, then what the other marks in the panel mean."""
+def _legend(panel: _Panel, curves: list[Curve], look: dict[str, Look], has_reference: bool) -> int:
+    """Curves with their exponents, then what the other marks mean, above the panel, where it hides no lane."""
     x, rows = panel.x.column, panel.rows
     entries = []
     for curve in curves:
@@ -199,6 +202,7 @@ def _legend(panel: _Panel, curves: list[Curve], look: dict[str, Look], has_refer
         handles=entries, loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2, alignment='left',
         title=point_text(curves[0]) or None,
     )  # fmt: skip
+    return len(entries)
 
 
 def _num_lanes(lanes: pd.DataFrame, x: str) -> str:
@@ -206,8 +210,3 @@ def _num_lanes(lanes: pd.DataFrame, x: str) -> str:
     counts = lanes.groupby(x).size()
     few, most = counts.min(), counts.max()
     return f'{few if few == most else f"{few}–{most}"} lane{"s" if most > 1 else ""}'
-
-
-def _num_entries(axis: Axes) -> int:
-    legend = axis.get_legend()
-    return len(legend.get_texts()) if legend else 0

@@ -11,7 +11,7 @@ from qstr_jax import analysis
 from qstr_jax.analysis import Curve
 from qstr_jax.plots.labels import display, power, samples_to_threshold, thousands
 from qstr_jax.plots.panels import XAxis, by_panel, log_ticks
-from qstr_jax.plots.style import STYLE, Look, frame, looks
+from qstr_jax.plots.style import STYLE, Look, frame, looks, make_room
 
 
 def samples_and_seconds(
@@ -36,12 +36,7 @@ def samples_and_seconds(
     Raises:
         ValueError: as `analysis.summarize`, no seconds, or rows of several tasks.
     """
-    analysis.require(rows, ('cell',))
-    analysis.require(seconds, ('cell', 'seconds_per_lane'))
-    analysis.summarize(rows)  # Checks the rows before anything is drawn.
-    curves = analysis.split_curves(rows, x)
-    if len(by_panel(curves)) > 1:
-        raise ValueError(f'rows of several tasks differ in {", ".join(curves[0].task)}: choose one')
+    curves = _checked_curves(rows, seconds, x)
     look, across = looks(curve.key for curve in curves), XAxis.of(x, rows[x], prefer_log=True)
     with matplotlib.rc_context(STYLE):
         figure, (left, right) = frame(2, title, notes)
@@ -57,8 +52,19 @@ def samples_and_seconds(
         for axis in (left, right):
             across.draw(axis)
         legend = left.legend(loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
-        figure.set_figheight(figure.get_figheight() + 0.15 * len(legend.get_texts()))
+        make_room(figure, (left, right), len(legend.get_texts()))
     return figure
+
+
+def _checked_curves(rows: pd.DataFrame, seconds: pd.DataFrame, x: str) -> list[Curve]:
+    """The curves of the rows; an error before anything is drawn."""
+    analysis.require(rows, ('cell',))
+    analysis.require(seconds, ('cell', 'seconds_per_lane'))
+    analysis.summarize(rows)
+    curves = analysis.split_curves(rows, x)
+    if len(by_panel(curves)) > 1:
+        raise ValueError(f'rows of several tasks differ in {", ".join(curves[0].task)}: choose one')
+    return curves
 
 
 def _draw_samples(axis: Axes, curve: Curve, look: Look, x: XAxis) -> None:

@@ -80,19 +80,9 @@ def training_curves_by_setting(
     if len(lines) > 1:
         names = [', '.join([line.name, *map(str, line.task.values())]) for line in lines]
         raise ValueError(f'rows differ in more than {setting}: {"; ".join(names)}')
-    values = analysis.ordered(curves[setting])
-    floors = floors or {}
-    common = floors.get(values[0]) if len(values) > 1 and len({floors.get(value) for value in values}) == 1 else None
     with matplotlib.rc_context(STYLE):
         figure, (axis,) = frame(1, title, notes, key='lines: means over lanes; bands: their range')
-        for place, value in enumerate(values):
-            colour = colormaps['viridis'](0.92 * place / max(1, len(values) - 1))
-            label = analysis.setting_text(setting, value)
-            _draw_mean(axis, curves[curves[setting] == value], (colour, _MARKERS[place % len(_MARKERS)], '-'), label)
-            if not common and floors.get(value):
-                _draw_floor(axis, floors[value], colour, label)
-        if common:
-            _draw_floor(axis, common, '0.3', 'of all')
+        _draw_means(axis, curves, setting, floors or {})
         axis.set(ylim=(0, None), ylabel=columns.label('test_loss'))
         _samples_axis(axis)
         # Beside the lines, where it hides none.
@@ -140,6 +130,20 @@ def _finish(axis: Axes, model: str, threshold: float | None) -> None:
         columnspacing=1.0,
         title=model,
     )
+
+
+def _draw_means(axis: Axes, curves: pd.DataFrame, setting: str, floors: Mapping[Any, float]) -> None:
+    """A line per value of a setting, and their floors."""
+    values = analysis.ordered(curves[setting])
+    common = floors.get(values[0]) if len(values) > 1 and len({floors.get(value) for value in values}) == 1 else None
+    for place, value in enumerate(values):
+        colour = colormaps['viridis'](0.92 * place / max(1, len(values) - 1))
+        label = analysis.setting_text(setting, value)
+        _draw_mean(axis, curves[curves[setting] == value], (colour, _MARKERS[place % len(_MARKERS)], '-'), label)
+        if not common and floors.get(value):
+            _draw_floor(axis, floors[value], colour, label)
+    if common:
+        _draw_floor(axis, common, '0.3', 'of all')
 
 
 def _draw_mean(axis: Axes, lanes: pd.DataFrame, look: Look, label: str) -> None:

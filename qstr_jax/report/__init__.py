@@ -3,30 +3,38 @@
     from qstr_jax import report
     report.write(['experiments/results'], 'results/report')
 
-content: what a directory says, in words, tables and figures.    page: as HTML.    fragments: as LaTeX.
+section: what is said about one directory.                    content: the sections of directories in any state.
+exhibits: the tables and figures of one directory.            missing: which planned lanes have no rows.
+page: all of it as HTML.                                      fragments: as LaTeX.
 """
 
-from qstr_jax import studies
+import os
+import pathlib
+from collections.abc import Sequence
+
 from qstr_jax.report import content, fragments, page
-from qstr_jax.storage import files
+from qstr_jax.storage import files, results
 
 
-def write(workdirs, output):
-    """Writes `output`/report.html and `output`/latex/*; returns the path of the page.
+def write(workdirs: Sequence[str | os.PathLike], output: str | os.PathLike) -> pathlib.Path:
+    """Writes `output`/report.html and `output`/latex/*.
 
     Args:
         workdirs: directories; each may be a results directory, or hold some at any depth.
         output: directory of the report, made if it does not exist.
 
+    Returns:
+        The path of the page.
+
     Raises:
-        results.ResultsError: a directory that does not exist, or an output that cannot be written. What is empty,
+        files.ResultsError: a directory that does not exist, or an output that cannot be written. What is empty,
             half-finished or damaged is said on the page instead.
     """
     for workdir in workdirs:
-        studies.find(workdir)  # before anything is written
-    output = files.make_folder(output)
-    sections = [section for workdir in workdirs for section in content.sections(workdir, leave_out=output)]
+        results.find(workdir)  # Before anything is written.
+    folder = pathlib.Path(files.make_folder(output))
+    sections = [section for workdir in workdirs for section in content.sections(workdir, leave_out=folder)]
     overview = content.overview(workdirs)
-    files.write_text(output / 'report.html', page.html_of(overview, sections))
-    fragments.write(overview, sections, output / 'latex')
-    return output / 'report.html'
+    files.write_text(folder / 'report.html', page.html_of(overview, sections))
+    fragments.write(overview, sections, folder / 'latex')
+    return folder / 'report.html'

@@ -1,95 +1,164 @@
-"""Tables and figures of one results directory, by the learner that made its rows."""
+"""Tables and figures of one results directory, by what kind of lanes it holds."""
 
 import itertools
+from collections.abc import Iterator
 
-from qstr_jax import analysis, plots
-from qstr_jax.analysis import formats, selection
+import pandas as pd
 
-ONLINE = 'online_adamw'
-MAX_CURVES = 3  # figures of learning curves per q: one learning rate each
+from qstr_jax import analysis, columns, plots
+from qstr_jax.analysis import selection
+from qstr_jax.report.section import Section
 
-
-def add(section, rows, curves):
-    """Adds what the rows (not empty) and curves of a directory show to a `content.Section`."""
-    finished = rows[rows['outcome'] != 'diverged']
-    if (rows['learner'] == ONLINE).all():
-        if (rows['outcome'] == 'reached').any():
-            _add_samples(section, rows)
-        else:
-            _add_losses(section, rows)
-        _add_curves(section, curves)
-    elif len(finished) and finished.get('validation_loss') is not None:
-        if 'is_search' in rows and rows['is_search'].eq(True).any():
-            _add_search(section, finished)
-        elif finished['num_samples'].nunique() > 1:
-            _add_fits(section, finished)
-        else:
-            _add_losses(section, finished)
-    else:
-        _add_losses(section, rows)
+# Figures of one kind in a section: one for each learning rate, and so on.
+_MOST_FIGURES = 6
+_MOST_TRAINING_CURVES = 3
+# A smaller threshold only keeps lanes from stopping before their budget.
+_LEAST_THRESHOLD = 1e-6
 
 
-def x_axis(rows):
-    """What the curves of a directory run over: N, or q where only q varies."""
-    return 'sparsity' if rows['seq_len'].nunique() == 1 and rows['sparsity'].nunique() > 1 else 'seq_len'
+def add(section: Section, rows: pd.DataFrame, curves: pd.DataFrame) -> None:
+    """Adds what the rows and curves of a directory show.
+
+    Args:
+        section: gets words, tables and figures.
+        rows: not empty.
+        curves: may be empty.
+    """
+    is_search = rows['is_search'].eq(True) if 'is_search' in rows.columns else pd.Series(False, rows.index)
+    is_fit = ~is_search & (rows['outcome'].eq('fitted') | _sample_size(rows).gt(0))
+    online = rows[~is_search & ~is_fit]
+    if len(online):
+        _add_online(section, online)
+        _add_training_curves(section, curves)
+    for some, show in ((rows[is_search], _add_search), (rows[is_fit], _add_fits)):
+        finished = some[some['outcome'] != 'diverged']
+        if len(finished) and 'validation_loss' in finished.columns:
+            show(section, finished)
+        elif len(some):
+            _add_losses(section, some)
 
 
-def _add_samples(section, rows):
-    """Samples to threshold: per optimiser a table with exponents, and a figure if there are several points."""
-    x = x_axis(rows)
-    optimisers = rows.groupby(['learning_rate', 'weight_decay'])
-    if rows[x].nunique() == 1:
-        by = ['model', *(name for name in ('learning_rate', 'weight_decay') if rows[name].nunique() > 1)]
-        summary = analysis.summarize(rows, by)
-        columns = [*by, 'num_lanes', 'num_reached', 'mean', 'low', 'high', 'lower_bound']
-        section.tables.append(('Samples to threshold', summary[columns]))
-        section.words.append(f'Only one {analysis.SYMBOLS[x]}: an exponent needs three.')
-        return
-    for (rate, decay), lanes in optimisers:
-        caption = 'Samples to threshold' + (
-            f', learning rate {rate:g}, weight decay {decay:g}' if optimisers.ngroups > 1 else ''
+def x_axis(rows: pd.DataFrame) -> str | None:
+    """What the curves of a directory run over: N, or q, or the first other number in which rows differ.
+
+    Args:
+        rows: of one kind of learner.
+
+    Returns:
+        A column; None if rows differ in no number.
+    """
+    apart = [name for name in analysis.curve_columns(rows) if pd.api.types.is_numeric_dtype(rows[name])]
+    return next((name for name in ('seq_len', 'sparsity', *apart) if name in apart), None)
+
+
+def _sample_size(rows: pd.DataFrame) -> pd.Series:
+    return rows['sample_size'].fillna(0) if 'sample_size' in rows.columns else pd.Series(0, rows.index)
+
+
+def _add_online(section: Section, rows: pd.DataFrame) -> None:
+    """Samples to threshold, or test losses where no lane reached it."""
+    outcomes = set(rows['outcome'])
+    if 'reached' not in outcomes:
+        section.say(
+            'No lane reached the threshold within its budget, so there are no samples to threshold and no '
+            'exponent; the table shows the test losses at the end instead.'
         )
-        (frame,) = formats.from_markdown(analysis.table(lanes, x))
-        section.tables.append((caption, frame))
-        section.figures.append((caption, plots.samples_against_length(lanes, x=x)))
+        _add_losses(section, rows)
+        return
+    if 'censored' in outcomes:
+        section.say('Where lanes are censored the mean is a lower bound, marked ≥.')
+    x = x_axis(rows)
+    further = analysis.curve_columns(rows, x)[1:]
+    if x in ('seq_len', 'sparsity'):
+        _add_samples(section, rows, x)
+    elif x and not further:
+        _add_samples(section, rows, x)
+    else:
+        _add_summary(section, rows)
 
 
-def _add_search(section, rows):
-    """n*: the smallest sample that is enough, with the optimiser that validation prompts choose."""
-    named = selection.name_curves(selection.select(rows))
-    (frame,) = formats.from_markdown(analysis.table(named))
-    section.tables.append(('n*, the smallest n with test loss below the threshold', frame))
-    if named['seq_len'].nunique() > 1:
-        section.figures.append(('n* against N', plots.scaling(named)))
+def _add_samples(section: Section, rows: pd.DataFrame, x: str) -> None:
+    """Tables with exponents and figures, one for each optimiser: each choice of the lanes' settings."""
+    for caption, lanes in _groups('Samples to threshold', rows, x, _MOST_FIGURES):
+        section.tables.append((caption, analysis.samples_table(lanes, x)))
+        section.figures.append((caption, plots.samples_against(lanes, x)))
 
 
-def _add_fits(section, rows):
-    """Test loss against the size of a fixed sample, with the optimiser that validation prompts choose."""
-    named = selection.name_curves(selection.select(rows))
-    section.figures.append(('Test loss against n', plots.learning_curves(named)))
-    by_n = named.pivot_table(index=['task', 'seq_len', 'model'], columns='num_samples', values='test_loss')
-    section.tables.append(('Test loss against n, mean over lanes', by_n.rename(columns=str).reset_index()))
+def _add_summary(section: Section, rows: pd.DataFrame) -> None:
+    """A line per point, and a heat map of each architecture that has two or three settings to show."""
+    apart = analysis.curve_columns(rows)
+    summary = analysis.summarize(rows, apart)
+    table = summary[[*apart, 'num_lanes', 'num_reached', 'mean', 'low', 'high', 'lower_bound']]
+    section.tables.append(
+        ('Samples to threshold', table.rename(columns={name: analysis.heading(name) for name in apart}))
+    )
+    if rows['seq_len'].nunique() == 1 and len(apart) == 1:
+        section.say('Only one N: an exponent needs three.')
+    for model, lanes in rows.groupby('model'):
+        settings = analysis.curve_columns(lanes)[1:]
+        if len(settings) in (2, 3):
+            *panels, x, y = settings
+            figure = plots.samples_heatmap(lanes, x, y, panels=panels[0] if panels else None)
+            section.figures.append((f'Samples to threshold, {analysis.display(model)}', figure))
 
 
-def _add_losses(section, rows):
+def _add_search(section: Section, rows: pd.DataFrame) -> None:
+    """n*: the smallest sample that is enough, with the hyperparameters that validation prompts choose."""
+    chosen = selection.select(rows)
+    x = x_axis(chosen) or 'seq_len'
+    section.tables.append(('n*, the smallest n with test loss below the threshold', analysis.samples_table(chosen, x)))
+    if chosen[x].nunique() > 1:
+        section.figures.append((f'n* against {analysis.heading(x)}', plots.n_star_against(chosen, x)))
+
+
+def _add_fits(section: Section, rows: pd.DataFrame) -> None:
+    """Test loss against the size of a fixed sample, with the hyperparameters that validation prompts choose."""
+    if rows['num_samples'].nunique() == 1:
+        _add_losses(section, rows)
+        return
+    chosen = selection.select(rows)
+    section.figures.append(('Test loss against n', plots.learning_curves(chosen)))
+    lines = []
+    for curve in analysis.split_curves(chosen, 'num_samples'):
+        task = {analysis.heading(name): value for name, value in curve.task.items()}
+        means = curve.lanes.groupby('num_samples')['test_loss'].mean()
+        lines.append({**task, 'curve': curve.name, **{f'n = {n:g}': loss for n, loss in means.items()}})
+    section.tables.append(('Test loss against n, mean over lanes', pd.DataFrame(lines)))
+
+
+def _add_losses(section: Section, rows: pd.DataFrame) -> None:
     """Test losses at the end of training, by whatever varies."""
-    varying = [
-        name
-        for name in ('seq_len', 'sparsity', 'num_samples', 'learning_rate', 'weight_decay')
-        if rows[name].nunique() > 1
-    ]
-    losses = rows.groupby(['model', *varying], observed=True)['test_loss']
+    apart = analysis.curve_columns(rows)
+    losses = rows.groupby(apart, dropna=False)['test_loss']
     table = losses.agg(lanes='size', mean='mean', smallest='min', largest='max').reset_index()
+    table = table.rename(columns={name: analysis.heading(name) for name in apart})
     section.tables.append(('Test loss at the end', table))
 
 
-def _add_curves(section, curves):
-    if {'samples', 'test_loss'} <= set(curves.columns) and len(curves):
-        thresholds = set(curves['threshold']) if 'threshold' in curves else set()
-        threshold = thresholds.pop() if len(thresholds) == 1 else 0
-        threshold = threshold if threshold > 1e-6 else None  # a budget for all, no threshold
-        for sparsity, mine in curves.groupby('sparsity'):
-            # One learning rate at a time: a line is a lane, and lanes of several rates share their seed.
-            for (rate, decay), lanes in itertools.islice(mine.groupby(['learning_rate', 'weight_decay']), MAX_CURVES):
-                caption = f'Learning curves, q = {sparsity}, learning rate {rate:g}, weight decay {decay:g}'
-                section.figures.append((caption, plots.curves(lanes, threshold)))
+def _add_training_curves(section: Section, curves: pd.DataFrame) -> None:
+    """Loss against samples of every lane, for some choices of the settings that are not told apart by shade."""
+    if not {'model', 'samples', 'test_loss'} <= set(curves.columns):
+        return
+    online = curves[~_sample_size(curves).gt(0)] if len(curves) else curves
+    if online.empty:
+        return
+    by = x_axis(online) or 'seq_len'
+    for caption, lanes in _groups('Training curves', online, by, _MOST_TRAINING_CURVES, tasks=True):
+        thresholds = set(lanes['threshold']) if 'threshold' in lanes.columns else set()
+        threshold = thresholds.pop() if len(thresholds) == 1 else 0.0
+        figure = plots.training_curves(lanes, by=by, threshold=threshold if threshold > _LEAST_THRESHOLD else None)
+        section.figures.append((caption, figure))
+
+
+def _groups(
+    caption: str, rows: pd.DataFrame, x: str, most: int, tasks: bool = False
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Rows by the settings of lanes in which they differ, and perhaps of tasks, with captions; at most so many."""
+    roles = ('lane', 'learner', 'task') if tasks else ('lane',)
+    apart = columns.with_role(analysis.curve_columns(rows, x), *roles)
+    if not apart:
+        yield caption, rows
+        return
+    for values, lanes in itertools.islice(rows.groupby(apart, dropna=False), most):
+        point = zip(apart, values, strict=True)
+        yield ', '.join([caption, *(analysis.setting_text(*item) for item in point if not pd.isna(item[1]))]), lanes

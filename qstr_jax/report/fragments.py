@@ -3,19 +3,23 @@
 \\usepackage{booktabs,graphicx} \\graphicspath{{latex/}} … \\input{latex/table1.tex}
 """
 
+import pathlib
 import re
+from collections.abc import Sequence
 
 from qstr_jax import plots
 from qstr_jax.analysis import formats
+from qstr_jax.report.section import Section
 from qstr_jax.storage import files
 
 
-def write(overview, sections, folder):
+def write(overview: Section, sections: Sequence[Section], folder: pathlib.Path) -> list[str]:
     """Writes table1.tex, and per section NAME.tex with its tables and figures, the figures beside it as PDF.
 
     Args:
-        overview, sections: `content.Section`s.
-        folder: directory, made if it does not exist.
+        overview: becomes table1.tex.
+        sections: one per directory.
+        folder: where to write, made if it does not exist.
 
     Returns:
         Names of the fragments, in order.
@@ -31,19 +35,23 @@ def write(overview, sections, folder):
     return names
 
 
-def slug(name):
-    """A directory's name as a file name that LaTeX takes: letters, digits and '-'."""
+def slug(name: str) -> str:
+    """A directory's name as a file name that LaTeX takes: letters, digits and '-'.
+
+    Args:
+        name: of a directory.
+    """
     return re.sub('[^A-Za-z0-9]+', '-', name).strip('-') or 'results'
 
 
-def _tables(section, name):
+def _tables(section: Section, name: str) -> str:
     return ''.join(
         formats.latex(frame, f'{section.name}: {caption}', f'tab:{name}-{number}')
         for number, (caption, frame) in enumerate(section.tables)
     )
 
 
-def _figures(section, name, folder):
+def _figures(section: Section, name: str, folder: pathlib.Path) -> str:
     """Figure environments; each figure is saved as PDF."""
     parts = []
     for number, (caption, figure) in enumerate(section.figures):

@@ -1,0 +1,48 @@
+"""What the report says about one directory, before it is HTML or LaTeX."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+
+class Paragraph(NamedTuple):
+    """A paragraph, and whether it tells of something that is missing or went wrong."""
+
+    text: str
+    is_problem: bool = False
+
+
+@dataclasses.dataclass(kw_only=True)
+class Section:
+    """What the report says about one directory.
+
+    Attributes:
+        name: as the reader knows it.
+        words: what is here, and what is missing.
+        tables: captions and tables.
+        figures: captions and figures, drawn from the rows.
+        pictures: captions and PNG bytes, as they lie in the directory.
+        texts: captions and plain texts, as they lie in the directory.
+        sweeps: the sweeps of config.json.
+        runs: provenance, oldest first.
+    """
+
+    name: str
+    words: list[Paragraph] = dataclasses.field(default_factory=list)
+    tables: list[tuple[str, pd.DataFrame]] = dataclasses.field(default_factory=list)
+    figures: list[tuple[str, Figure]] = dataclasses.field(default_factory=list)
+    pictures: list[tuple[str, bytes]] = dataclasses.field(default_factory=list)
+    texts: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    sweeps: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    runs: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+    def say(self, text: str, is_problem: bool = False) -> None:
+        """Adds a paragraph.
+
+        Args:
+            text: plain.
+            is_problem: whether it tells of something that is missing or went wrong.
+        """
+        self.words.append(Paragraph(text, is_problem))
