@@ -1,8 +1,8 @@
 """What a results directory says of the sweeps that run in it: plan, heartbeats, errors, and the status they add up to.
 
-    plan.json                 columns and lanes of each cell that was ever asked for
-    progress/RUN-DEVICE.json  what a device is doing; removed when it is done
-    errors/CELL.json          the last error of a cell; removed when the cell succeeds
+plan.json                 columns and lanes of each cell that was ever asked for
+progress/RUN-DEVICE.json  what a device is doing; removed when it is done
+errors/CELL.json          the last error of a cell; removed when the cell succeeds
 """
 
 import contextlib
