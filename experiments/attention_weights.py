@@ -3,56 +3,76 @@ r"""Figure 2: trained |W_Q^T W_K| beside Lemma 11's construction, blocks marked,
 python -m experiments.attention_weights --config=experiments/configs/attention_weights.py --workdir=results/figure2
 """
 
-import dataclasses
+import os
 import pathlib
 
 import pandas as pd
+from ml_collections import config_dict
 
-from experiments import command_line, sample_complexity, study
-from qstr_jax import plots
-from qstr_jax.analysis import formats
+from experiments import command_line, sample_complexity
+from experiments.configs import base
+from qstr_jax import analysis, plots
+from qstr_jax.analysis import combinations, formats
 from qstr_jax.storage import files
 from qstr_jax.theory import portraits
 
+FORM = 'transformer_attention'
 
-def draw(workdir, config):
-    """A figure per form of attention and q, of the first seed, and a table of all heads."""
-    workdir, tables = pathlib.Path(workdir), []
-    settings = sample_complexity.settings_from(config)
-    for name, point in study.points(config).items():
-        sweep = dataclasses.replace(settings, **point)
-        found = portraits.load(sweep, workdir / name)
-        tables.append(portraits.table(found).assign(attention=sweep.attention))
-        for one in found:
-            if one.row['seed'] == 0:
-                draw_one(workdir, one, sweep.attention)
+
+def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
+    """Writes a figure per form of attention, q and further settings, of the first seed, and a table of all heads.
+
+    Args:
+        workdir: the results directory.
+        config: of the sweep, whose parameters were kept.
+    """
+    folder, tables = pathlib.Path(workdir), []
+    found = portraits.load(base.to_sweep(config), folder)
+    rows = pd.DataFrame([one.row for one in found])
+    further = [name for name in analysis.curve_columns(rows) if name not in ('model', FORM, 'sparsity', 'seq_len')]
+    for one in found:
+        point = {name: one.row[name] for name in further if not pd.isna(one.row[name])}
+        tables.append(portraits.table([one]).assign(attention=one.row[FORM], **point))
+        if one.row['seed'] == 0:
+            lengths = {'seq_len': one.row['seq_len']} if rows['seq_len'].nunique() > 1 else {}
+            draw_one(folder, one, combinations.suffix({**lengths, **point}))
     table = pd.concat(tables, ignore_index=True)
-    table = table[['attention', *table.columns.drop('attention')]]
-    files.write_text(workdir / 'table.md', formats.markdown(table))
-    print(formats.markdown(table))
+    table = table[['attention', *further, *table.columns.drop(['attention', *further])]]
+    text = formats.markdown(table.sort_values(['attention', 'q'], ascending=[False, True], kind='stable'))
+    files.write_text(folder / 'table.md', text)
+    print(text)
 
 
-def draw_one(workdir, portrait, form):
-    """Trained heads and the construction, in the linear colour scale and in the paper's, which hides small entries."""
-    title = portraits.title(portrait, form)
-    for suffix, gamma in (('', 1.0), ('_gamma2', 2.0)):
+def draw_one(folder: pathlib.Path, portrait: portraits.Portrait, suffix: str = '') -> None:
+    """Trained heads and the construction, in the linear colour scale and in the paper's, which hides small entries.
+
+    Args:
+        folder: where the figures go.
+        portrait: of one lane.
+        suffix: a part of the files' names that tells further settings.
+    """
+    form = portrait.row[FORM]
+    for scale, gamma in (('', 1.0), ('_gamma2', 2.0)):
         notes = (
             'colour: squares of the entries, as in the paper' if gamma != 1 else 'colour: size of the entries',
             'share: of the squared entries, in the frame', 'cosine: of the framed block to the identity',
         )  # fmt: skip
-        figure = plots.query_key_matrices(portraits.panels(portrait), portrait.task, title, notes, gamma, columns=2)
-        plots.save(figure, workdir / f'{form}_q{portrait.task.sparsity}{suffix}')
+        figure = plots.query_key_matrices(
+            portraits.panels(portrait), portrait.task, title=portraits.title(portrait, form), notes=notes,
+            gamma=gamma, columns=2,
+        )  # fmt: skip
+        plots.save(figure, folder / f'{form}_q{portrait.task.sparsity}{suffix}{scale}')
 
 
-def run():
+def run() -> None:
     """Trains what is missing of --config in --workdir, and draws it.
 
     Raises:
-        ValueError: parameters would not be kept, which are what is drawn; before any work.
+        ValueError: the parameters would not be kept, and they are what is drawn; before any work.
     """
-    if not sample_complexity.settings_from(sample_complexity.CONFIG.value).save_params:
+    if not base.to_sweep(sample_complexity.CONFIG.value).save_params:
         raise ValueError('save_params=False: the trained parameters are what is drawn, take save_params=True')
-    study.main(draw)
+    sample_complexity.run(draw)
 
 
 if __name__ == '__main__':

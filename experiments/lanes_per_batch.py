@@ -18,7 +18,6 @@ from qstr_jax import sweeps
 from qstr_jax.storage import files, provenance
 from qstr_jax.sweeps import lanes_per_batch, programs, training
 
-OUTPUT = flags.DEFINE_string('output', None, 'Directory of the table.')
 MODELS = flags.DEFINE_list('models', ['transformer', 'rnn', 'ffn'], 'Architectures, at their published sizes.')
 SIZES = flags.DEFINE_list('sizes', ['1', '2', '4', '8'], 'Lanes per batch to try.')
 SEQ_LEN = flags.DEFINE_integer('seq_len', 8, 'N.', lower_bound=2)
@@ -68,7 +67,7 @@ def run():
     runtime.start()
     if not all(size.isdecimal() and int(size) for size in SIZES.value):
         raise ValueError(f'sizes={",".join(SIZES.value)}: must be integers, at least 1')
-    folder = files.make_folder(OUTPUT.value)  # before any work
+    folder = files.make_folder(runtime.OUTPUT.value)  # before any work
     sizes = [int(size) for size in SIZES.value]
     rates = {model: measure(model, sizes) for model in MODELS.value}
     table = pd.DataFrame(rates).T.rename_axis('model').rename(columns=lambda size: f'k = {size}')

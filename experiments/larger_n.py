@@ -3,25 +3,36 @@ r"""Samples and seconds to a test loss at large N: the sample-complexity sweep, 
 python -m experiments.larger_n --config=experiments/configs/larger_n.py --workdir=results/larger_n
 """
 
+import os
 import pathlib
 
+from ml_collections import config_dict
+
 from experiments import command_line, sample_complexity
-from qstr_jax import plots, studies
-from qstr_jax.analysis import formats
-from qstr_jax.storage import files, results
+from qstr_jax import analysis, plots
+from qstr_jax.analysis import combinations, formats
+from qstr_jax.storage import files, provenance, results
 
 
-def draw(workdir, config):
-    """What `sample_complexity` draws, and samples and seconds side by side."""
+def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
+    """What `sample_complexity` draws, and samples and seconds side by side.
+
+    Args:
+        workdir: the results directory.
+        config: of the sweep.
+    """
     sample_complexity.draw(workdir, config)
-    workdir = pathlib.Path(workdir)
-    rows, seconds = results.load(workdir), studies.seconds(workdir)
+    folder = pathlib.Path(workdir)
+    rows = results.load(folder)
     if rows.empty:
         return
-    plots.save(plots.cost(rows, seconds, config.title, tuple(config.notes)), workdir / 'cost')
-    columns = ['model', 'seq_len', 'device', 'lanes', 'seconds_per_lane', 'compile_seconds']
-    table = seconds.sort_values(['model', 'seq_len'])[columns]
-    files.write_text(workdir / 'seconds.md', formats.markdown(table))
+    seconds = analysis.seconds_per_cell(provenance.load(folder), rows)
+    for point, chosen in combinations.combinations(rows, (config.x,), combinations.model_settings(rows)):
+        title = combinations.title(config.title, point)
+        figure = plots.samples_and_seconds(chosen, seconds, config.x, title=title, notes=tuple(config.notes))
+        plots.save(figure, folder / f'cost{combinations.suffix(point)}')
+    table = seconds.drop(columns=['cell', 'wall_seconds']).sort_values(['model', 'seq_len'])
+    files.write_text(folder / 'seconds.md', formats.markdown(table))
 
 
 if __name__ == '__main__':

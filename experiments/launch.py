@@ -20,7 +20,9 @@ import time
 from absl import app, flags
 
 from experiments import command_line, runtime, sample_complexity
+from experiments.configs import base
 from qstr_jax import sweeps
+from qstr_jax.sweeps import listing
 
 # Flags of the launcher alone; everything else on the command line belongs to the jobs.
 OWN = flags.FlagValues()
@@ -154,14 +156,13 @@ def _tail(job):
 
 def run(arguments):
     """Submits the shards, waits for them and draws the figure."""
-    if runtime.WORKDIR.value is None:
-        raise ValueError('--workdir=DIR is missing: where should the results go?')
-    settings = sample_complexity.settings_from(sample_complexity.CONFIG.value)
-    sweeps.cells_of(settings)  # a setting that is impossible is better found here than in every job
+    workdir, num_shards = runtime.workdir(), flags.FLAGS.num_shards
+    config = sample_complexity.CONFIG.value
+    sweep = base.to_sweep(config)
+    base.check_drawn(config, sweep)  # An impossible setting is better found here than in every job.
     if sample_complexity.DRY_RUN.value:
-        print(sample_complexity.list_cells(settings))
+        print(listing.describe(sweep))
         return
-    workdir, num_shards = runtime.WORKDIR.value, flags.FLAGS.num_shards
     folder = log_dir(workdir, LOG_DIR.value)
     command = [sys.executable, '-m', 'experiments.sample_complexity', *arguments]
     shards = [Shard([*command, f'--shard_index={i}'], str(pathlib.Path.cwd())) for i in range(num_shards)]
@@ -172,7 +173,7 @@ def run(arguments):
     )
     if WAIT.value:
         wait(jobs)
-        sample_complexity.draw(workdir, sample_complexity.CONFIG.value)
+        sample_complexity.draw(workdir, config)
 
 
 def parse(argv):

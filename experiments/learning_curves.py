@@ -4,62 +4,91 @@ python -m experiments.learning_curves --config=experiments/configs/n_star.py --w
     --config.seq_lens=8,16 --config.num_seeds=5
 """
 
+import os
 import pathlib
+
+import pandas as pd
+from ml_collections import config_dict
 
 from experiments import command_line, sample_complexity
 from qstr_jax import analysis, plots
-from qstr_jax.analysis import floors, selection, table1
+from qstr_jax.analysis import floors, formats, growth, kinds, selection
 from qstr_jax.storage import files, results
 
 
-def draw(workdir, config):
-    """Writes figures and tables of a results directory: one setting per point, chosen on validation prompts."""
-    workdir = pathlib.Path(workdir)
-    rows = results.load(workdir)
-    if rows.empty:  # an early share of a sweep that had nothing to run
+def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
+    """Writes figures and tables of a results directory: one setting per point, chosen on validation prompts.
+
+    Args:
+        workdir: the results directory.
+        config: says what is on the x axis, and what stands above and under the figures.
+    """
+    folder = pathlib.Path(workdir)
+    rows = results.load(folder)
+    if rows.empty:  # An early share of a sweep that had nothing to run.
         return
-    chosen = selection.select(rows[rows['outcome'] != 'diverged'])
-    is_search = bool(rows['is_search'].any())
-    table = selection.sensitivity(rows, value='samples_to_threshold' if is_search else 'test_loss')
-    files.write_text(workdir / 'sensitivity.md', table.to_markdown(index=False, floatfmt='.4g') + '\n')
-    named = selection.name_curves(chosen)
-    if is_search:
-        draw_scaling(workdir, named, config)
-    else:
-        draw_losses(workdir, named, config)
-    if 'theorem6_floor' in rows.columns:
-        draw_floor(workdir, named, config)
+    _, searches, fits = kinds.split_kinds(rows)
+    values = {'samples_to_threshold': searches, 'test_loss': fits}
+    tables = [selection.sensitivity(some, value=value) for value, some in values.items() if len(some)]
+    files.write_text(folder / 'sensitivity.md', '\n'.join(map(formats.markdown, tables)))
+    finished = searches[searches['outcome'] != 'diverged']
+    if len(finished):
+        draw_searches(folder, selection.select(finished), config)
+    finished = fits[fits['outcome'] != 'diverged']
+    if len(finished):
+        chosen = selection.select(finished)
+        draw_losses(folder, chosen, config)
+        if 'theorem6_floor' in chosen.columns:
+            draw_floor(folder, chosen, config)
 
 
-def draw_scaling(workdir, rows, config):
-    """n* against N or q, and which power of N or of log N it is."""
-    figure = plots.scaling(rows, config.title, tuple(config.notes), config.x)
-    paths = plots.save(figure, workdir / 'figure')
-    table = analysis.table(rows, config.x)
-    files.write_text(workdir / 'table.md', table + '\n')
+def draw_searches(folder: pathlib.Path, rows: pd.DataFrame, config: config_dict.ConfigDict) -> None:
+    """n* against N or another setting, and which power of N or of log N it is.
+
+    Args:
+        folder: the results directory.
+        rows: of `selection.select`.
+        config: of `draw`.
+    """
+    figure = plots.n_star_against(rows, config.x, title=config.title, notes=tuple(config.notes))
+    paths = plots.save(figure, folder / 'figure')
+    table = formats.markdown(analysis.samples_table(rows, config.x))
+    files.write_text(folder / 'table.md', table)
     if config.x == 'seq_len':
-        laws = table1.growth(rows)
-        files.write_text(workdir / 'growth.md', laws.to_markdown(index=False, floatfmt='.3g') + '\n')
-        table += f'\n{laws.round(2).to_string(index=False)}'
-    print(f'{table}\nfigure: {paths[1]}')
+        laws = formats.markdown(growth.growth(rows), digits=3)
+        files.write_text(folder / 'growth.md', laws)
+        table += f'\n{laws}'
+    print(f'{table}figure: {paths[1]}')
 
 
-def draw_losses(workdir, rows, config):
-    """Test loss against n."""
-    figure = plots.learning_curves(rows, config.title, tuple(config.notes))
-    paths = plots.save(figure, workdir / 'learning_curves')
-    losses = rows.pivot_table(index=['task', 'seq_len', 'model'], columns='num_samples', values='test_loss')
-    files.write_text(workdir / 'table.md', losses.reset_index().to_markdown(index=False, floatfmt='.3g') + '\n')
-    print(f'{losses.round(3).to_string()}\nfigure: {paths[1]}')
+def draw_losses(folder: pathlib.Path, rows: pd.DataFrame, config: config_dict.ConfigDict) -> None:
+    """Test loss against n.
+
+    Args:
+        folder, rows, config: as for `draw_searches`.
+    """
+    figure = plots.learning_curves(rows, title=config.title, notes=tuple(config.notes))
+    paths = plots.save(figure, folder / 'learning_curves')
+    apart = analysis.curve_columns(rows, 'num_samples')
+    names = list(dict.fromkeys(['task', 'seq_len', *apart]))
+    losses = rows.groupby([*names, 'num_samples'], dropna=False)['test_loss'].mean().unstack('num_samples')
+    table = formats.markdown(losses.reset_index(), digits=3)
+    files.write_text(folder / 'table.md', table)
+    print(f'{table}figure: {paths[1]}')
 
 
-def draw_floor(workdir, rows, config):
-    """Theorem 6's floor under the runs."""
+def draw_floor(folder: pathlib.Path, rows: pd.DataFrame, config: config_dict.ConfigDict) -> None:
+    """Theorem 6's floor under the runs.
+
+    Args:
+        folder, rows, config: as for `draw_searches`; some rows are the oracle's.
+    """
     rows = floors.with_floor(rows)
-    paths = plots.save(plots.against_floor(rows, config.title, tuple(config.notes)), workdir / 'floor')
-    table = floors.floor_table(rows)
-    files.write_text(workdir / 'floor.md', table.to_markdown(index=False, floatfmt='.3g') + '\n')
-    print(f'{table.round(3).to_string()}\nfigure: {paths[1]}')
+    figure = plots.loss_against_floor(rows, title=config.title, notes=tuple(config.notes))
+    paths = plots.save(figure, folder / 'floor')
+    table = formats.markdown(floors.floor_table(rows), digits=3)
+    files.write_text(folder / 'floor.md', table)
+    print(f'{table}figure: {paths[1]}')
 
 
 if __name__ == '__main__':

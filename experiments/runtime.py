@@ -1,8 +1,10 @@
-"""Flags that all binaries share: devices, processes, shares, checkpoints, the compilation cache."""
+"""Flags that the binaries share: directories, devices, processes, shares, checkpoints, the compilation cache."""
 
+import glob
 import logging
 import os
 import pathlib
+from collections.abc import Iterable
 
 import jax
 from absl import flags
@@ -10,7 +12,10 @@ from absl import flags
 from qstr_jax import sweeps
 from qstr_jax.storage import provenance
 
-WORKDIR = flags.DEFINE_string('workdir', None, 'Directory of the results.')
+WORKDIR = flags.DEFINE_multi_string(
+    'workdir', None, 'Directory of the results. `report` and `table1` take several, by repetition, commas or globs.'
+)
+OUTPUT = flags.DEFINE_string('output', None, 'Directory for what a binary makes of results, or measures.')
 _DISTRIBUTED = flags.DEFINE_bool(
     'distributed', False, 'Join a jax.distributed job; on Slurm, Kubernetes and Cloud TPU nothing else is needed.'
 )
@@ -30,12 +35,41 @@ _CACHE = flags.DEFINE_string(
     'compilation_cache', '~/.cache/qstr_jax/xla', 'Where compiled programs are kept between runs; empty for nowhere.'
 )
 
-# A process that is done waits so long for the others of its job; JAX's five minutes would end the job instead.
+# So long a finished process waits for the others of its job. JAX would end the job after five minutes.
 WAIT_SECONDS = 30 * 86_400
 
 
-def start():
-    """Joins the job, sets the compilation cache and says which device is used. Call it before any computation."""
+def workdir() -> str:
+    """The directory of --workdir.
+
+    Raises:
+        ValueError: there is none, or there are several.
+    """
+    if not WORKDIR.value:
+        raise ValueError('--workdir=DIR is missing: where should the results go?')
+    if len(WORKDIR.value) > 1:
+        raise ValueError(f'--workdir={", ".join(WORKDIR.value)}: give one directory')
+    return WORKDIR.value[0]
+
+
+def workdirs(arguments: Iterable[str] = ()) -> list[str]:
+    """The directories of --workdir and further ones: split on commas, globs expanded, each once.
+
+    Args:
+        arguments: words of the command line that are no flags.
+
+    Raises:
+        ValueError: there is none.
+    """
+    parts = [part for text in [*(WORKDIR.value or []), *arguments] for part in text.split(',') if part]
+    found = [path for part in parts for path in (sorted(glob.glob(part)) or [part])]
+    if not found:
+        raise ValueError('--workdir=DIR is missing: which results should be read?')
+    return list(dict.fromkeys(found))
+
+
+def start() -> None:
+    """Joins the job, sets the compilation cache and logs which device is used. Call it before any computation."""
     if _CACHE.value:
         jax.config.update('jax_compilation_cache_dir', str(pathlib.Path(_CACHE.value).expanduser()))
         jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.5)
@@ -50,30 +84,30 @@ def start():
     logging.info('device: %s', provenance.describe_device())
 
 
-def use_all_cores():
+def use_all_cores() -> None:
     """Makes each core a device of its own, so that as many lanes run at once.
 
-    The small products of a lane hardly use a second core: two lanes on two cores get through 1.0 (RNN) to 2.4 times
-    (FFN, N = 4) the steps of one after the other (experiments/benchmarks/README.md). Rows do not depend on the number
-    of devices. Whoever has said how many CPU devices there should be keeps them.
+    The small products of a lane hardly use a second core: two lanes side by side on two cores make 1.0 (RNN) to 2.4
+    (FFN, N = 4) times as many steps a second as one after the other (experiments/benchmarks/README.md). Rows do not
+    depend on the number of devices. A number of CPU devices that the user has set stays as it is.
     """
-    is_told = 'xla_force_host_platform_device_count' in os.environ.get('XLA_FLAGS', '')
-    if jax.config.jax_num_cpu_devices < 1 and not is_told:
-        # Not all systems tell which cores a process may use.
+    is_set = 'xla_force_host_platform_device_count' in os.environ.get('XLA_FLAGS', '')
+    if jax.config.jax_num_cpu_devices < 1 and not is_set:
+        # Not every system says which cores a process may use.
         cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
         jax.config.update('jax_num_cpu_devices', cores)
 
 
-def is_first():
-    """Whether this is the process of its job that draws, once all others are done too: waits for them."""
+def is_first() -> bool:
+    """Waits for all processes of the job; True in the one that draws."""
     first = jax.process_index() == 0
     if jax.process_count() > 1:
         jax.distributed.shutdown()
     return first
 
 
-def options():
-    """`sweeps.Options` of the flags."""
+def options() -> sweeps.Options:
+    """The options that the flags ask for."""
     return sweeps.Options(
         progress=jax.process_index() == 0,
         checkpoint_seconds=_CHECKPOINT_SECONDS.value,

@@ -1,74 +1,102 @@
-r"""Samples to a test loss, against sequence length or sparsity: runs a sweep, leaves rows, a figure and a table.
+r"""Samples to a test loss against N, q or any other setting: runs a sweep, leaves rows, figures and tables.
 
 python -m experiments.sample_complexity --config=experiments/configs/figure1a.py --workdir=results/figure1a \
     --config.models=transformer,ffn --config.seq_lens=8,12
+
+A setting of the task, or of one model, is --config.task.token_dim=5, --config.rnn.width=64,128; --describe=rnn lists
+them. Several values make an axis. Settings that are neither on the x axis nor a model's own get a figure per value.
 """
 
+import os
 import pathlib
+from collections.abc import Callable
 
+import pandas as pd
 from absl import flags
-from ml_collections import config_flags
+from ml_collections import config_dict, config_flags
 
 from experiments import command_line, runtime
 from experiments.configs import base
 from qstr_jax import analysis, plots, sweeps
+from qstr_jax.analysis import combinations, formats, kinds, published
 from qstr_jax.storage import files, results
 from qstr_jax.sweeps import listing
 
 CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep, a file in configs/.')
 DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters and work; run nothing.')
 
-
-def reference(config, rows):
-    """Published values as {model: {length: samples}}; nothing if these rows are of another setting."""
-    if not all(rows[name].eq(value).all() for name, value in config.reference_for.items()):
-        return {}
-    points = {}
-    for model, length, samples in config.reference:
-        if ((rows['model'] == model) & (rows['seq_len'] == length)).any():
-            points.setdefault(model, {})[length] = samples
-    return points
+Draw = Callable[[str | os.PathLike, config_dict.ConfigDict], None]
 
 
-def draw(workdir, config):
-    """Writes figure, learning curves and table of a results directory; one set per (learning rate, decay)."""
-    workdir = pathlib.Path(workdir)
-    rows, curves = results.load(workdir), results.load_curves(workdir)
-    if rows.empty:  # an early share of a sweep that had nothing to run
+def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
+    """Writes figures, training curves and tables of a results directory.
+
+    Args:
+        workdir: the results directory.
+        config: says what is on the x axis, and what stands above and under the figures.
+    """
+    folder = pathlib.Path(workdir)
+    rows, curves = results.load(folder), results.load_curves(folder)
+    if rows.empty:  # An early share of a sweep that had nothing to run.
         return
-    optimisers = rows.groupby(['learning_rate', 'weight_decay'])
-    for (rate, decay), chosen in optimisers:
-        suffix = '' if optimisers.ngroups == 1 else f'_lr{rate:g}_wd{decay:g}'
-        published = reference(config, chosen)
-        figure = plots.samples_against_length(chosen, config.title, tuple(config.notes), published, config.x)
-        paths = plots.save(figure, workdir / f'figure{suffix}')
-        same = (curves['learning_rate'] == rate) & (curves['weight_decay'] == decay)
-        draw_curves(workdir, curves[same], config.threshold, suffix)
-        table = analysis.table(chosen, config.x)
-        files.write_text(workdir / f'table{suffix}.md', table + '\n')
-        print(f'{table}\nfigure: {paths[1]}')
+    online = kinds.split_kinds(rows).online
+    together = [*analysis.ALWAYS_NAMED, *combinations.model_settings(online)]
+    for point, chosen in combinations.combinations(online, (config.x,), together):
+        draw_one(folder, config, chosen, point)
+    draw_curves(folder, kinds.split_kinds(curves).online, config.x)
 
 
-def draw_curves(workdir, curves, threshold, suffix):
-    """Learning curves of one optimiser's lanes, a figure for each q if there are several."""
-    for sparsity, chosen in curves.groupby('sparsity'):
-        several = curves['sparsity'].nunique() > 1
-        name, title = (f'_q{sparsity}', f'q = {sparsity}') if several else ('', '')
-        plots.save(plots.curves(chosen, threshold, title), workdir / f'curves{suffix}{name}')
+def draw_one(
+    folder: pathlib.Path, config: config_dict.ConfigDict, rows: pd.DataFrame, point: combinations.Point
+) -> None:
+    """Writes figure and table of one combination of settings.
+
+    Args:
+        folder: the results directory.
+        config: of `draw`.
+        rows: of these settings.
+        point: the settings that the file's name needs.
+    """
+    suffix, x = combinations.suffix(point), config.x
+    reference = published.published_samples(rows, config.reference, config.reference_for) if x == 'seq_len' else {}
+    title = combinations.title(config.title, point)
+    figure = plots.samples_against(rows, x, reference=reference, title=title, notes=tuple(config.notes))
+    paths = plots.save(figure, folder / f'figure{suffix}')
+    table = formats.markdown(analysis.samples_table(rows, x))
+    files.write_text(folder / f'table{suffix}.md', table)
+    print(f'{table}figure: {paths[1]}')
 
 
-def run(draw=draw):
-    """Runs the sweep of --config into --workdir, then `draw(workdir, config)`."""
+def draw_curves(folder: pathlib.Path, curves: pd.DataFrame, x: str) -> None:
+    """Writes the training curves of all lanes, shaded by the setting on the x axis; one figure per further setting.
+
+    Args:
+        folder: the results directory.
+        curves: of online training.
+        x: a setting.
+    """
+    for point, chosen in combinations.combinations(curves, (x,), ('model',)):
+        threshold = chosen['threshold'].iloc[0] if chosen['threshold'].nunique() == 1 else None
+        figure = plots.training_curves(chosen, by=x, threshold=threshold, title=combinations.title('', point))
+        plots.save(figure, folder / f'curves{combinations.suffix(point)}')
+
+
+def run(draw: Draw = draw) -> None:
+    """Runs the sweep of --config into --workdir, then draws it.
+
+    Args:
+        draw: called with the directory and the config.
+    """
     sweep = base.to_sweep(CONFIG.value)
+    base.check_drawn(CONFIG.value, sweep)
     if DRY_RUN.value:
         print(listing.describe(sweep))
         return
-    if runtime.WORKDIR.value is None:
-        raise ValueError('--workdir=DIR is missing: where should the results go?')
+    workdir = runtime.workdir()
     runtime.start()
-    sweeps.run(sweep, runtime.WORKDIR.value, runtime.options())
+    sweeps.run(sweep, workdir, runtime.options())
     if runtime.is_first():
-        draw(runtime.WORKDIR.value, CONFIG.value)
+        draw(workdir, CONFIG.value)
 
 
 if __name__ == '__main__':

@@ -33,7 +33,7 @@ def describe(status):
 
 def run():
     """Prints the status of --workdir."""
-    print(describe(monitor.status(runtime.WORKDIR.value)))
+    print(describe(monitor.status(runtime.workdir())))
 
 
 if __name__ == '__main__':

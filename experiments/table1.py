@@ -5,24 +5,19 @@ python -m experiments.table1 --workdir=experiments/results --output=experiments/
 Writes table1.md, table1.tex and table1.parquet (the DataFrame of `qstr_jax.analysis.table1.measure`).
 """
 
-import pandas as pd
-
-from experiments import command_line, report
-from qstr_jax import studies
+from experiments import command_line, runtime
 from qstr_jax.analysis import table1
-from qstr_jax.storage import files
+from qstr_jax.storage import files, results
 
 
-def run(*arguments):
-    """Prints and writes the table of --workdir and `arguments`."""
-    workdirs = report.expand([*(report.WORKDIR.value or []), *arguments])
-    if not workdirs:
-        raise ValueError('--workdir=DIR is missing: which results should be tabulated?')
-    frames = [studies.load(workdir) for workdir in workdirs]
-    frames = [frame.assign(folder=workdir + frame['folder'])
-              for workdir, frame in zip(workdirs, frames, strict=True) if len(frame)]  # fmt: skip
-    table = table1.measure(pd.concat(frames, ignore_index=True) if frames else pd.DataFrame())
-    output = files.make_folder(report.OUTPUT.value)
+def run(*arguments: str) -> None:
+    """Prints and writes the table of --workdir and further directories.
+
+    Args:
+        *arguments: the further directories.
+    """
+    table = table1.measure(results.load_all(runtime.workdirs(arguments)))
+    output = files.make_folder(runtime.OUTPUT.value or 'results/table1')
     files.write_text(output / 'table1.md', table1.markdown(table))
     files.write_text(output / 'table1.tex', table1.latex(table))
     files.write_table(output / 'table1.parquet', table.assign(N=table['N'].map(list)))

@@ -58,13 +58,11 @@ def make_one(name, overrides, workdir):
 def run():
     """Makes the cards of --config in --workdir."""
     config = CONFIG.value
-    if runtime.WORKDIR.value is None:
-        raise ValueError('--workdir=DIR is missing: where should the results go?')
+    workdir = pathlib.Path(runtime.workdir())
     chosen = chosen_cards(config)
     overrides = {name: dict(config[name]) for name in chosen}
     for name in chosen:
         cards.settings(name, overrides[name])  # errors before any work
-    workdir = pathlib.Path(runtime.WORKDIR.value)
     runtime.start()
     files.make_folder(workdir)
     for name in chosen:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from helpers import quick_jit
 
+from qstr_jax import registry
 from qstr_jax.tasks import links
 
 KEY = jax.random.key(0, impl='threefry2x32')
@@ -241,12 +242,12 @@ def test_radius_and_error_must_be_positive(radius, error):
 
 
 @pytest.fixture
-def registry(monkeypatch):
-    """A copy of the registry that a test may change."""
-    monkeypatch.setattr(links, '_REGISTRY', dict(links._REGISTRY))
+def own_entries(monkeypatch):
+    """A copy of the registry's entries that a test may change."""
+    monkeypatch.setattr(registry, '_ENTRIES', dict(registry.entries()))
 
 
-@pytest.mark.usefixtures('registry')
+@pytest.mark.usefixtures('own_entries')
 def test_register():
     link = links.Link('own', lambda key, q, d: {}, lambda params, x_QxD: x_QxD[0, 0])
     assert links.register(link) is link

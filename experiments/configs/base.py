@@ -11,7 +11,7 @@ from typing import Any
 
 from ml_collections import config_dict
 
-from qstr_jax import registry, sweeps
+from qstr_jax import checks, registry, sweeps
 from qstr_jax.sweeps.sweep import ALIASES
 
 # Arguments of `Sweep` and their defaults.
@@ -43,14 +43,15 @@ def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
             config[name] = config_dict.ConfigDict({setting: unset() for setting in entry.schema})
     config.axes = ''  # further axes, as "{'rnn.width': (64, 128)}"
     config.plugins = plugins
-    config.x = 'seq_len'  # column that figures and tables run over
+    config.x = 'seq_len'  # the column that figures and tables run over
     config.title = ''  # above the figure
     config.notes = ()  # small print under the figure
-    # Published values to draw beside ours, as (model, length, samples), and the columns that rows must have for it.
+    # Published values to draw beside ours, as (model, N, samples), and the values that the rows must have for that.
     config.reference = ()
     config.reference_for = config_dict.ConfigDict()
-    # Heat map: columns of the rows on its axes, and the published value of each, whose cell gets a frame.
-    config.heatmap = config_dict.ConfigDict()
+    # Heat map: the columns on its axes (x, y), in its panels and above it (top), and the published value of each, whose
+    # cell gets a frame.
+    config.heatmap = config_dict.ConfigDict({'x': '', 'y': '', 'panels': '', 'top': ''})
     config.published = config_dict.ConfigDict()
     return config
 
@@ -107,6 +108,25 @@ def to_sweep(config: config_dict.ConfigDict) -> sweeps.Sweep:
         if value is not None:
             settings[name] = value
     return sweeps.Sweep(**settings, axes=_axes(config.axes))
+
+
+def check_drawn(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
+    """Checks the columns that figures and tables run over.
+
+    Args:
+        config: of `get_config`.
+        sweep: what will be run.
+
+    Raises:
+        ValueError: no cell has such a setting; the message proposes the nearest.
+    """
+    cells = sweeps.cells_of(sweep)
+    known = dict.fromkeys(name for cell in cells for name, _ in cell.columns)
+    known |= dict.fromkeys(name for cell in cells for name in cell.lanes[0]._fields)
+    drawn = {'x': config.x} | {f'heatmap.{name}': config.heatmap[name] for name in ('x', 'y', 'panels')}
+    for name, column in drawn.items():
+        if column:
+            checks.choice(name, column, known)
 
 
 def _axes(text: str) -> dict[str, Any]:

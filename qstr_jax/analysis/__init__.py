@@ -9,10 +9,20 @@ summary: the lanes of a point as one row.               exponents: which power o
 samples_table: both as a table for readers.            growth: N^a beside (log N)^p.
 claims, table1: the theorems beside what was measured. floors: Theorem 6 beside trained networks.
 selection: hyperparameters by validation.              seconds: what the cells cost.
-formats: tables as Markdown, LaTeX and HTML.
+formats: tables as Markdown, LaTeX and HTML.           combinations: what gets figures of its own.
+published: the paper's values beside ours.             kinds: online training, searches, fits.
+final_losses: losses at the end of the budget.
 """
 
-from qstr_jax.analysis.curves import Curve, curve_columns, point_columns, require, setting_columns, split_curves
+from qstr_jax.analysis.curves import (
+    ALWAYS_NAMED,
+    Curve,
+    curve_columns,
+    point_columns,
+    require,
+    setting_columns,
+    split_curves,
+)
 from qstr_jax.analysis.exponents import Exponent, exponent
 from qstr_jax.analysis.names import (
     DISPLAY_NAMES,
@@ -29,6 +39,7 @@ from qstr_jax.analysis.seconds import seconds_per_cell
 from qstr_jax.analysis.summary import OUTCOMES, summarize
 
 __all__ = [
+    'ALWAYS_NAMED',
     'DISPLAY_NAMES',
     'MODELS',
     'OUTCOMES',

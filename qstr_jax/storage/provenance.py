@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+from etils import epath
 
 import qstr_jax
 from qstr_jax.storage import files, lane_keys
@@ -100,3 +101,16 @@ def add_batch(
     with _mutex:
         record['batches'].append(entry)
         files.write_json(workdir / 'provenance' / f'{record["id"]}.json', record)
+
+
+def load(workdir: Any) -> list[dict[str, Any]]:
+    """The records of all runs that added to a directory, the oldest first.
+
+    Args:
+        workdir: the results directory.
+
+    Raises:
+        ResultsError: a record is damaged.
+    """
+    found = [files.read_json(path) for path in sorted((epath.Path(workdir) / 'provenance').glob('*.json'))]
+    return sorted(found, key=lambda run: str(run.get('started', '')))

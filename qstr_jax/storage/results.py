@@ -176,6 +176,22 @@ def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
     return _load(workdir, 'rows', strict)
 
 
+def load_all(workdirs: Iterable[Any], strict: bool = False) -> pd.DataFrame:
+    """All rows of the results directories at or below some directories, with the directory in the column `folder`.
+
+    Args:
+        workdirs: where to look.
+        strict: as for `load`.
+
+    Raises:
+        ResultsError: as `find` and `load`.
+    """
+    folders = dict.fromkeys(folder for workdir in workdirs for folder in find(workdir))
+    frames = [load(folder, strict).assign(folder=str(folder)) for folder in folders]
+    frames = [frame for frame in frames if len(frame)]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
 def load_curves(workdir: Any, strict: bool = False) -> pd.DataFrame:
     """All curves of a directory, one line per lane and check, with the settings of their cells from the rows.
 

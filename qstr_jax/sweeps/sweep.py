@@ -151,6 +151,8 @@ class Sweep:
             scope, _, name = key.partition('.')
             return [(self._scope(scope), name, value)]
         name = ALIASES.get(key, key)
+        if name == 'sample_size':
+            raise ValueError('sample_size: give num_samples, which counts in samples_unit')
         if name in TASKS.get(self.task).schema:
             return [('task', name, value)]
         if any(name in LEARNERS.get(learner).schema for learner in learners.names()):

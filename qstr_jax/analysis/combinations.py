@@ -1,0 +1,99 @@
+"""Rows of one directory that belong into figures of their own: a group per combination of the settings that vary."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from qstr_jax import columns
+from qstr_jax.analysis.curves import curve_columns
+from qstr_jax.analysis.names import setting_text, value_text
+
+Point = Mapping[str, Any]
+
+
+def combinations(
+    rows: pd.DataFrame, axes: Sequence[str], together: Sequence[str] = ()
+) -> list[tuple[Point, pd.DataFrame]]:
+    """Rows by the settings in which they differ, but for those that a figure shows itself.
+
+    Args:
+        rows: rows or curves, with the column `model`. Those without a value on some axis are left out.
+        axes: the settings on the figure's axes; what follows from them makes no group.
+        together: further settings whose values stay together, such as those that get panels or lines.
+
+    Returns:
+        Pairs of the settings of a group and its rows; one pair with no settings where nothing else varies.
+    """
+    rows = rows.dropna(subset=list(axes))
+    if rows.empty:
+        return []
+    x, *others = axes
+    apart = [
+        name
+        for name in curve_columns(rows, x, leave_out=others)
+        if name not in together and rows[name].nunique(dropna=False) > 1 and not _follows(rows, name, axes)
+    ]
+    if not apart:
+        return [({}, rows)]
+    groups = rows.groupby(apart, dropna=False, sort=True)
+    return [
+        ({name: value for name, value in zip(apart, values, strict=True) if not pd.isna(value)}, mine)
+        for values, mine in groups
+    ]
+
+
+def matches(rows: pd.DataFrame, point: Point) -> pd.Series:
+    """Which rows of a table have the settings of a combination; a setting that the table lacks counts as equal.
+
+    Args:
+        rows: rows or curves.
+        point: of `combinations`.
+    """
+    found = pd.Series(True, rows.index)
+    for name, value in point.items():
+        if name in rows.columns:
+            found &= rows[name] == value
+    return found
+
+
+def model_settings(rows: pd.DataFrame) -> list[str]:
+    """The column `model` and those of the models' own settings: a figure shows them as lines.
+
+    Args:
+        rows: rows or curves.
+    """
+    return ['model', *(name for name in rows.columns if columns.get(name).role == 'model')]
+
+
+def suffix(point: Point) -> str:
+    """A part of a file's name that tells a combination apart, such as '_q2_learning_rate0.001'; '' for an empty one.
+
+    Args:
+        point: of `combinations`.
+    """
+    texts = {name: value if isinstance(value, str) else value_text(value) for name, value in point.items()}
+    parts = [f'{_short(name)}{text}' for name, text in texts.items()]
+    return re.sub(r'[^\w.+-]', '_', ''.join(f'_{part}' for part in parts))
+
+
+def title(text: str, point: Point) -> str:
+    """A title that also says which combination is drawn, such as 'Figure 1a, q = 2'.
+
+    Args:
+        text: the figure's own title, or ''.
+        point: of `combinations`.
+    """
+    return ', '.join([part for part in (text, *(setting_text(*item) for item in point.items())) if part])
+
+
+def _short(name: str) -> str:
+    """The symbol of a column where it can be a part of a file's name, or its own name with a hyphen behind it."""
+    symbol = columns.get(name).symbol
+    return symbol if symbol.isascii() and symbol else f'{name}-'
+
+
+def _follows(rows: pd.DataFrame, name: str, axes: Sequence[str]) -> bool:
+    """Whether a column has one value at each point of the axes and for each model."""
+    return name != 'model' and bool((rows.groupby(['model', *axes])[name].nunique(dropna=False) <= 1).all())

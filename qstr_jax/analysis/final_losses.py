@@ -1,0 +1,34 @@
+"""Test losses at the end of the budget, by the values of one setting."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from qstr_jax.analysis.curves import require
+
+
+def final_losses(rows: pd.DataFrame, setting: str, floors: Sequence[float]) -> pd.DataFrame:
+    """Test loss at the end of the budget by value of a setting, beside a floor.
+
+    Args:
+        rows: one row per lane.
+        setting: the column.
+        floors: the floor of each lane's test loss, 0 where there is none.
+
+    Returns:
+        Columns: the setting, lanes (their number), samples (the most), mean, smallest, largest (of the test loss),
+        floor.
+
+    Raises:
+        ValueError: no rows, or missing columns.
+    """
+    require(rows, (setting, 'seed', 'num_samples', 'test_loss'))
+    table = rows.assign(floor=list(floors)).groupby(setting).agg(
+        lanes=('seed', 'size'),
+        samples=('num_samples', 'max'),
+        mean=('test_loss', 'mean'),
+        smallest=('test_loss', 'min'),
+        largest=('test_loss', 'max'),
+        floor=('floor', 'first'),
+    )  # fmt: skip
+    return table.reset_index()

@@ -1,0 +1,33 @@
+"""What kind of lanes rows are of: online training, searches for n*, or fits of a training set of given size."""
+
+from typing import NamedTuple
+
+import pandas as pd
+
+
+class Kinds(NamedTuple):
+    """The rows of one directory by kind.
+
+    Attributes:
+        online: lanes that draw fresh prompts until their test loss is below a threshold.
+        searches: lanes that search for n*.
+        fits: lanes that fit n prompts.
+    """
+
+    online: pd.DataFrame
+    searches: pd.DataFrame
+    fits: pd.DataFrame
+
+
+def split_kinds(rows: pd.DataFrame) -> Kinds:
+    """The rows of each kind.
+
+    Args:
+        rows: rows or curves of any learners.
+    """
+    nothing = pd.Series(False, rows.index)
+    is_search = rows['is_search'].eq(True) if 'is_search' in rows.columns else nothing
+    has_size = rows['sample_size'].fillna(0).gt(0) if 'sample_size' in rows.columns else nothing
+    is_fitted = rows['outcome'].eq('fitted') if 'outcome' in rows.columns else nothing
+    is_fit = ~is_search & (has_size | is_fitted)
+    return Kinds(online=rows[~is_search & ~is_fit], searches=rows[is_search], fits=rows[is_fit])
