@@ -112,7 +112,7 @@ def test_a_damaged_config_is_a_line(tmp_path, text):
     [
         (
             {'models': ['ffn'], 'seq_lens': [3], 'threshold': 0.7},
-            r'format 1, this version reads 2: version 0\.1 of qstr',
+            r'format 1, this version reads 2: version 0\.1',
         ),
         ({'format': 3, 'sweeps': []}, r'format 3, this version reads 2$'),
         ({}, r'format 1, this version reads 2$'),
@@ -217,12 +217,8 @@ def test_damaged_roles_are_a_line(tmp_path, roles):
     path = results.cell_path(make(tmp_path), 'rows', CELL)
     table = pq.read_table(path)
     metadata = {**table.schema.metadata, files.ROLES_KEY: roles}
-    pq.write_table(
-        table.append_column('x', [[1.0] * 4]).replace_schema_metadata(
-            {k: v for k, v in metadata.items() if v is not None}
-        ),
-        path,
-    )
-    with pytest.raises(results.ResultsError, match='is damaged .roles of its columns') as error:
+    table = table.append_column('x', [[1.0] * 4])
+    pq.write_table(table.replace_schema_metadata({k: v for k, v in metadata.items() if v is not None}), path)
+    with pytest.raises(results.ResultsError, match='roles of its columns') as error:
         results.load(tmp_path, strict=True)
     assert '\n' not in str(error.value)

@@ -12,9 +12,9 @@ def filled(rows: pd.DataFrame, lane_settings: Iterable[str] = ()) -> pd.DataFram
     """The rows of one cell, with a column for every setting that its task and its model have today.
 
     A cell keeps its id when something that it uses gets another setting, so its old rows stand beside new ones that
-    have the setting's column. A setting whose default follows from others (None, ()) stays missing, and so does a setting
-    of something that is not registered in this process. A learner leaves out what it ignores, so that only those of
-    its settings are filled in that are asked for.
+    have the setting's column. A setting whose default follows from others (None, ()) stays missing, and so does one of
+    something that is not registered in this process. Rows leave out what their learner ignores, so only those of its
+    settings are filled in that are asked for.
 
     Args:
         rows: of one cell.
