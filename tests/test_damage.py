@@ -135,7 +135,13 @@ def foreign_table():
 
 def newer_version(path):
     table = pq.read_table(path)
-    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, files.FORMAT_KEY: b'2'}), path)
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, files.FORMAT_KEY: b'3'}), path)
+
+
+def without_roles(path):
+    table = pq.read_table(path)
+    metadata = {key: value for key, value in table.schema.metadata.items() if key != files.ROLES_KEY}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
 
 
 DAMAGES = {
@@ -144,6 +150,7 @@ DAMAGES = {
     'text': lambda path: path.write_text('seed,loss\n0,1\n'),
     'foreign': lambda path: foreign_table().to_parquet(path),
     'newer': newer_version,
+    'without roles': without_roles,
     'pickle': lambda path: path.write_bytes(pickle.dumps(foreign_table())),
 }
 
@@ -231,8 +238,9 @@ def test_results_and_checkpoints_hold_no_pickles(lab, undisturbed, tmp_path):
         if path.suffix == '.parquet':
             schema = pq.read_schema(path)
             assert not any(isinstance(kind, pa.BaseExtensionType) for kind in schema.types)
-            assert set(schema.metadata) == {b'pandas', files.FORMAT_KEY}
+            assert set(schema.metadata) == {b'pandas', files.FORMAT_KEY, files.ROLES_KEY}
             json.loads(schema.metadata[b'pandas'])
+            json.loads(schema.metadata[files.ROLES_KEY])
 
 
 def test_the_library_never_imports_pickle():

@@ -12,9 +12,9 @@ from tests.harness import Death
 
 pytestmark = pytest.mark.slow
 
-# Nine units: three cells of six lanes, two lanes at a time.
+# Nine lane batches: three cells of six lanes, two lanes at a time.
 MANY = {'num_seeds': 6, 'lanes_per_batch': 2}
-# Eight units of one cell.
+# Eight lane batches of one cell.
 EIGHT = {'models': ('ffn',), 'num_seeds': 8, 'lanes_per_batch': 1}
 
 
@@ -51,7 +51,7 @@ def test_workers_share_a_directory(lab, alone, tmp_path, count):
 
 
 def test_another_finishes_what_a_killed_worker_held(lab, alone, tmp_path):
-    """The first dies in the middle of its second unit; the second waits for no one and trains what is left."""
+    """The first dies in the middle of its second batch; the second waits for no one and trains what is left."""
     first = lab.start(tmp_path, MANY, Death('qstr_jax.learners.online:Online.progress', call=15))
     second = lab.start(tmp_path, MANY)
     assert join([first, second]) == [-signal.SIGKILL, 0], second.log.read_text()

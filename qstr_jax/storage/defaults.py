@@ -12,18 +12,26 @@ def filled(rows: pd.DataFrame, lane_settings: Iterable[str] = ()) -> pd.DataFram
     """The rows of one cell, with a column for every setting that its task and its model have today.
 
     A cell keeps its id when something that it uses gets another setting, so its old rows stand beside new ones that
-    have the setting's column. A setting whose default follows from others (None) stays missing, and so does a setting
-    of something that is not registered in this process. A learner leaves out what it ignores, so that only those of
-    its settings are filled in that are asked for.
+    have the setting's column. A setting whose default follows from others (None, ()) stays missing, and so does one of
+    something that is not registered in this process. Rows leave out what their learner ignores, so only those of its
+    settings are filled in that are asked for.
 
     Args:
         rows: of one cell.
         lane_settings: names of the traced settings that its learner looks at today.
     """
-    wanted = {**_defaults(rows, 'task'), **_defaults(rows, 'model')}
     learner = _defaults(rows, 'learner')
-    wanted |= {name: learner[name] for name in lane_settings if name in learner}
-    missing = {name: value for name, value in wanted.items() if name not in rows.columns}
+    found = {
+        'task': _defaults(rows, 'task'),
+        'model': _defaults(rows, 'model'),
+        'lane': {name: learner[name] for name in lane_settings if name in learner},
+    }
+    missing = {}
+    for role, defaults in found.items():
+        for name, value in defaults.items():
+            if name not in rows.columns:
+                columns.declare(name, role, type(value).__name__)
+                missing[name] = value
     return rows.assign(**missing) if missing else rows
 
 
@@ -34,5 +42,5 @@ def _defaults(rows: pd.DataFrame, kind: str) -> dict[str, Any]:
     if entry is None or entry.kind != kind:
         return {}
     prefix = f'{name}_' if kind == 'model' else ''
-    settings = [setting for setting in entry.schema.values() if setting.default is not None]
+    settings = [setting for setting in entry.schema.values() if setting.default not in (None, ())]
     return {f'{prefix}{setting.name}': columns.plain(setting.default) for setting in settings}

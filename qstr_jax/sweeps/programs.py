@@ -15,8 +15,8 @@ import numpy as np
 from qstr_jax import learners
 from qstr_jax.learners.problem import Problem
 
-# LLVM's optimisation level for `init` on a CPU; XLA's own is 3. `init` runs once a batch but took longer to compile
-# than training does, and this level halves that. It changes draws by no more than rounding.
+# LLVM's level of optimisation of `init` on a CPU; XLA's own is 3. `init` runs once a batch but takes longer to compile
+# than training, which this level halves. It changes draws by no more than rounding.
 INIT_LEVEL = 2
 
 
