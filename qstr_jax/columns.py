@@ -8,6 +8,7 @@ of each of its columns, and reading the file declares those that are new.
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 ROLES = ('task', 'model', 'learner', 'lane', 'outcome', 'measure')
 # What a name may be made of, since it comes from files too.
@@ -220,3 +221,16 @@ def roles_of(names: Iterable[str]) -> Mapping[str, str]:
         names: columns of a table.
     """
     return {name: get(name).role for name in names}
+
+
+def plain(value: Any) -> Any:
+    """A setting's value as JSON and tables hold it: things with a name by that, tuples of integers as '120,1000'.
+
+    Args:
+        value: of a setting.
+    """
+    if isinstance(value, tuple):
+        return ','.join(map(str, value))
+    if isinstance(value, (str, int, float, bool, type(None))):
+        return value
+    return str(getattr(value, 'name', getattr(value, '__name__', type(value).__name__)))

@@ -169,17 +169,19 @@ class Schema(dict[str, Setting]):
             raise ValueError(f'{label}.{name}: no such setting, {label} has {known}{hint}')
         return self[name]
 
-    def checked(self, values: dict[str, Any], label: str) -> dict[str, Any]:
+    def checked(self, values: dict[str, Any], label: str, is_bare: bool = False) -> dict[str, Any]:
         """Values by name, each in the type of its setting.
 
         Args:
             values: by name.
             label: whose they are, for errors.
+            is_bare: whether errors name a setting without its owner.
 
         Raises:
             ValueError: an unknown name, or a value of another type.
         """
-        return {name: self.pick(name, label).checked(value, f'{label}.{name}') for name, value in values.items()}
+        prefix = '' if is_bare else f'{label}.'
+        return {name: self.pick(name, label).checked(value, prefix + name) for name, value in values.items()}
 
     @property
     def traced(self) -> tuple[str, ...]:

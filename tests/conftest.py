@@ -5,7 +5,9 @@ import gc
 import os
 import pathlib
 import resource
+import shutil
 import sys
+import tempfile
 
 import jax
 import pytest
@@ -29,9 +31,12 @@ if 'XLA_FLAGS' not in os.environ:
 # A worker frees its programs when it has this much memory in use. XLA's compiler aborts, without saying why, in a
 # process that has used up its memory maps (65,530, /proc/sys/vm/max_map_count): a program of a learner has about 200
 # of them, which are given back with it, and programs of a gigabyte have some 10,000.
-FULL = 900 * 2**20
+FULL = 1100 * 2**20
 # A run in which a worker took more than this fails.
 LIMIT = 1500 * 2**20
+
+# In the environment, where workers find it: the folder of the session's compiled programs.
+CACHE = 'QSTR_JAX_TEST_CACHE'
 
 _PEAKS = pytest.StashKey[dict]()
 
@@ -71,7 +76,14 @@ def pytest_runtest_teardown(item, nextitem):
 
 
 def pytest_configure(config):
+    """Makes the folder in which the workers share compiled programs; it goes with the session."""
     config.stash[_PEAKS] = {}
+    if not hasattr(config, 'workerinput'):
+        os.environ[CACHE] = tempfile.mkdtemp(prefix='qstr_jax_programs_')
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(CACHE)))
+    # Of its own: the flags of the tests' processes are no part of the name of a program.
+    jax.config.update('jax_compilation_cache_dir', f'{os.environ[CACHE]}/tests')
+    jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.3)
 
 
 def peak_bytes():

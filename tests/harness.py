@@ -9,8 +9,11 @@ import json
 import multiprocessing
 import os
 import pathlib
+import runpy
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -21,9 +24,11 @@ import tqdm
 from experiments import command_line
 from qstr_jax import sweeps
 from qstr_jax.sweeps import claims, training
+from tests import helpers
 
 SPAWN = multiprocessing.get_context('forkserver')
-SPAWN.set_forkserver_preload(['experiments.sample_complexity', 'tests.harness'])
+# Not the binaries: each defines its flags when it is run.
+SPAWN.set_forkserver_preload(['tests.harness', 'ml_collections.config_flags', 'qstr_jax.plots', 'qstr_jax.report'])
 
 # Three cells of two lanes that train in a fraction of a second once they are compiled; some reach the threshold.
 TINY = {
@@ -42,9 +47,6 @@ TINY = {
     'threshold': 0.7,
 }
 
-# Compiles in a third of the time; compilation is most of what a short process does.
-QUICK = '--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true'
-
 FILE_EVENTS = ('open', 'os.mkdir', 'os.rename', 'os.remove', 'os.rmdir', 'os.truncate', 'os.link')
 
 
@@ -53,7 +55,8 @@ class Death:
     """Where a process sends itself a signal.
 
     Attributes:
-        target: 'module:function', or 'event': a change of the file system below the results directory.
+        target: 'module:function', 'module:Class.method', or 'event': a change of the file system below the results
+            directory.
         call: at which call of it, from 1.
         when: 'before' it, 'after' it, or in the 'middle' (of pyarrow's `write_table`: half of the file is there).
         signal_number: SIGKILL by default.
@@ -99,10 +102,13 @@ def _arm(death, workdir):
     if death.target == 'event':
         sys.addaudithook(audit)
         return
-    module, name = death.target.split(':')
-    module = importlib.import_module(module)
-    function = getattr(module, name)
-    setattr(module, name, wrapped)
+    module, path = death.target.split(':')
+    *owners, name = path.split('.')
+    owner = importlib.import_module(module)
+    for owner_name in owners:
+        owner = getattr(owner, owner_name)
+    function = getattr(owner, name)
+    setattr(owner, name, wrapped)
 
 
 def _changes(event, args):
@@ -118,7 +124,7 @@ def _child(settings, workdir, cache, options, death, num_devices, log):
     with open(log, 'ab', buffering=0) as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    os.environ['XLA_FLAGS'] = QUICK
+    os.environ['XLA_FLAGS'] = helpers.QUICK_FLAGS
     tqdm.tqdm.set_lock(threading.RLock())  # its own is a semaphore that a kill leaves behind
     jax.config.update('jax_num_cpu_devices', num_devices)
     jax.config.update('jax_compilation_cache_dir', str(cache))
@@ -129,6 +135,34 @@ def _child(settings, workdir, cache, options, death, num_devices, log):
         _arm(death, workdir)
     options = sweeps.Options(**{'progress': False, 'checkpoint_seconds': 0.0, **options})
     command_line.exit_on_error(lambda: sweeps.run(sweeps.Sweep(**settings), workdir, options))
+
+
+def _binary(name, arguments, folder, outputs):
+    """What a started process does: as `python -m experiments.NAME` in a folder."""
+    for number, path in enumerate(outputs, start=1):
+        with open(path, 'wb', buffering=0) as file:
+            os.dup2(file.fileno(), number)
+    os.chdir(folder)
+    jax.config.update('jax_platforms', 'cpu')
+    sys.argv = [name, *arguments]
+    runpy.run_module(f'experiments.{name}', run_name='__main__', alter_sys=True)
+
+
+def run_binary(name, *arguments, folder=helpers.ROOT, timeout=300):
+    """Runs experiments.NAME in a process of its own, in which only the libraries are there beforehand.
+
+    Returns:
+        What `subprocess.run` returns; the process is a tenth of a second old, where a new Python imports for three.
+    """
+    with tempfile.TemporaryDirectory() as logs:
+        outputs = [pathlib.Path(logs) / stream for stream in ('stdout', 'stderr')]
+        process = SPAWN.Process(target=_binary, args=(name, arguments, folder, outputs), daemon=True)
+        process.start()
+        process.join(timeout)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+        return subprocess.CompletedProcess((name, *arguments), process.exitcode, *(out.read_text() for out in outputs))
 
 
 class Lab:
@@ -177,9 +211,9 @@ def leftovers(workdir):
 
 
 def trained(workdir):
-    """How often each (cell, seed) was trained to its end, by provenance."""
+    """How often each (cell, lane) was trained to its end, by provenance."""
     ended = (entry for entry in sittings(workdir) if 'stopped' not in entry)
-    return collections.Counter((entry['cell'], seed) for entry in ended for seed in entry['seeds'])
+    return collections.Counter((entry['cell'], lane) for entry in ended for lane in entry['lanes'])
 
 
 def sittings(workdir):

@@ -2,10 +2,7 @@
 
 import functools
 import importlib
-import os
 import pathlib
-import subprocess
-import sys
 
 import jax
 import numpy as np
@@ -34,13 +31,6 @@ def random_like(tree, seed=0, scale=1.0):
 def random_params(module, *args, scale=1.0):
     """Random parameters, biases included, of a module that is called with `args`."""
     return random_like(jax.eval_shape(module.init, jax.random.key(0), *args), scale=scale)
-
-
-def run_binary(name, *arguments):
-    """Runs experiments.NAME as a user would; the finished process."""
-    call = [sys.executable, '-m', f'experiments.{name}', *arguments]
-    environment = {**os.environ, 'JAX_PLATFORMS': 'cpu'}
-    return subprocess.run(call, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300)
 
 
 def assert_one_error(done, *words):

@@ -268,7 +268,7 @@ def test_short_number(value, text):
         (lambda rows: rows.iloc[:0], 'no rows'),
         (lambda rows: rows.replace('reached', 'done'), 'unknown outcome done'),
         (lambda rows: rows.assign(samples_to_threshold=pd.NA), 'samples_to_threshold'),
-        (lambda rows: rows.assign(model=None), 'belongs to no cell'),
+        (lambda rows: rows.assign(model=None), 'without a model'),
         (lambda rows: pd.concat([rows, rows.assign(backend='tpu')]), 'differ in: backend'),
         (lambda rows: pd.concat([rows, rows]), 'differ in: nothing'),
     ],
@@ -306,7 +306,7 @@ def test_a_setting_that_follows_from_n_makes_no_curves_and_any_other_does():
     curves = analysis.split_curves(rows)
     assert [curve.name for curve in curves] == ['RNN, width 250', 'RNN, width 500', 'FFN']
     assert [curve.key for curve in curves] == ['rnn rnn_width=250.0', 'rnn rnn_width=500.0', 'ffn']
-    assert analysis.cell_columns(rows) == ['model', 'task', 'sparsity', 'seq_len', 'rnn_width']
+    assert analysis.point_columns(rows) == ['model', 'task', 'sparsity', 'seq_len', 'rnn_width']
     assert list(analysis.samples_table(rows)['width']) == ['250', '500', '–']
     with pytest.raises(ValueError, match='rnn_width'):
         analysis.exponent(rows[rows['model'] == 'rnn'])
@@ -325,6 +325,16 @@ def test_settings_that_a_learner_lacks_are_a_value_of_their_own():
         'Transformer, adamw', 'Transformer, constrained, R = 0.5', 'Transformer, constrained, R = 2',
     ]  # fmt: skip
     assert (analysis.summarize(rows)['num_lanes'] == 5).all()
+
+
+def test_settings_of_two_models_with_one_label_get_columns_of_their_own():
+    rows = pd.concat([
+        make_rows(model=model).assign(**{column: width})
+        for model, column in (('rnn', 'rnn_width'), ('transformer', 'transformer_mlp_width')) for width in (8, 16)
+    ])  # fmt: skip
+    table = analysis.samples_table(rows)
+    assert list(table['rnn width']) == ['–', '–', '8', '16']
+    assert list(table['transformer mlp width']) == ['8', '16', '–', '–']
 
 
 def test_a_learning_rate_that_was_chosen_for_a_radius_makes_no_curves():

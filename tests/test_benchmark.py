@@ -3,8 +3,6 @@
 import dataclasses
 import json
 import pathlib
-import subprocess
-import sys
 
 import jax
 import pandas as pd
@@ -13,6 +11,7 @@ import pytest
 pytest.importorskip('torch', reason='make install EXTRA=benchmark')
 
 from experiments.benchmarks import baseline, cells, ours, products, report, sections, timing
+from tests import harness
 
 TINY = cells.Plan(
     models=('transformer',),
@@ -130,8 +129,7 @@ def test_full_plan_has_every_cell_of_figure_1a():
     ],
 )
 def test_bad_flags_are_one_line(flag, message):
-    command = [sys.executable, '-m', 'experiments.benchmark', '--quick', flag]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = harness.run_binary('benchmark', '--quick', flag)
     assert done.returncode == 1
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith('error: ')

@@ -1,5 +1,6 @@
 """Cells and lanes of a sweep."""
 
+import jax.numpy as jnp
 import pytest
 
 from qstr_jax import sweeps
@@ -15,7 +16,9 @@ def test_cells_are_the_product_of_static_axes():
 
 
 def test_lanes_are_the_product_of_traced_axes():
-    lanes = sweeps.lanes(small.settings(num_seeds=3, learning_rate=(1e-3, 1e-2), weight_decay=(0.0, 0.1)))
+    rates = {'learning_rate': (1e-3, 1e-2), 'weight_decay': (0.0, 0.1)}
+    (cell,) = sweeps.cells_of(small.settings(models='ffn', num_seeds=3, **rates))
+    lanes = cell.lanes
     assert len(set(lanes)) == 12
     assert {lane.task_seed for lane in lanes} == {0}
     own = sweeps.cells_of(small.settings(num_seeds=3, task_per_lane=True))[0].lanes
@@ -26,12 +29,39 @@ def test_a_cell_is_known_by_what_changes_its_program():
     before = small.cell('ffn')
     assert small.cell('ffn').id == before.id
     assert small.cell('ffn', num_seeds=7, **{'rnn.width': 99}).id == before.id
+    # What a setting is by default changes nothing, whoever says it.
+    for changes in (
+        {'encoding_dim': 5},
+        {'model.initializer': 'pytorch'},
+        {'risk': 'averaged'},
+        {'optimizer': 'adamw'},
+    ):
+        assert small.cell('ffn', **changes).id == before.id
     for changes in ({'ffn.widths': (8,)}, {'threshold': 0.5}, {'batch_size': 8}, {'link': 'sum'}, {'preset': 'paper'}):
         assert small.cell('ffn', **changes).id != before.id
 
 
+def test_what_a_learner_traces_makes_lanes_and_all_else_cells():
+    sweep = small.settings(models='ffn', learning_rate=(1e-3, 1e-2), batch_size=(8, 16))
+    cells = sweeps.cells_of(sweep)
+    assert len(cells) == 2
+    assert all(len(cell.lanes) == 2 * 2 for cell in cells)
+    sgd = sweeps.cells_of(small.settings(models='ffn', optimizer='sgd'))[0]
+    assert sgd.lanes[0]._fields == ('seed', 'task_seed', 'learning_rate')
+
+
+@pytest.mark.parametrize('optimizer', ['adamw', 'sgd', 'adam', 'lion', 'muon'])
+def test_online_training_takes_optimisers_by_name(optimizer):
+    problem = small.cell('ffn', optimizer=optimizer).problem
+    lane = small.cell('ffn', optimizer=optimizer).lanes[0]
+    params = {'w': jnp.ones((4, 3))}
+    transform = problem.learner.transform(lane)
+    updates, _ = transform.update({'w': jnp.full((4, 3), 0.1)}, transform.init(params), params)
+    assert float(jnp.abs(updates['w']).max()) > 0
+
+
 def test_published_sizes():
-    """Widths of PAPER.md, section 6: q heads and 100, GRU of 500 q, FFN of N d q and 1000."""
+    """Widths of the paper's published code: q heads and 100, GRU of 500 q, FFN of N d q and 1000."""
     cells = {c.model: c.problem.module for c in sweeps.cells_of(sweeps.Sweep(seq_lens=(6,), sparsity=(2,), link='sum'))}
     assert (cells['transformer'].num_heads, cells['transformer'].mlp_width) == (2, 100)
     assert (cells['rnn'].width, cells['rnn'].cell, cells['rnn'].states) == (1000, 'gru', 'inclusive')
@@ -46,12 +76,12 @@ def test_published_sizes():
         ({'sparsity': (4,)}, 'sparsity'),
         ({'models': ('transformr',)}, 'transformer, rnn, ffn'),
         ({'link': 'cubic'}, 'hermite2'),
-        ({'num_heads': 0}, 'num_heads'),
+        ({'transformer.num_heads': 0}, 'num_heads'),
         ({'encoding_dim': 1}, 'encoding_dim'),
         ({'rnn.cell': 'vanilla'}, 'gru'),
         ({'task': '1str'}, 'simple_qstr'),
         ({'test_task': '1str'}, 'test_task'),
-        ({'ffn.widths': (0,)}, 'ffn_widths'),
+        ({'ffn.widths': (0,)}, 'ffn.widths'),
         ({'rnn.radius': 1.0}, 'deep'),
     ],
 )

@@ -11,18 +11,18 @@ from etils import epath
 
 from qstr_jax import sweeps
 from qstr_jax.storage import checkpoint, files
-from qstr_jax.sweeps import lane_batch, programs, training
+from qstr_jax.sweeps import programs, training
 from tests import small
 
 
 @pytest.fixture(scope='module')
 def trained():
-    """Programs, problem and lanes of a lane_batch, its final state, and its states after every call."""
+    """Programs, problem and lanes of a lane batch, its final state, and its states after every call."""
     cell, lanes = small.cell('ffn'), sweeps.cells_of(small.settings())[0].lanes
     compiled = programs.compile_programs(cell.problem, len(lanes), jax.devices()[0])
     states = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lane_batch, 'SECONDS_PER_CALL', 0.0)
+        patch.setattr(training, 'SECONDS_PER_CALL', 0.0)
         _, last = training.train(compiled, cell.problem, lanes, on_call=lambda s: states.append(jax.device_get(s)))
     assert len(states) > 3
     return compiled, cell.problem, lanes, jax.device_get(last), states
@@ -45,7 +45,7 @@ def test_a_state_comes_back_bit_for_bit(trained, tmp_path):
 
 def test_training_goes_on_where_it_was(trained, tmp_path, monkeypatch):
     compiled, problem, lanes, last, states = trained
-    monkeypatch.setattr(lane_batch, 'SECONDS_PER_CALL', 0.0)
+    monkeypatch.setattr(training, 'SECONDS_PER_CALL', 0.0)
     checkpoint.save(epath.Path(tmp_path), states[2])
     saved = checkpoint.load(epath.Path(tmp_path), programs.abstract_state(problem, compiled.size))
     seen = []
@@ -141,7 +141,7 @@ def test_a_place_that_cannot_be_written_is_a_line(tmp_path, capfd):
 
 
 def test_remove(trained, tmp_path):
-    folder = epath.Path(tmp_path) / 'unit'
+    folder = epath.Path(tmp_path) / 'batch'
     checkpoint.remove(folder)
     checkpoint.save(folder, trained[-1][0])
     checkpoint.remove(folder)

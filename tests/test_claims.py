@@ -1,4 +1,4 @@
-"""Units, shares, claims."""
+"""Claims on lane batches: each is handed out once, and ends with its holder."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from etils import epath
 
 from qstr_jax import sweeps
 from qstr_jax.storage import files, results
-from qstr_jax.sweeps import claims, cost, lane_batches
+from qstr_jax.sweeps import claims, lane_batches
 from tests import harness, small
 
 SETTINGS = {'models': ('transformer', 'ffn'), 'seq_lens': (2, 3, 4, 5), 'num_seeds': 5}
@@ -37,46 +37,13 @@ def add_rows(workdir, cell, lanes):
     results.add(workdir, cell.id, rows, rows.assign(samples=640))
 
 
-def test_units_cover_every_lane_once(cells, lanes):
-    units = lane_batches.cut(cells, lambda cell: lanes, lambda cell: 2)
-    assert [len(unit.lanes) for unit in units[:3]] == [2, 2, 1]
-    assert len({unit.name for unit in units}) == len(units) == 3 * len(cells)
-    assert sorted((u.cell.id, lane) for u in units for lane in u.lanes) == sorted(
-        (cell.id, lane) for cell in cells for lane in lanes
-    )
-
-
-@pytest.mark.parametrize('count', [1, 2, 3, 5, 8, 11])
-def test_shares_are_a_partition_in_order(cells, count):
-    shares = [lane_batches.share(cells, index, count) for index in range(count)]
-    assert sorted(cell.id for share in shares for cell in share) == sorted(cell.id for cell in cells)
-    for share in shares:
-        assert list(share) == [cell for cell in cells if cell in share]
-
-
-@pytest.mark.parametrize('count', [2, 3])
-def test_shares_are_about_equal_in_work(cells, count):
-    def load(cell):
-        return cost.prediction_flops(cell.problem) * cell.problem.task.seq_len
-
-    loads = [sum(map(load, lane_batches.share(cells, index, count))) for index in range(count)]
-    # The greedy rule's bound: apart by no more than the largest piece.
-    assert max(loads) - min(loads) <= max(map(load, cells))
-
-
-@pytest.mark.parametrize(('index', 'count'), [(2, 2), (-1, 2), (0, 0)])
-def test_impossible_shares(cells, index, count):
-    with pytest.raises(ValueError, match=f'shard_index={index}, num_shards={count}'):
-        lane_batches.share(cells, index, count)
-
-
 def test_missing_lanes(workdir, cells, lanes):
-    (unit,) = lane_batches.cut(cells[:1], lambda cell: lanes, lambda cell: 5)
-    assert claims.missing(workdir, unit) == lanes
+    (batch,) = lane_batches.cut(cells[:1], lambda cell: 5)
+    assert claims.missing(workdir, batch) == lanes
     add_rows(workdir, cells[0], lanes[1:3])
-    assert claims.missing(workdir, unit) == (lanes[0], *lanes[3:])
+    assert claims.missing(workdir, batch) == (lanes[0], *lanes[3:])
     add_rows(workdir, cells[0], lanes)
-    assert claims.missing(workdir, unit) == ()
+    assert claims.missing(workdir, batch) == ()
 
 
 def test_a_lock_is_exclusive_also_between_threads(workdir):
@@ -123,38 +90,38 @@ def test_a_place_without_locks_is_a_line(tmp_path):
         pass
 
 
-def test_every_unit_is_handed_out_once(workdir, cells, lanes):
-    units = lane_batches.cut(cells, lambda cell: lanes, lambda cell: 2)
+def test_every_batch_is_handed_out_once(workdir, cells, lanes):
+    batches = lane_batches.cut(cells, lambda cell: 2)
     add_rows(workdir, cells[0], lanes[:2])  # this one is complete
     add_rows(workdir, cells[1], lanes[:1])  # this one lacks a lane
     stop = threading.Event()
-    plans = [claims.Claims(workdir, units, stop) for _ in range(2)]
+    claimers = [claims.Claims(workdir, batches, stop) for _ in range(2)]
     by_cell, taken = {cell.id: cell for cell in cells}, []
 
-    def worker(plan):
+    def worker(mine):
         while True:
-            with plan.claim() as claimed:
+            with mine.claim() as claimed:
                 if claimed is None:
                     return
-                unit, missing = claimed
-                taken.extend((unit.cell.id, lane) for lane in missing)
-                with claims.locked(workdir, f'{unit.cell.id}-tables'):
-                    add_rows(workdir, by_cell[unit.cell.id], missing)
+                batch, missing = claimed
+                taken.extend((batch.cell.id, lane) for lane in missing)
+                with claims.locked(workdir, f'{batch.cell.id}-tables'):
+                    add_rows(workdir, by_cell[batch.cell.id], missing)
 
-    threads = [threading.Thread(target=worker, args=(plan,)) for plan in plans * 2]
+    threads = [threading.Thread(target=worker, args=(mine,)) for mine in claimers * 2]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
     assert len(taken) == len(set(taken)) == len(cells) * len(lanes) - 3
-    assert all(claims.missing(workdir, unit) == () for unit in units)
+    assert all(claims.missing(workdir, batch) == () for batch in batches)
 
 
 def test_what_another_leaves_unfinished_is_taken_over(workdir, cells, lanes, monkeypatch):
     monkeypatch.setattr(claims, 'POLL_SECONDS', 0.01)
-    units = lane_batches.cut(cells[:1], lambda cell: lanes, lambda cell: 5)
+    batches = lane_batches.cut(cells[:1], lambda cell: 5)
     stop = threading.Event()
-    first, second = (claims.Claims(workdir, units, stop) for _ in range(2))
+    first, second = (claims.Claims(workdir, batches, stop) for _ in range(2))
     taken = []
 
     def wait():
@@ -162,29 +129,29 @@ def test_what_another_leaves_unfinished_is_taken_over(workdir, cells, lanes, mon
             taken.append(claimed)
 
     with first.claim() as claimed:
-        assert claimed[0] == units[0]
+        assert claimed[0] == batches[0]
         thread = threading.Thread(target=wait)
         thread.start()
         thread.join(0.3)
-        assert thread.is_alive()  # the unit is held: it waits
+        assert thread.is_alive()  # the batch is held: it waits
         add_rows(workdir, cells[0], lanes[:2])
     thread.join(30)
-    assert taken == [(units[0], lanes[2:])]
+    assert taken == [(batches[0], lanes[2:])]
 
 
 def test_a_stop_ends_the_wait(workdir, cells, lanes):
     stop = threading.Event()
-    plan = claims.Claims(workdir, lane_batches.cut(cells, lambda cell: lanes, lambda cell: 5), stop)
+    mine = claims.Claims(workdir, lane_batches.cut(cells, lambda cell: 5), stop)
     stop.set()
-    with plan.claim() as claimed:
+    with mine.claim() as claimed:
         assert claimed is None
 
 
 def test_a_failure_releases_the_claim(workdir, cells, lanes):
-    units = lane_batches.cut(cells[:1], lambda cell: lanes, lambda cell: 5)
-    with pytest.raises(RuntimeError), claims.Claims(workdir, units, threading.Event()).claim():
+    batches = lane_batches.cut(cells[:1], lambda cell: 5)
+    with pytest.raises(RuntimeError), claims.Claims(workdir, batches, threading.Event()).claim():
         raise RuntimeError
-    with claims.locked(workdir, units[0].name, timeout=0) as free:
+    with claims.locked(workdir, batches[0].name, timeout=0) as free:
         assert free
 
 
@@ -202,16 +169,14 @@ def test_checkpoints_of_a_complete_cell_are_removed_unless_they_are_held(workdir
 def test_a_thread_takes_cells_that_nobody_has_begun(workdir, cells, lanes):
     """Compiling a cell a second time is put off until nothing else is left."""
     first, second, *_ = cells
-    plan = claims.Claims(
-        workdir, lane_batches.cut([first, second], lambda cell: lanes, lambda cell: 1), threading.Event()
-    )
+    mine = claims.Claims(workdir, lane_batches.cut([first, second], lambda cell: 1), threading.Event())
     turns = threading.Barrier(2)
     taken = {}
 
     def claim_twice(name):
         for _ in range(2):
-            with plan.claim() as (unit, _):
-                taken.setdefault(name, []).append(unit.cell.id)
+            with mine.claim() as (batch, _):
+                taken.setdefault(name, []).append(batch.cell.id)
                 turns.wait(timeout=30)
 
     threads = [threading.Thread(target=claim_twice, args=(name,)) for name in 'ab']
@@ -224,20 +189,20 @@ def test_a_thread_takes_cells_that_nobody_has_begun(workdir, cells, lanes):
 
 @pytest.mark.parametrize('is_long', [True, False])
 def test_a_cell_is_helped_with_when_that_is_worth_compiling_again(workdir, cells, lanes, monkeypatch, is_long):
-    """The owner waits inside its unit; another thread gets one of the cell's units only after `PATIENCE`."""
+    """The owner waits inside its batch; another thread gets one of the cell's batches only after `PATIENCE`."""
     monkeypatch.setattr(claims, 'PATIENCE', 0.0 if is_long else 1000.0)
     monkeypatch.setattr(claims, 'POLL_SECONDS', 0.01)
-    plan = claims.Claims(workdir, lane_batches.cut(cells[:1], lambda cell: lanes, lambda cell: 1), threading.Event())
+    mine = claims.Claims(workdir, lane_batches.cut(cells[:1], lambda cell: 1), threading.Event())
     helped, owning, done = threading.Event(), threading.Event(), threading.Event()
 
     def own():
-        with plan.claim():
+        with mine.claim():
             owning.set()
             done.wait(timeout=30)
 
     def help_out():
         owning.wait(timeout=30)
-        with plan.claim() as claimed:
+        with mine.claim() as claimed:
             if claimed is not None:
                 helped.set()
 
@@ -248,13 +213,13 @@ def test_a_cell_is_helped_with_when_that_is_worth_compiling_again(workdir, cells
     done.set()
 
 
-def test_an_owner_of_quick_units_needs_no_help(monkeypatch):
+def test_an_owner_of_quick_batches_needs_no_help(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(claims.time, 'monotonic', lambda: now[0])
     owner = claims._Owner(thread=1)
     for seconds in 10.0, 2.0:  # 8 s of them to compile
         now[0] += seconds
         owner.finish(thread=1)
-    owner.finish(thread=2)  # a helper's units do not count
+    owner.finish(thread=2)  # a helper's batches do not count
     assert not owner.needs_help(4)
     assert owner.needs_help(5)

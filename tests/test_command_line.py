@@ -1,8 +1,6 @@
 """The command line: what a user can mend there is one line that names it."""
 
-import os
 import pathlib
-import subprocess
 import sys
 
 import pytest
@@ -10,6 +8,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from experiments import command_line
+from tests import harness
 
 CONFIGS = pathlib.Path(__file__).parents[1] / 'experiments/configs'
 
@@ -68,7 +67,5 @@ def test_what_is_wrong_is_one_line(parse, arguments, line):
     ],
 )
 def test_binaries_without_a_config(module, argument, line, tmp_path):
-    call = [sys.executable, '-m', f'experiments.{module}', argument]
-    environment = {**os.environ, 'PYTHONPATH': str(CONFIGS.parents[1])}
-    done = subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    done = harness.run_binary(module, argument, folder=tmp_path)
     assert (done.returncode, done.stderr.strip()) == (1, line)

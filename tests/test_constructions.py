@@ -10,7 +10,7 @@ import pytest
 from qstr_jax import models, tasks
 from qstr_jax.learners import risks
 from qstr_jax.tasks import encodings
-from qstr_jax.theory import constructions, interpolation, measures, recurrences
+from qstr_jax.theory import constructions, interpolation, measures, networks, recurrences, sensitivity
 
 LINKS = ('linear', 'sum', 'hermite2')
 
@@ -176,10 +176,10 @@ def test_retrieving_rnn_is_exact(sparsity, seq_len, link, precise, limit):
         token_bound = float(np.max(np.abs(prompts.x_NxD)))
         built = recurrences.retrieving(task, task_draw, token_bound)
         check_shapes(built, task)
-        constructions.check_tokens(built, prompts.x_NxD)
+        networks.check_tokens(built, prompts.x_NxD)
         assert built.module.lipschitz == 0
         assert largest_error(built, prompts, task, task_draw) <= limit
-        d_e, distance = task.encoding_dim, constructions.separation(task_draw.encodings.omega_NxE).distance
+        d_e, distance = task.encoding_dim, networks.separation(task_draw.encodings.omega_NxE).distance
         ratio = token_bound / (task.scale * distance)
         square = 4 * sparsity * d_e + 20 + 60 * sparsity + 40 * sparsity * d_e * ratio**2
         assert built.norms['transition_square'] == pytest.approx(square, rel=3e-4)
@@ -193,7 +193,7 @@ def test_retrieving_rnn_states_hold_the_relevant_tokens():
         prompt = jax.tree.map(lambda leaf: leaf[0], prompts)
         built = recurrences.retrieving(task, task_draw, 6.0, radius=6.0, error=0.05, state_radius=9.0)
         z_NxE = tasks.encode(prompt, task, task_draw)
-        states_NxF = jax.jit(functools.partial(measures.recurrent_states, built.module))(built.params, z_NxE)
+        states_NxF = jax.jit(functools.partial(sensitivity.recurrent_states, built.module))(built.params, z_NxE)
         expected = np.zeros((16, 2, 2, 3))
         for block, t in enumerate(prompt.t_NxQ[0]):
             expected[t + 1 :, 0, block] = prompt.x_NxD[t]
@@ -232,7 +232,7 @@ _pointwise = jax.jit(risks.pointwise, static_argnames=('module', 'task'))
 
 def memorise(prompts, positions_B, task, depth=2, seed=0):
     """A memoriser and its training risk on one draw of (u, ω)."""
-    built = interpolation.memorising(jax.random.key(seed), prompts, positions_B, task, depth)
+    built = interpolation.memorising(jax.random.key(seed), prompts, positions_B, task, depth=depth)
     risk = _pointwise(built.module, built.params, prompts, positions_B, task, draw(task))
     return built, float(risk)
 
@@ -296,7 +296,7 @@ def test_bad_input_is_named():
     ):
         with pytest.raises(ValueError, match=r'^encodings 2 and 5 are equal'):
             call()
-    with pytest.raises(ValueError, match=r'^coherence=0.01: the encodings have max'):
+    with pytest.raises(ValueError, match=r'^coherence=0.01: must be below 1 and at least the max'):
         constructions.transformer(task, good, 5.0, coherence=0.01)
     with pytest.raises(ValueError, match=r'^num_heads=1: .* H ≥ q = 2'):
         constructions.transformer(task, good, 5.0, num_heads=1)
@@ -308,16 +308,16 @@ def test_bad_input_is_named():
             call(other, good, 5.0)
     built = recurrences.retrieving(simple, good, 2.0)
     with pytest.raises(ValueError, match=r'^M=2: below the data, max \|x_jk\| = 2.5'):
-        constructions.check_tokens(built, jnp.full((8, 4), 2.5))
+        networks.check_tokens(built, jnp.full((8, 4), 2.5))
     with pytest.raises(ValueError, match=r'^radius=1: below the data'):
-        constructions.check_tokens(constructions.transformer(task, good, 1.0), jnp.ones((8, 4)))
-    with pytest.raises(ValueError, match=r'^state_radius=1.0: Π would act'):
+        networks.check_tokens(constructions.transformer(task, good, 1.0), jnp.ones((8, 4)))
+    with pytest.raises(ValueError, match=r'^state_radius=1.0: .* Π would act'):
         recurrences.retrieving(simple, good, 2.0, state_radius=1.0)
     with pytest.raises(ValueError, match="needs 'simple_qstr'"):
         recurrences.retrieving(task, good, 2.0)
     with pytest.raises(ValueError, match='M must be positive'):
         recurrences.storing(task, good, 0.0)
-    with pytest.raises(ValueError, match=r"^link 'sum': one head averages"):
+    with pytest.raises(ValueError, match=r"^link='sum': one head can only average"):
         constructions.sparse_average(task, good, 5.0)
     crowded = tasks.build('qstr', seq_len=8, sparsity=2, token_dim=4, link='mean', encoding_dim=6)
     with pytest.raises(ValueError, match=r'^encodings: one head needs 8 linearly independent'):
@@ -327,4 +327,4 @@ def test_bad_input_is_named():
     with pytest.raises(ValueError, match=r'^no direction of 4 separates'):
         interpolation.separating_direction(jax.random.key(0), np.ones((3, 2)), tries=4)
     with pytest.raises(ValueError, match=r'^depth=1'):
-        interpolation.memorising(jax.random.key(0), sample(task, 4, jnp.float32), jnp.arange(4), task, 1)
+        interpolation.memorising(jax.random.key(0), sample(task, 4, jnp.float32), jnp.arange(4), task, depth=1)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests import harness
+from tests import harness, helpers
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +38,7 @@ SWEEP = [
 def start(tmp_path_factory):
     """Starts one process of a job of `count`; returns its Popen."""
     cache = tmp_path_factory.mktemp('cache')
-    environment = {**os.environ, 'XLA_FLAGS': harness.QUICK, 'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '0'}
+    environment = {**os.environ, 'XLA_FLAGS': helpers.QUICK_FLAGS, 'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '0'}
     # So that there is time to kill one of them.
     main = 'from qstr_jax.sweeps import lane_batch; training.SECONDS_PER_CALL = 0.0; import runpy, sys; ' + (
         'runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)'

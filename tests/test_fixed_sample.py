@@ -104,24 +104,21 @@ CASES = {
     'adamw': (make(TRANSFORMER, learners.AdamW, batch_size=4, risk='pointwise'), {'decay': 0.1}),
     'constrained': (make(TRANSFORMER, learners.Constrained, batch_size=4, schedule='cosine'), {'radius': 2.0}),
     'min_norm': (make(FFN, learners.MinNorm, SIMPLE, bisections=3, epsilon=0.3), {}),
-    'closed_form': (
-        make(baselines.LeastSquares(3, 1), learners.ClosedForm, risk='pointwise'),
-        {'decay': 0.05},
-    ),
+    'closed_form': (make(baselines.Ridge(), learners.ClosedForm, risk='pointwise'), {'decay': 0.05}),
 }
 
 
-@functools.cache
-def finished(name):
-    problem, numbers = CASES[name]
+@pytest.fixture(scope='module', params=list(CASES))
+def finished(request):
+    """Name, problem and lanes of a case that has run, with what `run` gives; pytest runs a case's tests together."""
+    problem, numbers = CASES[request.param]
     lanes = lane(problem, 5, 1, **numbers), lane(problem, 12, 2, **numbers)
-    return problem, lanes, *run(problem, *lanes)
+    return request.param, problem, lanes, *run(problem, *lanes)
 
 
-@pytest.mark.parametrize('name', list(CASES))
-def test_certificates_recomputed(name):
+def test_certificates_recomputed(finished):
     """Risk, gradient, norm and distance from the parameters, the streams and nothing else."""
-    problem, lanes, _, state_K, rows = finished(name)
+    name, problem, lanes, _, state_K, rows = finished
     for k, (a_lane, row) in enumerate(zip(lanes, rows, strict=True)):
         decay = a_lane.weight_decay if name in ('stationary', 'closed_form') else 0.0
         params = params_of(state_K, k)
@@ -138,24 +135,25 @@ def test_certificates_recomputed(name):
             assert row['distance'] <= 1e-5 * row['norm']
 
 
-@pytest.mark.parametrize('name', list(CASES))
-def test_a_vmapped_lane_equals_a_single_run(name):
-    problem, lanes, _, state_K, rows = finished(name)
+def test_a_vmapped_lane_equals_a_single_run(finished):
+    _, problem, lanes, _, state_K, rows = finished
     _, alone, (row,) = run(problem, lanes[1])
     chex.assert_trees_all_close(params_of(alone), params_of(state_K, 1), rtol=2e-3, atol=2e-4)
     assert row['test_loss'] == pytest.approx(rows[1]['test_loss'], rel=1e-2)
     assert row['outcome'] == rows[1]['outcome'] == 'fitted'
 
 
-def test_a_run_is_the_same_however_it_is_cut():
-    problem, lanes, _, whole_K, _ = finished('min_norm')
+@pytest.mark.parametrize('finished', ['min_norm'], indirect=True)
+def test_a_run_is_the_same_however_it_is_cut(finished):
+    _, problem, lanes, _, whole_K, _ = finished
     _, cut_K, _ = run(problem, *lanes, chunk=2)
     for a, b in zip(jax.tree.leaves(whole_K), jax.tree.leaves(cut_K), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-def test_a_state_survives_a_checkpoint(tmp_path):
-    problem, lanes, _, state_K, _ = finished('constrained')
+@pytest.mark.parametrize('finished', ['constrained'], indirect=True)
+def test_a_state_survives_a_checkpoint(finished, tmp_path):
+    _, problem, lanes, _, state_K, _ = finished
     folder = checkpoint.files.epath.Path(tmp_path) / 'unit'
     checkpoint.save(folder, state_K)
     restored_K = checkpoint.load(folder, programs.abstract_state(problem, len(lanes)))
@@ -179,10 +177,9 @@ def test_training_sets_are_nested():
     assert not np.isin(np.asarray(validation), np.asarray(test)).any()
 
 
-@pytest.mark.parametrize('name', list(CASES))
-def test_a_fit_sees_its_n_examples_and_no_other(name):
+def test_a_fit_sees_its_n_examples_and_no_other(finished):
     """What lies beyond n is poisoned; n is traced, so the program is the one that is there."""
-    problem, lanes, data_K, _, rows = finished(name)
+    _, problem, lanes, data_K, _, rows = finished
     lanes_K = programs.lane_arrays(lanes)
     beyond_KxB = jnp.arange(16)[None, :] >= np.array([a_lane.sample_size for a_lane in lanes])[:, None]
 
@@ -222,7 +219,13 @@ def test_constrained_erm_finds_the_constrained_minimum():
 def test_min_norm_finds_the_least_norm():
     """A linear model's, against a general solver."""
     problem = make(
-        Linear(), learners.MinNorm, max_steps=1000, check_every=100, schedule='cosine', epsilon=0.05, bisections=10
+        Linear(),
+        learners.MinNorm,
+        max_steps=1000,
+        check_every=100,
+        schedule='cosine',
+        epsilon=0.05,
+        bisections=10,
     )
     a_lane = lane(problem, 6, 3, 0.02)
     _, _, (row,) = run(problem, a_lane)
@@ -247,7 +250,7 @@ def test_a_fit_that_does_not_get_there_says_so():
 
 
 def test_least_squares_that_knows_t_reaches_zero_at_n_equal_d():
-    problem = CASES['closed_form'][0]
+    problem = make(baselines.LeastSquares(3, 1), learners.ClosedForm, risk='pointwise')
     _, _, rows = run(problem, *(lane(problem, n, seed) for seed in range(5) for n in (2, 3)))
     before, at = rows[::2], rows[1::2]
     assert max(row['test_loss'] for row in at) < 1e-6
@@ -257,7 +260,7 @@ def test_least_squares_that_knows_t_reaches_zero_at_n_equal_d():
 
 def test_a_search_ends_at_d_for_least_squares():
     problem = make(baselines.LeastSquares(3, 1), learners.ClosedForm, risk='pointwise',
-        is_search=True, threshold=1e-4,
+        is_search=True, threshold=1e-4, min_samples=1,
     )  # fmt: skip
     _, state_K, (row,) = run(problem, lane(problem, 0, 4))
     assert row['outcome'] == 'reached'
@@ -338,7 +341,7 @@ def test_three_seeds_and_eight_sizes_are_one_program(tmp_path, monkeypatch):
     monkeypatch.setattr(programs, 'compile_programs', lambda *a: calls.append(a) or compile_programs(*a))
     settings = small.settings(
         models='ffn', learners='adamw', num_samples=(1, 2, 3, 5, 8, 13, 21, 34), num_seeds=3, max_steps=10,
-        task_per_lane=True, validation_samples=16, test_task='qstr',
+        task_per_lane=True, validation_samples=16, test_task='qstr', max_samples=None,
     )  # fmt: skip
     rows = sweeps.run(settings, tmp_path, small.quiet())
     assert len(calls) == 1
@@ -398,7 +401,7 @@ def test_a_setting_that_would_be_ignored_is_an_error(changes, word):
     [
         ({'span': 'coordinates', 'learners': 'stationary', 'models': 'ffn'}, 'theorem6'),
         ({'learners': 'constrained', 'constraint': 'head/kernel:operator:1', 'models': 'ffn'}, 'out/kernel'),
-        ({'learners': 'constrained', 'radius_unit': 'proof'}, 'plugin'),
+        ({'learners': 'constrained', 'radius_unit': 'proof'}, 'radius_unit'),
         ({'models': 'ridge', 'num_samples': ()}, 'closed form'),
     ],
 )

@@ -1,5 +1,6 @@
 """Floors hold on real attention outputs and training sets, oracles attain them, and a wrong one is crossed."""
 
+import dataclasses
 import functools
 
 import jax
@@ -10,22 +11,14 @@ from flax import linen as nn
 
 from qstr_jax import models, tasks
 from qstr_jax.models import attention, deep_cell
-from qstr_jax.theory import constructions, floors, recurrences
+from qstr_jax.theory import floors, networks, recurrences
+from qstr_jax.theory.cards import heads
 
 PROMPTS = 4000
 
 
-def half_task(sparsity, token_dim, link='norm2'):
-    return tasks.build(
-        'qstr',
-        seq_len=2 * sparsity + 1,
-        sparsity=sparsity,
-        token_dim=token_dim,
-        link=link,
-        indices='half',
-        tokens='half',
-        encoding_dim=4 * sparsity + 6,
-    )
+def half_task(sparsity, token_dim):
+    return dataclasses.replace(heads.half_task(sparsity, token_dim), encoding_dim=4 * sparsity + 6)
 
 
 def random_scores(task, num_heads, ignore_tokens):
@@ -47,7 +40,7 @@ def oracle_errors(task, task_draw, qk_HxExE, keys):
         z_NxE = tasks.encode(tasks.Prompt(x_NxD, t_NxQ, None), task, task_draw)
         heads_1xF = module.apply({'params': {'qk_HxExE': qk_HxExE}}, z_NxE[position][None], z_NxE)
         heads_HxE = heads_1xF.reshape(qk_HxExE.shape[0], -1)
-        seen = floors.seen_through_heads(heads_HxE, qk_HxExE, t_NxQ, position, task, omega_NxE)
+        seen = floors.seen_through_heads(heads_HxE, qk_HxExE, t_NxQ, position=position, task=task, omega_NxE=omega_NxE)
         y = task.labels(x_NxD, t_NxQ, task_draw.link)[position]
         return (y - floors.oracle(*seen)) ** 2
 
@@ -95,11 +88,11 @@ def test_printed_and_sharper_head_floors():
     assert floors.head_floor(3, 4, 10, late=True) == pytest.approx(0.35)
     assert floors.head_floor(4, 4, 10) == floors.head_floor(1, 3, 1) == floors.proposition21(4, 4) == 0
     assert floors.hermite2_floor(1, 4) == 0.5
-    for heads in range(1, 6):
+    for num_heads in range(1, 6):
         for q in range(1, 6):
             for d in range(1, 6):
-                assert floors.proposition3(heads, q, d) <= floors.head_floor(heads, q, d) + 1e-12
-                assert floors.head_floor(heads, q, d) <= floors.proposition21(heads, q)
+                assert floors.proposition3(num_heads, q, d) <= floors.head_floor(num_heads, q, d) + 1e-12
+                assert floors.head_floor(num_heads, q, d) <= floors.proposition21(num_heads, q)
     mask_N = floors.late_positions(9)
     x_NxD = tasks.sample(jax.random.key(0), half_task(4, 2), {}).x_NxD
     assert np.array_equal(mask_N, np.all(np.asarray(x_NxD) == 0, axis=1))
@@ -109,7 +102,7 @@ def test_printed_and_sharper_head_floors():
         'qstr', seq_len=12, sparsity=2, token_dim=2, link='norm2', indices='half', tokens='half', encoding_dim=12
     )
     with pytest.raises(ValueError, match=r'^seq_len=12, .* must be 2q\+1'):
-        floors.seen_through_heads(None, None, None, 0, task, None)
+        floors.seen_through_heads(None, None, None, position=0, task=task, omega_NxE=None)
 
 
 @pytest.mark.parametrize('shared', [True, False])
@@ -146,7 +139,7 @@ def test_theorem6_floor_of_real_training_sets():
         u_UxD /= np.linalg.norm(u_UxD, axis=1, keepdims=True)
         floor_U = jax.vmap(lambda u_D: floors.theorem6_given(x_BxNxD, u_D))(u_UxD)
         mean, error = mean_and_error(floor_U)
-        assert abs(mean - floors.theorem6(30, 8, 5)) < 4 * error
+        assert abs(mean - floors.theorem6_floor(30, 8, 5)) < 4 * error
         assert float(np.std(floor_U)) > 0.01  # one u is not the mean: a run has its own floor
         assert float(jnp.mean(jax.vmap(lambda u: floors.theorem6_given(x_BxNxD, u))(jnp.eye(5)))) == (
             pytest.approx(0.25)
@@ -160,9 +153,9 @@ def test_theorem6_floor_of_real_training_sets():
         assert mean + 4 * error < float(floors.theorem6_given(x_BxNxD[:24], u_D))  # of a set of 24: crossed
         twice = jnp.concatenate([x_BxNxD, x_BxNxD])
         assert float(floors.theorem6_given(twice, u_D)) == pytest.approx(float(floor_U[0]))
-    assert floors.theorem6(40, 8, 5) == floors.theorem6(50, 8, 5) == 0
+    assert floors.theorem6_floor(40, 8, 5) == floors.theorem6_floor(50, 8, 5) == 0
     with pytest.raises(ValueError, match='num_samples=-1'):
-        floors.theorem6(-1, 8, 5)
+        floors.theorem6_floor(-1, 8, 5)
 
 
 # Lloyd-Max levels of a standard normal, by bits per coordinate.
@@ -180,7 +173,7 @@ def storing_setup():
 def error_with_states(change):
     """Mean errors per prompt of the storing RNN when its states pass through `change` where a token is stored."""
     task, task_draw, prompts, built = storing_setup()
-    constructions.check_tokens(built, prompts.x_NxD)
+    networks.check_tokens(built, prompts.x_NxD)
 
     def error(prompt, key):
         def interceptor(next_fun, args, kwargs, context):

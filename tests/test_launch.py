@@ -10,7 +10,7 @@ import time
 import pytest
 
 from qstr_jax.storage import results
-from tests import harness
+from tests import harness, helpers
 
 ROOT = pathlib.Path(__file__).parent.parent
 CONFIG = '--config=experiments/configs/quickstart.py'
@@ -26,14 +26,15 @@ TINY = [
     '--config.max_samples=800',
     '--config.test_samples=40',
 ]
-LAUNCH = ['experiments.launch', CONFIG, '--executor=local', '--poll_seconds=0.2']
+LOCAL = ['--executor=local', '--poll_seconds=0.2']
+LAUNCH = ['experiments.launch', CONFIG, *LOCAL]
 
 
 @pytest.fixture(scope='module')
 def command(tmp_path_factory):
     """Starts a binary with a shared compilation cache; returns its Popen."""
     cache = tmp_path_factory.mktemp('cache')
-    environment = {**os.environ, 'XLA_FLAGS': harness.QUICK, 'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '0'}
+    environment = {**os.environ, 'XLA_FLAGS': helpers.QUICK_FLAGS, 'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '0'}
 
     def start(*arguments):
         return subprocess.Popen(
@@ -145,12 +146,11 @@ def test_a_preempted_job_saves_its_state_and_is_queued_again(command, single, tm
         (['more'], "error: unknown argument 'more'"),
     ],
 )
-def test_bad_input_is_a_line_and_starts_nothing(command, tmp_path, arguments, message):
+def test_bad_input_is_a_line_and_starts_nothing(tmp_path, arguments, message):
     workdir = str(tmp_path / 'sweep')
-    process = command(*LAUNCH, f'--workdir={workdir}', *(a.replace('DIR', workdir) for a in arguments))
-    _, errors = process.communicate()
-    assert process.returncode == 1
-    assert message.replace('DIR', workdir) in errors
+    arguments = [CONFIG, *LOCAL, f'--workdir={workdir}', *(a.replace('DIR', workdir) for a in arguments)]
+    done = harness.run_binary('launch', *arguments)
+    helpers.assert_one_error(done, message.replace('DIR', workdir).removeprefix('error: '))
     assert os.listdir(tmp_path) == []
 
 

@@ -7,7 +7,7 @@ from experiments import learning_curves
 from experiments.configs import base
 from qstr_jax import sweeps
 from qstr_jax.storage import results
-from tests import helpers, small
+from tests import harness, helpers, small
 
 CONFIGS = helpers.configs_of('learning_curves')
 FIGURES = {
@@ -42,7 +42,7 @@ def test_reduced_twins_run_end_to_end(name, tmp_path):
 
 
 def test_overrides_in_a_dry_run():
-    done = helpers.run_binary(
+    done = harness.run_binary(
         'learning_curves', '--config=experiments/configs/n_star.py', '--dry_run',
         '--config.seq_lens=8,16', '--config.num_seeds=2',
         '--config.learners=min_norm,stationary', '--config.models=transformer,ffn',
@@ -67,5 +67,5 @@ def test_overrides_in_a_dry_run():
 )
 def test_bad_input_is_one_line(overrides, word, tmp_path):
     arguments = [f'--workdir={tmp_path}', *(f'--config.{text}' for text in overrides)]
-    done = helpers.run_binary('learning_curves', '--config=experiments/configs/n_star.py', *arguments)
+    done = harness.run_binary('learning_curves', '--config=experiments/configs/n_star.py', *arguments)
     helpers.assert_one_error(done, word)

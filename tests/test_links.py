@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from helpers import quick_jit
 
+from qstr_jax import registry
 from qstr_jax.tasks import links
 
 KEY = jax.random.key(0, impl='threefry2x32')
@@ -114,7 +115,7 @@ def test_exact_two_layer_forms(name, sparsity, token_dim):
 def test_hermite2_form_on_a_dense_grid():
     radius, error = 6.0, 0.1
     link, params = setup('hermite2', 2, 3)
-    net = links.two_layer_form(link, params, 2, 3, radius, error)
+    net = links.two_layer_form(link, params, 2, 3, radius=radius, error=error)
     grid = np.linspace(-radius, radius, 201, dtype=np.float32)
     # x_j = z_j u_j has the projection z_j and the norm |z_j|.
     points = np.stack(
@@ -142,7 +143,7 @@ def test_hermite2_form_on_a_dense_grid():
 )
 def test_approximate_forms_keep_their_error_and_nearly_attain_it(name, sparsity, token_dim, radius, error):
     link, params = setup(name, sparsity, token_dim)
-    net = links.two_layer_form(link, params, sparsity, token_dim, radius, error)
+    net = links.two_layer_form(link, params, sparsity, token_dim, radius=radius, error=error)
     points = np.concatenate(
         [
             inside(sparsity, token_dim, radius),
@@ -237,16 +238,16 @@ def test_no_two_layer_form():
 def test_radius_and_error_must_be_positive(radius, error):
     link, params = setup('hermite2', 1, 10)
     with pytest.raises(ValueError, match=r'^radius=[^\n]*error=[^\n]*positive$'):
-        links.two_layer_form(link, params, 1, 10, radius, error)
+        links.two_layer_form(link, params, 1, 10, radius=radius, error=error)
 
 
 @pytest.fixture
-def registry(monkeypatch):
-    """A copy of the registry that a test may change."""
-    monkeypatch.setattr(links, '_REGISTRY', dict(links._REGISTRY))
+def own_entries(monkeypatch):
+    """A copy of the registry's entries that a test may change."""
+    monkeypatch.setattr(registry, '_ENTRIES', dict(registry.entries()))
 
 
-@pytest.mark.usefixtures('registry')
+@pytest.mark.usefixtures('own_entries')
 def test_register():
     link = links.Link('own', lambda key, q, d: {}, lambda params, x_QxD: x_QxD[0, 0])
     assert links.register(link) is link

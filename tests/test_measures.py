@@ -10,7 +10,7 @@ import pytest
 
 from qstr_jax import tasks
 from qstr_jax.models import Feedforward, Recurrent
-from qstr_jax.theory import constructions, measures
+from qstr_jax.theory import constructions, measures, sensitivity
 
 TASK = tasks.build('qstr', seq_len=8, sparsity=2, token_dim=3, link='sum', encoding_dim=12)
 
@@ -79,9 +79,9 @@ def test_lipschitz_by_sampling_is_below_the_product_and_exact_for_a_linear_map()
     keys = jax.random.split(jax.random.key(0), 3)
     first, second = jax.random.normal(keys[0], (5, 8)), jax.random.normal(keys[1], (8, 2))
     points_BxK = jax.random.normal(keys[2], (200, 5))
-    sampled = measures.lipschitz_sampled(lambda x_K: jax.nn.relu(x_K @ first) @ second, points_BxK)
-    assert 0.1 < float(sampled / measures.lipschitz_product([first, second])) <= 1
-    linear = measures.lipschitz_sampled(lambda x_K: x_K @ first, points_BxK[:3])
+    sampled = sensitivity.lipschitz_sampled(lambda x_K: jax.nn.relu(x_K @ first) @ second, points_BxK)
+    assert 0.1 < float(sampled / sensitivity.lipschitz_product([first, second])) <= 1
+    linear = sensitivity.lipschitz_sampled(lambda x_K: x_K @ first, points_BxK[:3])
     assert float(linear) == pytest.approx(float(measures.operator_norm(first)), rel=1e-5)
 
 
@@ -90,7 +90,7 @@ def random_rnn():
     """Parameters of an RNN, its states at one prompt, and its predictions there."""
     module, z_NxE = Recurrent(6, 'deep', 'exclusive', 'mlp', (7, 5), (4,), radius=2.0), z_examples()[0]
     params = jax.jit(module.init)(jax.random.key(3), z_NxE)
-    states_NxF = jax.jit(functools.partial(measures.recurrent_states, module))(params, z_NxE)
+    states_NxF = jax.jit(functools.partial(sensitivity.recurrent_states, module))(params, z_NxE)
     return params, z_NxE, states_NxF, jax.jit(module.apply)(params, z_NxE)
 
 
@@ -99,27 +99,29 @@ def test_states_and_read_out_make_up_the_recurrent_network():
     assert states_NxF.shape == (8, 12)
     assert not states_NxF[0, :6].any()
     assert not states_NxF[-1, 6:].any()
-    prediction_N = jax.vmap(lambda h, z: measures.read_out(params, h, z))(states_NxF, z_NxE)
+    prediction_N = jax.vmap(lambda h, z: sensitivity.read_out(params, h, z))(states_NxF, z_NxE)
     np.testing.assert_allclose(prediction_N, expected_N, rtol=1e-4, atol=1e-6)
 
 
 def test_state_sensitivity_bounds_the_gradients():
     params, z_NxE, states_NxF, _ = random_rnn()
-    by_layers = float(measures.state_sensitivity(params, 6, 2.0))
-    sampled = float(measures.state_sensitivity_sampled(params, states_NxF, z_NxE, 2.0))
+    by_layers = float(sensitivity.state_sensitivity(params, 6, 2.0))
+    sampled = float(sensitivity.state_sensitivity_sampled(params, states_NxF, z_NxE, 2.0))
     assert 0 < sampled <= by_layers
     tree = params['params']
     norms = [np.linalg.norm(tree[name]['kernel'], 2) for name in ('readout_1', 'out')]
     first = np.linalg.norm(tree['readout_0']['kernel'][:12], 2)
     assert by_layers == pytest.approx((2 * first * np.prod(norms)) ** 2, rel=1e-4)
     linear = {'params': {'out': {'kernel': jnp.full((12, 1), 0.5)}}}
-    assert float(measures.state_sensitivity(linear, 6, 1.0)) == pytest.approx(3)
+    assert float(sensitivity.state_sensitivity(linear, 6, 1.0)) == pytest.approx(3)
 
 
 def test_transition_lipschitz_of_both_directions():
     cell = random_rnn()[0]['params']['cell']
     hidden_2, last_2 = (np.linalg.norm(cell[name], 2, axis=(1, 2)) for name in ('hidden_kernel', 'kernel_1'))
-    np.testing.assert_allclose(measures.transition_lipschitz({'params': {'cell': cell}}), hidden_2 * last_2, rtol=1e-5)
+    np.testing.assert_allclose(
+        sensitivity.transition_lipschitz({'params': {'cell': cell}}), hidden_2 * last_2, rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize('form', ['theorem6', 'flat'])

@@ -11,7 +11,7 @@ import pytest
 
 from experiments import status as status_binary
 from qstr_jax import sweeps
-from qstr_jax.storage import files, results
+from qstr_jax.storage import files, lane_keys, results
 from qstr_jax.sweeps import monitor
 from tests import small
 from tests.test_files import dead_pid
@@ -24,7 +24,7 @@ LANES = sweeps.cells_of(small.settings(num_seeds=3))[0].lanes
 def workdir(tmp_path):
     """A directory with three planned cells of three lanes and nothing done."""
     path = results.open_workdir(tmp_path)
-    monitor.add_plan(path, {cell: [results.lane_name(lane) for lane in LANES] for cell in CELLS})
+    monitor.add_plan(path, {cell: [lane_keys.name_of(lane) for lane in LANES] for cell in CELLS})
     return path
 
 
@@ -119,7 +119,7 @@ def test_other_lanes_of_a_finished_cell_are_left(workdir):
     """Another learning rate adds lanes to a cell; it is not done because as many lanes have rows."""
     add_rows(workdir, CELLS[0], ['reached'] * 3)
     more = [lane._replace(learning_rate=0.1) for lane in LANES]
-    monitor.add_plan(workdir, {CELLS[0]: [results.lane_name(lane) for lane in more]})
+    monitor.add_plan(workdir, {CELLS[0]: [lane_keys.name_of(lane) for lane in more]})
     status = monitor.status(workdir).set_index('cell').loc[CELLS[0]]
     assert (status['lanes'], status['left'], status['state']) == (6, 3, 'left')
     add_rows(workdir, CELLS[0], ['reached'] * 3, more)
@@ -127,7 +127,7 @@ def test_other_lanes_of_a_finished_cell_are_left(workdir):
 
 
 def test_a_plan_is_added_to(workdir):
-    names = [results.lane_name(lane) for lane in LANES]
+    names = [lane_keys.name_of(lane) for lane in LANES]
     monitor.add_plan(workdir, {'new': names[:1]})
     monitor.add_plan(workdir, {'new': names})
     assert monitor.read_plan(workdir) == {**dict.fromkeys(CELLS, names), 'new': names}

@@ -11,6 +11,7 @@ import nbformat
 import pytest
 
 from experiments import notebooks
+from tests import helpers
 
 ROOT = pathlib.Path(__file__).parents[1]
 PATHS = sorted((ROOT / 'colab').glob('*.ipynb'))
@@ -86,10 +87,30 @@ def test_all_that_is_imported_is_installed_with_the_package(path):
     assert set(re.findall(r'^(?:import|from) (\w+)', text, flags=re.MULTILINE)) <= known
 
 
+# What a sweep's length is made of, and less of it: every cell is still compiled, trained, tabulated and drawn.
+SHORTER = {r'num_seeds=\d+': 'num_seeds=1', r'max_samples=[\d_]+': 'max_samples=1_920'}
+
+
+def shortened(notebook):
+    """The notebook with less training in its sweep."""
+    for cell in code(notebook):
+        for long, short in SHORTER.items():
+            cell.source = re.sub(long, short, cell.source)
+    return notebook
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize('path', PATHS, ids=lambda path: path.stem)
-def test_each_runs_top_to_bottom(path, monkeypatch):
+def test_each_runs_top_to_bottom(path, tmp_path, monkeypatch):
     """Pictures come out where they came out before."""
     monkeypatch.setenv('JAX_PLATFORMS', 'cpu')
-    notebook = notebooks.execute(path)
+    monkeypatch.setenv('XLA_FLAGS', helpers.QUICK_FLAGS)
+    nbformat.write(shortened(read(path)), tmp_path / path.name)
+    notebook = notebooks.execute(tmp_path / path.name)
     assert len(pictures(notebook)) == len(pictures(read(path)))
+
+
+def test_the_sweeps_of_notebooks_are_those_that_get_shorter():
+    for path in PATHS:
+        text = '\n'.join(cell.source for cell in code(read(path)))
+        assert all(bool(re.search(setting, text)) == ('sweeps.run' in text) for setting in SHORTER)

@@ -7,14 +7,14 @@ import pytest
 
 from qstr_jax import models, sweeps, tasks
 from qstr_jax.learners import radius_units
-from qstr_jax.theory import construction_norm as theory_budgets
-from qstr_jax.theory import constructions, floors, oracles
+from qstr_jax.theory import construction_norm, constructions, floors, oracles
 from tests import small
 
 SETTINGS = {
     'models': 'theorem6_oracle', 'learners': 'stationary', 'task': 'simple_qstr', 'test_task': 'simple_qstr',
     'seq_lens': 4, 'token_dim': 3, 'num_samples': (2, 6, 12, 20), 'probes': 'theorem6_floor', 'test_samples': 2000,
     'validation_samples': 10, 'task_per_lane': True,
+    **dict.fromkeys(('batch_size', 'check_every', 'max_samples', 'learning_rate')),
 }  # fmt: skip
 
 
@@ -52,14 +52,15 @@ def test_other_tasks_have_no_such_oracle(changes):
 def test_the_unit_of_a_transformer_is_the_norm_of_its_construction():
     changes = {
         'models': 'transformer', 'learners': 'constrained', 'num_samples': 8, 'radius_unit': 'construction',
-        'attention': 'merged', 'encoding_dim': 40, 'max_coherence': 0.5, 'token_dim': 10, 'seq_lens': 4,
+        'transformer.attention': 'merged', 'max_samples': None, 'encoding_dim': 40, 'max_coherence': 0.5,
+        'token_dim': 10, 'seq_lens': 4,
     }  # fmt: skip
     (cell,) = sweeps.cells_of(small.settings(**changes))
     task = cell.problem.task
     radius = np.sqrt(23.209)  # 99 % quantile of χ² with 10 degrees of freedom
     drawn = tasks.draw(tasks.task_key(5, task), task)
-    built = constructions.transformer(task, drawn, radius, theory_budgets.ERROR, coherence=0.5)
-    assert cell.problem.learner.budget_unit == pytest.approx(built.norms['param_norm'], rel=1e-3)
-    assert radius_units.get('construction')(small.cell('ffn').problem.module, task) == 1.0
+    built = constructions.transformer(task, drawn, radius, construction_norm.ERROR, coherence=0.5)
+    assert cell.problem.learner.unit_norm == pytest.approx(built.norms['param_norm'], rel=1e-3)
+    assert radius_units.norm('construction', small.cell('ffn').problem.module, task) == 1.0
     deep = small.cell('rnn', **{'rnn.cell': 'deep'}, **{'rnn.states': 'exclusive'}, task='simple_qstr', encoding_dim=8)
-    assert radius_units.get('construction')(deep.problem.module, deep.problem.task) > 1
+    assert radius_units.norm('construction', deep.problem.module, deep.problem.task) > 1

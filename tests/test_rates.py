@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from qstr_jax.models import Recurrent, Transformer
-from qstr_jax.theory import covering, measures, rates
+from qstr_jax.theory import covering, rates, rnn_sizes, sensitivity
 
-LINK = {'width': 2, 'r_a': 2.0, 'r_w': 1.0}
+SIZES = {'sparsity': 2, 'token_dim': 10, 'width': 2, 'r_a': 2.0, 'r_w': 1.0}
 
 
 def slope(curve, low, high):
@@ -17,7 +17,7 @@ def slope(curve, low, high):
 
 
 def test_through_one_point():
-    curve = rates.through(lambda n: rates.theorem9_memorise(n), 10, 7.0)
+    curve = rates.through(lambda n: rnn_sizes.theorem9_memorise(n), 10, 7.0)
     assert curve(10) == pytest.approx(7)
     assert slope(curve, 10, 100) == pytest.approx(3)
     with pytest.raises(ValueError, match='value=0'):
@@ -25,33 +25,35 @@ def test_through_one_point():
 
 
 def test_theorem4_is_free_of_the_length_but_for_logarithms():
-    assert rates.theorem4_radius_square(3, 9, 4, 2.0, 0.5) == pytest.approx(1 + 1 + 1)
-    risk = rates.theorem4(1000, 16, 2, 10, **LINK, approximation=0.3, constant=2, log_power=0)
+    assert rates.theorem4_radius_square(sparsity=3, token_dim=9, width=4, r_a=2.0, r_w=0.5) == pytest.approx(1 + 1 + 1)
+    risk = rates.theorem4(1000, 16, **SIZES, approximation=0.3, constant=2, log_power=0)
     c_1 = (2 + 2 + 0.4) * 20
     assert risk == pytest.approx(2 * (0.3 + c_1 * math.sqrt(2 * 12 * 14 / 1000)))
-    samples = rates.theorem4_samples(16, 2, 10, **LINK, excess=0.1, log_power=2)
-    assert rates.theorem4(samples, 16, 2, 10, **LINK, log_power=2) == pytest.approx(0.1)
-    in_length = slope(lambda n: rates.theorem4_samples(n, 2, 10, **LINK, excess=0.1), 10, 10_000)
+    samples = rates.theorem4_samples(16, **SIZES, excess=0.1, log_power=2)
+    assert rates.theorem4(samples, 16, **SIZES, log_power=2) == pytest.approx(0.1)
+    in_length = slope(lambda n: rates.theorem4_samples(n, **SIZES, excess=0.1), 10, 10_000)
     assert 0 < in_length < 0.1
-    assert slope(lambda n: rates.theorem4(n, 16, 2, 10, **LINK, log_power=0), 10, 1000) == pytest.approx(-0.5)
+    assert slope(lambda n: rates.theorem4(n, 16, **SIZES, log_power=0), 10, 1000) == pytest.approx(-0.5)
     assert rates.token_radius(100, 10, 4) == pytest.approx(math.sqrt(12 * math.e * math.log(1000)))
     assert rates.information_limit(3, 10) == 30
     with pytest.raises(ValueError, match='num_samples=0'):
-        rates.theorem4(0, 16, 2, 10, **LINK)
+        rates.theorem4(0, 16, **SIZES)
 
 
 def test_other_rates():
     assert rates.theorem6_samples(8, 5, 0.25) == pytest.approx(30)
     samples = rates.theorem7_samples(64, complexity=50.0, excess=0.2)
     assert rates.theorem7(samples, 64, complexity=50.0) == pytest.approx(0.2)
-    assert rates.proposition8_width(64, math.sqrt(math.e - 1)) == pytest.approx(64)
-    assert rates.proposition8_norm(64, math.e - 1, constant=0.5) == pytest.approx(32)
-    assert slope(lambda n: rates.proposition8_norm(n, 100), 10, 100) == pytest.approx(1)
-    assert slope(lambda n: rates.theorem9_generalise(n, 100, 3), 10, 100) == pytest.approx(1 / 3)
-    crossing = rates.theorem9_samples(10**6, 100, 2, memorise=0.2, generalise=3.0)
-    assert rates.theorem9_memorise(crossing, 0.2) == pytest.approx(rates.theorem9_generalise(10**6, 100, 2, 3.0))
+    assert rnn_sizes.proposition8_width(64, math.sqrt(math.e - 1)) == pytest.approx(64)
+    assert rnn_sizes.proposition8_norm(64, math.e - 1, constant=0.5) == pytest.approx(32)
+    assert slope(lambda n: rnn_sizes.proposition8_norm(n, 100), 10, 100) == pytest.approx(1)
+    assert slope(lambda n: rnn_sizes.theorem9_generalise(n, 100, 3), 10, 100) == pytest.approx(1 / 3)
+    crossing = rnn_sizes.theorem9_samples(10**6, 100, 2, memorise=0.2, generalise=3.0)
+    assert rnn_sizes.theorem9_memorise(crossing, 0.2) == pytest.approx(
+        rnn_sizes.theorem9_generalise(10**6, 100, 2, 3.0)
+    )
     with pytest.raises(ValueError, match='width=1'):
-        rates.theorem9_generalise(64, 1, 2)
+        rnn_sizes.theorem9_generalise(64, 1, 2)
 
 
 def test_packing_bound_holds_for_greedy_packings():
@@ -64,8 +66,8 @@ def test_packing_bound_holds_for_greedy_packings():
             if all(np.linalg.norm(point_D - other) > distance for other in packing):
                 packing.append(point_D)
         assert len(packing) > 1
-        assert math.log(len(packing)) <= rates.log_packing(dim, distance, constant=10.0)
-    assert rates.log_packing(10**6, 0.5) == pytest.approx(4 * math.log1p(10**6 / 4))
+        assert math.log(len(packing)) <= rnn_sizes.log_packing(dim, distance, constant=10.0)
+    assert rnn_sizes.log_packing(10**6, 0.5) == pytest.approx(4 * math.log1p(10**6 / 4))
 
 
 def moved(tree, seed, sizes):
@@ -89,7 +91,9 @@ def test_proposition17_steps_move_a_transformer_by_less_than_the_distance():
     tree = params['params']
     norm_a = float(np.linalg.norm(tree['out']['kernel']))
     norm_w = math.hypot(np.linalg.norm(tree['hidden']['kernel']), np.linalg.norm(tree['hidden']['bias']))
-    step_a, step_w, step_qk = covering.transformer_steps(0.5, 2, 1.2 * norm_a, 1.2 * norm_w, radius_z)
+    step_a, step_w, step_qk = covering.transformer_steps(
+        0.5, num_heads=2, norm_a=1.2 * norm_a, norm_w=1.2 * norm_w, radius_z=radius_z
+    )
     before_BxN = apply(params, z_BxNxE)
     for seed in range(20):
         sizes = {'out': step_a, "'hidden']['kernel": 0.8 * step_w, "'hidden']['bias": 0.6 * step_w, 'qk': step_qk}
@@ -104,7 +108,7 @@ def test_corollary31_steps_move_an_rnn_by_less_than_the_distance():
     radius_z = float(np.max(np.linalg.norm(z_BxNxE, axis=-1)))
     apply = jax.jit(jax.vmap(module.apply, (None, 0)))
     params = jax.jit(module.init)(jax.random.key(2), z_BxNxE[0])
-    alpha = float(np.max(measures.transition_lipschitz(params)))
+    alpha = float(np.max(sensitivity.transition_lipschitz(params)))
     norm = 1.2 * max(1.0, *(float(np.linalg.norm(leaf)) * 2 for leaf in jax.tree.leaves(params)))
     step_h = 0.5 / (4 * norm**2 * covering.state_growth(seq_len, alpha))
     size_h = step_h / covering.mlp_lipschitz(2, norm, 1 + radius_z)
@@ -127,13 +131,32 @@ def test_state_growth_is_that_of_the_recursion():
 
 def test_covering_bounds_scale_as_the_paper_says():
     def transformer(distance=0.1, num_heads=2, width=8, embedding_dim=50, norm_qk=3.0):
-        return covering.log_cover_transformer(distance, num_heads, width, embedding_dim, 1.0, 2.0, norm_qk, 1.5)
+        return covering.log_cover_transformer(
+            distance,
+            num_heads=num_heads,
+            width=width,
+            embedding_dim=embedding_dim,
+            norm_a=1.0,
+            norm_w=2.0,
+            norm_qk=norm_qk,
+            radius_z=1.5,
+        )
 
-    def rnn(seq_len, lipschitz=None):
-        return covering.log_cover_rnn(0.1, seq_len, 3.0, (3, 4), (100, 200), 2.0, 2.0, lipschitz)
+    def rnn(seq_len, lipschitz=None, norm=3.0):
+        return covering.log_cover_rnn(
+            0.1,
+            seq_len,
+            norm=norm,
+            depths=(3, 4),
+            sizes=(100, 200),
+            radius_h=2.0,
+            radius_z=2.0,
+            lipschitz=lipschitz,
+        )
 
     assert transformer(distance=0.05) > transformer() > transformer(width=4)
-    dense = 2 * 50**2 * math.log1p(2 * 3.0 / covering.transformer_steps(0.1, 2, 1.0, 2.0, 1.5)[2])
+    step_qk = covering.transformer_steps(0.1, num_heads=2, norm_a=1.0, norm_w=2.0, radius_z=1.5)[2]
+    dense = 2 * 50**2 * math.log1p(2 * 3.0 / step_qk)
     assert transformer() - transformer(norm_qk=1e-9) <= dense + 1e-9
     # Length enters the RNN's bound through a logarithm, and only as 2 p_h log N.
     assert rnn(10**4) - rnn(10**2) == pytest.approx(2 * 100 * math.log(10**2), rel=0.01)
@@ -142,7 +165,7 @@ def test_covering_bounds_scale_as_the_paper_says():
     with pytest.raises(ValueError, match='distance=0'):
         transformer(distance=0)
     with pytest.raises(ValueError, match=r'^norm=0.5'):
-        covering.log_cover_rnn(0.1, 10, 0.5, (2, 2), (10, 10), 1.0, 1.0)
+        rnn(10, norm=0.5)
 
 
 def test_maurey_covering_is_reached_by_sampling():

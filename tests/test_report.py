@@ -5,7 +5,6 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 
 import pandas as pd
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from qstr_jax import columns, plots, report
 from qstr_jax.report import content, exhibits, fragments, missing, page, section
 from qstr_jax.storage import files, results
+from tests import harness, helpers
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -300,16 +300,13 @@ def test_commands_are_as_one_types_them():
 
 
 def test_the_command_takes_lists_and_globs_and_refuses_in_one_line(sweep, tmp_path):
-    call = [sys.executable, '-m', 'experiments.report', f'--output={tmp_path / "out"}']
-    done = subprocess.run([*call, f'--workdir={sweep},{sweep.parent}/swee*'], capture_output=True, text=True, cwd=ROOT)
+    output = f'--output={tmp_path / "out"}'
+    done = harness.run_binary('report', output, f'--workdir={sweep},{sweep.parent}/swee*')
     assert done.returncode == 0, done.stderr
     text = (tmp_path / 'out/report.html').read_text()
     assert text.count('12 lanes in 6 cells') == 1
     for arguments in ([], ['--workdir=nowhere']):
-        done = subprocess.run([*call, *arguments], capture_output=True, text=True, cwd=ROOT)
-        assert done.returncode != 0
-        assert done.stderr.strip().splitlines()[-1].startswith('error: ')
-        assert 'Traceback' not in done.stderr
+        helpers.assert_one_error(harness.run_binary('report', output, *arguments))
 
 
 @pytest.mark.skipif(shutil.which('chromium') is None, reason='needs the browser chromium')

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from qstr_jax import sweeps
-from qstr_jax.storage import files, merge, results
+from qstr_jax.storage import files, lane_keys, merge, results
 from qstr_jax.sweeps import monitor
 from tests import small
 
@@ -48,7 +48,7 @@ def make(path, lanes=LANES, sweep=None, **changes):
     """A results directory with some lanes of one cell."""
     workdir = results.open_workdir(path)
     results.add_sweep(workdir, (sweep or small.settings()).as_json())
-    monitor.add_plan(workdir, {CELL: [results.lane_name(lane) for lane in lanes]})
+    monitor.add_plan(workdir, {CELL: [lane_keys.name_of(lane) for lane in lanes]})
     results.add(workdir, CELL, rows_of(lanes, **changes), curves_of(lanes))
     files.write_json(workdir / 'provenance' / f'{path.name}.json', {'batches': []})
     return workdir
@@ -236,5 +236,5 @@ def test_a_destination_with_other_results_is_refused(tmp_path):
 
 def test_lane_names_are_the_same_from_lanes_and_rows():
     row = rows_of(LANES[:1]).iloc[0]
-    assert results.lane_name(LANES[0]) == results.lane_name(row) == 'seed0-task0-lr0.001-wd0.01'
-    assert len({results.lane_name(lane) for lane in sweeps.cells_of(small.settings(num_seeds=7))[0].lanes}) == 7
+    assert lane_keys.name_of(LANES[0]) == lane_keys.name_of(row) == 'seed0-task0-lr0.001-wd0.01'
+    assert len({lane_keys.name_of(lane) for lane in sweeps.cells_of(small.settings(num_seeds=7))[0].lanes}) == 7

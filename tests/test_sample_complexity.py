@@ -8,7 +8,7 @@ from experiments.configs import base
 from qstr_jax import sweeps
 from qstr_jax.analysis import published
 from qstr_jax.storage import results
-from tests import helpers, small
+from tests import harness, helpers, small
 from tests.helpers import config_module
 
 CONFIGS = helpers.configs_of('sample_complexity')
@@ -58,7 +58,7 @@ def test_overrides_by_the_promised_names(tmp_path):
         'max_samples=10000', 'test_samples=300', 'screen=False', 'preset=paper',
     )  # fmt: skip
     texts = [f'--config.{text}' for text in overrides]
-    done = helpers.run_binary('sample_complexity', '--config=experiments/configs/figure1a.py', '--dry_run', *texts)
+    done = harness.run_binary('sample_complexity', '--config=experiments/configs/figure1a.py', '--dry_run', *texts)
     assert done.returncode == 0, done.stderr
     assert 'ffn-simple_qstr-N12-q2' in done.stdout
     assert '6 cells, 12 lanes' in done.stdout
@@ -71,11 +71,11 @@ def test_end_to_end_as_a_command_and_once_more(tmp_path):
         '--config=experiments/configs/quickstart.py', f'--workdir={tmp_path}', '--config.models=transformer,ffn',
         '--config.seq_lens=2,3', '--config.num_seeds=2', '--config.test_samples=100',
     ]  # fmt: skip
-    first = helpers.run_binary('sample_complexity', *arguments)
+    first = harness.run_binary('sample_complexity', *arguments)
     assert first.returncode == 0, first.stderr
     assert 'device: cpu' in first.stderr
     rows = {path: path.read_bytes() for path in tmp_path.glob('rows/*')}
-    second = helpers.run_binary('sample_complexity', *arguments)
+    second = harness.run_binary('sample_complexity', *arguments)
     assert second.returncode == 0
     assert second.stdout == first.stdout
     assert rows == {path: path.read_bytes() for path in tmp_path.glob('rows/*')}
@@ -88,7 +88,7 @@ def test_end_to_end_as_a_command_and_once_more(tmp_path):
 )
 def test_bad_input_is_one_line(override, word, tmp_path):
     arguments = [f'--workdir={tmp_path}', f'--config.{override}']
-    done = helpers.run_binary('sample_complexity', '--config=experiments/configs/figure1a.py', *arguments)
+    done = harness.run_binary('sample_complexity', '--config=experiments/configs/figure1a.py', *arguments)
     helpers.assert_one_error(done, word)
 
 

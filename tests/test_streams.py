@@ -42,8 +42,8 @@ def digests(prompt):
 
 
 def test_keys_differ_by_seed_stream_and_task():
-    settings = ({}, {'name': 'simple_qstr'}, {'seq_len': 9}, {'sparsity': 2}, {'token_dim': 11})
-    changed = [dataclasses.replace(TASK, **each) for each in settings]
+    settings = ({}, {'seq_len': 9}, {'sparsity': 2}, {'token_dim': 11})
+    changed = [tasks.sibling(TASK, 'simple_qstr'), *(dataclasses.replace(TASK, **each) for each in settings)]
     keys = [
         bits(streams.stream_key(seed, stream, task))
         for seed, stream, task in itertools.product(range(3), streams.STREAMS, changed)

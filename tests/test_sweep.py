@@ -1,57 +1,118 @@
-"""Settings: presets, axes, and what is refused."""
+"""A sweep: presets, scopes, axes, and what is refused."""
 
 import json
 
 import pytest
 
 from qstr_jax import sweeps
-from qstr_jax.sweeps import sweep as settings_module
 from qstr_jax.tasks import links
+from tests import small
+
+
+def problem_of(**settings):
+    return sweeps.cells_of(sweeps.Sweep(seq_lens=3, **settings))[0].problem
 
 
 def test_presets_fill_what_is_left_open_and_nothing_else():
-    published, paper = sweeps.Sweep(), sweeps.Sweep(preset='paper')
-    assert (published.rnn_cell, published.weight_decay) == ('gru', (0.01,))
-    assert (published.test_samples, published.test_task) == (5000, 'simple_qstr')
-    assert (paper.rnn_cell, paper.weight_decay) == ('relu', (0.1,))
-    assert (paper.test_samples, paper.test_task) == (10_000, 'qstr')
-    mine = sweeps.Sweep(preset='paper', **{'rnn.cell': 'lstm'}, weight_decay=0.0)
-    assert (mine.rnn_cell, mine.weight_decay) == ('lstm', (0.0,))
+    published, paper = problem_of(models='rnn'), problem_of(models='rnn', preset='paper')
+    assert (published.module.cell, published.learner.test_samples, published.test_task.name) == (
+        'gru', 5000, 'simple_qstr',
+    )  # fmt: skip
+    assert (paper.module.cell, paper.learner.test_samples, paper.test_task.name) == ('relu', 10_000, 'qstr')
+    cells = sweeps.cells_of(sweeps.Sweep(models='rnn', seq_lens=3, preset='paper', rnn={'cell': 'lstm'}))
+    assert cells[0].problem.module.cell == 'lstm'
+    assert cells[0].lanes[0].weight_decay == 0.1
+    mine = sweeps.cells_of(sweeps.Sweep(models='rnn', seq_lens=3, preset='paper', weight_decay=0.0))
+    assert mine[0].lanes[0].weight_decay == 0.0
 
 
-def test_axes_take_one_value_or_several():
+def test_names_take_one_value_or_several():
     assert sweeps.Sweep(models='transformer, ffn').models == ('transformer', 'ffn')
     assert sweeps.Sweep(models=('transformer,ffn',)).models == ('transformer', 'ffn')
-    assert sweeps.Sweep(seq_lens=8).seq_lens == (8,)
-    assert sweeps.Sweep(learning_rate=[1, 1e-3]).learning_rate == (1.0, 1e-3)
 
 
 @pytest.mark.parametrize(
-    ('name', 'value'),
+    'given',
     [
-        ('preset', 'publisht'),
-        ('models', ()),
-        ('seq_lens', (4, 4)),
-        ('num_seeds', 0),
-        ('num_seeds', 2.5),
-        ('lanes_per_batch', 0),
-        ('learning_rate', -1.0),
-        ('weight_decay', 'x'),
-        ('learners', 'offline'),
-        ('budget', 0.0),
+        {'rnn': {'width': (8, 16)}},
+        {'rnn.width': (8, 16)},
+        {'axes': {'rnn.width': (8, 16)}},
+        {'rnn': {'width': [8, 16]}},
     ],
 )
-def test_bad_values_are_named_in_one_line(name, value):
-    with pytest.raises(ValueError, match=name) as caught:
-        sweeps.Sweep(**{name: value})
+def test_a_setting_is_given_by_scope_or_as_an_axis(given):
+    cells = sweeps.cells_of(sweeps.Sweep(models='rnn', seq_lens=3, **given))
+    assert [cell.problem.module.width for cell in cells] == [8, 16]
+
+
+def test_the_name_of_a_thing_comes_before_its_kind():
+    sweep = sweeps.Sweep(seq_lens=3, model={'initializer': 'flax'}, rnn={'initializer': 'pytorch'})
+    schemes = {cell.model: cell.problem.module.initializer for cell in sweeps.cells_of(sweep)}
+    assert schemes == {'transformer': 'flax', 'rnn': 'pytorch', 'ffn': 'flax'}
+
+
+def test_a_tuple_setting_is_one_value_and_a_tuple_of_tuples_an_axis():
+    def widths(value):
+        sweep = sweeps.Sweep(models='ffn', seq_lens=3, ffn={'widths': value})
+        return [cell.problem.module.widths for cell in sweeps.cells_of(sweep)]
+
+    assert widths((8, 4)) == [(8, 4)]
+    assert widths(((8,), (4, 4))) == [(8,), (4, 4)]
+
+
+def test_task_and_learner_settings_have_short_names():
+    short = sweeps.Sweep(models='ffn', seq_lens=(3, 4), token_dim=5, threshold=0.5)
+    long = sweeps.Sweep(models='ffn', task={'seq_len': (3, 4), 'token_dim': 5}, learner={'threshold': 0.5})
+    assert sweeps.cells_of(short) == sweeps.cells_of(long)
+
+
+@pytest.mark.parametrize(
+    ('name', 'value', 'word'),
+    [
+        ('preset', 'publisht', 'preset'),
+        ('models', (), 'models'),
+        ('models', 'transformr', "did you mean 'transformer'"),
+        ('seq_lens', (4, 4), 'seq_len'),
+        ('num_seeds', 0, 'num_seeds'),
+        ('num_seeds', 2.5, 'num_seeds'),
+        ('lanes_per_batch', 0, 'lanes_per_batch'),
+        ('weight_decay', 'x', 'weight_decay'),
+        ('learners', 'offline', 'learners'),
+        ('threshold', float('inf'), 'threshold'),
+        ('treshold', 0.5, "did you mean 'threshold'"),
+        ('rnn', {'widht': 8}, 'did you mean rnn.width'),
+        ('rnn', {'width': 'wide'}, 'rnn.width'),
+        ('rnm', {'width': 8}, "did you mean 'rnn'"),
+        ('optimizer', 'sdg', "did you mean 'sgd'"),
+        ('risk', 'pointwize', "did you mean 'pointwise'"),
+        ('max_steps', 5, 'ignored'),
+        ('num_samples', 5, 'ignore'),
+        ('task_per_lane', 'no', 'task_per_lane'),
+    ],
+)
+def test_bad_values_are_named_in_one_line(name, value, word):
+    with pytest.raises(ValueError, match=word) as caught:
+        sweeps.cells_of(sweeps.Sweep(**{name: value}))
     assert '\n' not in str(caught.value)
+
+
+def test_one_setting_given_twice_is_an_error():
+    with pytest.raises(ValueError, match='twice'):
+        sweeps.Sweep(threshold=0.5, learner={'threshold': 0.6})
+    with pytest.raises(ValueError, match='axis'):
+        sweeps.Sweep(threshold=0.5, axes={'threshold': (0.5, 0.6)})
 
 
 def test_json_holds_every_setting():
     link = links.Link('mine', lambda key, q, d: {}, lambda params, x_QxD: x_QxD.sum())
-    plain = sweeps.Sweep(link=link).as_json()
+    plain = sweeps.Sweep(link=link, ffn={'widths': (8, 4)}, learning_rate=(1e-3, 1e-2)).as_json()
     assert json.loads(json.dumps(plain)) == plain
-    assert plain['link'] == 'mine'
-    fields = {field.name for field in settings_module.dataclasses.fields(sweeps.Sweep)}
-    assert set(plain) == fields - set(settings_module.FIXED_ONLY)
-    assert set(sweeps.Sweep(learners='adamw').as_json()) == fields
+    assert plain['settings'] == {'task.link': ['mine'], 'ffn.widths': ['8,4'], 'learner.learning_rate': [1e-3, 1e-2]}
+
+
+def test_replace_changes_what_it_names():
+    sweep = small.settings(models='ffn')
+    changed = sweep.replace(threshold=0.3, num_seeds=7)
+    assert changed.num_seeds == 7
+    assert sweeps.cells_of(changed)[0].problem.learner.threshold == 0.3
+    assert sweeps.cells_of(changed.replace(threshold=0.9, num_seeds=2)) == sweeps.cells_of(sweep)

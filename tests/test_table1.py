@@ -1,16 +1,12 @@
 """Table 1, measured: exponents beside claims, on made-up lanes whose law is known."""
 
-import pathlib
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from qstr_jax.analysis import claims, growth, table1
+from tests import harness, helpers
 
-ROOT = pathlib.Path(__file__).parents[1]
 LENGTHS = (4, 8, 16, 32, 64)
 
 
@@ -146,15 +142,21 @@ def test_the_tables_can_be_printed():
     assert latex.isascii()
 
 
-def test_the_binary_reads_what_is_committed(tmp_path):
-    call = [sys.executable, '-m', 'experiments.table1', '--workdir=experiments/results', f'--output={tmp_path}']
-    done = subprocess.run(call, capture_output=True, text=True, cwd=ROOT, timeout=120)
+def test_the_committed_table_is_that_of_the_committed_rows(tmp_path):
+    """As a user of `make table1` makes it, to the byte; the parquet file to the number."""
+    committed = helpers.ROOT / 'experiments/results/table1'
+    done = harness.run_binary('table1', '--workdir=experiments/results', f'--output={tmp_path}')
     assert done.returncode == 0, done.stderr
-    assert 'Transformer' in done.stdout
-    assert {path.name for path in tmp_path.iterdir()} == {'table1.md', 'table1.tex', 'table1.parquet'}
-    done = subprocess.run([*call[:3], '--workdir=nowhere'], capture_output=True, text=True, cwd=ROOT, timeout=120)
-    assert done.returncode != 0
-    assert done.stderr.startswith('error: ')
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in committed.iterdir()}
+    assert done.stdout.strip() == (committed / 'table1.md').read_text().strip()
+    for name in 'table1.md', 'table1.tex':
+        assert (tmp_path / name).read_text() == (committed / name).read_text()
+    made, kept = (pd.read_parquet(folder / 'table1.parquet') for folder in (tmp_path, committed))
+    pd.testing.assert_frame_equal(made, kept, rtol=1e-9)
+
+
+def test_a_place_without_results_is_one_line():
+    helpers.assert_one_error(harness.run_binary('table1', '--workdir=nowhere'), 'nowhere')
 
 
 def test_growth_tells_both_laws_of_every_curve():

@@ -112,9 +112,9 @@ def test_training_starts_where_it_is_told_and_ends_with_a_small_step():
     def params(lane, task_draw):
         return constructions.transformer(task, task_draw, 4.0, 0.05).params
 
-    plan = training.Plan(6, 8, 1e-3, windows=3, test_samples=64)
+    how = training.Training(steps=6, batch_size=8, learning_rate=1e-3, windows=3, test_samples=64)
     module = Transformer(1, 2, attention='merged', output_bias=False)
-    stages = training.windows(task, module, plan, 2, params)
+    stages = training.windows(task, module, how, 2, params)
     steps, fit = next(stages)
     start_K, _ = training.loss_at(fit)
     assert steps == 0
@@ -146,7 +146,7 @@ def test_json_keeps_a_card_whole():
     lines = pd.DataFrame(card.line(0, '', [1, 2], [3, 4], of='a'))
     panels, checks = (card.Panel('p', 'x', 'y', True),), (card.below('b', 1, 2),)
     made = card.Card('n', 's', 'c', 't', panels, points, lines, checks, 'f')
-    back = card.from_json('n', card.as_json(made))
+    back = cards.from_json('n', cards.as_json(made))
     assert back.verdict == made.verdict
     assert back.panels == made.panels
     assert back.points['error'].isna().tolist() == [True, False]

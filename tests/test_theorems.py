@@ -13,8 +13,8 @@ from qstr_jax import models
 from qstr_jax.plots import cards as figures
 from qstr_jax.storage import files
 from qstr_jax.theory import cards, floors
-from qstr_jax.theory.cards import card, heads, proposition3
-from tests import helpers
+from qstr_jax.theory.cards import card, fits, heads, proposition3
+from tests import harness, helpers
 
 # Nothing is trained in these, so their verdicts do not depend on a small budget.
 EXACT = ('lemma11', 'theorem7')
@@ -160,8 +160,8 @@ def test_block_diagonal_scores_ignore_the_other_blocks():
 
 def test_slope():
     x = np.array([8.0, 16.0, 32.0])
-    assert card.slope(x, 3 * x**1.5) == pytest.approx((1.5, 0), abs=1e-6)
-    assert np.isnan(card.slope(x[:2], x[:2])[1])
+    assert fits.slope(x, 3 * x**1.5) == pytest.approx((1.5, 0), abs=1e-6)
+    assert np.isnan(fits.slope(x[:2], x[:2])[1])
 
 
 def test_figure_of_a_card_that_does_not_hold_says_so():
@@ -204,7 +204,7 @@ def test_cards_come_as_a_tuple_or_as_one_string():
 
 def command(*arguments):
     """Runs the binary as a user would."""
-    return helpers.run_binary('theorems', '--config=experiments/configs/theorems.py', *arguments)
+    return harness.run_binary('theorems', '--config=experiments/configs/theorems.py', *arguments)
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ until its budget of `max_samples` ran out ('censored'), or until its loss stoppe
 whose first `min_samples` were already enough is 'censored_below'.
 
 names: what models, tasks and settings are called.     curves: what tells the curves of a table apart.
-summary: the lanes of a cell as one row.               exponents: which power of N the samples are.
+summary: the lanes of a point as one row.               exponents: which power of N the samples are.
 samples_table: both as a table for readers.            growth: N^a beside (log N)^p.
 claims, table1: the theorems beside what was measured. floors: Theorem 6 beside trained networks.
 selection: hyperparameters by validation.              seconds: what the cells cost.
@@ -17,14 +17,23 @@ final_losses: losses at the end of the budget.
 from qstr_jax.analysis.curves import (
     ALWAYS_NAMED,
     Curve,
-    cell_columns,
     curve_columns,
+    point_columns,
     require,
     setting_columns,
     split_curves,
 )
 from qstr_jax.analysis.exponents import Exponent, exponent
-from qstr_jax.analysis.names import DISPLAY_NAMES, MODELS, display, heading, model_order, ordered, setting_text
+from qstr_jax.analysis.names import (
+    DISPLAY_NAMES,
+    MODELS,
+    display,
+    heading,
+    headings,
+    model_order,
+    ordered,
+    setting_text,
+)
 from qstr_jax.analysis.samples_table import samples_table, short_number
 from qstr_jax.analysis.seconds import seconds_per_cell
 from qstr_jax.analysis.summary import OUTCOMES, summarize
@@ -36,13 +45,14 @@ __all__ = [
     'OUTCOMES',
     'Curve',
     'Exponent',
-    'cell_columns',
     'curve_columns',
     'display',
     'exponent',
     'heading',
+    'headings',
     'model_order',
     'ordered',
+    'point_columns',
     'require',
     'samples_table',
     'seconds_per_cell',

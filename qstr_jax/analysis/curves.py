@@ -96,7 +96,7 @@ def curve_columns(rows: pd.DataFrame, x: str | None = None, leave_out: Sequence[
     return ['model', *_independent(rows, fixed, leave_out)]
 
 
-def cell_columns(rows: pd.DataFrame, leave_out: Sequence[str] = ()) -> list[str]:
+def point_columns(rows: pd.DataFrame, leave_out: Sequence[str] = ()) -> list[str]:
     """What names one point of a table: model, task, q and N, and further settings in which rows differ.
 
     Args:

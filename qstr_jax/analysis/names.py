@@ -1,5 +1,6 @@
 """What models, tasks, settings and their values are called in tables, legends and sentences."""
 
+import collections
 import math
 import numbers
 from collections.abc import Iterable
@@ -52,6 +53,20 @@ def heading(column: str) -> str:
         column: as in the rows.
     """
     return columns.get(column).symbol or columns.label(column).replace('$', '')
+
+
+def headings(names: Iterable[str]) -> dict[str, str]:
+    """What a table calls its columns: `heading`, or the whole name where two columns would be called the same.
+
+    Args:
+        names: columns, such as 'rnn_width' and 'transformer_mlp_width', both of which are widths.
+
+    Returns:
+        Column -> what it is called.
+    """
+    short = {name: heading(name) for name in names}
+    taken = collections.Counter(short.values())
+    return {name: text if taken[text] == 1 else name.replace('_', ' ') for name, text in short.items()}
 
 
 def value_text(value: Any) -> str:

@@ -5,7 +5,7 @@ import pandas as pd
 
 from qstr_jax.analysis.curves import Curve, split_curves
 from qstr_jax.analysis.exponents import exponent
-from qstr_jax.analysis.names import display, heading, ordered, value_text
+from qstr_jax.analysis.names import display, heading, headings, ordered, value_text
 from qstr_jax.analysis.summary import summarize
 
 
@@ -29,7 +29,7 @@ def samples_table(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
     curves = split_curves(rows, x)
     values = ordered(rows[x])
     named = list(dict.fromkeys(name for curve in curves for name in (*curve.task, *curve.settings)))
-    return pd.DataFrame([_line(curve, named, values, x) for curve in curves])
+    return pd.DataFrame([_line(curve, headings(named), values, x) for curve in curves])
 
 
 def short_number(value: float) -> str:
@@ -45,14 +45,14 @@ def short_number(value: float) -> str:
     return f'{value:g}' if value < 1000 else f'{value / 1000:.{decimals}f}k'
 
 
-def _line(curve: Curve, named: list[str], values: list, x: str) -> dict[str, str]:
+def _line(curve: Curve, named: dict[str, str], values: list, x: str) -> dict[str, str]:
     """One line of the table."""
     point = {**curve.task, **curve.settings}
     cells = summarize(curve.lanes, [x]).set_index(x)
     fit = exponent(curve.lanes, x)
     return {
         'model': display(curve.model),
-        **{heading(name): value_text(point[name]) if name in point else '–' for name in named},
+        **{text: value_text(point[name]) if name in point else '–' for name, text in named.items()},
         **{f'{heading(x)} = {value_text(v)}': _cell_text(cells.loc[v]) if v in cells.index else '–' for v in values},
         f'exponent of {heading(x)}': str(fit) if fit.value is None or not fit.note else f'{fit} ({fit.note})',
     }

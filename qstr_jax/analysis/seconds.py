@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from qstr_jax.analysis.curves import cell_columns, require
+from qstr_jax.analysis.curves import point_columns, require
 
 _COLUMNS = ('cell', 'device', 'lanes', 'wall_seconds', 'compile_seconds', 'seconds_per_lane')
 
@@ -32,7 +32,7 @@ def seconds_per_cell(runs: Iterable[Mapping[str, Any]], rows: pd.DataFrame) -> p
         for batch in run.get('batches', [])
     ]
     require(rows, ('model', 'cell'))
-    named = cell_columns(rows)
+    named = point_columns(rows)
     cells = rows.drop_duplicates('cell')[['cell', *named]]
     if not batches:
         return pd.DataFrame(columns=['cell', *named, *_COLUMNS[1:]])

@@ -1,4 +1,4 @@
-"""One row for all lanes of a cell: how many reached the threshold, their mean and its interval."""
+"""One row for all lanes of a point, which differ in their seeds alone: counts, mean and its interval."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from qstr_jax.analysis.curves import cell_columns, require
+from qstr_jax.analysis.curves import point_columns, require
 from qstr_jax.analysis.names import model_order
 
 OUTCOMES = ('reached', 'censored', 'censored_below', 'diverged')
@@ -17,7 +17,7 @@ _NUM_DRAWS = 2000
 
 
 def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
-    """Counts, mean and interval of the lanes of each cell.
+    """Counts, mean and interval of the lanes of each point.
 
     A censored lane counts as its budget, so the mean is a lower bound: `lower_bound` is then True, and `high` is
     missing because nothing bounds the mean from above. A lane that is censored below counts as `min_samples`;
@@ -26,7 +26,7 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFra
 
     Args:
         rows: one row per lane, with the columns of `by` and seed, outcome, samples_to_threshold and max_samples.
-        by: the columns that make a cell; by default those of `cell_columns`.
+        by: the columns that make a point; by default those of `point_columns`.
 
     Returns:
         The columns of `by`; num_lanes, num_reached, num_censored, num_censored_below, num_diverged; mean, median, low,
@@ -36,13 +36,13 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFra
         if they are half of the lanes or more.
 
     Raises:
-        ValueError: no rows, missing columns, an unknown outcome, or one seed twice in a cell.
+        ValueError: no rows, missing columns, an unknown outcome, or one seed twice at a point.
     """
     require(rows, ('model', *MEASURED) if by is None else (*by, *MEASURED))
-    by = cell_columns(rows) if by is None else list(by)
+    by = point_columns(rows) if by is None else list(by)
     check(rows, by)
-    cells = rows.groupby(by, observed=True, dropna=False)
-    summary = pd.DataFrame(dict(zip(by, key, strict=True)) | _summary(cell) for key, cell in cells)
+    points = rows.groupby(by, observed=True, dropna=False)
+    summary = pd.DataFrame(dict(zip(by, key, strict=True)) | _summary(lanes) for key, lanes in points)
     if 'model' in by:
         rank = {model: place for place, model in enumerate(model_order(rows))}
         summary = summary.sort_values('model', key=lambda names: names.map(rank), kind='stable')
@@ -54,7 +54,7 @@ def check(rows: pd.DataFrame, by: Sequence[str]) -> None:
 
     Args:
         rows: one row per lane.
-        by: the columns that make a cell.
+        by: the columns that make a point.
 
     Raises:
         ValueError: in one line, what is wrong.
@@ -66,34 +66,34 @@ def check(rows: pd.DataFrame, by: Sequence[str]) -> None:
     if np.isnan(samples_of(rows)).any():
         raise ValueError('samples_to_threshold or max_samples is missing where it is needed')
     if 'model' in rows.columns and rows['model'].isna().any():
-        raise ValueError('a lane belongs to no cell: its model is missing')
+        raise ValueError('a lane without a model: the column is empty there')
     # Several learning rates, or one file read twice, would be averaged as if they were repeats.
     twice = rows.duplicated([*by, 'seed'], keep=False)
     if twice.any():
-        cells = rows[twice].groupby([*by, 'seed'], dropna=False, sort=False)
-        cell = rows[twice][cells.ngroup() == 0]
-        differ = [column for column in rows.columns if cell[column].nunique(dropna=False) > 1]
+        points = rows[twice].groupby([*by, 'seed'], dropna=False, sort=False)
+        lanes = rows[twice][points.ngroup() == 0]
+        differ = [column for column in rows.columns if lanes[column].nunique(dropna=False) > 1]
         raise ValueError(
-            f'seed {cell["seed"].iloc[0]} is there {len(cell)} times in one cell of '
+            f'seed {lanes["seed"].iloc[0]} is there {len(lanes)} times at one point of '
             f'({", ".join(by)}); its rows differ in: {", ".join(differ) or "nothing"}'
         )
 
 
-def samples_of(cell: pd.DataFrame) -> np.ndarray:
+def samples_of(lanes: pd.DataFrame) -> np.ndarray:
     """Samples of the lanes that did not diverge, or the bound where a lane is censored; sorted.
 
     Args:
-        cell: rows with outcome, samples_to_threshold and max_samples, and min_samples for searches.
+        lanes: rows with outcome, samples_to_threshold and max_samples, and min_samples for searches.
     """
-    kept = cell[cell['outcome'] != 'diverged']
+    kept = lanes[lanes['outcome'] != 'diverged']
     samples, budget = (
         pd.to_numeric(kept[column]).astype('Float64') for column in ('samples_to_threshold', 'max_samples')
     )
-    lanes = samples.where(kept['outcome'] == 'reached', budget)
+    counted = samples.where(kept['outcome'] == 'reached', budget)
     if 'min_samples' in kept.columns:
         least = pd.to_numeric(kept['min_samples']).astype('Float64')
-        lanes = lanes.where(kept['outcome'] != 'censored_below', least)
-    return np.sort(lanes.to_numpy(dtype=float, na_value=np.nan))
+        counted = counted.where(kept['outcome'] != 'censored_below', least)
+    return np.sort(counted.to_numpy(dtype=float, na_value=np.nan))
 
 
 def resample(samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -119,21 +119,21 @@ def interval_of(draws: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _summary(cell: pd.DataFrame) -> dict[str, Any]:
-    """The columns of `summarize` for the lanes of one cell."""
-    counts = {f'num_{outcome}': int((cell['outcome'] == outcome).sum()) for outcome in OUTCOMES}
-    found: dict[str, Any] = {'num_lanes': len(cell), **counts}
+def _summary(lanes: pd.DataFrame) -> dict[str, Any]:
+    """The columns of `summarize` for the lanes of one point."""
+    counts = {f'num_{outcome}': int((lanes['outcome'] == outcome).sum()) for outcome in OUTCOMES}
+    found: dict[str, Any] = {'num_lanes': len(lanes), **counts}
     found |= dict.fromkeys(('mean', 'median', 'low', 'high', 'min', 'max'), np.nan)
     found['lower_bound'] = counts['num_censored'] > 0
     found['upper_bound'] = counts['num_censored_below'] > 0
-    samples = samples_of(cell)
+    samples = samples_of(lanes)
     if samples.size:
         found |= {'mean': samples.mean(), 'min': samples[0], 'max': samples[-1]}
     if samples.size > 1:
         low, high = interval_of(resample(samples, np.random.default_rng(0)))
         found['low'] = np.nan if found['upper_bound'] else low
         found['high'] = np.nan if found['lower_bound'] else high
-    if 2 * (counts['num_reached'] + counts['num_censored_below']) > len(cell):
-        reached = samples_of(cell[cell['outcome'].isin(('reached', 'censored_below'))])
-        found['median'] = np.median([*reached, *[np.inf] * (len(cell) - reached.size)])
+    if 2 * (counts['num_reached'] + counts['num_censored_below']) > len(lanes):
+        reached = samples_of(lanes[lanes['outcome'].isin(('reached', 'censored_below'))])
+        found['median'] = np.median([*reached, *[np.inf] * (len(lanes) - reached.size)])
     return found

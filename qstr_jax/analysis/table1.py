@@ -30,7 +30,7 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
     """One line per curve: the exponent of samples in N with its interval, the claim, and whether they agree.
 
     Args:
-        rows: lanes of any sweeps; a lane that several directories hold counts once. Cells whose lanes share one (u, ω)
+        rows: lanes of any sweeps; a lane that several directories hold counts once. Points whose lanes share one (u, ω)
             are left out, since such repeats understate the error. The column `folder`, if there is one, tells which
             directory a row is from.
 
@@ -108,7 +108,7 @@ def latex(table: pd.DataFrame) -> str:
 
 
 def _own_draws(rows: pd.DataFrame) -> pd.DataFrame:
-    """The lanes of those cells in which every lane draws its own (u, ω)."""
+    """The lanes of those points at which every lane draws its own (u, ω)."""
     rows = rows if 'folder' in rows.columns else rows.assign(folder='')
     lanes = rows.groupby(['folder', *setting_columns(rows)], dropna=False)
     return rows[lanes['task_seed'].transform('nunique') == lanes['seed'].transform('nunique')]

@@ -108,15 +108,7 @@ class SeparateAttention(_Attention):
 
     @nn.compact
     def __call__(self, query_MxE: jax.Array, z_NxE: jax.Array) -> jax.Array:
-        """Attends from each query to all tokens.
-
-        Args:
-            query_MxE: the queries' encoded tokens, (M, D_e).
-            z_NxE: all encoded tokens of the prompt, (N, D_e).
-
-        Returns:
-            The projected outputs of the heads, (M, D_e).
-        """
+        """The projected outputs of the heads, (M, D_e); arguments as in `MergedAttention`."""
         width = z_NxE.shape[-1]
         shape = (width, 3, self.num_heads, width)
         kernel_Ex3xHxA = self.param('in_kernel', initializers.attention_in(self.initializer, width), shape)

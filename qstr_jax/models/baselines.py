@@ -50,15 +50,7 @@ class Zero(nn.Module):
 
     @nn.compact
     def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
-        """Zeros.
-
-        Args:
-            z_NxE: the encoded prompt, (N, D_e).
-            position: None for all positions, or the index of one.
-
-        Returns:
-            (N,), or () for one position.
-        """
+        """Zeros (N,), or () at a position; arguments as in `models.predict`."""
         return jnp.zeros(z_NxE.shape[0] if position is None else (), z_NxE.dtype)
 
     def closed_form(
@@ -84,15 +76,7 @@ class LeastSquares(nn.Module):
 
     @nn.compact
     def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
-        """Predicts the labels of one prompt.
-
-        Args:
-            z_NxE: the encoded prompt, (N, D_e).
-            position: None for all positions, or the index of one.
-
-        Returns:
-            Predictions, (N,), or () for one position.
-        """
+        """Predictions (N,), or () at a position; arguments as in `models.predict`."""
         w_F = self.param('w_F', nn.initializers.zeros, (self.sparsity * self.token_dim,))
         prediction_N = retrieved(z_NxE, self.token_dim, self.sparsity) @ w_F
         return prediction_N if position is None else prediction_N[position]
@@ -126,15 +110,7 @@ class Ridge(nn.Module):
 
     @nn.compact
     def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
-        """Predicts the labels of one prompt.
-
-        Args:
-            z_NxE: the encoded prompt, (N, D_e).
-            position: None for all positions, or the index of one.
-
-        Returns:
-            Predictions, (N,), or () for one position.
-        """
+        """Predictions (N,), or () at a position; arguments as in `models.predict`."""
         w_FxN = self.param('w_FxN', nn.initializers.zeros, (z_NxE.size + 1, z_NxE.shape[0]))
         w = w_FxN if position is None else w_FxN[:, position]
         return jnp.append(z_NxE.ravel(), 1.0) @ w

@@ -70,14 +70,7 @@ class DeepCell(nn.Module):
 
     @nn.compact
     def __call__(self, z_2xNxE: jax.Array) -> jax.Array:
-        """Runs over one prompt.
-
-        Args:
-            z_2xNxE: the encoded prompt in the order in which each direction reads it, (2, N, D_e).
-
-        Returns:
-            States, (2, N, d_h); state i has seen tokens 0..i of its direction.
-        """
+        """States (2, N, d_h); argument as in `gated_cell.GatedCell`."""
         first_width, *_ = widths = (*self.hidden_widths, self.width)
         fan_in = self.width + z_2xNxE.shape[-1]
         w_hidden = self._kernel('hidden_kernel', fan_in, (self.width, first_width))

@@ -31,15 +31,7 @@ class Feedforward(nn.Module):
 
     @nn.compact
     def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
-        """Predicts the labels of one prompt.
-
-        Args:
-            z_NxE: the encoded prompt, (N, D_e).
-            position: None for all positions, or the index of one.
-
-        Returns:
-            Predictions, (N,), or () for one position.
-        """
+        """Predictions (N,), or () at a position; arguments as in `models.predict`."""
         hidden = jax.nn.relu(self._first_layer(z_NxE))
         for i, width in enumerate(self.widths[1:], start=1):
             fan_in = self.widths[i - 1]

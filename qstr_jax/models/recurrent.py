@@ -49,15 +49,7 @@ class Recurrent(nn.Module):
 
     @nn.compact
     def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
-        """Predicts the labels of one prompt.
-
-        Args:
-            z_NxE: the encoded prompt, (N, D_e).
-            position: None for all positions, or the index of one.
-
-        Returns:
-            Predictions, (N,), or () for one position.
-        """
+        """Predictions (N,), or () at a position; arguments as in `models.predict`."""
         z_2xNxE = jnp.stack([z_NxE, z_NxE[::-1]])
         states_NxF = side_by_side(self._cell()(z_2xNxE), self.states)
         if position is not None:

@@ -27,14 +27,9 @@ class Transformer(nn.Module):
 
     @nn.compact
     def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
-        """Predicts the labels of one prompt. One position needs one query, which is O(N) work instead of O(N²).
+        """Predictions (N,), or () at a position; arguments as in `models.predict`.
 
-        Args:
-            z_NxE: the encoded prompt, (N, D_e).
-            position: None for all positions, or the index of one.
-
-        Returns:
-            Predictions, (N,), or () for one position.
+        One position needs one query, which is O(N) work instead of O(N²).
         """
         query_MxE = z_NxE if position is None else z_NxE[jnp.atleast_1d(position)]
         form = {'merged': attention.MergedAttention, 'separate': attention.SeparateAttention}[self.attention]

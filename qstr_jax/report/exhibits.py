@@ -89,9 +89,7 @@ def _add_summary(section: Section, rows: pd.DataFrame) -> None:
     apart = analysis.curve_columns(rows)
     summary = analysis.summarize(rows, apart)
     table = summary[[*apart, 'num_lanes', 'num_reached', 'mean', 'low', 'high', 'lower_bound']]
-    section.tables.append(
-        ('Samples to threshold', table.rename(columns={name: analysis.heading(name) for name in apart}))
-    )
+    section.tables.append(('Samples to threshold', table.rename(columns=analysis.headings(apart))))
     if rows['seq_len'].nunique() == 1 and len(apart) == 1:
         section.say('Only one N: an exponent needs three.')
     for model, lanes in rows.groupby('model'):
@@ -131,7 +129,7 @@ def _add_losses(section: Section, rows: pd.DataFrame) -> None:
     apart = analysis.curve_columns(rows)
     losses = rows.groupby(apart, dropna=False)['test_loss']
     table = losses.agg(lanes='size', mean='mean', smallest='min', largest='max').reset_index()
-    table = table.rename(columns={name: analysis.heading(name) for name in apart})
+    table = table.rename(columns=analysis.headings(apart))
     section.tables.append(('Test loss at the end', table))
 
 

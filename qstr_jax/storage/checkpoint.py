@@ -1,10 +1,10 @@
-"""States of running lane batches on disk, with Orbax: arrays only, nothing that runs when it is read.
+"""States of running lane batches on disk, written with Orbax: arrays only, no code that runs when they are read.
 
-A checkpoint is a folder named by its number of checks; it appears whole (Orbax renames it into place). A batch
-that cannot read its checkpoint starts anew and comes to the same rows.
+A checkpoint is a folder named after its number of checks, and appears whole: Orbax renames it into place. A batch whose
+checkpoint cannot be read starts again from the beginning and ends with the same rows.
 
-In a `jax.distributed` job Orbax makes every save a meeting of all processes, while ours run lane batches of their own
-and meet nowhere. There the arrays go into one NumPy archive in the same folder; either kind is read by any job.
+In a `jax.distributed` job Orbax waits at every save until all processes save, but ours run lane batches of their own at
+their own pace. There the arrays go into one NumPy archive in the same folder. Any job reads both kinds.
 """
 
 import contextlib
@@ -17,6 +17,8 @@ import pathlib
 import shutil
 import threading
 import zipfile
+from collections.abc import Iterator
+from typing import Any
 
 import jax
 import numpy as np
@@ -25,19 +27,19 @@ from orbax.checkpoint import v1 as ocp
 
 from qstr_jax.storage import files
 
-# Of a process that is one of several.
+# The file of a process that is one of several.
 ARCHIVE = 'arrays.npz'
-# Bytes of a checkpoint beside its arrays: names, shapes, whole blocks.
+# Bytes that a checkpoint takes besides its arrays, for names, shapes and blocks that are not full.
 MARGIN = 2**18
-# Several devices' threads save, but Orbax is not made for that: two saves at once mix up their signals and hang.
+# Each device has a thread that saves, but two Orbax saves at once in one process confuse their signals and hang.
 _one_at_a_time = threading.Lock()
 
 
 @contextlib.contextmanager
-def _quiet():
-    """Orbax logs every save in ten lines, and the tracebacks of what it raises: the exception is enough."""
+def _quiet() -> Iterator[None]:
+    """Keeps Orbax from logging ten lines for every save and the traceback of every exception that it raises."""
 
-    def is_wanted(record):
+    def is_wanted(record: std_logging.LogRecord) -> bool:
         return record.levelno < std_logging.ERROR and 'orbax' not in pathlib.PurePath(record.pathname).parts
 
     loggers = logging.get_absl_logger(), std_logging.getLogger('asyncio')
@@ -50,16 +52,20 @@ def _quiet():
             logger.removeFilter(is_wanted)
 
 
-def save_tree(path, tree):
-    """Saves a pytree of arrays at `path`, replacing what is there.
+def save_tree(path: Any, tree: Any) -> None:
+    """Saves a pytree of arrays, replacing what is there.
+
+    Args:
+        path: folder of the checkpoint.
+        tree: the arrays.
 
     Raises:
-        files.ResultsError: the disk is full, or the place not writable.
+        files.ResultsError: the disk is full, or the folder cannot be written.
     """
     arrays = jax.tree.map(np.asarray, jax.device_get(tree))
     content = {'arrays': arrays, 'digest': _digest(arrays)}
     try:
-        # Where Orbax fails, its threads wait for each other and print pages: what can be known is found out before.
+        # A failing Orbax save leaves threads waiting and prints pages, so whatever can be checked is checked first.
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_unfinished(path)
         _check_room(path, sum(leaf.nbytes for leaf in jax.tree.leaves(arrays)))
@@ -68,26 +74,28 @@ def save_tree(path, tree):
             return
         with _one_at_a_time, _quiet():
             ocp.save(path.resolve(), content, overwrite=True)
-    except Exception as error:  # for a full disk it is a ValueError
+    except Exception as error:  # Orbax raises a ValueError for a full disk
         with contextlib.suppress(OSError):
             _remove_unfinished(path)
         raise files.ResultsError(f'cannot write {path}: {_reason(error)}') from error
 
 
-def _check_room(path, num_bytes):
+def _check_room(path: Any, num_bytes: int) -> None:
+    """Raises OSError if a disk has too little room."""
     if '://' not in str(path) and shutil.disk_usage(path.parent).free < num_bytes + MARGIN:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _save_archive(path, content):
-    """All leaves of `content` in one file, by their number."""
+def _save_archive(path: Any, content: Any) -> None:
+    """Saves all leaves of a tree in one file, named by their numbers."""
     buffer = io.BytesIO()
     np.savez(buffer, **_as_dict(content))
     path.mkdir(parents=True, exist_ok=True)
     files.write_atomically(path / ARCHIVE, lambda temporary: temporary.write_bytes(buffer.getvalue()))
 
 
-def _load_archive(path, abstract):
+def _load_archive(path: Any, abstract: Any) -> Any:
+    """Loads what `_save_archive` saved."""
     try:
         with np.load(io.BytesIO((path / ARCHIVE).read_bytes()), allow_pickle=False) as archive:
             leaves = [archive[name] for name in sorted(archive.files)]
@@ -96,14 +104,14 @@ def _load_archive(path, abstract):
     return jax.tree.unflatten(jax.tree.structure(abstract), leaves)
 
 
-def _remove_unfinished(path):
-    """Removes what a save left that was killed or failed."""
+def _remove_unfinished(path: Any) -> None:
+    """Removes what a save that failed or was killed has left."""
     for unfinished in path.parent.glob(f'{path.name}.orbax-checkpoint-tmp*'):
         unfinished.rmtree()
 
 
-def _reason(error):
-    """An exception in a line: Orbax's are pages long, and end in what the system said."""
+def _reason(error: Exception) -> str:
+    """An exception in one line; Orbax's are pages long, with the system's message near the end."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     line = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -111,11 +119,15 @@ def _reason(error):
     return line if len(line) <= 200 else f'{line[:80]} … {line[-100:]}'
 
 
-def load_tree(path, abstract_tree):
-    """Loads what `save_tree` saved, as NumPy arrays of the shapes in `abstract_tree`.
+def load_tree(path: Any, abstract_tree: Any) -> Any:
+    """Loads what `save_tree` saved, as NumPy arrays.
+
+    Args:
+        path: folder of the checkpoint.
+        abstract_tree: tree of the shapes and dtypes that are expected.
 
     Raises:
-        files.ResultsError: it is damaged, or holds something else.
+        files.ResultsError: it is damaged, or holds other arrays.
     """
     wanted = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), abstract_tree)
     try:
@@ -125,10 +137,10 @@ def load_tree(path, abstract_tree):
         else:
             with _one_at_a_time, _quiet():
                 content = ocp.load(path.resolve(), abstract)
-    except Exception as error:  # Orbax raises many kinds for a damaged folder
+    except Exception as error:  # Orbax raises many kinds of them for a damaged folder
         raise files.ResultsError(f'{path} cannot be read: {_reason(error)}') from error
     found = content['arrays']
-    # Orbax looks neither at shapes nor at the numbers themselves.
+    # Orbax checks neither the shapes nor the numbers.
     shapes = [[leaf.shape for leaf in jax.tree.leaves(tree)] for tree in (wanted, found)]
     if shapes[0] != shapes[1]:
         raise files.ResultsError(f'{path} cannot be read: other shapes than this program has')
@@ -137,8 +149,8 @@ def load_tree(path, abstract_tree):
     return found
 
 
-def _digest(arrays):
-    """SHA-256 of all leaves, as an array that is saved beside them."""
+def _digest(arrays: Any) -> np.ndarray:
+    """SHA-256 of all leaves, as an array that is saved with them."""
     state = hashlib.sha256()
     for leaf in jax.tree.leaves(arrays):
         state.update(f'{leaf.dtype}{leaf.shape}'.encode())
@@ -146,23 +158,36 @@ def _digest(arrays):
     return np.frombuffer(state.digest(), np.uint8)
 
 
-def save(folder, state_K):
-    """Saves the state of a lane batch; older ones go when it is there."""
+def save(folder: Any, state_K: Any) -> None:
+    """Saves the state of a lane batch, then removes older ones.
+
+    Args:
+        folder: of the batch.
+        state_K: its state, with `checks`.
+
+    Raises:
+        files.ResultsError: as `save_tree`.
+    """
     number = int(np.max(np.asarray(state_K.checks)))
     path = folder / f'{number:08d}'
-    # A NamedTuple is saved as a dict of its leaves, by path.
+    # Orbax takes dicts, so a NamedTuple is saved as a dict of its leaves.
     save_tree(path, _as_dict(state_K))
     for other in folder.iterdir():
         if other.name != path.name:
             other.rmtree()
 
 
-def load(folder, abstract_state_K):
-    """The newest state in a batch's folder, or None if there is none that can be read."""
+def load(folder: Any, abstract_state_K: Any) -> Any:
+    """The newest state of a lane batch that can be read, or None.
+
+    Args:
+        folder: of the batch.
+        abstract_state_K: shapes and dtypes of the state.
+    """
     if not folder.exists():
         return None
     for path in sorted(folder.iterdir(), key=lambda p: p.name, reverse=True):
-        if not path.name.isdigit():  # what a killed write left
+        if not path.name.isdigit():  # left by a save that was killed
             continue
         try:
             leaves = load_tree(path, _as_dict(abstract_state_K))
@@ -174,11 +199,16 @@ def load(folder, abstract_state_K):
     return None
 
 
-def remove(folder):
-    """Removes the checkpoints of a batch that is in the tables."""
+def remove(folder: Any) -> None:
+    """Removes the checkpoints of a lane batch whose rows are written.
+
+    Args:
+        folder: of the batch.
+    """
     if folder.exists():
         folder.rmtree()
 
 
-def _as_dict(tree):
+def _as_dict(tree: Any) -> dict[str, Any]:
+    """Leaves by their numbers, as names that sort in the same order."""
     return {f'{i:04d}': leaf for i, leaf in enumerate(jax.tree.leaves(tree))}

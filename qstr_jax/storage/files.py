@@ -8,7 +8,10 @@ import re
 import socket
 import time
 import uuid
+from collections.abc import Callable
+from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from etils import epath
@@ -19,9 +22,9 @@ FORMAT = b'2'
 FORMAT_KEY = b'qstr_jax_format'
 ROLES_KEY = b'qstr_jax_columns'
 
-# What a killed write leaves: .NAME.HOST-PID-RANDOM.tmp
+# Name of the temporary file that a killed write leaves: .NAME.HOST-PID-RANDOM.tmp
 LEFTOVER = re.compile(r'^\..+\.(?P<host>[^/]+)-(?P<pid>\d+)-[0-9a-f]{8}\.tmp$')
-# A leftover of another machine is removed at this age.
+# A temporary file of another machine, where we cannot see whether its writer is alive, is removed at this age.
 LEFTOVER_SECONDS = 86_400
 
 
@@ -29,11 +32,14 @@ class ResultsError(Exception):
     """A results directory or file that cannot be used; the message says which, and what to do."""
 
 
-def make_folder(path):
-    """Makes a directory, and those above it, unless it is there; returns it.
+def make_folder(path: Any) -> epath.Path:
+    """Makes a directory and its parents unless they exist, and returns it.
+
+    Args:
+        path: of the directory.
 
     Raises:
-        ResultsError: it is a file, or not writable.
+        ResultsError: it is a file, or cannot be written.
     """
     folder = epath.Path(path)
     try:
@@ -43,23 +49,31 @@ def make_folder(path):
     return folder
 
 
-def temporary_path(path):
-    """A name beside `path` that tells who writes there, for `remove_leftovers`."""
+def temporary_path(path: Any) -> Any:
+    """A hidden name beside a file that says which process writes it, so that `remove_leftovers` can clean up.
+
+    Args:
+        path: of the file that is to be written.
+    """
     owner = f'{socket.gethostname()}-{os.getpid()}'
     return path.parent / f'.{path.name}.{owner}-{uuid.uuid4().hex[:8]}.tmp'
 
 
-def write_atomically(path, write):
-    """Calls `write(temporary_path)` and moves the file to `path` in one step.
+def write_atomically(path: Any, write: Callable[[Any], Any]) -> None:
+    """Calls `write` with a temporary path, then moves that file to `path` in one step.
+
+    Args:
+        path: of the file.
+        write: writes the whole file to the path it is given.
 
     Raises:
-        ResultsError: the disk is full, or the place not writable; what was there before is intact.
+        ResultsError: the disk is full or the directory cannot be written; an earlier file is left as it was.
     """
     path = epath.Path(path)
     temporary = temporary_path(path)
     try:
         write(temporary)
-        if '://' not in str(path):  # a machine that loses power must not leave an empty file either
+        if '://' not in str(path):  # so that a power failure does not leave an empty file
             with temporary.open('rb') as file:
                 os.fsync(file.fileno())
         temporary.replace(path)
@@ -70,21 +84,34 @@ def write_atomically(path, write):
             temporary.unlink(missing_ok=True)
 
 
-def write_text(path, text):
-    """Writes a text, atomically."""
+def write_text(path: Any, text: str) -> None:
+    """Writes a text file, whole or not at all.
+
+    Args:
+        path: of the file.
+        text: its content.
+    """
     write_atomically(path, lambda temporary: temporary.write_text(text))
 
 
-def write_json(path, value):
-    """Writes `value` as indented JSON, atomically."""
+def write_json(path: Any, value: Any) -> None:
+    """Writes a value as indented JSON, whole or not at all.
+
+    Args:
+        path: of the file.
+        value: anything that JSON can hold.
+    """
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + '\n')
 
 
-def read_json(path):
-    """Reads a JSON object, as a dict.
+def read_json(path: Any) -> dict[str, Any]:
+    """Reads a JSON object as a dict.
+
+    Args:
+        path: of the file.
 
     Raises:
-        ResultsError: the file is cut short, is not JSON, or holds something else.
+        ResultsError: the file is missing or cut short, is not JSON, or holds something other than an object.
     """
     try:
         value = json.loads(epath.Path(path).read_text())
@@ -95,8 +122,8 @@ def read_json(path):
     return value
 
 
-def write_table(path, frame):
-    """Writes a DataFrame as Parquet, atomically, with the format's version and the roles of its columns in it.
+def write_table(path: Any, frame: pd.DataFrame) -> None:
+    """Writes a DataFrame as Parquet, whole or not at all; its metadata name our format and the role of each column.
 
     Args:
         path: of the file.
@@ -110,21 +137,21 @@ def write_table(path, frame):
     own = {FORMAT_KEY: FORMAT, ROLES_KEY: roles}
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), **own})
 
-    def write(temporary):
+    def write(temporary: Any) -> None:
         with temporary.open('wb') as file:
             pq.write_table(table, file)
 
     write_atomically(path, write)
 
 
-def read_table(path):
-    """Reads what `write_table` wrote, and declares the columns that the table of columns does not know yet.
+def read_table(path: Any) -> pd.DataFrame:
+    """Reads a table that `write_table` wrote, and adds to the table of columns what it does not know yet.
 
     Args:
         path: of the file.
 
     Raises:
-        ResultsError: cut short, not Parquet, not ours, or of another version.
+        ResultsError: the file is cut short, is not Parquet, was not written by us, or has another format.
     """
     try:
         with epath.Path(path).open('rb') as file:
@@ -134,41 +161,62 @@ def read_table(path):
         raise ResultsError(
             f'{path} is damaged ({reason}): delete it, in rows/ and in curves/, and run its cell again'
         ) from None
-    metadata = table.schema.metadata or {}
+    _check_format(path, table.schema.metadata or {})
+    _declare(path, table.schema)
+    return table.to_pandas()
+
+
+def _check_format(path: Any, metadata: dict[bytes, bytes]) -> None:
     found = metadata.get(FORMAT_KEY)
     if found is None:
         raise ResultsError(f'{path} was not written by qstr_jax: move it elsewhere')
     if found != FORMAT:
-        wrote = f'{path} has format {found.decode(errors="replace")}, this version reads {FORMAT.decode()}'
-        raise ResultsError(f'{wrote}: version 0.1 of qstr_jax reads it' if found == b'1' else wrote)
-    _declare(path, metadata.get(ROLES_KEY), table.column_names)
-    return table.to_pandas()
+        hint = ': version 0.1 of qstr_jax reads it' if found == b'1' else ''
+        raise ResultsError(f'{path} has format {found.decode(errors="replace")}, this version reads 2{hint}')
 
 
-def _declare(path, roles, names):
+def _declare(path: Any, schema: pa.Schema) -> None:
+    """Declares the settings, lanes and outcomes of a file. Whatever is in no table of columns is a measure anyway."""
     try:
-        for name, role in json.loads(roles).items():
-            if name in names:
-                columns.declare(name, role)
-    except (TypeError, ValueError, AttributeError) as error:
+        for name, role in json.loads(schema.metadata[ROLES_KEY]).items():
+            if name in schema.names and role != 'measure':
+                columns.declare(name, role, _type_of(schema.field(name).type))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ResultsError(f'{path} is damaged (roles of its columns: {error}): restore or delete it') from None
 
 
-def remove_leftovers(folder):
-    """Removes temporary files of processes that are gone."""
+def _type_of(kind: pa.DataType) -> str:
+    """A Parquet column's type in the words of `columns.Column`."""
+    if pa.types.is_boolean(kind):
+        return 'bool'
+    if pa.types.is_integer(kind):
+        return 'int'
+    return 'float' if pa.types.is_floating(kind) else 'str'
+
+
+def remove_leftovers(folder: Any) -> None:
+    """Removes the temporary files of processes that are gone.
+
+    Args:
+        folder: where to look, not below it.
+    """
     for file in folder.glob('.*.tmp'):
         found = LEFTOVER.match(file.name)
         if found is None:
             continue
-        with contextlib.suppress(OSError):  # another worker was quicker
+        with contextlib.suppress(OSError):  # another worker may have removed it
             is_ours = found['host'] == socket.gethostname()
             is_old = time.time() - file.stat().mtime > LEFTOVER_SECONDS
             if (is_ours and not is_running(int(found['pid']))) or is_old:
                 file.unlink(missing_ok=True)
 
 
-def is_running(pid):
-    """Whether a process of this machine is alive."""
+def is_running(pid: int) -> bool:
+    """Whether a process of this machine is alive.
+
+    Args:
+        pid: its number.
+    """
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -178,6 +226,10 @@ def is_running(pid):
     return True
 
 
-def digest(*values):
-    """Eight hex digits of plain values, for file names."""
+def digest(*values: Any) -> str:
+    """Eight hexadecimal digits that depend on every value, for names of files.
+
+    Args:
+        *values: anything that JSON can hold.
+    """
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:8]

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from etils import epath
 
-from qstr_jax.storage import files, results
+from qstr_jax.storage import files, lane_keys, results
 from qstr_jax.storage.files import ResultsError
 
 
@@ -20,7 +20,7 @@ def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
 
     Args:
         sources: results directories.
-        destination: where all goes.
+        destination: the directory to write to.
 
     Raises:
         ResultsError: a damaged file, rows that contradict each other, or a destination that holds other results;
@@ -63,18 +63,18 @@ def joined(known: dict[str, Any] | None, entry: dict[str, Any]) -> dict[str, Any
 
 def _merge_cell(name: str, sources: Sequence[Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows and curves of one cell, each lane from the first source that has it."""
-    rows = files.read_table(sources[0] / 'rows' / name)
+    rows = results.read_rows(sources[0] / 'rows' / name)
     curves = files.read_table(sources[0] / 'curves' / name)
     for source in sources[1:]:
-        other = files.read_table(source / 'rows' / name)
+        other = results.read_rows(source / 'rows' / name)
         _check_same(name, rows, other, source)
-        known = results.lanes_in(rows)
+        known = lane_keys.found_in(rows)
         more = files.read_table(source / 'curves' / name)
         rows, curves = (
-            pd.concat([mine, results.without(theirs, known)], ignore_index=True)
+            pd.concat([mine, lane_keys.without(theirs, known)], ignore_index=True)
             for mine, theirs in ((rows, other), (curves, more))
         )
-    return results.sorted_lanes(rows), results.sorted_lanes(curves, 'samples')
+    return lane_keys.sort(rows), lane_keys.sort(curves, 'samples')
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -83,13 +83,13 @@ def _is_same(a: Any, b: Any) -> bool:
 
 def _check_same(name: str, rows: pd.DataFrame, other: pd.DataFrame, source: Any) -> None:
     """Raises ResultsError where two rows of a lane differ though they were computed in the same way."""
-    both = rows.merge(other, on=results.lane_columns(rows), suffixes=('', ' there'))
+    both = rows.merge(other, on=lane_keys.columns_of(rows), suffixes=('', ' there'))
     for _, row in both.iterrows():
         pairs = {c: (row[c], row[f'{c} there']) for c in rows.columns if f'{c} there' in both.columns}
         different = [c for c, (a, b) in pairs.items() if not _is_same(a, b)]
         if not different:
             continue
-        what = f'{name.removesuffix(".parquet")}, {results.lane_name(row)}: {", ".join(different)} in {source}'
+        what = f'{name.removesuffix(".parquet")}, {lane_keys.name_of(row)}: {", ".join(different)} in {source}'
         if {'backend', 'lanes_per_batch'} & set(different):
             warnings.warn(f'{what} differ by backend or lanes_per_batch: the first is kept', stacklevel=4)
         else:

@@ -15,7 +15,7 @@ import jax
 from etils import epath
 
 import qstr_jax
-from qstr_jax.storage import files, results
+from qstr_jax.storage import files, lane_keys
 
 PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'chex', 'orbax-checkpoint', 'numpy', 'pandas', 'pyarrow')
 
@@ -94,7 +94,7 @@ def add_batch(
     """
     entry = {
         'cell': cell_id,
-        'lanes': [results.lane_name(lane) for lane in lanes],
+        'lanes': [lane_keys.name_of(lane) for lane in lanes],
         'compile_seconds': round(seconds['compile'], 3),
         'wall_seconds': round(seconds['wall'], 3),
     } | ({'stopped': True} if stopped else {})

@@ -12,20 +12,18 @@ Files appear whole or not at all. Nothing is pickled; a file that is not ours is
 
 import pathlib
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
 from etils import epath
 
 from qstr_jax import columns
-from qstr_jax.storage import files
+from qstr_jax.storage import defaults, files, lane_keys
 from qstr_jax.storage.files import ResultsError
 
 FOLDERS = ('rows', 'curves', 'provenance', 'checkpoints', 'progress', 'errors', 'locks')
 FORMAT = 2
-# How names of lanes shorten their settings.
-SHORT = {'seed': 'seed', 'task_seed': 'task', 'learning_rate': 'lr', 'weight_decay': 'wd', 'radius': 'R',
-         'sample_size': 'n'}  # fmt: skip
 
 
 def cell_path(workdir: Any, kind: str, cell_id: str) -> epath.Path:
@@ -78,7 +76,8 @@ def read_config(workdir: Any) -> list[dict[str, Any]]:
         raise ResultsError(f'{str(workdir)!r} is not a results directory: no config.json in it')
     config = files.read_json(path)
     if config.get('format') != FORMAT:
-        raise ResultsError(f'{path} has another format than {FORMAT}: it is of another version of qstr_jax')
+        hint = ': version 0.1 of qstr_jax reads it' if 'format' not in config and 'models' in config else ''
+        raise ResultsError(f'{path} has format {config.get("format", 1)}, this version reads {FORMAT}{hint}')
     sweeps = config.get('sweeps')
     if not isinstance(sweeps, list) or not all(isinstance(sweep, dict) for sweep in sweeps):
         raise ResultsError(f'{path} is damaged (no list of sweeps): restore it or delete it')
@@ -113,58 +112,37 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) ->
         rows, curves: of finished lanes.
     """
     rows_path, curves_path = (cell_path(workdir, kind, cell_id) for kind in ('rows', 'curves'))
+    names = lane_keys.columns_of(rows)
+    constant: dict[str, Any] = {}
     if rows_path.exists():
-        old = files.read_table(rows_path)
-        known = lanes_in(old)
-        rows, curves = without(rows, known), without(curves, known)
+        old = read_rows(rows_path, names)
+        constant = dict(old.iloc[0]) if len(old) else {}
+        known = lane_keys.found_in(old)
+        rows, curves = lane_keys.without(rows, known), lane_keys.without(curves, known)
         if rows.empty:
             return
         rows = pd.concat([old, rows], ignore_index=True)
     if curves_path.exists():
-        old = without(files.read_table(curves_path), lanes_in(curves))
-        curves = pd.concat([old, curves], ignore_index=True)
+        old = files.read_table(curves_path)
+        # A traced setting that is newer than the file.
+        old = old.assign(**{name: constant[name] for name in names if name not in old.columns and name in constant})
+        curves = pd.concat([lane_keys.without(old, lane_keys.found_in(curves)), curves], ignore_index=True)
     # Curves first: a row is the sign that its lane is complete.
-    files.write_table(curves_path, sorted_lanes(curves, 'samples'))
-    files.write_table(rows_path, sorted_lanes(rows))
+    files.write_table(curves_path, lane_keys.sort(curves, 'samples'))
+    files.write_table(rows_path, lane_keys.sort(rows))
 
 
-def lane_columns(frame: pd.DataFrame) -> list[str]:
-    """The columns of a table that tell its lanes apart.
-
-    Args:
-        frame: rows or curves.
-    """
-    return columns.with_role(frame.columns, 'lane')
-
-
-def lanes_in(frame: pd.DataFrame) -> set[tuple]:
-    """The lanes of a table, as tuples of `lane_columns`.
+def read_rows(path: Any, lane_settings: Iterable[str] = ()) -> pd.DataFrame:
+    """The rows of one cell; settings that are newer than the file are at their defaults.
 
     Args:
-        frame: rows or curves of one cell.
+        path: of the file.
+        lane_settings: names of the traced settings that its learner looks at today.
+
+    Raises:
+        ResultsError: as `files.read_table`.
     """
-    return set(frame[lane_columns(frame)].itertuples(index=False, name=None))
-
-
-def without(frame: pd.DataFrame, lanes: set[tuple]) -> pd.DataFrame:
-    """A table without some lanes.
-
-    Args:
-        frame: rows or curves of one cell.
-        lanes: of `lanes_in`.
-    """
-    keys = frame[lane_columns(frame)].itertuples(index=False, name=None)
-    return frame[[key not in lanes for key in keys]]
-
-
-def sorted_lanes(frame: pd.DataFrame, *more: str) -> pd.DataFrame:
-    """A table sorted by its lanes.
-
-    Args:
-        frame: rows or curves of one cell.
-        *more: further columns to sort by.
-    """
-    return frame.sort_values([*lane_columns(frame), *more], ignore_index=True)
+    return defaults.filled(files.read_table(path), lane_settings)
 
 
 def find(workdir: Any) -> list[pathlib.Path]:
@@ -195,8 +173,24 @@ def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
     return _load(workdir, 'rows', strict)
 
 
+def load_all(workdirs: Iterable[Any], strict: bool = False) -> pd.DataFrame:
+    """All rows of the results directories at or below some directories, with the directory in the column `folder`.
+
+    Args:
+        workdirs: where to look.
+        strict: as for `load`.
+
+    Raises:
+        ResultsError: as `find` and `load`.
+    """
+    folders = dict.fromkeys(folder for workdir in workdirs for folder in find(workdir))
+    frames = [load(folder, strict).assign(folder=str(folder)) for folder in folders]
+    frames = [frame for frame in frames if len(frame)]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
 def load_curves(workdir: Any, strict: bool = False) -> pd.DataFrame:
-    """All curves of a directory, one line per lane and check, with the settings of their cells.
+    """All curves of a directory, one line per lane and check, with the settings of their cells from the rows.
 
     Args:
         workdir: the results directory.
@@ -205,10 +199,9 @@ def load_curves(workdir: Any, strict: bool = False) -> pd.DataFrame:
     Raises:
         ResultsError: not a results directory (or a damaged file, if `strict`).
     """
-    curves = _load(workdir, 'curves', strict)
-    rows = _load(workdir, 'rows', strict=False) if len(curves) else curves
-    if rows.empty:
-        return curves
+    curves, rows = _load(workdir, 'curves', strict), _load(workdir, 'rows', strict)
+    if curves.empty or rows.empty:
+        return pd.DataFrame()
     settings = ['cell', *columns.with_role(rows.columns, 'task', 'model', 'learner')]
     constant = rows[settings].drop_duplicates('cell')
     return curves.merge(constant, on='cell', how='inner', validate='many_to_one')
@@ -221,7 +214,7 @@ def _load(workdir: Any, kind: str, strict: bool) -> pd.DataFrame:
         if path.name.startswith('.'):
             continue
         try:
-            frame = files.read_table(path)
+            frame = read_rows(path) if kind == 'rows' else files.read_table(path)
             frames.append(frame.assign(cell=path.name.removesuffix('.parquet')))
         except ResultsError as error:
             if strict:
@@ -229,14 +222,3 @@ def _load(workdir: Any, kind: str, strict: bool) -> pd.DataFrame:
             warnings.warn(f'left out: {error}', stacklevel=3)
     # A column that only some cells have is missing for the others.
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-
-
-def lane_name(lane: Any) -> str:
-    """Short name of a lane within its cell, for folders and the plan.
-
-    Args:
-        lane: a lane, or a row.
-    """
-    values = lane._asdict() if hasattr(lane, '_asdict') else dict(lane)
-    names = columns.with_role([name for name, value in values.items() if not pd.isna(value)], 'lane')
-    return '-'.join(f'{SHORT.get(name, name)}{values[name]:g}' for name in names)

@@ -10,10 +10,11 @@ from typing import Any
 from qstr_jax import columns, learners, models, registry, tasks
 from qstr_jax.learners.problem import Problem
 from qstr_jax.sweeps import presets, sample_sizes
-from qstr_jax.sweeps.sweep import Sweep, plain_value
+from qstr_jax.sweeps.point import Point
+from qstr_jax.sweeps.sweep import Sweep
 from qstr_jax.tasks import encoders, links
 
-# Enters all ids: another meaning of the same settings needs another number.
+# Part of every id. To be raised when the same settings come to mean something else.
 SCHEMA_VERSION = 2
 
 Settings = dict[str, Any]
@@ -27,7 +28,7 @@ class Cell:
         model: registered name of the architecture.
         problem: the static side.
         columns: settings as a tuple of (name, value), the constant part of the rows.
-        changed: those of them that are not at their default, which the id is made of.
+        changed: the settings that are not at their default, which the id is made of.
         lanes: the numbers of each lane, NamedTuples of the learner's `lane_settings`.
     """
 
@@ -125,15 +126,15 @@ def _cells_of_model(sweep: Sweep, settings: Settings, learner_name: str, model: 
             for learner_settings in _product(axes):
                 learner = registry.entries()[name].builder(**learner_settings).bind(module, task, sizes or (0,))
                 problem = Problem(task=task, test_task=test_task, module=module, learner=learner)
-                made = _Made(model=model, given=model_settings, problem=problem)
+                point = Point(model=model, given=model_settings, problem=problem)
                 idle = learner.ignored()
                 used |= {('task', key) for key in settings} | {('model', key) for key in model_settings}
                 used |= {('learner', key) for key in (*learner_settings, *traced) if key not in idle}
                 yield Cell(
                     model=model,
                     problem=problem,
-                    columns=made.columns(),
-                    changed=made.changed(),
+                    columns=point.columns(),
+                    changed=point.changed(),
                     lanes=_lanes(sweep, learner, {**traced, 'sample_size': sizes or (0,)}),
                 )
 
@@ -186,83 +187,6 @@ def _lanes(sweep: Sweep, learner: Any, axes: dict[str, tuple]) -> tuple[Any, ...
         )
         for seed, *point in itertools.product(range(sweep.num_seeds), *values)
     )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Made:
-    """What a point was made of, for its columns and its id."""
-
-    model: str
-    given: Settings
-    problem: Problem
-
-    def columns(self) -> tuple[tuple[str, Any], ...]:
-        """Constant columns of the rows; settings of a model, link or encoding are `<name>_<setting>`."""
-        task, learner = self.problem.task, self.problem.learner
-        found = {('model', 'model'): self.model, ('task', 'task'): task.name}
-        found['task', 'test_task'] = self.problem.test_task.name
-        found['learner', 'learner'] = learner.name
-        for setting in registry.entries()[task.name].schema:
-            found['task', setting] = getattr(task, setting)
-        for part in (getattr(task, 'link', None), getattr(task, 'encoding', None)):
-            found |= {('task', f'{part.name}_{name}'): value for name, value in getattr(part, 'settings', ())}
-        schema = registry.entries()[learner.name].schema
-        for setting in schema:
-            if setting not in schema.traced:
-                found['learner', setting] = getattr(learner, setting)
-        if hasattr(learner, 'is_search'):
-            found['learner', 'is_search'] = learner.is_search
-        for setting, value in self._model_settings().items():
-            found['model', f'{self.model}_{setting}'] = value
-        for role, name in found:
-            columns.declare(name, role, 'str')
-        return tuple((name, plain_value(value)) for (_, name), value in found.items())
-
-    def _model_settings(self) -> Settings:
-        """All settings of the model, those that were left out as the module has them."""
-        schema = registry.entries()[self.model].schema
-        defaults = {name: self.given.get(name, setting.default) for name, setting in schema.items()}
-        return {name: getattr(self.problem.module, name, value) for name, value in defaults.items()}
-
-    def changed(self) -> tuple[tuple[str, Any], ...]:
-        """Settings that are not at their default: to leave one of them out would make something else."""
-        task, test_task, learner = self.problem.task, self.problem.test_task, self.problem.learner
-        found = {'model': self.model, 'task': task.name, 'learner': learner.name, 'seq_len': task.seq_len}
-        if test_task.name != task.name:
-            found['test_task'] = test_task.name
-        for name, setting in registry.entries()[task.name].schema.items():
-            if name != 'seq_len' and not _is_same_without(task, name, setting.default):
-                found[f'task.{name}'] = _identity(getattr(task, name))
-        for name, setting in registry.entries()[learner.name].schema.items():
-            if not setting.is_traced and getattr(learner, name) != setting.default:
-                found[f'learner.{name}'] = getattr(learner, name)
-        if getattr(learner, 'is_search', False):
-            found['learner.is_search'] = True
-        for name in self.given:
-            others = {key: value for key, value in self.given.items() if key != name}
-            if not self._is_same_module(task, others):
-                found[f'model.{name}'] = plain_value(self.given[name])
-        return tuple(found.items())
-
-    def _is_same_module(self, task: Any, settings: Settings) -> bool:
-        try:
-            return bool(models.build(self.model, task, **settings) == self.problem.module)
-        except ValueError:
-            return False
-
-
-def _is_same_without(task: Any, name: str, default: Any) -> bool:
-    """Whether a task would be the same with the default of one setting."""
-    try:
-        return bool(dataclasses.replace(task, **{name: default}) == task)
-    except ValueError:
-        return False
-
-
-def _identity(value: Any) -> Any:
-    """A task's setting as the id knows it: names, and the settings of a link or an encoding."""
-    settings = getattr(value, 'settings', ())
-    return [plain_value(value), *map(list, settings)] if settings else plain_value(value)
 
 
 def _check_used(sweep: Sweep, used: set[tuple[str, str]]) -> None:

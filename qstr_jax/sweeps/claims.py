@@ -15,12 +15,12 @@ from typing import Any
 
 import filelock
 
-from qstr_jax.storage import files, results
+from qstr_jax.storage import files, lane_keys, results
 from qstr_jax.sweeps.lane_batches import LaneBatch
 
-# Between two looks at the batches that other workers hold.
+# Seconds between two attempts to claim a batch that another worker holds.
 POLL_SECONDS = 1.0
-# After so long at its first batches a thread is offered help with its cell: compiling takes less.
+# A thread that has been at the first batches of a cell for so many seconds gets help: compiling takes less.
 PATIENCE = 20.0
 
 
@@ -31,7 +31,7 @@ def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
     Args:
         workdir: the results directory.
         name: of the lock.
-        timeout: seconds; below 0 there is no end of waiting.
+        timeout: seconds to wait; below 0, as long as it takes.
     """
     if '://' in str(workdir):  # no locks there
         yield True
@@ -61,14 +61,16 @@ def missing(workdir: Any, batch: LaneBatch) -> tuple[Any, ...]:
     path = results.cell_path(workdir, 'rows', batch.cell.id)
     if not path.exists():
         return batch.lanes
-    done = results.lanes_in(files.read_table(path))
+    names = batch.lanes[0]._fields
+    done = lane_keys.found_in(results.read_rows(path, names), names)
     return tuple(lane for lane in batch.lanes if tuple(lane) not in done)
 
 
 def remove_checkpoints(workdir: Any, cell_id: str) -> None:
-    """Removes checkpoints of a complete cell: of a worker killed after its rows, or of a cell cut in other ways.
+    """Removes the checkpoints of a complete cell.
 
-    What a living worker holds stays.
+    They are left by a worker that was killed after it had written the rows, or by one that cut the cell into other
+    batches. Those of a batch that a living worker holds stay.
 
     Args:
         workdir: the results directory.
@@ -82,7 +84,7 @@ def remove_checkpoints(workdir: Any, cell_id: str) -> None:
 
 
 class _Owner:
-    """The thread that began a cell, and what its batches have cost: the first one holds the compilation too."""
+    """The thread that began a cell, and the seconds of its batches; the first one includes compiling the cell."""
 
     def __init__(self, thread: int):
         self.thread = thread
@@ -91,7 +93,11 @@ class _Owner:
         self._start = time.monotonic()
 
     def finish(self, thread: int) -> None:
-        """Ends a batch; the owner's batches follow one another."""
+        """Notes that a thread has finished a batch of the cell; only the owner's are timed.
+
+        Args:
+            thread: its identity.
+        """
         if thread == self.thread:
             now = time.monotonic()
             seconds, self._start = now - self._start, now
@@ -101,7 +107,11 @@ class _Owner:
                 self._batch_seconds = seconds
 
     def needs_help(self, num_batches: int) -> bool:
-        """Whether its other batches take longer than compiling once more would, as far as that is known."""
+        """Whether the batches that are left take longer than compiling the cell again on another device.
+
+        Args:
+            num_batches: how many are left.
+        """
         if self._batch_seconds is None or self._first_seconds is None:
             return time.monotonic() - self._start > PATIENCE
         return num_batches * self._batch_seconds > self._first_seconds - self._batch_seconds
@@ -112,7 +122,7 @@ class Claims:
 
     Args:
         workdir: the results directory.
-        batches: this process's.
+        batches: those that this process may run.
         stop: set when the sweep should end.
     """
 
@@ -121,16 +131,16 @@ class Claims:
         self._pending = list(batches)
         self._owners: dict[str, _Owner] = {}  # by cell id
         self._stop = stop
-        self._drained = threading.Event()  # wakes those who wait for a batch when there is none left
+        self._drained = threading.Event()  # set when no batch is left, to wake the threads that wait for one
         self._mutex = threading.Lock()
 
     @contextlib.contextmanager
     def claim(self) -> Iterator[tuple[LaneBatch, tuple] | None]:
         """Yields (batch, missing lanes) with the batch's lock held, or None when nothing is left to do.
 
-        Each device compiles a cell for itself, so a thread takes its own cells first, then cells that nobody has
-        begun, then of the others' what is worth compiling again. Waits while other workers hold all that is left, and
-        takes over what they leave unfinished.
+        Each device compiles a cell for itself. A thread therefore takes batches of cells that it has begun first, then
+        of cells that nobody has begun, and then of other threads' cells if that is worth compiling them again. While
+        other processes hold everything that is left it waits, and takes over what they leave unfinished.
         """
         with contextlib.ExitStack() as held:
             while not self._stop.is_set():

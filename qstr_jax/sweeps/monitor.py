@@ -1,8 +1,8 @@
-"""What a running sweep tells those who look at its directory: its plan, heartbeats and errors.
+"""What a results directory says of the sweeps that run in it: plan, heartbeats, errors, and the status they add up to.
 
-plan.json               lanes of each cell, of all runs so far
-progress/RUN-DEVICE.json  what a device does now; gone when it is done
-errors/CELL.json        the last error of a cell; gone when the cell succeeds
+plan.json                 columns and lanes of each cell that was ever asked for
+progress/RUN-DEVICE.json  what a device is doing; removed when it is done
+errors/CELL.json          the last error of a cell; removed when the cell succeeds
 """
 
 import contextlib
@@ -10,99 +10,131 @@ import datetime
 import os
 import socket
 import time
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pandas as pd
 from etils import epath
 
-from qstr_jax.storage import files, merge, results
+from qstr_jax.storage import files, lane_keys, merge, results
+from qstr_jax.sweeps.cells import Cell
 
+# A device writes its heartbeat at most this often.
 BEAT_SECONDS = 2.0
-# A worker on another machine that has been silent for so long counts as gone.
+# A worker on another machine that has been silent for so many seconds counts as gone.
 SILENT_SECONDS = 300.0
 
 COLUMNS = ('cell', 'lanes', 'reached', 'fitted', 'censored', 'diverged', 'left', 'state', 'seconds', 'finished', 'note')
 
 
-def _now():
+def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')
 
 
-def read_plan(workdir):
-    """The directory's plan: `columns` and `lanes` (their names) of each cell; empty if there is none.
+def read_plan(workdir: Any) -> dict[str, dict[str, Any]]:
+    """The directory's plan: by cell its `columns` and the names of its `lanes`; empty if there is none.
 
     Args:
         workdir: the results directory.
+
+    Raises:
+        files.ResultsError: plan.json is damaged.
     """
     path = epath.Path(workdir) / 'plan.json'
     plan = files.read_json(path) if path.exists() else {}
     return {cell_id: entry for cell_id, entry in plan.items() if _is_entry(entry)}
 
 
-def _is_entry(entry):
+def _is_entry(entry: Any) -> bool:
     return isinstance(entry, dict) and isinstance(entry.get('lanes'), list) and isinstance(entry.get('columns'), dict)
 
 
-def add_plan(workdir, cells):
+def add_plan(workdir: Any, cells: Sequence[Cell]) -> None:
     """Adds the lanes of some cells to the plan; the caller holds the directory's lock.
 
     Args:
         workdir: the results directory.
-        cells: of a sweep.
+        cells: those that a run was asked for.
     """
     plan = read_plan(workdir)
     for cell in cells:
-        entry = {'columns': dict(cell.columns), 'lanes': [results.lane_name(lane) for lane in cell.lanes]}
+        entry = {'columns': dict(cell.columns), 'lanes': [lane_keys.name_of(lane) for lane in cell.lanes]}
         plan[cell.id] = merge.joined(plan.get(cell.id), entry)
     files.write_json(workdir / 'plan.json', plan)
 
 
 class Heartbeat:
-    """One device's word on what it does, written at most every `BEAT_SECONDS`."""
+    """What one device is doing, written to a file at most every `BEAT_SECONDS`.
 
-    def __init__(self, workdir, run_id, device_id):
+    Args:
+        workdir: the results directory.
+        run_id: id of the run, as in its provenance.
+        device_id: the device's number.
+    """
+
+    def __init__(self, workdir: Any, run_id: str, device_id: int):
         self._path = workdir / 'progress' / f'{run_id}-{device_id}.json'
         self._last = 0.0
 
-    def beat(self, report):
-        """Tells what is going on, a dict that JSON can hold."""
+    def beat(self, report: dict[str, Any]) -> None:
+        """Writes what is going on, unless the last report is recent.
+
+        Args:
+            report: `cell`, `state` and more, all of which JSON can hold.
+        """
         if time.monotonic() - self._last < BEAT_SECONDS:
             return
         self._last = time.monotonic()
         who = {'host': socket.gethostname(), 'pid': os.getpid(), 'time': _now()}
         files.write_json(self._path, {**who, **report})
 
-    def end(self):
-        """The device is done."""
+    def end(self) -> None:
+        """Removes the file: the device is done."""
         self._path.unlink(missing_ok=True)
 
 
-def write_error(workdir, cell_id, text):
-    """Records the last error of a cell."""
+def write_error(workdir: Any, cell_id: str, text: str) -> None:
+    """Records the last error of a cell.
+
+    Args:
+        workdir: the results directory.
+        cell_id: the cell's.
+        text: the traceback, whose last line is the error.
+    """
     report = {'cell': cell_id, 'time': _now(), 'error': text.strip().splitlines()[-1], 'traceback': text}
     files.write_json(workdir / 'errors' / f'{cell_id}.json', report)
 
 
-def clear_error(workdir, cell_id):
-    """The cell succeeded."""
+def clear_error(workdir: Any, cell_id: str) -> None:
+    """Removes the error of a cell that has succeeded.
+
+    Args:
+        workdir: the results directory.
+        cell_id: the cell's.
+    """
     (workdir / 'errors' / f'{cell_id}.json').unlink(missing_ok=True)
 
 
-def remove_dead(workdir):
-    """Removes the heartbeats of workers that are gone."""
+def remove_dead(workdir: Any) -> None:
+    """Removes the heartbeats of workers that are gone.
+
+    Args:
+        workdir: the results directory.
+    """
     for path, beat in _reports(workdir / 'progress', ('host', 'pid', 'time')).items():
         if not _is_alive(beat):
             path.unlink(missing_ok=True)
 
 
-def _is_alive(beat):
+def _is_alive(beat: dict[str, Any]) -> bool:
     if beat['host'] == socket.gethostname():
         return files.is_running(beat['pid'])
     age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(beat['time'])
     return age.total_seconds() < SILENT_SECONDS
 
 
-def _reports(folder, fields):
-    """JSON files of a folder by path; what vanishes, is damaged or lacks a field while we look is passed over."""
+def _reports(folder: Any, fields: Iterable[str]) -> dict[Any, dict[str, Any]]:
+    """JSON files of a folder, by path; a file that vanishes meanwhile, is damaged or lacks a field is left out."""
     reports = {}
     for path in sorted(folder.glob('*.json')) if folder.exists() else []:
         with contextlib.suppress(results.ResultsError):
@@ -112,45 +144,59 @@ def _reports(folder, fields):
     return reports
 
 
-def status(workdir):
-    """State of every planned cell: a DataFrame, one row per cell.
+def status(workdir: Any) -> pd.DataFrame:
+    """State of every planned cell, one row per cell.
 
-    Columns: cell, lanes, reached, fitted, censored (above or below), diverged, left, state ('done', 'running',
-    'stopped', 'failed', 'left'), seconds spent, expected_seconds (left lanes at the pace of those done, of this cell or
-    else of its model; missing if none is done), note (what runs now, or the last error).
+    Args:
+        workdir: the results directory.
+
+    Returns:
+        A table of `cell`; `lanes`, and how many of them ended as `reached`, `fitted`, `censored` (above or below) and
+        `diverged` or are `left`; `state`, which is 'done', 'running', 'stopped', 'failed' or 'left'; `seconds` spent;
+        `expected_seconds` for the lanes that are left, at the pace of the cell's finished lanes or else of its model's,
+        missing if there are none; and `note`, what runs now or the last error.
 
     Raises:
-        results.ResultsError: not a results directory.
+        results.ResultsError: not a results directory, or its plan is damaged.
     """
     workdir = epath.Path(workdir)
     if not (workdir / 'plan.json').exists():
         raise results.ResultsError(f'{str(workdir)!r} is not a results directory: no plan.json in it')
     plan = read_plan(workdir)
     beats = _reports(workdir / 'progress', ('cell', 'host', 'pid', 'time')).values()
-    # The living last: a cell that one worker left may be in the hands of another.
+    # Living workers last, so that they win: a cell that one worker left may be in the hands of another.
     beats = {beat['cell']: beat for beat in sorted(beats, key=_is_alive)}
     errors = {error['cell']: error for error in _reports(workdir / 'errors', ('cell', 'error')).values()}
     runs = _reports(workdir / 'provenance', ('batches',)).values()
     batches = [entry for run in runs for entry in run['batches']]
-    cells = [_cell_status(workdir, cell_id, plan[cell_id]['lanes'], beats, errors, batches) for cell_id in plan]
+    known = {'beats': beats, 'errors': errors, 'batches': batches}
+    cells = [_cell_status(workdir, cell_id, plan[cell_id]['lanes'], **known) for cell_id in plan]
     frame = pd.DataFrame(cells, columns=COLUMNS)
     pace = frame['seconds'] / frame['finished'].where(frame['finished'] > 0)
-    models = frame['cell'].map(lambda cell_id: plan[cell_id]['columns'].get('model'))
-    model_pace = pace.groupby(models).transform('mean')
+    model = frame['cell'].map(lambda cell_id: plan[cell_id]['columns'].get('model'))
+    model_pace = pace.groupby(model).transform('mean')
     frame['expected_seconds'] = (frame['left'] * pace.fillna(model_pace)).where(frame['left'] > 0, 0.0)
     return frame.drop(columns='finished')
 
 
-def _cell_status(workdir, cell_id, names, beats, errors, batches):
-    counts, note, left = {}, '', len(names)
+def _finished(workdir: Any, cell_id: str, names: Sequence[str]) -> tuple[dict[str, int], int, str]:
+    """How many of a cell's lanes ended in which way, how many planned ones have no row, and what is wrong."""
     path = results.cell_path(workdir, 'rows', cell_id)
-    if path.exists():
-        try:
-            rows = files.read_table(path)
-            counts = rows['outcome'].value_counts().to_dict()
-            left = len(set(names) - {results.lane_name(row) for _, row in rows.iterrows()})
-        except results.ResultsError as error:
-            note = str(error)
+    if not path.exists():
+        return {}, len(names), ''
+    try:
+        rows = results.read_rows(path)
+    except results.ResultsError as error:
+        return {}, len(names), str(error)
+    known = {lane_keys.name_of(row) for _, row in rows.iterrows()}
+    return rows['outcome'].value_counts().to_dict(), len(set(names) - known), ''
+
+
+def _cell_status(
+    workdir: Any, cell_id: str, names: Sequence[str], *, beats: dict, errors: dict, batches: list[dict]
+) -> dict[str, Any]:
+    """One row of `status`."""
+    counts, left, note = _finished(workdir, cell_id, names)
     finished = sum(counts.values())
     state = 'left' if left else 'done'
     if state == 'left' and cell_id in errors:

@@ -1,13 +1,15 @@
 """A sweep: points to run. A base point plus axes over any setting of its task, models and learners."""
 
 import dataclasses
+import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qstr_jax import checks, learners, registry, tasks
+from qstr_jax import checks, columns, learners, registry, tasks
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
 from qstr_jax.models.registered import REGISTRY as MODELS
 from qstr_jax.sweeps import presets, sample_sizes
+from qstr_jax.sweeps.values import distinct
 from qstr_jax.tasks.task import REGISTRY as TASKS
 
 # Everyday names of axes.
@@ -149,20 +151,31 @@ class Sweep:
             scope, _, name = key.partition('.')
             return [(self._scope(scope), name, value)]
         name = ALIASES.get(key, key)
+        if name == 'sample_size':
+            raise ValueError('sample_size: give num_samples, which counts in samples_unit')
         if name in TASKS.get(self.task).schema:
             return [('task', name, value)]
         if any(name in LEARNERS.get(learner).schema for learner in learners.names()):
             return [('learner', name, value)]
+        raise self._unknown(key)
+
+    def _unknown(self, key: str) -> ValueError:
+        """The error for a name that no task or learner has as a setting; it proposes the nearest."""
+        owners = [f'{name}.{key}' for name, entry in registry.entries().items() if key in entry.schema]
         bare = [*FIELDS, *ALIASES, *TASKS.get(self.task).schema]
         bare += [name for learner in self.learners for name in LEARNERS.get(learner).schema]
-        raise checks.unknown('setting', key, dict.fromkeys([*bare, *registry.SCOPES, *registry.entries()]))
+        near = owners or difflib.get_close_matches(key, [*bare, *registry.SCOPES, *registry.entries()], n=1)
+        hint = (
+            f'did you mean {near[0]!r}?' if near else '--describe=NAME lists the settings of a task, model or learner'
+        )
+        return ValueError(f'{key}: no such setting; {hint}')
 
     def _scope(self, scope: str) -> str:
         """The scope of a name: that of the sweep's own task is 'task'."""
         if scope == self.task:
             return 'task'
         if scope not in registry.SCOPES and scope not in registry.entries():
-            raise checks.unknown('setting', scope, [*registry.SCOPES, *registry.entries()])
+            raise self._unknown(scope)
         return scope
 
     def _values(self, scope: str, name: str, value: Any) -> tuple:
@@ -190,11 +203,12 @@ class Sweep:
         if 'preset' in changes or 'task' in changes:
             kept['test_task'] = None
         settings = {f'{scope}.{name}': values if len(values) > 1 else values[0] for scope, name, values in self.given}
-        for key in list(changes):
-            if key not in FIELDS and key != 'axes':
-                for scope, name, _ in self._scoped(key, changes[key]):
+        axes = dict(changes.pop('axes', None) or {})
+        for key, value in (*changes.items(), *axes.items()):
+            if key not in FIELDS:
+                for scope, name, _ in self._scoped(key, value):
                     settings.pop(f'{scope}.{name}', None)
-        return Sweep(**{**kept, **changes}, **{'axes': settings} if 'axes' not in changes else {})
+        return Sweep(**{**kept, **changes}, axes={**settings, **axes})
 
     def settings_of(self, name: str) -> dict[str, Any]:
         """What is given under the name of one registered thing that takes no axes, such as a probe.
@@ -214,43 +228,8 @@ class Sweep:
     def as_json(self) -> dict[str, Any]:
         """The sweep as a dict that JSON can hold; functions by their names."""
         plain = {name: getattr(self, name) for name in FIELDS}
-        given = {f'{scope}.{name}': [plain_value(one) for one in values] for scope, name, values in self.given}
+        given = {f'{scope}.{name}': [columns.plain(one) for one in values] for scope, name, values in self.given}
         return {**{name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()}, 'settings': given}
 
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Sweep) if field.name != 'given')
-
-
-def distinct(name: str, value: Any, least: int = 1) -> tuple:
-    """A tuple of different values, from one value or several; names may come as one string with commas.
-
-    Args:
-        name: for errors.
-        value: what was given.
-        least: how many there must be.
-
-    Raises:
-        ValueError: too few, or a value twice.
-    """
-    values = value if isinstance(value, (tuple, list)) else (value,)
-    parts = [part.split(',') if isinstance(part, str) else [part] for part in values]
-    flat = [part.strip() if isinstance(part, str) else part for inner in parts for part in inner]
-    found = tuple(part for part in flat if part != '')
-    if len(found) < least:
-        raise ValueError(f'{name}=(): give at least one')
-    if len(set(found)) < len(found):
-        raise ValueError(f'{name}={found}: a value is given twice')
-    return found
-
-
-def plain_value(value: Any) -> Any:
-    """A setting's value as JSON and tables hold it: things with a name by that, tuples of integers as '120,1000'.
-
-    Args:
-        value: of a setting.
-    """
-    if isinstance(value, tuple):
-        return ','.join(map(str, value))
-    if isinstance(value, (str, int, float, bool, type(None))):
-        return value
-    return str(getattr(value, 'name', getattr(value, '__name__', type(value).__name__)))

@@ -94,7 +94,7 @@ def build(name: str, **settings: Any) -> Any:
         ValueError: an unknown name or setting, or an impossible value.
     """
     entry = REGISTRY.get(name)
-    settings = entry.schema.checked(settings, name)
+    settings = entry.schema.checked(settings, name, is_bare=True)
     return entry.builder(**settings)
 
 

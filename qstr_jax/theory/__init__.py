@@ -1,9 +1,13 @@
-"""The theorems as code: constructions, floors, rates and what to measure. Nothing below imports this package.
+"""The theorems as code: constructions, floors, rates and what to measure. No other room imports this one.
 
-constructions: the Transformers of the proofs.      recurrences: the RNNs that retrieve and that store.
-interpolation: the RNN that memorises.              floors: lower bounds and the oracles that attain them.
-rates: the theorems as curves.                      covering: Proposition 17 and Corollary 31.
-measures: what the proofs speak about, on trained weights.
+constructions: the Transformers of the proofs.   recurrences: the RNNs that retrieve and that store tokens.
+interpolation: the RNN that memorises.           networks, gates: what these networks share.
+floors: lower bounds, and oracles that attain them.
+rates: samples that the theorems ask for.        rnn_sizes: widths and norms that they ask of RNNs.
+covering: Proposition 17 and Corollary 31.
+measures, sensitivity: quantities of the proofs on trained weights.
+portraits: a trained W_QK beside the construction.
+oracles, construction_norm: plugins.
 cards: one per statement, with measured points and a verdict; `experiments/theorems.py` draws them.
 
 README.md beside this file maps the paper's statements to functions, tests and cards.

@@ -13,6 +13,7 @@ from scipy import stats
 from qstr_jax import models, tasks
 from qstr_jax.learners import radius_units
 from qstr_jax.theory import constructions, recurrences
+from qstr_jax.theory.sparse_task import SparseTask
 
 # Share of the Gaussian tokens that the network is built for, and the error |ŷ − y| that it may make on these.
 TOKEN_SHARE = 0.99
@@ -20,7 +21,7 @@ ERROR = 0.1
 
 
 @radius_units.register('construction')
-def construction(module: Any, task: tasks.Task) -> float:
+def construction(module: Any, task: SparseTask) -> float:
     """‖vec Θ‖ of the construction for the first draw of a task, for tokens up to the 99 % quantile of ‖x_j‖.
 
     If the task has a `max_coherence` c < 1, the Transformer's norm depends on c and not on the draw.

@@ -12,6 +12,7 @@ from qstr_jax import tasks
 from qstr_jax.models import Transformer
 from qstr_jax.theory import networks
 from qstr_jax.theory.networks import Construction
+from qstr_jax.theory.sparse_task import SparseTask
 
 
 def _coherence_for(task_draw: tasks.Draw, coherence: float | None) -> float:
@@ -26,7 +27,7 @@ def _coherence_for(task_draw: tasks.Draw, coherence: float | None) -> float:
     return coherence
 
 
-def _head_blocks(task: tasks.Task, num_heads: int, block_HxQxExE: np.ndarray) -> np.ndarray:
+def _head_blocks(task: SparseTask, num_heads: int, block_HxQxExE: np.ndarray) -> np.ndarray:
     """W_QK (H, D_e, D_e) that is zero outside the blocks (query's ω_{t_l}, key's ω_j), which are given."""
     d, d_e = task.token_dim, task.encoding_dim
     qk_HxExE = np.zeros((num_heads, task.embedding_dim, task.embedding_dim))
@@ -46,7 +47,7 @@ def _balanced_norm(keys_HxExK: np.ndarray) -> float:
 
 
 def _assemble(
-    task: tasks.Task, qk_HxExE: np.ndarray, a_M: np.ndarray, W_MxHxD: np.ndarray, b_M: np.ndarray
+    task: SparseTask, qk_HxExE: np.ndarray, a_M: np.ndarray, W_MxHxD: np.ndarray, b_M: np.ndarray
 ) -> tuple[Transformer, dict, dict[str, float]]:
     """Module, parameters and norms of a Transformer whose ReLU layer reads the first d coordinates of each head."""
     num_heads, width = len(qk_HxExE), len(a_M)
@@ -76,7 +77,7 @@ def _sharpness(largest_error: float, error: float, gap: float) -> float:
 
 
 def transformer(
-    task: tasks.Task,
+    task: SparseTask,
     task_draw: tasks.Draw,
     radius: float,
     error: float = 0.1,
@@ -123,8 +124,9 @@ def transformer(
     leak = 2 * networks.feedforward_norms(*form[:3])['lipschitz'] * math.sqrt(q) * radius
     if alpha is None:
         alpha = _sharpness(leak * (task.seq_len - 1), error, gap)
-    identity = np.einsum('hq,ef->hqef', np.eye(q), alpha * np.eye(task.encoding_dim))
-    qk_HxExE = _head_blocks(task, num_heads, identity)
+    identity_ExE = alpha * np.eye(task.encoding_dim)
+    identity_QxQxExE = np.eye(q)[:, :, None, None] * identity_ExE[None, None]
+    qk_HxExE = _head_blocks(task, num_heads, identity_QxQxExE)
     W_MxHxD = form.W_MxK.reshape(len(form.a_M), q, task.token_dim)
     module, params, norms = _assemble(task, qk_HxExE, form.a_M, W_MxHxD, form.b_M)
     off_mass = min(1.0, (task.seq_len - 1) * math.exp(-alpha * gap))
@@ -140,7 +142,7 @@ def transformer(
     return Construction(module=module, params=params, norms=norms, bounds=bounds)
 
 
-def paper_alpha(task: tasks.Task, task_draw: tasks.Draw, radius: float, error: float = 0.1) -> float:
+def paper_alpha(task: SparseTask, task_draw: tasks.Draw, radius: float, error: float = 0.1) -> float:
     """Lemma 11's α = (2/s²) log(2 r_a r_w √q r_x N/√ε_2NN), for coherence ≤ 1/2.
 
     Args:
@@ -155,7 +157,7 @@ def paper_alpha(task: tasks.Task, task_draw: tasks.Draw, radius: float, error: f
 
 
 def sparse_average(
-    task: tasks.Task, task_draw: tasks.Draw, radius: float, error: float = 0.1, *, alpha: float | None = None
+    task: SparseTask, task_draw: tasks.Draw, radius: float, error: float = 0.1, *, alpha: float | None = None
 ) -> Construction:
     """Sparse averaging with one head, for the link `mean` (the remark after Proposition 3).
 

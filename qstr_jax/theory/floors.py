@@ -8,10 +8,27 @@ which at least half are late; at the late positions alone they are twice as high
 import jax
 import jax.numpy as jnp
 
-from qstr_jax import tasks
+from qstr_jax.analysis.floors import theorem6_floor
 from qstr_jax.learners.span_of_inputs import basis as span_basis
 from qstr_jax.tasks import encodings
 from qstr_jax.theory import domain
+from qstr_jax.theory.sparse_task import SparseTask
+
+__all__ = [
+    'LATE_VARIANCE',
+    'head_floor',
+    'hermite2_floor',
+    'late_positions',
+    'oracle',
+    'proposition3',
+    'proposition8_bits',
+    'proposition21',
+    'seen_through_heads',
+    'span_basis',
+    'theorem6_floor',
+    'theorem6_given',
+    'theorem6_oracle',
+]
 
 # Variance of the norm2 label at a late position.
 LATE_VARIANCE = 2.0
@@ -111,7 +128,7 @@ def seen_through_heads(
     t_NxQ: jax.Array,
     *,
     position: int,
-    task: tasks.Task,
+    task: SparseTask,
     omega_NxE: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """What the outputs of H heads at one late position show of X. It is computed from the outputs alone.
@@ -172,30 +189,13 @@ def oracle(scores_QxH: jax.Array, outputs_HxD: jax.Array, u_DxH: jax.Array, weig
     return (seen + unseen - q * d) / jnp.sqrt(1.0 * q * d)
 
 
-def theorem6_floor(num_samples: float, seq_len: int, token_dim: int) -> float:
-    """Theorem 6 as printed: sup_u E[R | S_n] ≥ 1 − n/(N d) for every stationary point or min-norm ε-ERM of an FFN.
-
-    The rows of W lie in the span of the training prompts x^(1), …, x^(n) ∈ R^{Nd}. With V an orthonormal basis of it,
-    the network sees V x, and y = ⟨e_t ⊗ u, x⟩ keeps the variance 1 − ‖V (e_t ⊗ u)‖². If t is uniform and u uniform on
-    the sphere, the mean of the second term is rank(V)/(Nd). The floor therefore bounds the average over u as well.
-
-    Args:
-        num_samples: n.
-        seq_len: N.
-        token_dim: d.
-
-    Returns:
-        The floor; 0 from n = N d on.
-    """
-    domain.at_least(1, seq_len=seq_len, token_dim=token_dim)
-    domain.at_least(0, num_samples=num_samples)
-    return max(0.0, 1 - num_samples / (seq_len * token_dim))
-
-
 def theorem6_given(x_BxNxD: jax.Array, u_D: jax.Array) -> jax.Array:
     """Theorem 6's floor for one u and one training set: 1 − ‖V (I_N ⊗ u)‖_F²/N.
 
-    This is the mean over t of 1 − ‖V (e_t ⊗ u)‖². It fluctuates around `theorem6_floor`: compare a run with its own.
+    The rows of W lie in the span of the training prompts x^(1), …, x^(n) ∈ R^{Nd}. With V an orthonormal basis of it,
+    the network sees V x, and y = ⟨e_t ⊗ u, x⟩ keeps the variance 1 − ‖V (e_t ⊗ u)‖²; the floor is its mean over t. If u
+    is uniform on the sphere, the mean of the floor is the printed `theorem6_floor`, 1 − rank(V)/(Nd), which therefore
+    bounds the average over u as well. A single run must be compared with its own floor, which fluctuates around that.
 
     Args:
         x_BxNxD: tokens of the training prompts, (n, N, d).

@@ -10,7 +10,7 @@ Kernels have the shape (inputs, outputs), as in Flax.
 import numpy as np
 from scipy.linalg import block_diag
 
-from qstr_jax import tasks
+from qstr_jax.theory.sparse_task import SparseTask
 
 # Gates shut a little more firmly than they must, so that float32 rounding cannot open one.
 SLACK = 1e-4
@@ -45,7 +45,7 @@ def pre_activations(values_ixo: np.ndarray, distances_jxo: np.ndarray) -> np.nda
     return np.block([[v_2ixo, -v_2ixo], [-distances_jxo, -distances_jxo]])
 
 
-def own_kernels(task: tasks.Task, gain: float) -> tuple[np.ndarray, np.ndarray]:
+def own_kernels(task: SparseTask, gain: float) -> tuple[np.ndarray, np.ndarray]:
     """Two kernels, with ReLUs between them and no biases: gates that hold x_i in block l if t_l = i.
 
     The first computes (±x, ±s(ω_i − ω_{t_l})), the second the pre-activations of the gates, whose distance is

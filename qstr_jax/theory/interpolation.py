@@ -10,6 +10,7 @@ from qstr_jax import tasks
 from qstr_jax.models import Recurrent
 from qstr_jax.theory import networks
 from qstr_jax.theory.networks import Construction
+from qstr_jax.theory.sparse_task import SparseTask
 
 
 def least_separation(num_samples: int) -> float:
@@ -99,7 +100,7 @@ def memorising(
     key: jax.Array,
     prompts: tasks.Prompt,
     positions_B: jax.Array,
-    task: tasks.Task,
+    task: SparseTask,
     *,
     depth: int = 2,
     width: int | None = None,
@@ -155,7 +156,8 @@ def memorising(
     norms = {
         'param_norm': math.sqrt(networks.square_norm(params)),
         'square': networks.square_norm(params),
-        'square_layerwise': 2 * float(np.linalg.norm(raw[0]) * np.hypot(*map(np.linalg.norm, raw[1:]))),
+        'square_layerwise': 2
+        * float(np.linalg.norm(raw[0]) * np.hypot(np.linalg.norm(raw[1]), np.linalg.norm(raw[2]))),
         'separation': apart,
     }
     bounds = {'square': _square_bound(z_B, y_B, apart)}
@@ -173,7 +175,7 @@ def _square_bound(z_B: np.ndarray, y_B: np.ndarray, apart: float) -> float:
 
 
 def _memorising_params(
-    task: tasks.Task,
+    task: SparseTask,
     width: int,
     depth: int,
     v_D: np.ndarray,

@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from qstr_jax import tasks
 from qstr_jax.models import probes
 from qstr_jax.theory import floors
+from qstr_jax.theory.sparse_task import SparseTask
 
 
 class Alignment(NamedTuple):
@@ -53,7 +54,7 @@ def _matched_mean(values_HxQ: jax.Array | np.ndarray, index_H: np.ndarray) -> fl
     return float(np.mean(np.asarray(values_HxQ)[heads, index_H[heads]]))
 
 
-def alignment(params: dict, task: tasks.Task) -> Alignment:
+def alignment(params: dict, task: SparseTask) -> Alignment:
     """How much a Transformer's W_QK = W_Q^T W_K resembles Lemma 11's construction, (A.2).
 
     Args:
@@ -83,7 +84,7 @@ def alignment(params: dict, task: tasks.Task) -> Alignment:
 
 
 def retrieval_weights(
-    module: Any, params: dict, prompt: tasks.Prompt, task: tasks.Task, task_draw: tasks.Draw
+    module: Any, params: dict, prompt: tasks.Prompt, task: SparseTask, task_draw: tasks.Draw
 ) -> jax.Array:
     """The attention weights of the relevant tokens of one prompt.
 
@@ -106,7 +107,7 @@ def retrieval_weights(
 
 @functools.partial(jax.jit, static_argnames=('module', 'task'))
 def _mean_and_least_weights(
-    module: Any, params: dict, prompts: tasks.Prompt, task: tasks.Task, task_draw: tasks.Draw
+    module: Any, params: dict, prompts: tasks.Prompt, task: SparseTask, task_draw: tasks.Draw
 ) -> tuple[jax.Array, jax.Array]:
     """Means and minima of `retrieval_weights` over prompts and positions, (H, q)."""
     weights_BxHxNxQ = jax.lax.map(lambda prompt: retrieval_weights(module, params, prompt, task, task_draw), prompts)
@@ -114,7 +115,7 @@ def _mean_and_least_weights(
 
 
 def off_mass(
-    module: Any, params: dict, prompts: tasks.Prompt, task: tasks.Task, task_draw: tasks.Draw
+    module: Any, params: dict, prompts: tasks.Prompt, task: SparseTask, task_draw: tasks.Draw
 ) -> dict[str, float]:
     """Attention mass off the right token, 1 − weight of t_il, with heads matched to indices by mean weight.
 

@@ -11,6 +11,7 @@ from scipy.spatial import distance
 
 from qstr_jax import tasks
 from qstr_jax.tasks import links
+from qstr_jax.theory.sparse_task import SparseTask
 
 
 class Construction(NamedTuple):
@@ -117,7 +118,7 @@ def square_norm(tree: Any) -> float:
     return float(sum(np.sum(np.square(leaf, dtype=np.float64)) for leaf in jax.tree.leaves(tree)))
 
 
-def two_layer_arrays(task: tasks.Task, task_draw: tasks.Draw, radius: float, error: float) -> TwoLayerArrays:
+def two_layer_arrays(task: SparseTask, task_draw: tasks.Draw, radius: float, error: float) -> TwoLayerArrays:
     """The two-layer form of the task's link.
 
     Args:

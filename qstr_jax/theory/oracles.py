@@ -28,15 +28,7 @@ class Theorem6Oracle(nn.Module):
 
     @nn.compact
     def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
-        """Predicts the labels of one prompt.
-
-        Args:
-            z_NxE: the encoded prompt, (N, D_e).
-            position: None for all positions, or the index of one.
-
-        Returns:
-            Predictions, (N,), or () for one position.
-        """
+        """Predictions (N,), or () at a position; arguments as in `models.predict`."""
         size = self.seq_len * self.token_dim
         target_NxK = self.param('target_NxK', nn.initializers.zeros, (self.seq_len, size))
         x_K = z_NxE[:, : self.token_dim].ravel()
@@ -59,11 +51,15 @@ class Theorem6Oracle(nn.Module):
 
 
 @models.register('theorem6_oracle')
-def theorem6_oracle(task):
-    """Theorem 6's oracle, which knows u and sees x through the training prompts' span."""
+def theorem6_oracle(task: Any) -> nn.Module:
+    """Theorem 6's oracle, which knows u and sees x through the training prompts' span.
+
+    Args:
+        task: the task; its link must be 'linear' with q = 1.
+    """
     if task.link.name != 'linear' or task.sparsity != 1:
         raise ValueError(f"link={task.link.name!r}, sparsity={task.sparsity}: Theorem 6 is about 'linear' with q = 1")
-    return Theorem6Oracle(task.seq_len, task.token_dim)
+    return Theorem6Oracle(seq_len=task.seq_len, token_dim=task.token_dim)
 
 
 @probes.register

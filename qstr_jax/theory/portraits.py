@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from qstr_jax import analysis, sweeps, tasks
+from qstr_jax import analysis, sweeps
 from qstr_jax.models import probes
 from qstr_jax.storage import results
 from qstr_jax.theory import measures
+from qstr_jax.theory.sparse_task import SparseTask
 
 
 class Portrait(NamedTuple):
@@ -22,7 +23,7 @@ class Portrait(NamedTuple):
         alignment: how much it resembles the construction.
     """
 
-    task: tasks.Task
+    task: SparseTask
     row: pd.Series
     query_key_HxExE: np.ndarray
     alignment: measures.Alignment
@@ -43,7 +44,8 @@ def load(sweep: Any, workdir: Any) -> list[Portrait]:
     for cell in sweeps.cells_of(sweep):
         for lane in cell.lanes:
             params = sweeps.load_params(workdir, cell, lane)
-            found.append(portrait(params, cell.problem.task, _row(rows, cell, lane)))
+            task: Any = cell.problem.task
+            found.append(portrait(params, task, _row(rows, cell, lane)))
     return found
 
 
@@ -52,7 +54,7 @@ def _row(rows: pd.DataFrame, cell: Any, lane: Any) -> pd.Series:
     return rows[(rows['cell'] == cell.id) & (rows['seed'] == lane.seed)].iloc[0]
 
 
-def portrait(params: dict, task: tasks.Task, row: pd.Series | None = None) -> Portrait:
+def portrait(params: dict, task: SparseTask, row: pd.Series | None = None) -> Portrait:
     """The portrait of one lane.
 
     Args:

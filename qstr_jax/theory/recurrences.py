@@ -14,6 +14,7 @@ from qstr_jax import tasks
 from qstr_jax.models import Recurrent
 from qstr_jax.theory import gates, networks
 from qstr_jax.theory.networks import Construction
+from qstr_jax.theory.sparse_task import SparseTask
 
 # The transitions' kernels and their first bias.
 Cell = tuple[list[np.ndarray], np.ndarray]
@@ -79,12 +80,12 @@ def _bounds(token_bound: float, radius: float, form_error: float, state_norm: fl
     }
 
 
-def _token_radius(task: tasks.Task, token_bound: float, radius: float | None) -> float:
+def _token_radius(task: SparseTask, token_bound: float, radius: float | None) -> float:
     return math.sqrt(task.token_dim) * token_bound if radius is None else radius
 
 
 def retrieving(
-    task: tasks.Task,
+    task: SparseTask,
     task_draw: tasks.Draw,
     token_bound: float,
     *,
@@ -154,7 +155,7 @@ def _own_last(states: np.ndarray, tokens: np.ndarray) -> np.ndarray:
 
 
 def storing(
-    task: tasks.Task,
+    task: SparseTask,
     task_draw: tasks.Draw,
     token_bound: float,
     *,
@@ -205,7 +206,7 @@ def storing(
     return Construction(module=module, params=params, norms=norms, bounds=bounds)
 
 
-def _storing_cell(task: tasks.Task, task_draw: tasks.Draw, gain: float, shrink: float) -> Cell:
+def _storing_cell(task: SparseTask, task_draw: tasks.Draw, gain: float, shrink: float) -> Cell:
     """Transition kernels, of widths 2d + N, 2Nd and Nd, and the first bias."""
     d, n = task.token_dim, task.seq_len
     omega_NxE = np.asarray(task_draw.encodings.omega_NxE, np.float64)
@@ -217,7 +218,7 @@ def _storing_cell(task: tasks.Task, task_draw: tasks.Draw, gain: float, shrink: 
 
 
 def _storing_readout(
-    task: tasks.Task, task_draw: tasks.Draw, gain: float, own_gain: float, shrink: float
+    task: SparseTask, task_draw: tasks.Draw, gain: float, own_gain: float, shrink: float
 ) -> list[Layer]:
     """The first two layers of the read-out, of widths 2Nd + qN + 2d + 2q d_e and 2qNd + 2qd."""
     q, d, n, d_e = task.sparsity, task.token_dim, task.seq_len, task.encoding_dim

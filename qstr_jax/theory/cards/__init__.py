@@ -4,11 +4,14 @@
     card = cards.make('lemma11', {'seq_lens': (16, 64)})
     print(card.verdict)
 
-A module per card has NAME, `Settings` (a frozen dataclass, the defaults are the full run) and `make(settings, bar)`.
+Each card is a module with NAME, `Settings` (a frozen dataclass whose defaults are the full run) and
+`make(settings, bar)`, where `bar(items, text, total=None)` passes the items on and shows a progress bar.
 """
 
 import dataclasses
 import json
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from tqdm import auto as tqdm
 
@@ -23,7 +26,8 @@ from qstr_jax.theory.cards import (
     theorem7,
     theorem9,
 )
-from qstr_jax.theory.cards.card import Card, Check, Panel, as_json, from_json
+from qstr_jax.theory.cards.card import Card, Check, Panel
+from qstr_jax.theory.cards.card_json import as_json, from_json
 
 __all__ = [
     'Card',
@@ -39,44 +43,64 @@ __all__ = [
 ]
 
 _ORDER = (lemma11, alignment, proposition3, proposition21, theorem6, theorem7, alpha, proposition8, theorem9)
-_CARDS = {module.NAME: module for module in _ORDER}
+_CARDS: dict[str, Any] = {module.NAME: module for module in _ORDER}
 
 
-def names():
+def names() -> tuple[str, ...]:
     """Names of all cards, in the order in which they are made."""
     return tuple(_CARDS)
 
 
-def check_names(chosen):
-    """Raises ValueError for a card that does not exist; the message lists those that do."""
+def check_names(chosen: Iterable[str]) -> None:
+    """Checks names of cards.
+
+    Args:
+        chosen: the names.
+
+    Raises:
+        ValueError: there is no such card; the message lists those that exist.
+    """
     for name in chosen:
         if name not in _CARDS:
             raise ValueError(f'cards={name!r}: unknown, one of {", ".join(_CARDS)}')
 
 
-def settings(name, overrides=()):
-    """The settings of a card, with overrides (a mapping).
+def settings(name: str, overrides: Mapping[str, Any] | None = None) -> Any:
+    """The settings of a card.
+
+    Args:
+        name: of the card.
+        overrides: settings that differ from the full run.
+
+    Returns:
+        The card's `Settings`.
 
     Raises:
-        ValueError: unknown card or setting, a value of another kind than the default, or a size below 1.
+        ValueError: an unknown card or setting, a value of another type than the default, or a size below 1.
     """
     check_names([name])
     kind = _CARDS[name].Settings
     fields = {field.name: field.default for field in dataclasses.fields(kind)}
-    for key, value in dict(overrides).items():
+    overrides = dict(overrides or {})
+    for key, value in overrides.items():
         if key not in fields:
             raise ValueError(f'{name}.{key}: unknown, one of {", ".join(fields)}')
         _check_value(f'{name}.{key}', value, fields[key])
-    return kind(**dict(overrides))
+    return kind(**overrides)
 
 
-def plain_settings(name, overrides=()):
-    """`settings` as JSON would give them back, to compare with those of a card on disk."""
+def plain_settings(name: str, overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """`settings` as they come back from JSON, to compare them with those of a card on disk.
+
+    Args:
+        name: of the card.
+        overrides: settings that differ from the full run.
+    """
     return json.loads(json.dumps(dataclasses.asdict(settings(name, overrides))))
 
 
-def _check_value(name, value, default):
-    """Lists must not be empty, and sizes must be positive whole numbers, like their defaults."""
+def _check_value(name: str, value: Any, default: Any) -> None:
+    """Checks that a value is like its default; tuples must not be empty, and integers must be positive."""
     if isinstance(default, tuple):
         if not isinstance(value, (tuple, list)) or not value:
             raise ValueError(f'{name}={value!r}: must be a tuple with at least one entry')
@@ -92,19 +116,16 @@ def _check_value(name, value, default):
             raise ValueError(f'{name}={value!r}: must be a number, at least 0')
 
 
-def make(name, overrides=(), progress=False):
-    """Computes one card.
+def make(name: str, overrides: Mapping[str, Any] | None = None, progress: bool = False) -> Card:
+    """Makes one card.
 
     Args:
         name: one of `names()`.
-        overrides: settings that differ from the full run, a mapping.
-        progress: whether to show bars.
-
-    Returns:
-        `Card`.
+        overrides: settings that differ from the full run.
+        progress: whether to show progress bars.
     """
 
-    def bar(items, text, total=None):
+    def bar(items: Iterable, text: str, total: int | None = None) -> Iterable:
         return tqdm.tqdm(items, desc=f'{name}: {text}', total=total, disable=not progress, leave=False)
 
     return _CARDS[name].make(settings(name, overrides), bar)

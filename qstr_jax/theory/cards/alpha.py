@@ -1,7 +1,9 @@
-"""Card: is Theorem 7's α_N ≤ 1/N needed? Trained RNNs on simple-qSTR with and without it."""
+"""Card: is Theorem 7's α_N ≤ 1/N needed? RNNs trained on simple-qSTR with and without it."""
 
 import dataclasses
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
@@ -9,16 +11,30 @@ import pandas as pd
 
 from qstr_jax import models, tasks
 from qstr_jax.learners.outcomes import REACHED
-from qstr_jax.theory import measures
-from qstr_jax.theory.cards import card, training
+from qstr_jax.theory import sensitivity
+from qstr_jax.theory.cards import card, fits, training
 
 NAME = 'alpha'
-BOUNDS = {'free': lambda n: None, 'α = 1/N': lambda n: 1 / n, 'α = 0': lambda n: 0.0}
+BOUNDS: dict[str, Callable[[int], float | None]] = {
+    'free': lambda n: None,
+    'α = 1/N': lambda n: 1 / n,
+    'α = 0': lambda n: 0.0,
+}
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """N, d; lanes; training until the threshold or the budget; widths of states, transitions and read-out."""
+class Settings(training.Settings):
+    """Settings of the card.
+
+    Attributes:
+        seq_lens: values of N.
+        token_dim: d.
+        num_lanes: networks of each kind.
+        threshold: test loss at which training ends; otherwise it ends after `steps`.
+        windows: how often the test loss is compared with the threshold.
+        width: d_h.
+        hidden_width: width of the transitions' two hidden layers; those of the read-out have twice as many units.
+    """
 
     seq_lens: tuple = (4, 12, 32)
     token_dim: int = 4
@@ -26,39 +42,29 @@ class Settings:
     threshold: float = 0.1
     steps: int = 1600
     windows: int = 40
-    batch_size: int = 64
-    learning_rate: float = 3e-3
     width: int = 16
     hidden_width: int = 32
     test_samples: int = 1000
 
 
-def _rows(settings, seq_len, name):
-    """A row per lane: prompts to the threshold (NaN if it was not reached), the last loss, the Lipschitz product."""
+def _rows(settings: Settings, seq_len: int, name: str) -> list[dict[str, Any]]:
+    """A row per lane: prompts to the threshold or the budget, the last loss, the Lipschitz product."""
     task = tasks.build('simple_qstr', seq_len=seq_len, sparsity=1, token_dim=settings.token_dim, link='linear')
     module = models.Recurrent(
-        settings.width,
-        'deep',
-        'exclusive',
-        'mlp',
+        width=settings.width,
+        cell='deep',
+        states='exclusive',
+        readout='mlp',
         readout_widths=(2 * settings.hidden_width,) * 2,
         transition_widths=(settings.hidden_width,) * 2,
         lipschitz=BOUNDS[name](seq_len),
     )
-    plan = training.Plan(
-        settings.steps,
-        settings.batch_size,
-        settings.learning_rate,
-        settings.windows,
-        settings.test_samples,
-        settings.threshold,
-        decay=False,
-    )
-    fit = training.train(task, module, plan, settings.num_lanes)
+    how = training.of(settings, windows=settings.windows, threshold=settings.threshold, decay=False)
+    fit = training.train(task, module, how, settings.num_lanes)
     losses_K, errors_K = training.loss_at(fit)
     reached_K = np.asarray(fit.state_K.outcome) == REACHED
     samples_K = np.asarray(fit.state_K.checks) * fit.problem.learner.samples_per_check
-    product_Kx2 = jax.vmap(measures.transition_lipschitz)(fit.params_K)
+    product_Kx2 = np.asarray(jax.vmap(sensitivity.transition_lipschitz)(fit.params_K))
     return [
         {
             'seq_len': seq_len,
@@ -74,13 +80,24 @@ def _rows(settings, seq_len, name):
     ]
 
 
-def compare(rows):
-    """Geometric means over lanes of prompts to the threshold, by N (rows) and bound (columns); budgets for the rest."""
+def compare(rows: pd.DataFrame) -> pd.DataFrame:
+    """Geometric means over lanes of the prompts to the threshold; lanes that miss it count with their budget.
+
+    Args:
+        rows: with the columns seq_len, bound and samples.
+
+    Returns:
+        A row per N, a column per bound.
+    """
     return rows.groupby(['seq_len', 'bound'], sort=False)['samples'].agg(lambda n: np.exp(np.mean(np.log(n)))).unstack()
 
 
-def checks_of(rows):
-    """The comparisons of the verdict."""
+def checks_of(rows: pd.DataFrame) -> tuple[card.Check, ...]:
+    """The comparisons of the verdict.
+
+    Args:
+        rows: with the columns seq_len, bound, samples and reached.
+    """
     samples = compare(rows)
     bounded = rows[rows['bound'] != 'free']
     return (
@@ -90,32 +107,37 @@ def checks_of(rows):
     )
 
 
-def make(settings, bar):
-    """The card; see `lemma11.make`."""
+def make(settings: Settings, bar: card.Bar) -> card.Card:
+    """Makes the card.
+
+    Args:
+        settings: of the card.
+        bar: progress bar.
+    """
     cells = list(itertools.product(settings.seq_lens, BOUNDS))
     rows = pd.DataFrame([row for cell in bar(cells, 'N') for row in _rows(settings, *cell)])
     return card.Card(
-        NAME,
-        'Theorem 7, its constraint α_N ≤ 1/N',
-        'The bound on the transitions is not needed in practice: on simple-qSTR free RNNs learn from as few prompts.',
-        f'simple-1STR, linear, d = {settings.token_dim}, deep transitions (d_h = {settings.width}), AdamW, batch '
-        f'{settings.batch_size}, to test loss {settings.threshold:g} or {settings.steps * settings.batch_size:,} '
-        'prompts; '
-        f'lanes, each with its own task: {settings.num_lanes}.',
-        (
-            card.Panel(f'to test loss {settings.threshold:g}', 'N', 'prompts', True, True),
-            card.Panel('at the end of training', 'N', 'test loss', True, True),
-            card.Panel('transitions as stored', 'N', '‖W_L‖⋯‖W_1,h‖', True, True),
+        name=NAME,
+        statement='Theorem 7, its constraint α_N ≤ 1/N',
+        claim='The bound on the transitions is not needed in practice: on simple-qSTR free RNNs learn from as few '
+        'prompts.',
+        setting=f'simple-1STR, linear, d = {settings.token_dim}, deep transitions (d_h = {settings.width}), AdamW, '
+        f'batch {settings.batch_size}, to test loss {settings.threshold:g} or {settings.steps * settings.batch_size:,} '
+        f'prompts; lanes, each with its own task: {settings.num_lanes}.',
+        panels=(
+            card.Panel(f'to test loss {settings.threshold:g}', 'N', 'prompts', log_x=True, log_y=True),
+            card.Panel('at the end of training', 'N', 'test loss', log_x=True, log_y=True),
+            card.Panel('transitions as stored', 'N', '‖W_L‖⋯‖W_1,h‖', log_x=True, log_y=True),
         ),
-        pd.DataFrame(_points(rows)),
-        pd.DataFrame(_lines(settings, rows)),
-        checks_of(rows),
-        _finding(settings, rows),
+        points=pd.DataFrame(_points(rows)),
+        lines=pd.DataFrame(_lines(settings, rows)),
+        checks=checks_of(rows),
+        finding=_finding(settings, rows),
     )
 
 
-def _finding(settings, rows):
-    growth = [f'{name}: N^{card.exponent(n.index.to_numpy(float), n)}' for name, n in compare(rows).items()]
+def _finding(settings: Settings, rows: pd.DataFrame) -> str:
+    growth = [f'{name}: N^{fits.exponent(n.index.to_numpy(float), n)}' for name, n in compare(rows).items()]
     free = rows[rows['bound'] == 'free']
     ratio = float((free['product'] * free['seq_len']).median())
     resolution = max(1, settings.steps // settings.windows) * settings.batch_size

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -223,89 +223,3 @@ def line(panel: int, label: str, x: Iterable[float], y: Iterable[float], of: str
         of: the series whose colour it takes, or ''.
     """
     return [{'panel': panel, 'label': label, 'of': of, 'x': float(a), 'y': float(b)} for a, b in zip(x, y, strict=True)]
-
-
-def slope(x: Sequence[float] | Any, y: Sequence[float] | Any) -> tuple[float, float]:
-    """The least-squares exponent of y ∝ x^slope, and half of its 95 % interval.
-
-    Args:
-        x: positive numbers.
-        y: positive numbers.
-
-    Returns:
-        The exponent (NaN for less than two points), and half of its interval (NaN for less than three).
-    """
-    x, y = np.log(np.asarray(x, np.float64)), np.log(np.asarray(y, np.float64))
-    if len(x) < 2:
-        return math.nan, math.nan
-    centred = x - x.mean()
-    value = float(centred @ y / (centred @ centred))
-    if len(x) < 3:
-        return value, math.nan
-    residual = y - y.mean() - value * centred
-    from scipy import stats  # slow to import, and few cards need it
-
-    spread = math.sqrt(residual @ residual / (len(x) - 2) / (centred @ centred))
-    return value, float(stats.t.ppf(0.975, len(x) - 2) * spread)
-
-
-def exponent(x: Sequence[float] | Any, y: Sequence[float] | Any) -> str:
-    """`slope` as text: '0.66 ± 0.10', or '0.66 (2 points, no interval)'.
-
-    Args:
-        x: positive numbers.
-        y: positive numbers.
-    """
-    value, spread = slope(x, y)
-    return f'{value:.2f} ' + (f'({len(x)} points, no interval)' if math.isnan(spread) else f'± {spread:.2f}')
-
-
-def as_json(card: Card) -> dict[str, Any]:
-    """A card as a dict that JSON can hold; `from_json` reads it.
-
-    Args:
-        card: the card.
-    """
-    columns = {name: getattr(card, name).astype(object).to_dict('list') for name in ('points', 'lines')}
-    columns = {name: {c: [_plain(v) for v in values] for c, values in table.items()} for name, table in columns.items()}
-    return {
-        'statement': card.statement,
-        'claim': card.claim,
-        'setting': card.setting,
-        'verdict': card.verdict,
-        'holds': card.holds,
-        'checks': [{name: _plain(v) for name, v in dataclasses.asdict(check).items()} for check in card.checks],
-        'finding': card.finding,
-        'panels': [panel._asdict() for panel in card.panels],
-        **columns,
-    }
-
-
-def from_json(name: str, entry: dict[str, Any]) -> Card:
-    """The card of an entry that `as_json` made. Its verdict is computed again from the checks.
-
-    Args:
-        name: the card's name.
-        entry: the entry.
-    """
-    tables = {key: pd.DataFrame(entry[key]) for key in ('points', 'lines')}
-    for table in tables.values():
-        for column in table.columns.intersection(['x', 'y', 'error']):
-            table[column] = pd.to_numeric(table[column])
-    return Card(
-        name=name,
-        statement=entry['statement'],
-        claim=entry['claim'],
-        setting=entry['setting'],
-        panels=tuple(Panel(**panel) for panel in entry['panels']),
-        points=tables['points'],
-        lines=tables['lines'],
-        checks=tuple(Check(**{k: math.nan if v is None else v for k, v in c.items()}) for c in entry['checks']),
-        finding=entry['finding'],
-    )
-
-
-def _plain(value: Any) -> Any:
-    """A value for JSON: None for NaN and infinities, Python's numbers for numpy's."""
-    value = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from qstr_jax import models, tasks
+from qstr_jax.theory.sparse_task import SparseTask
 
 
 def _cast(tree: Any, precision: str) -> Any:
@@ -20,7 +21,7 @@ def _cast(tree: Any, precision: str) -> Any:
 
 
 def draw(
-    task: tasks.Task, num_prompts: int, precision: str = 'float64', seed: int = 1
+    task: SparseTask, num_prompts: int, precision: str = 'float64', seed: int = 1
 ) -> tuple[tasks.Draw, tasks.Prompt]:
     """Draws a task and prompts in a precision; call it where that precision is enabled.
 
@@ -54,13 +55,13 @@ _examples = jax.jit(tasks.examples, static_argnames='task')
 
 
 @functools.partial(jax.jit, static_argnames='task')
-def _labels(x_BxNxD: jax.Array, t_BxNxQ: jax.Array, task: tasks.Task, link: Any) -> jax.Array:
+def _labels(x_BxNxD: jax.Array, t_BxNxQ: jax.Array, task: SparseTask, link: Any) -> jax.Array:
     return jax.vmap(lambda x_NxD, t_NxQ: task.labels(x_NxD, t_NxQ, link))(x_BxNxD, t_BxNxQ)
 
 
 @functools.partial(jax.jit, static_argnames=('module', 'task'))
 def _square_errors(
-    params: dict, prompts: tasks.Prompt, task_draw: tasks.Draw, module: Any, task: tasks.Task
+    params: dict, prompts: tasks.Prompt, task_draw: tasks.Draw, module: Any, task: SparseTask
 ) -> jax.Array:
     def error(prompt: tasks.Prompt) -> jax.Array:
         prediction_N = models.predict(module, params, tasks.encode(prompt, task, task_draw))
@@ -70,7 +71,7 @@ def _square_errors(
 
 
 def square_errors(
-    module: Any, params: dict, prompts: tasks.Prompt, task: tasks.Task, task_draw: tasks.Draw
+    module: Any, params: dict, prompts: tasks.Prompt, task: SparseTask, task_draw: tasks.Draw
 ) -> np.ndarray:
     """(y_i − ŷ_i)² of one network.
 
@@ -87,7 +88,7 @@ def square_errors(
     return np.asarray(_square_errors(params, prompts, task_draw, module, task))
 
 
-def largest_error(module: Any, params: dict, prompts: tasks.Prompt, task: tasks.Task, task_draw: tasks.Draw) -> float:
+def largest_error(module: Any, params: dict, prompts: tasks.Prompt, task: SparseTask, task_draw: tasks.Draw) -> float:
     """max |ŷ − y| over prompts and positions, computed a prompt at a time.
 
     Args: see `square_errors`.

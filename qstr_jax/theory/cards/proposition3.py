@@ -1,20 +1,25 @@
 """Card of Proposition 3: trained Transformers with too few heads against the printed and the sharper floor."""
 
 import dataclasses
-import itertools
 
 import numpy as np
 import pandas as pd
 
 from qstr_jax.theory import floors
-from qstr_jax.theory.cards import card, heads
+from qstr_jax.theory.cards import card, head_checks, heads
 
 NAME = 'proposition3'
+FLOORS = {'printed floor': floors.proposition3, 'sharper floor (ours)': floors.head_floor}
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings(heads.Settings):
-    """Pairs (q, d), and one with d < q; heads 1..q+1."""
+    """Settings of the card; numbers of heads are 1..q+1.
+
+    Attributes:
+        sizes: pairs (q, d).
+        narrow: one more pair, with d < q.
+    """
 
     sizes: tuple = ((2, 4), (4, 4))
     narrow: tuple = (3, 1)
@@ -24,86 +29,110 @@ class Settings(heads.Settings):
     oracle_prompts: int = 4000
 
 
-def measure(settings, bar):
-    """One row per (q, d, H, network): loss at late positions, its standard error."""
+def measure(settings: Settings, bar: card.Bar) -> pd.DataFrame:
+    """Losses at late positions of all networks.
+
+    Args:
+        settings: of the card.
+        bar: progress bar.
+
+    Returns:
+        One row per network: q, d, heads, network, loss, error.
+    """
     sizes = [*settings.sizes, settings.narrow]
     cells = [(q, d, h) for q, d in sizes for h in range(1, q + 2)]
     rows = []
     for q, d, num_heads in bar(cells, 'heads'):
-        losses_K, errors_K = heads.trained(q, d, num_heads, settings)
-        found = [('trained', loss, error) for loss, error in zip(losses_K, errors_K, strict=True)]
-        if num_heads < q:
-            found.append(('best reader', *heads.oracle(q, d, num_heads, settings.oracle_prompts)))
-        else:
-            loss, error, _ = heads.constructed(q, d, num_heads, settings.oracle_prompts)
-            found.append(('Lemma 11', loss, error))
+        found = heads.networks(q, d, num_heads, settings)
         rows += [{'q': q, 'd': d, 'heads': num_heads, 'network': n, 'loss': x, 'error': e} for n, x, e in found]
     return pd.DataFrame(rows)
 
 
-def floor_of(rows, fewer=0):
-    """Sharper floor of each row, as if it had `fewer` heads less (none: the label's variance)."""
-    return np.array(
-        [
-            2.0 if row.heads <= fewer else floors.head_floor(row.heads - fewer, row.q, row.d, late=True)
-            for row in rows.itertuples()
-        ]
-    )
+def floor_of(rows: pd.DataFrame, fewer: int = 0) -> np.ndarray:
+    """The sharper floor of each row, see `head_checks.floors_of`.
+
+    Args:
+        rows: with the columns q, d and heads.
+        fewer: how many heads fewer.
+    """
+    return head_checks.floors_of(rows, lambda row, h: floors.head_floor(h, row.q, row.d, late=True), fewer)
 
 
-def printed_of(rows):
-    """Proposition 3's floor of each row."""
-    return np.array([floors.proposition3(row.heads, row.q, row.d, late=True) for row in rows.itertuples()])
+def printed_of(rows: pd.DataFrame) -> np.ndarray:
+    """Proposition 3's floor of each row.
+
+    Args:
+        rows: with the columns q, d and heads.
+    """
+    return head_checks.floors_of(rows, lambda row, h: floors.proposition3(h, row.q, row.d, late=True))
 
 
-def checks_of(rows, sizes, narrow):
-    """The comparisons of the verdict."""
+def checks_of(rows: pd.DataFrame, sizes: list, narrow: tuple) -> list[card.Check]:
+    """The comparisons of the verdict.
+
+    Args:
+        rows: of `measure`.
+        sizes: pairs (q, d) with d ≥ q.
+        narrow: the pair with d < q.
+    """
     wide = rows[[pair in set(sizes) for pair in zip(rows['q'], rows['d'], strict=True)]]
-    trained, readers = wide[wide['network'] == 'trained'], wide[wide['network'] == 'best reader']
-    built = wide[wide['network'] == 'Lemma 11']
+    trained, readers, built = (wide[wide['network'] == name] for name in ('trained', 'best reader', 'Lemma 11'))
     narrow_rows = rows[(rows['q'] == narrow[0]) & (rows['d'] == narrow[1]) & (rows['heads'] == narrow[1])]
     readers_narrow = narrow_rows[narrow_rows['network'] == 'best reader']
-    above = card.above('wrong floor', trained['loss'], floor_of(trained, fewer=1), trained['error'])
+    what = 'trained ≥ the sharper floor', 'the best reader of H heads attains the sharper floor'
     return [
         card.above('all networks ≥ the printed floor', rows['loss'], printed_of(rows), rows['error']),
-        card.above('trained ≥ the sharper floor', trained['loss'], floor_of(trained), trained['error']),
-        card.near(
-            'the best reader of H heads attains the sharper floor', readers['loss'], floor_of(readers), readers['error']
-        ),
-        card.fails('a wrong floor, of one head fewer, is crossed', above),
-        card.below('Lemma 11 with H ≥ q: loss < 0.01', built['loss'], 0.01),
+        *head_checks.checks_of(trained, readers, built, floor_of=floor_of, what=what),
         card.below('d < q: the best reader of H = d heads errs by rounding only', readers_narrow['loss'], 1e-9),
     ]
 
 
-def make(settings, bar):
-    """The card; see `lemma11.make`."""
+def make(settings: Settings, bar: card.Bar) -> card.Card:
+    """Makes the card.
+
+    Args:
+        settings: of the card.
+        bar: progress bar.
+    """
     rows = measure(settings, bar)
-    averaging = max(heads.averaging(*pair, settings.oracle_prompts) for pair in settings.sizes)
+    averaging = max(heads.averaging(q, d, settings.oracle_prompts) for q, d in settings.sizes)
     return card_of(settings, rows, averaging)
 
 
-def card_of(settings, rows, averaging):
-    """The card of measured rows and of the loss of one averaging head."""
+def card_of(settings: Settings, rows: pd.DataFrame, averaging: float) -> card.Card:
+    """The card of measured rows.
+
+    Args:
+        settings: of the card.
+        rows: of `measure`.
+        averaging: loss of one averaging head on the linear mean link.
+    """
     sizes, (q, d) = [tuple(pair) for pair in settings.sizes], settings.narrow
     linear = card.below('linear mean link: one head that averages has loss < 0.001', averaging, 0.001)
+    return card.Card(
+        name=NAME,
+        statement='Proposition 3',
+        claim='With H < q heads no Transformer fits norm2: loss at late positions ≥ 2(1 − H(q+d)/(qd)), sharper '
+        '(ours) ≥ 2(1 − H/q)(1 − H/d).',
+        setting=heads.describe(settings),
+        panels=tuple(card.Panel(f'q = {a}, d = {b}', 'heads H', 'loss at i ≥ N/2') for a, b in [*sizes, (q, d)]),
+        points=pd.DataFrame(_points(rows, [*sizes, (q, d)])),
+        lines=pd.DataFrame(_lines([*sizes, (q, d)])),
+        checks=(*checks_of(rows, sizes, settings.narrow), linear),
+        finding=_finding(rows, sizes, settings.narrow),
+    )
+
+
+def _finding(rows: pd.DataFrame, sizes: list, narrow: tuple) -> str:
+    q, d = narrow
     best = rows[rows['network'] == 'trained'].groupby(['q', 'd', 'heads'])['loss'].min()
     enough = ', '.join(f'{best[a, b, a]:.2g} (q = {a}, d = {b})' for a, b in sizes)
-    narrow = ', '.join(f'{loss:.2g}' for loss in best[q, d])
-    return card.Card(
-        NAME,
-        'Proposition 3',
-        'With H < q heads no Transformer fits norm2: loss at late positions ≥ 2(1 − H(q+d)/(qd)), sharper (ours) ≥ '
-        '2(1 − H/q)(1 − H/d).',
-        heads.describe(settings),
-        tuple(card.Panel(f'q = {a}, d = {b}', 'heads H', 'loss at i ≥ N/2') for a, b in [*sizes, (q, d)]),
-        pd.DataFrame(_points(rows, [*sizes, (q, d)])),
-        pd.DataFrame(_lines([*sizes, (q, d)])),
-        (*checks_of(rows, sizes, settings.narrow), linear),
+    losses = ', '.join(f'{loss:.2g}' for loss in best[q, d])
+    built = rows['loss'][rows['network'] == 'Lemma 11'].max()
+    return (
         f'Floors bound from below only: trained with H = q heads the best lane reaches {enough}, where the '
-        'construction, with a wider ReLU layer, has '
-        f'{rows["loss"][rows["network"] == "Lemma 11"].max():.1g}. d < q: both floors are zero from H = d on; at '
-        f'q = {q}, d = {d} the best trained losses for H = 1..{q + 1} are {narrow}.',
+        f'construction, with a wider ReLU layer, has {built:.1g}. d < q: both floors are zero from H = d on; at '
+        f'q = {q}, d = {d} the best trained losses for H = 1..{q + 1} are {losses}.'
     )
 
 
@@ -117,7 +146,6 @@ def _lines(sizes):
     rows = []
     for panel, (q, d) in enumerate(sizes):
         counts = list(range(1, q + 2))
-        pairs = itertools.product((floors.proposition3, floors.head_floor), [counts])
-        for (function, _), label in zip(pairs, ('printed floor', 'sharper floor (ours)'), strict=True):
-            rows += card.line(panel, label, counts, [function(h, q, d, late=True) for h in counts])
+        for label, floor in FLOORS.items():
+            rows += card.line(panel, label, counts, [floor(h, q, d, late=True) for h in counts])
     return rows

@@ -1,8 +1,8 @@
 """Card of Proposition 8: the least width of an RNN on 1STR, its sensitivity L²‖U‖², and its states in bits."""
 
 import dataclasses
-import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,101 +10,79 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax import models, tasks
-from qstr_jax.theory import floors, measures, rates, recurrences
-from qstr_jax.theory.cards import card, draws, training
+from qstr_jax.theory import floors, recurrences, rnn_sizes
+from qstr_jax.theory.cards import card, draws, fits, states, training
+from qstr_jax.theory.sparse_task import SparseTask
 
 NAME = 'proposition8'
-# Prompts on which states are looked at.
-LOOK = 200
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """N; widths as eighths of N, tried from the narrowest; the loss c to reach; training; bits per state coordinate."""
+class Settings(training.Settings):
+    """Settings of the card.
+
+    Attributes:
+        seq_lens: values of N.
+        eighths: widths as eighths of N, tried from the narrowest.
+        target: the test loss to reach.
+        readout_width: width of the read-out's two hidden layers.
+        bits: bits per coordinate of quantised states.
+    """
 
     seq_lens: tuple = (4, 8, 16)
     eighths: tuple = (2, 4, 5, 6, 8)
     target: float = 0.25
     steps: int = 2500
-    batch_size: int = 64
     learning_rate: float = 5e-3
     readout_width: int = 128
     bits: tuple = (1, 2, 3, 4)
     test_samples: int = 4000
 
 
-def task_of(seq_len):
-    """1STR with d = 1 and encodings that are far apart."""
-    return tasks.build(
-        'qstr',
-        seq_len=seq_len,
-        sparsity=1,
-        token_dim=1,
-        link='linear',
-        encoding_dim=max(8, round(6 * math.log(seq_len))),
+def task_of(seq_len: int) -> SparseTask:
+    """1STR with d = 1 and encodings that are far apart.
+
+    Args:
+        seq_len: N.
+    """
+    encoding_dim = max(8, round(6 * math.log(seq_len)))
+    return tasks.build('qstr', seq_len=seq_len, sparsity=1, token_dim=1, link='linear', encoding_dim=encoding_dim)
+
+
+def _train(settings: Settings, seq_len: int, width: int) -> training.Fit:
+    """Trains an exclusive GRU with a ReLU f_y of two hidden layers."""
+    module = models.Recurrent(
+        width=width,
+        cell='gru',
+        states='exclusive',
+        readout='mlp',
+        readout_widths=(settings.readout_width,) * 2,
     )
+    return training.train(task_of(seq_len), module, training.of(settings), 1)
 
 
-def _train(settings, seq_len, width):
-    """Exclusive GRU with a ReLU f_y of two hidden layers."""
-    module = models.Recurrent(width, 'gru', 'exclusive', 'mlp', readout_widths=(settings.readout_width,) * 2)
-    plan = training.Plan(
-        settings.steps, settings.batch_size, settings.learning_rate, min(20, settings.steps), settings.test_samples
-    )
-    return training.train(task_of(seq_len), module, plan, 1)
-
-
-@functools.partial(jax.jit, static_argnames='problem')
-def quantised_errors(params, data, problem, bits):
-    """Errors of the test prompts when each coordinate of the states, in (−1, 1), passes through 2^bits levels."""
-
-    def error(prompt):
-        z_NxE = tasks.encode(prompt, problem.task, data.task_draw)
-        states_NxF = measures.recurrent_states(problem.module, params, z_NxE)
-        levels = 2.0**bits
-        cell_NxF = jnp.clip(jnp.floor((states_NxF + 1) / 2 * levels), 0, levels - 1)
-        rounded_NxF = (2 * cell_NxF + 1) / levels - 1
-        prediction_N = jax.vmap(lambda h, z: measures.read_out(params, h, z))(rounded_NxF, z_NxE)
-        return jnp.mean((prompt.y_N - prediction_N) ** 2)
-
-    return jax.lax.map(error, data.test_prompts, batch_size=min(LOOK, problem.learner.test_samples))
-
-
-def _sensitivity(params, data, problem, width):
-    """L²‖U‖² from above (layer products) and from below (sampled gradients), with r_h the largest norm seen."""
-    prompts = jax.tree.map(lambda leaf: leaf[:LOOK], data.test_prompts)
-
-    @jax.jit
-    def look(params, prompts):
-        z_BxNxE = jax.vmap(lambda p: tasks.encode(p, problem.task, data.task_draw))(prompts)
-        states_BxNxF = jax.vmap(lambda z: measures.recurrent_states(problem.module, params, z))(z_BxNxE)
-        states, z = (leaf.reshape(-1, leaf.shape[-1]) for leaf in (states_BxNxF, z_BxNxE))
-        norm = jnp.max(jnp.linalg.norm(states, axis=-1))
-        return (
-            measures.state_sensitivity(params, width, norm),
-            measures.state_sensitivity_sampled(params, states, z, norm),
-        )
-
-    return tuple(float(value) for value in look(params, prompts))
-
-
-def _rows(settings, seq_len, width):
-    """Losses of one trained network: as it is (bits 0 stands for that) and with quantised states."""
+def _rows(settings: Settings, seq_len: int, width: int) -> list[dict[str, Any]]:
+    """Losses of one trained network: as it is (bits = 0), and with quantised states."""
     fit = _train(settings, seq_len, width)
     params, data = training.lane(fit.params_K, 0), training.lane(fit.data_K, 0)
     losses_K, errors_K = training.loss_at(fit)
-    above, below = _sensitivity(params, data, fit.problem, width)
-    rows = [{'bits': 0, 'loss': float(losses_K[0]), 'error': float(errors_K[0])}]
+    above, below = states.bounds_of(params, data, fit.problem, width)
+    rows: list[dict[str, Any]] = [{'bits': 0, 'loss': float(losses_K[0]), 'error': float(errors_K[0])}]
     for bits in settings.bits:
-        loss, error = training.mean_and_error(quantised_errors(params, data, fit.problem, bits))
+        loss, error = training.mean_and_error(states.quantised_errors(params, data, fit.problem, bits))
         rows.append({'bits': bits, 'loss': float(loss), 'error': float(error)})
     common = {'seq_len': seq_len, 'width': width, 'above': above, 'below': below}
     return [{**common, **row} for row in rows]
 
 
-def measure(settings, bar):
-    """Rows of all networks; per N from the narrowest to the first that reaches the target."""
-    rows = []
+def measure(settings: Settings, bar: card.Bar) -> pd.DataFrame:
+    """Rows of all networks: for each N from the narrowest to the first that reaches the target.
+
+    Args:
+        settings: of the card.
+        bar: progress bar.
+    """
+    rows: list[dict[str, Any]] = []
     for seq_len in settings.seq_lens:
         widths = sorted({max(1, round(part * seq_len / 8)) for part in settings.eighths})
         for width in bar(widths, f'N = {seq_len}, width'):
@@ -114,14 +92,19 @@ def measure(settings, bar):
     return pd.DataFrame(rows)
 
 
-def floor_of(rows, share=1.0):
-    """Rate-distortion floor of quantised rows, as if states held this share of their bits."""
+def floor_of(rows: pd.DataFrame, share: float = 1.0) -> np.ndarray:
+    """The floor of each row with quantised states.
+
+    Args:
+        rows: with the columns seq_len, width and bits.
+        share: share of the bits that the states are taken to hold.
+    """
     bits = share * 2 * rows['width'] * rows['bits']
     return np.array([floors.proposition8_bits(b, n) for b, n in zip(bits, rows['seq_len'], strict=True)])
 
 
-def _storing_error(seq_len):
-    """Largest error of the RNN with d_h = N d that stores every token."""
+def _storing_error(seq_len: int) -> float:
+    """The largest error of the RNN with d_h = N d that stores every token."""
     with jax.enable_x64(True):
         task = task_of(seq_len)
         task_draw, prompts = draws.draw(task, 2)
@@ -129,13 +112,19 @@ def _storing_error(seq_len):
         return draws.largest_error(built.module, built.params, prompts, task, task_draw)
 
 
-def make(settings, bar):
-    """The card; see `lemma11.make`."""
-    rows = measure(settings, bar)
-    plain, coarse = rows[rows['bits'] == 0], rows[rows['bits'] > 0]
-    least = plain[plain['loss'] < settings.target].groupby('seq_len', as_index=False).first()
+def checks_of(
+    settings: Settings, plain: pd.DataFrame, coarse: pd.DataFrame, least: pd.DataFrame
+) -> tuple[card.Check, ...]:
+    """The comparisons of the verdict.
+
+    Args:
+        settings: of the card.
+        plain: rows of trained networks as they are.
+        coarse: rows with quantised states.
+        least: for each N, the row of the narrowest network that reaches the target.
+    """
     reached = [n in set(least['seq_len']) for n in settings.seq_lens]
-    checks = (
+    return (
         card.above(
             'quantised states: loss ≥ (1 − 1/N) 2^(−2B/(N−1)), B bits',
             coarse['loss'],
@@ -147,47 +136,63 @@ def make(settings, bar):
         card.below('the storing RNN, d_h = N, is exact', [_storing_error(n) for n in settings.seq_lens], 1e-9),
         card.below('sampled L²‖U‖² ≤ layer products', plain['below'], plain['above']),
     )
+
+
+def make(settings: Settings, bar: card.Bar) -> card.Card:
+    """Makes the card.
+
+    Args:
+        settings: of the card.
+        bar: progress bar.
+    """
+    rows = measure(settings, bar)
+    plain, coarse = rows[rows['bits'] == 0], rows[rows['bits'] > 0]
+    least = plain[plain['loss'] < settings.target].groupby('seq_len', as_index=False).first()
     return card.Card(
-        NAME,
-        'Proposition 8',
-        'An RNN below a constant loss on 1STR has d_h ≥ Ω(N/log(1 + L²‖U‖²)) and L²‖U‖² ≥ Ω(N/log(1 + d_h)); storing '
-        'every token, d_h = N d, is enough.',
-        f'1STR, linear, d = 1, exclusive GRU, f_y with two hidden layers of {settings.readout_width}, AdamW on '
+        name=NAME,
+        statement='Proposition 8',
+        claim='An RNN below a constant loss on 1STR has d_h ≥ Ω(N/log(1 + L²‖U‖²)) and L²‖U‖² ≥ Ω(N/log(1 + d_h)); '
+        'storing every token, d_h = N d, is enough.',
+        setting=f'1STR, linear, d = 1, exclusive GRU, f_y with two hidden layers of {settings.readout_width}, AdamW on '
         f'{settings.steps:,} × {settings.batch_size} fresh prompts, one lane; target loss {settings.target:g}.',
-        (
+        panels=(
             card.Panel('trained, by width', 'd_h / N', 'test loss'),
             card.Panel(f'least width for loss {settings.target:g}', 'N', 'd_h'),
-            card.Panel('sensitivity of these networks', 'N', 'L²‖U‖²', True, True),
-            card.Panel('states rounded to B bits', '2B/(N − 1)', 'test loss', False, True),
+            card.Panel('sensitivity of these networks', 'N', 'L²‖U‖²', log_x=True, log_y=True),
+            card.Panel('states rounded to B bits', '2B/(N − 1)', 'test loss', log_y=True),
         ),
-        pd.DataFrame(_points(plain, coarse, least)),
-        pd.DataFrame(_lines(settings, plain, coarse, least)),
-        checks,
-        _finding(least, coarse),
+        points=pd.DataFrame(_points(plain, coarse, least)),
+        lines=pd.DataFrame(_lines(settings, plain, coarse, least)),
+        checks=checks_of(settings, plain, coarse, least),
+        finding=_finding(least, coarse),
     )
 
 
-def power(coarse):
-    """Check that the floor of an eighth of the bits is crossed: how wrong a floor this test would notice."""
+def power(coarse: pd.DataFrame) -> card.Check:
+    """Checks that the floor of an eighth of the bits is crossed, which shows how wrong a floor the card would notice.
+
+    Args:
+        coarse: rows with quantised states.
+    """
     wrong = card.above('', coarse['loss'], floor_of(coarse, share=1 / 8), coarse['error'])
     return card.fails('a wrong floor, of an eighth of the bits, is crossed', wrong)
 
 
-def _spare_bits(coarse):
-    """Least ratio of the bits that states hold to those that their loss needs by the floor."""
+def _spare_bits(coarse: pd.DataFrame) -> float:
+    """The least ratio of the bits that states hold to those that their loss needs by the floor."""
     needed = -(coarse['seq_len'] - 1) / 2 * np.log2(coarse['loss'] / (1 - 1 / coarse['seq_len']))
     useful = needed > 0
     return float((2 * coarse['width'] * coarse['bits'] / needed)[useful].min()) if useful.any() else math.nan
 
 
-def _finding(least, coarse):
-    """Exponents where there are points enough, and what is asymptotic."""
+def _finding(least: pd.DataFrame, coarse: pd.DataFrame) -> str:
+    """Exponents if there are enough points, and what the card cannot show."""
     text = (
         'Ω hides constants: the lines of d_h and L²‖U‖² go through the first point; the floor in bits (ours) has '
         f'none, and the nearest rounded network holds {_spare_bits(coarse):.1f} times the bits that it asks for.'
     )
     if len(least) > 1:
-        width, sense = (card.exponent(least['seq_len'], least[name]) for name in ('width', 'below'))
+        width, sense = (fits.exponent(least['seq_len'], least[name]) for name in ('width', 'below'))
         text = f'Exponents in N: least width {width}, its sampled L²‖U‖² {sense}. ' + text
     return text
 
@@ -213,8 +218,8 @@ def _lines(settings, plain, coarse, least):
     if len(least) > 1:
         first = least.iloc[0]
         at = list(least['seq_len'])
-        widths = [rates.proposition8_width(row.seq_len, math.sqrt(row.below)) for row in least.itertuples()]
+        widths = [rnn_sizes.proposition8_width(row.seq_len, math.sqrt(row.below)) for row in least.itertuples()]
         lines += card.line(1, '∝ N/log(1 + L²‖U‖²)', at, [first['width'] * w / widths[0] for w in widths])
-        norms = [rates.proposition8_norm(row.seq_len, row.width) for row in least.itertuples()]
+        norms = [rnn_sizes.proposition8_norm(row.seq_len, row.width) for row in least.itertuples()]
         lines += card.line(2, '∝ N/log(1 + d_h)', at, [first['below'] * v / norms[0] for v in norms], of='sampled')
     return lines

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +22,20 @@ ORACLE = 'theorem6_oracle'
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Rows of `experiments.learning_curves` to draw; '' for own fits, which the other settings are about.
+    """Settings of the card.
 
-    n as tenths of N d; gradient descent with momentum from the span of the training prompts, ridge λ on all weights.
+    Attributes:
+        rows: path of results of `experiments.learning_curves` to draw. '' fits networks instead, by gradient descent
+            with momentum from inside the span of the training prompts; only these depend on the settings below.
+        seq_len: N.
+        token_dim: d.
+        tenths: values of n as tenths of N d.
+        num_lanes: networks for each n.
+        widths: widths of the hidden layers.
+        steps: training steps.
+        learning_rate: the first one; it falls along a cosine.
+        weight_decay: λ of the ridge penalty on all weights.
+        test_samples: test prompts.
     """
 
     rows: str = ''
@@ -38,7 +50,7 @@ class Settings:
     test_samples: int = 4000
 
 
-def _problem(settings, num_samples):
+def _problem(settings: Settings, num_samples: int) -> Problem:
     task = tasks.build(
         'simple_qstr',
         seq_len=settings.seq_len,
@@ -62,10 +74,10 @@ def _problem(settings, num_samples):
 
 
 @jax.jit
-def _oracle(data, num_samples):
+def _oracle(data: Any, num_samples: int) -> tuple[jax.Array, jax.Array]:
     """The floor of one lane's (u, training set), and its oracle's squared errors on the test prompts."""
     x_BxNxD, u_D = data.train.x_NxD, data.task_draw.link['u_K']
-    # Prompts beyond n become zeros, which add nothing to the span: one program for every n.
+    # Prompts beyond n become zeros, which add nothing to the span, so that one program serves every n.
     x_BxNxD = jnp.where(jnp.arange(x_BxNxD.shape[0])[:, None, None] < num_samples, x_BxNxD, 0.0)
     basis_RxK = floors.span_basis(x_BxNxD.reshape(x_BxNxD.shape[0], -1))
     prompts = data.held_out
@@ -74,8 +86,8 @@ def _oracle(data, num_samples):
     return floors.theorem6_given(x_BxNxD, u_D), (prompts.y_N[:, 0] - prediction_B) ** 2
 
 
-def _own_rows(settings, sizes):
-    """A fitted FFN and the oracle for every n and lane, as rows of `run_floors.with_floor`; all are one program."""
+def _own_rows(settings: Settings, sizes: list[int]) -> list[dict[str, Any]]:
+    """A fitted FFN and the oracle for every n and lane, with the columns of `run_floors.with_floor`; one program."""
     problem = _problem(settings, max(sizes))
     size_K = jnp.repeat(jnp.asarray(sizes), settings.num_lanes)
     seeds_K, full = jnp.tile(jnp.arange(settings.num_lanes), len(sizes)), functools.partial(jnp.full, size_K.shape)
@@ -91,6 +103,7 @@ def _own_rows(settings, sizes):
         loss, error = training.mean_and_error(errors_B)
         common = {
             'seq_len': settings.seq_len,
+            'token_dim': settings.token_dim,
             'seed': seed,
             'num_samples': size,
             'outcome': found['outcome'][k],
@@ -99,21 +112,13 @@ def _own_rows(settings, sizes):
         }
         fit = {column: float(found[column][k]) for column in ('test_loss', 'test_loss_se', 'span_residual')}
         rows.append({**common, 'model': 'ffn', 'learner': 'stationary', **fit})
-        rows.append(
-            {
-                **common,
-                'model': ORACLE,
-                'learner': '',
-                'test_loss': float(loss),
-                'test_loss_se': float(error),
-                'span_residual': 0.0,
-            }
-        )
+        best = {'test_loss': float(loss), 'test_loss_se': float(error), 'span_residual': 0.0}
+        rows.append({**common, 'model': ORACLE, 'learner': '', **best})
     return rows
 
 
-def _load(path):
-    """Rows of a results directory, without diverged ones and other models."""
+def _load(path: str) -> pd.DataFrame:
+    """Rows of a results directory that Theorem 6 is about, without those that diverged."""
     try:
         rows = run_floors.with_floor(results.load(path))
     except ValueError as error:
@@ -124,21 +129,45 @@ def _load(path):
     return rows.assign(floor=rows['floor'].clip(lower=0.0))
 
 
-def measure(settings, bar):
-    """Rows with floor and load = n/(Nd)."""
+def measure(settings: Settings, bar: card.Bar) -> pd.DataFrame:
+    """Losses of fitted FFNs and of oracles.
+
+    Args:
+        settings: of the card.
+        bar: progress bar.
+
+    Returns:
+        Rows with the columns of `run_floors.with_floor`: floor of the own training set, load = n/(Nd).
+    """
     if settings.rows:
         return _load(settings.rows)
     sizes = [max(1, round(part * settings.seq_len * settings.token_dim / 10)) for part in settings.tenths]
     return pd.DataFrame([row for _ in bar([0], 'all n') for row in _own_rows(settings, sizes)])
 
 
-def checks_of(rows):
-    """The comparisons of the verdict."""
+def printed_of(rows: pd.DataFrame, share: float = 1.0) -> np.ndarray:
+    """Theorem 6's printed floor of each row, see `floors.theorem6_floor`.
+
+    Args:
+        rows: with the columns num_samples, seq_len and token_dim.
+        share: share of the training prompts that are taken to be there.
+    """
+    sizes = zip(rows['num_samples'], rows['seq_len'], rows['token_dim'], strict=True)
+    return np.array([floors.theorem6_floor(share * n, seq_len, d) for n, seq_len, d in sizes])
+
+
+def checks_of(rows: pd.DataFrame) -> tuple[card.Check, ...]:
+    """The comparisons of the verdict.
+
+    Args:
+        rows: of `measure`.
+    """
+    rows = rows.assign(printed_floor=printed_of(rows))
     fitted, oracle = rows[rows['model'] != ORACLE], rows[rows['model'] == ORACLE]
     below, partial = fitted[fitted['load'] < 1], oracle[oracle['load'] < 1]
-    means = partial.groupby('load')['floor'].agg(['mean', 'std', 'count'])
-    # A smaller training set knows less: the floor of a set of half the size is a wrong one.
-    wrong = card.above('', oracle['test_loss'], (1 - oracle['load'] / 2).clip(lower=0.0), oracle['test_loss_se'])
+    means = partial.groupby(['load', 'printed_floor'])['floor'].agg(['mean', 'std', 'count']).reset_index()
+    # Half of the training prompts show less, so their floor is too high.
+    wrong = card.above('', oracle['test_loss'], printed_of(oracle, share=0.5), oracle['test_loss_se'])
     return (
         card.above(
             'fitted FFNs ≥ the floor of their own (u, training set)',
@@ -153,7 +182,7 @@ def checks_of(rows):
         card.near(
             'floors of sets average to 1 − n/(Nd)',
             means['mean'],
-            1 - means.index.to_numpy(),
+            means['printed_floor'],
             means['std'] / np.sqrt(means['count']),
         ),
         card.fails('a wrong floor, 1 − n/(2Nd), is crossed', wrong),
@@ -161,14 +190,20 @@ def checks_of(rows):
     )
 
 
-def _mean_over_draws(rows):
+def _mean_over_draws(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series, pd.Series]:
     """Mean losses, printed floors and standard errors by learner, N and load."""
-    grouped = rows.groupby(['learner', 'seq_len', 'load'])['test_loss'].agg(['mean', 'std', 'count']).reset_index()
-    return grouped['mean'], 1 - grouped['load'], (grouped['std'] / np.sqrt(grouped['count'])).fillna(0.0)
+    groups = rows.groupby(['learner', 'seq_len', 'load', 'printed_floor'])
+    grouped = groups['test_loss'].agg(['mean', 'std', 'count']).reset_index()
+    return grouped['mean'], grouped['printed_floor'], (grouped['std'] / np.sqrt(grouped['count'])).fillna(0.0)
 
 
-def make(settings, bar):
-    """The card; see `lemma11.make`."""
+def make(settings: Settings, bar: card.Bar) -> card.Card:
+    """Makes the card.
+
+    Args:
+        settings: of the card.
+        bar: progress bar.
+    """
     rows = measure(settings, bar)
     origin = (
         f'rows of {settings.rows}'
@@ -182,22 +217,20 @@ def make(settings, bar):
     fitted = rows[rows['model'] != ORACLE]
     margin = ((fitted['test_loss'] - fitted['floor']) / fitted['test_loss_se']).min()
     return card.Card(
-        NAME,
-        'Theorem 6',
-        'On simple-1STR an FFN at a stationary point or of least norm has risk ≥ 1 − n/(Nd) on average over u, and ≥ '
-        'the '
-        'floor of its own (u, training set).',
-        f'simple-1STR, linear; {origin}; every lane its own (u, ω).',
-        (
+        name=NAME,
+        statement='Theorem 6',
+        claim='On simple-1STR an FFN at a stationary point or of least norm has risk ≥ 1 − n/(Nd) on average over u, '
+        'and ≥ the floor of its own (u, training set).',
+        setting=f'simple-1STR, linear; {origin}; every lane its own (u, ω).',
+        panels=(
             card.Panel('test loss against n/(Nd)', 'n/(Nd)', 'test loss'),
             card.Panel('each run against its own floor', 'floor of (u, training set)', 'test loss', join=False),
         ),
-        pd.DataFrame(_points(rows)),
-        pd.DataFrame(_lines(rows)),
-        checks_of(rows),
-        f'{len(fitted)} fitted networks; the nearest lies {margin:.1f} standard errors above its floor. The floor is '
-        'one '
-        'side only: it does not say that an FFN gets near it.',
+        points=pd.DataFrame(_points(rows)),
+        lines=pd.DataFrame(_lines(rows)),
+        checks=checks_of(rows),
+        finding=f'{len(fitted)} fitted networks; the nearest lies {margin:.1f} standard errors above its floor. The '
+        'floor is one side only: it does not say that an FFN gets near it.',
     )
 
 
@@ -210,4 +243,5 @@ def _points(rows):
 
 def _lines(rows):
     loads = np.linspace(0, max(1.0, rows['load'].max()), 60)
-    return card.line(0, '1 − n/(Nd)', loads, np.maximum(0, 1 - loads)) + card.line(1, 'floor', [0, 1], [0, 1])
+    floor = [floors.theorem6_floor(load, 1, 1) for load in loads]  # n in units of N d
+    return card.line(0, '1 − n/(Nd)', loads, floor) + card.line(1, 'floor', [0, 1], [0, 1])

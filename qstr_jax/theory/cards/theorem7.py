@@ -2,14 +2,16 @@
 
 import dataclasses
 import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import pandas as pd
 
 from qstr_jax import tasks
-from qstr_jax.theory import constructions, recurrences
+from qstr_jax.theory import gates, networks, recurrences
 from qstr_jax.theory.cards import card, draws
+from qstr_jax.theory.sparse_task import SparseTask
 
 NAME = 'theorem7'
 LIMITS = {'float32': 1e-5, 'float64': 1e-12}
@@ -17,7 +19,15 @@ LIMITS = {'float32': 1e-5, 'float64': 1e-12}
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """N, q, d, the link (with an exact two-layer form) and prompts per point."""
+    """Settings of the card.
+
+    Attributes:
+        seq_lens: values of N.
+        sparsity: values of q.
+        token_dim: d.
+        link: name of a link with an exact two-layer form.
+        num_prompts: prompts per point.
+    """
 
     seq_lens: tuple = (8, 32, 128, 512)
     sparsity: tuple = (1, 2, 3)
@@ -26,8 +36,8 @@ class Settings:
     num_prompts: int = 4
 
 
-def _row(settings, seq_len, sparsity, precision):
-    """Error and norm of one construction, M being the data's largest entry; the norm by the formula, too."""
+def _row(settings: Settings, seq_len: int, sparsity: int, precision: str) -> dict[str, Any]:
+    """Error and norm of one construction, where M is the data's largest entry, and the norm by the formula."""
     task = tasks.build(
         'simple_qstr', seq_len=seq_len, sparsity=sparsity, token_dim=settings.token_dim, link=settings.link
     )
@@ -35,7 +45,7 @@ def _row(settings, seq_len, sparsity, precision):
         task_draw, prompts = draws.draw(task, settings.num_prompts, precision)
         bound = float(jnp.max(jnp.abs(prompts.x_NxD)))
         built = recurrences.retrieving(task, task_draw, bound)
-        constructions.check_tokens(built, prompts.x_NxD)
+        networks.check_tokens(built, prompts.x_NxD)
         error = draws.largest_error(built.module, built.params, prompts, task, task_draw)
     return {
         'seq_len': seq_len,
@@ -47,21 +57,37 @@ def _row(settings, seq_len, sparsity, precision):
     }
 
 
-def formula(task, task_draw, bound):
-    """‖Θ_f‖² = 4 q d_e + 2d + 6 q d + 4 q d d_e M²/δ², with M as large as shuts the gates in spite of rounding."""
+def formula(task: SparseTask, task_draw: tasks.Draw, bound: float) -> float:
+    """‖Θ_f‖² = 4 q d_e + 2d + 6 q d + 4 q d d_e M²/δ², with M a little larger, which shuts gates in spite of rounding.
+
+    Args:
+        task: the task.
+        task_draw: its draw.
+        bound: the data's largest entry.
+    """
     q, d, d_e = task.sparsity, task.token_dim, task.encoding_dim
-    delta = constructions.separation(task_draw.encodings.omega_NxE).distance
-    return 4 * q * d_e + 2 * d + 6 * q * d + 4 * q * d * d_e * ((1 + recurrences.SLACK) * bound / delta) ** 2
+    delta = networks.separation(task_draw.encodings.omega_NxE).distance
+    return 4 * q * d_e + 2 * d + 6 * q * d + 4 * q * d * d_e * ((1 + gates.SLACK) * bound / delta) ** 2
 
 
-def make(settings, bar):
-    """The card; see `lemma11.make`."""
+def make(settings: Settings, bar: card.Bar) -> card.Card:
+    """Makes the card.
+
+    Args:
+        settings: of the card.
+        bar: progress bar.
+    """
     cells = list(itertools.product(settings.seq_lens, settings.sparsity, LIMITS))
     return card_of(settings, pd.DataFrame([_row(settings, *cell) for cell in bar(cells, 'N')]))
 
 
-def card_of(settings, rows):
-    """The card of measured rows."""
+def card_of(settings: Settings, rows: pd.DataFrame) -> card.Card:
+    """The card of measured rows.
+
+    Args:
+        settings: of the card.
+        rows: seq_len, sparsity, precision, error, square and formula.
+    """
     checks = [
         card.below(f'|ŷ − y| ≤ {limit:g} in {precision}', rows['error'][rows['precision'] == precision], limit)
         for precision, limit in LIMITS.items()
@@ -70,21 +96,21 @@ def card_of(settings, rows):
     ratio = abs(precise['square'] / precise['formula'] - 1)
     checks.append(card.below('‖Θ_f‖² is that of the formula', ratio, 1e-5))
     return card.Card(
-        NAME,
-        'Theorem 7, Propositions 26-28',
-        'On simple-qSTR an RNN with d_h = q d and transitions that ignore the hidden state (α_N = 0) is exact for '
-        'every N; its norm knows N through d_e, M and δ only.',
-        f'simple-qSTR, {settings.link} link, d = {settings.token_dim}, d_e = ⌊5 ln N⌋, distinct encodings, M the '
-        f'largest |x_jk|; largest error over {settings.num_prompts} prompts, all positions.',
-        (
-            card.Panel('the constructed RNN', 'N', 'largest |ŷ − y|', True, True),
-            card.Panel('weights of one transition', 'N', '‖Θ_f‖²', True, True),
+        name=NAME,
+        statement='Theorem 7, Propositions 26-28',
+        claim='On simple-qSTR an RNN with d_h = q d and transitions that ignore the hidden state (α_N = 0) is exact '
+        'for every N; its norm depends on N only through d_e, M and δ.',
+        setting=f'simple-qSTR, {settings.link} link, d = {settings.token_dim}, d_e = ⌊5 ln N⌋, distinct encodings, '
+        f'M the largest |x_jk|; largest error over {settings.num_prompts} prompts, all positions.',
+        panels=(
+            card.Panel('the constructed RNN', 'N', 'largest |ŷ − y|', log_x=True, log_y=True),
+            card.Panel('weights of one transition', 'N', '‖Θ_f‖²', log_x=True, log_y=True),
         ),
-        pd.DataFrame(_points(rows)),
-        pd.DataFrame(_lines(settings, rows)),
-        tuple(checks),
-        'At ⌊5 ln N⌋ the norm follows δ = min ‖ω_i − ω_j‖₁ of the draw, not N. The rate of the theorem in n has free '
-        'constants and is not tested by this card.',
+        points=pd.DataFrame(_points(rows)),
+        lines=pd.DataFrame(_lines(settings, rows)),
+        checks=tuple(checks),
+        finding='At ⌊5 ln N⌋ the norm follows δ = min ‖ω_i − ω_j‖₁ of the draw, not N. The rate of the theorem in n '
+        'has free constants and is not tested by this card.',
     )
 
 
@@ -96,7 +122,7 @@ def _points(rows):
 
 
 def _lines(settings, rows):
-    """Limits of the errors, and the formula of the norm."""
+    """The limits of the errors, and the norm by its formula."""
     lengths = list(settings.seq_lens)
     lines = []
     for precision, limit in LIMITS.items():

@@ -13,6 +13,7 @@ import numpy as np
 from qstr_jax import learners, models, tasks
 from qstr_jax.learners import held_out, online_lane, outcomes
 from qstr_jax.learners.problem import Problem
+from qstr_jax.theory.sparse_task import SparseTask
 
 # A threshold that no lane reaches, so that all of them train to the end.
 NEVER = 1e-30
@@ -109,7 +110,7 @@ def _learner(training: Training) -> learners.Online:
 
 
 def windows(
-    task: tasks.Task, module: Any, training: Training, num_lanes: int, params: Start | None = None
+    task: SparseTask, module: Any, training: Training, num_lanes: int, params: Start | None = None
 ) -> Iterator[tuple[int, Fit]]:
     """Trains lanes 0..k−1, each with a task draw of its own.
 
@@ -148,7 +149,7 @@ def windows(
         yield (check + 1) * problem.learner.check_every, fit
 
 
-def train(task: tasks.Task, module: Any, training: Training, num_lanes: int, params: Start | None = None) -> Fit:
+def train(task: SparseTask, module: Any, training: Training, num_lanes: int, params: Start | None = None) -> Fit:
     """The last lanes of `windows`; stops early once every lane has reached the threshold.
 
     Args: see `windows`.
@@ -172,7 +173,7 @@ def square_errors(params_K: Any, data_K: online_lane.Data, problem: Problem) -> 
         (k, B, N).
     """
 
-    def lane(params: dict, data: online_lane.Data) -> jax.Array:
+    def errors(params: dict, data: online_lane.Data) -> jax.Array:
         def error(prompt: tasks.Prompt) -> jax.Array:
             prediction_N = models.predict(problem.module, params, tasks.encode(prompt, problem.task, data.task_draw))
             return (prompt.y_N - prediction_N) ** 2
@@ -180,7 +181,7 @@ def square_errors(params_K: Any, data_K: online_lane.Data, problem: Problem) -> 
         return jax.lax.map(error, data.test_prompts, batch_size=min(held_out.TEST_CHUNK, problem.learner.test_samples))
 
     with jax.default_matmul_precision('highest'):
-        return jax.vmap(lane)(params_K, data_K)
+        return jax.vmap(errors)(params_K, data_K)
 
 
 def loss_at(fit: Fit, mask_N: jax.Array | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,71 @@
+"""Which lane a line of a table is of, and the names of lanes."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from qstr_jax import columns
+
+# Short names of settings, in names of lanes.
+SHORT = {'seed': 'seed', 'task_seed': 'task', 'learning_rate': 'lr', 'weight_decay': 'wd', 'radius': 'R',
+         'sample_size': 'n'}  # fmt: skip
+
+
+def columns_of(frame: pd.DataFrame) -> list[str]:
+    """The columns of a table that tell its lanes apart.
+
+    Args:
+        frame: rows or curves.
+    """
+    return columns.with_role(frame.columns, 'lane')
+
+
+def found_in(frame: pd.DataFrame, names: Iterable[str] | None = None) -> set[tuple]:
+    """The lanes of a table, as tuples.
+
+    Args:
+        frame: rows or curves of one cell.
+        names: of the columns that tell lanes apart, in the order of the tuples; None is `columns_of`.
+    """
+    wanted = columns_of(frame) if names is None else list(names)
+    return set(frame[wanted].itertuples(index=False, name=None))
+
+
+def without(frame: pd.DataFrame, lanes: set[tuple]) -> pd.DataFrame:
+    """A table without some lanes.
+
+    Args:
+        frame: rows or curves of one cell.
+        lanes: of `found_in`.
+    """
+    keys = frame[columns_of(frame)].itertuples(index=False, name=None)
+    return frame[[key not in lanes for key in keys]]
+
+
+def sort(frame: pd.DataFrame, *more: str) -> pd.DataFrame:
+    """A table sorted by its lanes.
+
+    Args:
+        frame: rows or curves of one cell.
+        *more: further columns to sort by.
+    """
+    return frame.sort_values([*columns_of(frame), *more], ignore_index=True)
+
+
+def name_of(lane: Any) -> str:
+    """Short name of a lane within its cell, for folders and the plan.
+
+    Args:
+        lane: a lane, or a row.
+    """
+    values = lane._asdict() if hasattr(lane, '_asdict') else dict(lane)
+    names = columns.with_role([name for name, value in values.items() if not pd.isna(value)], 'lane')
+    return '-'.join(f'{SHORT.get(name, name)}{_number(values[name])}' for name in names)
+
+
+def _number(value: Any) -> str:
+    """A number as short as it can be without becoming another: 0.001, 1e+06, 1234567."""
+    if float(f'{value:g}') == value:
+        return f'{value:g}'
+    return str(int(value)) if value == int(value) else repr(float(value))

@@ -1,0 +1,123 @@
+"""The settings of a cell: as columns of its rows, and those that are not at their default, which name it."""
+
+import dataclasses
+import typing
+from typing import Any
+
+from qstr_jax import columns, models, registry
+from qstr_jax.learners.problem import Problem
+from qstr_jax.settings import Setting
+
+Settings = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A point without its lane: what a cell is made of.
+
+    Attributes:
+        model: registered name of the architecture.
+        given: those of its settings that were given, by a preset or by the sweep.
+        problem: the static side that came of it.
+    """
+
+    model: str
+    given: Settings
+    problem: Problem
+
+    def columns(self) -> tuple[tuple[str, Any], ...]:
+        """Constant columns of the rows, as (name, value); settings of a model, link or encoding have its name in front.
+
+        Those that the table of columns lacks are added to it, and so are the settings that tell its lanes apart.
+        """
+        task, learner = self.problem.task, self.problem.learner
+        found: dict[tuple[str, str], tuple[Any, str]] = {
+            ('model', 'model'): (self.model, 'str'),
+            ('task', 'task'): (task.name, 'str'),
+            ('task', 'test_task'): (self.problem.test_task.name, 'str'),
+            ('learner', 'learner'): (learner.name, 'str'),
+        }
+        for name, setting in registry.entries()[task.name].schema.items():
+            found['task', name] = getattr(task, name), _type_of(setting)
+        for part in (getattr(task, 'link', None), getattr(task, 'encoding', None)):
+            for name, value in getattr(part, 'settings', ()):
+                found['task', f'{part.name}_{name}'] = value, _type_of(registry.entries()[part.name].schema.get(name))
+        schema = registry.entries()[learner.name].schema
+        for name, setting in schema.items():
+            # What is kept of a fixed sample is a number of every row, whether a search looks at it or not.
+            if not setting.is_traced and (name not in learner.ignored() or name == 'max_samples'):
+                found['learner', name] = getattr(learner, name), _type_of(setting)
+        if hasattr(learner, 'is_search'):
+            found['learner', 'is_search'] = learner.is_search, 'bool'
+        for name, value in self._model_settings().items():
+            found['model', f'{self.model}_{name}'] = value, _type_of(registry.entries()[self.model].schema[name])
+        for (role, name), (_, kind) in found.items():
+            columns.declare(name, role, kind)
+        for name in learner.lane_settings():
+            columns.declare(name, 'lane', _type_of(schema.get(name)))
+        return tuple((name, columns.plain(value)) for (_, name), (value, _) in found.items())
+
+    def _model_settings(self) -> Settings:
+        """All settings of the model; a default that follows from the task is read off the module."""
+        schema = registry.entries()[self.model].schema
+        defaults = {name: self.given.get(name, setting.default) for name, setting in schema.items()}
+        return {name: getattr(self.problem.module, name, value) for name, value in defaults.items()}
+
+    def changed(self) -> tuple[tuple[str, Any], ...]:
+        """Names, N, and the settings without which this would be another cell.
+
+        A setting that is given at its default is left out, also where the default follows from other settings.
+        """
+        task, test_task, learner = self.problem.task, self.problem.test_task, self.problem.learner
+        found = {'model': self.model, 'task': task.name, 'learner': learner.name, 'seq_len': task.seq_len}
+        if test_task.name != task.name:
+            found['test_task'] = test_task.name
+        for name, setting in registry.entries()[task.name].schema.items():
+            if name != 'seq_len' and not _is_same_without(task, name, setting.default):
+                found[f'task.{name}'] = _identity(getattr(task, name))
+        for name, setting in registry.entries()[learner.name].schema.items():
+            is_idle = name in learner.ignored() and name != 'max_samples'
+            if not setting.is_traced and not is_idle and getattr(learner, name) != setting.default:
+                found[f'learner.{name}'] = getattr(learner, name)
+        if getattr(learner, 'is_search', False):
+            found['learner.is_search'] = True
+        found |= {f'model.{name}': columns.plain(value) for name, value in self._needed().items()}
+        return tuple(found.items())
+
+    def _needed(self) -> Settings:
+        """The given settings of the model that together make its module, without those that change nothing."""
+        needed = dict(self.given)
+        for name in sorted(self.given):
+            without = {key: value for key, value in needed.items() if key != name}
+            if self._makes_module(without):
+                needed = without
+        return needed
+
+    def _makes_module(self, settings: Settings) -> bool:
+        try:
+            return bool(models.build(self.model, self.problem.task, **settings) == self.problem.module)
+        except ValueError:
+            return False
+
+
+def _is_same_without(task: Any, name: str, default: Any) -> bool:
+    """Whether a task would be the same with the default of one setting."""
+    try:
+        return bool(dataclasses.replace(task, **{name: default}) == task)
+    except ValueError:
+        return False
+
+
+def _identity(value: Any) -> Any:
+    """A task's setting as the id knows it: its name, with the settings of a link or an encoding."""
+    settings = getattr(value, 'settings', ())
+    return [columns.plain(value), *map(list, settings)] if settings else columns.plain(value)
+
+
+def _type_of(setting: Setting | None) -> str:
+    """The type of a setting's column."""
+    if setting is None or setting.is_tuple:
+        return 'str'
+    names = {bool: 'bool', int: 'int', float: 'float'}
+    parts = typing.get_args(setting.type) or (setting.type,)
+    return next((names[part] for part in parts if part in names), 'str')

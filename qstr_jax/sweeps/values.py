@@ -1,0 +1,25 @@
+"""Values of a sweep's arguments: several of them as a tuple."""
+
+from typing import Any
+
+
+def distinct(name: str, value: Any, least: int = 1) -> tuple:
+    """A tuple of different values, from one value or several; names may come as one string with commas.
+
+    Args:
+        name: for errors.
+        value: what was given.
+        least: how many there must be.
+
+    Raises:
+        ValueError: too few, or a value twice.
+    """
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    parts = [part.split(',') if isinstance(part, str) else [part] for part in values]
+    flat = [part.strip() if isinstance(part, str) else part for inner in parts for part in inner]
+    found = tuple(part for part in flat if part != '')
+    if len(found) < least:
+        raise ValueError(f'{name}=(): give at least one')
+    if len(set(found)) < len(found):
+        raise ValueError(f'{name}={found}: a value is given twice')
+    return found
