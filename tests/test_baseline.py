@@ -9,7 +9,7 @@ import pytest
 from qstr_jax import models, sweeps, tasks
 from qstr_jax.learners import online
 
-torch = pytest.importorskip('torch', reason='make install EXTRA=benchmark')
+torch = pytest.importorskip('torch', reason='needs PyTorch: make install EXTRA=benchmark')
 
 from experiments.benchmarks import baseline, transfer  # noqa: E402
 

@@ -8,7 +8,7 @@ import jax
 import pandas as pd
 import pytest
 
-pytest.importorskip('torch', reason='make install EXTRA=benchmark')
+pytest.importorskip('torch', reason='needs PyTorch: make install EXTRA=benchmark')
 
 from experiments.benchmarks import baseline, cells, ours, products, report, sections, timing
 from tests import harness
