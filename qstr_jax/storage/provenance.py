@@ -50,9 +50,9 @@ def git_commit() -> str | None:
 
 
 def _portable(word: str) -> str:
-    """A word of a command line without folders of this machine: paths relative to the repository or to the present folder.
+    """A word of a command line without folders of this machine.
 
-    Of any other absolute path only the name is kept.
+    Paths become relative to the repository or to the present folder; of any other absolute path the name is kept.
     """
     option, is_option, value = word.partition('=') if word.startswith('-') else ('', '', word)
     path = pathlib.Path(value)
