@@ -129,7 +129,7 @@ def test_foreign_newer_and_older_tables_are_refused(tmp_path):
     table = pa.Table.from_pandas(FRAME)
     table = table.replace_schema_metadata({**table.schema.metadata, files.FORMAT_KEY: b'99'})
     pq.write_table(table, tmp_path / 'newer')
-    with pytest.raises(files.ResultsError, match='has format 99, this version reads 2$'):
+    with pytest.raises(files.ResultsError, match=r'has format 99, this version reads 2$'):
         files.read_table(tmp_path / 'newer')
     table = table.replace_schema_metadata({**table.schema.metadata, files.FORMAT_KEY: b'1'})
     pq.write_table(table, tmp_path / 'older')
