@@ -13,10 +13,14 @@ from tests import small
 
 
 @pytest.fixture
-def unregister(monkeypatch):
+def unregister():
     """What a test registers and declares is gone afterwards."""
-    monkeypatch.setattr(registry, '_ENTRIES', dict(registry._ENTRIES))
-    monkeypatch.setattr(columns, '_TABLE', dict(columns._TABLE))
+    places = registry._ENTRIES, columns._TABLE
+    before = [dict(place) for place in places]
+    yield
+    for place, content in zip(places, before, strict=True):
+        place.clear()
+        place.update(content)
 
 
 @pytest.mark.parametrize(
