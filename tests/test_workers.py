@@ -170,7 +170,7 @@ def test_at_the_users_level_workers_change_no_bit(own_level, optimised, tmp_path
 
 
 def test_at_the_users_level_devices_change_no_bit(own_level, optimised, tmp_path):
-    own_level.finish(tmp_path, OURS, num_devices=3)
+    own_level.finish(tmp_path, OURS, num_devices=2)
     assert harness.tables(tmp_path) == optimised
 
 
