@@ -143,6 +143,7 @@ def _binary(name, arguments, folder, outputs):
         with open(path, 'wb', buffering=0) as file:
             os.dup2(file.fileno(), number)
     os.chdir(folder)
+    sys.path.insert(0, str(folder))  # as `python -m` has it
     jax.config.update('jax_platforms', 'cpu')
     sys.argv = [name, *arguments]
     runpy.run_module(f'experiments.{name}', run_name='__main__', alter_sys=True)
