@@ -233,7 +233,7 @@ _pointwise = jax.jit(risks.pointwise, static_argnames=('module', 'task'))
 def memorise(prompts, positions_B, task, depth=2, seed=0):
     """A memoriser and its training risk on one draw of (u, ω)."""
     built = interpolation.memorising(jax.random.key(seed), prompts, positions_B, task, depth=depth)
-    risk = _pointwise(built.module, built.params, prompts, positions_B, task, draw(task))
+    risk = _pointwise(built.module, built.params, prompts, positions_B, task=task, task_draw=draw(task))
     return built, float(risk)
 
 

@@ -8,8 +8,8 @@ import pytest
 from experiments import attention_weights, heads, larger_n, sample_complexity, sensitivity
 from experiments.configs import base
 from qstr_jax import sweeps
-from qstr_jax.sweeps import listing
 from qstr_jax.storage import results
+from qstr_jax.sweeps import listing
 from qstr_jax.theory import floors_of_rows
 from tests import small
 from tests.helpers import config_module

@@ -144,9 +144,9 @@ def test_theorem6_floor_of_real_training_sets():
         assert float(jnp.mean(jax.vmap(lambda u: floors.theorem6_given(x_BxNxD, u))(jnp.eye(5)))) == (
             pytest.approx(0.25)
         )
-        basis_RxK, u_D = floors.span_basis(x_BxNxD.reshape(30, -1)), jnp.asarray(u_UxD[0])
+        basis_RxV, u_D = floors.span_basis(x_BxNxD.reshape(30, -1)), jnp.asarray(u_UxD[0])
         test_CxNxD, t_C = jnp.asarray(rng.normal(size=(40_000, 8, 5))), jnp.asarray(rng.integers(8, size=40_000))
-        oracle_C = jax.vmap(lambda x, t: floors.theorem6_oracle(basis_RxK, x, t, u_D))(test_CxNxD, t_C)
+        oracle_C = jax.vmap(lambda x, t: floors.theorem6_oracle(basis_RxV, x, t, u_D))(test_CxNxD, t_C)
         y_C = test_CxNxD[jnp.arange(40_000), t_C] @ u_D
         mean, error = mean_and_error((y_C - oracle_C) ** 2)
         assert abs(mean - float(floor_U[0])) < 4 * error

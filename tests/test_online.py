@@ -266,8 +266,8 @@ def test_impossible_settings_are_named(name, value):
 
 
 def test_screen_before_any_evaluation_is_a_plain_mean():
-    errors_M = jnp.arange(8.0)
-    loss, standard_error = screening.estimate(screening.start(64), errors_M)
+    errors_T = jnp.arange(8.0)
+    loss, standard_error = screening.estimate(screening.start(64), errors_T)
     assert float(loss) == pytest.approx(3.5)
     assert float(standard_error) == pytest.approx(np.std(np.arange(8)) / np.sqrt(8))
 

@@ -58,15 +58,15 @@ def test_risks_equal_slow_loops(module, drawn, prompts):
     assert table.min() >= 0
     assert table.max() > 0.1
     first = jax.tree.map(lambda leaf: leaf[0], prompts)
-    context = TASK, drawn
+    context = {'task': TASK, 'task_draw': drawn}
 
     @quick_jit
     def measure():
-        at = jax.lax.map(lambda j: risks.position_error(module, params, first, j, *context), jnp.arange(4))
+        at = jax.lax.map(lambda j: risks.position_error(module, params, first, j, **context), jnp.arange(4))
         return {
-            'averaged': risks.averaged(module, params, prompts, *context),
-            'pointwise': risks.pointwise(module, params, prompts, POSITIONS, *context),
-            'prompt': risks.prompt_error(module, params, first, *context),
+            'averaged': risks.averaged(module, params, prompts, **context),
+            'pointwise': risks.pointwise(module, params, prompts, POSITIONS, **context),
+            'prompt': risks.prompt_error(module, params, first, **context),
             'positions': at,
         }
 

@@ -1,11 +1,11 @@
-"""The search for n*: the smallest n with test loss below a threshold, by doubling and then bisection.
+"""The search for n*, the smallest n with a test loss below a threshold: doubling, then bisection.
 
-Training sets are nested in n, so a larger n adds prompts and changes none. The search takes the test loss to fall
-with n; n* is then known up to the factor 1 + resolution.
+Training sets are nested in n, so a larger n only adds prompts. The search assumes that the test loss falls with n; it
+then knows n* up to the factor 1 + resolution.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,36 +14,55 @@ from qstr_jax.learners.outcomes import CENSORED, CENSORED_BELOW, REACHED, RUNNIN
 
 
 class Bracket(NamedTuple):
-    """n to try now, the largest n that missed the threshold and the smallest that met it; 0 where there is none."""
+    """Where a search stands.
+
+    Attributes:
+        n: the sample size to try now.
+        low: the largest n that missed the threshold, 0 while there is none.
+        high: the smallest n that met the threshold, 0 while there is none.
+    """
 
     n: jax.Array
     low: jax.Array
     high: jax.Array
 
 
-def start(n):
-    """`Bracket` before the first fit."""
-    return Bracket(jnp.int32(n), jnp.int32(0), jnp.int32(0))
+def start(n: Any) -> Bracket:
+    """The bracket before the first fit.
+
+    Args:
+        n: the first sample size to try, may be traced.
+    """
+    return Bracket(n=jnp.int32(n), low=jnp.int32(0), high=jnp.int32(0))
 
 
-def max_fits(least, most, resolution):
-    """Upper bound of the fits of one search: doublings, then halvings of log 2 down to log(1 + resolution)."""
+def max_fits(least: int, most: int, resolution: float) -> int:
+    """Upper bound on the fits of one search: doublings, then halvings of log 2 down to log(1 + resolution).
+
+    Args:
+        least: the smallest n that is tried.
+        most: the largest n that is tried.
+        resolution: the search ends when n* is known up to the factor 1 + resolution.
+    """
     doublings = math.ceil(math.log2(most / least)) + 1
     return doublings + max(0, math.ceil(math.log2(math.log(2) / math.log1p(resolution)))) + 2
 
 
-def update(bracket, is_below, least, most, resolution):
-    """`Bracket` after a fit at `bracket.n`, and the outcome.
+def update(
+    bracket: Bracket, is_below: jax.Array, least: int, most: int, resolution: float
+) -> tuple[Bracket, jax.Array]:
+    """The bracket after a fit at `bracket.n`, and the outcome of the search.
 
     Args:
-        bracket: `Bracket`.
+        bracket: the bracket that the fit belongs to.
         is_below: whether the test loss was below the threshold.
-        least, most: where the search begins and ends.
-        resolution: the search is over at high ≤ low (1 + resolution), or at neighbours.
+        least: the smallest n that is tried.
+        most: the largest n that is tried.
+        resolution: the search ends when high ≤ low (1 + resolution), or when low and high are neighbours.
 
     Returns:
-        (bracket, outcome): REACHED (n* is `bracket.high`), CENSORED (`most` is not enough), CENSORED_BELOW (`least`
-        is enough already) or RUNNING.
+        (bracket, outcome). The outcome is REACHED (n* is `bracket.high`), CENSORED (`most` is not enough),
+        CENSORED_BELOW (`least` is already enough) or RUNNING.
     """
     n = bracket.n
     low, high = jnp.where(is_below, bracket.low, n), jnp.where(is_below, n, bracket.high)
@@ -53,7 +72,8 @@ def update(bracket, is_below, least, most, resolution):
     outcome = jnp.where(~is_below & (n >= most), CENSORED, outcome)
     middle = jnp.sqrt(low.astype(jnp.float32)) * jnp.sqrt(high.astype(jnp.float32))
     middle = jnp.clip(jnp.round(middle).astype(jnp.int32), low + 1, jnp.maximum(high - 1, low + 1))
-    # Without `high`, doubled; the comparison comes first, so that it cannot overflow.
+    # n doubles until some n has met the threshold. It is compared before it is doubled, so that it cannot overflow.
     doubled = jnp.where(n > most // 2, most, 2 * n)
     following = jnp.where(high > 0, middle, doubled)
-    return Bracket(jnp.where(outcome == RUNNING, following, n), low, high), outcome.astype(jnp.int32)
+    following = jnp.where(outcome == RUNNING, following, n)
+    return Bracket(n=following, low=low, high=high), outcome.astype(jnp.int32)

@@ -61,9 +61,9 @@ def _span(params: Any, grads: Any, fit: fitting.Fit, lane: Any, learner: Any) ->
     nan = jnp.float32(jnp.nan)
     if learner.span == 'free':
         return nan, nan
-    expanded = span_of_inputs.expand(params, fit.basis_RxK, learner.span)
+    expanded = span_of_inputs.expand(params, fit.basis_RxV, learner.span)
     size = jnp.linalg.norm(span_of_inputs.kernel(expanded))
-    residual = span_of_inputs.residual(expanded, fit.basis_RxK) / size
+    residual = span_of_inputs.residual(expanded, fit.basis_RxV) / size
     if not hasattr(lane, 'weight_decay'):
         return residual, nan
     bound = jnp.linalg.norm(span_of_inputs.kernel(grads)) / (lane.weight_decay * size)

@@ -144,7 +144,7 @@ def assess(state: State, data: Data, lane: Any, problem: Problem) -> Record:
     params = learner.result(state.stage, state.fit.params)
     fit = state.fit._replace(params=params)
     found = certificate.measure(fit, state.stage.radius, data=data, lane=lane, problem=problem)
-    expanded = span_of_inputs.expand(params, state.fit.basis_RxK, learner.span)
+    expanded = span_of_inputs.expand(params, state.fit.basis_RxV, learner.span)
     errors_T = held_out.errors_on(expanded, data.task_draw, data.held_out, problem)
     test_T, validation_T = jnp.split(errors_T, [learner.test_samples])
     test_loss, test_loss_se = _mean_and_error(test_T)
@@ -183,7 +183,7 @@ def close(state: State, record: Record, data: Data, lane: Any, problem: Problem)
     # The row is about the smallest n that met the threshold, or else about the largest that did not.
     is_reported = is_below | (state.bracket.high == 0) if learner.is_search else True
     ended = learner.result(state.stage, state.fit.params)
-    params = span_of_inputs.expand(ended, state.fit.basis_RxK, learner.span)
+    params = span_of_inputs.expand(ended, state.fit.basis_RxV, learner.span)
     fit = fitting.start(data, lane, found.n, problem)
     return state._replace(
         fit=fit,

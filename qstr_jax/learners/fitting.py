@@ -1,36 +1,47 @@
-"""The steps of one fit: minibatches or all n examples, an optimiser, a projection. For one lane."""
+"""The steps of one fit of one lane: minibatches or all n examples, an optimiser, a projection."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
+from qstr_jax import tasks
 from qstr_jax.learners import minibatch_order, risks, span_of_inputs
+from qstr_jax.learners.problem import Problem
 
-# Examples that are in memory together where all n are needed.
+# Examples that are in memory together when all n are needed.
 CHUNK = 512
 
 
 class Fit(NamedTuple):
-    """What the steps of a fit change, and the basis of its training prompts' span, zero where none is needed."""
+    """What the steps of a fit change, and what they need of its n prompts.
+
+    Attributes:
+        params: parameters as they are trained; see `span_of_inputs` for how they may differ from the module's.
+        opt_state: state of the optimiser.
+        step: number of steps made.
+        n: sample size.
+        basis_RxV: basis of the span of the n prompts; zero where no span is needed.
+    """
 
     params: Any
     opt_state: Any
     step: jax.Array
     n: jax.Array
-    basis_RxK: jax.Array
+    basis_RxV: jax.Array
 
 
 def gradient_mapping(fit: Fit, grads: Any, radius: Any, lane: Any, learner: Any) -> Any:
-    """(Θ − P(Θ − η g))/η with η the learning rate: g inside the constraint set, 0 where a step would lead nowhere.
+    """(Θ − P(Θ − η g))/η with η the learning rate: g in the interior of the constraint set, 0 at a stationary point.
 
     Args:
-        fit: with Θ.
+        fit: has Θ.
         grads: g.
         radius: of the constraint.
-        lane: with η.
-        learner: with P; without a constraint this is g.
+        lane: has η.
+        learner: has the projection P; without a constraint the result is g.
     """
     if not learner.is_projected:
         return grads
@@ -39,91 +50,127 @@ def gradient_mapping(fit: Fit, grads: Any, radius: Any, lane: Any, learner: Any)
     return jax.tree.map(lambda leaf, other: (leaf - other) / lane.learning_rate, fit.params, back)
 
 
-def start(data, lane, n, problem):
-    """First `Fit` on n prompts."""
+def start(data: Any, lane: Any, n: jax.Array, problem: Problem) -> Fit:
+    """The first state of a fit.
+
+    Args:
+        data: the lane's `fits.Data`.
+        lane: its seeds and traced settings.
+        n: sample size.
+        problem: the cell's.
+    """
     learner = problem.learner
-    basis_RxK = jnp.zeros((1, 1))  # not (0, 0): Orbax saves no empty arrays
+    basis_RxV = jnp.zeros((1, 1))  # not (0, 0): Orbax saves no empty arrays
     if learner.span != 'free':
-        basis_RxK = span_of_inputs.basis(span_of_inputs.masked(data.train.x_NxD, n))
-    params = span_of_inputs.enter(data.params, basis_RxK, learner.span)
-    return Fit(params, learner.optimizer_at(lane, 0).init(params), jnp.int32(0), n, basis_RxK)
+        basis_RxV = span_of_inputs.basis(span_of_inputs.masked(data.train.x_NxD, n))
+    params = span_of_inputs.enter(data.params, basis_RxV, learner.span)
+    opt_state = learner.optimizer_at(lane, 0).init(params)
+    return Fit(params=params, opt_state=opt_state, step=jnp.int32(0), n=n, basis_RxV=basis_RxV)
 
 
-def restart(fit, params, lane, learner):
-    """The fit from other parameters, with a fresh optimiser."""
+def restart(fit: Fit, params: Any, lane: Any, learner: Any) -> Fit:
+    """The fit started again from other parameters, with a fresh optimiser.
+
+    Args:
+        fit: has the sample.
+        params: to start from.
+        lane: its seeds and traced settings.
+        learner: has the optimiser.
+    """
     return fit._replace(params=params, opt_state=learner.optimizer_at(lane, 0).init(params), step=jnp.int32(0))
 
 
-def _errors(params, prompts, position_B, task_draw, problem):
+def _errors(
+    params: Any, prompts: tasks.Prompt, position_B: jax.Array, task_draw: tasks.Draw, problem: Problem
+) -> jax.Array:
     """Errors (B,) of examples, by the learner's risk."""
     module, task = problem.module, problem.task
     if problem.learner.risk == 'averaged':
         return jax.vmap(lambda prompt: risks.prompt_error(module, params, prompt, task, task_draw))(prompts)
-    return jax.vmap(lambda prompt, position: risks.position_error(module, params, prompt, position, task, task_draw))(
-        prompts, position_B
-    )
+
+    def error(prompt: tasks.Prompt, position: jax.Array) -> jax.Array:
+        return risks.position_error(module, params, prompt, position, task=task, task_draw=task_draw)
+
+    return jax.vmap(error)(prompts, position_B)
 
 
-def batch_risk(params, fit, indices_B, data, problem):
-    """Training risk on some examples."""
-    expanded = span_of_inputs.expand(params, fit.basis_RxK, problem.learner.span)
+def batch_risk(params: Any, fit: Fit, indices_B: jax.Array, data: Any, problem: Problem) -> jax.Array:
+    """Training risk on some examples.
+
+    Args:
+        params: as they are trained.
+        fit: has the basis of the span.
+        indices_B: numbers of the examples.
+        data: the lane's `fits.Data`.
+        problem: the cell's.
+    """
+    expanded = span_of_inputs.expand(params, fit.basis_RxV, problem.learner.span)
     prompts = jax.tree.map(lambda leaf: leaf[indices_B], data.train)
     return jnp.mean(_errors(expanded, prompts, data.position_B[indices_B], data.task_draw, problem))
 
 
-def full_risk(fit, data, problem):
-    """params ↦ R̂ on all n examples, a chunk at a time; differentiable once, by a rule of its own.
+def full_risk(fit: Fit, data: Any, problem: Problem) -> Callable[[Any], jax.Array]:
+    """The function params ↦ R̂ on all n examples, computed in chunks; it can be differentiated once.
 
-    The number of chunks follows n, which a loop that JAX differentiates could not do.
+    The number of chunks depends on n, which is traced. JAX cannot differentiate such a loop backwards, so the function
+    has its own derivative.
+
+    Args:
+        fit: has n and the basis of the span.
+        data: the lane's `fits.Data`.
+        problem: the cell's.
     """
     size = min(CHUNK, problem.learner.max_samples)
 
-    def chunk_risk(params, chunk):
-        # The last chunk may reach over n, or even over the end: then it is shifted, and what is not its own masked.
+    def chunk_risk(params: Any, chunk: jax.Array) -> jax.Array:
+        # The last chunk may reach beyond n, or even beyond the stored prompts: then it is shifted back, and examples
+        # of other chunks are masked.
         begin = jnp.minimum(chunk * size, problem.learner.max_samples - size)
-        take = lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, begin, size)  # noqa: E731
         indices_B = begin + jnp.arange(size)
         is_in_B = (indices_B >= chunk * size) & (indices_B < fit.n)
-        expanded = span_of_inputs.expand(params, fit.basis_RxK, problem.learner.span)
-        errors_B = _errors(expanded, jax.tree.map(take, data.train), take(data.position_B), data.task_draw, problem)
+        expanded = span_of_inputs.expand(params, fit.basis_RxV, problem.learner.span)
+        prompts, position_B = jax.tree.map(
+            lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, begin, size), (data.train, data.position_B)
+        )
+        errors_B = _errors(expanded, prompts, position_B, data.task_draw, problem)
         return jnp.sum(jnp.where(is_in_B, errors_B, 0.0)) / fit.n
 
-    def value_and_grad(params):
-        def add(chunk, total):
+    def value_and_grad(params: Any) -> tuple[jax.Array, Any]:
+        def add(chunk: jax.Array, total: Any) -> Any:
             return jax.tree.map(jnp.add, total, jax.value_and_grad(chunk_risk)(params, chunk))
 
         nothing = jnp.float32(0), jax.tree.map(jnp.zeros_like, params)
         return jax.lax.fori_loop(0, (fit.n + size - 1) // size, add, nothing)
 
     @jax.custom_vjp
-    def risk(params):
+    def risk(params: Any) -> jax.Array:
         return value_and_grad(params)[0]
 
     risk.defvjp(value_and_grad, lambda grads, cotangent: (jax.tree.map(lambda leaf: cotangent * leaf, grads),))
     return risk
 
 
-def _step(fit, radius, data, lane, problem):
+def _step(fit: Fit, radius: Any, data: Any, lane: Any, problem: Problem) -> tuple[Fit, jax.Array]:
     """One step of the optimiser; returns the objective's value before it."""
     learner = problem.learner
     if learner.batch_size:
         indices_B = minibatch_order.minibatch(data.order_key, fit.step, learner.batch_size, fit.n)
 
-        def objective(params):
+        def objective(params: Any) -> jax.Array:
             return batch_risk(params, fit, indices_B, data, problem) + learner.penalty(params, lane)
     else:
         risk = full_risk(fit, data, problem)
 
-        def objective(params):
+        def objective(params: Any) -> jax.Array:
             return risk(params) + learner.penalty(params, lane)
 
     transform = learner.optimizer_at(lane, fit.step)
     value, grads = jax.value_and_grad(objective)(fit.params)
     optimizer = getattr(learner, 'optimizer', None)
     if optimizer == 'adam':
-        # Adam rescales every coordinate, so that Adam followed by a projection stands still at points that are not the
+        # Adam rescales every coordinate, so Adam followed by a projection comes to rest at points that are not the
         # constrained minimum: on a linear model at a risk of 0.147 instead of 0.134. The gradient mapping is zero
-        # exactly where the constrained minimum is.
+        # exactly at the constrained minimum.
         grads = gradient_mapping(fit, grads, radius, lane, learner)
     extra = {'value': value, 'grad': grads, 'value_fn': objective} if optimizer == 'lbfgs' else {}
     updates, opt_state = transform.update(grads, fit.opt_state, fit.params, **extra)
@@ -131,18 +178,18 @@ def _step(fit, radius, data, lane, problem):
     return fit._replace(params=params, opt_state=opt_state, step=fit.step + 1), value
 
 
-def steps(fit, radius, data, lane, problem):
-    """`check_every` steps; returns the fit and the objective's mean over them.
+def steps(fit: Fit, radius: Any, data: Any, lane: Any, problem: Problem) -> tuple[Fit, jax.Array]:
+    """`check_every` steps: the fit after them, and the mean of the objective.
 
     Args:
-        fit: `Fit`.
+        fit: the fit before them.
         radius: of the constraint, or infinite.
-        data: `fixed.Data`.
-        lane: `fixed.Lane`.
-        problem: `problem.Problem`.
+        data: the lane's `fits.Data`.
+        lane: its seeds and traced settings.
+        problem: the cell's.
     """
 
-    def body(fit, _):
+    def body(fit: Fit, _: None) -> tuple[Fit, jax.Array]:
         return _step(fit, radius, data, lane, problem)
 
     fit, values_S = jax.lax.scan(body, fit, length=problem.learner.check_every)

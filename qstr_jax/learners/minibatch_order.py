@@ -1,8 +1,8 @@
-"""The order in which examples of a fixed sample come: shuffled epochs, with n a traced number.
+"""The order of the examples of a fixed sample: shuffled epochs, with n a traced number.
 
-A permutation of 0..n−1 is not stored but computed where it is asked for: a Feistel network permutes the least
-4^k ≥ n numbers, and what falls outside walks on until it is inside. So one program serves every n, and a batch
-costs its own size, not n.
+A permutation of 0..n−1 is computed where it is needed instead of being stored: a Feistel network permutes the first
+4^k ≥ n numbers, and a result outside 0..n−1 goes through the network again until it is inside. So one program serves
+every n, and a minibatch costs its own size, not n.
 """
 
 import jax
@@ -12,26 +12,26 @@ import jax.numpy as jnp
 ROUNDS = 4
 
 
-def _mix(bits):
+def _mix(bits: jax.Array) -> jax.Array:
     """A bijective mix of 32 bits (the finaliser of MurmurHash3)."""
     bits = (bits ^ (bits >> 16)) * jnp.uint32(0x85EBCA6B)
     bits = (bits ^ (bits >> 13)) * jnp.uint32(0xC2B2AE35)
     return bits ^ (bits >> 16)
 
 
-def _half_bits(size):
-    """Least k with 4^k ≥ size, for a traced integer."""
+def _half_bits(size: jax.Array) -> jax.Array:
+    """The smallest k with 4^k ≥ size, for a traced integer."""
     powers = jnp.uint32(4) ** jnp.arange(16, dtype=jnp.uint32)
     return jnp.sum(powers < size.astype(jnp.uint32)).astype(jnp.uint32)
 
 
-def permuted(key, i, size):
-    """Element number i of a permutation of 0..size−1 that `key` decides.
+def permuted(key: jax.Array, i: jax.Array, size: jax.Array) -> jax.Array:
+    """Element i of a permutation of 0..size−1 that is a function of `key`.
 
     Args:
         key: typed key.
-        i: integer in 0..size−1, traced.
-        size: n, traced.
+        i: integer in 0..size−1, may be traced.
+        size: n, may be traced.
 
     Returns:
         An int32 in 0..size−1.
@@ -40,7 +40,7 @@ def permuted(key, i, size):
     mask = (jnp.uint32(1) << half) - 1
     keys_R = jax.random.bits(key, (ROUNDS,), jnp.uint32)
 
-    def network(value):
+    def network(value: jax.Array) -> jax.Array:
         left, right = value >> half, value & mask
         for r in range(ROUNDS):
             left, right = right, left ^ (_mix(right ^ keys_R[r]) & mask)
@@ -51,17 +51,17 @@ def permuted(key, i, size):
     return end.astype(jnp.int32)
 
 
-def minibatch(key, step, batch_size, size):
-    """Indices (B,) of minibatch number `step`: every example once per epoch, each epoch in an order of its own.
+def minibatch(key: jax.Array, step: jax.Array, batch_size: int, size: jax.Array) -> jax.Array:
+    """Indices (B,) of the examples of one minibatch: each example once per epoch, each epoch in its own order.
 
     Args:
         key: of the lane's stream 'order'.
-        step: number of the minibatch from 0, traced.
-        batch_size: B; a batch may reach over the end of an epoch.
-        size: n, traced.
+        step: number of the minibatch, from 0; may be traced.
+        batch_size: B; a minibatch may extend into the next epoch.
+        size: n, may be traced.
     """
 
-    def element(place):
+    def element(place: jax.Array) -> jax.Array:
         # 32 bits: good for 4·10⁹ examples.
         flat = step.astype(jnp.uint32) * jnp.uint32(batch_size) + place.astype(jnp.uint32)
         epoch, i = flat // size.astype(jnp.uint32), flat % size.astype(jnp.uint32)

@@ -51,7 +51,7 @@ class Tested(NamedTuple):
 
     Attributes:
         losses_S: training losses of the steps since the last check.
-        errors_M: errors on the screening subset.
+        errors_T: errors on the screening subset.
         estimate, standard_error: of the test loss, by the subset.
         is_due: whether the estimate asks for a full evaluation.
         is_evaluated: whether there was one.
@@ -59,7 +59,7 @@ class Tested(NamedTuple):
     """
 
     losses_S: jax.Array
-    errors_M: jax.Array
+    errors_T: jax.Array
     estimate: jax.Array
     standard_error: jax.Array
     is_due: jax.Array
@@ -174,8 +174,8 @@ def screen(state: State, params: Any, data: Data, problem: Problem) -> Any:
     """
     size = screening.subset_size(problem.learner.test_samples)
     subset = jax.tree.map(lambda leaf: leaf[:size], data.test_prompts)
-    errors_M = held_out.errors_on(params, data.task_draw, subset, problem)
-    return errors_M, *screening.estimate(state.screen, errors_M)
+    errors_T = held_out.errors_on(params, data.task_draw, subset, problem)
+    return errors_T, *screening.estimate(state.screen, errors_T)
 
 
 def record(state: State, tested: Tested, learner: Any) -> State:
@@ -199,6 +199,6 @@ def record(state: State, tested: Tested, learner: Any) -> State:
     return state._replace(
         outcome=outcome.astype(jnp.int32),
         checks=state.checks + 1,
-        screen=screening.update(state.screen, tested.errors_M, test_loss, tested.is_due),
+        screen=screening.update(state.screen, tested.errors_T, test_loss, tested.is_due),
         curves=jax.tree.map(lambda curve, value: curve.at[state.checks].set(value), state.curves, point),
     )

@@ -1,17 +1,16 @@
-"""Screening: test evaluations that cannot show a crossing are not made.
+"""Screening: skipping the test evaluations that cannot show that the threshold was crossed.
 
-At every check the model is tried on a subset of the test prompts. Let e_i be its error on prompt i now and a_i the
-error at the last full evaluation (the anchor), whose loss A over all prompts is known. Then
+At every check the model is tried on a subset of the test prompts. Let e_i be its error on prompt i now, and a_i its
+error at the last full evaluation (the anchor), whose loss A over all test prompts is known. Then
 
     A + mean_i (e_i − a_i) ± z · sd_i(e_i − a_i)/√m
 
-brackets the present test loss, and tightly, since both errors are taken on the same prompts. Only when the lower
-end reaches the threshold is the whole test set evaluated, which also sets a new anchor. Before the first
-evaluation a_i = A = 0 and the bracket is the usual one for a mean.
+brackets the present test loss, and tightly, since both errors are taken on the same prompts. The whole test set is
+evaluated only when the lower end is below the threshold, which also sets a new anchor. Before the first evaluation
+a_i = A = 0, and the bracket is the usual one for a mean.
 
-The subset comes from the test set itself and not from the training loss, although that is free: as published, test
-prompts follow another distribution than training prompts, and at N = 12 an FFN's training loss is 0.83 when its
-test loss is 0.70.
+The training loss would be free, but it cannot replace the subset: as published, test prompts follow another
+distribution than training prompts, and at N = 12 an FFN's training loss is 0.83 when its test loss is 0.70.
 """
 
 from typing import NamedTuple
@@ -19,50 +18,76 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-# Subset of the test prompts: a tenth of the published test set.
+# Largest subset of the test prompts: a tenth of the published test set.
 MAX_SUBSET = 500
 
-# Standard errors of the bracket: 4 leave out a crossing once in about 30,000 checks that sit on it.
+# Half width of the bracket in standard errors: 4 miss a crossing once in about 30,000 checks that are exactly at it.
 NUM_SE = 4.0
 
 
 class Screen(NamedTuple):
-    """Anchor of one lane: its test loss, and its errors (m,) on the subset."""
+    """The anchor of one lane.
+
+    Attributes:
+        anchor_loss: test loss of the last full evaluation.
+        anchor_errors_T: errors on the subset at that evaluation, (m,).
+    """
 
     anchor_loss: jax.Array
-    anchor_errors_M: jax.Array
+    anchor_errors_T: jax.Array
 
 
-def subset_size(test_samples):
-    """m: an eighth of the test prompts, at most `MAX_SUBSET`."""
+def subset_size(test_samples: int) -> int:
+    """The size m of the subset: an eighth of the test prompts, at most `MAX_SUBSET`.
+
+    Args:
+        test_samples: number of test prompts.
+    """
     return max(1, min(MAX_SUBSET, test_samples // 8))
 
 
-def start(test_samples):
-    """`Screen` before any evaluation."""
-    return Screen(jnp.float32(0), jnp.zeros(subset_size(test_samples)))
-
-
-def estimate(screen, errors_M):
-    """Test loss by the subset, and its standard error.
+def start(test_samples: int) -> Screen:
+    """The anchor before any evaluation: zeros.
 
     Args:
-        screen: `Screen`.
-        errors_M: errors of the subset's prompts now, (m,).
+        test_samples: number of test prompts.
     """
-    difference_M = errors_M - screen.anchor_errors_M
+    return Screen(anchor_loss=jnp.float32(0), anchor_errors_T=jnp.zeros(subset_size(test_samples)))
+
+
+def estimate(screen: Screen, errors_T: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The test loss as estimated from the subset, and its standard error.
+
+    Args:
+        screen: the lane's anchor.
+        errors_T: errors on the subset now, (m,).
+    """
+    difference_T = errors_T - screen.anchor_errors_T
     return (
-        screen.anchor_loss + jnp.mean(difference_M),
-        jnp.std(difference_M) / jnp.sqrt(jnp.float32(errors_M.size)),
+        screen.anchor_loss + jnp.mean(difference_T),
+        jnp.std(difference_T) / jnp.sqrt(jnp.float32(errors_T.size)),
     )
 
 
-def is_due(loss, standard_error, threshold):
-    """Whether a full evaluation could find the test loss below the threshold; True if that is unknown."""
+def is_due(loss: jax.Array, standard_error: jax.Array, threshold: float) -> jax.Array:
+    """Whether a full evaluation might find the test loss below the threshold; also True where the estimate is NaN.
+
+    Args:
+        loss: estimated test loss.
+        standard_error: of the estimate.
+        threshold: of the test loss.
+    """
     return ~(loss - NUM_SE * standard_error >= threshold)
 
 
-def update(screen, errors_M, test_loss, is_evaluated):
-    """`Screen` after a check."""
-    anchor = Screen(test_loss, errors_M)
-    return jax.tree.map(lambda new, old: jnp.where(is_evaluated, new, old), anchor, screen)
+def update(screen: Screen, errors_T: jax.Array, test_loss: jax.Array, is_due: jax.Array) -> Screen:
+    """The anchor after a check: a new one where a full evaluation was due.
+
+    Args:
+        screen: the lane's anchor before the check.
+        errors_T: errors on the subset, (m,).
+        test_loss: of the full evaluation.
+        is_due: whether screening asked for that evaluation.
+    """
+    anchor = Screen(anchor_loss=test_loss, anchor_errors_T=errors_T)
+    return jax.tree.map(lambda new, old: jnp.where(is_due, new, old), anchor, screen)

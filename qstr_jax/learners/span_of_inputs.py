@@ -1,58 +1,91 @@
-"""The span of the training prompts, in which Theorem 6 keeps an FFN's first layer.
+"""The span of the training prompts, in which Theorem 6 keeps an FFN's first layer W.
 
 'started'      W starts in the span; gradient descent, momentum and L-BFGS then stay there up to rounding.
 'coordinates'  W^T = C V with V an orthonormal basis of the span; C is trained, by any optimiser.
 """
 
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 
-FORMS = ('free', 'started', 'coordinates')
 # The first layer of `models.Feedforward(form='theorem6')`, (N d, m).
 LAYER = 'tokens'
 
 
-def basis(x_BxK):
-    """Orthonormal rows V (min(n, K), K) that span the rows of x (n, K); rows beyond the rank are 0."""
-    _, sizes_R, v_RxK = jnp.linalg.svd(x_BxK, full_matrices=False)
-    tolerance = sizes_R[0] * max(x_BxK.shape) * jnp.finfo(x_BxK.dtype).eps
-    return v_RxK * (sizes_R > tolerance)[:, None]
+def basis(x_BxV: jax.Array) -> jax.Array:
+    """An orthonormal basis of the span of some rows.
+
+    Args:
+        x_BxV: the rows, (n, N d).
+
+    Returns:
+        Orthonormal rows, (min(n, N d), N d); rows beyond the rank are 0.
+    """
+    _, sizes_R, v_RxV = jnp.linalg.svd(x_BxV, full_matrices=False)
+    tolerance = sizes_R[0] * max(x_BxV.shape) * jnp.finfo(x_BxV.dtype).eps
+    return v_RxV * (sizes_R > tolerance)[:, None]
 
 
-def _with_kernel(params, kernel):
+def _with_kernel(params: Any, kernel: jax.Array) -> Any:
     layers = {**params['params'], LAYER: {**params['params'][LAYER], 'kernel': kernel}}
     return {'params': layers}
 
 
-def kernel(params):
-    """W^T, (N d, m)."""
+def kernel(params: Any) -> jax.Array:
+    """The first layer W^T, (N d, m), or its coordinates.
+
+    Args:
+        params: of `models.Feedforward(form='theorem6')`.
+    """
     return params['params'][LAYER]['kernel']
 
 
-def enter(params, basis_RxK, form):
-    """First parameters of a fit: W projected onto the span, or its coordinates."""
-    if form == 'free':
+def enter(params: Any, basis_RxV: jax.Array, span: str) -> Any:
+    """The first parameters of a fit, with W in the span.
+
+    Args:
+        params: as the module has them.
+        basis_RxV: of the span.
+        span: 'free' changes nothing, 'started' projects W onto the span, 'coordinates' replaces W by its coordinates.
+    """
+    if span == 'free':
         return params
-    coordinates_RxM = basis_RxK @ kernel(params)
-    return _with_kernel(params, basis_RxK.T @ coordinates_RxM if form == 'started' else coordinates_RxM)
+    coordinates_RxM = basis_RxV @ kernel(params)
+    return _with_kernel(params, basis_RxV.T @ coordinates_RxM if span == 'started' else coordinates_RxM)
 
 
-def expand(params, basis_RxK, form):
-    """Parameters as the module has them."""
-    return _with_kernel(params, basis_RxK.T @ kernel(params)) if form == 'coordinates' else params
+def expand(params: Any, basis_RxV: jax.Array, span: str) -> Any:
+    """Parameters as the module has them.
+
+    Args:
+        params: as they are trained.
+        basis_RxV: of the span.
+        span: with 'coordinates' W is computed from its coordinates; otherwise nothing changes.
+    """
+    return _with_kernel(params, basis_RxV.T @ kernel(params)) if span == 'coordinates' else params
 
 
-def residual(params, basis_RxK):
-    """‖W (I − P_S)‖_F of parameters as the module has them."""
-    kernel_KxM = kernel(params)
-    return jnp.linalg.norm(kernel_KxM - basis_RxK.T @ (basis_RxK @ kernel_KxM))
+def residual(params: Any, basis_RxV: jax.Array) -> jax.Array:
+    """The distance ‖W (I − P_S)‖_F of W from the span S.
+
+    Args:
+        params: as the module has them.
+        basis_RxV: of the span.
+    """
+    kernel_VxM = kernel(params)
+    return jnp.linalg.norm(kernel_VxM - basis_RxV.T @ (basis_RxV @ kernel_VxM))
 
 
-def zeros(x_BxK):
-    """A `basis` of the right shape, before there is one."""
-    return jnp.zeros((min(x_BxK.shape), x_BxK.shape[1]))
+def masked(x_BxNxD: jax.Array, size: jax.Array) -> jax.Array:
+    """The tokens of the first `size` prompts as rows, with zeros in all other rows.
 
+    Args:
+        x_BxNxD: tokens of all prompts, (n_max, N, d).
+        size: n, may be traced.
 
-def masked(x_BxNxD, size):
-    """The first `size` prompts' tokens as rows (n_max, N d), the others 0."""
-    x_BxK = x_BxNxD.reshape(x_BxNxD.shape[0], -1)
-    return jnp.where(jnp.arange(x_BxK.shape[0])[:, None] < size, x_BxK, 0.0)
+    Returns:
+        (n_max, N d).
+    """
+    x_BxV = x_BxNxD.reshape(x_BxNxD.shape[0], -1)
+    return jnp.where(jnp.arange(x_BxV.shape[0])[:, None] < size, x_BxV, 0.0)

@@ -30,7 +30,7 @@ def default_size(module: Any, num_lanes: int, platform: str) -> int:
         platform: of the device, 'cpu', 'gpu' or 'tpu'.
     """
     most = 1 if models.is_closed_form(module) else MOST_LANES.get(platform, MOST_LANES['gpu'])
-    # A hundred lanes as fifty and fifty, not as 64 and 36: a batch is filled up, and fillers cost as much as lanes.
+    # A hundred lanes as 50 + 50 rather than 64 + 36: the smaller batch is filled up, and fillers cost as much as lanes.
     return -(-num_lanes // -(-num_lanes // most))
 
 
@@ -58,8 +58,8 @@ def _host_memory() -> int:
 def fitting_programs(problem: Problem, size: int, device: Any, memory_limit: int | None = None) -> programs.Programs:
     """Programs of the largest batch of at most `size` lanes, halved until its memory fits.
 
-    An allocation that fails kills the process on a CPU and loses the donated state on a GPU, so the size is
-    settled beforehand, by the compiler's own account.
+    An allocation that fails kills the process on a CPU and loses the donated state on a GPU, so the size is chosen
+    beforehand, from the memory that the compiler reports.
 
     Args:
         problem: the cell's.

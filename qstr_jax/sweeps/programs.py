@@ -15,8 +15,8 @@ import numpy as np
 from qstr_jax import learners
 from qstr_jax.learners.problem import Problem
 
-# LLVM's level for `init` on a CPU, where XLA's own is 3. `init` runs once a batch, and compiling it took longer than
-# compiling training; this halves it. Draws are the same to rounding.
+# LLVM's level of optimisation of `init` on a CPU; XLA's own is 3. `init` runs once a batch but takes longer to compile
+# than training, which this level halves. It changes draws by no more than rounding.
 INIT_LEVEL = 2
 
 
@@ -68,7 +68,7 @@ def abstract_state(problem: Problem, size: int) -> Any:
     return jax.eval_shape(functools.partial(learners.init, problem=problem), abstract_lanes(problem, size))[1]
 
 
-# By (problem, size): where several devices want a program, one compiles it and the rest find it in JAX's cache.
+# By (problem, size): of several devices that need a program one compiles it, and the others find it in JAX's cache.
 _compiling: collections.defaultdict[tuple, threading.Lock] = collections.defaultdict(threading.Lock)
 
 
@@ -110,8 +110,8 @@ def init_options(platform: str) -> dict[str, Any] | None:
     Args:
         platform: of the device.
     """
-    is_told = 'xla_backend_optimization_level' in os.environ.get('XLA_FLAGS', '')
-    return {'xla_backend_optimization_level': INIT_LEVEL} if platform == 'cpu' and not is_told else None
+    is_set = 'xla_backend_optimization_level' in os.environ.get('XLA_FLAGS', '')
+    return {'xla_backend_optimization_level': INIT_LEVEL} if platform == 'cpu' and not is_set else None
 
 
 def _on_device(leaf: Any, sharding: Any) -> Any:

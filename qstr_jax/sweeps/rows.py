@@ -20,7 +20,7 @@ def rows(
     Args:
         cell: what all of them share.
         lanes: the batch's lanes; the state may have more, which are fillers.
-        data_K, state_K: as `lane_batch.train` returns them.
+        data_K, state_K: as `training.train` returns them.
         probe_functions: of `models.probes`.
     """
 
@@ -51,7 +51,7 @@ def curves(cell: Cell, lanes: Sequence[Any], state_K: Any) -> pd.DataFrame:
     Args:
         cell: what all lanes share.
         lanes: the batch's lanes.
-        state_K: as `lane_batch.train` returns it.
+        state_K: as `training.train` returns it.
     """
     curves_K = cell.problem.learner.report_curves(state_K, cell.problem)
     frames = [pd.DataFrame({**lane._asdict(), **curve}) for lane, curve in zip(lanes, curves_K, strict=False)]

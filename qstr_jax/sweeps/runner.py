@@ -1,6 +1,6 @@
-"""Runs a sweep: units of work on all local devices, results on disk after every lane batch.
+"""Runs a sweep: lane batches on all local devices, with results on disk after every batch.
 
-Whatever ends a run (a signal, a kill, a full disk), the same call goes on where it was and ends with the same bits.
+Whatever ends a run (a signal, a kill, a full disk), the same call continues it and ends with the same bits.
 """
 
 import concurrent.futures
@@ -9,6 +9,7 @@ import dataclasses
 import signal
 import sys
 import threading
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -23,16 +24,20 @@ from qstr_jax.sweeps.sweep import Sweep
 
 
 class Interrupted(Exception):
-    """A signal asked for an end; states are saved. `signal_number` is the signal's."""
+    """A signal stopped the run; the states of running lanes are saved.
 
-    def __init__(self, signal_number):
+    Args:
+        signal_number: the signal's.
+    """
+
+    def __init__(self, signal_number: int):
         self.signal_number = signal_number
         name = signal.Signals(signal_number).name
         super().__init__(f'{name}: the running lanes are saved, the same command goes on with them')
 
 
 class SweepError(Exception):
-    """Some cells could not be run; all others are on disk."""
+    """Some cells could not be run; the others are complete."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,14 +69,14 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
     Args:
         sweep: the points to run, a `Sweep`.
         workdir: directory of the results, made if it does not exist.
-        options: `Options`.
+        options: how to run it.
 
     Returns:
-        DataFrame as of `results.load`.
+        All rows of the directory, as `results.load` gives them.
 
     Raises:
         ValueError: a setting is impossible (before anything is run).
-        results.ResultsError: the directory is unusable, holds other settings, or a file in it is damaged.
+        results.ResultsError: the directory is unusable or of another format, or a file in it is damaged.
         Interrupted: SIGTERM or SIGINT; the state is saved.
         SweepError: some cells failed; the others are complete.
     """
@@ -81,12 +86,29 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
         models.check_output(cell.model, cell.problem.module, cell.problem.task)
     mine = lane_batches.share(all_cells, options.shard_index, options.num_shards)
     probe_functions = tuple(probes.get(name, **sweep.settings_of(name)) for name in sweep.probes)
-    devices = jax.local_devices()[: options.num_devices]
+    workdir = _opened(workdir, sweep, all_cells)
+    failed = _run_cells(workdir, mine, sweep, options, probe_functions)
+    if failed:
+        raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {workdir / "errors"}')
+    _tidy(workdir)
+    return results.load(workdir)
+
+
+def _opened(workdir: Any, sweep: Sweep, all_cells: Sequence[cells.Cell]) -> Any:
+    """The results directory, in which the sweep is recorded."""
     workdir = results.open_workdir(workdir)
     with claims.locked(workdir, 'config'):
         results.add_sweep(workdir, sweep.as_json())
         monitor.add_plan(workdir, all_cells)
         monitor.remove_dead(workdir)
+    return workdir
+
+
+def _run_cells(
+    workdir: Any, mine: Sequence[cells.Cell], sweep: Sweep, options: Options, probe_functions: tuple
+) -> list[str]:
+    """Runs this process's share on its devices; returns the ids of the cells that failed."""
+    devices = jax.local_devices()[: options.num_devices]
 
     def size_of(cell: cells.Cell) -> int:
         default = lanes_per_batch.default_size(cell.problem.module, len(cell.lanes), devices[0].platform)
@@ -111,14 +133,10 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
         _run_threads(workers, stop)
         if stop.signal_number is not None:
             raise Interrupted(stop.signal_number)
-    failed = sorted({name for w in workers for name in w.failed})
-    if failed:
-        raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {workdir / "errors"}')
-    _tidy(workdir)
-    return results.load(workdir)
+    return sorted({name for one in workers for name in one.failed})
 
 
-def _tidy(workdir):
+def _tidy(workdir: Any) -> None:
     """Removes what killed workers left of cells that are complete now."""
     status = monitor.status(workdir)
     for cell_id in status.loc[status['state'] == 'done', 'cell']:
@@ -128,23 +146,25 @@ def _tidy(workdir):
 
 
 class _Stop(threading.Event):
-    signal_number = None
+    """An event that knows which signal set it."""
+
+    signal_number: int | None = None
 
 
 @contextlib.contextmanager
-def _stopping():
+def _stopping() -> Iterator[_Stop]:
     """An event that SIGTERM and SIGINT set; a second signal ends the process in the usual way."""
     stop = _Stop()
     if threading.current_thread() is not threading.main_thread():
-        yield stop  # signals are the main thread's
+        yield stop  # only the main thread may handle signals
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
-    def restore():
+    def restore() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    def handle(number, frame):
+    def handle(number: int, frame: Any) -> None:
         stop.signal_number = number
         stop.set()
         restore()
@@ -157,13 +177,13 @@ def _stopping():
         restore()
 
 
-def _run_threads(workers, stop):
+def _run_threads(workers: Sequence[worker.Worker], stop: threading.Event) -> None:
     """Runs all workers; the first exception stops the others and is raised."""
     with concurrent.futures.ThreadPoolExecutor(len(workers)) as pool:
         futures = [pool.submit(w.work) for w in workers]
         pending = set(futures)
         try:
-            while pending:  # short waits, so that the main thread sees signals
+            while pending:  # waits are short, so that the main thread gets to handle signals
                 done, pending = concurrent.futures.wait(pending, timeout=0.2)
                 for future in done:
                     future.result()

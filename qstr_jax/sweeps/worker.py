@@ -21,7 +21,7 @@ from qstr_jax.sweeps.lane_batches import LaneBatch
 
 
 class Stopped(Exception):
-    """Raised inside a worker between two calls of `advance`."""
+    """Ends a worker between two calls of `advance`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Worker:
     def __init__(self, device: Any, job: Job):
         self.failed: list[str] = []
         self._device, self._job = device, job
-        # Batches of a cell come one after the other: the programs of the last one are kept.
+        # The programs of the last batch are kept, since a cell's batches mostly follow one another.
         self._cell_id: str | None = None
         self._programs: programs.Programs | None = None
         self._heartbeat = monitor.Heartbeat(job.workdir, job.record['id'], device.id)
@@ -88,7 +88,7 @@ class Worker:
     def _run_batch(self, batch: LaneBatch, missing: tuple) -> None:
         try:
             compiled, compile_seconds = self._compiled(batch.cell)
-            # As many as fit together: all of the batch, but where memory is short.
+            # All of the batch at once, or as many lanes as fit where memory is short.
             for i in range(0, len(batch.lanes), compiled.size):
                 part = batch.lanes[i : i + compiled.size]
                 lanes = tuple(lane for lane in part if lane in missing)
@@ -99,7 +99,7 @@ class Worker:
             monitor.clear_error(self._job.workdir, batch.cell.id)
         except (Stopped, results.ResultsError, tasks.DrawError):
             raise
-        except Exception as error:  # one cell's failure (memory, a user's model) must not lose the others
+        except Exception as error:  # a cell that fails (memory, a user's model) must not take the others with it
             logging.error('%s failed: %s', batch.name, error)
             monitor.write_error(self._job.workdir, batch.cell.id, traceback.format_exc())
             self.failed.append(batch.cell.id)

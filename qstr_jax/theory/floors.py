@@ -209,11 +209,11 @@ def theorem6_given(x_BxNxD: jax.Array, u_D: jax.Array) -> jax.Array:
     return 1 - jnp.sum((v_RxNxD @ u_D) ** 2) / seq_len
 
 
-def theorem6_oracle(basis_RxK: jax.Array, x_NxD: jax.Array, t: jax.Array | int, u_D: jax.Array) -> jax.Array:
+def theorem6_oracle(basis_RxV: jax.Array, x_NxD: jax.Array, t: jax.Array | int, u_D: jax.Array) -> jax.Array:
     """ŷ = ⟨V^T V (e_t ⊗ u), x⟩, the best prediction from V x; it attains `theorem6_given`.
 
     Args:
-        basis_RxK: V, orthonormal rows, (R, N d).
+        basis_RxV: V, orthonormal rows, (R, N d).
         x_NxD: tokens of the prompt, (N, d).
         t: its index.
         u_D: the link's direction, a unit vector.
@@ -222,7 +222,7 @@ def theorem6_oracle(basis_RxK: jax.Array, x_NxD: jax.Array, t: jax.Array | int, 
         The prediction, a scalar.
     """
     target_K = jnp.outer(jax.nn.one_hot(t, x_NxD.shape[0], dtype=u_D.dtype), u_D).reshape(-1)
-    return (basis_RxK @ target_K) @ (basis_RxK @ x_NxD.reshape(-1))
+    return (basis_RxV @ target_K) @ (basis_RxV @ x_NxD.reshape(-1))
 
 
 def proposition8_bits(bits: float, seq_len: int) -> float:

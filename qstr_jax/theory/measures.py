@@ -170,8 +170,8 @@ def span_residual(w_KxM: jax.Array, x_BxK: jax.Array) -> jax.Array:
     Returns:
         The residual, a scalar in [0, 1].
     """
-    basis_RxK = floors.span_basis(x_BxK)
-    return jnp.linalg.norm(w_KxM - basis_RxK.T @ (basis_RxK @ w_KxM)) / jnp.linalg.norm(w_KxM)
+    basis_RxV = floors.span_basis(x_BxK)
+    return jnp.linalg.norm(w_KxM - basis_RxV.T @ (basis_RxV @ w_KxM)) / jnp.linalg.norm(w_KxM)
 
 
 def feedforward_span_residual(params: dict, x_BxNxD: jax.Array) -> jax.Array:

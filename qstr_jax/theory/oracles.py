@@ -45,9 +45,9 @@ class Theorem6Oracle(nn.Module):
         """The projections of all e_t ⊗ u; the labels are not used. See `baselines.LeastSquares.closed_form`."""
         is_there_B = jnp.any(is_there_BxN, axis=1)
         x_BxNxD = z_BxNxE[:, :, : self.token_dim] * is_there_B[:, None, None]
-        basis_RxK = span_of_inputs.basis(x_BxNxD.reshape(x_BxNxD.shape[0], -1))
+        basis_RxV = span_of_inputs.basis(x_BxNxD.reshape(x_BxNxD.shape[0], -1))
         target_NxK = jnp.kron(jnp.eye(self.seq_len), task_draw.link['u_K'][None, :])
-        return {'params': {'target_NxK': (target_NxK @ basis_RxK.T) @ basis_RxK}}
+        return {'params': {'target_NxK': (target_NxK @ basis_RxV.T) @ basis_RxV}}
 
 
 @models.register('theorem6_oracle')

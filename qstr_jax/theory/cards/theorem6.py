@@ -79,9 +79,9 @@ def _oracle(data: Any, num_samples: int) -> tuple[jax.Array, jax.Array]:
     x_BxNxD, u_D = data.train.x_NxD, data.task_draw.link['u_K']
     # Prompts beyond n become zeros, which add nothing to the span, so that one program serves every n.
     x_BxNxD = jnp.where(jnp.arange(x_BxNxD.shape[0])[:, None, None] < num_samples, x_BxNxD, 0.0)
-    basis_RxK = floors.span_basis(x_BxNxD.reshape(x_BxNxD.shape[0], -1))
+    basis_RxV = floors.span_basis(x_BxNxD.reshape(x_BxNxD.shape[0], -1))
     prompts = data.held_out
-    predict = jax.vmap(lambda x_NxD, t: floors.theorem6_oracle(basis_RxK, x_NxD, t, u_D))
+    predict = jax.vmap(lambda x_NxD, t: floors.theorem6_oracle(basis_RxV, x_NxD, t, u_D))
     prediction_B = predict(prompts.x_NxD, prompts.t_NxQ[:, 0, 0])
     return floors.theorem6_given(x_BxNxD, u_D), (prompts.y_N[:, 0] - prediction_B) ** 2
 
