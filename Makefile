@@ -27,10 +27,10 @@ quickstart: install  ## three architectures, N = 2, 4, 6, 8, 3 seeds: a figure a
 test: install $(VENV)/.installed-test  ## lint, then the whole test suite
 	$(RUN) ruff check qstr_jax experiments tests setup.py
 	$(RUN) ruff format --check qstr_jax experiments tests setup.py
-	$(RUN) pytest -n 2
+	$(RUN) pytest -n 2 --dist worksteal
 
 test-quick: install $(VENV)/.installed-test  ## the suite without its slow tests
-	$(RUN) pytest -n 2 -m 'not slow'
+	$(RUN) pytest -n 2 --dist worksteal -m 'not slow'
 
 lint: $(VENV)/.installed-test  ## ruff alone
 	$(RUN) ruff check qstr_jax experiments tests setup.py

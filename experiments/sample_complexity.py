@@ -88,12 +88,13 @@ def run(draw: Draw = draw) -> None:
         draw: called with the directory and the config.
     """
     sweep = base.to_sweep(CONFIG.value)
-    base.check_drawn(CONFIG.value, sweep)
     if DRY_RUN.value:
+        base.check_drawn(CONFIG.value, sweep)
         print(listing.describe(sweep))
         return
     workdir = runtime.workdir()
     runtime.start()
+    base.check_drawn(CONFIG.value, sweep)  # After the start, since it may use the device.
     sweeps.run(sweep, workdir, runtime.options())
     if runtime.is_first():
         draw(workdir, CONFIG.value)

@@ -5,8 +5,6 @@ python -m experiments.table1 --workdir=experiments/results --output=experiments/
 Writes table1.md, table1.tex and table1.parquet (the DataFrame of `qstr_jax.analysis.table1.measure`).
 """
 
-import pandas as pd
-
 from experiments import command_line, runtime
 from qstr_jax.analysis import table1
 from qstr_jax.storage import files, results
@@ -18,10 +16,7 @@ def run(*arguments: str) -> None:
     Args:
         *arguments: the further directories.
     """
-    folders = [folder for workdir in runtime.workdirs(arguments) for folder in results.find(workdir)]
-    frames = [results.load(folder).assign(folder=str(folder)) for folder in dict.fromkeys(folders)]
-    frames = [frame for frame in frames if len(frame)]
-    table = table1.measure(pd.concat(frames, ignore_index=True) if frames else pd.DataFrame())
+    table = table1.measure(results.load_all(runtime.workdirs(arguments)))
     output = files.make_folder(runtime.OUTPUT.value or 'results/table1')
     files.write_text(output / 'table1.md', table1.markdown(table))
     files.write_text(output / 'table1.tex', table1.latex(table))

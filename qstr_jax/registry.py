@@ -44,10 +44,12 @@ class Registry:
         kind: what is registered, such as 'model'.
         flag: the setting that takes such a name, such as 'models'.
         skip: how many leading arguments of a builder are not settings.
+        has_settings: whether things of this kind can have settings; if not, their names need not be unique across kinds.
     """
 
-    def __init__(self, kind: str, flag: str, skip: int = 0):
+    def __init__(self, kind: str, flag: str, skip: int = 0, has_settings: bool = True):
         self.kind, self.flag, self.skip = kind, flag, skip
+        self._entries: dict[str, Entry] = _ENTRIES if has_settings else {}
 
     def add(self, name: str, builder: Callable[..., Any], schema: Schema | None = None) -> None:
         """Registers a thing.
@@ -61,12 +63,12 @@ class Registry:
             ValueError: the name is taken or impossible, or the builder has a setting without a default.
         """
         checks.name_part(self.kind, name)
-        known = _ENTRIES.get(name)
+        known = self._entries.get(name)
         if name in SCOPES or (known is not None and not self._is_rerun(known, builder)):
             kind = 'scope' if known is None else known.kind
             raise ValueError(f'{self.kind} {name!r} exists already, as a {kind}: choose another name')
         schema = schema_of(builder, self.skip) if schema is None else schema
-        _ENTRIES[name] = Entry(self.kind, name, builder, schema)
+        self._entries[name] = Entry(self.kind, name, builder, schema)
 
     def _is_rerun(self, known: Entry, builder: Callable[..., Any]) -> bool:
         """Whether this is the same definition again, as when a notebook cell is run twice."""
@@ -86,14 +88,14 @@ class Registry:
         Raises:
             ValueError: there is none of this kind; the message suggests the nearest.
         """
-        found = _ENTRIES.get(name) if isinstance(name, str) else None
+        found = self._entries.get(name) if isinstance(name, str) else None
         if found is None or found.kind != self.kind:
             raise checks.unknown(self.flag, name, self.names())
         return found
 
     def names(self) -> tuple[str, ...]:
         """All names of this kind, in the order in which they were registered."""
-        return tuple(entry.name for entry in _ENTRIES.values() if entry.kind == self.kind)
+        return tuple(entry.name for entry in self._entries.values() if entry.kind == self.kind)
 
 
 def replace(owner: Registry, name: str, thing: Any) -> None:

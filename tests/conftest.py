@@ -1,5 +1,6 @@
 """Settings of every test, made before JAX touches a device, and what keeps a worker's memory small."""
 
+import collections
 import ctypes
 import gc
 import os
@@ -98,9 +99,8 @@ def pytest_sessionfinish(session):
     if hasattr(config, 'workeroutput'):
         config.workeroutput['peak_bytes'] = peak_bytes()
         return
-    peaks = config.stash[_PEAKS] or {'this process': peak_bytes()}
-    config.stash[_PEAKS] = peaks
-    if max(peaks.values()) > LIMIT and session.exitstatus == 0:
+    config.stash[_PEAKS] = config.stash[_PEAKS] or {'this process': peak_bytes()}
+    if session.exitstatus == 0 and (is_too_large(config) or (must_all_run() and not_run(config))):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -110,8 +110,25 @@ def pytest_testnodedown(node):
         node.config.stash[_PEAKS][node.gateway.id] = node.workeroutput['peak_bytes']
 
 
+def is_too_large(config):
+    return max(config.stash[_PEAKS].values()) > LIMIT
+
+
+def must_all_run():
+    """Whether a test that is skipped fails the run, as in CI."""
+    return 'QSTR_JAX_ALL_TESTS' in os.environ
+
+
+def not_run(config):
+    """Why tests or whole files were skipped, with how many."""
+    reports = config.pluginmanager.get_plugin('terminalreporter').stats.get('skipped', [])
+    return collections.Counter(str(report.longrepr[2]).removeprefix('Skipped: ') for report in reports)
+
+
 def pytest_terminal_summary(terminalreporter, config):
-    peaks = config.stash[_PEAKS]
-    told = ', '.join(f'{name} {peak / 1e9:.2f} GB' for name, peak in sorted(peaks.items()))
-    over = '' if max(peaks.values()) <= LIMIT else f': more than {LIMIT / 1e9:.2f} GB, so the run fails'
-    terminalreporter.write_line(f'peak memory: {told}{over}')
+    fails = ', so the run fails'
+    peaks = ', '.join(f'{name} {peak / 1e9:.2f} GB' for name, peak in sorted(config.stash[_PEAKS].items()))
+    over = f': more than {LIMIT / 1e9:.2f} GB{fails}' if is_too_large(config) else ''
+    terminalreporter.write_line(f'peak memory: {peaks}{over}')
+    for reason, count in sorted(not_run(config).items()):
+        terminalreporter.write_line(f'NOT RUN, {count} of them: {reason}{fails if must_all_run() else ""}')

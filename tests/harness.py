@@ -1,5 +1,6 @@
 """Real sweeps in processes of their own, which tests kill; a fork server has imported everything beforehand."""
 
+import atexit
 import collections
 import dataclasses
 import importlib
@@ -10,6 +11,7 @@ import multiprocessing
 import os
 import pathlib
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +19,7 @@ import tempfile
 import threading
 import time
 import uuid
+import weakref
 
 import jax
 import tqdm
@@ -119,12 +122,12 @@ def _changes(event, args):
     return bool((flags or 0) & (os.O_WRONLY | os.O_RDWR)) or (isinstance(mode, str) and mode[0] in 'wax')
 
 
-def _child(settings, workdir, cache, options, death, num_devices, log):
+def _child(settings, workdir, cache, options, death, num_devices, flags, log):
     """What a started process does: as `experiments.sample_complexity`, in many small calls and without a figure."""
     with open(log, 'ab', buffering=0) as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    os.environ['XLA_FLAGS'] = helpers.QUICK_FLAGS
+    os.environ['XLA_FLAGS'] = flags
     tqdm.tqdm.set_lock(threading.RLock())  # its own is a semaphore that a kill leaves behind
     jax.config.update('jax_num_cpu_devices', num_devices)
     jax.config.update('jax_compilation_cache_dir', str(cache))
@@ -137,46 +140,84 @@ def _child(settings, workdir, cache, options, death, num_devices, log):
     command_line.exit_on_error(lambda: sweeps.run(sweeps.Sweep(**settings), workdir, options))
 
 
-def _binary(name, arguments, folder, outputs):
+def _binary(name, arguments, folder, outputs, settings):
     """What a started process does: as `python -m experiments.NAME` in a folder."""
     for number, path in enumerate(outputs, start=1):
         with open(path, 'wb', buffering=0) as file:
             os.dup2(file.fileno(), number)
     os.chdir(folder)
+    os.environ['XLA_FLAGS'] = helpers.QUICK_FLAGS
+    tqdm.tqdm.set_lock(threading.RLock())  # its own is a semaphore that a kill leaves behind
     jax.config.update('jax_platforms', 'cpu')
+    for target, value in settings.items():
+        module, attribute = target.split(':')
+        setattr(importlib.import_module(module), attribute, value)
     sys.argv = [name, *arguments]
-    runpy.run_module(f'experiments.{name}', run_name='__main__', alter_sys=True)
+    try:
+        runpy.run_module(f'experiments.{name}', run_name='__main__', alter_sys=True)
+    finally:
+        atexit._run_exitfuncs()  # where a process leaves its job; multiprocessing's do not call them
 
 
-def run_binary(name, *arguments, folder=helpers.ROOT, timeout=300):
-    """Runs experiments.NAME in a process of its own, in which only the libraries are there beforehand.
+class Binary:
+    """experiments.NAME in a process of its own, where the libraries are there beforehand: a Python imports for 3 s.
 
-    Returns:
-        What `subprocess.run` returns; the process is a tenth of a second old, where a new Python imports for three.
+    Args:
+        name: of the binary.
+        *arguments: of its command line.
+        folder: where it runs.
+        settings: 'module:name' → value, set before it begins.
     """
-    with tempfile.TemporaryDirectory() as logs:
-        outputs = [pathlib.Path(logs) / stream for stream in ('stdout', 'stderr')]
-        process = SPAWN.Process(target=_binary, args=(name, arguments, folder, outputs), daemon=True)
-        process.start()
-        process.join(timeout)
-        if process.exitcode is None:
-            process.kill()
-            process.join()
-        return subprocess.CompletedProcess((name, *arguments), process.exitcode, *(out.read_text() for out in outputs))
+
+    def __init__(self, name, *arguments, folder=helpers.ROOT, settings=()):
+        logs = pathlib.Path(tempfile.mkdtemp(prefix='qstr_jax_binary_'))
+        self._outputs = [logs / stream for stream in ('stdout', 'stderr')]
+        args = name, arguments, folder, self._outputs, dict(settings)
+        # No daemon: a launcher has children.
+        self._process = SPAWN.Process(target=_binary, args=args)
+        self._process.start()
+        weakref.finalize(self, shutil.rmtree, logs)
+
+    def is_running(self):
+        return self._process.is_alive()
+
+    def send(self, signal_number):
+        os.kill(self._process.pid, signal_number)
+
+    def finish(self, timeout=300):
+        """Waits for its end; returns exit code (−n for signal n), output and errors."""
+        self._process.join(timeout)
+        if self._process.is_alive():
+            self._process.kill()
+            raise TimeoutError(self._outputs[1].read_text())
+        return self._process.exitcode, *(path.read_text() for path in self._outputs)
+
+
+def run_binary(name, *arguments, **where):
+    """Runs experiments.NAME to its end; returns what `subprocess.run` does."""
+    code, *outputs = Binary(name, *arguments, **where).finish()
+    return subprocess.CompletedProcess((name, *arguments), code, *outputs)
 
 
 class Lab:
-    """Starts processes that share a compilation cache, and keeps what they say."""
+    """Starts processes that share a compilation cache, and keeps what they say.
 
-    def __init__(self, tmp_path_factory):
+    Args:
+        tmp_path_factory: pytest's.
+        flags: XLA's, by default those that compile quickly; '' for programs as users have them.
+    """
+
+    def __init__(self, tmp_path_factory, flags=helpers.QUICK_FLAGS):
         base = tmp_path_factory.getbasetemp()
         self._folder = (base.parent if 'PYTEST_XDIST_WORKER' in os.environ else base) / 'lab'
         self._folder.mkdir(exist_ok=True)
+        self._flags = flags
 
     def start(self, workdir, settings=None, death=None, num_devices=1, **options):
         """Starts a sweep and returns its process; `process.log` is the file with its output."""
         log = self._folder / f'{uuid.uuid4().hex}.log'
-        args = {**TINY, **(settings or {})}, workdir, self._folder / 'cache', options, death, num_devices, log
+        cache = self._folder / ('quick' if self._flags else 'as_users')
+        args = {**TINY, **(settings or {})}, workdir, cache, options, death, num_devices, self._flags, log
         process = SPAWN.Process(target=_child, args=args, daemon=True)
         process.log = log
         process.start()
@@ -192,8 +233,8 @@ class Lab:
         return process.exitcode, process.log.read_text()
 
     def finish(self, *args, **kwargs):
-        """Runs a sweep to its end, which must be a good one."""
-        code, output = self.run(*args, **kwargs)
+        """Runs a sweep to its end, which must be a good one; it saves nothing on the way but where it is told to."""
+        code, output = self.run(*args, **{'checkpoint_seconds': 1e6, **kwargs})
         assert code == 0, output
 
 

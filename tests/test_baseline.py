@@ -10,7 +10,7 @@ from qstr_jax import models, sweeps, tasks
 from qstr_jax.learners import online_lane
 from tests import small
 
-torch = pytest.importorskip('torch', reason='make install EXTRA=benchmark')
+torch = pytest.importorskip('torch', reason='needs PyTorch: make install EXTRA=benchmark')
 
 from experiments.benchmarks import baseline, transfer  # noqa: E402
 

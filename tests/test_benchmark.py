@@ -8,7 +8,7 @@ import jax
 import pandas as pd
 import pytest
 
-pytest.importorskip('torch', reason='make install EXTRA=benchmark')
+pytest.importorskip('torch', reason='needs PyTorch: make install EXTRA=benchmark')
 
 from experiments.benchmarks import baseline, cells, ours, products, report, sections, timing
 from tests import harness
@@ -19,6 +19,7 @@ TINY = cells.Plan(
     seq_lens_1b=(),
     run_seq_lens=(('transformer', (2,)),),
     run_seeds=2,
+    run_rounds=2,
     seeds=(1, 2),
     seeds_seq_len=4,
     scaling=(8, 16),
@@ -32,9 +33,12 @@ TINY = cells.Plan(
 
 @pytest.fixture(scope='module')
 def results():
+    """All sections of a small plan, on two of the devices: each one compiles its cells."""
     device = sections.device_name()
     results = report.start(['benchmark'], TINY)
-    with timing.fresh_cache():
+    with timing.fresh_cache(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jax, 'local_devices', lambda: jax.devices()[:2])
+        patch.setattr(jax, 'local_device_count', lambda: 2)
         for name, section in sections.SECTIONS.items():
             results['sections'][name] = section(TINY, device, lambda text: None)
     return json.loads(json.dumps(results))

@@ -38,6 +38,14 @@ def undisturbed(lab, tmp_path_factory):
     return workdir
 
 
+@pytest.fixture(scope='module')
+def begun(lab, tmp_path_factory):
+    """A sweep of which one cell is done, without parameters."""
+    workdir = tmp_path_factory.mktemp('begun')
+    lab.finish(workdir, {'models': ('ffn',)})
+    return workdir
+
+
 @pytest.fixture
 def copy(undisturbed, tmp_path):
     """A copy of it, to be damaged."""
@@ -59,7 +67,7 @@ def small_disk(tmp_path):
             command = ['mount', '-t', 'tmpfs', '-o', f'size={size}', 'tmpfs', str(folder)]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
-                pytest.skip(f'cannot mount a small disk: {done.stderr.strip()}')
+                pytest.skip('needs to mount small disks: run it as root')
             mounts.callback(subprocess.run, ['umount', str(folder)], check=True)
             return folder
 
@@ -68,10 +76,10 @@ def small_disk(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(('room', 'seconds'), [(0, 1e6), (8, 1e6), (20, 1e6), (32, 1e6), (60, 0.0), (200, 0.0)])
-def test_a_disk_that_fills_up_and_is_emptied(lab, undisturbed, small_disk, room, seconds):
+def test_a_disk_that_fills_up_and_is_emptied(lab, undisturbed, begun, small_disk, room, seconds):
     """With `room` KiB left the sweep ends in a line; when there is room again it goes on to the same bytes."""
     disk = small_disk('2m')
-    lab.finish(disk / 'sweep', {'models': ('ffn',)})
+    shutil.copytree(begun, disk / 'sweep')
     before = harness.tables(disk / 'sweep')
     ballast = disk / 'ballast'
     free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
@@ -135,7 +143,13 @@ def foreign_table():
 
 def newer_version(path):
     table = pq.read_table(path)
-    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, files.FORMAT_KEY: b'2'}), path)
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, files.FORMAT_KEY: b'3'}), path)
+
+
+def without_roles(path):
+    table = pq.read_table(path)
+    metadata = {key: value for key, value in table.schema.metadata.items() if key != files.ROLES_KEY}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
 
 
 DAMAGES = {
@@ -144,6 +158,7 @@ DAMAGES = {
     'text': lambda path: path.write_text('seed,loss\n0,1\n'),
     'foreign': lambda path: foreign_table().to_parquet(path),
     'newer': newer_version,
+    'without roles': without_roles,
     'pickle': lambda path: path.write_bytes(pickle.dumps(foreign_table())),
 }
 
@@ -231,8 +246,9 @@ def test_results_and_checkpoints_hold_no_pickles(lab, undisturbed, tmp_path):
         if path.suffix == '.parquet':
             schema = pq.read_schema(path)
             assert not any(isinstance(kind, pa.BaseExtensionType) for kind in schema.types)
-            assert set(schema.metadata) == {b'pandas', files.FORMAT_KEY}
+            assert set(schema.metadata) == {b'pandas', files.FORMAT_KEY, files.ROLES_KEY}
             json.loads(schema.metadata[b'pandas'])
+            json.loads(schema.metadata[files.ROLES_KEY])
 
 
 def test_the_library_never_imports_pickle():

@@ -1,53 +1,47 @@
 """Two processes of one `jax.distributed` job, over loopback."""
 
-import os
-import pathlib
 import signal
 import socket
-import subprocess
-import sys
 import time
 
 import pytest
 
-from tests import harness, helpers
+from tests import harness
 
 pytestmark = pytest.mark.slow
 
-ROOT = pathlib.Path(__file__).parent.parent
 SWEEP = [
-    'experiments.sample_complexity',
     '--config=experiments/configs/quickstart.py',
     '--config.models=transformer,ffn',
     '--config.seq_lens=3',
     '--config.num_seeds=4',
     '--config.lanes_per_batch=1',
     '--config.token_dim=4',
-    '--config.mlp_width=8',
-    '--config.ffn_widths=8,8',
+    '--config.transformer.mlp_width=8',
+    '--config.ffn.widths=8,8',
     '--config.batch_size=16',
     '--config.check_every=5',
-    '--config.max_samples=4000',
+    '--config.max_samples=2400',
     '--config.threshold=0.01',
     '--config.test_samples=40',
     '--checkpoint_seconds=0',
 ]
 
 
+# For those that nobody kills: of a sitting's time, half goes into saving states.
+RARELY = '--checkpoint_seconds=1e6'
+# So that there is time to kill one of them.
+SLOWLY = {'qstr_jax.sweeps.training:SECONDS_PER_CALL': 0.0}
+
+
 @pytest.fixture(scope='module')
 def start(tmp_path_factory):
-    """Starts one process of a job of `count`; returns its Popen."""
+    """Starts one process of a job; returns its `harness.Binary`."""
     cache = tmp_path_factory.mktemp('cache')
-    environment = {**os.environ, 'XLA_FLAGS': helpers.QUICK_FLAGS, 'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '0'}
-    # So that there is time to kill one of them.
-    main = 'from qstr_jax.sweeps import lane_batch; training.SECONDS_PER_CALL = 0.0; import runpy, sys; ' + (
-        'runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)'
-    )
 
     def begin(workdir, *arguments):
-        command = [sys.executable, '-c', main, *SWEEP, f'--workdir={workdir}', f'--compilation_cache={cache}']
-        pipes = {'stdout': subprocess.PIPE, 'stderr': subprocess.STDOUT}
-        return subprocess.Popen([*command, *arguments], cwd=ROOT, env=environment, text=True, **pipes)
+        arguments = *SWEEP, f'--workdir={workdir}', f'--compilation_cache={cache}', *arguments
+        return harness.Binary('sample_complexity', *arguments, settings=SLOWLY)
 
     return begin
 
@@ -56,30 +50,35 @@ def start(tmp_path_factory):
 def single(start, tmp_path_factory):
     """Tables of the sweep in one process."""
     workdir = tmp_path_factory.mktemp('single')
-    process = start(workdir)
-    output, _ = process.communicate(timeout=600)
-    assert process.returncode == 0, output
+    code, *outputs = start(workdir, RARELY).finish()
+    assert code == 0, outputs
     return harness.tables(workdir)
 
 
-def job(start, workdir):
+def job(start, workdir, *arguments):
     """Both processes of a job."""
     with socket.socket() as free:
         free.bind(('127.0.0.1', 0))
         port = free.getsockname()[1]
     where = f'--coordinator=127.0.0.1:{port}', '--num_processes=2'
-    return [start(workdir, *where, f'--process_id={i}') for i in range(2)]
+    return [start(workdir, *where, f'--process_id={i}', *arguments) for i in range(2)]
 
 
-def finish(processes):
-    """Waits for both, which must end well; returns what they said."""
-    outputs = [process.communicate(timeout=600)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], outputs
-    return outputs
+def finish(processes, code=0):
+    """Waits for both, which must end with this exit code; returns what they said."""
+    ends = [process.finish() for process in processes]
+    assert [end[0] for end in ends] == [code, code], ends
+    return [output + errors for _, output, errors in ends]
+
+
+def wait_until_both_train(processes, workdir):
+    while len(list(workdir.glob('checkpoints/*'))) < 2:
+        assert all(process.is_running() for process in processes), [process.finish() for process in processes]
+        time.sleep(0.01)
 
 
 def test_two_processes_make_the_same_rows(start, single, tmp_path):
-    first, second = finish(job(start, tmp_path))
+    first, second = finish(job(start, tmp_path, RARELY))
     assert harness.tables(tmp_path) == single
     assert set(harness.trained(tmp_path).values()) == {1}
     assert len(harness.trained(tmp_path)) == 8
@@ -94,19 +93,19 @@ def test_two_processes_make_the_same_rows(start, single, tmp_path):
 @pytest.mark.parametrize('victim', [0, 1])
 def test_one_is_killed_and_the_job_is_started_again(start, single, tmp_path, victim):
     processes = job(start, tmp_path)
-    while len(list(tmp_path.glob('checkpoints/*'))) < 2:
-        assert all(process.poll() is None for process in processes)
-        time.sleep(0.01)
-    processes[victim].kill()
+    wait_until_both_train(processes, tmp_path)
+    processes[victim].send(signal.SIGKILL)
     time.sleep(0.5)
     # A scheduler ends the whole job when one of its processes dies.
-    processes[1 - victim].send_signal(signal.SIGTERM)
+    if processes[1 - victim].is_running():
+        processes[1 - victim].send(signal.SIGTERM)
     time.sleep(3)
     for process in processes:
-        process.kill()
-        process.communicate()
+        if process.is_running():
+            process.send(signal.SIGKILL)
+        process.finish()
     assert harness.tables(tmp_path) != single
-    finish(job(start, tmp_path))
+    finish(job(start, tmp_path, RARELY))
     assert harness.tables(tmp_path) == single
     assert set(harness.trained(tmp_path).values()) == {1}
     assert harness.leftovers(tmp_path) == []
@@ -114,14 +113,11 @@ def test_one_is_killed_and_the_job_is_started_again(start, single, tmp_path, vic
 
 def test_a_signal_to_both_saves_both(start, single, tmp_path):
     processes = job(start, tmp_path)
-    while len(list(tmp_path.glob('checkpoints/*'))) < 2:
-        assert all(process.poll() is None for process in processes)
-        time.sleep(0.01)
+    wait_until_both_train(processes, tmp_path)
     for process in processes:
-        process.send_signal(signal.SIGTERM)
-    outputs = [process.communicate(timeout=120)[0] for process in processes]
-    assert [process.returncode for process in processes] == [128 + signal.SIGTERM] * 2, outputs
+        process.send(signal.SIGTERM)
+    outputs = finish(processes, code=128 + signal.SIGTERM)
     assert all('stopped by SIGTERM: the running lanes are saved' in output for output in outputs)
-    finish(job(start, tmp_path))
+    finish(job(start, tmp_path, RARELY))
     assert harness.tables(tmp_path) == single
     assert harness.leftovers(tmp_path) == []

@@ -5,27 +5,30 @@ import types
 import numpy as np
 import pytest
 
-from experiments import (
-    attention_weights,
-    heads,
-    larger_n,
-    runtime,
-    sample_complexity,
-    sensitivity,
-    study,
-)
+from experiments import attention_weights, heads, larger_n, sample_complexity, sensitivity
 from experiments.configs import base
-from qstr_jax import studies, sweeps
+from qstr_jax import sweeps
+from qstr_jax.storage import results
+from qstr_jax.sweeps import listing
+from qstr_jax.theory import floors_of_rows
 from tests import small
 from tests.helpers import config_module
 
-STUDIES = {
-    'heads': (heads, ('heads.png', 'table.md')),
-    'encodings': (sensitivity, ('heatmap_transformer.png', 'table_transformer.md')),
-    'attention_weights': (attention_weights, ('separate_q2.png', 'separate_q2_gamma2.pdf', 'table.md')),
+# By config: the binary, the files that it leaves, and the column and values of what was a study of folders.
+EXHIBITS = {
+    'heads': (heads, ('heads.png', 'table.md'), ('transformer_num_heads', {1, 2})),
+    'embedding': (heads, ('heads.png', 'table.md'), ('encoding_dim', {5, 9})),
+    'encodings': (
+        sensitivity,
+        ('heatmap_transformer.png', 'table_transformer.md'),
+        ('encoding_scale', {'unscaled', 'scaled'}),
+    ),
+    'attention_weights': (
+        attention_weights,
+        ('separate_q2.png', 'separate_q2_gamma2.pdf', 'table.md'),
+        ('transformer_attention', {'separate'}),
+    ),
 }
-
-
 ALL = ('heads', 'embedding', 'sensitivity', 'encodings', 'attention_weights', 'larger_n')
 
 
@@ -33,22 +36,36 @@ ALL = ('heads', 'embedding', 'sensitivity', 'encodings', 'attention_weights', 'l
 @pytest.mark.parametrize('size', ['get_config', 'reduced'])
 def test_every_config_says_what_it_is_and_is_possible(name, size):
     config = getattr(config_module(name), size)()
-    assert study.dry_run(config) if config.axes else sweeps.cells_of(base.to_sweep(config))
+    sweep = base.to_sweep(config)
+    assert sweeps.cells_of(sweep)
+    base.check_drawn(config, sweep)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('name', STUDIES)
-def test_reduced_studies_run_end_to_end(name, tmp_path, monkeypatch):
-    binary, written = STUDIES[name]
+@pytest.mark.parametrize('name', EXHIBITS)
+def test_reduced_exhibits_run_end_to_end(name, tmp_path):
+    binary, written, (column, values) = EXHIBITS[name]
     config = config_module(name).reduced()
-    monkeypatch.setattr(runtime, 'options', small.quiet)
-    study.run(config, tmp_path)
+    sweeps.run(base.to_sweep(config), tmp_path, small.quiet())
     binary.draw(tmp_path, config)
     for file in written:
         assert (tmp_path / file).stat().st_size > 50
-    rows = studies.load(tmp_path)
-    assert set(rows['folder']) == set(studies.points(dict(config.axes)))
+    rows = results.load(tmp_path)
+    assert set(rows[column]) == values
     assert np.isfinite(rows['test_loss']).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('model', ['transformer', 'ffn'])
+def test_reduced_sensitivity_runs_end_to_end(model, tmp_path):
+    """Learning rate and weight decay are lanes, widths are cells, of one directory."""
+    config = config_module('sensitivity').reduced(model)
+    sweeps.run(base.to_sweep(config), tmp_path, small.quiet())
+    sensitivity.draw(tmp_path, config)
+    assert (tmp_path / f'heatmap_{model}.png').stat().st_size > 5000
+    rows = results.load(tmp_path)
+    assert rows['cell'].nunique() == 2
+    assert len(rows) == 2 * 2 * 2 * config.num_seeds
 
 
 @pytest.mark.slow
@@ -58,62 +75,65 @@ def test_reduced_larger_n_runs_end_to_end(tmp_path):
     larger_n.draw(tmp_path, config)
     for file in 'figure.png', 'cost.png', 'seconds.md', 'table.md':
         assert (tmp_path / file).stat().st_size > 50
+    assert 'nan' not in (tmp_path / 'seconds.md').read_text()
+
+
+@pytest.mark.slow
+def test_heads_draws_a_figure_for_each_further_setting(tmp_path):
+    config = config_module('heads').reduced()
+    config.transformer.mlp_width = (8, 16)
+    sweeps.run(base.to_sweep(config), tmp_path, small.quiet())
+    heads.draw(tmp_path, config)
+    names = {path.name for path in tmp_path.glob('*.png')}
+    assert names == {'heads_transformer_mlp_width-8.png', 'heads_transformer_mlp_width-16.png'}
 
 
 @pytest.mark.parametrize('model', ['transformer', 'rnn', 'ffn'])
 def test_the_published_point_is_on_the_grid(model):
     config = config_module('sensitivity').get_config(model)
-    settings = base.to_sweep(config)
-    assert set(settings.learning_rate) > {config.published['learning_rate']}
-    assert set(settings.weight_decay) > {config.published['weight_decay']}
-    columns = {}
-    for name, point in studies.points(dict(config.axes)).items():
-        cell = sweeps.cells_of(sweeps.Sweep(**{**vars(settings), **point}))[0]
-        columns[name] = dict(cell.columns)[config.heatmap['panels']]
-    assert config.published[config.heatmap['panels']] in columns.values()
-    assert len(set(columns.values())) == 3
+    cells = sweeps.cells_of(base.to_sweep(config))
+    lanes = [lane for cell in cells for lane in cell.lanes]
+    assert {lane.learning_rate for lane in lanes} > {config.published['learning_rate']}
+    assert {lane.weight_decay for lane in lanes} > {config.published['weight_decay']}
+    widths = {dict(cell.columns)[config.heatmap['panels']] for cell in cells}
+    assert config.published[config.heatmap['panels']] in widths
+    assert len(widths) == len(cells) == 3
 
 
-def test_bad_studies_are_refused_before_anything_runs(tmp_path):
+def test_bad_settings_are_refused_before_anything_runs():
     config = config_module('heads').reduced()
-    with pytest.raises(ValueError, match='workdir'):
-        study.run(config, None)
-    config.axes.num_heads = (1, 0)
+    config.transformer.num_heads = (1, 0)
     with pytest.raises(ValueError, match='num_heads=0'):
-        study.run(config, tmp_path)
-    with pytest.raises(ValueError, match=r'axes=\(\)'):
-        study.run(config_module('figure1a').get_config(), tmp_path)
-    assert not list(tmp_path.iterdir())
+        sweeps.cells_of(base.to_sweep(config))
+    config.transformer.num_heads = ()
+    with pytest.raises(ValueError, match=r'transformer.num_heads=\(\): give at least one'):
+        base.to_sweep(config)
 
 
 def test_floors_belong_to_the_task_of_proposition_3():
     row = {'link': 'norm2', 'indices': 'half', 'tokens': 'half', 'sparsity': 3, 'token_dim': 3}
     row['transformer_num_heads'] = 1
-    assert heads.floor_of(row) == pytest.approx(4 / 9)
-    assert heads.floor_of({**row, 'link': 'linear'}) == 0
+    assert floors_of_rows.head_floor(row) == pytest.approx(4 / 9)
+    assert floors_of_rows.head_floor({**row, 'link': 'linear'}) == 0
+    assert floors_of_rows.head_floor({**row, 'transformer_num_heads': None}) == 0
 
 
 def test_attention_weights_wants_parameters(monkeypatch):
     config = config_module('heads').get_config()
     monkeypatch.setattr(sample_complexity, 'CONFIG', types.SimpleNamespace(value=config))
-    monkeypatch.setattr(study, 'main', lambda draw: pytest.fail('runs'))
+    monkeypatch.setattr(sample_complexity, 'run', lambda draw: pytest.fail('runs'))
     with pytest.raises(ValueError, match='save_params=False'):
         attention_weights.run()
 
 
-def test_heads_draws_one_setting(tmp_path):
-    config = config_module('heads').get_config()
-    config.axes.mlp_width = (8, 16)
-    with pytest.raises(ValueError, match='one setting can be drawn'):
-        heads.draw(tmp_path, config)
-
-
 def test_names_from_the_command_line_are_split():
     config = config_module('attention_weights').get_config()
-    config.axes.attention = ('separate,merged',)
-    assert list(study.points(config)) == ['attention=separate', 'attention=merged']
+    config.transformer.attention = 'separate,merged'
+    config.sparsity = 1
+    cells = sweeps.cells_of(base.to_sweep(config))
+    assert [cell.problem.module.attention for cell in cells] == ['separate', 'merged']
 
 
 def test_a_dry_run_lists_all_points():
-    text = study.dry_run(config_module('heads').get_config())
-    assert all(f'num_heads={count}' in text for count in range(1, 7))
+    text = listing.describe(base.to_sweep(config_module('heads').get_config()))
+    assert '6 cells, 18 lanes' in text

@@ -46,7 +46,7 @@ def check(workdir, tables):
 def test_killed_at_changes_of_the_file_system(lab, undisturbed, tmp_path):
     """Ends the process at the n-th file that it makes, renames or removes, n random, until a run gets through."""
     rng, kills = random.Random(0), 0
-    for _ in range(20):
+    for _ in range(12):
         code, output = lab.run(tmp_path, death=Death('event', rng.randint(1, 120)))
         if code == 0:
             break

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from etils import epath
 
+from qstr_jax import columns
 from qstr_jax.storage import files
 
 FRAME = pd.DataFrame({'name': ['a', 'b'], 'loss': np.array([0.1, np.nan], np.float32), 'seed': [0, 1]}).assign(
@@ -38,6 +39,14 @@ def test_the_same_table_has_the_same_bytes_however_often_it_is_read_and_written(
     files.write_table(tmp_path / 'one', FRAME)
     files.write_table(tmp_path / 'two', files.read_table(tmp_path / 'one'))
     assert (tmp_path / 'one').read_bytes() == (tmp_path / 'two').read_bytes()
+
+
+def test_columns_may_have_any_names(tmp_path):
+    """Tables of a report are kept in the same form as rows."""
+    table = pd.DataFrame({'2.5 %': [0.1], 'N': [3], 'mean of all': ['x']})
+    files.write_table(tmp_path / 'table', table)
+    pd.testing.assert_frame_equal(files.read_table(tmp_path / 'table'), table)
+    assert not columns.is_declared('N')
 
 
 def test_json_comes_back(tmp_path):
@@ -113,15 +122,19 @@ def test_truncated_tables_are_named_at_any_length(tmp_path):
             files.read_table(path)
 
 
-def test_foreign_and_newer_tables_are_refused(tmp_path):
+def test_foreign_newer_and_older_tables_are_refused(tmp_path):
     FRAME.to_parquet(tmp_path / 'foreign')
     with pytest.raises(files.ResultsError, match='was not written by qstr_jax'):
         files.read_table(tmp_path / 'foreign')
     table = pa.Table.from_pandas(FRAME)
     table = table.replace_schema_metadata({**table.schema.metadata, files.FORMAT_KEY: b'99'})
     pq.write_table(table, tmp_path / 'newer')
-    with pytest.raises(files.ResultsError, match='has format 99, this version reads 1'):
+    with pytest.raises(files.ResultsError, match=r'has format 99, this version reads 2$'):
         files.read_table(tmp_path / 'newer')
+    table = table.replace_schema_metadata({**table.schema.metadata, files.FORMAT_KEY: b'1'})
+    pq.write_table(table, tmp_path / 'older')
+    with pytest.raises(files.ResultsError, match=r'has format 1, this version reads 2: version 0\.1 .* reads it$'):
+        files.read_table(tmp_path / 'older')
     (tmp_path / 'text').write_text('seed,loss\n0,0.5\n')
     with pytest.raises(files.ResultsError, match='text is damaged'):
         files.read_table(tmp_path / 'text')

@@ -16,58 +16,49 @@ ROOT = pathlib.Path(__file__).parent.parent
 CONFIG = '--config=experiments/configs/quickstart.py'
 TINY = [
     '--config.models=transformer,ffn',
-    '--config.seq_lens=2,3',
+    '--config.seq_lens=3',
     '--config.num_seeds=2',
     '--config.token_dim=4',
-    '--config.mlp_width=8',
-    '--config.ffn_widths=8,8',
+    '--config.transformer.mlp_width=8',
+    '--config.ffn.widths=8,8',
     '--config.batch_size=16',
     '--config.check_every=5',
     '--config.max_samples=800',
     '--config.test_samples=40',
 ]
 LOCAL = ['--executor=local', '--poll_seconds=0.2']
-LAUNCH = ['experiments.launch', CONFIG, *LOCAL]
 
 
 @pytest.fixture(scope='module')
-def command(tmp_path_factory):
-    """Starts a binary with a shared compilation cache; returns its Popen."""
-    cache = tmp_path_factory.mktemp('cache')
-    environment = {**os.environ, 'XLA_FLAGS': helpers.QUICK_FLAGS, 'JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS': '0'}
+def cache(tmp_path_factory):
+    """Argument of all binaries here: they share their programs."""
+    return f'--compilation_cache={tmp_path_factory.mktemp("cache")}'
 
-    def start(*arguments):
-        return subprocess.Popen(
-            [sys.executable, '-m', *arguments, f'--compilation_cache={cache}'],
-            cwd=ROOT,
-            env=environment,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
 
-    return start
+@pytest.fixture
+def jobs_compile_quickly(monkeypatch):
+    """Jobs are new Pythons, which find the flags in their environment."""
+    monkeypatch.setenv('XLA_FLAGS', helpers.QUICK_FLAGS)
 
 
 @pytest.fixture(scope='module')
-def single(command, tmp_path_factory):
+def single(cache, tmp_path_factory):
     """The sweep in one process."""
     workdir = tmp_path_factory.mktemp('single')
-    process = command('experiments.sample_complexity', CONFIG, f'--workdir={workdir}', *TINY)
-    output = process.communicate()
-    assert process.returncode == 0, output
-    assert len(harness.tables(workdir)) == 8
+    done = harness.run_binary('sample_complexity', CONFIG, cache, f'--workdir={workdir}', *TINY)
+    assert done.returncode == 0, done.stderr
+    assert len(harness.tables(workdir)) == 4
     return workdir
 
 
 @pytest.mark.slow
-def test_two_shards_make_the_same_rows_and_the_figure(command, single, tmp_path):
+@pytest.mark.usefixtures('jobs_compile_quickly')
+def test_two_shards_make_the_same_rows_and_the_figure(cache, single, tmp_path):
     workdir = tmp_path / 'sweep'
-    process = command(*LAUNCH, f'--workdir={workdir}', '--num_shards=2', *TINY)
-    output, errors = process.communicate()
-    assert process.returncode == 0, errors
-    assert '2 jobs (' in output
-    assert '| Transformer' in output
+    done = harness.run_binary('launch', CONFIG, cache, *LOCAL, f'--workdir={workdir}', '--num_shards=2', *TINY)
+    assert done.returncode == 0, done.stderr
+    assert '2 jobs (' in done.stdout
+    assert '| Transformer' in done.stdout
     assert harness.tables(workdir) == harness.tables(single)
     assert set(harness.trained(workdir).values()) == {1}
     assert (workdir / 'table.md').read_text() == (single / 'table.md').read_text()
@@ -78,28 +69,28 @@ def test_two_shards_make_the_same_rows_and_the_figure(command, single, tmp_path)
 
 
 @pytest.mark.slow
-def test_failed_shards_are_reported_with_the_end_of_their_logs(command, tmp_path):
+@pytest.mark.usefixtures('jobs_compile_quickly')
+def test_failed_shards_are_reported_with_the_end_of_their_logs(cache, tmp_path):
     """One cell's tables cannot be written, which one of two shards finds out."""
     workdir = tmp_path / 'sweep'
     # An axis given twice has both values: the first run gets its own.
     settings = [setting for setting in TINY if 'models=' not in setting and 'seq_lens=' not in setting]
     settings += ['--config.models=ffn']
-    first = command('experiments.sample_complexity', CONFIG, f'--workdir={workdir}', *settings, '--config.seq_lens=2')
-    output = first.communicate()
-    assert first.returncode == 0, output
-    settings += ['--config.seq_lens=2,3']
+    arguments = CONFIG, cache, f'--workdir={workdir}', *settings
+    first = harness.run_binary('sample_complexity', *arguments, '--config.seq_lens=2')
+    assert first.returncode == 0, first.stderr
     (table,) = (workdir / 'rows').iterdir()
     table.write_bytes(b'PAR1')
-    process = command(*LAUNCH, f'--workdir={workdir}', '--num_shards=2', *settings, f'--log_dir={tmp_path / "logs"}')
-    _, errors = process.communicate()
-    assert process.returncode == 1
-    lines = errors.strip().splitlines()
+    more = '--config.seq_lens=2,3', '--num_shards=2', f'--log_dir={tmp_path / "logs"}'
+    done = harness.run_binary('launch', *arguments, *LOCAL, *more)
+    assert done.returncode == 1
+    lines = done.stderr.strip().splitlines()
     (start,) = [i for i, line in enumerate(lines) if line == 'error: 1 of 2 shards failed']
     head, *tail = lines[start + 1 :]
     assert 'shard 1: exit code 1; ' in head
     assert str(tmp_path / 'logs') in head
     assert tail[-1].strip() == f'error: {table} is damaged' + tail[-1].partition('is damaged')[2]
-    assert 'Traceback' not in errors
+    assert 'Traceback' not in done.stderr
     assert len(results.load(workdir)) == 2  # the other shard's
 
 
@@ -116,17 +107,18 @@ def running(marker):
 
 
 @pytest.mark.slow
-def test_a_preempted_job_saves_its_state_and_is_queued_again(command, single, tmp_path):
+@pytest.mark.usefixtures('jobs_compile_quickly')
+def test_a_preempted_job_saves_its_state_and_is_queued_again(cache, single, tmp_path):
     """Sends what Slurm sends before it takes a machine away."""
     workdir = tmp_path / 'sweep'
-    process = command(*LAUNCH, f'--workdir={workdir}', *TINY)
+    process = harness.Binary('launch', CONFIG, cache, *LOCAL, f'--workdir={workdir}', *TINY)
     while not list(workdir.glob('progress/*')):
-        assert process.poll() is None, process.communicate()
+        assert process.is_running(), process.finish()
         time.sleep(0.05)
     (job,) = running(f'submitit.core._submit\0{tmp_path / "sweep-logs"}')
     os.kill(job, signal.SIGUSR2)
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors
+    code, _, errors = process.finish()
+    assert code == 0, errors
     (log,) = (tmp_path / 'sweep-logs').glob('*.err')
     assert 'Caught signal SIGUSR2' in log.read_text()
     assert harness.tables(workdir) == harness.tables(single)
@@ -155,7 +147,7 @@ def test_bad_input_is_a_line_and_starts_nothing(tmp_path, arguments, message):
 
 
 @pytest.mark.slow
-def test_without_submitit_the_extra_is_named(command, tmp_path, monkeypatch):
+def test_without_submitit_the_extra_is_named(tmp_path):
     (tmp_path / 'submitit.py').write_text('raise ImportError')
     code = f'import sys; sys.path.insert(0, {str(tmp_path)!r}); from experiments import launch; launch.submit([], "x")'
     done = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True)

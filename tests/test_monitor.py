@@ -1,5 +1,6 @@
 """Looking into a results directory: while it runs, when it is half-written, when it is damaged."""
 
+import collections
 import datetime
 import json
 import os
@@ -17,6 +18,7 @@ from tests import small
 from tests.test_files import dead_pid
 
 CELLS = ('transformer-qstr-N2-q1-00000000', 'transformer-qstr-N4-q1-00000000', 'ffn-qstr-N2-q1-00000000')
+Planned = collections.namedtuple('Planned', 'id columns lanes')  # what a plan looks at of a cell
 LANES = sweeps.cells_of(small.settings(num_seeds=3))[0].lanes
 
 
@@ -24,8 +26,14 @@ LANES = sweeps.cells_of(small.settings(num_seeds=3))[0].lanes
 def workdir(tmp_path):
     """A directory with three planned cells of three lanes and nothing done."""
     path = results.open_workdir(tmp_path)
-    monitor.add_plan(path, {cell: [lane_keys.name_of(lane) for lane in LANES] for cell in CELLS})
+    add_plan(path, LANES, CELLS)
     return path
+
+
+def add_plan(workdir, lanes, cells):
+    """Plans lanes of cells that nobody runs."""
+    planned = [Planned(id=name, columns=(('model', name.partition('-')[0]),), lanes=tuple(lanes)) for name in cells]
+    monitor.add_plan(workdir, planned)
 
 
 def add_rows(workdir, cell, outcomes, lanes=LANES):
@@ -34,9 +42,14 @@ def add_rows(workdir, cell, outcomes, lanes=LANES):
 
 
 def add_run(workdir, name, *batches):
-    """Provenance: (cell, seeds, seconds) per batch."""
+    """Provenance: (cell, seeds of its lanes, seconds) per batch."""
     entries = [
-        {'cell': cell, 'seeds': seeds, 'wall_seconds': seconds, 'compile_seconds': 1.0}
+        {
+            'cell': cell,
+            'lanes': [lane_keys.name_of(LANES[seed]) for seed in seeds],
+            'wall_seconds': seconds,
+            'compile_seconds': 1.0,
+        }
         for cell, seeds, seconds in batches
     ]
     files.write_json(workdir / 'provenance' / f'{name}.json', {'batches': entries})
@@ -119,7 +132,7 @@ def test_other_lanes_of_a_finished_cell_are_left(workdir):
     """Another learning rate adds lanes to a cell; it is not done because as many lanes have rows."""
     add_rows(workdir, CELLS[0], ['reached'] * 3)
     more = [lane._replace(learning_rate=0.1) for lane in LANES]
-    monitor.add_plan(workdir, {CELLS[0]: [lane_keys.name_of(lane) for lane in more]})
+    add_plan(workdir, more, CELLS[:1])
     status = monitor.status(workdir).set_index('cell').loc[CELLS[0]]
     assert (status['lanes'], status['left'], status['state']) == (6, 3, 'left')
     add_rows(workdir, CELLS[0], ['reached'] * 3, more)
@@ -128,9 +141,11 @@ def test_other_lanes_of_a_finished_cell_are_left(workdir):
 
 def test_a_plan_is_added_to(workdir):
     names = [lane_keys.name_of(lane) for lane in LANES]
-    monitor.add_plan(workdir, {'new': names[:1]})
-    monitor.add_plan(workdir, {'new': names})
-    assert monitor.read_plan(workdir) == {**dict.fromkeys(CELLS, names), 'new': names}
+    add_plan(workdir, LANES[:1], ['new-qstr'])
+    add_plan(workdir, LANES, ['new-qstr'])
+    plan = monitor.read_plan(workdir)
+    assert {cell: entry['lanes'] for cell, entry in plan.items()} == dict.fromkeys([*CELLS, 'new-qstr'], names)
+    assert plan['new-qstr']['columns'] == {'model': 'new'}
 
 
 @pytest.mark.parametrize('content', [b'', b'{"cell": ', b'[]', b'7', b'{}', b'{"cell": "x"}', b'\xff\xfe'], ids=repr)

@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-from qstr_jax import studies
 from qstr_jax.analysis import table1
 from qstr_jax.storage import results
 
@@ -31,7 +30,7 @@ def test_python_blocks_run(number, tmp_path):
 
 def test_there_is_an_example_of_each_kind():
     text = '\n'.join(BLOCKS)
-    assert all(part in text for part in ('models.register', 'links.register', 'tasks.Task('))
+    assert all(part in text for part in ('models.register', 'links.register', 'tasks.register'))
 
 
 def test_links_and_pictures_exist():
@@ -41,7 +40,7 @@ def test_links_and_pictures_exist():
 
 def test_table_1_is_that_of_the_rows():
     """The README's text holds what the committed rows give now."""
-    table = table1.measure(studies.load(README.parent / 'experiments/results'))
+    table = table1.measure(results.load_all([README.parent / 'experiments/results']))
     assert table1.markdown(table) in README.read_text()
 
 

@@ -309,7 +309,7 @@ def test_the_command_takes_lists_and_globs_and_refuses_in_one_line(sweep, tmp_pa
         helpers.assert_one_error(harness.run_binary('report', output, *arguments))
 
 
-@pytest.mark.skipif(shutil.which('chromium') is None, reason='needs the browser chromium')
+@pytest.mark.skipif(shutil.which('chromium') is None, reason='needs a browser: apt-get install chromium')
 def test_a_headless_browser_opens_it_without_errors(sweep, tmp_path):
     path = report.write([sweep], tmp_path)
     call = [

@@ -1,64 +1,17 @@
-"""Tables of a sweep: adding, loading, merging."""
+"""Tables of results: adding, loading, several sweeps in one directory."""
 
-import pathlib
-import shutil
-import warnings
+import json
 
-import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
-from qstr_jax import sweeps
-from qstr_jax.storage import files, lane_keys, merge, results
-from qstr_jax.sweeps import monitor
+from qstr_jax import columns
+from qstr_jax.storage import files, results
+from qstr_jax.sweeps import claims, lane_batches
 from tests import small
-
-CELL = 'ffn-qstr-N3-q1-00000000'
-LANES = [small.lane(seed, 0, 1e-3, 0.01) for seed in range(4)]
-
-
-def rows_of(lanes, **changes):
-    """One row per lane; the second lane is censored."""
-    frame = pd.DataFrame([{'model': 'ffn', **lane._asdict()} for lane in lanes])
-    samples = [None if lane.seed == 1 else 640 + lane.seed for lane in lanes]
-    outcome = ['censored' if lane.seed == 1 else 'reached' for lane in lanes]
-    losses = np.float32(0.5) + np.array([lane.seed for lane in lanes], np.float32)
-    return frame.assign(
-        outcome=outcome,
-        samples_to_threshold=pd.array(samples, 'Int64'),
-        test_loss=losses,
-        radius=None,
-        backend='cpu',
-        lanes_per_batch=2,
-    ).assign(**changes)
-
-
-def curves_of(lanes, num_checks=3):
-    """`num_checks` entries per lane."""
-    return pd.DataFrame(
-        [
-            {'model': 'ffn', **lane._asdict(), 'samples': 640 * (i + 1), 'test_loss': np.float32(1 / (i + 1))}
-            for lane in lanes
-            for i in range(num_checks)
-        ]
-    )
-
-
-def make(path, lanes=LANES, sweep=None, **changes):
-    """A results directory with some lanes of one cell."""
-    workdir = results.open_workdir(path)
-    results.add_sweep(workdir, (sweep or small.settings()).as_json())
-    monitor.add_plan(workdir, {CELL: [lane_keys.name_of(lane) for lane in lanes]})
-    results.add(workdir, CELL, rows_of(lanes, **changes), curves_of(lanes))
-    files.write_json(workdir / 'provenance' / f'{path.name}.json', {'batches': []})
-    return workdir
-
-
-def snapshot(path):
-    """All files of a directory as {name: bytes}."""
-    path = pathlib.Path(path)
-    return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob('*') if p.is_file()}
-
+from tests.stored import CELL, LANES, SETTINGS, curves_of, make, rows_of, snapshot
+from tests.test_files import dead_pid
 
 # Adding and loading
 
@@ -97,8 +50,8 @@ def test_a_curve_without_its_row_is_replaced(tmp_path):
 def test_load_and_load_curves(tmp_path):
     workdir = make(tmp_path)
     rows, curves = results.load(workdir), results.load_curves(workdir)
-    pd.testing.assert_frame_equal(rows, rows_of(LANES))
-    pd.testing.assert_frame_equal(curves, curves_of(LANES))
+    pd.testing.assert_frame_equal(rows, rows_of(LANES).assign(cell=CELL))
+    pd.testing.assert_frame_equal(curves, curves_of(LANES).assign(cell=CELL, **SETTINGS))
 
 
 def test_a_damaged_file_is_left_out_or_raised(tmp_path):
@@ -120,8 +73,6 @@ def test_a_directory_that_is_not_ours(tmp_path):
 
 
 def test_opening_removes_what_killed_writes_left(tmp_path):
-    from tests.test_files import dead_pid
-
     workdir = make(tmp_path)
     before = snapshot(workdir)
     owner = files.temporary_path(workdir / 'x').name.split('.')[2].rsplit('-', 2)[0]
@@ -138,103 +89,136 @@ def test_places_that_cannot_be_results_directories(tmp_path, path):
         results.open_workdir(tmp_path / path)
 
 
-def test_settings_that_only_add_points_are_joined(tmp_path):
-    results.add_sweep(tmp_path, small.settings(seq_lens=(2, 4), num_seeds=5).as_json())
-    results.add_sweep(tmp_path, small.settings(seq_lens=(4, 6), num_seeds=3, lanes_per_batch=1).as_json())
-    config = files.read_json(tmp_path / 'config.json')
-    assert (config['seq_lens'], config['num_seeds'], config['lanes_per_batch']) == ([2, 4, 6], 5, 1)
+def test_every_sweep_is_recorded_once(tmp_path):
+    one, other = small.settings(seq_lens=(2, 4)), small.settings(threshold=0.5, lanes_per_batch=1)
+    for sweep in one, other, one:
+        results.add_sweep(tmp_path, sweep.as_json())
+    assert results.read_config(tmp_path) == [one.as_json(), other.as_json()]
+    assert files.read_json(tmp_path / 'config.json')['format'] == 2
 
 
-@pytest.mark.parametrize('text', ['{}', '{"models": ["ffn"]}', '[]', '', '{"task": "qstr"'])
-def test_a_foreign_or_damaged_config_is_a_line(tmp_path, text):
+@pytest.mark.parametrize('text', ['[]', '', '{"task": "qstr"', '{"format": 2}', '{"format": 2, "sweeps": [1]}'])
+def test_a_damaged_config_is_a_line(tmp_path, text):
     (tmp_path / 'config.json').write_text(text)
-    with pytest.raises(results.ResultsError, match=r'other settings|is damaged') as error:
+    with pytest.raises(results.ResultsError, match=r'config\.json is damaged') as error:
         results.add_sweep(tmp_path, small.settings().as_json())
     assert '\n' not in str(error.value)
     assert len(str(error.value)) < 800
     assert (tmp_path / 'config.json').read_text() == text
 
 
-# Merging
+@pytest.mark.parametrize(
+    ('config', 'words'),
+    [
+        (
+            {'models': ['ffn'], 'seq_lens': [3], 'threshold': 0.7},
+            r'format 1, this version reads 2: version 0\.1',
+        ),
+        ({'format': 3, 'sweeps': []}, r'format 3, this version reads 2$'),
+        ({}, r'format 1, this version reads 2$'),
+    ],
+    ids=['old', 'newer', 'foreign'],
+)
+def test_another_format_is_a_line_and_stays_as_it_is(tmp_path, config, words):
+    (tmp_path / 'config.json').write_text(json.dumps(config))
+    for look in (results.load, results.load_curves, lambda path: results.add_sweep(path, small.settings().as_json())):
+        with pytest.raises(results.ResultsError, match=words) as error:
+            look(tmp_path)
+        assert '\n' not in str(error.value)
+    assert files.read_json(tmp_path / 'config.json') == config
 
 
-def test_identical_overlaps_merge(tmp_path):
-    make(tmp_path / 'a', LANES[:3], small.settings(num_seeds=3))
-    make(tmp_path / 'b', LANES[1:], small.settings(num_seeds=4, seq_lens=(3, 5)))
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        rows = merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
-    pd.testing.assert_frame_equal(rows, rows_of(LANES))
-    whole = snapshot(make(tmp_path / 'whole'))
-    both = snapshot(tmp_path / 'both')
+def test_directories_are_found_at_and_below_a_folder(tmp_path):
+    make(tmp_path / 'b' / 'deep')
+    make(tmp_path / 'a')
+    assert results.find(tmp_path) == [tmp_path / 'a', tmp_path / 'b' / 'deep']
+    assert results.find(tmp_path / 'a') == [tmp_path / 'a']
+    with pytest.raises(results.ResultsError, match='no such directory'):
+        results.find(tmp_path / 'none')
+
+
+# Several cells, and columns that only some of them have
+
+
+def test_cells_with_other_settings_stand_side_by_side(tmp_path):
+    make(tmp_path)
+    other = rows_of(LANES[:2]).drop(columns=['ffn_widths', 'ffn_form', 'ffn_initializer'])
+    other = other.assign(model='rnn', rnn_width=8, threshold=0.5)
+    results.add(tmp_path, 'rnn-qstr-N3-q1-00000001', other, curves_of(LANES[:2]))
+    rows, curves = results.load(tmp_path), results.load_curves(tmp_path)
+    assert rows.groupby('cell').size().to_dict() == {CELL: 4, 'rnn-qstr-N3-q1-00000001': 2}
+    assert rows.groupby('cell')['threshold'].first().to_dict() == {CELL: 0.9, 'rnn-qstr-N3-q1-00000001': 0.5}
+    assert rows.loc[rows['model'] == 'ffn', 'rnn_width'].isna().all()
+    assert curves.groupby(['model', 'threshold']).size().to_dict() == {('ffn', 0.9): 12, ('rnn', 0.5): 6}
+
+
+def test_curves_whose_rows_are_damaged_are_left_out_or_raised(tmp_path):
+    workdir = make(tmp_path)
+    results.add(workdir, 'other', rows_of(LANES[:1]), curves_of(LANES[:1]))
+    (workdir / 'rows' / 'other.parquet').write_bytes(b'PAR1')
+    with pytest.warns(UserWarning, match=r'other\.parquet is damaged'):
+        assert set(results.load_curves(workdir)['cell']) == {CELL}
+    with pytest.raises(results.ResultsError, match=r'other\.parquet is damaged'):
+        results.load_curves(workdir, strict=True)
+
+
+def test_settings_that_are_newer_than_a_file_are_at_their_defaults(tmp_path):
+    """A cell keeps its id when its model gets another setting; its old rows have the default."""
+    workdir = make(tmp_path, LANES[:2])
+    path = results.cell_path(workdir, 'rows', CELL)
+    files.write_table(path, files.read_table(path).drop(columns=['ffn_form', 'ffn_widths']))
+    rows = results.load(workdir)
+    assert list(rows['ffn_form']) == ['flat', 'flat']
+    assert 'ffn_widths' not in rows  # (): follows from the task
+    results.add(workdir, CELL, rows_of(LANES[2:]), curves_of(LANES[2:]))
+    expected = rows_of(LANES).assign(cell=CELL)
+    pd.testing.assert_frame_equal(results.load(workdir)[list(expected)], expected)
+
+
+def test_lanes_from_before_a_traced_setting_are_at_its_default(tmp_path):
+    """Online training without weight decay, as if it had come later: its lanes are those of the default."""
+    cell = small.cell('ffn', num_seeds=2, weight_decay=(0.01, 0.1))
+    (batch,) = lane_batches.cut([cell], lambda cell: 4)
+    workdir = results.open_workdir(tmp_path)
+    frame = pd.DataFrame([{**dict(cell.columns), **lane._asdict()} for lane in cell.lanes])
+    old = frame[frame['weight_decay'] == 0.01].drop(columns='weight_decay')
+    lanes_alone = old[['seed', 'task_seed', 'learning_rate']]
+    results.add(workdir, cell.id, old, lanes_alone.assign(samples=640))
+    assert {lane.weight_decay for lane in claims.missing(workdir, batch)} == {0.1}
+    assert len(claims.missing(workdir, batch)) == 2
+    new = frame[frame['weight_decay'] == 0.1]
+    results.add(workdir, cell.id, new, new[list(cell.lanes[0]._fields)].assign(samples=640))
+    assert claims.missing(workdir, batch) == ()
     for kind in 'rows', 'curves':
-        assert both[f'{kind}/{CELL}.parquet'] == whole[f'{kind}/{CELL}.parquet']
-    config = files.read_json(tmp_path / 'both' / 'config.json')
-    assert (config['num_seeds'], config['seq_lens']) == (4, [3, 5])
-    assert sorted(p.name for p in (tmp_path / 'both' / 'provenance').iterdir()) == ['a.json', 'b.json']
-    assert monitor.status(tmp_path / 'both')['state'].tolist() == ['done']
+        table = files.read_table(results.cell_path(workdir, kind, cell.id))
+        assert sorted(table['weight_decay']) == [0.01, 0.01, 0.1, 0.1]
 
 
-def test_merging_into_one_of_the_sources(tmp_path):
-    make(tmp_path / 'a', LANES[:2])
-    make(tmp_path / 'b', LANES[2:])
-    merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'a')
-    assert len(results.load(tmp_path / 'a')) == 4
-    assert len(results.load(tmp_path / 'b')) == 2
+def test_roles_of_a_plugins_columns_come_from_the_file(tmp_path, monkeypatch):
+    """One who only reads results has not imported the plugin that made them."""
+    monkeypatch.setattr(columns, '_TABLE', dict(columns._TABLE))
+    columns.declare('wavelet_scales', 'model', 'int')
+    columns.declare('temperature', 'lane')
+    curves = curves_of(LANES, num_checks=1).assign(temperature=0.5)
+    results.add(results.open_workdir(tmp_path), CELL, curves.assign(wavelet_scales=3, agility=0.1), curves)
+    results.add_sweep(tmp_path, {})
+    monkeypatch.setattr(columns, '_TABLE', {column.name: column for column in columns._KNOWN})
+    assert not columns.is_declared('wavelet_scales')
+    rows = results.load(tmp_path)
+    assert (columns.get('wavelet_scales').role, columns.get('wavelet_scales').type) == ('model', 'int')
+    assert (columns.get('temperature').role, columns.get('temperature').type) == ('lane', 'float')
+    assert not columns.is_declared('agility')  # what nobody declares is a measure
+    assert columns.settings(rows.columns).count('wavelet_scales') == 1
+    assert results.load_curves(tmp_path)['wavelet_scales'].eq(3).all()
 
 
-def test_contradictions_are_named_and_nothing_is_written(tmp_path):
-    make(tmp_path / 'a')
-    loss = rows_of(LANES)['test_loss'].to_numpy().copy()
-    loss[2] = np.nextafter(loss[2], np.float32(9))  # the last bit
-    make(tmp_path / 'b', test_loss=loss)
-    with pytest.raises(results.ResultsError, match=rf'{CELL}, seed2-task0-lr0\.001-wd0\.01: test_loss in .*contradict'):
-        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
-    assert not (tmp_path / 'both').exists()
-    before = snapshot(tmp_path / 'a')
-    with pytest.raises(results.ResultsError, match='contradict'):
-        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'a')
-    assert snapshot(tmp_path / 'a') == before
-
-
-def test_a_missing_value_against_a_number_is_a_contradiction(tmp_path):
-    make(tmp_path / 'a', LANES[1:2])
-    make(tmp_path / 'b', LANES[1:2], outcome='reached', samples_to_threshold=pd.array([640], 'Int64'))
-    with pytest.raises(results.ResultsError, match='outcome, samples_to_threshold'):
-        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
-
-
-@pytest.mark.parametrize('column', ['backend', 'lanes_per_batch'])
-def test_another_backend_or_batch_may_differ_by_rounding(tmp_path, column):
-    make(tmp_path / 'a')
-    make(tmp_path / 'b', test_loss=np.float32(0.25), **{column: {'backend': 'gpu', 'lanes_per_batch': 4}[column]})
-    with pytest.warns(UserWarning, match=f'seed0-.*{column}.* the first is kept'):
-        rows = merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
-    pd.testing.assert_frame_equal(rows, rows_of(LANES))
-
-
-def test_other_settings_and_damaged_files_merge_not_at_all(tmp_path):
-    make(tmp_path / 'a')
-    make(tmp_path / 'b', sweep=small.settings(threshold=0.5))
-    with pytest.raises(results.ResultsError, match=r'threshold: 0\.5 there, 0\.9 now|threshold: 0\.9'):
-        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
-    shutil.copytree(tmp_path / 'a', tmp_path / 'c')
-    (tmp_path / 'c' / 'curves' / f'{CELL}.parquet').write_bytes(b'PAR1')
-    with pytest.raises(results.ResultsError, match='is damaged'):
-        merge.merge([tmp_path / 'a', tmp_path / 'c'], tmp_path / 'both')
-    assert not (tmp_path / 'both').exists()
-
-
-def test_a_destination_with_other_results_is_refused(tmp_path):
-    make(tmp_path / 'a')
-    make(tmp_path / 'b')
-    before = snapshot(tmp_path / 'b')
-    with pytest.raises(results.ResultsError, match='name it among the sources'):
-        merge.merge([tmp_path / 'a'], tmp_path / 'b')
-    assert snapshot(tmp_path / 'b') == before
-
-
-def test_lane_names_are_the_same_from_lanes_and_rows():
-    row = rows_of(LANES[:1]).iloc[0]
-    assert lane_keys.name_of(LANES[0]) == lane_keys.name_of(row) == 'seed0-task0-lr0.001-wd0.01'
-    assert len({lane_keys.name_of(lane) for lane in sweeps.cells_of(small.settings(num_seeds=7))[0].lanes}) == 7
+@pytest.mark.parametrize('roles', [b'[1]', b'{"seed": 3}', b'{"x": "king"}', b'', None], ids=str)
+def test_damaged_roles_are_a_line(tmp_path, roles):
+    path = results.cell_path(make(tmp_path), 'rows', CELL)
+    table = pq.read_table(path)
+    metadata = {**table.schema.metadata, files.ROLES_KEY: roles}
+    table = table.append_column('x', [[1.0] * 4])
+    pq.write_table(table.replace_schema_metadata({k: v for k, v in metadata.items() if v is not None}), path)
+    with pytest.raises(results.ResultsError, match='roles of its columns') as error:
+        results.load(tmp_path, strict=True)
+    assert '\n' not in str(error.value)

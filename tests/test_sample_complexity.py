@@ -1,10 +1,15 @@
 """The binary: reduced twins of its configs end to end, overrides, and bad input."""
 
+import subprocess
+import sys
+
+import pandas as pd
 import pytest
 
 from experiments import sample_complexity
 from experiments.configs import base
 from qstr_jax import sweeps
+from qstr_jax.analysis import published
 from qstr_jax.storage import results
 from tests import harness, helpers, small
 from tests.helpers import config_module
@@ -22,11 +27,10 @@ def test_reduced_twins_run_end_to_end(name, tmp_path):
     settings = base.to_sweep(config)
     rows = sweeps.run(settings, tmp_path, small.quiet())
     sample_complexity.draw(tmp_path, config)
-    lanes = len(config.seq_lens) * len(config.sparsity) * config.num_seeds * len(config.models)
+    lanes = len(config.seq_lens) * len(config.sparsity or (1,)) * config.num_seeds * len(config.models)
     assert len(rows) == lanes
     assert (rows['outcome'] == 'reached').sum() >= lanes / 2
-    curves = [f'curves_q{q}.png' for q in config.sparsity] if len(config.sparsity) > 1 else ['curves.png']
-    for file in 'figure.png', 'figure.pdf', 'table.md', *curves:
+    for file in 'figure.png', 'figure.pdf', 'table.md', 'curves.png':
         assert (tmp_path / file).stat().st_size > 50
 
 
@@ -40,16 +44,19 @@ def test_figure1a_is_the_published_setting():
         'test_task': 'simple_qstr', 'token_dim': 10, 'encoding_scale': 'unscaled', 'link': 'linear',
     }  # fmt: skip
     assert {name: columns[name] for name in published} == published
-    assert (settings.num_seeds, settings.learning_rate, settings.weight_decay) == (5, (1e-3,), (0.01,))
+    lanes = cells[0].lanes
+    assert [(lane.seed, lane.task_seed) for lane in lanes] == [(seed, 0) for seed in range(5)]
+    assert {(lane.learning_rate, lane.weight_decay) for lane in lanes} == {(1e-3, 0.01)}
 
 
 def test_overrides_by_the_promised_names(tmp_path):
-    """Every override of the issue in one dry run."""
+    """Settings of every kind in one dry run."""
     overrides = (
-        'models=transformer,ffn', 'task=simple_qstr', 'seq_lens=8,12', 'sparsity=2', 'token_dim=5', 'encoding_dim=60',
-        'encoding_scale=scaled', 'max_coherence=0.5', 'link=hermite2', 'num_heads=3', 'attention=merged',
-        'mlp_width=32', 'rnn_cell=lstm', 'rnn_width=10', 'rnn_states=exclusive', 'rnn_readout=mlp',
-        'ffn_form=theorem6', 'ffn_widths=20,10', 'risk=pointwise', 'num_seeds=2', 'task_per_lane=True',
+        'models=transformer,ffn,rnn', 'task.name=simple_qstr', 'seq_lens=8,12', 'sparsity=2', 'token_dim=5',
+        'encoding_dim=60', 'encoding_scale=scaled', 'max_coherence=0.5', 'link=hermite2', 'transformer.num_heads=3',
+        'transformer.attention=merged', 'transformer.mlp_width=32', 'rnn.cell=lstm', 'rnn.width=10',
+        'rnn.states=exclusive', 'rnn.readout=mlp', 'ffn.form=theorem6', 'ffn.widths=20,10', 'risk=pointwise',
+        'num_seeds=2', 'task_per_lane=True',
         'batch_size=32', 'learning_rate=3e-4', 'weight_decay=0.05', 'threshold=0.5', 'check_every=7',
         'max_samples=10000', 'test_samples=300', 'screen=False', 'preset=paper',
     )  # fmt: skip
@@ -57,30 +64,33 @@ def test_overrides_by_the_promised_names(tmp_path):
     done = harness.run_binary('sample_complexity', '--config=experiments/configs/figure1a.py', '--dry_run', *texts)
     assert done.returncode == 0, done.stderr
     assert 'ffn-simple_qstr-N12-q2' in done.stdout
-    assert '4 cells, 8 lanes' in done.stdout
+    assert '6 cells, 12 lanes' in done.stdout
 
 
 @pytest.mark.slow
 def test_end_to_end_as_a_command_and_once_more(tmp_path):
     """Rows, figure and table; the second call runs nothing and says the same."""
     arguments = [
-        '--config=experiments/configs/quickstart.py', f'--workdir={tmp_path}', '--config.models=transformer,ffn',
+        '--config=experiments/configs/quickstart.py', f'--workdir={tmp_path / "sweep"}', '--config.models=ffn',
         '--config.seq_lens=2,3', '--config.num_seeds=2', '--config.test_samples=100',
+        f'--compilation_cache={tmp_path / "cache"}',
     ]  # fmt: skip
-    first = harness.run_binary('sample_complexity', *arguments)
+    # In a new Python and with the user's programs; all other binaries of the tests share their imports.
+    call = [sys.executable, '-m', 'experiments.sample_complexity', *arguments]
+    first = subprocess.run(call, capture_output=True, text=True, cwd=helpers.ROOT, timeout=300)
     assert first.returncode == 0, first.stderr
     assert 'device: cpu' in first.stderr
-    rows = {path: path.read_bytes() for path in tmp_path.glob('rows/*')}
+    rows = {path: path.read_bytes() for path in tmp_path.glob('sweep/rows/*')}
     second = harness.run_binary('sample_complexity', *arguments)
     assert second.returncode == 0
     assert second.stdout == first.stdout
-    assert rows == {path: path.read_bytes() for path in tmp_path.glob('rows/*')}
-    assert len(results.load(tmp_path)) == 8
+    assert rows == {path: path.read_bytes() for path in tmp_path.glob('sweep/rows/*')}
+    assert len(results.load(tmp_path / 'sweep')) == 4
 
 
 @pytest.mark.parametrize(
     ('override', 'word'),
-    [('num_heads=0', 'num_heads'), ('sparsity=20', 'sparsity'), ('models=lstm', 'transformer, rnn, ffn')],
+    [('transformer.num_heads=0', 'num_heads'), ('sparsity=20', 'sparsity'), ('models=lstm', 'transformer, rnn, ffn')],
 )
 def test_bad_input_is_one_line(override, word, tmp_path):
     arguments = [f'--workdir={tmp_path}', f'--config.{override}']
@@ -91,15 +101,17 @@ def test_bad_input_is_one_line(override, word, tmp_path):
 @pytest.mark.parametrize(
     ('changes', 'words'),
     [
-        ({'plugins': ('no_such_module',)}, "plugins='no_such_module': No module named"),
-        ({'x': 'width'}, "x='width': unknown, one of seq_len, sparsity"),
+        ({'plugins': ('no_such_module',)}, "plugins='no_such_module': ModuleNotFoundError: No module named"),
+        ({'x': 'rnn_widht'}, "x='rnn_widht': unknown, one of model, task, .*; did you mean 'rnn_width'"),
+        ({'heatmap': {'y': 'optimiser'}}, "heatmap.y='optimiser': .*; did you mean 'optimizer'"),
+        ({'axes': '{rnn.width: 3}'}, "axes='{rnn.width: 3}': give names and values"),
     ],
 )
 def test_what_is_no_setting_of_a_sweep_is_checked_too(changes, words):
     config = config_module('figure1a').get_config()
     config.update(changes)
     with pytest.raises(ValueError, match=words):
-        base.to_sweep(config)
+        base.check_drawn(config, base.to_sweep(config))
 
 
 def test_a_config_of_another_binary_is_named_as_such():
@@ -107,11 +119,37 @@ def test_a_config_of_another_binary_is_named_as_such():
         base.to_sweep(config_module('theorems').get_config())
 
 
-def test_a_config_with_several_learning_rates_gets_a_figure_each(tmp_path):
+def test_several_settings_get_a_figure_each_and_those_of_a_model_a_line_each(tmp_path):
     config = config_module('quickstart').reduced()
     config.models, config.seq_lens, config.learning_rate = ('ffn',), (2,), (1e-3, 3e-3)
+    config.ffn.widths = ((8, 8), (16, 16))
     sweeps.run(base.to_sweep(config), tmp_path, small.quiet())
     sample_complexity.draw(tmp_path, config)
-    assert {path.name for path in tmp_path.glob('figure_*.png')} == {
-        'figure_lr0.001_wd0.01.png', 'figure_lr0.003_wd0.01.png',
+    assert {path.name for path in tmp_path.glob('figure*.png')} == {
+        'figure_learning_rate-0.001.png', 'figure_learning_rate-0.003.png',
     }  # fmt: skip
+    table = (tmp_path / 'table_learning_rate-0.001.md').read_text()
+    assert '8,8' in table
+    assert '16,16' in table
+    assert len(list(tmp_path.glob('curves*.png'))) == 4
+
+
+def test_published_values_stand_beside_rows_of_their_own_setting_alone():
+    rows = pd.DataFrame([
+        {'model': model, 'task': 'qstr', 'seq_len': n, 'link': 'linear', 'sparsity': 1}
+        for model in ('transformer', 'ffn') for n in (6, 8)
+    ])  # fmt: skip
+    points = (('transformer', 6, 10_500), ('transformer', 12, 17_000), ('rnn', 6, 33_000), ('ffn', 6, 20_000))
+    found = published.published_samples(rows, points, {'task': 'qstr'})
+    assert found == {'transformer': {6: 10_500}, 'ffn': {6: 20_000}}
+    assert published.published_samples(rows, points, {'task': 'qstr', 'link': 'hermite2'}) == {}
+    several = pd.concat([rows, rows.assign(sparsity=2)])
+    assert published.published_samples(several, points, {'task': 'qstr'}) == {}
+
+
+def test_every_binary_says_which_directory_is_missing_or_too_many(tmp_path):
+    config = '--config=experiments/configs/quickstart.py'
+    helpers.assert_one_error(helpers.run_binary('sample_complexity', config), '--workdir=DIR is missing')
+    twice = [f'--workdir={tmp_path / name}' for name in 'ab']
+    helpers.assert_one_error(helpers.run_binary('sample_complexity', config, *twice), 'give one directory')
+    assert not list(tmp_path.iterdir())

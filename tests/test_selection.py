@@ -80,3 +80,12 @@ def test_any_setting_can_be_chosen():
 def test_rows_without_validation_are_refused():
     with pytest.raises(ValueError, match='validation_loss'):
         selection.select(rows().drop(columns='validation_loss'))
+
+
+def test_learners_without_a_weight_decay_are_selected_by_what_they_have():
+    rows = pd.DataFrame({
+        'model': 'transformer', 'learner': 'constrained', 'seq_len': 4, 'seed': [0, 1, 0, 1],
+        'learning_rate': [0.1, 0.1, 0.2, 0.2], 'validation_loss': [0.5, 0.4, 0.1, 0.2], 'test_loss': 1.0,
+    })  # fmt: skip
+    assert set(selection.select(rows)['learning_rate']) == {0.2}
+    assert len(selection.select(rows.drop(columns='learning_rate').head(2))) == 2

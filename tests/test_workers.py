@@ -12,9 +12,9 @@ from tests.harness import Death
 
 pytestmark = pytest.mark.slow
 
-# Nine units: three cells of six lanes, two lanes at a time.
+# Nine lane batches: three cells of six lanes, two lanes at a time.
 MANY = {'num_seeds': 6, 'lanes_per_batch': 2}
-# Eight units of one cell.
+# Eight lane batches of one cell.
 EIGHT = {'models': ('ffn',), 'num_seeds': 8, 'lanes_per_batch': 1}
 
 
@@ -41,7 +41,7 @@ def join(processes):
 
 @pytest.mark.parametrize('count', [2, 4])
 def test_workers_share_a_directory(lab, alone, tmp_path, count):
-    processes = [lab.start(tmp_path, MANY) for _ in range(count)]
+    processes = [lab.start(tmp_path, MANY, checkpoint_seconds=1e6) for _ in range(count)]
     assert join(processes) == [0] * count, [process.log.read_text() for process in processes]
     assert harness.tables(tmp_path) == alone
     assert len(harness.trained(tmp_path)) == 18
@@ -51,7 +51,7 @@ def test_workers_share_a_directory(lab, alone, tmp_path, count):
 
 
 def test_another_finishes_what_a_killed_worker_held(lab, alone, tmp_path):
-    """The first dies in the middle of its second unit; the second waits for no one and trains what is left."""
+    """The first dies in the middle of its second batch; the second waits for no one and trains what is left."""
     first = lab.start(tmp_path, MANY, Death('qstr_jax.learners.online:Online.progress', call=15))
     second = lab.start(tmp_path, MANY)
     assert join([first, second]) == [-signal.SIGKILL, 0], second.log.read_text()
@@ -72,7 +72,8 @@ def test_workers_that_die_one_after_the_other_and_together(lab, alone, tmp_path)
 
 def test_workers_that_ask_for_different_seeds(lab, alone, tmp_path):
     """They cut the cells in the same way where they overlap, so that no lane is trained twice."""
-    processes = [lab.start(tmp_path, {**MANY, 'num_seeds': num_seeds}) for num_seeds in (4, 6)]
+    asked = [{**MANY, 'num_seeds': num_seeds} for num_seeds in (4, 6)]
+    processes = [lab.start(tmp_path, settings, checkpoint_seconds=1e6) for settings in asked]
     assert join(processes) == [0, 0]
     assert harness.tables(tmp_path) == alone
     assert set(harness.trained(tmp_path).values()) == {1}
@@ -129,3 +130,53 @@ def test_a_signal_saves_the_state_of_every_device(lab, one_device, tmp_path):
     lab.finish(tmp_path, EIGHT, num_devices=8)
     assert harness.tables(tmp_path) == harness.tables(one_device)
     assert harness.leftovers(tmp_path) == []
+
+
+# Programs as users have them: at XLA's own level of optimisation, where sums are vectorised and fused.
+
+MODELS = ('transformer', 'rnn', 'ffn')
+OURS = {'models': MODELS, 'num_seeds': 3, 'lanes_per_batch': 1}
+
+
+@pytest.fixture(scope='module')
+def own_level(tmp_path_factory):
+    return harness.Lab(tmp_path_factory, flags='')
+
+
+@pytest.fixture(scope='module')
+def optimised(own_level, tmp_path_factory):
+    """Tables of one worker on one device that nobody disturbed."""
+    workdir = tmp_path_factory.mktemp('optimised')
+    own_level.finish(workdir, OURS)
+    assert len(harness.trained(workdir)) == 9
+    return harness.tables(workdir)
+
+
+def test_at_the_users_level_a_kill_changes_no_bit(own_level, optimised, tmp_path):
+    """Each architecture is killed in the middle of its second lane."""
+    for model in MODELS:
+        death = Death('qstr_jax.learners.online:progress', call=15)
+        code, output = own_level.run(tmp_path, {**OURS, 'models': (model,)}, death)
+        assert code == -signal.SIGKILL, output
+        assert list(tmp_path.glob(f'checkpoints/{model}*'))
+    own_level.finish(tmp_path, OURS)
+    assert harness.tables(tmp_path) == optimised
+
+
+def test_at_the_users_level_workers_change_no_bit(own_level, optimised, tmp_path):
+    processes = [own_level.start(tmp_path, OURS, checkpoint_seconds=1e6) for _ in range(2)]
+    assert join(processes) == [0, 0], [process.log.read_text() for process in processes]
+    assert harness.tables(tmp_path) == optimised
+
+
+def test_at_the_users_level_devices_change_no_bit(own_level, optimised, tmp_path):
+    own_level.finish(tmp_path, OURS, num_devices=2)
+    assert harness.tables(tmp_path) == optimised
+
+
+def test_the_users_programs_are_not_those_of_the_tests(lab, optimised, tmp_path):
+    """The comparisons above are of other numbers than those at the top of this file."""
+    lab.finish(tmp_path, OURS)
+    quick = harness.tables(tmp_path)
+    assert quick.keys() == optimised.keys()
+    assert all(quick[name] != optimised[name] for name in quick if name.startswith('curves'))

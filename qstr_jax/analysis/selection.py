@@ -15,7 +15,7 @@ from qstr_jax.analysis.curves import point_columns, require, setting_columns
 DEFAULT_OVER = ('learning_rate', 'weight_decay')
 
 
-def select(rows: pd.DataFrame, over: Sequence[str] = DEFAULT_OVER) -> pd.DataFrame:
+def select(rows: pd.DataFrame, over: Sequence[str] | None = None) -> pd.DataFrame:
     """The rows whose hyperparameters have the best validation score at each point of the other settings.
 
     The score is the median over seeds of the validation loss, or for searches of the smallest n whose validation loss
@@ -23,7 +23,7 @@ def select(rows: pd.DataFrame, over: Sequence[str] = DEFAULT_OVER) -> pd.DataFra
 
     Args:
         rows: rows of learners on a fixed sample.
-        over: the settings that are chosen.
+        over: the settings that are chosen; None takes those of `DEFAULT_OVER` that the learners have.
 
     Returns:
         A table with the columns of `rows`.
@@ -31,7 +31,10 @@ def select(rows: pd.DataFrame, over: Sequence[str] = DEFAULT_OVER) -> pd.DataFra
     Raises:
         ValueError: no rows, or missing columns.
     """
+    over = _chosen(rows, over)
     require(rows, ('model', *over, 'validation_loss'))
+    if not over:
+        return rows.reset_index(drop=True)
     scored = rows.assign(_score=_score(rows))
     points = [name for name in setting_columns(rows) if name not in over]
     chosen = []
@@ -42,7 +45,7 @@ def select(rows: pd.DataFrame, over: Sequence[str] = DEFAULT_OVER) -> pd.DataFra
     return pd.concat(chosen, ignore_index=True).drop(columns='_score')
 
 
-def sensitivity(rows: pd.DataFrame, over: Sequence[str] = DEFAULT_OVER, value: str = 'test_loss') -> pd.DataFrame:
+def sensitivity(rows: pd.DataFrame, over: Sequence[str] | None = None, value: str = 'test_loss') -> pd.DataFrame:
     """How much hyperparameters matter: at each point the chosen, best, median and worst of them.
 
     Args:
@@ -53,8 +56,8 @@ def sensitivity(rows: pd.DataFrame, over: Sequence[str] = DEFAULT_OVER, value: s
     Returns:
         A table with the point's columns, `chosen` (by validation), `best`, `median`, `worst` and `num_settings`.
     """
+    over = _chosen(rows, over)
     chosen = select(rows, over)
-    over = list(over)
     names = point_columns(rows, leave_out=over)
     picked = chosen.groupby(names, dropna=False)[value].apply(_median)
     tried = rows.groupby([*names, *over], dropna=False)[value].apply(_median)
@@ -69,6 +72,10 @@ def sensitivity(rows: pd.DataFrame, over: Sequence[str] = DEFAULT_OVER, value: s
         }
     )
     return table.reset_index()
+
+
+def _chosen(rows: pd.DataFrame, over: Sequence[str] | None) -> list[str]:
+    return [name for name in DEFAULT_OVER if name in rows.columns] if over is None else list(over)
 
 
 def is_search(rows: pd.DataFrame) -> bool:

@@ -1,9 +1,9 @@
 """The base of all learners on a fixed sample of n prompts (Section 2 of arXiv:2503.11272).
 
-n is traced, so one program serves every n. A fit ends after `max_steps`, or earlier when it reaches its goal. Then its
-certificate and its test loss are measured. A lane whose sample size is 0 makes one fit after another, on nested training
-sets, until it knows n* (`bracket`). Each learner of this kind is a subclass in a file of its own, with its optimiser,
-its penalty or projection, and its goal.
+n is traced, so one program serves every n. A fit ends after `max_steps`, or earlier when it reaches its goal; then its
+certificate and its test loss are measured. A lane whose sample size is 0 makes one fit after another, on nested
+training sets, until it knows n* (`bracket`). Each learner of this kind is a subclass in a file of its own, with its
+optimiser, its penalty or projection, and its goal.
 """
 
 import dataclasses

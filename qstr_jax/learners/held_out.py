@@ -1,4 +1,4 @@
-"""What every learner draws for a lane: the task, held-out prompts and first parameters; and errors on held-out prompts."""
+"""What every learner draws for a lane (task, held-out prompts, first parameters), and errors on held-out prompts."""
 
 from typing import Any
 

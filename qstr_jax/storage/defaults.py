@@ -9,32 +9,38 @@ from qstr_jax import columns, registry
 
 
 def filled(rows: pd.DataFrame, lane_settings: Iterable[str] = ()) -> pd.DataFrame:
-    """The rows of one cell, with a column for every setting that its task, model and learner have today.
+    """The rows of one cell, with a column for every setting that its task and its model have today.
 
     A cell keeps its id when something that it uses gets another setting, so its old rows stand beside new ones that
-    have the setting's column. A setting whose default follows from others (None) stays missing, and so do the settings
-    of what is not registered here.
+    have the setting's column. A setting whose default follows from others (None, ()) stays missing, and so does one of
+    something that is not registered in this process. Rows leave out what their learner ignores, so only those of its
+    settings are filled in that are asked for.
 
     Args:
         rows: of one cell.
         lane_settings: names of the traced settings that its learner looks at today.
     """
-    wanted = set(lane_settings)
-    missing = {
-        column: columns.plain(setting.default)
-        for column, setting in _settings(rows).items()
-        if column not in rows.columns and setting.default is not None and (not setting.is_traced or column in wanted)
+    learner = _defaults(rows, 'learner')
+    found = {
+        'task': _defaults(rows, 'task'),
+        'model': _defaults(rows, 'model'),
+        'lane': {name: learner[name] for name in lane_settings if name in learner},
     }
+    missing = {}
+    for role, defaults in found.items():
+        for name, value in defaults.items():
+            if name not in rows.columns:
+                columns.declare(name, role, type(value).__name__)
+                missing[name] = value
     return rows.assign(**missing) if missing else rows
 
 
-def _settings(rows: pd.DataFrame) -> dict[str, Any]:
-    """The settings of the things that the rows name, by column."""
-    found: dict[str, Any] = {}
-    for kind in registry.SCOPES:
-        name = rows[kind].iloc[0] if kind in rows.columns and len(rows) else None
-        entry = registry.entries().get(name) if isinstance(name, str) else None
-        if entry is not None and entry.kind == kind:
-            prefix = f'{name}_' if kind == 'model' else ''
-            found |= {f'{prefix}{setting}': value for setting, value in entry.schema.items()}
-    return found
+def _defaults(rows: pd.DataFrame, kind: str) -> dict[str, Any]:
+    """Defaults of the settings of a cell's task, model or learner, by column."""
+    name = rows[kind].iloc[0] if kind in rows.columns and len(rows) else None
+    entry = registry.entries().get(name) if isinstance(name, str) else None
+    if entry is None or entry.kind != kind:
+        return {}
+    prefix = f'{name}_' if kind == 'model' else ''
+    settings = [setting for setting in entry.schema.values() if setting.default not in (None, ())]
+    return {f'{prefix}{setting.name}': columns.plain(setting.default) for setting in settings}

@@ -49,6 +49,20 @@ def git_commit() -> str | None:
     return commit + ('+' if status else '')
 
 
+def _portable(word: str) -> str:
+    """A word of a command line without folders of this machine.
+
+    Paths become relative to the repository or to the present folder; of any other absolute path the name is kept.
+    """
+    option, is_option, value = word.partition('=') if word.startswith('-') else ('', '', word)
+    path = pathlib.Path(value)
+    if not path.is_absolute():
+        return word
+    roots = (pathlib.Path(qstr_jax.__file__).parents[1], pathlib.Path.cwd())
+    inside = [path.relative_to(root) for root in roots if path.is_relative_to(root)]
+    return f'{option}{is_option}{inside[0] if inside else path.name}'
+
+
 def start(command: Sequence[str]) -> dict[str, Any]:
     """The record of a run that begins.
 
@@ -59,7 +73,7 @@ def start(command: Sequence[str]) -> dict[str, Any]:
     return {
         'id': f'{now:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}',
         'started': now.isoformat(timespec='seconds'),
-        'command': list(command),
+        'command': [_portable(word) for word in command],
         'qstr_jax': qstr_jax.__version__,
         'git_commit': git_commit(),
         'python': platform.python_version(),

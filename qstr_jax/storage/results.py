@@ -1,4 +1,4 @@
-"""Tidy tables on disk and back: one directory for any number of sweeps, one Parquet file per cell.
+"""Tables of results on disk: one directory for any number of sweeps, one Parquet file per cell.
 
     config.json              the sweeps that were run into the directory
     provenance/RUN.json      versions, device and seconds of each run that added to it
@@ -117,6 +117,9 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) ->
     if rows_path.exists():
         old = read_rows(rows_path, names)
         constant = dict(old.iloc[0]) if len(old) else {}
+        # A cell's rows share its settings, also those that are newer than the file.
+        shared = columns.with_role(rows.columns, 'task', 'model', 'learner')
+        old = old.assign(**{name: rows[name].iloc[0] for name in shared if name not in old.columns})
         known = lane_keys.found_in(old)
         rows, curves = lane_keys.without(rows, known), lane_keys.without(curves, known)
         if rows.empty:
@@ -124,7 +127,7 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) ->
         rows = pd.concat([old, rows], ignore_index=True)
     if curves_path.exists():
         old = files.read_table(curves_path)
-        # A traced setting that is newer than the file.
+        # Traced settings that are newer than the file.
         old = old.assign(**{name: constant[name] for name in names if name not in old.columns and name in constant})
         curves = pd.concat([lane_keys.without(old, lane_keys.found_in(curves)), curves], ignore_index=True)
     # Curves first: a row is the sign that its lane is complete.
@@ -171,6 +174,22 @@ def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
         ResultsError: not a results directory (or a damaged file, if `strict`).
     """
     return _load(workdir, 'rows', strict)
+
+
+def load_all(workdirs: Iterable[Any], strict: bool = False) -> pd.DataFrame:
+    """All rows of the results directories at or below some directories, with the directory in the column `folder`.
+
+    Args:
+        workdirs: where to look.
+        strict: as for `load`.
+
+    Raises:
+        ResultsError: as `find` and `load`.
+    """
+    folders = dict.fromkeys(folder for workdir in workdirs for folder in find(workdir))
+    frames = [load(folder, strict).assign(folder=str(folder)) for folder in folders]
+    frames = [frame for frame in frames if len(frame)]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
 def load_curves(workdir: Any, strict: bool = False) -> pd.DataFrame:

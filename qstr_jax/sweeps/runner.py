@@ -37,7 +37,7 @@ class Interrupted(Exception):
 
 
 class SweepError(Exception):
-    """Some cells could not be run; all others are on disk."""
+    """Some cells could not be run; the others are complete."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,12 +87,29 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
         models.check_output(cell.model, cell.problem.module, cell.problem.task)
     mine = lane_batches.share(all_cells, options.shard_index, options.num_shards)
     probe_functions = tuple(probes.get(name, **sweep.settings_of(name)) for name in sweep.probes)
-    devices = jax.local_devices()[: options.num_devices]
+    workdir = _opened(workdir, sweep, all_cells)
+    failed = _run_cells(workdir, mine, sweep, options, probe_functions)
+    if failed:
+        raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {workdir / "errors"}')
+    _tidy(workdir)
+    return results.load(workdir)
+
+
+def _opened(workdir: Any, sweep: Sweep, all_cells: Sequence[cells.Cell]) -> Any:
+    """The results directory, in which the sweep is recorded."""
     workdir = results.open_workdir(workdir)
     with claims.locked(workdir, 'config'):
         results.add_sweep(workdir, sweep.as_json())
         monitor.add_plan(workdir, all_cells)
         monitor.remove_dead(workdir)
+    return workdir
+
+
+def _run_cells(
+    workdir: Any, mine: Sequence[cells.Cell], sweep: Sweep, options: Options, probe_functions: tuple
+) -> list[str]:
+    """Runs this process's share on its devices; returns the ids of the cells that failed."""
+    devices = jax.local_devices()[: options.num_devices]
 
     def size_of(cell: cells.Cell) -> int:
         default = lanes_per_batch.default_size(cell.problem.module, len(cell.lanes), devices[0].platform)
@@ -117,11 +134,7 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
         _run_threads(workers, stop)
         if stop.signal_number is not None:
             raise Interrupted(stop.signal_number)
-    failed = sorted({name for w in workers for name in w.failed})
-    if failed:
-        raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {workdir / "errors"}')
-    _tidy(workdir)
-    return results.load(workdir)
+    return sorted({name for one in workers for name in one.failed})
 
 
 def _tidy(workdir: Any) -> None:
@@ -134,6 +147,8 @@ def _tidy(workdir: Any) -> None:
 
 
 class _Stop(threading.Event):
+    """An event that knows which signal set it."""
+
     signal_number: int | None = None
 
 

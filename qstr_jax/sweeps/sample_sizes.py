@@ -44,6 +44,7 @@ def _prompts(value: float, unit_name: str, task: Any) -> int:
     exact = value * size
     if abs(exact - round(exact)) > 1e-6 * exact:
         raise ValueError(
-            f'num_samples={value!r}: {value:g} {unit_name} = {exact:g} prompts, not a whole number ({unit_name} = {size})'
+            f'num_samples={value!r}: {value:g} {unit_name} = {exact:g} prompts, not a whole number '
+            f'({unit_name} = {size})'
         )
     return round(exact)

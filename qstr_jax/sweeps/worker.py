@@ -21,7 +21,7 @@ from qstr_jax.sweeps.lane_batches import LaneBatch
 
 
 class Stopped(Exception):
-    """Raised inside a worker between two calls of `advance`."""
+    """Ends a worker between two calls of `advance`."""
 
 
 @dataclasses.dataclass(frozen=True)

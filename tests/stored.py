@@ -1,0 +1,59 @@
+"""Results directories that several test files read: made of tables, without training."""
+
+import pathlib
+
+import numpy as np
+import pandas as pd
+
+from qstr_jax import columns
+from qstr_jax.storage import files, lane_keys, results
+from tests import small
+
+CELL = 'ffn-qstr-N3-q1-00000000'
+SETTINGS = {'model': 'ffn', 'ffn_widths': '16,16', 'ffn_form': 'flat', 'ffn_initializer': 'pytorch', 'threshold': 0.9}
+columns.declare('ffn_initializer', 'model', 'str')  # as a cell of an FFN does
+LANES = [small.lane(seed, 0) for seed in range(4)]
+
+
+def rows_of(lanes, **changes):
+    """One row per lane; the second lane is censored."""
+    frame = pd.DataFrame([{**SETTINGS, **lane._asdict()} for lane in lanes])
+    samples = [None if lane.seed == 1 else 640 + lane.seed for lane in lanes]
+    outcome = ['censored' if lane.seed == 1 else 'reached' for lane in lanes]
+    losses = np.float32(0.5) + np.array([lane.seed for lane in lanes], np.float32)
+    return frame.assign(
+        outcome=outcome,
+        samples_to_threshold=pd.array(samples, 'Int64'),
+        test_loss=losses,
+        grad_norm=None,
+        backend='cpu',
+        lanes_per_batch=2,
+    ).assign(**changes)
+
+
+def curves_of(lanes, num_checks=3):
+    """`num_checks` entries per lane."""
+    return pd.DataFrame(
+        [
+            {**lane._asdict(), 'samples': 640 * (i + 1), 'test_loss': np.float32(1 / (i + 1))}
+            for lane in lanes
+            for i in range(num_checks)
+        ]
+    )
+
+
+def make(path, lanes=LANES, sweep=None, cell=CELL, **changes):
+    """A results directory with some lanes of one cell."""
+    workdir = results.open_workdir(path)
+    results.add_sweep(workdir, (sweep or small.settings()).as_json())
+    entry = {'columns': SETTINGS, 'lanes': [lane_keys.name_of(lane) for lane in lanes]}
+    files.write_json(workdir / 'plan.json', {cell: entry})
+    results.add(workdir, cell, rows_of(lanes, **changes), curves_of(lanes))
+    files.write_json(workdir / 'provenance' / f'{path.name}.json', {'batches': []})
+    return workdir
+
+
+def snapshot(path):
+    """All files of a directory as {name: bytes}."""
+    path = pathlib.Path(path)
+    return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob('*') if p.is_file()}

@@ -1,0 +1,30 @@
+"""Lanes of tables, and their names."""
+
+import pytest
+
+from qstr_jax import sweeps
+from qstr_jax.storage import lane_keys
+from tests import small
+from tests.stored import LANES, rows_of
+
+
+def test_lane_names_are_the_same_from_lanes_and_rows():
+    row = rows_of(LANES[:1]).iloc[0]
+    assert lane_keys.name_of(LANES[0]) == lane_keys.name_of(row) == 'seed0-task0-lr0.001-wd0.01'
+    assert len({lane_keys.name_of(lane) for lane in sweeps.cells_of(small.settings(num_seeds=7))[0].lanes}) == 7
+
+
+@pytest.mark.parametrize(
+    ('one', 'other'), [(0.001, 0.0010000001), (1234567, 1234568), (1 / 3, 0.333333), (1e-9, 1.0000001e-9)]
+)
+def test_different_numbers_have_different_names(one, other):
+    names = {lane_keys.name_of({'seed': 0, 'learning_rate': value}) for value in (one, other)}
+    assert len(names) == 2
+    assert all('/' not in name for name in names)
+
+
+def test_a_table_without_some_lanes(tmp_path):
+    rows = rows_of(LANES)
+    kept = lane_keys.without(rows, lane_keys.found_in(rows[1:3]))
+    assert list(kept['seed']) == [0, 3]
+    assert lane_keys.found_in(rows, ['seed']) == {(0,), (1,), (2,), (3,)}

@@ -1,0 +1,105 @@
+"""Several results directories as one."""
+
+import shutil
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from qstr_jax.storage import files, merge, results
+from qstr_jax.sweeps import monitor
+from tests import small
+from tests.stored import CELL, LANES, make, rows_of, snapshot
+
+
+def test_identical_overlaps_merge(tmp_path):
+    one, other = small.settings(num_seeds=3), small.settings(num_seeds=4, seq_lens=(3, 5))
+    make(tmp_path / 'a', LANES[:3], one)
+    make(tmp_path / 'b', LANES[1:], other)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        rows = merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+    pd.testing.assert_frame_equal(rows, rows_of(LANES).assign(cell=CELL))
+    whole = snapshot(make(tmp_path / 'whole'))
+    both = snapshot(tmp_path / 'both')
+    for kind in 'rows', 'curves':
+        assert both[f'{kind}/{CELL}.parquet'] == whole[f'{kind}/{CELL}.parquet']
+    assert results.read_config(tmp_path / 'both') == [one.as_json(), other.as_json()]
+    assert sorted(p.name for p in (tmp_path / 'both' / 'provenance').iterdir()) == ['a.json', 'b.json']
+    assert monitor.status(tmp_path / 'both')['state'].tolist() == ['done']
+
+
+def test_merging_into_one_of_the_sources(tmp_path):
+    make(tmp_path / 'a', LANES[:2])
+    make(tmp_path / 'b', LANES[2:])
+    merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'a')
+    assert len(results.load(tmp_path / 'a')) == 4
+    assert len(results.load(tmp_path / 'b')) == 2
+
+
+def test_contradictions_are_named_and_nothing_is_written(tmp_path):
+    make(tmp_path / 'a')
+    loss = rows_of(LANES)['test_loss'].to_numpy().copy()
+    loss[2] = np.nextafter(loss[2], np.float32(9))  # the last bit
+    make(tmp_path / 'b', test_loss=loss)
+    with pytest.raises(results.ResultsError, match=rf'{CELL}, seed2-task0-lr0\.001-wd0\.01: test_loss in .*contradict'):
+        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+    assert not (tmp_path / 'both').exists()
+    before = snapshot(tmp_path / 'a')
+    with pytest.raises(results.ResultsError, match='contradict'):
+        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'a')
+    assert snapshot(tmp_path / 'a') == before
+
+
+def test_a_missing_value_against_a_number_is_a_contradiction(tmp_path):
+    make(tmp_path / 'a', LANES[1:2])
+    make(tmp_path / 'b', LANES[1:2], outcome='reached', samples_to_threshold=pd.array([640], 'Int64'))
+    with pytest.raises(results.ResultsError, match='outcome, samples_to_threshold'):
+        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+
+
+@pytest.mark.parametrize('column', ['backend', 'lanes_per_batch'])
+def test_another_backend_or_batch_may_differ_by_rounding(tmp_path, column):
+    make(tmp_path / 'a')
+    make(tmp_path / 'b', test_loss=np.float32(0.25), **{column: {'backend': 'gpu', 'lanes_per_batch': 4}[column]})
+    with pytest.warns(UserWarning, match=f'seed0-.*{column}.* the first is kept') as warned:
+        rows = merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+    assert len(warned) == 4
+    pd.testing.assert_frame_equal(rows, rows_of(LANES).assign(cell=CELL))
+
+
+def test_sweeps_with_other_settings_merge_side_by_side(tmp_path):
+    """Each cell keeps its rows, and both sweeps are recorded."""
+    one, other = small.settings(), small.settings(threshold=0.5)
+    make(tmp_path / 'a', sweep=one)
+    make(tmp_path / 'b', LANES[:2], sweep=other, cell=f'{CELL}1', threshold=0.5)
+    rows = merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+    assert rows.groupby(['cell', 'threshold']).size().to_dict() == {(CELL, 0.9): 4, (f'{CELL}1', 0.5): 2}
+    assert results.read_config(tmp_path / 'both') == [one.as_json(), other.as_json()]
+    assert sorted(monitor.status(tmp_path / 'both')['lanes']) == [2, 4]
+    for name in 'ab':
+        theirs = snapshot(tmp_path / name)
+        tables = {path: content for path, content in theirs.items() if path.endswith('.parquet')}
+        assert tables.items() <= snapshot(tmp_path / 'both').items()
+
+
+def test_damaged_files_and_other_formats_merge_not_at_all(tmp_path):
+    make(tmp_path / 'a')
+    shutil.copytree(tmp_path / 'a', tmp_path / 'c')
+    (tmp_path / 'c' / 'curves' / f'{CELL}.parquet').write_bytes(b'PAR1')
+    with pytest.raises(results.ResultsError, match='is damaged'):
+        merge.merge([tmp_path / 'a', tmp_path / 'c'], tmp_path / 'both')
+    files.write_json(tmp_path / 'c' / 'config.json', {'models': ['ffn']})
+    with pytest.raises(results.ResultsError, match='has format 1, this version reads 2'):
+        merge.merge([tmp_path / 'a', tmp_path / 'c'], tmp_path / 'both')
+    assert not (tmp_path / 'both').exists()
+
+
+def test_a_destination_with_other_results_is_refused(tmp_path):
+    make(tmp_path / 'a')
+    make(tmp_path / 'b')
+    before = snapshot(tmp_path / 'b')
+    with pytest.raises(results.ResultsError, match='name it among the sources'):
+        merge.merge([tmp_path / 'a'], tmp_path / 'b')
+    assert snapshot(tmp_path / 'b') == before
