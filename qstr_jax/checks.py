@@ -1,4 +1,4 @@
-"""Checks of single values, and the errors that they raise: one line that says what is wrong and what would be right."""
+"""Checks of single values. Their errors are one line that says what is wrong and what would be right."""
 
 import difflib
 import math
@@ -11,7 +11,7 @@ NAME = re.compile(r'[a-z][a-z0-9_]*')
 
 
 def unknown(name: str, value: object, known: Iterable[object]) -> ValueError:
-    """The error for a name that is not among the known ones; it proposes the nearest.
+    """The error for an unknown name; it suggests the nearest known one.
 
     Args:
         name: what was set, such as 'models'.
@@ -38,7 +38,7 @@ def choice(name: str, value: object, known: Iterable[object]) -> None:
 
 
 def integer(name: str, value: object, least: int = 1) -> None:
-    """Raises ValueError unless `value` is an integer and at least `least`; True and False are none.
+    """Raises ValueError unless `value` is an integer and at least `least`; True and False are not integers here.
 
     Args:
         name: what was set.
@@ -74,14 +74,14 @@ def number(name: str, value: Any, least: float = -math.inf) -> None:
     if not math.isfinite(value):
         raise ValueError(f'{name}={value!r}: must be finite')
     if value < least:
-        raise ValueError(f'{name}={value!r}: must be a number, at least {least:g}')
+        raise ValueError(f'{name}={value!r}: must be at least {least:g}')
 
 
 def name_part(what: str, name: object) -> None:
     """Raises ValueError unless a name can be a part of paths, flags and columns.
 
     Args:
-        what: what is named, for the error.
+        what: the kind of thing that has the name, for the error.
         name: the name.
     """
     if not isinstance(name, str) or not NAME.fullmatch(name):

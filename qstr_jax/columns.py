@@ -1,8 +1,7 @@
-"""The table of columns: what each column of the rows and curves is, written once.
+"""The table of columns: the name, role, type, symbol and label of each column of the rows and curves, defined once.
 
-A column has a role, a type, and for some a symbol and a label. Storage, analysis, plots and report look here and keep
-no lists of their own. Columns of settings that somebody registers are not written down here: a rows file names the role
-of each of its columns, and reading the file declares those that are new.
+Storage, analysis, plots and report look here and keep no lists of their own. Settings of plugins are not in the table:
+a rows file names the role of each of its columns, and reading the file declares the new ones.
 """
 
 import dataclasses
@@ -11,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 ROLES = ('task', 'model', 'learner', 'lane', 'outcome', 'measure')
-# What a name may be made of, since it comes from files too.
+# Checked, since names also come from files.
 _NAME = re.compile(r'[A-Za-z]\w{0,99}')
 
 
@@ -21,10 +20,10 @@ class Column:
 
     Attributes:
         name: as in the rows.
-        role: 'task', 'model' or 'learner' for a setting that all rows of a cell share; 'lane' for what tells the lanes
-            of a cell apart; 'outcome' for how a lane ended; 'measure' for everything that was measured.
+        role: 'task', 'model' or 'learner' for a setting that all rows of a cell share; 'lane' for seeds and settings
+            that differ between the lanes of a cell; 'outcome' for how a lane ended; 'measure' for what was measured.
         type: 'int', 'float', 'bool', 'str', or 'count' for an integer that may be missing.
-        symbol: as the paper writes it, such as 'N'; the name where there is none.
+        symbol: the paper's symbol, such as 'N'; '' if there is none.
         label: for axes and legends, such as 'learning rate'.
     """
 
@@ -36,7 +35,7 @@ class Column:
 
 
 _KNOWN = (
-    # What is asked.
+    # The task.
     Column('task', 'task', 'str'),
     Column('test_task', 'task', 'str', label='test task'),
     Column('seq_len', 'task', 'int', 'N', 'sequence length $N$'),
@@ -50,7 +49,7 @@ _KNOWN = (
     Column('encoding_scale', 'task', 'str', label='encodings'),
     Column('max_coherence', 'task', 'float', label='largest coherence allowed'),
     Column('distinct_encodings', 'task', 'bool', label='distinct encodings'),
-    # What answers. The settings of a model are `<model>_<setting>`.
+    # The model. Its settings are `<model>_<setting>`.
     Column('model', 'model', 'str'),
     Column('transformer_num_heads', 'model', 'int', 'H', 'heads $H$'),
     Column('transformer_mlp_width', 'model', 'int', label='width'),
@@ -60,7 +59,7 @@ _KNOWN = (
     Column('rnn_cell', 'model', 'str', label='cell'),
     Column('ffn_widths', 'model', 'str', label='widths'),
     Column('ffn_form', 'model', 'str', label='form'),
-    # How a model is fitted.
+    # The learner.
     Column('learner', 'learner', 'str'),
     Column('optimizer', 'learner', 'str'),
     Column('schedule', 'learner', 'str'),
@@ -83,7 +82,7 @@ _KNOWN = (
     Column('bisections', 'learner', 'int'),
     Column('train_threshold', 'learner', 'float', label='training threshold'),
     Column('span', 'learner', 'str'),
-    # What tells the lanes of a cell apart. Their order is the order of rows in a file.
+    # What differs between the lanes of a cell. Rows of a file are sorted by these, in this order.
     Column('seed', 'lane', 'int'),
     Column('task_seed', 'lane', 'int', label='seed of the task'),
     Column('learning_rate', 'lane', 'float', label='learning rate'),
@@ -125,7 +124,7 @@ _KNOWN = (
     Column('theorem6_floor', 'measure', label='floor of Theorem 6'),
     Column('backend', 'measure', 'str'),
     Column('lanes_per_batch', 'measure', 'int', label='lanes per batch'),
-    # Curves: one line a check or a fit.
+    # Curves: one line per check or fit.
     Column('samples', 'measure', 'int', 'n', 'training samples'),
     Column('is_due', 'measure', 'bool', label='evaluation asked for'),
 )
@@ -133,7 +132,7 @@ _TABLE = {column.name: column for column in _KNOWN}
 
 
 def get(name: str) -> Column:
-    """The column of a name; one that nobody declared is a measure.
+    """The column of a name; an undeclared one is a measure.
 
     Args:
         name: as in the rows.
@@ -151,7 +150,7 @@ def is_declared(name: str) -> bool:
 
 
 def position(name: str) -> int:
-    """The place of a column in the table, from 0; those that nobody declared come last.
+    """The place of a column in the table, from 0; undeclared columns come last.
 
     Args:
         name: as in the rows.
@@ -160,7 +159,7 @@ def position(name: str) -> int:
 
 
 def declare(name: str, role: str, type: str = 'float', label: str = '') -> None:
-    """Adds a column to the table, unless it is there.
+    """Adds a column to the table, unless the table has it already.
 
     Args:
         name: letters, digits and _.
@@ -171,7 +170,8 @@ def declare(name: str, role: str, type: str = 'float', label: str = '') -> None:
         ValueError: an impossible name or role.
     """
     if not _NAME.fullmatch(name) or role not in ROLES:
-        raise ValueError(f'column {name!r}, role {role!r}: no such column can be')
+        roles = ', '.join(ROLES)
+        raise ValueError(f'column {name!r}, role {role!r}: a name has letters, digits and _; a role is one of {roles}')
     _TABLE.setdefault(name, Column(name, role, type, label=label))
 
 
@@ -185,7 +185,7 @@ def symbol(name: str) -> str:
 
 
 def label(name: str) -> str:
-    """What an axis or a legend calls a column: its label, or its name in words.
+    """The name of a column in axes and legends: its label, or its name with spaces.
 
     Args:
         name: as in the rows.
@@ -194,11 +194,11 @@ def label(name: str) -> str:
 
 
 def with_role(names: Iterable[str], *roles: str) -> list[str]:
-    """Those of some columns that have one of these roles, in their order; lanes in the table's order.
+    """The columns among `names` that have one of some roles; those of the role 'lane' alone in the table's order.
 
     Args:
         names: columns of a table.
-        roles: of `ROLES`.
+        *roles: one or more of `ROLES`.
     """
     found = [name for name in names if get(name).role in roles]
     order = {name: place for place, name in enumerate(_TABLE)}
@@ -206,7 +206,7 @@ def with_role(names: Iterable[str], *roles: str) -> list[str]:
 
 
 def settings(names: Iterable[str]) -> list[str]:
-    """Those of some columns that are settings: of the task, the model, the learner or the lane, but for the seeds.
+    """The columns among `names` that are settings of the task, the model, the learner or the lane, without the seeds.
 
     Args:
         names: columns of a table.

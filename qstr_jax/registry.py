@@ -17,7 +17,7 @@ class Entry:
     Attributes:
         kind: 'task', 'model', 'learner', 'link', 'encoding', 'probe' or 'radius unit'.
         name: the name that sweeps use.
-        builder: what makes it, or the thing itself.
+        builder: the class or function that makes it, or the thing itself.
         schema: its settings.
     """
 
@@ -32,19 +32,19 @@ class Entry:
         return (inspect.getdoc(self.builder) or '').split('\n')[0]
 
 
-# What has a name in front of a setting besides whatever is registered: `--config.learner.threshold=0.5`.
+# Prefixes of a setting besides the registered names, as in `--config.learner.threshold=0.5`.
 SCOPES = ('task', 'model', 'learner')
 _ENTRIES: dict[str, Entry] = {}
 
 
 class Registry:
-    """The things of one kind by name. A name belongs to one thing of any kind, since settings are named after it.
+    """The things of one kind by name. Names are unique across kinds, since they are prefixes of settings.
 
     Attributes:
-        kind: what is registered, as 'model'.
-        flag: the setting that names one, as 'models'.
-        skip: leading arguments of a builder that are no settings.
-        has_settings: whether things of this kind can have settings; names of those that cannot are their own.
+        kind: what is registered, such as 'model'.
+        flag: the setting that takes such a name, such as 'models'.
+        skip: how many leading arguments of a builder are not settings.
+        has_settings: whether things of this kind can have settings; if not, their names need not be unique across kinds.
     """
 
     def __init__(self, kind: str, flag: str, skip: int = 0, has_settings: bool = True):
@@ -71,7 +71,7 @@ class Registry:
         self._entries[name] = Entry(self.kind, name, builder, schema)
 
     def _is_rerun(self, known: Entry, builder: Callable[..., Any]) -> bool:
-        """Whether a notebook cell was run again: the same kind, module and name, though another object."""
+        """Whether this is the same definition again, as when a notebook cell is run twice."""
 
         def place(thing: Any) -> tuple:
             return getattr(thing, '__module__', ''), getattr(thing, '__qualname__', repr(thing))
@@ -86,7 +86,7 @@ class Registry:
             name: as registered.
 
         Raises:
-            ValueError: there is none of this kind; the message proposes the nearest.
+            ValueError: there is none of this kind; the message suggests the nearest.
         """
         found = self._entries.get(name) if isinstance(name, str) else None
         if found is None or found.kind != self.kind:
@@ -99,15 +99,15 @@ class Registry:
 
 
 def replace(owner: Registry, name: str, thing: Any) -> None:
-    """Registers a finished thing that has no settings, in place of what had its name.
+    """Registers a finished thing without settings, and replaces what had its name.
 
     Args:
         owner: the registry of its kind.
         name: a-z, 0-9 and _.
-        thing: what `Registry.get` gives as its entry's builder.
+        thing: becomes the `builder` of the entry.
 
     Raises:
-        ValueError: the name is impossible, or that of a thing of another kind.
+        ValueError: the name is impossible, or something of another kind has it.
     """
     checks.name_part(owner.kind, name)
     known = _ENTRIES.get(name)
@@ -122,13 +122,13 @@ def entries() -> Mapping[str, Entry]:
 
 
 def describe(name: str) -> str:
-    """The settings of a registered thing, or the names of all things of a kind, as text.
+    """The settings of one registered thing, or the names of all things of a kind, as text.
 
     Args:
         name: as registered, such as 'rnn', or a kind, such as 'model'.
 
     Raises:
-        ValueError: nothing has this name.
+        ValueError: nothing is registered under this name.
     """
     kinds = dict.fromkeys(entry.kind for entry in _ENTRIES.values())
     if name.removesuffix('s') in kinds:

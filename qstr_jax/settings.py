@@ -1,8 +1,9 @@
-"""Settings: what a task, a model or a learner can be told, written once where the thing itself is defined.
+"""Settings of tasks, models and learners: each is defined once, with the thing that it sets.
 
 A setting is a field of a frozen dataclass, or a keyword argument of a builder. Its name, type and default are those of
-the field, and its meaning is the line of the docstring's `Attributes:` or `Args:` section. Whatever is registered has a
-`Schema` of its settings, from which flags, columns, the ids of cells and the listing of `--describe` follow.
+the field or argument, and its meaning is the entry in the docstring's `Attributes:` or `Args:` section. Everything that
+is registered has a `Schema` of its settings. Flags, columns, the ids of cells and the listing of `--describe` are
+derived from it.
 """
 
 import dataclasses
@@ -25,8 +26,8 @@ class Setting:
     Attributes:
         name: as it is written in Python, on the command line and in the rows.
         type: its annotation, such as `int`, `float | None` or `Literal['adam', 'sgd']`.
-        default: its value where nobody says another.
-        meaning: one line for the reader.
+        default: its value unless another is given.
+        meaning: what it is for, in one line.
         is_traced: whether it is a number that the compiled program takes as an argument. Values of a traced setting
             are lanes of one program; values of any other setting are programs of their own.
     """
@@ -48,10 +49,10 @@ class Setting:
         return ' or '.join(_type_name(part) for part in _parts(self.type))
 
     def values(self, given: object, label: str = '') -> tuple:
-        """All values that `given` stands for: one, or those of an axis.
+        """The checked values that were given: one, or those of an axis.
 
-        A tuple or list is an axis, or for a setting of tuples a list of tuples. A string with commas is an axis of
-        names. Each value is checked.
+        A tuple or list is an axis; for a setting whose values are tuples, only a list of tuples is. A string with
+        commas is an axis of names.
 
         Args:
             given: from Python or from the command line.
@@ -74,7 +75,7 @@ class Setting:
         return values
 
     def checked(self, value: object, label: str = '') -> Any:
-        """The value in the setting's own type: 1 becomes 1.0 where a number with a point is due.
+        """The value in the setting's own type: 1 becomes 1.0 where the type is float.
 
         Args:
             value: one value.
@@ -111,6 +112,7 @@ class Setting:
 
 
 _CHECKED = (float, int, tuple, bool, str, type(None))
+# What errors and `--describe` call the types.
 _WORDS = {
     int: 'an integer',
     float: 'a number',
@@ -150,32 +152,32 @@ def _checked_tuple(name: str, value: Any, annotation: Any) -> tuple:
 
 
 class Schema(dict[str, Setting]):
-    """The settings of one thing by name, in the order of their definition."""
+    """The settings of one registered thing by name, in the order in which they are defined."""
 
     def pick(self, name: str, label: str) -> Setting:
         """The setting of a name.
 
         Args:
-            name: the setting.
-            label: whose it is, for the error.
+            name: of the setting.
+            label: its owner, for the error.
 
         Raises:
-            ValueError: there is none; the message proposes the nearest.
+            ValueError: there is no such setting; the message suggests the nearest.
         """
         if name not in self:
             near = difflib.get_close_matches(name, self, n=1)
             hint = f'; did you mean {label}.{near[0]}?' if near else ''
             known = ', '.join(self) or 'none at all'
-            raise ValueError(f'{label}.{name}: no such setting, {label} has {known}{hint}')
+            raise ValueError(f'{label}.{name}: no such setting; {label} has {known}{hint}')
         return self[name]
 
     def checked(self, values: dict[str, Any], label: str, is_bare: bool = False) -> dict[str, Any]:
         """Values by name, each in the type of its setting.
 
         Args:
-            values: by name.
-            label: whose they are, for errors.
-            is_bare: whether errors name a setting without its owner.
+            values: by the settings' names.
+            label: their owner, for errors.
+            is_bare: whether errors leave out the owner.
 
         Raises:
             ValueError: an unknown name, or a value of another type.
@@ -190,43 +192,44 @@ class Schema(dict[str, Setting]):
 
 
 def traced(default: float) -> Any:
-    """A dataclass field for a setting that is traced: its values are lanes of one compiled program.
+    """A dataclass field for a traced setting: its values are lanes of one compiled program.
 
     Args:
-        default: the value where nobody says another.
+        default: the value unless another is given.
     """
     return dataclasses.field(default=default, metadata={'traced': True})
 
 
 def derived(default: Any) -> Any:
-    """A dataclass field that is no setting: it follows from the settings and from what they are used with.
+    """A dataclass field that is not a setting: `bind` computes it from the settings, the model and the task.
 
     Args:
-        default: its value before it is derived.
+        default: its value until then.
     """
     return dataclasses.field(default=default, metadata={'derived': True})
 
 
 def static(thing: Any) -> Any:
-    """A dataclass with its traced settings at their defaults: what is equal for all lanes of a program.
+    """A learner with its traced settings at their defaults, so that all lanes of a program share it.
 
     Args:
-        thing: a learner.
+        thing: the learner.
     """
     changed = {field.name: field.default for field in dataclasses.fields(thing) if field.metadata.get('traced')}
     return dataclasses.replace(thing, **changed)
 
 
 def settle(thing: Any) -> None:
-    """Checks the settings of a frozen dataclass, and gives each the type of its field; for `__post_init__`.
+    """Checks the settings of a frozen dataclass and converts each to the type of its field; for `__post_init__`.
 
     Args:
-        thing: what is being made.
+        thing: the instance that is being made.
 
     Raises:
         ValueError: a value has the wrong type.
     """
-    for name, setting in schema_of(type(thing)).items():
+    kind: Any = type(thing)
+    for name, setting in schema_of(kind).items():
         object.__setattr__(thing, name, setting.checked(getattr(thing, name)))
 
 
@@ -236,10 +239,10 @@ def schema_of(thing: Callable[..., Any], skip: int = 0) -> Schema:
 
     Args:
         thing: the class or function.
-        skip: how many leading arguments of a builder are no settings.
+        skip: how many leading arguments of a builder are not settings.
 
     Raises:
-        ValueError: an argument beyond those has no default, or a name is not made of a-z, 0-9 and _.
+        ValueError: a setting has no default, or its name is not made of a-z, 0-9 and _.
     """
     if inspect.isclass(thing) and not dataclasses.is_dataclass(thing):
         raise ValueError(f'{thing.__name__}: must be a dataclass or a function')
@@ -269,10 +272,10 @@ _ENTRY = re.compile(r'^\s*([a-z]\w*(?:, [a-z]\w*)*): (.*)$')
 
 
 def meanings_of(thing: object) -> dict[str, str]:
-    """What a docstring says of each argument: entries 'name: text' or 'name, other: text', joined into lines.
+    """What a docstring says about each argument, from entries 'name: text' or 'name, other: text'.
 
     Args:
-        thing: a class, whose bases' docstrings count too, or a function.
+        thing: a function, or a class, whose bases' docstrings are read too.
     """
     docs = [inspect.getdoc(base) or '' for base in reversed(thing.__mro__[:-1])] if inspect.isclass(thing) else []
     docs = docs or [inspect.getdoc(thing) or '']

@@ -316,10 +316,10 @@ def test_the_first_layer_stays_in_the_span(changes, limit):
     problem = make(FFN, learners.Stationary, SIMPLE, **changes)
     a_lane = lane(problem, 3, 5, 0.01, 0.01)
     data_K, state_K, (row,) = run(problem, a_lane)
-    x_BxK = np.asarray(data_K.train.x_NxD[0, :3].reshape(3, -1), np.float64)
-    kernel_KxM = np.asarray(params_of(state_K)['params']['tokens']['kernel'], np.float64)
-    inside = np.linalg.pinv(x_BxK) @ (x_BxK @ kernel_KxM)
-    share = np.linalg.norm(kernel_KxM - inside) / np.linalg.norm(kernel_KxM)
+    x_BxV = np.asarray(data_K.train.x_NxD[0, :3].reshape(3, -1), np.float64)
+    kernel_VxM = np.asarray(params_of(state_K)['params']['tokens']['kernel'], np.float64)
+    inside = np.linalg.pinv(x_BxV) @ (x_BxV @ kernel_VxM)
+    share = np.linalg.norm(kernel_VxM - inside) / np.linalg.norm(kernel_VxM)
     assert share <= limit
     assert row['span_residual'] == pytest.approx(share, abs=1e-5)
     assert row['span_residual'] <= row['span_bound'] + 1e-5
@@ -329,10 +329,10 @@ def test_adam_leaves_the_span():
     """The check above can fail."""
     problem = make(FFN, learners.Stationary, SIMPLE)
     data_K, state_K, _ = run(problem, lane(problem, 3, 5, 0.01, 0.01))
-    x_BxK = np.asarray(data_K.train.x_NxD[0, :3].reshape(3, -1))
-    kernel_KxM = np.asarray(params_of(state_K)['params']['tokens']['kernel'])
-    inside = np.linalg.pinv(x_BxK) @ (x_BxK @ kernel_KxM)
-    assert np.linalg.norm(kernel_KxM - inside) > 0.05 * np.linalg.norm(kernel_KxM)
+    x_BxV = np.asarray(data_K.train.x_NxD[0, :3].reshape(3, -1))
+    kernel_VxM = np.asarray(params_of(state_K)['params']['tokens']['kernel'])
+    inside = np.linalg.pinv(x_BxV) @ (x_BxV @ kernel_VxM)
+    assert np.linalg.norm(kernel_VxM - inside) > 0.05 * np.linalg.norm(kernel_VxM)
 
 
 def test_three_seeds_and_eight_sizes_are_one_program(tmp_path, monkeypatch):

@@ -126,7 +126,7 @@ def test_fixed_scores_floor_holds_for_hermite2(shared):
 
 def training_tokens(count, task, seed):
     prompts = jax.jit(tasks.examples, static_argnames='task')
-    return prompts(jax.random.key(seed), jnp.arange(count), task, {'u_K': jnp.ones(task.token_dim)}).x_NxD
+    return prompts(jax.random.key(seed), jnp.arange(count), task, {'u_V': jnp.ones(task.token_dim)}).x_NxD
 
 
 def test_theorem6_floor_of_real_training_sets():

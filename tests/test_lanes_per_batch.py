@@ -61,13 +61,13 @@ def test_a_batch_that_does_not_fit_is_halved_with_a_warning(monkeypatch, caplog)
     with caplog.at_level(logging.WARNING):
         found = lanes_per_batch.fitting_programs(None, 8, None, memory_limit=3 * 2**20)
     assert (found.size, sizes) == (2, [8, 4, 2])
-    assert '8 lanes need 8 MiB of 3 MiB: going on with lanes_per_batch=4' in caplog.text
+    assert '8 lanes need 8 MiB of 3 MiB: continuing with lanes_per_batch=4' in caplog.text
     assert 'lanes_per_batch=2' in caplog.text
 
 
 def test_a_lane_that_does_not_fit_is_a_line(monkeypatch):
     fake_compile(monkeypatch, 2**20)
-    with pytest.raises(MemoryError, match='1 lanes need 1 MiB of 0 MiB: take fewer test_samples'):
+    with pytest.raises(MemoryError, match='1 lanes need 1 MiB of 0 MiB: use fewer test_samples'):
         lanes_per_batch.fitting_programs(None, 5, None, memory_limit=1)
 
 

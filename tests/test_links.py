@@ -37,7 +37,7 @@ def slow_value(name, params, x_QxD):
     q, d = len(x), len(x[0])
     dot = lambda u, v: sum(float(a) * float(b) for a, b in zip(u, v, strict=True))  # noqa: E731
     if name == 'linear':
-        return dot(params['u_K'], itertools.chain(*x))
+        return dot(params['u_V'], itertools.chain(*x))
     if name == 'mean':
         return sum(dot(params['u_D'], token) for token in x) / q
     if name == 'sum':
@@ -47,7 +47,7 @@ def slow_value(name, params, x_QxD):
         return sum((z * z - 1) / math.sqrt(2) for z in projections) / math.sqrt(q)
     if name == 'norm2':
         return sum(dot(token, token) - d for token in x) / math.sqrt(q * d)
-    units = zip(params['a_M'], params['W_MxK'], params['b_M'], strict=True)
+    units = zip(params['a_M'], params['W_MxV'], params['b_M'], strict=True)
     return sum(float(a) * max(0.0, dot(w, itertools.chain(*x)) + float(b)) for a, w, b in units)
 
 
@@ -79,11 +79,11 @@ def test_variance_and_mean_of_labels(name, sparsity, token_dim):
 @pytest.mark.parametrize(
     ('name', 'leaf'),
     [
-        ('linear', 'u_K'),
+        ('linear', 'u_V'),
         ('mean', 'u_D'),
         ('sum', 'u_QxD'),
         ('hermite2', 'u_QxD'),
-        ('two_layer', 'W_MxK'),
+        ('two_layer', 'W_MxV'),
     ],
 )
 def test_directions_are_unit_vectors_without_a_preference(name, leaf):
@@ -177,7 +177,7 @@ def test_units_of_hermite2(sparsity, units):
     link, params = setup('hermite2', sparsity, 10)
     net = links.two_layer_form(link, params, sparsity, 10, radius=6.0, error=0.1)
     assert net.a_M.shape == net.b_M.shape == (units,)
-    assert net.W_MxK.shape == (units, sparsity * 10)
+    assert net.W_MxV.shape == (units, sparsity * 10)
     step = math.sqrt(8 * math.sqrt(2) * 0.1 / math.sqrt(sparsity))
     assert units == 2 * sparsity * math.ceil(6.0 / step) + 1
 
@@ -186,7 +186,7 @@ def test_units_of_hermite2(sparsity, units):
 def test_linear_links_need_two_units(name):
     link, params = setup(name, 3, 4)
     net = links.two_layer_form(link, params, 3, 4, radius=1.0)
-    assert (net.a_M.shape, net.W_MxK.shape, net.b_M.shape) == ((2,), (2, 12), (2,))
+    assert (net.a_M.shape, net.W_MxV.shape, net.b_M.shape) == ((2,), (2, 12), (2,))
 
 
 def test_unknown_name():

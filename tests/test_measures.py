@@ -78,10 +78,10 @@ def test_norms_and_match():
 def test_lipschitz_by_sampling_is_below_the_product_and_exact_for_a_linear_map():
     keys = jax.random.split(jax.random.key(0), 3)
     first, second = jax.random.normal(keys[0], (5, 8)), jax.random.normal(keys[1], (8, 2))
-    points_BxK = jax.random.normal(keys[2], (200, 5))
-    sampled = sensitivity.lipschitz_sampled(lambda x_K: jax.nn.relu(x_K @ first) @ second, points_BxK)
+    points_BxV = jax.random.normal(keys[2], (200, 5))
+    sampled = sensitivity.lipschitz_sampled(lambda x_V: jax.nn.relu(x_V @ first) @ second, points_BxV)
     assert 0.1 < float(sampled / sensitivity.lipschitz_product([first, second])) <= 1
-    linear = sensitivity.lipschitz_sampled(lambda x_K: x_K @ first, points_BxK[:3])
+    linear = sensitivity.lipschitz_sampled(lambda x_V: x_V @ first, points_BxV[:3])
     assert float(linear) == pytest.approx(float(measures.operator_norm(first)), rel=1e-5)
 
 

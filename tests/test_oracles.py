@@ -27,7 +27,7 @@ def test_the_oracle_attains_the_floor_of_its_draw(tmp_path):
         drawn = tasks.draw(tasks.task_key(row['task_seed'], task), task)
         key = tasks.streams.stream_key(row['seed'], 'train', task)
         prompts = tasks.examples(key, jnp.arange(row['num_samples']), task, drawn.link)
-        floor = float(floors.theorem6_given(prompts.x_NxD, drawn.link['u_K']))
+        floor = float(floors.theorem6_given(prompts.x_NxD, drawn.link['u_V']))
         assert row['theorem6_floor'] == pytest.approx(floor, abs=1e-5)
         assert abs(row['test_loss'] - floor) <= 4 * row['test_loss_se'] + 1e-6
     assert rows.loc[rows['num_samples'] >= 12, 'test_loss'].max() < 1e-6
@@ -38,7 +38,7 @@ def test_the_oracle_answers_at_one_position():
     task = tasks.build('qstr', seq_len=4, sparsity=1, token_dim=3, encoding_dim=5)
     drawn = tasks.draw(tasks.task_key(0, task), task)
     z_NxE = tasks.encode(tasks.sample(jax.random.key(0), task, drawn.link), task, drawn)
-    params = {'params': {'target_NxK': jnp.arange(48.0).reshape(4, 12)}}
+    params = {'params': {'target_NxV': jnp.arange(48.0).reshape(4, 12)}}
     everywhere = models.predict(module, params, z_NxE)
     assert [models.predict(module, params, z_NxE, i) for i in range(4)] == pytest.approx(everywhere.tolist())
 

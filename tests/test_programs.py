@@ -36,7 +36,7 @@ def test_fewer_passes_start_from_the_same_bits(model, monkeypatch):
     labels = [data.test_prompts.y_N for data, _ in starts]
     np.testing.assert_allclose(*labels, rtol=1e-4, atol=1e-6)
     # A unit vector is divided by a sum, which CPUs with wide registers add up in another order.
-    links = [data.task_draw.link['u_K'] for data, _ in starts]
+    links = [data.task_draw.link['u_V'] for data, _ in starts]
     np.testing.assert_allclose(*links, rtol=3e-7)
     drawn = [
         (

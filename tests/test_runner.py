@@ -227,4 +227,4 @@ def test_labels_of_a_task_do_not_depend_on_the_lane_count():
     problem = small.cell().problem
     one = tasks.draw(tasks.task_key(3, problem.task), problem.task)
     data, _ = online_lane.init_lane(small.lane(0, 3, weight_decay=0.0), problem)
-    np.testing.assert_array_equal(one.link['u_K'], data.task_draw.link['u_K'])
+    np.testing.assert_array_equal(one.link['u_V'], data.task_draw.link['u_V'])

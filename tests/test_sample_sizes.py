@@ -20,8 +20,8 @@ def test_units(unit, factor):
         (0, 'prompts', 'positive'),
         (-3, 'prompts', 'positive'),
         (float('nan'), 'prompts', 'finite'),
-        (2.5, 'prompts', '2.5 prompts is no integer'),
-        (0.33, 'Nd', '6.6 prompts is no integer, Nd = 20'),
+        (2.5, 'prompts', '2.5 prompts, not a whole number'),
+        (0.33, 'Nd', '6.6 prompts, not a whole number \\(Nd = 20\\)'),
         (1, 'N', 'unknown'),
     ],
 )

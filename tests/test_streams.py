@@ -98,7 +98,9 @@ def test_keys_are_threefry_whatever_the_default():
 
 
 def test_unknown_stream():
-    with pytest.raises(ValueError, match=r"^unknown stream 'trian': one of task, init, train, [^\n]*$"):
+    with pytest.raises(
+        ValueError, match=r"^stream='trian': unknown, one of task, init, train, [^\n]*; did you mean 'train'\?$"
+    ):
         streams.stream_key(0, 'trian', TASK)
 
 

@@ -5,7 +5,7 @@ adamw          AdamW on n prompts, as in Figure 2
 constrained    ERM in a norm ball                               (Theorems 4 and 7)
 min_norm       least norm within ε of the least training risk   (Theorems 6 and 9)
 stationary     stationary points of the regularised risk        (Theorem 6)
-closed_form    what baselines bring along
+closed_form    baselines with a solution in closed form
 """
 
 from qstr_jax.learners import projections, risks

@@ -21,8 +21,8 @@ class AdamW(FixedSample):
     """AdamW on shuffled minibatches of n prompts.
 
     Attributes:
-        weight_decay: of AdamW.
-        train_threshold: a fit stops when the mean training loss of `check_every` steps is below; 0 never stops.
+        weight_decay: the weight decay of AdamW.
+        train_threshold: a fit ends when the mean training loss of `check_every` steps is below this; 0 turns it off.
     """
 
     weight_decay: float = traced(0.01)
@@ -42,11 +42,11 @@ class AdamW(FixedSample):
         return optax.adamw(self.rate_at(lane, step), weight_decay=lane.weight_decay)
 
     def is_converged(self, stage: Stage, found: Certificate, train_loss: jax.Array) -> jax.Array:
-        """Whether the training loss is below its threshold, or without one, the gradient below the tolerance."""
+        """Whether the training loss is below its threshold; without a threshold, the gradient below the tolerance."""
         if self.train_threshold > 0:
             return train_loss < self.train_threshold
         return super().is_converged(stage, found, train_loss)
 
     def is_at_end(self, fit: Fit, found: Certificate | None, train_loss: jax.Array) -> jax.Array:
-        """Whether the steps are over, or the training loss is below its threshold."""
+        """Whether the steps are used up, or the training loss is below its threshold."""
         return super().is_at_end(fit, found, train_loss) | (train_loss < self.train_threshold)

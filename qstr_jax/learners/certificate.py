@@ -1,4 +1,4 @@
-"""What a fit can show for itself: risk, gradient, norm, distances. Recomputed from parameters and data alone."""
+"""The certificate of a fit: its risk, gradient, norm and distances, recomputed from parameters and data alone."""
 
 from typing import Any, NamedTuple
 
@@ -15,12 +15,12 @@ class Certificate(NamedTuple):
 
     Attributes:
         train_risk: R̂(Θ).
-        grad_norm: ‖∇[R̂ + (λ/2)‖vec Θ‖²]‖ where there is a penalty, ‖∇R̂‖ where there is none, and under a
-            constraint the gradient mapping ‖Θ − P(Θ − η ∇R̂)‖/η with η the learning rate, 0 at a stationary point.
+        grad_norm: ‖∇[R̂ + (λ/2)‖vec Θ‖²]‖ with a penalty, ‖∇R̂‖ without one. Under a constraint it is the gradient
+            mapping ‖Θ − P(Θ − η ∇R̂)‖/η with η the learning rate, which is 0 at a stationary point.
         distance: ‖Θ − P(Θ)‖ to the constraint set, 0 without one.
         norm: ‖vec Θ‖₂.
-        span_residual: ‖W (I − P_S)‖_F/‖W‖_F of an FFN's first layer; NaN where no span was asked for.
-        span_bound: ‖∇_W‖_F/(λ ‖W‖_F) ≥ span_residual: the gradient of the risk lies in the span, so off it the
+        span_residual: ‖W (I − P_S)‖_F/‖W‖_F of an FFN's first layer; NaN with span='free'.
+        span_bound: ‖∇_W‖_F/(λ ‖W‖_F) ≥ span_residual. The risk's gradient lies in the span, so outside the span the
             objective's gradient is λ W (I − P_S).
     """
 
@@ -33,12 +33,13 @@ class Certificate(NamedTuple):
 
 
 def measure(fit: fitting.Fit, radius: Any, *, data: Any, lane: Any, problem: Problem) -> Certificate:
-    """`Certificate` of the parameters of a fit.
+    """The certificate of a fit.
 
     Args:
-        fit: its parameters (coordinates with span='coordinates'), n and the basis of the span.
+        fit: has the parameters (coordinates with span='coordinates'), n and the basis of the span.
         radius: of the constraint.
-        data, lane: the lane's.
+        data: the lane's `fits.Data`.
+        lane: its seeds and traced settings.
         problem: the cell's.
     """
     learner, params = problem.learner, fit.params

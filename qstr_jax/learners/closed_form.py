@@ -1,4 +1,4 @@
-"""Baselines that have their solution in closed form. Nobody asks for this learner: the models bring it along."""
+"""Baselines whose solution has a closed form. Sweeps choose this learner for such models; users do not name it."""
 
 import dataclasses
 from typing import Any, ClassVar
@@ -25,28 +25,28 @@ class ClosedForm(FixedSample):
         weight_decay: λ, for baselines with a penalty.
     """
 
-    # It takes no steps, so these follow from nothing that a user could say.
+    # Settings of the base class without effect, since no steps are taken.
     STEPS: ClassVar[tuple[str, ...]] = ('learning_rate', 'batch_size', 'schedule', 'max_steps', 'check_every', 'span')
 
     weight_decay: float = traced(0.01)
     has_penalty: bool = derived(False)
 
     def bind(self, module: nn.Module, task: tasks.Task, sample_sizes: tuple[int, ...]) -> 'ClosedForm':
-        """The learner of a cell: a single step at which all is solved."""
+        """The learner of a cell: a single step that solves the whole problem."""
         bound = super().bind(module, task, sample_sizes)
         has_penalty = getattr(module, 'has_penalty', False)
         return dataclasses.replace(bound, batch_size=0, max_steps=1, check_every=1, has_penalty=has_penalty)
 
     def own_lane_settings(self) -> tuple[str, ...]:
-        """λ, where the baseline has a penalty."""
+        """λ if the baseline has a penalty."""
         return ('weight_decay',) if self.has_penalty else ()
 
     def ignored(self) -> tuple[str, ...]:
-        """All that speaks of steps, and λ where there is no penalty."""
+        """All settings about steps, and λ without a penalty."""
         return (*super().ignored(), *self.STEPS, *(() if self.has_penalty else ('weight_decay',)))
 
     def optimizer_at(self, lane: Any, step: Any) -> optax.GradientTransformation:
-        """Nothing: no step is taken."""
+        """The identity: no step is taken."""
         return optax.identity()
 
     def penalty(self, params: Any, lane: Any) -> Any:
@@ -54,7 +54,7 @@ class ClosedForm(FixedSample):
         return 0.5 * lane.weight_decay * optax.tree.norm(params, squared=True) if self.has_penalty else 0.0
 
     def steps(self, fit: fitting.Fit, radius: Any, data: Data, lane: Any, problem: Problem) -> Any:
-        """The whole fit."""
+        """The whole fit, by the model's `closed_form`."""
         task = problem.task
         z_BxNxE = jax.vmap(lambda p: tasks.encode(p, task, data.task_draw))(data.train)
         counts_B = jnp.arange(self.max_samples) < fit.n

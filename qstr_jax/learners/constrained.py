@@ -24,7 +24,7 @@ class Constrained(GradientSteps):
 
     Attributes:
         radius: R, in units of `radius_unit`.
-        radius_unit: a registered unit; with 'absolute' R is the norm itself.
+        radius_unit: a registered unit of R; with 'absolute' R is the norm itself.
         constraint: 'l2' bounds all parameters together; 'PATH:SET:RADIUS,…' bounds single matrices, see `projections`.
         optimizer: 'adam', or 'sgd' with momentum 0.9.
     """
@@ -43,7 +43,7 @@ class Constrained(GradientSteps):
         projections.parse(self.constraint)
 
     def bind(self, module: nn.Module, task: tasks.Task, sample_sizes: tuple[int, ...]) -> 'Constrained':
-        """The learner of a cell, with the norm of its unit.
+        """The learner of a cell, with the norm that one unit of R stands for.
 
         Raises:
             ValueError: an unknown unit, or a constraint on a matrix that the model lacks.
@@ -61,7 +61,7 @@ class Constrained(GradientSteps):
         return lane.radius * self.unit_norm
 
     def report(self, state_K: State, problem: Problem) -> dict[str, Any]:
-        """Columns of the rows, with the norm of the radius' unit."""
+        """Columns of the rows, with the norm of the radius unit."""
         norms_K = np.full(len(state_K.outcome), self.unit_norm)
         return {**super().report(state_K, problem), 'radius_unit_norm': norms_K}
 

@@ -1,4 +1,4 @@
-"""The fits of one lane on a fixed sample, one after the other: start, certificate, record, the next n, the report."""
+"""The fits of one lane on a fixed sample: the start, the record of each fit, the next n of a search, the report."""
 
 from typing import Any, NamedTuple
 
@@ -19,7 +19,13 @@ NEVER = np.iinfo(np.int32).max
 class Data(NamedTuple):
     """What a lane draws once and never changes.
 
-    `train` holds `max_samples` prompts, of which a fit sees n; `held_out` the test prompts and then the validation's.
+    Attributes:
+        task_draw: the link's parameters and the encodings.
+        train: `max_samples` training prompts, of which a fit uses the first n.
+        position_B: the position j(i) of each training prompt, for the point-wise risk.
+        held_out: the test prompts, followed by the validation prompts.
+        order_key: key of the order of minibatches.
+        params: the first parameters.
     """
 
     task_draw: tasks.Draw
@@ -31,7 +37,7 @@ class Data(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One finished fit; in a state with a leading axis of fits."""
+    """The columns of one finished fit. A `State` keeps them with a leading axis of fits."""
 
     n: jax.Array
     steps: jax.Array
@@ -47,7 +53,20 @@ class Record(NamedTuple):
 
 
 class State(NamedTuple):
-    """What training changes. `params` are those of the fit that the row is about, as the module has them."""
+    """What training changes.
+
+    Attributes:
+        fit: the present fit.
+        stage: its present stage.
+        bracket: where the search for n* stands; it has the present n.
+        outcome: a number of `outcomes`.
+        checks: number of checks made.
+        params: parameters of the fit that the row reports, as the module has them.
+        reported: number of that fit.
+        num_fits: number of finished fits.
+        train_loss: mean objective of the last steps.
+        records: finished fits.
+    """
 
     fit: fitting.Fit
     stage: stages.Stage
@@ -99,10 +118,11 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
 
 def _no_records(num_fits: int) -> Record:
     nan, zero = jnp.full((num_fits,), jnp.nan), jnp.zeros((num_fits,), jnp.int32)
-    nothing = certificate.Certificate(*[nan] * len(certificate.Certificate._fields))
-    fields = dict.fromkeys(Record._fields, nan)
-    whole = {'n': zero, 'steps': zero, 'converged': jnp.zeros((num_fits,), bool), 'certificate': nothing}
-    return Record(**(fields | whole))
+    fields: dict[str, Any] = dict.fromkeys(Record._fields, nan)
+    fields['n'] = fields['steps'] = zero
+    fields['converged'] = jnp.zeros((num_fits,), bool)
+    fields['certificate'] = certificate.Certificate(**dict.fromkeys(certificate.Certificate._fields, nan))
+    return Record(**fields)
 
 
 def _mean_and_error(errors_B: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -110,21 +130,25 @@ def _mean_and_error(errors_B: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def measure_now(state: State, data: Data, lane: Any, problem: Problem) -> certificate.Certificate:
-    """Certificate of one lane's present parameters.
+    """The certificate of one lane's present parameters.
 
     Args:
-        state, data, lane: the lane's.
+        state: the lane's.
+        data: the lane's.
+        lane: its seeds and traced settings.
         problem: the cell's.
     """
     return certificate.measure(state.fit, state.stage.radius, data=data, lane=lane, problem=problem)
 
 
 def step_stage(state: State, found: Any, data: Data, lane: Any, problem: Problem) -> tuple[Any, State]:
-    """Whether one lane's fit is over, and its state at the next radius if only a stage is.
+    """Whether one lane's fit is over, and the lane's state; if only a stage is over, at the start of the next stage.
 
     Args:
-        state, data, lane: the lane's.
+        state: the lane's.
         found: certificate of the present parameters, or None.
+        data: the lane's.
+        lane: its seeds and traced settings.
         problem: the cell's.
     """
     is_over, fit, stage = problem.learner.step_stage(
@@ -134,10 +158,12 @@ def step_stage(state: State, found: Any, data: Data, lane: Any, problem: Problem
 
 
 def assess(state: State, data: Data, lane: Any, problem: Problem) -> Record:
-    """`Record` of one lane's present fit: its certificate, its test and validation loss.
+    """The record of one lane's present fit: its certificate, its test and validation loss.
 
     Args:
-        state, data, lane: the lane's.
+        state: the lane's.
+        data: the lane's.
+        lane: its seeds and traced settings.
         problem: the cell's.
     """
     learner = problem.learner
@@ -166,11 +192,13 @@ def assess(state: State, data: Data, lane: Any, problem: Problem) -> Record:
 
 
 def close(state: State, record: Record, data: Data, lane: Any, problem: Problem) -> State:
-    """State of one lane after a fit: recorded, and either over or at the start of the next n.
+    """The state of one lane after a fit: the fit is recorded, and the lane is over or at the start of the next fit.
 
     Args:
-        state, data, lane: the lane's.
-        record: of `assess`.
+        state: the lane's.
+        record: of the fit, by `assess`.
+        data: the lane's.
+        lane: its seeds and traced settings.
         problem: the cell's.
     """
     learner = problem.learner
@@ -180,7 +208,7 @@ def close(state: State, record: Record, data: Data, lane: Any, problem: Problem)
         found, outcome = bracket.update(
             state.bracket, is_below, learner.min_samples, learner.max_samples, learner.resolution
         )
-    # The row is about the smallest n that met the threshold, or else about the largest that did not.
+    # The row reports the smallest n that met the threshold, or if none did, the largest n.
     is_reported = is_below | (state.bracket.high == 0) if learner.is_search else True
     ended = learner.result(state.stage, state.fit.params)
     params = span_of_inputs.expand(ended, state.fit.basis_RxV, learner.span)
@@ -207,14 +235,15 @@ def _flat(record: Record) -> dict[str, Any]:
 def report(state_K: State, problem: Problem) -> dict[str, Any]:
     """Columns of the rows of a lane batch: arrays (k,), on the host.
 
-    `samples_to_threshold` is n*, and `validation_samples_to_threshold` the smallest n that was tried with a
-    validation loss below the threshold: what settings are chosen by.
+    `samples_to_threshold` is n*. `validation_samples_to_threshold` is the smallest n tried that had a validation loss
+    below the threshold; settings are chosen by it.
 
     Args:
         state_K: of the lane batch.
         problem: the cell's.
     """
-    state_K = jax.device_get(state_K._replace(fit=None, stage=None, params=None))
+    unused: dict[str, Any] = {'fit': None, 'stage': None, 'params': None}
+    state_K = jax.device_get(state_K._replace(**unused))
     chosen = np.arange(len(state_K.reported)), state_K.reported
     columns = {name: values[chosen] for name, values in _flat(state_K.records).items() if name != 'n'}
     outcomes = [OUTCOMES[outcome] for outcome in state_K.outcome]

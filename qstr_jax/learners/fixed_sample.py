@@ -1,8 +1,9 @@
-"""What the learners on a fixed sample of n prompts share (Section 2 of the paper). n is traced: one program serves all.
+"""The base of all learners on a fixed sample of n prompts (Section 2 of arXiv:2503.11272).
 
-A fit ends after `max_steps`, or before at its goal. Then its certificate and its test loss are taken. A lane whose
-sample size is 0 makes fit after fit, on nested training sets, until it knows n* (`bracket`). A learner of this kind is
-a subclass with its optimiser, its penalty or projection, and when it is over: one file each.
+n is traced, so one program serves every n. A fit ends after `max_steps`, or earlier when it reaches its goal; then its
+certificate and its test loss are measured. A lane whose sample size is 0 makes one fit after another, on nested
+training sets, until it knows n* (`bracket`). Each learner of this kind is a subclass in a file of its own, with its
+optimiser, its penalty or projection, and its goal.
 """
 
 import dataclasses
@@ -30,25 +31,25 @@ class FixedSample:
     """A learner on n prompts that are drawn once.
 
     Attributes:
-        learning_rate: of the optimiser.
+        learning_rate: the learning rate of the optimiser.
         sample_size: n; 0 searches for n*, the smallest n with a test loss below `threshold`.
         risk: 'averaged' over positions (2.2), or 'pointwise', at one position of each prompt (2.3).
         batch_size: examples per step; 0 takes all n.
         schedule: of the learning rate, 'constant' or 'cosine', which falls to 0 at `max_steps`.
-        max_steps: steps of one fit, with min_norm of one radius.
-        check_every: steps between two looks at whether a fit is over.
+        max_steps: most steps of one fit; with min_norm, of each radius.
+        check_every: steps between two checks of whether a fit is over.
         max_samples: largest n of a search.
         min_samples: smallest n that a search tries.
         resolution: a search knows n* up to the factor 1 + resolution.
-        threshold: of the test loss, for the search.
-        test_samples: held-out test prompts.
-        validation_samples: held-out prompts that settings are chosen on.
+        threshold: the test loss that a search looks for.
+        test_samples: number of held-out test prompts.
+        validation_samples: number of held-out prompts that settings are chosen on.
         tolerance: a fit has converged when the norm of its gradient is at most this.
-        span: where the first layer of ffn.form=theorem6 may lie: 'free'; 'started' in the span of the training prompts;
-            'coordinates', which keeps it there with any optimiser.
+        span: where the first layer of ffn.form=theorem6 may lie: 'free' anywhere; 'started' starts in the span of the
+            training prompts; 'coordinates' keeps it there with any optimiser.
 
     Raises:
-        ValueError: a size is impossible, a name unknown, or two settings exclude each other.
+        ValueError: a size is impossible, a name is unknown, or two settings exclude each other.
     """
 
     name: ClassVar[str]
@@ -93,10 +94,10 @@ class FixedSample:
         """
         if self.span == 'started' and is_adam:
             raise ValueError(
-                "span='started': Adam's iterates leave the span; take optimizer=lbfgs or sgd, or span=coordinates"
+                "span='started': Adam's iterates leave the span; use optimizer=lbfgs or sgd, or span=coordinates"
             )
 
-    # What a cell derives.
+    # What follows from the settings, the model and the task.
 
     def bind(self, module: nn.Module, task: tasks.Task, sample_sizes: tuple[int, ...]) -> Any:
         """The learner of a cell.
@@ -104,31 +105,31 @@ class FixedSample:
         Args:
             module: the model; only an FFN of the form 'theorem6' has a span.
             task: of the training prompts.
-            sample_sizes: n of all lanes; (0,) for a search. As many prompts are kept as the largest n asks for, rounded
-                up to a power of two, so that more values of n seldom make another program.
+            sample_sizes: n of all lanes; (0,) for a search. The largest n, rounded up to a power of two, is the number
+                of prompts that are stored. So adding values of n seldom makes another program.
 
         Raises:
             ValueError: a span that the model does not have, or a search from n above the largest n.
         """
         is_search = not any(sample_sizes)
         if not is_search and not all(sample_sizes):
-            raise ValueError(f'sample_size={sample_sizes}: 0 searches for n*, and takes no other n beside it')
+            raise ValueError(f'sample_size={sample_sizes}: 0 searches for n* and cannot be combined with other values')
         capacity = self.max_samples if is_search else 1 << (max(sample_sizes) - 1).bit_length()
         span = self.span if isinstance(module, models.Feedforward) else 'free'
         if span != 'free' and module.form != 'theorem6':
-            raise ValueError(f"span={span!r}: only ffn.form='theorem6' has W x in a layer, not {module.form!r}")
+            raise ValueError(f"span={span!r}: needs ffn.form='theorem6', not {module.form!r}")
         return dataclasses.replace(static(self), max_samples=capacity, is_search=is_search, span=span)
 
     def lane_settings(self) -> tuple[str, ...]:
-        """The learner's own, and n."""
+        """Names of the traced settings that have an effect: the learner's own, and n."""
         return (*self.own_lane_settings(), 'sample_size')
 
     def own_lane_settings(self) -> tuple[str, ...]:
-        """Names of the traced settings besides n that the learner looks at."""
+        """Names of the traced settings besides n that have an effect."""
         return ('learning_rate',)
 
     def ignored(self) -> tuple[str, ...]:
-        """What only a search looks at, where n is given."""
+        """Names of settings without effect: those of a search, if n is given."""
         return () if self.is_search else ('max_samples', 'min_samples', 'resolution')
 
     @property
@@ -138,24 +139,24 @@ class FixedSample:
 
     @property
     def stages_per_fit(self) -> int:
-        """Upper bound of the stages of a fit."""
+        """Upper bound on the stages of a fit."""
         return 1
 
     @property
     def max_fits(self) -> int:
-        """Fits that a lane can make."""
+        """Upper bound on the fits of a lane."""
         return bracket.max_fits(self.min_samples, self.max_samples, self.resolution) if self.is_search else 1
 
     @property
     def max_checks(self) -> int:
-        """Upper bound of the checks of a lane."""
+        """Upper bound on the checks of a lane."""
         return self.max_fits * self.stages_per_fit * -(-self.max_steps // self.check_every)
 
     def most_examples(self) -> int:
-        """Examples that a lane trains on at most, with repetition."""
+        """Upper bound on the examples that a lane trains on, with repetition."""
         return self.max_checks * self.check_every * (self.batch_size or self.max_samples)
 
-    # What a learner of this kind may do in its own way. All are for one lane.
+    # What subclasses may override. All are for one lane.
 
     def rate_at(self, lane: Any, step: Any) -> Any:
         """The learning rate at a step, by the schedule."""
@@ -168,7 +169,7 @@ class FixedSample:
         raise NotImplementedError
 
     def penalty(self, params: Any, lane: Any) -> Any:
-        """What the objective adds to the risk."""
+        """The term that the objective adds to the risk."""
         return 0.0
 
     def project(self, params: Any, radius: Any) -> Any:
@@ -188,15 +189,15 @@ class FixedSample:
         return params
 
     def steps(self, fit: fitting.Fit, radius: Any, data: Data, lane: Any, problem: Problem) -> Any:
-        """`check_every` steps: the fit after them, and the mean of the objective."""
+        """`check_every` steps: the fit after them, and the mean of the objective over them."""
         return fitting.steps(fit, radius, data, lane, problem)
 
     def is_converged(self, stage: stages.Stage, found: Certificate, train_loss: jax.Array) -> jax.Array:
-        """Whether a fit that is over did what the learner promises."""
+        """Whether a fit that is over reached the learner's goal."""
         return found.grad_norm <= self.tolerance
 
     def is_at_end(self, fit: fitting.Fit, found: Certificate | None, train_loss: jax.Array) -> jax.Array:
-        """Whether the steps are over, or the gradient is below the tolerance where it is measured."""
+        """Whether the steps are used up, or the gradient was measured and is within the tolerance."""
         is_end = fit.step >= self.max_steps
         return is_end if found is None else is_end | (found.grad_norm <= self.tolerance)
 
@@ -204,18 +205,21 @@ class FixedSample:
         self, stage: stages.Stage, fit: fitting.Fit, found: Certificate | None, *, train_loss: Any, data: Data,
         lane: Any, problem: Problem,
     ) -> tuple[Any, fitting.Fit, stages.Stage]:  # fmt: skip
-        """Whether the fit is over, and fit and stage to go on with.
+        """Whether the fit is over, and the fit and stage to continue with.
 
         Args:
-            stage, fit: where the fit stands.
-            found: certificate of the present parameters, None where it is not taken at checks.
+            stage: the present stage.
+            fit: the present fit.
+            found: certificate of the present parameters, None if it is not measured at checks.
             train_loss: mean objective of the last steps.
-            data, lane, problem: of the lane.
+            data: the lane's.
+            lane: its seeds and traced settings.
+            problem: the cell's.
         """
         return self.is_at_end(fit, found, train_loss), fit, stage
 
     def report_radii(self, stage: stages.Stage) -> tuple[Any, Any]:
-        """The radius that the result met, and the largest that failed; NaN without a constraint."""
+        """The radius of the result, and the largest radius that failed; NaN if there is none."""
         nan = jnp.float32(jnp.nan)
         return (stage.radius if self.is_projected else nan), nan
 
@@ -226,7 +230,7 @@ class FixedSample:
         return over_lanes(lambda lane: fits.init_lane(lane, problem))(lanes_K)
 
     def check(self, state_K: State, data_K: Data, lanes_K: Any, problem: Problem) -> State:
-        """`check_every` steps of all lanes; fits that are over are assessed, recorded and followed by the next."""
+        """`check_every` steps of all lanes; fits that are over are recorded, and a search starts the next ones."""
         is_active_K = state_K.outcome == RUNNING
 
         def train(state: State, data: Data, lane: Any) -> State:
@@ -258,7 +262,7 @@ class FixedSample:
         return fits.report(state_K, problem)
 
     def report_curves(self, state_K: State, problem: Problem) -> list[dict[str, Any]]:
-        """The fits of a lane batch, by n: for each lane a dict of columns."""
+        """The fits of a lane batch, by n: a dict of columns for each lane."""
         return fits.report_curves(state_K)
 
     def progress(self, state_K: State, problem: Problem) -> dict[str, Any]:

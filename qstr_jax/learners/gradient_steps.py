@@ -1,4 +1,4 @@
-"""What the learners share whose optimiser is a setting: Adam, or gradient descent with momentum."""
+"""The base of the learners on a fixed sample that have the setting `optimizer`."""
 
 import dataclasses
 from typing import Any
@@ -11,7 +11,7 @@ from qstr_jax.learners.fixed_sample import FixedSample
 
 @dataclasses.dataclass(frozen=True)
 class GradientSteps(FixedSample):
-    """Fits by 'adam' or 'sgd', whichever a learner's setting `optimizer` names."""
+    """Fits with the optimiser that the setting `optimizer` names."""
 
     optimizer: str = 'adam'
 

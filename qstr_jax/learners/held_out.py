@@ -1,4 +1,4 @@
-"""What all learners draw for a lane (task, held-out prompts, first parameters), and the errors on held-out prompts."""
+"""What every learner draws for a lane (task, held-out prompts, first parameters), and errors on held-out prompts."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from qstr_jax.learners import risks
 from qstr_jax.learners.problem import Problem
 from qstr_jax.tasks import streams
 
-# Test prompts that are in memory together, per lane.
+# Held-out prompts that are evaluated together, per lane.
 TEST_CHUNK = 500
 
 
 def draw_task(lane: Any, problem: Problem) -> tasks.Draw:
-    """`tasks.Draw` of a lane.
+    """The link's parameters and the encodings of a lane.
 
     Args:
         lane: has `task_seed`.
@@ -26,12 +26,12 @@ def draw_task(lane: Any, problem: Problem) -> tasks.Draw:
 
 
 def draw_prompts(lane: Any, problem: Problem, sizes: dict[str, int], task_draw: tasks.Draw) -> tasks.Prompt:
-    """Prompts of the lane's held-out streams, one stream after the other, drawn from the test task.
+    """Held-out prompts of one lane, drawn from the test task, one stream after the other.
 
     Args:
         lane: has `seed`.
         problem: the cell's.
-        sizes: how many prompts of each stream, as {'test': 5000, 'validation': 1000}.
+        sizes: number of prompts of each stream, such as {'test': 5000, 'validation': 1000}.
         task_draw: the lane's.
     """
     keys = [
@@ -53,12 +53,12 @@ def init_params(lane: Any, problem: Problem) -> Any:
     """
     z_NxE = jnp.zeros((problem.task.seq_len, problem.task.embedding_dim))
     variables = problem.module.init(streams.stream_key(lane.seed, 'init', problem.task), z_NxE)
-    # Linen also returns what was sown; parameters are all that is trained.
+    # Linen also returns what was sown; only parameters are trained.
     return {'params': variables.get('params', {})}
 
 
 def errors_on(params: Any, task_draw: tasks.Draw, prompts: tasks.Prompt, problem: Problem) -> jax.Array:
-    """Error (2.1) of each held-out prompt, (B,), a chunk at a time.
+    """Error (2.1) of each held-out prompt, (B,), computed in chunks.
 
     Args:
         params: of one lane.
@@ -79,7 +79,7 @@ def abstract_params(module: nn.Module, task: tasks.Task) -> Any:
 
     Args:
         module: the model.
-        task: sets the shape of a prompt.
+        task: has the shape of a prompt.
     """
     z_NxE = jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
     variables = jax.eval_shape(module.init, jax.random.key(0), z_NxE)

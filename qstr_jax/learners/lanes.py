@@ -1,4 +1,4 @@
-"""Lanes side by side: a lane batch has a leading axis of lanes on everything."""
+"""Programs of one lane applied to a lane batch, in which every array has a leading axis of lanes."""
 
 import collections
 import functools
@@ -17,7 +17,7 @@ def lane_type(names: tuple[str, ...]) -> Any:
     """The NamedTuple of a lane: its seeds and its traced settings, in the order of the table of columns.
 
     Args:
-        names: of the traced settings.
+        names: the traced settings.
     """
     known = columns.with_role(names, 'lane')
     fields = ('seed', 'task_seed', *known, *(name for name in names if name not in known))
@@ -25,12 +25,12 @@ def lane_type(names: tuple[str, ...]) -> Any:
 
 
 def over_lanes(function: Callable) -> Callable:
-    """`jax.vmap(function)`, but a batch of one lane runs without a lane axis.
+    """`jax.vmap(function)`, except that a batch of a single lane runs without the axis of lanes.
 
-    XLA's CPU products are slower with a batch axis of size 1: a wide GRU's step takes 1.4 times as long.
+    XLA's matrix products on a CPU are slower with a batch axis of size 1: a wide GRU's step takes 1.4 times as long.
 
     Args:
-        function: of the trees of one lane.
+        function: takes and returns trees of one lane.
     """
 
     def mapped(*arguments_K: Any) -> Any:
@@ -43,11 +43,12 @@ def over_lanes(function: Callable) -> Callable:
 
 
 def select(is_chosen_K: jax.Array, new_K: Any, old_K: Any) -> Any:
-    """Lanes of one tree where they are chosen, of another elsewhere.
+    """The chosen lanes of one tree, and the other lanes of another.
 
     Args:
         is_chosen_K: booleans (k,).
-        new_K, old_K: trees with a leading lane axis.
+        new_K: tree of the chosen lanes.
+        old_K: tree of the others.
     """
 
     def choose(new: jax.Array, old: jax.Array) -> jax.Array:
@@ -57,14 +58,14 @@ def select(is_chosen_K: jax.Array, new_K: Any, old_K: Any) -> Any:
 
 
 def run_checks(check: Callable, state_K: Any, num_checks: jax.Array) -> Any:
-    """Makes checks until there were `num_checks`, or until no lane runs any more.
+    """Runs a lane batch for `num_checks` checks, or until all of its lanes are over.
 
-    `num_checks` is traced, and the result does not depend on how a run is cut into calls. Products are in full
-    float32: a GPU or TPU would otherwise multiply in TF32 or bf16, and rows of different devices would differ by more
-    than rounding. Emulated, either hardly moves samples to Figure 1's thresholds (experiments/benchmarks).
+    `num_checks` is traced, and the result does not depend on how a run is divided into calls. Matrix products are in
+    full float32: a GPU or TPU would otherwise multiply in TF32 or bf16, and rows of different devices would differ by
+    more than rounding. Emulated, both hardly move samples to Figure 1's thresholds (experiments/benchmarks).
 
     Args:
-        check: state of a lane batch → state one check later.
+        check: maps the state of a lane batch to its state one check later.
         state_K: has `outcome` (k,).
         num_checks: integer ().
     """

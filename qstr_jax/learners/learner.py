@@ -1,4 +1,4 @@
-"""What a learner is, and the two compiled programs of every lane batch."""
+"""The interface of a learner, and the two programs that are compiled for every cell: `init` and `advance`."""
 
 import functools
 from collections.abc import Callable
@@ -12,20 +12,20 @@ from qstr_jax.learners import lanes
 from qstr_jax.learners.problem import Problem
 
 REGISTRY = registry.Registry('learner', 'learners')
-Kind = TypeVar('Kind', bound=type)
+Kind = TypeVar('Kind', bound=type[Any])
 
 
 class Learner(Protocol):
     """How a model is fitted: a frozen dataclass whose fields are its settings.
 
-    A field made by `settings.traced` is a number that lanes differ in; all others are static and make programs of
-    their own. Methods with a state work on lane batches: `_K` marks a leading axis of lanes.
+    The values of a field made by `settings.traced` are lanes of one program; each value of any other field makes a
+    program of its own. Methods that take a state work on lane batches: `_K` marks a leading axis of lanes.
 
     Attributes:
         name: as registered.
-        max_checks: upper bound of the checks of a lane.
+        max_checks: upper bound on the checks of a lane.
         max_samples: budget of a lane, in prompts.
-        threshold: of the test loss.
+        threshold: the test loss that a lane should reach.
     """
 
     name: ClassVar[str]
@@ -35,41 +35,83 @@ class Learner(Protocol):
     @property
     def max_checks(self) -> int: ...
     def bind(self, module: nn.Module, task: tasks.Task, sample_sizes: tuple[int, ...]) -> 'Learner':
-        """The learner for one cell, with what follows from module, task and the sizes n of all its lanes."""
+        """The learner of one cell, with its static settings and what follows from the model and the task.
+
+        Args:
+            module: the model.
+            task: of the training prompts.
+            sample_sizes: n of all lanes; (0,) if the learner has no n, or searches for it.
+        """
+        ...
 
     def lane_settings(self) -> tuple[str, ...]:
-        """Names of the traced settings that it looks at."""
+        """Names of the traced settings that have an effect."""
+        ...
 
     def ignored(self) -> tuple[str, ...]:
-        """Names of its settings that the values of others make it ignore."""
+        """Names of settings without effect, given the values of the others."""
+        ...
 
     def init(self, lanes_K: Any, problem: Problem) -> tuple[Any, Any]:
-        """Constants and the first state of a lane batch. A state has `params`, `outcome` and `checks`."""
+        """Constants and the first state of a lane batch. A state has `params`, `outcome` and `checks`.
+
+        Args:
+            lanes_K: seeds and traced settings, arrays (k,).
+            problem: the cell's.
+        """
+        ...
 
     def check(self, state_K: Any, data_K: Any, lanes_K: Any, problem: Problem) -> Any:
-        """The state one check later; lanes that are over stay as they are."""
+        """The state one check later; lanes that are over stay as they are.
+
+        Args:
+            state_K: the state.
+            data_K: the constants, as `init` returns them.
+            lanes_K: seeds and traced settings, arrays (k,).
+            problem: the cell's.
+        """
+        ...
 
     def report(self, state_K: Any, problem: Problem) -> dict[str, Any]:
-        """Columns of the rows, arrays (k,), on the host."""
+        """Columns of the rows, arrays (k,), on the host.
+
+        Args:
+            state_K: the last state.
+            problem: the cell's.
+        """
+        ...
 
     def report_curves(self, state_K: Any, problem: Problem) -> list[dict[str, Any]]:
-        """For each lane the columns of its curve, on the host."""
+        """The columns of each lane's curve, on the host.
+
+        Args:
+            state_K: the last state.
+            problem: the cell's.
+        """
+        ...
 
     def progress(self, state_K: Any, problem: Problem) -> dict[str, Any]:
-        """`samples` and `train_loss` of the lane that is farthest, on the host."""
+        """`samples` and `train_loss` of the lane that is furthest ahead, on the host.
+
+        Args:
+            state_K: the present state.
+            problem: the cell's.
+        """
+        ...
 
     def most_examples(self) -> int:
-        """Examples that a lane trains on at most, with repetition."""
+        """Upper bound on the examples that a lane trains on, with repetition."""
+        ...
 
 
 def register(name: str) -> Callable[[Kind], Kind]:
     """Decorator that registers a frozen dataclass as a learner; its fields are its settings.
 
     Args:
-        name: what `--config.learners` calls it.
+        name: the name that `--config.learners` uses.
 
     Raises:
-        ValueError: the name is taken, or the class is no dataclass.
+        ValueError: the name is taken, or the class is not a dataclass.
     """
 
     def add(kind: Kind) -> Kind:
@@ -86,11 +128,11 @@ def names() -> tuple[str, ...]:
 
 
 def lane(learner: Any, **values: Any) -> Any:
-    """A lane of a learner, or a lane batch of arrays.
+    """A lane: seeds and traced settings, as numbers; or as arrays (k,) for a lane batch.
 
     Args:
-        learner: whose lane.
-        **values: `seed`, `task_seed` and the traced settings; those that the learner does not look at are left out.
+        learner: its `lane_settings` are kept.
+        **values: `seed`, `task_seed` and the traced settings; those without effect are left out.
     """
     kind = lanes.lane_type(tuple(learner.lane_settings()))
     return kind(**{name: value for name, value in values.items() if name in kind._fields})
@@ -101,7 +143,7 @@ def init(lanes_K: Any, problem: Problem) -> tuple[Any, Any]:
     """Constants and the first state of a lane batch, in full float32.
 
     Args:
-        lanes_K: of `make_lanes`, arrays (k,).
+        lanes_K: seeds and traced settings, arrays (k,).
         problem: the cell's.
     """
     with jax.default_matmul_precision('highest'):
@@ -110,11 +152,12 @@ def init(lanes_K: Any, problem: Problem) -> tuple[Any, Any]:
 
 @functools.partial(jax.jit, static_argnames='problem', donate_argnames='state_K')
 def advance(state_K: Any, data_K: Any, lanes_K: Any, num_checks: Any, problem: Problem) -> Any:
-    """Runs a lane batch for up to `num_checks` checks, or until no lane runs any more.
+    """Runs a lane batch for `num_checks` checks, or until all of its lanes are over.
 
     Args:
-        state_K: donated.
-        data_K, lanes_K: as `init` returns and takes them.
+        state_K: the state; its memory is reused for the result.
+        data_K: the constants, as `init` returns them.
+        lanes_K: seeds and traced settings, arrays (k,).
         num_checks: integer (), traced.
         problem: the cell's.
     """

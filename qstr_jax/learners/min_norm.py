@@ -1,11 +1,11 @@
 """The min-norm ε-ERM (2.4): argmin ‖vec Θ‖₂ subject to R̂(Θ) − min R̂ ≤ ε, by bisection on the radius.
 
-Stage 0 is unconstrained: its risk is taken for min R̂, and its norm for the first radius that suffices. Every later
+Stage 0 is unconstrained: its risk is used as min R̂, and its norm as the first radius that meets the goal. Every later
 stage tries the geometric mean of the largest radius that failed and the smallest that met the goal, and starts from the
-best parameters so far, scaled down. What is returned met the goal; its norm and the largest radius that failed bracket
-the least norm, as far as the optimiser finds it.
+best parameters so far, scaled down. The result meets the goal; its norm and the largest radius that failed bracket the
+least norm, as far as the optimiser finds it.
 
-The goal is R̂ ≤ ε where stage 0 gets below ε (no risk is negative), and R̂ ≤ min R̂ + ε elsewhere.
+The goal is R̂ ≤ ε if stage 0 gets below ε (risks are not negative), and R̂ ≤ min R̂ + ε otherwise.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from qstr_jax.learners.learner import register
 from qstr_jax.learners.problem import Problem
 from qstr_jax.learners.stages import Stage
 
-# Share of the unconstrained norm at which the bisection starts from below.
+# Lower end of the first bracket, as a share of the unconstrained norm.
 LEAST_SHARE = 0.05
 
 
@@ -34,8 +34,8 @@ class MinNorm(GradientSteps):
     """Least ‖vec Θ‖ with R̂ within ε of its minimum, by bisection on the radius.
 
     Attributes:
-        epsilon: ε.
-        bisections: radii that are tried.
+        epsilon: ε, the training risk that is allowed above the minimum.
+        bisections: number of radii that are tried.
         optimizer: 'adam', or 'sgd' with momentum 0.9.
     """
 
@@ -52,12 +52,12 @@ class MinNorm(GradientSteps):
 
     @property
     def is_measured_at_checks(self) -> bool:
-        """Always: a stage ends when its risk meets the goal."""
+        """True: a stage ends when its risk meets the goal."""
         return True
 
     @property
     def stages_per_fit(self) -> int:
-        """The unconstrained stage, and the radii."""
+        """The unconstrained stage, and one stage per radius."""
         return 1 + self.bisections
 
     def project(self, params: Any, radius: Any) -> Any:
@@ -73,15 +73,15 @@ class MinNorm(GradientSteps):
         return stage.kept
 
     def goal(self, stage: Stage) -> jax.Array:
-        """Training risk that a radius must allow.
+        """The training risk that a radius must reach.
 
         Args:
-            stage: after the unconstrained one.
+            stage: any but the unconstrained one.
         """
         return jnp.where(stage.min_risk <= self.epsilon, self.epsilon, stage.min_risk + self.epsilon)
 
     def is_converged(self, stage: Stage, found: Certificate, train_loss: jax.Array) -> jax.Array:
-        """Whether the risk is within ε of the minimum whatever that is: below ε no gradient is needed."""
+        """Whether the risk is at most ε, and so within ε of the minimum even if stage 0 missed the minimum."""
         return found.train_risk <= jnp.minimum(self.goal(stage), self.epsilon)
 
     def report_radii(self, stage: Stage) -> tuple[Any, Any]:
@@ -92,7 +92,7 @@ class MinNorm(GradientSteps):
         self, stage: Stage, fit: fitting.Fit, found: Certificate | None, *, train_loss: Any, data: Data, lane: Any,
         problem: Problem,
     ) -> tuple[Any, fitting.Fit, Stage]:  # fmt: skip
-        """Whether the fit is over, and fit and stage to go on with."""
+        """Whether the fit is over, and the fit and stage to continue with; see `FixedSample`."""
         assert found is not None
         is_first = stage.number == 0
         # Stage 0 stops well below ε, later ones at their goal.
@@ -101,7 +101,7 @@ class MinNorm(GradientSteps):
         is_end = (fit.step >= self.max_steps) | is_met
         following = self._following(stage, fit, found, is_end & (is_met | is_first))
         is_over = is_end & (stage.number >= self.bisections)
-        # At the end the radius stays the one that the result met.
+        # At the end the radius is the norm of the result.
         following = following._replace(radius=jnp.where(is_over, following.high, following.radius))
         radius = jnp.sqrt(following.low * following.high)
         scaled = optax.tree.scale(radius / jnp.maximum(following.high, 1e-30), following.kept)

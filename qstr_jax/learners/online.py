@@ -1,7 +1,7 @@
 """Online training: fresh prompts at every step, until the test loss is below a threshold, as in Figures 1 and 3.
 
-`online_lane` has the steps of one lane; here they come together for a lane batch. The conditionals that save work
-(stop, skip a test) are those of the batch, since under vmap both branches of a `cond` run.
+`online_lane` has the steps of one lane; this file applies them to a lane batch. The conditionals that save work (stop,
+skip a test) are for the whole batch, since under vmap both branches of a `cond` run.
 """
 
 import dataclasses
@@ -30,19 +30,19 @@ class Online:
     """Fresh prompts at every step, until the test loss is below a threshold.
 
     Attributes:
-        learning_rate: of the optimiser.
-        weight_decay: of the optimiser, if it has one.
+        learning_rate: the learning rate of the optimiser.
+        weight_decay: the weight decay of the optimiser, if it has one.
         optimizer: any optimiser of optax by its name, such as adamw, sgd (with momentum 0.9), adam, lion or muon.
         batch_size: fresh prompts per step.
-        check_every: steps between two looks at the test loss.
-        threshold: a lane is done at the first check with a test loss strictly below.
-        max_samples: budget of training prompts; a lane that spends it is censored.
-        test_samples: size of the held-out test set.
+        check_every: steps between two checks of the test loss.
+        threshold: a lane is over at the first check with a test loss strictly below this.
+        max_samples: budget of training prompts; a lane that uses it up is censored.
+        test_samples: number of held-out test prompts.
         risk: 'averaged' over positions (2.2), or 'pointwise', at one position of each prompt (2.3).
         screen: whether test evaluations that cannot show a crossing are skipped, see `screening`.
 
     Raises:
-        ValueError: a size is impossible or a name unknown.
+        ValueError: a size is impossible, or a name is unknown.
     """
 
     name: ClassVar[str]
@@ -79,11 +79,11 @@ class Online:
 
     @property
     def max_checks(self) -> int:
-        """Checks that the budget pays for."""
+        """Checks within the budget."""
         return self.max_samples // self.samples_per_check
 
     def most_examples(self) -> int:
-        """Examples that a lane trains on at most."""
+        """Upper bound on the examples that a lane trains on."""
         return self.max_samples
 
     def bind(self, module: nn.Module, task: tasks.Task, sample_sizes: tuple[int, ...]) -> 'Online':
@@ -93,19 +93,23 @@ class Online:
             ValueError: the model is fitted in closed form.
         """
         if models.is_closed_form(module):
-            raise ValueError(f'learners={self.name!r}: a baseline that is solved in closed form is not trained online')
+            raise ValueError(f'learners={self.name!r}: a baseline with a closed form cannot be trained online')
         return static(self)
 
     def lane_settings(self) -> tuple[str, ...]:
-        """Learning rate, and weight decay where the optimiser has one."""
+        """Learning rate, and weight decay if the optimiser has one."""
         return ('learning_rate', 'weight_decay') if optimizers.takes_decay(self.optimizer) else ('learning_rate',)
 
     def ignored(self) -> tuple[str, ...]:
-        """The weight decay of an optimiser that has none."""
+        """The weight decay if the optimiser has none."""
         return tuple(name for name in ('weight_decay',) if name not in self.lane_settings())
 
     def transform(self, lane: Any) -> optax.GradientTransformation:
-        """The optimiser of one lane. A learner of your own may chain it with more."""
+        """The optimiser of one lane; subclasses may override it.
+
+        Args:
+            lane: has the learning rate, and the weight decay if the optimiser has one.
+        """
         return optimizers.build(self.optimizer, lane.learning_rate, getattr(lane, 'weight_decay', None))
 
     def init(self, lanes_K: Any, problem: Problem) -> tuple[Data, State]:
@@ -120,11 +124,12 @@ class Online:
             return online_lane.train_window(state, data, lane, problem)
 
         (params_K, opt_state_K), losses_KxS = over_lanes(window)(state_K, data_K, lanes_K)
-        screened_K = over_lanes(functools.partial(online_lane.screen, problem=problem))(state_K, params_K, data_K)
-        is_due_K = screening.is_due(*screened_K[1:], self.threshold)
-        # The last loss of a censored lane is always a full one.
+        screen = functools.partial(online_lane.screen, problem=problem)
+        errors_KxT, estimate_K, error_K = over_lanes(screen)(state_K, params_K, data_K)
+        is_due_K = screening.is_due(estimate_K, error_K, self.threshold)
+        # The last loss of a censored lane always comes from a full evaluation.
         is_due_K |= state_K.checks + 1 >= self.max_checks
-        # Without screening everything is evaluated; what it would have skipped is recorded all the same.
+        # Without screening every check is a full evaluation; `is_due` still records what screening would have done.
         is_evaluated_K = is_active_K & is_due_K if self.screen else is_active_K
         test_loss_K = jax.lax.cond(
             jnp.any(is_evaluated_K),
@@ -132,7 +137,15 @@ class Online:
             lambda: jnp.full(is_due_K.shape, jnp.nan),
         )
         moved_K = state_K._replace(params=params_K, opt_state=opt_state_K)
-        tested_K = online_lane.Tested(losses_KxS, *screened_K, is_due_K, is_evaluated_K, test_loss_K)
+        tested_K = online_lane.Tested(
+            losses_S=losses_KxS,
+            errors_T=errors_KxT,
+            estimate=estimate_K,
+            standard_error=error_K,
+            is_due=is_due_K,
+            is_evaluated=is_evaluated_K,
+            test_loss=test_loss_K,
+        )
         new_K = jax.vmap(functools.partial(online_lane.record, learner=self))(moved_K, tested_K)
         return select(is_active_K, new_K, state_K)
 
@@ -155,7 +168,7 @@ class Online:
         }
 
     def report_curves(self, state_K: State, problem: Problem) -> list[dict[str, Any]]:
-        """Learning curves of a lane batch: for each lane its columns, one entry per check."""
+        """Learning curves of a lane batch: the columns of each lane, one entry per check."""
         checks_K, curves_K = jax.device_get((state_K.checks, state_K.curves))
         samples_C = self.samples_per_check * np.arange(1, self.max_checks + 1)
         return [
@@ -170,7 +183,7 @@ class Online:
         ]
 
     def progress(self, state_K: State, problem: Problem) -> dict[str, Any]:
-        """Samples of the lane that is farthest and the training loss of its last window; on the host."""
+        """Samples and last training loss of the lane that is furthest ahead; on the host."""
         checks_K = np.asarray(state_K.checks)
         lane = int(np.argmax(checks_K))
         return {

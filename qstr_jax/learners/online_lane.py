@@ -14,7 +14,14 @@ from qstr_jax.tasks import streams
 
 
 class Data(NamedTuple):
-    """What a lane draws once and never changes."""
+    """What a lane draws once and never changes.
+
+    Attributes:
+        task_draw: the link's parameters and the encodings.
+        test_prompts: held-out prompts.
+        train_key: key of the training prompts.
+        position_key: key of the positions j(i) of the point-wise risk.
+    """
 
     task_draw: tasks.Draw
     test_prompts: tasks.Prompt
@@ -23,10 +30,13 @@ class Data(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """One entry per check; NaN (False) where there was none yet.
+    """One entry per check; NaN (False) for checks that have not been made.
 
-    `test_C` is the test loss, or its estimate on a subset where screening skipped the evaluation; `test_se_C` is
-    that estimate's standard error, 0 for a full evaluation; `is_due_C` tells whether screening asked for one.
+    Attributes:
+        train_C: training loss.
+        test_C: test loss, or its estimate on a subset if screening skipped the full evaluation.
+        test_se_C: standard error of that estimate, 0 for a full evaluation.
+        is_due_C: whether screening asked for a full evaluation.
     """
 
     train_C: jax.Array
@@ -36,7 +46,16 @@ class Curves(NamedTuple):
 
 
 class State(NamedTuple):
-    """What training changes."""
+    """What training changes.
+
+    Attributes:
+        params: parameters of the model.
+        opt_state: state of the optimiser.
+        outcome: a number of `outcomes`.
+        checks: number of checks made.
+        screen: anchor of the screening.
+        curves: what the checks measured.
+    """
 
     params: Any
     opt_state: Any
@@ -47,15 +66,16 @@ class State(NamedTuple):
 
 
 class Tested(NamedTuple):
-    """What a check found out about one lane.
+    """What a check measured of one lane.
 
     Attributes:
         losses_S: training losses of the steps since the last check.
         errors_T: errors on the screening subset.
-        estimate, standard_error: of the test loss, by the subset.
+        estimate: of the test loss, from the subset.
+        standard_error: of the estimate.
         is_due: whether the estimate asks for a full evaluation.
-        is_evaluated: whether there was one.
-        test_loss: of the full evaluation; means nothing where there was none.
+        is_evaluated: whether there was a full evaluation.
+        test_loss: of the full evaluation; meaningless if there was none.
     """
 
     losses_S: jax.Array
@@ -90,13 +110,15 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
         outcome=jnp.int32(RUNNING),
         checks=jnp.int32(0),
         screen=screening.start(learner.test_samples),
-        curves=Curves(nothing_C, nothing_C, nothing_C, jnp.zeros(nothing_C.shape, bool)),
+        curves=Curves(
+            train_C=nothing_C, test_C=nothing_C, test_se_C=nothing_C, is_due_C=jnp.zeros(nothing_C.shape, bool)
+        ),
     )
     return data, state
 
 
 def batch_loss(params: Any, data: Data, problem: Problem, indices_B: jax.Array) -> jax.Array:
-    """Training risk on some examples, by the learner's risk.
+    """The learner's risk on some examples.
 
     Args:
         params: of one lane.
@@ -115,12 +137,14 @@ def batch_loss(params: Any, data: Data, problem: Problem, indices_B: jax.Array) 
 def train_step(
     params: Any, opt_state: Any, step: jax.Array, *, data: Data, lane: Any, problem: Problem
 ) -> tuple[Any, Any, jax.Array]:
-    """One step on fresh examples step·B, …, (step+1)·B − 1.
+    """One step on the fresh examples step·B, …, (step+1)·B − 1.
 
     Args:
-        params, opt_state: of one lane.
+        params: of one lane.
+        opt_state: of its optimiser.
         step: number of the step, from 0.
-        data, lane: the lane's.
+        data: the lane's.
+        lane: its seeds and traced settings.
         problem: the cell's.
 
     Returns:
@@ -137,17 +161,20 @@ def evaluate(params: Any, data: Data, problem: Problem) -> jax.Array:
     """Test loss (2.1) of one lane on its held-out prompts.
 
     Args:
-        params, data: the lane's.
+        params: the lane's.
+        data: the lane's.
         problem: the cell's.
     """
     return jnp.mean(held_out.errors_on(params, data.task_draw, data.test_prompts, problem))
 
 
 def train_window(state: State, data: Data, lane: Any, problem: Problem) -> Any:
-    """`check_every` steps of one lane.
+    """The steps of one lane from one check to the next.
 
     Args:
-        state, data, lane: the lane's.
+        state: the lane's.
+        data: the lane's.
+        lane: its seeds and traced settings.
         problem: the cell's.
 
     Returns:
@@ -157,18 +184,19 @@ def train_window(state: State, data: Data, lane: Any, problem: Problem) -> Any:
 
     def body(carry: Any, i: jax.Array) -> Any:
         step = state.checks * check_every + i
-        params, opt_state, loss = train_step(*carry, step, data=data, lane=lane, problem=problem)
+        params, opt_state = carry
+        params, opt_state, loss = train_step(params, opt_state, step, data=data, lane=lane, problem=problem)
         return (params, opt_state), loss
 
     return jax.lax.scan(body, (state.params, state.opt_state), jnp.arange(check_every))
 
 
 def screen(state: State, params: Any, data: Data, problem: Problem) -> Any:
-    """Errors of one lane on the screening subset, the loss they suggest and its standard error.
+    """Errors of one lane on the screening subset, the test loss that they suggest, and its standard error.
 
     Args:
-        state: before the last window, for its anchor.
-        params: after it.
+        state: has the anchor.
+        params: the present parameters.
         data: the lane's.
         problem: the cell's.
     """
@@ -179,11 +207,11 @@ def screen(state: State, params: Any, data: Data, problem: Problem) -> Any:
 
 
 def record(state: State, tested: Tested, learner: Any) -> State:
-    """State of one lane after a check.
+    """The state of one lane after a check.
 
     Args:
-        state: with the parameters of after the check.
-        tested: what the check found out.
+        state: has the parameters at the check.
+        tested: what the check measured.
         learner: the cell's `online.Online`.
     """
     train_loss = jnp.mean(tested.losses_S)
@@ -195,7 +223,7 @@ def record(state: State, tested: Tested, learner: Any) -> State:
     outcome = jnp.where(is_reached, REACHED, outcome)
     outcome = jnp.where(is_finite, outcome, DIVERGED)
     standard_error = jnp.where(tested.is_evaluated, 0.0, tested.standard_error)
-    point = Curves(train_loss, test_loss, standard_error, tested.is_due)
+    point = Curves(train_C=train_loss, test_C=test_loss, test_se_C=standard_error, is_due_C=tested.is_due)
     return state._replace(
         outcome=outcome.astype(jnp.int32),
         checks=state.checks + 1,

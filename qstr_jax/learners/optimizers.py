@@ -1,4 +1,4 @@
-"""Optimisers by name: those of optax, with a learning rate and a weight decay that are traced."""
+"""The optimisers of optax by name; learning rate and weight decay may be traced."""
 
 import inspect
 from typing import Any
@@ -8,8 +8,9 @@ from optax import contrib
 
 from qstr_jax import checks
 
+# Momentum of 'sgd'.
 MOMENTUM = 0.9
-# Named in errors; any other optimiser of optax with a learning rate will do.
+# The names that errors list; any other optimiser of optax with a learning rate works too.
 KNOWN = ('adamw', 'sgd', 'adam', 'lion', 'muon', 'nadamw', 'adagrad', 'rmsprop', 'lamb', 'lars', 'radam')
 # These need more than gradients.
 NOT_ONLINE = ('lbfgs', 'polyak_sgd', 'optimistic_gradient_descent', 'optimistic_adam_v2', 'noisy_sgd')
@@ -34,12 +35,12 @@ def takes_decay(name: str) -> bool:
 
 
 def build(name: str, learning_rate: Any, weight_decay: Any = None) -> optax.GradientTransformation:
-    """An optimiser of optax; all but rate and decay has optax's defaults, and 'sgd' a momentum of 0.9.
+    """An optimiser of optax with its default arguments, except that 'sgd' has a momentum of 0.9.
 
     Args:
         name: such as 'adamw'.
         learning_rate: may be traced.
-        weight_decay: may be traced; for those that have it.
+        weight_decay: may be traced; None for optimisers without one.
     """
     function = _function(name)
     more = {'momentum': MOMENTUM} if name == 'sgd' else {}

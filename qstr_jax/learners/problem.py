@@ -1,4 +1,4 @@
-"""The static side of a cell: everything that shapes its compiled program."""
+"""The static part of a cell: everything that its compiled programs depend on."""
 
 import dataclasses
 from typing import Any
@@ -10,11 +10,11 @@ from qstr_jax import tasks
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """What all lanes of a cell share; hashable, an argument of jitted functions that is not traced.
+    """What all lanes of a cell share; hashable, so that jitted functions take it as a static argument.
 
     Attributes:
-        task: distribution of the training prompts.
-        test_task: distribution of the test prompts; shares N, q, d, link and encodings with `task`.
+        task: the task of the training prompts.
+        test_task: the task of the held-out prompts; has the same N, q, d, link and encodings.
         module: the model.
         learner: a `learners.Learner`, bound to module and task.
     """

@@ -87,7 +87,9 @@ def parse(constraint: str) -> tuple[tuple[str, str, float], ...]:
     for text in constraint.split(','):
         fields = text.strip().split(':')
         if len(fields) != 3 or fields[1] not in SETS:
-            raise ValueError(f"constraint={text.strip()!r}: must be 'l2', or PATH:SET:RADIUS with SET one of {', '.join(SETS)}")
+            raise ValueError(
+                f"constraint={text.strip()!r}: must be 'l2', or PATH:SET:RADIUS with SET one of {', '.join(SETS)}"
+            )
         try:
             radius = float(fields[2])
         except ValueError:

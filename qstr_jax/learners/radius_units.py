@@ -15,7 +15,7 @@ def register(name: str) -> Callable[[Callable], Callable]:
     """Decorator that registers a function (module, task) → norm under a name.
 
     Args:
-        name: what `--config.radius_unit` calls it.
+        name: the name that `--config.radius_unit` uses.
     """
 
     def add(function: Callable) -> Callable:
@@ -26,14 +26,15 @@ def register(name: str) -> Callable[[Callable], Callable]:
 
 
 def norm(name: str, module: Any, task: Any) -> float:
-    """One unit, as a norm.
+    """The norm that one unit stands for.
 
     Args:
         name: as registered.
-        module, task: what the unit may depend on.
+        module: the model.
+        task: the task.
 
     Raises:
-        ValueError: unknown name.
+        ValueError: an unknown name.
     """
     try:
         unit = REGISTRY.get(name).builder
@@ -45,5 +46,10 @@ def norm(name: str, module: Any, task: Any) -> float:
 
 @register('absolute')
 def absolute(module: Any, task: Any) -> float:
-    """1: the radius is the norm itself."""
+    """1: the radius is the norm itself.
+
+    Args:
+        module: not used.
+        task: not used.
+    """
     return 1.0

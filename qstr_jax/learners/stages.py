@@ -1,4 +1,4 @@
-"""Where a fit stands between two checks. Most fits have a single stage; `min_norm` has one for each radius."""
+"""The stages of a fit. Most fits have a single stage; those of `min_norm` have one for each radius."""
 
 from typing import Any, NamedTuple
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 
 class Stage(NamedTuple):
-    """One stage of a fit, and what earlier ones left.
+    """One stage of a fit, and the results of earlier stages.
 
     Attributes:
         number: of the stage, from 0.
@@ -16,7 +16,7 @@ class Stage(NamedTuple):
         high: norm of the best parameters so far.
         min_risk: training risk of the unconstrained fit.
         steps: made in earlier stages.
-        kept: best parameters so far; () for learners with a single stage.
+        kept: best parameters so far; () for a fit with a single stage.
     """
 
     number: jax.Array
@@ -33,7 +33,7 @@ def first(radius: Any, kept: Any = ()) -> Stage:
 
     Args:
         radius: of the constraint.
-        kept: parameters for learners of several stages.
+        kept: the first parameters, for a fit with several stages.
     """
     nan = jnp.float32(jnp.nan)
     return Stage(number=jnp.int32(0), radius=radius, low=nan, high=nan, min_risk=nan, steps=jnp.int32(0), kept=kept)

@@ -13,11 +13,11 @@ from qstr_jax.settings import traced
 @register('stationary')
 @dataclasses.dataclass(frozen=True)
 class Stationary(GradientSteps):
-    """A point where ∇[R̂(Θ) + (λ/2)‖vec Θ‖²] = 0, found to a gradient norm that the row reports.
+    """A point with ∇[R̂(Θ) + (λ/2)‖vec Θ‖²] = 0, up to the gradient norm that its row reports.
 
     Attributes:
         weight_decay: λ.
-        optimizer: 'adam', 'sgd' with momentum 0.9, or 'lbfgs', which takes all examples at every step.
+        optimizer: 'adam', 'sgd' with momentum 0.9, or 'lbfgs', which uses all examples at every step.
     """
 
     weight_decay: float = traced(0.01)
@@ -26,14 +26,14 @@ class Stationary(GradientSteps):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.optimizer == 'lbfgs' and self.batch_size:
-            raise ValueError(f"batch_size={self.batch_size}: optimizer='lbfgs' takes all examples, batch_size=0")
+            raise ValueError(f"batch_size={self.batch_size}: optimizer='lbfgs' uses all examples; set batch_size=0")
 
     def own_lane_settings(self) -> tuple[str, ...]:
-        """Learning rate, which L-BFGS finds itself, and λ."""
+        """Learning rate and λ; L-BFGS chooses its own learning rate."""
         return ('weight_decay',) if self.optimizer == 'lbfgs' else ('learning_rate', 'weight_decay')
 
     def ignored(self) -> tuple[str, ...]:
-        """The schedule of a learning rate that is not there, and what the sample makes idle."""
+        """With L-BFGS also the learning rate and its schedule."""
         return (*super().ignored(), *(('schedule', 'learning_rate') if self.optimizer == 'lbfgs' else ()))
 
     def optimizer_at(self, lane: Any, step: Any) -> optax.GradientTransformation:

@@ -41,7 +41,7 @@ def _states(step: Step, start_H: jax.Array, inputs_of: tuple[jax.Array, ...]) ->
         States, (2, N, d_h).
     """
 
-    def both(state_of, input_of):
+    def both(state_of: Any, input_of: Any) -> Any:
         pairs = zip(state_of, input_of, strict=True)
         state_of = tuple(step(direction, *pair) for direction, pair in enumerate(pairs))
         return state_of, state_of

@@ -86,7 +86,7 @@ def _run_gated(kind: str, inputs_of: Pair, recurrent_of: Pair) -> tuple[Pair, Pa
     """States of each direction, and the (carry, h W + b) that each state was computed from."""
     gates, start, unroll = _setup(kind, inputs_of, recurrent_of)
 
-    def step(carry_of, input_of):
+    def step(carry_of: Any, input_of: Any) -> Any:
         before_of = tuple((carry, carry[0] @ w + b) for carry, (w, b) in zip(carry_of, recurrent_of, strict=True))
         carry_of = tuple(gates.update(c, i, r) for (c, r), i in zip(before_of, input_of, strict=True))
         return carry_of, (tuple(carry[0] for carry in carry_of), before_of)
@@ -113,7 +113,7 @@ def _gated_states_jvp(
     # h_{i−1} dW + db of all tokens at once.
     d_own_of = tuple(carry[0] @ dw + db[None] for (carry, _), (dw, db) in zip(before_of, d_recurrent_of, strict=True))
 
-    def linear(d_carry_of, points):
+    def linear(d_carry_of: Any, points: Any) -> Any:
         after = []
         for k, (before, inputs, d_inputs, d_own) in enumerate(zip(*points, strict=True)):
             d_recurrent = d_carry_of[k][0] @ recurrent_of[k][0] + d_own

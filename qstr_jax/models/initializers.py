@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 from flax import linen as nn
@@ -33,7 +34,9 @@ def uniform(limit: float) -> Initializer:
         limit: the largest absolute value.
     """
 
-    def init(key: jax.Array, shape: Sequence[int], dtype=jax.numpy.float32, out_sharding=None) -> jax.Array:
+    def init(
+        key: jax.Array, shape: Sequence[int], dtype: Any = jax.numpy.float32, out_sharding: Any = None
+    ) -> jax.Array:
         return jax.random.uniform(key, shape, dtype, -limit, limit)
 
     return init
@@ -107,7 +110,9 @@ def recurrent(scheme: str, width: int, gates: int) -> Initializer:
     if scheme == 'pytorch':
         return uniform(1 / math.sqrt(width))
 
-    def init(key: jax.Array, shape: Sequence[int], dtype=jax.numpy.float32, out_sharding=None) -> jax.Array:
+    def init(
+        key: jax.Array, shape: Sequence[int], dtype: Any = jax.numpy.float32, out_sharding: Any = None
+    ) -> jax.Array:
         directions = shape[0]
         keys = jax.random.split(key, (directions, gates))
         orthogonal = nn.initializers.orthogonal()

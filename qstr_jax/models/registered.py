@@ -76,11 +76,12 @@ def predict(module: nn.Module, params: Any, z_NxE: jax.Array, position: Any = No
         z_NxE: an encoded prompt.
         position: index of the position, may be traced; None for all positions.
     """
+    apply: Callable[..., Any] = module.apply  # whose own type allows for collections that change
     if position is None:
-        return module.apply(params, z_NxE)
+        return apply(params, z_NxE)
     if 'position' in inspect.signature(type(module).__call__).parameters:
-        return module.apply(params, z_NxE, position=position)
-    return module.apply(params, z_NxE)[position]
+        return apply(params, z_NxE, position=position)
+    return apply(params, z_NxE)[position]
 
 
 def check_output(name: str, module: nn.Module, task: Any) -> None:
@@ -96,7 +97,8 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
         made = jax.eval_shape(lambda key, z: module.init_with_output(key, z)[0], jax.random.key(0), z_NxE)
     except ValueError as error:
         raise ValueError(f'models={name!r}: {error}') from error
-    shape, dtype = getattr(made, 'shape', None), getattr(made, 'dtype', None)
+    shape: Any = getattr(made, 'shape', None)
+    dtype: Any = getattr(made, 'dtype', None)
     if shape != (task.seq_len,) or not jnp.issubdtype(dtype, jnp.floating):
         raise ValueError(
             f'models={name!r}: must predict floats of shape ({task.seq_len},), one for each position, '

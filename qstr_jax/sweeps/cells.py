@@ -1,4 +1,4 @@
-"""From a sweep to cells, one compiled program each, and their lanes."""
+"""The cells of a sweep, one compiled program each, and their lanes."""
 
 import dataclasses
 import hashlib
@@ -40,9 +40,9 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """Readable, unique and safe as a file's name.
+        """A readable, unique name that is safe for files.
 
-        It depends on the settings that are not at their default, so that a new setting renames nothing.
+        It depends only on the settings that are not at their default, so that a new setting renames no cell.
         """
         task = self.problem.task
         text = json.dumps([SCHEMA_VERSION, *sorted(map(list, self.changed))])
@@ -52,21 +52,22 @@ class Cell:
 
 
 def cells_of(sweep: Sweep) -> tuple[Cell, ...]:
-    """All cells of a sweep, the cheap ones first: by sparsity, length, learner, then model.
+    """All cells of a sweep, cheap ones first: by sparsity, length, learner, then model.
 
-    A baseline in closed form is one cell, whatever learners there are.
+    A baseline in closed form is one cell, whichever learners are named.
 
     Args:
         sweep: the points to run.
 
     Raises:
-        ValueError: some setting is impossible, or would be ignored; nothing has been run then.
+        ValueError: a setting is impossible, or would be ignored.
     """
     found: dict[str, Cell] = {}
     used: set[tuple[str, str]] = set()
     task_axes = _resolved(sweep, 'task', sweep.task)
-    # The outer loops: what the reader expects cells to be sorted by.
-    outer = {name: task_axes.pop(name) for name in ('sparsity', 'seq_len') if name in task_axes}
+    # The outer loops, so that cells are sorted by these first.
+    names: tuple[str, ...] = ('sparsity', 'seq_len')
+    outer = {name: task_axes.pop(name) for name in names if name in task_axes}
     for first in _product(outer):
         for learner, model in itertools.product(sweep.learners, sweep.models):
             for settings in _product(task_axes):
@@ -89,14 +90,14 @@ def lanes_of(sweep: Sweep) -> tuple[Any, ...]:
 
 
 def _resolved(sweep: Sweep, kind: str, name: str) -> dict[str, tuple]:
-    """Values of the settings of one task, model or learner that are given, by a preset or by the sweep."""
+    """The values that the preset and the sweep give to the settings of one task, model or learner."""
     schema = registry.entries()[name].schema
     found: dict[str, tuple] = {}
     for key, value in presets.settings(sweep.preset).items():
         scope, _, setting = key.partition('.')
         if scope in (kind, name) and setting in schema:
             found[setting] = (value,)
-    # The general scope first, so that the name of the thing itself has the last word.
+    # A setting given under the own name of the task, model or learner overrides one given for its kind.
     for wanted in (kind, name):
         found |= {setting: values for scope, setting, values in sweep.given if scope == wanted and setting in schema}
     return found
@@ -150,7 +151,7 @@ def _learner(name: str, settings: Settings, traced: dict[str, tuple]) -> Any:
 
 def _part(sweep: Sweep, thing: Any) -> dict[str, tuple]:
     """Axes of the settings of a link or an encoding, which are given under its name."""
-    name = {None: 'linear'}.get(thing, thing) if isinstance(thing, (str, type(None))) else None
+    name = 'linear' if thing is None else thing if isinstance(thing, str) else None
     return {setting: values for scope, setting, values in sweep.given if scope == name}
 
 
@@ -173,17 +174,18 @@ def _test_task(sweep: Sweep, task: Any) -> Any:
 
 
 def _learner_axes(sweep: Sweep, asked: str, name: str) -> dict[str, tuple]:
-    """Axes of a learner. One in closed form takes what speaks of data and tests from the learner that was asked for."""
+    """Axes of a learner. `closed_form` takes its settings of data and tests from the learner that the sweep names."""
     axes = _resolved(sweep, 'learner', asked)
     if name == asked:
         return axes
     entry = registry.entries()[name]
-    kept = {key: values for key, values in axes.items() if key in entry.schema and key not in entry.builder.STEPS}
+    no_effect = getattr(entry.builder, 'STEPS', ())
+    kept = {key: values for key, values in axes.items() if key in entry.schema and key not in no_effect}
     return {**kept, **{key: values for scope, key, values in sweep.given if scope == name}}
 
 
 def _lanes(sweep: Sweep, learner: Any, axes: dict[str, tuple]) -> tuple[Any, ...]:
-    """Lanes of a cell: seeds × the values of the settings that its learner traces."""
+    """Lanes of a cell: seeds × the values of its learner's traced settings."""
     names = columns.with_role(learner.lane_settings(), 'lane')
     names += [name for name in learner.lane_settings() if name not in names]
     values = [axes.get(name, (getattr(learner, name),)) for name in names]
@@ -199,7 +201,7 @@ def _lanes(sweep: Sweep, learner: Any, axes: dict[str, tuple]) -> tuple[Any, ...
 
 
 def _check_used(sweep: Sweep, used: set[tuple[str, str]]) -> None:
-    """Raises ValueError for a setting that no cell looks at."""
+    """Raises ValueError for a setting that has an effect in no cell."""
     for scope, name, values in sweep.given:
         kind = scope if scope in registry.SCOPES else registry.entries()[scope].kind
         is_here = scope in (*registry.SCOPES, *sweep.models, *sweep.learners)

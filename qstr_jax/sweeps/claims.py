@@ -1,8 +1,8 @@
-"""Who runs what: claims on lane batches that end with their holder.
+"""Claims: which worker runs which lane batch.
 
-Several processes may work on one directory. Each claims a lane batch by an operating-system lock on a file, which the
-system releases however its holder ends, so that the batch of a killed worker is taken up by another. Several processes
-need a file system with locks (local disks, NFS 4, Lustre with `flock`); on `gs://` and the like run one process per
+Several processes may work on one directory. Each claims a lane batch by an operating-system lock on a file. The system
+releases the lock when its holder ends, in whatever way, so another worker can continue the batch of a killed one. This
+needs a file system with locks (local disks, NFS 4, Lustre with `flock`); on `gs://` and the like, run one process per
 directory.
 """
 

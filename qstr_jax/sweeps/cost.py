@@ -1,4 +1,4 @@
-"""What a cell costs, before it runs: parameters and multiply-adds, counted on the traced program."""
+"""The cost of a cell before it runs: parameters and floating-point operations, counted on the traced program."""
 
 import math
 from typing import Any
@@ -12,7 +12,7 @@ from qstr_jax.learners.problem import Problem
 
 
 def num_parameters(problem: Problem) -> int:
-    """Number of trained numbers.
+    """Number of trained parameters.
 
     Args:
         problem: the cell's.
@@ -36,11 +36,11 @@ def prediction_flops(problem: Problem) -> int:
 
 
 def training_flops(problem: Problem, num_samples: int) -> int:
-    """Operations of training: forward once, backward twice as much.
+    """Floating-point operations of training: one forward pass, and twice as many for the backward pass.
 
     Args:
         problem: the cell's.
-        num_samples: prompts that are trained on.
+        num_samples: number of prompts to train on.
     """
     return 3 * num_samples * prediction_flops(problem)
 

@@ -1,4 +1,4 @@
-"""From cells to lane batches, the units of work, and a process's share of the cells."""
+"""Lane batches: how the lanes of a cell are divided among program runs, and the cells among processes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ class LaneBatch(NamedTuple):
 
     @property
     def name(self) -> str:
-        """File-safe name; the same for all workers that cut the cell in the same way."""
+        """Name for files; the same for all workers that divide the cell in the same way."""
         return f'{self.cell.id}-batch{self.number}of{len(self.lanes)}'
 
 
@@ -30,8 +30,8 @@ def cut(cells: Sequence[Cell], size_of: Callable[[Cell], int]) -> list[LaneBatch
     """The lane batches of some cells; the last one of a cell may be smaller.
 
     Args:
-        cells: in the order in which they should be run.
-        size_of: lanes of a batch of a cell.
+        cells: in the order in which they should run.
+        size_of: the number of lanes in a batch of a cell.
     """
     batches = []
     for cell in cells:
@@ -42,15 +42,15 @@ def cut(cells: Sequence[Cell], size_of: Callable[[Cell], int]) -> list[LaneBatch
 
 
 def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
-    """Cells of one of `count` shares, about equal in work: the largest first, each to the lightest share.
+    """The cells of one of `count` shares of about equal work: largest cells first, each to the lightest share.
 
     Args:
-        cells: all of a sweep.
-        index: which share, from 0.
-        count: how many shares.
+        cells: all cells of a sweep.
+        index: number of the share, from 0.
+        count: number of shares.
 
     Raises:
-        ValueError: index not in 0..count − 1.
+        ValueError: `index` is not in 0..count − 1.
     """
     if count < 1 or not 0 <= index < count:
         raise ValueError(f'shard_index={index}, num_shards={count}: need 0 ≤ shard_index < num_shards')

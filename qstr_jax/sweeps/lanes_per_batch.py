@@ -1,6 +1,6 @@
-"""How many lanes one program vectorises: by the device's platform, then by what fits its memory.
+"""How many lanes one program runs: as many as suit the device's platform and fit its memory.
 
-The sizes were measured by `experiments.lanes_per_batch`.
+The numbers were measured with `experiments.lanes_per_batch`.
 """
 
 import os
@@ -13,29 +13,29 @@ from qstr_jax import models
 from qstr_jax.learners.problem import Problem
 from qstr_jax.sweeps import programs
 
-# Lanes that one program vectorises at most, by platform; on a CPU each core takes a lane.
+# Most lanes of one program, by platform.
 MOST_LANES = {'cpu': 1, 'gpu': 64, 'tpu': 64}
 # Share of a device's memory that a lane batch may take.
 MEMORY_SHARE = 0.8
 
 
 def default_size(module: Any, num_lanes: int, platform: str) -> int:
-    """Lanes of one program where the sweep does not say: as many as its platform takes, evenly divided.
+    """Lanes of one program unless the sweep sets them: as many as the platform allows, in batches of equal size.
 
-    Baselines in closed form take one at a time: their systems are large and solved at once.
+    Baselines in closed form run one lane at a time, since they solve large linear systems.
 
     Args:
         module: the model.
-        num_lanes: of the cell.
-        platform: of the device, 'cpu', 'gpu' or 'tpu'.
+        num_lanes: number of lanes of the cell.
+        platform: of the device: 'cpu', 'gpu' or 'tpu'.
     """
     most = 1 if models.is_closed_form(module) else MOST_LANES.get(platform, MOST_LANES['gpu'])
-    # A hundred lanes as 50 + 50 rather than 64 + 36: the smaller batch is filled up, and fillers cost as much as lanes.
+    # 100 lanes become 50 + 50, not 64 + 36: smaller batches are filled up, and a filler costs as much as a lane.
     return -(-num_lanes // -(-num_lanes // most))
 
 
 def available_memory(device: Any) -> int:
-    """Bytes that programs may use: an accelerator's own limit, or a CPU device's share of what the host has left.
+    """Bytes that programs may use: an accelerator's own limit, or a CPU device's share of the host's free memory.
 
     Args:
         device: a local device.
@@ -58,17 +58,17 @@ def _host_memory() -> int:
 def fitting_programs(problem: Problem, size: int, device: Any, memory_limit: int | None = None) -> programs.Programs:
     """Programs of the largest batch of at most `size` lanes, halved until its memory fits.
 
-    An allocation that fails kills the process on a CPU and loses the donated state on a GPU, so the size is chosen
-    beforehand, from the memory that the compiler reports.
+    A failed allocation kills the process on a CPU and loses the donated state on a GPU, so the size is decided
+    beforehand, from the compiler's own estimate.
 
     Args:
         problem: the cell's.
-        size: lanes to begin with.
+        size: number of lanes to begin with.
         device: to compile for.
-        memory_limit: bytes; None measures what there is.
+        memory_limit: in bytes; None measures what is available.
 
     Raises:
-        MemoryError: one lane alone needs more than there is.
+        MemoryError: a single lane needs more than is available.
     """
     limit = memory_limit or MEMORY_SHARE * available_memory(device)
     while True:
@@ -77,6 +77,6 @@ def fitting_programs(problem: Problem, size: int, device: Any, memory_limit: int
             return compiled
         need = f'{size} lanes need {compiled.memory_bytes / 2**20:,.0f} MiB of {limit / 2**20:,.0f} MiB'
         if size == 1:
-            raise MemoryError(f'{need}: take fewer test_samples or max_samples, a smaller batch or model')
+            raise MemoryError(f'{need}: use fewer test_samples or max_samples, a smaller batch_size or a smaller model')
         size = size // 2
-        logging.warning('%s: going on with lanes_per_batch=%d', need, size)
+        logging.warning('%s: continuing with lanes_per_batch=%d', need, size)

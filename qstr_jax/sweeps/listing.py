@@ -1,4 +1,4 @@
-"""What a sweep would run, as text: for a dry run."""
+"""The listing of a dry run: what a sweep would run."""
 
 from qstr_jax.sweeps import cost
 from qstr_jax.sweeps.cells import cells_of
@@ -6,13 +6,13 @@ from qstr_jax.sweeps.sweep import Sweep
 
 
 def describe(sweep: Sweep) -> str:
-    """A line for each cell: lanes, parameters and the most work that a lane can cost.
+    """One line per cell: lanes, parameters and the most floating-point operations of a lane.
 
     Args:
         sweep: the points to run.
 
     Raises:
-        ValueError: some setting is impossible.
+        ValueError: a setting is impossible, or would be ignored.
     """
     cells = cells_of(sweep)
     width = max(40, *(len(cell.id) for cell in cells))

@@ -15,13 +15,22 @@ import numpy as np
 from qstr_jax import learners
 from qstr_jax.learners.problem import Problem
 
-# LLVM's level of optimisation of `init` on a CPU; XLA's own is 3. `init` runs once a batch but takes longer to compile
-# than training, which this level halves. It changes draws by no more than rounding.
+# LLVM's optimisation level for `init` on a CPU; XLA's default is 3. `init` runs once per batch, and compiling it took
+# longer than compiling `advance`; this level halves the time. The drawn numbers are the same up to rounding.
 INIT_LEVEL = 2
 
 
 class Programs(NamedTuple):
-    """The compiled programs of a cell for `size` lanes on one device."""
+    """The compiled programs of a cell.
+
+    Attributes:
+        init: makes the constants and the first state of a lane batch.
+        advance: runs checks.
+        size: number of lanes of a batch.
+        device: the device that they are compiled for.
+        compile_seconds: time that compiling took.
+        memory_bytes: memory that both need together.
+    """
 
     init: Any
     advance: Any
@@ -32,11 +41,11 @@ class Programs(NamedTuple):
 
 
 def lane_arrays(lanes: Sequence[Any], device: Any = None) -> Any:
-    """Lanes of plain numbers as one lane of arrays (k,): integers as int32, all else as float32.
+    """The lanes of a batch as one NamedTuple of arrays (k,): integers as int32, all other numbers as float32.
 
     Args:
-        lanes: NamedTuples of one learner.
-        device: where they go; None is JAX's choice.
+        lanes: NamedTuples of numbers, of one learner.
+        device: the device of the arrays; None is JAX's default.
     """
     kind = type(lanes[0])
     dtypes = [np.int32 if isinstance(value, int) else np.float32 for value in lanes[0]]
@@ -59,7 +68,7 @@ def abstract_lanes(problem: Problem, size: int) -> Any:
 
 
 def abstract_state(problem: Problem, size: int) -> Any:
-    """Shapes of a lane batch's state, to restore a checkpoint into.
+    """Shapes of a lane batch's state, for restoring a checkpoint.
 
     Args:
         problem: the cell's.
@@ -68,20 +77,21 @@ def abstract_state(problem: Problem, size: int) -> Any:
     return jax.eval_shape(functools.partial(learners.init, problem=problem), abstract_lanes(problem, size))[1]
 
 
-# By (problem, size): of several devices that need a program one compiles it, and the others find it in JAX's cache.
+# By (problem, size): if several devices need a program, one thread compiles it and the others find it in JAX's cache.
 _compiling: collections.defaultdict[tuple, threading.Lock] = collections.defaultdict(threading.Lock)
 
 
 def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
-    """Compiles a cell; nothing is run.
+    """Compiles the programs of a cell; nothing is run.
 
     Args:
         problem: the cell's.
-        size: lanes.
+        size: number of lanes of a batch.
         device: to compile for.
     """
     start = time.perf_counter()
-    with _compiling[problem, size] if jax.config.jax_compilation_cache_dir else contextlib.nullcontext():
+    has_cache = bool(getattr(jax.config, 'jax_compilation_cache_dir', None))
+    with _compiling[problem, size] if has_cache else contextlib.nullcontext():
         init, advance = _compile(problem, size, device)
     memory = sum(program_bytes(program) for program in (init, advance))
     return Programs(
@@ -105,7 +115,7 @@ def _compile(problem: Problem, size: int, device: Any) -> tuple[Any, Any]:
 
 
 def init_options(platform: str) -> dict[str, Any] | None:
-    """Compiler options of `init`; a level that the user sets for all programs is kept.
+    """Compiler options of `init`; an optimisation level that the user sets in XLA_FLAGS is kept.
 
     Args:
         platform: of the device.
@@ -120,7 +130,7 @@ def _on_device(leaf: Any, sharding: Any) -> Any:
 
 
 def program_bytes(program: Any) -> int:
-    """Bytes of a program: arguments, results and scratch; 0 where the backend does not tell.
+    """Bytes of a program: arguments, results and scratch; 0 if the backend does not report them.
 
     Args:
         program: compiled.

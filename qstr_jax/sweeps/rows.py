@@ -18,9 +18,10 @@ def rows(
     """One row per lane.
 
     Args:
-        cell: what all of them share.
+        cell: the cell of the lanes.
         lanes: the batch's lanes; the state may have more, which are fillers.
-        data_K, state_K: as `training.train` returns them.
+        data_K: constants of the batch, as `training.train` returns them.
+        state_K: its last state, as `training.train` returns it.
         probe_functions: of `models.probes`.
     """
 
@@ -46,12 +47,12 @@ def rows(
 
 
 def curves(cell: Cell, lanes: Sequence[Any], state_K: Any) -> pd.DataFrame:
-    """One line per lane and check, or per fit of a lane on a fixed sample; settings of the cell are in its rows.
+    """One line per check of a lane, or per fit of a lane on a fixed sample; the cell's settings are in its rows only.
 
     Args:
-        cell: what all lanes share.
+        cell: the cell of the lanes.
         lanes: the batch's lanes.
-        state_K: as `training.train` returns it.
+        state_K: the last state, as `training.train` returns it.
     """
     curves_K = cell.problem.learner.report_curves(state_K, cell.problem)
     frames = [pd.DataFrame({**lane._asdict(), **curve}) for lane, curve in zip(lanes, curves_K, strict=False)]

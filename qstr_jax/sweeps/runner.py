@@ -1,6 +1,6 @@
-"""Runs a sweep: lane batches on all local devices, with results on disk after every batch.
+"""Runs a sweep: lane batches on all local devices, results on disk after every batch.
 
-Whatever ends a run (a signal, a kill, a full disk), the same call continues it and ends with the same bits.
+Whatever ends a run (a signal, a kill, a full disk), the same call continues it, and the rows are bit for bit the same.
 """
 
 import concurrent.futures
@@ -24,16 +24,16 @@ from qstr_jax.sweeps.sweep import Sweep
 
 
 class Interrupted(Exception):
-    """A signal stopped the run; the states of running lanes are saved.
+    """A signal ended the run; the states of running lanes are saved.
 
     Args:
-        signal_number: the signal's.
+        signal_number: number of the signal, kept as an attribute.
     """
 
     def __init__(self, signal_number: int):
         self.signal_number = signal_number
         name = signal.Signals(signal_number).name
-        super().__init__(f'{name}: the running lanes are saved, the same command goes on with them')
+        super().__init__(f'{name}: the running lanes are saved; the same command continues them')
 
 
 class SweepError(Exception):
@@ -45,11 +45,12 @@ class Options:
     """How a sweep is run; nothing here changes a row.
 
     Attributes:
-        progress: show a bar on standard error.
-        checkpoint_seconds: how often the state of a running lane batch is saved.
-        memory_limit: bytes that a lane batch may take; None measures what the device has.
-        shard_index, num_shards: run one of several shares of the cells.
-        num_devices: local devices to use; None is all.
+        progress: whether to show a progress bar on standard error.
+        checkpoint_seconds: time between two checkpoints of a running lane batch.
+        memory_limit: bytes that a lane batch may use; None measures what the device has.
+        shard_index: number of the share of the cells to run, from 0.
+        num_shards: number of shares.
+        num_devices: number of local devices to use; None uses all.
     """
 
     progress: bool = True
@@ -61,23 +62,23 @@ class Options:
 
 
 def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFrame:
-    """Runs what is missing of a sweep and returns all rows of the directory.
+    """Runs the lanes of a sweep that have no rows yet, and returns all rows of the directory.
 
-    Cells and lanes that the directory holds already are not run again; more seeds, lengths or models add to it.
-    Several workers may call this on one directory at the same time; each returns when the whole is done.
+    A sweep with more seeds, lengths or models adds rows to those of the directory. Several processes may call this on
+    one directory at the same time; each returns when all cells of its own share are done.
 
     Args:
-        sweep: the points to run, a `Sweep`.
-        workdir: directory of the results, made if it does not exist.
-        options: how to run it.
+        sweep: the points to run.
+        workdir: the results directory; it is made if it does not exist.
+        options: how to run it; None uses the defaults.
 
     Returns:
-        All rows of the directory, as `results.load` gives them.
+        The rows, as `results.load` returns them.
 
     Raises:
-        ValueError: a setting is impossible (before anything is run).
-        results.ResultsError: the directory is unusable or of another format, or a file in it is damaged.
-        Interrupted: SIGTERM or SIGINT; the state is saved.
+        ValueError: a setting is impossible; nothing has been run then.
+        results.ResultsError: the directory cannot be used, or a file in it is damaged.
+        Interrupted: SIGTERM or SIGINT; the states of running lanes are saved.
         SweepError: some cells failed; the others are complete.
     """
     options = options or Options()
@@ -137,7 +138,7 @@ def _run_cells(
 
 
 def _tidy(workdir: Any) -> None:
-    """Removes what killed workers left of cells that are complete now."""
+    """Removes what killed workers left behind in cells that are now complete."""
     status = monitor.status(workdir)
     for cell_id in status.loc[status['state'] == 'done', 'cell']:
         claims.remove_checkpoints(workdir, cell_id)
@@ -153,7 +154,7 @@ class _Stop(threading.Event):
 
 @contextlib.contextmanager
 def _stopping() -> Iterator[_Stop]:
-    """An event that SIGTERM and SIGINT set; a second signal ends the process in the usual way."""
+    """Yields an event that SIGTERM and SIGINT set; a second signal ends the process in the usual way."""
     stop = _Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop  # only the main thread may handle signals
@@ -177,13 +178,13 @@ def _stopping() -> Iterator[_Stop]:
         restore()
 
 
-def _run_threads(workers: Sequence[worker.Worker], stop: threading.Event) -> None:
+def _run_threads(workers: Sequence[worker.Worker], stop: _Stop) -> None:
     """Runs all workers; the first exception stops the others and is raised."""
     with concurrent.futures.ThreadPoolExecutor(len(workers)) as pool:
         futures = [pool.submit(w.work) for w in workers]
         pending = set(futures)
         try:
-            while pending:  # waits are short, so that the main thread gets to handle signals
+            while pending:  # short waits, so that the main thread can handle signals
                 done, pending = concurrent.futures.wait(pending, timeout=0.2)
                 for future in done:
                     future.result()

@@ -1,4 +1,4 @@
-"""Sample sizes in the theory's units: n as a multiple of d, q d or N d."""
+"""Sample sizes in the units of the theory: n as a multiple of d, q d or N d."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ def unit(name: str, task: Any) -> int:
 
     Args:
         name: one of `UNITS`.
-        task: for N, q and d.
+        task: has N, q and d.
 
     Raises:
         ValueError: an unknown unit.
@@ -28,12 +28,12 @@ def in_prompts(values: tuple[float, ...], unit_name: str, task: Any) -> tuple[in
     """Sample sizes in prompts.
 
     Args:
-        values: in units.
+        values: n in units.
         unit_name: one of `UNITS`.
-        task: for N, q and d.
+        task: has N, q and d.
 
     Raises:
-        ValueError: a value is not positive, or no whole number of prompts.
+        ValueError: a value is not positive, or not a whole number of prompts.
     """
     return tuple(_prompts(value, unit_name, task) for value in values)
 
@@ -44,6 +44,7 @@ def _prompts(value: float, unit_name: str, task: Any) -> int:
     exact = value * size
     if abs(exact - round(exact)) > 1e-6 * exact:
         raise ValueError(
-            f'num_samples={value!r}: {value:g} {unit_name} = {exact:g} prompts is no integer, {unit_name} = {size}'
+            f'num_samples={value!r}: {value:g} {unit_name} = {exact:g} prompts, not a whole number '
+            f'({unit_name} = {size})'
         )
     return round(exact)

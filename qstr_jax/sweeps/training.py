@@ -1,4 +1,4 @@
-"""One lane batch on one device, from its first state to its end."""
+"""Training of one lane batch on one device, from its first state to its end."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -12,16 +12,16 @@ from qstr_jax.learners.outcomes import CENSORED, RUNNING
 from qstr_jax.learners.problem import Problem
 from qstr_jax.sweeps.programs import Programs, lane_arrays
 
-# A call of `advance` should take this long: short enough for a live bar and a quick answer to SIGTERM, long enough for
-# the host's work between two calls not to count.
+# Target duration of a call of `advance`: short enough for the progress bar and for SIGTERM, long enough that the work
+# between two calls does not matter.
 SECONDS_PER_CALL = 2.0
 
 
 def start(programs: Programs, lanes: Sequence[Any]) -> tuple[Any, Any, Any]:
-    """Lane arrays and constants of a batch, and its first state.
+    """The lane arrays, the constants and the first state of a batch.
 
-    A batch with fewer lanes than its program is filled up with copies of the last lane that never start, so that every
-    batch of a cell runs the same program.
+    A batch with fewer lanes is filled up with copies of its last lane that are over from the start, so that every batch
+    of a cell runs the same program.
 
     Args:
         programs: of the batch's cell.
@@ -46,10 +46,10 @@ def train(
 
     Args:
         programs: of the batch's cell.
-        problem: the cell's `Problem`.
+        problem: the cell's.
         lanes: at most `programs.size` lanes.
-        saved: a state of this batch to continue from, which ends with the same bits as an uninterrupted run.
-        on_call: called with the state after every call of `advance`; may raise to stop.
+        saved: a saved state of this batch to continue from; the result is bit for bit that of an uninterrupted run.
+        on_call: called with the state after every call of `advance`; it may raise an exception to stop.
 
     Returns:
         (constants, state), with `programs.size` lanes.
@@ -70,7 +70,7 @@ def train(
         seconds = time.perf_counter() - call_start
         if on_call is not None:
             on_call(state_K)
-        # In small steps, because the first calls are slower than the rest.
+        # Bounded changes, since the first calls are slower than the others.
         factor = np.clip(SECONDS_PER_CALL / max(seconds, 1e-6), 0.25, 4.0)
         num_checks = int(np.clip(num_checks * factor, 1, problem.learner.max_checks))
     return data_K, state_K

@@ -4,12 +4,12 @@ from typing import Any
 
 
 def distinct(name: str, value: Any, least: int = 1) -> tuple:
-    """A tuple of different values, from one value or several; names may come as one string with commas.
+    """A tuple of distinct values, from one value or several; names may be one string with commas.
 
     Args:
-        name: for errors.
-        value: what was given.
-        least: how many there must be.
+        name: of the setting, for errors.
+        value: one value, or a tuple or list.
+        least: the least number of values.
 
     Raises:
         ValueError: too few, or a value twice.

@@ -31,14 +31,14 @@ class Job:
     Attributes:
         workdir: the results directory.
         claims: hands out the lane batches.
-        size_of: lanes that one program of a cell vectorises.
+        size_of: the number of lanes in a batch of a cell.
         probes: functions of `models.probes`.
-        save_params: keep the trained parameters.
-        memory_limit: bytes of a lane batch; None measures.
-        checkpoint_seconds: between two saves of a running batch.
+        save_params: whether to save the trained parameters.
+        memory_limit: bytes that a lane batch may use; None measures what is available.
+        checkpoint_seconds: time between two checkpoints of a running batch.
         stop: set when the run should end.
         record: provenance of the run.
-        bar: shows progress.
+        bar: the progress bar.
     """
 
     workdir: Any
@@ -67,7 +67,7 @@ class Worker:
     def __init__(self, device: Any, job: Job):
         self.failed: list[str] = []
         self._device, self._job = device, job
-        # The programs of the last batch are kept, since a cell's batches mostly follow one another.
+        # A thread usually runs the batches of a cell one after another, so the last cell's programs are kept.
         self._cell_id: str | None = None
         self._programs: programs.Programs | None = None
         self._heartbeat = monitor.Heartbeat(job.workdir, job.record['id'], device.id)
@@ -88,7 +88,7 @@ class Worker:
     def _run_batch(self, batch: LaneBatch, missing: tuple) -> None:
         try:
             compiled, compile_seconds = self._compiled(batch.cell)
-            # All of the batch at once, or as many lanes as fit where memory is short.
+            # The whole batch at once, or in parts if its memory would not fit.
             for i in range(0, len(batch.lanes), compiled.size):
                 part = batch.lanes[i : i + compiled.size]
                 lanes = tuple(lane for lane in part if lane in missing)
@@ -99,13 +99,13 @@ class Worker:
             monitor.clear_error(self._job.workdir, batch.cell.id)
         except (Stopped, results.ResultsError, tasks.DrawError):
             raise
-        except Exception as error:  # a cell that fails (memory, a user's model) must not take the others with it
+        except Exception as error:  # one cell's failure (memory, a user's model) must not stop the others
             logging.error('%s failed: %s', batch.name, error)
             monitor.write_error(self._job.workdir, batch.cell.id, traceback.format_exc())
             self.failed.append(batch.cell.id)
 
     def _compiled(self, cell: Cell) -> tuple[programs.Programs, float]:
-        """The cell's programs, and the seconds that compiling took now."""
+        """The cell's programs, and the seconds that compiling them took; 0 if they were compiled before."""
         if self._job.stop.is_set():
             raise Stopped
         if self._programs is not None and self._cell_id == cell.id:
@@ -117,7 +117,7 @@ class Worker:
         return self._programs, self._programs.compile_seconds
 
     def _run_lanes(self, cell: Cell, name: str, lanes: tuple, compile_seconds: float) -> None:
-        """Trains some lanes of a cell, from their checkpoint if there is one, and writes their rows."""
+        """Trains some lanes of a cell, starting from their checkpoint if there is one, and writes their rows."""
         assert self._programs is not None
         job = self._job
         folder = job.workdir / 'checkpoints' / name
@@ -147,7 +147,7 @@ class Worker:
             job.bar.write(_summary(cell, table, seconds, compile_seconds), file=sys.stderr)
 
     def _watch(self, cell: Cell, lanes: tuple, folder: Any) -> Callable[[Any], None]:
-        """What happens between two calls of `advance`: bar, heartbeat, checkpoint, stop."""
+        """The function that runs between two calls of `advance`: progress bar, heartbeat, checkpoint, stop."""
         job, finished, last_save = self._job, 0, time.monotonic()
 
         def watch(state_K: Any) -> None:
@@ -178,7 +178,7 @@ def _postfix(report: dict[str, Any]) -> str:
 
 
 def _summary(cell: Cell, table: pd.DataFrame, seconds: float, compile_seconds: float) -> str:
-    """A finished batch in a line."""
+    """One line about a finished batch."""
     outcomes = ', '.join(f'{count} {name}' for name, count in table['outcome'].value_counts().items())
     samples = table['samples_to_threshold'].mean()
     mean = '' if pd.isna(samples) else f', mean {samples / 1e3:.1f}k samples'

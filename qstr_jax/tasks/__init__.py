@@ -1,4 +1,4 @@
-"""What is asked: prompts, labels, positional encodings, and the random streams that all of them come from."""
+"""Tasks: prompts, labels, positional encodings, and the random streams that they are drawn from."""
 
 from qstr_jax.tasks.qstr import INDICES, QSTR, TOKENS, SimpleQSTR
 from qstr_jax.tasks.task import (

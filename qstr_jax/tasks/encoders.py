@@ -1,4 +1,4 @@
-"""Ways to draw positional encodings, by name. An encoder is a function (key, task) → vectors ω (N, d_e)."""
+"""Positional encodings by name. An encoder is a function (key, task) → vectors ω (N, d_e)."""
 
 import dataclasses
 from collections.abc import Callable
@@ -26,14 +26,14 @@ class Encoder:
     settings: tuple[tuple[str, Any], ...] = ()
 
     def draw(self, key: jax.Array, task: Any) -> encodings.Encodings:
-        """The encodings of one task.
+        """Draws the encodings of one task.
 
         Args:
             key: typed key.
-            task: for N, d_e and what else the function reads.
+            task: has N, d_e and whatever else the function reads.
 
         Raises:
-            ValueError: the function returns another shape than (N, d_e).
+            ValueError: the function returns a shape other than (N, d_e).
         """
         found = REGISTRY.get(self.name).builder(key, task, **dict(self.settings))
         if not isinstance(found, encodings.Encodings):
@@ -62,10 +62,10 @@ def register(name: str) -> Callable[[Callable], Callable]:
 
 
 def get(encoder: 'str | Encoder', **settings: Any) -> Encoder:
-    """The encoder of a name; an `Encoder` passes through.
+    """The encoder of a name; an `Encoder` is returned as it is.
 
     Args:
-        encoder: a name, or what is returned as it is.
+        encoder: a name or an `Encoder`.
         **settings: of the named function.
 
     Raises:
@@ -80,5 +80,10 @@ def get(encoder: 'str | Encoder', **settings: Any) -> Encoder:
 
 @register('rademacher')
 def rademacher(key: jax.Array, task: Any) -> encodings.Encodings:
-    """Vectors in {±1/√d_e}^{d_e}, drawn again until they meet `max_coherence` and `distinct_encodings`."""
+    """Vectors in {±1/√d_e}^{d_e}, redrawn until they meet `max_coherence` and `distinct_encodings`.
+
+    Args:
+        key: typed key.
+        task: has N, d_e and these two settings.
+    """
     return encodings.draw(key, task.seq_len, task.encoding_dim, task.max_coherence, task.distinct_encodings)

@@ -1,7 +1,7 @@
 """Positional encodings: the vectors ω_1..ω_N and enc(i, t_i) (Assumption 3 and Section 3 of arXiv:2503.11272)."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import einops
 import jax
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 SCALES = ('unscaled', 'scaled')
 
-# How often `draw` tries to draw one vector. At d_e = 16 ln N and coherence 1/2 a handful of tries is enough.
+# Most tries of `draw` per vector. At d_e = 16 ln N and coherence 1/2 a handful of tries is enough.
 MAX_TRIES = 1000
 
 
@@ -49,10 +49,10 @@ def draw(
         seq_len: number of vectors, N.
         encoding_dim: their dimension, d_e.
         max_coherence: largest |⟨ω_i, ω_j⟩| allowed, in (0, 1]; 1 allows everything.
-        distinct: whether equal vectors are drawn again.
+        distinct: whether a vector that equals an earlier one is drawn again.
 
     Returns:
-        `Encodings`. Inside `jit` and `vmap` nothing can be raised: the caller checks `complete` afterwards.
+        `Encodings`. Compiled code cannot raise an error, so the caller checks `complete` afterwards.
     """
     # Signs are kept as ±1 in floats: their inner products are exact integers, so the comparison has no rounding.
     largest_dot = max_coherence * encoding_dim + 1e-3
@@ -65,7 +65,7 @@ def draw(
             too_close_N |= dots_N == encoding_dim
         return ~jnp.any(too_close_N & earlier_N)
 
-    def draw_one(carry, i):
+    def draw_one(carry: tuple[jax.Array, jax.Array, jax.Array], i: jax.Array) -> Any:
         signs_NxE, redraws, complete = carry
         key_i = jax.random.fold_in(key, i)
 

@@ -1,9 +1,13 @@
-"""The links that come with the package: for each, how its parameters are drawn, its value and its two-layer form.
+"""The links that come with the package: how their parameters are drawn, their values and their two-layer forms.
 
-A link `name` consists of up to three functions, which `links` registers:
-`name_init(key, sparsity, token_dim)` draws its parameters, `name_apply(params, x_QxD)` is the label of the relevant
-tokens x (q, d), and `name_two_layer(params, sparsity, token_dim, radius, error)` is a two-layer ReLU network that errs
-by at most `error` where all ‖x_j‖ ≤ radius.
+A link `name` has up to three functions, which `links` registers:
+
+    name_init(key, sparsity, token_dim)                              draws its parameters
+    name_apply(params, x_QxD)                                        the label of the relevant tokens x (q, d)
+    name_two_layer(params, sparsity, token_dim, radius, error)       a two-layer ReLU network whose error is at most
+                                                                     `error` wherever all ‖x_j‖ ≤ radius
+
+Here `key` is a typed key, `sparsity` is q, `token_dim` is d, and `params` are what `name_init` drew.
 """
 
 import math
@@ -36,17 +40,17 @@ def unit_vectors(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
 def linear_init(key: jax.Array, sparsity: int, token_dim: int) -> Params:
     """u."""
-    return {'u_K': unit_vectors(key, (sparsity * token_dim,))}
+    return {'u_V': unit_vectors(key, (sparsity * token_dim,))}
 
 
 def linear_apply(params: Params, x_QxD: jax.Array) -> jax.Array:
     """⟨u, vec(x)⟩."""
-    return jnp.sum(params['u_K'] * x_QxD.reshape(-1))
+    return jnp.sum(params['u_V'] * x_QxD.reshape(-1))
 
 
 def linear_two_layer(params: Params, sparsity: int, token_dim: int, radius: float, error: float) -> TwoLayer:
     """Two units, exact."""
-    return two_layer.linear(params['u_K'])
+    return two_layer.linear(params['u_V'])
 
 
 # mean: (1/q) Σ_j ⟨u, x_j⟩ with one shared u: the projection of a sparse average.
@@ -132,7 +136,7 @@ def two_layer_init(key: jax.Array, sparsity: int, token_dim: int) -> Params:
     width = TWO_LAYER_WIDTH
     return {
         'a_M': jax.random.normal(key_a, (width,)) / math.sqrt(width),
-        'W_MxK': unit_vectors(key_w, (width, sparsity * token_dim)),
+        'W_MxV': unit_vectors(key_w, (width, sparsity * token_dim)),
         'b_M': jax.random.normal(key_b, (width,)) / 2,
     }
 

@@ -1,4 +1,4 @@
-"""Link functions g: R^{q×d} → R, which make a label of the relevant tokens: y_i = g(x_{t_i1}, …, x_{t_iq}).
+"""Link functions g: R^{q×d} → R, which map the relevant tokens to a label: y_i = g(x_{t_i1}, …, x_{t_iq}).
 
 A link is a few pure functions, among them its two-layer ReLU form (Assumption 2) if it has one. `register` adds a link
 under a name that configs can use.
@@ -26,7 +26,7 @@ class Link:
         apply: (parameters, x (q, d)) → scalar label.
         variance: (sparsity, token_dim) → label variance under N(0, I) tokens, or None if unknown.
         two_layer: (parameters, sparsity, token_dim, radius, error) → `TwoLayer`, or None if there is none.
-        settings: (name, value) pairs that a builder made it of.
+        settings: (name, value) pairs that its builder was called with.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Link:
 def two_layer_form(
     link: Link, params: Any, sparsity: int, token_dim: int, *, radius: float, error: float = 0.1
 ) -> TwoLayer:
-    """The link as a two-layer ReLU network that errs by at most `error` wherever all ‖x_j‖ ≤ radius.
+    """The link as a two-layer ReLU network whose error is at most `error` wherever all ‖x_j‖ ≤ radius.
 
     Args:
         link: a link that has such a form.
@@ -48,7 +48,7 @@ def two_layer_form(
         sparsity: q.
         token_dim: d.
         radius: r_x.
-        error: largest |g − net|, the root of the paper's ε_2NN; exact forms ignore it.
+        error: largest |g − net|, the square root of the paper's ε_2NN; exact forms ignore it.
 
     Raises:
         ValueError: the link has no two-layer form, or radius or error is not positive.
@@ -67,14 +67,13 @@ def register(link: 'Link | str') -> Any:
     """Adds a link to those that configs can name.
 
     Args:
-        link: a `Link`, which has no settings; or a name, which makes this a decorator of a builder
-            (**settings) → `Link`.
+        link: a `Link` without settings; or a name, and then this is a decorator of a builder (**settings) → `Link`.
 
     Raises:
         ValueError: the name is taken.
     """
     if isinstance(link, Link):
-        # A link that is registered as it is has the place of its function, which tells whether a cell was run again.
+        # Registering the same definition again, as when a notebook cell is run twice, is no error.
         known = registry.entries().get(link.name)
         if known is not None and known.builder is not link and not _is_rerun(known.builder, link):
             raise ValueError(f'link {link.name!r} exists already: choose another name')
@@ -96,7 +95,7 @@ def _is_rerun(known: Any, link: 'Link') -> bool:
 
 
 def names() -> tuple[str, ...]:
-    """Names that `get` knows."""
+    """Names of all registered links."""
     return REGISTRY.names()
 
 
@@ -112,7 +111,7 @@ def _from_builder(builder: Callable[..., 'Link'], name: str, settings: tuple) ->
 
 
 def get(link: 'str | Link | Callable', **settings: Any) -> 'Link':
-    """The `Link` of a name; a `Link` passes through, and a plain function x (q, d) → scalar is wrapped.
+    """The `Link` of a name; a `Link` is returned as it is, and a plain function x (q, d) → scalar is wrapped.
 
     Args:
         link: a name, a `Link` or a function.

@@ -1,4 +1,4 @@
-"""q-sparse token regression (Definition 2): every position asks for q tokens, its label is a function of them."""
+"""q-sparse token regression (Definition 2): every position points to q tokens, and its label is a function of them."""
 
 import dataclasses
 import math
@@ -32,10 +32,10 @@ class QSTR:
             (Propositions 3 and 21); in Python also a function (key, seq_len, sparsity) → t (N, q).
         tokens: distribution of x. 'gaussian': N(0, I); 'half': the first ⌈N/2⌉ − 1 tokens are Gaussian and the others
             zero (Propositions 3 and 21); in Python also a function (key, seq_len, token_dim) → x (N, d).
-        encoding: how positions are encoded, a registered encoding.
+        encoding: the registered encoding of positions.
         encoding_dim: d_e; None is ⌊5 ln N⌋.
         encoding_scale: 'unscaled', or 'scaled' by √(d/q).
-        max_coherence: largest |⟨ω_i, ω_j⟩| that is accepted for i ≠ j; 1 accepts all.
+        max_coherence: largest |⟨ω_i, ω_j⟩| that is accepted for i ≠ j; 1 accepts any.
         distinct_encodings: whether a vector that equals an earlier one is drawn again.
 
     Raises:
@@ -43,7 +43,7 @@ class QSTR:
     """
 
     name: ClassVar[str]
-    # Rows of t that are drawn: one for each position, or one that all share.
+    # Whether all positions share one row of t.
     shares_indices: ClassVar[bool] = False
 
     seq_len: int = 8
@@ -75,20 +75,35 @@ class QSTR:
         self._check_distinct()
         self._check_distributions()
 
+    # `__post_init__` has replaced names by what they name; these have the types of that.
+
+    @property
+    def _link(self) -> links.Link:
+        return links.get(self.link)
+
+    @property
+    def _encoder(self) -> encoders.Encoder:
+        return encoders.get(self.encoding)
+
+    @property
+    def _encoding_dim(self) -> int:
+        assert self.encoding_dim is not None
+        return self.encoding_dim
+
     def _check_distinct(self) -> None:
-        is_rademacher = self.encoding.name == 'rademacher'
-        if is_rademacher and self.distinct_encodings and 2**self.encoding_dim < self.seq_len:
+        num_distinct = 2**self._encoding_dim
+        if self._encoder.name == 'rademacher' and self.distinct_encodings and num_distinct < self.seq_len:
             raise ValueError(
-                f'encoding_dim={self.encoding_dim}: there are only {2**self.encoding_dim} distinct '
-                f'encodings for seq_len={self.seq_len}; take encoding_dim ≥ {(self.seq_len - 1).bit_length()}'
+                f'encoding_dim={self.encoding_dim}: there are only {num_distinct} distinct '
+                f'encodings for seq_len={self.seq_len}; use encoding_dim ≥ {(self.seq_len - 1).bit_length()}'
             )
 
     def _check_distributions(self) -> None:
         for name, value, known in (('indices', self.indices, INDICES), ('tokens', self.tokens, TOKENS)):
             if not callable(value) and value not in known:
-                raise ValueError(f'{name}={value!r}: a function, or one of {", ".join(known)}')
+                raise ValueError(f'{name}={value!r}: must be a function, or one of {", ".join(known)}')
         if self.indices == 'half' and self.shares_indices:
-            raise ValueError("indices='half': the positions differ, so the task must be 'qstr'")
+            raise ValueError("indices='half': positions have different indices, so the task must be 'qstr'")
         if self.indices == 'half' and 2 * self.sparsity >= self.seq_len:
             raise ValueError(f"sparsity={self.sparsity}: indices='half' needs q < N/2, N = {self.seq_len}")
 
@@ -100,28 +115,36 @@ class QSTR:
     @property
     def embedding_dim(self) -> int:
         """D_e = d + (q+1) d_e, the width of an encoded token."""
-        return self.token_dim + (self.sparsity + 1) * self.encoding_dim
+        return self.token_dim + (self.sparsity + 1) * self._encoding_dim
 
     @property
     def num_gaussian(self) -> int:
-        """How many leading tokens are non-zero: N, or the i < N/2 (1-based) of Proposition 3."""
+        """Number of leading tokens that are not zero: N, or for 'half' the i < N/2 (1-based) of Proposition 3."""
         return (self.seq_len + 1) // 2 - 1 if self.tokens == 'half' else self.seq_len
 
     @property
     def stream_name(self) -> str:
-        """What random streams depend on: name, N, q and d, so that two links see the same tokens and indices."""
+        """The text that random streams depend on: name, N, q and d. Two links see the same tokens and indices."""
         return f'{self.name} N={self.seq_len} q={self.sparsity} d={self.token_dim}'
 
     def draw(self, key: jax.Array) -> Draw:
-        """Link parameters and encodings; pure."""
+        """Draws the link's parameters and the encodings; pure.
+
+        Args:
+            key: of `tasks.task_key`.
+        """
         key_link, key_encodings = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
         return Draw(
-            link=self.link.init(key_link, self.sparsity, self.token_dim),
-            encodings=self.encoding.draw(key_encodings, self),
+            link=self._link.init(key_link, self.sparsity, self.token_dim),
+            encodings=self._encoder.draw(key_encodings, self),
         )
 
     def check_draw(self, complete: jax.Array) -> None:
-        """Raises DrawError when the encodings of a `Draw`, or of several, are not complete."""
+        """Raises DrawError when the encodings of a `Draw`, or of several, are not complete.
+
+        Args:
+            complete: of `Draw.encodings`, of one lane or of many.
+        """
         if not bool(jnp.all(complete)):
             raise DrawError(
                 f'encoding_dim={self.encoding_dim}: too small to draw seq_len={self.seq_len} distinct vectors with '
@@ -130,31 +153,52 @@ class QSTR:
             )
 
     def sample(self, key: jax.Array, link_params: Any) -> Prompt:
-        """Draws one prompt."""
+        """Draws one prompt.
+
+        Args:
+            key: typed key of this prompt.
+            link_params: `Draw.link`.
+        """
         return self._prompt(key, self._numbers(key), link_params)
 
     def samples(self, keys_B: jax.Array, link_params: Any) -> Prompt:
         """Draws a prompt for each key.
 
-        Numbers are drawn in a loop of two halves. The result of a loop lies flat in memory, so Φ^{-1} runs over long
-        rows. Otherwise XLA would compute it inside loops over the (N, d) tokens, four times as slow on a CPU at d = 10.
+        The random numbers are drawn in a loop over two halves of the keys. The result of a loop is flat in memory, so
+        Φ^{-1} runs over long rows. Otherwise XLA would compute it inside loops over the (N, d) tokens, which is four
+        times as slow on a CPU at d = 10.
+
+        Args:
+            keys_B: typed keys, (B,).
+            link_params: `Draw.link`.
         """
         numbers = _in_halves(self._numbers, keys_B)
         return jax.vmap(lambda key, own: self._prompt(key, own, link_params))(keys_B, numbers)
 
     def encode(self, prompt: Prompt, task_draw: Draw) -> jax.Array:
-        """Encoded tokens z (N, D_e) of one prompt."""
+        """Encoded tokens z (N, D_e) of one prompt.
+
+        Args:
+            prompt: one prompt.
+            task_draw: has the encodings.
+        """
         return encodings.encode(prompt.x_NxD, prompt.t_NxQ, task_draw.encodings.omega_NxE, self.scale)
 
     def labels(self, x_NxD: jax.Array, t_NxQ: jax.Array, link_params: Any) -> jax.Array:
-        """Labels y_i = g(x_{t_i1}, …, x_{t_iq}), (N,)."""
-        g = self.link.apply
+        """Labels y_i = g(x_{t_i1}, …, x_{t_iq}), (N,).
+
+        Args:
+            x_NxD: tokens, (N, d).
+            t_NxQ: indices, (N, q).
+            link_params: `Draw.link`.
+        """
+        g = self._link.apply
         if self.shares_indices:  # one t, so one label
             return jnp.broadcast_to(g(link_params, x_NxD[t_NxQ[0]]), (self.seq_len,))
         return jax.vmap(lambda t_Q: g(link_params, x_NxD[t_Q]))(t_NxQ)
 
     def draw_indices(self, key: jax.Array, unit_RxQ: jax.Array) -> jax.Array:
-        """Indices (R, q) in 0..N-1: R = N rows, or one where all positions share it.
+        """Indices (R, q) in 0..N-1: R = N rows, or a single row that all positions share.
 
         Args:
             key: for a distribution of your own.
@@ -189,15 +233,15 @@ class QSTR:
 
     @property
     def _shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Shapes of the normals and of the uniforms that a prompt is cut out of."""
+        """Shapes of the normals and of the uniforms that make up a prompt."""
         num_tokens = 0 if callable(self.tokens) else self.num_gaussian
         num_rows = 0 if callable(self.indices) else self._num_rows
         return (num_tokens, self.token_dim), (num_rows, self.sparsity)
 
     def _numbers(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Normals and uniforms of one prompt, flat, cut out of one draw of bits.
+        """Normals and uniforms of one prompt, flat, from a single draw of bits.
 
-        One draw compiles several times faster than separate ones and runs in half the time.
+        A single draw compiles several times faster than separate ones and runs in half the time.
         """
         num_normals, num_uniforms = map(math.prod, self._shapes)
         smallest = jnp.nextafter(jnp.float32(-1), jnp.float32(0))
@@ -238,13 +282,13 @@ def uniform_indices(unit: jax.Array, seq_len: int) -> jax.Array:
 
 
 def _check_shape(name: str, array: jax.Array, *shape: int) -> None:
-    """Raises ValueError for what a user's function returns in another shape: it would broadcast in silence."""
+    """Raises ValueError if a user's function returned another shape, which would be broadcast silently."""
     if jnp.shape(array) != shape:
         raise ValueError(f'{name}: the function must return shape {shape}, not {jnp.shape(array)}')
 
 
 def _in_halves(function: Callable, keys_B: jax.Array) -> Any:
-    """`function` of each key, one half of an even number of keys after the other."""
+    """`function` of each key; an even number of keys is processed in two halves, one after the other."""
     size = len(keys_B)
     if size % 2:
         return jax.vmap(function)(keys_B)

@@ -1,4 +1,4 @@
-"""What a task is: prompts with labels, drawn one at a time, and what all of its prompts share.
+"""The interface of a task: it draws labelled prompts one at a time, and once what all of its prompts share.
 
 A dataset is a pure function: example i of a stream with key `key` is drawn from `fold_in(key, i)`, so nothing is stored
 and training sets are nested in n.
@@ -14,7 +14,7 @@ from qstr_jax import registry
 from qstr_jax.tasks import encodings, streams
 
 REGISTRY = registry.Registry('task', 'task')
-Kind = TypeVar('Kind', bound=type)
+Kind = TypeVar('Kind', bound=type[Any])
 
 
 class Prompt(NamedTuple):
@@ -30,7 +30,7 @@ class DrawError(ValueError):
 
 
 class Draw(NamedTuple):
-    """What a task draws once: the parameters of its labels, and its positional encodings."""
+    """What a task draws once: the parameters of its link, and its positional encodings."""
 
     link: Any
     encodings: encodings.Encodings
@@ -43,7 +43,7 @@ class Task(Protocol):
         name: as registered.
         seq_len: N.
         embedding_dim: D_e, width of an encoded token.
-        stream_name: text that its random streams are a function of, beside the seed.
+        stream_name: text that its random streams depend on, besides the seed.
     """
 
     name: ClassVar[str]
@@ -64,10 +64,10 @@ def register(name: str) -> Callable[[Kind], Kind]:
     """Decorator that registers a frozen dataclass as a task; its fields are its settings.
 
     Args:
-        name: what sweeps call it.
+        name: the name that sweeps use.
 
     Raises:
-        ValueError: the name is taken, or the class is no dataclass.
+        ValueError: the name is taken, or the class is not a dataclass.
     """
 
     def add(kind: Kind) -> Kind:
@@ -88,7 +88,7 @@ def build(name: str, **settings: Any) -> Any:
 
     Args:
         name: as registered.
-        **settings: its settings; those left out have their defaults.
+        **settings: its settings; the others have their defaults.
 
     Raises:
         ValueError: an unknown name or setting, or an impossible value.
@@ -99,14 +99,14 @@ def build(name: str, **settings: Any) -> Any:
 
 
 def sibling(task: Any, name: str) -> Any:
-    """Another task with the same settings, as far as it has them.
+    """Another task, with the values of all settings that the two have in common.
 
     Args:
-        task: a task.
+        task: the task that has the values.
         name: of the other one.
 
     Raises:
-        ValueError: an unknown name, or settings that are impossible for it.
+        ValueError: an unknown name, or values that are impossible for the other task.
     """
     entry = REGISTRY.get(name)
     fields = {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
@@ -114,7 +114,7 @@ def sibling(task: Any, name: str) -> Any:
 
 
 def draw(key: jax.Array, task: Task) -> Draw:
-    """Parameters of the labels, and encodings, of one task; pure. Check it with `check_draw` on the host.
+    """Draws the link's parameters and the encodings of a task; pure. Check the result with `check_draw` on the host.
 
     Args:
         key: of `task_key`.
@@ -179,7 +179,7 @@ def encode(prompt: Prompt, task: Task, task_draw: Draw) -> jax.Array:
 
 
 def positions(key: jax.Array, indices_B: jax.Array, seq_len: int) -> jax.Array:
-    """The j(i) ~ Unif[N] of the point-wise risk (2.3), (B,): a function of the example, so drawn once.
+    """The positions j(i) ~ Unif[N] of the point-wise risk (2.3), (B,); each depends on the example alone.
 
     Args:
         key: of the stream 'position'.

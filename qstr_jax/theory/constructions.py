@@ -38,12 +38,12 @@ def _head_blocks(task: SparseTask, num_heads: int, block_HxQxExE: np.ndarray) ->
     return qk_HxExE
 
 
-def _balanced_norm(keys_HxExK: np.ndarray) -> float:
+def _balanced_norm(keys_HxExR: np.ndarray) -> float:
     """Norm of all heads' W_Q and W_K if they are balanced: ‖W_Q‖_F² + ‖W_K‖_F² = 2 ‖W_Q^T W_K‖_nuclear.
 
     Only the columns of W_QK that are not zero are passed.
     """
-    return math.sqrt(2 * sum(np.linalg.norm(w_ExK, ord='nuc') for w_ExK in keys_HxExK))
+    return math.sqrt(2 * sum(np.linalg.norm(w_ExR, ord='nuc') for w_ExR in keys_HxExR))
 
 
 def _assemble(
@@ -127,7 +127,7 @@ def transformer(
     identity_ExE = alpha * np.eye(task.encoding_dim)
     identity_QxQxExE = np.eye(q)[:, :, None, None] * identity_ExE[None, None]
     qk_HxExE = _head_blocks(task, num_heads, identity_QxQxExE)
-    W_MxHxD = form.W_MxK.reshape(len(form.a_M), q, task.token_dim)
+    W_MxHxD = form.W_MxV.reshape(len(form.a_M), q, task.token_dim)
     module, params, norms = _assemble(task, qk_HxExE, form.a_M, W_MxHxD, form.b_M)
     off_mass = min(1.0, (task.seq_len - 1) * math.exp(-alpha * gap))
     output = form.error + leak * off_mass

@@ -221,8 +221,8 @@ def theorem6_oracle(basis_RxV: jax.Array, x_NxD: jax.Array, t: jax.Array | int, 
     Returns:
         The prediction, a scalar.
     """
-    target_K = jnp.outer(jax.nn.one_hot(t, x_NxD.shape[0], dtype=u_D.dtype), u_D).reshape(-1)
-    return (basis_RxV @ target_K) @ (basis_RxV @ x_NxD.reshape(-1))
+    target_V = jnp.outer(jax.nn.one_hot(t, x_NxD.shape[0], dtype=u_D.dtype), u_D).reshape(-1)
+    return (basis_RxV @ target_V) @ (basis_RxV @ x_NxD.reshape(-1))
 
 
 def proposition8_bits(bits: float, seq_len: int) -> float:

@@ -160,18 +160,18 @@ def two_one_norm(w_AxB: jax.Array) -> jax.Array:
     return jnp.sum(jnp.linalg.norm(w_AxB, axis=-2), axis=-1)
 
 
-def span_residual(w_KxM: jax.Array, x_BxK: jax.Array) -> jax.Array:
+def span_residual(w_VxM: jax.Array, x_BxV: jax.Array) -> jax.Array:
     """‖(I − P_S) W‖_F/‖W‖_F, where S is the span of the rows of x.
 
     Args:
-        w_KxM: a kernel with one unit per column, (K, m).
-        x_BxK: the inputs, (n, K).
+        w_VxM: a kernel with one unit per column, (K, m).
+        x_BxV: the inputs, (n, N d).
 
     Returns:
         The residual, a scalar in [0, 1].
     """
-    basis_RxV = floors.span_basis(x_BxK)
-    return jnp.linalg.norm(w_KxM - basis_RxV.T @ (basis_RxV @ w_KxM)) / jnp.linalg.norm(w_KxM)
+    basis_RxV = floors.span_basis(x_BxV)
+    return jnp.linalg.norm(w_VxM - basis_RxV.T @ (basis_RxV @ w_VxM)) / jnp.linalg.norm(w_VxM)
 
 
 def feedforward_span_residual(params: dict, x_BxNxD: jax.Array) -> jax.Array:

@@ -47,13 +47,13 @@ class TwoLayerArrays(NamedTuple):
 
     Attributes:
         a_M: (m_g,).
-        W_MxK: (m_g, q d).
+        W_MxV: (m_g, q d).
         b_M: (m_g,).
         error: sup |g − net| for ‖x_j‖ ≤ the radius it was built for.
     """
 
     a_M: np.ndarray
-    W_MxK: np.ndarray
+    W_MxV: np.ndarray
     b_M: np.ndarray
     error: float
 
@@ -131,25 +131,25 @@ def two_layer_arrays(task: SparseTask, task_draw: tasks.Draw, radius: float, err
         ValueError: the link has no two-layer form, or radius or error is not positive.
     """
     form = links.two_layer_form(task.link, task_draw.link, task.sparsity, task.token_dim, radius=radius, error=error)
-    a_M, W_MxK, b_M = (np.asarray(leaf, np.float64) for leaf in form[:3])
-    return TwoLayerArrays(a_M=a_M, W_MxK=W_MxK, b_M=b_M, error=form.error)
+    a_M, W_MxV, b_M = (np.asarray(leaf, np.float64) for leaf in form[:3])
+    return TwoLayerArrays(a_M=a_M, W_MxV=W_MxV, b_M=b_M, error=form.error)
 
 
-def feedforward_norms(a_M: np.ndarray, W_MxK: np.ndarray, b_M: np.ndarray) -> dict[str, float]:
+def feedforward_norms(a_M: np.ndarray, W_MxV: np.ndarray, b_M: np.ndarray) -> dict[str, float]:
     """Assumption 2's r_a = √m ‖a‖ and r_w = ‖(W, b)‖_F/√m, and the Lipschitz constant ‖a‖ ‖W‖_op.
 
     Args:
         a_M: output weights, (m,).
-        W_MxK: input weights, (m, K).
+        W_MxV: input weights, (m, V).
         b_M: biases, (m,).
 
     Returns:
         {'r_a': …, 'r_w': …, 'lipschitz': …}.
     """
     root = math.sqrt(len(a_M))
-    size_a, size_w = np.linalg.norm(a_M), math.hypot(np.linalg.norm(W_MxK), np.linalg.norm(b_M))
+    size_a, size_w = np.linalg.norm(a_M), math.hypot(np.linalg.norm(W_MxV), np.linalg.norm(b_M))
     return {
         'r_a': float(root * size_a),
         'r_w': float(size_w / root),
-        'lipschitz': float(size_a * np.linalg.norm(W_MxK, ord=2)),
+        'lipschitz': float(size_a * np.linalg.norm(W_MxV, ord=2)),
     }

@@ -30,13 +30,13 @@ class Theorem6Oracle(nn.Module):
     def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
         """Predictions (N,), or () at a position; arguments as in `models.predict`."""
         size = self.seq_len * self.token_dim
-        target_NxK = self.param('target_NxK', nn.initializers.zeros, (self.seq_len, size))
-        x_K = z_NxE[:, : self.token_dim].ravel()
+        target_NxV = self.param('target_NxV', nn.initializers.zeros, (self.seq_len, size))
+        x_V = z_NxE[:, : self.token_dim].ravel()
         # With positions in place of tokens, what each position retrieves is t itself.
         place_Nx1 = jnp.arange(self.seq_len, dtype=z_NxE.dtype)[:, None]
         labelled = jnp.concatenate([place_Nx1, z_NxE[:, self.token_dim :]], axis=1)
         t_N = baselines.retrieved(labelled, 1, 1)[:, 0].astype(jnp.int32)
-        prediction_N = (target_NxK @ x_K)[t_N]
+        prediction_N = (target_NxV @ x_V)[t_N]
         return prediction_N if position is None else prediction_N[position]
 
     def closed_form(
@@ -46,8 +46,8 @@ class Theorem6Oracle(nn.Module):
         is_there_B = jnp.any(is_there_BxN, axis=1)
         x_BxNxD = z_BxNxE[:, :, : self.token_dim] * is_there_B[:, None, None]
         basis_RxV = span_of_inputs.basis(x_BxNxD.reshape(x_BxNxD.shape[0], -1))
-        target_NxK = jnp.kron(jnp.eye(self.seq_len), task_draw.link['u_K'][None, :])
-        return {'params': {'target_NxK': (target_NxK @ basis_RxV.T) @ basis_RxV}}
+        target_NxV = jnp.kron(jnp.eye(self.seq_len), task_draw.link['u_V'][None, :])
+        return {'params': {'target_NxV': (target_NxV @ basis_RxV.T) @ basis_RxV}}
 
 
 @models.register('theorem6_oracle')

@@ -135,7 +135,7 @@ def retrieving(
     first, second = gates.own_kernels(task, (1 + gates.SLACK) * token_bound / delta)
     cell = [first, second, gates.unsigned(q * d)], np.zeros(first.shape[1])
     both_states = gates.signed(np.tile(np.eye(q * d), (2, 1)))
-    last = np.concatenate([gates.unsigned(q * d)] * 2) @ form.W_MxK.T
+    last = np.concatenate([gates.unsigned(q * d)] * 2) @ form.W_MxV.T
     readout: list[Layer] = [  # the columns of h→ + h← come last
         (_own_last(both_states, first), np.zeros(2 * d + 2 * q * d_e + 2 * q * d)),
         (block_diag(second, np.eye(2 * q * d)), np.zeros(4 * q * d)),
@@ -194,7 +194,7 @@ def storing(
     gain = (1 + gates.SLACK) * token_bound / (1 - apart.coherence)
     own_gain = (1 + gates.SLACK) * token_bound / (task.scale * apart.distance)
     blocks = np.kron(np.eye(q), np.kron(np.ones((task.seq_len, 1)), np.eye(d)))
-    last = np.concatenate([blocks, -blocks, gates.unsigned(q * d)]) @ form.W_MxK.T
+    last = np.concatenate([blocks, -blocks, gates.unsigned(q * d)]) @ form.W_MxV.T
     readout = [
         *_storing_readout(task, task_draw, gain, own_gain, shrink),
         (last, form.b_M),

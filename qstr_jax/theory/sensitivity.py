@@ -33,18 +33,18 @@ def lipschitz_product(kernels: Sequence[jax.Array]) -> jax.Array | float:
     return product
 
 
-def lipschitz_sampled(function: Callable[[jax.Array], jax.Array], points_BxK: jax.Array) -> jax.Array:
+def lipschitz_sampled(function: Callable[[jax.Array], jax.Array], points_BxV: jax.Array) -> jax.Array:
     """max ‖J(x)‖_op over given points, a lower bound on the Lipschitz constant of a function.
 
     Args:
         function: (K,) → scalar or vector, differentiable almost everywhere.
-        points_BxK: the points, (B, K).
+        points_BxV: the points, (B, V).
 
     Returns:
         The largest operator norm of a Jacobian, a scalar.
     """
-    jacobians_BxFxK = jax.vmap(lambda x_K: jnp.atleast_2d(jax.jacrev(function)(x_K)))(points_BxK)
-    return jnp.max(measures.operator_norm(jacobians_BxFxK))
+    jacobians_BxFxV = jax.vmap(lambda x_V: jnp.atleast_2d(jax.jacrev(function)(x_V)))(points_BxV)
+    return jnp.max(measures.operator_norm(jacobians_BxFxV))
 
 
 def transition_lipschitz(params: dict) -> jax.Array | float:

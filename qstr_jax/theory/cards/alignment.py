@@ -1,6 +1,7 @@
 """Card: a Transformer that starts at Lemma 11's construction stays there; one from scratch is compared with it."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -155,14 +156,14 @@ def make(settings: Settings, bar: card.Bar) -> card.Card:
     )
 
 
-def _points(rows):
+def _points(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for panel, column in enumerate(('loss', 'share', 'cosine', 'off_mass')):
         for row in rows.to_dict('records'):
             error = row['error'] if column == 'loss' else float('nan')
             yield card.point(panel, row['start'], row['samples'], row[column], error, lane=row['lane'])
 
 
-def _lines(settings, rows, task):
+def _lines(settings: Settings, rows: pd.DataFrame, task: SparseTask) -> list[dict[str, Any]]:
     ends = [0, rows['samples'].max()]
     isotropic = (task.encoding_dim / task.embedding_dim) ** 2
     lines = card.line(0, 'error² of the construction', ends, [settings.error**2] * 2)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -147,7 +147,7 @@ def _finding(settings: Settings, rows: pd.DataFrame) -> str:
     )
 
 
-def _points(rows):
+def _points(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for row in rows.itertuples():
         if row.reached:
             yield card.point(0, row.bound, row.seq_len, row.samples)
@@ -156,7 +156,7 @@ def _points(rows):
             yield card.point(2, row.bound, row.seq_len, row.product)
 
 
-def _lines(settings, rows):
+def _lines(settings: Settings, rows: pd.DataFrame) -> list[dict[str, Any]]:
     lengths = list(settings.seq_lens)
     lines = card.line(0, 'budget', lengths, [settings.steps * settings.batch_size] * len(lengths))
     lines += card.line(1, 'threshold', lengths, [settings.threshold] * len(lengths))

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -184,7 +185,7 @@ def _cap(norms: pd.DataFrame) -> np.ndarray:
     return norms['norm'].iloc[0] * growth.to_numpy() ** 1.5 * (1 + ROUNDING)
 
 
-def _points(by_alpha, by_length, norms):
+def _points(by_alpha: pd.DataFrame, by_length: pd.DataFrame, norms: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for row in by_alpha.itertuples():
         yield card.point(0, f'N = {row.seq_len}', row.alpha, row.error)
     largest = by_length.groupby(['link', 'seq_len'], as_index=False, sort=False)['square'].max()
@@ -194,7 +195,7 @@ def _points(by_alpha, by_length, norms):
         yield card.point(2, f'q = {row.sparsity}', row.seq_len, row.norm)
 
 
-def _lines(by_alpha, by_length, norms, limit):
+def _lines(by_alpha: pd.DataFrame, by_length: pd.DataFrame, norms: pd.DataFrame, limit: float) -> list[dict[str, Any]]:
     rows = []
     for i, (seq_len, chosen) in enumerate(by_alpha.groupby('seq_len')):
         label = '2L√q r_x N exp(−αd/2q)' if i == 0 else ''

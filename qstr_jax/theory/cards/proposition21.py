@@ -1,6 +1,8 @@
 """Card of Proposition 21: one-dimensional tokens, with W_QK block-diagonal between tokens and encodings, or free."""
 
 import dataclasses
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -107,13 +109,13 @@ def make(settings: Settings, bar: card.Bar) -> card.Card:
     )
 
 
-def _points(settings, rows):
+def _points(settings: Settings, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for panel, q in enumerate(settings.sparsity):
         for row in rows[rows['q'] == q].itertuples():
             yield card.point(panel, row.network, row.heads, row.loss, row.error)
 
 
-def _lines(settings):
+def _lines(settings: Settings) -> list[dict[str, Any]]:
     lines = []
     for panel, q in enumerate(settings.sparsity):
         counts = list(range(1, q + 2))

@@ -1,6 +1,8 @@
 """Card of Proposition 3: trained Transformers with too few heads against the printed and the sharper floor."""
 
 import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -136,13 +138,13 @@ def _finding(rows: pd.DataFrame, sizes: list, narrow: tuple) -> str:
     )
 
 
-def _points(rows, sizes):
+def _points(rows: pd.DataFrame, sizes: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
     for panel, (q, d) in enumerate(sizes):
         for row in rows[(rows['q'] == q) & (rows['d'] == d)].itertuples():
             yield card.point(panel, row.network, row.heads, row.loss, row.error)
 
 
-def _lines(sizes):
+def _lines(sizes: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
     rows = []
     for panel, (q, d) in enumerate(sizes):
         counts = list(range(1, q + 2))

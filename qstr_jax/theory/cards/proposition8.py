@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -197,7 +198,7 @@ def _finding(least: pd.DataFrame, coarse: pd.DataFrame) -> str:
     return text
 
 
-def _points(plain, coarse, least):
+def _points(plain: pd.DataFrame, coarse: pd.DataFrame, least: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for row in plain.itertuples():
         yield card.point(0, f'N = {row.seq_len}', row.width / row.seq_len, row.loss, row.error)
     for row in least.itertuples():
@@ -209,7 +210,7 @@ def _points(plain, coarse, least):
         yield card.point(3, f'N = {row.seq_len}', scaled, row.loss, row.error)
 
 
-def _lines(settings, plain, coarse, least):
+def _lines(settings: Settings, plain: pd.DataFrame, coarse: pd.DataFrame, least: pd.DataFrame) -> list[dict[str, Any]]:
     lengths = list(settings.seq_lens)
     lines = card.line(0, f'target {settings.target:g}', [0, 1], [settings.target] * 2)
     lines += card.line(1, 'storing RNN, d_h = N', lengths, lengths)

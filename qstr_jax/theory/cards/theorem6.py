@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -76,7 +77,7 @@ def _problem(settings: Settings, num_samples: int) -> Problem:
 @jax.jit
 def _oracle(data: Any, num_samples: int) -> tuple[jax.Array, jax.Array]:
     """The floor of one lane's (u, training set), and its oracle's squared errors on the test prompts."""
-    x_BxNxD, u_D = data.train.x_NxD, data.task_draw.link['u_K']
+    x_BxNxD, u_D = data.train.x_NxD, data.task_draw.link['u_V']
     # Prompts beyond n become zeros, which add nothing to the span, so that one program serves every n.
     x_BxNxD = jnp.where(jnp.arange(x_BxNxD.shape[0])[:, None, None] < num_samples, x_BxNxD, 0.0)
     basis_RxV = floors.span_basis(x_BxNxD.reshape(x_BxNxD.shape[0], -1))
@@ -234,14 +235,14 @@ def make(settings: Settings, bar: card.Bar) -> card.Card:
     )
 
 
-def _points(rows):
+def _points(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for row in rows.itertuples():
         name = 'oracle' if row.model == ORACLE else f'FFN, {row.learner}'
         yield card.point(0, name, row.load, min(row.test_loss, 2.0), row.test_loss_se)
         yield card.point(1, name, row.floor, min(row.test_loss, 2.0), row.test_loss_se)
 
 
-def _lines(rows):
+def _lines(rows: pd.DataFrame) -> list[dict[str, Any]]:
     loads = np.linspace(0, max(1.0, rows['load'].max()), 60)
     floor = [floors.theorem6_floor(load, 1, 1) for load in loads]  # n in units of N d
     return card.line(0, '1 − n/(Nd)', loads, floor) + card.line(1, 'floor', [0, 1], [0, 1])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -114,14 +115,14 @@ def card_of(settings: Settings, rows: pd.DataFrame) -> card.Card:
     )
 
 
-def _points(rows):
+def _points(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for row in rows.itertuples():
         yield card.point(0, f'{row.precision}, q = {row.sparsity}', row.seq_len, row.error)
     for row in rows[rows['precision'] == 'float64'].itertuples():
         yield card.point(1, f'q = {row.sparsity}', row.seq_len, row.square)
 
 
-def _lines(settings, rows):
+def _lines(settings: Settings, rows: pd.DataFrame) -> list[dict[str, Any]]:
     """The limits of the errors, and the norm by its formula."""
     lengths = list(settings.seq_lens)
     lines = []

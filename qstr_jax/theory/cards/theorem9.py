@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -155,7 +156,7 @@ def make(settings: Settings, bar: card.Bar) -> card.Card:
 NORMS = {'square': 'one factor per unit', 'layerwise': 'one factor for all', 'bound': 'bound of Lemma 38'}
 
 
-def _points(rows, stored):
+def _points(rows: pd.DataFrame, stored: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for num_samples, chosen in rows.groupby('num_samples'):
         for column, name in NORMS.items():
             spread = chosen[column].std() / math.sqrt(len(chosen))
@@ -166,7 +167,7 @@ def _points(rows, stored):
         yield card.point(1, 'storing RNN', row.seq_len, row.square)
 
 
-def _lines(settings, rows, stored, floor):
+def _lines(settings: Settings, rows: pd.DataFrame, stored: pd.DataFrame, floor: float) -> list[dict[str, Any]]:
     counts, lengths = list(settings.num_samples), list(settings.seq_lens)
     at = rows[rows['num_samples'] == counts[-1]]['square'].mean()
     cubic = rates.through(rnn_sizes.theorem9_memorise, counts[-1], at)
