@@ -1,4 +1,4 @@
-"""From a command line to a run. An error that the user can correct is one line on standard error, and a failing exit."""
+"""From a command line to a run. What a user can correct is one line on standard error, and a failing exit."""
 
 import functools
 import logging

@@ -44,7 +44,7 @@ class Registry:
         kind: what is registered, such as 'model'.
         flag: the setting that takes such a name, such as 'models'.
         skip: how many leading arguments of a builder are not settings.
-        has_settings: whether things of this kind can have settings; if not, their names need not be unique across kinds.
+        has_settings: whether things of this kind can have settings; if not, other kinds may use their names too.
     """
 
     def __init__(self, kind: str, flag: str, skip: int = 0, has_settings: bool = True):
