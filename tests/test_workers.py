@@ -155,7 +155,7 @@ def optimised(own_level, tmp_path_factory):
 def test_at_the_users_level_a_kill_changes_no_bit(own_level, optimised, tmp_path):
     """Each architecture is killed in the middle of its second lane."""
     for model in MODELS:
-        death = Death('qstr_jax.learners.online:progress', call=15)
+        death = Death('qstr_jax.learners.online:Online.progress', call=15)
         code, output = own_level.run(tmp_path, {**OURS, 'models': (model,)}, death)
         assert code == -signal.SIGKILL, output
         assert list(tmp_path.glob(f'checkpoints/{model}*'))
