@@ -159,45 +159,99 @@ class FixedSample:
     # What subclasses may override. All are for one lane.
 
     def rate_at(self, lane: Any, step: Any) -> Any:
-        """The learning rate at a step, by the schedule."""
+        """The learning rate at a step, by the schedule.
+
+        Args:
+            lane: its seeds and traced settings.
+            step: number of the step, may be traced.
+        """
         if self.schedule == 'constant':
             return lane.learning_rate
         return lane.learning_rate * (1 + jnp.cos(jnp.pi * step / self.max_steps)) / 2
 
     def optimizer_at(self, lane: Any, step: Any) -> optax.GradientTransformation:
-        """The optimiser at a step; its state may not depend on the learning rate."""
+        """The optimiser at a step; its state may not depend on the learning rate.
+
+        Args:
+            lane: its seeds and traced settings.
+            step: number of the step, may be traced.
+        """
         raise NotImplementedError
 
     def penalty(self, params: Any, lane: Any) -> Any:
-        """The term that the objective adds to the risk."""
+        """The term that the objective adds to the risk.
+
+        Args:
+            params: parameters as they are trained.
+            lane: its seeds and traced settings.
+        """
         return 0.0
 
     def project(self, params: Any, radius: Any) -> Any:
-        """The parameters' projection onto the constraint set."""
+        """The parameters' projection onto the constraint set.
+
+        Args:
+            params: parameters as they are trained.
+            radius: norm bound of the constraint set.
+        """
         return params
 
     def first_radius(self, lane: Any) -> Any:
-        """The norm bound of the constraint set."""
+        """The norm bound of the constraint set.
+
+        Args:
+            lane: its seeds and traced settings.
+        """
         return jnp.float32(jnp.inf)
 
     def first_stage(self, params: Any, lane: Any) -> stages.Stage:
-        """The stage that a fit starts with."""
+        """The stage that a fit starts with.
+
+        Args:
+            params: parameters as they are trained.
+            lane: its seeds and traced settings.
+        """
         return stages.first(self.first_radius(lane))
 
     def result(self, stage: stages.Stage, params: Any) -> Any:
-        """The parameters that a fit ends with."""
+        """The parameters that a fit ends with.
+
+        Args:
+            stage: the present stage.
+            params: parameters as they are trained.
+        """
         return params
 
     def steps(self, fit: fitting.Fit, radius: Any, data: Data, lane: Any, problem: Problem) -> Any:
-        """`check_every` steps: the fit after them, and the mean of the objective over them."""
+        """`check_every` steps: the fit after them, and the mean of the objective over them.
+
+        Args:
+            fit: the present fit.
+            radius: norm bound of the constraint set.
+            data: the lane's.
+            lane: its seeds and traced settings.
+            problem: the cell's.
+        """
         return fitting.steps(fit, radius, data, lane, problem)
 
     def is_converged(self, stage: stages.Stage, found: Certificate, train_loss: jax.Array) -> jax.Array:
-        """Whether a fit that is over reached the learner's goal."""
+        """Whether a fit that is over reached the learner's goal.
+
+        Args:
+            stage: the present stage.
+            found: certificate of the present parameters.
+            train_loss: mean objective of the last steps.
+        """
         return found.grad_norm <= self.tolerance
 
     def is_at_end(self, fit: fitting.Fit, found: Certificate | None, train_loss: jax.Array) -> jax.Array:
-        """Whether the steps are used up, or the gradient was measured and is within the tolerance."""
+        """Whether the steps are used up, or the gradient was measured and is within the tolerance.
+
+        Args:
+            fit: the present fit.
+            found: certificate of the present parameters.
+            train_loss: mean objective of the last steps.
+        """
         is_end = fit.step >= self.max_steps
         return is_end if found is None else is_end | (found.grad_norm <= self.tolerance)
 
@@ -219,18 +273,34 @@ class FixedSample:
         return self.is_at_end(fit, found, train_loss), fit, stage
 
     def report_radii(self, stage: stages.Stage) -> tuple[Any, Any]:
-        """The radius of the result, and the largest radius that failed; NaN if there is none."""
+        """The radius of the result, and the largest radius that failed; NaN if there is none.
+
+        Args:
+            stage: the present stage.
+        """
         nan = jnp.float32(jnp.nan)
         return (stage.radius if self.is_projected else nan), nan
 
     # The programs of a lane batch.
 
     def init(self, lanes_K: Any, problem: Problem) -> tuple[Data, State]:
-        """Constants and the first state of a lane batch."""
+        """Constants and the first state of a lane batch.
+
+        Args:
+            lanes_K: seeds and traced settings, arrays (k,).
+            problem: the cell's.
+        """
         return over_lanes(lambda lane: fits.init_lane(lane, problem))(lanes_K)
 
     def check(self, state_K: State, data_K: Data, lanes_K: Any, problem: Problem) -> State:
-        """`check_every` steps of all lanes; fits that are over are recorded, and a search starts the next ones."""
+        """`check_every` steps of all lanes; fits that are over are recorded, and a search starts the next ones.
+
+        Args:
+            state_K: state of the lane batch.
+            data_K: its constants, as `init` returns them.
+            lanes_K: seeds and traced settings, arrays (k,).
+            problem: the cell's.
+        """
         is_active_K = state_K.outcome == RUNNING
 
         def train(state: State, data: Data, lane: Any) -> State:
@@ -258,14 +328,29 @@ class FixedSample:
         return select(is_active_K, new_K, state_K)
 
     def report(self, state_K: State, problem: Problem) -> dict[str, Any]:
-        """Columns of the rows of a lane batch: arrays (k,), on the host."""
+        """Columns of the rows of a lane batch: arrays (k,), on the host.
+
+        Args:
+            state_K: state of the lane batch.
+            problem: the cell's.
+        """
         return fits.report(state_K, problem)
 
     def report_curves(self, state_K: State, problem: Problem) -> list[dict[str, Any]]:
-        """The fits of a lane batch, by n: a dict of columns for each lane."""
+        """The fits of a lane batch, by n: a dict of columns for each lane.
+
+        Args:
+            state_K: state of the lane batch.
+            problem: the cell's.
+        """
         return fits.report_curves(state_K)
 
     def progress(self, state_K: State, problem: Problem) -> dict[str, Any]:
-        """n and training loss of the lane with the most checks; on the host."""
+        """n and training loss of the lane with the most checks; on the host.
+
+        Args:
+            state_K: state of the lane batch.
+            problem: the cell's.
+        """
         lane = int(np.argmax(np.asarray(state_K.checks)))
         return {'samples': int(state_K.bracket.n[lane]), 'train_loss': float(state_K.train_loss[lane])}
