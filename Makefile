@@ -53,7 +53,7 @@ n-star: install  ## n* of constrained ERM against N, by the averaged and the poi
 
 n-star-models: install  ## n* of Transformer, RNN and FFN at d = 2 on simple-1STR and 1STR
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_models.py --workdir=$(WORKDIR)/n_star_models_simple
-	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_models.py --config.task=qstr --config.test_task=qstr \
+	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_models.py --config.task.name=qstr --config.test_task=qstr \
 	  --config.title='1STR, d = 2: n* of AdamW on n prompts' --workdir=$(WORKDIR)/n_star_models_qstr
 
 theorem6: install  ## FFNs at stationary points and of least norm above the floor 1 − n/(Nd)
@@ -63,10 +63,7 @@ theorem6: install  ## FFNs at stationary points and of least norm above the floo
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/theorem6.py --config.learners=stationary \
 	  --config.models=ffn,theorem6_oracle --config.span=started --config.optimizer=sgd --config.learning_rate=0.03 \
 	  --config.seq_lens=5 --workdir=$(WORKDIR)/theorem6_started
-	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star.py --config.models=transformer,theorem6_oracle \
-	  --config.seq_lens=64 --config.num_samples=0.25,0.5,0.75 --config.samples_unit=Nd --config.budget=1.0 \
-	  --config.probes=theorem6_floor --config.title='1STR, N = 64, d = 10: a Transformer below the floor of FFNs' \
-	  --workdir=$(WORKDIR)/theorem6_control
+	$(RUN) experiments.learning_curves --config=$(CONFIGS)/theorem6_control.py --workdir=$(WORKDIR)/theorem6_control
 
 theorems: install  ## a card per theorem: measured points, its line, a verdict (40 minutes on two busy cores)
 	$(RUN) experiments.theorems --config=$(CONFIGS)/theorems.py --workdir=$(WORKDIR)/theorems \
@@ -82,7 +79,7 @@ figure1b-all: install  ## the same with FFN (6 minutes) and RNN (hours; over one
 
 figure2: install  ## Figure 2: trained attention beside the construction, q = 1, separate W_Q and W_K (4 minutes)
 	$(RUN) experiments.attention_weights --config=$(CONFIGS)/attention_weights.py --config.sparsity=1 \
-	  --config.axes.attention=separate --workdir=$(WORKDIR)/figure2
+	  --config.transformer.attention=separate --workdir=$(WORKDIR)/figure2
 
 figure2-all: install  ## the same for q = 1, 2, 3, separate and merged (three hours of one core)
 	$(RUN) experiments.attention_weights --config=$(CONFIGS)/attention_weights.py --workdir=$(WORKDIR)/figure2

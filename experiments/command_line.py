@@ -1,10 +1,11 @@
-"""From a command line to a run: what a user can mend is one line on standard error, and a non-zero exit."""
+"""From a command line to a run. What a user can correct is one line on standard error, and a failing exit."""
 
 import functools
 import logging
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from absl import app, flags
 
@@ -17,15 +18,16 @@ DESCRIBE = flags.DEFINE_string(
 )
 
 
-def launch(run, required='config', takes_arguments=False):
-    """What a binary does: parses the flags and calls `run()`, or `run(*arguments)` if there may be any.
+def launch(run: Callable[..., None], required: str | None = 'config', takes_arguments: bool = False) -> None:
+    """Runs a binary: parses the flags and calls `run()`, or `run(*arguments)` if there may be any.
 
     Args:
         run: the work.
         required: the flag that must be given, None if there is none.
         takes_arguments: whether words that are no flags are allowed.
     """
-    logging.getLogger('jax._src.xla_bridge').setLevel(logging.WARNING)  # which tells of every backend that is not there
+    # JAX logs every backend that is missing.
+    logging.getLogger('jax._src.xla_bridge').setLevel(logging.WARNING)
     warnings.formatwarning = lambda message, *_, **__: f'warning: {message}\n'
     app.run(
         lambda argv: exit_on_error(lambda: _run(run, required, argv[1:])),
@@ -44,23 +46,36 @@ def _run(run: Callable[..., None], required: str | None, arguments: Sequence[str
 
 
 def import_plugins(argv: Sequence[str]) -> None:
-    """Imports the modules of `--config.plugins=…` before the config is made, which has the settings that they register.
+    """Imports the modules of --config.plugins before the config is made, which has the settings that they register.
 
     Args:
         argv: the command line.
     """
-    for word in argv:
-        if word.startswith('--config.plugins='):
-            exit_on_error(lambda word=word: base.import_plugins(word.partition('=')[2]))
+    for word, following in zip(argv, [*argv[1:], ''], strict=True):
+        name, has_value, value = word.lstrip('-').partition('=')
+        if name == 'config.plugins' and word.startswith('-'):
+            modules = value if has_value else following
+            exit_on_error(lambda modules=modules: base.import_plugins(modules))
 
 
-def parse(argv, takes_arguments=False):
-    """Sets all flags from `argv`, the program's name first; returns what is no flag. What is wrong ends the process."""
+def parse(argv: Sequence[str], takes_arguments: bool = False) -> list[str]:
+    """Sets all flags; what is wrong ends the process with one line.
+
+    Args:
+        argv: the command line, the program's name first.
+        takes_arguments: whether words that are no flags are allowed.
+
+    Returns:
+        The words that are no flags.
+    """
     import_plugins(argv)
+    if not any(word.startswith(('--config=', '-config=')) or word in ('--config', '-config') for word in argv):
+        # Without a config there is nothing to override; --describe needs none, and has the plugins by now.
+        argv = [word for word in argv if not word.startswith('--config.plugins=')]
     try:
         name, *rest = flags.FLAGS(argv)
         if 'config' in flags.FLAGS:
-            getattr(flags.FLAGS.config, 'lock', None)  # a file that was not found is told when it is looked into
+            getattr(flags.FLAGS.config, 'lock', None)  # An error of the config's file shows up here.
     except flags.Error as error:
         sys.exit(f'error: {_one_line(str(error))}')
     except OSError as error:
@@ -73,15 +88,19 @@ def parse(argv, takes_arguments=False):
     return [name, *rest]
 
 
-def _hide_closed_loops(unraisable):
-    """After a failed save Orbax's threads still call into an event loop that is closed; the error itself is told."""
+def _hide_closed_loops(unraisable: Any) -> None:
+    """Hides what Orbax's threads raise after a failed save, when their event loop is closed already."""
     is_late = isinstance(unraisable.exc_value, RuntimeError) and 'loop is closed' in str(unraisable.exc_value)
     if not is_late:
         sys.__unraisablehook__(unraisable)
 
 
-def exit_on_error(run):
-    """Calls `run()`; what a user can mend becomes one line on standard error and a non-zero exit."""
+def exit_on_error(run: Callable[[], None]) -> None:
+    """Calls `run()`; an error that the user can correct ends the process with one line on standard error.
+
+    Args:
+        run: the work.
+    """
     sys.unraisablehook = _hide_closed_loops
     try:
         run()
@@ -92,17 +111,17 @@ def exit_on_error(run):
         message = f'error: {error}'
     else:
         return
-    sys.exit(message)  # out here, where the error no longer holds a progress bar whose line it would end
+    sys.exit(message)  # Here, where no error keeps a progress bar alive that would write into the line.
 
 
-def _one_line(text):
-    """A message of several lines as one; of a traceback in it only the end is kept."""
+def _one_line(text: str) -> str:
+    """A message of several lines as one; of a traceback only the end is kept."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return ' '.join([lines[0], lines[-1]] if any(line.startswith('Traceback') for line in lines) else lines)
 
 
-def _innermost(error):
-    """The words of an error that was made of other errors."""
+def _innermost(error: Any) -> str:
+    """The message of an error that was made of other errors."""
     while isinstance(error, Exception):
         error = error.args[0]
     return str(error)

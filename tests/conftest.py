@@ -13,6 +13,7 @@ import tempfile
 import jax
 import pytest
 
+from qstr_jax import registry
 from qstr_jax.sweeps import programs
 from tests import helpers
 
@@ -132,3 +133,13 @@ def pytest_terminal_summary(terminalreporter, config):
     terminalreporter.write_line(f'peak memory: {peaks}{over}')
     for reason, count in sorted(not_run(config).items()):
         terminalreporter.write_line(f'NOT RUN, {count} of them: {reason}{fails if must_all_run() else ""}')
+
+
+@pytest.fixture
+def own_entries():
+    """Undoes what a test registers."""
+    known = registry._ENTRIES
+    before = dict(known)
+    yield
+    known.clear()
+    known.update(before)

@@ -146,6 +146,7 @@ def _binary(name, arguments, folder, outputs, settings):
         with open(path, 'wb', buffering=0) as file:
             os.dup2(file.fileno(), number)
     os.chdir(folder)
+    sys.path.insert(0, str(folder))  # as `python -m` has it
     os.environ['XLA_FLAGS'] = helpers.QUICK_FLAGS
     tqdm.tqdm.set_lock(threading.RLock())  # its own is a semaphore that a kill leaves behind
     jax.config.update('jax_platforms', 'cpu')

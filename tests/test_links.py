@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from helpers import quick_jit
 
-from qstr_jax import registry
 from qstr_jax.tasks import links
 
 KEY = jax.random.key(0, impl='threefry2x32')
@@ -239,12 +238,6 @@ def test_radius_and_error_must_be_positive(radius, error):
     link, params = setup('hermite2', 1, 10)
     with pytest.raises(ValueError, match=r'^radius=[^\n]*error=[^\n]*positive$'):
         links.two_layer_form(link, params, 1, 10, radius=radius, error=error)
-
-
-@pytest.fixture
-def own_entries(monkeypatch):
-    """A copy of the registry's entries that a test may change."""
-    monkeypatch.setattr(registry, '_ENTRIES', dict(registry.entries()))
 
 
 @pytest.mark.usefixtures('own_entries')

@@ -1,7 +1,5 @@
 """The models' common ground: registry, settings and their errors, initial weights, one position."""
 
-import types
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +9,6 @@ from helpers import quick_jit, random_params
 
 from qstr_jax import models, tasks
 from qstr_jax.models import initializers
-from qstr_jax.sweeps import Settings
 
 TASK = tasks.build('qstr', seq_len=5, sparsity=2, token_dim=3, encoding_dim=4)
 
@@ -21,7 +18,7 @@ def prompt():
 
 
 def build(name, **settings):
-    return models.build(name, TASK, Settings(**settings))
+    return models.build(name, TASK, **settings)
 
 
 # Registry and settings.
@@ -35,24 +32,14 @@ def test_sizes_as_published():
 
 
 def test_settings_reach_the_module():
-    transformer = build(
-        'transformer', num_heads=3, **{'transformer.mlp_width': 7}, attention='merged', initializer='flax'
-    )
+    transformer = build('transformer', num_heads=3, mlp_width=7, attention='merged', initializer='flax')
     assert transformer == models.Transformer(3, 7, 'merged', initializer='flax')
     rnn = build(
-        'rnn',
-        **{'rnn.width': 6},
-        **{'rnn.cell': 'deep'},
-        **{'rnn.states': 'exclusive'},
-        **{'rnn.readout': 'mlp'},
-        **{'rnn.readout_widths': (4,)},
-        **{'rnn.transition_widths': (5, 3)},
-        **{'rnn.radius': 2.0},
-        **{'rnn.lipschitz': 0.1},
-        initializer='flax',
-    )
+        'rnn', width=6, cell='deep', states='exclusive', readout='mlp', readout_widths=(4,), transition_widths=(5, 3),
+        radius=2.0, lipschitz=0.1, initializer='flax',
+    )  # fmt: skip
     assert rnn == models.Recurrent(6, 'deep', 'exclusive', 'mlp', (4,), (5, 3), 2.0, 0.1, 'flax')
-    ffn = build('ffn', **{'ffn.widths': (8, 9)}, **{'ffn.form': 'theorem6'}, initializer='flax')
+    ffn = build('ffn', widths=(8, 9), form='theorem6', initializer='flax')
     assert ffn == models.Feedforward((8, 9), 3, 'theorem6', 'flax')
 
 
@@ -60,25 +47,30 @@ def test_settings_reach_the_module():
     ('name', 'settings', 'message'),
     [
         ('perceptron', {}, "models='perceptron': unknown, one of transformer, rnn, ffn"),
+        ('transformer', {'num_head': 1}, 'transformer.num_head: no such setting'),
         ('transformer', {'num_heads': 0}, 'num_heads=0: must be an integer, at least 1'),
-        ('transformer', {'num_heads': 1.5}, 'num_heads=1.5: must be an integer, at least 1'),
-        ('transformer', {'transformer.mlp_width': -1}, 'mlp_width=-1: must be an integer, at least 1'),
-        ('transformer', {'attention': 'linear'}, "attention='linear': unknown, one of merged, separate"),
-        ('transformer', {'initializer': 'zeros'}, "initializer='zeros': unknown, one of flax, pytorch"),
-        ('rnn', {'rnn.width': 0}, 'rnn_width=0: must be an integer, at least 1'),
-        ('rnn', {'rnn.cell': 'mamba'}, "rnn_cell='mamba': unknown, one of relu, tanh, gru, lstm, deep"),
-        ('rnn', {'rnn.states': 'all'}, "rnn_states='all': unknown, one of inclusive, exclusive"),
-        ('rnn', {'rnn.readout': 'cubic'}, "rnn_readout='cubic': unknown, one of linear, mlp"),
-        ('rnn', {'rnn.readout_widths': (4, 0)}, 'rnn_readout_widths=(4, 0): must be an integer, at least 1'),
-        ('rnn', {'rnn.transition_widths': (0,)}, 'rnn_transition_widths=(0,): must be an integer, at least 1'),
-        ('rnn', {'rnn.radius': 1.0}, "rnn_radius=1.0: only rnn_cell='deep' has it, not 'gru'"),
-        ('rnn', {'rnn.lipschitz': 0.0}, "rnn_lipschitz=0.0: only rnn_cell='deep' has it, not 'gru'"),
-        ('rnn', {'rnn.cell': 'deep', 'rnn.radius': 0.0}, 'rnn_radius=0.0: must be positive'),
-        ('rnn', {'rnn.cell': 'deep', 'rnn.lipschitz': -0.1}, 'rnn_lipschitz=-0.1: must be at least 0'),
-        ('rnn', {'initializer': 'zeros'}, "initializer='zeros': unknown, one of flax, pytorch"),
-        ('ffn', {'ffn.widths': (5, 0)}, 'ffn_widths=(5, 0): must be an integer, at least 1'),
-        ('ffn', {'ffn.form': 'conv'}, "ffn_form='conv': unknown, one of flat, theorem6"),
-        ('ffn', {'initializer': 'zeros'}, "initializer='zeros': unknown, one of flax, pytorch"),
+        ('transformer', {'num_heads': 1.5}, 'num_heads=1.5: must be an integer'),
+        ('transformer', {'mlp_width': -1}, 'mlp_width=-1: must be an integer, at least 1'),
+        ('transformer', {'attention': 'linear'}, "attention='linear': unknown, one of separate, merged"),
+        ('transformer', {'initializer': 'zeros'}, "initializer='zeros': unknown, one of pytorch, flax"),
+        ('rnn', {'width': 0}, 'rnn.width=0: must be an integer, at least 1'),
+        ('rnn', {'cell': 'mamba'}, "rnn.cell='mamba': unknown, one of gru, lstm, relu, tanh, deep"),
+        ('rnn', {'states': 'all'}, "rnn.states='all': unknown, one of inclusive, exclusive"),
+        ('rnn', {'readout': 'cubic'}, "rnn.readout='cubic': unknown, one of linear, mlp"),
+        ('rnn', {'readout_widths': (4, 0)}, 'rnn.readout_widths=0: must be an integer, at least 1'),
+        ('rnn', {'readout_widths': (4,)}, "only rnn.readout='mlp' has them, not 'linear'"),
+        ('rnn', {'transition_widths': (0,)}, 'rnn.transition_widths=0: must be an integer, at least 1'),
+        ('rnn', {'transition_widths': (4,)}, "only rnn.cell='deep' has it, not 'gru'"),
+        ('rnn', {'radius': 1.0}, "rnn.radius=1.0: only rnn.cell='deep' has it, not 'gru'"),
+        ('rnn', {'lipschitz': 0.0}, "rnn.lipschitz=0.0: only rnn.cell='deep' has it, not 'gru'"),
+        ('rnn', {'cell': 'deep', 'radius': 0.0}, 'rnn.radius=0.0: must be positive'),
+        ('rnn', {'cell': 'deep', 'radius': float('nan')}, 'rnn.radius=nan: must be finite'),
+        ('rnn', {'cell': 'deep', 'lipschitz': -0.1}, 'rnn.lipschitz=-0.1: must be a number, at least 0'),
+        ('rnn', {'initializer': 'zeros'}, "initializer='zeros': unknown, one of pytorch, flax"),
+        ('ffn', {'widths': (5, 0)}, 'ffn.widths=0: must be an integer, at least 1'),
+        ('ffn', {'widths': 'wide'}, 'ffn.widths='),
+        ('ffn', {'form': 'conv'}, "ffn.form='conv': unknown, one of flat, theorem6"),
+        ('ffn', {'initializer': 'zeros'}, "initializer='zeros': unknown, one of pytorch, flax"),
     ],
 )
 def test_bad_settings_are_named_in_one_line(name, settings, message):
@@ -96,26 +88,51 @@ class Mean(nn.Module):
         return nn.Dense(1)(z_NxE)[:, 0] + z_NxE.mean()
 
 
-@pytest.fixture
-def registry(monkeypatch):
-    """A copy of the registry that a test may change."""
-    monkeypatch.setattr(models, '_REGISTRY', dict(models._REGISTRY))
-
-
-@pytest.mark.usefixtures('registry')
+@pytest.mark.usefixtures('own_entries')
 def test_own_model():
-    @models.register('mean')
-    def _mean(task, settings):
+    @models.register('average')
+    def _average(task, scale: float = 1.0):
         return Mean()
 
-    assert models.names()[-1] == 'mean'
-    module = models.build('mean', TASK, types.SimpleNamespace())
+    assert models.names()[-1] == 'average'
+    module = models.build('average', TASK, scale=2)
     params = random_params(module, prompt())
     full = models.predict(module, params, prompt())
     at = jax.jit(lambda position: models.predict(module, params, prompt(), position))
     np.testing.assert_allclose([at(j) for j in range(5)], full, rtol=1e-5)
-    with pytest.raises(ValueError, match=r"^model 'rnn' exists already: choose another name$"):
-        models.register('rnn')(_mean)
+    with pytest.raises(ValueError, match=r"^model 'rnn' exists already, as a model: choose another name$"):
+        models.register('rnn')(_average)
+    with pytest.raises(ValueError, match='needs a default'):
+        models.register('bare')(lambda task, width: Mean())
+    for name in ('../evil', 'Upper', 'a-b', 'learner'):
+        with pytest.raises(ValueError, match='name'):
+            models.register(name)(_average)
+
+
+class Shaped(nn.Module):
+    """A user's mistake: predictions of another shape or type."""
+
+    kind: str
+
+    @nn.compact
+    def __call__(self, z_NxE):
+        made = nn.Dense(1)(z_NxE)
+        return {'(N, 1)': made, '()': made.sum(), '(1,)': made[:1, 0], 'integers': made[:, 0].astype(int)}[self.kind]
+
+
+@pytest.mark.parametrize('kind', ['(N, 1)', '()', '(1,)', 'integers'])
+def test_predictions_of_another_shape_or_type_are_refused_before_training(kind):
+    with pytest.raises(ValueError, match=r'must predict floats of shape \(5,\)') as error:
+        models.check_output('shaped', Shaped(kind), TASK)
+    assert '\n' not in str(error.value)
+
+
+@pytest.mark.usefixtures('own_entries')
+@pytest.mark.parametrize('made', [None, 3])
+def test_a_builder_of_something_else_is_refused(made):
+    models.register('nothing')(lambda task: made)
+    with pytest.raises(ValueError, match='must return a flax'):
+        models.build('nothing', TASK)
 
 
 class Tattling(nn.Module):
@@ -135,9 +152,9 @@ def test_predict_asks_for_one_position_where_a_module_can():
     [
         ('transformer', {'attention': 'merged'}),
         ('transformer', {'attention': 'separate'}),
-        ('rnn', {'rnn.width': 4}),
-        ('ffn', {'ffn.widths': (6, 5)}),
-        ('ffn', {'ffn.widths': (6, 5), 'ffn.form': 'theorem6'}),
+        ('rnn', {'width': 4}),
+        ('ffn', {'widths': (6, 5)}),
+        ('ffn', {'widths': (6, 5), 'form': 'theorem6'}),
     ],
 )
 @pytest.mark.parametrize('scheme', initializers.SCHEMES)
@@ -159,13 +176,13 @@ def test_a_fresh_model_predicts_the_same_at_one_position(name, settings, scheme)
 # Initial weights: bounds and spreads over many draws.
 
 CASES = {
-    'separate': ('transformer', {'num_heads': 2, 'transformer.mlp_width': 7}),
-    'merged': ('transformer', {'num_heads': 2, 'transformer.mlp_width': 7, 'attention': 'merged'}),
-    'gru': ('rnn', {'rnn.width': 6}),
-    'deep': ('rnn', {'rnn.width': 6, 'rnn.cell': 'deep', 'rnn.transition_widths': (5, 4)}),
-    'mlp': ('rnn', {'rnn.width': 6, 'rnn.cell': 'tanh', 'rnn.readout': 'mlp', 'rnn.readout_widths': (8,)}),
-    'flat': ('ffn', {'ffn.widths': (6, 5)}),
-    'theorem6': ('ffn', {'ffn.widths': (6, 5), 'ffn.form': 'theorem6'}),
+    'separate': ('transformer', {'num_heads': 2, 'mlp_width': 7}),
+    'merged': ('transformer', {'num_heads': 2, 'mlp_width': 7, 'attention': 'merged'}),
+    'gru': ('rnn', {'width': 6}),
+    'deep': ('rnn', {'width': 6, 'cell': 'deep', 'transition_widths': (5, 4)}),
+    'mlp': ('rnn', {'width': 6, 'cell': 'tanh', 'readout': 'mlp', 'readout_widths': (8,)}),
+    'flat': ('ffn', {'widths': (6, 5)}),
+    'theorem6': ('ffn', {'widths': (6, 5), 'form': 'theorem6'}),
 }
 E, N = TASK.embedding_dim, TASK.seq_len
 RECURRENT = ('input_kernel', 'hidden_kernel', 'input_bias', 'hidden_bias')

@@ -1,16 +1,21 @@
 """A sweep into a directory: what is run, what is kept, what is refused."""
 
 import json
+import os
+import signal
+import time
 
 import jax
 import numpy as np
 import pandas as pd
 import pytest
+from flax import linen as nn
 
 from qstr_jax import models, sweeps, tasks
 from qstr_jax.learners import online_lane, risks
 from qstr_jax.models import probes
-from qstr_jax.storage import files, results
+from qstr_jax.storage import checkpoint, files, results
+from qstr_jax.sweeps import training
 from tests import small
 
 
@@ -93,13 +98,67 @@ def test_more_seeds_lengths_and_models_add_to_a_directory(tmp_path):
     }  # fmt: skip
     kept = rows[(rows['model'] == 'ffn') & (rows['seq_len'] == 3) & (rows['seed'] < 2)]
     pd.testing.assert_frame_equal(kept[first.columns].reset_index(drop=True), first, check_dtype=False)
-    config = json.loads((tmp_path / 'config.json').read_text())
-    assert (config['models'], config['seq_lens'], config['num_seeds']) == (['ffn', 'transformer'], [3, 2], 3)
+    asked = [(sweep['models'], sweep['settings']['task.seq_len'], sweep['num_seeds']) for sweep in config_of(tmp_path)]
+    assert asked == [(['ffn'], [3], 2), (['ffn'], [3], 3), (['transformer', 'ffn'], [2], 2)]
 
 
-def test_other_settings_in_the_same_directory_are_refused(workdir):
-    with pytest.raises(results.ResultsError, match=r'threshold: 0\.9 there, 0\.5 now'):
-        sweeps.run(small.settings(threshold=0.5), workdir, small.quiet())
+def config_of(workdir):
+    """The sweeps that a directory records."""
+    return json.loads((workdir / 'config.json').read_text())['sweeps']
+
+
+def test_sweeps_with_other_settings_share_a_directory(tmp_path, monkeypatch):
+    """Each keeps its rows, bit for bit as in a directory of its own, and neither is run again."""
+    one = small.settings(models=('ffn',), num_seeds=1)
+    other = one.replace(threshold=0.95, learning_rate=1e-2, **{'ffn.widths': (8,)})
+    for name, asked in ('one', [one]), ('other', [other]), ('both', [one, other]):
+        for sweep in asked:
+            sweeps.run(sweep, tmp_path / name, small.quiet())
+    both = {path.name: path.read_bytes() for path in (tmp_path / 'both').glob('*/*.parquet')}
+    for name in 'one', 'other':
+        alone = {path.name: path.read_bytes() for path in (tmp_path / name).glob('*/*.parquet')}
+        assert alone.items() <= both.items()
+    rows, curves = results.load(tmp_path / 'both'), results.load_curves(tmp_path / 'both')
+    for table in rows, curves:
+        assert set(zip(table['threshold'], table['learning_rate'], table['ffn_widths'], strict=True)) == {
+            (0.9, 3e-3, '16,16'),
+            (0.95, 1e-2, '8'),
+        }
+    assert rows['cell'].nunique() == 2
+    monkeypatch.setattr('qstr_jax.sweeps.training.train', lambda *args: pytest.fail('a lane was run again'))
+    for sweep in one, other:
+        pd.testing.assert_frame_equal(sweeps.run(sweep, tmp_path / 'both', small.quiet()), rows)
+    assert config_of(tmp_path / 'both') == [one.as_json(), other.as_json()]
+
+
+def test_lanes_of_another_number_of_seeds_are_taken_up(tmp_path, monkeypatch):
+    """A stopped run of two seeds goes on as one of three: the saved lanes continue, the finished ones stay."""
+    sweep = small.settings(models=('ffn',), num_seeds=2, lanes_per_batch=1, threshold=1e-9, max_samples=1600)
+    sweeps.run(sweep.replace(num_seeds=3), tmp_path / 'whole', small.quiet())
+    monkeypatch.setattr(training, 'SECONDS_PER_CALL', 0.0)
+    saves, save = [], checkpoint.save
+
+    def stop(folder, state_K):
+        save(folder, state_K)
+        saves.append(int(state_K.checks[0]))
+        if len(saves) == 24:  # the second seed, after some checks
+            handler = signal.getsignal(signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGTERM)
+            while signal.getsignal(signal.SIGTERM) is handler:  # the main thread has not woken up yet
+                time.sleep(0.001)
+
+    monkeypatch.setattr(checkpoint, 'save', stop)
+    with pytest.raises(sweeps.Interrupted):
+        sweeps.run(sweep, tmp_path / 'parts', small.quiet(checkpoint_seconds=0.0))
+    assert list(results.load(tmp_path / 'parts')['seed']) == [0]
+    first_checks = []
+    monkeypatch.setattr(checkpoint, 'save', lambda folder, state_K: first_checks.append(int(state_K.checks[0])))
+    sweeps.run(sweep.replace(num_seeds=3), tmp_path / 'parts', small.quiet(checkpoint_seconds=0.0))
+    assert first_checks[0] > 2  # the second seed goes on
+    assert 1 in first_checks  # the third begins
+    for path in (tmp_path / 'whole').glob('*/*.parquet'):
+        assert (tmp_path / 'parts' / path.relative_to(tmp_path / 'whole')).read_bytes() == path.read_bytes()
+    assert list((tmp_path / 'parts' / 'checkpoints').iterdir()) == []
 
 
 def test_results_do_not_depend_on_order_or_devices(tmp_path):
@@ -136,12 +195,20 @@ def test_a_truncated_file_is_named_and_the_rest_stays_readable(workdir, tmp_path
     assert '\n' not in str(caught.value)
 
 
+class Broken(nn.Module):
+    """Is right for one prompt, but cannot be differentiated."""
+
+    @nn.compact
+    def __call__(self, z_NxE):
+        return jax.pure_callback(lambda z: z[:, 0], jax.ShapeDtypeStruct(z_NxE.shape[:1], z_NxE.dtype), z_NxE)
+
+
 def test_a_cell_that_fails_does_not_lose_the_others(tmp_path):
     """A model that breaks when it is traced: its error is recorded, the other cell is complete."""
 
     @models.register('broken')
-    def _broken(task, settings):
-        return models.Transformer(num_heads=-3)
+    def _broken(task):
+        return Broken()
 
     with pytest.raises(sweeps.SweepError, match='broken'):
         sweeps.run(small.settings(models=('broken', 'ffn')), tmp_path, small.quiet())
@@ -159,5 +226,5 @@ def test_labels_of_a_task_do_not_depend_on_the_lane_count():
     """The task of a lane is a function of its seed alone."""
     problem = small.cell().problem
     one = tasks.draw(tasks.task_key(3, problem.task), problem.task)
-    data, _ = online_lane.init_lane(small.lane(0, 3, 1e-3, 0.0), problem)
+    data, _ = online_lane.init_lane(small.lane(0, 3, weight_decay=0.0), problem)
     np.testing.assert_array_equal(one.link['u_V'], data.task_draw.link['u_V'])

@@ -149,7 +149,7 @@ def test_published_values_stand_beside_rows_of_their_own_setting_alone():
 
 def test_every_binary_says_which_directory_is_missing_or_too_many(tmp_path):
     config = '--config=experiments/configs/quickstart.py'
-    helpers.assert_one_error(helpers.run_binary('sample_complexity', config), '--workdir=DIR is missing')
+    helpers.assert_one_error(harness.run_binary('sample_complexity', config), '--workdir=DIR is missing')
     twice = [f'--workdir={tmp_path / name}' for name in 'ab']
-    helpers.assert_one_error(helpers.run_binary('sample_complexity', config, *twice), 'give one directory')
+    helpers.assert_one_error(harness.run_binary('sample_complexity', config, *twice), 'give one directory')
     assert not list(tmp_path.iterdir())

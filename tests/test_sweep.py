@@ -116,3 +116,12 @@ def test_replace_changes_what_it_names():
     assert changed.num_seeds == 7
     assert sweeps.cells_of(changed)[0].problem.learner.threshold == 0.3
     assert sweeps.cells_of(changed.replace(threshold=0.9, num_seeds=2)) == sweeps.cells_of(sweep)
+
+
+def test_replaced_axes_stand_beside_what_was_given():
+    sweep = small.settings(models='ffn', axes={'weight_decay': (0.0, 0.1)})
+    changed = sweep.replace(axes={'weight_decay': 0.2, 'batch_size': (8, 16)})
+    cells = sweeps.cells_of(changed)
+    assert [cell.problem.learner.batch_size for cell in cells] == [8, 16]
+    assert {lane.weight_decay for cell in cells for lane in cell.lanes} == {0.2}
+    assert {cell.problem.learner.threshold for cell in cells} == {0.9}

@@ -125,7 +125,7 @@ def _cells_of_model(sweep: Sweep, settings: Settings, learner_name: str, model: 
             traced = {key: axes.pop(key) for key in registry.entries()[name].schema.traced if key in axes}
             sizes = sample_sizes.in_prompts(sweep.num_samples, sweep.samples_unit, task)
             for learner_settings in _product(axes):
-                learner = registry.entries()[name].builder(**learner_settings).bind(module, task, sizes or (0,))
+                learner = _learner(name, learner_settings, traced).bind(module, task, sizes or (0,))
                 problem = Problem(task=task, test_task=test_task, module=module, learner=learner)
                 point = Point(model=model, given=model_settings, problem=problem)
                 idle = learner.ignored()
@@ -138,6 +138,15 @@ def _cells_of_model(sweep: Sweep, settings: Settings, learner_name: str, model: 
                     changed=point.changed(),
                     lanes=_lanes(sweep, learner, {**traced, 'sample_size': sizes or (0,)}),
                 )
+
+
+def _learner(name: str, settings: Settings, traced: dict[str, tuple]) -> Any:
+    """A learner with its static settings; it is made once more with each number of the lanes, which checks them."""
+    make = registry.entries()[name].builder
+    for setting, values in traced.items():
+        for value in values:
+            make(**settings, **{setting: value})
+    return make(**settings)
 
 
 def _part(sweep: Sweep, thing: Any) -> dict[str, tuple]:

@@ -41,8 +41,10 @@ class Point:
             found['task', name] = getattr(task, name), _type_of(setting)
         parts: list[Any] = [getattr(task, 'link', None), getattr(task, 'encoding', None)]
         for part in parts:
-            for name, value in getattr(part, 'settings', ()):
-                found['task', f'{part.name}_{name}'] = value, _type_of(registry.entries()[part.name].schema.get(name))
+            given = dict(getattr(part, 'settings', ()))  # Those that are not at their default.
+            entry = registry.entries().get(getattr(part, 'name', ''))
+            for name, setting in entry.schema.items() if entry and entry.kind in ('link', 'encoding') else ():
+                found['task', f'{part.name}_{name}'] = given.get(name, setting.default), _type_of(setting)
         schema = registry.entries()[learner.name].schema
         for name, setting in schema.items():
             # `max_samples` is in every row, since it is also the number of stored prompts.

@@ -86,23 +86,21 @@ class Sweep:
         task_name = str(task.get('name', 'qstr')) if isinstance(task, Mapping) else task
         if isinstance(task, Mapping):
             settings['task'] = {name: value for name, value in task.items() if name != 'name'}
-        fields: dict[str, Any] = {
-            'models': distinct('models', models),
-            'task': task_name,
-            'test_task': presets.test_task(preset, task_name) if test_task is None else test_task,
-            'learners': distinct('learners', learners),
-            'num_samples': distinct('num_samples', num_samples, least=0),
-            'samples_unit': samples_unit,
-            'num_seeds': num_seeds,
-            'task_per_lane': task_per_lane,
-            'task_seed': task_seed,
-            'preset': preset,
-            'probes': distinct('probes', probes, least=0),
-            'save_params': save_params,
-            'lanes_per_batch': lanes_per_batch,
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(  # which is how a frozen dataclass is filled
+            models=distinct('models', models),
+            task=task_name,
+            test_task=presets.test_task(preset, task_name) if test_task is None else test_task,
+            learners=distinct('learners', learners),
+            num_samples=distinct('num_samples', num_samples, least=0),
+            samples_unit=samples_unit,
+            num_seeds=num_seeds,
+            task_per_lane=task_per_lane,
+            task_seed=task_seed,
+            preset=preset,
+            probes=distinct('probes', probes, least=0),
+            save_params=save_params,
+            lanes_per_batch=lanes_per_batch,
+        )
         self._check()
         object.__setattr__(self, 'given', self._parsed({**settings, **(axes or {})}, settings, axes or {}))
 

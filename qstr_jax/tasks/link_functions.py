@@ -1,11 +1,6 @@
 """The links that come with the package: how their parameters are drawn, their values and their two-layer forms.
 
-A link `name` has up to three functions, which `links` registers:
-
-    name_init(key, sparsity, token_dim)                              draws its parameters
-    name_apply(params, x_QxD)                                        the label of the relevant tokens x (q, d)
-    name_two_layer(params, sparsity, token_dim, radius, error)       a two-layer ReLU network whose error is at most
-                                                                     `error` wherever all ‖x_j‖ ≤ radius
+For a link `name`, `links` registers up to three of them: `name_init`, `name_apply` and `name_two_layer`.
 """
 
 import math
