@@ -1,4 +1,4 @@
-"""A plugin that gives the radius of a norm constraint in units of the proof's network: `budget_unit='construction'`.
+"""A plugin that gives the radius of a norm constraint in units of the proof's network: `radius_unit='construction'`.
 
 For a Transformer the unit is ‖vec Θ‖ of Lemma 11's network, for a deep RNN that of the network of Propositions 26-28.
 For all other models it is 1, since the proofs construct no network for them.
