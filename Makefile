@@ -24,17 +24,16 @@ install: $(VENV)/.installed-$(EXTRA)  ## set up .venv
 quickstart: install  ## three architectures, N = 2, 4, 6, 8, 3 seeds: a figure and a table in results/quickstart
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/quickstart.py --workdir=$(WORKDIR)/quickstart
 
-test: install $(VENV)/.installed-test  ## lint, then the whole test suite
-	$(RUN) ruff check qstr_jax experiments tests setup.py
-	$(RUN) ruff format --check qstr_jax experiments tests setup.py
+test: lint  ## lint, then the whole test suite
 	$(RUN) pytest -n 2 --dist worksteal
 
 test-quick: install $(VENV)/.installed-test  ## the suite without its slow tests
 	$(RUN) pytest -n 2 --dist worksteal -m 'not slow'
 
-lint: $(VENV)/.installed-test  ## ruff alone
+lint: install $(VENV)/.installed-test  ## ruff and mypy, without the tests
 	$(RUN) ruff check qstr_jax experiments tests setup.py
 	$(RUN) ruff format --check qstr_jax experiments tests setup.py
+	$(RUN) mypy
 
 figure1a: install  ## Figure 1a as published: 18 cells, 5 seeds (about an hour on two cores)
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1a.py --workdir=$(WORKDIR)/figure1a

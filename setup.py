@@ -19,6 +19,7 @@ setuptools.setup(
     url='https://github.com/qstr-jax/qstr_jax',
     python_requires='>=3.11',
     packages=setuptools.find_packages(include=['qstr_jax*', 'experiments*']),
+    package_data={'qstr_jax': ['py.typed']},
     # Python 3.11 ends at jax 0.10; newer Pythons get the newer releases of the same line.
     install_requires=[
         'jax>=0.10',
@@ -48,6 +49,7 @@ setuptools.setup(
             'pytest>=8',
             'pytest-xdist>=3.6',
             'ruff>=0.8',
+            'mypy>=2.0',
             'submitit>=1.5',
             'ipykernel>=6',
             'nbclient>=0.10',

@@ -164,7 +164,8 @@ def declare(name: str, role: str, type: str = 'float', label: str = '') -> None:
     Args:
         name: letters, digits and _.
         role: one of `ROLES`.
-        type, label: as in `Column`.
+        type: as in `Column`.
+        label: as in `Column`.
 
     Raises:
         ValueError: an impossible name or role.

@@ -44,10 +44,10 @@ class Registry:
         kind: what is registered, such as 'model'.
         flag: the setting that takes such a name, such as 'models'.
         skip: how many leading arguments of a builder are not settings.
-        has_settings: whether things of this kind can have settings; if not, other kinds may use their names too.
+        has_settings: whether things of this kind can have settings; only then are their names unique across kinds.
     """
 
-    def __init__(self, kind: str, flag: str, skip: int = 0, has_settings: bool = True):
+    def __init__(self, kind: str, flag: str, skip: int = 0, has_settings: bool = True) -> None:
         self.kind, self.flag, self.skip = kind, flag, skip
         self._entries: dict[str, Entry] = _ENTRIES if has_settings else {}
 

@@ -1,19 +1,15 @@
-"""The fits of one lane on a fixed sample: the start, the record of each fit, the next n of a search, the report."""
+"""The fits of one lane on a fixed sample: the start, the record of each fit, and the next n of a search."""
 
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from qstr_jax import tasks
 from qstr_jax.learners import bracket, certificate, fitting, held_out, span_of_inputs, stages
-from qstr_jax.learners.outcomes import FITTED, OUTCOMES, REACHED, RUNNING
+from qstr_jax.learners.outcomes import FITTED, RUNNING
 from qstr_jax.learners.problem import Problem
 from qstr_jax.tasks import streams
-
-# Larger than any n.
-NEVER = np.iinfo(np.int32).max
 
 
 class Data(NamedTuple):
@@ -223,57 +219,3 @@ def close(state: State, record: Record, data: Data, lane: Any, problem: Problem)
         num_fits=state.num_fits + 1,
         records=jax.tree.map(lambda all_, one: all_.at[state.num_fits].set(one), state.records, record),
     )
-
-
-def _flat(record: Record) -> dict[str, Any]:
-    """The columns of a `Record`, by name."""
-    fields = record._asdict()
-    certified = fields.pop('certificate')
-    return {**fields, **certified._asdict()}
-
-
-def report(state_K: State, problem: Problem) -> dict[str, Any]:
-    """Columns of the rows of a lane batch: arrays (k,), on the host.
-
-    `samples_to_threshold` is n*. `validation_samples_to_threshold` is the smallest n tried that had a validation loss
-    below the threshold; settings are chosen by it.
-
-    Args:
-        state_K: of the lane batch.
-        problem: the cell's.
-    """
-    unused: dict[str, Any] = {'fit': None, 'stage': None, 'params': None}
-    state_K = jax.device_get(state_K._replace(**unused))
-    chosen = np.arange(len(state_K.reported)), state_K.reported
-    columns = {name: values[chosen] for name, values in _flat(state_K.records).items() if name != 'n'}
-    outcomes = [OUTCOMES[outcome] for outcome in state_K.outcome]
-    is_below = state_K.records.validation_loss < problem.learner.threshold
-    validation = np.where(is_below, state_K.records.n, NEVER).min(axis=1)
-    is_search = problem.learner.is_search
-    return {
-        'outcome': outcomes,
-        'num_samples': np.where(state_K.num_fits > 0, state_K.records.n[chosen], state_K.bracket.n),
-        'samples_to_threshold': [
-            int(n) if outcome == OUTCOMES[REACHED] else None
-            for n, outcome in zip(state_K.bracket.high, outcomes, strict=True)
-        ],
-        'validation_samples_to_threshold': [int(n) if is_search and n < NEVER else None for n in validation],
-        'train_loss': columns['train_risk'],
-        **columns,
-        'num_fits': state_K.num_fits,
-    }
-
-
-def report_curves(state_K: State) -> list[dict[str, Any]]:
-    """The fits of a lane batch, by n: for each lane a dict of columns.
-
-    Args:
-        state_K: of the lane batch.
-    """
-    num_fits_K, records_K = jax.device_get((state_K.num_fits, state_K.records))
-    curves = []
-    for k, num_fits in enumerate(num_fits_K):
-        order = np.argsort(records_K.n[k, :num_fits])
-        columns = {name: values[k, :num_fits][order] for name, values in _flat(records_K).items()}
-        curves.append({'samples': columns.pop('n'), 'train_loss': columns['train_risk'], **columns})
-    return curves

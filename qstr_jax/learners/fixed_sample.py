@@ -13,21 +13,20 @@ from typing import Any, ClassVar, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from flax import linen as nn
 
 from qstr_jax import checks, models, tasks
-from qstr_jax.learners import bracket, fits, fitting, stages
-from qstr_jax.learners.certificate import Certificate
+from qstr_jax.learners import bracket, fit_report, fits
 from qstr_jax.learners.fits import Data, State
 from qstr_jax.learners.lanes import over_lanes, select
+from qstr_jax.learners.one_fit import OneFit
 from qstr_jax.learners.outcomes import DIVERGED, RUNNING
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import derived, settle, static, traced
 
 
 @dataclasses.dataclass(frozen=True)
-class FixedSample:
+class FixedSample(OneFit):
     """A learner on n prompts that are drawn once.
 
     Attributes:
@@ -53,9 +52,6 @@ class FixedSample:
     """
 
     name: ClassVar[str]
-    # Whether there is a constraint set.
-    is_projected: ClassVar[bool] = False
-
     learning_rate: float = traced(1e-3)
     sample_size: int = traced(0)
     risk: Literal['averaged', 'pointwise'] = 'averaged'
@@ -156,81 +152,26 @@ class FixedSample:
         """Upper bound on the examples that a lane trains on, with repetition."""
         return self.max_checks * self.check_every * (self.batch_size or self.max_samples)
 
-    # What subclasses may override. All are for one lane.
-
-    def rate_at(self, lane: Any, step: Any) -> Any:
-        """The learning rate at a step, by the schedule."""
-        if self.schedule == 'constant':
-            return lane.learning_rate
-        return lane.learning_rate * (1 + jnp.cos(jnp.pi * step / self.max_steps)) / 2
-
-    def optimizer_at(self, lane: Any, step: Any) -> optax.GradientTransformation:
-        """The optimiser at a step; its state may not depend on the learning rate."""
-        raise NotImplementedError
-
-    def penalty(self, params: Any, lane: Any) -> Any:
-        """The term that the objective adds to the risk."""
-        return 0.0
-
-    def project(self, params: Any, radius: Any) -> Any:
-        """The parameters' projection onto the constraint set."""
-        return params
-
-    def first_radius(self, lane: Any) -> Any:
-        """The norm bound of the constraint set."""
-        return jnp.float32(jnp.inf)
-
-    def first_stage(self, params: Any, lane: Any) -> stages.Stage:
-        """The stage that a fit starts with."""
-        return stages.first(self.first_radius(lane))
-
-    def result(self, stage: stages.Stage, params: Any) -> Any:
-        """The parameters that a fit ends with."""
-        return params
-
-    def steps(self, fit: fitting.Fit, radius: Any, data: Data, lane: Any, problem: Problem) -> Any:
-        """`check_every` steps: the fit after them, and the mean of the objective over them."""
-        return fitting.steps(fit, radius, data, lane, problem)
-
-    def is_converged(self, stage: stages.Stage, found: Certificate, train_loss: jax.Array) -> jax.Array:
-        """Whether a fit that is over reached the learner's goal."""
-        return found.grad_norm <= self.tolerance
-
-    def is_at_end(self, fit: fitting.Fit, found: Certificate | None, train_loss: jax.Array) -> jax.Array:
-        """Whether the steps are used up, or the gradient was measured and is within the tolerance."""
-        is_end = fit.step >= self.max_steps
-        return is_end if found is None else is_end | (found.grad_norm <= self.tolerance)
-
-    def step_stage(
-        self, stage: stages.Stage, fit: fitting.Fit, found: Certificate | None, *, train_loss: Any, data: Data,
-        lane: Any, problem: Problem,
-    ) -> tuple[Any, fitting.Fit, stages.Stage]:  # fmt: skip
-        """Whether the fit is over, and the fit and stage to continue with.
-
-        Args:
-            stage: the present stage.
-            fit: the present fit.
-            found: certificate of the present parameters, None if it is not measured at checks.
-            train_loss: mean objective of the last steps.
-            data: the lane's.
-            lane: its seeds and traced settings.
-            problem: the cell's.
-        """
-        return self.is_at_end(fit, found, train_loss), fit, stage
-
-    def report_radii(self, stage: stages.Stage) -> tuple[Any, Any]:
-        """The radius of the result, and the largest radius that failed; NaN if there is none."""
-        nan = jnp.float32(jnp.nan)
-        return (stage.radius if self.is_projected else nan), nan
-
     # The programs of a lane batch.
 
     def init(self, lanes_K: Any, problem: Problem) -> tuple[Data, State]:
-        """Constants and the first state of a lane batch."""
+        """Constants and the first state of a lane batch.
+
+        Args:
+            lanes_K: seeds and traced settings, arrays (k,).
+            problem: the cell's.
+        """
         return over_lanes(lambda lane: fits.init_lane(lane, problem))(lanes_K)
 
     def check(self, state_K: State, data_K: Data, lanes_K: Any, problem: Problem) -> State:
-        """`check_every` steps of all lanes; fits that are over are recorded, and a search starts the next ones."""
+        """`check_every` steps of all lanes; fits that are over are recorded, and a search starts the next ones.
+
+        Args:
+            state_K: state of the lane batch.
+            data_K: its constants, as `init` returns them.
+            lanes_K: seeds and traced settings, arrays (k,).
+            problem: the cell's.
+        """
         is_active_K = state_K.outcome == RUNNING
 
         def train(state: State, data: Data, lane: Any) -> State:
@@ -258,14 +199,29 @@ class FixedSample:
         return select(is_active_K, new_K, state_K)
 
     def report(self, state_K: State, problem: Problem) -> dict[str, Any]:
-        """Columns of the rows of a lane batch: arrays (k,), on the host."""
-        return fits.report(state_K, problem)
+        """Columns of the rows of a lane batch: arrays (k,), on the host.
+
+        Args:
+            state_K: state of the lane batch.
+            problem: the cell's.
+        """
+        return fit_report.report(state_K, problem)
 
     def report_curves(self, state_K: State, problem: Problem) -> list[dict[str, Any]]:
-        """The fits of a lane batch, by n: a dict of columns for each lane."""
-        return fits.report_curves(state_K)
+        """The fits of a lane batch, by n: a dict of columns for each lane.
+
+        Args:
+            state_K: state of the lane batch.
+            problem: the cell's.
+        """
+        return fit_report.report_curves(state_K)
 
     def progress(self, state_K: State, problem: Problem) -> dict[str, Any]:
-        """n and training loss of the lane with the most checks; on the host."""
+        """n and training loss of the lane with the most checks; on the host.
+
+        Args:
+            state_K: state of the lane batch.
+            problem: the cell's.
+        """
         lane = int(np.argmax(np.asarray(state_K.checks)))
         return {'samples': int(state_K.bracket.n[lane]), 'train_loss': float(state_K.train_loss[lane])}

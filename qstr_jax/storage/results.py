@@ -109,7 +109,8 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) ->
     Args:
         workdir: the results directory.
         cell_id: the cell's.
-        rows, curves: of finished lanes.
+        rows: of finished lanes.
+        curves: of the same lanes.
     """
     rows_path, curves_path = (cell_path(workdir, kind, cell_id) for kind in ('rows', 'curves'))
     names = lane_keys.columns_of(rows)

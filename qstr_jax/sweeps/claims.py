@@ -86,7 +86,7 @@ def remove_checkpoints(workdir: Any, cell_id: str) -> None:
 class _Owner:
     """The thread that began a cell, and the seconds of its batches; the first one includes compiling the cell."""
 
-    def __init__(self, thread: int):
+    def __init__(self, thread: int) -> None:
         self.thread = thread
         self._first_seconds: float | None = None
         self._batch_seconds: float | None = None
@@ -126,7 +126,7 @@ class Claims:
         stop: set when the sweep should end.
     """
 
-    def __init__(self, workdir: Any, batches: Sequence[LaneBatch], stop: threading.Event):
+    def __init__(self, workdir: Any, batches: Sequence[LaneBatch], stop: threading.Event) -> None:
         self._workdir = workdir
         self._pending = list(batches)
         self._owners: dict[str, _Owner] = {}  # by cell id

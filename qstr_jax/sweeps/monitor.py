@@ -72,7 +72,7 @@ class Heartbeat:
         device_id: the device's number.
     """
 
-    def __init__(self, workdir: Any, run_id: str, device_id: int):
+    def __init__(self, workdir: Any, run_id: str, device_id: int) -> None:
         self._path = workdir / 'progress' / f'{run_id}-{device_id}.json'
         self._last = 0.0
 
@@ -165,13 +165,13 @@ def status(workdir: Any) -> pd.DataFrame:
     if (workdir / 'config.json').exists():
         results.read_config(workdir)  # raises for a directory of another format
     plan = read_plan(workdir)
-    beats = _reports(workdir / 'progress', ('cell', 'host', 'pid', 'time')).values()
-    # Living workers last, so that they win: a cell that one worker left may be in the hands of another.
-    beats = {beat['cell']: beat for beat in sorted(beats, key=_is_alive)}
+    reports = _reports(workdir / 'progress', ('cell', 'host', 'pid', 'time')).values()
+    # Running workers last, so that they win: another worker may have taken over a cell.
+    beats = {beat['cell']: beat for beat in sorted(reports, key=_is_alive)}
     errors = {error['cell']: error for error in _reports(workdir / 'errors', ('cell', 'error')).values()}
     runs = _reports(workdir / 'provenance', ('batches',)).values()
     batches = [entry for run in runs for entry in run['batches']]
-    known = {'beats': beats, 'errors': errors, 'batches': batches}
+    known: dict[str, Any] = {'beats': beats, 'errors': errors, 'batches': batches}
     cells = [_cell_status(workdir, cell_id, plan[cell_id]['lanes'], **known) for cell_id in plan]
     frame = pd.DataFrame(cells, columns=COLUMNS)
     pace = frame['seconds'] / frame['finished'].where(frame['finished'] > 0)

@@ -1,4 +1,4 @@
-"""The settings of a cell: as columns of its rows, and those that are not at their default, which name it."""
+"""The settings of a cell: the columns of its rows, and the settings not at their default, from which its id is made."""
 
 import dataclasses
 import typing
@@ -13,12 +13,12 @@ Settings = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """A point without its lane: what a cell is made of.
+    """The static settings of a point, which all points of a cell share.
 
     Attributes:
         model: registered name of the architecture.
-        given: those of its settings that were given, by a preset or by the sweep.
-        problem: the static side that came of it.
+        given: the settings of the model that a preset or the sweep sets.
+        problem: the static part of the cell.
     """
 
     model: str
@@ -26,9 +26,9 @@ class Point:
     problem: Problem
 
     def columns(self) -> tuple[tuple[str, Any], ...]:
-        """Constant columns of the rows, as (name, value); settings of a model, link or encoding have its name in front.
+        """(name, value) of columns that all rows share; settings of a model, link or encoding are prefixed by its name.
 
-        Those that the table of columns lacks are added to it, and so are the settings that tell its lanes apart.
+        Columns that the table does not have yet are declared, and so are those of the traced settings.
         """
         task, learner = self.problem.task, self.problem.learner
         found: dict[tuple[str, str], tuple[Any, str]] = {
@@ -39,14 +39,15 @@ class Point:
         }
         for name, setting in registry.entries()[task.name].schema.items():
             found['task', name] = getattr(task, name), _type_of(setting)
-        for part in (getattr(task, 'link', None), getattr(task, 'encoding', None)):
+        parts: list[Any] = [getattr(task, 'link', None), getattr(task, 'encoding', None)]
+        for part in parts:
             given = dict(getattr(part, 'settings', ()))  # Those that are not at their default.
             entry = registry.entries().get(getattr(part, 'name', ''))
             for name, setting in entry.schema.items() if entry and entry.kind in ('link', 'encoding') else ():
                 found['task', f'{part.name}_{name}'] = given.get(name, setting.default), _type_of(setting)
         schema = registry.entries()[learner.name].schema
         for name, setting in schema.items():
-            # What is kept of a fixed sample is a number of every row, whether a search looks at it or not.
+            # `max_samples` is in every row, since it is also the number of stored prompts.
             if not setting.is_traced and (name not in learner.ignored() or name == 'max_samples'):
                 found['learner', name] = getattr(learner, name), _type_of(setting)
         if hasattr(learner, 'is_search'):
@@ -60,15 +61,15 @@ class Point:
         return tuple((name, columns.plain(value)) for (_, name), (value, _) in found.items())
 
     def _model_settings(self) -> Settings:
-        """All settings of the model; a default that follows from the task is read off the module."""
+        """All settings of the model; a default that depends on the task is read from the module."""
         schema = registry.entries()[self.model].schema
         defaults = {name: self.given.get(name, setting.default) for name, setting in schema.items()}
         return {name: getattr(self.problem.module, name, value) for name, value in defaults.items()}
 
     def changed(self) -> tuple[tuple[str, Any], ...]:
-        """Names, N, and the settings without which this would be another cell.
+        """The names of model, task and learner, N, and the settings without which this would be another cell.
 
-        A setting that is given at its default is left out, also where the default follows from other settings.
+        A setting that is given at its default is left out, even if the default depends on other settings.
         """
         task, test_task, learner = self.problem.task, self.problem.test_task, self.problem.learner
         found = {'model': self.model, 'task': task.name, 'learner': learner.name, 'seq_len': task.seq_len}
@@ -87,7 +88,7 @@ class Point:
         return tuple(found.items())
 
     def _needed(self) -> Settings:
-        """The given settings of the model that together make its module, without those that change nothing."""
+        """The given settings of the model, without those that do not change the module."""
         needed = dict(self.given)
         for name in sorted(self.given):
             without = {key: value for key, value in needed.items() if key != name}
@@ -103,7 +104,7 @@ class Point:
 
 
 def _is_same_without(task: Any, name: str, default: Any) -> bool:
-    """Whether a task would be the same with the default of one setting."""
+    """Whether a task is the same when one setting has its default."""
     try:
         return bool(dataclasses.replace(task, **{name: default}) == task)
     except ValueError:
@@ -111,7 +112,7 @@ def _is_same_without(task: Any, name: str, default: Any) -> bool:
 
 
 def _identity(value: Any) -> Any:
-    """A task's setting as the id knows it: its name, with the settings of a link or an encoding."""
+    """The value of a task's setting in the id: its plain form, with the settings of a link or an encoding."""
     settings = getattr(value, 'settings', ())
     return [columns.plain(value), *map(list, settings)] if settings else columns.plain(value)
 

@@ -30,7 +30,7 @@ class Interrupted(Exception):
         signal_number: number of the signal, kept as an attribute.
     """
 
-    def __init__(self, signal_number: int):
+    def __init__(self, signal_number: int) -> None:
         self.signal_number = signal_number
         name = signal.Signals(signal_number).name
         super().__init__(f'{name}: the running lanes are saved; the same command continues them')

@@ -81,15 +81,15 @@ class Sweep:
         lanes_per_batch: int | None = None,
         axes: Mapping[str, Any] | None = None,
         **settings: Any,
-    ):
+    ) -> None:
         presets.settings(preset)
+        task_name = str(task.get('name', 'qstr')) if isinstance(task, Mapping) else task
         if isinstance(task, Mapping):
             settings['task'] = {name: value for name, value in task.items() if name != 'name'}
-            task = task.get('name', 'qstr')
         vars(self).update(  # which is how a frozen dataclass is filled
             models=distinct('models', models),
-            task=task,
-            test_task=presets.test_task(preset, task) if test_task is None else test_task,
+            task=task_name,
+            test_task=presets.test_task(preset, task_name) if test_task is None else test_task,
             learners=distinct('learners', learners),
             num_samples=distinct('num_samples', num_samples, least=0),
             samples_unit=samples_unit,

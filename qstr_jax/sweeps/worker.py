@@ -64,7 +64,7 @@ class Worker:
         failed: ids of the cells that could not be run.
     """
 
-    def __init__(self, device: Any, job: Job):
+    def __init__(self, device: Any, job: Job) -> None:
         self.failed: list[str] = []
         self._device, self._job = device, job
         # A thread usually runs the batches of a cell one after another, so the last cell's programs are kept.

@@ -1,13 +1,6 @@
 """The links that come with the package: how their parameters are drawn, their values and their two-layer forms.
 
-A link `name` has up to three functions, which `links` registers:
-
-    name_init(key, sparsity, token_dim)                              draws its parameters
-    name_apply(params, x_QxD)                                        the label of the relevant tokens x (q, d)
-    name_two_layer(params, sparsity, token_dim, radius, error)       a two-layer ReLU network whose error is at most
-                                                                     `error` wherever all ‖x_j‖ ≤ radius
-
-Here `key` is a typed key, `sparsity` is q, `token_dim` is d, and `params` are what `name_init` drew.
+For a link `name`, `links` registers up to three of them: `name_init`, `name_apply` and `name_two_layer`.
 """
 
 import math
@@ -39,17 +32,36 @@ def unit_vectors(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
 
 def linear_init(key: jax.Array, sparsity: int, token_dim: int) -> Params:
-    """u."""
+    """Draws u.
+
+    Args:
+        key: typed key.
+        sparsity: q.
+        token_dim: d.
+    """
     return {'u_V': unit_vectors(key, (sparsity * token_dim,))}
 
 
 def linear_apply(params: Params, x_QxD: jax.Array) -> jax.Array:
-    """⟨u, vec(x)⟩."""
+    """⟨u, vec(x)⟩.
+
+    Args:
+        params: of this link, as its `init` draws them.
+        x_QxD: the relevant tokens, (q, d).
+    """
     return jnp.sum(params['u_V'] * x_QxD.reshape(-1))
 
 
 def linear_two_layer(params: Params, sparsity: int, token_dim: int, radius: float, error: float) -> TwoLayer:
-    """Two units, exact."""
+    """Two units, exact.
+
+    Args:
+        params: of this link, as its `init` draws them.
+        sparsity: q.
+        token_dim: d.
+        radius: largest ‖x_j‖ that the form is built for.
+        error: largest error allowed there; exact forms ignore it.
+    """
     return two_layer.linear(params['u_V'])
 
 
@@ -57,17 +69,36 @@ def linear_two_layer(params: Params, sparsity: int, token_dim: int, radius: floa
 
 
 def mean_init(key: jax.Array, sparsity: int, token_dim: int) -> Params:
-    """u."""
+    """Draws u.
+
+    Args:
+        key: typed key.
+        sparsity: q.
+        token_dim: d.
+    """
     return {'u_D': unit_vectors(key, (token_dim,))}
 
 
 def mean_apply(params: Params, x_QxD: jax.Array) -> jax.Array:
-    """(1/q) Σ_j ⟨u, x_j⟩."""
+    """(1/q) Σ_j ⟨u, x_j⟩.
+
+    Args:
+        params: of this link, as its `init` draws them.
+        x_QxD: the relevant tokens, (q, d).
+    """
     return jnp.mean(x_QxD @ params['u_D'])
 
 
 def mean_two_layer(params: Params, sparsity: int, token_dim: int, radius: float, error: float) -> TwoLayer:
-    """Two units, exact."""
+    """Two units, exact.
+
+    Args:
+        params: of this link, as its `init` draws them.
+        sparsity: q.
+        token_dim: d.
+        radius: largest ‖x_j‖ that the form is built for.
+        error: largest error allowed there; exact forms ignore it.
+    """
     return two_layer.linear(jnp.tile(params['u_D'] / sparsity, sparsity))
 
 
@@ -75,7 +106,13 @@ def mean_two_layer(params: Params, sparsity: int, token_dim: int, radius: float,
 
 
 def separate_init(key: jax.Array, sparsity: int, token_dim: int) -> Params:
-    """u_1, …, u_q, for the links sum and hermite2."""
+    """Draws u_1, …, u_q, for the links sum and hermite2.
+
+    Args:
+        key: typed key.
+        sparsity: q.
+        token_dim: d.
+    """
     return {'u_QxD': unit_vectors(key, (sparsity, token_dim))}
 
 
@@ -84,23 +121,49 @@ def _projections(params: Params, x_QxD: jax.Array) -> jax.Array:
 
 
 def sum_apply(params: Params, x_QxD: jax.Array) -> jax.Array:
-    """Σ_j ⟨u_j, x_j⟩/√q."""
+    """Σ_j ⟨u_j, x_j⟩/√q.
+
+    Args:
+        params: of this link, as its `init` draws them.
+        x_QxD: the relevant tokens, (q, d).
+    """
     return jnp.sum(_projections(params, x_QxD)) / math.sqrt(x_QxD.shape[0])
 
 
 def sum_two_layer(params: Params, sparsity: int, token_dim: int, radius: float, error: float) -> TwoLayer:
-    """Two units, exact."""
+    """Two units, exact.
+
+    Args:
+        params: of this link, as its `init` draws them.
+        sparsity: q.
+        token_dim: d.
+        radius: largest ‖x_j‖ that the form is built for.
+        error: largest error allowed there; exact forms ignore it.
+    """
     return two_layer.linear((params['u_QxD'] / math.sqrt(sparsity)).reshape(-1))
 
 
 def hermite2_apply(params: Params, x_QxD: jax.Array) -> jax.Array:
-    """(1/√q) Σ_j He2(⟨u_j, x_j⟩)."""
+    """(1/√q) Σ_j He2(⟨u_j, x_j⟩).
+
+    Args:
+        params: of this link, as its `init` draws them.
+        x_QxD: the relevant tokens, (q, d).
+    """
     he2_Q = (_projections(params, x_QxD) ** 2 - 1) / math.sqrt(2)
     return jnp.sum(he2_Q) / math.sqrt(x_QxD.shape[0])
 
 
 def hermite2_two_layer(params: Params, sparsity: int, token_dim: int, radius: float, error: float) -> TwoLayer:
-    """Squares, interpolated between knots."""
+    """Squares, interpolated between knots.
+
+    Args:
+        params: of this link, as its `init` draws them.
+        sparsity: q.
+        token_dim: d.
+        radius: largest ‖x_j‖ that the form is built for.
+        error: largest error allowed there; exact forms ignore it.
+    """
     scale = 1 / math.sqrt(2 * sparsity)
     directions = two_layer.block_rows(params['u_QxD'])
     return two_layer.quadratic(directions, scale=scale, constant=-math.sqrt(sparsity / 2), radius=radius, error=error)
@@ -110,17 +173,36 @@ def hermite2_two_layer(params: Params, sparsity: int, token_dim: int, radius: fl
 
 
 def norm2_init(key: jax.Array, sparsity: int, token_dim: int) -> Params:
-    """No parameters."""
+    """No parameters: an empty dict.
+
+    Args:
+        key: typed key.
+        sparsity: q.
+        token_dim: d.
+    """
     return {}
 
 
 def norm2_apply(params: Params, x_QxD: jax.Array) -> jax.Array:
-    """(1/√(qd)) Σ_j (‖x_j‖² − d)."""
+    """(1/√(qd)) Σ_j (‖x_j‖² − d).
+
+    Args:
+        params: of this link, as its `init` draws them.
+        x_QxD: the relevant tokens, (q, d).
+    """
     return (jnp.sum(x_QxD**2) - x_QxD.size) / math.sqrt(x_QxD.size)
 
 
 def norm2_two_layer(params: Params, sparsity: int, token_dim: int, radius: float, error: float) -> TwoLayer:
-    """Squares of all coordinates, interpolated between knots."""
+    """Squares of all coordinates, interpolated between knots.
+
+    Args:
+        params: of this link, as its `init` draws them.
+        sparsity: q.
+        token_dim: d.
+        radius: largest ‖x_j‖ that the form is built for.
+        error: largest error allowed there; exact forms ignore it.
+    """
     size = sparsity * token_dim
     return two_layer.quadratic(
         jnp.eye(size), scale=1 / math.sqrt(size), constant=-math.sqrt(size), radius=radius, error=error
@@ -131,7 +213,13 @@ def norm2_two_layer(params: Params, sparsity: int, token_dim: int, radius: float
 
 
 def two_layer_init(key: jax.Array, sparsity: int, token_dim: int) -> Params:
-    """a, W and b."""
+    """Draws a, W and b.
+
+    Args:
+        key: typed key.
+        sparsity: q.
+        token_dim: d.
+    """
     key_a, key_w, key_b = jax.random.split(key, 3)
     width = TWO_LAYER_WIDTH
     return {
@@ -142,10 +230,23 @@ def two_layer_init(key: jax.Array, sparsity: int, token_dim: int) -> Params:
 
 
 def two_layer_apply(params: Params, x_QxD: jax.Array) -> jax.Array:
-    """The network itself."""
+    """The network itself.
+
+    Args:
+        params: of this link, as its `init` draws them.
+        x_QxD: the relevant tokens, (q, d).
+    """
     return TwoLayer(**params, error=0.0)(x_QxD)
 
 
 def two_layer_two_layer(params: Params, sparsity: int, token_dim: int, radius: float, error: float) -> TwoLayer:
-    """The network itself, exact."""
+    """The network itself, exact.
+
+    Args:
+        params: of this link, as its `init` draws them.
+        sparsity: q.
+        token_dim: d.
+        radius: largest ‖x_j‖ that the form is built for.
+        error: largest error allowed there; exact forms ignore it.
+    """
     return TwoLayer(**params, error=0.0)

@@ -13,7 +13,10 @@ import jax
 
 from qstr_jax import registry
 from qstr_jax.tasks import link_functions
+from qstr_jax.tasks.link_functions import unit_vectors
 from qstr_jax.tasks.two_layer import TwoLayer
+
+__all__ = ['REGISTRY', 'Link', 'get', 'names', 'register', 'two_layer_form', 'unit_vectors']
 
 
 @dataclasses.dataclass(frozen=True)

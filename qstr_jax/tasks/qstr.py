@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from qstr_jax import checks
-from qstr_jax.tasks import encoders, encodings, links
+from qstr_jax.tasks import encoders, encodings, links, qstr_draws
 from qstr_jax.tasks.task import Draw, DrawError, Prompt, register
 
 INDICES = ('uniform', 'half')
@@ -75,24 +75,14 @@ class QSTR:
         self._check_distinct()
         self._check_distributions()
 
-    # `__post_init__` has replaced names by what they name; these have the types of that.
-
-    @property
-    def _link(self) -> links.Link:
-        return links.get(self.link)
-
-    @property
-    def _encoder(self) -> encoders.Encoder:
-        return encoders.get(self.encoding)
-
     @property
     def _encoding_dim(self) -> int:
-        assert self.encoding_dim is not None
+        assert self.encoding_dim is not None  # since `__post_init__`
         return self.encoding_dim
 
     def _check_distinct(self) -> None:
         num_distinct = 2**self._encoding_dim
-        if self._encoder.name == 'rademacher' and self.distinct_encodings and num_distinct < self.seq_len:
+        if encoders.get(self.encoding).name == 'rademacher' and self.distinct_encodings and num_distinct < self.seq_len:
             raise ValueError(
                 f'encoding_dim={self.encoding_dim}: there are only {num_distinct} distinct '
                 f'encodings for seq_len={self.seq_len}; use encoding_dim ≥ {(self.seq_len - 1).bit_length()}'
@@ -135,8 +125,8 @@ class QSTR:
         """
         key_link, key_encodings = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
         return Draw(
-            link=self._link.init(key_link, self.sparsity, self.token_dim),
-            encodings=self._encoder.draw(key_encodings, self),
+            link=links.get(self.link).init(key_link, self.sparsity, self.token_dim),
+            encodings=encoders.get(self.encoding).draw(key_encodings, self),
         )
 
     def check_draw(self, complete: jax.Array) -> None:
@@ -172,7 +162,7 @@ class QSTR:
             keys_B: typed keys, (B,).
             link_params: `Draw.link`.
         """
-        numbers = _in_halves(self._numbers, keys_B)
+        numbers = qstr_draws.in_halves(self._numbers, keys_B)
         return jax.vmap(lambda key, own: self._prompt(key, own, link_params))(keys_B, numbers)
 
     def encode(self, prompt: Prompt, task_draw: Draw) -> jax.Array:
@@ -192,7 +182,7 @@ class QSTR:
             t_NxQ: indices, (N, q).
             link_params: `Draw.link`.
         """
-        g = self._link.apply
+        g = links.get(self.link).apply
         if self.shares_indices:  # one t, so one label
             return jnp.broadcast_to(g(link_params, x_NxD[t_NxQ[0]]), (self.seq_len,))
         return jax.vmap(lambda t_Q: g(link_params, x_NxD[t_Q]))(t_NxQ)
@@ -206,9 +196,9 @@ class QSTR:
         """
         if callable(self.indices):
             t_NxQ = self.indices(jax.random.fold_in(key, 0), self.seq_len, self.sparsity)
-            _check_shape('indices', t_NxQ, self.seq_len, self.sparsity)
+            qstr_draws.check_shape('indices', t_NxQ, self.seq_len, self.sparsity)
             return t_NxQ.astype(jnp.int32)[: self._num_rows]
-        t_RxQ = uniform_indices(unit_RxQ, self.seq_len)
+        t_RxQ = qstr_draws.uniform_indices(unit_RxQ, self.seq_len)
         if self.indices == 'half':
             is_fixed_N = 2 * (jnp.arange(self.seq_len) + 1) >= self.seq_len
             t_RxQ = jnp.where(is_fixed_N[:, None], jnp.arange(self.sparsity)[None, :], t_RxQ)
@@ -223,7 +213,7 @@ class QSTR:
         """
         if callable(self.tokens):
             x_NxD = self.tokens(jax.random.fold_in(key, 1), self.seq_len, self.token_dim)
-            _check_shape('tokens', x_NxD, self.seq_len, self.token_dim)
+            qstr_draws.check_shape('tokens', x_NxD, self.seq_len, self.token_dim)
             return x_NxD
         return jnp.pad(normal_GxD, ((0, self.seq_len - self.num_gaussian), (0, 0)))
 
@@ -254,11 +244,11 @@ class QSTR:
         """A prompt from its numbers."""
         normal, unit = (flat.reshape(shape) for flat, shape in zip(numbers, self._shapes, strict=True))
         x_NxD = self.draw_tokens(key, normal)
-        _check_shape('draw_tokens', x_NxD, self.seq_len, self.token_dim)
+        qstr_draws.check_shape('draw_tokens', x_NxD, self.seq_len, self.token_dim)
         t_RxQ = self.draw_indices(key, unit)
         t_NxQ = jnp.broadcast_to(t_RxQ, (self.seq_len, self.sparsity))
         y_N = self.labels(x_NxD, t_NxQ, link_params)
-        _check_shape('labels', y_N, self.seq_len)
+        qstr_draws.check_shape('labels', y_N, self.seq_len)
         return Prompt(x_NxD, t_NxQ, y_N)
 
 
@@ -268,29 +258,3 @@ class SimpleQSTR(QSTR):
     """simple-qSTR: qSTR with t_i = t for all positions i, one t in each prompt."""
 
     shares_indices: ClassVar[bool] = True
-
-
-def uniform_indices(unit: jax.Array, seq_len: int) -> jax.Array:
-    """⌊uniform · N⌋, integers in 0..N-1.
-
-    Args:
-        unit: uniform numbers in [0, 1), any shape.
-        seq_len: N.
-    """
-    # The minimum guards against a product that rounds up to N.
-    return jnp.minimum((unit * seq_len).astype(jnp.int32), seq_len - 1)
-
-
-def _check_shape(name: str, array: jax.Array, *shape: int) -> None:
-    """Raises ValueError if a user's function returned another shape, which would be broadcast silently."""
-    if jnp.shape(array) != shape:
-        raise ValueError(f'{name}: the function must return shape {shape}, not {jnp.shape(array)}')
-
-
-def _in_halves(function: Callable, keys_B: jax.Array) -> Any:
-    """`function` of each key; an even number of keys is processed in two halves, one after the other."""
-    size = len(keys_B)
-    if size % 2:
-        return jax.vmap(function)(keys_B)
-    halves = jax.lax.map(jax.vmap(function), keys_B.reshape(2, size // 2))
-    return jax.tree.map(lambda leaf: leaf.reshape(size, *leaf.shape[2:]), halves)

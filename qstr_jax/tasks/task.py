@@ -53,11 +53,48 @@ class Task(Protocol):
     def embedding_dim(self) -> int: ...
     @property
     def stream_name(self) -> str: ...
-    def draw(self, key: jax.Array) -> Draw: ...
-    def check_draw(self, complete: jax.Array) -> None: ...
-    def sample(self, key: jax.Array, link_params: Any) -> Prompt: ...
-    def samples(self, keys_B: jax.Array, link_params: Any) -> Prompt: ...
-    def encode(self, prompt: Prompt, task_draw: Draw) -> jax.Array: ...
+    def draw(self, key: jax.Array) -> Draw:
+        """Draws what all prompts share.
+
+        Args:
+            key: of `task_key`.
+        """
+        ...
+
+    def check_draw(self, complete: jax.Array) -> None:
+        """Raises DrawError when encodings could not be drawn.
+
+        Args:
+            complete: of `Draw.encodings`, of one lane or of many.
+        """
+        ...
+
+    def sample(self, key: jax.Array, link_params: Any) -> Prompt:
+        """Draws one prompt.
+
+        Args:
+            key: typed key of this prompt.
+            link_params: `Draw.link`.
+        """
+        ...
+
+    def samples(self, keys_B: jax.Array, link_params: Any) -> Prompt:
+        """Draws a prompt for each key: a `Prompt` with a leading axis.
+
+        Args:
+            keys_B: typed keys, (B,).
+            link_params: `Draw.link`.
+        """
+        ...
+
+    def encode(self, prompt: Prompt, task_draw: Draw) -> jax.Array:
+        """Encoded tokens z (N, D_e) of one prompt.
+
+        Args:
+            prompt: one prompt.
+            task_draw: has the encodings.
+        """
+        ...
 
 
 def register(name: str) -> Callable[[Kind], Kind]:

@@ -1,0 +1,44 @@
+"""Helpers of `qstr`: indices from uniform numbers, checks of users' functions, and a loop over keys."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+
+def uniform_indices(unit: jax.Array, seq_len: int) -> jax.Array:
+    """⌊uniform · N⌋, integers in 0..N-1.
+
+    Args:
+        unit: uniform numbers in [0, 1), any shape.
+        seq_len: N.
+    """
+    # The minimum guards against a product that rounds up to N.
+    return jnp.minimum((unit * seq_len).astype(jnp.int32), seq_len - 1)
+
+
+def check_shape(name: str, array: jax.Array, *shape: int) -> None:
+    """Raises ValueError if a user's function returned another shape, which would be broadcast silently.
+
+    Args:
+        name: of the function, for the error.
+        array: what it returned.
+        *shape: the right shape.
+    """
+    if jnp.shape(array) != shape:
+        raise ValueError(f'{name}: the function must return shape {shape}, not {jnp.shape(array)}')
+
+
+def in_halves(function: Callable, keys_B: jax.Array) -> Any:
+    """`function` of each key; an even number of keys is processed in two halves, one after the other.
+
+    Args:
+        function: of one key.
+        keys_B: typed keys, (B,).
+    """
+    size = len(keys_B)
+    if size % 2:
+        return jax.vmap(function)(keys_B)
+    halves = jax.lax.map(jax.vmap(function), keys_B.reshape(2, size // 2))
+    return jax.tree.map(lambda leaf: leaf.reshape(size, *leaf.shape[2:]), halves)
