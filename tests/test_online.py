@@ -47,7 +47,7 @@ def test_a_step_is_adamw_on_the_risk_of_fresh_examples():
     lane = small.lane(3, 0, 1e-2, 0.1)
     data, state = online_lane.init_lane(lane, problem)
     step = 2
-    params, _, loss = online_lane.train_step(state.params, state.opt_state, step, data, lane, problem)
+    params, _, loss = online_lane.train_step(state.params, state.opt_state, step, data=data, lane=lane, problem=problem)
     key = streams.stream_key(3, 'train', task)
     size = problem.learner.batch_size
 
@@ -207,7 +207,7 @@ def test_all_architectures_see_the_same_prompts():
     'changes',
     [
         {'model': 'transformer'},
-        {'model': 'transformer', 'attention': 'merged', 'risk': 'pointwise'},
+        {'model': 'transformer', 'transformer.attention': 'merged', 'risk': 'pointwise'},
         {'model': 'ffn'},
         {'model': 'ffn', 'ffn.form': 'theorem6'},
         *({'model': 'rnn', 'rnn.cell': cell} for cell in ('relu', 'tanh', 'gru', 'lstm')),
@@ -239,7 +239,7 @@ def test_optimizer_takes_traced_rates():
     grads = {'w': jnp.ones(3)}
 
     def updated(rate):
-        optimizer = online.optimizer(small.lane(0, 0, rate, 0.0))
+        optimizer = online.Online().transform(small.lane(0, 0, rate, 0.0))
         return optimizer.update(grads, optimizer.init(grads), grads)[0]['w']
 
     rates_K = jnp.array([1e-3, 1e-2])
