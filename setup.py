@@ -50,7 +50,6 @@ setuptools.setup(
             'pytest-xdist>=3.6',
             'ruff>=0.8',
             'mypy>=2.0',
-            'pandas-stubs>=2.2',
             'submitit>=1.5',
             'ipykernel>=6',
             'nbclient>=0.10',

@@ -10,13 +10,13 @@ import dataclasses
 import difflib
 import functools
 import inspect
-import re
 import types
 import typing
 from collections.abc import Callable
 from typing import Any
 
 from qstr_jax import checks
+from qstr_jax.docstrings import meanings_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -266,29 +266,3 @@ def schema_of(thing: Callable[..., Any], skip: int = 0) -> Schema:
     for name in found:
         checks.name_part('setting', name)
     return found
-
-
-_ENTRY = re.compile(r'^\s*([a-z]\w*(?:, [a-z]\w*)*): (.*)$')
-
-
-def meanings_of(thing: object) -> dict[str, str]:
-    """What a docstring says about each argument, from entries 'name: text' or 'name, other: text'.
-
-    Args:
-        thing: a function, or a class, whose bases' docstrings are read too.
-    """
-    docs = [inspect.getdoc(base) or '' for base in reversed(thing.__mro__[:-1])] if inspect.isclass(thing) else []
-    docs = docs or [inspect.getdoc(thing) or '']
-    meanings: dict[str, str] = {}
-    for doc in docs:
-        names: list[str] = []
-        for line in doc.splitlines():
-            found = _ENTRY.match(line)
-            if found:
-                names = found[1].split(', ')
-                meanings |= dict.fromkeys(names, found[2].strip())
-            elif names and line.startswith('        '):
-                meanings |= {name: f'{meanings[name]} {line.strip()}' for name in names}
-            else:
-                names = []
-    return meanings

@@ -292,7 +292,8 @@ def test_a_hostile_directory_runs_no_code(undisturbed, copy, tmp_path):
             path.write_bytes(bomb)
     with pytest.warns(UserWarning, match=first.name):
         assert len(results.load(copy)) == 4
-    results.load_curves(copy)
+    with pytest.warns(UserWarning, match=first.name):
+        results.load_curves(copy)
     monitor.status(copy)
     settings = sweeps.Sweep(**harness.TINY)
     with pytest.raises(results.ResultsError, match='cannot be read'):

@@ -107,7 +107,7 @@ def test_json_holds_every_setting():
     link = links.Link('mine', lambda key, q, d: {}, lambda params, x_QxD: x_QxD.sum())
     plain = sweeps.Sweep(link=link, ffn={'widths': (8, 4)}, learning_rate=(1e-3, 1e-2)).as_json()
     assert json.loads(json.dumps(plain)) == plain
-    assert plain['settings'] == {'task.link': ['mine'], 'ffn.widths': ['8,4'], 'learner.learning_rate': [1e-3, 1e-2]}
+    assert plain['settings'] == {'task.link': ['mine'], 'ffn.widths': [[8, 4]], 'learner.learning_rate': [1e-3, 1e-2]}
 
 
 def test_replace_changes_what_it_names():

@@ -157,11 +157,13 @@ def status(workdir: Any) -> pd.DataFrame:
         missing if there are none; and `note`, what runs now or the last error.
 
     Raises:
-        results.ResultsError: not a results directory, or its plan is damaged.
+        results.ResultsError: not a results directory, one of another format, or its plan is damaged.
     """
     workdir = epath.Path(workdir)
     if not (workdir / 'plan.json').exists():
         raise results.ResultsError(f'{str(workdir)!r} is not a results directory: no plan.json in it')
+    if (workdir / 'config.json').exists():
+        results.read_config(workdir)  # raises for a directory of another format
     plan = read_plan(workdir)
     reports = _reports(workdir / 'progress', ('cell', 'host', 'pid', 'time')).values()
     # Running workers last, so that they win: another worker may have taken over a cell.

@@ -226,7 +226,10 @@ class Sweep:
     def as_json(self) -> dict[str, Any]:
         """The sweep as a dict that JSON can hold; functions by their names."""
         plain = {name: getattr(self, name) for name in FIELDS}
-        given = {f'{scope}.{name}': [columns.plain(one) for one in values] for scope, name, values in self.given}
+        given = {
+            f'{scope}.{name}': [list(one) if isinstance(one, tuple) else columns.plain(one) for one in values]
+            for scope, name, values in self.given
+        }
         return {**{name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()}, 'settings': given}
 
 
