@@ -11,6 +11,7 @@ import dataclasses
 import importlib.util
 import pathlib
 import sys
+from typing import Any
 
 from absl import flags
 
@@ -26,7 +27,7 @@ RUN_SEEDS = flags.DEFINE_integer('run_seeds', None, 'Seeds of a run to the thres
 COMPILED = flags.DEFINE_bool('compiled', None, 'Whether torch.compile is measured too; unless --quick by default.')
 
 
-def plan():
+def plan() -> Any:
     """The `cells.Plan` of the flags.
 
     Raises:
@@ -47,7 +48,7 @@ def plan():
     return dataclasses.replace(chosen, **changes)
 
 
-def run():
+def run() -> None:
     """Measures the sections one after the other."""
     if importlib.util.find_spec('torch') is None:
         raise ValueError('PyTorch is missing, which the benchmark compares with: make install EXTRA=benchmark')
@@ -64,7 +65,7 @@ def run():
             raise ValueError(f'--json={JSON.value}: is a directory; name a file')
     device = sections.device_name()
 
-    def say(text):
+    def say(text: str) -> None:
         print(text, file=sys.stderr)
 
     results = report.start(sys.argv, chosen)

@@ -7,6 +7,8 @@ Writes lanes_per_batch.json and a table. The defaults in `qstr_jax/sweeps/lanes_
 
 import statistics
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -26,21 +28,40 @@ ROUNDS = flags.DEFINE_integer('rounds', 3, 'Timed rounds, interleaved over sizes
 SECONDS = flags.DEFINE_float('seconds', 2.0, 'About how long one timed call should take.', lower_bound=0.1)
 
 
-def timed_call(compiled, lanes_K, data_K, state_K, num_checks):
-    """Advances a batch by `num_checks`; returns its state and the seconds."""
+def timed_call(compiled: Any, lanes_K: Any, data_K: Any, state_K: Any, num_checks: int) -> tuple[Any, float]:
+    """Advances a batch.
+
+    Args:
+        compiled: of `programs.compile_programs`.
+        lanes_K, data_K, state_K: of the batch.
+        num_checks: how far.
+
+    Returns:
+        The new state, and the seconds.
+    """
     start = time.perf_counter()
     state_K = compiled.advance(state_K, data_K, lanes_K, jax.device_put(np.int32(num_checks), compiled.device))
     jax.block_until_ready(state_K)
     return state_K, time.perf_counter() - start
 
 
-def sweep_of(model, **settings):
-    """A sweep of one architecture at its published size."""
+def sweep_of(model: str, **settings: Any) -> sweeps.Sweep:
+    """A sweep of one architecture at its published size.
+
+    Args:
+        model: registered name.
+        **settings: of the sweep.
+    """
     return sweeps.Sweep(models=model, rnn={'width': RNN_WIDTH.value}, **settings)
 
 
-def measure(model, sizes):
-    """Lane-steps per second of one architecture for each size: {size: median over rounds}."""
+def measure(model: str, sizes: Sequence[int]) -> dict[int, float]:
+    """Lane-steps per second of one architecture by lanes per batch, the median over the rounds.
+
+    Args:
+        model: registered name.
+        sizes: lanes per batch.
+    """
     # A threshold that nothing reaches: every lane runs all the time, and only the screen's subset is tested.
     (cell,) = sweeps.cells_of(sweep_of(model, seq_lens=SEQ_LEN.value, threshold=1e-9, num_seeds=max(sizes)))
     problem = cell.problem
@@ -62,7 +83,7 @@ def measure(model, sizes):
     return {size: statistics.median(values) for size, values in rates.items()}
 
 
-def run():
+def run() -> None:
     """Measures, prints and writes the table."""
     runtime.start()
     if not all(size.isdecimal() and int(size) for size in SIZES.value):

@@ -16,6 +16,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from typing import Any
 
 from absl import app, flags
 
@@ -49,10 +51,10 @@ TAIL = 8
 class Shard:
     """One job: a command in a process of its own. submitit pickles this, so it holds strings alone."""
 
-    def __init__(self, command, folder):
+    def __init__(self, command: Sequence[str], folder: str):
         self.command, self.folder = command, folder
 
-    def __call__(self):
+    def __call__(self) -> None:
         # The scheduler signals the whole job; the process answers to SIGTERM, which `checkpoint` sends.
         process = subprocess.Popen(
             self.command,
@@ -69,7 +71,7 @@ class Shard:
         if process.returncode:
             raise RuntimeError(f'exit code {process.returncode}')
 
-    def checkpoint(self):
+    def checkpoint(self) -> Any:
         """Called by submitit at a preemption or timeout: saves the state, and asks for a new job that goes on."""
         from submitit.helpers import DelayedSubmission
 
@@ -78,11 +80,15 @@ class Shard:
         return DelayedSubmission(Shard(self.command, self.folder))
 
 
-def log_dir(workdir, chosen):
+def log_dir(workdir: str, chosen: str | None) -> pathlib.Path:
     """Where job files go: `chosen`, or beside the results.
 
+    Args:
+        workdir: the results directory.
+        chosen: the folder that the user named, if any.
+
     Raises:
-        ValueError: in the results directory, where nothing may be pickled.
+        ValueError: it is in the results directory, where nothing may be pickled.
     """
     workdir = pathlib.Path(workdir).absolute()
     folder = pathlib.Path(chosen).absolute() if chosen else workdir.parent / f'{workdir.name}-logs'
@@ -91,8 +97,12 @@ def log_dir(workdir, chosen):
     return folder
 
 
-def submit(shards, folder):
+def submit(shards: Sequence[Shard], folder: pathlib.Path) -> list[Any]:
     """Submits all shards as one array; returns submitit's jobs.
+
+    Args:
+        shards: the jobs.
+        folder: where submitit keeps its files.
 
     Raises:
         sweeps.SweepError: submitit is not installed, or there is no such cluster here.
@@ -117,8 +127,11 @@ def submit(shards, folder):
         return [executor.submit(shard) for shard in shards]
 
 
-def wait(jobs):
+def wait(jobs: Sequence[Any]) -> None:
     """Waits for all jobs.
+
+    Args:
+        jobs: submitit's.
 
     Raises:
         sweeps.SweepError: some failed; the message has the end of each one's log.
@@ -131,7 +144,7 @@ def wait(jobs):
         raise sweeps.SweepError('\n'.join([f'{len(failed)} of {len(jobs)} shards failed', *reports]))
 
 
-def _failure(job):
+def _failure(job: Any) -> str | None:
     """Why a finished job failed, in a few words; None if it did not."""
     from submitit.core.utils import UncompletedJobError
 
@@ -146,7 +159,7 @@ def _failure(job):
     return (causes or lines)[-1].removeprefix('RuntimeError: ')
 
 
-def _tail(job):
+def _tail(job: Any) -> str:
     """The last lines that the shard itself wrote: without submitit's own, and the traceback it adds."""
     text = (job.stderr() or '') or (job.stdout() or '')
     text = text.replace('\r', '\n').split('submitit ERROR')[0]
@@ -154,8 +167,12 @@ def _tail(job):
     return '\n'.join(f'    {line}' for line in lines[-TAIL:]) or '    (nothing)'
 
 
-def run(arguments):
-    """Submits the shards, waits for them and draws the figure."""
+def run(arguments: Sequence[str]) -> None:
+    """Submits the shards, waits for them and draws the figure.
+
+    Args:
+        arguments: of the jobs' command line.
+    """
     workdir, num_shards = runtime.workdir(), flags.FLAGS.num_shards
     config = sample_complexity.CONFIG.value
     sweep = base.to_sweep(config)
@@ -176,8 +193,12 @@ def run(arguments):
         sample_complexity.draw(workdir, config)
 
 
-def parse(argv):
-    """Takes the launcher's own flags out; the rest is checked as the jobs will see it, and kept."""
+def parse(argv: Sequence[str]) -> list[str]:
+    """Takes the launcher's own flags out; the rest is checked as the jobs will see it, and kept.
+
+    Args:
+        argv: the command line.
+    """
     if '--help' in argv:
         print(OWN.get_help())
     try:
@@ -188,8 +209,12 @@ def parse(argv):
     return rest
 
 
-def main(argv):
-    """Turns what a user can mend into one line."""
+def main(argv: Sequence[str]) -> None:
+    """Submits and waits; an error that the user can correct is one line.
+
+    Args:
+        argv: of `parse`.
+    """
     command_line.exit_on_error(lambda: run(argv[1:]))
 
 

@@ -20,8 +20,12 @@ FOLDER = ROOT / 'colab'
 _NAME = flags.DEFINE_list('name', None, 'Notebooks to run; all by default.')
 
 
-def execute(path):
-    """The notebook at `path`, run by a fresh kernel of this Python, with the outputs of this run."""
+def execute(path: pathlib.Path) -> nbformat.NotebookNode:
+    """The notebook with the outputs of this run, by a fresh kernel of this Python.
+
+    Args:
+        path: of the notebook.
+    """
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == 'code':
@@ -42,7 +46,7 @@ def execute(path):
     return notebook
 
 
-def run():
+def run() -> None:
     """Runs and writes the notebooks.
 
     Raises:

@@ -2,12 +2,18 @@
 
 import math
 
+import pandas as pd
+
 from experiments import command_line, runtime
 from qstr_jax.sweeps import monitor
 
 
-def duration(seconds):
-    """Seconds in words: '12 s', '3 min', '2.5 h', or '?'."""
+def duration(seconds: float) -> str:
+    """Seconds in words: '12 s', '3 min', '2.5 h', or '?'.
+
+    Args:
+        seconds: NaN if nobody knows.
+    """
     if math.isnan(seconds):
         return '?'
     if seconds < 100:
@@ -15,8 +21,12 @@ def duration(seconds):
     return f'{seconds / 60:.0f} min' if seconds < 6000 else f'{seconds / 3600:.1f} h'
 
 
-def describe(status):
-    """The status table as text."""
+def describe(status: pd.DataFrame) -> str:
+    """The status table as text.
+
+    Args:
+        status: of `monitor.status`.
+    """
     width = max([4, *status['cell'].str.len()])
     head = ('lanes', 'reached', 'fitted', 'censored', 'diverged', 'left')
     columns = ' '.join(f'{name:>8s}' for name in (*head, 'spent', 'to go'))
@@ -31,7 +41,7 @@ def describe(status):
     return '\n'.join(lines)
 
 
-def run():
+def run() -> None:
     """Prints the status of --workdir."""
     print(describe(monitor.status(runtime.workdir())))
 

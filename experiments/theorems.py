@@ -6,8 +6,11 @@ python -m experiments.theorems --config=experiments/configs/theorems.py --workdi
 
 import pathlib
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from absl import logging
+from ml_collections import config_dict
 
 from experiments import command_line, runtime, sample_complexity
 from qstr_jax import plots
@@ -19,8 +22,15 @@ from qstr_jax.theory import cards
 CONFIG = sample_complexity.CONFIG
 
 
-def chosen_cards(config):
-    """Names of the cards that a config asks for; they may come as one comma-separated string."""
+def chosen_cards(config: config_dict.ConfigDict) -> tuple[str, ...]:
+    """Names of the cards that a config asks for; they may come as one string with commas.
+
+    Args:
+        config: of configs/theorems.py.
+
+    Raises:
+        ValueError: it is another config, asks for no card, or for one that does not exist.
+    """
     if 'cards' not in config:
         raise ValueError('--config is not of cards, it names none: take configs/theorems.py')
     chosen = [config.cards] if isinstance(config.cards, str) else config.cards
@@ -31,13 +41,26 @@ def chosen_cards(config):
     return found
 
 
-def read(path):
-    """Cards of a cards.json by name; none if there is no such file."""
+def read(path: pathlib.Path) -> dict[str, Any]:
+    """Cards of a cards.json by name; none if there is no such file.
+
+    Args:
+        path: of the file.
+    """
     return files.read_json(path) if path.exists() else {}
 
 
-def make_one(name, overrides, workdir):
-    """Makes a card unless cards.json has it with these settings; writes entry and figure, returns the card."""
+def make_one(name: str, overrides: Mapping[str, Any], workdir: pathlib.Path) -> Any:
+    """Makes a card, unless cards.json has it with these settings; writes its entry and its figure.
+
+    Args:
+        name: of the card.
+        overrides: its settings.
+        workdir: where cards.json and the figures go.
+
+    Returns:
+        The card.
+    """
     path = workdir / 'cards.json'
     wanted = cards.plain_settings(name, overrides)
     entry = read(path).get(name)
@@ -46,7 +69,7 @@ def make_one(name, overrides, workdir):
         card = cards.make(name, overrides, progress=True)
         seconds = round(time.monotonic() - start, 1)
         where = {'settings': wanted, 'seconds': seconds, 'device': provenance.describe_device()}
-        # Read once more: another process may have written its cards meanwhile.
+        # Read again: another process may have written its cards in the meantime.
         files.write_json(path, {**read(path), name: {**cards.as_json(card), **where}})
     else:
         card = cards.from_json(name, entry)
@@ -55,7 +78,7 @@ def make_one(name, overrides, workdir):
     return card
 
 
-def run():
+def run() -> None:
     """Makes the cards of --config in --workdir."""
     config = CONFIG.value
     workdir = pathlib.Path(runtime.workdir())

@@ -14,7 +14,7 @@ torch = pytest.importorskip('torch', reason='needs PyTorch: make install EXTRA=b
 
 from experiments.benchmarks import baseline, transfer  # noqa: E402
 
-SIZES = {'seq_len': 5, 'sparsity': 2, 'rnn.width': 24, 'ffn.widths': (40, 30), 'test_samples': 50}
+SIZES = {'seq_len': 5, 'sparsity': 2, 'rnn_width': 24, 'ffn_widths': (40, 30), 'test_samples': 50}
 
 
 @pytest.fixture(params=baseline.MODELS)
@@ -56,7 +56,7 @@ def test_first_twenty_steps_agree(pair):
     params, opt_state = state.params, state.opt_state
     for i in range(20):
         with jax.default_matmul_precision('highest'):
-            params, opt_state, ours = step(params, opt_state, i, data, lane, problem=cell)
+            params, opt_state, ours = step(params, opt_state, i, data=data, lane=lane, problem=cell)
         _, *batch = _prompts(data, 64 * i + np.arange(64), cell)
         theirs = training.step_on(*batch)
         np.testing.assert_allclose(float(ours), float(theirs), rtol=2e-5)

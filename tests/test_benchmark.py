@@ -94,7 +94,7 @@ def test_products_of_a_step():
     protocol = baseline.Protocol('ffn', 4)
     fan_in, batch = 4 * protocol.embedding_dim, 64
     assert products.flops(protocol) == 2 * batch * (2 * fan_in * 40 + 3 * 40 * 1000 + 3 * 1000 * 4)
-    protocol = dataclasses.replace(protocol, **{'ffn.widths': (500, 500)})
+    protocol = dataclasses.replace(protocol, ffn_widths=(500, 500))
     counted = ours.Cell(protocol).step_flops()
     assert 0.85 * counted < products.flops(protocol) < counted
 

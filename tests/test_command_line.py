@@ -36,7 +36,7 @@ def test_settings_are_set(parse):
 @pytest.mark.parametrize(
     ('arguments', 'line'),
     [
-        (('figure1a.py', '--config.seq_len=8'), 'no setting \'seq_len\'. Did you mean "seq_lens"'),
+        (('figure1a.py', '--config.seq_lenss=8'), 'no setting \'seq_lenss\'. Did you mean "seq_lens"'),
         (('figure1a.py', '--config.zzz=8'), "no setting 'zzz'"),
         (('figure1a.py', '--config.num_seeds=many'), 'num_seeds=many: invalid literal'),
         (('figure1a.py', '--setting=1'), "Unknown command line flag 'setting'"),

@@ -207,7 +207,7 @@ def test_all_architectures_see_the_same_prompts():
     'changes',
     [
         {'model': 'transformer'},
-        {'model': 'transformer', 'transformer': {'attention': 'merged'}, 'risk': 'pointwise'},
+        {'model': 'transformer', 'transformer.attention': 'merged', 'risk': 'pointwise'},
         {'model': 'ffn'},
         {'model': 'ffn', 'ffn.form': 'theorem6'},
         *({'model': 'rnn', 'rnn.cell': cell} for cell in ('relu', 'tanh', 'gru', 'lstm')),

@@ -102,16 +102,12 @@ def small_share(params, task_draw, problem, below: float = 0.1):
     leaves = [jnp.abs(leaf).ravel() for leaf in jax.tree.leaves(params)]
     return {'small_share': jnp.mean(jnp.concatenate(leaves) < below)}
 '''
-SOURCES = {
-    'my_convolution': CONVOLUTION, 'my_nearby': NEARBY, 'my_soft': SOFT, 'my_circle': CIRCLE, 'my_clipped': CLIPPED,
-    'my_share': SHARE,
-}  # fmt: skip
+NAMES = ('my_convolution', 'my_nearby', 'my_soft', 'my_circle', 'my_clipped', 'my_share')
+SOURCES = dict(zip(NAMES, (CONVOLUTION, NEARBY, SOFT, CIRCLE, CLIPPED, SHARE), strict=True))
 SMALL = {name: value for name, value in small.SMALL.items() if '.' not in name} | {'ffn': {'widths': (16, 16)}}
 QUICKSTART = f'--config={helpers.ROOT}/experiments/configs/quickstart.py'
-QUICK = (
-    '--config.seq_lens=3', '--config.num_seeds=1', '--config.token_dim=2', '--config.test_samples=40',
-    '--config.max_samples=1280', '--config.threshold=9.0',
-)  # fmt: skip
+SHORT = ('seq_lens=3', 'num_seeds=1', 'token_dim=2', 'test_samples=40', 'max_samples=1280', 'threshold=9.0')
+QUICK = tuple(f'--config.{setting}' for setting in SHORT)
 
 
 @pytest.fixture
@@ -147,7 +143,6 @@ def test_an_architecture_goes_from_the_command_line_to_heat_map_and_report(plugi
     assert done.returncode == 0, done.stderr
     assert '| convolution_kernel | convolution_channels | num_lanes |' in done.stdout
     assert (workdir / 'heatmap_convolution.png').stat().st_size > 5000
-    # The report knows the settings from the rows alone.
     done = harness.run_binary('report', f'--workdir={workdir}', f'--output={plugins / "report"}')
     assert done.returncode == 0, done.stderr
     page = (plugins / 'report/report.html').read_text()

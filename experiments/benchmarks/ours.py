@@ -88,7 +88,7 @@ class Cell:
         self.precision = precision
         self.problem = problem(protocol, **settings)
         device = device or jax.local_devices()[0]
-        self.lanes_K = programs.lane_arrays(lanes(protocol, num_lanes, first_seed), device)
+        self.lanes_K = programs.lane_arrays(lanes(protocol, self.problem.learner, num_lanes, first_seed), device)
         self.data_K, state_K = learners.init(self.lanes_K, self.problem)
         self.params_K, self.opt_state_K = state_K.params, state_K.opt_state
         self.first = 0
@@ -157,7 +157,7 @@ class Run:
     def __init__(self, protocol, num_lanes, **settings):
         self.problem = problem(protocol, **settings)
         self.lanes_per_batch = lanes_per_batch.default_size(self.problem.module, num_lanes, jax.default_backend())
-        self._lanes = lanes(protocol, num_lanes)
+        self._lanes = lanes(protocol, self.problem.learner, num_lanes)
         devices = jax.local_devices()[: -(-num_lanes // self.lanes_per_batch)]
         with timing.fresh_cache(), concurrent.futures.ThreadPoolExecutor(len(devices)) as pool:
             start = time.perf_counter()
