@@ -65,7 +65,7 @@ def test_settings_reach_the_module():
         ('rnn', {'lipschitz': 0.0}, "rnn.lipschitz=0.0: only rnn.cell='deep' has it, not 'gru'"),
         ('rnn', {'cell': 'deep', 'radius': 0.0}, 'rnn.radius=0.0: must be positive'),
         ('rnn', {'cell': 'deep', 'radius': float('nan')}, 'rnn.radius=nan: must be finite'),
-        ('rnn', {'cell': 'deep', 'lipschitz': -0.1}, 'rnn.lipschitz=-0.1: must be a number, at least 0'),
+        ('rnn', {'cell': 'deep', 'lipschitz': -0.1}, 'rnn.lipschitz=-0.1: must be at least 0'),
         ('rnn', {'initializer': 'zeros'}, "initializer='zeros': unknown, one of pytorch, flax"),
         ('ffn', {'widths': (5, 0)}, 'ffn.widths=0: must be an integer, at least 1'),
         ('ffn', {'widths': 'wide'}, 'ffn.widths='),
