@@ -57,7 +57,7 @@ def test_overrides_in_a_dry_run():
     ('overrides', 'word'),
     [
         (('num_samples=0',), 'num_samples'),
-        (('num_samples=0.33', 'samples_unit=Nd'), 'no integer'),
+        (('num_samples=0.33', 'samples_unit=Nd'), 'not a whole number'),
         (('learners=erm',), 'learners'),
         (('radius=-1.0',), 'radius'),
         (('budget=1.0',), 'budget'),

@@ -178,7 +178,7 @@ def test_a_directory_of_another_format_is_said_in_words(sweep, tmp_path):
     files.write_json(old / 'config.json', {'models': ['ffn']})
     found = read([tmp_path / 'all'], tmp_path / 'out')
     assert 'Damaged file' in found.text
-    assert 'another format' in found.text
+    assert 'has format 1, this version reads 2' in found.text
 
 
 def test_a_damaged_plan_is_said_in_words_and_odd_entries_are_left_out(sweep, tmp_path):
