@@ -78,7 +78,7 @@ def test_coherence_exactly_at_the_bound_is_allowed():
     assert max(largest_product(omega) for omega in drawn.omega_NxE) == pytest.approx(0.25)
 
 
-# At d_e = ⌊5 ln N⌋, see PAPER.md, section 1.
+# At d_e = ⌊5 ln N⌋, see the paper's Section 6 (arXiv:2503.11272).
 @pytest.mark.parametrize('seq_len', [2, 4, 6])
 def test_equal_vectors_are_redrawn_by_default(seq_len):
     drawn = draw_many(2000, seq_len, encodings.default_encoding_dim(seq_len))

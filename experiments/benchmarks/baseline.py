@@ -1,6 +1,6 @@
 """The online protocol in PyTorch, as a strong user would write it: what `qstr_jax` is timed against and checked with.
 
-Independent of `qstr_jax`: tasks, models, data, training and test are written here from PAPER.md, section 6. Weights are
+Independent of `qstr_jax`: tasks, models, data, training and test are written here from the paper (Section 6). Weights are
 initialised as the published code has them, so a cell needs about as many samples here as there.
 """
 
