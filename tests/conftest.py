@@ -13,7 +13,7 @@ import tempfile
 import jax
 import pytest
 
-from qstr_jax import registry
+from qstr_jax import columns, registry
 from qstr_jax.sweeps import programs
 from tests import helpers
 
@@ -143,3 +143,12 @@ def own_entries():
     yield
     known.clear()
     known.update(before)
+
+
+@pytest.fixture(autouse=True, scope='module')
+def _own_columns():
+    """Undoes what the tests of a file declare: a column keeps the first role that it is given in a process."""
+    before = dict(columns._TABLE)
+    yield
+    columns._TABLE.clear()
+    columns._TABLE.update(before)

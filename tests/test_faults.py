@@ -112,9 +112,7 @@ def test_a_signal_saves_the_state(lab, undisturbed, tmp_path, number):
     death = Death('qstr_jax.learners.online:Online.progress', call=4, signal_number=number)
     code, output = lab.run(tmp_path, death=death, checkpoint_seconds=1e6)
     assert code == 128 + number
-    assert output.strip() == (
-        f'stopped by {number.name}: the running lanes are saved, the same command goes on with them'
-    )
+    assert output.strip() == (f'stopped by {number.name}: the running lanes are saved; the same command continues them')
     (checkpoint,) = (tmp_path / 'checkpoints').glob('*/*')
     assert int(checkpoint.name) >= 4
     assert harness.tables(tmp_path) == {}

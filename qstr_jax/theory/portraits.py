@@ -51,7 +51,10 @@ def load(sweep: Any, workdir: Any) -> list[Portrait]:
 
 def _row(rows: pd.DataFrame, cell: Any, lane: Any) -> pd.Series:
     """The row of a lane of a cell."""
-    return rows[(rows['cell'] == cell.id) & (rows['seed'] == lane.seed)].iloc[0]
+    here = rows['cell'] == cell.id
+    for name, value in lane._asdict().items():
+        here &= rows[name] == value
+    return rows[here].iloc[0]
 
 
 def portrait(params: dict, task: SparseTask, row: pd.Series | None = None) -> Portrait:
