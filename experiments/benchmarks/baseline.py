@@ -1,7 +1,7 @@
 """The online protocol in PyTorch, as a strong user would write it: what `qstr_jax` is timed against and checked with.
 
-Independent of `qstr_jax`: tasks, models, data, training and test are written here from the paper (Section 6). Weights are
-initialised as the published code has them, so a cell needs about as many samples here as there.
+Independent of `qstr_jax`: tasks, models, data, training and test are written here from the paper (Section 6). Weights
+are initialised as the published code has them, so a cell needs about as many samples here as there.
 """
 
 import dataclasses
