@@ -129,6 +129,11 @@ _KNOWN = (
     Column('is_due', 'measure', 'bool', label='evaluation asked for'),
 )
 _TABLE = {column.name: column for column in _KNOWN}
+# Columns of the rows that no setting may be called: whose rows these are, and what became of them.
+RESERVED = frozenset(
+    {'cell', 'folder', 'task', 'test_task', 'model', 'learner', 'seed', 'task_seed'}
+    | {column.name for column in _KNOWN if column.role in ('outcome', 'measure')}
+)
 
 
 def get(name: str) -> Column:

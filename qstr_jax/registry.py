@@ -6,7 +6,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from qstr_jax import checks
+from qstr_jax import checks, columns
 from qstr_jax.settings import Schema, schema_of
 
 
@@ -60,7 +60,8 @@ class Registry:
             schema: its settings; read from the builder by default.
 
         Raises:
-            ValueError: the name is taken or impossible, or the builder has a setting without a default.
+            ValueError: the name is taken or impossible, or the builder has a setting without a default or with the name
+                of a column that all rows have.
         """
         checks.name_part(self.kind, name)
         known = self._entries.get(name)
@@ -68,6 +69,10 @@ class Registry:
             kind = 'scope' if known is None else known.kind
             raise ValueError(f'{self.kind} {name!r} exists already, as a {kind}: choose another name')
         schema = schema_of(builder, self.skip) if schema is None else schema
+        # Settings of a model have columns with its name before theirs.
+        taken = () if self.kind == 'model' else sorted(columns.RESERVED.intersection(schema))
+        if taken:
+            raise ValueError(f'{self.kind} {name!r}: no setting may be called {taken[0]!r}, which is a column of all rows')
         self._entries[name] = Entry(self.kind, name, builder, schema)
 
     def _is_rerun(self, known: Entry, builder: Callable[..., Any]) -> bool:

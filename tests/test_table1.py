@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from qstr_jax import columns
 from qstr_jax.analysis import claims, growth, table1
 from tests import harness, helpers
 
@@ -105,6 +106,16 @@ def test_no_exponent_is_said_in_words(rows, word):
     row = line(table1.measure(rows), 'ffn')
     assert word in row['note']
     assert row['agrees'] in ('not measured', 'open')
+
+
+def test_a_setting_may_have_any_name(monkeypatch):
+    """A plugin's setting is no helper column of the table, whatever it is called."""
+    near = lanes('ffn', lengths=(4, 8, 16), num_seeds=9).assign(folder='near')
+    far = lanes('ffn').assign(folder='far')
+    rows = pd.concat([near, far], ignore_index=True)
+    table = table1.measure(rows)
+    monkeypatch.setitem(columns._TABLE, 'reach', columns.Column('reach', 'task', 'int'))
+    pd.testing.assert_frame_equal(table1.measure(rows), table)
 
 
 def test_a_width_is_the_same_number_as_a_float():

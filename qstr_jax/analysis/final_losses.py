@@ -23,12 +23,12 @@ def final_losses(rows: pd.DataFrame, setting: str, floors: Sequence[float]) -> p
         ValueError: no rows, or missing columns.
     """
     require(rows, (setting, 'seed', 'num_samples', 'test_loss'))
-    table = rows.assign(floor=list(floors)).groupby(setting).agg(
+    table = rows.groupby(setting).agg(
         lanes=('seed', 'size'),
         samples=('num_samples', 'max'),
         mean=('test_loss', 'mean'),
         smallest=('test_loss', 'min'),
         largest=('test_loss', 'max'),
-        floor=('floor', 'first'),
     )  # fmt: skip
-    return table.reset_index()
+    lowest = pd.Series(list(floors), rows.index).groupby(rows[setting]).first()
+    return table.assign(floor=lowest).reset_index()

@@ -118,7 +118,7 @@ def _distinct(rows: pd.DataFrame) -> pd.DataFrame:
     """Each lane once, from the directory with the most N."""
     lane = ['seed', 'task_seed', *(name for name in setting_columns(rows) if name not in _COST)]
     reach = rows.groupby(['folder', 'model', 'task'])['seq_len'].transform('nunique')
-    rows = rows.assign(reach=reach).sort_values('reach', ascending=False, kind='stable')
+    rows = rows.loc[reach.sort_values(ascending=False, kind='stable').index]
     # Whole numbers of one directory may be floats in another, where they stand beside missing values.
     keys = pd.DataFrame({name: pd.factorize(rows[name].astype(object), use_na_sentinel=False)[0] for name in lane})
     return rows[~keys.duplicated().to_numpy()].reset_index(drop=True)
@@ -159,11 +159,11 @@ def _differs(lanes: pd.DataFrame, name: str) -> bool:
 def _of_one_shape(lanes: pd.DataFrame, shape: list[str]) -> pd.DataFrame:
     """At each N the lanes of one shape; an N at which the choice is open is left out."""
     reach = lanes.groupby('folder')['seq_len'].transform('nunique')
-    numbered = lanes.assign(shape=lanes.groupby(shape, dropna=False).ngroup())
-    farthest = numbered[reach == reach.groupby(lanes['seq_len']).transform('max')]
-    known = farthest.groupby('seq_len')['shape'].agg(['nunique', 'first'])
+    number = lanes.groupby(shape, dropna=False).ngroup()
+    is_farthest = reach == reach.groupby(lanes['seq_len']).transform('max')
+    known = number[is_farthest].groupby(lanes['seq_len']).agg(['nunique', 'first'])
     chosen = known.loc[known['nunique'] == 1, 'first']
-    return lanes[numbered['shape'] == lanes['seq_len'].map(chosen)]
+    return lanes[number == lanes['seq_len'].map(chosen)]
 
 
 def _line(lanes: pd.DataFrame) -> dict[str, Any]:
