@@ -72,7 +72,9 @@ class Registry:
         # Settings of a model have columns with its name before theirs.
         taken = () if self.kind == 'model' else sorted(columns.RESERVED.intersection(schema))
         if taken:
-            raise ValueError(f'{self.kind} {name!r}: no setting may be called {taken[0]!r}, which is a column of all rows')
+            raise ValueError(
+                f'{self.kind} {name!r}: no setting may be called {taken[0]!r}, which is a column of all rows'
+            )
         self._entries[name] = Entry(self.kind, name, builder, schema)
 
     def _is_rerun(self, known: Entry, builder: Callable[..., Any]) -> bool:
