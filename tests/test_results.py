@@ -1,6 +1,7 @@
 """Tables of results: adding, loading, several sweeps in one directory."""
 
 import json
+import pathlib
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -135,6 +136,16 @@ def test_directories_are_found_at_and_below_a_folder(tmp_path):
     assert results.find(tmp_path / 'a') == [tmp_path / 'a']
     with pytest.raises(results.ResultsError, match='no such directory'):
         results.find(tmp_path / 'none')
+
+
+def test_runs_that_choose_settings_are_read_where_they_are_named_alone(tmp_path):
+    make(tmp_path / 'a')
+    choosing = make(tmp_path / 'a' / 'selection', LANES[:1])
+    make(tmp_path / 'a' / 'selection' / 'deep')
+    assert results.find(tmp_path) == results.find(tmp_path / 'a') == [tmp_path / 'a']
+    assert len(results.load_all([tmp_path])) == len(LANES)
+    assert results.find(choosing) == [pathlib.Path(choosing), tmp_path / 'a' / 'selection' / 'deep']
+    assert len(results.load_all([choosing])) == 1 + len(LANES)
 
 
 # Several cells, and columns that only some of them have

@@ -6,6 +6,7 @@
     curves/CELL.parquet      one row per lane and check
     params/CELL/LANE/        trained parameters, where they were asked for
     checkpoints/, progress/, errors/, locks/, plan.json   of runs that are going on
+    selection/               a results directory of its own, of the runs that chose a tuned sweep's settings
 
 Files appear whole or not at all. Nothing is pickled; a file that is not ours is an error that names it.
 """
@@ -24,6 +25,8 @@ from qstr_jax.storage.files import ResultsError
 
 FOLDERS = ('rows', 'curves', 'provenance', 'checkpoints', 'progress', 'errors', 'locks')
 FORMAT = 2
+# Runs that choose settings are no results: what looks below a directory passes by folders of this name.
+SELECTION = 'selection'
 
 
 def cell_path(workdir: Any, kind: str, cell_id: str) -> epath.Path:
@@ -149,8 +152,10 @@ def read_rows(path: Any, lane_settings: Iterable[str] = ()) -> pd.DataFrame:
 def find(workdir: Any) -> list[pathlib.Path]:
     """The results directories at or below a directory, sorted; empty if there are none.
 
+    Those in a folder named `selection` below it are left out: they hold the runs that chose a tuned sweep's settings.
+
     Args:
-        workdir: where to look.
+        workdir: where to look; may be such a folder itself.
 
     Raises:
         ResultsError: there is no such directory.
@@ -158,7 +163,8 @@ def find(workdir: Any) -> list[pathlib.Path]:
     workdir = pathlib.Path(workdir)
     if not workdir.is_dir():
         raise ResultsError(f'{str(workdir)!r}: no such directory')
-    return sorted(path.parent for path in workdir.rglob('config.json'))
+    found = sorted(path.parent for path in workdir.rglob('config.json'))
+    return [folder for folder in found if SELECTION not in folder.relative_to(workdir).parts]
 
 
 def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
