@@ -153,7 +153,7 @@ class Search:
         limit = math.ceil(self._tune.margin * best) if math.isfinite(best) else 0
         lanes = {
             places: [
-                self.at(lane, places)._replace(seed=seed, task_seed=seed, **({"stop_after": limit} if "stop_after" in lane._fields else {})) for seed in self._tune.seeds
+                self.at(lane, places)._replace(seed=seed, task_seed=seed, stop_after=limit) for seed in self._tune.seeds
             ]
             for places in tried
         }
