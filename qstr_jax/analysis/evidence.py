@@ -60,7 +60,7 @@ def curves(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
         rows = selection.select(rows, [name for name in chosen if name in rows.columns])
     rows = _distinct(rows)
     for _, mine in rows.groupby(['model', 'task'], sort=False):
-        shape = _following(mine)
+        shape = _following(mine, chosen)
         apart = [name for name in _settings(mine) if name not in ('seq_len', *shape, *chosen)]
         for _, lanes in mine.groupby(apart, dropna=False, sort=False):
             if lanes['seq_len'].nunique() > 1:
@@ -91,7 +91,7 @@ def _distinct(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[~keys.duplicated().to_numpy()].reset_index(drop=True)
 
 
-def _following(rows: pd.DataFrame) -> list[str]:
+def _following(rows: pd.DataFrame, chosen: list[str]) -> list[str]:
     """The settings of the model and the task that take other values at another N, in some directory."""
     may = [
         name
@@ -100,7 +100,7 @@ def _following(rows: pd.DataFrame) -> list[str]:
         and name not in ALWAYS_NAMED
         and rows[name].nunique(dropna=False) > 1
     ]
-    fixed = [name for name in _settings(rows) if name not in (*may, 'seq_len')]
+    fixed = [name for name in _settings(rows) if name not in (*may, *chosen, 'seq_len')]
     groups = [lanes for _, lanes in rows.groupby(['folder', *fixed], dropna=False) if lanes['seq_len'].nunique() > 1]
     return [name for name in may if any(_differs(lanes, name) for lanes in groups)]
 

@@ -107,7 +107,8 @@ def markdown(table: pd.DataFrame) -> str:
     Args:
         table: of `measure`.
     """
-    return '\n'.join(f'*{title}*\n\n{formats.markdown(block)}' for title, block in blocks(table))
+    titled = ((title.replace('*', r'\*'), block) for title, block in blocks(table))
+    return '\n'.join(f'**{title}**\n\n{formats.markdown(block)}' for title, block in titled)
 
 
 def latex(table: pd.DataFrame) -> str:

@@ -82,8 +82,8 @@ def overview(workdirs: Sequence[str | os.PathLike]) -> Section:
     section.tables += table1.blocks(table1.measure(rows))
     section.say(
         f'From {len(rows)} lanes. Exponents come from lanes that draw their own task; the 95% intervals hold the '
-        'misfit of the law as well as the noise between lanes. The theorems are about learners on n prompts, up to constants '
-        'and logarithms, so online training stands beside them without a verdict.'
+        'misfit of the law as well as the noise between lanes. The theorems are about learners on n prompts, up to '
+        'constants and logarithms, so online training stands beside them without a verdict.'
     )
     return section
 
