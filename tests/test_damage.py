@@ -17,7 +17,7 @@ import pytest
 from etils import epath
 
 from qstr_jax import sweeps
-from qstr_jax.storage import checkpoint, files, results
+from qstr_jax.storage import checkpoint, files, results, table_format
 from qstr_jax.sweeps import monitor
 from tests import harness, small
 from tests.harness import Death
@@ -143,12 +143,12 @@ def foreign_table():
 
 def newer_version(path):
     table = pq.read_table(path)
-    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, files.FORMAT_KEY: b'3'}), path)
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, table_format.FORMAT_KEY: b'3'}), path)
 
 
 def without_roles(path):
     table = pq.read_table(path)
-    metadata = {key: value for key, value in table.schema.metadata.items() if key != files.ROLES_KEY}
+    metadata = {key: value for key, value in table.schema.metadata.items() if key != table_format.ROLES_KEY}
     pq.write_table(table.replace_schema_metadata(metadata), path)
 
 
@@ -246,9 +246,9 @@ def test_results_and_checkpoints_hold_no_pickles(lab, undisturbed, tmp_path):
         if path.suffix == '.parquet':
             schema = pq.read_schema(path)
             assert not any(isinstance(kind, pa.BaseExtensionType) for kind in schema.types)
-            assert set(schema.metadata) == {b'pandas', files.FORMAT_KEY, files.ROLES_KEY}
+            assert set(schema.metadata) == {b'pandas', table_format.FORMAT_KEY, table_format.ROLES_KEY}
             json.loads(schema.metadata[b'pandas'])
-            json.loads(schema.metadata[files.ROLES_KEY])
+            json.loads(schema.metadata[table_format.ROLES_KEY])
 
 
 def test_the_library_never_imports_pickle():

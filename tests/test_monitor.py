@@ -12,7 +12,7 @@ import pytest
 
 from experiments import status as status_binary
 from qstr_jax import sweeps
-from qstr_jax.storage import files, lane_keys, results
+from qstr_jax.storage import files, lane_keys, records, results
 from qstr_jax.sweeps import monitor
 from tests import small
 from tests.test_files import dead_pid
@@ -37,7 +37,8 @@ def add_plan(workdir, lanes, cells):
 
 
 def add_rows(workdir, cell, outcomes, lanes=LANES):
-    rows = pd.DataFrame([{'outcome': o, **lane._asdict()} for o, lane in zip(outcomes, lanes, strict=False)])
+    names = {'model': cell.partition('-')[0], 'task': 'qstr', 'learner': 'online'}
+    rows = pd.DataFrame([{**names, 'outcome': o, **lane._asdict()} for o, lane in zip(outcomes, lanes, strict=False)])
     results.add(workdir, cell, rows, rows.assign(samples=640))
 
 
@@ -143,7 +144,7 @@ def test_a_plan_is_added_to(workdir):
     names = [lane_keys.name_of(lane) for lane in LANES]
     add_plan(workdir, LANES[:1], ['new-qstr'])
     add_plan(workdir, LANES, ['new-qstr'])
-    plan = monitor.read_plan(workdir)
+    plan = records.read_plan(workdir)
     assert {cell: entry['lanes'] for cell, entry in plan.items()} == dict.fromkeys([*CELLS, 'new-qstr'], names)
     assert plan['new-qstr']['columns'] == {'model': 'new'}
 

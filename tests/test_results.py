@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from qstr_jax import columns
-from qstr_jax.storage import files, results
+from qstr_jax.storage import files, results, table_format
 from qstr_jax.sweeps import claims, lane_batches
 from tests import small
 from tests.stored import CELL, LANES, SETTINGS, curves_of, make, rows_of, snapshot
@@ -227,7 +227,7 @@ def test_roles_of_a_plugins_columns_come_from_the_file(tmp_path, monkeypatch):
 def test_damaged_roles_are_a_line(tmp_path, roles):
     path = results.cell_path(make(tmp_path), 'rows', CELL)
     table = pq.read_table(path)
-    metadata = {**table.schema.metadata, files.ROLES_KEY: roles}
+    metadata = {**table.schema.metadata, table_format.ROLES_KEY: roles, table_format.DIGEST_KEY: None}
     table = table.append_column('x', [[1.0] * 4])
     pq.write_table(table.replace_schema_metadata({k: v for k, v in metadata.items() if v is not None}), path)
     with pytest.raises(results.ResultsError, match='roles of its columns') as error:

@@ -15,7 +15,7 @@ import jax
 from etils import epath
 
 import qstr_jax
-from qstr_jax.storage import files, lane_keys
+from qstr_jax.storage import files, lane_keys, names, records
 
 PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'chex', 'orbax-checkpoint', 'numpy', 'pandas', 'pyarrow')
 
@@ -114,17 +114,14 @@ def add_batch(
     } | ({'stopped': True} if stopped else {})
     with _mutex:
         record['batches'].append(entry)
-        files.write_json(workdir / 'provenance' / f'{record["id"]}.json', record)
+        files.write_json(names.inside(workdir, 'provenance', f'{record["id"]}.json'), record)
 
 
 def load(workdir: Any) -> list[dict[str, Any]]:
-    """The records of all runs that added to a directory, the oldest first.
+    """The records of all runs that added to a directory, the oldest first; a damaged one is left out with a warning.
 
     Args:
         workdir: the results directory.
-
-    Raises:
-        ResultsError: a record is damaged.
     """
-    found = [files.read_json(path) for path in sorted((epath.Path(workdir) / 'provenance').glob('*.json'))]
+    found = records.read_all(epath.Path(workdir) / 'provenance', 'run').values()
     return sorted(found, key=lambda run: str(run.get('started', '')))
