@@ -37,8 +37,11 @@ def add_plan(workdir, lanes, cells):
 
 
 def add_rows(workdir, cell, outcomes, lanes=LANES):
-    names = {'model': cell.partition('-')[0], 'task': 'qstr', 'learner': 'online'}
-    rows = pd.DataFrame([{**names, 'outcome': o, **lane._asdict()} for o, lane in zip(outcomes, lanes, strict=False)])
+    model, _, length, *_ = cell.split('-')
+    settings = dict(small.cell(model, seq_lens=(int(length[1:]),)).columns)
+    rows = pd.DataFrame(
+        [{**settings, 'outcome': o, **lane._asdict()} for o, lane in zip(outcomes, lanes, strict=False)]
+    )
     results.add(workdir, cell, rows, rows.assign(samples=640))
 
 
@@ -157,7 +160,9 @@ def test_half_written_and_damaged_files_are_passed_over(workdir, content):
     damaged.write_bytes(content)
     (workdir / 'rows' / f'.{CELLS[1]}.parquet.host-1-0123abcd.tmp').write_bytes(content)
     add_rows(workdir, CELLS[1], ['reached'] * 3)
-    status = monitor.status(workdir).set_index('cell')
+    with pytest.warns(UserWarning, match=r'left out: .*damaged\.json is damaged') as warned:
+        status = monitor.status(workdir).set_index('cell')
+    assert len(warned) == 3
     assert list(status['state']) == ['left', 'done', 'left']
     assert f'{CELLS[0]}.parquet is damaged' in status.loc[CELLS[0], 'note']
 

@@ -191,7 +191,8 @@ def test_lanes_from_before_a_traced_setting_are_at_its_default(tmp_path):
     cell = small.cell('ffn', num_seeds=2, weight_decay=(0.01, 0.1))
     (batch,) = lane_batches.cut([cell], lambda cell: 4)
     workdir = results.open_workdir(tmp_path)
-    frame = pd.DataFrame([{**dict(cell.columns), **lane._asdict()} for lane in cell.lanes])
+    constant = {**dict(cell.columns), 'outcome': 'reached'}
+    frame = pd.DataFrame([{**constant, **lane._asdict()} for lane in cell.lanes])
     old = frame[frame['weight_decay'] == 0.01].drop(columns='weight_decay')
     lanes_alone = old[['seed', 'task_seed', 'learning_rate']]
     results.add(workdir, cell.id, old, lanes_alone.assign(samples=640))
@@ -211,7 +212,8 @@ def test_roles_of_a_plugins_columns_come_from_the_file(tmp_path, monkeypatch):
     columns.declare('wavelet_scales', 'model', 'int')
     columns.declare('temperature', 'lane')
     curves = curves_of(LANES, num_checks=1).assign(temperature=0.5)
-    results.add(results.open_workdir(tmp_path), CELL, curves.assign(wavelet_scales=3, agility=0.1), curves)
+    rows = rows_of(LANES, temperature=0.5, wavelet_scales=3, agility=0.1)
+    results.add(results.open_workdir(tmp_path), CELL, rows, curves)
     results.add_sweep(tmp_path, {})
     monkeypatch.setattr(columns, '_TABLE', {column.name: column for column in columns._KNOWN})
     assert not columns.is_declared('wavelet_scales')

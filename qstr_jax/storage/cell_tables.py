@@ -111,4 +111,3 @@ def _check_owner(rows: pd.DataFrame, cell_id: str) -> None:
     for name, value in (named.groupdict() if named and len(rows) else {}).items():
         if value is not None and name in rows.columns and str(rows[name].iloc[0]) != value:
             raise ValueError(f'{name}={rows[name].iloc[0]!r} in the file of the cell {cell_id}')
-

@@ -32,7 +32,7 @@ _BATCH = _object(
 )
 _RUN = {
     'id': _NAME,
-    'started': _TIME,
+    'started': _TEXT,
     'command': {'type': 'array', 'items': _TEXT},
     'git_commit': {'type': ['string', 'null']},
     'python': _TEXT,

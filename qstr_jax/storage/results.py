@@ -29,6 +29,10 @@ FORMAT = 2
 SELECTION = 'selection'
 
 
+class FormatError(ResultsError):
+    """A directory that another version of qstr_jax wrote."""
+
+
 def cell_path(workdir: Any, kind: str, cell_id: str) -> epath.Path:
     """Where a cell's 'rows' or 'curves' are.
 
@@ -77,7 +81,8 @@ def read_config(workdir: Any) -> list[dict[str, Any]]:
         workdir: the results directory.
 
     Raises:
-        ResultsError: config.json is not there, damaged, or of another version.
+        ResultsError: config.json is not there, or damaged.
+        FormatError: it is of another version.
     """
     path = epath.Path(workdir) / 'config.json'
     if not path.exists():
@@ -86,7 +91,7 @@ def read_config(workdir: Any) -> list[dict[str, Any]]:
     if config.get('format') != FORMAT:
         hint = ': version 0.1 of qstr_jax reads it' if 'format' not in config and 'models' in config else ''
         found = str(config.get('format', 1))[:40]
-        raise ResultsError(f'{path} has format {found}, this version reads {FORMAT}{hint}')
+        raise FormatError(f'{path} has format {found}, this version reads {FORMAT}{hint}')
     return list(records.read(path, 'config')['sweeps'])
 
 

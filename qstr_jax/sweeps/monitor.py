@@ -10,6 +10,7 @@ import datetime
 import os
 import socket
 import time
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -136,7 +137,12 @@ def status(workdir: Any) -> pd.DataFrame:
     if not (workdir / 'plan.json').exists():
         raise results.ResultsError(f'{str(workdir)!r} is not a results directory: no plan.json in it')
     if (workdir / 'config.json').exists():
-        results.read_config(workdir)  # raises for a directory of another format
+        try:
+            results.read_config(workdir)
+        except results.FormatError:
+            raise
+        except results.ResultsError as error:  # the plan says enough
+            warnings.warn(f'left out: {error}', stacklevel=2)
     plan = records.read_plan(workdir)
     reports = records.read_all(workdir / 'progress', 'heartbeat').values()
     # Running workers last, so that they win: another worker may have taken over a cell.
