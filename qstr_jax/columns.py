@@ -89,6 +89,7 @@ _KNOWN = (
     Column('weight_decay', 'lane', 'float', 'λ', 'weight decay'),
     Column('radius', 'lane', 'float', 'R', 'radius $R$'),
     Column('sample_size', 'lane', 'int', 'n', 'sample size $n$'),
+    Column('stop_after', 'lane', 'int', label='samples after which a lane is outraced'),
     # How a lane ended.
     Column('outcome', 'outcome', 'str'),
     Column('num_samples', 'outcome', 'int', 'n', 'training samples'),
@@ -114,6 +115,10 @@ _KNOWN = (
     Column('converged', 'measure', 'bool'),
     Column('num_fits', 'measure', 'int', label='fits'),
     Column('num_evaluations', 'measure', 'int', label='full test evaluations'),
+    Column('tuned', 'measure', 'str', label='tuned settings'),
+    Column('tuned_grid', 'measure', 'str', label='values tried'),
+    Column('tuned_samples', 'measure', 'str', label='median samples of the values tried'),
+    Column('tuned_seeds', 'measure', 'str', label='selection seeds'),
     Column('num_parameters', 'measure', 'int', label='parameters'),
     Column('encoding_coherence', 'measure', label='mean largest coherence'),
     Column('encoding_equal_pairs', 'measure', 'int', label='equal encodings'),

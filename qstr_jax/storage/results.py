@@ -20,7 +20,7 @@ import pandas as pd
 from etils import epath
 
 from qstr_jax import columns
-from qstr_jax.storage import cell_tables, files, lane_keys, names, records
+from qstr_jax.storage import cell_tables, defaults, files, lane_keys, names, records
 from qstr_jax.storage.files import ResultsError
 
 FOLDERS = ('rows', 'curves', 'provenance', 'checkpoints', 'progress', 'errors', 'locks')
@@ -125,10 +125,9 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) ->
     """
     rows_path, curves_path = (cell_path(workdir, kind, cell_id) for kind in ('rows', 'curves'))
     lanes = lane_keys.columns_of(rows)
-    constant: dict[str, Any] = {}
+    known_rows = pd.DataFrame()
     if rows_path.exists():
-        old = cell_tables.read_rows(rows_path, lanes)
-        constant = dict(old.iloc[0]) if len(old) else {}
+        old = known_rows = cell_tables.read_rows(rows_path, lanes)
         # A cell's rows share its settings, also those that are newer than the file.
         shared = columns.with_role(rows.columns, 'task', 'model', 'learner')
         old = old.assign(**{name: rows[name].iloc[0] for name in shared if name not in old.columns})
@@ -138,9 +137,7 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) ->
             return
         rows = pd.concat([old, rows], ignore_index=True)
     if curves_path.exists():
-        old = cell_tables.read_curves(curves_path)
-        # Traced settings that are newer than the file.
-        old = old.assign(**{name: constant[name] for name in lanes if name not in old.columns and name in constant})
+        old = defaults.filled_curves(cell_tables.read_curves(curves_path), known_rows)
         curves = pd.concat([lane_keys.without(old, lane_keys.found_in(curves)), curves], ignore_index=True)
     # Curves first: a row is the sign that its lane is complete.
     files.write_table(curves_path, lane_keys.sort(curves, 'samples'), cell_id)
@@ -216,6 +213,10 @@ def load_curves(workdir: Any, strict: bool = False) -> pd.DataFrame:
         return pd.DataFrame()
     settings = ['cell', *columns.with_role(rows.columns, 'task', 'model', 'learner')]
     constant = rows[settings].drop_duplicates('cell')
+    for name in defaults.NEWER:
+        if name in rows.columns:
+            first = curves['cell'].map(rows.groupby('cell')[name].first())
+            curves[name] = curves[name].fillna(first) if name in curves.columns else first
     return curves.merge(constant, on='cell', how='inner', validate='many_to_one')
 
 
