@@ -17,7 +17,10 @@ OUTCOMES = ('reached', 'censored', 'diverged', 'fitted', 'censored_below', 'outr
 # Ids as `sweeps.cells` makes them; others are not checked.
 _ID = re.compile(r'(?P<model>[a-z0-9_]+)-(?P<task>[a-z0-9_]+)-N(?P<seq_len>\d+)(-q(?P<sparsity>\d+))?-[0-9a-f]{8}')
 _NUMBERS = ('int', 'count', 'float')
-_NOT_NEGATIVE = ('seed', 'task_seed', 'sample_size', 'seq_len', 'samples', 'samples_to_threshold', 'num_parameters')
+_NOT_NEGATIVE = (
+    'seed', 'task_seed', 'sample_size', 'seq_len', 'samples', 'num_samples', 'max_samples', 'samples_to_threshold',
+    'num_parameters',
+)  # fmt: skip
 
 
 def read_rows(path: Any, lane_settings: Iterable[str] = ()) -> pd.DataFrame:
@@ -79,7 +82,7 @@ def _check_values(values: pd.Series, name: str) -> None:
         raise ValueError(f'{name}={str(found.iloc[0])[:40]!r}: not of the type {kind}')
     if kind in ('int', 'count') and not found.mod(1).eq(0).all():
         raise ValueError(f'{name}: must be whole numbers')
-    if (name in _NOT_NEGATIVE or name.endswith(('_loss', '_samples'))) and found.lt(0).any():
+    if (name in _NOT_NEGATIVE or name.endswith('_loss')) and found.lt(0).any():
         raise ValueError(f'{name}={found.min()}: must be at least 0')
 
 
