@@ -1,11 +1,12 @@
 """Tuned sweeps: chosen on selection seeds, reported on others, raced, and the same whenever they are stopped."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from qstr_jax import sweeps
 from qstr_jax.storage import results
-from qstr_jax.sweeps import tune, tuned
+from qstr_jax.sweeps import session, tune, tuned
 from tests import small
 
 # Few steps, so that the highest rate wins.
@@ -86,6 +87,49 @@ def test_a_second_call_runs_nothing_and_more_seeds_keep_the_choice(workdir):
     sweeps.run(settings(), workdir, small.quiet())
     assert {path: path.read_bytes() for path in workdir.rglob('*.parquet')} == before
     assert set(workdir.rglob('provenance/*.json')) == provenance
+
+
+def test_stopped_and_continued_it_is_the_same(workdir, tmp_path, monkeypatch):
+    """Wherever it is stopped: here after some steps of the search."""
+    run = session.Session.run
+    left = [3]
+
+    def run_some(self, *arguments, **options):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return run(self, *arguments, **options)
+
+    monkeypatch.setattr(session.Session, 'run', run_some)
+    with pytest.raises(KeyboardInterrupt):
+        sweeps.run(settings(seq_lens=2), tmp_path, small.quiet())
+    monkeypatch.setattr(session.Session, 'run', run)
+    sweeps.run(settings(seq_lens=2), tmp_path, small.quiet())
+    for kind in 'rows', 'curves':
+        for folder in '', tuned.SELECTION:
+            for path in (tmp_path / folder / kind).glob('*.parquet'):
+                pd.testing.assert_frame_equal(
+                    pd.read_parquet(path), pd.read_parquet(workdir / folder / kind / path.name)
+                )
+
+
+def test_a_search_for_n_star_is_tuned_too(tmp_path):
+    sweep = settings(
+        seq_lens=2,
+        learners='adamw',
+        batch_size=None,
+        max_steps=40,
+        check_every=20,
+        min_samples=8,
+        max_samples=64,
+        tune={'learning_rate': (1e-3, 1e-2), 'num_seeds': 1},
+    )
+    rows = sweeps.run(sweep, tmp_path, small.quiet())
+    (rate,) = set(rows['learning_rate'])
+    selected = results.load(tmp_path / tuned.SELECTION)
+    found = selected.set_index('learning_rate')['samples_to_threshold'].astype(float).fillna(np.inf)
+    assert found[rate] == found.min() < np.inf
+    assert found.index.max() > 1e-2  # The best of the given values was at the edge.
 
 
 def test_a_directory_is_tuned_in_one_way(workdir):

@@ -43,7 +43,7 @@ def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
         if entry.schema and entry.kind != 'task':
             config[name] = config_dict.ConfigDict({setting: unset() for setting in entry.schema})
     traced = {n: unset() for e in registry.entries().values() if e.kind == 'learner' for n in e.schema.traced}
-    # Settings to tune: 'auto' or several values; see `--describe=tune`.
+    # Settings to tune, each 'auto' or several values, and how; see `sweeps.tune.Tune`.
     config.tune = config_dict.ConfigDict({**traced, **dict.fromkeys(OPTIONS, unset())})
     config.axes = ''  # further axes, as "{'rnn.width': (64, 128)}"
     config.plugins = plugins
