@@ -36,4 +36,4 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
 
 
 if __name__ == '__main__':
-    command_line.launch(lambda: sample_complexity.run(draw))
+    command_line.launch(lambda: sample_complexity.run(draw, sample_complexity.check_samples))

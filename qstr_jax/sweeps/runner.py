@@ -16,10 +16,9 @@ import jax
 import pandas as pd
 from tqdm import auto as tqdm
 
-from qstr_jax import models
-from qstr_jax.models import probes
+from qstr_jax import checks
 from qstr_jax.storage import provenance, results
-from qstr_jax.sweeps import cells, claims, lane_batches, lanes_per_batch, monitor, worker
+from qstr_jax.sweeps import cells, claims, lane_batches, lanes_per_batch, monitor, outputs, worker
 from qstr_jax.sweeps.sweep import Sweep
 
 
@@ -51,6 +50,9 @@ class Options:
         shard_index: number of the share of the cells to run, from 0.
         num_shards: number of shares.
         num_devices: number of local devices to use; None uses all.
+
+    Raises:
+        ValueError: a value is impossible.
     """
 
     progress: bool = True
@@ -59,6 +61,25 @@ class Options:
     shard_index: int = 0
     num_shards: int = 1
     num_devices: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.number('checkpoint_seconds', self.checkpoint_seconds, 0)
+        if self.memory_limit is not None and (not isinstance(self.memory_limit, int) or self.memory_limit < 1):
+            raise ValueError(f'memory_limit={self.memory_limit!r}: must be bytes, at least 1; None measures them')
+        checks.integer('num_shards', self.num_shards)
+        checks.integer('shard_index', self.shard_index, 0)
+        if self.shard_index >= self.num_shards:
+            raise ValueError(
+                f'shard_index={self.shard_index}, num_shards={self.num_shards}: need 0 ≤ shard_index < num_shards'
+            )
+        if self.num_devices is not None:
+            checks.integer('num_devices', self.num_devices)
+
+    def check_devices(self) -> None:
+        """Raises ValueError if there are fewer local devices than `num_devices`."""
+        count = jax.local_device_count()
+        if self.num_devices is not None and self.num_devices > count:
+            raise ValueError(f'num_devices={self.num_devices}: there are {count} here')
 
 
 def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFrame:
@@ -82,13 +103,13 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
         SweepError: some cells failed; the others are complete.
     """
     options = options or Options()
+    options.check_devices()
     all_cells = cells.cells_of(sweep)
-    for cell in all_cells:
-        models.check_output(cell.model, cell.problem.module, cell.problem.task)
+    probe_functions = outputs.probes_of(sweep)
+    outputs.check(all_cells, probe_functions)
     mine = lane_batches.share(all_cells, options.shard_index, options.num_shards)
-    probe_functions = tuple(probes.get(name, **sweep.settings_of(name)) for name in sweep.probes)
     workdir = _opened(workdir, sweep, all_cells)
-    failed = _run_cells(workdir, mine, sweep, options, probe_functions)
+    failed = _run_cells(workdir, mine, sweep, options, tuple(probe_functions.values()))
     if failed:
         raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {workdir / "errors"}')
     _tidy(workdir)
