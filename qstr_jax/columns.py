@@ -89,6 +89,7 @@ _KNOWN = (
     Column('weight_decay', 'lane', 'float', 'λ', 'weight decay'),
     Column('radius', 'lane', 'float', 'R', 'radius $R$'),
     Column('sample_size', 'lane', 'int', 'n', 'sample size $n$'),
+    Column('stop_after', 'lane', 'int', label='samples after which a lane is outraced'),
     # How a lane ended.
     Column('outcome', 'outcome', 'str'),
     Column('num_samples', 'outcome', 'int', 'n', 'training samples'),

@@ -198,7 +198,7 @@ def test_the_text_has_a_line_per_cell_and_a_sum(workdir):
     add_beat(workdir, CELLS[1])
     lines = status_binary.describe(monitor.status(workdir)).splitlines()
     assert len(lines) == 5
-    assert lines[1].split() == [CELLS[0], 'done', '3', '3', '0', '0', '0', '0', '5', 'min', '0', 's']
+    assert lines[1].split() == [CELLS[0], 'done', '3', '3', '0', '0', '0', '0', '0', '5', 'min', '0', 's']
     assert '6.4k samples' in lines[2]
     assert lines[4] == '3 cells: 1 done, 1 running, 1 left; 5 min spent, ? to go on one device'
 

@@ -115,20 +115,28 @@ def test_one_program_per_cell():
 
 
 def test_outcomes():
-    """Reached and frozen there, censored at the budget, diverged: all in one lane_batch, none an exception."""
+    """Reached and frozen there, censored at the budget, diverged, outraced: in one lane_batch, none an exception."""
     problem = small.cell(max_samples=1600).problem
-    lanes = [small.lane(0, 0, 1e-2, 0.0), small.lane(0, 0, 1e-6, 0.0), small.lane(0, 0, 1e30, 0.0)]
+    races = [(1e-2, 0), (1e-6, 0), (1e30, 0), (1e-6, 390), (1e-6, 1), (1e-6, 1600), (1e-2, 1520)]
+    lanes = [small.lane(0, 0, rate, 0.0, stop_after) for rate, stop_after in races]
     lanes_K = programs.lane_arrays(lanes)
     data_K, state_K = run_all(problem, lanes_K)
     report = problem.learner.report(state_K, problem)
-    assert report['outcome'] == ['reached', 'censored', 'diverged']
-    assert report['samples_to_threshold'][1:] == [None, None]
+    assert report['outcome'] == ['reached', 'censored', 'diverged', 'outraced', 'outraced', 'censored', 'reached']
+    assert report['samples_to_threshold'][1:6] == [None] * 5
+    assert list(report['num_samples'][3:6]) == [400, 80, 1600]
     assert report['num_samples'][1] == 1600
     assert report['samples_to_threshold'][0] == report['num_samples'][0] < 1600
     # The frozen lane still has the parameters of its crossing.
     loss = online_lane.evaluate(one_lane(state_K.params, 0), one_lane(data_K, 0), problem)
     assert float(loss) == pytest.approx(float(report['test_loss'][0]), rel=1e-5)
     assert float(loss) < problem.learner.threshold
+    # A race changes nothing before its end.
+    curves = problem.learner.report_curves(state_K, problem)
+    for raced, free in ((3, 1), (4, 1), (6, 0)):
+        for name, values in curves[raced].items():
+            np.testing.assert_array_equal(values, curves[free][name][: len(values)])
+    assert len(curves[6]['samples']) == len(curves[0]['samples'])
 
 
 def test_the_crossing_is_the_first_check_below_the_threshold():
@@ -256,6 +264,8 @@ def test_optimizer_takes_traced_rates():
         ('test_samples', 0),
         ('threshold', 0.0),
         ('risk', 'both'),
+        ('stop_after', -1),
+        ('stop_after', 0.5),
         ('max_samples', 100),
     ],
 )

@@ -2,7 +2,8 @@
 
 One row is one lane: one model trained with one seed until its test loss fell strictly below `threshold` ('reached'),
 until its budget of `max_samples` ran out ('censored'), or until its loss stopped being finite ('diverged'). A search
-whose first `min_samples` were already enough is 'censored_below'.
+whose first `min_samples` were already enough is 'censored_below'. A lane that was stopped early, at `stop_after`, since
+a rival needs fewer samples is 'outraced'.
 
 names: what models, tasks and settings are called.     curves: what tells the curves of a table apart.
 summary: the lanes of a point as one row.               exponents: which power of N the samples are.

@@ -37,6 +37,7 @@ class Online:
         check_every: steps between two checks of the test loss.
         threshold: a lane is over at the first check with a test loss strictly below this.
         max_samples: budget of training prompts; a lane that uses it up is censored.
+        stop_after: a lane that misses the threshold with so many training prompts is over, outraced; 0 is never.
         test_samples: number of held-out test prompts.
         risk: 'averaged' over positions (2.2), or 'pointwise', at one position of each prompt (2.3).
         screen: whether test evaluations that cannot show a crossing are skipped, see `screening`.
@@ -49,6 +50,7 @@ class Online:
 
     learning_rate: float = traced(1e-3)
     weight_decay: float = traced(0.01)
+    stop_after: int = traced(0)
     optimizer: str = 'adamw'
     batch_size: int = 64
     check_every: int = 10
@@ -65,6 +67,7 @@ class Online:
         checks.positive('threshold', self.threshold)
         checks.number('learning_rate', self.learning_rate, 0)
         checks.number('weight_decay', self.weight_decay, 0)
+        checks.integer('stop_after', self.stop_after, 0)
         optimizers.check(self.optimizer)
         if self.max_checks < 1:
             raise ValueError(
@@ -97,8 +100,9 @@ class Online:
         return static(self)
 
     def lane_settings(self) -> tuple[str, ...]:
-        """Learning rate, and weight decay if the optimiser has one."""
-        return ('learning_rate', 'weight_decay') if optimizers.takes_decay(self.optimizer) else ('learning_rate',)
+        """Learning rate, weight decay if the optimiser has one, and where a lane is outraced."""
+        decay = ('weight_decay',) if optimizers.takes_decay(self.optimizer) else ()
+        return ('learning_rate', *decay, 'stop_after')
 
     def ignored(self) -> tuple[str, ...]:
         """The weight decay if the optimiser has none."""
@@ -146,7 +150,7 @@ class Online:
             is_evaluated=is_evaluated_K,
             test_loss=test_loss_K,
         )
-        new_K = jax.vmap(functools.partial(online_lane.record, learner=self))(moved_K, tested_K)
+        new_K = jax.vmap(functools.partial(online_lane.record, learner=self))(moved_K, tested_K, lanes_K)
         return select(is_active_K, new_K, state_K)
 
     def report(self, state_K: State, problem: Problem) -> dict[str, Any]:

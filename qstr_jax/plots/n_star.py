@@ -10,13 +10,15 @@ from matplotlib.figure import Figure
 
 from qstr_jax import analysis
 from qstr_jax.analysis import Curve
+from qstr_jax.analysis.summary import samples_or_bound
 from qstr_jax.plots.labels import display, point_text, power, samples_to_threshold
 from qstr_jax.plots.panels import XAxis, by_panel, log_ticks
 from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
 
-_LANE_MARKS = {'reached': '.', 'censored': '^', 'censored_below': 'v', 'diverged': 'x'}
+_LANE_MARKS = {'reached': '.', 'censored': '^', 'outraced': '^', 'censored_below': 'v', 'diverged': 'x'}
 _MARK_WORDS = {
     'censored': '△ more than the largest n tried',
+    'outraced': '▲ more than this n, a rival needs less',
     'censored_below': '▽ the smallest n tried was enough',
     'diverged': '× diverged',
 }
@@ -69,20 +71,16 @@ def _draw(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> None:
     median = known['median'].to_numpy()[order]
     axis.plot(places[order], median, color=colour, marker=marker, linestyle=style, gid=f'median {curve.key}')
     for outcome, lanes in curve.lanes.groupby('outcome', observed=True):
-        samples = {'censored': lanes['max_samples'], 'censored_below': lanes.get('min_samples')}.get(
-            str(outcome), lanes['samples_to_threshold']
+        axis.plot(
+            x.place(lanes[x.column], shift),
+            samples_or_bound(lanes).to_numpy(),
+            _LANE_MARKS[str(outcome)],
+            color=colour,
+            markersize=4,
+            alpha=0.7,
+            fillstyle='full' if outcome == 'outraced' else 'none',
+            gid=str(outcome),
         )
-        if samples is not None:
-            axis.plot(
-                x.place(lanes[x.column], shift),
-                samples.astype('Float64').to_numpy(dtype=float, na_value=np.nan),
-                _LANE_MARKS[str(outcome)],
-                color=colour,
-                markersize=4,
-                alpha=0.7,
-                fillstyle='none',
-                gid=str(outcome),
-            )
 
 
 def _legend(axis: Axes, curves: list[Curve], look: dict[str, Look], x: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from etils import epath
 
-from qstr_jax.storage import files, lane_keys, results
+from qstr_jax.storage import defaults, files, lane_keys, results
 from qstr_jax.storage.files import ResultsError
 
 
@@ -64,12 +64,12 @@ def joined(known: dict[str, Any] | None, entry: dict[str, Any]) -> dict[str, Any
 def _merge_cell(name: str, sources: Sequence[Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows and curves of one cell, each lane from the first source that has it."""
     rows = results.read_rows(sources[0] / 'rows' / name)
-    curves = files.read_table(sources[0] / 'curves' / name)
+    curves = defaults.filled_curves(files.read_table(sources[0] / 'curves' / name), rows)
     for source in sources[1:]:
         other = results.read_rows(source / 'rows' / name)
         _check_same(name, rows, other, source)
         known = lane_keys.found_in(rows)
-        more = files.read_table(source / 'curves' / name)
+        more = defaults.filled_curves(files.read_table(source / 'curves' / name), other)
         rows, curves = (
             pd.concat([mine, lane_keys.without(theirs, known)], ignore_index=True)
             for mine, theirs in ((rows, other), (curves, more))

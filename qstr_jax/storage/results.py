@@ -6,6 +6,7 @@
     curves/CELL.parquet      one row per lane and check
     params/CELL/LANE/        trained parameters, where they were asked for
     checkpoints/, progress/, errors/, locks/, plan.json   of runs that are going on
+    selection/               a results directory of its own, of the runs that chose a tuned sweep's settings
 
 Files appear whole or not at all. Nothing is pickled; a file that is not ours is an error that names it.
 """
@@ -24,6 +25,8 @@ from qstr_jax.storage.files import ResultsError
 
 FOLDERS = ('rows', 'curves', 'provenance', 'checkpoints', 'progress', 'errors', 'locks')
 FORMAT = 2
+# Runs that choose settings are no results: what looks below a directory passes by folders of this name.
+SELECTION = 'selection'
 
 
 def cell_path(workdir: Any, kind: str, cell_id: str) -> epath.Path:
@@ -114,10 +117,9 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) ->
     """
     rows_path, curves_path = (cell_path(workdir, kind, cell_id) for kind in ('rows', 'curves'))
     names = lane_keys.columns_of(rows)
-    constant: dict[str, Any] = {}
+    known_rows = pd.DataFrame()
     if rows_path.exists():
-        old = read_rows(rows_path, names)
-        constant = dict(old.iloc[0]) if len(old) else {}
+        old = known_rows = read_rows(rows_path, names)
         # A cell's rows share its settings, also those that are newer than the file.
         shared = columns.with_role(rows.columns, 'task', 'model', 'learner')
         old = old.assign(**{name: rows[name].iloc[0] for name in shared if name not in old.columns})
@@ -127,9 +129,7 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) ->
             return
         rows = pd.concat([old, rows], ignore_index=True)
     if curves_path.exists():
-        old = files.read_table(curves_path)
-        # Traced settings that are newer than the file.
-        old = old.assign(**{name: constant[name] for name in names if name not in old.columns and name in constant})
+        old = defaults.filled_curves(files.read_table(curves_path), known_rows)
         curves = pd.concat([lane_keys.without(old, lane_keys.found_in(curves)), curves], ignore_index=True)
     # Curves first: a row is the sign that its lane is complete.
     files.write_table(curves_path, lane_keys.sort(curves, 'samples'))
@@ -152,8 +152,10 @@ def read_rows(path: Any, lane_settings: Iterable[str] = ()) -> pd.DataFrame:
 def find(workdir: Any) -> list[pathlib.Path]:
     """The results directories at or below a directory, sorted; empty if there are none.
 
+    Those in a folder named `selection` below it are left out: they hold the runs that chose a tuned sweep's settings.
+
     Args:
-        workdir: where to look.
+        workdir: where to look; may be such a folder itself.
 
     Raises:
         ResultsError: there is no such directory.
@@ -161,7 +163,8 @@ def find(workdir: Any) -> list[pathlib.Path]:
     workdir = pathlib.Path(workdir)
     if not workdir.is_dir():
         raise ResultsError(f'{str(workdir)!r}: no such directory')
-    return sorted(path.parent for path in workdir.rglob('config.json'))
+    found = sorted(path.parent for path in workdir.rglob('config.json'))
+    return [folder for folder in found if SELECTION not in folder.relative_to(workdir).parts]
 
 
 def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
@@ -208,6 +211,10 @@ def load_curves(workdir: Any, strict: bool = False) -> pd.DataFrame:
         return pd.DataFrame()
     settings = ['cell', *columns.with_role(rows.columns, 'task', 'model', 'learner')]
     constant = rows[settings].drop_duplicates('cell')
+    for name in defaults.NEWER:
+        if name in rows.columns:
+            first = curves['cell'].map(rows.groupby('cell')[name].first())
+            curves[name] = curves[name].fillna(first) if name in curves.columns else first
     return curves.merge(constant, on='cell', how='inner', validate='many_to_one')
 
 

@@ -26,7 +26,10 @@ BEAT_SECONDS = 2.0
 # A worker on another machine that has been silent for so many seconds counts as gone.
 SILENT_SECONDS = 300.0
 
-COLUMNS = ('cell', 'lanes', 'reached', 'fitted', 'censored', 'diverged', 'left', 'state', 'seconds', 'finished', 'note')
+COLUMNS = (
+    'cell', 'lanes', 'reached', 'fitted', 'censored', 'outraced', 'diverged', 'left', 'state', 'seconds', 'finished',
+    'note',
+)  # fmt: skip
 
 
 def _now() -> str:
@@ -154,10 +157,10 @@ def status(workdir: Any) -> pd.DataFrame:
         workdir: the results directory.
 
     Returns:
-        A table of `cell`; `lanes`, and how many of them ended as `reached`, `fitted`, `censored` (above or below) and
-        `diverged` or are `left`; `state`, which is 'done', 'running', 'stopped', 'failed' or 'left'; `seconds` spent;
-        `expected_seconds` for the lanes that are left, at the pace of the cell's finished lanes or else of its model's,
-        missing if there are none; and `note`, what runs now or the last error.
+        A table of `cell`; `lanes`, and how many of them ended as `reached`, `fitted`, `censored` (above or below),
+        `outraced` and `diverged` or are `left`; `state`, which is 'done', 'running', 'stopped', 'failed' or 'left';
+        `seconds` spent; `expected_seconds` for the lanes that are left, at the pace of the cell's finished lanes or
+        else of its model's, missing if there are none; and `note`, what runs now or the last error.
 
     Raises:
         results.ResultsError: not a results directory, one of another format, or its plan is damaged.
@@ -212,7 +215,7 @@ def _cell_status(
         note = f'{beat.get("samples", 0) / 1e3:.1f}k samples, train loss {beat.get("train_loss", float("nan")):.3f}'
     seconds = sum(b['wall_seconds'] + b['compile_seconds'] for b in batches if b['cell'] == cell_id)
     counts['censored'] = counts.get('censored', 0) + counts.pop('censored_below', 0)
-    outcomes = {name: counts.get(name, 0) for name in ('reached', 'fitted', 'censored', 'diverged')}
+    outcomes = {name: counts.get(name, 0) for name in ('reached', 'fitted', 'censored', 'outraced', 'diverged')}
     return {
         'cell': cell_id,
         'lanes': finished + left,
