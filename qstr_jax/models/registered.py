@@ -111,10 +111,11 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
     z_NxE = jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
     try:
         # As it is used: with the parameters alone, and no random numbers.
-        made = jax.eval_shape(lambda key, z: predict(module, _params(module, key, z), z), jax.random.key(0), z_NxE)
+        made: Any = jax.eval_shape(lambda key, z: predict(module, _params(module, key, z), z), jax.random.key(0), z_NxE)
     except (Exception, SystemExit) as error:  # whatever a user's module does
         raise ValueError(f'models={name!r}: {failures.reason(error)}') from error
-    shape, dtype = getattr(made, 'shape', None), getattr(made, 'dtype', None)
+    shape: Any = getattr(made, 'shape', None)
+    dtype: Any = getattr(made, 'dtype', None)
     if shape != (task.seq_len,) or not jnp.issubdtype(dtype, jnp.floating):
         found = f'{dtype} of shape {shape}' if dtype is not None else f'a {type(made).__name__}'
         raise ValueError(

@@ -88,13 +88,14 @@ def _check_size(sweep: Sweep) -> None:
     """Raises ValueError for more cells or lanes than can be listed, before any is made."""
     num_cells = num_lanes = 0
     for learner, model in itertools.product(sweep.learners, sweep.models):
-        named = (('task', sweep.task), ('model', model), ('learner', learner))
-        axes = {
-            (kind, key): len(values) for kind, name in named for key, values in _resolved(sweep, kind, name).items()
-        }
-        traced = {('learner', key) for key in registry.entries()[learner].schema.traced}
-        num_cells += math.prod(count for key, count in axes.items() if key not in traced)
-        num_lanes += math.prod(axes.values()) * max(1, len(sweep.num_samples)) * sweep.num_seeds
+        traced = registry.entries()[learner].schema.traced
+        own = _resolved(sweep, 'learner', learner)
+        static = [values for name, values in own.items() if name not in traced]
+        static += [*_resolved(sweep, 'task', sweep.task).values(), *_resolved(sweep, 'model', model).values()]
+        lanes = [own[name] for name in traced if name in own]
+        cells = math.prod(map(len, static))
+        num_cells += cells
+        num_lanes += cells * math.prod(map(len, lanes)) * max(1, len(sweep.num_samples)) * sweep.num_seeds
     for what, count, most in (('cells', num_cells, MOST_CELLS), ('lanes', num_lanes, MOST_LANES)):
         if count > most:
             raise ValueError(

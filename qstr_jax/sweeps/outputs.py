@@ -33,10 +33,11 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> Non
         probe_functions: of `probes_of`.
     """
     for cell in cells:
-        problem = cell.problem
-        shapes.check(problem.task)
-        shapes.check(problem.test_task)
-        models.check_output(cell.model, problem.module, problem.task)
+        problem: Any = cell.problem
+        with failures.named(f'task={problem.task.name!r}'):  # whose own settings may not be hashable
+            shapes.check(problem.task)
+            shapes.check(problem.test_task)
+            models.check_output(cell.model, problem.module, problem.task)
         for name, probe in probe_functions.items():
             _check_probe(name, probe, problem)
 

@@ -144,7 +144,8 @@ class Sweep:
     def _scoped(self, key: str, value: Any) -> list[tuple[str, str, Any]]:
         """(scope, name, value) of what was given under a key."""
         if isinstance(value, Mapping):
-            if key not in (self.task, *registry.SCOPES, *registry.entries()):
+            of_learners = [name for learner in learners.names() for name in LEARNERS.get(learner).schema]
+            if key in (*ALIASES, *TASKS.get(self.task).schema, *of_learners):
                 raise ValueError(f'{key}={value!r}: give one value, or several with commas between them')
             return [(self._scope(key), str(name), one) for name, one in value.items()]
         if '.' in key:
