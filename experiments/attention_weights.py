@@ -77,5 +77,10 @@ def check(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
         raise ValueError(f'models={",".join(sweep.models)}: attention is drawn, take transformer alone')
 
 
-if __name__ == '__main__':
+def main() -> None:
+    """The binary."""
     command_line.launch(lambda: sample_complexity.run(draw, check))
+
+
+if __name__ == '__main__':
+    main()

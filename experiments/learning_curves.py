@@ -105,5 +105,10 @@ def check(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
         )
 
 
-if __name__ == '__main__':
+def main() -> None:
+    """The binary."""
     command_line.launch(lambda: sample_complexity.run(draw, check))
+
+
+if __name__ == '__main__':
+    main()

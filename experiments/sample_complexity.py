@@ -121,5 +121,10 @@ def run(draw: Draw = draw, check: Check | None = None) -> None:
         draw(workdir, config)
 
 
-if __name__ == '__main__':
+def main() -> None:
+    """The binary."""
     command_line.launch(run)
+
+
+if __name__ == '__main__':
+    main()

@@ -68,5 +68,10 @@ def check(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
     sample_complexity.check_samples(config, sweep)
 
 
-if __name__ == '__main__':
+def main() -> None:
+    """The binary."""
     command_line.launch(lambda: sample_complexity.run(draw, check))
+
+
+if __name__ == '__main__':
+    main()

@@ -97,5 +97,10 @@ def run() -> None:
         print(f'{name}: {card.verdict}', flush=True)
 
 
-if __name__ == '__main__':
+def main() -> None:
+    """The binary."""
     command_line.launch(run)
+
+
+if __name__ == '__main__':
+    main()
