@@ -16,6 +16,7 @@ from qstr_jax.plots.seconds import samples_and_seconds
 from qstr_jax.plots.speed import speed
 from qstr_jax.plots.style import STYLE, looks, save
 from qstr_jax.plots.training_curves import training_curves, training_curves_by_setting
+from qstr_jax.plots.tuning import tuning
 
 __all__ = [
     'STYLE',
@@ -34,4 +35,5 @@ __all__ = [
     'speed',
     'training_curves',
     'training_curves_by_setting',
+    'tuning',
 ]
