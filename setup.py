@@ -39,6 +39,7 @@ setuptools.setup(
         'tqdm>=4.66',
         'filelock>=3.15',
         'etils[epath]>=1.9',
+        'jsonschema>=4.23',
     ],
     extras_require={
         'cpu': [],

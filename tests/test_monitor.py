@@ -12,7 +12,7 @@ import pytest
 
 from experiments import status as status_binary
 from qstr_jax import sweeps
-from qstr_jax.storage import files, lane_keys, results
+from qstr_jax.storage import files, lane_keys, records, results
 from qstr_jax.sweeps import monitor
 from tests import small
 from tests.test_files import dead_pid
@@ -37,7 +37,11 @@ def add_plan(workdir, lanes, cells):
 
 
 def add_rows(workdir, cell, outcomes, lanes=LANES):
-    rows = pd.DataFrame([{'outcome': o, **lane._asdict()} for o, lane in zip(outcomes, lanes, strict=False)])
+    model, _, length, *_ = cell.split('-')
+    settings = dict(small.cell(model, seq_lens=(int(length[1:]),)).columns)
+    rows = pd.DataFrame(
+        [{**settings, 'outcome': o, **lane._asdict()} for o, lane in zip(outcomes, lanes, strict=False)]
+    )
     results.add(workdir, cell, rows, rows.assign(samples=640))
 
 
@@ -143,7 +147,7 @@ def test_a_plan_is_added_to(workdir):
     names = [lane_keys.name_of(lane) for lane in LANES]
     add_plan(workdir, LANES[:1], ['new-qstr'])
     add_plan(workdir, LANES, ['new-qstr'])
-    plan = monitor.read_plan(workdir)
+    plan = records.read_plan(workdir)
     assert {cell: entry['lanes'] for cell, entry in plan.items()} == dict.fromkeys([*CELLS, 'new-qstr'], names)
     assert plan['new-qstr']['columns'] == {'model': 'new'}
 
@@ -156,7 +160,9 @@ def test_half_written_and_damaged_files_are_passed_over(workdir, content):
     damaged.write_bytes(content)
     (workdir / 'rows' / f'.{CELLS[1]}.parquet.host-1-0123abcd.tmp').write_bytes(content)
     add_rows(workdir, CELLS[1], ['reached'] * 3)
-    status = monitor.status(workdir).set_index('cell')
+    with pytest.warns(UserWarning, match=r'left out: .*damaged\.json is damaged') as warned:
+        status = monitor.status(workdir).set_index('cell')
+    assert len(warned) == 3
     assert list(status['state']) == ['left', 'done', 'left']
     assert f'{CELLS[0]}.parquet is damaged' in status.loc[CELLS[0], 'note']
 

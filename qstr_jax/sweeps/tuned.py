@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from qstr_jax.storage import results
+from qstr_jax.storage import cell_tables, results
 from qstr_jax.sweeps import grids
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.grids import Grid, Places, Score
@@ -160,7 +160,7 @@ class Search:
         step = dataclasses.replace(self._cell, lanes=tuple(one for several in lanes.values() for one in several))
         if self._session.run(self._selection, [step], size_of=self.size_of):
             raise Failed
-        rows = results.read_rows(results.cell_path(self._selection, 'rows', step.id), step.lanes[0]._fields)
+        rows = cell_tables.read_rows(results.cell_path(self._selection, 'rows', step.id), step.lanes[0]._fields)
         by_lane = {tuple(row[name] for name in step.lanes[0]._fields): row for _, row in rows.iterrows()}
         return {places: _score([by_lane[tuple(one)] for one in several]) for places, several in lanes.items()}
 
