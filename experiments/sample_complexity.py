@@ -17,10 +17,10 @@ from ml_collections import config_dict, config_flags
 
 from experiments import command_line, runtime
 from experiments.configs import base
-from qstr_jax import analysis, plots, sweeps
-from qstr_jax.analysis import combinations, crossings, formats, kinds, published
+from qstr_jax import analysis, columns, plots, sweeps
+from qstr_jax.analysis import combinations, crossings, formats, kinds, published, tuning
 from qstr_jax.storage import files, results
-from qstr_jax.sweeps import listing
+from qstr_jax.sweeps import listing, tune, tuned
 
 CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep, a file in configs/.')
 DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters and work; run nothing.')
@@ -49,6 +49,7 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
             figure = plots.samples_against_threshold(chosen, title=title, notes=tuple(config.notes))
             plots.save(figure, folder / f'thresholds{combinations.suffix(point)}')
     draw_curves(folder, kinds.split_kinds(curves).online, config.x)
+    draw_tuning(folder, config)
 
 
 def draw_one(
@@ -84,6 +85,24 @@ def draw_curves(folder: pathlib.Path, curves: pd.DataFrame, x: str) -> None:
         threshold = chosen['threshold'].iloc[0] if chosen['threshold'].nunique() == 1 else None
         figure = plots.training_curves(chosen, by=x, threshold=threshold, title=combinations.title('', point))
         plots.save(figure, folder / f'curves{combinations.suffix(point)}')
+
+
+def draw_tuning(folder: pathlib.Path, config: config_dict.ConfigDict) -> None:
+    """Writes what each tuned setting was chosen from: a figure and a table; nothing where nothing was tuned.
+
+    Args:
+        folder: the results directory.
+        config: of `draw`.
+    """
+    selection = folder / tuned.SELECTION
+    if not (selection / 'config.json').exists():
+        return
+    rows = results.load(selection)
+    for setting in (name for name, value in config.tune.items() if value is not None and name not in tune.OPTIONS):
+        title = f'Choosing the {columns.label(setting)}'
+        plots.save(plots.tuning(rows, setting, config.x, title=title), folder / f'tuning_{setting}')
+    table = formats.markdown(tuning.chosen(results.load(folder), config.x))
+    files.write_text(folder / 'tuning.md', table)
 
 
 def run(draw: Draw = draw) -> None:

@@ -13,12 +13,13 @@ from ml_collections import config_dict
 
 from qstr_jax import checks, registry, sweeps
 from qstr_jax.sweeps.sweep import ALIASES
+from qstr_jax.sweeps.tune import OPTIONS
 
 # Arguments of `Sweep` and their defaults.
 SWEEP = {
     name: parameter.default
     for name, parameter in inspect.signature(sweeps.Sweep.__init__).parameters.items()
-    if name not in ('self', 'task', 'axes', 'settings')
+    if name not in ('self', 'task', 'axes', 'tune', 'settings')
 }
 
 
@@ -41,6 +42,9 @@ def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
     for name, entry in registry.entries().items():
         if entry.schema and entry.kind != 'task':
             config[name] = config_dict.ConfigDict({setting: unset() for setting in entry.schema})
+    traced = {n: unset() for e in registry.entries().values() if e.kind == 'learner' for n in e.schema.traced}
+    # Settings to tune, each 'auto' or several values, and how; see `sweeps.tune.Tune`.
+    config.tune = config_dict.ConfigDict({**traced, **dict.fromkeys(OPTIONS, unset())})
     config.axes = ''  # further axes, as "{'rnn.width': (64, 128)}"
     config.plugins = plugins
     config.x = 'seq_len'  # the column that figures and tables run over

@@ -17,6 +17,7 @@ from qstr_jax.plots.speed import speed
 from qstr_jax.plots.style import STYLE, looks, save
 from qstr_jax.plots.thresholds import samples_against_threshold
 from qstr_jax.plots.training_curves import training_curves, training_curves_by_setting
+from qstr_jax.plots.tuning import tuning
 
 __all__ = [
     'STYLE',
@@ -36,4 +37,5 @@ __all__ = [
     'speed',
     'training_curves',
     'training_curves_by_setting',
+    'tuning',
 ]

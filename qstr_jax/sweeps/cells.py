@@ -126,6 +126,8 @@ def _cells_of_model(sweep: Sweep, settings: Settings, learner_name: str, model: 
             sizes = sample_sizes.in_prompts(sweep.num_samples, sweep.samples_unit, task)
             for learner_settings in _product(axes):
                 learner = _learner(name, learner_settings, traced).bind(module, task, sizes or (0,))
+                if sweep.tune:
+                    sweep.tune.grids_of(learner)  # which checks that the learner looks at what is tuned
                 problem = Problem(task=task, test_task=test_task, module=module, learner=learner)
                 point = Point(model=model, given=model_settings, problem=problem)
                 idle = learner.ignored()

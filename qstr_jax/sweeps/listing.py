@@ -27,4 +27,7 @@ def describe(sweep: Sweep) -> str:
         f'{len(cells)} cells, {num_lanes} lanes, at most {total / 1e12:,.0f} TFLOP of '
         f'training (a lane stops when it reaches its goal)'
     )
+    if sweep.tune:
+        names = ' and '.join(sweep.tune.names)
+        lines.append(f'{names} tuned at each point on {sweep.tune.num_seeds} selection seeds, whose lanes come on top')
     return '\n'.join(lines)

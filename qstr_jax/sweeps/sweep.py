@@ -9,6 +9,7 @@ from qstr_jax import checks, columns, learners, registry, tasks
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
 from qstr_jax.models.registered import REGISTRY as MODELS
 from qstr_jax.sweeps import presets, sample_sizes
+from qstr_jax.sweeps.tune import Tune, parse
 from qstr_jax.sweeps.values import distinct
 from qstr_jax.tasks.task import REGISTRY as TASKS
 
@@ -41,6 +42,8 @@ class Sweep:
         probes: further columns, see `models.probes`.
         save_params: keep the trained parameters.
         lanes_per_batch: lanes that one program vectorises; None chooses by model and device.
+        tune: settings that are tuned, with 'auto' or several values, and how: `{'learning_rate': 'auto'}`, see
+            `tune.Tune`. Their best values are found on selection seeds; the sweep's own seeds are run with these.
         given: what was set, as (scope, name, values) triples; scopes are 'task', 'model', 'learner' and registered
             names.
 
@@ -61,6 +64,7 @@ class Sweep:
     probes: tuple[str, ...]
     save_params: bool
     lanes_per_batch: int | None
+    tune: Tune | None
     given: tuple[tuple[str, str, tuple], ...]
 
     def __init__(
@@ -79,6 +83,7 @@ class Sweep:
         probes: str | Sequence[str] = (),
         save_params: bool = False,
         lanes_per_batch: int | None = None,
+        tune: Mapping[str, Any] | Tune | None = None,
         axes: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
@@ -100,9 +105,13 @@ class Sweep:
             probes=distinct('probes', probes, least=0),
             save_params=save_params,
             lanes_per_batch=lanes_per_batch,
+            tune=tune if isinstance(tune, Tune) else parse(tune),
         )
         self._check()
         object.__setattr__(self, 'given', self._parsed({**settings, **(axes or {})}, settings, axes or {}))
+        for _, name, values in self.given:
+            if self.tune and name in self.tune.names:
+                raise ValueError(f'{name}={values!r}: is tuned, so it cannot be given')
 
     def _check(self) -> None:
         for name in self.models:
@@ -230,7 +239,14 @@ class Sweep:
             f'{scope}.{name}': [list(one) if isinstance(one, tuple) else columns.plain(one) for one in values]
             for scope, name, values in self.given
         }
-        return {**{name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()}, 'settings': given}
+        # A sweep that is not tuned is written as before there was tuning, so that both are the same sweep.
+        tuned = {'tune': self.tune.as_json()} if self.tune else {}
+        plain.pop('tune')
+        return {
+            **{name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()},
+            **tuned,
+            'settings': given,
+        }
 
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Sweep) if field.name != 'given')

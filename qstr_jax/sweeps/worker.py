@@ -39,6 +39,7 @@ class Job:
         stop: set when the run should end.
         record: provenance of the run.
         bar: the progress bar.
+        notes: further columns of the rows.
     """
 
     workdir: Any
@@ -51,6 +52,7 @@ class Job:
     stop: threading.Event
     record: dict[str, Any]
     bar: Any
+    notes: dict[str, Any]
 
 
 class Worker:
@@ -58,30 +60,33 @@ class Worker:
 
     Args:
         device: a local device.
-        job: what all workers share.
-
-    Attributes:
-        failed: ids of the cells that could not be run.
     """
 
-    def __init__(self, device: Any, job: Job) -> None:
-        self.failed: list[str] = []
-        self._device, self._job = device, job
+    def __init__(self, device: Any) -> None:
+        self._device = device
         # A thread usually runs the batches of a cell one after another, so the last cell's programs are kept.
         self._cell_id: str | None = None
         self._programs: programs.Programs | None = None
-        self._heartbeat = monitor.Heartbeat(job.workdir, job.record['id'], device.id)
 
-    def work(self) -> None:
-        """Runs lane batches until none is left or the sweep is stopped."""
+    def work(self, job: Job) -> list[str]:
+        """Runs lane batches until none is left or the sweep is stopped.
+
+        Args:
+            job: what all workers share.
+
+        Returns:
+            The ids of the cells that could not be run.
+        """
+        self._job, self._failed = job, list[str]()
+        self._heartbeat = monitor.Heartbeat(job.workdir, job.record['id'], self._device.id)
         try:
             while True:
-                with self._job.claims.claim() as claimed:
+                with job.claims.claim() as claimed:
                     if claimed is None:
-                        return
+                        return self._failed
                     self._run_batch(*claimed)
         except Stopped:
-            return
+            return self._failed
         finally:
             self._heartbeat.end()
 
@@ -102,7 +107,7 @@ class Worker:
         except Exception as error:  # one cell's failure (memory, a user's model) must not stop the others
             logging.error('%s failed: %s', batch.name, error)
             monitor.write_error(self._job.workdir, batch.cell.id, traceback.format_exc())
-            self.failed.append(batch.cell.id)
+            self._failed.append(batch.cell.id)
 
     def _compiled(self, cell: Cell) -> tuple[programs.Programs, float]:
         """The cell's programs, and the seconds that compiling them took; 0 if they were compiled before."""
@@ -136,7 +141,7 @@ class Worker:
         except Stopped:
             note_seconds(stopped=True)
             raise
-        table = rows.rows(cell, lanes, data_K, state_K, job.probes)
+        table = rows.rows(cell, lanes, data_K, state_K, job.probes).assign(**job.notes)
         with claims.locked(job.workdir, f'{cell.id}-tables'):
             if job.save_params:
                 params.save(job.workdir, cell, lanes, state_K)
