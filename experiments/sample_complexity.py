@@ -19,7 +19,7 @@ from ml_collections import config_dict, config_flags
 from experiments import command_line, runtime
 from experiments.configs import base
 from qstr_jax import analysis, columns, plots, sweeps
-from qstr_jax.analysis import combinations, formats, kinds, published, tuning
+from qstr_jax.analysis import combinations, crossings, formats, kinds, published, tuning
 from qstr_jax.storage import files, results
 from qstr_jax.sweeps import listing, tune, tuned
 
@@ -41,10 +41,15 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
     rows, curves = results.load(folder), results.load_curves(folder)
     if rows.empty:  # An early share of a sweep that had nothing to run.
         return
-    online = kinds.split_kinds(rows).online
+    online = crossings.at_thresholds(kinds.split_kinds(rows).online)
     together = [*analysis.ALWAYS_NAMED, *combinations.model_settings(online)]
     for point, chosen in combinations.combinations(online, (config.x,), together):
         draw_one(folder, config, chosen, point)
+    if crossings.has_crossings(rows):
+        for point, chosen in combinations.combinations(online, ('threshold',), together):
+            title = combinations.title(config.title, point)
+            figure = plots.samples_against_threshold(chosen, title=title, notes=tuple(config.notes))
+            plots.save(figure, folder / f'thresholds{combinations.suffix(point)}')
     draw_curves(folder, kinds.split_kinds(curves).online, config.x)
     draw_tuning(folder, config)
 
