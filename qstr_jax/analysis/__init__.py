@@ -12,7 +12,7 @@ claims, table1: the theorems beside what was measured. floors: Theorem 6 beside 
 selection: hyperparameters by validation.              seconds: what the cells cost.
 formats: tables as Markdown, LaTeX and HTML.           combinations: what gets figures of its own.
 published: the paper's values beside ours.             kinds: online training, searches, fits.
-final_losses: losses at the end of the budget.
+final_losses: losses at the end of the budget.        crossings: several thresholds from one run.
 """
 
 from qstr_jax.analysis.curves import (
