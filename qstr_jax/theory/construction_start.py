@@ -27,7 +27,8 @@ def construction(place: starts.Place, number: float | None) -> Any:
     Raises:
         ValueError: the model is no Transformer with merged attention, or too narrow for the link's two-layer form.
     """
-    task, module = place.problem.task, place.problem.module
+    task: Any = place.problem.task
+    module: Any = place.problem.module
     if not isinstance(module, models.Transformer) or module.attention != 'merged':
         raise ValueError('starts=construction: needs a Transformer with transformer.attention=merged')
     radius = construction_norm.token_radius(task)
