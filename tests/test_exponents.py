@@ -209,3 +209,19 @@ def test_lanes_do_not_decide_between_laws():
     few = laws.law(means_of(group, logs, lengths=(4, 6, 8, 10, 12)))
     many = laws.law(means_of(np.tile(group, 100), np.tile(logs, 100), lengths=(4, 6, 8, 10, 12)))
     assert few.difference == pytest.approx(many.difference, abs=0.1)
+
+
+@pytest.mark.parametrize('noise', [0.0, 1e-3, 1.0])
+@pytest.mark.parametrize('share', [0.2, 0.7])
+def test_any_bounds_give_finite_intervals(noise, share):
+    """Lanes without noise, bounds far from them and at every length."""
+    for rng in range(10):
+        group, logs = simulated((4, 6, 8, 12, 100), lanes=4, noise=noise, rng=rng)
+        draws = np.random.default_rng(rng)
+        is_bound = draws.random(len(logs)) < share
+        bounds = np.where(is_bound, logs - draws.exponential(0.5, len(logs)), logs)
+        means = means_of(group, bounds, is_bound.astype(int), lengths=(4, 6, 8, 12, 100))
+        if means.is_measured.sum() > 2:
+            found = line_fit.slope(np.log(means.x), means.mean, means.variance, means.side)
+            assert np.isfinite(found).all()
+            assert found.low <= found.value <= found.high

@@ -14,7 +14,7 @@ def get_config():
     config = base.get_config()
     config.seq_lens = (2, 4, 6, 8, 10, 12)
     config.title = '1STR: samples to test MSE 0.7'
-    config.notes = ('powers of N: over all N shown; at N = 2 a predictor that ignores t errs by 0.5',)
+    config.notes = ('at N = 2 a predictor that ignores t errs by 0.5',)
     # Read off the published plot.
     published = {'test_task': 'simple_qstr', 'task': 'qstr', 'link': 'linear', 'token_dim': 10, 'threshold': 0.7}
     config.reference_for.update(published)

@@ -19,6 +19,8 @@ from scipy import optimize, special, stats
 _MOST_STEPS = 100
 # Half of an interval is at least so many standard errors by lane noise alone.
 _LEAST = 1.0
+# With smaller residuals means lie on a line, and bounds tell nothing more.
+_EXACT = 1e-6
 # Residuals of this size are rounding.
 _ROUNDING = 1e-10
 
@@ -53,7 +55,7 @@ def slope(x: np.ndarray, mean: np.ndarray, variance: np.ndarray, side: np.ndarra
     degrees = int(known.sum()) - 2
     quantile = float(stats.t.ppf(0.975, degrees))
     least = _LEAST * _error(design, variance)
-    if known.all() or factor / weight[known].mean() < _ROUNDING**2:
+    if known.all() or factor / weight[known].mean() < _EXACT**2:
         half = max(quantile * error, least)
         return Slope(value, value - half, value + half)
     value, low, high = _by_likelihood(design, mean, weight, side, quantile, error)

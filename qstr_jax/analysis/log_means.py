@@ -12,6 +12,8 @@ from qstr_jax.analysis.summary import samples_or_bound
 SIDES = {'reached': 0, 'censored': 1, 'outraced': 1, 'censored_below': -1}
 _MOST_STEPS = 1000
 _TOLERANCE = 1e-8
+# Lanes that are equal to all digits do not say how far a bound is from them.
+_LEAST_NOISE = 1e-4
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,7 +99,7 @@ def _most_likely(
     counts = np.bincount(group)
     spread = np.zeros_like(logs)
     expected, is_censored = logs.copy(), side != 0
-    scale = _scale(group, logs[~is_censored], ~is_censored)
+    scale = max(_scale(group, logs[~is_censored], ~is_censored), _LEAST_NOISE if is_censored.any() else 0)
     for _ in range(_MOST_STEPS if is_censored.any() else 0):
         before = mean
         hazard, shrink = _truncated(side * (logs - mean[group]) / scale)
