@@ -5,6 +5,7 @@ python -m experiments.theorems --config=experiments/configs/theorems.py --workdi
 """
 
 import pathlib
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -68,7 +69,8 @@ def make_one(name: str, overrides: Mapping[str, Any], workdir: pathlib.Path) -> 
         start = time.monotonic()
         card = cards.make(name, overrides, progress=True)
         seconds = round(time.monotonic() - start, 1)
-        where = {'settings': wanted, 'seconds': seconds, 'device': provenance.describe_device()}
+        made_by = provenance.made_by(sys.argv)
+        where = {'settings': wanted, 'seconds': seconds, 'device': made_by['device'], 'made_by': made_by}
         # Read again: another process may have written its cards in the meantime.
         files.write_json(path, {**read(path), name: {**cards.as_json(card), **where}})
     else:

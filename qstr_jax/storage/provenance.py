@@ -64,8 +64,8 @@ def _portable(word: str) -> str:
     return f'{option}{is_option}{inside[0] if inside else path.name}'
 
 
-def start(command: Sequence[str]) -> dict[str, Any]:
-    """The record of a run that begins.
+def made_by(command: Sequence[str]) -> dict[str, Any]:
+    """What makes something now: command, commit, versions and device.
 
     Args:
         command: the words of the command line.
@@ -81,8 +81,16 @@ def start(command: Sequence[str]) -> dict[str, Any]:
         'system': platform.platform(),
         'packages': {name: importlib.metadata.version(name) for name in PACKAGES},
         'device': describe_device(),
-        'batches': [],
     }
+
+
+def start(command: Sequence[str]) -> dict[str, Any]:
+    """The record of a run that begins: what makes its rows, and no lane batch yet.
+
+    Args:
+        command: the words of the command line.
+    """
+    return {**made_by(command), 'batches': []}
 
 
 _mutex = threading.Lock()  # several devices' threads share a record
@@ -158,3 +166,18 @@ def of_rows(workdir: Any, rows: pd.DataFrame | None = None) -> pd.DataFrame:
             'is_clean': None if commit is None else not commit.endswith('+'),
         })  # fmt: skip
     return pd.DataFrame(lines, columns=['cell', 'lane', 'run', 'git_commit', 'is_clean'], dtype=object)
+
+
+def sources(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """The runs that rows of several directories are from, with how many lanes each.
+
+    Args:
+        rows: of `results.load_all`, with the directory in the column `folder`.
+    """
+    found = []
+    for folder, own in rows.groupby('folder', sort=True) if len(rows) else ():
+        columns = ['run', 'git_commit', 'is_clean']
+        for values, lanes in of_rows(folder, own).groupby(columns, dropna=False, sort=False):
+            known = {name: None if pd.isna(value) else value for name, value in zip(columns, values, strict=True)}
+            found.append({'folder': _portable(str(folder)), **known, 'lanes': len(lanes)})
+    return found
