@@ -19,14 +19,14 @@ def run(*arguments: str) -> None:
     Args:
         *arguments: the further directories.
     """
+    made_by = provenance.made_by(sys.argv)
     rows = results.load_all(runtime.workdirs(arguments))
     table = table1.measure(rows)
     output = files.make_folder(runtime.OUTPUT.value or 'results/table1')
     files.write_text(output / 'table1.md', table1.markdown(table))
     files.write_text(output / 'table1.tex', table1.latex(table))
     files.write_table(output / 'table1.parquet', table.assign(N=table['N'].map(list)))
-    made_by, sources = provenance.made_by(sys.argv), provenance.sources(rows)
-    files.write_json(output / 'table1.json', {'made_by': made_by, 'rows_of': sources})
+    files.write_json(output / 'table1.json', {'made_by': made_by, 'rows_of': provenance.sources(rows)})
     print(table1.markdown(table))
 
 

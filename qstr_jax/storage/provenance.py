@@ -20,6 +20,9 @@ from qstr_jax.storage import files, lane_keys, names, records, results
 
 PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'chex', 'orbax-checkpoint', 'numpy', 'pandas', 'pyarrow')
 
+# What the tree is clean of: changes to anything that is no result.
+CODE = (':(top)', ':(top,exclude)experiments/results')
+
 
 def describe_device() -> str:
     """The device in words, as runs print it: platform, kind and how many."""
@@ -31,7 +34,10 @@ def describe_device() -> str:
 
 
 def git_commit() -> str | None:
-    """Commit of the package's checkout, with '+' if it was changed since; None outside a checkout."""
+    """Commit of the package's checkout, with '+' if it was changed since; None outside a checkout.
+
+    Results do not count: the first of two runs into committed directories would make the second one's tree unclean.
+    """
     folder = pathlib.Path(qstr_jax.__file__).parent
     git = ['git', '-C', str(folder)]
     try:
@@ -39,7 +45,7 @@ def git_commit() -> str | None:
             [*git, 'rev-parse', 'HEAD'], capture_output=True, text=True, check=True, timeout=10
         ).stdout.strip()
         status = subprocess.run(
-            [*git, 'status', '--porcelain', '--untracked-files=no'],
+            [*git, 'status', '--porcelain', '--untracked-files=no', '--', *CODE],
             capture_output=True,
             text=True,
             check=True,
