@@ -16,7 +16,7 @@ from tests import small
 from tests.stored import LANES, make
 from tests.test_records import RIGHT, TIME
 
-# More find more: 2,000 were tried once.
+# More find more: 500 were tried once.
 EXAMPLES = 15
 CELL = small.cell('ffn')
 BATCH = lane_batches.cut([CELL], lambda cell: 2)[0]
