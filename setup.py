@@ -49,6 +49,7 @@ setuptools.setup(
         'test': [
             'pytest>=8',
             'pytest-xdist>=3.6',
+            'hypothesis>=6.100',
             'ruff>=0.8',
             'mypy>=2.0',
             'submitit>=1.5',

@@ -22,7 +22,7 @@ def run(*arguments: str) -> None:
     made_by = provenance.made_by(sys.argv)
     rows = results.load_all(runtime.workdirs(arguments))
     table = table1.measure(rows)
-    output = files.make_folder(runtime.OUTPUT.value or 'results/table1')
+    output = files.make_folder(runtime.output('results/table1'))
     files.write_text(output / 'table1.md', table1.markdown(table))
     files.write_text(output / 'table1.tex', table1.latex(table))
     files.write_table(output / 'table1.parquet', table.assign(N=table['N'].map(list)))

@@ -67,6 +67,7 @@ _KNOWN = (
     Column('batch_size', 'learner', 'int', label='batch size'),
     Column('check_every', 'learner', 'int', label='steps between checks'),
     Column('threshold', 'learner', 'float', label='threshold'),
+    Column('thresholds', 'learner', 'str', label='further thresholds'),
     Column('max_samples', 'learner', 'int', label='budget of samples'),
     Column('min_samples', 'learner', 'int', label='smallest $n$ tried'),
     Column('test_samples', 'learner', 'int', label='test prompts'),
@@ -94,6 +95,7 @@ _KNOWN = (
     Column('outcome', 'outcome', 'str'),
     Column('num_samples', 'outcome', 'int', 'n', 'training samples'),
     Column('samples_to_threshold', 'outcome', 'count', 'n', 'samples to threshold'),
+    Column('crossings', 'outcome', 'str', label='samples to each threshold'),
     Column('validation_samples_to_threshold', 'outcome', 'count', 'n', 'samples to threshold, by validation'),
     # What was measured.
     Column('train_loss', 'measure', label='training loss'),
@@ -237,7 +239,7 @@ def roles_of(names: Iterable[str]) -> Mapping[str, str]:
 
 
 def plain(value: Any) -> Any:
-    """A setting's value as JSON and tables hold it: things with a name by that, tuples of integers as '120,1000'.
+    """A setting's value as JSON and tables hold it: things with a name by that, tuples of numbers as '120,1000'.
 
     Args:
         value: of a setting.

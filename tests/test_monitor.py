@@ -101,7 +101,7 @@ def test_a_cell_without_rows_is_expected_at_its_models_pace(workdir):
 def test_running_stopped_failed_and_done(workdir):
     add_beat(workdir, CELLS[0])
     add_beat(workdir, CELLS[1], name='run-1', pid=dead_pid())
-    monitor.write_error(workdir, CELLS[2], 'Traceback\n  File\nMemoryError: too much')
+    monitor.write_error(workdir, CELLS[2], MemoryError('too much\n---\nFor simplicity, JAX has removed frames'))
     status = monitor.status(workdir).set_index('cell')
     assert list(status['state']) == ['running', 'stopped', 'failed']
     assert status.loc[CELLS[0], 'note'] == '6.4k samples, train loss 0.500'
@@ -126,7 +126,7 @@ def test_a_living_worker_counts_before_a_dead_one(workdir):
 
 
 def test_an_error_is_forgotten_when_the_cell_succeeds(workdir):
-    monitor.write_error(workdir, CELLS[0], 'MemoryError')
+    monitor.write_error(workdir, CELLS[0], MemoryError())
     monitor.clear_error(workdir, CELLS[0])
     monitor.clear_error(workdir, CELLS[0])
     assert states(workdir)[CELLS[0]] == 'left'

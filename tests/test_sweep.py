@@ -60,10 +60,27 @@ def test_a_tuple_setting_is_one_value_and_a_tuple_of_tuples_an_axis():
     assert widths(((8,), (4, 4))) == [(8,), (4, 4)]
 
 
+def test_thresholds_are_numbers_and_their_order_makes_no_cell():
+    def thresholds(value):
+        cells = sweeps.cells_of(sweeps.Sweep(models='ffn', seq_lens=3, threshold=0.1, thresholds=value))
+        return [dict(cell.columns).get('thresholds') for cell in cells]
+
+    assert thresholds(1) == ['1.0']
+    assert thresholds((0.7, 0.5)) == ['0.7,0.5']
+    assert thresholds([(0.5, 0.7), (0.7, 0.5), (0.7,)]) == ['0.7,0.5', '0.7']
+    assert thresholds(()) == thresholds(None) == [None]
+    with pytest.raises(ValueError, match='numbers with commas'):
+        thresholds('0.7,half')
+
+
 def test_task_and_learner_settings_have_short_names():
     short = sweeps.Sweep(models='ffn', seq_lens=(3, 4), token_dim=5, threshold=0.5)
     long = sweeps.Sweep(models='ffn', task={'seq_len': (3, 4), 'token_dim': 5}, learner={'threshold': 0.5})
     assert sweeps.cells_of(short) == sweeps.cells_of(long)
+
+
+def range_of(count):
+    return tuple(range(10_000, 10_000 + count))
 
 
 @pytest.mark.parametrize(
@@ -87,6 +104,16 @@ def test_task_and_learner_settings_have_short_names():
         ('risk', 'pointwize', "did you mean 'pointwise'"),
         ('max_steps', 5, 'ignored'),
         ('num_samples', 5, 'ignore'),
+        ('num_seeds', 10**7, '10000000 seeds and the axes make 30,000,000 lanes: at most 100,000'),
+        ('num_seeds', 10**20, 'at most'),
+        ('axes', {'rnn.width': range_of(200), 'rnn.cell': ('gru', 'lstm'), 'max_samples': range_of(100)}, 'cells'),
+        ('axes', {'models': ('rnn', 'ffn')}, 'models: cannot be an axis'),
+        ('seq_lens', {}, 'give one value'),
+        ('seq_lens', 10**20, 'at most'),
+        ('encoding_dim', 10**12, 'at most'),
+        ('learning_rate', 1e300, 'float32'),
+        ('threshold', 1e-300, 'float32'),
+        ('max_samples', 10**18, 'at most'),
         ('task_per_lane', 'no', 'task_per_lane'),
     ],
 )

@@ -12,7 +12,7 @@ from qstr_jax import analysis
 from qstr_jax.analysis import Curve
 from qstr_jax.analysis.summary import samples_or_bound
 from qstr_jax.plots.labels import display, point_text, power, samples_to_threshold
-from qstr_jax.plots.panels import XAxis, by_panel, log_ticks
+from qstr_jax.plots.panels import XAxis, by_panel, log_ticks, mark_no_retrieval, no_retrieval_key
 from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
 
 _LANE_MARKS = {'reached': '.', 'censored': '^', 'outraced': '^', 'censored_below': 'v', 'diverged': 'x'}
@@ -45,15 +45,15 @@ def n_star_against(rows: pd.DataFrame, x: str = 'seq_len', *, title: str = '', n
     panels = by_panel(curves)
     look = looks(curve.key for curve in curves)
     with matplotlib.rc_context(STYLE):
-        marks = [words for outcome, words in _MARK_WORDS.items() if (rows['outcome'] == outcome).any()]
-        key = '; '.join(['rings: lanes', *marks, 'lines: medians over lanes'])
+        key = '; '.join([marks_text(rows), *no_retrieval_key(rows)])
         figure, axes = frame(len(panels), title, notes, sharey=True, key=key)
         for axis, mine in zip(axes, panels, strict=True):
             across = XAxis.of(x, rows[x], prefer_log=True)
             for place, curve in enumerate(mine):
-                _draw(axis, curve, look[curve.key], across, 0.006 * (place - len(mine) / 2))
+                draw_medians(axis, curve, look[curve.key], across, 0.006 * (place - len(mine) / 2))
             axis.set_yscale('log')
             across.draw(axis)
+            mark_no_retrieval(axis, across, pd.concat([curve.lanes for curve in mine]))
             log_ticks(axis.yaxis)
             _legend(axis, mine, look, x)
         axes[0].set_ylabel(samples_to_threshold(rows))
@@ -61,8 +61,26 @@ def n_star_against(rows: pd.DataFrame, x: str = 'seq_len', *, title: str = '', n
     return figure
 
 
-def _draw(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> None:
-    """One curve: median line and lanes."""
+def marks_text(rows: pd.DataFrame) -> str:
+    """What the marks of `draw_medians` are.
+
+    Args:
+        rows: those that are drawn.
+    """
+    marks = [words for outcome, words in _MARK_WORDS.items() if (rows['outcome'] == outcome).any()]
+    return '; '.join(['rings: lanes', *marks, 'lines: medians over lanes'])
+
+
+def draw_medians(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> None:
+    """Draws one curve: the line of medians, and every lane.
+
+    Args:
+        axis: the panel.
+        curve: of `analysis.split_curves`.
+        look: of the curve.
+        x: the x axis.
+        shift: of the lanes to the right, as a share of the axis.
+    """
     colour, marker, style = look
     summary = analysis.summarize(curve.lanes, [x.column])
     known = summary[summary['median'].notna()]

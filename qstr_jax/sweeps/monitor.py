@@ -10,6 +10,7 @@ import datetime
 import os
 import socket
 import time
+import traceback
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import pandas as pd
 from etils import epath
 
+from qstr_jax import failures
 from qstr_jax.storage import cell_tables, files, lane_keys, merge, names, records, results
 from qstr_jax.sweeps.cells import Cell
 
@@ -80,15 +82,16 @@ class Heartbeat:
             self._path.unlink(missing_ok=True)
 
 
-def write_error(workdir: Any, cell_id: str, text: str) -> None:
+def write_error(workdir: Any, cell_id: str, error: Exception) -> None:
     """Records the last error of a cell.
 
     Args:
         workdir: the results directory.
         cell_id: the cell's.
-        text: the traceback, whose last line is the error.
+        error: it; a line tells its reason, without JAX's advice.
     """
-    report = {'cell': cell_id, 'time': _now(), 'error': text.strip().splitlines()[-1], 'traceback': text}
+    text = ''.join(traceback.format_exception(error))
+    report = {'cell': cell_id, 'time': _now(), 'error': failures.reason(error), 'traceback': text}
     files.write_json(names.inside(workdir, 'errors', f'{cell_id}.json'), report)
 
 

@@ -5,7 +5,6 @@ import functools
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import pandas as pd
 from absl import logging
 
-from qstr_jax import tasks
+from qstr_jax import failures, tasks
 from qstr_jax.learners.outcomes import RUNNING
 from qstr_jax.storage import checkpoint, files, lane_keys, names, provenance, results
 from qstr_jax.sweeps import claims, lanes_per_batch, monitor, params, programs, rows, training
@@ -106,8 +105,8 @@ class Worker:
         except (Stopped, results.ResultsError, tasks.DrawError):
             raise
         except Exception as error:  # one cell's failure (memory, a user's model) must not stop the others
-            logging.error('%s failed: %s', batch.name, error)
-            monitor.write_error(self._job.workdir, batch.cell.id, traceback.format_exc())
+            logging.error('%s failed: %s', batch.name, failures.reason(error))
+            monitor.write_error(self._job.workdir, batch.cell.id, error)
             self._failed.append(batch.cell.id)
 
     def _compiled(self, cell: Cell) -> tuple[programs.Programs, float]:
