@@ -2,8 +2,8 @@ r"""Table 1 of the paper, measured: growth of samples with N beside the theorems
 
 python -m experiments.table1 --workdir=experiments/results --output=experiments/results/table1
 
-Writes table1.md, table1.tex, table1.parquet (the DataFrame of `qstr_jax.analysis.table1.measure`) and table1.json: which
-command made it at which commit, and from the rows of which runs.
+Writes table1.md, table1.tex, table1.parquet (the DataFrame of `qstr_jax.analysis.table1.measure`) and table1.json:
+which command made it at which commit, and from the rows of which runs.
 """
 
 import sys
