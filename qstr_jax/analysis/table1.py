@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from qstr_jax.analysis import evidence, formats, growth
+from qstr_jax.analysis import crossings, evidence, formats, growth
 from qstr_jax.analysis.claims import CLAIMS, Claim, judge
 from qstr_jax.analysis.curves import require
 from qstr_jax.analysis.exponents import Exponent, fit
@@ -29,9 +29,9 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
     """One line per curve: the exponent of samples in N with its interval, and for n* whether a claim agrees.
 
     Args:
-        rows: lanes of any sweeps; a lane that several directories hold counts once. Points whose lanes share one (u, ω)
-            are left out, and so are lengths with fewer than `MIN_LANES` lanes. The column `folder`, if there is one,
-            tells which directory a row is from.
+        rows: lanes of any sweeps, those with crossings at each threshold; a lane that several directories hold counts
+            once. Points whose lanes share one (u, ω) are left out, and so are lengths with fewer than `MIN_LANES`
+            lanes. The column `folder`, if there is one, tells which directory a row is from.
 
     Returns:
         COLUMNS: `evidence` is a kind of `analysis.evidence`, `loss` the threshold, `N` the lengths that the exponent is
@@ -45,7 +45,8 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
     lines: list[dict[str, Any]] = []
     if len(rows):
         require(rows, ('model', 'task', 'seq_len', 'learner', 'threshold', 'seed', 'task_seed', 'outcome'))
-        rows = (rows if 'folder' in rows.columns else rows.assign(folder='')).reset_index(drop=True)
+        rows = rows if 'folder' in rows.columns else rows.assign(folder='')
+        rows = crossings.at_thresholds(rows).reset_index(drop=True)
         kind = evidence.kind_of(rows)
         for name in evidence.KINDS:
             own = evidence.own_draws(rows[kind == name]) if (kind == name).any() else rows.iloc[:0]
