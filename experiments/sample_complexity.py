@@ -7,6 +7,7 @@ A setting of the task, or of one model, is --config.task.token_dim=5, --config.r
 them. Several values make an axis. Settings that are neither on the x axis nor a model's own get a figure per value.
 """
 
+import logging
 import os
 import pathlib
 from collections.abc import Callable
@@ -26,6 +27,7 @@ CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep,
 DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters and work; run nothing.')
 
 Draw = Callable[[str | os.PathLike, config_dict.ConfigDict], None]
+Check = Callable[[config_dict.ConfigDict, sweeps.Sweep], None]
 
 
 def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
@@ -105,24 +107,48 @@ def draw_tuning(folder: pathlib.Path, config: config_dict.ConfigDict) -> None:
     files.write_text(folder / 'tuning.md', table)
 
 
-def run(draw: Draw = draw) -> None:
+def check_samples(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
+    """Raises ValueError unless lanes train until a test loss is reached, which is what is drawn.
+
+    Args:
+        config: of `draw`.
+        sweep: what will be run.
+    """
+    if sweep.num_samples:
+        raise ValueError(
+            f'num_samples={sweep.num_samples}: this binary draws samples to a threshold; '
+            'experiments.learning_curves draws losses against n'
+        )
+
+
+def run(draw: Draw = draw, check: Check | None = None) -> None:
     """Runs the sweep of --config into --workdir, then draws it.
 
     Args:
         draw: called with the directory and the config.
+        check: raises ValueError before any work if `draw` cannot draw such a sweep.
     """
-    sweep = base.to_sweep(CONFIG.value)
+    config, sweep = CONFIG.value, base.to_sweep(CONFIG.value)
+    if check is not None:
+        check(config, sweep)
+    runtime.check()
     if DRY_RUN.value:
-        base.check_drawn(CONFIG.value, sweep)
+        base.check_drawn(config, sweep)
         print(listing.describe(sweep))
         return
     workdir = runtime.workdir()
     runtime.start()
-    base.check_drawn(CONFIG.value, sweep)  # After the start, since it may use the device.
+    base.check_drawn(config, sweep)  # After the start, since it may use the device.
+    logging.info('sweep: %s', listing.summary(sweeps.cells_of(sweep)))
     sweeps.run(sweep, workdir, runtime.options())
     if runtime.is_first():
-        draw(workdir, CONFIG.value)
+        draw(workdir, config)
+
+
+def main() -> None:
+    """The binary."""
+    command_line.launch(run)
 
 
 if __name__ == '__main__':
-    command_line.launch(run)
+    main()

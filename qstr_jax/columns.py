@@ -136,6 +136,8 @@ _KNOWN = (
     Column('is_due', 'measure', 'bool', label='evaluation asked for'),
 )
 _TABLE = {column.name: column for column in _KNOWN}
+# Columns that mean the same in every file; those that a file or a plugin declares are not among them.
+OURS = frozenset(_TABLE)
 # Columns of the rows that no setting may be called: whose rows these are, and what became of them.
 RESERVED = frozenset(
     {'cell', 'folder', 'task', 'test_task', 'model', 'learner', 'seed', 'task_seed'}

@@ -96,6 +96,7 @@ class Setting:
                 checks.number(name, value)
                 return float(value)
             elif kind is int and isinstance(value, int) and not isinstance(value, bool):
+                checks.integer(name, value, -checks.MOST)
                 return value
             elif kind is tuple and isinstance(value, (tuple, list, int, float)) and not isinstance(value, bool):
                 return _checked_tuple(name, value, part)

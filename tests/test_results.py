@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from qstr_jax import columns
-from qstr_jax.storage import files, merge, results
+from qstr_jax.storage import files, merge, results, table_format
 from qstr_jax.sweeps import claims, lane_batches
 from tests import small
 from tests.stored import CELL, LANES, SETTINGS, curves_of, make, rows_of, snapshot
@@ -191,7 +191,8 @@ def test_lanes_from_before_a_traced_setting_are_at_its_default(tmp_path):
     cell = small.cell('ffn', num_seeds=2, weight_decay=(0.01, 0.1))
     (batch,) = lane_batches.cut([cell], lambda cell: 4)
     workdir = results.open_workdir(tmp_path)
-    frame = pd.DataFrame([{**dict(cell.columns), **lane._asdict()} for lane in cell.lanes])
+    constant = {**dict(cell.columns), 'outcome': 'reached'}
+    frame = pd.DataFrame([{**constant, **lane._asdict()} for lane in cell.lanes])
     old = frame[frame['weight_decay'] == 0.01].drop(columns='weight_decay')
     lanes_alone = old[['seed', 'task_seed', 'learning_rate']]
     results.add(workdir, cell.id, old, lanes_alone.assign(samples=640))
@@ -227,7 +228,8 @@ def test_roles_of_a_plugins_columns_come_from_the_file(tmp_path, monkeypatch):
     columns.declare('wavelet_scales', 'model', 'int')
     columns.declare('temperature', 'lane')
     curves = curves_of(LANES, num_checks=1).assign(temperature=0.5)
-    results.add(results.open_workdir(tmp_path), CELL, curves.assign(wavelet_scales=3, agility=0.1), curves)
+    rows = rows_of(LANES, temperature=0.5, wavelet_scales=3, agility=0.1)
+    results.add(results.open_workdir(tmp_path), CELL, rows, curves)
     results.add_sweep(tmp_path, {})
     monkeypatch.setattr(columns, '_TABLE', {column.name: column for column in columns._KNOWN})
     assert not columns.is_declared('wavelet_scales')
@@ -243,7 +245,7 @@ def test_roles_of_a_plugins_columns_come_from_the_file(tmp_path, monkeypatch):
 def test_damaged_roles_are_a_line(tmp_path, roles):
     path = results.cell_path(make(tmp_path), 'rows', CELL)
     table = pq.read_table(path)
-    metadata = {**table.schema.metadata, files.ROLES_KEY: roles}
+    metadata = {**table.schema.metadata, table_format.ROLES_KEY: roles, table_format.DIGEST_KEY: None}
     table = table.append_column('x', [[1.0] * 4])
     pq.write_table(table.replace_schema_metadata({k: v for k, v in metadata.items() if v is not None}), path)
     with pytest.raises(results.ResultsError, match='roles of its columns') as error:

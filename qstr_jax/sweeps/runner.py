@@ -8,9 +8,8 @@ from typing import Any
 import pandas as pd
 from tqdm import auto as tqdm
 
-from qstr_jax import models
 from qstr_jax.storage import results
-from qstr_jax.sweeps import cells, lane_batches, session, stopping, tuned
+from qstr_jax.sweeps import cells, lane_batches, outputs, session, stopping, tuned
 from qstr_jax.sweeps.options import Options
 from qstr_jax.sweeps.sweep import Sweep
 
@@ -40,9 +39,9 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
         SweepError: some cells failed; the others are complete.
     """
     options = options or Options()
+    options.check_devices()
     all_cells = cells.cells_of(sweep)
-    for cell in all_cells:
-        models.check_output(cell.model, cell.problem.module, cell.problem.task)
+    outputs.check(all_cells, outputs.probes_of(sweep))
     share = tuned.share if sweep.tune else lane_batches.share
     mine = share(all_cells, options.shard_index, options.num_shards)
     with stopping.stopping() as stop, tqdm.tqdm(total=0, unit='lane', disable=not options.progress) as bar:

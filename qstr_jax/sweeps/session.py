@@ -8,9 +8,8 @@ from typing import Any
 import jax
 from tqdm import auto as tqdm
 
-from qstr_jax.models import probes
 from qstr_jax.storage import provenance, results
-from qstr_jax.sweeps import claims, lane_batches, lanes_per_batch, monitor, stopping, worker
+from qstr_jax.sweeps import claims, lane_batches, lanes_per_batch, monitor, outputs, stopping, worker
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.options import Options
 from qstr_jax.sweeps.sweep import Sweep
@@ -29,7 +28,7 @@ class Session:
     def __init__(self, sweep: Sweep, options: Options, stop: stopping.Stop, bar: tqdm.tqdm) -> None:
         self.sweep = sweep
         self._options, self._stop, self._bar = options, stop, bar
-        self._probes = tuple(probes.get(name, **sweep.settings_of(name)) for name in sweep.probes)
+        self._probes = tuple(outputs.probes_of(sweep).values())
         self._workers = [worker.Worker(device) for device in jax.local_devices()[: options.num_devices]]
         self._records: dict[str, dict[str, Any]] = {}  # of provenance, by directory
 

@@ -153,7 +153,10 @@ class Sweep:
     def _scoped(self, key: str, value: Any) -> list[tuple[str, str, Any]]:
         """(scope, name, value) of what was given under a key."""
         if isinstance(value, Mapping):
-            return [(self._scope(key), name, one) for name, one in value.items()]
+            of_learners = [name for learner in learners.names() for name in LEARNERS.get(learner).schema]
+            if key in (*ALIASES, *TASKS.get(self.task).schema, *of_learners):
+                raise ValueError(f'{key}={value!r}: give one value, or several with commas between them')
+            return [(self._scope(key), str(name), one) for name, one in value.items()]
         if '.' in key:
             scope, _, name = key.partition('.')
             return [(self._scope(scope), name, value)]
@@ -168,6 +171,8 @@ class Sweep:
 
     def _unknown(self, key: str) -> ValueError:
         """The error for a name that no task or learner has as a setting; it proposes the nearest."""
+        if key in FIELDS:
+            raise ValueError(f'{key}: cannot be an axis; it is the same for all points of a sweep')
         owners = [f'{name}.{key}' for name, entry in registry.entries().items() if key in entry.schema]
         bare = [*FIELDS, *ALIASES, *TASKS.get(self.task).schema]
         bare += [name for learner in self.learners for name in LEARNERS.get(learner).schema]

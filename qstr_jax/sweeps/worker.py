@@ -1,10 +1,10 @@
 """One device's thread: claims lane batches, trains them, writes their tables."""
 
 import dataclasses
+import functools
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from absl import logging
 
-from qstr_jax import tasks
+from qstr_jax import failures, tasks
 from qstr_jax.learners.outcomes import RUNNING
-from qstr_jax.storage import checkpoint, files, provenance, results
+from qstr_jax.storage import checkpoint, files, lane_keys, names, provenance, results
 from qstr_jax.sweeps import claims, lanes_per_batch, monitor, params, programs, rows, training
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.lane_batches import LaneBatch
@@ -105,8 +105,8 @@ class Worker:
         except (Stopped, results.ResultsError, tasks.DrawError):
             raise
         except Exception as error:  # one cell's failure (memory, a user's model) must not stop the others
-            logging.error('%s failed: %s', batch.name, error)
-            monitor.write_error(self._job.workdir, batch.cell.id, traceback.format_exc())
+            logging.error('%s failed: %s', batch.name, failures.reason(error))
+            monitor.write_error(self._job.workdir, batch.cell.id, error)
             self._failed.append(batch.cell.id)
 
     def _compiled(self, cell: Cell) -> tuple[programs.Programs, float]:
@@ -125,8 +125,9 @@ class Worker:
         """Trains some lanes of a cell, starting from their checkpoint if there is one, and writes their rows."""
         assert self._programs is not None
         job = self._job
-        folder = job.workdir / 'checkpoints' / name
-        saved = checkpoint.load(folder, programs.abstract_state(cell.problem, self._programs.size))
+        folder = names.inside(job.workdir, 'checkpoints', name)
+        identity = f'{name}: {", ".join(map(lane_keys.name_of, lanes))}'
+        saved = checkpoint.load(folder, programs.abstract_state(cell.problem, self._programs.size), identity)
         start = time.perf_counter()
 
         def note_seconds(stopped: bool = False) -> float:
@@ -135,23 +136,22 @@ class Worker:
             return seconds['wall']
 
         try:
-            data_K, state_K = training.train(
-                self._programs, cell.problem, lanes, saved, self._watch(cell, lanes, folder)
-            )
+            watch = self._watch(cell, lanes, functools.partial(checkpoint.save, folder, identity=identity))
+            data_K, state_K = training.train(self._programs, cell.problem, lanes, saved, watch)
         except Stopped:
             note_seconds(stopped=True)
             raise
         table = rows.rows(cell, lanes, data_K, state_K, job.probes).assign(**job.notes)
+        seconds = note_seconds()  # Before the rows, so that each row has its record.
         with claims.locked(job.workdir, f'{cell.id}-tables'):
             if job.save_params:
                 params.save(job.workdir, cell, lanes, state_K)
             results.add(job.workdir, cell.id, table, rows.curves(cell, lanes, state_K))
         checkpoint.remove(folder)
-        seconds = note_seconds()
         if not job.bar.disable:
             job.bar.write(_summary(cell, table, seconds, compile_seconds), file=sys.stderr)
 
-    def _watch(self, cell: Cell, lanes: tuple, folder: Any) -> Callable[[Any], None]:
+    def _watch(self, cell: Cell, lanes: tuple, save: Callable[[Any], None]) -> Callable[[Any], None]:
         """The function that runs between two calls of `advance`: progress bar, heartbeat, checkpoint, stop."""
         job, finished, last_save = self._job, 0, time.monotonic()
 
@@ -167,7 +167,7 @@ class Worker:
             finished = len(lanes) - running
             is_time = time.monotonic() - last_save >= job.checkpoint_seconds
             if running and (is_time or job.stop.is_set()):
-                checkpoint.save(folder, state_K)
+                save(state_K)
                 last_save = time.monotonic()
             if running and job.stop.is_set():
                 raise Stopped
