@@ -16,7 +16,7 @@ from ml_collections import config_dict
 from experiments import command_line, runtime, sample_complexity
 from qstr_jax import plots
 from qstr_jax.plots import cards as figures
-from qstr_jax.storage import files, provenance
+from qstr_jax.storage import files, provenance, records
 from qstr_jax.theory import cards
 
 # Defined once for all binaries, since tests import several of them into one process.
@@ -48,7 +48,7 @@ def read(path: pathlib.Path) -> dict[str, Any]:
     Args:
         path: of the file.
     """
-    return files.read_json(path) if path.exists() else {}
+    return records.read(path, 'cards') if path.exists() else {}
 
 
 def make_one(name: str, overrides: Mapping[str, Any], workdir: pathlib.Path) -> Any:

@@ -89,7 +89,7 @@ def test_a_plan_reaches_nothing_outside(tmp_path, outside, cell):
     for reach in (
         lambda: claims.remove_checkpoints(workdir, cell),
         lambda: monitor.clear_error(workdir, cell),
-        lambda: monitor.write_error(workdir, cell, 'x'),
+        lambda: monitor.write_error(workdir, cell, ValueError('x')),
         lambda: results.add(workdir, cell, rows_of(LANES), curves_of(LANES)),
     ):
         with pytest.raises(files.ResultsError, match='cannot be a name'):

@@ -88,9 +88,10 @@ def test_a_card_is_made_once_per_setting_and_survives_what_comes_after(stubbed, 
 
 
 def test_damaged_cards_are_named(tmp_path):
-    (tmp_path / 'cards.json').write_text('{"lemma11": ')
-    with pytest.raises(files.ResultsError, match=r'cards\.json is damaged'):
-        theorems.make_one('lemma11', {}, tmp_path)
+    for text in '{"lemma11": ', '{"lemma11": null}', '{"lemma11": {"claim": "n"}}':
+        (tmp_path / 'cards.json').write_text(text)
+        with pytest.raises(files.ResultsError, match=r'cards\.json is damaged'):
+            theorems.make_one('lemma11', {}, tmp_path)
 
 
 def test_checks_can_fail():

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from qstr_jax.storage import merge, results
+from qstr_jax.storage import merge, provenance, results
 from tests import harness
 from tests.harness import Death
 
@@ -56,7 +56,7 @@ def test_another_finishes_what_a_killed_worker_held(lab, alone, tmp_path):
     second = lab.start(tmp_path, MANY)
     assert join([first, second]) == [-signal.SIGKILL, 0], second.log.read_text()
     assert harness.tables(tmp_path) == alone
-    assert set(harness.trained(tmp_path).values()) == {1}
+    assert provenance.of_rows(tmp_path)['run'].notna().all()
     assert harness.leftovers(tmp_path) == []
 
 
@@ -66,7 +66,7 @@ def test_workers_that_die_one_after_the_other_and_together(lab, alone, tmp_path)
         assert set(join([lab.start(tmp_path, MANY, death) for death in deaths])) == {-signal.SIGKILL}
     lab.finish(tmp_path, MANY)
     assert harness.tables(tmp_path) == alone
-    assert set(harness.trained(tmp_path).values()) == {1}
+    assert provenance.of_rows(tmp_path)['run'].notna().all()
     assert harness.leftovers(tmp_path) == []
 
 
@@ -118,7 +118,7 @@ def test_killed_on_four_devices_and_gone_on_with_on_one_and_on_two(lab, one_devi
     for workdir, count in (tmp_path, 1), (tmp_path.with_name('copy'), 2):
         lab.finish(workdir, EIGHT, num_devices=count)
         assert harness.tables(workdir) == harness.tables(one_device)
-        assert set(harness.trained(workdir).values()) == {1}
+        assert provenance.of_rows(workdir)['run'].notna().all()
         assert harness.leftovers(workdir) == []
 
 

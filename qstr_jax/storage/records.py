@@ -1,9 +1,10 @@
-"""JSON files of a results directory, which may be damaged, foreign or hostile: read here alone, each by its schema.
+"""JSON files of a results directory, and cards: they may be damaged, foreign or hostile, and are read here alone.
 
-What a schema leaves out may be there too: records of other versions have other fields.
+Each kind has a schema. What it leaves out may be there too: records of other versions have other fields.
 """
 
 import datetime
+import os
 import pathlib
 import warnings
 from typing import Any
@@ -39,6 +40,12 @@ _RUN = {
     'device': _TEXT,
     'packages': {'type': 'object', 'additionalProperties': _TEXT},
 }
+_LIST = {'type': 'array', 'items': {'type': 'object'}}
+_TABLE = {'type': 'object', 'additionalProperties': {'type': 'array'}}
+_CARD = _object(
+    {'statement': _TEXT, 'claim': _TEXT, 'setting': _TEXT, 'finding': _TEXT, 'settings': {'type': 'object'},
+     'checks': _LIST, 'panels': _LIST, 'points': _TABLE, 'lines': _TABLE}
+)  # fmt: skip
 SCHEMAS = {
     'any': {'type': 'object'},
     'config': _object({'sweeps': {'type': 'array', 'items': {'type': 'object'}}}),
@@ -52,6 +59,7 @@ SCHEMAS = {
         {'samples': _COUNT, 'train_loss': {'type': 'number', 'maximum': 1e300}},
     ),
     'error': _object({'cell': _NAME, 'error': _TEXT}),
+    'cards': {'type': 'object', 'additionalProperties': _CARD},
     'run': _object({'batches': {'type': 'array', 'items': _BATCH}}, _RUN),
 }
 _formats = jsonschema.FormatChecker(())
@@ -78,6 +86,8 @@ def read(path: Any, kind: str) -> dict[str, Any]:
     Raises:
         ResultsError: it is missing, damaged, or not of this kind; the message names the file and the place in it.
     """
+    if os.path.islink(path):
+        raise ResultsError(f'{path} is a symbolic link, which is not followed: replace it by what it leads to')
     record = files.read_json(path)
     error = next(_VALIDATORS[kind].iter_errors(record), None)
     if error is not None:
