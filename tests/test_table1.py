@@ -88,6 +88,11 @@ def test_online_training_gets_no_verdict_and_blocks_are_kept_apart():
     mine = table[(table['architecture'] == 'ffn') & (table['task'] == 'qstr')]
     assert mine['evidence'].tolist() == ['online', 'tuned', 'fixed']
     assert mine['agrees'].tolist() == ['–', '–', 'yes']
+    assert mine['learner'].tolist() == [
+        'adamw, learning rate 0.001',
+        'adamw, learning rate tuned',
+        'stationary, point-wise risk',
+    ]
     assert mine['exponent'].tolist() == pytest.approx([1, 1.5, 2], abs=0.02)
     assert (table['agrees'][table['evidence'] != 'fixed'] == '–').all()
     assert table1.markdown(table).count('n grows as') == 3

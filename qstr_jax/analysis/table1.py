@@ -9,7 +9,7 @@ from qstr_jax.analysis import crossings, evidence, formats, growth
 from qstr_jax.analysis.claims import CLAIMS, Claim, judge
 from qstr_jax.analysis.curves import require
 from qstr_jax.analysis.exponents import Exponent, fit
-from qstr_jax.analysis.names import MODELS, display, ordered, setting_text
+from qstr_jax.analysis.names import MODELS, display, heading, ordered, setting_text
 
 # A length with fewer lanes is in no line.
 MIN_LANES = 3
@@ -20,9 +20,6 @@ TITLES = {
 }
 COLUMNS = ('evidence', 'architecture', 'task', 'learner', 'loss', 'N', 'lanes', 'exponent', 'low', 'high',
            'local_slopes', 'log_power', 'law', 'claim', 'source', 'agrees', 'note')  # fmt: skip
-_CLAIMED = ('claim', 'source', 'agrees')
-# What tells learners apart, beside their names.
-_NAMED = ('radius', 'tuned')
 
 
 def measure(rows: pd.DataFrame) -> pd.DataFrame:
@@ -143,7 +140,7 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     agrees, why = judge(claim, found, kept) if kind == evidence.FIXED else ('–', '')
     lengths = sorted(set(map(int, kept['seq_len'])) - set(found.left_out))
     return place | _claim(claim) | {
-        'learner': _learner(first), 'N': tuple(lengths), 'lanes': _range(counts),
+        'learner': _learner(kind, first), 'N': tuple(lengths), 'lanes': _range(counts),
         'exponent': _or_nan(found.value), 'low': _or_nan(found.low), 'high': _or_nan(found.high),
         'local_slopes': growth.local_slopes(found), 'law': growth.law(found),
         'log_power': found.law.log_power.value if found.law else np.nan, 'agrees': agrees,
@@ -151,14 +148,16 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _learner(first: pd.Series) -> str:
-    """'adamw, learning rate 0.001', 'constrained, R = 1, point-wise risk'."""
-    is_chosen = bool(first.get('is_search') is True) or str(first.get('tuned') or '') not in ('', 'nan')
+def _learner(kind: str, first: pd.Series) -> str:
+    """'adamw, learning rate 0.001', 'adamw, learning rate tuned', 'constrained, R = 1, point-wise risk'."""
+    tuned = '' if pd.isna(first.get('tuned', '')) else first.get('tuned', '')
     name = first['learner'] if first['learner'] != 'online' else first.get('optimizer', 'online')
     parts = [str(name)]
-    if not is_chosen and not pd.isna(first.get('learning_rate')):
+    if kind == evidence.ONLINE and not pd.isna(first.get('learning_rate')):
         parts.append(setting_text('learning_rate', first['learning_rate']))
-    parts += [setting_text(name, first[name]) for name in _NAMED if not pd.isna(first.get(name)) and first[name] != '']
+    parts += [f'{heading(setting)} tuned' for setting in tuned.split()]
+    if not pd.isna(first.get('radius')):
+        parts.append(setting_text('radius', first['radius']))
     return ', '.join([*parts, *(['point-wise risk'] if first.get('risk') == 'pointwise' else [])])
 
 

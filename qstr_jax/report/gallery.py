@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from qstr_jax import analysis
-from qstr_jax.analysis import evidence, exponents, floors, formats, growth, kinds, selection, summary, table1
+from qstr_jax.analysis import crossings, evidence, exponents, floors, formats, growth, kinds, selection, summary, table1
 from qstr_jax.storage import provenance, results
 
 MIN_LANES = 3
@@ -88,7 +88,8 @@ def _filled(text: str, root: pathlib.Path, rows: dict[str, pd.DataFrame]) -> str
     table = options.get('table', '')
     for folder in folders:
         if f'{folder}/{table}' not in rows:
-            read = formats.read_markdown((root / folder / table).read_text()) if table else results.load(root / folder)
+            path = root / folder / table
+            read = formats.read_markdown(path.read_text()) if table else crossings.at_thresholds(results.load(path))
             rows[f'{folder}/{table}'] = read.assign(folder=folder)
     lanes = pd.concat([rows[f'{folder}/{table}'] for folder in folders], ignore_index=True)
     for column, value in pairs:
