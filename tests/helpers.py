@@ -18,7 +18,16 @@ QUICK = {
     'xla_cpu_use_fusion_emitters': False,
     'xla_cpu_parallel_codegen_split_count': 1,
 }
-QUICK_FLAGS = ' '.join(f'--{name}={str(value).lower()}' for name, value in QUICK.items())
+# For programs that run for seconds: optimised, and compiled in half the time.
+OPTIMISED = {name: QUICK[name] for name in ('xla_cpu_use_fusion_emitters', 'xla_cpu_parallel_codegen_split_count')}
+
+
+def flags_of(options):
+    """Compiler options as XLA_FLAGS has them."""
+    return ' '.join(f'--{name}={str(value).lower()}' for name, value in options.items())
+
+
+QUICK_FLAGS = flags_of(QUICK)
 quick_jit = functools.partial(jax.jit, compiler_options=QUICK)
 
 
