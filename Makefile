@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart test test-quick lint figure1a figure1a-task-per-lane theorems learning-curves n-star n-star-models theorem6 figure1b figure1b-all figure2 figure2-all figure3 heads embedding \
-  larger-n sensitivity sensitivity-rnn encodings table1 report notebooks benchmark
+  larger-n figure1a-tuned figure1b-tuned figure3-tuned larger-n-tuned sensitivity sensitivity-rnn encodings table1 report notebooks benchmark
 
 help:  ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-24s %s\n", $$1, $$2}'
@@ -96,6 +96,18 @@ embedding: install  ## the same for one head and larger embeddings (5 minutes)
 
 larger-n: install  ## the Transformer at N = 4, 8, 16, 64, 256, 1024 by the point-wise risk (51 minutes of a core)
 	$(RUN) experiments.larger_n --config=$(CONFIGS)/larger_n.py --workdir=$(WORKDIR)/larger_n
+
+figure1a-tuned: install  ## Figure 1a at each architecture's best learning rate, chosen on other seeds
+	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1a_tuned.py --workdir=$(WORKDIR)/figure1a_tuned
+
+figure1b-tuned: install  ## Figure 1b at each architecture's best learning rate
+	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1b_tuned.py --workdir=$(WORKDIR)/figure1b_tuned
+
+figure3-tuned: install  ## Figure 3 at the best learning rate, to a loss that asks for retrieval
+	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure3_tuned.py --workdir=$(WORKDIR)/figure3_tuned
+
+larger-n-tuned: install  ## larger N at the best learning rate, the Transformer
+	$(RUN) experiments.larger_n --config=$(CONFIGS)/larger_n_tuned.py --workdir=$(WORKDIR)/larger_n_tuned
 
 sensitivity: install  ## samples over learning rate, weight decay and width, Transformer and FFN: heat maps (6 minutes)
 	$(RUN) experiments.sensitivity --config=$(CONFIGS)/sensitivity.py:transformer --workdir=$(WORKDIR)/sensitivity_transformer

@@ -39,6 +39,7 @@ setuptools.setup(
         'tqdm>=4.66',
         'filelock>=3.15',
         'etils[epath]>=1.9',
+        'jsonschema>=4.23',
     ],
     extras_require={
         'cpu': [],
@@ -48,6 +49,7 @@ setuptools.setup(
         'test': [
             'pytest>=8',
             'pytest-xdist>=3.6',
+            'hypothesis>=6.100',
             'ruff>=0.8',
             'mypy>=2.0',
             'submitit>=1.5',

@@ -11,7 +11,7 @@ from ml_collections import config_dict
 
 from experiments import command_line, sample_complexity
 from experiments.configs import base
-from qstr_jax import analysis, plots
+from qstr_jax import analysis, plots, sweeps
 from qstr_jax.analysis import combinations, formats
 from qstr_jax.storage import files
 from qstr_jax.theory import portraits
@@ -64,16 +64,23 @@ def draw_one(folder: pathlib.Path, portrait: portraits.Portrait, suffix: str = '
         plots.save(figure, folder / f'{form}_q{portrait.task.sparsity}{suffix}{scale}')
 
 
-def run() -> None:
-    """Trains what is missing of --config in --workdir, and draws it.
+def check(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
+    """Raises ValueError unless the parameters of Transformers are kept, which are what is drawn.
 
-    Raises:
-        ValueError: the parameters would not be kept, and they are what is drawn; before any work.
+    Args:
+        config: of `draw`.
+        sweep: what will be run.
     """
-    if not base.to_sweep(sample_complexity.CONFIG.value).save_params:
+    if not sweep.save_params:
         raise ValueError('save_params=False: the trained parameters are what is drawn, take save_params=True')
-    sample_complexity.run(draw)
+    if sweep.models != ('transformer',):
+        raise ValueError(f'models={",".join(sweep.models)}: attention is drawn, take transformer alone')
+
+
+def main() -> None:
+    """The binary."""
+    command_line.launch(lambda: sample_complexity.run(draw, check))
 
 
 if __name__ == '__main__':
-    command_line.launch(run)
+    main()

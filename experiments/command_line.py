@@ -2,15 +2,18 @@
 
 import functools
 import logging
+import re
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from absl import app, flags
+from ml_collections import config_dict
 
 from experiments.configs import base
-from qstr_jax import registry, sweeps
+from qstr_jax import failures, registry, sweeps
 from qstr_jax.storage import results
 
 DESCRIBE = flags.DEFINE_string(
@@ -80,12 +83,39 @@ def parse(argv: Sequence[str], takes_arguments: bool = False) -> list[str]:
         sys.exit(f'error: {_one_line(str(error))}')
     except OSError as error:
         sys.exit(f'error: --config: {str(error).strip().splitlines()[-1].strip()}')
-    except AttributeError as error:
-        sys.exit(f'error: the config has no setting {". ".join(_innermost(error).splitlines())}')
+    except (Exception, SystemExit) as error:  # whatever a user's config does
+        if isinstance(error, SystemExit) and any(word.lstrip('-').startswith(('help', '?')) for word in argv):
+            raise
+        sys.exit(f'error: {_config_error(argv, error)}')
     if rest and not takes_arguments:
         hint = ': settings are --config.NAME=VALUE' if 'config' in flags.FLAGS else ''
         sys.exit(f'error: unknown argument {rest[0]!r}{hint}')
     return [name, *rest]
+
+
+def _config_error(argv: Sequence[str], error: BaseException) -> str:
+    """What is wrong with a config: a setting that it does not have, or an error of its own."""
+    words = [word for word in argv if re.match('--?(no)?config[.]', word)]
+    names = [word.partition('=')[0].partition('.')[2] for word in words]
+    odd = [name for name in names if not re.fullmatch(r'\w+([.]\w+)*', name)]
+    given = [word.partition('=')[2] for word in argv if re.match('--?config=', word)]
+    try:
+        config = flags.FLAGS['config'].parser.parse(given[-1]) if given else {}
+    except (Exception, SystemExit) as own:
+        return f'--config={given[-1]}: {failures.reason(own)}'
+    missing = odd or [name for name in names if not _has(config, name)]
+    if isinstance(error, AttributeError) and missing:
+        return f'the config has no setting {". ".join(_innermost(error).splitlines())}'
+    return f'the config has no setting {missing[0]!r}' if missing else f'--config: {failures.reason(error)}'
+
+
+def _has(config: Any, name: str) -> bool:
+    """Whether a config has a setting, whose name may be that of a group, a dot and a name."""
+    for part in name.split('.'):
+        if not isinstance(config, config_dict.ConfigDict) or part not in config:
+            return False
+        config = config[part]
+    return True
 
 
 def _hide_closed_loops(unraisable: Any) -> None:
@@ -107,8 +137,12 @@ def exit_on_error(run: Callable[[], None]) -> None:
     except sweeps.Interrupted as error:
         print(f'stopped by {error}', file=sys.stderr)
         sys.exit(128 + error.signal_number)
-    except (ValueError, results.ResultsError, sweeps.SweepError) as error:
-        message = f'error: {error}'
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+    except sweeps.SweepError as error:
+        message = f'error: {error}'  # which may show the ends of several logs
+    except (ValueError, OSError, results.ResultsError) as error:
+        message = f'error: {_one_line(str(error)) or failures.reason(error)}'
     else:
         return
     sys.exit(message)  # Here, where no error keeps a progress bar alive that would write into the line.

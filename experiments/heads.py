@@ -39,5 +39,10 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
         print(f'{text}figure: {folder / f"heads{suffix}.png"}')
 
 
-if __name__ == '__main__':
+def main() -> None:
+    """The binary."""
     command_line.launch(lambda: sample_complexity.run(draw))
+
+
+if __name__ == '__main__':
+    main()

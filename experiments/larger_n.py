@@ -35,5 +35,10 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
     files.write_text(folder / 'seconds.md', formats.markdown(table))
 
 
+def main() -> None:
+    """The binary."""
+    command_line.launch(lambda: sample_complexity.run(draw, sample_complexity.check_samples))
+
+
 if __name__ == '__main__':
-    command_line.launch(lambda: sample_complexity.run(draw))
+    main()

@@ -176,6 +176,7 @@ def run(arguments: Sequence[str]) -> None:
     workdir, num_shards = runtime.workdir(), flags.FLAGS.num_shards
     config = sample_complexity.CONFIG.value
     sweep = base.to_sweep(config)
+    runtime.check()
     base.check_drawn(config, sweep)  # An impossible setting is better found here than in every job.
     if sample_complexity.DRY_RUN.value:
         print(listing.describe(sweep))

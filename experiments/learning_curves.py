@@ -11,7 +11,7 @@ import pandas as pd
 from ml_collections import config_dict
 
 from experiments import command_line, sample_complexity
-from qstr_jax import analysis, plots
+from qstr_jax import analysis, plots, registry, sweeps
 from qstr_jax.analysis import floors, formats, growth, kinds, selection
 from qstr_jax.storage import files, results
 
@@ -91,5 +91,24 @@ def draw_floor(folder: pathlib.Path, rows: pd.DataFrame, config: config_dict.Con
     print(f'{table}figure: {paths[1]}')
 
 
+def check(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
+    """Raises ValueError if no learner of a sweep has a fixed sample, since those are what is drawn.
+
+    Args:
+        config: of `draw`.
+        sweep: what will be run.
+    """
+    if not any('sample_size' in registry.entries()[name].schema for name in sweep.learners):
+        raise ValueError(
+            f'learners={",".join(sweep.learners)}: this binary draws learners on a fixed sample, such as adamw; '
+            'experiments.sample_complexity draws online training'
+        )
+
+
+def main() -> None:
+    """The binary."""
+    command_line.launch(lambda: sample_complexity.run(draw, check))
+
+
 if __name__ == '__main__':
-    command_line.launch(lambda: sample_complexity.run(draw))
+    main()

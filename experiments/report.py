@@ -17,7 +17,7 @@ def run(*arguments: str) -> None:
     """
     workdirs = runtime.workdirs(arguments)
     try:
-        path = report.write(workdirs, runtime.OUTPUT.value or 'results/report')
+        path = report.write(workdirs, runtime.output('results/report'))
     except OSError as error:
         raise files.ResultsError(error) from error
     print(f'report: {path}\nLaTeX: {path.parent / "latex"}')

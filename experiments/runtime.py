@@ -2,15 +2,17 @@
 
 import glob
 import logging
+import math
 import os
-import pathlib
+import re
 from collections.abc import Iterable
 
 import jax
 from absl import flags
+from etils import epath
 
-from qstr_jax import sweeps
-from qstr_jax.storage import provenance
+from qstr_jax import failures, sweeps
+from qstr_jax.storage import files, provenance
 
 WORKDIR = flags.DEFINE_multi_string(
     'workdir', None, 'Directory of the results. `report` and `table1` take several, by repetition, commas or globs.'
@@ -45,11 +47,11 @@ def workdir() -> str:
     Raises:
         ValueError: there is none, or there are several.
     """
-    if not WORKDIR.value:
+    if not ''.join(WORKDIR.value or []).strip():
         raise ValueError('--workdir=DIR is missing: where should the results go?')
     if len(WORKDIR.value) > 1:
         raise ValueError(f'--workdir={", ".join(WORKDIR.value)}: give one directory')
-    return WORKDIR.value[0]
+    return reachable('workdir', WORKDIR.value[0])
 
 
 def workdirs(arguments: Iterable[str] = ()) -> list[str]:
@@ -61,27 +63,89 @@ def workdirs(arguments: Iterable[str] = ()) -> list[str]:
     Raises:
         ValueError: there is none.
     """
-    parts = [part for text in [*(WORKDIR.value or []), *arguments] for part in text.split(',') if part]
-    found = [path for part in parts for path in (sorted(glob.glob(part)) or [part])]
+    parts = [part.strip() for text in [*(WORKDIR.value or []), *arguments] for part in text.split(',') if part.strip()]
+    found = [path for part in parts for path in (sorted(glob.glob(part)) or [reachable('workdir', part)])]
     if not found:
         raise ValueError('--workdir=DIR is missing: which results should be read?')
     return list(dict.fromkeys(found))
 
 
+def reachable(flag: str, path: str) -> str:
+    """A path, or an address such as gs://bucket/folder; ~ is the home directory.
+
+    Args:
+        flag: where it comes from, for the error.
+        path: it.
+
+    Raises:
+        ValueError: the package for such an address is missing, or it cannot be reached.
+    """
+    path = os.path.expanduser(path.strip())
+    try:
+        epath.Path(path).exists()
+    except KeyError:
+        raise ValueError(f'--{flag}={path}: unknown kind of address') from None
+    except Exception as error:  # whatever the package of an address does
+        raise ValueError(f'--{flag}={path}: {failures.reason(error)}') from None
+    return path
+
+
+def output(default: str) -> str:
+    """The directory of --output.
+
+    Args:
+        default: unless it is given.
+    """
+    return reachable('output', OUTPUT.value or default)
+
+
 def start() -> None:
     """Joins the job, sets the compilation cache and logs which device is used. Call it before any computation."""
-    if _CACHE.value:
-        jax.config.update('jax_compilation_cache_dir', str(pathlib.Path(_CACHE.value).expanduser()))
+    check()
+    if _CACHE.value.strip():
+        cache = reachable('compilation_cache', _CACHE.value)
+        jax.config.update('jax_compilation_cache_dir', str(files.make_folder(cache)))
         jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.5)
     use_all_cores()
-    if _DISTRIBUTED.value or _COORDINATOR.value:
+    if _is_distributed():
+        _join()
+    logging.info('device: %s', provenance.describe_device())
+
+
+def check() -> None:
+    """Checks the values of all flags here, before any work.
+
+    Raises:
+        ValueError: a value is impossible.
+    """
+    _options()
+    for flag in (_NUM_PROCESSES, _PROCESS_ID):
+        if flag.value is not None and not _is_distributed():
+            raise ValueError(f'--{flag.name}={flag.value}: needs --coordinator=HOST:PORT or --distributed')
+    if _COORDINATOR.value is not None and not re.fullmatch(r'\S+:\d+', _COORDINATOR.value):
+        raise ValueError(f'--coordinator={_COORDINATOR.value}: give HOST:PORT of process 0')
+    if None not in (_NUM_PROCESSES.value, _PROCESS_ID.value) and _PROCESS_ID.value >= _NUM_PROCESSES.value:
+        raise ValueError(
+            f'--process_id={_PROCESS_ID.value}, --num_processes={_NUM_PROCESSES.value}: '
+            'need 0 ≤ process_id < num_processes'
+        )
+
+
+def _is_distributed() -> bool:
+    return _DISTRIBUTED.value or _COORDINATOR.value is not None
+
+
+def _join() -> None:
+    """Joins the job."""
+    try:
         jax.distributed.initialize(
             _COORDINATOR.value,
             _NUM_PROCESSES.value,
             _PROCESS_ID.value,
             shutdown_timeout_seconds=WAIT_SECONDS,
         )
-    logging.info('device: %s', provenance.describe_device())
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(f'the job cannot be joined: {failures.reason(error)}') from None
 
 
 def use_all_cores() -> None:
@@ -95,7 +159,10 @@ def use_all_cores() -> None:
     if jax.config.jax_num_cpu_devices < 1 and not is_set:
         # Not every system says which cores a process may use.
         cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
-        jax.config.update('jax_num_cpu_devices', cores)
+        try:
+            jax.config.update('jax_num_cpu_devices', cores)
+        except RuntimeError:
+            logging.warning('JAX has started already, in a plugin or config: all lanes run on one core')
 
 
 def is_first() -> bool:
@@ -108,10 +175,17 @@ def is_first() -> bool:
 
 def options() -> sweeps.Options:
     """The options that the flags ask for."""
+    return _options(progress=jax.process_index() == 0)
+
+
+def _options(progress: bool = True) -> sweeps.Options:
+    limit = _MEMORY_LIMIT.value
+    if limit is not None and not 0 < limit < math.inf:
+        raise ValueError(f'--memory_limit_gb={limit:g}: must be positive and finite; without it the limit is measured')
     return sweeps.Options(
-        progress=jax.process_index() == 0,
+        progress=progress,
         checkpoint_seconds=_CHECKPOINT_SECONDS.value,
-        memory_limit=None if _MEMORY_LIMIT.value is None else int(_MEMORY_LIMIT.value * 2**30),
+        memory_limit=None if limit is None else max(1, int(min(limit, 2**30) * 2**30)),
         shard_index=_SHARD_INDEX.value,
         num_shards=_NUM_SHARDS.value,
         num_devices=_NUM_DEVICES.value,

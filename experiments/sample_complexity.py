@@ -7,6 +7,7 @@ A setting of the task, or of one model, is --config.task.token_dim=5, --config.r
 them. Several values make an axis. Settings that are neither on the x axis nor a model's own get a figure per value.
 """
 
+import logging
 import os
 import pathlib
 from collections.abc import Callable
@@ -17,15 +18,16 @@ from ml_collections import config_dict, config_flags
 
 from experiments import command_line, runtime
 from experiments.configs import base
-from qstr_jax import analysis, plots, sweeps
-from qstr_jax.analysis import combinations, formats, kinds, published
+from qstr_jax import analysis, columns, plots, sweeps
+from qstr_jax.analysis import combinations, crossings, formats, kinds, published, tuning
 from qstr_jax.storage import files, results
-from qstr_jax.sweeps import listing
+from qstr_jax.sweeps import listing, tune, tuned
 
 CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep, a file in configs/.')
 DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters and work; run nothing.')
 
 Draw = Callable[[str | os.PathLike, config_dict.ConfigDict], None]
+Check = Callable[[config_dict.ConfigDict, sweeps.Sweep], None]
 
 
 def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
@@ -39,11 +41,17 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
     rows, curves = results.load(folder), results.load_curves(folder)
     if rows.empty:  # An early share of a sweep that had nothing to run.
         return
-    online = kinds.split_kinds(rows).online
+    online = crossings.at_thresholds(kinds.split_kinds(rows).online)
     together = [*analysis.ALWAYS_NAMED, *combinations.model_settings(online)]
     for point, chosen in combinations.combinations(online, (config.x,), together):
         draw_one(folder, config, chosen, point)
+    if crossings.has_crossings(rows):
+        for point, chosen in combinations.combinations(online, ('threshold',), together):
+            title = combinations.title(config.title, point)
+            figure = plots.samples_against_threshold(chosen, title=title, notes=tuple(config.notes))
+            plots.save(figure, folder / f'thresholds{combinations.suffix(point)}')
     draw_curves(folder, kinds.split_kinds(curves).online, config.x)
+    draw_tuning(folder, config)
 
 
 def draw_one(
@@ -81,24 +89,66 @@ def draw_curves(folder: pathlib.Path, curves: pd.DataFrame, x: str) -> None:
         plots.save(figure, folder / f'curves{combinations.suffix(point)}')
 
 
-def run(draw: Draw = draw) -> None:
+def draw_tuning(folder: pathlib.Path, config: config_dict.ConfigDict) -> None:
+    """Writes what each tuned setting was chosen from: a figure and a table; nothing where nothing was tuned.
+
+    Args:
+        folder: the results directory.
+        config: of `draw`.
+    """
+    selection = folder / tuned.SELECTION
+    if not (selection / 'config.json').exists():
+        return
+    rows = results.load(selection)
+    for setting in (name for name, value in config.tune.items() if value is not None and name not in tune.OPTIONS):
+        title = f'Choosing the {columns.label(setting)}'
+        plots.save(plots.tuning(rows, setting, config.x, title=title), folder / f'tuning_{setting}')
+    table = formats.markdown(tuning.chosen(results.load(folder), config.x))
+    files.write_text(folder / 'tuning.md', table)
+
+
+def check_samples(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
+    """Raises ValueError unless lanes train until a test loss is reached, which is what is drawn.
+
+    Args:
+        config: of `draw`.
+        sweep: what will be run.
+    """
+    if sweep.num_samples:
+        raise ValueError(
+            f'num_samples={sweep.num_samples}: this binary draws samples to a threshold; '
+            'experiments.learning_curves draws losses against n'
+        )
+
+
+def run(draw: Draw = draw, check: Check | None = None) -> None:
     """Runs the sweep of --config into --workdir, then draws it.
 
     Args:
         draw: called with the directory and the config.
+        check: raises ValueError before any work if `draw` cannot draw such a sweep.
     """
-    sweep = base.to_sweep(CONFIG.value)
+    config, sweep = CONFIG.value, base.to_sweep(CONFIG.value)
+    if check is not None:
+        check(config, sweep)
+    runtime.check()
     if DRY_RUN.value:
-        base.check_drawn(CONFIG.value, sweep)
+        base.check_drawn(config, sweep)
         print(listing.describe(sweep))
         return
     workdir = runtime.workdir()
     runtime.start()
-    base.check_drawn(CONFIG.value, sweep)  # After the start, since it may use the device.
+    base.check_drawn(config, sweep)  # After the start, since it may use the device.
+    logging.info('sweep: %s', listing.summary(sweeps.cells_of(sweep)))
     sweeps.run(sweep, workdir, runtime.options())
     if runtime.is_first():
-        draw(workdir, CONFIG.value)
+        draw(workdir, config)
+
+
+def main() -> None:
+    """The binary."""
+    command_line.launch(run)
 
 
 if __name__ == '__main__':
-    command_line.launch(run)
+    main()

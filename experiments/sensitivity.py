@@ -13,7 +13,7 @@ import pandas as pd
 from ml_collections import config_dict
 
 from experiments import command_line, sample_complexity
-from qstr_jax import analysis, plots
+from qstr_jax import analysis, plots, sweeps
 from qstr_jax.analysis import combinations, formats
 from qstr_jax.storage import files, results
 
@@ -55,5 +55,23 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
         print(f'{text}figure: {path}')
 
 
+def check(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
+    """Raises ValueError unless two settings are on the axes, and lanes train until a test loss is reached.
+
+    Args:
+        config: of `draw`.
+        sweep: what will be run.
+    """
+    for name in 'x', 'y':
+        if not config.heatmap[name]:
+            raise ValueError(f'heatmap.{name} is missing: which column is on this axis?')
+    sample_complexity.check_samples(config, sweep)
+
+
+def main() -> None:
+    """The binary."""
+    command_line.launch(lambda: sample_complexity.run(draw, check))
+
+
 if __name__ == '__main__':
-    command_line.launch(lambda: sample_complexity.run(draw))
+    main()

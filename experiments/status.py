@@ -28,7 +28,7 @@ def describe(status: pd.DataFrame) -> str:
         status: of `monitor.status`.
     """
     width = max([4, *status['cell'].str.len()])
-    head = ('lanes', 'reached', 'fitted', 'censored', 'diverged', 'left')
+    head = ('lanes', 'reached', 'fitted', 'censored', 'outraced', 'diverged', 'left')
     columns = ' '.join(f'{name:>8s}' for name in (*head, 'spent', 'to go'))
     lines = [f'{"cell":{width}s} {"state":8s} {columns}  note']
     for _, row in status.iterrows():

@@ -17,7 +17,7 @@ def run(*arguments: str) -> None:
         *arguments: the further directories.
     """
     table = table1.measure(results.load_all(runtime.workdirs(arguments)))
-    output = files.make_folder(runtime.OUTPUT.value or 'results/table1')
+    output = files.make_folder(runtime.output('results/table1'))
     files.write_text(output / 'table1.md', table1.markdown(table))
     files.write_text(output / 'table1.tex', table1.latex(table))
     files.write_table(output / 'table1.parquet', table.assign(N=table['N'].map(list)))

@@ -31,10 +31,10 @@ def chosen_cards(config: config_dict.ConfigDict) -> tuple[str, ...]:
     Raises:
         ValueError: it is another config, asks for no card, or for one that does not exist.
     """
-    if 'cards' not in config:
+    if not isinstance(config, (config_dict.ConfigDict, dict)) or 'cards' not in config:
         raise ValueError('--config is not of cards, it names none: take configs/theorems.py')
     chosen = [config.cards] if isinstance(config.cards, str) else config.cards
-    found = tuple(name.strip() for part in chosen for name in part.split(',') if name.strip())
+    found = tuple(name.strip() for part in chosen for name in str(part).split(',') if name.strip())
     cards.check_names(found)
     if not found:
         raise ValueError(f'cards=(): give at least one of {", ".join(cards.names())}')
@@ -81,11 +81,15 @@ def make_one(name: str, overrides: Mapping[str, Any], workdir: pathlib.Path) -> 
 def run() -> None:
     """Makes the cards of --config in --workdir."""
     config = CONFIG.value
-    workdir = pathlib.Path(runtime.workdir())
     chosen = chosen_cards(config)
     overrides = {name: dict(config[name]) for name in chosen}
     for name in chosen:
         cards.settings(name, overrides[name])  # errors before any work
+    runtime.check()
+    if sample_complexity.DRY_RUN.value:
+        print('\n'.join(f'{name}: {cards.settings(name, overrides[name])}' for name in chosen))
+        return
+    workdir = pathlib.Path(runtime.workdir())
     runtime.start()
     files.make_folder(workdir)
     for name in chosen:
@@ -93,5 +97,10 @@ def run() -> None:
         print(f'{name}: {card.verdict}', flush=True)
 
 
-if __name__ == '__main__':
+def main() -> None:
+    """The binary."""
     command_line.launch(run)
+
+
+if __name__ == '__main__':
+    main()

@@ -8,6 +8,9 @@ from typing import Any
 
 # Names become parts of paths, flags and columns.
 NAME = re.compile(r'[a-z][a-z0-9_]*')
+# Programs count in 32 bits and compute in float32, where a larger number would be another one, or infinite.
+MOST = 2**31 - 1
+LARGEST, SMALLEST = 3.4e38, 1.2e-38
 
 
 def unknown(name: str, value: object, known: Iterable[object]) -> ValueError:
@@ -38,7 +41,7 @@ def choice(name: str, value: object, known: Iterable[object]) -> None:
 
 
 def integer(name: str, value: object, least: int = 1) -> None:
-    """Raises ValueError unless `value` is an integer and at least `least`; True and False are not integers here.
+    """Raises ValueError unless `value` is an integer from `least` to `MOST`; True and False are not integers here.
 
     Args:
         name: what was set.
@@ -47,10 +50,12 @@ def integer(name: str, value: object, least: int = 1) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f'{name}={value!r}: must be an integer, at least {least}')
+    if value > MOST:
+        raise ValueError(f'{name}={value!r}: must be at most {MOST:,}')
 
 
 def positive(name: str, value: Any) -> None:
-    """Raises ValueError unless `value` is a finite number above 0.
+    """Raises ValueError unless `value` is a number above 0, and so in float32.
 
     Args:
         name: what was set.
@@ -59,10 +64,12 @@ def positive(name: str, value: Any) -> None:
     number(name, value)
     if not value > 0:
         raise ValueError(f'{name}={value!r}: must be positive')
+    if value < SMALLEST:
+        raise ValueError(f'{name}={value!r}: would be 0 in float32, must be at least {SMALLEST:g}')
 
 
 def number(name: str, value: Any, least: float = -math.inf) -> None:
-    """Raises ValueError unless `value` is a finite number and at least `least`.
+    """Raises ValueError unless `value` is a number, finite in float32, and at least `least`.
 
     Args:
         name: what was set.
@@ -71,8 +78,12 @@ def number(name: str, value: Any, least: float = -math.inf) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError(f'{name}={value!r}: must be a number')
+    if isinstance(value, int) and abs(value) > MOST:
+        raise ValueError(f'{name}={value!r}: must be at most {MOST:,}')
     if not math.isfinite(value):
         raise ValueError(f'{name}={value!r}: must be finite')
+    if abs(value) > LARGEST:
+        raise ValueError(f'{name}={value!r}: would be infinite in float32, must be at most {LARGEST:g}')
     if value < least:
         raise ValueError(f'{name}={value!r}: must be at least {least:g}')
 

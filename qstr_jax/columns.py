@@ -67,6 +67,7 @@ _KNOWN = (
     Column('batch_size', 'learner', 'int', label='batch size'),
     Column('check_every', 'learner', 'int', label='steps between checks'),
     Column('threshold', 'learner', 'float', label='threshold'),
+    Column('thresholds', 'learner', 'str', label='further thresholds'),
     Column('max_samples', 'learner', 'int', label='budget of samples'),
     Column('min_samples', 'learner', 'int', label='smallest $n$ tried'),
     Column('test_samples', 'learner', 'int', label='test prompts'),
@@ -89,10 +90,12 @@ _KNOWN = (
     Column('weight_decay', 'lane', 'float', 'λ', 'weight decay'),
     Column('radius', 'lane', 'float', 'R', 'radius $R$'),
     Column('sample_size', 'lane', 'int', 'n', 'sample size $n$'),
+    Column('stop_after', 'lane', 'int', label='samples after which a lane is outraced'),
     # How a lane ended.
     Column('outcome', 'outcome', 'str'),
     Column('num_samples', 'outcome', 'int', 'n', 'training samples'),
     Column('samples_to_threshold', 'outcome', 'count', 'n', 'samples to threshold'),
+    Column('crossings', 'outcome', 'str', label='samples to each threshold'),
     Column('validation_samples_to_threshold', 'outcome', 'count', 'n', 'samples to threshold, by validation'),
     # What was measured.
     Column('train_loss', 'measure', label='training loss'),
@@ -114,6 +117,10 @@ _KNOWN = (
     Column('converged', 'measure', 'bool'),
     Column('num_fits', 'measure', 'int', label='fits'),
     Column('num_evaluations', 'measure', 'int', label='full test evaluations'),
+    Column('tuned', 'measure', 'str', label='tuned settings'),
+    Column('tuned_grid', 'measure', 'str', label='values tried'),
+    Column('tuned_samples', 'measure', 'str', label='median samples of the values tried'),
+    Column('tuned_seeds', 'measure', 'str', label='selection seeds'),
     Column('num_parameters', 'measure', 'int', label='parameters'),
     Column('encoding_coherence', 'measure', label='mean largest coherence'),
     Column('encoding_equal_pairs', 'measure', 'int', label='equal encodings'),
@@ -129,6 +136,8 @@ _KNOWN = (
     Column('is_due', 'measure', 'bool', label='evaluation asked for'),
 )
 _TABLE = {column.name: column for column in _KNOWN}
+# Columns that mean the same in every file; those that a file or a plugin declares are not among them.
+OURS = frozenset(_TABLE)
 # Columns of the rows that no setting may be called: whose rows these are, and what became of them.
 RESERVED = frozenset(
     {'cell', 'folder', 'task', 'test_task', 'model', 'learner', 'seed', 'task_seed'}
@@ -230,7 +239,7 @@ def roles_of(names: Iterable[str]) -> Mapping[str, str]:
 
 
 def plain(value: Any) -> Any:
-    """A setting's value as JSON and tables hold it: things with a name by that, tuples of integers as '120,1000'.
+    """A setting's value as JSON and tables hold it: things with a name by that, tuples of numbers as '120,1000'.
 
     Args:
         value: of a setting.

@@ -96,8 +96,9 @@ class Setting:
                 checks.number(name, value)
                 return float(value)
             elif kind is int and isinstance(value, int) and not isinstance(value, bool):
+                checks.integer(name, value, -checks.MOST)
                 return value
-            elif kind is tuple and isinstance(value, (tuple, list, int)) and not isinstance(value, bool):
+            elif kind is tuple and isinstance(value, (tuple, list, int, float)) and not isinstance(value, bool):
                 return _checked_tuple(name, value, part)
             elif kind in (bool, str) and isinstance(value, kind):
                 return value
@@ -122,6 +123,7 @@ _WORDS = {
     type(None): 'None',
     Callable: 'a function',
 }
+_NUMBERS = 'numbers with commas between them'
 
 
 def _parts(annotation: Any) -> tuple:
@@ -140,15 +142,24 @@ def _type_name(annotation: Any) -> str:
     if typing.get_origin(annotation) is typing.Literal:
         return ' or '.join(map(repr, typing.get_args(annotation)))
     kind = _plain_type(annotation)
+    if kind is tuple and float in typing.get_args(annotation):
+        return _NUMBERS
     return _WORDS.get(kind, getattr(kind, '__name__', str(kind)))
 
 
 def _checked_tuple(name: str, value: Any, annotation: Any) -> tuple:
+    """The entries in the type that the annotation names first; integers stay integers, and also count as numbers."""
     entries = tuple(value) if isinstance(value, (tuple, list)) else (value,)
-    kinds = typing.get_args(annotation)
-    if kinds and kinds[0] is int and not all(isinstance(e, int) and not isinstance(e, bool) for e in entries):
-        raise ValueError(f'{name}={value!r}: must be integers with commas between them')
-    return entries
+    kind = next(iter(typing.get_args(annotation)), None)
+    if kind not in (int, float):
+        return entries
+    accepted = (int,) if kind is int else (int, float)
+    if not all(isinstance(entry, accepted) and not isinstance(entry, bool) for entry in entries):
+        raise ValueError(f'{name}={value!r}: must be {_type_name(annotation)}')
+    if kind is float:
+        for entry in entries:
+            checks.number(name, entry)
+    return tuple(map(kind, entries))
 
 
 class Schema(dict[str, Setting]):

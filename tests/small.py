@@ -19,10 +19,10 @@ SMALL = {
 }
 
 
-def lane(seed, task_seed=None, learning_rate=1e-3, weight_decay=0.01):
+def lane(seed, task_seed=None, learning_rate=1e-3, weight_decay=0.01, stop_after=0):
     """A lane of online training."""
     task_seed = seed if task_seed is None else task_seed
-    rates = {'learning_rate': learning_rate, 'weight_decay': weight_decay}
+    rates = {'learning_rate': learning_rate, 'weight_decay': weight_decay, 'stop_after': stop_after}
     return learners.lane(learners.Online(), seed=seed, task_seed=task_seed, **rates)
 
 

@@ -5,13 +5,11 @@ import pathlib
 import numpy as np
 import pandas as pd
 
-from qstr_jax import columns
 from qstr_jax.storage import files, lane_keys, results
 from tests import small
 
 CELL = 'ffn-qstr-N3-q1-00000000'
-SETTINGS = {'model': 'ffn', 'ffn_widths': '16,16', 'ffn_form': 'flat', 'ffn_initializer': 'pytorch', 'threshold': 0.9}
-columns.declare('ffn_initializer', 'model', 'str')  # as a cell of an FFN does
+SETTINGS = dict(small.cell('ffn').columns)
 LANES = [small.lane(seed, 0) for seed in range(4)]
 
 

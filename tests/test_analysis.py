@@ -97,6 +97,16 @@ def test_censored_lane_counts_as_its_budget_and_makes_a_lower_bound():
     assert np.isnan(cell['high'])
 
 
+def test_an_outraced_lane_counts_as_its_own_samples_and_makes_a_lower_bound():
+    rows = make_cell(100, 200, None).assign(num_samples=[100, 200, 300])
+    cell = only(rows.replace({'outcome': {'censored': 'outraced'}}))
+    assert (cell['mean'], cell['max'], cell['median'], cell['num_outraced']) == (200, 300, 200, 1)
+    assert cell['lower_bound']
+    assert np.isnan(cell['high'])
+    with pytest.raises(ValueError, match='num_samples'):
+        analysis.summarize(rows.drop(columns='num_samples').replace({'outcome': {'censored': 'outraced'}}))
+
+
 @pytest.mark.parametrize(
     ('samples', 'median'),
     [((100, None), None), ((100, 200, None, None), None), ((100, 200, 300, None), 250), ((100, None, None), None)],

@@ -47,7 +47,7 @@ def test_what_a_learner_traces_makes_lanes_and_all_else_cells():
     assert len(cells) == 2
     assert all(len(cell.lanes) == 2 * 2 for cell in cells)
     sgd = sweeps.cells_of(small.settings(models='ffn', optimizer='sgd'))[0]
-    assert sgd.lanes[0]._fields == ('seed', 'task_seed', 'learning_rate')
+    assert sgd.lanes[0]._fields == ('seed', 'task_seed', 'learning_rate', 'stop_after')
 
 
 @pytest.mark.parametrize('optimizer', ['adamw', 'sgd', 'adam', 'lion', 'muon'])

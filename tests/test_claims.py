@@ -33,7 +33,7 @@ def lanes():
 
 def add_rows(workdir, cell, lanes):
     """Writes a row and a curve for some lanes, as if they had been run."""
-    rows = pd.DataFrame([{'outcome': 'reached', **lane._asdict()} for lane in lanes])
+    rows = pd.DataFrame([{**dict(cell.columns), 'outcome': 'reached', **lane._asdict()} for lane in lanes])
     results.add(workdir, cell.id, rows, rows.assign(samples=640))
 
 

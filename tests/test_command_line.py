@@ -8,6 +8,8 @@ from absl import flags
 from ml_collections import config_flags
 
 from experiments import command_line
+from experiments.configs import base
+from qstr_jax import sweeps
 from tests import harness
 
 CONFIGS = pathlib.Path(__file__).parents[1] / 'experiments/configs'
@@ -31,6 +33,8 @@ def test_settings_are_set(parse):
     name, values = parse(f'--config={CONFIGS / "figure1a.py"}', '--config.seq_lens=8,12')
     assert name == ['binary']
     assert values.config.seq_lens == (8, 12)
+    _, values = parse(f'--config={CONFIGS / "figure1a.py"}', '--config.threshold=0.1', '--config.thresholds=0.7,0.5')
+    assert dict(sweeps.cells_of(base.to_sweep(values.config))[0].columns)['thresholds'] == '0.7,0.5'
 
 
 @pytest.mark.parametrize(

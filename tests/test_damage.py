@@ -17,7 +17,7 @@ import pytest
 from etils import epath
 
 from qstr_jax import sweeps
-from qstr_jax.storage import checkpoint, files, results
+from qstr_jax.storage import checkpoint, files, results, table_format
 from qstr_jax.sweeps import monitor
 from tests import harness, small
 from tests.harness import Death
@@ -143,12 +143,12 @@ def foreign_table():
 
 def newer_version(path):
     table = pq.read_table(path)
-    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, files.FORMAT_KEY: b'3'}), path)
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, table_format.FORMAT_KEY: b'3'}), path)
 
 
 def without_roles(path):
     table = pq.read_table(path)
-    metadata = {key: value for key, value in table.schema.metadata.items() if key != files.ROLES_KEY}
+    metadata = {key: value for key, value in table.schema.metadata.items() if key != table_format.ROLES_KEY}
     pq.write_table(table.replace_schema_metadata(metadata), path)
 
 
@@ -246,9 +246,10 @@ def test_results_and_checkpoints_hold_no_pickles(lab, undisturbed, tmp_path):
         if path.suffix == '.parquet':
             schema = pq.read_schema(path)
             assert not any(isinstance(kind, pa.BaseExtensionType) for kind in schema.types)
-            assert set(schema.metadata) == {b'pandas', files.FORMAT_KEY, files.ROLES_KEY}
+            own = {value for name, value in vars(table_format).items() if name.endswith('_KEY')}
+            assert set(schema.metadata) == {b'pandas', *own}
             json.loads(schema.metadata[b'pandas'])
-            json.loads(schema.metadata[files.ROLES_KEY])
+            json.loads(schema.metadata[table_format.ROLES_KEY])
 
 
 def test_the_library_never_imports_pickle():
@@ -284,9 +285,11 @@ def test_a_hostile_directory_runs_no_code(undisturbed, copy, tmp_path):
         metadata={'ARROW:extension:name': 'arrow.py_extension_type', 'ARROW:extension:metadata': bomb},
     )
     hostile = table.append_column(field, pa.array([0] * len(table)))
-    pq.write_table(hostile.replace_schema_metadata(table.schema.metadata), second)
-    objects = table.append_column('object', pa.array([bomb] * len(table)))
-    pq.write_table(objects.replace_schema_metadata(table.schema.metadata), third)
+    unsigned = {key: value for key, value in table.schema.metadata.items() if key != table_format.DIGEST_KEY}
+    pq.write_table(hostile.replace_schema_metadata(unsigned), second)
+    unsigned = {key: value for key, value in pq.read_schema(third).metadata.items() if key != table_format.DIGEST_KEY}
+    objects = pq.read_table(third).append_column('object', pa.array([bomb] * 2))
+    pq.write_table(objects.replace_schema_metadata(unsigned), third)
     for path in copy.glob('params/*/*/**/*'):
         if path.is_file():
             path.write_bytes(bomb)

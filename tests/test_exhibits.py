@@ -1,11 +1,9 @@
 """The binaries of single exhibits: reduced twins end to end, and what they draw."""
 
-import types
-
 import numpy as np
 import pytest
 
-from experiments import attention_weights, heads, larger_n, sample_complexity, sensitivity
+from experiments import attention_weights, heads, larger_n, learning_curves, sample_complexity, sensitivity
 from experiments.configs import base
 from qstr_jax import sweeps
 from qstr_jax.storage import results
@@ -118,12 +116,22 @@ def test_floors_belong_to_the_task_of_proposition_3():
     assert floors_of_rows.head_floor({**row, 'transformer_num_heads': None}) == 0
 
 
-def test_attention_weights_wants_parameters(monkeypatch):
-    config = config_module('heads').get_config()
-    monkeypatch.setattr(sample_complexity, 'CONFIG', types.SimpleNamespace(value=config))
-    monkeypatch.setattr(sample_complexity, 'run', lambda draw: pytest.fail('runs'))
-    with pytest.raises(ValueError, match='save_params=False'):
-        attention_weights.run()
+@pytest.mark.parametrize(
+    ('binary', 'config', 'changes', 'words'),
+    [
+        (attention_weights, 'heads', {}, 'save_params=False: the trained parameters are what is drawn'),
+        (attention_weights, 'heads', {'save_params': True, 'models': ('ffn',)}, 'models=ffn: attention is drawn'),
+        (learning_curves, 'quickstart', {}, 'learners=online: .* such as adamw'),
+        (sensitivity, 'quickstart', {}, 'heatmap.x is missing'),
+        (sample_complexity, 'learning_curves', {}, 'num_samples=.* draws samples to a threshold'),
+    ],
+)
+def test_a_binary_refuses_before_any_work_what_it_cannot_draw(binary, config, changes, words):
+    config = config_module(config).get_config()
+    config.update(changes)
+    check = getattr(binary, 'check_samples', None) or binary.check
+    with pytest.raises(ValueError, match=words):
+        check(config, base.to_sweep(config))
 
 
 def test_names_from_the_command_line_are_split():

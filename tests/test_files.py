@@ -16,7 +16,7 @@ import pytest
 from etils import epath
 
 from qstr_jax import columns
-from qstr_jax.storage import files
+from qstr_jax.storage import files, table_format
 
 FRAME = pd.DataFrame({'name': ['a', 'b'], 'loss': np.array([0.1, np.nan], np.float32), 'seed': [0, 1]}).assign(
     samples=pd.array([640, None], 'Int64'), width=None
@@ -91,7 +91,7 @@ def test_a_full_disk_is_a_line(tmp_path, monkeypatch):
     files.write_table(tmp_path / 'table', FRAME)
     before = (tmp_path / 'table').read_bytes()
 
-    def full(table, file):
+    def full(table, file, **options):
         file.write(b'PAR1')
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -127,11 +127,11 @@ def test_foreign_newer_and_older_tables_are_refused(tmp_path):
     with pytest.raises(files.ResultsError, match='was not written by qstr_jax'):
         files.read_table(tmp_path / 'foreign')
     table = pa.Table.from_pandas(FRAME)
-    table = table.replace_schema_metadata({**table.schema.metadata, files.FORMAT_KEY: b'99'})
+    table = table.replace_schema_metadata({**table.schema.metadata, table_format.FORMAT_KEY: b'99'})
     pq.write_table(table, tmp_path / 'newer')
     with pytest.raises(files.ResultsError, match=r'has format 99, this version reads 2$'):
         files.read_table(tmp_path / 'newer')
-    table = table.replace_schema_metadata({**table.schema.metadata, files.FORMAT_KEY: b'1'})
+    table = table.replace_schema_metadata({**table.schema.metadata, table_format.FORMAT_KEY: b'1'})
     pq.write_table(table, tmp_path / 'older')
     with pytest.raises(files.ResultsError, match=r'has format 1, this version reads 2: version 0\.1 .* reads it$'):
         files.read_table(tmp_path / 'older')

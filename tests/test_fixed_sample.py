@@ -51,8 +51,8 @@ def make(module, learner, task=TASK, is_search=False, **changes):
     return Problem(task=task, test_task=task, module=module, learner=bound)
 
 
-def lane(problem, n, seed=0, rate=0.02, decay=0.0, radius=0.0):
-    rates = {'learning_rate': rate, 'weight_decay': decay, 'radius': radius}
+def lane(problem, n, seed=0, rate=0.02, decay=0.0, radius=0.0, stop_after=0):
+    rates = {'learning_rate': rate, 'weight_decay': decay, 'radius': radius, 'stop_after': stop_after}
     return learners.lane(problem.learner, seed=seed, task_seed=seed, sample_size=n, **rates)
 
 
@@ -268,10 +268,14 @@ def test_a_search_ends_at_d_for_least_squares():
     problem = make(baselines.LeastSquares(3, 1), learners.ClosedForm, risk='pointwise',
         is_search=True, threshold=1e-4, min_samples=1,
     )  # fmt: skip
-    _, state_K, (row,) = run(problem, lane(problem, 0, 4))
+    races = [lane(problem, 0, 4, stop_after=stop_after) for stop_after in (0, 4, 2)]
+    _, state_K, (row, winner, loser) = run(problem, *races)
     assert row['outcome'] == 'reached'
     assert row['samples_to_threshold'] == row['num_samples'] == 3
-    (curve,) = problem.learner.report_curves(state_K, problem)
+    assert {**winner, 'test_loss': 0} == pytest.approx({**row, 'test_loss': 0}, nan_ok=True)
+    assert (loser['outcome'], loser['samples_to_threshold'], loser['num_samples']) == ('outraced', None, 2)
+    curve, _, raced = problem.learner.report_curves(state_K, problem)
+    assert list(raced['samples']) == [1, 2]
     assert list(curve['samples']) == sorted(curve['samples'])
     assert len(curve['samples']) == row['num_fits']
 
@@ -368,6 +372,7 @@ def test_three_seeds_and_eight_sizes_are_one_program(tmp_path, monkeypatch):
         ('min_norm', {'epsilon': 0.0}, 'epsilon'),
         ('stationary', {'max_steps': 0}, 'max_steps'),
         ('stationary', {'max_steps': 2.5}, 'max_steps'),
+        ('stationary', {'stop_after': -1}, 'stop_after'),
         ('adamw', {'min_samples': 20, 'is_search': True}, 'min_samples'),
         ('adamw', {'span': 'started'}, 'leave the span'),
         ('stationary', {'span': 'started'}, 'leave the span'),
@@ -393,6 +398,7 @@ def test_bad_settings(learner, changes, word):
         ({'learners': 'min_norm', 'weight_decay': 0.1}, 'weight_decay'),
         ({'learners': 'min_norm', 'constraint': 'l2'}, 'constraint'),
         ({'learners': 'adamw', 'max_samples': 100}, 'max_samples'),
+        ({'learners': 'adamw', 'stop_after': 100}, 'stop_after'),
     ],
 )
 def test_a_setting_that_would_be_ignored_is_an_error(changes, word):

@@ -14,6 +14,10 @@ def test_lane_names_are_the_same_from_lanes_and_rows():
     assert len({lane_keys.name_of(lane) for lane in sweeps.cells_of(small.settings(num_seeds=7))[0].lanes}) == 7
 
 
+def test_names_from_before_a_setting_stay():
+    assert lane_keys.name_of(small.lane(0, stop_after=640)) == 'seed0-task0-lr0.001-wd0.01-stop640'
+
+
 @pytest.mark.parametrize(
     ('one', 'other'), [(0.001, 0.0010000001), (1234567, 1234568), (1 / 3, 0.333333), (1e-9, 1.0000001e-9)]
 )

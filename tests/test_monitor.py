@@ -12,7 +12,7 @@ import pytest
 
 from experiments import status as status_binary
 from qstr_jax import sweeps
-from qstr_jax.storage import files, lane_keys, results
+from qstr_jax.storage import files, lane_keys, records, results
 from qstr_jax.sweeps import monitor
 from tests import small
 from tests.test_files import dead_pid
@@ -37,7 +37,11 @@ def add_plan(workdir, lanes, cells):
 
 
 def add_rows(workdir, cell, outcomes, lanes=LANES):
-    rows = pd.DataFrame([{'outcome': o, **lane._asdict()} for o, lane in zip(outcomes, lanes, strict=False)])
+    model, _, length, *_ = cell.split('-')
+    settings = dict(small.cell(model, seq_lens=(int(length[1:]),)).columns)
+    rows = pd.DataFrame(
+        [{**settings, 'outcome': o, **lane._asdict()} for o, lane in zip(outcomes, lanes, strict=False)]
+    )
     results.add(workdir, cell, rows, rows.assign(samples=640))
 
 
@@ -97,7 +101,7 @@ def test_a_cell_without_rows_is_expected_at_its_models_pace(workdir):
 def test_running_stopped_failed_and_done(workdir):
     add_beat(workdir, CELLS[0])
     add_beat(workdir, CELLS[1], name='run-1', pid=dead_pid())
-    monitor.write_error(workdir, CELLS[2], 'Traceback\n  File\nMemoryError: too much')
+    monitor.write_error(workdir, CELLS[2], MemoryError('too much\n---\nFor simplicity, JAX has removed frames'))
     status = monitor.status(workdir).set_index('cell')
     assert list(status['state']) == ['running', 'stopped', 'failed']
     assert status.loc[CELLS[0], 'note'] == '6.4k samples, train loss 0.500'
@@ -122,7 +126,7 @@ def test_a_living_worker_counts_before_a_dead_one(workdir):
 
 
 def test_an_error_is_forgotten_when_the_cell_succeeds(workdir):
-    monitor.write_error(workdir, CELLS[0], 'MemoryError')
+    monitor.write_error(workdir, CELLS[0], MemoryError())
     monitor.clear_error(workdir, CELLS[0])
     monitor.clear_error(workdir, CELLS[0])
     assert states(workdir)[CELLS[0]] == 'left'
@@ -143,7 +147,7 @@ def test_a_plan_is_added_to(workdir):
     names = [lane_keys.name_of(lane) for lane in LANES]
     add_plan(workdir, LANES[:1], ['new-qstr'])
     add_plan(workdir, LANES, ['new-qstr'])
-    plan = monitor.read_plan(workdir)
+    plan = records.read_plan(workdir)
     assert {cell: entry['lanes'] for cell, entry in plan.items()} == dict.fromkeys([*CELLS, 'new-qstr'], names)
     assert plan['new-qstr']['columns'] == {'model': 'new'}
 
@@ -156,7 +160,9 @@ def test_half_written_and_damaged_files_are_passed_over(workdir, content):
     damaged.write_bytes(content)
     (workdir / 'rows' / f'.{CELLS[1]}.parquet.host-1-0123abcd.tmp').write_bytes(content)
     add_rows(workdir, CELLS[1], ['reached'] * 3)
-    status = monitor.status(workdir).set_index('cell')
+    with pytest.warns(UserWarning, match=r'left out: .*damaged\.json is damaged') as warned:
+        status = monitor.status(workdir).set_index('cell')
+    assert len(warned) == 3
     assert list(status['state']) == ['left', 'done', 'left']
     assert f'{CELLS[0]}.parquet is damaged' in status.loc[CELLS[0], 'note']
 
@@ -198,7 +204,7 @@ def test_the_text_has_a_line_per_cell_and_a_sum(workdir):
     add_beat(workdir, CELLS[1])
     lines = status_binary.describe(monitor.status(workdir)).splitlines()
     assert len(lines) == 5
-    assert lines[1].split() == [CELLS[0], 'done', '3', '3', '0', '0', '0', '0', '5', 'min', '0', 's']
+    assert lines[1].split() == [CELLS[0], 'done', '3', '3', '0', '0', '0', '0', '0', '5', 'min', '0', 's']
     assert '6.4k samples' in lines[2]
     assert lines[4] == '3 cells: 1 done, 1 running, 1 left; 5 min spent, ? to go on one device'
 

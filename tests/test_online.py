@@ -12,7 +12,7 @@ import optax
 import pytest
 
 from qstr_jax import learners, models, sweeps, tasks
-from qstr_jax.learners import online, online_lane, outcomes, screening
+from qstr_jax.learners import crossings, online, online_lane, outcomes, screening
 from qstr_jax.sweeps import programs
 from qstr_jax.tasks import streams
 from tests import small
@@ -117,20 +117,28 @@ def test_one_program_per_cell():
 
 
 def test_outcomes():
-    """Reached and frozen there, censored at the budget, diverged: all in one lane_batch, none an exception."""
+    """Reached and frozen there, censored at the budget, diverged, outraced: in one lane_batch, none an exception."""
     problem = small.cell(max_samples=1600).problem
-    lanes = [small.lane(0, 0, 1e-2, 0.0), small.lane(0, 0, 1e-6, 0.0), small.lane(0, 0, 1e30, 0.0)]
+    races = [(1e-2, 0), (1e-6, 0), (1e30, 0), (1e-6, 390), (1e-6, 1), (1e-6, 1600), (1e-2, 1520)]
+    lanes = [small.lane(0, 0, rate, 0.0, stop_after) for rate, stop_after in races]
     lanes_K = programs.lane_arrays(lanes)
     data_K, state_K = run_all(problem, lanes_K)
     report = problem.learner.report(state_K, problem)
-    assert report['outcome'] == ['reached', 'censored', 'diverged']
-    assert report['samples_to_threshold'][1:] == [None, None]
+    assert report['outcome'] == ['reached', 'censored', 'diverged', 'outraced', 'outraced', 'censored', 'reached']
+    assert report['samples_to_threshold'][1:6] == [None] * 5
+    assert list(report['num_samples'][3:6]) == [400, 80, 1600]
     assert report['num_samples'][1] == 1600
     assert report['samples_to_threshold'][0] == report['num_samples'][0] < 1600
     # The frozen lane still has the parameters of its crossing.
     loss = online_lane.evaluate(one_lane(state_K.params, 0), one_lane(data_K, 0), problem)
     assert float(loss) == pytest.approx(float(report['test_loss'][0]), rel=1e-5)
     assert float(loss) < problem.learner.threshold
+    # A race changes nothing before its end.
+    curves = problem.learner.report_curves(state_K, problem)
+    for raced, free in ((3, 1), (4, 1), (6, 0)):
+        for name, values in curves[raced].items():
+            np.testing.assert_array_equal(values, curves[free][name][: len(values)])
+    assert len(curves[6]['samples']) == len(curves[0]['samples'])
 
 
 def test_the_crossing_is_the_first_check_below_the_threshold():
@@ -158,6 +166,44 @@ def test_screening_changes_no_outcome(model):
     assert np.sum(a['num_evaluations']) < np.sum(b['num_evaluations'])
     for curve in full.learner.report_curves(without, full):
         assert np.all(curve['is_due'][curve['test_loss'] < full.learner.threshold])
+
+
+def test_a_threshold_crossed_on_the_way_is_that_of_a_run_to_it():
+    """The same curve up to there, bit for bit, evaluations included; the smallest is not crossed within the budget."""
+    settings = {'test_samples': 400, 'max_samples': 8000, 'num_seeds': 2}
+    through = small.cell('ffn', **settings, threshold=1e-3, thresholds=(0.8, 0.9)).problem
+    assert through.learner.thresholds == (0.9, 0.8)
+    lanes_K = lanes_of({}, num_seeds=2)
+    _, through_K = run_all(through, lanes_K)
+    report, curves = through.learner.report(through_K, through), through.learner.report_curves(through_K, through)
+    _, single_K = run_all(small.cell('ffn', **settings, threshold=0.9).problem, lanes_K)
+    single = small.cell('ffn', **settings, threshold=0.9).problem
+    singles = single.learner.report_curves(single_K, single)
+    alone = single.learner.report(single_K, single)['samples_to_threshold']
+    for k, text in enumerate(report['crossings']):
+        first, second, last = (part.split(':') for part in text.split(' '))
+        assert (first[0], second[0], last) == ('0.9', '0.8', ['0.001', ''])
+        assert int(first[1]) == alone[k] < int(second[1])
+        for name, values in singles[k].items():
+            np.testing.assert_array_equal(curves[k][name][: len(values)], values)
+        at = int(second[1]) // through.learner.samples_per_check - 1
+        is_full = curves[k]['test_loss_se'] == 0
+        assert is_full[at]
+        assert curves[k]['test_loss'][at] < 0.8
+        assert not np.any(is_full[:at] & (curves[k]['test_loss'][:at] < 0.8))
+    assert report['outcome'] == ['censored'] * 2
+
+
+def test_one_evaluation_may_cross_several_thresholds():
+    learner = online.Online(threshold=0.1, thresholds=(0.7, 0.5))
+    losses = [0.9, 0.6, 0.45, 0.45, 0.3, np.nan]
+    errors = [0.0, 0.1, 0.0, 0.1, 0.0, np.nan]  # 0 for evaluations on all test prompts
+    curves = online_lane.Curves(*(np.array(values, np.float32) for values in (losses, losses, errors, losses)))
+    assert crossings.text(curves, learner) == '0.7:1920 0.5:1920 0.1:'
+    assert [float(crossings.pending(jax.tree.map(lambda c, n=n: c[:n], curves), learner)) for n in (2, 3)] == [
+        pytest.approx(0.7), pytest.approx(0.1),
+    ]  # fmt: skip
+    assert crossings.text(curves, online.Online(threshold=0.7)) == '0.7:1920'
 
 
 def test_the_subset_estimates_the_test_loss():
@@ -258,6 +304,12 @@ def test_optimizer_takes_traced_rates():
         ('test_samples', 0),
         ('threshold', 0.0),
         ('risk', 'both'),
+        ('stop_after', -1),
+        ('stop_after', 0.5),
+        ('thresholds', (0.8, 0.7)),
+        ('thresholds', (0.8, 0.8)),
+        ('thresholds', (0.8, 'low')),
+        ('thresholds', (float('inf'),)),
         ('max_samples', 100),
     ],
 )

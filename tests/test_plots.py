@@ -123,6 +123,16 @@ def test_censored_lanes_stand_at_their_budget_and_the_mean_is_open():
     assert 'not reached within 31k' in labels(axis)
 
 
+def test_outraced_lanes_stand_where_they_were_stopped():
+    rows = make_rows(exponent=1.0, budget=31_000).assign(num_samples=25_000)
+    rows = rows.replace({'outcome': {'censored': 'outraced'}})
+    [axis] = plots.samples_against(rows).axes
+    assert set(points(axis, 'outraced transformer')[:, 1]) == {25_000}
+    assert [text.get_text() for text in axis.texts] == ['≥']
+    [axis] = plots.n_star_against(rows).axes
+    assert set(points(axis, 'outraced')[:, 1]) == {25_000}
+
+
 def test_all_censored():
     rows = pd.concat([make_rows(budget=640), make_rows('ffn', budget=640)])
     [axis] = plots.samples_against(rows).axes

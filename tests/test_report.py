@@ -161,7 +161,7 @@ def test_an_empty_directory_is_said_in_words(with_settings, tmp_path):
 
 
 def test_all_lanes_censored_and_fewer_than_three_lengths(tmp_path):
-    censored = {'outcome': 'censored', 'samples_to_threshold': pd.NA, 'max_samples': 160}
+    censored = {'outcome': 'censored', 'samples_to_threshold': pd.NA, 'num_samples': 160, 'max_samples': 160}
     make(tmp_path / 'all' / 'censored', **censored)
     make(tmp_path / 'all' / 'short', seq_lens=(2, 4))
     make(tmp_path / 'all' / 'one', seq_lens=(2,))
@@ -181,19 +181,17 @@ def test_a_directory_of_another_format_is_said_in_words(sweep, tmp_path):
     assert 'has format 1, this version reads 2' in found.text
 
 
-def test_a_damaged_plan_is_said_in_words_and_odd_entries_are_left_out(sweep, tmp_path):
+def test_a_damaged_plan_is_said_in_words(sweep, tmp_path):
     hurt = tmp_path / 'hurt'
     shutil.copytree(sweep, hurt)
     (hurt / 'plan.json').write_text('{"a": ')
     assert 'plan.json is damaged' in read([hurt], tmp_path / 'out').text
-    odd = {
-        'a': 3,
-        'b': {'lanes': 'x'},
-        'c': {'columns': 7, 'lanes': ['seed0']},
-        'd': {'columns': {'seq_len': [1]}, 'lanes': [1]},
-    }
-    files.write_json(hurt / 'plan.json', odd)
-    assert '2 of the planned cells are missing: c; d.' in read([hurt], tmp_path / 'out').text
+    for odd in 3, {'lanes': 'x'}, {'columns': 7, 'lanes': ['seed0']}, {'columns': {}, 'lanes': [1]}:
+        files.write_json(hurt / 'plan.json', {'a': odd})
+        (found,) = content.sections(hurt)
+        assert any('plan.json is damaged (a' in text for text, is_problem in found.words if is_problem)
+    files.write_json(hurt / 'plan.json', {'c': {'columns': {'seq_len': [1]}, 'lanes': ['seed0']}})
+    assert '1 of the planned cells are missing: c.' in read([hurt], tmp_path / 'out').text
 
 
 def test_missing_lanes_are_told_by_what_tells_curves_apart():
@@ -263,7 +261,7 @@ def test_a_directory_with_several_learners_shows_all(tmp_path):
     workdir = make(tmp_path / 'mixed', models=('ffn',))
     for size in (10, 20):
         rows = lanes('ffn', 4, learner='adamw', is_search=False, outcome='fitted', validation_loss=0.5,
-                     sample_size=size, num_samples=size)  # fmt: skip
+                     sample_size=size, num_samples=size, samples_to_threshold=pd.NA)  # fmt: skip
         add(workdir, f'ffn-fits-{size}', rows)
     captions = [caption for caption, _ in content.sweep_section(workdir).tables]
     assert captions == ['Samples to threshold', 'Test loss against n, mean over lanes']
@@ -272,13 +270,15 @@ def test_a_directory_with_several_learners_shows_all(tmp_path):
 def test_hostile_names_are_escaped(sweep, tmp_path):
     hurt = tmp_path / 'a<script>alert(1)</script>'
     shutil.copytree(sweep, hurt)
-    files.write_json(hurt / 'errors' / 'x.json', {'cell': '<img src=x>', 'error': '<script>'})
+    files.write_json(hurt / 'errors' / 'x.json', {'cell': 'x', 'error': '<script>'})
+    files.write_json(hurt / 'errors' / 'y.json', {'cell': '<img src=x>', 'error': ''})
     files.write_json(hurt / 'config.json', {'format': 2, 'sweeps': [{'<i>': '<script>'}]})
     found = read([hurt], tmp_path / 'out')
     text = (tmp_path / 'out/report.html').read_text()
     assert '<script' not in text
     assert '<i>' not in text
-    assert 'Cell <img src=x> failed: <script>' in found.text
+    assert 'Cell x failed: <script>' in found.text
+    assert "y.json is damaged (cell: '<img src=x>' does not match" in found.text
 
 
 def test_latex_fragments_are_complete(sweep, tmp_path):

@@ -1,13 +1,14 @@
 """Tables of results: adding, loading, several sweeps in one directory."""
 
 import json
+import pathlib
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
 from qstr_jax import columns
-from qstr_jax.storage import files, results
+from qstr_jax.storage import files, merge, results, table_format
 from qstr_jax.sweeps import claims, lane_batches
 from tests import small
 from tests.stored import CELL, LANES, SETTINGS, curves_of, make, rows_of, snapshot
@@ -137,6 +138,16 @@ def test_directories_are_found_at_and_below_a_folder(tmp_path):
         results.find(tmp_path / 'none')
 
 
+def test_runs_that_choose_settings_are_read_where_they_are_named_alone(tmp_path):
+    make(tmp_path / 'a')
+    choosing = make(tmp_path / 'a' / 'selection', LANES[:1])
+    make(tmp_path / 'a' / 'selection' / 'deep')
+    assert results.find(tmp_path) == results.find(tmp_path / 'a') == [tmp_path / 'a']
+    assert len(results.load_all([tmp_path])) == len(LANES)
+    assert results.find(choosing) == [pathlib.Path(choosing), tmp_path / 'a' / 'selection' / 'deep']
+    assert len(results.load_all([choosing])) == 1 + len(LANES)
+
+
 # Several cells, and columns that only some of them have
 
 
@@ -180,7 +191,8 @@ def test_lanes_from_before_a_traced_setting_are_at_its_default(tmp_path):
     cell = small.cell('ffn', num_seeds=2, weight_decay=(0.01, 0.1))
     (batch,) = lane_batches.cut([cell], lambda cell: 4)
     workdir = results.open_workdir(tmp_path)
-    frame = pd.DataFrame([{**dict(cell.columns), **lane._asdict()} for lane in cell.lanes])
+    constant = {**dict(cell.columns), 'outcome': 'reached'}
+    frame = pd.DataFrame([{**constant, **lane._asdict()} for lane in cell.lanes])
     old = frame[frame['weight_decay'] == 0.01].drop(columns='weight_decay')
     lanes_alone = old[['seed', 'task_seed', 'learning_rate']]
     results.add(workdir, cell.id, old, lanes_alone.assign(samples=640))
@@ -194,13 +206,30 @@ def test_lanes_from_before_a_traced_setting_are_at_its_default(tmp_path):
         assert sorted(table['weight_decay']) == [0.01, 0.01, 0.1, 0.1]
 
 
+def test_rows_and_curves_from_before_races_ran_in_none(tmp_path):
+    """Old and new cells stand side by side, and old and new lanes of a cell; merged or loaded."""
+    old, new, both = (make(tmp_path / name, LANES[:2], learner='online') for name in ('old', 'new', 'both'))
+    for kind in 'rows', 'curves':
+        for workdir in (old, both):
+            path = results.cell_path(workdir, kind, CELL)
+            files.write_table(path, files.read_table(path).drop(columns='stop_after'))
+    results.add(both, 'another', rows_of(LANES, learner='online'), curves_of(LANES))
+    for frame in (results.load(both), results.load_curves(both)):
+        assert set(frame['stop_after']) == {0}
+    merge.merge([old, new], tmp_path / 'merged')
+    for kind in 'rows', 'curves':
+        merged, alone = (files.read_table(results.cell_path(w, kind, CELL)) for w in (tmp_path / 'merged', new))
+        pd.testing.assert_frame_equal(merged, alone, check_like=True)
+
+
 def test_roles_of_a_plugins_columns_come_from_the_file(tmp_path, monkeypatch):
     """One who only reads results has not imported the plugin that made them."""
     monkeypatch.setattr(columns, '_TABLE', dict(columns._TABLE))
     columns.declare('wavelet_scales', 'model', 'int')
     columns.declare('temperature', 'lane')
     curves = curves_of(LANES, num_checks=1).assign(temperature=0.5)
-    results.add(results.open_workdir(tmp_path), CELL, curves.assign(wavelet_scales=3, agility=0.1), curves)
+    rows = rows_of(LANES, temperature=0.5, wavelet_scales=3, agility=0.1)
+    results.add(results.open_workdir(tmp_path), CELL, rows, curves)
     results.add_sweep(tmp_path, {})
     monkeypatch.setattr(columns, '_TABLE', {column.name: column for column in columns._KNOWN})
     assert not columns.is_declared('wavelet_scales')
@@ -216,7 +245,7 @@ def test_roles_of_a_plugins_columns_come_from_the_file(tmp_path, monkeypatch):
 def test_damaged_roles_are_a_line(tmp_path, roles):
     path = results.cell_path(make(tmp_path), 'rows', CELL)
     table = pq.read_table(path)
-    metadata = {**table.schema.metadata, files.ROLES_KEY: roles}
+    metadata = {**table.schema.metadata, table_format.ROLES_KEY: roles, table_format.DIGEST_KEY: None}
     table = table.append_column('x', [[1.0] * 4])
     pq.write_table(table.replace_schema_metadata({k: v for k, v in metadata.items() if v is not None}), path)
     with pytest.raises(results.ResultsError, match='roles of its columns') as error:

@@ -138,8 +138,8 @@ def test_lanes_of_another_number_of_seeds_are_taken_up(tmp_path, monkeypatch):
     monkeypatch.setattr(training, 'SECONDS_PER_CALL', 0.0)
     saves, save = [], checkpoint.save
 
-    def stop(folder, state_K):
-        save(folder, state_K)
+    def stop(folder, state_K, identity):
+        save(folder, state_K, identity)
         saves.append(int(state_K.checks[0]))
         if len(saves) == 24:  # the second seed, after some checks
             handler = signal.getsignal(signal.SIGTERM)
@@ -152,7 +152,9 @@ def test_lanes_of_another_number_of_seeds_are_taken_up(tmp_path, monkeypatch):
         sweeps.run(sweep, tmp_path / 'parts', small.quiet(checkpoint_seconds=0.0))
     assert list(results.load(tmp_path / 'parts')['seed']) == [0]
     first_checks = []
-    monkeypatch.setattr(checkpoint, 'save', lambda folder, state_K: first_checks.append(int(state_K.checks[0])))
+    monkeypatch.setattr(
+        checkpoint, 'save', lambda folder, state_K, identity: first_checks.append(int(state_K.checks[0]))
+    )
     sweeps.run(sweep.replace(num_seeds=3), tmp_path / 'parts', small.quiet(checkpoint_seconds=0.0))
     assert first_checks[0] > 2  # the second seed goes on
     assert 1 in first_checks  # the third begins

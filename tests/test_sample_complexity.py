@@ -11,7 +11,7 @@ from experiments.configs import base
 from qstr_jax import sweeps
 from qstr_jax.analysis import published
 from qstr_jax.storage import results
-from tests import harness, helpers, small
+from tests import harness, helpers, small, stored
 from tests.helpers import config_module
 
 CONFIGS = helpers.configs_of('sample_complexity')
@@ -132,6 +132,20 @@ def test_several_settings_get_a_figure_each_and_those_of_a_model_a_line_each(tmp
     assert '8,8' in table
     assert '16,16' in table
     assert len(list(tmp_path.glob('curves*.png'))) == 4
+
+
+def test_lanes_with_several_thresholds_get_a_figure_for_each_and_one_of_all(tmp_path):
+    workdir = stored.make(
+        tmp_path / 'results', task='qstr', learner='online', sparsity=1, seq_len=3, max_samples=9000, num_samples=9000,
+        thresholds='1.1', crossings='1.1:320 0.9:',
+    )  # fmt: skip
+    config = config_module('quickstart').reduced()
+    rows = results.load(workdir)
+    assert set(rows['crossings']) == {'1.1:320 0.9:'}
+    sample_complexity.draw(workdir, config)
+    assert {path.name for path in workdir.glob('*.png')} == {
+        'figure_threshold-0.9.png', 'figure_threshold-1.1.png', 'thresholds.png', 'curves.png',
+    }  # fmt: skip
 
 
 def test_published_values_stand_beside_rows_of_their_own_setting_alone():

@@ -60,6 +60,19 @@ def test_a_tuple_setting_is_one_value_and_a_tuple_of_tuples_an_axis():
     assert widths(((8,), (4, 4))) == [(8,), (4, 4)]
 
 
+def test_thresholds_are_numbers_and_their_order_makes_no_cell():
+    def thresholds(value):
+        cells = sweeps.cells_of(sweeps.Sweep(models='ffn', seq_lens=3, threshold=0.1, thresholds=value))
+        return [dict(cell.columns).get('thresholds') for cell in cells]
+
+    assert thresholds(1) == ['1.0']
+    assert thresholds((0.7, 0.5)) == ['0.7,0.5']
+    assert thresholds([(0.5, 0.7), (0.7, 0.5), (0.7,)]) == ['0.7,0.5', '0.7']
+    assert thresholds(()) == thresholds(None) == [None]
+    with pytest.raises(ValueError, match='numbers with commas'):
+        thresholds('0.7,half')
+
+
 def test_task_and_learner_settings_have_short_names():
     short = sweeps.Sweep(models='ffn', seq_lens=(3, 4), token_dim=5, threshold=0.5)
     long = sweeps.Sweep(models='ffn', task={'seq_len': (3, 4), 'token_dim': 5}, learner={'threshold': 0.5})

@@ -11,14 +11,15 @@ from typing import Any
 
 from ml_collections import config_dict
 
-from qstr_jax import checks, registry, sweeps
+from qstr_jax import checks, failures, registry, sweeps
 from qstr_jax.sweeps.sweep import ALIASES
+from qstr_jax.sweeps.tune import OPTIONS
 
 # Arguments of `Sweep` and their defaults.
 SWEEP = {
     name: parameter.default
     for name, parameter in inspect.signature(sweeps.Sweep.__init__).parameters.items()
-    if name not in ('self', 'task', 'axes', 'settings')
+    if name not in ('self', 'task', 'axes', 'tune', 'settings')
 }
 
 
@@ -41,6 +42,9 @@ def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
     for name, entry in registry.entries().items():
         if entry.schema and entry.kind != 'task':
             config[name] = config_dict.ConfigDict({setting: unset() for setting in entry.schema})
+    traced = {n: unset() for e in registry.entries().values() if e.kind == 'learner' for n in e.schema.traced}
+    # Settings to tune, each 'auto' or several values, and how; see `sweeps.tune.Tune`.
+    config.tune = config_dict.ConfigDict({**traced, **dict.fromkeys(OPTIONS, unset())})
     config.axes = ''  # further axes, as "{'rnn.width': (64, 128)}"
     config.plugins = plugins
     config.x = 'seq_len'  # the column that figures and tables run over
@@ -80,8 +84,7 @@ def import_plugins(modules: Any) -> None:
             try:
                 importlib.import_module(module.strip())
             except (Exception, SystemExit) as error:  # whatever a user's file does
-                reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
-                raise ValueError(f'plugins={module!r}: {type(error).__name__}: {reason}') from None
+                raise ValueError(f'plugins={module!r}: {failures.reason(error)}') from None
 
 
 def to_sweep(config: config_dict.ConfigDict) -> sweeps.Sweep:
@@ -93,7 +96,8 @@ def to_sweep(config: config_dict.ConfigDict) -> sweeps.Sweep:
     Raises:
         ValueError: it is not a config of a sweep, or a setting is unknown or impossible.
     """
-    missing = [name for name in ('plugins', 'axes', *SWEEP) if name not in config]
+    is_config = isinstance(config, (config_dict.ConfigDict, dict))
+    missing = [name for name in ('plugins', 'axes', *SWEEP) if not is_config or name not in config]
     if missing:
         raise ValueError(f'--config is not of a sweep, it has no {", ".join(missing[:3])}: start from configs/base.py')
     import_plugins(config.plugins)
@@ -104,7 +108,9 @@ def to_sweep(config: config_dict.ConfigDict) -> sweeps.Sweep:
             continue
         value = config[name]
         if isinstance(value, config_dict.ConfigDict):
-            value = {key: one for key, one in value.items() if one is not None} or None
+            value = {key: one for key, one in value.items() if one is not None}
+            if not value and name in (*registry.SCOPES, *registry.entries()):
+                continue
         if value is not None:
             settings[name] = value
     return sweeps.Sweep(**settings, axes=_axes(config.axes))
@@ -118,15 +124,24 @@ def check_drawn(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
         sweep: what will be run.
 
     Raises:
-        ValueError: no cell has such a setting; the message proposes the nearest.
+        ValueError: no cell has such a setting, and the message proposes the nearest; or a value of another kind.
     """
     cells = sweeps.cells_of(sweep)
     known = dict.fromkeys(name for cell in cells for name, _ in cell.columns)
     known |= dict.fromkeys(name for cell in cells for name in cell.lanes[0]._fields)
-    drawn = {'x': config.x} | {f'heatmap.{name}': config.heatmap[name] for name in ('x', 'y', 'panels')}
-    for name, column in drawn.items():
-        if column:
-            checks.choice(name, column, known)
+    checks.choice('x', config.x, known)
+    drawn = [(f'heatmap.{name}', config.heatmap[name]) for name in ('x', 'y', 'panels') if config.heatmap[name]]
+    drawn += [(group, column) for group in ('published', 'reference_for') for column in config[group]]
+    for name, column in drawn:
+        checks.choice(name, column, known)
+    for note in config.notes:
+        if not isinstance(note, str):
+            raise ValueError(f'notes={note!r}: must be text')
+    for point in config.reference:
+        kinds = (str, int, (int, float))
+        is_triple = isinstance(point, (tuple, list)) and len(point) == 3
+        if not is_triple or not all(map(isinstance, point, kinds)):
+            raise ValueError(f'reference={point!r}: give triples of model, N and samples')
 
 
 def _axes(text: str) -> dict[str, Any]:

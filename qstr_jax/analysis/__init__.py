@@ -2,7 +2,8 @@
 
 One row is one lane: one model trained with one seed until its test loss fell strictly below `threshold` ('reached'),
 until its budget of `max_samples` ran out ('censored'), or until its loss stopped being finite ('diverged'). A search
-whose first `min_samples` were already enough is 'censored_below'.
+whose first `min_samples` were already enough is 'censored_below'. A lane that was stopped early, at `stop_after`, since
+a rival needs fewer samples is 'outraced'.
 
 names: what models, tasks and settings are called.     curves: what tells the curves of a table apart.
 summary: the lanes of a point as one row.               exponents: which power of N the samples are.
@@ -11,7 +12,7 @@ claims, table1: the theorems beside what was measured. floors: Theorem 6 beside 
 selection: hyperparameters by validation.              seconds: what the cells cost.
 formats: tables as Markdown, LaTeX and HTML.           combinations: what gets figures of its own.
 published: the paper's values beside ours.             kinds: online training, searches, fits.
-final_losses: losses at the end of the budget.
+final_losses: losses at the end of the budget.        crossings: several thresholds from one run.
 """
 
 from qstr_jax.analysis.curves import (

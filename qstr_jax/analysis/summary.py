@@ -9,7 +9,9 @@ import pandas as pd
 from qstr_jax.analysis.curves import point_columns, require
 from qstr_jax.analysis.names import model_order
 
-OUTCOMES = ('reached', 'censored', 'censored_below', 'diverged')
+OUTCOMES = ('reached', 'censored', 'outraced', 'censored_below', 'diverged')
+# Lanes that needed more samples than they were given.
+NEED_MORE = ('censored', 'outraced')
 
 # What every lane has, beside its settings.
 MEASURED = ('seed', 'outcome', 'samples_to_threshold', 'max_samples')
@@ -20,20 +22,21 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFra
     """Counts, mean and interval of the lanes of each point.
 
     A censored lane counts as its budget, so the mean is a lower bound: `lower_bound` is then True, and `high` is
-    missing because nothing bounds the mean from above. A lane that is censored below counts as `min_samples`;
-    `upper_bound` and `low` say so in the same way. A diverged lane is counted, but it has no number of samples and is
-    left out of mean, low, high, min and max.
+    missing because nothing bounds the mean from above. An outraced lane counts as its samples, with the same effect. A
+    lane that is censored below counts as `min_samples`; `upper_bound` and `low` say so in the same way. A diverged
+    lane is counted, but it has no number of samples and is left out of mean, low, high, min and max.
 
     Args:
-        rows: one row per lane, with the columns of `by` and seed, outcome, samples_to_threshold and max_samples.
+        rows: one row per lane, with the columns of `by` and seed, outcome, samples_to_threshold and max_samples, and
+            num_samples of outraced lanes.
         by: the columns that make a point; by default those of `point_columns`.
 
     Returns:
-        The columns of `by`; num_lanes, num_reached, num_censored, num_censored_below, num_diverged; mean, median, low,
-        high, min, max in samples, NaN where there is none; lower_bound, upper_bound. [low, high] is the 95% interval of
-        the mean over lanes (percentile bootstrap, seeded), NaN for a single lane. It is too narrow for few lanes: with
-        five it covers the mean about 83% of the time. The median takes lanes that did not reach as infinite, and is NaN
-        if they are half of the lanes or more.
+        The columns of `by`; num_lanes, num_reached, num_censored, num_outraced, num_censored_below, num_diverged; mean,
+        median, low, high, min, max in samples, NaN where there is none; lower_bound, upper_bound. [low, high] is the
+        95% interval of the mean over lanes (percentile bootstrap, seeded), NaN for a single lane. It is too narrow for
+        few lanes: with five it covers the mean about 83% of the time. The median takes lanes that did not reach as
+        infinite, and is NaN if they are half of the lanes or more.
 
     Raises:
         ValueError: no rows, missing columns, an unknown outcome, or one seed twice at a point.
@@ -64,7 +67,7 @@ def check(rows: pd.DataFrame, by: Sequence[str]) -> None:
     if unknown:
         raise ValueError(f'unknown outcome {", ".join(unknown)}: not one of {", ".join(OUTCOMES)}')
     if np.isnan(samples_of(rows)).any():
-        raise ValueError('samples_to_threshold or max_samples is missing where it is needed')
+        raise ValueError('samples_to_threshold, max_samples, min_samples or num_samples is missing where it is needed')
     if 'model' in rows.columns and rows['model'].isna().any():
         raise ValueError('a lane without a model: the column is empty there')
     # Several learning rates, or one file read twice, would be averaged as if they were repeats.
@@ -83,17 +86,26 @@ def samples_of(lanes: pd.DataFrame) -> np.ndarray:
     """Samples of the lanes that did not diverge, or the bound where a lane is censored; sorted.
 
     Args:
-        lanes: rows with outcome, samples_to_threshold and max_samples, and min_samples for searches.
+        lanes: as for `samples_or_bound`.
     """
-    kept = lanes[lanes['outcome'] != 'diverged']
-    samples, budget = (
-        pd.to_numeric(kept[column]).astype('Float64') for column in ('samples_to_threshold', 'max_samples')
-    )
-    counted = samples.where(kept['outcome'] == 'reached', budget)
-    if 'min_samples' in kept.columns:
-        least = pd.to_numeric(kept['min_samples']).astype('Float64')
-        counted = counted.where(kept['outcome'] != 'censored_below', least)
-    return np.sort(counted.to_numpy(dtype=float, na_value=np.nan))
+    return np.sort(samples_or_bound(lanes[lanes['outcome'] != 'diverged']).to_numpy())
+
+
+def samples_or_bound(lanes: pd.DataFrame) -> pd.Series:
+    """Samples to the threshold of each lane, or the bound where a lane is censored; NaN where a lane diverged.
+
+    Args:
+        lanes: rows with outcome, samples_to_threshold and max_samples; min_samples for searches, and num_samples where
+            lanes are outraced.
+    """
+    bounds = {'reached': 'samples_to_threshold', 'censored': 'max_samples', 'outraced': 'num_samples',
+              'censored_below': 'min_samples'}  # fmt: skip
+    found = pd.Series(np.nan, lanes.index)
+    for outcome, column in bounds.items():
+        if column in lanes.columns:
+            numbers = pd.to_numeric(lanes[column]).astype('Float64').astype(float)
+            found = found.where(lanes['outcome'] != outcome, numbers)
+    return found
 
 
 def resample(samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -124,7 +136,7 @@ def _summary(lanes: pd.DataFrame) -> dict[str, Any]:
     counts = {f'num_{outcome}': int((lanes['outcome'] == outcome).sum()) for outcome in OUTCOMES}
     found: dict[str, Any] = {'num_lanes': len(lanes), **counts}
     found |= dict.fromkeys(('mean', 'median', 'low', 'high', 'min', 'max'), np.nan)
-    found['lower_bound'] = counts['num_censored'] > 0
+    found['lower_bound'] = any(counts[f'num_{outcome}'] for outcome in NEED_MORE)
     found['upper_bound'] = counts['num_censored_below'] > 0
     samples = samples_of(lanes)
     if samples.size:

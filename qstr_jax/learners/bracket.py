@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from qstr_jax.learners.outcomes import CENSORED, CENSORED_BELOW, REACHED, RUNNING
+from qstr_jax.learners.outcomes import CENSORED, CENSORED_BELOW, OUTRACED, REACHED, RUNNING
 
 
 class Bracket(NamedTuple):
@@ -49,7 +49,7 @@ def max_fits(least: int, most: int, resolution: float) -> int:
 
 
 def update(
-    bracket: Bracket, is_below: jax.Array, least: int, most: int, resolution: float
+    bracket: Bracket, is_below: jax.Array, least: int, most: int, resolution: float, *, stop_after: Any = 0
 ) -> tuple[Bracket, jax.Array]:
     """The bracket after a fit at `bracket.n`, and the outcome of the search.
 
@@ -59,21 +59,24 @@ def update(
         least: the smallest n that is tried.
         most: the largest n that is tried.
         resolution: the search ends when high ≤ low (1 + resolution), or when low and high are neighbours.
+        stop_after: the search gives up when this n is not enough, and does not try a larger one; 0 is never.
 
     Returns:
         (bracket, outcome). The outcome is REACHED (n* is `bracket.high`), CENSORED (`most` is not enough),
-        CENSORED_BELOW (`least` is already enough) or RUNNING.
+        OUTRACED (`stop_after` is not enough), CENSORED_BELOW (`least` is already enough) or RUNNING.
     """
     n = bracket.n
     low, high = jnp.where(is_below, bracket.low, n), jnp.where(is_below, n, bracket.high)
     is_tight = (high - low <= 1) | (high <= low * (1 + resolution))
     outcome = jnp.where((high > 0) & is_tight, REACHED, RUNNING)
     outcome = jnp.where(is_below & (n <= least), CENSORED_BELOW, outcome)
+    outcome = jnp.where(~is_below & (stop_after > 0) & (n >= stop_after), OUTRACED, outcome)
     outcome = jnp.where(~is_below & (n >= most), CENSORED, outcome)
     middle = jnp.sqrt(low.astype(jnp.float32)) * jnp.sqrt(high.astype(jnp.float32))
     middle = jnp.clip(jnp.round(middle).astype(jnp.int32), low + 1, jnp.maximum(high - 1, low + 1))
     # n doubles until some n has met the threshold. It is compared before it is doubled, so that it cannot overflow.
     doubled = jnp.where(n > most // 2, most, 2 * n)
+    doubled = jnp.where(n < stop_after, jnp.minimum(doubled, stop_after), doubled)
     following = jnp.where(high > 0, middle, doubled)
     following = jnp.where(outcome == RUNNING, following, n)
     return Bracket(n=following, low=low, high=high), outcome.astype(jnp.int32)

@@ -201,9 +201,8 @@ def close(state: State, record: Record, data: Data, lane: Any, problem: Problem)
     is_below = record.test_loss < learner.threshold
     found, outcome = state.bracket, jnp.int32(FITTED)
     if learner.is_search:
-        found, outcome = bracket.update(
-            state.bracket, is_below, learner.min_samples, learner.max_samples, learner.resolution
-        )
+        sizes = learner.min_samples, learner.max_samples, learner.resolution
+        found, outcome = bracket.update(state.bracket, is_below, *sizes, stop_after=getattr(lane, 'stop_after', 0))
     # The row reports the smallest n that met the threshold, or if none did, the largest n.
     is_reported = is_below | (state.bracket.high == 0) if learner.is_search else True
     ended = learner.result(state.stage, state.fit.params)

@@ -32,6 +32,7 @@ class FixedSample(OneFit):
     Attributes:
         learning_rate: the learning rate of the optimiser.
         sample_size: n; 0 searches for n*, the smallest n with a test loss below `threshold`.
+        stop_after: a search is over, outraced, when this n is not enough; 0 is never.
         risk: 'averaged' over positions (2.2), or 'pointwise', at one position of each prompt (2.3).
         batch_size: examples per step; 0 takes all n.
         schedule: of the learning rate, 'constant' or 'cosine', which falls to 0 at `max_steps`.
@@ -54,6 +55,7 @@ class FixedSample(OneFit):
     name: ClassVar[str]
     learning_rate: float = traced(1e-3)
     sample_size: int = traced(0)
+    stop_after: int = traced(0)
     risk: Literal['averaged', 'pointwise'] = 'averaged'
     batch_size: int = 64
     schedule: Literal['constant', 'cosine'] = 'constant'
@@ -76,6 +78,7 @@ class FixedSample(OneFit):
             checks.integer(name, getattr(self, name))
         checks.integer('batch_size', self.batch_size, 0)
         checks.integer('sample_size', self.sample_size, 0)
+        checks.integer('stop_after', self.stop_after, 0)
         checks.number('learning_rate', self.learning_rate, 0)
         for name in 'threshold', 'resolution', 'tolerance':
             checks.positive(name, getattr(self, name))
@@ -117,16 +120,16 @@ class FixedSample(OneFit):
         return dataclasses.replace(static(self), max_samples=capacity, is_search=is_search, span=span)
 
     def lane_settings(self) -> tuple[str, ...]:
-        """Names of the traced settings that have an effect: the learner's own, and n."""
-        return (*self.own_lane_settings(), 'sample_size')
+        """Names of the traced settings that have an effect: the learner's own, n, and where a search is outraced."""
+        return (*self.own_lane_settings(), 'sample_size', *(('stop_after',) if self.is_search else ()))
 
     def own_lane_settings(self) -> tuple[str, ...]:
-        """Names of the traced settings besides n that have an effect."""
+        """Names of the traced settings besides n and `stop_after` that have an effect."""
         return ('learning_rate',)
 
     def ignored(self) -> tuple[str, ...]:
         """Names of settings without effect: those of a search, if n is given."""
-        return () if self.is_search else ('max_samples', 'min_samples', 'resolution')
+        return () if self.is_search else ('max_samples', 'min_samples', 'resolution', 'stop_after')
 
     @property
     def is_measured_at_checks(self) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import jax
+import numpy as np
 from flax import linen as nn
 
 from qstr_jax import registry, tasks
@@ -132,10 +133,14 @@ def lane(learner: Any, **values: Any) -> Any:
 
     Args:
         learner: its `lane_settings` are kept.
-        **values: `seed`, `task_seed` and the traced settings; those without effect are left out.
+        **values: `seed`, `task_seed` and the traced settings; those without effect are left out, and those that are not
+            given are the learner's own.
     """
     kind = lanes.lane_type(tuple(learner.lane_settings()))
-    return kind(**{name: value for name, value in values.items() if name in kind._fields})
+    shape = np.shape(values['seed'])
+    own = {name: getattr(learner, name) for name in learner.lane_settings() if name not in values}
+    given = {name: value for name, value in values.items() if name in kind._fields}
+    return kind(**given, **{name: np.full(shape, value) if shape else value for name, value in own.items()})
 
 
 @functools.partial(jax.jit, static_argnames='problem')

@@ -15,10 +15,10 @@ import optax
 from flax import linen as nn
 
 from qstr_jax import checks, models, tasks
-from qstr_jax.learners import online_lane, optimizers, screening
+from qstr_jax.learners import crossings, online_lane, optimizers, screening
 from qstr_jax.learners.lanes import over_lanes, select
 from qstr_jax.learners.learner import register
-from qstr_jax.learners.online_lane import Data, State
+from qstr_jax.learners.online_lane import Curves, Data, State
 from qstr_jax.learners.outcomes import OUTCOMES, REACHED, RUNNING
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import settle, static, traced
@@ -36,7 +36,9 @@ class Online:
         batch_size: fresh prompts per step.
         check_every: steps between two checks of the test loss.
         threshold: a lane is over at the first check with a test loss strictly below this.
+        thresholds: larger ones, whose crossings are recorded on the way to `threshold`.
         max_samples: budget of training prompts; a lane that uses it up is censored.
+        stop_after: a lane that misses the threshold with so many training prompts is over, outraced; 0 is never.
         test_samples: number of held-out test prompts.
         risk: 'averaged' over positions (2.2), or 'pointwise', at one position of each prompt (2.3).
         screen: whether test evaluations that cannot show a crossing are skipped, see `screening`.
@@ -49,10 +51,12 @@ class Online:
 
     learning_rate: float = traced(1e-3)
     weight_decay: float = traced(0.01)
+    stop_after: int = traced(0)
     optimizer: str = 'adamw'
     batch_size: int = 64
     check_every: int = 10
     threshold: float = 0.7
+    thresholds: tuple[float, ...] = ()
     max_samples: int = 1_000_000
     test_samples: int = 5000
     risk: Literal['averaged', 'pointwise'] = 'averaged'
@@ -63,8 +67,10 @@ class Online:
         for name in 'batch_size', 'check_every', 'max_samples', 'test_samples':
             checks.integer(name, getattr(self, name))
         checks.positive('threshold', self.threshold)
+        object.__setattr__(self, 'thresholds', crossings.checked(self.thresholds, self.threshold))
         checks.number('learning_rate', self.learning_rate, 0)
         checks.number('weight_decay', self.weight_decay, 0)
+        checks.integer('stop_after', self.stop_after, 0)
         optimizers.check(self.optimizer)
         if self.max_checks < 1:
             raise ValueError(
@@ -97,8 +103,9 @@ class Online:
         return static(self)
 
     def lane_settings(self) -> tuple[str, ...]:
-        """Learning rate, and weight decay if the optimiser has one."""
-        return ('learning_rate', 'weight_decay') if optimizers.takes_decay(self.optimizer) else ('learning_rate',)
+        """Learning rate, weight decay if the optimiser has one, and where a lane is outraced."""
+        decay = ('weight_decay',) if optimizers.takes_decay(self.optimizer) else ()
+        return ('learning_rate', *decay, 'stop_after')
 
     def ignored(self) -> tuple[str, ...]:
         """The weight decay if the optimiser has none."""
@@ -126,7 +133,8 @@ class Online:
         (params_K, opt_state_K), losses_KxS = over_lanes(window)(state_K, data_K, lanes_K)
         screen = functools.partial(online_lane.screen, problem=problem)
         errors_KxT, estimate_K, error_K = over_lanes(screen)(state_K, params_K, data_K)
-        is_due_K = screening.is_due(estimate_K, error_K, self.threshold)
+        threshold_K = jax.vmap(functools.partial(crossings.pending, learner=self))(state_K.curves)
+        is_due_K = screening.is_due(estimate_K, error_K, threshold_K)
         # The last loss of a censored lane always comes from a full evaluation.
         is_due_K |= state_K.checks + 1 >= self.max_checks
         # Without screening every check is a full evaluation; `is_due` still records what screening would have done.
@@ -146,7 +154,7 @@ class Online:
             is_evaluated=is_evaluated_K,
             test_loss=test_loss_K,
         )
-        new_K = jax.vmap(functools.partial(online_lane.record, learner=self))(moved_K, tested_K)
+        new_K = jax.vmap(functools.partial(online_lane.record, learner=self))(moved_K, tested_K, lanes_K)
         return select(is_active_K, new_K, state_K)
 
     def report(self, state_K: State, problem: Problem) -> dict[str, Any]:
@@ -154,12 +162,14 @@ class Online:
         outcome_K, checks_K, curves_K = jax.device_get((state_K.outcome, state_K.checks, state_K.curves))
         last_K = (checks_K - 1).clip(0)[:, None]
         samples_K = checks_K * self.samples_per_check
+        texts = [crossings.text(Curves(*curves), self) for curves in zip(*curves_K, strict=True)]
         return {
             'outcome': [OUTCOMES[outcome] for outcome in outcome_K],
             'num_samples': samples_K,
             'samples_to_threshold': [
                 int(n) if outcome == REACHED else None for n, outcome in zip(samples_K, outcome_K, strict=True)
             ],
+            **({'crossings': texts} if self.thresholds else {}),
             'train_loss': np.take_along_axis(curves_K.train_C, last_K, axis=1)[:, 0],
             'steps': checks_K * self.check_every,
             'converged': outcome_K == REACHED,

@@ -8,7 +8,7 @@ import optax
 
 from qstr_jax import tasks
 from qstr_jax.learners import held_out, risks, screening
-from qstr_jax.learners.outcomes import CENSORED, DIVERGED, REACHED, RUNNING
+from qstr_jax.learners.outcomes import CENSORED, DIVERGED, OUTRACED, REACHED, RUNNING
 from qstr_jax.learners.problem import Problem
 from qstr_jax.tasks import streams
 
@@ -206,12 +206,26 @@ def screen(state: State, params: Any, data: Data, problem: Problem) -> Any:
     return errors_T, *screening.estimate(state.screen, errors_T)
 
 
-def record(state: State, tested: Tested, learner: Any) -> State:
+def is_outraced(num_checks: jax.Array, lane: Any, learner: Any) -> jax.Array:
+    """Whether a lane that has not reached the threshold has used the samples that it is given.
+
+    Args:
+        num_checks: checks made, the present one among them.
+        lane: its seeds and traced settings.
+        learner: the cell's `online.Online`.
+    """
+    stop_after = getattr(lane, 'stop_after', 0)
+    # Counted in checks, since the samples could overflow.
+    return (stop_after > 0) & (num_checks > (stop_after - 1) // learner.samples_per_check)
+
+
+def record(state: State, tested: Tested, lane: Any, learner: Any) -> State:
     """The state of one lane after a check.
 
     Args:
         state: has the parameters at the check.
         tested: what the check measured.
+        lane: its seeds and traced settings.
         learner: the cell's `online.Online`.
     """
     train_loss = jnp.mean(tested.losses_S)
@@ -219,7 +233,8 @@ def record(state: State, tested: Tested, learner: Any) -> State:
     test_loss = jnp.where(tested.is_evaluated, tested.test_loss, tested.estimate)
     is_finite = jnp.isfinite(train_loss) & jnp.isfinite(test_loss)
     is_spent = state.checks + 1 >= learner.max_checks
-    outcome = jnp.where(is_spent, CENSORED, RUNNING)
+    outcome = jnp.where(is_outraced(state.checks + 1, lane, learner), OUTRACED, RUNNING)
+    outcome = jnp.where(is_spent, CENSORED, outcome)
     outcome = jnp.where(is_reached, REACHED, outcome)
     outcome = jnp.where(is_finite, outcome, DIVERGED)
     standard_error = jnp.where(tested.is_evaluated, 0.0, tested.standard_error)

@@ -1,6 +1,7 @@
 """How a lane can end. States hold the numbers, rows the names."""
 
-RUNNING, REACHED, CENSORED, DIVERGED, FITTED, CENSORED_BELOW = range(6)
+RUNNING, REACHED, CENSORED, DIVERGED, FITTED, CENSORED_BELOW, OUTRACED = range(7)
 # 'reached': the test loss fell below the threshold. 'censored': the budget ran out first. 'censored_below': the
 # smallest n of a search was already enough. 'diverged': a loss was not finite. 'fitted': a fit on n prompts, no search.
-OUTCOMES = ('running', 'reached', 'censored', 'diverged', 'fitted', 'censored_below')
+# 'outraced': the samples of `stop_after` were not enough, so that the lane was stopped before its budget.
+OUTCOMES = ('running', 'reached', 'censored', 'diverged', 'fitted', 'censored_below', 'outraced')

@@ -13,7 +13,7 @@ The training loss would be free, but it cannot replace the subset: as published,
 distribution than training prompts, and at N = 12 an FFN's training loss is 0.83 when its test loss is 0.70.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -69,13 +69,13 @@ def estimate(screen: Screen, errors_T: jax.Array) -> tuple[jax.Array, jax.Array]
     )
 
 
-def is_due(loss: jax.Array, standard_error: jax.Array, threshold: float) -> jax.Array:
+def is_due(loss: jax.Array, standard_error: jax.Array, threshold: Any) -> jax.Array:
     """Whether a full evaluation might find the test loss below the threshold; also True where the estimate is NaN.
 
     Args:
         loss: estimated test loss.
         standard_error: of the estimate.
-        threshold: of the test loss.
+        threshold: the largest that the test loss has not crossed.
     """
     return ~(loss - NUM_SE * standard_error >= threshold)
 

@@ -1,5 +1,7 @@
 """Models by name, and their predictions."""
 
+import dataclasses
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from qstr_jax import registry
+from qstr_jax import failures, registry
 
 REGISTRY = registry.Registry('model', 'models', skip=1)
 
@@ -55,16 +57,25 @@ def build(name: str, task: Any, **settings: Any) -> nn.Module:
     """
     entry = REGISTRY.get(name)
     settings = entry.schema.checked(settings, name)
-    module = entry.builder(task, **settings)
+    with failures.named(f'models={name!r}'):
+        module = entry.builder(task, **settings)
     if not isinstance(module, nn.Module):
         raise ValueError(f'models={name!r}: its builder must return a flax.linen Module, not {module!r}')
-    try:
-        hash(module)
-    except TypeError as error:
-        raise ValueError(
-            f'models={name!r}: {error}; attributes of the module must be numbers, names or tuples'
-        ) from None
+    _check_hashable(name, module)
     return module
+
+
+def _check_hashable(name: str, module: nn.Module) -> None:
+    """Raises ValueError unless a module can be an argument of a compiled program."""
+    for field in dataclasses.fields(module):
+        value = getattr(module, field.name, None)
+        try:
+            hash(value)
+        except TypeError:
+            raise ValueError(
+                f'models={name!r}: the attribute {field.name} of its module is a {type(value).__name__}; '
+                'attributes must be numbers, names or tuples'
+            ) from None
 
 
 def predict(module: nn.Module, params: Any, z_NxE: jax.Array, position: Any = None) -> jax.Array:
@@ -84,6 +95,11 @@ def predict(module: nn.Module, params: Any, z_NxE: jax.Array, position: Any = No
     return apply(params, z_NxE)[position]
 
 
+def _params(module: nn.Module, key: jax.Array, z_NxE: jax.Array) -> Any:
+    return {'params': module.init(key, z_NxE).get('params', {})}
+
+
+@functools.lru_cache(maxsize=256)
 def check_output(name: str, module: nn.Module, task: Any) -> None:
     """Raises ValueError unless a model makes N numbers of a prompt, all of them floats; nothing is computed.
 
@@ -94,15 +110,16 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
     """
     z_NxE = jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
     try:
-        made = jax.eval_shape(lambda key, z: module.init_with_output(key, z)[0], jax.random.key(0), z_NxE)
-    except ValueError as error:
-        raise ValueError(f'models={name!r}: {error}') from error
+        # As it is used: with the parameters alone, and no random numbers.
+        made: Any = jax.eval_shape(lambda key, z: predict(module, _params(module, key, z), z), jax.random.key(0), z_NxE)
+    except (Exception, SystemExit) as error:  # whatever a user's module does
+        raise ValueError(f'models={name!r}: {failures.reason(error)}') from error
     shape: Any = getattr(made, 'shape', None)
     dtype: Any = getattr(made, 'dtype', None)
     if shape != (task.seq_len,) or not jnp.issubdtype(dtype, jnp.floating):
+        found = f'{dtype} of shape {shape}' if dtype is not None else f'a {type(made).__name__}'
         raise ValueError(
-            f'models={name!r}: must predict floats of shape ({task.seq_len},), one for each position, '
-            f'not {dtype} of shape {shape}'
+            f'models={name!r}: must predict floats of shape ({task.seq_len},), one for each position, not {found}'
         )
 
 

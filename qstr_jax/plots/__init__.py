@@ -15,7 +15,9 @@ from qstr_jax.plots.samples import samples_against
 from qstr_jax.plots.seconds import samples_and_seconds
 from qstr_jax.plots.speed import speed
 from qstr_jax.plots.style import STYLE, looks, save
+from qstr_jax.plots.thresholds import samples_against_threshold
 from qstr_jax.plots.training_curves import training_curves, training_curves_by_setting
+from qstr_jax.plots.tuning import tuning
 
 __all__ = [
     'STYLE',
@@ -28,10 +30,12 @@ __all__ = [
     'prompt',
     'query_key_matrices',
     'samples_against',
+    'samples_against_threshold',
     'samples_and_seconds',
     'samples_heatmap',
     'save',
     'speed',
     'training_curves',
     'training_curves_by_setting',
+    'tuning',
 ]

@@ -116,7 +116,7 @@ def _draw_cell(axis: Axes, cell: pd.Series, grid: _Grid) -> None:
 def _cell_text(cell: pd.Series) -> str:
     """'13.6k', '≥ 200k', 'diverged' or '> budget' for one row of `analysis.summarize`."""
     if cell['num_reached'] == 0:
-        return f'> {analysis.short_number(cell["mean"])}' if cell['num_censored'] else 'diverged'
+        return f'> {analysis.short_number(cell["mean"])}' if cell['lower_bound'] else 'diverged'
     text = analysis.short_number(cell['mean'])
     return f'≥ {text}' if cell['lower_bound'] else text + ('*' if cell['num_diverged'] else '')
 

@@ -10,13 +10,15 @@ from matplotlib.figure import Figure
 
 from qstr_jax import analysis
 from qstr_jax.analysis import Curve
+from qstr_jax.analysis.summary import samples_or_bound
 from qstr_jax.plots.labels import display, point_text, power, samples_to_threshold
 from qstr_jax.plots.panels import XAxis, by_panel, log_ticks
 from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
 
-_LANE_MARKS = {'reached': '.', 'censored': '^', 'censored_below': 'v', 'diverged': 'x'}
+_LANE_MARKS = {'reached': '.', 'censored': '^', 'outraced': '^', 'censored_below': 'v', 'diverged': 'x'}
 _MARK_WORDS = {
     'censored': '△ more than the largest n tried',
+    'outraced': '▲ more than this n, a rival needs less',
     'censored_below': '▽ the smallest n tried was enough',
     'diverged': '× diverged',
 }
@@ -43,13 +45,11 @@ def n_star_against(rows: pd.DataFrame, x: str = 'seq_len', *, title: str = '', n
     panels = by_panel(curves)
     look = looks(curve.key for curve in curves)
     with matplotlib.rc_context(STYLE):
-        marks = [words for outcome, words in _MARK_WORDS.items() if (rows['outcome'] == outcome).any()]
-        key = '; '.join(['rings: lanes', *marks, 'lines: medians over lanes'])
-        figure, axes = frame(len(panels), title, notes, sharey=True, key=key)
+        figure, axes = frame(len(panels), title, notes, sharey=True, key=marks_text(rows))
         for axis, mine in zip(axes, panels, strict=True):
             across = XAxis.of(x, rows[x], prefer_log=True)
             for place, curve in enumerate(mine):
-                _draw(axis, curve, look[curve.key], across, 0.006 * (place - len(mine) / 2))
+                draw_medians(axis, curve, look[curve.key], across, 0.006 * (place - len(mine) / 2))
             axis.set_yscale('log')
             across.draw(axis)
             log_ticks(axis.yaxis)
@@ -59,8 +59,26 @@ def n_star_against(rows: pd.DataFrame, x: str = 'seq_len', *, title: str = '', n
     return figure
 
 
-def _draw(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> None:
-    """One curve: median line and lanes."""
+def marks_text(rows: pd.DataFrame) -> str:
+    """What the marks of `draw_medians` are.
+
+    Args:
+        rows: those that are drawn.
+    """
+    marks = [words for outcome, words in _MARK_WORDS.items() if (rows['outcome'] == outcome).any()]
+    return '; '.join(['rings: lanes', *marks, 'lines: medians over lanes'])
+
+
+def draw_medians(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> None:
+    """Draws one curve: the line of medians, and every lane.
+
+    Args:
+        axis: the panel.
+        curve: of `analysis.split_curves`.
+        look: of the curve.
+        x: the x axis.
+        shift: of the lanes to the right, as a share of the axis.
+    """
     colour, marker, style = look
     summary = analysis.summarize(curve.lanes, [x.column])
     known = summary[summary['median'].notna()]
@@ -69,20 +87,16 @@ def _draw(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> None:
     median = known['median'].to_numpy()[order]
     axis.plot(places[order], median, color=colour, marker=marker, linestyle=style, gid=f'median {curve.key}')
     for outcome, lanes in curve.lanes.groupby('outcome', observed=True):
-        samples = {'censored': lanes['max_samples'], 'censored_below': lanes.get('min_samples')}.get(
-            str(outcome), lanes['samples_to_threshold']
+        axis.plot(
+            x.place(lanes[x.column], shift),
+            samples_or_bound(lanes).to_numpy(),
+            _LANE_MARKS[str(outcome)],
+            color=colour,
+            markersize=4,
+            alpha=0.7,
+            fillstyle='full' if outcome == 'outraced' else 'none',
+            gid=str(outcome),
         )
-        if samples is not None:
-            axis.plot(
-                x.place(lanes[x.column], shift),
-                samples.astype('Float64').to_numpy(dtype=float, na_value=np.nan),
-                _LANE_MARKS[str(outcome)],
-                color=colour,
-                markersize=4,
-                alpha=0.7,
-                fillstyle='none',
-                gid=str(outcome),
-            )
 
 
 def _legend(axis: Axes, curves: list[Curve], look: dict[str, Look], x: str) -> None:

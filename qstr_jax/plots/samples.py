@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from qstr_jax import analysis
 from qstr_jax.analysis import Curve
+from qstr_jax.analysis.summary import NEED_MORE, samples_or_bound
 from qstr_jax.plots.labels import display, point_text, power, samples_to_threshold, thousands
 from qstr_jax.plots.panels import XAxis, by_panel
 from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
@@ -20,6 +21,7 @@ from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_ro
 _MARKS: dict[str, dict[str, Any]] = {
     'reached': {'marker': '.', 'markersize': 4, 'alpha': 0.6, 'mew': 0, 'linestyle': 'none'},
     'censored': {'marker': '^', 'markersize': 5, 'fillstyle': 'none', 'linestyle': 'none'},
+    'outraced': {'marker': '^', 'markersize': 5, 'linestyle': 'none'},
     'censored_below': {'marker': 'v', 'markersize': 5, 'fillstyle': 'none', 'linestyle': 'none'},
     'diverged': {'marker': 'x', 'markersize': 4.5, 'linestyle': 'none'},
     'published': {'markersize': 6, 'alpha': 0.5, 'fillstyle': 'none', 'linestyle': 'none'},
@@ -56,8 +58,9 @@ def samples_against(
 
     A curve is the mean over lanes with its 95% bootstrap interval as a band; the legend has its exponent. A dotted line
     and '≥' lead to a mean that is a lower bound. Lanes are dots beside the mean: one that did not reach is an open
-    triangle at its budget or, off scale, at the top edge; one that diverged is a cross at the top. Curves differ in any
-    setting but those that follow from `x`; settings of the task make panels.
+    triangle at its budget or, off scale, at the top edge; one that was outraced has a full one where it was stopped,
+    and one that diverged is a cross at the top. Curves differ in any setting but those that follow from `x`; settings
+    of the task make panels.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`.
@@ -152,17 +155,14 @@ def _draw_mean(panel: _Panel, curve: Curve, look: Look) -> None:
 
 
 def _draw_lanes(panel: _Panel, curve: Curve, look: Look, shift: float) -> None:
-    """Every lane: a dot where it reached, a triangle at its budget, a cross if it diverged."""
+    """Every lane: a dot where it reached, a mark at its bound where not, a cross if it diverged."""
     edge = _EDGE * panel.top
     for outcome, lanes in curve.lanes.groupby('outcome', observed=True):
-        samples = {
-            'reached': lanes['samples_to_threshold'],
-            'diverged': edge,
-            'censored': lanes['max_samples'].clip(upper=edge),
-            'censored_below': lanes.get('min_samples'),
-        }[str(outcome)]
+        samples = samples_or_bound(lanes).fillna(edge)
+        if outcome in NEED_MORE:
+            samples = samples.clip(upper=edge)
         panel.axis.plot(
-            panel.x.place(lanes[panel.x.column], shift), np.broadcast_to(np.asarray(samples, float), len(lanes)),
+            panel.x.place(lanes[panel.x.column], shift), samples,
             color=look[0], zorder=4, gid=f'{outcome} {curve.key}', **_MARKS[str(outcome)],
         )  # fmt: skip
 
@@ -170,7 +170,7 @@ def _draw_lanes(panel: _Panel, curve: Curve, look: Look, shift: float) -> None:
 def _top(rows: pd.DataFrame, shown: list[float]) -> tuple[float, bool]:
     """Upper end of the samples axis, and whether the budget of a censored lane lies above it."""
     reached = rows['samples_to_threshold'][rows['outcome'] == 'reached'].astype(float)
-    budget = max([1.0, *rows['max_samples'][rows['outcome'] == 'censored'].astype(float)])
+    budget = max([1.0, *samples_or_bound(rows[rows['outcome'].isin(NEED_MORE)])])
     highest = max([0.0, *reached, *shown])
     if highest and budget > _OFF_SCALE * highest:
         return 1.2 * highest, True
@@ -189,6 +189,7 @@ def _legend(panel: _Panel, curves: list[Curve], look: dict[str, Look], has_refer
     labels = {
         'published': 'published',
         'censored': f'not reached within {within}',
+        'outraced': 'stopped here, since a rival needs fewer',
         'censored_below': 'the smallest n tried was enough',
         'diverged': 'diverged',
     }

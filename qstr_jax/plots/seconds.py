@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from qstr_jax import analysis
 from qstr_jax.analysis import Curve
+from qstr_jax.analysis.summary import NEED_MORE, samples_or_bound
 from qstr_jax.plots.labels import display, power, samples_to_threshold, thousands
 from qstr_jax.plots.panels import XAxis, by_panel, log_ticks
 from qstr_jax.plots.style import STYLE, Look, frame, looks, make_room
@@ -24,7 +25,7 @@ def samples_and_seconds(
 ) -> Figure:
     """What a curve costs. Left: samples to threshold of every lane, and the means. Right: seconds of training per lane.
 
-    A lane that is censored is an open triangle at its budget; a mean with a censored lane is left out.
+    A lane that is censored or outraced is an open triangle at its last samples; a mean with such a lane is left out.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`, with the column `cell`; curves of one task.
@@ -43,8 +44,8 @@ def samples_and_seconds(
         for curve in curves:
             _draw_samples(left, curve, look[curve.key], across)
             _draw_seconds(right, curve, look[curve.key], (across, seconds))
-        if (rows['outcome'] == 'censored').any():
-            left.plot([], [], '^', color='0.4', fillstyle='none', label='not reached within the budget')
+        if rows['outcome'].isin(NEED_MORE).any():
+            left.plot([], [], '^', color='0.4', fillstyle='none', label='not reached within so many')
         left.set(yscale='log', ylabel=samples_to_threshold(rows))
         right.set(yscale='log', ylabel='seconds per lane')
         log_ticks(left.yaxis, thousands)
@@ -77,12 +78,12 @@ def _draw_samples(axis: Axes, curve: Curve, look: Look, x: XAxis) -> None:
         x.place(cells[x.column]), cells['mean'], color=colour, marker=marker, linestyle=style, label=label,
         gid=f'mean {curve.key}',
     )  # fmt: skip
-    reached, censored = (curve.lanes[curve.lanes['outcome'] == outcome] for outcome in ('reached', 'censored'))
+    reached, censored = (curve.lanes[curve.lanes['outcome'].isin(some)] for some in (('reached',), NEED_MORE))
     samples = reached['samples_to_threshold'].astype(float)
     places = x.place(reached[x.column])
     axis.plot(places, samples, '.', color=colour, markersize=3, alpha=0.6, gid=f'lanes {curve.key}')
-    budgets = censored['max_samples'].astype(float)
-    axis.plot(x.place(censored[x.column]), budgets, '^', color=colour, fillstyle='none', gid=f'censored {curve.key}')
+    bounds = samples_or_bound(censored)
+    axis.plot(x.place(censored[x.column]), bounds, '^', color=colour, fillstyle='none', gid=f'censored {curve.key}')
 
 
 def _draw_seconds(axis: Axes, curve: Curve, look: Look, where: tuple[XAxis, pd.DataFrame]) -> None:

@@ -1,9 +1,10 @@
 """What result directories say: sections of words, tables and figures, whatever state the directories are in."""
 
+import contextlib
 import os
 import pathlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,7 @@ from qstr_jax import analysis
 from qstr_jax.analysis import table1
 from qstr_jax.report import exhibits, missing
 from qstr_jax.report.section import Section
-from qstr_jax.storage import files, results
+from qstr_jax.storage import names, provenance, records, results
 from qstr_jax.storage.files import ResultsError
 
 
@@ -48,22 +49,33 @@ def sweep_section(folder: str | os.PathLike) -> Section:
     """
     folder = pathlib.Path(folder)
     section = Section(name=str(folder))
-    rows, curves = _read(section, folder)
-    if rows.empty:
-        section.say('No lane has finished yet: there are settings, but no rows.', is_problem=True)
-    else:
-        section.say(_what_is_here(rows))
-    for text in missing.words(_json(section, folder / 'plan.json'), rows):
-        section.say(text, is_problem=True)
-    if len(rows):
-        exhibits.add(section, rows, curves)
-    for path in sorted((folder / 'errors').glob('*.json')):
-        error = _json(section, path)
-        section.say(f'Cell {error.get("cell", path.stem)} failed: {error.get("error", "?")}', is_problem=True)
-    # Pictures that a binary drew hold the published values too; they may be older than the rows.
-    kept = [path for path in sorted(folder.glob('*.png')) if not path.stem.startswith('curves')]
-    section.pictures += [(f'{path.stem.replace("_", " ")}, as the binary drew it', path.read_bytes()) for path in kept]
+    with _saying(section):
+        rows, curves = _read(section, folder)
+        if rows.empty:
+            section.say('No lane has finished yet: there are settings, but no rows.', is_problem=True)
+        else:
+            section.say(_what_is_here(rows))
+        for text in missing.words(_plan(section, folder), rows):
+            section.say(text, is_problem=True)
+        if len(rows):
+            exhibits.add(section, rows, curves)
+        for error in records.read_all(folder / 'errors', 'error').values():
+            section.say(f'Cell {error["cell"]} failed: {error["error"]}', is_problem=True)
+        # Pictures that a binary drew hold the published values too; they may be older than the rows.
+        kept = [path for path in names.listed(folder, '.png') if not path.stem.startswith('curves')]
+        drawn = [(f'{path.stem.replace("_", " ")}, as the binary drew it', path.read_bytes()) for path in kept]
+        section.pictures += drawn
     return section
+
+
+@contextlib.contextmanager
+def _saying(section: Section) -> Iterator[None]:
+    """What is warned of, damage above all, becomes words of a section, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        yield
+    for text in dict.fromkeys(str(warning.message) for warning in caught if warning.category is UserWarning):
+        section.say(f'Damaged file, {text}.', is_problem=True)
 
 
 def overview(workdirs: Sequence[str | os.PathLike]) -> Section:
@@ -75,7 +87,9 @@ def overview(workdirs: Sequence[str | os.PathLike]) -> Section:
     section = Section(name='Table 1, measured')
     frames = []
     for folder in [folder for workdir in workdirs for folder in results.find(workdir)]:
-        rows, _ = _read(Section(name=''), folder)  # Its own section tells of damage.
+        unseen = Section(name='')  # Its own section tells of damage.
+        with _saying(unseen):
+            rows, _ = _read(unseen, folder)
         if len(rows):
             frames.append(rows.assign(folder=str(folder)))
     rows = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
@@ -104,38 +118,33 @@ def _picture_folders(
 def _loose_sections(folder: pathlib.Path) -> list[Section]:
     """A section of the pictures and texts that lie beside results directories, if there are any."""
     section = Section(name=str(folder))
-    section.pictures = [(path.stem.replace('_', ' '), path.read_bytes()) for path in sorted(folder.glob('*.png'))]
-    tables = sorted(set(folder.glob('*.md')) - {folder / 'README.md'})
-    section.texts = [(path.name, path.read_text(errors='replace')) for path in tables]
-    section.say('Figures and tables as they were written.')
-    return [section] if section.pictures or section.texts else []
+    with _saying(section):
+        pictures = names.listed(folder, '.png')
+        texts = [path for path in names.listed(folder, '.md') if path.name != 'README.md']
+    section.pictures = [(path.stem.replace('_', ' '), path.read_bytes()) for path in pictures]
+    section.texts = [(path.name, path.read_text(errors='replace')) for path in texts]
+    if section.pictures or section.texts:
+        section.say('Figures and tables as they were written.')
+    return [section] if section.words else []
 
 
 def _read(section: Section, folder: pathlib.Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rows and curves; fills sweeps and runs, and says what is wrong with the files."""
-    runs = [_json(section, path) for path in sorted((folder / 'provenance').glob('*.json'))]
-    section.runs = sorted((run for run in runs if run), key=lambda run: str(run.get('started', '')))
-    frames = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter('always')
-        try:
-            section.sweeps = results.read_config(folder)
-            frames = [results.load(folder), results.load_curves(folder)]
-        except ResultsError as error:
-            section.say(f'Damaged file: {error}', is_problem=True)
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        section.say(f'Damaged file, {text}.', is_problem=True)
-    return (frames[0], frames[1]) if frames else (pd.DataFrame(), pd.DataFrame())
-
-
-def _json(section: Section, path: pathlib.Path) -> dict[str, Any]:
-    """A JSON object; empty if it is not there or damaged, which is said in words."""
-    if not path.exists():
-        return {}
+    """Rows and curves; fills sweeps and runs, and warns of what is wrong with the files."""
+    section.runs = provenance.load(folder)
     try:
-        return files.read_json(path)
+        section.sweeps = results.read_config(folder)
+        return results.load(folder), results.load_curves(folder)
     except ResultsError as error:
-        section.say(f'Damaged file, left out: {error}', is_problem=True)
+        warnings.warn(f'left out: {error}', stacklevel=2)
+        return pd.DataFrame(), pd.DataFrame()
+
+
+def _plan(section: Section, folder: pathlib.Path) -> dict[str, Any]:
+    """The plan; empty if there is none or it is damaged, which is said in words."""
+    try:
+        return records.read_plan(folder)
+    except ResultsError as error:
+        section.say(f'Damaged file, left out: {error}.', is_problem=True)
         return {}
 
 

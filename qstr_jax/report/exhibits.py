@@ -65,8 +65,8 @@ def _add_online(section: Section, rows: pd.DataFrame) -> None:
         )
         _add_losses(section, rows)
         return
-    if 'censored' in outcomes:
-        section.say('Where lanes are censored the mean is a lower bound, marked ≥.')
+    if outcomes & {'censored', 'outraced'}:
+        section.say('Where lanes are censored or outraced the mean is a lower bound, marked ≥.')
     x = x_axis(rows)
     further = analysis.curve_columns(rows, x)[1:]
     if x in ('seq_len', 'sparsity'):

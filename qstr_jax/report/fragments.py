@@ -3,6 +3,7 @@
 \\usepackage{booktabs,graphicx} \\graphicspath{{latex/}} … \\input{latex/table1.tex}
 """
 
+import collections
 import pathlib
 import re
 from collections.abc import Sequence
@@ -27,9 +28,10 @@ def write(overview: Section, sections: Sequence[Section], folder: pathlib.Path) 
     folder.mkdir(parents=True, exist_ok=True)
     files.write_text(folder / 'table1.tex', _tables(overview, 'table1'))
     names = ['table1.tex']
+    slugs = _slugs([section.name for section in sections])
     for section in sections:
         if section.tables or section.figures:
-            name = slug(section.name)
+            name = slugs[section.name]
             names.append(f'{name}.tex')
             files.write_text(folder / names[-1], _tables(section, name) + _figures(section, name, folder))
     return names
@@ -42,6 +44,12 @@ def slug(name: str) -> str:
         name: of a directory.
     """
     return re.sub('[^A-Za-z0-9]+', '-', name).strip('-') or 'results'
+
+
+def _slugs(names: Sequence[str]) -> dict[str, str]:
+    """A file name for each directory; where two would be the same, as of a_b and a-b, with some digits of their own."""
+    count = collections.Counter(['table1', *map(slug, set(names))])
+    return {name: slug(name) if count[slug(name)] == 1 else f'{slug(name)}-{files.digest(name)}' for name in names}
 
 
 def _tables(section: Section, name: str) -> str:

@@ -1,7 +1,8 @@
 """States of running lane batches on disk, written with Orbax: arrays only, no code that runs when they are read.
 
 A checkpoint is a folder named after its number of checks, and appears whole: Orbax renames it into place. A batch whose
-checkpoint cannot be read starts again from the beginning and ends with the same rows.
+checkpoint cannot be read starts again from the beginning and ends with the same rows. With the arrays lies a digest of
+them and of an identity, whose they are; one of before there were identities counts as anyone's.
 
 In a `jax.distributed` job Orbax waits at every save until all processes save, but ours run lane batches of their own at
 their own pace. There the arrays go into one NumPy archive in the same folder. Any job reads both kinds.
@@ -52,28 +53,32 @@ def _quiet() -> Iterator[None]:
             logger.removeFilter(is_wanted)
 
 
-def save_tree(path: Any, tree: Any) -> None:
+def save_tree(path: Any, tree: Any, identity: str = '') -> None:
     """Saves a pytree of arrays, replacing what is there.
 
     Args:
         path: folder of the checkpoint.
         tree: the arrays.
+        identity: whose they are.
 
     Raises:
         files.ResultsError: the disk is full, or the folder cannot be written.
     """
     arrays = jax.tree.map(np.asarray, jax.device_get(tree))
-    content = {'arrays': arrays, 'digest': _digest(arrays)}
+    content = {'arrays': arrays, 'digest': _digest(arrays, identity)}
     try:
         # A failing Orbax save leaves threads waiting and prints pages, so whatever can be checked is checked first.
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_unfinished(path)
+        if os.path.islink(path):  # Orbax would write to where it leads
+            remove(path)
         _check_room(path, sum(leaf.nbytes for leaf in jax.tree.leaves(arrays)))
         if jax.process_count() > 1:
             _save_archive(path, content)
             return
         with _one_at_a_time, _quiet():
             ocp.save(path.resolve(), content, overwrite=True)
+        _forget_machine(path)
     except Exception as error:  # Orbax raises a ValueError for a full disk
         with contextlib.suppress(OSError):
             _remove_unfinished(path)
@@ -107,7 +112,14 @@ def _load_archive(path: Any, abstract: Any) -> Any:
 def _remove_unfinished(path: Any) -> None:
     """Removes what a save that failed or was killed has left."""
     for unfinished in path.parent.glob(f'{path.name}.orbax-checkpoint-tmp*'):
-        unfinished.rmtree()
+        remove(unfinished)
+
+
+def _forget_machine(path: Any) -> None:
+    """Empties the file in which Orbax names the folder that it saved to; that there is such a file is the sign."""
+    note = path / 'commit_success.txt'
+    if note.exists():
+        files.write_text(note, '')
 
 
 def _reason(error: Exception) -> str:
@@ -119,15 +131,16 @@ def _reason(error: Exception) -> str:
     return line if len(line) <= 200 else f'{line[:80]} … {line[-100:]}'
 
 
-def load_tree(path: Any, abstract_tree: Any) -> Any:
+def load_tree(path: Any, abstract_tree: Any, identity: str = '') -> Any:
     """Loads what `save_tree` saved, as NumPy arrays.
 
     Args:
         path: folder of the checkpoint.
         abstract_tree: tree of the shapes and dtypes that are expected.
+        identity: whose they should be.
 
     Raises:
-        files.ResultsError: it is damaged, or holds other arrays.
+        files.ResultsError: it is damaged, holds other arrays, or is somebody else's.
     """
     wanted = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), abstract_tree)
     try:
@@ -144,26 +157,27 @@ def load_tree(path: Any, abstract_tree: Any) -> Any:
     shapes = [[leaf.shape for leaf in jax.tree.leaves(tree)] for tree in (wanted, found)]
     if shapes[0] != shapes[1]:
         raise files.ResultsError(f'{path} cannot be read: other shapes than this program has')
-    if not np.array_equal(content['digest'], _digest(found)):
-        raise files.ResultsError(f'{path} cannot be read: its numbers are not those that were saved')
+    if not any(np.array_equal(content['digest'], _digest(found, owner)) for owner in (identity, '')):
+        raise files.ResultsError(f'{path} cannot be read: its numbers are not those that were saved for {identity!r}')
     return found
 
 
-def _digest(arrays: Any) -> np.ndarray:
-    """SHA-256 of all leaves, as an array that is saved with them."""
-    state = hashlib.sha256()
+def _digest(arrays: Any, identity: str = '') -> np.ndarray:
+    """SHA-256 of an identity and all leaves, as an array that is saved with them."""
+    state = hashlib.sha256(identity.encode())
     for leaf in jax.tree.leaves(arrays):
         state.update(f'{leaf.dtype}{leaf.shape}'.encode())
         state.update(np.ascontiguousarray(leaf).tobytes())
     return np.frombuffer(state.digest(), np.uint8)
 
 
-def save(folder: Any, state_K: Any) -> None:
+def save(folder: Any, state_K: Any, identity: str = '') -> None:
     """Saves the state of a lane batch, then removes older ones.
 
     Args:
         folder: of the batch.
         state_K: its state, with `checks`.
+        identity: which lanes these are, of which cell.
 
     Raises:
         files.ResultsError: as `save_tree`.
@@ -171,26 +185,27 @@ def save(folder: Any, state_K: Any) -> None:
     number = int(np.max(np.asarray(state_K.checks)))
     path = folder / f'{number:08d}'
     # Orbax takes dicts, so a NamedTuple is saved as a dict of its leaves.
-    save_tree(path, _as_dict(state_K))
+    save_tree(path, _as_dict(state_K), identity)
     for other in folder.iterdir():
         if other.name != path.name:
-            other.rmtree()
+            remove(other)
 
 
-def load(folder: Any, abstract_state_K: Any) -> Any:
+def load(folder: Any, abstract_state_K: Any, identity: str = '') -> Any:
     """The newest state of a lane batch that can be read, or None.
 
     Args:
         folder: of the batch.
         abstract_state_K: shapes and dtypes of the state.
+        identity: which lanes it should be of.
     """
-    if not folder.exists():
+    if not folder.is_dir():
         return None
     for path in sorted(folder.iterdir(), key=lambda p: p.name, reverse=True):
         if not path.name.isdigit():  # left by a save that was killed
             continue
         try:
-            leaves = load_tree(path, _as_dict(abstract_state_K))
+            leaves = load_tree(path, _as_dict(abstract_state_K), identity)
         except files.ResultsError as error:
             logging.warning('%s: left out', error)
             continue
@@ -199,14 +214,16 @@ def load(folder: Any, abstract_state_K: Any) -> Any:
     return None
 
 
-def remove(folder: Any) -> None:
-    """Removes the checkpoints of a lane batch whose rows are written.
+def remove(path: Any) -> None:
+    """Removes a folder of checkpoints, or whatever lies in its place; of a link the link alone.
 
     Args:
-        folder: of the batch.
+        path: of the folder; it need not exist.
     """
-    if folder.exists():
-        folder.rmtree()
+    if os.path.islink(path) or path.is_file():
+        path.unlink()
+    elif path.exists():
+        path.rmtree()
 
 
 def _as_dict(tree: Any) -> dict[str, Any]:

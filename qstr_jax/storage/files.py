@@ -16,11 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from etils import epath
 
-from qstr_jax import columns
-
-FORMAT = b'2'
-FORMAT_KEY = b'qstr_jax_format'
-ROLES_KEY = b'qstr_jax_columns'
+from qstr_jax.storage import table_format
 
 # Name of the temporary file that a killed write leaves: .NAME.HOST-PID-RANDOM.tmp
 LEFTOVER = re.compile(r'^\..+\.(?P<host>[^/]+)-(?P<pid>\d+)-[0-9a-f]{8}\.tmp$')
@@ -114,84 +110,69 @@ def read_json(path: Any) -> dict[str, Any]:
         ResultsError: the file is missing or cut short, is not JSON, or holds something other than an object.
     """
     try:
-        value = json.loads(epath.Path(path).read_text())
+        value = json.loads(epath.Path(path).read_text(encoding='utf-8'))
         if not isinstance(value, dict):
             raise ValueError(f'a {type(value).__name__} where an object should be')
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:  # the last of a thousand brackets
         raise ResultsError(f'{path} is damaged ({error}): restore it or delete it') from None
     return value
 
 
-def write_table(path: Any, frame: pd.DataFrame) -> None:
-    """Writes a DataFrame as Parquet, whole or not at all; its metadata name our format and the role of each column.
+def write_table(path: Any, frame: pd.DataFrame, cell_id: str = '') -> None:
+    """Writes a DataFrame as Parquet, whole or not at all.
+
+    Its metadata hold our format, the role of each column, the cell, and a digest of all that and every value.
 
     Args:
         path: of the file.
         frame: the table.
+        cell_id: whose rows or curves they are, '' if of no cell.
 
     Raises:
         ResultsError: as `write_atomically`.
     """
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    roles = json.dumps(columns.roles_of(frame.columns)).encode()
-    own = {FORMAT_KEY: FORMAT, ROLES_KEY: roles}
-    table = table.replace_schema_metadata({**(table.schema.metadata or {}), **own})
+    table = table_format.labelled(pa.Table.from_pandas(frame, preserve_index=False), cell_id)
 
     def write(temporary: Any) -> None:
         with temporary.open('wb') as file:
-            pq.write_table(table, file)
+            pq.write_table(table, file, write_page_checksum=True)
 
     write_atomically(path, write)
 
 
-def read_table(path: Any) -> pd.DataFrame:
+def read_table(path: Any, cell_id: str = '') -> pd.DataFrame:
     """Reads a table that `write_table` wrote, and adds to the table of columns what it does not know yet.
 
     Args:
         path: of the file.
+        cell_id: whose rows or curves they should be, '' for anyone's.
 
     Raises:
-        ResultsError: the file is cut short, is not Parquet, was not written by us, or has another format.
+        ResultsError: the file is cut short, is not Parquet, was not written by us, has another format, is of another
+            cell, or a bit of it has changed.
     """
     try:
         with epath.Path(path).open('rb') as file:
-            table = pq.read_table(file)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise ResultsError(
-            f'{path} is damaged ({reason}): delete it, in rows/ and in curves/, and run its cell again'
-        ) from None
-    _check_format(path, table.schema.metadata or {})
-    _declare(path, table.schema)
-    return table.to_pandas()
+            table = pq.read_table(file, page_checksum_verification=True)
+        table_format.check(table, cell_id)
+        frame = table.to_pandas()
+        table_format.declare(table.schema)
+    except table_format.ForeignError as error:
+        raise ResultsError(f'{path} {error}') from None
+    except Exception as error:  # pyarrow raises whatever a damaged length leads to
+        raise damaged_table(path, error) from None
+    return frame
 
 
-def _check_format(path: Any, metadata: dict[bytes, bytes]) -> None:
-    found = metadata.get(FORMAT_KEY)
-    if found is None:
-        raise ResultsError(f'{path} was not written by qstr_jax: move it elsewhere')
-    if found != FORMAT:
-        hint = ': version 0.1 of qstr_jax reads it' if found == b'1' else ''
-        raise ResultsError(f'{path} has format {found.decode(errors="replace")}, this version reads 2{hint}')
+def damaged_table(path: Any, reason: object) -> ResultsError:
+    """The error of a table that cannot be used.
 
-
-def _declare(path: Any, schema: pa.Schema) -> None:
-    """Declares the settings, lanes and outcomes of a file. Whatever is in no table of columns is a measure anyway."""
-    try:
-        for name, role in json.loads(schema.metadata[ROLES_KEY]).items():
-            if name in schema.names and role != 'measure':
-                columns.declare(name, role, _type_of(schema.field(name).type))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ResultsError(f'{path} is damaged (roles of its columns: {error}): restore or delete it') from None
-
-
-def _type_of(kind: pa.DataType) -> str:
-    """A Parquet column's type in the words of `columns.Column`."""
-    if pa.types.is_boolean(kind):
-        return 'bool'
-    if pa.types.is_integer(kind):
-        return 'int'
-    return 'float' if pa.types.is_floating(kind) else 'str'
+    Args:
+        path: of the file.
+        reason: what is wrong, an exception or words; the first line is kept.
+    """
+    line = (str(reason).splitlines() or [type(reason).__name__])[0][:300]
+    return ResultsError(f'{path} is damaged ({line}): delete it, in rows/ and in curves/, and run its cell again')
 
 
 def remove_leftovers(folder: Any) -> None:

@@ -9,7 +9,9 @@ from qstr_jax import columns
 
 # Short names of settings, in names of lanes.
 SHORT = {'seed': 'seed', 'task_seed': 'task', 'learning_rate': 'lr', 'weight_decay': 'wd', 'radius': 'R',
-         'sample_size': 'n'}  # fmt: skip
+         'sample_size': 'n', 'stop_after': 'stop'}  # fmt: skip
+# Settings that names leave out at this value, so that names from before the setting stay as they are.
+UNNAMED = {'stop_after': 0}
 
 
 def columns_of(frame: pd.DataFrame) -> list[str]:
@@ -60,7 +62,8 @@ def name_of(lane: Any) -> str:
         lane: a lane, or a row.
     """
     values = lane._asdict() if hasattr(lane, '_asdict') else dict(lane)
-    names = columns.with_role([name for name, value in values.items() if not pd.isna(value)], 'lane')
+    named = [name for name, value in values.items() if not pd.isna(value) and UNNAMED.get(name) != value]
+    names = columns.with_role(named, 'lane')
     return '-'.join(f'{SHORT.get(name, name)}{_number(values[name])}' for name in names)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from etils import epath
 
-from qstr_jax.storage import files, lane_keys, results
+from qstr_jax.storage import cell_tables, defaults, files, lane_keys, names, records, results
 from qstr_jax.storage.files import ResultsError
 
 
@@ -31,19 +31,21 @@ def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
         raise ResultsError(f'destination={str(destination)!r} holds results: name it among the sources too')
     sweeps = [sweep for source in sources for sweep in results.read_config(source)]
     tables = {}
-    for name in sorted({path.name for source in sources for path in (source / 'rows').glob('*.parquet')}):
+    for name in sorted({path.name for source in sources for path in names.listed(source / 'rows', '.parquet')}):
         tables[name] = _merge_cell(name, [s for s in sources if (s / 'rows' / name).exists()])
     plan: dict[str, Any] = {}
-    for path in [source / 'plan.json' for source in sources if (source / 'plan.json').exists()]:
-        for cell_id, entry in files.read_json(path).items():
+    for source in sources:
+        for cell_id, entry in records.read_plan(source).items():
             plan[cell_id] = joined(plan.get(cell_id), entry)
-    runs = {path.name: files.read_json(path) for source in sources for path in (source / 'provenance').glob('*.json')}
+    paths = [path for source in sources for path in names.listed(source / 'provenance', '.json')]
+    runs = {path.name: records.read(path, 'run') for path in paths}
     target = results.open_workdir(destination)
     for sweep in sweeps:
         results.add_sweep(target, sweep)
     for name, (rows, curves) in tables.items():
-        files.write_table(target / 'curves' / name, curves)
-        files.write_table(target / 'rows' / name, rows)
+        cell_id = name.removesuffix('.parquet')
+        files.write_table(results.cell_path(target, 'curves', cell_id), curves, cell_id)
+        files.write_table(results.cell_path(target, 'rows', cell_id), rows, cell_id)
     files.write_json(target / 'plan.json', plan)
     for name, run in runs.items():
         files.write_json(target / 'provenance' / name, run)
@@ -63,13 +65,13 @@ def joined(known: dict[str, Any] | None, entry: dict[str, Any]) -> dict[str, Any
 
 def _merge_cell(name: str, sources: Sequence[Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows and curves of one cell, each lane from the first source that has it."""
-    rows = results.read_rows(sources[0] / 'rows' / name)
-    curves = files.read_table(sources[0] / 'curves' / name)
+    rows = cell_tables.read_rows(sources[0] / 'rows' / name)
+    curves = defaults.filled_curves(cell_tables.read_curves(sources[0] / 'curves' / name), rows)
     for source in sources[1:]:
-        other = results.read_rows(source / 'rows' / name)
+        other = cell_tables.read_rows(source / 'rows' / name)
         _check_same(name, rows, other, source)
         known = lane_keys.found_in(rows)
-        more = files.read_table(source / 'curves' / name)
+        more = defaults.filled_curves(cell_tables.read_curves(source / 'curves' / name), other)
         rows, curves = (
             pd.concat([mine, lane_keys.without(theirs, known)], ignore_index=True)
             for mine, theirs in ((rows, other), (curves, more))

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import pandas as pd
 from etils import epath
 
 import qstr_jax
-from qstr_jax.storage import files, lane_keys
+from qstr_jax.storage import files, lane_keys, names, records, results
 
 PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'chex', 'orbax-checkpoint', 'numpy', 'pandas', 'pyarrow')
 
@@ -114,17 +115,46 @@ def add_batch(
     } | ({'stopped': True} if stopped else {})
     with _mutex:
         record['batches'].append(entry)
-        files.write_json(workdir / 'provenance' / f'{record["id"]}.json', record)
+        files.write_json(names.inside(workdir, 'provenance', f'{record["id"]}.json'), record)
 
 
 def load(workdir: Any) -> list[dict[str, Any]]:
-    """The records of all runs that added to a directory, the oldest first.
+    """The records of all runs that added to a directory, the oldest first; a damaged one is left out with a warning.
 
     Args:
         workdir: the results directory.
-
-    Raises:
-        ResultsError: a record is damaged.
     """
-    found = [files.read_json(path) for path in sorted((epath.Path(workdir) / 'provenance').glob('*.json'))]
+    found = records.read_all(epath.Path(workdir) / 'provenance', 'run').values()
     return sorted(found, key=lambda run: str(run.get('started', '')))
+
+
+def of_rows(workdir: Any, rows: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Which run each row of a directory is from: `cell`, `lane`, `run`, `git_commit` and `is_clean`, one line a row.
+
+    A run is recorded before its rows are written, so of several that finished a lane the last one wrote it. What no
+    record tells is missing: the tree of a run outside a checkout, and lanes that old records call by their seed alone
+    where several runs had that seed.
+
+    Args:
+        workdir: the results directory.
+        rows: of the directory, if they are read already.
+    """
+    rows = results.load(workdir) if rows is None else rows
+    finished: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for run in load(workdir):
+        for batch in run['batches']:
+            for lane in batch.get('lanes', []) if not batch.get('stopped') else []:
+                finished.setdefault((batch['cell'], lane), []).append(run)
+    lines = []
+    for row in rows.to_dict('records'):
+        lane = lane_keys.name_of(row)
+        runs = finished.get((row['cell'], lane), [])[-1:] or finished.get((row['cell'], f'seed{row["seed"]}'), [])
+        ids = {run.get('id') for run in runs}
+        run = runs[0] if len(ids) == 1 else {}
+        commit = run.get('git_commit')
+        lines.append({
+            'cell': row['cell'], 'lane': lane, 'run': run.get('id'),
+            'git_commit': commit and commit.removesuffix('+'),
+            'is_clean': None if commit is None else not commit.endswith('+'),
+        })  # fmt: skip
+    return pd.DataFrame(lines, columns=['cell', 'lane', 'run', 'git_commit', 'is_clean'], dtype=object)

@@ -6,6 +6,7 @@
     curves/CELL.parquet      one row per lane and check
     params/CELL/LANE/        trained parameters, where they were asked for
     checkpoints/, progress/, errors/, locks/, plan.json   of runs that are going on
+    selection/               a results directory of its own, of the runs that chose a tuned sweep's settings
 
 Files appear whole or not at all. Nothing is pickled; a file that is not ours is an error that names it.
 """
@@ -19,11 +20,17 @@ import pandas as pd
 from etils import epath
 
 from qstr_jax import columns
-from qstr_jax.storage import defaults, files, lane_keys
+from qstr_jax.storage import cell_tables, defaults, files, lane_keys, names, records
 from qstr_jax.storage.files import ResultsError
 
 FOLDERS = ('rows', 'curves', 'provenance', 'checkpoints', 'progress', 'errors', 'locks')
 FORMAT = 2
+# Runs that choose settings are no results: what looks below a directory passes by folders of this name.
+SELECTION = 'selection'
+
+
+class FormatError(ResultsError):
+    """A directory that another version of qstr_jax wrote."""
 
 
 def cell_path(workdir: Any, kind: str, cell_id: str) -> epath.Path:
@@ -33,8 +40,11 @@ def cell_path(workdir: Any, kind: str, cell_id: str) -> epath.Path:
         workdir: the results directory.
         kind: 'rows' or 'curves'.
         cell_id: the cell's.
+
+    Raises:
+        ResultsError: the id is no name, or a link is in the way.
     """
-    return epath.Path(workdir) / kind / f'{cell_id}.parquet'
+    return names.inside(workdir, kind, f'{cell_id}.parquet')
 
 
 def open_workdir(workdir: Any) -> epath.Path:
@@ -44,9 +54,11 @@ def open_workdir(workdir: Any) -> epath.Path:
         workdir: the results directory.
 
     Raises:
-        ResultsError: it is a file, or not writable.
+        ResultsError: it is a file, not writable, or one of its folders is a link.
     """
     path = epath.Path(workdir)
+    for kind in (*FOLDERS, 'params'):
+        names.inside(path, kind)
     try:
         for kind in FOLDERS:
             (path / kind).mkdir(parents=True, exist_ok=True)
@@ -69,19 +81,18 @@ def read_config(workdir: Any) -> list[dict[str, Any]]:
         workdir: the results directory.
 
     Raises:
-        ResultsError: config.json is not there, damaged, or of another version.
+        ResultsError: config.json is not there, or damaged.
+        FormatError: it is of another version.
     """
     path = epath.Path(workdir) / 'config.json'
     if not path.exists():
         raise ResultsError(f'{str(workdir)!r} is not a results directory: no config.json in it')
-    config = files.read_json(path)
+    config = records.read(path, 'any')
     if config.get('format') != FORMAT:
         hint = ': version 0.1 of qstr_jax reads it' if 'format' not in config and 'models' in config else ''
-        raise ResultsError(f'{path} has format {config.get("format", 1)}, this version reads {FORMAT}{hint}')
-    sweeps = config.get('sweeps')
-    if not isinstance(sweeps, list) or not all(isinstance(sweep, dict) for sweep in sweeps):
-        raise ResultsError(f'{path} is damaged (no list of sweeps): restore it or delete it')
-    return sweeps
+        found = str(config.get('format', 1))[:40]
+        raise FormatError(f'{path} has format {found}, this version reads {FORMAT}{hint}')
+    return list(records.read(path, 'config')['sweeps'])
 
 
 def add_sweep(workdir: Any, sweep: dict[str, Any]) -> None:
@@ -113,11 +124,10 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) ->
         curves: of the same lanes.
     """
     rows_path, curves_path = (cell_path(workdir, kind, cell_id) for kind in ('rows', 'curves'))
-    names = lane_keys.columns_of(rows)
-    constant: dict[str, Any] = {}
+    lanes = lane_keys.columns_of(rows)
+    known_rows = pd.DataFrame()
     if rows_path.exists():
-        old = read_rows(rows_path, names)
-        constant = dict(old.iloc[0]) if len(old) else {}
+        old = known_rows = cell_tables.read_rows(rows_path, lanes)
         # A cell's rows share its settings, also those that are newer than the file.
         shared = columns.with_role(rows.columns, 'task', 'model', 'learner')
         old = old.assign(**{name: rows[name].iloc[0] for name in shared if name not in old.columns})
@@ -127,33 +137,20 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) ->
             return
         rows = pd.concat([old, rows], ignore_index=True)
     if curves_path.exists():
-        old = files.read_table(curves_path)
-        # Traced settings that are newer than the file.
-        old = old.assign(**{name: constant[name] for name in names if name not in old.columns and name in constant})
+        old = defaults.filled_curves(cell_tables.read_curves(curves_path), known_rows)
         curves = pd.concat([lane_keys.without(old, lane_keys.found_in(curves)), curves], ignore_index=True)
     # Curves first: a row is the sign that its lane is complete.
-    files.write_table(curves_path, lane_keys.sort(curves, 'samples'))
-    files.write_table(rows_path, lane_keys.sort(rows))
-
-
-def read_rows(path: Any, lane_settings: Iterable[str] = ()) -> pd.DataFrame:
-    """The rows of one cell; settings that are newer than the file are at their defaults.
-
-    Args:
-        path: of the file.
-        lane_settings: names of the traced settings that its learner looks at today.
-
-    Raises:
-        ResultsError: as `files.read_table`.
-    """
-    return defaults.filled(files.read_table(path), lane_settings)
+    files.write_table(curves_path, lane_keys.sort(curves, 'samples'), cell_id)
+    files.write_table(rows_path, lane_keys.sort(rows), cell_id)
 
 
 def find(workdir: Any) -> list[pathlib.Path]:
     """The results directories at or below a directory, sorted; empty if there are none.
 
+    Those in a folder named `selection` below it are left out: they hold the runs that chose a tuned sweep's settings.
+
     Args:
-        workdir: where to look.
+        workdir: where to look; may be such a folder itself.
 
     Raises:
         ResultsError: there is no such directory.
@@ -161,7 +158,8 @@ def find(workdir: Any) -> list[pathlib.Path]:
     workdir = pathlib.Path(workdir)
     if not workdir.is_dir():
         raise ResultsError(f'{str(workdir)!r}: no such directory')
-    return sorted(path.parent for path in workdir.rglob('config.json'))
+    found = sorted(path.parent for path in workdir.rglob('config.json'))
+    return [folder for folder in found if SELECTION not in folder.relative_to(workdir).parts]
 
 
 def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
@@ -182,13 +180,19 @@ def load_all(workdirs: Iterable[Any], strict: bool = False) -> pd.DataFrame:
 
     Args:
         workdirs: where to look.
-        strict: as for `load`.
+        strict: raise for a damaged file or directory instead of leaving it out with a warning.
 
     Raises:
-        ResultsError: as `find` and `load`.
+        ResultsError: as `find` (and `load`, if `strict`).
     """
-    folders = dict.fromkeys(folder for workdir in workdirs for folder in find(workdir))
-    frames = [load(folder, strict).assign(folder=str(folder)) for folder in folders]
+    frames = []
+    for folder in dict.fromkeys(folder for workdir in workdirs for folder in find(workdir)):
+        try:
+            frames.append(load(folder, strict).assign(folder=str(folder)))
+        except ResultsError as error:
+            if strict:
+                raise
+            warnings.warn(f'left out: {error}', stacklevel=2)
     frames = [frame for frame in frames if len(frame)]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
@@ -204,21 +208,35 @@ def load_curves(workdir: Any, strict: bool = False) -> pd.DataFrame:
         ResultsError: not a results directory (or a damaged file, if `strict`).
     """
     curves, rows = _load(workdir, 'curves', strict), _load(workdir, 'rows', strict)
+    _check_beside(workdir, rows, curves, strict)
     if curves.empty or rows.empty:
         return pd.DataFrame()
     settings = ['cell', *columns.with_role(rows.columns, 'task', 'model', 'learner')]
     constant = rows[settings].drop_duplicates('cell')
+    for name in defaults.NEWER:
+        if name in rows.columns:
+            first = curves['cell'].map(rows.groupby('cell')[name].first())
+            curves[name] = curves[name].fillna(first) if name in curves.columns else first
     return curves.merge(constant, on='cell', how='inner', validate='many_to_one')
+
+
+def _check_beside(workdir: Any, rows: pd.DataFrame, curves: pd.DataFrame, strict: bool) -> None:
+    """Raises or warns for the first cell that has rows and no curves; a damaged file of curves was named before."""
+    cells = set(rows['cell']) - set(curves['cell'] if len(curves) else ()) if len(rows) else set()
+    for path in (cell_path(workdir, 'curves', cell_id) for cell_id in sorted(cells)):
+        if not path.exists():
+            error = ResultsError(f'{path} is missing beside its rows: delete those and run the cell again')
+            if strict:
+                raise error
+            warnings.warn(str(error), stacklevel=3)
 
 
 def _load(workdir: Any, kind: str, strict: bool) -> pd.DataFrame:
     read_config(workdir)
     frames = []
-    for path in sorted((epath.Path(workdir) / kind).glob('*.parquet'), key=lambda path: path.name):
-        if path.name.startswith('.'):
-            continue
+    for path in names.listed(epath.Path(workdir) / kind, '.parquet'):
         try:
-            frame = read_rows(path) if kind == 'rows' else files.read_table(path)
+            frame = cell_tables.read_rows(path) if kind == 'rows' else cell_tables.read_curves(path)
             frames.append(frame.assign(cell=path.name.removesuffix('.parquet')))
         except ResultsError as error:
             if strict:

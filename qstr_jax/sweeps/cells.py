@@ -4,10 +4,11 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
-from qstr_jax import columns, learners, models, registry, tasks
+from qstr_jax import columns, failures, learners, models, registry, tasks
 from qstr_jax.learners.problem import Problem
 from qstr_jax.sweeps import presets, sample_sizes
 from qstr_jax.sweeps.point import Point
@@ -16,6 +17,8 @@ from qstr_jax.tasks import encoders, links
 
 # Part of every id. To be raised when the same settings come to mean something else.
 SCHEMA_VERSION = 2
+# So much can be listed at once; a cell takes milliseconds to make and seconds to compile.
+MOST_CELLS, MOST_LANES = 10_000, 100_000
 
 Settings = dict[str, Any]
 
@@ -62,6 +65,7 @@ def cells_of(sweep: Sweep) -> tuple[Cell, ...]:
     Raises:
         ValueError: a setting is impossible, or would be ignored.
     """
+    _check_size(sweep)
     found: dict[str, Cell] = {}
     used: set[tuple[str, str]] = set()
     task_axes = _resolved(sweep, 'task', sweep.task)
@@ -78,6 +82,25 @@ def cells_of(sweep: Sweep) -> tuple[Cell, ...]:
                         found[cell.id] = dataclasses.replace(known, lanes=tuple(lanes))
     _check_used(sweep, used)
     return tuple(found.values())
+
+
+def _check_size(sweep: Sweep) -> None:
+    """Raises ValueError for more cells or lanes than can be listed, before any is made."""
+    num_cells = num_lanes = 0
+    for learner, model in itertools.product(sweep.learners, sweep.models):
+        traced = registry.entries()[learner].schema.traced
+        own = _resolved(sweep, 'learner', learner)
+        static = [values for name, values in own.items() if name not in traced]
+        static += [*_resolved(sweep, 'task', sweep.task).values(), *_resolved(sweep, 'model', model).values()]
+        lanes = [own[name] for name in traced if name in own]
+        cells = math.prod(map(len, static))
+        num_cells += cells
+        num_lanes += cells * math.prod(map(len, lanes)) * max(1, len(sweep.num_samples)) * sweep.num_seeds
+    for what, count, most in (('cells', num_cells, MOST_CELLS), ('lanes', num_lanes, MOST_LANES)):
+        if count > most:
+            raise ValueError(
+                f'num_seeds={sweep.num_seeds} and the axes make {count:,} {what}: at most {most:,} in one sweep'
+            )
 
 
 def lanes_of(sweep: Sweep) -> tuple[Any, ...]:
@@ -125,7 +148,10 @@ def _cells_of_model(sweep: Sweep, settings: Settings, learner_name: str, model: 
             traced = {key: axes.pop(key) for key in registry.entries()[name].schema.traced if key in axes}
             sizes = sample_sizes.in_prompts(sweep.num_samples, sweep.samples_unit, task)
             for learner_settings in _product(axes):
-                learner = _learner(name, learner_settings, traced).bind(module, task, sizes or (0,))
+                with failures.named(f'learners={name!r}'):
+                    learner = _learner(name, learner_settings, traced).bind(module, task, sizes or (0,))
+                if sweep.tune:
+                    sweep.tune.grids_of(learner)  # which checks that the learner looks at what is tuned
                 problem = Problem(task=task, test_task=test_task, module=module, learner=learner)
                 point = Point(model=model, given=model_settings, problem=problem)
                 idle = learner.ignored()

@@ -15,7 +15,7 @@ from typing import Any
 
 import filelock
 
-from qstr_jax.storage import files, lane_keys, results
+from qstr_jax.storage import cell_tables, checkpoint, files, lane_keys, names, results
 from qstr_jax.sweeps.lane_batches import LaneBatch
 
 # Seconds between two attempts to claim a batch that another worker holds.
@@ -36,7 +36,7 @@ def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
     if '://' in str(workdir):  # no locks there
         yield True
         return
-    path = workdir / 'locks' / f'{name}.lock'
+    path = names.inside(workdir, 'locks', f'{name}.lock')
     lock = filelock.FileLock(str(path), thread_local=False)
     try:
         lock.acquire(timeout=timeout)
@@ -61,8 +61,8 @@ def missing(workdir: Any, batch: LaneBatch) -> tuple[Any, ...]:
     path = results.cell_path(workdir, 'rows', batch.cell.id)
     if not path.exists():
         return batch.lanes
-    names = batch.lanes[0]._fields
-    done = lane_keys.found_in(results.read_rows(path, names), names)
+    fields = batch.lanes[0]._fields
+    done = lane_keys.found_in(cell_tables.read_rows(path, fields), fields)
     return tuple(lane for lane in batch.lanes if tuple(lane) not in done)
 
 
@@ -76,11 +76,12 @@ def remove_checkpoints(workdir: Any, cell_id: str) -> None:
         workdir: the results directory.
         cell_id: the cell's.
     """
-    for folder in (workdir / 'checkpoints').glob(f'{cell_id}-batch*'):
+    for path in (workdir / 'checkpoints').glob(f'{names.check(cell_id)}-batch*'):
+        folder = names.inside(workdir, 'checkpoints', path.name)
         name, _, _ = folder.name.rsplit('-', 2)
         with locked(workdir, name, timeout=0) as is_free:
             if is_free:
-                folder.rmtree(missing_ok=True)
+                checkpoint.remove(folder)
 
 
 class _Owner:

@@ -56,12 +56,12 @@ def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
         raise ValueError(f'shard_index={index}, num_shards={count}: need 0 ≤ shard_index < num_shards')
     if count == 1:
         return tuple(cells)
-    loads = [0.0] * count
+    loads = [0.0] * min(count, len(cells))  # the lightest share is then always among these
     mine = []
     # Samples to the threshold grow with N too: one more factor of N than the operations of a prompt.
     costs = [cost.prediction_flops(cell.problem) * cell.problem.task.seq_len for cell in cells]
     for place in sorted(range(len(cells)), key=lambda i: (-costs[i], cells[i].id)):
-        lightest = min(range(count), key=lambda i: loads[i])
+        lightest = min(range(len(loads)), key=lambda i: loads[i])
         loads[lightest] += costs[place]
         if lightest == index:
             mine.append(place)

@@ -1,8 +1,21 @@
 """The listing of a dry run: what a sweep would run."""
 
-from qstr_jax.sweeps import cost
-from qstr_jax.sweeps.cells import cells_of
+from collections.abc import Sequence
+
+from qstr_jax.sweeps import cost, outputs
+from qstr_jax.sweeps.cells import Cell, cells_of
 from qstr_jax.sweeps.sweep import Sweep
+
+
+def summary(cells: Sequence[Cell]) -> str:
+    """How much work a sweep is at most, without tracing a program.
+
+    Args:
+        cells: of the sweep.
+    """
+    num_lanes = sum(len(cell.lanes) for cell in cells)
+    examples = sum(len(cell.lanes) * cell.problem.learner.most_examples() for cell in cells)
+    return f'{len(cells):,} cells, {num_lanes:,} lanes, at most {examples:,} prompts to train on, with repetition'
 
 
 def describe(sweep: Sweep) -> str:
@@ -15,6 +28,7 @@ def describe(sweep: Sweep) -> str:
         ValueError: a setting is impossible, or would be ignored.
     """
     cells = cells_of(sweep)
+    outputs.check(cells, outputs.probes_of(sweep))
     width = max(40, *(len(cell.id) for cell in cells))
     lines = [f'{"cell":{width}s} {"lanes":>5s} {"parameters":>10s} {"TFLOP per lane at budget":>25s}']
     total, num_lanes = 0.0, 0
@@ -27,4 +41,7 @@ def describe(sweep: Sweep) -> str:
         f'{len(cells)} cells, {num_lanes} lanes, at most {total / 1e12:,.0f} TFLOP of '
         f'training (a lane stops when it reaches its goal)'
     )
+    if sweep.tune:
+        names = ' and '.join(sweep.tune.names)
+        lines.append(f'{names} tuned at each point on {sweep.tune.num_seeds} selection seeds, whose lanes come on top')
     return '\n'.join(lines)

@@ -10,13 +10,16 @@ import datetime
 import os
 import socket
 import time
-from collections.abc import Iterable, Sequence
+import traceback
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 from etils import epath
 
-from qstr_jax.storage import files, lane_keys, merge, results
+from qstr_jax import failures
+from qstr_jax.storage import cell_tables, files, lane_keys, merge, names, records, results
 from qstr_jax.sweeps.cells import Cell
 
 # A device writes its heartbeat at most this often.
@@ -24,29 +27,14 @@ BEAT_SECONDS = 2.0
 # A worker on another machine that has been silent for so many seconds counts as gone.
 SILENT_SECONDS = 300.0
 
-COLUMNS = ('cell', 'lanes', 'reached', 'fitted', 'censored', 'diverged', 'left', 'state', 'seconds', 'finished', 'note')
+COLUMNS = (
+    'cell', 'lanes', 'reached', 'fitted', 'censored', 'outraced', 'diverged', 'left', 'state', 'seconds', 'finished',
+    'note',
+)  # fmt: skip
 
 
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')
-
-
-def read_plan(workdir: Any) -> dict[str, dict[str, Any]]:
-    """The directory's plan: by cell its `columns` and the names of its `lanes`; empty if there is none.
-
-    Args:
-        workdir: the results directory.
-
-    Raises:
-        files.ResultsError: plan.json is damaged.
-    """
-    path = epath.Path(workdir) / 'plan.json'
-    plan = files.read_json(path) if path.exists() else {}
-    return {cell_id: entry for cell_id, entry in plan.items() if _is_entry(entry)}
-
-
-def _is_entry(entry: Any) -> bool:
-    return isinstance(entry, dict) and isinstance(entry.get('lanes'), list) and isinstance(entry.get('columns'), dict)
 
 
 def add_plan(workdir: Any, cells: Sequence[Cell]) -> None:
@@ -56,7 +44,7 @@ def add_plan(workdir: Any, cells: Sequence[Cell]) -> None:
         workdir: the results directory.
         cells: those that a run was asked for.
     """
-    plan = read_plan(workdir)
+    plan = records.read_plan(workdir)
     for cell in cells:
         entry = {'columns': dict(cell.columns), 'lanes': [lane_keys.name_of(lane) for lane in cell.lanes]}
         plan[cell.id] = merge.joined(plan.get(cell.id), entry)
@@ -73,7 +61,7 @@ class Heartbeat:
     """
 
     def __init__(self, workdir: Any, run_id: str, device_id: int) -> None:
-        self._path = workdir / 'progress' / f'{run_id}-{device_id}.json'
+        self._path = names.inside(workdir, 'progress', f'{run_id}-{device_id}.json')
         self._last = 0.0
 
     def beat(self, report: dict[str, Any]) -> None:
@@ -90,19 +78,21 @@ class Heartbeat:
 
     def end(self) -> None:
         """Removes the file: the device is done."""
-        self._path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # of a directory that is gone; what ended the run is said already
+            self._path.unlink(missing_ok=True)
 
 
-def write_error(workdir: Any, cell_id: str, text: str) -> None:
+def write_error(workdir: Any, cell_id: str, error: Exception) -> None:
     """Records the last error of a cell.
 
     Args:
         workdir: the results directory.
         cell_id: the cell's.
-        text: the traceback, whose last line is the error.
+        error: it; a line tells its reason, without JAX's advice.
     """
-    report = {'cell': cell_id, 'time': _now(), 'error': text.strip().splitlines()[-1], 'traceback': text}
-    files.write_json(workdir / 'errors' / f'{cell_id}.json', report)
+    text = ''.join(traceback.format_exception(error))
+    report = {'cell': cell_id, 'time': _now(), 'error': failures.reason(error), 'traceback': text}
+    files.write_json(names.inside(workdir, 'errors', f'{cell_id}.json'), report)
 
 
 def clear_error(workdir: Any, cell_id: str) -> None:
@@ -112,7 +102,8 @@ def clear_error(workdir: Any, cell_id: str) -> None:
         workdir: the results directory.
         cell_id: the cell's.
     """
-    (workdir / 'errors' / f'{cell_id}.json').unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+        names.inside(workdir, 'errors', f'{cell_id}.json').unlink()
 
 
 def remove_dead(workdir: Any) -> None:
@@ -121,27 +112,16 @@ def remove_dead(workdir: Any) -> None:
     Args:
         workdir: the results directory.
     """
-    for path, beat in _reports(workdir / 'progress', ('host', 'pid', 'time')).items():
+    for path, beat in records.read_all(workdir / 'progress', 'heartbeat').items():
         if not _is_alive(beat):
             path.unlink(missing_ok=True)
 
 
 def _is_alive(beat: dict[str, Any]) -> bool:
     if beat['host'] == socket.gethostname():
-        return files.is_running(beat['pid'])
+        return files.is_running(int(beat['pid']))
     age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(beat['time'])
     return age.total_seconds() < SILENT_SECONDS
-
-
-def _reports(folder: Any, fields: Iterable[str]) -> dict[Any, dict[str, Any]]:
-    """JSON files of a folder, by path; a file that vanishes meanwhile, is damaged or lacks a field is left out."""
-    reports = {}
-    for path in sorted(folder.glob('*.json')) if folder.exists() else []:
-        with contextlib.suppress(results.ResultsError):
-            report = files.read_json(path)
-            if all(field in report for field in fields):
-                reports[path] = report
-    return reports
 
 
 def status(workdir: Any) -> pd.DataFrame:
@@ -151,10 +131,10 @@ def status(workdir: Any) -> pd.DataFrame:
         workdir: the results directory.
 
     Returns:
-        A table of `cell`; `lanes`, and how many of them ended as `reached`, `fitted`, `censored` (above or below) and
-        `diverged` or are `left`; `state`, which is 'done', 'running', 'stopped', 'failed' or 'left'; `seconds` spent;
-        `expected_seconds` for the lanes that are left, at the pace of the cell's finished lanes or else of its model's,
-        missing if there are none; and `note`, what runs now or the last error.
+        A table of `cell`; `lanes`, and how many of them ended as `reached`, `fitted`, `censored` (above or below),
+        `outraced` and `diverged` or are `left`; `state`, which is 'done', 'running', 'stopped', 'failed' or 'left';
+        `seconds` spent; `expected_seconds` for the lanes that are left, at the pace of the cell's finished lanes or
+        else of its model's, missing if there are none; and `note`, what runs now or the last error.
 
     Raises:
         results.ResultsError: not a results directory, one of another format, or its plan is damaged.
@@ -163,13 +143,18 @@ def status(workdir: Any) -> pd.DataFrame:
     if not (workdir / 'plan.json').exists():
         raise results.ResultsError(f'{str(workdir)!r} is not a results directory: no plan.json in it')
     if (workdir / 'config.json').exists():
-        results.read_config(workdir)  # raises for a directory of another format
-    plan = read_plan(workdir)
-    reports = _reports(workdir / 'progress', ('cell', 'host', 'pid', 'time')).values()
+        try:
+            results.read_config(workdir)
+        except results.FormatError:
+            raise
+        except results.ResultsError as error:  # the plan says enough
+            warnings.warn(f'left out: {error}', stacklevel=2)
+    plan = records.read_plan(workdir)
+    reports = records.read_all(workdir / 'progress', 'heartbeat').values()
     # Running workers last, so that they win: another worker may have taken over a cell.
     beats = {beat['cell']: beat for beat in sorted(reports, key=_is_alive)}
-    errors = {error['cell']: error for error in _reports(workdir / 'errors', ('cell', 'error')).values()}
-    runs = _reports(workdir / 'provenance', ('batches',)).values()
+    errors = {error['cell']: error for error in records.read_all(workdir / 'errors', 'error').values()}
+    runs = records.read_all(workdir / 'provenance', 'run').values()
     batches = [entry for run in runs for entry in run['batches']]
     known: dict[str, Any] = {'beats': beats, 'errors': errors, 'batches': batches}
     cells = [_cell_status(workdir, cell_id, plan[cell_id]['lanes'], **known) for cell_id in plan]
@@ -181,24 +166,24 @@ def status(workdir: Any) -> pd.DataFrame:
     return frame.drop(columns='finished')
 
 
-def _finished(workdir: Any, cell_id: str, names: Sequence[str]) -> tuple[dict[str, int], int, str]:
+def _finished(workdir: Any, cell_id: str, planned: Sequence[str]) -> tuple[dict[str, int], int, str]:
     """How many of a cell's lanes ended in which way, how many planned ones have no row, and what is wrong."""
     path = results.cell_path(workdir, 'rows', cell_id)
     if not path.exists():
-        return {}, len(names), ''
+        return {}, len(planned), ''
     try:
-        rows = results.read_rows(path)
+        rows = cell_tables.read_rows(path)
     except results.ResultsError as error:
-        return {}, len(names), str(error)
+        return {}, len(planned), str(error)
     known = {lane_keys.name_of(row) for _, row in rows.iterrows()}
-    return rows['outcome'].value_counts().to_dict(), len(set(names) - known), ''
+    return rows['outcome'].value_counts().to_dict(), len(set(planned) - known), ''
 
 
 def _cell_status(
-    workdir: Any, cell_id: str, names: Sequence[str], *, beats: dict, errors: dict, batches: list[dict]
+    workdir: Any, cell_id: str, planned: Sequence[str], *, beats: dict, errors: dict, batches: list[dict]
 ) -> dict[str, Any]:
     """One row of `status`."""
-    counts, left, note = _finished(workdir, cell_id, names)
+    counts, left, note = _finished(workdir, cell_id, planned)
     finished = sum(counts.values())
     state = 'left' if left else 'done'
     if state == 'left' and cell_id in errors:
@@ -209,7 +194,7 @@ def _cell_status(
         note = f'{beat.get("samples", 0) / 1e3:.1f}k samples, train loss {beat.get("train_loss", float("nan")):.3f}'
     seconds = sum(b['wall_seconds'] + b['compile_seconds'] for b in batches if b['cell'] == cell_id)
     counts['censored'] = counts.get('censored', 0) + counts.pop('censored_below', 0)
-    outcomes = {name: counts.get(name, 0) for name in ('reached', 'fitted', 'censored', 'diverged')}
+    outcomes = {name: counts.get(name, 0) for name in ('reached', 'fitted', 'censored', 'outraced', 'diverged')}
     return {
         'cell': cell_id,
         'lanes': finished + left,

@@ -7,12 +7,16 @@ import jax
 from etils import epath
 
 from qstr_jax.learners import held_out
-from qstr_jax.storage import checkpoint, lane_keys, results
+from qstr_jax.storage import checkpoint, lane_keys, names, results
 from qstr_jax.sweeps.cells import Cell
 
 
 def _path(workdir: Any, cell: Cell, lane: Any) -> epath.Path:
-    return epath.Path(workdir) / 'params' / cell.id / lane_keys.name_of(lane)
+    return names.inside(workdir, 'params', cell.id, lane_keys.name_of(lane))
+
+
+def _identity(cell: Cell, lane: Any) -> str:
+    return f'{cell.id}: {lane_keys.name_of(lane)}'
 
 
 def save(workdir: Any, cell: Cell, lanes: Sequence[Any], state_K: Any) -> None:
@@ -26,7 +30,7 @@ def save(workdir: Any, cell: Cell, lanes: Sequence[Any], state_K: Any) -> None:
     """
     for k, lane in enumerate(lanes):
         of_lane = jax.tree.map(lambda leaf, k=k: leaf[k], state_K.params)
-        checkpoint.save_tree(_path(workdir, cell, lane), of_lane)
+        checkpoint.save_tree(_path(workdir, cell, lane), of_lane, _identity(cell, lane))
 
 
 def load(workdir: Any, cell: Cell, lane: Any) -> Any:
@@ -43,4 +47,5 @@ def load(workdir: Any, cell: Cell, lane: Any) -> Any:
     path = _path(workdir, cell, lane)
     if not path.exists():
         raise results.ResultsError(f'no parameters at {path}: run the sweep with save_params=True')
-    return checkpoint.load_tree(path, held_out.abstract_params(cell.problem.module, cell.problem.task))
+    wanted = held_out.abstract_params(cell.problem.module, cell.problem.task)
+    return checkpoint.load_tree(path, wanted, _identity(cell, lane))

@@ -47,9 +47,10 @@ class Point:
                 found['task', f'{part.name}_{name}'] = given.get(name, setting.default), _type_of(setting)
         schema = registry.entries()[learner.name].schema
         for name, setting in schema.items():
-            # `max_samples` is in every row, since it is also the number of stored prompts.
-            if not setting.is_traced and (name not in learner.ignored() or name == 'max_samples'):
-                found['learner', name] = getattr(learner, name), _type_of(setting)
+            value = getattr(learner, name)
+            # `max_samples` is in every row, since it is also the number of stored prompts. An empty tuple sets nothing.
+            if not setting.is_traced and value != () and (name not in learner.ignored() or name == 'max_samples'):
+                found['learner', name] = value, _type_of(setting)
         if hasattr(learner, 'is_search'):
             found['learner', 'is_search'] = learner.is_search, 'bool'
         for name, value in self._model_settings().items():

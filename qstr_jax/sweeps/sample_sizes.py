@@ -42,6 +42,8 @@ def _prompts(value: float, unit_name: str, task: Any) -> int:
     size = unit(unit_name, task)
     checks.positive('num_samples', value)
     exact = value * size
+    if exact > checks.MOST:
+        raise ValueError(f'num_samples={value!r}: {exact:g} prompts, must be at most {checks.MOST:,}')
     if abs(exact - round(exact)) > 1e-6 * exact:
         raise ValueError(
             f'num_samples={value!r}: {value:g} {unit_name} = {exact:g} prompts, not a whole number '

@@ -9,6 +9,7 @@ from qstr_jax import checks, columns, learners, registry, tasks
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
 from qstr_jax.models.registered import REGISTRY as MODELS
 from qstr_jax.sweeps import presets, sample_sizes
+from qstr_jax.sweeps.tune import Tune, parse
 from qstr_jax.sweeps.values import distinct
 from qstr_jax.tasks.task import REGISTRY as TASKS
 
@@ -41,6 +42,8 @@ class Sweep:
         probes: further columns, see `models.probes`.
         save_params: keep the trained parameters.
         lanes_per_batch: lanes that one program vectorises; None chooses by model and device.
+        tune: settings that are tuned, with 'auto' or several values, and how: `{'learning_rate': 'auto'}`, see
+            `tune.Tune`. Their best values are found on selection seeds; the sweep's own seeds are run with these.
         given: what was set, as (scope, name, values) triples; scopes are 'task', 'model', 'learner' and registered
             names.
 
@@ -61,6 +64,7 @@ class Sweep:
     probes: tuple[str, ...]
     save_params: bool
     lanes_per_batch: int | None
+    tune: Tune | None
     given: tuple[tuple[str, str, tuple], ...]
 
     def __init__(
@@ -79,6 +83,7 @@ class Sweep:
         probes: str | Sequence[str] = (),
         save_params: bool = False,
         lanes_per_batch: int | None = None,
+        tune: Mapping[str, Any] | Tune | None = None,
         axes: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
@@ -100,9 +105,13 @@ class Sweep:
             probes=distinct('probes', probes, least=0),
             save_params=save_params,
             lanes_per_batch=lanes_per_batch,
+            tune=tune if isinstance(tune, Tune) else parse(tune),
         )
         self._check()
         object.__setattr__(self, 'given', self._parsed({**settings, **(axes or {})}, settings, axes or {}))
+        for _, name, values in self.given:
+            if self.tune and name in self.tune.names:
+                raise ValueError(f'{name}={values!r}: is tuned, so it cannot be given')
 
     def _check(self) -> None:
         for name in self.models:
@@ -144,7 +153,10 @@ class Sweep:
     def _scoped(self, key: str, value: Any) -> list[tuple[str, str, Any]]:
         """(scope, name, value) of what was given under a key."""
         if isinstance(value, Mapping):
-            return [(self._scope(key), name, one) for name, one in value.items()]
+            of_learners = [name for learner in learners.names() for name in LEARNERS.get(learner).schema]
+            if key in (*ALIASES, *TASKS.get(self.task).schema, *of_learners):
+                raise ValueError(f'{key}={value!r}: give one value, or several with commas between them')
+            return [(self._scope(key), str(name), one) for name, one in value.items()]
         if '.' in key:
             scope, _, name = key.partition('.')
             return [(self._scope(scope), name, value)]
@@ -159,6 +171,8 @@ class Sweep:
 
     def _unknown(self, key: str) -> ValueError:
         """The error for a name that no task or learner has as a setting; it proposes the nearest."""
+        if key in FIELDS:
+            raise ValueError(f'{key}: cannot be an axis; it is the same for all points of a sweep')
         owners = [f'{name}.{key}' for name, entry in registry.entries().items() if key in entry.schema]
         bare = [*FIELDS, *ALIASES, *TASKS.get(self.task).schema]
         bare += [name for learner in self.learners for name in LEARNERS.get(learner).schema]
@@ -230,7 +244,14 @@ class Sweep:
             f'{scope}.{name}': [list(one) if isinstance(one, tuple) else columns.plain(one) for one in values]
             for scope, name, values in self.given
         }
-        return {**{name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()}, 'settings': given}
+        # A sweep that is not tuned is written as before there was tuning, so that both are the same sweep.
+        tuned = {'tune': self.tune.as_json()} if self.tune else {}
+        plain.pop('tune')
+        return {
+            **{name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()},
+            **tuned,
+            'settings': given,
+        }
 
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Sweep) if field.name != 'given')

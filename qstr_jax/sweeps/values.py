@@ -20,6 +20,6 @@ def distinct(name: str, value: Any, least: int = 1) -> tuple:
     found = tuple(part for part in flat if part != '')
     if len(found) < least:
         raise ValueError(f'{name}=(): give at least one')
-    if len(set(found)) < len(found):
+    if any(value in found[:i] for i, value in enumerate(found)):
         raise ValueError(f'{name}={found}: a value is given twice')
     return found

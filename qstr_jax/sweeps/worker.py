@@ -1,10 +1,10 @@
 """One device's thread: claims lane batches, trains them, writes their tables."""
 
 import dataclasses
+import functools
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from absl import logging
 
-from qstr_jax import tasks
+from qstr_jax import failures, tasks
 from qstr_jax.learners.outcomes import RUNNING
-from qstr_jax.storage import checkpoint, files, provenance, results
+from qstr_jax.storage import checkpoint, files, lane_keys, names, provenance, results
 from qstr_jax.sweeps import claims, lanes_per_batch, monitor, params, programs, rows, training
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.lane_batches import LaneBatch
@@ -39,6 +39,7 @@ class Job:
         stop: set when the run should end.
         record: provenance of the run.
         bar: the progress bar.
+        notes: further columns of the rows.
     """
 
     workdir: Any
@@ -51,6 +52,7 @@ class Job:
     stop: threading.Event
     record: dict[str, Any]
     bar: Any
+    notes: dict[str, Any]
 
 
 class Worker:
@@ -58,30 +60,33 @@ class Worker:
 
     Args:
         device: a local device.
-        job: what all workers share.
-
-    Attributes:
-        failed: ids of the cells that could not be run.
     """
 
-    def __init__(self, device: Any, job: Job) -> None:
-        self.failed: list[str] = []
-        self._device, self._job = device, job
+    def __init__(self, device: Any) -> None:
+        self._device = device
         # A thread usually runs the batches of a cell one after another, so the last cell's programs are kept.
         self._cell_id: str | None = None
         self._programs: programs.Programs | None = None
-        self._heartbeat = monitor.Heartbeat(job.workdir, job.record['id'], device.id)
 
-    def work(self) -> None:
-        """Runs lane batches until none is left or the sweep is stopped."""
+    def work(self, job: Job) -> list[str]:
+        """Runs lane batches until none is left or the sweep is stopped.
+
+        Args:
+            job: what all workers share.
+
+        Returns:
+            The ids of the cells that could not be run.
+        """
+        self._job, self._failed = job, list[str]()
+        self._heartbeat = monitor.Heartbeat(job.workdir, job.record['id'], self._device.id)
         try:
             while True:
-                with self._job.claims.claim() as claimed:
+                with job.claims.claim() as claimed:
                     if claimed is None:
-                        return
+                        return self._failed
                     self._run_batch(*claimed)
         except Stopped:
-            return
+            return self._failed
         finally:
             self._heartbeat.end()
 
@@ -100,9 +105,9 @@ class Worker:
         except (Stopped, results.ResultsError, tasks.DrawError):
             raise
         except Exception as error:  # one cell's failure (memory, a user's model) must not stop the others
-            logging.error('%s failed: %s', batch.name, error)
-            monitor.write_error(self._job.workdir, batch.cell.id, traceback.format_exc())
-            self.failed.append(batch.cell.id)
+            logging.error('%s failed: %s', batch.name, failures.reason(error))
+            monitor.write_error(self._job.workdir, batch.cell.id, error)
+            self._failed.append(batch.cell.id)
 
     def _compiled(self, cell: Cell) -> tuple[programs.Programs, float]:
         """The cell's programs, and the seconds that compiling them took; 0 if they were compiled before."""
@@ -120,8 +125,9 @@ class Worker:
         """Trains some lanes of a cell, starting from their checkpoint if there is one, and writes their rows."""
         assert self._programs is not None
         job = self._job
-        folder = job.workdir / 'checkpoints' / name
-        saved = checkpoint.load(folder, programs.abstract_state(cell.problem, self._programs.size))
+        folder = names.inside(job.workdir, 'checkpoints', name)
+        identity = f'{name}: {", ".join(map(lane_keys.name_of, lanes))}'
+        saved = checkpoint.load(folder, programs.abstract_state(cell.problem, self._programs.size), identity)
         start = time.perf_counter()
 
         def note_seconds(stopped: bool = False) -> float:
@@ -130,23 +136,22 @@ class Worker:
             return seconds['wall']
 
         try:
-            data_K, state_K = training.train(
-                self._programs, cell.problem, lanes, saved, self._watch(cell, lanes, folder)
-            )
+            watch = self._watch(cell, lanes, functools.partial(checkpoint.save, folder, identity=identity))
+            data_K, state_K = training.train(self._programs, cell.problem, lanes, saved, watch)
         except Stopped:
             note_seconds(stopped=True)
             raise
-        table = rows.rows(cell, lanes, data_K, state_K, job.probes)
+        table = rows.rows(cell, lanes, data_K, state_K, job.probes).assign(**job.notes)
+        seconds = note_seconds()  # Before the rows, so that each row has its record.
         with claims.locked(job.workdir, f'{cell.id}-tables'):
             if job.save_params:
                 params.save(job.workdir, cell, lanes, state_K)
             results.add(job.workdir, cell.id, table, rows.curves(cell, lanes, state_K))
         checkpoint.remove(folder)
-        seconds = note_seconds()
         if not job.bar.disable:
             job.bar.write(_summary(cell, table, seconds, compile_seconds), file=sys.stderr)
 
-    def _watch(self, cell: Cell, lanes: tuple, folder: Any) -> Callable[[Any], None]:
+    def _watch(self, cell: Cell, lanes: tuple, save: Callable[[Any], None]) -> Callable[[Any], None]:
         """The function that runs between two calls of `advance`: progress bar, heartbeat, checkpoint, stop."""
         job, finished, last_save = self._job, 0, time.monotonic()
 
@@ -162,7 +167,7 @@ class Worker:
             finished = len(lanes) - running
             is_time = time.monotonic() - last_save >= job.checkpoint_seconds
             if running and (is_time or job.stop.is_set()):
-                checkpoint.save(folder, state_K)
+                save(state_K)
                 last_save = time.monotonic()
             if running and job.stop.is_set():
                 raise Stopped

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from qstr_jax import registry
+from qstr_jax import failures, registry
 from qstr_jax.tasks import link_functions
 from qstr_jax.tasks.link_functions import unit_vectors
 from qstr_jax.tasks.two_layer import TwoLayer
@@ -110,7 +110,11 @@ def _from_function(function: Callable) -> 'Link':
 
 @functools.cache  # one Link per setting, so that tasks made from the same settings are equal
 def _from_builder(builder: Callable[..., 'Link'], name: str, settings: tuple) -> 'Link':
-    return dataclasses.replace(builder(**dict(settings)), name=name, settings=settings)
+    with failures.named(f'link={name!r}'):
+        link = builder(**dict(settings))
+    if not isinstance(link, Link):
+        raise ValueError(f'link={name!r}: its builder must return a Link, not {link!r}')
+    return dataclasses.replace(link, name=name, settings=settings)
 
 
 def get(link: 'str | Link | Callable', **settings: Any) -> 'Link':

@@ -81,11 +81,11 @@ class QSTR:
         return self.encoding_dim
 
     def _check_distinct(self) -> None:
-        num_distinct = 2**self._encoding_dim
-        if encoders.get(self.encoding).name == 'rademacher' and self.distinct_encodings and num_distinct < self.seq_len:
+        least = (self.seq_len - 1).bit_length()
+        if encoders.get(self.encoding).name == 'rademacher' and self.distinct_encodings and self._encoding_dim < least:
             raise ValueError(
-                f'encoding_dim={self.encoding_dim}: there are only {num_distinct} distinct '
-                f'encodings for seq_len={self.seq_len}; use encoding_dim ≥ {(self.seq_len - 1).bit_length()}'
+                f'encoding_dim={self.encoding_dim}: there are only {2**self._encoding_dim} distinct '
+                f'encodings for seq_len={self.seq_len}; use encoding_dim ≥ {least}'
             )
 
     def _check_distributions(self) -> None:

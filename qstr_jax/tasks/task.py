@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import jax
 
-from qstr_jax import registry
+from qstr_jax import failures, registry
 from qstr_jax.tasks import encodings, streams
 
 REGISTRY = registry.Registry('task', 'task')
@@ -132,7 +132,8 @@ def build(name: str, **settings: Any) -> Any:
     """
     entry = REGISTRY.get(name)
     settings = entry.schema.checked(settings, name, is_bare=True)
-    return entry.builder(**settings)
+    with failures.named(f'task={name!r}'):
+        return entry.builder(**settings)
 
 
 def sibling(task: Any, name: str) -> Any:

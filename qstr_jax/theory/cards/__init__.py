@@ -15,6 +15,7 @@ from typing import Any
 
 from tqdm import auto as tqdm
 
+from qstr_jax import checks
 from qstr_jax.theory.cards import (
     alignment,
     alpha,
@@ -109,11 +110,9 @@ def _check_value(name: str, value: Any, default: Any) -> None:
                 raise ValueError(f'{name}={value!r}: entries must be like {default[0]!r}')
             _check_value(name, entry, default[0])
     elif isinstance(default, int) and not isinstance(default, bool):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f'{name}={value!r}: must be an integer, at least 1')
+        checks.integer(name, value)
     elif isinstance(default, float):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-            raise ValueError(f'{name}={value!r}: must be a number, at least 0')
+        checks.number(name, value, 0)
 
 
 def make(name: str, overrides: Mapping[str, Any] | None = None, progress: bool = False) -> Card:

@@ -1,0 +1,36 @@
+"""Figure 1a at each architecture's best learning rate: samples to test MSE 0.7 on 1STR, N = 4, 6, …, 12.
+
+At one fixed rate the samples are optimiser steps as much as statistics. Here each architecture has, at each N, the rate
+that needs the fewest samples on three selection seeds; the samples are those of five other seeds.
+
+Command:  make figure1a-tuned
+          python -m experiments.sample_complexity --config=experiments/configs/figure1a_tuned.py --workdir=DIR
+Runtime:  TO BE MEASURED
+Expect:   TO BE MEASURED
+"""
+
+from experiments.configs import base
+
+
+def get_config():
+    """As Figure 1a, a task per lane, the rate tuned, a test every two steps. At N = 2 ignoring t errs by 0.5."""
+    config = base.get_config()
+    config.seq_lens = (4, 6, 8, 10, 12)
+    config.task_per_lane = True
+    config.tune.learning_rate = 'auto'
+    config.check_every = 2
+    config.title = '1STR at the best learning rate: samples to test MSE 0.7'
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests."""
+    config = get_config()
+    config.models = ('ffn',)
+    config.seq_lens = (2, 3)
+    config.num_seeds = 2
+    config.ffn.widths = (32,)
+    config.tune.num_seeds = 2
+    config.test_samples = 100
+    config.max_samples = 6400
+    return config

@@ -1,0 +1,40 @@
+"""Larger N at the best learning rate: samples to test MSE 0.7 on 1STR by the point-wise risk, N = 4, 8, …, 1024.
+
+Command:  make larger-n-tuned
+          python -m experiments.larger_n --config=experiments/configs/larger_n_tuned.py --workdir=DIR
+          the others as far as they go: --config.models=ffn,rnn --config.seq_lens=4,8
+Runtime:  TO BE MEASURED
+Expect:   TO BE MEASURED
+"""
+
+from experiments.configs import base
+
+
+def get_config():
+    """As the larger N, five lanes, the rate tuned, a test every ten steps."""
+    config = base.get_config()
+    config.models = ('transformer',)
+    config.seq_lens = (4, 8, 16, 64, 256, 1024)
+    config.risk = 'pointwise'
+    config.task_per_lane = True
+    config.tune.learning_rate = 'auto'
+    config.check_every = 10
+    config.test_samples = 1000
+    config.max_samples = 4_000_000
+    config.title = '1STR, point-wise risk, best learning rate: samples to test MSE 0.7'
+    config.notes = ('1,000 test prompts (published: 5,000), a test every 10 steps',)
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests."""
+    config = get_config()
+    config.models = ('ffn',)
+    config.seq_lens = (2, 3)
+    config.num_seeds = 2
+    config.ffn.widths = (32,)
+    config.tune.num_seeds = 2
+    config.threshold = 0.9
+    config.test_samples = 100
+    config.max_samples = 6400
+    return config

@@ -1,0 +1,59 @@
+"""Lanes that recorded the samples at several thresholds: a row for each, as a run to that threshold would have it."""
+
+import pandas as pd
+
+from qstr_jax import columns
+
+# Measures that do not change while a lane trains.
+_CONSTANT = ('num_parameters', 'backend', 'lanes_per_batch', 'encoding_coherence', 'encoding_equal_pairs',
+             'encoding_redraws')  # fmt: skip
+
+
+def has_crossings(rows: pd.DataFrame) -> bool:
+    """Whether some lanes recorded several thresholds.
+
+    Args:
+        rows: any rows.
+    """
+    return 'crossings' in rows.columns and bool(rows['crossings'].notna().any())
+
+
+def at_thresholds(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per lane and threshold, with the threshold, samples and outcome of a run to that threshold.
+
+    Where a lane crossed a threshold on its way, what was measured at the lane's end is missing. Rows without crossings
+    stay as they are.
+
+    Args:
+        rows: one row per lane; `crossings` is as '0.7:12800 0.5:25600 0.1:', the lane's own threshold last.
+
+    Raises:
+        ValueError: crossings that are not written like that.
+    """
+    if not has_crossings(rows):
+        return rows
+    table = rows.assign(crossings=rows['crossings'].str.split(' ')).explode('crossings', ignore_index=True)
+    parts = table['crossings'].str.extract(r'^(?P<threshold>[\d.e+-]+):(?P<samples>\d*)$')
+    is_given = table['crossings'].notna()
+    if parts['threshold'][is_given].isna().any():
+        bad = table['crossings'][is_given & parts['threshold'].isna()].iloc[0]
+        raise ValueError(f'crossings {bad!r}: must be a threshold and its samples, as 0.7:12800')
+    threshold = pd.to_numeric(parts['threshold'])
+    is_earlier = is_given & (threshold > table['threshold'])
+    is_crossed = is_earlier & parts['samples'].ne('')
+    table = table.drop(columns=['crossings', 'thresholds'], errors='ignore')
+    table['threshold'] = table['threshold'].mask(is_earlier, threshold)
+    return _ended(table, is_crossed, pd.to_numeric(parts['samples']))
+
+
+def _ended(table: pd.DataFrame, is_crossed: pd.Series, samples: pd.Series) -> pd.DataFrame:
+    """The rows, some of which ended when they crossed their threshold."""
+    samples = samples.astype('Int64')
+    table['outcome'] = table['outcome'].mask(is_crossed, 'reached')
+    for name in 'num_samples', 'samples_to_threshold':
+        if name in table.columns:
+            table[name] = table[name].astype('Int64').mask(is_crossed, samples)
+    for name in table.columns:
+        if columns.get(name).role == 'measure' and columns.is_declared(name) and name not in _CONSTANT:
+            table[name] = table[name].mask(is_crossed)
+    return table

@@ -1,0 +1,29 @@
+"""What a tuned sweep chose, and from what."""
+
+import pandas as pd
+
+from qstr_jax.analysis.curves import require
+from qstr_jax.analysis.names import model_order
+
+
+def chosen(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
+    """The chosen values of a tuned sweep, one line per point.
+
+    Args:
+        rows: the reported lanes of a tuned sweep.
+        x: the setting on the x axis.
+
+    Returns:
+        `model`, `x`, each tuned setting, `lanes` (reported), `samples` (their mean), then `tuned_grid`, the values that
+        were tried, `tuned_samples`, the median of each over `tuned_seeds`.
+
+    Raises:
+        ValueError: no rows, or rows that are not tuned.
+    """
+    require(rows, ('model', x, 'tuned', 'tuned_grid', 'tuned_samples', 'tuned_seeds', 'samples_to_threshold'))
+    names = list(dict.fromkeys(name for text in rows['tuned'].dropna() for name in text.split()))
+    by = ['model', x, *names, 'tuned_grid', 'tuned_samples', 'tuned_seeds']
+    found = rows.groupby(by, dropna=False)['samples_to_threshold'].agg(lanes='size', samples='mean').reset_index()
+    order = {model: place for place, model in enumerate(model_order(rows))}
+    found = found.sort_values(['model', x], key=lambda column: column.map(order) if column.name == 'model' else column)
+    return found[['model', x, *names, 'lanes', 'samples', *by[-3:]]].reset_index(drop=True)

@@ -1,0 +1,54 @@
+"""What code raised, in one line: for functions that users register, whose errors can be anything."""
+
+import contextlib
+import pathlib
+import sysconfig
+import traceback
+from collections.abc import Iterator
+
+# Code of others and of this package; whoever reads an error wants the line of their own.
+_ROOT = pathlib.Path(__file__).parents[1]
+_NOT_USERS = (
+    str(_ROOT / 'qstr_jax'),
+    str(_ROOT / 'experiments'),
+    sysconfig.get_paths()['stdlib'],
+    sysconfig.get_paths()['purelib'],
+)
+
+
+def reason(error: BaseException) -> str:
+    """The kind and first line of an error, and the user's line that it comes from: 'KeyError: 3 (mine.py, line 6)'.
+
+    JAX and Flax put their advice into further lines.
+
+    Args:
+        error: any.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = ': '.join([type(error).__name__, *lines[:1]])
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
+    return f'{text} ({pathlib.Path(frames[-1].filename).name}, line {frames[-1].lineno})' if frames else text
+
+
+def _is_users(filename: str) -> bool:
+    return not filename.startswith(('<', *_NOT_USERS))
+
+
+@contextlib.contextmanager
+def named(what: str) -> Iterator[None]:
+    """Turns whatever is raised inside, but a ValueError, into a ValueError of one line.
+
+    A ValueError is taken to say itself what is wrong.
+
+    Args:
+        what: whose code runs, such as "models='mine'".
+
+    Raises:
+        ValueError: the code raised something, or ended the process.
+    """
+    try:
+        yield
+    except ValueError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ValueError(f'{what}: {reason(error)}') from error

@@ -1,0 +1,60 @@
+"""The crossings of several thresholds in one lane of online training, read off its curve.
+
+A threshold is crossed at the first check whose test loss, on all test prompts, is strictly below it, as the end of a
+lane is judged. Up to there the lane is that of a run to this threshold alone: screening asks for the evaluations that
+the largest threshold needs that is not yet crossed.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def checked(thresholds: tuple[float, ...], last: float) -> tuple[float, ...]:
+    """The thresholds from the largest to the smallest.
+
+    Args:
+        thresholds: those that are crossed on the way.
+        last: the threshold where a lane is over.
+
+    Raises:
+        ValueError: one is not above `last`, or given twice.
+    """
+    if not all(value > last for value in thresholds):
+        raise ValueError(f'thresholds={thresholds}: must be above threshold={last}, where a lane is over')
+    if len(set(thresholds)) < len(thresholds):
+        raise ValueError(f'thresholds={thresholds}: a value is given twice')
+    return tuple(sorted(thresholds, reverse=True))
+
+
+def pending(curves: Any, learner: Any) -> jax.Array:
+    """The largest threshold that one lane has not crossed, −∞ if there is none.
+
+    Args:
+        curves: the lane's `online_lane.Curves`.
+        learner: the cell's `online.Online`.
+    """
+    if not learner.thresholds:
+        return jnp.float32(learner.threshold)
+    values = jnp.array([*learner.thresholds, learner.threshold])
+    least = jnp.min(jnp.where(curves.test_se_C == 0, curves.test_C, jnp.inf))
+    return jnp.max(jnp.where(least < values, -jnp.inf, values))
+
+
+def text(curves: Any, learner: Any) -> str:
+    """The samples at each crossing, '0.7:12800 0.5:25600 0.1:'; nothing where a threshold was not crossed.
+
+    Args:
+        curves: the lane's `online_lane.Curves`, on the host.
+        learner: the cell's `online.Online`.
+    """
+    parts = []
+    # As for the end of a lane, the loss is of all test prompts, and the training loss is finite.
+    is_judged_C = (curves.test_se_C == 0) & np.isfinite(curves.train_C)
+    for threshold in (*learner.thresholds, learner.threshold):
+        is_below_C = is_judged_C & (curves.test_C < np.float32(threshold))
+        samples = (int(np.argmax(is_below_C)) + 1) * learner.samples_per_check if is_below_C.any() else ''
+        parts.append(f'{threshold!r}:{samples}')
+    return ' '.join(parts)

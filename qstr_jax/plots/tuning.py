@@ -1,0 +1,67 @@
+"""What a tuning was chosen from: samples to the threshold against the tuned setting, on the selection seeds."""
+
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from qstr_jax import analysis, columns
+from qstr_jax.plots.labels import display, samples_to_threshold
+from qstr_jax.plots.panels import log_ticks
+from qstr_jax.plots.style import STYLE, frame
+
+_KEY = 'dots: selection lanes; lines: their medians; rings: the chosen values; triangles: lanes that were stopped there'
+
+
+def tuning(rows: pd.DataFrame, setting: str = 'learning_rate', by: str = 'seq_len', *, title: str = '') -> Figure:
+    """Samples against a tuned setting, a panel per model, a line per value of another setting.
+
+    The median of a point is drawn where more than half of its lanes reached; a ring marks the smallest of each line.
+
+    Args:
+        rows: of the selection lanes.
+        setting: the tuned setting, with positive values.
+        by: the setting that tells lines apart.
+        title: above the figure.
+
+    Raises:
+        ValueError: no rows, or missing columns.
+    """
+    analysis.require(rows, ('model', setting, by, 'outcome', 'num_samples', 'samples_to_threshold'))
+    models = analysis.model_order(rows)
+    with matplotlib.rc_context(STYLE):
+        figure, axes = frame(len(models), title, (), sharey=True, key=_KEY)
+        for axis, model in zip(axes, models, strict=True):
+            mine = rows[rows['model'] == model]
+            values = analysis.ordered(mine[by])
+            for place, value in enumerate(values):
+                colour = colormaps['viridis'](0.92 * place / max(1, len(values) - 1))
+                _draw(axis, mine[mine[by] == value], setting, colour, analysis.setting_text(by, value))
+            axis.set_xscale('log')
+            axis.set_xlabel(columns.label(setting))
+            axis.legend(loc='lower left', bbox_to_anchor=(0, 1.0), ncols=3, title=display(model), columnspacing=1.0)
+        axes[0].set_yscale('log')
+        log_ticks(axes[0].yaxis)
+        axes[0].set_ylabel(samples_to_threshold(rows))
+    return figure
+
+
+def _draw(axis: Axes, lanes: pd.DataFrame, setting: str, colour: Any, label: str) -> None:
+    """The lanes, medians and the chosen point of one line."""
+    is_reached = lanes['outcome'] == 'reached'
+    samples = lanes['samples_to_threshold'].astype(float).where(is_reached, np.inf)
+    medians = samples.groupby(lanes[setting]).median()
+    shown = medians[np.isfinite(medians)]
+    axis.plot(shown.index, shown, '-', color=colour, label=display(label), gid=f'median {label}')
+    axis.plot(lanes.loc[is_reached, setting], samples[is_reached], '.', color=colour, alpha=0.6, mew=0)
+    stopped = lanes[~is_reached & (lanes['outcome'] != 'diverged')]
+    axis.plot(
+        stopped[setting], stopped['num_samples'], '^', color=colour, fillstyle='none', markersize=3.5, alpha=0.6,
+        gid=f'stopped {label}',
+    )  # fmt: skip
+    if len(shown):
+        axis.plot(shown.idxmin(), shown.min(), 'o', color=colour, fillstyle='none', markersize=7, gid=f'chosen {label}')

@@ -1,0 +1,116 @@
+"""The rows and curves of one cell as they are read: whoever wrote them, they have what we would have written."""
+
+import pathlib
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from qstr_jax import columns
+from qstr_jax.storage import defaults, files, lane_keys
+
+# Without these nobody knows whose row it is, or what became of it.
+REQUIRED = {'rows': ('model', 'task', 'learner', 'seed', 'task_seed', 'outcome'), 'curves': ('seed', 'samples')}
+# How a lane can end, as in `learners.outcomes`.
+OUTCOMES = ('reached', 'censored', 'diverged', 'fitted', 'censored_below', 'outraced')
+# Ids as `sweeps.cells` makes them; others are not checked.
+_ID = re.compile(r'(?P<model>[a-z0-9_]+)-(?P<task>[a-z0-9_]+)-N(?P<seq_len>\d+)(-q(?P<sparsity>\d+))?-[0-9a-f]{8}')
+_NUMBERS = ('int', 'count', 'float')
+_NOT_NEGATIVE = (
+    'seed', 'task_seed', 'sample_size', 'seq_len', 'samples', 'num_samples', 'max_samples', 'samples_to_threshold',
+    'num_parameters',
+)  # fmt: skip
+
+
+def read_rows(path: Any, lane_settings: Iterable[str] = ()) -> pd.DataFrame:
+    """The rows of one cell; settings that are newer than the file are at their defaults.
+
+    Args:
+        path: of the file.
+        lane_settings: names of the traced settings that its learner looks at today.
+
+    Raises:
+        ResultsError: as `files.read_table`, or it holds what no row of this cell can be.
+    """
+    return defaults.filled(_checked(path, 'rows'), lane_settings)
+
+
+def read_curves(path: Any) -> pd.DataFrame:
+    """The curves of one cell.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        ResultsError: as `read_rows`.
+    """
+    return _checked(path, 'curves')
+
+
+def _checked(path: Any, kind: str) -> pd.DataFrame:
+    """A table of the cell that its file is named after."""
+    cell_id = pathlib.PurePath(path).name.removesuffix('.parquet')
+    frame = files.read_table(path, cell_id)
+    try:
+        _check(frame, kind, cell_id)
+    except Exception as error:  # a foreign column may hold anything, and pandas raises as many kinds
+        raise files.damaged_table(path, error) from None
+    return frame
+
+
+def _check(frame: pd.DataFrame, kind: str, cell_id: str) -> None:
+    """Raises ValueError if something is wrong with a table of one cell."""
+    missing = [name for name in REQUIRED[kind] if name not in frame.columns]
+    if missing:
+        raise ValueError(f'no column {missing[0]!r}')
+    for name in frame.columns:
+        if name in columns.OURS:
+            _check_values(frame[name], name)
+    if kind == 'rows':
+        _check_rows(frame)
+        _check_owner(frame, cell_id)
+
+
+def _check_values(values: pd.Series, name: str) -> None:
+    """Numbers where numbers should be, texts where texts should be; no seed, count or loss is negative."""
+    found, kind = values.dropna(), columns.get(name).type
+    if found.empty:
+        return
+    is_number = pd.api.types.is_numeric_dtype(found)
+    if (kind in _NUMBERS and not is_number) or (kind == 'str' and is_number):
+        raise ValueError(f'{name}={str(found.iloc[0])[:40]!r}: not of the type {kind}')
+    if kind in ('int', 'count') and not found.mod(1).eq(0).all():
+        raise ValueError(f'{name}: must be whole numbers')
+    if (name in _NOT_NEGATIVE or name.endswith('_loss')) and found.lt(0).any():
+        raise ValueError(f'{name}={found.min()}: must be at least 0')
+
+
+def _check_rows(rows: pd.DataFrame) -> None:
+    """One row a lane, all of one cell, with an outcome and samples that agree with it."""
+    unknown = rows.loc[~rows['outcome'].isin(OUTCOMES), 'outcome']
+    if len(unknown):
+        raise ValueError(f'outcome={unknown.iloc[0]!r}: not one of {", ".join(OUTCOMES)}')
+    twice = rows[rows.duplicated(lane_keys.columns_of(rows))]
+    if len(twice):
+        raise ValueError(f'the lane {lane_keys.name_of(twice.iloc[0])} is there twice')
+    for name in columns.with_role(rows.columns, 'task', 'model', 'learner'):
+        if rows[name].nunique(dropna=False) > 1:
+            raise ValueError(f'{name}: differs between lanes of one cell')
+    for more, less in (('max_samples', 'num_samples'), ('num_samples', 'samples_to_threshold')):
+        _check_order(rows, more, less)
+
+
+def _check_order(rows: pd.DataFrame, more: str, less: str) -> None:
+    if {more, less} <= set(rows.columns):
+        wrong = rows.loc[rows[less].gt(rows[more]).fillna(False).astype(bool), less]
+        if len(wrong):
+            raise ValueError(f'{less}={wrong.iloc[0]}: more than {more}')
+
+
+def _check_owner(rows: pd.DataFrame, cell_id: str) -> None:
+    """The file's name says of which model, task, N and q its rows are."""
+    named = _ID.fullmatch(cell_id)
+    for name, value in (named.groupdict() if named and len(rows) else {}).items():
+        if value is not None and name in rows.columns and str(rows[name].iloc[0]) != value:
+            raise ValueError(f'{name}={rows[name].iloc[0]!r} in the file of the cell {cell_id}')

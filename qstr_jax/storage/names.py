@@ -1,0 +1,74 @@
+"""Names that become parts of paths, and paths that stay in their directory.
+
+What is read from a results directory is data: a name in plan.json may be '../../x', and a folder may be a link to
+somewhere else. Whoever makes a path of such a name goes through `inside`, and whoever lists files through `listed`.
+"""
+
+import os
+import re
+import warnings
+from typing import Any
+
+from etils import epath
+
+from qstr_jax.storage.files import ResultsError
+
+# Ids of cells and runs, names of lanes and lane batches. No '/', no leading '.', nothing that a glob expands.
+NAME = r'[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}'
+
+
+def check(name: Any) -> str:
+    """Returns a name that may become a part of a path.
+
+    Args:
+        name: from anywhere.
+
+    Raises:
+        ResultsError: it is something else.
+    """
+    if not isinstance(name, str) or not re.fullmatch(NAME, name):
+        shown = repr(name) if len(repr(name)) <= 80 else f'{name!r:.80}…'
+        raise ResultsError(f'{shown} cannot be a name of a file: letters, digits and _ . + - are allowed')
+    return name
+
+
+def inside(workdir: Any, *names: str) -> epath.Path:
+    """The path of something in a results directory, which may itself be a link.
+
+    Args:
+        workdir: the directory.
+        *names: of the folders on the way, and of the file.
+
+    Raises:
+        ResultsError: a name is none, or a part of the path is a symbolic link, which nothing is written through.
+    """
+    path = epath.Path(workdir)
+    for name in names:
+        path /= check(name)
+        if os.path.islink(path):
+            raise ResultsError(f'{path} is a symbolic link, which is not followed: replace it by what it leads to')
+    return path
+
+
+def listed(folder: Any, suffix: str) -> list[Any]:
+    """The files of a folder with an ending, sorted by name; a link or a folder is left out with a warning.
+
+    Args:
+        folder: where to look, not below it; it need not exist.
+        suffix: such as '.json'.
+    """
+    if not folder.is_dir():
+        return []
+    if os.path.islink(folder):
+        warnings.warn(f'left out: {folder} is a symbolic link', stacklevel=2)
+        return []
+    found = []
+    for path in sorted(folder.iterdir(), key=lambda path: path.name):
+        if path.name.startswith('.') or not path.name.endswith(suffix):
+            continue
+        if os.path.islink(path) or not path.is_file():
+            what = 'a symbolic link' if os.path.islink(path) else 'no file'
+            warnings.warn(f'left out: {path} is {what}', stacklevel=2)
+        else:
+            found.append(path)
+    return found

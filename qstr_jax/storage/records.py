@@ -1,0 +1,117 @@
+"""JSON files of a results directory, which may be damaged, foreign or hostile: read here alone, each by its schema.
+
+What a schema leaves out may be there too: records of other versions have other fields.
+"""
+
+import datetime
+import pathlib
+import warnings
+from typing import Any
+
+import jsonschema
+
+from qstr_jax.storage import files, names
+from qstr_jax.storage.files import ResultsError
+
+_NAME = {'type': 'string', 'pattern': rf'^{names.NAME}\Z'}
+_TEXT = {'type': 'string'}
+# Bounded, since a number of a thousand digits is JSON too.
+_SECONDS = {'type': 'number', 'minimum': 0, 'maximum': 1e12}
+_COUNT = {'type': 'integer', 'minimum': 0, 'maximum': 2**62}
+_TIME = {'type': 'string', 'format': 'date-time'}
+_LANES = {'type': 'array', 'items': _NAME}
+
+
+def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {'type': 'object', 'required': list(required), 'properties': {**required, **(optional or {})}}
+
+
+_BATCH = _object(
+    {'cell': _NAME, 'wall_seconds': _SECONDS, 'compile_seconds': _SECONDS},
+    {'lanes': _LANES, 'stopped': {'type': 'boolean'}},
+)
+_RUN = {
+    'id': _NAME,
+    'started': _TEXT,
+    'command': {'type': 'array', 'items': _TEXT},
+    'git_commit': {'type': ['string', 'null']},
+    'python': _TEXT,
+    'device': _TEXT,
+    'packages': {'type': 'object', 'additionalProperties': _TEXT},
+}
+SCHEMAS = {
+    'any': {'type': 'object'},
+    'config': _object({'sweeps': {'type': 'array', 'items': {'type': 'object'}}}),
+    'plan': {
+        'type': 'object',
+        'propertyNames': _NAME,
+        'additionalProperties': _object({'columns': {'type': 'object'}, 'lanes': _LANES}),
+    },
+    'heartbeat': _object(
+        {'cell': _NAME, 'host': _TEXT, 'pid': {'type': 'integer', 'minimum': 1, 'maximum': 2**31 - 1}, 'time': _TIME},
+        {'samples': _COUNT, 'train_loss': {'type': 'number', 'maximum': 1e300}},
+    ),
+    'error': _object({'cell': _NAME, 'error': _TEXT}),
+    'run': _object({'batches': {'type': 'array', 'items': _BATCH}}, _RUN),
+}
+_formats = jsonschema.FormatChecker(())
+
+
+@_formats.checks('date-time', ValueError)
+def _is_time(value: object) -> bool:
+    """Whether a text is a time with its zone, as we write it."""
+    return not isinstance(value, str) or datetime.datetime.fromisoformat(value).tzinfo is not None
+
+
+_VALIDATORS = {
+    kind: jsonschema.Draft202012Validator(schema, format_checker=_formats) for kind, schema in SCHEMAS.items()
+}
+
+
+def read(path: Any, kind: str) -> dict[str, Any]:
+    """Reads a record.
+
+    Args:
+        path: of the file.
+        kind: one of `SCHEMAS`.
+
+    Raises:
+        ResultsError: it is missing, damaged, or not of this kind; the message names the file and the place in it.
+    """
+    record = files.read_json(path)
+    error = next(_VALIDATORS[kind].iter_errors(record), None)
+    if error is not None:
+        place, reason = error.json_path.removeprefix('$').lstrip('.'), error.message
+        reason = reason if len(reason) <= 120 else f'{reason[:60]} … {reason[-50:]}'
+        raise ResultsError(f'{path} is damaged ({f"{place}: " if place else ""}{reason}): restore it or delete it')
+    return record
+
+
+def read_all(folder: Any, kind: str) -> dict[pathlib.Path, dict[str, Any]]:
+    """The records of a folder by path; one that is damaged is left out with a warning.
+
+    Args:
+        folder: where to look; it need not exist.
+        kind: one of `SCHEMAS`.
+    """
+    found = {}
+    for path in names.listed(folder, '.json'):
+        try:
+            found[path] = read(path, kind)
+        except ResultsError as error:
+            if path.exists():  # otherwise its worker has removed it meanwhile
+                warnings.warn(f'left out: {error}', stacklevel=2)
+    return found
+
+
+def read_plan(workdir: Any) -> dict[str, dict[str, Any]]:
+    """The directory's plan: by cell its `columns` and the names of its `lanes`; empty if there is none.
+
+    Args:
+        workdir: the results directory.
+
+    Raises:
+        ResultsError: plan.json is damaged.
+    """
+    path = workdir / 'plan.json'
+    return read(path, 'plan') if path.exists() else {}

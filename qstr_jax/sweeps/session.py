@@ -1,0 +1,156 @@
+"""One call of `run`: the workers of its devices, which keep their programs from one set of cells to the next."""
+
+import concurrent.futures
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+from tqdm import auto as tqdm
+
+from qstr_jax.storage import provenance, results
+from qstr_jax.sweeps import claims, lane_batches, lanes_per_batch, monitor, outputs, stopping, worker
+from qstr_jax.sweeps.cells import Cell
+from qstr_jax.sweeps.options import Options
+from qstr_jax.sweeps.sweep import Sweep
+
+
+class Session:
+    """Runs cells of one sweep into directories, on the local devices.
+
+    Args:
+        sweep: the sweep.
+        options: how to run it.
+        stop: set when the run should end.
+        bar: the progress bar; its total grows with every call of `run`.
+    """
+
+    def __init__(self, sweep: Sweep, options: Options, stop: stopping.Stop, bar: tqdm.tqdm) -> None:
+        self.sweep = sweep
+        self._options, self._stop, self._bar = options, stop, bar
+        self._probes = tuple(outputs.probes_of(sweep).values())
+        self._workers = [worker.Worker(device) for device in jax.local_devices()[: options.num_devices]]
+        self._records: dict[str, dict[str, Any]] = {}  # of provenance, by directory
+
+    def open(self, workdir: Any, cells: Sequence[Cell]) -> Any:
+        """A results directory in which the sweep and its plan are recorded; it is made if it does not exist.
+
+        Args:
+            workdir: the results directory.
+            cells: those that will be run, as far as they are known.
+
+        Raises:
+            ResultsError: it cannot be used, or what is in it was tuned in another way.
+        """
+        workdir = results.open_workdir(workdir)
+        with claims.locked(workdir, 'config'):
+            _check_tune(workdir, self.sweep)
+            results.add_sweep(workdir, self.sweep.as_json())
+            monitor.add_plan(workdir, cells)
+            monitor.remove_dead(workdir)
+        self._records[str(workdir)] = provenance.start(sys.argv)
+        return workdir
+
+    def run(
+        self,
+        workdir: Any,
+        cells: Sequence[Cell],
+        size_of: Callable[[Cell], int] | None = None,
+        notes: Mapping[str, Any] | None = None,
+    ) -> list[str]:
+        """Runs the lanes of some cells that have no rows yet.
+
+        Args:
+            workdir: as `open` returned it.
+            cells: the cells.
+            size_of: the number of lanes in a batch of a cell; None chooses by model and device.
+            notes: further columns of the rows.
+
+        Returns:
+            The ids of the cells that failed, sorted.
+
+        Raises:
+            Interrupted: a signal; the states of running lanes are saved.
+        """
+        batches = lane_batches.cut(cells, size_of or self.size_of)
+        if size_of is None:
+            batches = batches[jax.process_index() :: jax.process_count()]
+        else:
+            # The next step needs all lanes of this one, so every process waits for those of the others.
+            with claims.locked(workdir, 'config'):
+                monitor.add_plan(workdir, cells)
+        self._bar.total = (self._bar.total or 0) + sum(len(claims.missing(workdir, batch)) for batch in batches)
+        self._bar.refresh()
+        job = worker.Job(
+            workdir=workdir,
+            claims=claims.Claims(workdir, batches, self._stop),
+            size_of=size_of or self.size_of,
+            probes=self._probes,
+            save_params=self.sweep.save_params,
+            memory_limit=self._options.memory_limit,
+            checkpoint_seconds=self._options.checkpoint_seconds,
+            stop=self._stop,
+            record=self._records[str(workdir)],
+            bar=self._bar,
+            notes=dict(notes or {}),
+        )
+        failed = self._run_threads(job)
+        if self._stop.signal_number is not None:
+            raise stopping.Interrupted(self._stop.signal_number)
+        return failed
+
+    def size_of(self, cell: Cell) -> int:
+        """The number of lanes in a batch of a cell.
+
+        Args:
+            cell: the cell, with all of its lanes.
+        """
+        return self.size_for(cell, len(cell.lanes))
+
+    def size_for(self, cell: Cell, num_lanes: int) -> int:
+        """The number of lanes in a batch of a cell that has so many.
+
+        Args:
+            cell: the cell.
+            num_lanes: the number of its lanes.
+        """
+        default = lanes_per_batch.default_size(cell.problem.module, num_lanes, jax.local_devices()[0].platform)
+        return self.sweep.lanes_per_batch or default
+
+    def _run_threads(self, job: worker.Job) -> list[str]:
+        """Lets all workers do a job; the first exception stops the others and is raised."""
+        with concurrent.futures.ThreadPoolExecutor(len(self._workers)) as pool:
+            futures = [pool.submit(one.work, job) for one in self._workers]
+            pending = set(futures)
+            try:
+                while pending:  # short waits, so that the main thread can handle signals
+                    done, pending = concurrent.futures.wait(pending, timeout=0.2)
+                    for future in done:
+                        future.result()
+            except BaseException:
+                self._stop.set()
+                raise
+        return sorted({cell_id for future in futures for cell_id in future.result()})
+
+
+def _check_tune(workdir: Any, sweep: Sweep) -> None:
+    """Lanes that were tuned in different ways are not told apart by their settings, so they share no directory."""
+    tune = sweep.as_json().get('tune')
+    known = results.read_config(workdir) if (workdir / 'config.json').exists() else []
+    for other in known:
+        if other.get('tune') != tune:
+            before = 'is not tuned' if other.get('tune') is None else f'was tuned with {other["tune"]}'
+            raise results.ResultsError(f'{str(workdir)!r} {before}: use another directory')
+
+
+def tidy(workdir: Any) -> None:
+    """Removes what killed workers left behind in cells that are now complete.
+
+    Args:
+        workdir: the results directory.
+    """
+    status = monitor.status(workdir)
+    for cell_id in status.loc[status['state'] == 'done', 'cell']:
+        claims.remove_checkpoints(workdir, cell_id)
+        monitor.clear_error(workdir, cell_id)
+    monitor.remove_dead(workdir)

@@ -1,0 +1,102 @@
+"""What a sweep tunes: which settings, over which values, on which seeds."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from qstr_jax import checks, registry
+from qstr_jax.sweeps.grids import Grid
+
+# Selection seeds start here, far from the seeds that are reported.
+FIRST_SEED = 10_000
+# How the tuning is done; all other names are settings to be tuned.
+OPTIONS = ('num_seeds', 'margin')
+
+
+@dataclasses.dataclass(frozen=True)
+class Tune:
+    """At each point the values that need the fewest samples are chosen on selection seeds, and reported on others.
+
+    Attributes:
+        grids: (name, values) of each tuned setting, sorted by name; no values means 'auto', a ladder of 1 and 3 times
+            powers of ten that starts at the setting's default.
+        num_seeds: number of selection seeds, each with a task of its own.
+        margin: a rival's lane is stopped once it has used so many times the samples of the best values so far.
+
+    Raises:
+        ValueError: a setting is no number that lanes can differ in, or a value is impossible.
+    """
+
+    grids: tuple[tuple[str, tuple[float, ...]], ...]
+    num_seeds: int = 3
+    margin: float = 1.25
+
+    def __post_init__(self) -> None:
+        known = sorted({name for entry in _learners() for name in entry.schema.traced} - {'sample_size', 'stop_after'})
+        if not self.grids:
+            raise ValueError(f'tune: name the settings to tune, such as learning_rate=auto; one of {", ".join(known)}')
+        for name, _ in self.grids:
+            checks.choice('tune', name, known)
+        checks.integer('tune.num_seeds', self.num_seeds)
+        checks.number('tune.margin', self.margin, 1)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tuned settings."""
+        return tuple(name for name, _ in self.grids)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The selection seeds."""
+        return tuple(range(FIRST_SEED, FIRST_SEED + self.num_seeds))
+
+    def grids_of(self, learner: Any) -> tuple[Grid, ...]:
+        """The grid of each tuned setting for a learner.
+
+        Args:
+            learner: of a cell; its defaults are where a ladder starts.
+
+        Raises:
+            ValueError: a setting has no effect with this learner, or its default starts no ladder.
+        """
+        schema = registry.entries()[learner.name].schema
+        for name in self.names:
+            if name not in learner.lane_settings():
+                raise ValueError(f'tune.{name}: would be ignored by learner {learner.name}')
+        return tuple(Grid(values=values, default=schema[name].default, name=name) for name, values in self.grids)
+
+    def as_json(self) -> dict[str, Any]:
+        """The tuning as a dict that JSON can hold."""
+        grids = {name: list(values) or 'auto' for name, values in self.grids}
+        return {**grids, **{name: getattr(self, name) for name in OPTIONS}}
+
+
+def parse(given: Mapping[str, Any] | None) -> Tune | None:
+    """The tuning that a mapping asks for, such as {'learning_rate': 'auto', 'num_seeds': 3}; None for an empty one.
+
+    Args:
+        given: settings with 'auto' or several values, and options of `Tune`.
+
+    Raises:
+        ValueError: an unknown name or an impossible value.
+    """
+    if not given:
+        return None
+    options = {name: given[name] for name in OPTIONS if name in given}
+    grids = {name: _values(name, value) for name, value in given.items() if name not in OPTIONS}
+    return Tune(grids=tuple(sorted(grids.items())), **options)
+
+
+def _values(name: str, given: Any) -> tuple[float, ...]:
+    """The values of a grid, ascending; none for 'auto'."""
+    if given == 'auto':
+        return ()
+    if not isinstance(given, (tuple, list)) or len(given) < 2:
+        raise ValueError(f"tune.{name}={given!r}: give 'auto' or several values")
+    settings = [entry.schema[name] for entry in _learners() if name in entry.schema]
+    values = settings[0].values(tuple(given), f'tune.{name}') if settings else given
+    return tuple(sorted(values))
+
+
+def _learners() -> list[registry.Entry]:
+    return [entry for entry in registry.entries().values() if entry.kind == 'learner']

@@ -1,0 +1,194 @@
+"""Tuned sweeps: at each point the best values of some settings are found on selection seeds and reported on others.
+
+Selection lanes are rows of a results directory of their own, `selection/` in the sweep's directory, and every step of
+the search follows from rows. So a tuned sweep can be stopped and continued like any other, and several workers on one
+directory share the lanes of each step. A rival of the best values so far is raced: its lanes are stopped at
+`margin` × the best median (`stop_after`), which is all that is needed to know that its own median is no better.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from qstr_jax.storage import cell_tables, results
+from qstr_jax.sweeps import grids
+from qstr_jax.sweeps.cells import Cell
+from qstr_jax.sweeps.grids import Grid, Places, Score
+from qstr_jax.sweeps.session import Session
+from qstr_jax.sweeps.tune import Tune
+
+SELECTION = 'selection'
+
+
+class Failed(Exception):
+    """A step of the search could not be run; the cell's error is recorded."""
+
+
+class Found(NamedTuple):
+    """What a search has found.
+
+    Attributes:
+        places: of the best values.
+        scores: of all values that were tried, in the order in which they were tried.
+    """
+
+    places: Places
+    scores: Mapping[Places, Score]
+
+
+def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
+    """The cells of one of `count` shares: all cells of a model and learner, whose searches build on one another.
+
+    Args:
+        cells: all cells of a sweep.
+        index: number of the share, from 0.
+        count: number of shares.
+
+    Raises:
+        ValueError: `index` is not in 0..count − 1.
+    """
+    if count < 1 or not 0 <= index < count:
+        raise ValueError(f'shard_index={index}, num_shards={count}: need 0 ≤ shard_index < num_shards')
+    chains = list(dict.fromkeys(map(_chain, cells)))
+    return tuple(cell for cell in cells if chains.index(_chain(cell)) % count == index)
+
+
+def _chain(cell: Cell) -> tuple[str, str]:
+    return cell.model, cell.problem.learner.name
+
+
+def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> tuple[Any, list[str]]:
+    """Runs a tuned sweep.
+
+    Args:
+        session: of the sweep.
+        workdir: the results directory; it is made if it does not exist.
+        cells: the cells to run, in the order in which they are tuned. A search starts at what won in the cell before
+            it of the same model and learner.
+
+    Returns:
+        The directory, and the ids of the cells that failed.
+    """
+    workdir = session.open(workdir, ())
+    selection = session.open(workdir / SELECTION, ())
+    starts: dict[tuple[str, str], Places] = {}
+    failed = []
+    for cell in cells:
+        search = Search(session, selection, cell)
+        for lanes in search.points():
+            try:
+                found = search.run(lanes[0], starts.get(_chain(cell)))
+            except Failed:
+                failed.append(cell.id)
+                continue
+            starts[_chain(cell)] = found.places
+            chosen = dataclasses.replace(cell, lanes=tuple(search.at(lane, found.places) for lane in lanes))
+            failed += session.run(workdir, [chosen], size_of=search.size_of, notes=search.notes(found))
+    return workdir, sorted(set(failed))
+
+
+class Search:
+    """The search for the best values of one cell.
+
+    Args:
+        session: of the sweep.
+        selection: the directory of the selection lanes.
+        cell: the cell, whose lanes are those to report, before they are tuned.
+    """
+
+    def __init__(self, session: Session, selection: Any, cell: Cell) -> None:
+        assert session.sweep.tune is not None
+        self._tune: Tune = session.sweep.tune
+        self._session, self._selection, self._cell = session, selection, cell
+        self._grids: tuple[Grid, ...] = self._tune.grids_of(cell.problem.learner)
+
+    def points(self) -> list[list[Any]]:
+        """The lanes of the cell by point: lanes that differ in their seeds alone."""
+        found: dict[tuple, list[Any]] = {}
+        for lane in self._cell.lanes:
+            found.setdefault(tuple(lane._replace(seed=0, task_seed=0)), []).append(lane)
+        return list(found.values())
+
+    def size_of(self, cell: Cell) -> int:
+        """The number of lanes in a batch: the same at every step, so that one program serves them all.
+
+        Args:
+            cell: of a step.
+        """
+        return self._session.size_for(cell, max(self._tune.num_seeds, *map(len, self.points())))
+
+    def at(self, lane: Any, places: Places) -> Any:
+        """A lane with the values at some places.
+
+        Args:
+            lane: any lane of the cell.
+            places: one for each tuned setting.
+        """
+        return lane._replace(**dict(zip(self._tune.names, self._values(places), strict=True)))
+
+    def _values(self, places: Places) -> tuple[float, ...]:
+        return tuple(grid.value(place) for grid, place in zip(self._grids, places, strict=True))
+
+    def run(self, lane: Any, start: Places | None) -> Found:
+        """Tries values until none beside the best is better.
+
+        Args:
+            lane: has the settings that are not tuned.
+            start: where to begin; None for the settings' defaults.
+
+        Raises:
+            Failed: a step could not be run.
+        """
+        scores: dict[Places, Score] = {}
+        start = start or tuple(grid.start for grid in self._grids)
+        while following := grids.following(self._grids, scores, start):
+            scores |= self._scores(lane, following, min(scores.values()).samples if scores else math.inf)
+        return Found(places=grids.best(scores), scores=scores)
+
+    def _scores(self, lane: Any, tried: Sequence[Places], best: float) -> dict[Places, Score]:
+        """The scores of some values, raced against the best samples so far."""
+        limit = math.ceil(self._tune.margin * best) if math.isfinite(best) else 0
+        lanes = {
+            places: [
+                self.at(lane, places)._replace(seed=seed, task_seed=seed, stop_after=limit) for seed in self._tune.seeds
+            ]
+            for places in tried
+        }
+        step = dataclasses.replace(self._cell, lanes=tuple(one for several in lanes.values() for one in several))
+        if self._session.run(self._selection, [step], size_of=self.size_of):
+            raise Failed
+        rows = cell_tables.read_rows(results.cell_path(self._selection, 'rows', step.id), step.lanes[0]._fields)
+        by_lane = {tuple(row[name] for name in step.lanes[0]._fields): row for _, row in rows.iterrows()}
+        return {places: _score([by_lane[tuple(one)] for one in several]) for places, several in lanes.items()}
+
+    def notes(self, found: Found) -> dict[str, str]:
+        """The columns that say how the values of a row were chosen.
+
+        Args:
+            found: by `run`.
+        """
+        tried = sorted(found.scores)
+        return {
+            'tuned': ' '.join(self._tune.names),
+            'tuned_grid': ' '.join('/'.join(f'{value:g}' for value in self._values(places)) for places in tried),
+            'tuned_samples': ' '.join(f'{found.scores[places].samples:g}' for places in tried),
+            'tuned_seeds': ' '.join(map(str, self._tune.seeds)),
+        }
+
+
+def _score(rows: Sequence[Mapping[str, Any]]) -> Score:
+    """The medians of the selection lanes; a fit on n prompts is judged by its validation loss alone."""
+    samples = [_samples(row) for row in rows]
+    losses = [float(row['validation_loss' if 'validation_loss' in row else 'test_loss']) for row in rows]
+    return Score(samples=float(np.median(samples)), loss=float(np.nan_to_num(np.median(losses), nan=np.inf)))
+
+
+def _samples(row: Mapping[str, Any]) -> float:
+    if row['outcome'] == 'fitted':
+        return 0.0
+    if row['outcome'] == 'censored_below':
+        return float(row['min_samples'])
+    return float(row['samples_to_threshold']) if row['outcome'] == 'reached' else math.inf

@@ -1,0 +1,45 @@
+"""The reason of an error is one line with the user's own line."""
+
+import pytest
+
+from qstr_jax import failures
+
+
+def raised_by(source, tmp_path):
+    """The error of a user's file."""
+    path = tmp_path / 'mine.py'
+    path.write_text(source)
+    try:
+        exec(compile(source, str(path), 'exec'), {})
+    except (Exception, SystemExit) as error:
+        return error
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ('source', 'line'),
+    [
+        ('\nraise KeyError(3)', 'KeyError: 3 (mine.py, line 2)'),
+        ('raise RuntimeError("too much\\n---\\nFor simplicity")', 'RuntimeError: too much (mine.py, line 1)'),
+        ('import sys\nsys.exit()', 'SystemExit (mine.py, line 2)'),
+        ('import json\njson.loads("")', 'JSONDecodeError: Expecting value: line 1 column 1 (char 0) (mine.py, line 2)'),
+        ('from qstr_jax import columns\ncolumns.get(x=1)', "TypeError: get() got an unexpected … (mine.py, line 2)"),
+    ],
+)  # fmt: skip
+def test_first_line_and_place(source, line, tmp_path):
+    start, _, end = line.partition('…')
+    reason = failures.reason(raised_by(source, tmp_path))
+    assert reason.startswith(start)
+    assert reason.endswith(end)
+    assert '\n' not in reason
+
+
+def test_only_what_says_itself_what_is_wrong_stays_as_it_is():
+    with pytest.raises(ValueError, match=r'^n=0$'), failures.named('models=mine'):
+        raise ValueError('n=0')
+    for error in KeyError(1), SystemExit(2):
+        with pytest.raises(ValueError, match=r'^models=mine: ') as caught, failures.named('models=mine'):
+            raise error
+        assert caught.value.__cause__ is error
+    with pytest.raises(KeyboardInterrupt), failures.named('models=mine'):
+        raise KeyboardInterrupt

@@ -1,0 +1,121 @@
+"""Whatever the settings, a dry run of every binary ends in success or in one line.
+
+The suite tries a few command lines; FUZZ=1000 before pytest tries as many of each binary.
+"""
+
+import contextlib
+import functools
+import importlib
+import io
+import os
+import sys
+import warnings
+
+import hypothesis
+import pytest
+from absl import app
+from absl.testing import flagsaver
+from hypothesis import strategies as st
+from ml_collections import config_dict
+
+from experiments.configs import base
+from qstr_jax import registry
+from qstr_jax.theory import cards
+from tests import helpers
+
+# A config of each binary, made small; what is generated comes after.
+SMALL = ('seq_lens=3', 'models=ffn', 'num_seeds=2')
+BINARIES = {
+    'sample_complexity': ('quickstart', SMALL),
+    'launch': ('quickstart', SMALL),
+    'learning_curves': ('learning_curves', ('seq_lens=3',)),
+    'attention_weights': ('attention_weights', ('seq_lens=3', 'sparsity=1')),
+    'heads': ('heads', ('transformer.num_heads=1',)),
+    'larger_n': ('larger_n', ('seq_lens=3',)),
+    'sensitivity': ('sensitivity', ('learning_rate=1e-3',)),
+    'theorems': ('theorems', ('cards=lemma11,theorem9',)),
+}
+NASTY = (
+    '', '0', '1', '2', '-1', '3,4', '4,4', '0.5', '1e-3', '1e999', '1e300', '1e-300', 'nan', 'inf', 'None', 'True',
+    '()', '{}', '{1: 2}', '[[1], [2]]', '(1,', '((2,), (3, 4))', "'", 'nowhere', '10000000', '99999999999999999999',
+    'linear', 'seq_len',
+)  # fmt: skip
+FLAGS = ('memory_limit_gb', 'checkpoint_seconds', 'num_devices', 'num_processes', 'process_id', 'coordinator')
+FLAGS += ('num_shards', 'shard_index', 'compilation_cache', 'distributed')
+ODD = (
+    'nowhere',
+    'seq_lens.foo',
+    'task.name.foo',
+    'rnn.',
+    '.',
+    '',
+    'models[0]',
+    'models.0',
+    'linear.x',
+    'items',
+    '__class__',
+)
+
+
+def flat(config, prefix=''):
+    """Names of all settings of a config, with dots."""
+    for name in config:
+        value = config.get(name)
+        yield from (
+            flat(value, f'{prefix}{name}.') if isinstance(value, config_dict.ConfigDict) else (f'{prefix}{name}',)
+        )
+
+
+@functools.cache
+def names(binary):
+    """What can be set on the command line of a binary, and what cannot."""
+    config = helpers.config_module('theorems').get_config() if binary == 'theorems' else base.get_config()
+    return (*(f'config.{name}' for name in (*flat(config), *ODD) if name != 'plugins'), *FLAGS)
+
+
+def words(binary):
+    """Lists of further words of a binary's command line."""
+    known = [*registry.entries(), *cards.names()]
+    values = st.one_of(st.sampled_from(NASTY), st.sampled_from(known), st.integers().map(str), st.floats().map(str))
+    axes = st.dictionaries(st.sampled_from(names(binary)).map(lambda name: name.removeprefix('config.')), values)
+    word = st.builds('--{}={}'.format, st.sampled_from(names(binary)), values)
+    return st.lists(word | axes.map('--config.axes={}'.format), min_size=1, max_size=3)
+
+
+def end_of(binary, *arguments):
+    """How a binary ends in this process: what it gives to `sys.exit`."""
+    module = importlib.import_module(f'experiments.{binary}')
+    config, small = BINARIES[binary]
+    path = f'{helpers.ROOT}/experiments/configs/{config}.py'
+    sys.argv = [binary, f'--config={path}', '--dry_run', '--workdir=nowhere', *(f'--config.{one}' for one in small)]
+    sys.argv += arguments
+    run = functools.partial(app.run, module.main, flags_parser=module.parse) if binary == 'launch' else module.main
+    with flagsaver.flagsaver(), contextlib.redirect_stdout(io.StringIO()), pytest.raises(SystemExit) as end:
+        run()
+    return end.value.code
+
+
+@pytest.fixture
+def _as_before(monkeypatch):
+    """Undoes what a binary changes for its whole process."""
+    monkeypatch.setattr(sys, 'argv', sys.argv)
+    monkeypatch.setattr(sys, 'unraisablehook', sys.unraisablehook)
+    monkeypatch.setattr(warnings, 'formatwarning', warnings.formatwarning)
+
+
+@pytest.mark.usefixtures('_as_before')
+@pytest.mark.parametrize('binary', BINARIES)
+def test_a_dry_run_ends_in_success_or_in_one_line(binary):
+    assert end_of(binary) in (None, 0)
+
+    @hypothesis.settings(
+        max_examples=int(os.environ.get('FUZZ', '20')), deadline=None, derandomize=True, database=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )  # fmt: skip
+    @hypothesis.given(words(binary))
+    def ends_well(arguments):
+        code = end_of(binary, *arguments)
+        is_line = isinstance(code, str) and code.startswith('error: ') and '\n' not in code
+        assert code in (None, 0) or is_line, code
+
+    ends_well()

@@ -1,0 +1,165 @@
+"""Tuned sweeps: chosen on selection seeds, reported on others, raced, and the same whenever they are stopped."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from qstr_jax import sweeps
+from qstr_jax.storage import results
+from qstr_jax.sweeps import session, tune, tuned
+from tests import small
+
+# Few steps, so that the highest rate wins.
+TUNED = {
+    'models': ('ffn',),
+    'seq_lens': (2, 3),
+    'num_seeds': 2,
+    'task_per_lane': True,
+    'learning_rate': None,
+    'check_every': 1,
+    'threshold': 0.8,
+    'max_samples': 4800,
+}
+
+
+def settings(grid='auto', **changes):
+    return small.settings(**{**TUNED, 'tune': {'learning_rate': grid, 'num_seeds': 2, 'margin': 1.1}, **changes})
+
+
+@pytest.fixture(scope='module')
+def workdir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('tuned')
+    sweeps.run(settings(), folder, small.quiet())
+    return folder
+
+
+def values(text):
+    return [float(word) for word in text.split()]
+
+
+def test_other_seeds_are_reported_than_selected_on(workdir):
+    reported, selected = results.load(workdir), results.load(workdir / tuned.SELECTION)
+    assert set(reported['seed']) == {0, 1}
+    assert set(selected['seed']) == {tune.FIRST_SEED, tune.FIRST_SEED + 1}
+    assert not set(reported['task_seed']) & set(selected['task_seed'])
+    assert (reported['stop_after'] == 0).all()
+
+
+def test_the_chosen_rate_needs_the_fewest_samples_and_no_neighbour_is_untried(workdir):
+    selected = results.load(workdir / tuned.SELECTION)
+    for seq_len, rows in results.load(workdir).groupby('seq_len'):
+        (rate,) = set(rows['learning_rate'])
+        tried = selected[selected['seq_len'] == seq_len]
+        samples = tried['samples_to_threshold'].astype(float).fillna(np.inf)
+        medians = samples.groupby(tried['learning_rate']).median()
+        assert medians[rate] == medians.min() < np.inf
+        rates = sorted(medians.index)
+        assert rates[0] < rate < rates[-1]
+        (row,) = rows[['tuned', 'tuned_grid', 'tuned_samples', 'tuned_seeds']].drop_duplicates().itertuples(index=False)
+        assert row.tuned == 'learning_rate'
+        assert values(row.tuned_grid) == rates
+        assert values(row.tuned_samples) == list(medians)
+        assert values(row.tuned_seeds) == [tune.FIRST_SEED, tune.FIRST_SEED + 1]
+
+
+def test_rivals_are_stopped_just_where_they_have_lost(workdir):
+    selected = results.load(workdir / tuned.SELECTION)
+    raced = selected[selected['stop_after'] > 0]
+    assert {'reached', 'outraced'} <= set(raced['outcome'])
+    over = raced[raced['outcome'] == 'outraced']
+    # A check comes every 16 samples.
+    assert (over['num_samples'] >= over['stop_after']).all()
+    assert (over['num_samples'] < over['stop_after'] + 16).all()
+
+
+def test_racing_changes_no_choice(workdir, tmp_path):
+    sweep = settings(seq_lens=2, tune={'learning_rate': 'auto', 'num_seeds': 2, 'margin': 1e6})
+    sweeps.run(sweep, tmp_path, small.quiet())
+    rows, raced = results.load(tmp_path), results.load(workdir)
+    same = ['seed', 'learning_rate', 'samples_to_threshold', 'test_loss']
+    assert rows[same].equals(raced.loc[raced['seq_len'] == 2, same].reset_index(drop=True))
+    assert 'outraced' not in set(results.load(tmp_path / tuned.SELECTION)['outcome'])
+
+
+def test_a_second_call_runs_nothing_and_more_seeds_keep_the_choice(workdir):
+    before = {path: path.read_bytes() for path in workdir.rglob('*.parquet')}
+    provenance = set(workdir.rglob('provenance/*.json'))
+    sweeps.run(settings(), workdir, small.quiet())
+    assert {path: path.read_bytes() for path in workdir.rglob('*.parquet')} == before
+    assert set(workdir.rglob('provenance/*.json')) == provenance
+
+
+def test_stopped_and_continued_it_is_the_same(workdir, tmp_path, monkeypatch):
+    """Wherever it is stopped: here after some steps of the search."""
+    run = session.Session.run
+    left = [3]
+
+    def run_some(self, *arguments, **options):
+        if not left[0]:
+            raise KeyboardInterrupt
+        left[0] -= 1
+        return run(self, *arguments, **options)
+
+    monkeypatch.setattr(session.Session, 'run', run_some)
+    with pytest.raises(KeyboardInterrupt):
+        sweeps.run(settings(seq_lens=2), tmp_path, small.quiet())
+    monkeypatch.setattr(session.Session, 'run', run)
+    sweeps.run(settings(seq_lens=2), tmp_path, small.quiet())
+    for kind in 'rows', 'curves':
+        for folder in '', tuned.SELECTION:
+            for path in (tmp_path / folder / kind).glob('*.parquet'):
+                pd.testing.assert_frame_equal(
+                    pd.read_parquet(path), pd.read_parquet(workdir / folder / kind / path.name)
+                )
+
+
+def test_a_search_for_n_star_is_tuned_too(tmp_path):
+    sweep = settings(
+        seq_lens=2,
+        learners='adamw',
+        batch_size=None,
+        max_steps=40,
+        check_every=20,
+        min_samples=8,
+        max_samples=64,
+        tune={'learning_rate': (1e-3, 1e-2), 'num_seeds': 1},
+    )
+    rows = sweeps.run(sweep, tmp_path, small.quiet())
+    (rate,) = set(rows['learning_rate'])
+    selected = results.load(tmp_path / tuned.SELECTION)
+    found = selected.set_index('learning_rate')['samples_to_threshold'].astype(float).fillna(np.inf)
+    assert found[rate] == found.min() < np.inf
+    assert found.index.max() > 1e-2  # The best of the given values was at the edge.
+
+
+def test_a_directory_is_tuned_in_one_way(workdir):
+    with pytest.raises(results.ResultsError, match='was tuned with'):
+        sweeps.run(settings(grid=(1e-3, 1e-2)), workdir, small.quiet())
+    with pytest.raises(results.ResultsError, match='was tuned with'):
+        sweeps.run(small.settings(), workdir, small.quiet())
+
+
+def test_shares_keep_the_cells_of_a_model_together():
+    cells = sweeps.cells_of(settings(models=('ffn', 'transformer', 'rnn')))
+    shares = [tuned.share(cells, index, 2) for index in range(2)]
+    assert sorted(cell.id for share in shares for cell in share) == sorted(cell.id for cell in cells)
+    assert not {cell.model for cell in shares[0]} & {cell.model for cell in shares[1]}
+
+
+@pytest.mark.parametrize(
+    ('changes', 'words'),
+    [
+        ({'tune': {'num_seeds': 3}}, 'name the settings to tune'),
+        ({'tune': {'learning_rat': 'auto'}}, "did you mean 'learning_rate'"),
+        ({'tune': {'learning_rate': 1e-3}}, "give 'auto' or several values"),
+        ({'tune': {'learning_rate': 'automatic'}}, "give 'auto' or several values"),
+        ({'tune': {'learning_rate': 'auto', 'margin': 0.5}}, 'margin'),
+        ({'tune': {'learning_rate': 'auto', 'num_seeds': 0}}, 'num_seeds'),
+        ({'tune': {'radius': (1.0, 2.0)}}, 'would be ignored'),
+        ({'learning_rate': 1e-2}, 'is tuned, so it cannot be given'),
+        ({'tune': {'learning_rate': 'auto', 'weight_decay': (0.1,)}}, 'several values'),
+    ],
+)
+def test_an_impossible_tuning_is_one_line(changes, words):
+    with pytest.raises(ValueError, match=words):
+        sweeps.cells_of(settings(**changes))
