@@ -33,7 +33,7 @@ if 'XLA_FLAGS' not in os.environ:
 # A worker frees its programs when it has this much memory in use. XLA's compiler aborts, without saying why, in a
 # process that has used up its memory maps (65,530, /proc/sys/vm/max_map_count): a program of a learner has about 200
 # of them, which are given back with it, and programs of a gigabyte have some 10,000.
-FULL = 1100 * 2**20
+FULL = 900 * 2**20
 # A run in which a worker took more than this fails.
 LIMIT = 1500 * 2**20
 
@@ -103,7 +103,7 @@ def pytest_configure(config):
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(CACHE)))
     # Of its own: the flags of the tests' processes are no part of the name of a program.
     jax.config.update('jax_compilation_cache_dir', f'{os.environ[CACHE]}/tests')
-    jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.3)
+    jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)
 
 
 def peak_bytes():

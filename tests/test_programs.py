@@ -23,6 +23,7 @@ def compiled(cell):
     return programs.compile_programs(cell.problem, 3, jax.devices()[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('model', ['transformer', 'rnn', 'ffn'])
 def test_fewer_passes_start_from_the_same_bits(model, monkeypatch):
     """`INIT_LEVEL` of users against XLA's own level; what is drawn is the same for all architectures."""
