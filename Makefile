@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart test test-quick lint figure1a figure1a-task-per-lane theorems learning-curves n-star n-star-models theorem6 figure1b figure1b-all figure2 figure2-all figure3 heads embedding \
-  larger-n figure1a-tuned figure1b-tuned figure3-tuned larger-n-tuned sensitivity sensitivity-rnn encodings table1 report notebooks benchmark
+  larger-n figure1a-tuned figure1b-tuned figure3-tuned larger-n-tuned sensitivity sensitivity-rnn encodings table1 gallery report notebooks benchmark
 
 help:  ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-24s %s\n", $$1, $$2}'
@@ -122,6 +122,9 @@ encodings: install  ## samples over d_e and the scale of the encodings: a heat m
 
 table1: install  ## Table 1 measured, from the committed results
 	$(RUN) experiments.table1 --workdir=experiments/results --output=experiments/results/table1
+
+gallery: install  ## the README's gallery and Table 1, filled with numbers from the committed results
+	$(RUN) experiments.gallery
 
 report: install  ## one HTML page and LaTeX fragments from the committed results
 	$(RUN) experiments.report --workdir=experiments/results --output=$(WORKDIR)/report

@@ -16,7 +16,7 @@ import pandas as pd
 from absl import flags
 
 from experiments import command_line, runtime
-from qstr_jax import sweeps
+from qstr_jax import checks, sweeps
 from qstr_jax.storage import files, provenance
 from qstr_jax.sweeps import lanes_per_batch, programs, training
 
@@ -85,10 +85,13 @@ def measure(model: str, sizes: Sequence[int]) -> dict[int, float]:
 
 def run() -> None:
     """Measures, prints and writes the table."""
-    runtime.start()
-    if not all(size.isdecimal() and int(size) for size in SIZES.value):
+    if not SIZES.value or not all(size.isdecimal() and int(size) for size in SIZES.value):
         raise ValueError(f'sizes={",".join(SIZES.value)}: must be integers, at least 1')
-    folder = files.make_folder(runtime.OUTPUT.value)  # before any work
+    if not MODELS.value:
+        raise ValueError('models=: give at least one')
+    checks.number('seconds', SECONDS.value)
+    runtime.start()
+    folder = files.make_folder(runtime.output('results/lanes_per_batch'))  # before any work
     sizes = [int(size) for size in SIZES.value]
     rates = {model: measure(model, sizes) for model in MODELS.value}
     table = pd.DataFrame(rates).T.rename_axis('model').rename(columns=lambda size: f'k = {size}')

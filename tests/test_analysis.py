@@ -157,77 +157,6 @@ def test_by_other_columns():
     assert (summary['num_lanes'] == 5).all()
 
 
-@pytest.mark.parametrize('exponent', [0.0, 0.62, 2.0])
-def test_exponent_of_an_exact_power_law(exponent):
-    fit = analysis.exponent(make_rows(exponent, scale=1e6, spread=0, budget=10**12))
-    assert fit.value == pytest.approx(exponent, abs=1e-5)
-    assert fit.low == pytest.approx(fit.high, abs=1e-12)
-    assert (fit.num_points, fit.left_out, fit.note) == (6, (), '')
-
-
-def test_exponent_is_the_least_squares_slope_of_the_means():
-    rows = make_rows(spread=0.3)
-    means = rows.groupby('seq_len')['samples_to_threshold'].mean().astype(float)
-    slope, _ = np.polyfit(np.log(means.index), np.log(means), 1)
-    assert analysis.exponent(rows).value == pytest.approx(slope)
-
-
-def test_exponent_interval_covers_and_narrows():
-    fits = [analysis.exponent(make_rows(0.6, 1e4, num_lanes=10, rng=rng)) for rng in range(60)]
-    assert 48 <= sum(fit.low <= 0.6 <= fit.high for fit in fits) <= 59
-    few, many = (analysis.exponent(make_rows(num_lanes=n, scale=1e4)) for n in (5, 80))
-    assert many.high - many.low < 0.5 * (few.high - few.low)
-    assert few == analysis.exponent(make_rows(num_lanes=5, scale=1e4))
-
-
-def test_exponent_leaves_out_lengths_where_a_lane_did_not_reach():
-    rows = make_rows(1.0, spread=0, budget=9000)  # N = 10 and 12 need more.
-    fit = analysis.exponent(rows)
-    assert fit.value == pytest.approx(1.0)
-    assert (fit.num_points, fit.left_out) == (4, (10, 12))
-    assert '10, 12' in fit.note
-    rows.loc[0, ['outcome', 'samples_to_threshold']] = ['diverged', pd.NA]
-    assert analysis.exponent(rows).left_out == (2, 10, 12)
-
-
-@pytest.mark.parametrize(
-    ('rows', 'words'),
-    [
-        (make_rows(lengths=(4, 8)), 'only 2 N, 3 needed'),
-        (make_rows(1.0, spread=0, budget=5000), 'only 2 of 6 N reached, 3 needed'),
-        (make_rows(budget=10), 'threshold not reached'),
-    ],
-)
-def test_no_exponent_says_why(rows, words):
-    fit = analysis.exponent(rows)
-    assert (fit.value, fit.low, fit.high, fit.note) == (None, None, None, words)
-    assert words in markdown(rows)
-
-
-def test_exponent_without_spread_over_lanes_has_no_interval():
-    fit = analysis.exponent(make_rows(num_lanes=1))
-    assert fit.value is not None
-    assert fit.low is None
-    assert fit.high is None
-    assert 'no interval' in fit.note
-    mixed = pd.concat([make_rows(num_lanes=1, lengths=(2,)), make_rows(lengths=(4, 8, 12))])
-    assert 'N = 2' in analysis.exponent(mixed).note
-
-
-def test_threshold_met_before_training_is_no_infinity():
-    rows = make_rows(spread=0)
-    rows.loc[rows['seq_len'] == 2, 'samples_to_threshold'] = 0
-    fit = analysis.exponent(rows)
-    assert fit.value == pytest.approx(0.6, abs=1e-3)
-    assert fit.left_out == (2,)
-
-
-def test_exponent_in_sparsity():
-    rows = pd.concat([make_rows(0, 1000 * q**1.5, 0.0, lengths=(7,), sparsity=q) for q in (1, 2, 3, 4)])
-    assert analysis.exponent(rows, 'sparsity').value == pytest.approx(1.5, abs=1e-3)
-    assert 'q = 4' in markdown(rows, 'sparsity')
-
-
 def test_table_shows_means_bounds_and_gaps():
     rows = pd.concat(
         [
@@ -288,11 +217,6 @@ def test_errors_are_one_line_that_says_what(function, spoil, words):
     with pytest.raises(ValueError, match=words) as error:
         function(spoil(make_rows()))
     assert '\n' not in str(error.value)
-
-
-def test_exponent_of_several_curves_is_an_error():
-    with pytest.raises(ValueError, match=r"model .*'ffn', 'transformer'"):
-        analysis.exponent(pd.concat([make_rows(), make_rows(model='ffn')]))
 
 
 @pytest.mark.parametrize('x', ['convolution_channels', 'learning_rate'])

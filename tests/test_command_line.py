@@ -1,13 +1,16 @@
 """The command line: what a user can mend there is one line that names it."""
 
+import math
 import pathlib
+import re
 import sys
 
 import pytest
 from absl import flags
+from absl.testing import flagsaver
 from ml_collections import config_flags
 
-from experiments import command_line
+from experiments import command_line, runtime
 from experiments.configs import base
 from qstr_jax import sweeps
 from tests import harness
@@ -47,6 +50,10 @@ def test_settings_are_set(parse):
         (('figure1a.py', 'seq_lens=8'), "unknown argument 'seq_lens=8': settings are --config.NAME=VALUE"),
         (('nothing.py',), 'nothing.py'),
         (('nothing.py', '--config.seq_lens=8'), 'nothing.py'),
+        (('figure1a.py', '--config.seq_lens.foo=3'), "no setting 'seq_lens.foo'"),
+        (('figure1a.py', '--config.linear.x=3'), "no setting 'linear.x'"),
+        (('figure1a.py', '--config.models[0]=rnn'), "no setting 'models[0]'"),
+        (('figure1a.py', '--config.=3'), "no setting ''"),
         (('figure1a.py:rnn',), 'figure1a.py:rnn'),
         (('sensitivity.py:lstm',), "model='lstm': unknown, one of transformer, rnn, ffn"),
     ],
@@ -73,3 +80,60 @@ def test_what_is_wrong_is_one_line(parse, arguments, line):
 def test_binaries_without_a_config(module, argument, line, tmp_path):
     done = harness.run_binary(module, argument, folder=tmp_path)
     assert (done.returncode, done.stderr.strip()) == (1, line)
+
+
+@pytest.mark.parametrize(
+    ('source', 'reason'),
+    [
+        ('def get_config(): return {}[3]', 'KeyError: 3 (mine.py, line 1)'),
+        ('def get_config(: pass', 'SyntaxError: invalid syntax (mine.py, line 1)'),
+        ('import sys\nsys.exit(3)', 'SystemExit: 3 (mine.py, line 2)'),
+        ('import sys\ndef get_config(): sys.exit()', 'SystemExit (mine.py, line 2)'),
+    ],
+)
+def test_a_config_that_fails_is_one_line_that_names_the_place(parse, tmp_path, source, reason):
+    (tmp_path / 'mine.py').write_text(source)
+    with pytest.raises(SystemExit) as error:
+        parse(f'--config={tmp_path / "mine.py"}')
+    assert error.value.code == f'error: --config={tmp_path / "mine.py"}: {reason}'
+
+
+@pytest.mark.parametrize(
+    ('given', 'line'),
+    [
+        ({'memory_limit_gb': math.inf}, '--memory_limit_gb=inf: must be positive and finite'),
+        ({'memory_limit_gb': 0.0}, '--memory_limit_gb=0: must be positive and finite'),
+        ({'checkpoint_seconds': math.nan}, 'checkpoint_seconds=nan: must be finite'),
+        ({'num_processes': 2}, '--num_processes=2: needs --coordinator=HOST:PORT or --distributed'),
+        ({'coordinator': 'here'}, '--coordinator=here: give HOST:PORT'),
+        ({'coordinator': ''}, '--coordinator=: give HOST:PORT'),
+        (
+            {'coordinator': 'here:1', 'num_processes': 2, 'process_id': 2},
+            '--process_id=2, --num_processes=2: need 0 ≤ process_id < num_processes',
+        ),
+        ({'shard_index': 3, 'num_shards': 3}, 'shard_index=3, num_shards=3: need 0 ≤ shard_index < num_shards'),
+    ],
+)
+def test_flags_of_the_run_are_checked_before_any_work(given, line):
+    known = flags.FLAGS.is_parsed()
+    with flagsaver.flagsaver():
+        if not known:
+            flags.FLAGS.mark_as_parsed()
+        with flagsaver.flagsaver(**given), pytest.raises(ValueError, match=re.escape(line)):
+            runtime.check()
+
+
+def test_an_address_that_cannot_be_reached_is_one_line(monkeypatch):
+    def refuse(path):
+        raise ImportError('Please install gcsfs\nto use it')
+
+    with pytest.raises(ValueError, match='--output=ftp://x: unknown kind of address'):
+        runtime.reachable('output', 'ftp://x')
+    monkeypatch.setattr(runtime.epath, 'Path', refuse)
+    with pytest.raises(ValueError, match=r'^--output=gs://x: ImportError: Please install gcsfs [(]'):
+        runtime.reachable('output', 'gs://x')
+
+
+def test_more_devices_than_there_are_is_an_error():
+    with pytest.raises(ValueError, match='num_devices=99: there are'):
+        sweeps.run(sweeps.Sweep(models='zero'), 'nowhere', sweeps.Options(num_devices=99))

@@ -134,7 +134,7 @@ def test_half_finished_directories_say_what_is_missing(sweep, tmp_path):
     found = read([half], tmp_path / 'out')
     assert '4 of the planned lanes are missing: FFN N = 4, 6 (all 2 lanes each)' in found.text
     assert 'Cell ffn-qstr-N4 failed: ValueError: out of luck' in found.text
-    assert 'only 1 N, 3 needed' in found.text
+    assert 'without N = 2: no retrieval needed' in found.text
 
 
 def test_a_damaged_file_is_named_and_the_rest_is_shown(sweep, tmp_path):
@@ -157,7 +157,7 @@ def test_an_empty_directory_is_said_in_words(with_settings, tmp_path):
         files.write_json(empty / 'config.json', {'format': 2, 'sweeps': []})
     found = read([empty], tmp_path / 'out')
     assert ('No lane has finished yet' if with_settings else 'Nothing to report') in found.text
-    assert 'no rows' in found.text
+    assert 'not measured' in found.text
 
 
 def test_all_lanes_censored_and_fewer_than_three_lengths(tmp_path):
@@ -168,7 +168,7 @@ def test_all_lanes_censored_and_fewer_than_three_lengths(tmp_path):
     found = read([tmp_path / 'all'], tmp_path / 'out')
     assert 'No lane reached the threshold within its budget' in found.text
     assert 'Test loss at the end' in found.text
-    assert 'only 2 N, 3 needed' in found.text
+    assert 'only 1 N, 3 needed' in found.text
     assert 'Only one N: an exponent needs three.' in found.text
 
 

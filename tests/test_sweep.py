@@ -79,6 +79,10 @@ def test_task_and_learner_settings_have_short_names():
     assert sweeps.cells_of(short) == sweeps.cells_of(long)
 
 
+def range_of(count):
+    return tuple(range(10_000, 10_000 + count))
+
+
 @pytest.mark.parametrize(
     ('name', 'value', 'word'),
     [
@@ -100,6 +104,16 @@ def test_task_and_learner_settings_have_short_names():
         ('risk', 'pointwize', "did you mean 'pointwise'"),
         ('max_steps', 5, 'ignored'),
         ('num_samples', 5, 'ignore'),
+        ('num_seeds', 10**7, '10000000 seeds and the axes make 30,000,000 lanes: at most 100,000'),
+        ('num_seeds', 10**20, 'at most'),
+        ('axes', {'rnn.width': range_of(200), 'rnn.cell': ('gru', 'lstm'), 'max_samples': range_of(100)}, 'cells'),
+        ('axes', {'models': ('rnn', 'ffn')}, 'models: cannot be an axis'),
+        ('seq_lens', {}, 'give one value'),
+        ('seq_lens', 10**20, 'at most'),
+        ('encoding_dim', 10**12, 'at most'),
+        ('learning_rate', 1e300, 'float32'),
+        ('threshold', 1e-300, 'float32'),
+        ('max_samples', 10**18, 'at most'),
         ('task_per_lane', 'no', 'task_per_lane'),
     ],
 )

@@ -28,84 +28,140 @@ def lanes(model, task='qstr', law=lambda n: 1000.0 * n, lengths=LENGTHS, num_see
     return pd.DataFrame(rows)
 
 
-def line(table, model, task='qstr'):
-    (found,) = [row for _, row in table.iterrows() if (row['architecture'], row['task']) == (model, task)]
+def line(table, model, task='qstr', kind='fixed'):
+    place = (kind, model, task)
+    (found,) = [row for _, row in table.iterrows() if (row['evidence'], row['architecture'], row['task']) == place]
     return found
 
 
+def online(rows, model='ffn'):
+    return line(table1.measure(rows), model, kind='online')
+
+
+def searches(model, learner, law, risk='pointwise', **changes):
+    """Rows of searches for n* whose lanes minimise the training risk."""
+    changes = {'is_search': True, 'sample_size': 0, 'validation_loss': 0.1, 'train_risk': 0.001} | changes
+    rows = lanes(model, law=law, learner=learner, risk=risk, **changes)
+    return rows.assign(validation_samples_to_threshold=rows['samples_to_threshold'])
+
+
 @pytest.mark.parametrize(
-    ('model', 'law', 'agrees'),
+    ('model', 'learner', 'law', 'agrees'),
     [
-        ('transformer', lambda n: 9000.0, 'yes'),
-        ('transformer', lambda n: 9000 * np.log(n) ** 1.5, 'yes'),
-        ('transformer', lambda n: 90.0 * n, 'no'),
-        ('ffn', lambda n: 90.0 * n**1.5, 'yes'),
-        ('ffn', lambda n: 90.0 * n**0.6, 'no'),
-        ('ffn', lambda n: 90.0 * n, 'open'),
-        ('rnn', lambda n: 90.0 * n**0.7, 'yes'),
-        ('rnn', lambda n: 9000.0, 'open'),
+        ('transformer', 'constrained', lambda n: 9000.0, 'open'),
+        ('transformer', 'constrained', lambda n: 9000 * n**-0.5, 'yes'),
+        ('transformer', 'constrained', lambda n: 9000 * np.log(n) ** 1.5, 'yes'),
+        ('transformer', 'constrained', lambda n: 90.0 * n, 'no'),
+        ('ffn', 'stationary', lambda n: 90.0 * n**1.5, 'yes'),
+        ('ffn', 'stationary', lambda n: 90.0 * n**0.6, 'no'),
+        ('ffn', 'min_norm', lambda n: 90.0 * n, 'open'),
+        ('rnn', 'min_norm', lambda n: 90.0 * n**0.7, 'yes'),
+        ('rnn', 'min_norm', lambda n: 9000.0, 'open'),
     ],
 )
-def test_a_known_law_gets_its_verdict(model, law, agrees):
-    row = line(table1.measure(lanes(model, law=law)), model)
+def test_a_known_law_of_n_star_gets_its_verdict(model, learner, law, agrees):
+    row = line(table1.measure(searches(model, learner, law)), model)
     assert row['agrees'] == agrees
     assert row['N'] == LENGTHS
     assert row['low'] <= row['exponent'] <= row['high']
 
 
+@pytest.mark.parametrize(
+    ('learner', 'changes', 'word'),
+    [
+        ('adamw', {}, 'Theorem 4 is about constrained'),
+        ('constrained', {'risk': 'averaged'}, 'point-wise risk'),
+        ('constrained', {'train_risk': 0.8}, 'do not minimise'),
+    ],
+)
+def test_what_no_theorem_is_about_gets_no_verdict(learner, changes, word):
+    row = line(table1.measure(searches('transformer', learner, lambda n: 90.0 * n, **changes)), 'transformer')
+    assert row['agrees'] == 'open'
+    assert word in row['note']
+
+
+def test_online_training_gets_no_verdict_and_blocks_are_kept_apart():
+    tuned = lanes('ffn', law=lambda n: 90.0 * n**1.5).assign(tuned='learning_rate')
+    tuned['learning_rate'] = 1 / tuned['seq_len']
+    rows = pd.concat([lanes('ffn'), tuned, searches('ffn', 'stationary', lambda n: 90.0 * n**2)], ignore_index=True)
+    table = table1.measure(rows)
+    mine = table[(table['architecture'] == 'ffn') & (table['task'] == 'qstr')]
+    assert mine['evidence'].tolist() == ['online', 'tuned', 'fixed']
+    assert mine['agrees'].tolist() == ['–', '–', 'yes']
+    assert mine['exponent'].tolist() == pytest.approx([1, 1.5, 2], abs=0.02)
+    assert (table['agrees'][table['evidence'] != 'fixed'] == '–').all()
+    assert table1.markdown(table).count('n grows as') == 3
+
+
 def test_exponent_and_power_of_the_log_are_those_of_the_law():
     table = table1.measure(lanes('ffn', law=lambda n: 90.0 * n**1.5, noise=0))
-    assert line(table, 'ffn')['exponent'] == pytest.approx(1.5, abs=0.01)
+    assert line(table, 'ffn', kind='online')['exponent'] == pytest.approx(1.5, abs=0.01)
     table = table1.measure(lanes('transformer', law=lambda n: 1e5 * np.log(n) ** 2, noise=0))
-    assert line(table, 'transformer')['log_power'] == pytest.approx(2, abs=0.01)
+    assert line(table, 'transformer', kind='online')['log_power'] == pytest.approx(2, abs=0.01)
 
 
 def test_all_six_claims_have_a_line_whatever_the_rows():
     for rows in (pd.DataFrame(), lanes('rnn', 'simple_qstr')):
-        table = table1.measure(rows)
+        table = table1.measure(rows).query('evidence == "fixed"')
         assert set(zip(table['architecture'], table['task'], strict=True)) == set(claims.CLAIMS)
-    assert (table1.measure(pd.DataFrame())['note'] == 'no rows').all()
+        assert (table['agrees'] == 'not measured').all()
 
 
-def test_only_the_online_learner_counts():
-    rows = pd.concat([lanes('ffn'), lanes('rnn', learner='constrained', outcome='fitted')])
-    assert line(table1.measure(rows), 'rnn')['agrees'] == 'not measured'
-    assert line(table1.measure(rows), 'ffn')['agrees'] == 'open'
+def test_hyperparameters_of_searches_are_those_that_validation_chose():
+    good = searches('ffn', 'stationary', lambda n: 90.0 * n)
+    bad = searches('ffn', 'stationary', lambda n: 900.0 * n, learning_rate=0.1)
+    assert line(table1.measure(pd.concat([good, bad], ignore_index=True)), 'ffn')['exponent'] == pytest.approx(
+        1, abs=0.02
+    )
+
+
+def test_lengths_with_few_lanes_are_in_no_line():
+    rows = lanes('ffn')
+    thin = rows[(rows['seq_len'] != 8) | (rows['seed'] < 2)]
+    found = line(table1.measure(thin), 'ffn', kind='online')
+    assert found['N'] == (4, 16, 32, 64)
+    assert 'without N = 8: fewer than 3 lanes' in found['note']
 
 
 def test_lanes_that_share_a_draw_do_not_count():
     table = table1.measure(lanes('ffn', own=False))
-    assert line(table, 'ffn')['agrees'] == 'not measured'
-    assert 'share one' in line(table, 'ffn')['note']
+    assert (table['evidence'] == 'fixed').all()
     both = pd.concat([lanes('ffn', own=False).assign(folder='a'), lanes('ffn', num_seeds=3).assign(folder='b')])
-    assert line(table1.measure(both), 'ffn')['lanes'] == '3'
+    assert online(both)['lanes'] == '3'
 
 
 def test_risks_are_curves_of_their_own():
     table = table1.measure(pd.concat([lanes('transformer'), lanes('transformer', risk='pointwise')]))
-    notes = table['note'][(table['architecture'] == 'transformer') & (table['task'] == 'qstr')].tolist()
-    assert ['by the point-wise risk' in note for note in notes] == [False, True]
+    learners = table['learner'][table['evidence'] == 'online'].tolist()
+    assert learners == ['adamw, learning rate 0.001', 'adamw, learning rate 0.001, point-wise risk']
 
 
 def test_a_lane_that_two_directories_hold_counts_once():
     rows = lanes('ffn')
     twice = pd.concat([rows.assign(folder='a', screen=True), rows.assign(folder='b', screen=False)])
-    assert line(table1.measure(twice), 'ffn')['exponent'] == line(table1.measure(rows), 'ffn')['exponent']
+    assert online(twice)['exponent'] == online(rows)['exponent']
+
+
+def test_lanes_of_a_study_at_one_length_are_no_part_of_the_curve():
+    rows = lanes('ffn')
+    study = lanes('ffn', lengths=(8,), law=lambda n: 9e4 * n).assign(folder='study')
+    study = study.assign(seed=study['seed'] + 9, task_seed=study['task_seed'] + 9)
+    assert online(pd.concat([rows.assign(folder='curve'), study]))['exponent'] == online(rows)['exponent']
 
 
 @pytest.mark.parametrize(
     ('rows', 'word'),
     [
         (lanes('ffn', lengths=(4, 8)), 'only 2 N, 3 needed'),
-        (lanes('ffn', lengths=(4,)), 'only one N'),
         (lanes('ffn', outcome='censored'), 'threshold not reached'),
-        (lanes('ffn', num_seeds=1), 'no interval'),
+        (lanes('ffn', num_seeds=2), 'fewer than 3 lanes'),
+        (lanes('ffn', threshold=0.99), 'no retrieval needed'),
     ],
 )
 def test_no_exponent_is_said_in_words(rows, word):
-    row = line(table1.measure(rows), 'ffn')
+    row = online(rows)
     assert word in row['note']
-    assert row['agrees'] in ('not measured', 'open')
+    assert np.isnan(row['exponent'])
 
 
 def test_a_setting_may_have_any_name(monkeypatch):
@@ -125,31 +181,29 @@ def test_a_width_is_the_same_number_as_a_float():
     both = pd.concat([first.assign(folder='a', seed=first['seed'] + 10), second.assign(folder='b')], ignore_index=True)
     widths = [500.0 if folder == 'a' else 500 for folder in both['folder']]
     both['rnn_width'] = pd.Series(widths, dtype=object)
-    (line,) = table1.measure(both).query('architecture == "rnn" and agrees != "not measured"').to_dict('records')
-    assert line['N'] == LENGTHS
+    assert online(both, 'rnn')['N'] == LENGTHS
 
 
 def test_a_sweep_over_widths_is_not_averaged_into_a_curve():
     rows = pd.concat([lanes('ffn'), lanes('ffn', lengths=(4,), ffn_width=99), lanes('ffn', lengths=(4,), ffn_width=7)])
-    assert line(table1.measure(rows), 'ffn')['N'] == LENGTHS[1:]
+    assert online(rows)['N'] == LENGTHS[1:]
     folders = np.where(rows['ffn_width'].isin((7, 99)), 'study', 'curve')
-    assert line(table1.measure(rows.assign(folder=folders)), 'ffn')['N'] == LENGTHS
+    assert online(rows.assign(folder=folders))['N'] == LENGTHS
 
 
 def test_lengths_that_need_no_retrieval_are_left_out():
-    table = table1.measure(lanes('ffn', lengths=(2, 3, *LENGTHS)))
-    assert line(table, 'ffn')['N'] == LENGTHS
-    assert 'without N = 2, 3: 1 − 1/N ≤ 0.7 needs no retrieval' in line(table, 'ffn')['note']
-    assert line(table1.measure(lanes('ffn', threshold=0.99)), 'ffn')['agrees'] == 'not measured'
+    row = online(lanes('ffn', lengths=(2, 3, *LENGTHS)))
+    assert row['N'] == LENGTHS
+    assert 'without N = 2, 3: no retrieval needed' in row['note']
 
 
 def test_the_tables_can_be_printed():
-    table = table1.measure(pd.concat([lanes('ffn'), lanes('mamba')]))
+    table = table1.measure(pd.concat([lanes('ffn'), searches('mamba', 'adamw', lambda n: 90.0 * n)]))
     text = table1.markdown(table)
-    assert len(text.splitlines()) == 2 + len(table)
+    assert text.count('|\n') == 4 + len(table)  # Two heads and two rules.
     assert 'claims nothing' in text
     latex = table1.latex(table)
-    assert latex.count('&') == (len(table) + 1) * 8
+    assert latex.count(r'\\') == 2 + len(table)
     assert latex.isascii()
 
 
@@ -178,8 +232,9 @@ def test_growth_tells_both_laws_of_every_curve():
     ])  # fmt: skip
     table = growth.growth(rows).set_index('curve')
     assert table.loc['FFN', 'exponent'] == pytest.approx(1.5, abs=0.01)
-    assert table.loc['FFN', 'power_is_better'] == 1
+    assert table.loc['FFN', 'law'] == 'N^a'
+    assert table.loc['FFN', 'local_slopes'] == '1.50, 1.50, 1.50, 1.50'
     assert table.loc['Transformer', 'log_power'] == pytest.approx(1.5, abs=0.01)
-    assert table.loc['Transformer', 'power_is_better'] == 0
+    assert table.loc['Transformer', 'law'] == '(log N)^1.5'
     assert np.isnan(table.loc['RNN', 'exponent'])
     assert table.loc['RNN', 'N'] == '4, 8'

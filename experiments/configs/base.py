@@ -134,14 +134,18 @@ def check_drawn(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
     drawn += [(group, column) for group in ('published', 'reference_for') for column in config[group]]
     for name, column in drawn:
         checks.choice(name, column, known)
-    for note in config.notes:
+    for note in _several(config.notes):
         if not isinstance(note, str):
             raise ValueError(f'notes={note!r}: must be text')
-    for point in config.reference:
+    for point in _several(config.reference):
         kinds = (str, int, (int, float))
         is_triple = isinstance(point, (tuple, list)) and len(point) == 3
         if not is_triple or not all(map(isinstance, point, kinds)):
             raise ValueError(f'reference={point!r}: give triples of model, N and samples')
+
+
+def _several(value: Any) -> tuple:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
 def _axes(text: str) -> dict[str, Any]:

@@ -7,7 +7,9 @@ a rival needs fewer samples is 'outraced'.
 
 names: what models, tasks and settings are called.     curves: what tells the curves of a table apart.
 summary: the lanes of a point as one row.               exponents: which power of N the samples are.
-samples_table: both as a table for readers.            growth: N^a beside (log N)^p.
+log_means, line_fit: means of lanes, the line in them.   laws: N^a or (log N)^p.
+no_retrieval: thresholds that ignoring t meets.         evidence: the three kinds of Table 1.
+samples_table: both as a table for readers.            growth: both laws of every curve.
 claims, table1: the theorems beside what was measured. floors: Theorem 6 beside trained networks.
 selection: hyperparameters by validation.              seconds: what the cells cost.
 formats: tables as Markdown, LaTeX and HTML.           combinations: what gets figures of its own.

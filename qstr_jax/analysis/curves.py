@@ -13,6 +13,8 @@ import pandas as pd
 from qstr_jax import columns
 from qstr_jax.analysis import names
 
+# A lane that is stopped sooner is the same lane.
+_NO_SETTING = ('stop_after',)
 # A summary names these even where all rows have the same value.
 ALWAYS_NAMED = ('model', 'task', 'sparsity', 'seq_len')
 
@@ -69,7 +71,7 @@ def setting_columns(rows: pd.DataFrame) -> list[str]:
     Args:
         rows: a table with the column `model`.
     """
-    declared = set(columns.settings(rows.columns))
+    declared = set(columns.settings(rows.columns)).difference(_NO_SETTING)
     prefixes = tuple(f'{model}_' for model in set(rows['model']))
     return [
         name

@@ -1,29 +1,53 @@
-"""The exponent of a curve: which power of N, or of another setting, the samples are."""
+"""The exponent of a curve: which power of N, or of another setting, the samples are. All exhibits take it from here."""
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
+from qstr_jax.analysis import laws, line_fit
 from qstr_jax.analysis.curves import only_curve, require
+from qstr_jax.analysis.log_means import SIDES, LogMeans, log_means
 from qstr_jax.analysis.names import heading, value_text
-from qstr_jax.analysis.summary import MEASURED, check, interval_of, resample, samples_of
+from qstr_jax.analysis.no_retrieval import is_easy
+from qstr_jax.analysis.summary import MEASURED, check, samples_or_bound
 
 _MIN_POINTS = 3
 
 
+class LocalSlope(NamedTuple):
+    """The exponent between two neighbouring values of N, with an interval by the noise between lanes.
+
+    Attributes:
+        start: the smaller value.
+        end: the larger value.
+        value: the exponent.
+        low: lower end of its interval; NaN where no value has two lanes.
+        high: upper end.
+    """
+
+    start: float
+    end: float
+    value: float
+    low: float
+    high: float
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Exponent:
-    """The slope of log(mean samples) against log N, or another setting, with its 95% interval.
+    """The exponent of the samples in N, or another setting, with its 95% interval.
 
     Attributes:
         value: the exponent; None if there is none.
         low: lower end of its interval; None if there is none.
         high: upper end of its interval.
-        num_points: number of values of N at which every lane reached the threshold.
-        left_out: the other values of N, which the slope was not fitted to.
-        note: why there is no value or no interval, or what was left out; '' if there is nothing to say.
+        num_points: number of values of N that it was fitted to, those with bounds included.
+        left_out: the other values of N.
+        note: why there is no value, what was left out, or how many lanes are bounds; '' if there is nothing to say.
+        local_slopes: exponents between neighbouring values.
+        law: N^a or (log N)^p; None where that was not asked or cannot be said.
     """
 
     value: float | None = None
@@ -32,6 +56,8 @@ class Exponent:
     num_points: int = 0
     left_out: tuple = ()
     note: str = ''
+    local_slopes: tuple[LocalSlope, ...] = ()
+    law: laws.Law | None = None
 
     def __str__(self) -> str:
         """'0.62 [0.55, 0.70]', or '0.62' without an interval, or the note without a value."""
@@ -46,22 +72,22 @@ class Exponent:
 
 
 def exponent(rows: pd.DataFrame, x: str = 'seq_len') -> Exponent:
-    """The exponent a in samples ~ N^a of one curve: least squares on a log-log scale.
+    """The exponent a in samples ~ N^a of one curve, by the likelihood of the log samples of its lanes.
 
-        a = sum_N (log N - c) log T(N) / sum_N (log N - c)^2,
-        c = mean over N of log N,   T(N) = mean samples over the lanes at N,
+        log T_{N,i} = c + a log N + b_N + e_{N,i},   b_N ~ N(0, τ²),   e_{N,i} ~ N(0, σ²)
 
-    over those N where every lane reached the threshold, since a censored mean is a bound and no measurement. The 95%
-    interval is a percentile bootstrap that resamples the lanes of each N (seeded). With six N and five lanes each it
-    covers the exponent about 90% of the time; it does not know whether a power law fits at all.
+    b_N is the misfit of the law and e_{N,i} the noise between lanes. A lane that is censored or outraced needs more
+    than its bound, one that is censored below needs less, and the likelihood takes them so. Left out are lanes that
+    diverged, and those N where a predictor that ignores t is good enough (`no_retrieval`). The 95% interval is
+    Student's with as many degrees of freedom as there are N with measured lanes, less two (`line_fit`); by simulation
+    it covers the exponent in 92 to 98% of cases (experiments/benchmarks/coverage.md).
 
     Args:
         rows: the lanes of one curve.
         x: the setting on the x axis: 'seq_len', 'sparsity' or any other.
 
     Returns:
-        The exponent; its note says why there is no value (fewer than three usable N, or no number on the x axis) or no
-        interval (one lane at each N).
+        The exponent; its note says why there is no value: fewer than three usable N, or no number on the x axis.
 
     Raises:
         ValueError: rows that are not lanes of one curve.
@@ -81,21 +107,36 @@ def fit(lanes: pd.DataFrame, x: str = 'seq_len') -> Exponent:
     """
     if not pd.api.types.is_numeric_dtype(lanes[x].infer_objects()):
         return Exponent(note=f'no power: {heading(x)} is no number')
-    cells = {_number(value): cell for value, cell in lanes.groupby(x)}
-    used = {value: samples_of(cell) for value, cell in cells.items() if _is_usable(value, cell)}
-    left_out = tuple(value for value in cells if value not in used)
-    if len(used) < _MIN_POINTS:
-        return Exponent(num_points=len(used), left_out=left_out, note=_why_none(lanes, len(used), left_out, heading(x)))
-    log_x = np.log(list(used))
-    slope = float(_slope(log_x, np.log([samples.mean() for samples in used.values()])))
-    low = high = None
-    if max(map(len, used.values())) > 1:
-        # One generator per curve: one per N would resample the lanes of all N in step.
-        rng = np.random.default_rng(0)
-        means = np.stack([resample(samples, rng) for samples in used.values()], axis=-1)
-        low, high = interval_of(_slope(log_x, np.log(means)))
-    note = _caveats(used, left_out, heading(x))
-    return Exponent(value=slope, low=low, high=high, num_points=len(used), left_out=left_out, note=note)
+    usable, notes = _usable(lanes, x)
+    left_out = tuple(_number(value) for value in sorted(set(lanes[x]) - set(usable[x])))
+    means = log_means(usable, x) if len(usable) else None
+    num_measured = int(means.is_measured.sum()) if means else 0
+    if means is None or num_measured < _MIN_POINTS:
+        few = [_why_none(usable, num_measured, x)] if means else []
+        return Exponent(num_points=num_measured, left_out=left_out, note='; '.join([*few, *notes]))
+    log_x = np.log(means.x)
+    slope = line_fit.slope(log_x, means.mean, means.variance, means.side)
+    return Exponent(
+        value=slope.value, low=slope.low, high=slope.high, num_points=len(means.x), left_out=left_out,
+        note='; '.join([*notes, *_caveats(usable, means, x)]), local_slopes=_local_slopes(means),
+        law=laws.law(means) if x == 'seq_len' else None,
+    )  # fmt: skip
+
+
+def _usable(lanes: pd.DataFrame, x: str) -> tuple[pd.DataFrame, list[str]]:
+    """The lanes that an exponent is fitted to, and in words what was left out."""
+    easy, diverged = is_easy(lanes), lanes['outcome'] == 'diverged'
+    # A threshold that was met before training has no logarithm, and neither has 0 on the x axis.
+    impossible = ~diverged & (~(samples_or_bound(lanes) > 0) | ~(lanes[x].astype(float) > 0))
+    impossible = impossible.groupby(lanes[x]).transform('max') & ~diverged
+    notes = []
+    if easy.any():
+        notes.append(f'without {_where(lanes[easy], x)}: no retrieval needed')
+    if (diverged & ~easy).any():
+        notes.append(f'without {int((diverged & ~easy).sum())} lanes that diverged')
+    if (impossible & ~easy).any():
+        notes.append(f'without {_where(lanes[impossible & ~easy], x)}: 0 samples were enough')
+    return lanes[~easy & ~diverged & ~impossible], notes
 
 
 def _number(value: Any) -> int | float:
@@ -103,31 +144,40 @@ def _number(value: Any) -> int | float:
     return int(value) if float(value).is_integer() else float(value)
 
 
-def _slope(log_x: np.ndarray, log_y: np.ndarray) -> np.ndarray:
-    """Least-squares slope of log_y (..., num_points) against log_x (num_points,)."""
-    centred = log_x - log_x.mean()
-    return log_y @ centred / (centred @ centred)
+def _where(lanes: pd.DataFrame, x: str) -> str:
+    """'N = 4, 8'."""
+    return f'{heading(x)} = {", ".join(value_text(_number(value)) for value in sorted(set(lanes[x])))}'
 
 
-def _is_usable(value: float, cell: pd.DataFrame) -> bool:
-    """Whether all lanes reached the threshold, and both numbers have a logarithm."""
-    return value > 0 and bool((cell['outcome'] == 'reached').all()) and samples_of(cell)[0] > 0
-
-
-def _why_none(lanes: pd.DataFrame, num_points: int, left_out: tuple, symbol: str) -> str:
-    if not (lanes['outcome'] == 'reached').any():
+def _why_none(usable: pd.DataFrame, num_points: int, x: str) -> str:
+    if not (usable['outcome'] == 'reached').any():
         return 'threshold not reached'
-    where = f'of {num_points + len(left_out)} {symbol} reached' if left_out else symbol
+    num_usable, symbol = usable[x].nunique(), heading(x)
+    where = f'of {num_usable} {symbol} reached' if num_usable > num_points else symbol
     return f'only {num_points} {where}, {_MIN_POINTS} needed'
 
 
-def _caveats(used: dict[int | float, np.ndarray], left_out: tuple, symbol: str) -> str:
+def _caveats(usable: pd.DataFrame, means: LogMeans, x: str) -> list[str]:
+    """In words, which lanes are bounds, and where one lane stands alone."""
     notes = []
-    single = [value for value, samples in used.items() if samples.size == 1]
-    if left_out:
-        notes.append(f'without {symbol} = {", ".join(map(value_text, left_out))}: not all reached')
-    if len(single) == len(used):
-        notes.append('one lane each: no interval')
-    elif single:
-        notes.append(f'one lane at {symbol} = {", ".join(map(value_text, single))}: interval too narrow')
-    return '; '.join(notes)
+    bounds = usable['outcome'].map(SIDES) != 0
+    if bounds.any():
+        notes.append(f'{int(bounds.sum())} of {len(usable)} lanes are bounds ({_where(usable[bounds], x)})')
+    counts = usable.groupby(x).size()
+    if (counts == 1).all():
+        notes.append('one lane each')
+    elif (counts == 1).any():
+        notes.append(f'one lane at {_where(usable[usable[x].map(counts) == 1], x)}')
+    return notes
+
+
+def _local_slopes(means: LogMeans) -> tuple[LocalSlope, ...]:
+    """Exponents between neighbours whose means are both measured."""
+    quantile = float(stats.t.ppf(0.975, means.degrees)) if means.degrees else np.nan
+    found = []
+    for j in np.flatnonzero(means.is_measured[1:] & means.is_measured[:-1]):
+        run = float(np.log(means.x[j + 1] / means.x[j]))
+        value = float(means.mean[j + 1] - means.mean[j]) / run
+        half = quantile * float(np.sqrt(means.variance[j] + means.variance[j + 1])) / run
+        found.append(LocalSlope(float(means.x[j]), float(means.x[j + 1]), value, value - half, value + half))
+    return tuple(found)

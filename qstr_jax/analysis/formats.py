@@ -45,6 +45,17 @@ def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
     return ''.join('| ' + ' | '.join(map(str.ljust, line, widths)) + ' |\n' for line in lines)
 
 
+def read_markdown(table: str) -> pd.DataFrame:
+    """The table of `markdown`, with its numbers as numbers.
+
+    Args:
+        table: the text.
+    """
+    lines = [[cell.strip() for cell in line.strip().strip('|').split('|')] for line in table.strip().splitlines()]
+    frame = pd.DataFrame(lines[2:], columns=lines[0])
+    return frame.apply(lambda column: pd.to_numeric(column) if column.str.match(r'^-?[\d.e+-]+$').all() else column)
+
+
 def latex_text(value: str) -> str:
     """A text as LaTeX source; letters that pdfLaTeX may not know become '?'.
 

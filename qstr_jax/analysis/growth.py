@@ -1,32 +1,13 @@
-"""Two laws of growth, N^a and (log N)^p, fitted to the same samples; over a few short lengths they look alike."""
+"""Two laws of growth, N^a and (log N)^p, of every curve; over a few short lengths they look alike."""
 
 import numpy as np
 import pandas as pd
 
 from qstr_jax.analysis.curves import split_curves
-from qstr_jax.analysis.exponents import exponent
+from qstr_jax.analysis.exponents import Exponent, exponent
 from qstr_jax.analysis.names import ordered, value_text
 
-_NUM_DRAWS = 2000
-
-
-def log_power(lanes: pd.DataFrame) -> tuple[float, float]:
-    """The power p of (log N)^p by least squares of log(mean samples) on log log N, and how often N^a fits better.
-
-    Args:
-        lanes: the lanes of one curve, all of which reached the threshold.
-
-    Returns:
-        p, and the share of bootstraps (lanes resampled at each N, seeded) in which N^a leaves the smaller sum of
-        squares. Near 0 or 1 the lanes tell the two laws apart; in between they do not.
-    """
-    samples = [np.sort(cell['samples_to_threshold'].to_numpy(float)) for _, cell in lanes.groupby('seq_len')]
-    log_n = np.log(np.array(sorted(set(lanes['seq_len'])), float))
-    power = np.polyfit(np.log(log_n), np.log([lane.mean() for lane in samples]), 1)[0]
-    rng = np.random.default_rng(0)
-    draws = [rng.choice(lane, (_NUM_DRAWS, lane.size)).mean(axis=1) for lane in samples]
-    log_means = np.log(np.stack(draws))
-    return float(power), float(np.mean(_misfit(log_n, log_means) < _misfit(np.log(log_n), log_means)))
+_COLUMNS = ('curve', 'N', 'exponent', 'low', 'high', 'local_slopes', 'log_power', 'law', 'difference', 'note')
 
 
 def growth(rows: pd.DataFrame) -> pd.DataFrame:
@@ -36,21 +17,41 @@ def growth(rows: pd.DataFrame) -> pd.DataFrame:
         rows: one row per lane, as for `samples_table`.
 
     Returns:
-        curve (its name), N (where every lane reached), exponent, low, high, log_power, power_is_better (the share of
-        `log_power`); NaN where fewer than three N are left.
+        curve (its name), N (those of the fit), exponent, low, high, local_slopes (as text), log_power, law ('N^a',
+        '(log N)^p' or 'undecided'), difference (of −2 log likelihood, positive for N^a) and note; NaN and '–' where
+        there is none.
     """
     table = []
     for curve in split_curves(rows):
         fit = exponent(curve.lanes)
-        reached = curve.lanes[~curve.lanes['seq_len'].isin(fit.left_out)]
-        power, share = log_power(reached) if fit.value is not None else (np.nan, np.nan)
         name = ', '.join([curve.name, *map(value_text, curve.task.values())])
-        lengths = ', '.join(map(value_text, ordered(reached['seq_len'])))
-        table.append((name, lengths, fit.value, fit.low, fit.high, power, share))
-    names = ['curve', 'N', 'exponent', 'low', 'high', 'log_power', 'power_is_better']
-    return pd.DataFrame(table, columns=names).astype(dict.fromkeys(names[2:], float))
+        lengths = [value_text(value) for value in ordered(curve.lanes['seq_len']) if value not in fit.left_out]
+        value, low, high = (np.nan if part is None else part for part in (fit.value, fit.low, fit.high))
+        power = fit.law.log_power.value if fit.law else np.nan
+        difference = fit.law.difference if fit.law else np.nan
+        table.append(
+            (name, ', '.join(lengths), value, low, high, local_slopes(fit), power, law(fit), difference, fit.note)
+        )
+    return pd.DataFrame(table, columns=list(_COLUMNS))
 
 
-def _misfit(x: np.ndarray, log_means: np.ndarray) -> np.ndarray:
-    """Sum of squares that a straight line in x (lengths,) leaves of log means (lengths, draws), (draws,)."""
-    return np.polyfit(x, log_means, 1, full=True)[1]
+def local_slopes(fit: Exponent) -> str:
+    """'1.21, 0.40, −0.05': the exponents between neighbouring values of N; '–' if there are none.
+
+    Args:
+        fit: of a curve.
+    """
+    return ', '.join(f'{slope.value:.2f}'.replace('-', '−') for slope in fit.local_slopes) or '–'
+
+
+def law(fit: Exponent) -> str:
+    """'N^a', '(log N)^1.5', 'undecided', or 'undecided: N = 4 decides'; '–' where there is no fit of both laws.
+
+    Args:
+        fit: of a curve.
+    """
+    if fit.law is None:
+        return '–'
+    if fit.law.deciding is not None:
+        return f'{fit.law.name}: N = {fit.law.deciding} decides'
+    return fit.law.name.replace('p', f'{fit.law.log_power.value:.1f}')

@@ -1,224 +1,184 @@
-"""Table 1 of the paper, measured: how samples grow with N per architecture and task, beside the theorems' claims."""
+"""Table 1 of the paper, measured: how samples grow with N per architecture and task, a block per kind of evidence."""
 
-import itertools
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from qstr_jax import columns
-from qstr_jax.analysis import formats
+from qstr_jax.analysis import crossings, evidence, formats, growth
 from qstr_jax.analysis.claims import CLAIMS, Claim, judge
-from qstr_jax.analysis.curves import ALWAYS_NAMED, require, setting_columns
+from qstr_jax.analysis.curves import require
 from qstr_jax.analysis.exponents import Exponent, fit
-from qstr_jax.analysis.growth import log_power
-from qstr_jax.analysis.names import MODELS, display
+from qstr_jax.analysis.names import MODELS, display, ordered, setting_text
 
-# The learner of the table; others are given n, or search for it.
-ONLINE = 'online'
-# Settings that save time or allow more of it, but do not change how many samples a lane needs.
-_COST = ('screen', 'max_samples')
-# Links whose labels have variance 1 at q = 1.
-_VARIANCE_ONE = ('linear', 'mean', 'sum', 'hermite2')
-
-COLUMNS = ('architecture', 'task', 'loss', 'N', 'lanes', 'exponent', 'low', 'high', 'log_power', 'claim', 'source',
-           'agrees', 'note')  # fmt: skip
+# A length with fewer lanes is in no line.
+MIN_LANES = 3
+TITLES = {
+    evidence.ONLINE: 'Online training, one learning rate for all N',
+    evidence.TUNED: 'Online training, at each N the settings that need fewest samples',
+    evidence.FIXED: 'n*, the least training set that is enough, beside what the theorems claim about it',
+}
+COLUMNS = ('evidence', 'architecture', 'task', 'learner', 'loss', 'N', 'lanes', 'exponent', 'low', 'high',
+           'local_slopes', 'log_power', 'law', 'claim', 'source', 'agrees', 'note')  # fmt: skip
+_CLAIMED = ('claim', 'source', 'agrees')
+# What tells learners apart, beside their names.
+_NAMED = ('radius', 'tuned')
 
 
 def measure(rows: pd.DataFrame) -> pd.DataFrame:
-    """One line per curve: the exponent of samples in N with its interval, the claim, and whether they agree.
+    """One line per curve: the exponent of samples in N with its interval, and for n* whether a claim agrees.
 
     Args:
-        rows: lanes of any sweeps; a lane that several directories hold counts once. Points whose lanes share one (u, ω)
-            are left out, since such repeats understate the error. The column `folder`, if there is one, tells which
-            directory a row is from.
+        rows: lanes of any sweeps, those with crossings at each threshold; a lane that several directories hold counts
+            once. Points whose lanes share one (u, ω) are left out, and so are lengths with fewer than `MIN_LANES`
+            lanes. The column `folder`, if there is one, tells which directory a row is from.
 
     Returns:
-        COLUMNS: `loss` is the threshold, `N` the lengths that the exponent is fitted to, `lanes` per length,
-        `exponent` with `low` and `high` as of `analysis.exponent` (NaN if there is none), `log_power` the p of a fit
-        of (log N)^p to the same means, `agrees` 'yes', 'no', 'open' or 'not measured', and `note`, why.
+        COLUMNS: `evidence` is a kind of `analysis.evidence`, `loss` the threshold, `N` the lengths that the exponent is
+        fitted to, `lanes` per length, `exponent` with `low` and `high` as of `analysis.exponent` (NaN if there is
+        none), `local_slopes` and `law` as of `analysis.growth`, `log_power` the p of (log N)^p, `agrees` 'yes', 'no',
+        'open' or 'not measured' ('–' for online training, which no theorem is about), and `note`, why.
 
     Raises:
         ValueError: missing columns.
     """
     lines: list[dict[str, Any]] = []
-    own = rows
     if len(rows):
         require(rows, ('model', 'task', 'seq_len', 'learner', 'threshold', 'seed', 'task_seed', 'outcome'))
-        rows = rows[rows['learner'] == ONLINE]
-        own = _distinct(_own_draws(rows)) if len(rows) else rows
-        lines = [_line(lanes) for lanes in _curves(own)]
-    seen = {(line['architecture'], line['task']) for line in lines}
-    lines += [
-        _unmeasured(place, claim, _why_unmeasured(place, rows, own))
-        for place, claim in CLAIMS.items()
-        if place not in seen
-    ]
+        rows = rows if 'folder' in rows.columns else rows.assign(folder='')
+        rows = crossings.at_thresholds(rows).reset_index(drop=True)
+        kind = evidence.kind_of(rows)
+        for name in evidence.KINDS:
+            own = evidence.own_draws(rows[kind == name]) if (kind == name).any() else rows.iloc[:0]
+            lines += [_line(name, lanes) for lanes in evidence.curves(own)] if len(own) else []
+    seen = {(line['architecture'], line['task']) for line in lines if line['evidence'] == evidence.FIXED}
+    lines += [_unmeasured(place, claim) for place, claim in CLAIMS.items() if place not in seen]
     frame = pd.DataFrame(lines, columns=list(COLUMNS))
     order = [*MODELS, *sorted(set(frame['architecture']) - set(MODELS))]
-    rank = frame.assign(by_task=frame['task'].ne('simple_qstr'), by_model=frame['architecture'].map(order.index))
-    return frame.loc[rank.sort_values(['by_task', 'by_model', 'loss'], kind='stable').index].reset_index(drop=True)
+    rank = frame.assign(
+        by_kind=frame['evidence'].map(evidence.KINDS.index),
+        by_task=frame['task'].ne('simple_qstr'),
+        by_model=frame['architecture'].map(order.index),
+    )
+    by = ['by_kind', 'by_task', 'by_model', 'loss', 'learner']
+    return frame.loc[rank.sort_values(by, kind='stable').index].reset_index(drop=True)
 
 
-def readable(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of `measure` as texts for readers: the exponent with its interval in one column.
+def readable(table: pd.DataFrame, kind: str) -> pd.DataFrame:
+    """The lines of one kind of evidence as texts for readers: the exponent with its interval in one column.
 
     Args:
         table: of `measure`.
+        kind: of `analysis.evidence`.
     """
+    table = table[table['evidence'] == kind]
     interval = [
-        '–' if np.isnan(value) else str(Exponent(value=value, low=_or_none(low), high=_or_none(high)))
+        '–' if np.isnan(value) else str(Exponent(value=value, low=low, high=high))
         for value, low, high in zip(table['exponent'], table['low'], table['high'], strict=True)
     ]
-    return pd.DataFrame({
+    texts = pd.DataFrame({
         'architecture': table['architecture'].map(display),
         'task': table['task'].map(display),
+        'learner': table['learner'],
         'loss below': table['loss'],
         'N': table['N'].map(lambda lengths: ', '.join(map(str, lengths)) or '–'),
         'lanes per N': table['lanes'],
         'n grows as N to the': interval,
-        'or as log N to the': table['log_power'].map(lambda power: '–' if np.isnan(power) else f'{power:.1f}'),
+        'between neighbours': table['local_slopes'],
+        'law': table['law'],
         'claim': table['claim'] + ' (' + table['source'] + ')',
         'agrees': table['agrees'],
         'note': table['note'].replace('', '–'),
     })  # fmt: skip
+    return texts if kind == evidence.FIXED else texts.drop(columns=['claim', 'agrees'])
+
+
+def blocks(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """Title and lines of each kind of evidence that has any.
+
+    Args:
+        table: of `measure`.
+    """
+    return [(title, readable(table, kind)) for kind, title in TITLES.items() if (table['evidence'] == kind).any()]
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """The table of `measure` in Markdown.
+    """The table of `measure` in Markdown, a block per kind of evidence.
 
     Args:
         table: of `measure`.
     """
-    return formats.markdown(readable(table))
+    titled = ((title.replace('*', r'\*'), block) for title, block in blocks(table))
+    return '\n'.join(f'**{title}**\n\n{formats.markdown(block)}' for title, block in titled)
 
 
 def latex(table: pd.DataFrame) -> str:
-    """The table of `measure` in LaTeX, without the notes.
+    """The table of `measure` in LaTeX, without the notes; a `table` per kind of evidence.
 
     Args:
         table: of `measure`.
     """
-    caption = (
-        'Measured growth of the number of samples with N (exponent with 95% interval over lanes that draw '
-        'their own task), and what the theorems claim.'
+    return '\n'.join(
+        formats.latex(
+            readable(table, kind).drop(columns=['note', 'between neighbours']),
+            f'{title}. Exponents with 95% intervals that hold the misfit of the law; lanes draw their own task.',
+            f'tab:measured-{kind}',
+        )
+        for kind, title in TITLES.items()
+        if (table['evidence'] == kind).any()
     )
-    return formats.latex(readable(table).drop(columns='note'), caption, 'tab:measured')
 
 
-def _own_draws(rows: pd.DataFrame) -> pd.DataFrame:
-    """The lanes of those points at which every lane draws its own (u, ω)."""
-    rows = rows if 'folder' in rows.columns else rows.assign(folder='')
-    lanes = rows.groupby(['folder', *setting_columns(rows)], dropna=False)
-    return rows[lanes['task_seed'].transform('nunique') == lanes['seed'].transform('nunique')]
-
-
-def _distinct(rows: pd.DataFrame) -> pd.DataFrame:
-    """Each lane once, from the directory with the most N."""
-    lane = ['seed', 'task_seed', *(name for name in setting_columns(rows) if name not in _COST)]
-    reach = rows.groupby(['folder', 'model', 'task'])['seq_len'].transform('nunique')
-    rows = rows.loc[reach.sort_values(ascending=False, kind='stable').index]
-    # Whole numbers of one directory may be floats in another, where they stand beside missing values.
-    keys = pd.DataFrame({name: pd.factorize(rows[name].astype(object), use_na_sentinel=False)[0] for name in lane})
-    return rows[~keys.duplicated().to_numpy()].reset_index(drop=True)
-
-
-def _curves(rows: pd.DataFrame) -> Iterable[pd.DataFrame]:
-    """The lanes of each curve with several N; of several shapes at one N that of the directory with the most N.
-
-    A shape is made of the settings that follow from N in some directory, such as widths and d_e.
-    """
-    for _, mine in rows.groupby(['model', 'task'], sort=False):
-        shape = _following(mine)
-        apart = [name for name in setting_columns(mine) if name not in ('seq_len', *_COST, *shape)]
-        for _, lanes in mine.groupby(apart, dropna=False, sort=False):
-            chosen = _of_one_shape(lanes, shape) if shape else lanes
-            if chosen['seq_len'].nunique() > 1:
-                yield chosen
-
-
-def _following(rows: pd.DataFrame) -> list[str]:
-    """The settings of the model and the task that take other values at another N, in some directory."""
-    may = [
-        name
-        for name in setting_columns(rows)
-        if columns.get(name).role not in ('learner', 'lane') and name not in ALWAYS_NAMED
-    ]
-    fixed = [name for name in setting_columns(rows) if name not in (*may, 'seq_len')]
-    groups = [lanes for _, lanes in rows.groupby(['folder', *fixed], dropna=False)]
-    return [name for name in may if any(_differs(lanes, name) for lanes in groups)]
-
-
-def _differs(lanes: pd.DataFrame, name: str) -> bool:
-    """Whether a setting has no value in common at two different N."""
-    values = [set(cell[name].astype(str)) for _, cell in lanes.groupby('seq_len')]
-    return any(one.isdisjoint(other) for one, other in itertools.combinations(values, 2))
-
-
-def _of_one_shape(lanes: pd.DataFrame, shape: list[str]) -> pd.DataFrame:
-    """At each N the lanes of one shape; an N at which the choice is open is left out."""
-    reach = lanes.groupby('folder')['seq_len'].transform('nunique')
-    number = lanes.groupby(shape, dropna=False).ngroup()
-    is_farthest = reach == reach.groupby(lanes['seq_len']).transform('max')
-    known = number[is_farthest].groupby(lanes['seq_len']).agg(['nunique', 'first'])
-    chosen = known.loc[known['nunique'] == 1, 'first']
-    return lanes[number == lanes['seq_len'].map(chosen)]
-
-
-def _line(lanes: pd.DataFrame) -> dict[str, Any]:
+def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     """One line of the table."""
     first = lanes.iloc[0]
-    claim = CLAIMS.get((first['model'], first['task']))
-    lanes, left_out = _without_easy(lanes)
-    found = fit(lanes) if len(lanes) else Exponent(note='no N is left')
-    lengths = sorted(set(map(int, lanes['seq_len'])) - set(found.left_out))
     counts = lanes.groupby('seq_len')['seed'].nunique()
-    power, share = log_power(lanes[lanes['seq_len'].isin(lengths)]) if found.value is not None else (np.nan, np.nan)
-    agrees, why = judge(claim, found, power, share)
-    risk = 'by the point-wise risk' if first.get('risk') == 'pointwise' else ''
-    return {
-        'architecture': first['model'], 'task': first['task'], 'loss': first['threshold'], 'N': tuple(lengths),
-        'lanes': f'{counts.min()}' if counts.nunique() == 1 else f'{counts.min()}-{counts.max()}',
-        'exponent': _or_nan(found.value), 'low': _or_nan(found.low), 'high': _or_nan(found.high), 'log_power': power,
-        'claim': claim.words if claim else '–', 'source': claim.source if claim else '–', 'agrees': agrees,
-        'note': '; '.join(part for part in (risk, why, found.note, left_out) if part),
+    thin = ordered(counts.index[counts < MIN_LANES])
+    kept = lanes[~lanes['seq_len'].isin(thin)]
+    counts = counts[counts >= MIN_LANES]
+    found = fit(kept) if len(kept) else Exponent()
+    few = f'without N = {", ".join(map(str, thin))}: fewer than {MIN_LANES} lanes' if thin else ''
+    place = {'evidence': kind, 'architecture': first['model'], 'task': first['task'], 'loss': first['threshold']}
+    claim = CLAIMS.get((first['model'], first['task'])) if kind == evidence.FIXED else None
+    agrees, why = judge(claim, found, kept) if kind == evidence.FIXED else ('–', '')
+    lengths = sorted(set(map(int, kept['seq_len'])) - set(found.left_out))
+    return place | _claim(claim) | {
+        'learner': _learner(first), 'N': tuple(lengths), 'lanes': _range(counts),
+        'exponent': _or_nan(found.value), 'low': _or_nan(found.low), 'high': _or_nan(found.high),
+        'local_slopes': growth.local_slopes(found), 'law': growth.law(found),
+        'log_power': found.law.log_power.value if found.law else np.nan, 'agrees': agrees,
+        'note': '; '.join(part for part in (why, found.note, few) if part),
     }  # fmt: skip
 
 
-def _why_unmeasured(place: tuple[str, str], rows: pd.DataFrame, own: pd.DataFrame) -> str:
-    def has(frame: pd.DataFrame) -> bool:
-        return len(frame) > 0 and bool(((frame['model'] == place[0]) & (frame['task'] == place[1])).any())
+def _learner(first: pd.Series) -> str:
+    """'adamw, learning rate 0.001', 'constrained, R = 1, point-wise risk'."""
+    is_chosen = bool(first.get('is_search') is True) or str(first.get('tuned') or '') not in ('', 'nan')
+    name = first['learner'] if first['learner'] != 'online' else first.get('optimizer', 'online')
+    parts = [str(name)]
+    if not is_chosen and not pd.isna(first.get('learning_rate')):
+        parts.append(setting_text('learning_rate', first['learning_rate']))
+    parts += [setting_text(name, first[name]) for name in _NAMED if not pd.isna(first.get(name)) and first[name] != '']
+    return ', '.join([*parts, *(['point-wise risk'] if first.get('risk') == 'pointwise' else [])])
 
-    if has(own):
-        return 'only one N'
-    return 'all lanes share one (u, ω)' if has(rows) else 'no rows'
+
+def _range(counts: pd.Series) -> str:
+    """'5', or '5-24'; '–' where no length has lanes enough."""
+    if counts.empty:
+        return '–'
+    return f'{counts.min()}' if counts.nunique() == 1 else f'{counts.min()}-{counts.max()}'
 
 
-def _unmeasured(place: tuple[str, str], claim: Claim, note: str) -> dict[str, Any]:
+def _claim(claim: Claim | None) -> dict[str, str]:
+    return {'claim': claim.words if claim else '–', 'source': claim.source if claim else '–'}
+
+
+def _unmeasured(where: tuple[str, str], claim: Claim) -> dict[str, Any]:
     nothing = dict.fromkeys(('loss', 'exponent', 'low', 'high', 'log_power'), np.nan)
-    return {'architecture': place[0], 'task': place[1], 'N': (), 'lanes': '0', 'claim': claim.words,
-            'source': claim.source, 'agrees': 'not measured', 'note': note, **nothing}  # fmt: skip
-
-
-def _without_easy(lanes: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """The lanes without those N at which a predictor that ignores t is good enough, and in words what was left out.
-
-    For q = 1, tokens N(0, I) and uniform t its error is 1 − 1/N of the label variance 1: it predicts the mean of the
-    link over all tokens.
-    """
-    first = lanes.iloc[0]
-    if first['sparsity'] > 1 or first['link'] not in _VARIANCE_ONE:
-        return lanes, ''
-    is_easy = 1 - 1 / lanes['seq_len'] <= first['threshold']
-    easy = ', '.join(map(str, sorted(set(lanes.loc[is_easy, 'seq_len']))))
-    note = f'without N = {easy}: 1 − 1/N ≤ {first["threshold"]:g} needs no retrieval' if easy else ''
-    return lanes[~is_easy], note
+    texts = dict.fromkeys(('learner', 'local_slopes', 'law', 'lanes'), '–')
+    place = {'evidence': evidence.FIXED, 'architecture': where[0], 'task': where[1], 'N': ()}
+    return place | texts | nothing | _claim(claim) | {'agrees': 'not measured', 'note': 'no search over several N'}
 
 
 def _or_nan(value: float | None) -> float:
     return np.nan if value is None else value
-
-
-def _or_none(value: float) -> float | None:
-    return None if np.isnan(value) else value

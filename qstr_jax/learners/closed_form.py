@@ -26,7 +26,15 @@ class ClosedForm(FixedSample):
     """
 
     # Settings of the base class without effect, since no steps are taken.
-    STEPS: ClassVar[tuple[str, ...]] = ('learning_rate', 'batch_size', 'schedule', 'max_steps', 'check_every', 'span')
+    STEPS: ClassVar[tuple[str, ...]] = (
+        'learning_rate',
+        'batch_size',
+        'schedule',
+        'max_steps',
+        'check_every',
+        'span',
+        'starts',
+    )
 
     weight_decay: float = traced(0.01)
     has_penalty: bool = derived(False)
@@ -35,7 +43,9 @@ class ClosedForm(FixedSample):
         """The learner of a cell: a single step that solves the whole problem."""
         bound = super().bind(module, task, sample_sizes)
         has_penalty = getattr(module, 'has_penalty', False)
-        return dataclasses.replace(bound, batch_size=0, max_steps=1, check_every=1, has_penalty=has_penalty)
+        return dataclasses.replace(
+            bound, batch_size=0, max_steps=1, check_every=1, has_penalty=has_penalty, starts=('init',)
+        )
 
     def own_lane_settings(self) -> tuple[str, ...]:
         """λ if the baseline has a penalty."""

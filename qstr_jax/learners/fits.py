@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from qstr_jax import tasks
-from qstr_jax.learners import bracket, certificate, fitting, held_out, span_of_inputs, stages
+from qstr_jax.learners import bracket, certificate, fitting, held_out, restarts, span_of_inputs, stages, starts
 from qstr_jax.learners.outcomes import FITTED, RUNNING
 from qstr_jax.learners.problem import Problem
 from qstr_jax.tasks import streams
@@ -21,7 +21,8 @@ class Data(NamedTuple):
         position_B: the position j(i) of each training prompt, for the point-wise risk.
         held_out: the test prompts, followed by the validation prompts.
         order_key: key of the order of minibatches.
-        params: the first parameters.
+        starts: the first parameters of each start, with a leading axis of starts.
+        reference: parameters that fits are compared with; () if there are none.
     """
 
     task_draw: tasks.Draw
@@ -29,7 +30,8 @@ class Data(NamedTuple):
     position_B: jax.Array
     held_out: tasks.Prompt
     order_key: Any
-    params: Any
+    starts: Any
+    reference: Any
 
 
 class Record(NamedTuple):
@@ -41,6 +43,10 @@ class Record(NamedTuple):
     fitted_radius: jax.Array
     min_train_risk: jax.Array
     infeasible_radius: jax.Array
+    winner: jax.Array
+    highest_start_risk: jax.Array
+    reference_train_risk: jax.Array
+    reference_test_loss: jax.Array
     certificate: certificate.Certificate
     test_loss: jax.Array
     test_loss_se: jax.Array
@@ -54,6 +60,7 @@ class State(NamedTuple):
     Attributes:
         fit: the present fit.
         stage: its present stage.
+        restarts: the starts that are done; () with a single start.
         bracket: where the search for n* stands; it has the present n.
         outcome: a number of `outcomes`.
         checks: number of checks made.
@@ -66,6 +73,7 @@ class State(NamedTuple):
 
     fit: fitting.Fit
     stage: stages.Stage
+    restarts: Any
     bracket: bracket.Bracket
     outcome: jax.Array
     checks: jax.Array
@@ -86,6 +94,7 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
     task, learner = problem.task, problem.learner
     task_draw = held_out.draw_task(lane, problem)
     indices_B = jnp.arange(learner.max_samples)
+    place = starts.Place(lane=lane, problem=problem, task_draw=task_draw)
     sizes = {'test': learner.test_samples, 'validation': learner.validation_samples}
     data = Data(
         task_draw=task_draw,
@@ -93,17 +102,19 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
         position_B=tasks.positions(streams.stream_key(lane.seed, 'position', task), indices_B, task.seq_len),
         held_out=held_out.draw_prompts(lane, problem, sizes, task_draw),
         order_key=streams.stream_key(lane.seed, 'order', task),
-        params=held_out.init_params(lane, problem),
+        starts=starts.stacked(learner.starts, place),
+        reference=starts.params(learner.reference, place) if learner.reference else (),
     )
     n = jnp.int32(learner.min_samples) if learner.is_search else lane.sample_size
     fit = fitting.start(data, lane, n, problem)
     state = State(
         fit=fit,
         stage=learner.first_stage(fit.params, lane),
+        restarts=restarts.first(fit.params) if len(learner.starts) > 1 else (),
         bracket=bracket.start(n),
         outcome=jnp.int32(RUNNING),
         checks=jnp.int32(0),
-        params=data.params,
+        params=jax.tree.map(lambda leaf: leaf[0], data.starts),
         reported=jnp.int32(0),
         num_fits=jnp.int32(0),
         train_loss=jnp.float32(jnp.nan),
@@ -115,7 +126,7 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
 def _no_records(num_fits: int) -> Record:
     nan, zero = jnp.full((num_fits,), jnp.nan), jnp.zeros((num_fits,), jnp.int32)
     fields: dict[str, Any] = dict.fromkeys(Record._fields, nan)
-    fields['n'] = fields['steps'] = zero
+    fields['n'] = fields['steps'] = fields['winner'] = zero
     fields['converged'] = jnp.zeros((num_fits,), bool)
     fields['certificate'] = certificate.Certificate(**dict.fromkeys(certificate.Certificate._fields, nan))
     return Record(**fields)
@@ -172,19 +183,37 @@ def assess(state: State, data: Data, lane: Any, problem: Problem) -> Record:
     test_loss, test_loss_se = _mean_and_error(test_T)
     validation_loss, validation_loss_se = _mean_and_error(validation_T)
     fitted_radius, infeasible_radius = learner.report_radii(state.stage)
+    reference_train_risk, reference_test_loss = _measure_reference(fit, data, problem)
+    several = state.restarts if len(learner.starts) > 1 else None
+    steps = state.stage.steps + state.fit.step if several is None else several.steps
+    train_loss = state.train_loss if several is None else several.train_loss
     return Record(
         n=state.bracket.n,
-        steps=state.stage.steps + state.fit.step,
-        converged=learner.is_converged(state.stage, found, state.train_loss),
+        steps=steps,
+        converged=learner.is_converged(state.stage, found, train_loss),
         fitted_radius=fitted_radius,
         min_train_risk=state.stage.min_risk,
         infeasible_radius=infeasible_radius,
+        winner=jnp.int32(0) if several is None else several.winner,
+        highest_start_risk=jnp.float32(jnp.nan) if several is None else several.highest,
+        reference_train_risk=reference_train_risk,
+        reference_test_loss=reference_test_loss,
         certificate=found,
         test_loss=test_loss,
         test_loss_se=test_loss_se,
         validation_loss=validation_loss,
         validation_loss_se=validation_loss_se,
     )
+
+
+def _measure_reference(fit: fitting.Fit, data: Data, problem: Problem) -> tuple[jax.Array, jax.Array]:
+    """Training risk and test loss of the reference on the fit's n prompts; NaN without one."""
+    if not problem.learner.reference:
+        return jnp.float32(jnp.nan), jnp.float32(jnp.nan)
+    risk = fitting.full_risk(fit, data, problem)(data.reference)
+    test_prompts = jax.tree.map(lambda leaf: leaf[: problem.learner.test_samples], data.held_out)
+    errors_T = held_out.errors_on(data.reference, data.task_draw, test_prompts, problem)
+    return risk, jnp.mean(errors_T)
 
 
 def close(state: State, record: Record, data: Data, lane: Any, problem: Problem) -> State:
@@ -211,6 +240,7 @@ def close(state: State, record: Record, data: Data, lane: Any, problem: Problem)
     return state._replace(
         fit=fit,
         stage=learner.first_stage(fit.params, lane),
+        restarts=restarts.first(fit.params) if len(learner.starts) > 1 else (),
         bracket=found,
         outcome=outcome,
         params=jax.tree.map(lambda new, old: jnp.where(is_reported, new, old), params, state.params),

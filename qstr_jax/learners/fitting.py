@@ -50,7 +50,7 @@ def gradient_mapping(fit: Fit, grads: Any, radius: Any, lane: Any, learner: Any)
     return jax.tree.map(lambda leaf, other: (leaf - other) / lane.learning_rate, fit.params, back)
 
 
-def start(data: Any, lane: Any, n: jax.Array, problem: Problem) -> Fit:
+def start(data: Any, lane: Any, n: jax.Array, problem: Problem, number: Any = 0) -> Fit:
     """The first state of a fit.
 
     Args:
@@ -58,12 +58,14 @@ def start(data: Any, lane: Any, n: jax.Array, problem: Problem) -> Fit:
         lane: its seeds and traced settings.
         n: sample size.
         problem: the cell's.
+        number: of the start.
     """
     learner = problem.learner
     basis_RxV = jnp.zeros((1, 1))  # not (0, 0): Orbax saves no empty arrays
     if learner.span != 'free':
         basis_RxV = span_of_inputs.basis(span_of_inputs.masked(data.train.x_NxD, n))
-    params = span_of_inputs.enter(data.params, basis_RxV, learner.span)
+    first = jax.tree.map(lambda leaf: leaf[number], data.starts)
+    params = span_of_inputs.enter(first, basis_RxV, learner.span)
     opt_state = learner.optimizer_at(lane, 0).init(params)
     return Fit(params=params, opt_state=opt_state, step=jnp.int32(0), n=n, basis_RxV=basis_RxV)
 

@@ -16,7 +16,7 @@ import numpy as np
 from flax import linen as nn
 
 from qstr_jax import checks, models, tasks
-from qstr_jax.learners import bracket, fit_report, fits
+from qstr_jax.learners import bracket, fit_report, fits, restarts, starts
 from qstr_jax.learners.fits import Data, State
 from qstr_jax.learners.lanes import over_lanes, select
 from qstr_jax.learners.one_fit import OneFit
@@ -47,6 +47,10 @@ class FixedSample(OneFit):
         tolerance: a fit has converged when the norm of its gradient is at most this.
         span: where the first layer of ffn.form=theorem6 may lie: 'free' anywhere; 'started' starts in the span of the
             training prompts; 'coordinates' keeps it there with any optimiser.
+        starts: where a fit starts, see `starts`; of several the one of least training risk is the answer.
+        reference: a start whose training risk and test loss stand beside every fit's, such as 'construction'; a fit is
+            an ERM if its training risk is at most that plus `erm_tolerance`.
+        erm_tolerance: see there.
 
     Raises:
         ValueError: a size is impossible, a name is unknown, or two settings exclude each other.
@@ -69,6 +73,9 @@ class FixedSample(OneFit):
     validation_samples: int = 1000
     tolerance: float = 1e-4
     span: Literal['free', 'started', 'coordinates'] = 'free'
+    starts: tuple[str, ...] = ('init',)
+    reference: str = ''
+    erm_tolerance: float = 1e-3
     is_search: bool = derived(False)
 
     def __post_init__(self) -> None:
@@ -82,6 +89,10 @@ class FixedSample(OneFit):
         checks.number('learning_rate', self.learning_rate, 0)
         for name in 'threshold', 'resolution', 'tolerance':
             checks.positive(name, getattr(self, name))
+        starts.check(self.starts)
+        if self.reference:
+            starts.check((self.reference,))
+        checks.number('erm_tolerance', self.erm_tolerance, 0)
         if self.is_search and self.min_samples > self.max_samples:
             raise ValueError(f'min_samples={self.min_samples}: must be at most max_samples={self.max_samples}')
 
@@ -128,8 +139,9 @@ class FixedSample(OneFit):
         return ('learning_rate',)
 
     def ignored(self) -> tuple[str, ...]:
-        """Names of settings without effect: those of a search, if n is given."""
-        return () if self.is_search else ('max_samples', 'min_samples', 'resolution', 'stop_after')
+        """Names of settings without effect: those of a search if n is given, the tolerance without a reference."""
+        unused = () if self.is_search else ('max_samples', 'min_samples', 'resolution', 'stop_after')
+        return unused if self.reference else (*unused, 'erm_tolerance')
 
     @property
     def is_measured_at_checks(self) -> bool:
@@ -149,7 +161,7 @@ class FixedSample(OneFit):
     @property
     def max_checks(self) -> int:
         """Upper bound on the checks of a lane."""
-        return self.max_fits * self.stages_per_fit * -(-self.max_steps // self.check_every)
+        return self.max_fits * len(self.starts) * self.stages_per_fit * -(-self.max_steps // self.check_every)
 
     def most_examples(self) -> int:
         """Upper bound on the examples that a lane trains on, with repetition."""
@@ -188,6 +200,18 @@ class FixedSample(OneFit):
         step_stage = functools.partial(fits.step_stage, problem=problem)
         is_over_K, new_K = jax.vmap(step_stage)(new_K, found_K, data_K, lanes_K)
         is_finite_K = jnp.isfinite(new_K.train_loss)
+        if len(self.starts) > 1:
+            is_done_K = is_active_K & (is_over_K | ~is_finite_K)
+            next_start = over_lanes(functools.partial(restarts.next_start, problem=problem))
+            new_K = jax.lax.cond(
+                jnp.any(is_done_K),
+                lambda new_K: select(is_done_K, next_start(new_K, data_K, lanes_K), new_K),
+                lambda new_K: new_K,
+                new_K,
+            )
+            is_over_K = is_done_K & (new_K.restarts.number >= len(self.starts))
+            # A start that diverges loses; a fit diverges if all of its starts do.
+            is_finite_K = ~is_over_K | jnp.isfinite(new_K.restarts.risk)
         is_over_K &= is_active_K & is_finite_K
 
         def close(new_K: State) -> State:
@@ -217,7 +241,7 @@ class FixedSample(OneFit):
             state_K: state of the lane batch.
             problem: the cell's.
         """
-        return fit_report.report_curves(state_K)
+        return fit_report.report_curves(state_K, self)
 
     def progress(self, state_K: State, problem: Problem) -> dict[str, Any]:
         """n and training loss of the lane with the most checks; on the host.

@@ -44,15 +44,17 @@ def draw_prompts(lane: Any, problem: Problem, sizes: dict[str, int], task_draw: 
     return tasks.samples(keys_B, problem.test_task, task_draw.link)
 
 
-def init_params(lane: Any, problem: Problem) -> Any:
+def init_params(lane: Any, problem: Problem, number: int = 0) -> Any:
     """The model's first parameters, {'params': …}.
 
     Args:
         lane: has `seed`.
         problem: the cell's.
+        number: 0 for the parameters of all learners, others for further draws.
     """
     z_NxE = jnp.zeros((problem.task.seq_len, problem.task.embedding_dim))
-    variables = problem.module.init(streams.stream_key(lane.seed, 'init', problem.task), z_NxE)
+    key = streams.stream_key(lane.seed, 'init', problem.task)
+    variables = problem.module.init(jax.random.fold_in(key, number) if number else key, z_NxE)
     # Linen also returns what was sown; only parameters are trained.
     return {'params': variables.get('params', {})}
 

@@ -14,8 +14,9 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import optax
+from flax import linen as nn
 
-from qstr_jax import checks
+from qstr_jax import checks, tasks
 from qstr_jax.learners import fitting, projections, stages
 from qstr_jax.learners.certificate import Certificate
 from qstr_jax.learners.fixed_sample import Data
@@ -49,6 +50,14 @@ class MinNorm(GradientSteps):
         super().__post_init__()
         checks.integer('bisections', self.bisections)
         checks.positive('epsilon', self.epsilon)
+
+    def bind(self, module: nn.Module, task: tasks.Task, sample_sizes: tuple[int, ...]) -> 'MinNorm':
+        """The learner of a cell, with a single start: its radii are searched one after the other."""
+        return dataclasses.replace(super().bind(module, task, sample_sizes), starts=('init',))
+
+    def ignored(self) -> tuple[str, ...]:
+        """Also the starts."""
+        return (*super().ignored(), 'starts')
 
     @property
     def is_measured_at_checks(self) -> bool:

@@ -12,7 +12,7 @@ from qstr_jax import analysis
 from qstr_jax.analysis import Curve
 from qstr_jax.analysis.summary import samples_or_bound
 from qstr_jax.plots.labels import display, point_text, power, samples_to_threshold
-from qstr_jax.plots.panels import XAxis, by_panel, log_ticks
+from qstr_jax.plots.panels import XAxis, by_panel, log_ticks, mark_no_retrieval, no_retrieval_key
 from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
 
 _LANE_MARKS = {'reached': '.', 'censored': '^', 'outraced': '^', 'censored_below': 'v', 'diverged': 'x'}
@@ -45,13 +45,15 @@ def n_star_against(rows: pd.DataFrame, x: str = 'seq_len', *, title: str = '', n
     panels = by_panel(curves)
     look = looks(curve.key for curve in curves)
     with matplotlib.rc_context(STYLE):
-        figure, axes = frame(len(panels), title, notes, sharey=True, key=marks_text(rows))
+        key = '; '.join([marks_text(rows), *no_retrieval_key(rows)])
+        figure, axes = frame(len(panels), title, notes, sharey=True, key=key)
         for axis, mine in zip(axes, panels, strict=True):
             across = XAxis.of(x, rows[x], prefer_log=True)
             for place, curve in enumerate(mine):
                 draw_medians(axis, curve, look[curve.key], across, 0.006 * (place - len(mine) / 2))
             axis.set_yscale('log')
             across.draw(axis)
+            mark_no_retrieval(axis, across, pd.concat([curve.lanes for curve in mine]))
             log_ticks(axis.yaxis)
             _legend(axis, mine, look, x)
         axes[0].set_ylabel(samples_to_threshold(rows))

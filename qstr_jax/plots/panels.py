@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib import ticker
 from matplotlib.axes import Axes
 
 from qstr_jax import analysis, columns
+from qstr_jax.analysis import no_retrieval
 
 # Numbers that spread over more than this factor get a logarithmic axis, unless they are integers such as N.
 _WIDE = 20
@@ -103,6 +105,28 @@ class XAxis:
     def _span(self) -> float:
         places = self.places
         return float(places[-1] - places[0]) or abs(float(places[-1])) or 1.0
+
+
+def mark_no_retrieval(axis: Axes, x: XAxis, rows: pd.DataFrame) -> None:
+    """Grey behind those values at which a predictor that ignores t is below the threshold: no exponent knows them.
+
+    Args:
+        axis: of the figure.
+        x: what it shows.
+        rows: one row per lane.
+    """
+    is_easy = no_retrieval.is_easy(rows).groupby(rows[x.column]).min()
+    for value, place in zip(is_easy[is_easy].index, x.place(is_easy[is_easy].index), strict=True):
+        axis.axvline(place, color='0.9', linewidth=9, zorder=0.5, gid=f'no retrieval {value}')
+
+
+def no_retrieval_key(rows: pd.DataFrame) -> list[str]:
+    """What the grey of `mark_no_retrieval` means, if there is any.
+
+    Args:
+        rows: one row per lane.
+    """
+    return ['grey: ignoring t is enough, in no exponent'] if no_retrieval.is_easy(rows).any() else []
 
 
 def with_room(places: np.ndarray, width: float) -> list[int]:

@@ -15,7 +15,7 @@ from qstr_jax import analysis
 from qstr_jax.analysis import Curve
 from qstr_jax.analysis.summary import NEED_MORE, samples_or_bound
 from qstr_jax.plots.labels import display, point_text, power, samples_to_threshold, thousands
-from qstr_jax.plots.panels import XAxis, by_panel
+from qstr_jax.plots.panels import XAxis, by_panel, mark_no_retrieval, no_retrieval_key
 from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
 
 _MARKS: dict[str, dict[str, Any]] = {
@@ -82,7 +82,7 @@ def samples_against(
         raise ValueError(f'reference values belong to one panel, rows make {len(panels)}')
     look = looks(sorted({*(curve.key for curves in panels for curve in curves), *reference}))
     with matplotlib.rc_context(STYLE):
-        figure, axes = frame(len(panels), title, notes, key=_KEY)
+        figure, axes = frame(len(panels), title, notes, key='; '.join([_KEY, *no_retrieval_key(rows)]))
         entries = [_fill(axis, curves, x, look, reference) for axis, curves in zip(axes, panels, strict=True)]
         axes[0].set_ylabel(samples_to_threshold(rows))
         make_room(figure, axes, max(entries) + (len(panels) > 1))
@@ -121,6 +121,7 @@ def _draw_panel(panel: _Panel, curves: list[Curve], look: dict[str, Look], refer
             gid=f'reference {model}', **_MARKS['published'],
         )  # fmt: skip
     panel.x.draw(panel.axis)
+    mark_no_retrieval(panel.axis, panel.x, panel.rows)
     panel.axis.set_ylim(0, panel.top)
     panel.axis.yaxis.set_major_formatter(thousands)
 

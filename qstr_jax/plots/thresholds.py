@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from qstr_jax import analysis
 from qstr_jax.plots.labels import display, point_text
 from qstr_jax.plots.n_star import draw_medians, marks_text
-from qstr_jax.plots.panels import XAxis, by_panel, log_ticks
+from qstr_jax.plots.panels import XAxis, by_panel, log_ticks, mark_no_retrieval, no_retrieval_key
 from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
 
 
@@ -32,7 +32,8 @@ def samples_against_threshold(rows: pd.DataFrame, *, title: str = '', notes: Seq
     panels = by_panel(curves)
     look = looks(curve.key for curve in curves)
     with matplotlib.rc_context(STYLE):
-        figure, axes = frame(len(panels), title, notes, sharey=True, key=marks_text(rows))
+        key = '; '.join([marks_text(rows), *no_retrieval_key(rows)])
+        figure, axes = frame(len(panels), title, notes, sharey=True, key=key)
         for axis, mine in zip(axes, panels, strict=True):
             _draw_panel(axis, mine, look, XAxis.of('threshold', rows['threshold'], prefer_log=True))
         axes[0].set_ylabel('samples to the threshold')
@@ -46,6 +47,7 @@ def _draw_panel(axis: Axes, curves: list[analysis.Curve], look: dict[str, Look],
         draw_medians(axis, curve, look[curve.key], x, 0.006 * (place - len(curves) / 2))
     axis.set_yscale('log')
     x.draw(axis)
+    mark_no_retrieval(axis, x, pd.concat([curve.lanes for curve in curves]))
     axis.invert_xaxis()
     axis.set_xlabel('threshold of the test MSE')
     log_ticks(axis.yaxis)

@@ -6,6 +6,7 @@
 section: what is said about one directory.                    content: the sections of directories in any state.
 exhibits: the tables and figures of one directory.            missing: which planned lanes have no rows.
 page: all of it as HTML.                                      fragments: as LaTeX.
+gallery: the README's, a text with numbers from rows.
 """
 
 import os

@@ -93,12 +93,11 @@ def overview(workdirs: Sequence[str | os.PathLike]) -> Section:
         if len(rows):
             frames.append(rows.assign(folder=str(folder)))
     rows = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    online = rows[rows['learner'] == table1.ONLINE] if len(rows) else rows
-    section.tables.append(('How n grows with N, and what the theorems claim', table1.readable(table1.measure(online))))
+    section.tables += table1.blocks(table1.measure(rows))
     section.say(
-        f'From {len(online)} lanes. Exponents come from lanes that draw their own task; the intervals are 95% '
-        'percentile bootstraps over lanes. The theorems bound what some learner needs, or what every learner of a '
-        'class needs, up to constants and logarithms; the rows are what online training did at these N.'
+        f'From {len(rows)} lanes. Exponents come from lanes that draw their own task; the 95% intervals hold the '
+        'misfit of the law as well as the noise between lanes. The theorems are about learners on n prompts, up to '
+        'constants and logarithms, so online training stands beside them without a verdict.'
     )
     return section
 

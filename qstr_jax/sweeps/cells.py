@@ -87,6 +87,7 @@ def cells_of(sweep: Sweep) -> tuple[Cell, ...]:
 def _check_size(sweep: Sweep) -> None:
     """Raises ValueError for more cells or lanes than can be listed, before any is made."""
     num_cells = num_lanes = 0
+    num_seeds = sweep.num_seeds + (sweep.tune.num_seeds if sweep.tune else 0)
     for learner, model in itertools.product(sweep.learners, sweep.models):
         traced = registry.entries()[learner].schema.traced
         own = _resolved(sweep, 'learner', learner)
@@ -95,12 +96,10 @@ def _check_size(sweep: Sweep) -> None:
         lanes = [own[name] for name in traced if name in own]
         cells = math.prod(map(len, static))
         num_cells += cells
-        num_lanes += cells * math.prod(map(len, lanes)) * max(1, len(sweep.num_samples)) * sweep.num_seeds
+        num_lanes += cells * math.prod(map(len, lanes)) * max(1, len(sweep.num_samples)) * num_seeds
     for what, count, most in (('cells', num_cells, MOST_CELLS), ('lanes', num_lanes, MOST_LANES)):
         if count > most:
-            raise ValueError(
-                f'num_seeds={sweep.num_seeds} and the axes make {count:,} {what}: at most {most:,} in one sweep'
-            )
+            raise ValueError(f'{num_seeds} seeds and the axes make {count:,} {what}: at most {most:,} in one sweep')
 
 
 def lanes_of(sweep: Sweep) -> tuple[Any, ...]:

@@ -3,7 +3,9 @@
 Selection lanes are rows of a results directory of their own, `selection/` in the sweep's directory, and every step of
 the search follows from rows. So a tuned sweep can be stopped and continued like any other, and several workers on one
 directory share the lanes of each step. A rival of the best values so far is raced: its lanes are stopped at
-`margin` × the best median (`stop_after`), which is all that is needed to know that its own median is no better.
+`margin` × the best median (`stop_after`), which is all that is needed to know that its own median is no better. Before
+any values have won, all lanes are stopped at a first limit, and at ever longer ones while none is enough: a rate that
+never learns then costs little, also where it won at the N before.
 """
 
 import dataclasses
@@ -21,6 +23,9 @@ from qstr_jax.sweeps.session import Session
 from qstr_jax.sweeps.tune import Tune
 
 SELECTION = 'selection'
+# The first limit: so many times the samples of what won before, or this share of the budget.
+GROWTH = 4
+FIRST_SHARE = 1 / 256
 
 
 class Failed(Exception):
@@ -37,6 +42,11 @@ class Found(NamedTuple):
 
     places: Places
     scores: Mapping[Places, Score]
+
+    @property
+    def samples(self) -> float:
+        """The median samples of the best values, infinite if none reached."""
+        return self.scores[self.places].samples
 
 
 def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
@@ -74,17 +84,17 @@ def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> tuple[Any, lis
     """
     workdir = session.open(workdir, ())
     selection = session.open(workdir / SELECTION, ())
-    starts: dict[tuple[str, str], Places] = {}
+    before: dict[tuple[str, str], Found] = {}
     failed = []
     for cell in cells:
         search = Search(session, selection, cell)
         for lanes in search.points():
             try:
-                found = search.run(lanes[0], starts.get(_chain(cell)))
+                found = search.run(lanes[0], before.get(_chain(cell)))
             except Failed:
                 failed.append(cell.id)
                 continue
-            starts[_chain(cell)] = found.places
+            before[_chain(cell)] = found
             chosen = dataclasses.replace(cell, lanes=tuple(search.at(lane, found.places) for lane in lanes))
             failed += session.run(workdir, [chosen], size_of=search.size_of, notes=search.notes(found))
     return workdir, sorted(set(failed))
@@ -132,29 +142,50 @@ class Search:
     def _values(self, places: Places) -> tuple[float, ...]:
         return tuple(grid.value(place) for grid, place in zip(self._grids, places, strict=True))
 
-    def run(self, lane: Any, start: Places | None) -> Found:
+    def run(self, lane: Any, before: Found | None) -> Found:
         """Tries values until none beside the best is better.
 
         Args:
             lane: has the settings that are not tuned.
-            start: where to begin; None for the settings' defaults.
+            before: what won in a cell that is like this one; None starts at the settings' defaults.
 
         Raises:
             Failed: a step could not be run.
         """
+        start = before.places if before else tuple(grid.start for grid in self._grids)
+        limit = self._first_limit(lane, before)
+        while True:
+            found = self._climb(lane, start, limit)
+            if math.isfinite(found.samples) or not limit:
+                return found
+            start, limit = found.places, self._limit(GROWTH * limit)
+
+    def _first_limit(self, lane: Any, before: Found | None) -> int:
+        """Samples after which the lanes of a search are stopped at first; 0 where lanes cannot be stopped."""
+        if 'stop_after' not in lane._fields:
+            return 0
+        known = before.samples if before else math.inf
+        budget = self._cell.problem.learner.max_samples
+        return self._limit(GROWTH * known if math.isfinite(known) else FIRST_SHARE * budget)
+
+    def _limit(self, samples: float) -> int:
+        """A number of samples as `stop_after`: 0, which is none, from the budget on."""
+        return 0 if samples >= self._cell.problem.learner.max_samples else math.ceil(samples)
+
+    def _climb(self, lane: Any, start: Places, limit: int) -> Found:
+        """The search with one limit, which is that of the race once some values have won."""
         scores: dict[Places, Score] = {}
-        start = start or tuple(grid.start for grid in self._grids)
         while following := grids.following(self._grids, scores, start):
-            scores |= self._scores(lane, following, min(scores.values()).samples if scores else math.inf)
+            best = min(scores.values()).samples if scores else math.inf
+            limits = (limit, self._limit(self._tune.margin * best))
+            scores |= self._scores(lane, following, min((one for one in limits if one), default=0))
         return Found(places=grids.best(scores), scores=scores)
 
-    def _scores(self, lane: Any, tried: Sequence[Places], best: float) -> dict[Places, Score]:
-        """The scores of some values, raced against the best samples so far."""
-        limit = math.ceil(self._tune.margin * best) if math.isfinite(best) else 0
+    def _scores(self, lane: Any, tried: Sequence[Places], limit: int) -> dict[Places, Score]:
+        """The scores of some values, with lanes that are stopped at a limit."""
+        raced = {'stop_after': limit} if 'stop_after' in lane._fields else {}
         lanes = {
-            places: [
-                self.at(lane, places)._replace(seed=seed, task_seed=seed, stop_after=limit) for seed in self._tune.seeds
-            ]
+            places: [self.at(lane, places)._replace(seed=seed, task_seed=seed, **raced) for seed in self._tune.seeds]
             for places in tried
         }
         step = dataclasses.replace(self._cell, lanes=tuple(one for several in lanes.values() for one in several))

@@ -13,6 +13,7 @@ from scipy import stats
 from qstr_jax import models, tasks
 from qstr_jax.learners import radius_units
 from qstr_jax.theory import constructions, recurrences
+from qstr_jax.theory.networks import Construction
 from qstr_jax.theory.sparse_task import SparseTask
 
 # Share of the Gaussian tokens that the network is built for, and the error |ŷ − y| that it may make on these.
@@ -35,12 +36,30 @@ def construction(module: Any, task: SparseTask) -> float:
     """
     if not isinstance(module, models.Transformer) and getattr(module, 'cell', None) != 'deep':
         return 1.0
-    task_draw = jax.device_get(tasks.draw(tasks.task_key(0, task), task))
     if isinstance(module, models.Transformer):
-        radius = float(np.sqrt(stats.chi2.ppf(TOKEN_SHARE, task.token_dim)))
-        coherence = task.max_coherence if task.max_coherence < 1 else None
-        built = constructions.transformer(task, task_draw, radius, ERROR, coherence=coherence)
-    else:
-        bound = float(stats.norm.ppf(1 - (1 - TOKEN_SHARE) / (2 * task.token_dim)))
-        built = recurrences.retrieving(task, task_draw, bound, error=ERROR)
-    return built.norms['param_norm']
+        return transformer(task).norms['param_norm']
+    bound = float(stats.norm.ppf(1 - (1 - TOKEN_SHARE) / (2 * task.token_dim)))
+    return recurrences.retrieving(task, _first_draw(task), bound, error=ERROR).norms['param_norm']
+
+
+def transformer(task: SparseTask) -> Construction:
+    """Lemma 11's network for the first draw of a task, for tokens up to the 99 % quantile of ‖x_j‖.
+
+    Args:
+        task: the task; its link must have a two-layer form.
+    """
+    coherence = task.max_coherence if task.max_coherence < 1 else None
+    return constructions.transformer(task, _first_draw(task), token_radius(task), ERROR, coherence=coherence)
+
+
+def token_radius(task: SparseTask) -> float:
+    """The 99 % quantile of ‖x_j‖ for tokens N(0, I).
+
+    Args:
+        task: has d.
+    """
+    return float(np.sqrt(stats.chi2.ppf(TOKEN_SHARE, task.token_dim)))
+
+
+def _first_draw(task: SparseTask) -> tasks.Draw:
+    return jax.device_get(tasks.draw(tasks.task_key(0, task), task))

@@ -1,0 +1,127 @@
+"""What Table 1 rests on: curves of samples against N, of three kinds that it keeps apart.
+
+online: fresh prompts, one learning rate for all N.   tuned: fresh prompts, at each N the settings that need fewest
+samples.   fixed: searches for n*, the least size of a training set that is enough.
+"""
+
+import itertools
+from collections.abc import Iterator
+
+import pandas as pd
+
+from qstr_jax import columns
+from qstr_jax.analysis import kinds, selection
+from qstr_jax.analysis.curves import ALWAYS_NAMED, setting_columns
+
+ONLINE, TUNED, FIXED = 'online', 'tuned', 'fixed'
+KINDS = (ONLINE, TUNED, FIXED)
+# Settings that save time or allow more of it, but do not change how many samples a lane needs.
+_COST = ('screen', 'max_samples')
+# Baselines search for n*, too.
+_CLOSED_FORM = 'closed_form'
+
+
+def kind_of(rows: pd.DataFrame) -> pd.Series:
+    """The kind of each row; missing for fits of a given n, and for baselines in closed form.
+
+    Args:
+        rows: one row per lane.
+    """
+    online, searches, _ = kinds.split_kinds(rows)
+    kind = pd.Series(None, rows.index, dtype=object)
+    kind[online.index[online['learner'] == 'online']] = ONLINE
+    if 'tuned' in rows.columns:
+        kind[(kind == ONLINE) & rows['tuned'].fillna('').ne('')] = TUNED
+    kind[searches.index[searches['learner'] != _CLOSED_FORM]] = FIXED
+    return kind
+
+
+def own_draws(rows: pd.DataFrame) -> pd.DataFrame:
+    """The lanes of those points at which every lane draws its own (u, ω); repeats of one draw understate the error.
+
+    Args:
+        rows: lanes of any sweeps, with the column `folder`.
+    """
+    lanes = rows.groupby(['folder', *_settings(rows)], dropna=False)
+    return rows[lanes['task_seed'].transform('nunique') == lanes['seed'].transform('nunique')]
+
+
+def curves(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The lanes of each curve with several N; at each N those of the directories with the most N.
+
+    A shape is made of the settings that follow from N in some directory, such as widths and d_e. Settings that are
+    chosen at each N, by tuning or by validation, do not tell curves apart.
+
+    Args:
+        rows: lanes of one kind, with the column `folder`; a lane that several directories hold counts once.
+    """
+    chosen = _chosen(rows)
+    if kind_of(rows).eq(FIXED).all():
+        rows = selection.select(rows, [name for name in chosen if name in rows.columns])
+    rows = _distinct(rows)
+    for _, mine in rows.groupby(['model', 'task'], sort=False):
+        shape = _following(mine, chosen)
+        apart = [name for name in _settings(mine) if name not in ('seq_len', *shape, *chosen)]
+        for _, lanes in mine.groupby(apart, dropna=False, sort=False):
+            if lanes['seq_len'].nunique() > 1:
+                lanes = _of_the_longest(_of_one_shape(lanes, shape) if shape else lanes)
+            if lanes['seq_len'].nunique() > 1:
+                yield lanes
+
+
+def _chosen(rows: pd.DataFrame) -> list[str]:
+    """The settings that were chosen at each N."""
+    if kind_of(rows).eq(FIXED).all():
+        return list(selection.DEFAULT_OVER)
+    texts = set(rows['tuned'].dropna()) if 'tuned' in rows.columns else set()
+    return sorted({name for text in texts for name in text.split()})
+
+
+def _settings(rows: pd.DataFrame) -> list[str]:
+    return [name for name in setting_columns(rows) if name not in _COST]
+
+
+def _distinct(rows: pd.DataFrame) -> pd.DataFrame:
+    """Each lane once, from the directory with the most N."""
+    lane = ['seed', 'task_seed', *_settings(rows)]
+    reach = rows.groupby(['folder', 'model', 'task'])['seq_len'].transform('nunique')
+    rows = rows.loc[reach.sort_values(ascending=False, kind='stable').index]
+    # Whole numbers of one directory may be floats in another, where they stand beside missing values.
+    keys = pd.DataFrame({name: pd.factorize(rows[name].astype(object), use_na_sentinel=False)[0] for name in lane})
+    return rows[~keys.duplicated().to_numpy()].reset_index(drop=True)
+
+
+def _following(rows: pd.DataFrame, chosen: list[str]) -> list[str]:
+    """The settings of the model and the task that take other values at another N, in some directory."""
+    may = [
+        name
+        for name in _settings(rows)
+        if columns.get(name).role not in ('learner', 'lane')
+        and name not in ALWAYS_NAMED
+        and rows[name].nunique(dropna=False) > 1
+    ]
+    fixed = [name for name in _settings(rows) if name not in (*may, *chosen, 'seq_len')]
+    groups = [lanes for _, lanes in rows.groupby(['folder', *fixed], dropna=False) if lanes['seq_len'].nunique() > 1]
+    return [name for name in may if any(_differs(lanes, name) for lanes in groups)]
+
+
+def _differs(lanes: pd.DataFrame, name: str) -> bool:
+    """Whether a setting has no value in common at two different N."""
+    values = [set(cell[name].astype(str)) for _, cell in lanes.groupby('seq_len')]
+    return any(one.isdisjoint(other) for one, other in itertools.combinations(values, 2))
+
+
+def _of_the_longest(lanes: pd.DataFrame) -> pd.DataFrame:
+    """At each N the lanes of the directory with the most N, so that a figure of it has the same exponent."""
+    reach = lanes.groupby('folder')['seq_len'].transform('nunique')
+    return lanes[reach == reach.groupby(lanes['seq_len']).transform('max')]
+
+
+def _of_one_shape(lanes: pd.DataFrame, shape: list[str]) -> pd.DataFrame:
+    """At each N the lanes of one shape; an N at which the choice is open is left out."""
+    reach = lanes.groupby('folder')['seq_len'].transform('nunique')
+    number = lanes.groupby(shape, dropna=False).ngroup()
+    is_farthest = reach == reach.groupby(lanes['seq_len']).transform('max')
+    known = number[is_farthest].groupby(lanes['seq_len']).agg(['nunique', 'first'])
+    chosen = known.loc[known['nunique'] == 1, 'first']
+    return lanes[number == lanes['seq_len'].map(chosen)]

@@ -1,0 +1,127 @@
+"""Mean log samples at each value of a setting, from lanes some of which are censored."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+from scipy import special
+
+from qstr_jax.analysis.summary import samples_or_bound
+
+# Where the samples of a lane lie: at the number itself, above it, or below it.
+SIDES = {'reached': 0, 'censored': 1, 'outraced': 1, 'censored_below': -1}
+_MOST_STEPS = 1000
+_TOLERANCE = 1e-8
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LogMeans:
+    """Mean log samples by value of a setting.
+
+    Attributes:
+        x: the values of the setting, increasing.
+        mean: the mean log samples, or a bound of it.
+        variance: of the mean, by the noise between lanes; 0 where no value has two lanes.
+        side: 0 where the mean is measured, 1 where it lies above `mean`, −1 where it lies below.
+        degrees: degrees of freedom of the noise.
+    """
+
+    x: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+    side: np.ndarray
+    degrees: int
+
+    @property
+    def is_measured(self) -> np.ndarray:
+        """Where the mean is no bound."""
+        return self.side == 0
+
+    def only(self, keep: np.ndarray) -> 'LogMeans':
+        """Some of the values.
+
+        Args:
+            keep: a mask.
+        """
+        parts = {name: getattr(self, name)[keep] for name in ('x', 'mean', 'variance', 'side')}
+        return LogMeans(**parts, degrees=self.degrees)
+
+
+def log_means(lanes: pd.DataFrame, x: str) -> LogMeans:
+    """Mean log samples of the lanes at each value of a setting.
+
+    Lanes are normal about the mean with one variance for all values. A mean with censored lanes is the most likely one
+    (Tobit), and where no lane was measured it is a bound.
+
+    Args:
+        lanes: of one curve, with samples above 0; none has diverged.
+        x: the setting.
+    """
+    values, group = np.unique(lanes[x].to_numpy(float), return_inverse=True)
+    logs, side = np.log(samples_or_bound(lanes).to_numpy(float)), lanes['outcome'].map(SIDES).to_numpy(int)
+    order = np.lexsort((side, logs, group))  # so that rounding does not depend on the order of the rows
+    return from_logs(values, group[order], logs[order], side[order])
+
+
+def from_logs(values: np.ndarray, group: np.ndarray, logs: np.ndarray, side: np.ndarray) -> LogMeans:
+    """As `log_means`, from arrays.
+
+    Args:
+        values: of the setting, increasing.
+        group: which value each lane has, as an index.
+        logs: log samples of each lane, or its bound.
+        side: 0, 1 or −1 for each lane, as in `SIDES`.
+    """
+    count = len(values)
+    measured, lanes = (np.bincount(group, weights=part, minlength=count) for part in (side == 0, side == side))
+    mean = np.bincount(group, weights=logs, minlength=count) / lanes
+    degrees = int(np.maximum(measured - 1, 0).sum())
+    # Without noise to go by, a value with both kinds of lanes is a bound as well.
+    is_known = measured > 0 if degrees else measured == lanes
+    of_known = is_known[group]
+    variance = np.zeros(count)
+    if degrees:
+        known = np.cumsum(is_known) - 1
+        found = _most_likely(known[group[of_known]], logs[of_known], side[of_known], mean[is_known])
+        mean[is_known], information, noise = found
+        lanes[is_known] = information
+        variance = noise / lanes
+    bound = np.sign(np.bincount(group, weights=side, minlength=count)).astype(int)
+    return LogMeans(x=values, mean=mean, variance=variance, side=np.where(is_known, 0, bound), degrees=degrees)
+
+
+def _most_likely(
+    group: np.ndarray, logs: np.ndarray, side: np.ndarray, mean: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """By expectation and maximisation: the means, how many measured lanes would tell as much, a lane's variance."""
+    counts = np.bincount(group)
+    spread = np.zeros_like(logs)
+    expected, is_censored = logs.copy(), side != 0
+    scale = _scale(group, logs[~is_censored], ~is_censored)
+    for _ in range(_MOST_STEPS if is_censored.any() else 0):
+        before = mean
+        hazard, shrink = _truncated(side * (logs - mean[group]) / scale)
+        expected = np.where(is_censored, mean[group] + side * scale * hazard, logs)
+        spread = np.where(is_censored, scale**2 * (1 - shrink), 0)
+        mean = np.bincount(group, weights=expected) / counts
+        scale = np.sqrt(((expected - mean[group]) ** 2 + spread).sum() / (len(logs) - len(counts)))
+        if np.abs(mean - before).max() < _TOLERANCE * scale:
+            break
+    _, shrink = _truncated(side * (logs - mean[group]) / scale if scale else np.zeros_like(logs))
+    information = np.bincount(group, weights=np.where(is_censored, shrink, 1))
+    return mean, information, float(scale**2)
+
+
+def _scale(group: np.ndarray, logs: np.ndarray, keep: np.ndarray) -> float:
+    """Standard deviation of the measured lanes about the means of their values."""
+    group = np.unique(group[keep], return_inverse=True)[1]
+    counts = np.bincount(group)
+    residual = logs - (np.bincount(group, weights=logs) / counts)[group]
+    return float(np.sqrt(residual @ residual / max(len(logs) - len(counts), 1)))
+
+
+def _truncated(bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For z > bound of a standard normal z: its mean, and 1 − its variance."""
+    # φ/(1 − Φ) in a form that does not overflow.
+    hazard = np.sqrt(2 / np.pi) / special.erfcx(bound / np.sqrt(2))
+    return hazard, hazard * (hazard - bound)

@@ -1,0 +1,95 @@
+"""One fit from several starts, one after the other: the least training risk is the answer."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from qstr_jax.learners import fitting
+from qstr_jax.learners.problem import Problem
+
+
+class Restarts(NamedTuple):
+    """The starts of the present fit that are done.
+
+    Attributes:
+        number: of the present start, from 0; the number of starts when all are done.
+        winner: number of the best start.
+        risk: training risk of the best start, infinite while there is none.
+        highest: largest finite training risk of a start.
+        train_loss: mean objective of the best start's last steps.
+        steps: made from all starts together.
+        params: the best parameters, as they are trained.
+    """
+
+    number: jax.Array
+    winner: jax.Array
+    risk: jax.Array
+    highest: jax.Array
+    train_loss: jax.Array
+    steps: jax.Array
+    params: Any
+
+
+def first(params: Any) -> Restarts:
+    """Before the first start is done.
+
+    Args:
+        params: any parameters of the right shapes.
+    """
+    zero, infinite = jnp.int32(0), jnp.float32(jnp.inf)
+    return Restarts(
+        number=zero,
+        winner=zero,
+        risk=infinite,
+        highest=-infinite,
+        train_loss=jnp.float32(jnp.nan),
+        steps=zero,
+        params=params,
+    )
+
+
+def add(restarts: Restarts, params: Any, *, risk: jax.Array, train_loss: jax.Array, steps: jax.Array) -> Restarts:
+    """A start is done.
+
+    Args:
+        restarts: before.
+        params: what it ended with.
+        risk: training risk on all n examples; not finite if the start diverged, which then cannot win.
+        train_loss: mean objective of its last steps.
+        steps: that it made.
+    """
+    is_best = risk < restarts.risk  # False for NaN.
+
+    def choose(new: Any, old: Any) -> Any:
+        return jax.tree.map(lambda one, other: jnp.where(is_best, one, other), new, old)
+
+    return Restarts(
+        number=restarts.number + 1,
+        winner=jnp.where(is_best, restarts.number, restarts.winner),
+        risk=jnp.where(is_best, risk, restarts.risk),
+        highest=jnp.where(jnp.isfinite(risk), jnp.maximum(restarts.highest, risk), restarts.highest),
+        train_loss=jnp.where(is_best, train_loss, restarts.train_loss),
+        steps=restarts.steps + steps,
+        params=choose(params, restarts.params),
+    )
+
+
+def next_start(state: Any, data: Any, lane: Any, problem: Problem) -> Any:
+    """The state of one lane whose present start is done: at the next start, or after the last at the best result.
+
+    Args:
+        state: the lane's `fits.State`.
+        data: the lane's `fits.Data`.
+        lane: its seeds and traced settings.
+        problem: the cell's.
+    """
+    learner, fit = problem.learner, state.fit
+    risk = fitting.full_risk(fit, data, problem)(fit.params)
+    done = add(state.restarts, fit.params, risk=risk, train_loss=state.train_loss, steps=fit.step)
+    is_last = done.number >= len(learner.starts)
+    following = fitting.start(data, lane, fit.n, problem, jnp.minimum(done.number, len(learner.starts) - 1))
+    best = fit._replace(params=done.params)
+    return state._replace(
+        fit=jax.tree.map(lambda one, other: jnp.where(is_last, one, other), best, following), restarts=done
+    )

@@ -1,0 +1,133 @@
+"""Where a fit on a fixed sample starts, by name: 'init', 'init:2', 'attention:0', or what a plugin registers.
+
+An ERM is the argmin of the training risk, and one start finds one local minimum. A learner with several `starts` fits
+from each and keeps the parameters of least training risk.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from qstr_jax import registry, tasks
+from qstr_jax.learners import held_out
+from qstr_jax.learners.problem import Problem
+
+REGISTRY = registry.Registry('start', 'starts', skip=2, has_settings=False)
+
+
+class Place(NamedTuple):
+    """What a start may depend on.
+
+    Attributes:
+        lane: has `seed`.
+        problem: the cell's.
+        task_draw: the lane's link parameters and encodings.
+    """
+
+    lane: Any
+    problem: Problem
+    task_draw: tasks.Draw
+
+
+def register(name: str) -> Callable[[Callable], Callable]:
+    """Decorator that registers a start: a function (place, number) → parameters {'params': …}.
+
+    Args:
+        name: the name that `--config.starts` uses; `name:0.3` passes the number 0.3, and `name` passes None.
+    """
+
+    def add(function: Callable) -> Callable:
+        REGISTRY.add(name, function)
+        return function
+
+    return add
+
+
+def check(texts: tuple[str, ...]) -> None:
+    """Checks the names of some starts.
+
+    Args:
+        texts: such as ('init', 'attention:0').
+
+    Raises:
+        ValueError: none, an unknown name, a number that is none, or a start that is named twice.
+    """
+    if not texts:
+        raise ValueError("starts=(): give at least one, such as 'init'")
+    for text in texts:
+        _parse(text)
+    if len(set(texts)) < len(texts):
+        raise ValueError(f'starts={",".join(texts)}: a start is given twice; init:2 draws other first parameters')
+
+
+def params(text: str, place: Place) -> Any:
+    """The parameters that a fit starts from.
+
+    Args:
+        text: such as 'init' or 'attention:0'.
+        place: the lane's.
+
+    Raises:
+        ValueError: the model has no such start.
+    """
+    function, number = _parse(text)
+    return function(place, number)
+
+
+def _parse(text: str) -> tuple[Callable, float | None]:
+    name, has_number, number = text.partition(':')
+    try:
+        function = REGISTRY.get(name).builder
+    except ValueError as error:
+        hint = "; 'construction' and 'mixed' come with the plugin qstr_jax.theory.construction_start"
+        raise ValueError(f'{error}{hint if name in ("construction", "mixed") else ""}') from None
+    try:
+        return function, float(number) if has_number else None
+    except ValueError:
+        raise ValueError(f'starts={text!r}: after the colon comes a number') from None
+
+
+@register('init')
+def init(place: Place, number: float | None) -> Any:
+    """The module's own first parameters; `init:K` draws others.
+
+    Args:
+        place: the lane's.
+        number: K.
+    """
+    return held_out.init_params(place.lane, place.problem, 0 if number is None else int(number))
+
+
+@register('attention')
+def attention(place: Place, number: float | None) -> Any:
+    """The module's first parameters with W_QK times a number: `attention:0` starts from uniform attention.
+
+    Args:
+        place: the lane's.
+        number: the factor; None is 0.
+
+    Raises:
+        ValueError: the model has no attention.
+    """
+    factor = number or 0.0
+    first = init(place, None)
+    kernels = first['params'].get('attention', {})
+    if 'qk_HxExE' in kernels:
+        scaled = {'qk_HxExE': factor * kernels['qk_HxExE']}
+    elif 'in_kernel' in kernels:  # (D_e, 3, H, D_e): W_Q, W_K and W_V.
+        scaled = {'in_kernel': kernels['in_kernel'] * jnp.array([factor, 1.0, 1.0])[:, None, None]}
+    else:
+        raise ValueError(f'starts=attention: {type(place.problem.module).__name__} has no attention')
+    return {'params': {**first['params'], 'attention': {**kernels, **scaled}}}
+
+
+def stacked(texts: tuple[str, ...], place: Place) -> Any:
+    """The parameters of several starts, with a leading axis.
+
+    Args:
+        texts: the starts.
+        place: the lane's.
+    """
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *(params(text, place) for text in texts))

@@ -1,0 +1,211 @@
+"""Exponents: known laws, bounds as bounds, coverage by simulation, and what is said in words."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from experiments.benchmarks import coverage
+from qstr_jax import analysis
+from qstr_jax.analysis import laws, line_fit
+from qstr_jax.analysis.log_means import from_logs
+from tests.test_analysis import LENGTHS, make_rows, markdown
+
+
+def simulated(lengths=LENGTHS, lanes=5, noise=0.1, law=np.log, rng=0):
+    """Log samples of lanes whose mean is a law, and the index of their length."""
+    group = np.repeat(np.arange(len(lengths)), lanes)
+    expected = law(np.array(lengths, float))
+    return group, expected[group] + np.random.default_rng(rng).normal(0, noise, len(group))
+
+
+def means_of(group, logs, side=None, lengths=LENGTHS):
+    return from_logs(np.array(lengths, float), group, logs, np.zeros(len(logs), int) if side is None else side)
+
+
+@pytest.mark.parametrize('exponent', [0.0, 0.62, 2.0])
+def test_an_exact_power_law(exponent):
+    fit = analysis.exponent(make_rows(exponent, scale=1e6, spread=0, budget=10**12))
+    assert fit.value == pytest.approx(exponent, abs=1e-5)
+    assert fit.low == pytest.approx(fit.high, abs=1e-4)
+    assert (fit.num_points, fit.left_out, fit.note) == (6, (), '')
+    assert [slope.value for slope in fit.local_slopes] == pytest.approx([exponent] * 5, abs=1e-4)
+
+
+def test_lanes_as_many_everywhere_give_the_interval_of_least_squares():
+    rows = make_rows(spread=0.3)
+    logs = np.log(rows['samples_to_threshold'].astype(float)).groupby(rows['seq_len']).mean()
+    line = stats.linregress(np.log(logs.index), logs)
+    fit = analysis.exponent(rows)
+    half = stats.t.ppf(0.975, 4) * line.stderr
+    assert (fit.value, fit.low, fit.high) == pytest.approx((line.slope, line.slope - half, line.slope + half))
+    assert fit == analysis.exponent(rows.sample(frac=1, random_state=0))
+
+
+def test_without_bounds_the_likelihood_gives_the_same_interval():
+    means = means_of(*simulated())
+    x = np.log(means.x)
+    design, weight = np.stack([np.ones_like(x), x], axis=1), 1 / means.variance
+    closed = line_fit.slope(x, means.mean, means.variance, means.side)
+    profile = line_fit._by_likelihood(design, means.mean, weight, means.side, stats.t.ppf(0.975, 4), 0.05)
+    assert profile == pytest.approx(closed, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    'case',
+    [
+        coverage.Case(4, 3, misfit=0.1),
+        coverage.Case(5, 10),
+        coverage.Case(6, 5, misfit=0.2, censored=1),
+        coverage.Case(8, 3, censored=2),
+    ],
+)
+def test_intervals_cover(case):
+    """`make`-less twin of experiments/benchmarks/coverage.md; 300 curves give 95 ± 2.5 %."""
+    covered, width, error = coverage.coverage(case, 300)
+    assert 0.915 <= covered <= 0.985
+    assert abs(error) < 0.1 * width
+
+
+def test_intervals_by_lane_noise_alone_would_not_cover():
+    """The check of the check: the test above can fail."""
+    case, rng = coverage.Case(5, 10, misfit=0.2), np.random.default_rng(0)
+    hits = 0
+    for _ in range(100):
+        means = coverage.means_of(case, rng)
+        x = np.log(means.x)
+        value = line_fit.slope(x, means.mean, means.variance, means.side).value
+        design = np.stack([np.ones_like(x), x], axis=1)
+        hits += abs(value - 1) < 1.96 * line_fit._error(design, means.variance)
+    assert hits < 70
+
+
+def test_bounds_count_as_bounds():
+    """Half of the longest lanes need more than their budget: taking the budget for them bends the slope down."""
+    errors = []
+    for rng in range(20):
+        group, logs = simulated(rng=rng)
+        bound = np.log(LENGTHS[-1])
+        is_over = logs > bound
+        means = means_of(group, np.minimum(logs, bound), is_over.astype(int))
+        x = np.log(means.x)
+        taken = [np.minimum(logs, bound)[group == place].mean() for place in range(len(x))]
+        right = line_fit.slope(x, means.mean, means.variance, means.side).value - 1
+        errors.append((right, np.polyfit(x, taken, 1)[0] - 1))
+    right, taken = np.mean(errors, axis=0)
+    assert abs(right) < abs(taken) / 2
+    assert taken < 0
+
+
+def test_a_length_of_bounds_alone_pulls_the_slope_to_its_side():
+    rows = make_rows(1.0, spread=0.05, budget=10_500)  # N = 12 needs more.
+    fit = analysis.exponent(rows)
+    assert (rows['outcome'][rows['seq_len'] == 12] == 'censored').all()
+    assert fit.num_points == 6
+    assert fit.value == pytest.approx(1.0, abs=0.1)
+    assert 'lanes are bounds' in fit.note
+    far = rows.assign(max_samples=rows['max_samples'].where(rows['seq_len'] < 12, 40_000))
+    assert analysis.exponent(far).value > fit.value + 0.2
+    outraced = rows.assign(num_samples=10_500, max_samples=10**9).replace({'outcome': {'censored': 'outraced'}})
+    assert analysis.exponent(outraced).value == pytest.approx(fit.value)
+
+
+def test_a_bound_from_below_counts_from_below():
+    rows = make_rows(1.0, spread=0.05)
+    first = rows['seq_len'] == 2
+    rows = rows.assign(min_samples=4000)
+    rows.loc[first, 'outcome'] = 'censored_below'
+    assert analysis.exponent(rows).value == pytest.approx(1.0, abs=0.1)  # Nothing new: at N = 2 they need 2000.
+    rows.loc[first, 'min_samples'] = 500
+    assert analysis.exponent(rows).value > 1.1
+
+
+def test_diverged_lanes_are_left_out_and_said():
+    rows = make_rows(1.0, spread=0)
+    rows.loc[0, ['outcome', 'samples_to_threshold']] = ['diverged', pd.NA]
+    fit = analysis.exponent(rows)
+    assert fit.value == pytest.approx(1.0, abs=1e-4)
+    assert fit.left_out == ()
+    assert '1 lanes that diverged' in fit.note
+
+
+@pytest.mark.parametrize(
+    ('rows', 'words'),
+    [
+        (make_rows(lengths=(4, 8)), 'only 2 N, 3 needed'),
+        (make_rows(1.0, spread=0, budget=5000), 'only 2 of 6 N reached, 3 needed'),
+        (make_rows(budget=10), 'threshold not reached'),
+        (make_rows(lengths=(2, 3)).assign(link='linear'), 'without N = 2, 3: no retrieval needed'),
+    ],
+)
+def test_no_exponent_says_why(rows, words):
+    fit = analysis.exponent(rows)
+    assert (fit.value, fit.low, fit.high, fit.note) == (None, None, None, words)
+    assert words in markdown(rows)
+
+
+def test_lengths_that_need_no_retrieval_are_in_no_exponent():
+    rows = make_rows(spread=0.05).assign(link='linear')
+    fit = analysis.exponent(rows)
+    assert fit.left_out == (2,)
+    assert fit.value == analysis.exponent(rows[rows['seq_len'] > 2]).value
+    assert 'without N = 2: no retrieval needed' in fit.note
+
+
+def test_one_lane_each_has_an_interval_by_the_misfit():
+    fit = analysis.exponent(make_rows(num_lanes=1))
+    assert fit.low < fit.value < fit.high
+    assert fit.note == 'one lane each'
+    assert np.isnan(fit.local_slopes[0].low)
+    mixed = pd.concat([make_rows(num_lanes=1, lengths=(2,)), make_rows(lengths=(4, 8, 12))])
+    assert 'one lane at N = 2' in analysis.exponent(mixed).note
+
+
+def test_threshold_met_before_training_is_no_infinity():
+    rows = make_rows(spread=0)
+    rows.loc[rows['seq_len'] == 2, 'samples_to_threshold'] = 0
+    fit = analysis.exponent(rows)
+    assert fit.value == pytest.approx(0.6, abs=1e-3)
+    assert fit.left_out == (2,)
+
+
+def test_exponent_in_sparsity():
+    rows = pd.concat([make_rows(0, 1000 * q**1.5, 0.0, lengths=(7,), sparsity=q) for q in (1, 2, 3, 4)])
+    fit = analysis.exponent(rows, 'sparsity')
+    assert fit.value == pytest.approx(1.5, abs=1e-3)
+    assert fit.law is None
+    assert 'q = 4' in markdown(rows, 'sparsity')
+
+
+def test_several_curves_are_an_error():
+    with pytest.raises(ValueError, match=r"model .*'ffn', 'transformer'"):
+        analysis.exponent(pd.concat([make_rows(), make_rows(model='ffn')]))
+
+
+FAR = (4, 8, 16, 64, 256, 1024)
+
+
+@pytest.mark.parametrize(('law', 'name'), [(np.log, laws.POWER), (lambda n: 2 * np.log(np.log(n)), laws.POWER_OF_LOG)])
+def test_laws_are_told_apart_where_lengths_lie_far_apart(law, name):
+    far = laws.law(means_of(*simulated(FAR, law=law), lengths=FAR))
+    assert (far.name, far.deciding) == (name, None)
+    near = laws.law(means_of(*simulated((25, 27, 29, 31, 33), law=law), lengths=(25, 27, 29, 31, 33)))
+    assert near.name == laws.UNDECIDED
+    assert laws.law(means_of(*simulated((4, 8, 16), law=law), lengths=(4, 8, 16))) is None
+
+
+def test_one_length_that_decides_is_named():
+    """A power of log N, but for the last length."""
+    lengths = (4, 6, 8, 10, 12, 64)
+    bent = simulated(lengths, noise=0.01, law=lambda n: np.where(n < 64, 1.5 * np.log(np.log(n)), 3.0))
+    found = laws.law(means_of(*bent, lengths=lengths))
+    assert found.difference > 4
+    assert (found.name, found.deciding) == (laws.UNDECIDED, 64)
+
+
+def test_lanes_do_not_decide_between_laws():
+    """A hundred times as many lanes about the same means change the difference by little where the misfit dominates."""
+    group, logs = simulated((4, 6, 8, 10, 12), lanes=4, noise=0.02, law=lambda n: np.log(n) + 0.2 * np.sin(n))
+    few = laws.law(means_of(group, logs, lengths=(4, 6, 8, 10, 12)))
+    many = laws.law(means_of(np.tile(group, 100), np.tile(logs, 100), lengths=(4, 6, 8, 10, 12)))
+    assert few.difference == pytest.approx(many.difference, abs=0.1)

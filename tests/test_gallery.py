@@ -1,0 +1,73 @@
+"""The README's gallery: every number in it is what the committed rows give."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments import gallery as binary
+from qstr_jax.report import gallery
+from qstr_jax.storage import results
+from tests.test_analysis import make_rows
+
+
+def test_the_readme_is_that_of_the_rows():
+    """Fails where text and rows part; `make gallery` mends it."""
+    readme = (binary.ROOT / 'README.md').read_text()
+    assert gallery.placed(readme, binary.filled()) == readme
+
+
+def test_no_measured_number_is_typed():
+    prose = re.sub(r'\{\{.+?\}\}', '', binary.TEMPLATE.read_text())
+    typed = re.findall(r'\d[\d.,]*k\b|N\^[−\d]|[\d.]+ (?:seconds|minutes|hours)|\[−?\d+\.\d', prose)
+    assert typed == []
+
+
+@pytest.fixture
+def filled(monkeypatch):
+    """Fills a template from made-up rows, N^0.6 with five lanes."""
+    rows = make_rows(0.6, 10_000, lengths=(4, 6, 8, 12)).assign(task_seed=lambda table: table['seed'], cell='a')
+    tables = {'full': rows, 'thin': rows[rows['seed'] < 2], 'bound': rows.assign(outcome='censored')}
+    monkeypatch.setattr(results, 'load', lambda path: tables[path.name])
+    return lambda template: gallery.render(template, 'nowhere')
+
+
+def test_placeholders_are_what_the_rows_say(filled):
+    rows = make_rows(0.6, 10_000, lengths=(4, 6, 8, 12))
+    samples = rows['samples_to_threshold'][rows['seq_len'] == 4].astype(float)
+    mean, least, most = samples.mean() / 1000, samples.min() / 1000, samples.max() / 1000
+    assert filled('{{mean full seq_len=4}}') == f'{mean:.1f}k'
+    assert filled('{{thousands full seq_len=4}}') == f'{mean:.3g} ({least:.3g} – {most:.3g})'
+    assert filled('{{mean full seq_len=4|6 by=seq_len}}').count('k') == 2
+    assert filled('{{mean full column=sparsity}} {{lanes full seq_len=4}} {{count full}}') == '1 5 20'
+    assert filled('{{mean bound seq_len=4}}') == '≥ 1000k'
+    low, high = re.fullmatch(r'N\^0\.\d\d \[(.+), (.+)\]', filled('N^{{exponent full}}')).groups()
+    assert float(low) < 0.6 < float(high)
+    assert filled('{{published 117k}}, and no more') == '117k, and no more'
+
+
+@pytest.mark.parametrize(
+    ('template', 'words'),
+    [
+        ('{{mode full}}', 'no such quantity'),
+        ('{{mean full seq_len=5}}', 'no lanes'),
+        ('{{mean full}}', 'several points: choose seq_len'),
+        ('{{mean thin seq_len=4}}', 'rests on 2 lanes, 3 are needed'),
+        ('{{exponent thin}}', 'rests on 2 lanes'),
+        ('{{mean full width=3}}', 'width'),
+    ],
+)
+def test_a_placeholder_that_cannot_be_filled_is_named(filled, template, words):
+    with pytest.raises(ValueError, match=words) as error:
+        filled(f'It is {template}.')
+    assert template in str(error.value)
+
+
+def test_numbers_of_a_table_beside_the_rows(tmp_path):
+    folder = tmp_path / 'figure2'
+    folder.mkdir()
+    frame = pd.DataFrame({'form': ['a', 'a', 'a', 'b'], 'seed': [0, 1, 2, 0], 'cosine': np.array([0.2, 0.3, 0.4, 1])})
+    (folder / 'table.md').write_text(gallery.formats.markdown(frame))
+    found = gallery.render('{{mean figure2 table=table.md column=cosine form=a}}', tmp_path)
+    assert found == '0.3'

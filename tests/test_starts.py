@@ -1,0 +1,106 @@
+"""Fits from several starts: the least training risk is the answer."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import qstr_jax.theory.construction_norm
+import qstr_jax.theory.construction_start  # noqa: F401, a plugin
+from qstr_jax import sweeps, tasks
+from qstr_jax.learners import restarts, starts
+from qstr_jax.storage import results
+from qstr_jax.theory import construction_norm, constructions
+from tests import small
+
+FITS = {
+    'models': ('transformer',),
+    'transformer.attention': 'merged',
+    'learners': 'constrained',
+    'num_samples': 24,
+    'seq_lens': 3,
+    'radius': 10.0,
+    'task_per_lane': True,
+    'test_task': 'qstr',
+    'max_coherence': 0.9,
+    'encoding_dim': 6,
+    'max_steps': 30,
+    'max_samples': None,
+    'threshold': None,
+    'validation_samples': 16,
+}
+
+
+def settings(*names, **changes):
+    return small.settings(**{**FITS, **changes, 'starts': names})
+
+
+@pytest.fixture(scope='module')
+def rows(tmp_path_factory):
+    """The same lanes from each of three starts alone, and from all."""
+    folder = tmp_path_factory.mktemp('starts')
+    names = ('init', 'attention:0', 'init:1')
+    for chosen in [(name,) for name in names] + [names]:
+        sweeps.run(settings(*chosen, reference='construction'), folder, small.quiet())
+    return results.load(folder)
+
+
+def test_the_answer_is_that_of_the_start_with_the_least_training_risk(rows):
+    single = rows[rows['num_starts'].isna()]
+    several = rows[rows['num_starts'] == 3]
+    assert len(several) == 2
+    for _, row in several.iterrows():
+        alone = single[single['seed'] == row['seed']]
+        best = alone.loc[alone['train_risk'].idxmin()]
+        assert row['start'] == best['starts']
+        for name in 'train_risk', 'test_loss', 'norm':
+            assert row[name] == pytest.approx(best[name], rel=1e-5)
+        assert row['highest_start_risk'] == pytest.approx(alone['train_risk'].max(), rel=1e-5)
+        assert row['steps'] == alone['steps'].sum()
+    assert several['highest_start_risk'].gt(several['train_risk']).all()
+
+
+def test_a_row_is_an_erm_where_its_training_risk_is_at_most_the_constructions(rows):
+    assert rows['reference_train_risk'].max() < 1e-2
+    assert (rows['is_erm'] == (rows['train_risk'] <= rows['reference_train_risk'] + 1e-3)).all()
+    assert not rows['is_erm'].any()  # 30 steps are not enough.
+
+
+def test_the_construction_is_that_of_the_theory():
+    cell = sweeps.cells_of(settings('construction'))[0]
+    task = cell.problem.task
+    lane = cell.lanes[0]
+    task_draw = tasks.draw(tasks.task_key(lane.task_seed, task), task)
+    place = starts.Place(lane=lane, problem=cell.problem, task_draw=task_draw)
+    params = jax.jit(lambda draw: starts.params('construction', place._replace(task_draw=draw)))(task_draw)
+    radius = construction_norm.token_radius(task)
+    built = constructions.transformer(task, jax.device_get(task_draw), radius, coherence=task.max_coherence)
+    z_NxE = jax.random.normal(jax.random.key(0), (task.seq_len, task.embedding_dim))
+    np.testing.assert_allclose(
+        cell.problem.module.apply(params, z_NxE), built.module.apply(built.params, z_NxE), rtol=1e-5, atol=1e-5
+    )
+    half = starts.params('mixed:0.5', place)
+    first = starts.params('init', place)
+    jax.tree.map(lambda a, b, c: np.testing.assert_allclose(a, (b + c) / 2, atol=1e-6), half, first, params)
+
+
+def test_a_start_that_diverged_cannot_win():
+    found = restarts.first({'w': jnp.zeros(())})
+    for value, risk in ((1.0, jnp.nan), (2.0, 0.5), (3.0, jnp.inf), (4.0, 0.7)):
+        found = restarts.add(found, {'w': jnp.float32(value)}, risk=jnp.float32(risk), train_loss=risk, steps=10)
+    assert (int(found.winner), float(found.params['w']), float(found.risk)) == (1, 2.0, 0.5)
+    assert (float(found.highest), int(found.steps), int(found.number)) == (pytest.approx(0.7), 40, 4)
+
+
+@pytest.mark.parametrize(
+    ('names', 'changes', 'words'),
+    [
+        (('xavier',), {}, 'did you mean|not one of|one of'),
+        (('init', 'init'), {}, 'given twice'),
+        (('init:one',), {}, 'comes a number'),
+        (('init', 'init:1'), {'learners': 'min_norm', 'radius': None}, 'would be ignored'),
+    ],
+)
+def test_impossible_starts_are_one_line(names, changes, words):
+    with pytest.raises(ValueError, match=words):
+        sweeps.cells_of(settings(*names, **changes))
