@@ -37,14 +37,11 @@ FULL = 900 * 2**20
 # A run in which a worker took more than this fails.
 LIMIT = 1500 * 2**20
 
-# In the environment, where workers find it: the folder of the session's compiled programs.
-CACHE = 'QSTR_JAX_TEST_CACHE'
-
 # Files that take longest, which start first, so that two workers end at the same time: each takes whole files in order.
 LONGEST = (
     'workers', 'fixed_sample', 'learning_curves', 'faults', 'theorems', 'sample_complexity', 'readme', 'notebooks',
-    'launch', 'online', 'damage', 'benchmark', 'distributed', 'models', 'exhibits', 'plugins', 'runner', 'programs',
-    'recurrent', 'measures', 'links', 'constructions', 'report',
+    'launch', 'online', 'damage', 'benchmark', 'distributed', 'exhibits', 'tuned', 'starts', 'models', 'plugins',
+    'runner', 'programs', 'recurrent', 'measures', 'links', 'constructions', 'report',
 )  # fmt: skip
 
 _PEAKS = pytest.StashKey[dict]()
@@ -99,11 +96,10 @@ def pytest_configure(config):
     """Makes the folder in which the workers share compiled programs; it goes with the session."""
     config.stash[_PEAKS] = {}
     if not hasattr(config, 'workerinput'):
-        os.environ[CACHE] = tempfile.mkdtemp(prefix='qstr_jax_programs_')
-        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(CACHE)))
+        os.environ[helpers.CACHE] = tempfile.mkdtemp(prefix='qstr_jax_programs_')
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(helpers.CACHE)))
     # Of its own: the flags of the tests' processes are no part of the name of a program.
-    jax.config.update('jax_compilation_cache_dir', f'{os.environ[CACHE]}/tests')
-    jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)
+    helpers.share_programs('tests')
 
 
 def peak_bytes():

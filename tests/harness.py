@@ -159,6 +159,7 @@ def _binary(name, arguments, folder, outputs, settings):
     os.environ['XLA_FLAGS'] = helpers.QUICK_FLAGS
     tqdm.tqdm.set_lock(threading.RLock())  # its own is a semaphore that a kill leaves behind
     jax.config.update('jax_platforms', 'cpu')
+    helpers.share_programs('binaries')
     for target, value in settings.items():
         module, attribute = target.split(':')
         setattr(importlib.import_module(module), attribute, value)
