@@ -2,12 +2,15 @@ r"""Table 1 of the paper, measured: growth of samples with N beside the theorems
 
 python -m experiments.table1 --workdir=experiments/results --output=experiments/results/table1
 
-Writes table1.md, table1.tex and table1.parquet (the DataFrame of `qstr_jax.analysis.table1.measure`).
+Writes table1.md, table1.tex, table1.parquet (the DataFrame of `qstr_jax.analysis.table1.measure`) and table1.json:
+which command made it at which commit, and from the rows of which runs.
 """
+
+import sys
 
 from experiments import command_line, runtime
 from qstr_jax.analysis import table1
-from qstr_jax.storage import files, results
+from qstr_jax.storage import files, provenance, results
 
 
 def run(*arguments: str) -> None:
@@ -16,11 +19,14 @@ def run(*arguments: str) -> None:
     Args:
         *arguments: the further directories.
     """
-    table = table1.measure(results.load_all(runtime.workdirs(arguments)))
+    made_by = provenance.made_by(sys.argv)
+    rows = results.load_all(runtime.workdirs(arguments))
+    table = table1.measure(rows)
     output = files.make_folder(runtime.output('results/table1'))
     files.write_text(output / 'table1.md', table1.markdown(table))
     files.write_text(output / 'table1.tex', table1.latex(table))
     files.write_table(output / 'table1.parquet', table.assign(N=table['N'].map(list)))
+    files.write_json(output / 'table1.json', {'made_by': made_by, 'rows_of': provenance.sources(rows)})
     print(table1.markdown(table))
 
 

@@ -5,6 +5,7 @@ python -m experiments.theorems --config=experiments/configs/theorems.py --workdi
 """
 
 import pathlib
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -65,10 +66,10 @@ def make_one(name: str, overrides: Mapping[str, Any], workdir: pathlib.Path) -> 
     wanted = cards.plain_settings(name, overrides)
     entry = read(path).get(name)
     if entry is None or entry.get('settings') != wanted:
-        start = time.monotonic()
+        start, made_by = time.monotonic(), provenance.made_by(sys.argv)
         card = cards.make(name, overrides, progress=True)
         seconds = round(time.monotonic() - start, 1)
-        where = {'settings': wanted, 'seconds': seconds, 'device': provenance.describe_device()}
+        where = {'settings': wanted, 'seconds': seconds, 'device': made_by['device'], 'made_by': made_by}
         # Read again: another process may have written its cards in the meantime.
         files.write_json(path, {**read(path), name: {**cards.as_json(card), **where}})
     else:

@@ -146,3 +146,22 @@ def test_remove(trained, tmp_path):
     checkpoint.save(folder, trained[-1][0])
     checkpoint.remove(folder)
     assert not folder.exists()
+
+
+def test_a_checkpoint_of_other_lanes_is_left_out(trained, tmp_path, caplog):
+    """Of the same shapes: nothing but its identity tells."""
+    compiled, problem, _, _, states = trained
+    abstract = programs.abstract_state(problem, compiled.size)
+    folder = epath.Path(tmp_path)
+    checkpoint.save(folder, states[0], 'cell: seed0')
+    assert checkpoint.load(folder, abstract, 'cell: seed1') is None
+    assert "not those that were saved for 'cell: seed1'" in caplog.text
+    assert_same(checkpoint.load(folder, abstract, 'cell: seed0'), states[0])
+    checkpoint.save(folder, states[0])  # As before there were identities.
+    assert_same(checkpoint.load(folder, abstract, 'cell: seed1'), states[0])
+
+
+def test_a_saved_tree_names_no_folder_of_this_machine(tmp_path):
+    checkpoint.save_tree(epath.Path(tmp_path) / '00000001', {'a': np.zeros(3)})
+    for path in [path for path in tmp_path.rglob('*') if path.is_file()]:
+        assert str(tmp_path).encode() not in path.read_bytes()

@@ -134,6 +134,28 @@ def test_a_read_only_directory(lab, undisturbed, small_disk):
     assert set(monitor.status(disk / 'sweep')['state']) == {'done'}
 
 
+@pytest.mark.parametrize(
+    ('owner', 'name'),
+    [(checkpoint, 'save'), (checkpoint, 'remove'), (monitor, 'status')],
+    ids=lambda value: str(value)[-30:],
+)
+def test_a_directory_that_is_replaced_by_a_file_in_mid_run(monkeypatch, tmp_path, owner, name):
+    original, workdir = getattr(owner, name), tmp_path / 'sweep'
+
+    def replaced(*args, **options):
+        result = original(*args, **options)
+        if workdir.is_dir():
+            workdir.rename(tmp_path / 'moved')
+            workdir.write_text('')
+        return result
+
+    monkeypatch.setattr(owner, name, replaced)
+    with pytest.raises(files.ResultsError) as error:
+        sweeps.run(small.settings(models=('ffn',)), workdir, small.quiet(checkpoint_seconds=0))
+    assert str(workdir) in str(error.value)
+    assert '\n' not in str(error.value)
+
+
 # Damaged and foreign files
 
 

@@ -324,3 +324,45 @@ def test_a_headless_browser_opens_it_without_errors(sweep, tmp_path):
     done = subprocess.run(call, capture_output=True, text=True, timeout=120)
     assert 'exponent of N' in done.stdout
     assert 'CONSOLE' not in done.stderr
+
+
+# What lies in a directory is data
+
+
+def test_links_and_folders_among_pictures_and_tables_are_named_and_not_shown(sweep, tmp_path):
+    (tmp_path / 'private').write_text('a secret')
+    hurt = tmp_path / 'all' / 'hurt'
+    shutil.copytree(sweep, hurt)
+    for folder in hurt, hurt.parent:
+        (folder / 'x.png').symlink_to(tmp_path / 'private')
+        (folder / 'y.png').mkdir()
+        (folder / 'z.md').symlink_to(tmp_path / 'private')
+    sections = content.sections(hurt.parent)
+    assert [picture for section in sections for picture in section.pictures + section.texts] == []
+    words = ' '.join(text for section in sections for text, is_problem in section.words if is_problem)
+    assert words.count('x.png is a symbolic link') == words.count('y.png is no file') == 2
+
+
+def test_a_bad_config_in_a_sub_folder_does_not_take_the_rest(sweep, tmp_path):
+    shutil.copytree(sweep, tmp_path / 'all' / 'good')
+    for name, text in ('cut', '{"format"'), ('null', '{"format": 2, "sweeps": null}'), ('number', '3'):
+        shutil.copytree(sweep, tmp_path / 'all' / name)
+        (tmp_path / 'all' / name / 'config.json').write_text(text)
+    with pytest.warns(UserWarning, match='left out') as warned:
+        assert len(results.load_all([tmp_path / 'all'])) == len(results.load(sweep))
+    assert len(warned) == 3
+    sections = content.sections(tmp_path / 'all')
+    assert [len(section.tables) > 0 for section in sections] == [False, True, False, False]
+
+
+def test_directories_whose_names_differ_in_a_dash_have_fragments_of_their_own(sweep, tmp_path):
+    for name in 'a_b', 'a-b', 'c':
+        shutil.copytree(sweep, tmp_path / name)
+    sections = [content.sweep_section(tmp_path / name) for name in ('a_b', 'a-b', 'c')]
+    for found in sections:
+        found.figures.clear()
+    names = fragments.write(section.Section(name='Table 1'), sections, tmp_path / 'latex')
+    assert len(set(names)) == 4
+    assert names[-1] == f'{fragments.slug(str(tmp_path / "c"))}.tex'
+    for name, found in zip(names[1:], sections, strict=True):
+        assert found.name.replace('_', r'\_') in (tmp_path / 'latex' / name).read_text()

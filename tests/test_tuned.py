@@ -173,3 +173,11 @@ def test_shares_keep_the_cells_of_a_model_together():
 def test_an_impossible_tuning_is_one_line(changes, words):
     with pytest.raises(ValueError, match=words):
         sweeps.cells_of(settings(**changes))
+
+
+def test_lanes_that_were_not_run_cannot_change_a_median():
+    reached = {'outcome': 'reached', 'samples_to_threshold': 500, 'test_loss': 0.6}
+    missed = {'outcome': 'outraced', 'samples_to_threshold': None, 'test_loss': 0.9}
+    assert tuned._score([missed, missed], 3).samples == tuned._score([missed, missed, reached], 3).samples == np.inf
+    assert tuned._score([missed], 2).samples == tuned._score([missed, reached], 2).samples == np.inf
+    assert tuned._score([reached, missed, reached], 3).samples == 500

@@ -110,7 +110,7 @@ def _picture_folders(
     workdir: pathlib.Path, folders: Sequence[pathlib.Path], leave_out: str | os.PathLike | None
 ) -> set[pathlib.Path]:
     """Folders with pictures that are no results directories, such as those of the theorems."""
-    inside = {path for path in workdir.rglob('*.png') if not any(_is_below(path, folder) for folder in folders)}
+    inside = {path for path in workdir.rglob('*.png') if not any(_is_below(path.parent, folder) for folder in folders)}
     return {path.parent for path in inside if not _is_below(path, leave_out)}
 
 

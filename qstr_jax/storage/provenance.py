@@ -20,6 +20,9 @@ from qstr_jax.storage import files, lane_keys, names, records, results
 
 PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'chex', 'orbax-checkpoint', 'numpy', 'pandas', 'pyarrow')
 
+# What the tree is clean of: changes to anything that is no result.
+CODE = (':(top)', ':(top,exclude)experiments/results')
+
 
 def describe_device() -> str:
     """The device in words, as runs print it: platform, kind and how many."""
@@ -31,7 +34,10 @@ def describe_device() -> str:
 
 
 def git_commit() -> str | None:
-    """Commit of the package's checkout, with '+' if it was changed since; None outside a checkout."""
+    """Commit of the package's checkout, with '+' if it was changed since; None outside a checkout.
+
+    Results do not count: the first of two runs into committed directories would make the second one's tree unclean.
+    """
     folder = pathlib.Path(qstr_jax.__file__).parent
     git = ['git', '-C', str(folder)]
     try:
@@ -39,7 +45,7 @@ def git_commit() -> str | None:
             [*git, 'rev-parse', 'HEAD'], capture_output=True, text=True, check=True, timeout=10
         ).stdout.strip()
         status = subprocess.run(
-            [*git, 'status', '--porcelain', '--untracked-files=no'],
+            [*git, 'status', '--porcelain', '--untracked-files=no', '--', *CODE],
             capture_output=True,
             text=True,
             check=True,
@@ -64,8 +70,8 @@ def _portable(word: str) -> str:
     return f'{option}{is_option}{inside[0] if inside else path.name}'
 
 
-def start(command: Sequence[str]) -> dict[str, Any]:
-    """The record of a run that begins.
+def made_by(command: Sequence[str]) -> dict[str, Any]:
+    """What makes something now: command, commit, versions and device.
 
     Args:
         command: the words of the command line.
@@ -81,8 +87,16 @@ def start(command: Sequence[str]) -> dict[str, Any]:
         'system': platform.platform(),
         'packages': {name: importlib.metadata.version(name) for name in PACKAGES},
         'device': describe_device(),
-        'batches': [],
     }
+
+
+def start(command: Sequence[str]) -> dict[str, Any]:
+    """The record of a run that begins: what makes its rows, and no lane batch yet.
+
+    Args:
+        command: the words of the command line.
+    """
+    return {**made_by(command), 'batches': []}
 
 
 _mutex = threading.Lock()  # several devices' threads share a record
@@ -158,3 +172,18 @@ def of_rows(workdir: Any, rows: pd.DataFrame | None = None) -> pd.DataFrame:
             'is_clean': None if commit is None else not commit.endswith('+'),
         })  # fmt: skip
     return pd.DataFrame(lines, columns=['cell', 'lane', 'run', 'git_commit', 'is_clean'], dtype=object)
+
+
+def sources(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """The runs that rows of several directories are from, with how many lanes each.
+
+    Args:
+        rows: of `results.load_all`, with the directory in the column `folder`.
+    """
+    found = []
+    for folder, own in rows.groupby('folder', sort=True) if len(rows) else ():
+        columns = ['run', 'git_commit', 'is_clean']
+        for values, lanes in of_rows(folder, own).groupby(columns, dropna=False, sort=False):
+            known = {name: None if pd.isna(value) else value for name, value in zip(columns, values, strict=True)}
+            found.append({'folder': _portable(str(folder)), **known, 'lanes': len(lanes)})
+    return found

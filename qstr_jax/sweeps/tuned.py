@@ -182,18 +182,36 @@ class Search:
         return Found(places=grids.best(scores), scores=scores)
 
     def _scores(self, lane: Any, tried: Sequence[Places], limit: int) -> dict[Places, Score]:
-        """The scores of some values, with lanes that are stopped at a limit."""
+        """The scores of some values, with lanes that are stopped at a limit.
+
+        Half of the seeds go first: where all of these missed, the median is infinite whatever the others do.
+        """
         raced = {'stop_after': limit} if 'stop_after' in lane._fields else {}
-        lanes = {
-            places: [self.at(lane, places)._replace(seed=seed, task_seed=seed, **raced) for seed in self._tune.seeds]
-            for places in tried
-        }
-        step = dataclasses.replace(self._cell, lanes=tuple(one for several in lanes.values() for one in several))
+        seeds = self._tune.seeds
+        half = -(-len(seeds) // 2)
+        known: dict[Places, list[Any]] = {places: [] for places in tried}
+        for some in (seeds[:half], seeds[half:]):
+            left = [places for places in tried if not known[places] or any(map(math.isfinite, _samples(known[places])))]
+            lanes = {
+                places: [self.at(lane, places)._replace(seed=seed, task_seed=seed, **raced) for seed in some]
+                for places in left
+            }
+            for places, rows in self._run(lanes).items():
+                known[places] += rows
+        return {places: _score(rows, len(seeds)) for places, rows in known.items()}
+
+    def _run(self, lanes: Mapping[Places, list[Any]]) -> dict[Places, list[Mapping[str, Any]]]:
+        """The rows of some selection lanes, by the places of their values."""
+        wanted = tuple(one for several in lanes.values() for one in several)
+        if not wanted:
+            return {}
+        step = dataclasses.replace(self._cell, lanes=wanted)
         if self._session.run(self._selection, [step], size_of=self.size_of):
             raise Failed
-        rows = cell_tables.read_rows(results.cell_path(self._selection, 'rows', step.id), step.lanes[0]._fields)
-        by_lane = {tuple(row[name] for name in step.lanes[0]._fields): row for _, row in rows.iterrows()}
-        return {places: _score([by_lane[tuple(one)] for one in several]) for places, several in lanes.items()}
+        names = wanted[0]._fields
+        rows = cell_tables.read_rows(results.cell_path(self._selection, 'rows', step.id), names)
+        by_lane = {tuple(row[name] for name in names): row for _, row in rows.iterrows()}
+        return {places: [by_lane[tuple(one)] for one in several] for places, several in lanes.items()}
 
     def notes(self, found: Found) -> dict[str, str]:
         """The columns that say how the values of a row were chosen.
@@ -210,16 +228,18 @@ class Search:
         }
 
 
-def _score(rows: Sequence[Mapping[str, Any]]) -> Score:
-    """The medians of the selection lanes; a fit on n prompts is judged by its validation loss alone."""
-    samples = [_samples(row) for row in rows]
+def _score(rows: Sequence[Mapping[str, Any]], num_seeds: int) -> Score:
+    """The medians over the selection lanes, of which those that were not run count as having missed.
+
+    A fit on n prompts is judged by its validation loss alone.
+    """
+    samples = _samples(rows) + [math.inf] * (num_seeds - len(rows))
     losses = [float(row['validation_loss' if 'validation_loss' in row else 'test_loss']) for row in rows]
     return Score(samples=float(np.median(samples)), loss=float(np.nan_to_num(np.median(losses), nan=np.inf)))
 
 
-def _samples(row: Mapping[str, Any]) -> float:
-    if row['outcome'] == 'fitted':
-        return 0.0
-    if row['outcome'] == 'censored_below':
-        return float(row['min_samples'])
-    return float(row['samples_to_threshold']) if row['outcome'] == 'reached' else math.inf
+def _samples(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    """The samples of some selection lanes, infinite where one missed."""
+    found = {'fitted': lambda row: 0.0, 'censored_below': lambda row: row['min_samples'],
+             'reached': lambda row: row['samples_to_threshold']}  # fmt: skip
+    return [float(found[row['outcome']](row)) if row['outcome'] in found else math.inf for row in rows]

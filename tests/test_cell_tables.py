@@ -1,0 +1,102 @@
+"""Rows and curves are what was written, of the cell that their file is named after; anything else is a line."""
+
+import random
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from qstr_jax.learners import outcomes
+from qstr_jax.storage import cell_tables, files, results, table_format
+from tests.stored import CELL, LANES, make, rows_of
+
+READERS = {'rows': cell_tables.read_rows, 'curves': cell_tables.read_curves}
+
+
+@pytest.mark.parametrize('kind', READERS)
+def test_no_flipped_bit_changes_a_number_in_silence(tmp_path, kind):
+    """Where nothing is said, the flipped bit was of the packing: the table is the same."""
+    path = results.cell_path(make(tmp_path), kind, CELL)
+    whole, read, rng, lines = path.read_bytes(), READERS[kind], random.Random(0), 0
+    good = read(path)
+    for place in (rng.randrange(8 * len(whole)) for _ in range(100)):
+        flipped = bytearray(whole)
+        flipped[place // 8] ^= 1 << place % 8
+        path.write_bytes(bytes(flipped))
+        try:
+            found, said = read(path), ''
+        except files.ResultsError as error:
+            found, said = None, str(error)
+        if found is None:
+            assert str(path) in said
+            assert '\n' not in said
+        else:
+            pd.testing.assert_frame_equal(found, good)
+        lines += found is None
+    assert lines > 30
+
+
+@pytest.mark.parametrize(
+    ('changes', 'words'),
+    [
+        ({'outcome': 'running'}, "outcome='running': not one of reached"),
+        ({'outcome': None}, 'outcome=None'),
+        ({'samples_to_threshold': -1}, 'samples_to_threshold=-1: must be at least 0'),
+        ({'samples_to_threshold': 2700, 'num_samples': 2560}, 'samples_to_threshold=2700: more than num_samples'),
+        ({'num_samples': 10**9}, 'num_samples=1000000000: more than max_samples'),
+        ({'test_loss': -0.5}, 'test_loss=-0.5: must be at least 0'),
+        ({'test_loss': 'low'}, "test_loss='low': not of the type float"),
+        ({'seed': [0, 1, 1, 2], 'task_seed': 0}, 'the lane seed1-task0-lr0.001-wd0.01 is there twice'),
+        ({'seed': 0.5}, 'seed: must be whole numbers'),
+        ({'model': 'rnn'}, "model='rnn' in the file of the cell ffn"),
+        ({'seq_len': 4}, r'seq_len=.*4.* in the file of the cell ffn'),
+        ({'threshold': [0.1, 0.2, 0.3, 0.4]}, 'threshold: differs between lanes of one cell'),
+    ],
+)  # fmt: skip
+def test_rows_that_cannot_be_are_a_line(tmp_path, changes, words):
+    """Also where a digest says that somebody meant it."""
+    path = results.cell_path(make(tmp_path), 'rows', CELL)
+    files.write_table(path, rows_of(LANES).assign(**changes), CELL)
+    with pytest.raises(files.ResultsError, match=rf'is damaged \(.*{words}'):
+        cell_tables.read_rows(path)
+
+
+def test_rows_without_a_column_that_all_rows_have(tmp_path):
+    path = results.cell_path(make(tmp_path), 'rows', CELL)
+    for name in 'model', 'seed', 'outcome':
+        files.write_table(path, rows_of(LANES).drop(columns=name), CELL)
+        with pytest.raises(files.ResultsError, match=f"no column '{name}'"):
+            cell_tables.read_rows(path)
+
+
+@pytest.mark.parametrize('kind', READERS)
+def test_a_file_of_another_cell_is_a_line(tmp_path, kind):
+    path = results.cell_path(make(tmp_path), kind, CELL)
+    other = path.rename(path.with_name(f'{CELL[:-1]}9.parquet'))
+    with pytest.raises(files.ResultsError, match=f'holds the cell {CELL}: move it elsewhere'):
+        READERS[kind](other)
+
+
+def test_a_file_from_before_digests_is_read_and_gets_one(tmp_path):
+    workdir = make(tmp_path, LANES[:2])
+    path = results.cell_path(workdir, 'rows', CELL)
+    table = pq.read_table(path)
+    new = (table_format.DIGEST_KEY, table_format.CELL_KEY)
+    old = {key: value for key, value in table.schema.metadata.items() if key not in new}
+    pq.write_table(table.replace_schema_metadata(old), path)
+    assert len(cell_tables.read_rows(path)) == 2
+    make(tmp_path)
+    assert table_format.DIGEST_KEY in pq.read_schema(path).metadata
+
+
+def test_curves_lie_beside_every_rows(tmp_path):
+    workdir = make(tmp_path)
+    results.cell_path(workdir, 'curves', CELL).unlink()
+    with pytest.warns(UserWarning, match=rf'curves/{CELL}\.parquet is missing beside its rows'):
+        assert results.load_curves(workdir).empty
+    with pytest.raises(files.ResultsError, match='is missing beside its rows'):
+        results.load_curves(workdir, strict=True)
+
+
+def test_the_outcomes_are_those_of_the_learners():
+    assert set(cell_tables.OUTCOMES) == set(outcomes.OUTCOMES) - {'running'}
