@@ -99,7 +99,7 @@ def draw_tuning(folder: pathlib.Path, config: config_dict.ConfigDict) -> None:
     selection = folder / tuned.SELECTION
     if not (selection / 'config.json').exists():
         return
-    rows = results.load(selection)
+    rows = tuning.longest(results.load(selection))
     for setting in (name for name, value in config.tune.items() if value is not None and name not in tune.OPTIONS):
         title = f'Choosing the {columns.label(setting)}'
         plots.save(plots.tuning(rows, setting, config.x, title=title), folder / f'tuning_{setting}')

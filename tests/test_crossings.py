@@ -67,7 +67,12 @@ def test_lines_are_medians_and_lower_losses_stand_to_the_right():
     figure = plots.samples_against_threshold(crossings.at_thresholds(rows[rows['seed'] < 2]), title='title')
     assert len(figure.axes) == 2
     left = figure.axes[0]
-    assert left.get_xlim()[0] > left.get_xlim()[1]
-    drawn = {line.get_gid(): line.get_xydata().tolist() for line in left.lines if line.get_gid().startswith('median')}
+    start, end = left.get_xlim()
+    assert start > 7 / 8 > end
+    marks = [line for axis in figure.axes for line in axis.lines if str(line.get_gid()).startswith('no retrieval')]
+    assert [line.get_xdata()[0] for line in marks] == [7 / 8, 15 / 16]
+    drawn = {
+        line.get_gid(): line.get_xydata().tolist() for line in left.lines if str(line.get_gid()).startswith('median')
+    }
     # Half of the lanes miss 0.1, so that it has no median.
     assert drawn['median ffn'] == [[pytest.approx(0.5), 160], [pytest.approx(0.7), 80.5]]

@@ -371,7 +371,7 @@ def test_n_star_draws_every_lane_and_the_median():
     assert ids.count('reached') == ids.count('censored') == ids.count('censored_below') == 2
     # 10 n, 10 n + 1, infinite, 5: the middle of four.
     np.testing.assert_allclose(points(axis, 'median ffn')[:, 1], [80.5, 160.5, 640.5])
-    assert '△ more than the largest n tried; ▽ the smallest' in figure.get_supxlabel().replace('\n', ' ')
+    assert '△ more than the budget; ▽ the smallest' in figure.get_supxlabel().replace('\n', ' ')
     assert 'N^{' in labels(axis)[0]
     [axis] = plots.n_star_against(search_rows()[lambda table: table['outcome'] == 'reached']).axes
     assert labels(axis)[0].startswith('Transformer  $N^{1.00}$ [')

@@ -37,17 +37,28 @@ def no_retrieval_loss(link: str, sparsity: int, seq_len: int) -> float | None:
     return None if variance is None else variance(sparsity) * (1 - 1 / seq_len)
 
 
+def losses(rows: pd.DataFrame) -> pd.Series:
+    """Test loss of the best predictor that ignores t on the task of each lane, NaN where it is not known.
+
+    Args:
+        rows: one row per lane.
+    """
+    if not {'link', 'sparsity', 'seq_len'} <= set(rows.columns):
+        return pd.Series(float('nan'), rows.index)
+    found = [no_retrieval_loss(*point) for point in zip(rows['link'], rows['sparsity'], rows['seq_len'], strict=True)]
+    known = pd.Series(found, rows.index, dtype=float)
+    for column, values in _NEEDED.items():
+        if column in rows.columns:
+            known = known.where(rows[column].isin(values))
+    return known
+
+
 def is_easy(rows: pd.DataFrame) -> pd.Series:
     """Which lanes have a threshold that needs no retrieval: the loss of a predictor that ignores t is not above it.
 
     Args:
         rows: one row per lane. Where a column is missing, or the loss is not known, no lane is easy.
     """
-    if not {'link', 'sparsity', 'seq_len', 'threshold'} <= set(rows.columns):
+    if 'threshold' not in rows.columns:
         return pd.Series(False, rows.index)
-    losses = [no_retrieval_loss(*point) for point in zip(rows['link'], rows['sparsity'], rows['seq_len'], strict=True)]
-    is_below = pd.Series(losses, rows.index, dtype=float) <= rows['threshold'].astype(float)
-    for column, values in _NEEDED.items():
-        if column in rows.columns:
-            is_below &= rows[column].isin(values)
-    return is_below
+    return losses(rows) <= rows['threshold'].astype(float)

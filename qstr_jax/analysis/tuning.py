@@ -1,8 +1,9 @@
 """What a tuned sweep chose, and from what."""
 
+import numpy as np
 import pandas as pd
 
-from qstr_jax.analysis.curves import require
+from qstr_jax.analysis.curves import require, setting_columns
 from qstr_jax.analysis.names import model_order
 
 
@@ -15,7 +16,7 @@ def chosen(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
 
     Returns:
         `model`, `x`, each tuned setting, `lanes` (reported), `samples` (their mean), then `tuned_grid`, the values that
-        were tried, `tuned_samples`, the median of each over `tuned_seeds`.
+        were tried, `tuned_samples`, those of the slowest selection lane of each, and `tuned_seeds`.
 
     Raises:
         ValueError: no rows, or rows that are not tuned.
@@ -27,3 +28,14 @@ def chosen(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
     order = {model: place for place, model in enumerate(model_order(rows))}
     found = found.sort_values(['model', x], key=lambda column: column.map(order) if column.name == 'model' else column)
     return found[['model', x, *names, 'lanes', 'samples', *by[-3:]]].reset_index(drop=True)
+
+
+def longest(selected: pd.DataFrame) -> pd.DataFrame:
+    """Of each selection lane that was stopped at several limits, the row of the last.
+
+    Args:
+        selected: rows of the selection lanes.
+    """
+    lane = ['seed', *(name for name in setting_columns(selected) if name != 'stop_after')]
+    order = selected['stop_after'].replace(0, np.inf).sort_values(kind='stable').index
+    return selected.loc[order].drop_duplicates(lane, keep='last').sort_index()

@@ -42,6 +42,43 @@ def over_lanes(function: Callable) -> Callable:
     return mapped
 
 
+def over_chosen(function: Callable, is_chosen_K: jax.Array, *arguments_K: Any) -> Any:
+    """A function of the chosen lanes, NaN for the others, whose work is saved where that pays.
+
+    On a CPU the lanes run one after the other, each under a condition of its own: XLA's batched products are slower
+    there, and five lanes of a Transformer take half of the time even if all are chosen. On an accelerator they run
+    together as soon as one is chosen. A lane's result does not depend on which others are chosen.
+
+    Args:
+        function: takes trees of one lane and returns a tree of floats.
+        is_chosen_K: booleans (k,).
+        *arguments_K: trees with a leading axis of lanes.
+    """
+
+    def lane(k: Any) -> Any:
+        return jax.tree.map(lambda leaf: leaf[k], arguments_K)
+
+    shapes = jax.eval_shape(lambda: function(*lane(0)))
+
+    def nothing(*axes: int) -> Any:
+        return jax.tree.map(lambda leaf: jnp.full((*axes, *leaf.shape), jnp.nan, leaf.dtype), shapes)
+
+    def together() -> Any:
+        num_lanes = is_chosen_K.size
+        return jax.lax.cond(
+            jnp.any(is_chosen_K), lambda: over_lanes(function)(*arguments_K), lambda: nothing(num_lanes)
+        )
+
+    def one_by_one() -> Any:
+        def one(k: jax.Array) -> Any:
+            # A lane that is not chosen is not even taken out of the batch: it has all of its test prompts.
+            return jax.lax.cond(is_chosen_K[k], lambda: function(*lane(k)), nothing)
+
+        return jax.lax.map(one, jnp.arange(is_chosen_K.size))
+
+    return together() if is_chosen_K.size == 1 else jax.lax.platform_dependent(cpu=one_by_one, default=together)
+
+
 def select(is_chosen_K: jax.Array, new_K: Any, old_K: Any) -> Any:
     """The chosen lanes of one tree, and the other lanes of another.
 

@@ -1,7 +1,7 @@
 """Online training: fresh prompts at every step, until the test loss is below a threshold, as in Figures 1 and 3.
 
 `online_lane` has the steps of one lane; this file applies them to a lane batch. The conditionals that save work (stop,
-skip a test) are for the whole batch, since under vmap both branches of a `cond` run.
+skip a test) stand outside of `vmap`, under which both branches of a `cond` run.
 """
 
 import dataclasses
@@ -9,14 +9,13 @@ import functools
 from typing import Any, ClassVar, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import linen as nn
 
 from qstr_jax import checks, models, tasks
 from qstr_jax.learners import crossings, online_lane, optimizers, screening
-from qstr_jax.learners.lanes import over_lanes, select
+from qstr_jax.learners.lanes import over_chosen, over_lanes, select
 from qstr_jax.learners.learner import register
 from qstr_jax.learners.online_lane import Curves, Data, State
 from qstr_jax.learners.outcomes import OUTCOMES, REACHED, RUNNING
@@ -132,18 +131,15 @@ class Online:
 
         (params_K, opt_state_K), losses_KxS = over_lanes(window)(state_K, data_K, lanes_K)
         screen = functools.partial(online_lane.screen, problem=problem)
-        errors_KxT, estimate_K, error_K = over_lanes(screen)(state_K, params_K, data_K)
+        errors_KxT, estimate_K, error_K = over_chosen(screen, is_active_K, state_K, params_K, data_K)
         threshold_K = jax.vmap(functools.partial(crossings.pending, learner=self))(state_K.curves)
         is_due_K = screening.is_due(estimate_K, error_K, threshold_K)
         # The last loss of a censored lane always comes from a full evaluation.
         is_due_K |= state_K.checks + 1 >= self.max_checks
         # Without screening every check is a full evaluation; `is_due` still records what screening would have done.
         is_evaluated_K = is_active_K & is_due_K if self.screen else is_active_K
-        test_loss_K = jax.lax.cond(
-            jnp.any(is_evaluated_K),
-            lambda: over_lanes(functools.partial(online_lane.evaluate, problem=problem))(params_K, data_K),
-            lambda: jnp.full(is_due_K.shape, jnp.nan),
-        )
+        evaluate = functools.partial(online_lane.evaluate, problem=problem)
+        test_loss_K = over_chosen(evaluate, is_evaluated_K, params_K, data_K)
         moved_K = state_K._replace(params=params_K, opt_state=opt_state_K)
         tested_K = online_lane.Tested(
             losses_S=losses_KxS,

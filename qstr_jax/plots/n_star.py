@@ -17,7 +17,7 @@ from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_ro
 
 _LANE_MARKS = {'reached': '.', 'censored': '^', 'outraced': '^', 'censored_below': 'v', 'diverged': 'x'}
 _MARK_WORDS = {
-    'censored': '△ more than the largest n tried',
+    'censored': '△ more than the budget',
     'outraced': '▲ more than this n, a rival needs less',
     'censored_below': '▽ the smallest n tried was enough',
     'diverged': '× diverged',

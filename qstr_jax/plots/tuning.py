@@ -14,13 +14,13 @@ from qstr_jax.plots.labels import display, samples_to_threshold
 from qstr_jax.plots.panels import log_ticks
 from qstr_jax.plots.style import STYLE, frame
 
-_KEY = 'dots: selection lanes; lines: their medians; rings: the chosen values; triangles: lanes that were stopped there'
+_KEY = 'dots: selection lanes; lines: the slowest; rings: the chosen values; triangles: lanes that were stopped there'
 
 
 def tuning(rows: pd.DataFrame, setting: str = 'learning_rate', by: str = 'seq_len', *, title: str = '') -> Figure:
     """Samples against a tuned setting, a panel per model, a line per value of another setting.
 
-    The median of a point is drawn where more than half of its lanes reached; a ring marks the smallest of each line.
+    The line goes through the slowest lane of each point at which all reached; a ring marks the smallest of each line.
 
     Args:
         rows: of the selection lanes.
@@ -51,12 +51,12 @@ def tuning(rows: pd.DataFrame, setting: str = 'learning_rate', by: str = 'seq_le
 
 
 def _draw(axis: Axes, lanes: pd.DataFrame, setting: str, colour: Any, label: str) -> None:
-    """The lanes, medians and the chosen point of one line."""
+    """The lanes, the slowest of each point, and the chosen point of one line."""
     is_reached = lanes['outcome'] == 'reached'
     samples = lanes['samples_to_threshold'].astype(float).where(is_reached, np.inf)
-    medians = samples.groupby(lanes[setting]).median()
-    shown = medians[np.isfinite(medians)]
-    axis.plot(shown.index, shown, '-', color=colour, label=display(label), gid=f'median {label}')
+    slowest = samples.groupby(lanes[setting]).max()
+    shown = slowest[np.isfinite(slowest)]
+    axis.plot(shown.index, shown, '-', color=colour, label=display(label), gid=f'slowest {label}')
     axis.plot(lanes.loc[is_reached, setting], samples[is_reached], '.', color=colour, alpha=0.6, mew=0)
     stopped = lanes[~is_reached & (lanes['outcome'] != 'diverged')]
     axis.plot(

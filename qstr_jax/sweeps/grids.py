@@ -20,8 +20,8 @@ class Score(NamedTuple):
     """How good some values are; smaller is better.
 
     Attributes:
-        samples: the median over the selection seeds, infinite if half of the lanes or more did not reach.
-        loss: the median of their last losses.
+        samples: of the slowest selection lane, infinite if one did not reach.
+        loss: the largest of their last losses.
     """
 
     samples: float

@@ -15,7 +15,7 @@ OPTIONS = ('num_seeds', 'margin')
 
 @dataclasses.dataclass(frozen=True)
 class Tune:
-    """At each point the values that need the fewest samples are chosen on selection seeds, and reported on others.
+    """At each point the values whose slowest selection lane needs the fewest samples are chosen; others are reported.
 
     Attributes:
         grids: (name, values) of each tuned setting, sorted by name; no values means 'auto', a ladder of 1 and 3 times
@@ -29,7 +29,7 @@ class Tune:
 
     grids: tuple[tuple[str, tuple[float, ...]], ...]
     num_seeds: int = 3
-    margin: float = 1.25
+    margin: float = 1.1
 
     def __post_init__(self) -> None:
         known = sorted({name for entry in _learners() for name in entry.schema.traced} - {'sample_size', 'stop_after'})

@@ -3,7 +3,9 @@
 Selection lanes are rows of a results directory of their own, `selection/` in the sweep's directory, and every step of
 the search follows from rows. So a tuned sweep can be stopped and continued like any other, and several workers on one
 directory share the lanes of each step. A rival of the best values so far is raced: its lanes are stopped at
-`margin` × the best median (`stop_after`), which is all that is needed to know that its own median is no better. Before
+`margin` × the best samples (`stop_after`), which is all that is needed to know that they are no better. Values are
+judged by the slowest of their selection lanes, so one lane that is stopped decides; a rate at which some lanes never
+learn does not win. Before
 any values have won, all lanes are stopped at a first limit, and at ever longer ones while none is enough: a rate that
 never learns then costs little, also where it won at the N before.
 """
@@ -45,7 +47,7 @@ class Found(NamedTuple):
 
     @property
     def samples(self) -> float:
-        """The median samples of the best values, infinite if none reached."""
+        """Samples of the slowest selection lane of the best values, infinite if one missed."""
         return self.scores[self.places].samples
 
 
@@ -184,21 +186,20 @@ class Search:
     def _scores(self, lane: Any, tried: Sequence[Places], limit: int) -> dict[Places, Score]:
         """The scores of some values, with lanes that are stopped at a limit.
 
-        Half of the seeds go first: where all of these missed, the median is infinite whatever the others do.
+        The first seed goes first: values that it rules out need no others.
         """
         raced = {'stop_after': limit} if 'stop_after' in lane._fields else {}
         seeds = self._tune.seeds
-        half = -(-len(seeds) // 2)
         known: dict[Places, list[Any]] = {places: [] for places in tried}
-        for some in (seeds[:half], seeds[half:]):
-            left = [places for places in tried if not known[places] or any(map(math.isfinite, _samples(known[places])))]
+        for some in (seeds[:1], seeds[1:]):
+            left = [places for places in tried if math.isfinite(max(_samples(known[places]), default=0))]
             lanes = {
                 places: [self.at(lane, places)._replace(seed=seed, task_seed=seed, **raced) for seed in some]
                 for places in left
             }
             for places, rows in self._run(lanes).items():
                 known[places] += rows
-        return {places: _score(rows, len(seeds)) for places, rows in known.items()}
+        return {places: _score(rows) for places, rows in known.items()}
 
     def _run(self, lanes: Mapping[Places, list[Any]]) -> dict[Places, list[Mapping[str, Any]]]:
         """The rows of some selection lanes, by the places of their values."""
@@ -228,14 +229,10 @@ class Search:
         }
 
 
-def _score(rows: Sequence[Mapping[str, Any]], num_seeds: int) -> Score:
-    """The medians over the selection lanes, of which those that were not run count as having missed.
-
-    A fit on n prompts is judged by its validation loss alone.
-    """
-    samples = _samples(rows) + [math.inf] * (num_seeds - len(rows))
+def _score(rows: Sequence[Mapping[str, Any]]) -> Score:
+    """That of the slowest selection lane; a fit on n prompts is judged by its validation loss alone."""
     losses = [float(row['validation_loss' if 'validation_loss' in row else 'test_loss']) for row in rows]
-    return Score(samples=float(np.median(samples)), loss=float(np.nan_to_num(np.median(losses), nan=np.inf)))
+    return Score(samples=max(_samples(rows)), loss=float(np.nan_to_num(max(losses), nan=np.inf)))
 
 
 def _samples(rows: Sequence[Mapping[str, Any]]) -> list[float]:
