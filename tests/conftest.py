@@ -33,12 +33,16 @@ if 'XLA_FLAGS' not in os.environ:
 # A worker frees its programs when it has this much memory in use. XLA's compiler aborts, without saying why, in a
 # process that has used up its memory maps (65,530, /proc/sys/vm/max_map_count): a program of a learner has about 200
 # of them, which are given back with it, and programs of a gigabyte have some 10,000.
-FULL = 1100 * 2**20
+FULL = 900 * 2**20
 # A run in which a worker took more than this fails.
 LIMIT = 1500 * 2**20
 
-# In the environment, where workers find it: the folder of the session's compiled programs.
-CACHE = 'QSTR_JAX_TEST_CACHE'
+# Files that take longest, which start first, so that two workers end at the same time: each takes whole files in order.
+LONGEST = (
+    'workers', 'fixed_sample', 'learning_curves', 'faults', 'theorems', 'sample_complexity', 'readme', 'notebooks',
+    'launch', 'online', 'damage', 'benchmark', 'distributed', 'exhibits', 'tuned', 'starts', 'models', 'plugins',
+    'runner', 'programs', 'recurrent', 'measures', 'links', 'constructions', 'report',
+)  # fmt: skip
 
 _PEAKS = pytest.StashKey[dict]()
 
@@ -77,15 +81,25 @@ def pytest_runtest_teardown(item, nextitem):
             free(item.module)
 
 
+def pytest_collection_modifyitems(items):
+    place = {f'test_{name}': number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
+
+
+def pytest_collection_finish(session):
+    """What is imported by now stays, so that Python need not look through it; tracing makes many objects at a time."""
+    gc.freeze()
+    gc.set_threshold(20_000)
+
+
 def pytest_configure(config):
     """Makes the folder in which the workers share compiled programs; it goes with the session."""
     config.stash[_PEAKS] = {}
     if not hasattr(config, 'workerinput'):
-        os.environ[CACHE] = tempfile.mkdtemp(prefix='qstr_jax_programs_')
-        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(CACHE)))
+        os.environ[helpers.CACHE] = tempfile.mkdtemp(prefix='qstr_jax_programs_')
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(helpers.CACHE)))
     # Of its own: the flags of the tests' processes are no part of the name of a program.
-    jax.config.update('jax_compilation_cache_dir', f'{os.environ[CACHE]}/tests')
-    jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.3)
+    helpers.share_programs('tests')
 
 
 def peak_bytes():

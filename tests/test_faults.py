@@ -13,7 +13,7 @@ import pytest
 
 from qstr_jax.storage import provenance
 from tests import harness
-from tests.harness import Death
+from tests.harness import THREE_FFNS, Death
 
 pytestmark = pytest.mark.slow
 
@@ -26,9 +26,9 @@ def lab(tmp_path_factory):
 @pytest.fixture(scope='module')
 def undisturbed(lab, tmp_path_factory):
     """Tables of a run without a fault, and the seconds that it takes once everything is compiled."""
-    lab.finish(tmp_path_factory.mktemp('compile'))
+    lab.finish(tmp_path_factory.mktemp('compile'), THREE_FFNS)
     workdir, start = tmp_path_factory.mktemp('undisturbed'), time.monotonic()
-    lab.finish(workdir)
+    lab.finish(workdir, THREE_FFNS)
     assert len(harness.tables(workdir)) == 6
     assert set(harness.trained(workdir).values()) == {1}
     return harness.tables(workdir), time.monotonic() - start
@@ -49,13 +49,13 @@ def test_killed_at_changes_of_the_file_system(lab, undisturbed, tmp_path):
     """Ends the process at the n-th file that it makes, renames or removes, n random, until a run gets through."""
     rng, kills = random.Random(0), 0
     for _ in range(12):
-        code, output = lab.run(tmp_path, death=Death('event', rng.randint(1, 120)))
+        code, output = lab.run(tmp_path, THREE_FFNS, Death('event', rng.randint(1, 120)))
         if code == 0:
             break
         assert code == -signal.SIGKILL, output
         kills += 1
     assert kills >= 8
-    lab.finish(tmp_path)
+    lab.finish(tmp_path, THREE_FFNS)
     check(tmp_path, undisturbed[0])
 
 
@@ -86,9 +86,9 @@ STATIONS = [
 
 def test_killed_before_in_the_middle_and_after(lab, undisturbed, tmp_path):
     for death in STATIONS:
-        code, output = lab.run(tmp_path, death=death)
+        code, output = lab.run(tmp_path, THREE_FFNS, death)
         assert code == -signal.SIGKILL, (death, output)
-    lab.finish(tmp_path)
+    lab.finish(tmp_path, THREE_FFNS)
     check(tmp_path, undisturbed[0])
 
 
@@ -97,7 +97,7 @@ def test_killed_at_random_moments(lab, undisturbed, tmp_path):
     tables, seconds = undisturbed
     rng, kills = random.Random(1), 0
     while kills < 8:
-        process = lab.start(tmp_path)
+        process = lab.start(tmp_path, THREE_FFNS)
         process.join(rng.uniform(0.1, 0.6) * seconds)
         kills += process.is_alive()
         if not process.is_alive():  # the machine is quicker than it was: once more from the beginning
@@ -105,14 +105,14 @@ def test_killed_at_random_moments(lab, undisturbed, tmp_path):
             shutil.rmtree(tmp_path)
         process.kill()
         process.join()
-    lab.finish(tmp_path)
+    lab.finish(tmp_path, THREE_FFNS)
     check(tmp_path, tables)
 
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_the_state(lab, undisturbed, tmp_path, number):
     death = Death('qstr_jax.learners.online:Online.progress', call=4, signal_number=number)
-    code, output = lab.run(tmp_path, death=death, checkpoint_seconds=1e6)
+    code, output = lab.run(tmp_path, THREE_FFNS, death, checkpoint_seconds=1e6)
     assert code == 128 + number
     assert output.strip() == (f'stopped by {number.name}: the running lanes are saved; the same command continues them')
     (checkpoint,) = (tmp_path / 'checkpoints').glob('*/*')
@@ -121,7 +121,7 @@ def test_a_signal_saves_the_state(lab, undisturbed, tmp_path, number):
     (sitting,) = harness.sittings(tmp_path)
     assert sitting['stopped']
     assert sitting['wall_seconds'] > 0
-    lab.finish(tmp_path, checkpoint_seconds=1e6)
+    lab.finish(tmp_path, THREE_FFNS, checkpoint_seconds=1e6)
     check(tmp_path, undisturbed[0])
 
 

@@ -77,22 +77,28 @@ def run(problem, *lanes, chunk=1000):
     return data_K, state_K, [{name: values[k] for name, values in columns.items()} for k in range(len(lanes))]
 
 
-def objective(problem, a_lane, decay):
-    """The regularised risk, example by example, from the random streams alone."""
-    task, n = problem.task, a_lane.sample_size
-    drawn = tasks.draw(tasks.task_key(a_lane.task_seed, task), task)
-    train, place = (streams.stream_key(a_lane.seed, name, task) for name in ('train', 'position'))
-    prompts = [tasks.sample(jax.random.fold_in(train, i), task, drawn.link) for i in range(n)]
-    positions = tasks.positions(place, jnp.arange(n), task.seq_len)
+examples = helpers.quick_jit(tasks.examples, static_argnames='task')
 
-    def risk(params):
-        total = 0.0
-        for i, prompt in enumerate(prompts):
-            error_N = (prompt.y_N - problem.module.apply(params, tasks.encode(prompt, task, drawn))) ** 2
-            total += (error_N[positions[i]] if problem.learner.risk == 'pointwise' else jnp.mean(error_N)) / n
-        return total
 
-    return risk, lambda params: risk(params) + decay / 2 * optax.tree.norm(params, squared=True)
+@functools.partial(helpers.quick_jit, static_argnames='problem')
+@functools.partial(jax.value_and_grad, argnums=0)
+def example_risk(params, i, train_key, place_key, drawn, problem):
+    """The risk of example i and its gradient, from the random streams alone."""
+    task = problem.task
+    prompt = tasks.sample(jax.random.fold_in(train_key, i), task, drawn.link)
+    error_N = (prompt.y_N - problem.module.apply(params, tasks.encode(prompt, task, drawn))) ** 2
+    position = tasks.positions(place_key, jnp.atleast_1d(i), task.seq_len)[0]
+    return error_N[position] if problem.learner.risk == 'pointwise' else jnp.mean(error_N)
+
+
+def objective(problem, a_lane, params, decay):
+    """The risk, and the gradient of the regularised one, example by example."""
+    drawn = tasks.draw(tasks.task_key(a_lane.task_seed, problem.task), problem.task)
+    keys = [streams.stream_key(a_lane.seed, name, problem.task) for name in ('train', 'position')]
+    n = a_lane.sample_size
+    found = [example_risk(params, i, *keys, drawn, problem=problem) for i in range(n)]
+    risks, grads = zip(*jax.device_get(found), strict=True)
+    return sum(risks) / n, jax.tree.map(lambda leaf, *parts: decay * np.asarray(leaf) + sum(parts) / n, params, *grads)
 
 
 def params_of(state_K, k=0):
@@ -122,11 +128,10 @@ def test_certificates_recomputed(finished):
     for k, (a_lane, row) in enumerate(zip(lanes, rows, strict=True)):
         decay = a_lane.weight_decay if name in ('stationary', 'closed_form') else 0.0
         params = params_of(state_K, k)
-        risk, regularised = objective(problem, a_lane, decay)
-        assert row['train_risk'] == pytest.approx(float(risk(params)), rel=1e-4, abs=1e-6)
+        risk, grads = objective(problem, a_lane, params, decay)
+        assert row['train_risk'] == pytest.approx(float(risk), rel=1e-4, abs=1e-6)
         assert row['norm'] == pytest.approx(float(optax.tree.norm(params)), rel=1e-5)
         assert row['num_samples'] == a_lane.sample_size
-        grads = jax.grad(regularised)(params)
         if name in ('stationary', 'adamw', 'closed_form'):
             assert row['grad_norm'] == pytest.approx(float(optax.tree.norm(grads)), rel=1e-3, abs=2e-6)
             assert row['distance'] == 0
@@ -163,15 +168,16 @@ def test_a_state_survives_a_checkpoint(finished, tmp_path):
 
 def test_training_sets_are_nested():
     """Another capacity draws the same first prompts, and those of the online learner."""
+    init_lane = helpers.quick_jit(fits.init_lane, static_argnames='problem')
     few, many = (
-        fits.init_lane(lane(problem, 4), problem)[0]
+        init_lane(lane(problem, 4), problem=problem)[0]
         for problem in (make(FFN, learners.Stationary, SIMPLE, max_samples=n) for n in (4, 16))
     )
     for a, b in zip(jax.tree.leaves(few.train), jax.tree.leaves(many.train), strict=True):
         np.testing.assert_array_equal(a, b[:4])
     np.testing.assert_array_equal(few.position_B, many.position_B[:4])
     key = streams.stream_key(0, 'train', SIMPLE)
-    np.testing.assert_array_equal(few.train.x_NxD, tasks.examples(key, jnp.arange(4), SIMPLE, few.task_draw.link).x_NxD)
+    np.testing.assert_array_equal(few.train.x_NxD, examples(key, jnp.arange(4), SIMPLE, few.task_draw.link).x_NxD)
     test, validation = jnp.split(few.held_out.x_NxD, [40])
     assert not np.isin(np.asarray(few.train.x_NxD), np.asarray(test)).any()
     assert not np.isin(np.asarray(validation), np.asarray(test)).any()
@@ -196,7 +202,7 @@ def test_a_fit_sees_its_n_examples_and_no_other(finished):
 
 def least_squares_arrays(a_lane, n):
     drawn = tasks.draw(tasks.task_key(a_lane.task_seed, TASK), TASK)
-    prompts = tasks.examples(streams.stream_key(a_lane.seed, 'train', TASK), jnp.arange(n), TASK, drawn.link)
+    prompts = examples(streams.stream_key(a_lane.seed, 'train', TASK), jnp.arange(n), TASK, drawn.link)
     phi = np.concatenate([np.asarray(prompts.x_NxD[i][prompts.t_NxQ[i][:, 0]]) for i in range(n)])
     return phi.astype(np.float64), np.asarray(prompts.y_N, np.float64).ravel()
 

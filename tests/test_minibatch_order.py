@@ -8,12 +8,25 @@ import pytest
 from qstr_jax.learners import minibatch_order
 
 KEY = jax.random.key(0)
+LARGEST = 5000
+
+# n is traced: one program for all of them.
+minibatch = jax.jit(minibatch_order.minibatch, static_argnums=2)
+
+
+@jax.jit
+def elements(key, size):
+    """The permutation of 0..n−1, over and over."""
+    return jax.vmap(lambda i: minibatch_order.permuted(key, i, size))(jnp.arange(LARGEST) % size)
+
+
+def permutation(size, key=KEY):
+    return np.asarray(elements(key, jnp.int32(size)))[:size]
 
 
 @pytest.mark.parametrize('size', [1, 2, 3, 4, 5, 16, 17, 100, 1000])
 def test_every_element_once(size):
-    permuted = jax.vmap(lambda i: minibatch_order.permuted(KEY, i, jnp.int32(size)))(jnp.arange(size))
-    assert sorted(permuted.tolist()) == list(range(size))
+    assert sorted(permutation(size).tolist()) == list(range(size))
 
 
 def test_keys_give_other_permutations_that_look_random():
@@ -28,16 +41,17 @@ def test_keys_give_other_permutations_that_look_random():
 @pytest.mark.parametrize(('size', 'batch'), [(10, 4), (7, 16), (64, 64)])
 def test_minibatches_walk_through_epochs(size, batch):
     steps = 12
-    seen = np.concatenate([minibatch_order.minibatch(KEY, jnp.int32(s), batch, jnp.int32(size)) for s in range(steps)])
+    seen = np.concatenate([minibatch(KEY, jnp.int32(s), batch, jnp.int32(size)) for s in range(steps)])
     epochs = [seen[i : i + size] for i in range(0, len(seen) - size + 1, size)]
     assert all(sorted(epoch) == list(range(size)) for epoch in epochs)
     assert size < 5 or any(not np.array_equal(epoch, epochs[0]) for epoch in epochs[1:])
 
 
 def test_n_is_traced():
-    traced = jax.jit(lambda n: minibatch_order.minibatch(KEY, jnp.int32(3), 8, n))
-    for size in (5, 50, 5000):
-        np.testing.assert_array_equal(
-            traced(jnp.int32(size)), minibatch_order.minibatch(KEY, jnp.int32(3), 8, jnp.int32(size))
-        )
-    assert traced._cache_size() == 1
+    """One program gives the permutation of each epoch, element by element."""
+    minibatch.clear_cache()
+    for size in (5, 50, LARGEST):
+        epochs, places = np.divmod(3 * 8 + np.arange(8), size)
+        expected = [permutation(size, jax.random.fold_in(KEY, e))[i] for e, i in zip(epochs, places, strict=True)]
+        np.testing.assert_array_equal(minibatch(KEY, jnp.int32(3), 8, jnp.int32(size)), expected)
+    assert minibatch._cache_size() == 1

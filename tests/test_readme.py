@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from qstr_jax.storage import results
+from tests import helpers
 
 README = pathlib.Path(__file__).parents[1] / 'README.md'
 BLOCKS = re.findall(r'```python\n(.*?)```', README.read_text(), flags=re.DOTALL)
@@ -17,9 +18,10 @@ BLOCKS = re.findall(r'```python\n(.*?)```', README.read_text(), flags=re.DOTALL)
 @pytest.mark.slow
 @pytest.mark.parametrize('number', range(len(BLOCKS)))
 def test_python_blocks_run(number, tmp_path):
-    """Each by itself and compiled as a user's: some train too slowly with the programs of the tests' own process."""
+    """Each by itself and optimised: some train too slowly with the programs of the tests' own process."""
     call = [sys.executable, '-c', BLOCKS[number]]
-    environment = {**os.environ, 'PYTHONPATH': str(README.parent)}
+    flags = helpers.flags_of(helpers.OPTIMISED)
+    environment = {**os.environ, 'PYTHONPATH': str(README.parent), 'XLA_FLAGS': flags}
     done = subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert 'failed' not in done.stderr

@@ -13,7 +13,7 @@ from tests.harness import Death
 pytestmark = pytest.mark.slow
 
 # Nine lane batches: three cells of six lanes, two lanes at a time.
-MANY = {'num_seeds': 6, 'lanes_per_batch': 2}
+MANY = {**harness.THREE_FFNS, 'num_seeds': 6, 'lanes_per_batch': 2}
 # Eight lane batches of one cell.
 EIGHT = {'models': ('ffn',), 'num_seeds': 8, 'lanes_per_batch': 1}
 
@@ -39,8 +39,8 @@ def join(processes):
     return [process.exitcode for process in processes]
 
 
-@pytest.mark.parametrize('count', [2, 4])
-def test_workers_share_a_directory(lab, alone, tmp_path, count):
+def test_workers_share_a_directory(lab, alone, tmp_path):
+    count = 4  # two of them are below, asked for different seeds
     processes = [lab.start(tmp_path, MANY, checkpoint_seconds=1e6) for _ in range(count)]
     assert join(processes) == [0] * count, [process.log.read_text() for process in processes]
     assert harness.tables(tmp_path) == alone
@@ -102,9 +102,9 @@ def one_device(lab, tmp_path_factory):
     return workdir
 
 
-@pytest.mark.parametrize('count', [2, 4, 8])
-def test_the_number_of_devices_changes_no_bit(lab, one_device, tmp_path, count):
-    lab.finish(tmp_path, EIGHT, num_devices=count)
+def test_the_number_of_devices_changes_no_bit(lab, one_device, tmp_path):
+    """Eight; four and two are below."""
+    lab.finish(tmp_path, EIGHT, num_devices=8)
     assert harness.tables(tmp_path) == harness.tables(one_device)
     assert set(harness.trained(tmp_path).values()) == {1}
     assert harness.leftovers(tmp_path) == []
@@ -152,14 +152,14 @@ def optimised(own_level, tmp_path_factory):
     return harness.tables(workdir)
 
 
-def test_at_the_users_level_a_kill_changes_no_bit(own_level, optimised, tmp_path):
-    """Each architecture is killed in the middle of its second lane."""
+def test_at_the_users_level_a_kill_and_devices_change_no_bit(own_level, optimised, tmp_path):
+    """Each architecture is killed in the middle of its second lane, and goes on on two devices."""
     for model in MODELS:
         death = Death('qstr_jax.learners.online:Online.progress', call=15)
         code, output = own_level.run(tmp_path, {**OURS, 'models': (model,)}, death)
         assert code == -signal.SIGKILL, output
         assert list(tmp_path.glob(f'checkpoints/{model}*'))
-    own_level.finish(tmp_path, OURS)
+    own_level.finish(tmp_path, OURS, num_devices=2)
     assert harness.tables(tmp_path) == optimised
 
 
@@ -169,14 +169,9 @@ def test_at_the_users_level_workers_change_no_bit(own_level, optimised, tmp_path
     assert harness.tables(tmp_path) == optimised
 
 
-def test_at_the_users_level_devices_change_no_bit(own_level, optimised, tmp_path):
-    own_level.finish(tmp_path, OURS, num_devices=2)
-    assert harness.tables(tmp_path) == optimised
-
-
 def test_the_users_programs_are_not_those_of_the_tests(lab, optimised, tmp_path):
     """The comparisons above are of other numbers than those at the top of this file."""
-    lab.finish(tmp_path, OURS)
+    lab.finish(tmp_path, {**OURS, 'models': ('ffn',)})
     quick = harness.tables(tmp_path)
-    assert quick.keys() == optimised.keys()
+    assert quick.keys() < optimised.keys()
     assert all(quick[name] != optimised[name] for name in quick if name.startswith('curves'))

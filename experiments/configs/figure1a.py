@@ -30,11 +30,12 @@ def get_config():
 
 
 def reduced():
-    """The same in seconds, for the tests."""
+    """The same in seconds, for the tests, in the cells of the quickstart's."""
     config = get_config()
-    config.seq_lens = (2, 4)
+    config.seq_lens = (2, 3)
     config.num_seeds = 2
     config.rnn.width = 16
     config.test_samples = 100
-    config.max_samples = 6400
+    config.max_samples = 3200
+    config.check_every = 5
     return config
