@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart test test-quick lint figure1a figure1a-task-per-lane theorems learning-curves n-star n-star-models theorem6 figure1b figure1b-all figure2 figure2-all figure3 heads embedding \
-  larger-n figure1a-tuned figure1b-tuned figure3-tuned larger-n-tuned sensitivity sensitivity-rnn encodings table1 gallery report notebooks benchmark
+  larger-n figure1a-tuned figure1b-tuned figure3-tuned larger-n-tuned accuracy sensitivity sensitivity-rnn encodings table1 gallery report notebooks benchmark
 
 help:  ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-24s %s\n", $$1, $$2}'
@@ -25,10 +25,10 @@ quickstart: install  ## three architectures, N = 2, 4, 6, 8, 3 seeds: a figure a
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/quickstart.py --workdir=$(WORKDIR)/quickstart
 
 test: lint  ## lint, then the whole test suite
-	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(RUN) pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test-quick: install $(VENV)/.installed-test  ## the suite without its slow tests
-	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow'
+	$(RUN) pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'not slow'
 
 lint: install $(VENV)/.installed-test  ## ruff and mypy, without the tests
 	$(RUN) ruff check qstr_jax experiments tests setup.py
@@ -108,6 +108,9 @@ figure3-tuned: install  ## Figure 3 at the best learning rate, to a loss that as
 
 larger-n-tuned: install  ## larger N at the best learning rate, the Transformer
 	$(RUN) experiments.larger_n --config=$(CONFIGS)/larger_n_tuned.py --workdir=$(WORKDIR)/larger_n_tuned
+
+accuracy: install  ## samples against the test loss that is asked for, from one run
+	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/accuracy.py --workdir=$(WORKDIR)/accuracy
 
 sensitivity: install  ## samples over learning rate, weight decay and width, Transformer and FFN: heat maps (6 minutes)
 	$(RUN) experiments.sensitivity --config=$(CONFIGS)/sensitivity.py:transformer --workdir=$(WORKDIR)/sensitivity_transformer

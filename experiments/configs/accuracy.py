@@ -1,0 +1,41 @@
+"""Samples against accuracy: 1STR at N = 4 and 8, to test MSE 0.9, 0.7, 0.5, 0.3 and 0.1 in one run, at the best rate.
+
+At which loss do the architectures part? The learning rate is tuned for the last threshold; the others are on the way.
+
+Command:  make accuracy
+          python -m experiments.sample_complexity --config=experiments/configs/accuracy.py --workdir=DIR
+Runtime:  TO BE MEASURED
+Expect:   TO BE MEASURED
+"""
+
+from experiments.configs import base
+
+
+def get_config():
+    """Transformer and FFN, five lanes with a task each, a test every five steps, at most 400,000 samples."""
+    config = base.get_config()
+    config.models = ('transformer', 'ffn')
+    config.seq_lens = (4, 8)
+    config.threshold = 0.1
+    config.thresholds = (0.9, 0.7, 0.5, 0.3)
+    config.task_per_lane = True
+    config.tune.learning_rate = 'auto'
+    config.check_every = 5
+    config.max_samples = 400_000
+    config.title = '1STR at the best learning rate for MSE 0.1'
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests."""
+    config = get_config()
+    config.models = ('ffn',)
+    config.seq_lens = (2, 3)
+    config.threshold = 0.8
+    config.thresholds = (0.95, 0.9)
+    config.num_seeds = 2
+    config.ffn.widths = (32,)
+    config.tune.num_seeds = 2
+    config.test_samples = 100
+    config.max_samples = 6400
+    return config
