@@ -113,7 +113,7 @@ def test_the_number_of_devices_changes_no_bit(lab, one_device, tmp_path):
 def test_killed_on_four_devices_and_gone_on_with_on_one_and_on_two(lab, one_device, tmp_path):
     code, output = lab.run(tmp_path, EIGHT, Death('qstr_jax.learners.online:Online.progress', call=30), num_devices=4)
     assert code == -signal.SIGKILL, output
-    assert len(os.listdir(tmp_path / 'checkpoints')) >= 2  # several devices were at work
+    assert len(os.listdir(tmp_path / 'progress')) >= 2  # several devices were at work
     shutil.copytree(tmp_path, tmp_path.with_name('copy'))
     for workdir, count in (tmp_path, 1), (tmp_path.with_name('copy'), 2):
         lab.finish(workdir, EIGHT, num_devices=count)
