@@ -5,8 +5,8 @@ The published threshold 0.88 lies above 1 − 1/N = 0.857, which a predictor tha
 
 Command:  make figure3-tuned
           python -m experiments.sample_complexity --config=experiments/configs/figure3_tuned.py --workdir=DIR
-Runtime:  TO BE MEASURED
-Expect:   TO BE MEASURED
+Runtime:  not run yet
+Expect:   not run yet; the reduced twin is
 """
 
 from experiments.configs import base
