@@ -243,3 +243,11 @@ def test_growth_tells_both_laws_of_every_curve():
     assert table.loc['Transformer', 'law'] == '(log N)^1.5'
     assert np.isnan(table.loc['RNN', 'exponent'])
     assert table.loc['RNN', 'N'] == '4, 8'
+
+
+def test_a_tuned_lane_counts_at_the_threshold_that_it_was_tuned_for():
+    tuned = {'tuned': 'learning_rate', 'crossings': '0.9:500 0.7:1000', 'learning_rate': 0.03}
+    table = table1.measure(pd.concat([lanes('ffn'), lanes('ffn', **tuned)], ignore_index=True))
+    found = table[table['architecture'] == 'ffn']
+    assert list(found.loc[found['evidence'] == 'tuned', 'loss']) == [0.7]
+    assert list(found.loc[found['evidence'] == 'online', 'loss']) == [0.7]

@@ -5,8 +5,8 @@ At which loss do the architectures part? The learning rate is tuned for the last
 Command:  make accuracy
           python -m experiments.sample_complexity --config=experiments/configs/accuracy.py --workdir=DIR
 Runtime:  a minute of a busy core for the Transformer, 5 for the FFN at N = 4
-Expect:   means at N = 4 and thresholds 0.9, 0.7, 0.5, 0.3, 0.1: Transformer 0.45, 0.90, 1.2, 1.7, 2.4 thousand, FFN 0.64, 4.7,
-          8.4, 12.2, 19.6 thousand. The FFN at N = 8 is not run.
+Expect:   means at N = 4 and thresholds 0.9, 0.7, 0.5, 0.3, 0.1: Transformer 0.45, 0.90, 1.2, 1.7, 2.4 thousand, FFN
+          0.64, 4.7, 8.4, 12.2, 19.6 thousand. The FFN at N = 8 is not run.
 """
 
 from experiments.configs import base

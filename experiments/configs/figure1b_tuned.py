@@ -3,7 +3,8 @@
 Command:  make figure1b-tuned
           python -m experiments.sample_complexity --config=experiments/configs/figure1b_tuned.py --workdir=DIR
 Runtime:  2 minutes of a busy core for the Transformer
-Expect:   means 13.8, 14.3, 15.5, 15.2, 17.0 thousand for the Transformer, at rate 1e-2 at every N; FFN and RNN are not run.
+Expect:   means 13.8, 14.3, 15.5, 15.2, 17.0 thousand for the Transformer, at rate 1e-2 at every N; FFN
+          and RNN are not run.
 """
 
 from experiments.configs import base

@@ -43,7 +43,7 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
     if len(rows):
         require(rows, ('model', 'task', 'seq_len', 'learner', 'threshold', 'seed', 'task_seed', 'outcome'))
         rows = rows if 'folder' in rows.columns else rows.assign(folder='')
-        rows = crossings.at_thresholds(rows).reset_index(drop=True)
+        rows = _each_threshold(rows)
         kind = evidence.kind_of(rows)
         for name in evidence.KINDS:
             own = evidence.own_draws(rows[kind == name]) if (kind == name).any() else rows.iloc[:0]
@@ -124,6 +124,14 @@ def latex(table: pd.DataFrame) -> str:
         for kind, title in TITLES.items()
         if (table['evidence'] == kind).any()
     )
+
+
+def _each_threshold(rows: pd.DataFrame) -> pd.DataFrame:
+    """Lanes at each threshold that they recorded; tuned lanes only at that for which they were tuned."""
+    is_tuned = rows['tuned'].fillna('').ne('') if 'tuned' in rows.columns else pd.Series(False, rows.index)
+    kept = rows[is_tuned].drop(columns=['crossings', 'thresholds'], errors='ignore')
+    others = crossings.at_thresholds(rows[~is_tuned])
+    return pd.concat([part for part in (kept, others) if len(part)], ignore_index=True)
 
 
 def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
