@@ -30,13 +30,8 @@ def get_config():
 def reduced():
     """The same in seconds, for the tests."""
     config = get_config()
-    config.models = ('ffn',)
+    base.shrink_tuned(config)
     config.seq_lens = (2, 3)
     config.threshold = 0.8
     config.thresholds = (0.95, 0.9)
-    config.num_seeds = 2
-    config.ffn.widths = (32,)
-    config.tune.num_seeds = 2
-    config.test_samples = 100
-    config.max_samples = 6400
     return config

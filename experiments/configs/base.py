@@ -156,3 +156,17 @@ def _axes(text: str) -> dict[str, Any]:
     if not isinstance(axes, dict) or not all(isinstance(name, str) for name in axes):
         raise ValueError(f'axes={text!r}: give names and values, as {{"rnn.width": (64, 128)}}')
     return axes
+
+
+def shrink_tuned(config: config_dict.ConfigDict) -> None:
+    """Makes a tuned sweep one of seconds, for the tests.
+
+    Args:
+        config: is changed.
+    """
+    config.models = ('ffn',)
+    config.num_seeds = 2
+    config.ffn.widths = (32,)
+    config.tune.num_seeds = 2
+    config.test_samples = 100
+    config.max_samples = 6400

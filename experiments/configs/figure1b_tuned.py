@@ -7,31 +7,24 @@ Expect:   means 13.8, 14.3, 15.5, 15.2, 17.0 thousand for the Transformer, at ra
           and RNN are not run.
 """
 
-from experiments.configs import base
+from experiments.configs import base, figure1b
 
 
 def get_config():
     """As Figure 1b, a task per lane, the rate tuned, a test every ten steps."""
-    config = base.get_config()
-    config.task.name = 'simple_qstr'
-    config.seq_lens = (25, 27, 29, 31, 33)
-    config.threshold = 0.02
+    config = figure1b.get_config()
     config.task_per_lane = True
     config.tune.learning_rate = 'auto'
     config.check_every = 10
     config.title = 'simple-1STR at the best learning rate: samples to test MSE 0.02'
+    config.reference = ()  # The published samples are at one rate.
     return config
 
 
 def reduced():
     """The same in seconds, for the tests."""
     config = get_config()
-    config.models = ('ffn',)
+    base.shrink_tuned(config)
     config.seq_lens = (3, 4)
     config.threshold = 0.8
-    config.num_seeds = 2
-    config.ffn.widths = (32,)
-    config.tune.num_seeds = 2
-    config.test_samples = 100
-    config.max_samples = 6400
     return config

@@ -9,19 +9,15 @@ Runtime:  not run yet
 Expect:   not run yet; the reduced twin is
 """
 
-from experiments.configs import base
+from experiments.configs import base, figure3
 
 
 def get_config():
-    """As Figure 3, the rate tuned, threshold 0.7, at most a million samples."""
-    config = base.get_config()
-    config.link = 'hermite2'
-    config.seq_lens = (7,)
-    config.sparsity = (1, 2, 3, 4)
-    config.threshold = 0.7
-    config.task_per_lane = True
+    """As Figure 3, the rate tuned, threshold 0.7."""
+    config = figure3.get_config()
+    config.learning_rate = None
     config.tune.learning_rate = 'auto'
-    config.x = 'sparsity'
+    config.threshold = 0.7
     config.title = 'qSTR, hermite2, N = 7, best learning rate: samples to test MSE 0.7'
     return config
 
@@ -29,14 +25,9 @@ def get_config():
 def reduced():
     """The same in seconds, for the tests."""
     config = get_config()
-    config.models = ('ffn',)
+    base.shrink_tuned(config)
     config.link = 'linear'
     config.seq_lens = (3,)
     config.sparsity = (1, 2)
     config.threshold = 0.9
-    config.num_seeds = 2
-    config.ffn.widths = (32,)
-    config.tune.num_seeds = 2
-    config.test_samples = 100
-    config.max_samples = 6400
     return config

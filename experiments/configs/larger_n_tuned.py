@@ -10,19 +10,15 @@ Expect:   means 1.7, 3.6, 7.2 thousand at N = 4, 8, 16 at rates 3e-2, 3e-2, 1e-2
           are not run.
 """
 
-from experiments.configs import base
+from experiments.configs import base, larger_n
 
 
 def get_config():
-    """As the larger N, five lanes, the rate tuned, a test every ten steps."""
-    config = base.get_config()
-    config.models = ('transformer',)
-    config.seq_lens = (4, 8, 16, 64, 256, 1024)
-    config.risk = 'pointwise'
-    config.task_per_lane = True
+    """As the larger N, five lanes, the rate tuned, a test every ten steps, at most a million samples."""
+    config = larger_n.get_config()
+    config.num_seeds = 5
     config.tune.learning_rate = 'auto'
     config.check_every = 10
-    config.test_samples = 1000
     config.max_samples = 1_000_000
     config.title = '1STR, point-wise risk, best learning rate: samples to test MSE 0.7'
     config.notes = ('1,000 test prompts (published: 5,000), a test every 10 steps',)
@@ -32,12 +28,7 @@ def get_config():
 def reduced():
     """The same in seconds, for the tests."""
     config = get_config()
-    config.models = ('ffn',)
+    base.shrink_tuned(config)
     config.seq_lens = (2, 3)
-    config.num_seeds = 2
-    config.ffn.widths = (32,)
-    config.tune.num_seeds = 2
     config.threshold = 0.9
-    config.test_samples = 100
-    config.max_samples = 6400
     return config

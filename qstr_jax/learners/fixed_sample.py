@@ -202,16 +202,7 @@ class FixedSample(OneFit):
         is_finite_K = jnp.isfinite(new_K.train_loss)
         if len(self.starts) > 1:
             is_done_K = is_active_K & (is_over_K | ~is_finite_K)
-            next_start = over_lanes(functools.partial(restarts.next_start, problem=problem))
-            new_K = jax.lax.cond(
-                jnp.any(is_done_K),
-                lambda new_K: select(is_done_K, next_start(new_K, data_K, lanes_K), new_K),
-                lambda new_K: new_K,
-                new_K,
-            )
-            is_over_K = is_done_K & (new_K.restarts.number >= len(self.starts))
-            # A start that diverges loses; a fit diverges if all of its starts do.
-            is_finite_K = ~is_over_K | jnp.isfinite(new_K.restarts.risk)
+            is_over_K, is_finite_K, new_K = restarts.advance(is_done_K, new_K, data_K, lanes_K, problem)
         is_over_K &= is_active_K & is_finite_K
 
         def close(new_K: State) -> State:

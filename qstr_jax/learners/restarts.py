@@ -1,11 +1,13 @@
 """One fit from several starts, one after the other: the least training risk is the answer."""
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from qstr_jax.learners import fitting
+from qstr_jax.learners.lanes import over_lanes, select
 from qstr_jax.learners.problem import Problem
 
 
@@ -93,3 +95,28 @@ def next_start(state: Any, data: Any, lane: Any, problem: Problem) -> Any:
     return state._replace(
         fit=jax.tree.map(lambda one, other: jnp.where(is_last, one, other), best, following), restarts=done
     )
+
+
+def advance(is_done_K: jax.Array, state_K: Any, data_K: Any, lanes_K: Any, problem: Problem) -> tuple[Any, Any, Any]:
+    """Lets the lanes go on whose present start is done.
+
+    Args:
+        is_done_K: those lanes; the start may also have diverged.
+        state_K: the lane batch's `fits.State`.
+        data_K: its `fits.Data`.
+        lanes_K: seeds and traced settings, arrays (k,).
+        problem: the cell's.
+
+    Returns:
+        Whether a lane's fit is over, whether it is finite (a start that diverges loses, and a fit diverges if all of
+        its starts do), and the state.
+    """
+
+    def go_on(state_K: Any) -> Any:
+        return select(
+            is_done_K, over_lanes(functools.partial(next_start, problem=problem))(state_K, data_K, lanes_K), state_K
+        )
+
+    state_K = jax.lax.cond(jnp.any(is_done_K), go_on, lambda state_K: state_K, state_K)
+    is_over_K = is_done_K & (state_K.restarts.number >= len(problem.learner.starts))
+    return is_over_K, ~is_over_K | jnp.isfinite(state_K.restarts.risk), state_K

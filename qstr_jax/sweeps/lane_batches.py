@@ -52,8 +52,7 @@ def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
     Raises:
         ValueError: `index` is not in 0..count − 1.
     """
-    if count < 1 or not 0 <= index < count:
-        raise ValueError(f'shard_index={index}, num_shards={count}: need 0 ≤ shard_index < num_shards')
+    check_share(index, count)
     if count == 1:
         return tuple(cells)
     loads = [0.0] * min(count, len(cells))  # the lightest share is then always among these
@@ -66,3 +65,17 @@ def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
         if lightest == index:
             mine.append(place)
     return tuple(cells[place] for place in sorted(mine))
+
+
+def check_share(index: int, count: int) -> None:
+    """Checks the number of a share.
+
+    Args:
+        index: number of the share, from 0.
+        count: number of shares.
+
+    Raises:
+        ValueError: `index` is not in 0..count − 1.
+    """
+    if count < 1 or not 0 <= index < count:
+        raise ValueError(f'shard_index={index}, num_shards={count}: need 0 ≤ shard_index < num_shards')

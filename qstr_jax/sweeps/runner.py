@@ -52,6 +52,7 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
             workdir = one.open(workdir, all_cells)
             failed = one.run(workdir, mine)
     if failed:
-        raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {workdir / "errors"}')
+        folders = f'{workdir / "errors"}' + (f' and {workdir / tuned.SELECTION / "errors"}' if sweep.tune else '')
+        raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {folders}')
     session.tidy(workdir)
     return results.load(workdir)

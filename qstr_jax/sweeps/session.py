@@ -81,19 +81,7 @@ class Session:
                 monitor.add_plan(workdir, cells)
         self._bar.total = (self._bar.total or 0) + sum(len(claims.missing(workdir, batch)) for batch in batches)
         self._bar.refresh()
-        job = worker.Job(
-            workdir=workdir,
-            claims=claims.Claims(workdir, batches, self._stop),
-            size_of=size_of or self.size_of,
-            probes=self._probes,
-            save_params=self.sweep.save_params,
-            memory_limit=self._options.memory_limit,
-            checkpoint_seconds=self._options.checkpoint_seconds,
-            stop=self._stop,
-            record=self._records[str(workdir)],
-            bar=self._bar,
-            notes=dict(notes or {}),
-        )
+        job = self._job(workdir, batches, size_of or self.size_of, dict(notes or {}))
         failed = self._run_threads(job)
         if self._stop.signal_number is not None:
             raise stopping.Interrupted(self._stop.signal_number)
@@ -116,6 +104,23 @@ class Session:
         """
         default = lanes_per_batch.default_size(cell.problem.module, num_lanes, jax.local_devices()[0].platform)
         return self.sweep.lanes_per_batch or default
+
+    def _job(
+        self, workdir: Any, batches: list[lane_batches.LaneBatch], size_of: Callable[[Cell], int], notes: dict[str, Any]
+    ) -> worker.Job:
+        return worker.Job(
+            workdir=workdir,
+            claims=claims.Claims(workdir, batches, self._stop),
+            size_of=size_of,
+            probes=self._probes,
+            save_params=self.sweep.save_params,
+            memory_limit=self._options.memory_limit,
+            checkpoint_seconds=self._options.checkpoint_seconds,
+            stop=self._stop,
+            record=self._records[str(workdir)],
+            bar=self._bar,
+            notes=notes,
+        )
 
     def _run_threads(self, job: worker.Job) -> list[str]:
         """Lets all workers do a job; the first exception stops the others and is raised."""

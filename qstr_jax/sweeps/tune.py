@@ -15,7 +15,7 @@ OPTIONS = ('num_seeds', 'margin')
 
 @dataclasses.dataclass(frozen=True)
 class Tune:
-    """At each point the values whose slowest selection lane needs the fewest samples are chosen; others are reported.
+    """At each point the values whose slowest selection lane needs the fewest samples; the rows are of other seeds.
 
     Attributes:
         grids: (name, values) of each tuned setting, sorted by name; no values means 'auto', a ladder of 1 and 3 times

@@ -1,13 +1,12 @@
 """Tuned sweeps: at each point the best values of some settings are found on selection seeds and reported on others.
 
+Values are judged by the slowest of their selection lanes, so a rate at which some lanes never learn does not win.
 Selection lanes are rows of a results directory of their own, `selection/` in the sweep's directory, and every step of
 the search follows from rows. So a tuned sweep can be stopped and continued like any other, and several workers on one
-directory share the lanes of each step. A rival of the best values so far is raced: its lanes are stopped at
-`margin` × the best samples (`stop_after`), which is all that is needed to know that they are no better. Values are
-judged by the slowest of their selection lanes, so one lane that is stopped decides; a rate at which some lanes never
-learn does not win. Before
-any values have won, all lanes are stopped at a first limit, and at ever longer ones while none is enough: a rate that
-never learns then costs little, also where it won at the N before.
+directory share the lanes of each step.
+
+Lanes are stopped (`stop_after`) where it is certain that they cannot win: at `margin` × the samples of the best values
+so far. Before any values have won they are stopped at a first limit, and at ever longer ones while none is enough.
 """
 
 import dataclasses
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qstr_jax.storage import cell_tables, results
-from qstr_jax.sweeps import grids
+from qstr_jax.sweeps import grids, lane_batches
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.grids import Grid, Places, Score
 from qstr_jax.sweeps.session import Session
@@ -62,8 +61,7 @@ def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
     Raises:
         ValueError: `index` is not in 0..count − 1.
     """
-    if count < 1 or not 0 <= index < count:
-        raise ValueError(f'shard_index={index}, num_shards={count}: need 0 ≤ shard_index < num_shards')
+    lane_batches.check_share(index, count)
     chains = list(dict.fromkeys(map(_chain, cells)))
     return tuple(cell for cell in cells if chains.index(_chain(cell)) % count == index)
 
@@ -232,7 +230,7 @@ class Search:
 def _score(rows: Sequence[Mapping[str, Any]]) -> Score:
     """That of the slowest selection lane; a fit on n prompts is judged by its validation loss alone."""
     losses = [float(row['validation_loss' if 'validation_loss' in row else 'test_loss']) for row in rows]
-    return Score(samples=max(_samples(rows)), loss=float(np.nan_to_num(max(losses), nan=np.inf)))
+    return Score(samples=max(_samples(rows)), loss=float(np.nan_to_num(np.max(losses), nan=np.inf)))
 
 
 def _samples(rows: Sequence[Mapping[str, Any]]) -> list[float]:
