@@ -38,6 +38,7 @@ WALL_FACTOR = 10
 
 def compile_one() -> None:
     """The work of a process: compiles the program of --program and writes what was found to --entry."""
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT.value, LIMIT.value + 5))
     (chip,) = map(chips.get, DEVICES.value)
     exhibit, _, cell_id = PROGRAM.value.partition(':')
     (program,) = (one for one in exhibits.programs_of(exhibit, chip.platform) if one.cell.id == cell_id)
@@ -56,25 +57,16 @@ def found_by_process(program: exhibits.Program, chip: chips.Chip) -> dict[str, A
         path = pathlib.Path(folder, 'entry.json')
         name = f'--program={program.exhibit}:{program.cell.id}'
         command = [sys.executable, '-m', 'experiments.accelerators', name, f'--devices={chip.name}', f'--entry={path}']
+        command.append(f'--limit_seconds={LIMIT.value}')
         environment = {**os.environ, **targets.environment(chip)}
+        wall = WALL_FACTOR * LIMIT.value
         try:
-            done = subprocess.run(
-                command,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=WALL_FACTOR * LIMIT.value,
-                preexec_fn=_limit,
-            )
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=wall)
         except subprocess.TimeoutExpired:
             return {'outcome': 'out of time'}
         if path.exists():
             return {'outcome': 'compiled', **json.loads(path.read_text())}
         return {'outcome': _why(done)}
-
-
-def _limit() -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT.value, LIMIT.value + 5))
 
 
 def _why(done: subprocess.CompletedProcess) -> str:

@@ -18,6 +18,7 @@ _CALLED = re.compile(r'(?:body|to_apply|calls|called_computations|branch_computa
                      r'false_computation)=\{?((?:%?[\w.\-]+(?:, )?)+)\}?')  # fmt: skip
 _TRIPS = re.compile(r'known_trip_count":\{"n":"(\d+)"')
 _SCOPE = re.compile(r'op_name="([^"]*)"')
+_SCRATCH = re.compile(r'\bs8\[\d+\]')
 _BITS = re.compile(r'\d+')
 # Names of operations that no device runs by themselves.
 _BOOKKEEPING = {
@@ -158,6 +159,8 @@ def _traffic(program: Program, one: Instruction, shapes: Mapping[str, str]) -> i
     operands = [shapes[name] for name in one.operands if name in shapes]
     if one.operation == 'copy-start':  # its result names the source again
         return sum(map(main_memory_bytes, operands))
+    if one.operation == 'custom-call':  # its scratch, such as cuBLAS's, is bytes without a type of number
+        return main_memory_bytes(_SCRATCH.sub('', one.shape)) + sum(map(main_memory_bytes, operands))
     fused = program.get(one.called[0], []) if one.operation == 'fusion' and one.called else []
     if not fused:
         return main_memory_bytes(one.shape) + sum(map(main_memory_bytes, operands))
