@@ -45,6 +45,9 @@ setuptools.setup(
         'cpu': [],
         'cuda': ['jax[cuda12]>=0.10'],
         'tpu': ['jax[tpu]>=0.10'],
+        # Compilers for devices that are not there, in environments of their own: `make accelerators`.
+        'tpu-compile': ['jax[tpu]>=0.10'],
+        'gpu-compile': ['jax[cuda12]>=0.10'],
         'notebooks': ['jupyterlab>=4', 'ipykernel>=6', 'nbclient>=0.10', 'nbformat>=5.10'],
         'test': [
             'pytest>=8',

@@ -1,7 +1,7 @@
 r"""Compiles the programs of the published configs for TPUs and GPUs on a machine that has none.
 
 make accelerators
-python -m experiments.accelerators [--devices=v5e,h100] [--exhibits=figure1a,figure1b] [--limit_seconds=900] [--output=DIR]
+python -m experiments.accelerators [--devices=v5e,h100] [--exhibits=figure1a] [--limit_seconds=900] [--output=DIR]
 
 Each program is compiled in a process of its own and written to accelerators.json as soon as it has ended, so the same
 command continues a run that was cut off. Nothing runs on an accelerator: seconds of steps are estimates. Devices whose
@@ -18,6 +18,7 @@ import sys
 import tempfile
 from typing import Any
 
+import jax
 from absl import flags, logging
 
 from experiments import command_line, exhibits, runtime
@@ -66,11 +67,15 @@ def found_by_process(program: exhibits.Program, chip: chips.Chip) -> dict[str, A
             return {'outcome': 'out of time'}
         if path.exists():
             return {'outcome': 'compiled', **json.loads(path.read_text())}
-        return {'outcome': _why(done)}
+        return {'outcome': why(done)}
 
 
-def _why(done: subprocess.CompletedProcess) -> str:
-    """How a process ended that wrote no numbers."""
+def why(done: subprocess.CompletedProcess) -> str:
+    """How a process ended that wrote no numbers.
+
+    Args:
+        done: the process.
+    """
     if done.returncode == -signal.SIGXCPU:
         return 'out of time'
     if done.returncode == -signal.SIGKILL or 'MemoryError' in done.stderr or 'RESOURCE_EXHAUSTED' in done.stderr:
@@ -93,7 +98,7 @@ def compile_all(chip: chips.Chip, names: list[str], folder: Any) -> None:
             fingerprint = measure.fingerprint(program.cell.problem, program.lanes, chip)
             known = {store.name_of(one): one for one in store.read(folder)['programs']}
             entry = known.get((chip.name, fingerprint))
-            cell = {'exhibit': name, 'cell': program.cell.id}
+            cell = {'exhibit': program.exhibit, 'cell': program.cell.id}
             if entry is None:
                 entry = _new_entry(program, chip, fingerprint)
                 logging.info('%s %s: %s', chip.name, program.cell.id, _summary(entry))
@@ -142,6 +147,7 @@ def chosen_devices() -> list[chips.Chip]:
 
 def run() -> None:
     """Compiles what is missing, then writes table and figure."""
+    jax.config.update('jax_platforms', 'cpu')  # the compilers' packages would look for their devices
     if PROGRAM.value:
         compile_one()
         return

@@ -150,7 +150,9 @@ def _trips(program: Program, loop: Instruction) -> int:
         return int(told[1])
     condition = re.search(r'condition=%?([\w.\-]+)', loop.rest)
     lines = _within(program, condition[1]) if condition else iter(())
-    bounds = {one.rest.partition(')')[0] for one in lines if one.operation == 'constant' and one.shape.startswith('s32[]')}
+    bounds = {
+        one.rest.partition(')')[0] for one in lines if one.operation == 'constant' and one.shape.startswith('s32[]')
+    }
     return int(bounds.pop()) if len(bounds) == 1 else 1
 
 
@@ -165,7 +167,9 @@ def _traffic(program: Program, one: Instruction, shapes: Mapping[str, str]) -> i
     if not fused:
         return main_memory_bytes(one.shape) + sum(map(main_memory_bytes, operands))
     inputs = {int(line.rest.partition(')')[0]): line for line in fused if line.operation == 'parameter'}
-    read = (_read(fused, inputs[i], shape) if i in inputs else main_memory_bytes(shape) for i, shape in enumerate(operands))
+    read = (
+        _read(fused, inputs[i], shape) if i in inputs else main_memory_bytes(shape) for i, shape in enumerate(operands)
+    )
     return _written(fused, one.shape) + sum(read)
 
 

@@ -67,8 +67,8 @@ def _tests(problem: Problem, size: int, chip: Chip) -> dict[str, float]:
     flops = size * cost.prediction_flops(problem)
     subset = screening.subset_size(learner.test_samples)
     return {
-        'estimated_screen_seconds': roofline.test_seconds(chip, flops * subset),
-        'estimated_test_seconds': roofline.test_seconds(chip, flops * learner.test_samples),
+        'estimated_screen_seconds': roofline.products_seconds(chip, flops * subset),
+        'estimated_test_seconds': roofline.products_seconds(chip, flops * learner.test_samples),
         'steps_per_check': learner.check_every,
     }
 

@@ -20,7 +20,7 @@ def step_seconds(chip: Chip, flops: float, kernels: Sequence[int], precision: st
     return max(flops / chip.flops[precision], moved)
 
 
-def test_seconds(chip: Chip, flops: float, precision: str = 'highest') -> float:
+def products_seconds(chip: Chip, flops: float, precision: str = 'highest') -> float:
     """Estimated seconds of predictions on many prompts at once, whose products take longest.
 
     Args:

@@ -9,9 +9,9 @@ from qstr_jax.sweeps import claims
 
 NAME = 'accelerators.json'
 WHAT = (
-    'Programs compiled for accelerators that are not there: nothing was run on one. Memory is the compiler\'s account, '
-    'and whatever is called estimated follows from it and from the constants below; compile seconds are of this machine.'
-)  # fmt: skip
+    'Programs compiled for accelerators that are not there: nothing was run on one. Memory is what the compiler says, '
+    'and what is called estimated follows from it and from the constants below; seconds to compile are of this machine.'
+)
 
 
 def folder_of(folder: Any) -> Any:

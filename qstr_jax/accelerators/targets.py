@@ -46,7 +46,9 @@ def check_installed(chip: Chip) -> None:
     """
     if not is_installed(chip):
         extra = f'{chip.platform}-compile'
-        raise ValueError(f'devices={chip.name}: needs {PACKAGES[chip.platform]}, of the extra {extra}: make accelerators')
+        raise ValueError(
+            f'devices={chip.name}: needs {PACKAGES[chip.platform]}, of the extra {extra}: make accelerators'
+        )
 
 
 def environment(chip: Chip) -> dict[str, str]:

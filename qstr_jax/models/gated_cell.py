@@ -15,9 +15,9 @@ Pair = tuple[Any, Any]
 # What a cell hands from token to token: (h,), or (h, c) for an LSTM; each entry is (d_h,).
 Carry = tuple[jax.Array, ...]
 
-# Number of tokens whose loop bodies are joined into one program on a CPU (`sweeps.platforms` has the others), which gives fewer and larger fused loops. At N = 33 a
-# training step of a GRU takes 0.8 times as long as with 12, and 0.7 times the memory; compiling takes 15 s instead of
-# 14 s (2 cores, d_h = 500).
+# Number of tokens whose loop bodies are joined into one program on a CPU (`sweeps.platforms` has the others), which
+# gives fewer and larger fused loops. At N = 33 a training step of a GRU takes 0.8 times as long as with 12, and 0.7
+# times the memory; compiling takes 15 s instead of 14 s (2 cores, d_h = 500).
 UNROLL = 36
 
 

@@ -35,8 +35,8 @@ class Choices(NamedTuple):
 
 
 TABLE = {
-    # `init` runs once per batch, and compiling it took longer than compiling `advance`; level 2 halves the time. What it
-    # draws is the same up to rounding.
+    # `init` runs once per batch, and compiling it took longer than compiling `advance`; level 2 halves the time. What
+    # it draws is the same up to rounding.
     'cpu': Choices(most_lanes=1, unroll=gated_cell.UNROLL, init={LEVEL: 2}, advance={}),
     'gpu': Choices(most_lanes=64, unroll=gated_cell.UNROLL, init={}, advance={}),
     # Each product in full float32 is six of bfloat16, and most of the compiler's time goes into scheduling them: a
