@@ -106,7 +106,8 @@ def step_kernels(text: str) -> list[int] | None:
     steps = [loop for loop in loops if STEP_SCOPE not in loop.scope and _has_steps(program, loop)]
     # The loop over checks has the loop over steps within it.
     innermost = [loop for loop in steps if not any(other in steps for other in _loops_within(program, loop))]
-    return max((_kernels(program, _body(loop)) for loop in innermost), key=len, default=None)
+    found = [_kernels(program, _body(loop)) for loop in innermost]
+    return max(found, key=len) if found else None
 
 
 def _body(loop: Instruction) -> str:

@@ -5,7 +5,6 @@ extras `tpu-compile` and `gpu-compile`).
 """
 
 import os
-import pathlib
 from importlib import util
 from typing import Any
 
@@ -62,7 +61,7 @@ def environment(chip: Chip) -> dict[str, str]:
         host = {'TPU_SKIP_MDS_QUERY': '1', 'TPU_WORKER_HOSTNAMES': 'localhost'}
         return {**host, 'TPU_ACCELERATOR_TYPE': chip.accelerator_type, 'JAX_PLATFORMS': 'cpu'}
     nvcc = util.find_spec('nvidia.cuda_nvcc')
-    folder = f' --xla_gpu_cuda_data_dir={pathlib.Path(*nvcc.submodule_search_locations)}' if nvcc else ''
+    folder = f' --xla_gpu_cuda_data_dir={list(nvcc.submodule_search_locations or [])[0]}' if nvcc else ''
     return {'XLA_FLAGS': f'{os.environ.get("XLA_FLAGS", "")} {_GPU_FLAGS}{folder}'.strip(), 'JAX_PLATFORMS': 'cpu'}
 
 

@@ -61,8 +61,7 @@ class Recurrent(nn.Module):
 
     def _cell(self) -> nn.Module:
         if self.cell != 'deep':
-            settings = {'width': self.width, 'initializer': self.initializer, 'unroll': self.unroll}
-            return GatedCell(kind=self.cell, **settings, name='cell')
+            return GatedCell(self.cell, self.width, self.initializer, self.unroll, name='cell')
         return DeepCell(
             width=self.width,
             hidden_widths=self.transition_widths or (self.width,),
