@@ -7,7 +7,7 @@ CONFIGS := experiments/configs
 RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test test-quick lint figure1a figure1a-task-per-lane theorems learning-curves n-star n-star-models theorem6 figure1b figure1b-all figure2 figure2-all figure3 heads embedding \
+.PHONY: help install quickstart test test-quick lint figure1a figure1a-task-per-lane theorems learning-curves n-star n-star-models n-star-erm n-star-models-erm theorem6 figure1b figure1b-all figure2 figure2-all figure3 heads embedding \
   larger-n figure1a-tuned figure1b-tuned figure3-tuned larger-n-tuned accuracy sensitivity sensitivity-rnn encodings table1 gallery report docs notebooks benchmark
 
 help:  ## list the targets
@@ -55,6 +55,19 @@ n-star-models: install  ## n* of Transformer, RNN and FFN at d = 2 on simple-1ST
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_models.py --workdir=$(WORKDIR)/n_star_models_simple
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_models.py --config.task.name=qstr --config.test_task=qstr \
 	  --config.title='1STR, d = 2: n* of AdamW on n prompts' --workdir=$(WORKDIR)/n_star_models_qstr
+
+n-star-erm: install  ## n* of constrained ERM of several starts, beside what the ball fits of random labels (Theorem 4)
+	for part in log log_labels wide wide_labels; do \
+	  $(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_erm.py:$$part --workdir=$(WORKDIR)/n_star_erm || exit 1; \
+	done
+
+n-star-models-erm: install  ## n* of all architectures at a matched protocol: two starts each, tuned learning rate
+	for model in transformer ffn rnn; do \
+	  $(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_models_erm.py:$$model \
+	    --workdir=$(WORKDIR)/n_star_models_erm_simple || exit 1; \
+	  $(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_models_erm.py:$$model --config.task.name=qstr \
+	    --config.test_task=qstr --workdir=$(WORKDIR)/n_star_models_erm_qstr || exit 1; \
+	done
 
 theorem6: install  ## FFNs at stationary points and of least norm above the floor 1 − n/(Nd)
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/theorem6.py --config.models=transformer \

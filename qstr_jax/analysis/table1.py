@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from qstr_jax.analysis import crossings, evidence, formats, growth
+from qstr_jax.analysis import crossings, erms, evidence, formats, growth
 from qstr_jax.analysis.claims import CLAIMS, Claim, judge
 from qstr_jax.analysis.curves import require
 from qstr_jax.analysis.exponents import Exponent, fit
@@ -145,14 +145,15 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     few = f'without N = {", ".join(map(str, thin))}: fewer than {MIN_LANES} lanes' if thin else ''
     place = {'evidence': kind, 'architecture': first['model'], 'task': first['task'], 'loss': first['threshold']}
     claim = CLAIMS.get((first['model'], first['task'])) if kind == evidence.FIXED else None
-    agrees, why = judge(claim, found, kept) if kind == evidence.FIXED else ('–', '')
+    agrees, why = judge(claim, found, kept[~erms.is_short(kept)]) if kind == evidence.FIXED else ('–', '')
+    unchecked = erms.not_checked(kept) if kind == evidence.FIXED else ''
     lengths = sorted(set(map(int, kept['seq_len'])) - set(found.left_out))
     return place | _claim(claim) | {
         'learner': _learner(kind, first), 'N': tuple(lengths), 'lanes': _range(counts),
         'exponent': _or_nan(found.value), 'low': _or_nan(found.low), 'high': _or_nan(found.high),
         'local_slopes': growth.local_slopes(found), 'law': growth.law(found),
         'log_power': found.law.log_power.value if found.law else np.nan, 'agrees': agrees,
-        'note': '; '.join(part for part in (why, found.note, few) if part),
+        'note': '; '.join(part for part in (why, found.note, few, unchecked) if part),
     }  # fmt: skip
 
 
