@@ -58,7 +58,7 @@ n-star-models: install  ## n* of Transformer, RNN and FFN at d = 2 on simple-1ST
 
 n-star-erm: install  ## n* of constrained ERM of several starts, beside what the ball fits of random labels (Theorem 4)
 	for part in log log_labels wide wide_labels; do \
-	  $(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_erm.py:$$part --workdir=$(WORKDIR)/n_star_erm || exit 1; \
+	  $(RUN) experiments.n_star_erm --config=$(CONFIGS)/n_star_erm.py:$$part --workdir=$(WORKDIR)/n_star_erm || exit 1; \
 	done
 
 n-star-models-erm: install  ## n* of all architectures at a matched protocol: two starts each, tuned learning rate

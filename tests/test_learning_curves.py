@@ -13,7 +13,6 @@ CONFIGS = helpers.configs_of('learning_curves')
 FIGURES = {
     'learning_curves': 'learning_curves.png',
     'n_star': 'figure.png',
-    'n_star_erm': 'figure.png',
     'n_star_models': 'figure.png',
     'n_star_models_erm': 'figure.png',
     'theorem6': 'floor.png',

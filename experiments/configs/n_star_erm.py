@@ -6,7 +6,7 @@ Fits start at W_QK = 0 and at the module's own W_QK, the least training risk is 
 stands beside each: a row that is no ERM is hollow and in no exponent. `log_labels` and `wide_labels` fit random labels.
 
 Command:  make n-star-erm
-          python -m experiments.learning_curves --config=experiments/configs/n_star_erm.py:log --workdir=DIR
+          python -m experiments.n_star_erm --config=experiments/configs/n_star_erm.py:log --workdir=DIR
 Runtime:  20 seconds a lane and radius on a busy core for `log`
 Expect:   `log`, R = 1: 1,470 at N = 16 and 1,600 at N = 32, all ERMs; the start at W_QK = 0 wins everywhere
 """
