@@ -8,13 +8,13 @@ RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart test test-quick lint figure1a figure1a-task-per-lane theorems learning-curves n-star n-star-models n-star-erm n-star-models-erm theorem6 figure1b figure1b-all figure2 figure2-all figure3 heads embedding \
-  larger-n figure1a-tuned figure1b-tuned figure3-tuned larger-n-tuned accuracy sensitivity sensitivity-rnn encodings table1 gallery report notebooks benchmark accelerators
+  larger-n figure1a-tuned figure1b-tuned figure3-tuned larger-n-tuned accuracy sensitivity sensitivity-rnn encodings table1 gallery report docs notebooks benchmark accelerators
 
 help:  ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-24s %s\n", $$1, $$2}'
 	@echo "  EXTRA=cuda or EXTRA=tpu installs the accelerator's jax; WORKDIR=DIR moves the results (default: results)"
 
-$(VENV)/.installed-%: setup.py
+$(VENV)/.installed-%: pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --editable '.[$*]'
 	@touch $@
@@ -31,8 +31,8 @@ test-quick: install $(VENV)/.installed-test  ## the suite without its slow tests
 	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow'
 
 lint: install $(VENV)/.installed-test  ## ruff and mypy, without the tests
-	$(RUN) ruff check qstr_jax experiments tests setup.py
-	$(RUN) ruff format --check qstr_jax experiments tests setup.py
+	$(RUN) ruff check qstr_jax experiments tests docs setup.py
+	$(RUN) ruff format --check qstr_jax experiments tests docs setup.py
 	$(RUN) mypy
 
 figure1a: install  ## Figure 1a as published: 18 cells, 5 seeds (about an hour on two cores)
@@ -139,7 +139,7 @@ encodings: install  ## samples over d_e and the scale of the encodings: a heat m
 table1: install  ## Table 1 measured, from the committed results
 	$(RUN) experiments.table1 --workdir=experiments/results --output=experiments/results/table1
 
-gallery: install  ## the README's gallery and Table 1, filled with numbers from the committed results
+gallery: install  ## docs/gallery.md with Table 1, and the README's numbers, from the committed results
 	$(RUN) experiments.gallery
 
 report: install  ## one HTML page and LaTeX fragments from the committed results
@@ -147,6 +147,10 @@ report: install  ## one HTML page and LaTeX fragments from the committed results
 
 benchmark: install $(VENV)/.installed-benchmark  ## ours beside PyTorch, every section (needs a quiet machine)
 	$(RUN) experiments.benchmark --json=$(WORKDIR)/benchmark/benchmark.json
+
+docs: install $(VENV)/.installed-docs  ## the documentation into site/, strict and offline, all links checked
+	NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
+	$(RUN) experiments.site --output=site
 
 notebooks: install $(VENV)/.installed-notebooks  ## run the notebooks and keep their outputs in the files
 	$(RUN) experiments.notebooks

@@ -31,6 +31,8 @@ EXHIBITS = {
     'learning_curves': ('learning_curves', None),
     'n_star': ('n_star', None),
     'n_star_models': ('n_star_models', None),
+    'n_star_erm': ('n_star_erm', None),
+    'n_star_models_erm': ('n_star_models_erm', None),
     'theorem6': ('theorem6', None),
     'theorem6_control': ('theorem6_control', None),
 }

@@ -9,7 +9,7 @@ from experiments import accelerators, exhibits
 from qstr_jax import plots
 from qstr_jax.accelerators import chips, hlo, measure, report, roofline, store, targets
 from qstr_jax.storage import files
-from tests import small
+from tests import helpers, small
 
 # A loop over checks with a loop of three steps in it, in which a loop of two tokens and a branch run.
 PROGRAM = """HloModule jit_advance, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }
@@ -237,6 +237,12 @@ def test_exhibits_are_the_published_configs_at_the_size_of_a_sweep():
     assert {program.lanes for program in exhibits.programs_of('sensitivity_ffn', 'gpu')} == {45}
     with pytest.raises(ValueError, match="exhibits='figure9': unknown"):
         list(exhibits.programs_of('figure9', 'tpu'))
+
+
+def test_every_published_config_is_an_exhibit():
+    """But the theorems' cards, which are no sweep."""
+    configs = {path.stem for path in (helpers.ROOT / 'experiments/configs').glob('*.py')}
+    assert {name for name, _ in exhibits.EXHIBITS.values()} == configs - {'__init__', 'base', 'theorems'}
 
 
 # Where a compiler is installed (`make accelerators` makes such environments), small cells compile whole.
