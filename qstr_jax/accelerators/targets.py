@@ -61,7 +61,8 @@ def environment(chip: Chip) -> dict[str, str]:
         host = {'TPU_SKIP_MDS_QUERY': '1', 'TPU_WORKER_HOSTNAMES': 'localhost'}
         return {**host, 'TPU_ACCELERATOR_TYPE': chip.accelerator_type, 'JAX_PLATFORMS': 'cpu'}
     nvcc = util.find_spec('nvidia.cuda_nvcc')
-    folder = f' --xla_gpu_cuda_data_dir={list(nvcc.submodule_search_locations or [])[0]}' if nvcc else ''
+    folders = list(nvcc.submodule_search_locations or ()) if nvcc else []
+    folder = ''.join(f' --xla_gpu_cuda_data_dir={one}' for one in folders[:1])
     return {'XLA_FLAGS': f'{os.environ.get("XLA_FLAGS", "")} {_GPU_FLAGS}{folder}'.strip(), 'JAX_PLATFORMS': 'cpu'}
 
 
