@@ -141,7 +141,9 @@ def _kernels(program: Program, name: str) -> list[int]:
         elif one.operation == 'while':
             found += _trips(program, one) * _kernels(program, _body(one))
         elif one.operation in _LOOPS_AND_BRANCHES:
-            found += max((_kernels(program, called) for called in one.called), key=len, default=[])
+            branches = [_kernels(program, called) for called in one.called]
+            longest = max(branches, key=len, default=list[int]())
+            found += longest
     return found
 
 

@@ -44,8 +44,12 @@ def accelerators(entries: pd.DataFrame, *, title: str = '', notes: Sequence[str]
                 colour, marker, _ = look[model]
                 values = some[column].astype(float) * factor
                 axis.plot(some['seq_len'], values, color=colour, marker=marker, linestyle=styles[device], label=device)
-            axis.set(yscale='log', xlabel=columns.label('seq_len'), title=name)
-            log_ticks(axis.yaxis)
+            axis.set(xlabel=columns.label('seq_len'), title=name)
+            if column == 'compile_cpu_seconds':
+                axis.set_ylim(bottom=0)
+            else:
+                axis.set_yscale('log')
+                log_ticks(axis.yaxis)
         lines = [legend_line((look[model][0], look[model][1], ''), display(model)) for model in models]
         lines += [legend_line(('0.3', '', styles[device]), device) for device in devices]
         legend = axes[0].legend(handles=lines, loc='lower left', bbox_to_anchor=(0, 1.12), ncols=2)
