@@ -40,7 +40,7 @@ figure1a: install  ## Figure 1a as published: 18 cells, 5 seeds (about an hour o
 
 figure1a-task-per-lane: install  ## Figure 1a again, every lane with its own (u, ω)
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1a.py --config.task_per_lane=True \
-	  --config.title='1STR: samples to test MSE 0.7, (u, ω) drawn per lane' --workdir=$(WORKDIR)/figure1a_task_per_lane
+	  --config.title='1STR: samples to test MSE {threshold}, (u, ω) drawn per lane' --workdir=$(WORKDIR)/figure1a_task_per_lane
 
 learning-curves: install  ## test loss against n on a fixed sample, all models beside the baselines
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/learning_curves.py --workdir=$(WORKDIR)/learning_curves

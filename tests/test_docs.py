@@ -19,7 +19,8 @@ from qstr_jax import sweeps
 from qstr_jax.storage import results
 from tests import helpers
 
-PAGES = [helpers.ROOT / 'README.md', *sorted((helpers.ROOT / 'docs').rglob('*.md'))]
+ELSEWHERE = ('README.md', 'CONTRIBUTING.md', 'qstr_jax/theory/README.md', 'experiments/benchmarks/README.md')
+PAGES = [*(helpers.ROOT / page for page in ELSEWHERE), *sorted((helpers.ROOT / 'docs').rglob('*.md'))]
 TARGETS = set(re.findall(r'^([a-z0-9-]+):', (helpers.ROOT / 'Makefile').read_text(), flags=re.MULTILINE))
 
 

@@ -13,6 +13,7 @@ More about it.
 
 Command:  make new
           python -m experiments.sample_complexity --config=experiments/configs/new.py --workdir=DIR
+          and once more with another directory
 Runtime:  a minute
 Expect:   x_1 < 3
 \"\"\"
@@ -68,6 +69,11 @@ def test_a_new_config_is_a_page_by_itself(made):
     assert page.startswith('# A new exhibit\n\nSamples')
     for part in ('More about it.', 'make new\npython -m', 'a minute', 'x\\_1 \\< 3', 'reduced()', 'configs/new.py)'):
         assert part in page, part
+
+
+def test_only_commands_stand_in_blocks_of_commands(made):
+    _, page = made
+    assert 'new.py --workdir=DIR\n```\n\nand once more with another directory' in page
 
 
 def test_it_has_its_section_of_the_gallery_and_no_other(made):

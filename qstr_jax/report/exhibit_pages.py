@@ -4,6 +4,7 @@ A new config is a new page by itself.
 """
 
 import ast
+import itertools
 import os
 import pathlib
 import re
@@ -121,12 +122,24 @@ def page(exhibit: Exhibit, results: Sequence[pathlib.Path], gallery: str, top: s
 def _how(exhibit: Exhibit, top: str) -> list[str]:
     """How to make it, how long that takes, and what to expect."""
     config = f'experiments/configs/{exhibit.name}.py'
-    parts = ['## How to make it', f'```bash\n{exhibit.fields["Command"]}\n```']
+    parts = ['## How to make it', *_commands(exhibit.fields['Command'])]
     for name, heading in (('Runtime', 'It takes'), ('Expect', 'Expect')):
         if name in exhibit.fields:
             parts.append(f'**{heading}**: {_escaped(exhibit.fields[name])}')
     twin = ' It has a twin of seconds, `reduced()`.' if exhibit.reduced else ''
     return [*parts, f'Its settings are in [`{config}`]({top}/{config}).{twin}']
+
+
+def _commands(text: str) -> list[str]:
+    """Lines of commands as blocks, and what is said between them as it is."""
+    parts = []
+    for is_command, lines in itertools.groupby(text.splitlines(), lambda line: line.startswith(('make ', 'python '))):
+        if is_command:
+            joined = '\n'.join(line.replace(', make ', '\nmake ') for line in lines)
+            parts.append(f'```bash\n{joined}\n```')
+        else:
+            parts.append(_escaped('\n'.join(lines)))
+    return parts
 
 
 def _of_folder(folder: pathlib.Path, top: str, shown: str) -> list[str]:
