@@ -19,6 +19,12 @@ bound by published peaks, bandwidths and launch costs (`accelerators.json` names
 
 """
 
+PRECISIONS = """By the precision of matrix products, for programs that were compiled with several. A TPU makes a
+product in float32 of six of bfloat16 (highest), three (high) or one (default); a GPU takes float32, or TF32 for the
+other two.
+
+"""
+
 
 def write(folder: Any) -> str:
     """Writes tables and figure.
@@ -35,10 +41,13 @@ def write(folder: Any) -> str:
     entries = pd.DataFrame(store.read(folder)['programs'])
     if entries.empty:
         return 'no program has been compiled\n'
-    rows = _rows(folder, entries)
-    table = formats.markdown(by_exhibit(entries, rows))
-    files.write_text(folder / 'table.md', f'{HEADER}{table}\n{formats.markdown(by_program(entries))}')
-    drawn = entries[(entries['exhibit'] == DRAWN) & (entries['outcome'] == 'compiled')]
+    entries['precision'] = entries.get('precision', pd.Series(dtype=str)).reindex(entries.index).fillna('highest')
+    published = entries[entries['precision'] == 'highest']
+    table = formats.markdown(by_exhibit(published, _rows(folder, published)))
+    precisions = formats.markdown(by_precision(entries))
+    text = f'{HEADER}{table}\n{PRECISIONS}{precisions}\n{formats.markdown(by_program(published))}'
+    files.write_text(folder / 'table.md', text)
+    drawn = published[(published['exhibit'] == DRAWN) & (published['outcome'] == 'compiled')]
     if len(drawn):
         title = 'Figure 1a compiled for accelerators that are not there'
         plots.save(plots.accelerators(drawn, title=title), pathlib.Path(folder, 'figure'))
@@ -102,6 +111,28 @@ def run_seconds(entry: Mapping[str, Any], rows: pd.DataFrame) -> float | None:
         batches * (steps * entry['estimated_step_seconds'] + screens)
         + rows['num_evaluations'].sum() * entry['estimated_test_seconds']
     )
+
+
+def by_precision(entries: pd.DataFrame) -> pd.DataFrame:
+    """A line per program and precision, of the cells that were compiled with several.
+
+    Args:
+        entries: of programs, with `precision`.
+    """
+    done = entries[entries['outcome'] == 'compiled']
+    counts = done.groupby(['device', 'cell'])['precision'].transform('nunique')
+    some = done[counts > 1].sort_values(['device', 'model', 'seq_len', 'compile_cpu_seconds'], ascending=False)
+    return pd.DataFrame({
+        'device': some['device'],
+        'model': some['model'],
+        'N': some['seq_len'],
+        'precision': some['precision'],
+        'core seconds to compile': some['compile_cpu_seconds'],
+        'memory, MiB': (some['memory_bytes'] / 2**20).round(),
+        'kernels per step': some['kernels_per_step'].astype('Int64'),
+        'MB per step': some['bytes_accessed'] / 1e6,
+        'estimated µs per step': some['estimated_step_seconds'] * 1e6,
+    })  # fmt: skip
 
 
 def by_program(entries: pd.DataFrame) -> pd.DataFrame:
