@@ -51,9 +51,7 @@ def measure(problem: Problem, lanes: int, chip: Chip) -> dict[str, Any]:
         'flops': flops,
         'bytes_accessed': None if kernels is None else sum(kernels),
         'kernels_per_step': None if kernels is None else len(kernels),
-        'estimated_step_seconds': None
-        if kernels is None
-        else roofline.step_seconds(chip, flops, kernels, precision_of(problem)),
+        'estimated_step_seconds': seconds_of_step,
         **_tests(problem, compiled.size, chip),
         'host_transfers': len(hlo.host_transfers(text)),
         'aliased': hlo.num_aliased(text),
