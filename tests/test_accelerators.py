@@ -214,6 +214,12 @@ def test_tables_and_figure(tmp_path):
     assert (tmp_path / 'figure.png').stat().st_size > 5000
 
 
+def test_the_committed_tables_are_those_of_the_entries():
+    """`python -m experiments.accelerators --draw_only` mends it."""
+    folder = helpers.ROOT / accelerators.RESULTS
+    assert report.tables(store.folder_of(folder)) == (folder / 'table.md').read_text()
+
+
 def test_what_a_precision_costs_is_shown_for_cells_compiled_with_several():
     entries = pd.DataFrame([{**ENTRY, 'precision': 'highest'}, {**ENTRY, 'cell': 'other', 'precision': 'highest'}])
     assert report.by_precision(entries).empty
