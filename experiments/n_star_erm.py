@@ -11,7 +11,7 @@ from ml_collections import config_dict
 
 from experiments import command_line, learning_curves, sample_complexity
 from qstr_jax import plots
-from qstr_jax.analysis import formats, growth, kinds, selection
+from qstr_jax.analysis import erms, formats, growth, kinds, selection
 from qstr_jax.storage import files, results
 from qstr_jax.theory import memory_lines
 
@@ -35,7 +35,10 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
     lines = pd.concat([memory_lines.capacity_lines(rows), twisted], ignore_index=True)
     title = '1STR: n* of constrained ERM, point-wise risk'
     plots.save(plots.n_star_against(chosen, lines=lines, title=title, notes=tuple(config.notes)), folder / 'erm')
-    tables = growth.growth(chosen), lines.drop(columns='max_coherence')
+    fits = results.load_curves(folder)
+    by = ['encoding_factor', 'encoding_dim', 'radius', 'seq_len']
+    errs = erms.failing(fits[fits['is_search'].eq(True)], by).assign(name='an ERM that was found errs')
+    tables = growth.growth(chosen), lines.drop(columns='max_coherence'), errs[['name', *by, 'samples', 'num_lanes']]
     files.write_text(folder / 'erm.md', '\n'.join(formats.markdown(table, digits=3) for table in tables))
 
 

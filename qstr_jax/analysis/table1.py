@@ -158,7 +158,7 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
 
 
 def _learner(kind: str, first: pd.Series) -> str:
-    """'adamw, learning rate 0.001', 'adamw, learning rate tuned', 'constrained, R = 1, point-wise risk'."""
+    """'adamw, learning rate tuned', or 'constrained, R = 1, point-wise risk, d_e = ⌊3 ln N⌋, best of 2 starts'."""
     tuned = '' if pd.isna(first.get('tuned', '')) else first.get('tuned', '')
     name = first['learner'] if first['learner'] != 'online' else first.get('optimizer', 'online')
     parts = [str(name)]
@@ -167,7 +167,11 @@ def _learner(kind: str, first: pd.Series) -> str:
     parts += [f'{heading(setting)} tuned' for setting in tuned.split()]
     if not pd.isna(first.get('radius')):
         parts.append(setting_text('radius', first['radius']))
-    return ', '.join([*parts, *(['point-wise risk'] if first.get('risk') == 'pointwise' else [])])
+    parts += ['point-wise risk'] if first.get('risk') == 'pointwise' else []
+    if not pd.isna(first.get('encoding_factor')):
+        parts.append(f'd_e = ⌊{first["encoding_factor"]:g} ln N⌋')
+    parts += [f'best of {first["num_starts"]:.0f} starts'] if first.get('num_starts', 1) > 1 else []
+    return ', '.join(parts)
 
 
 def _range(counts: pd.Series) -> str:

@@ -136,7 +136,7 @@ def _draw_lines(axis: Axes, lines: pd.DataFrame, x: XAxis) -> list[Line2D]:
     entries = []
     for style, (name, points) in zip(itertools.cycle(_LINE_STYLES), lines.groupby('name', sort=False)):
         points = points[points[x.column].isin(x.values)].sort_values(x.column)
-        look: dict[str, Any] = {'color': '0.25', 'linestyle': style, 'linewidth': 1.0}
+        look: dict[str, Any] = {'color': '0.25', 'linestyle': style, 'marker': '.', 'markersize': 3, 'linewidth': 1.0}
         axis.plot(x.place(points[x.column]), points['samples'].to_numpy(float), gid=f'line {name}', **look)
         entries.append(Line2D([], [], label=display(name), **look))
     return entries
