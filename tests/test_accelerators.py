@@ -165,7 +165,7 @@ def test_a_fingerprint_is_of_program_size_and_device(monkeypatch):
 
 
 def test_a_run_that_is_cut_off_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    """Programs that another cell shares, or that have an entry, are not compiled again; those that failed are noted."""
+    """Programs that another cell shares, or that have an entry, are not compiled again, but for those that failed."""
     monkeypatch.setattr(accelerators, 'PRECISION', mock.Mock(value='highest'))
     asked = []
 
@@ -173,7 +173,7 @@ def test_a_run_that_is_cut_off_goes_on_where_it_stopped(tmp_path, monkeypatch):
         asked.append(program.cell.id)
         if len(asked) == 2:
             raise KeyboardInterrupt
-        return {'outcome': 'out of time'}
+        return {'outcome': 'failed: once' if len(asked) == 3 else 'out of time'}
 
     one, two = small.cell('ffn'), small.cell('transformer')
     programs = [exhibits.Program('heads', cell, 2) for cell in (one, two)]
@@ -186,6 +186,9 @@ def test_a_run_that_is_cut_off_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert [entry['outcome'] for entry in store.read(tmp_path)['programs']] == ['out of time']
     accelerators.compile_all(chips.get('v5e'), ['heads'], tmp_path)
     assert asked == [one.id, two.id, two.id]
+    accelerators.compile_all(chips.get('v5e'), ['heads'], tmp_path)
+    assert asked == [one.id, two.id, two.id, two.id]
+    assert {entry['outcome'] for entry in store.read(tmp_path)['programs']} == {'out of time'}
     first, second = sorted(store.read(tmp_path)['programs'], key=lambda entry: -len(entry['serves']))
     assert [len(first['serves']), len(second['serves'])] == [2, 1]
     assert json.loads((tmp_path / store.NAME).read_text())['made']['v5e']['packages']['libtpu'] == '1'
