@@ -19,7 +19,7 @@ setuptools.setup(
     url='https://github.com/qstr-jax/qstr_jax',
     python_requires='>=3.11',
     packages=setuptools.find_packages(include=['qstr_jax*', 'experiments*']),
-    package_data={'qstr_jax': ['py.typed']},
+    package_data={'qstr_jax': ['py.typed', 'report/assets/*']},
     # Python 3.11 ends at jax 0.10; newer Pythons get the newer releases of the same line.
     install_requires=[
         'jax>=0.10',
@@ -35,6 +35,8 @@ setuptools.setup(
         'pandas>=2.2',
         'pyarrow>=17',
         'matplotlib>=3.9',
+        'pillow>=10',
+        'vl-convert-python>=1.9',
         'tabulate>=0.9',
         'tqdm>=4.66',
         'filelock>=3.15',
@@ -56,6 +58,7 @@ setuptools.setup(
             'ipykernel>=6',
             'nbclient>=0.10',
             'nbformat>=5.10',
+            'playwright>=1.50',
         ],
         'launch': ['submitit>=1.5'],
         # One version, so that speeds are compared with the same thing everywhere.

@@ -79,18 +79,27 @@ def _saying(section: Section) -> Iterator[None]:
         section.say(f'Damaged file, {text}.', is_problem=True)
 
 
-def overview(sections: Sequence[Section]) -> Section:
-    """The section that comes first: Table 1, measured over all directories.
+def measured(sections: Sequence[Section]) -> pd.DataFrame:
+    """Table 1 over all directories, of `table1.measure`.
 
     Args:
         sections: of the directories.
     """
-    section = Section(name='Table 1, measured')
     frames = [one.rows.assign(folder=one.name) for one in sections if len(one.rows)]
-    rows = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    section.tables += table1.blocks(table1.measure(rows))
+    return table1.measure(pd.concat(frames, ignore_index=True) if frames else pd.DataFrame())
+
+
+def overview(measured: pd.DataFrame, num_lanes: int) -> Section:
+    """The section of Table 1.
+
+    Args:
+        measured: of the function of this name.
+        num_lanes: that it is from.
+    """
+    section = Section(name='Table 1, measured')
+    section.tables += table1.blocks(measured)
     section.say(
-        f'From {len(rows)} lanes. Exponents come from lanes that draw their own task; the 95% intervals hold the '
+        f'From {num_lanes} lanes. Exponents come from lanes that draw their own task; the 95% intervals hold the '
         'misfit of the law as well as the noise between lanes. The theorems are about learners on n prompts, up to '
         'constants and logarithms, so online training stands beside them without a verdict.'
     )

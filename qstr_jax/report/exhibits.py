@@ -107,7 +107,9 @@ def _add_search(section: Section, rows: pd.DataFrame) -> None:
     x = x_axis(chosen) or 'seq_len'
     section.tables.append(('n*, the smallest n with test loss below the threshold', analysis.samples_table(chosen, x)))
     if chosen[x].nunique() > 1:
-        section.figures.append((f'n* against {analysis.heading(x)}', functools.partial(plots.n_star_against, chosen, x)))
+        section.figures.append(
+            (f'n* against {analysis.heading(x)}', functools.partial(plots.n_star_against, chosen, x))
+        )
 
 
 def _add_fits(section: Section, rows: pd.DataFrame) -> None:
