@@ -8,7 +8,8 @@ exhibits: the tables and figures of one directory.            missing: which pla
 headline: all of them in a minute.                            explorer: lanes and curves for the page's charts.
 commands: the command that makes a row again.                 pictures: PNG of few bytes.
 page: all of it as HTML.                                      scripts: the page's styles and scripts, from assets/.
-fragments: as LaTeX.                                          gallery: the README's, a text with numbers from rows.
+fragments: as LaTeX.                                          gallery: texts with numbers from rows.
+exhibit_pages: a page of the documentation for each config.
 """
 
 import os
