@@ -21,9 +21,6 @@ def get_config():
     config.cards = cards.names()
     for name in cards.names():
         config[name] = config_dict.ConfigDict(dataclasses.asdict(cards.settings(name)))
-    # Rows of experiments.learning_curves for the card of Theorem 6; '' makes own fits.
-    config.theorem6_rows = ''
-    config.theorem6.rows = config.get_ref('theorem6_rows')
     return config
 
 
@@ -45,7 +42,17 @@ def reduced():
         seq_len=4, token_dim=2, encoding_dim=6, num_lanes=1, steps=40, batch_size=8, mlp_width=8, test_samples=64
     )
     config.theorem6.update(
-        seq_len=3, token_dim=2, tenths=(5, 20), num_lanes=2, widths=(8, 8), steps=20, test_samples=100
+        simple_lens=(2,),
+        seq_lens=(3,),
+        token_dim=3,
+        tenths=(5,),
+        num_lanes=2,
+        max_steps=300,
+        control_len=3,
+        control_lanes=1,
+        control_dim=4,
+        control_steps=20,
+        test_samples=100,
     )
     config.alpha.update(
         seq_lens=(3,),
@@ -60,8 +67,30 @@ def reduced():
         test_samples=50,
     )
     config.proposition8.update(
-        seq_lens=(3,), eighths=(8,), target=2.0, steps=20, batch_size=8, readout_width=8, bits=(1, 2), test_samples=50
+        seq_lens=(3,),
+        eighths=(8,),
+        num_lanes=1,
+        target=2.0,
+        steps=20,
+        batch_size=8,
+        readout_width=8,
+        bits=(1,),
+        test_samples=50,
+        storing_prompts=50,
     )
     config.theorem7.update(seq_lens=(4, 8), sparsity=(1, 2), token_dim=3, num_prompts=1)
-    config.theorem9.update(num_samples=(4, 8), draws=1, seq_len=4, seq_lens=(3, 4), token_dim=3, test_samples=50)
+    config.theorem9.update(
+        num_samples=(4, 8),
+        draws=1,
+        seq_len=4,
+        seq_lens=(3,),
+        token_dim=3,
+        trained_lens=(2, 3),
+        trained_samples=(4,),
+        num_lanes=1,
+        bisections=1,
+        steps=20,
+        online_steps=20,
+        test_samples=50,
+    )
     return config
