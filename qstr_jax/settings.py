@@ -10,12 +10,11 @@ import dataclasses
 import difflib
 import functools
 import inspect
-import types
 import typing
 from collections.abc import Callable
 from typing import Any
 
-from qstr_jax import checks
+from qstr_jax import annotations, checks
 from qstr_jax.docstrings import meanings_of
 
 
@@ -41,12 +40,12 @@ class Setting:
     @property
     def is_tuple(self) -> bool:
         """Whether one value of this setting is a tuple."""
-        return any(_plain_type(part) is tuple for part in _parts(self.type))
+        return annotations.has_tuples(self.type)
 
     @property
     def type_name(self) -> str:
-        """The type in words, such as 'int or None' or "'adam', 'sgd'"."""
-        return ' or '.join(_type_name(part) for part in _parts(self.type))
+        """The type in words, such as 'an integer or None'."""
+        return annotations.words(self.type)
 
     def values(self, given: object, label: str = '') -> tuple:
         """The checked values that were given: one, or those of an axis.
@@ -84,82 +83,7 @@ class Setting:
         Raises:
             ValueError: it has another type, or is not finite.
         """
-        parts, name = _parts(self.type), label or self.name
-        if value is None and type(None) in parts:
-            return None
-        for part in parts:
-            kind = _plain_type(part)
-            if typing.get_origin(part) is typing.Literal:
-                if value in typing.get_args(part):
-                    return value
-            elif kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-                checks.number(name, value)
-                return float(value)
-            elif kind is int and isinstance(value, int) and not isinstance(value, bool):
-                checks.integer(name, value, -checks.MOST)
-                return value
-            elif kind is tuple and isinstance(value, (tuple, list, int, float)) and not isinstance(value, bool):
-                return _checked_tuple(name, value, part)
-            elif kind in (bool, str) and isinstance(value, kind):
-                return value
-            elif kind in (object, Any) or (isinstance(kind, type) and kind not in _CHECKED and isinstance(value, kind)):
-                return value
-            elif kind is Callable and callable(value):
-                return value
-        literals = [one for part in parts if typing.get_origin(part) is typing.Literal for one in typing.get_args(part)]
-        if literals and (len(parts) == 1 or isinstance(value, str)):
-            raise checks.unknown(name, value, literals)
-        raise ValueError(f'{name}={value!r}: must be {self.type_name}')
-
-
-_CHECKED = (float, int, tuple, bool, str, type(None))
-# What errors and `--describe` call the types.
-_WORDS = {
-    int: 'an integer',
-    float: 'a number',
-    bool: 'True or False',
-    str: 'a name',
-    tuple: 'integers with commas between them',
-    type(None): 'None',
-    Callable: 'a function',
-}
-_NUMBERS = 'numbers with commas between them'
-
-
-def _parts(annotation: Any) -> tuple:
-    """The members of a union, or the annotation alone."""
-    is_union = isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union
-    return typing.get_args(annotation) if is_union else (annotation,)
-
-
-def _plain_type(annotation: Any) -> Any:
-    """`tuple` of `tuple[int, ...]`, and so on."""
-    origin = typing.get_origin(annotation)
-    return Callable if origin is Callable else origin or annotation
-
-
-def _type_name(annotation: Any) -> str:
-    if typing.get_origin(annotation) is typing.Literal:
-        return ' or '.join(map(repr, typing.get_args(annotation)))
-    kind = _plain_type(annotation)
-    if kind is tuple and float in typing.get_args(annotation):
-        return _NUMBERS
-    return _WORDS.get(kind, getattr(kind, '__name__', str(kind)))
-
-
-def _checked_tuple(name: str, value: Any, annotation: Any) -> tuple:
-    """The entries in the type that the annotation names first; integers stay integers, and also count as numbers."""
-    entries = tuple(value) if isinstance(value, (tuple, list)) else (value,)
-    kind = next(iter(typing.get_args(annotation)), None)
-    if kind not in (int, float):
-        return entries
-    accepted = (int,) if kind is int else (int, float)
-    if not all(isinstance(entry, accepted) and not isinstance(entry, bool) for entry in entries):
-        raise ValueError(f'{name}={value!r}: must be {_type_name(annotation)}')
-    if kind is float:
-        for entry in entries:
-            checks.number(name, entry)
-    return tuple(map(kind, entries))
+        return annotations.checked(label or self.name, value, self.type)
 
 
 class Schema(dict[str, Setting]):

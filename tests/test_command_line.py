@@ -38,6 +38,9 @@ def test_settings_are_set(parse):
     assert values.config.seq_lens == (8, 12)
     _, values = parse(f'--config={CONFIGS / "figure1a.py"}', '--config.threshold=0.1', '--config.thresholds=0.7,0.5')
     assert dict(sweeps.cells_of(base.to_sweep(values.config))[0].columns)['thresholds'] == '0.7,0.5'
+    _, values = parse(f'--config={CONFIGS / "figure1a_tuned.py"}', '--config.tune.margin=2')
+    tune = base.to_sweep(values.config).tune
+    assert (tune.margin, tune.num_seeds) == (2, 3)
 
 
 @pytest.mark.parametrize(

@@ -44,11 +44,11 @@ def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
             config[name] = config_dict.ConfigDict({setting: unset() for setting in entry.schema})
     traced = {n: unset() for e in registry.entries().values() if e.kind == 'learner' for n in e.schema.traced}
     # Settings to tune, each 'auto' or several values, and how; see `sweeps.tune.Tune`.
-    config.tune = config_dict.ConfigDict({**traced, **dict.fromkeys(OPTIONS, unset())})
+    config.tune = config_dict.ConfigDict({**traced, **{name: unset() for name in OPTIONS}})
     config.axes = ''  # further axes, as "{'rnn.width': (64, 128)}"
     config.plugins = plugins
     config.x = 'seq_len'  # the column that figures and tables run over
-    config.title = ''  # above the figure
+    config.title = ''  # above the figure; '{threshold}' and other columns in braces stand for their values
     config.notes = ()  # small print under the figure
     # Published values to draw beside ours, as (model, N, samples), and the values that the rows must have for that.
     config.reference = ()

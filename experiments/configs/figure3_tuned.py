@@ -18,7 +18,7 @@ def get_config():
     config.learning_rate = None
     config.tune.learning_rate = 'auto'
     config.threshold = 0.7
-    config.title = 'qSTR, hermite2, N = 7, best learning rate: samples to test MSE 0.7'
+    config.title = 'qSTR, {link}, N = {seq_len}, best learning rate: samples to test MSE {threshold}'
     return config
 
 

@@ -6,8 +6,8 @@ Whatever ends a run (a signal, a kill, a full disk), the same call continues it,
 from typing import Any
 
 import pandas as pd
-from tqdm import auto as tqdm
 
+from qstr_jax import progress
 from qstr_jax.storage import results
 from qstr_jax.sweeps import cells, lane_batches, outputs, session, stopping, tuned
 from qstr_jax.sweeps.options import Options
@@ -44,8 +44,8 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
     outputs.check(all_cells, outputs.probes_of(sweep))
     share = tuned.share if sweep.tune else lane_batches.share
     mine = share(all_cells, options.shard_index, options.num_shards)
-    with stopping.stopping() as stop, tqdm.tqdm(total=0, unit='lane', disable=not options.progress) as bar:
-        one = session.Session(sweep, options, stop, bar)
+    with stopping.stopping() as stop, progress.Progress('lane', options.progress) as shown:
+        one = session.Session(sweep, options, stop, shown)
         if sweep.tune:
             workdir, failed = tuned.run(one, workdir, mine)
         else:

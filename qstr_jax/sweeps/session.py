@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-from tqdm import auto as tqdm
 
+from qstr_jax.progress import Progress
 from qstr_jax.storage import provenance, results
 from qstr_jax.sweeps import claims, lane_batches, lanes_per_batch, monitor, outputs, stopping, worker
 from qstr_jax.sweeps.cells import Cell
@@ -22,12 +22,12 @@ class Session:
         sweep: the sweep.
         options: how to run it.
         stop: set when the run should end.
-        bar: the progress bar; its total grows with every call of `run`.
+        progress: where it is shown how far the run is.
     """
 
-    def __init__(self, sweep: Sweep, options: Options, stop: stopping.Stop, bar: tqdm.tqdm) -> None:
+    def __init__(self, sweep: Sweep, options: Options, stop: stopping.Stop, progress: Progress) -> None:
         self.sweep = sweep
-        self._options, self._stop, self._bar = options, stop, bar
+        self._options, self._stop, self._progress = options, stop, progress
         self._probes = tuple(outputs.probes_of(sweep).values())
         self._workers = [worker.Worker(device) for device in jax.local_devices()[: options.num_devices]]
         self._records: dict[str, dict[str, Any]] = {}  # of provenance, by directory
@@ -79,8 +79,7 @@ class Session:
             # The next step needs all lanes of this one, so every process waits for those of the others.
             with claims.locked(workdir, 'config'):
                 monitor.add_plan(workdir, cells)
-        self._bar.total = (self._bar.total or 0) + sum(len(claims.missing(workdir, batch)) for batch in batches)
-        self._bar.refresh()
+        self._progress.expect(sum(len(claims.missing(workdir, batch)) for batch in batches))
         job = self._job(workdir, batches, size_of or self.size_of, dict(notes or {}))
         failed = self._run_threads(job)
         if self._stop.signal_number is not None:
@@ -118,7 +117,7 @@ class Session:
             checkpoint_seconds=self._options.checkpoint_seconds,
             stop=self._stop,
             record=self._records[str(workdir)],
-            bar=self._bar,
+            progress=self._progress,
             notes=notes,
         )
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from absl import logging
 
 from qstr_jax import failures, tasks
 from qstr_jax.learners.outcomes import RUNNING
+from qstr_jax.progress import Progress
 from qstr_jax.storage import checkpoint, files, lane_keys, names, provenance, results
 from qstr_jax.sweeps import claims, lanes_per_batch, monitor, params, programs, rows, training
 from qstr_jax.sweeps.cells import Cell
@@ -38,7 +38,7 @@ class Job:
         checkpoint_seconds: time between two checkpoints of a running batch.
         stop: set when the run should end.
         record: provenance of the run.
-        bar: the progress bar.
+        progress: where it is shown how far the run is.
         notes: further columns of the rows.
     """
 
@@ -51,7 +51,7 @@ class Job:
     checkpoint_seconds: float
     stop: threading.Event
     record: dict[str, Any]
-    bar: Any
+    progress: Progress
     notes: dict[str, Any]
 
 
@@ -148,8 +148,7 @@ class Worker:
                 params.save(job.workdir, cell, lanes, state_K)
             results.add(job.workdir, cell.id, table, rows.curves(cell, lanes, state_K))
         checkpoint.remove(folder)
-        if not job.bar.disable:
-            job.bar.write(_summary(cell, table, seconds, compile_seconds), file=sys.stderr)
+        job.progress.say(_summary(cell, table, seconds, compile_seconds))
 
     def _watch(self, cell: Cell, lanes: tuple, save: Callable[[Any], None]) -> Callable[[Any], None]:
         """The function that runs between two calls of `advance`: progress bar, heartbeat, checkpoint, stop."""
@@ -160,10 +159,7 @@ class Worker:
             running = int(np.sum(np.asarray(state_K.outcome)[: len(lanes)] == RUNNING))
             report = {'lanes_running': running, **cell.problem.learner.progress(state_K, cell.problem)}
             self._heartbeat.beat({'cell': cell.id, 'state': 'running', 'lanes': len(lanes), **report})
-            job.bar.set_description_str(cell.id.rsplit('-', 1)[0], refresh=False)
-            job.bar.set_postfix_str(_postfix(report), refresh=False)
-            job.bar.update(len(lanes) - running - finished)
-            job.bar.refresh()
+            job.progress.show(cell.id.rsplit('-', 1)[0], _postfix(report), len(lanes) - running - finished)
             finished = len(lanes) - running
             is_time = time.monotonic() - last_save >= job.checkpoint_seconds
             if running and (is_time or job.stop.is_set()):

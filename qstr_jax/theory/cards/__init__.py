@@ -13,9 +13,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tqdm import auto as tqdm
-
 from qstr_jax import checks
+from qstr_jax.progress import each
 from qstr_jax.theory.cards import (
     alignment,
     alpha,
@@ -125,6 +124,6 @@ def make(name: str, overrides: Mapping[str, Any] | None = None, progress: bool =
     """
 
     def bar(items: Iterable, text: str, total: int | None = None) -> Iterable:
-        return tqdm.tqdm(items, desc=f'{name}: {text}', total=total, disable=not progress, leave=False)
+        return each(items, f'{name}: {text}', total, progress)
 
     return _CARDS[name].make(settings(name, overrides), bar)

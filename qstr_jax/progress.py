@@ -1,0 +1,103 @@
+"""Progress of long work on standard error: a bar for someone who watches, a line a minute for a log file."""
+
+import operator
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from tqdm import auto
+
+# Seconds between two lines of a log.
+INTERVAL = 60.0
+
+
+class Progress:
+    """How much of some work is done, and about how long the rest takes.
+
+    Args:
+        unit: what is counted, such as 'lane'.
+        is_shown: False shows nothing.
+        clock: seconds that never go back.
+    """
+
+    def __init__(self, unit: str, is_shown: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
+        self._unit, self._clock = unit, clock
+        self._is_log = is_shown and not is_watched()
+        self._bar = auto.tqdm(total=0, unit=unit, leave=False, disable=not is_shown or self._is_log)
+        self._done = self._total = 0
+        self._start = self._last_line = clock()
+
+    def __enter__(self) -> 'Progress':
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._bar.close()
+
+    def expect(self, count: int) -> None:
+        """More work is known.
+
+        Args:
+            count: number of further units.
+        """
+        self._total += count
+        self._bar.total = self._total
+        self._bar.refresh()
+
+    def show(self, name: str, detail: str = '', count: int = 0) -> None:
+        """Some units are done, or a long one has moved on.
+
+        Args:
+            name: what is worked at.
+            detail: how that stands.
+            count: number of units that were finished since the last call.
+        """
+        self._done += count
+        self._bar.set_description_str(name, refresh=False)
+        self._bar.set_postfix_str(detail, refresh=False)
+        self._bar.update(count)
+        self._bar.refresh()
+        if self._is_log and self._clock() - self._last_line >= INTERVAL:
+            self._last_line = self._clock()
+            print(self._line(name, detail), file=sys.stderr, flush=True)
+
+    def say(self, line: str) -> None:
+        """A line that stays, such as one about a finished unit.
+
+        Args:
+            line: without its end.
+        """
+        if self._is_log:
+            print(line, file=sys.stderr, flush=True)
+        elif not self._bar.disable:
+            self._bar.write(line, file=sys.stderr)
+
+    def _line(self, name: str, detail: str) -> str:
+        seconds = self._clock() - self._start
+        text = f'{name}: {self._done} of {self._total} {self._unit}s after {auto.tqdm.format_interval(seconds)}'
+        if 0 < self._done < self._total:
+            left = seconds / self._done * (self._total - self._done)
+            text += f', about {auto.tqdm.format_interval(left)} left'
+        return f'{text}; {detail}' if detail else text
+
+
+def each(items: Iterable, name: str, total: int | None = None, is_shown: bool = True) -> Iterator:
+    """The items, with the progress of going through them.
+
+    Args:
+        items: what is gone through.
+        name: what is done with them.
+        total: number of items, for those that do not know it.
+        is_shown: False shows nothing.
+    """
+    with Progress('item', is_shown) as progress:
+        progress.expect(operator.length_hint(items) if total is None else total)
+        progress.show(name)
+        for item in items:
+            yield item
+            progress.show(name, count=1)
+
+
+def is_watched() -> bool:
+    """Whether a bar can be drawn: standard error is a terminal, or this is a notebook."""
+    return sys.stderr.isatty() or any(kind.__module__ == 'tqdm.notebook' for kind in auto.tqdm.__mro__)

@@ -1,0 +1,79 @@
+"""Progress: quiet in a log file, a bar for someone who watches, and the time that is left."""
+
+import pytest
+
+from qstr_jax import progress
+
+
+class Clock:
+    """Seconds that a test sets."""
+
+    seconds = 0.0
+
+    def __call__(self):
+        return self.seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    monkeypatch.setattr(progress, 'is_watched', lambda: False)
+    return Clock()
+
+
+def test_a_log_gets_a_line_a_minute(clock, capsys):
+    with progress.Progress('lane', clock=clock) as shown:
+        shown.expect(5)
+        for second in range(1, 181):
+            clock.seconds = float(second)
+            shown.show('rnn-N8', f'{second} samples', count=second == 30)
+    assert capsys.readouterr().err.splitlines() == [
+        'rnn-N8: 1 of 5 lanes after 01:00, about 04:00 left; 60 samples',
+        'rnn-N8: 1 of 5 lanes after 02:00, about 08:00 left; 120 samples',
+        'rnn-N8: 1 of 5 lanes after 03:00, about 12:00 left; 180 samples',
+    ]
+
+
+def test_a_log_gets_a_line_for_what_is_finished(clock, capsys):
+    with progress.Progress('lane', clock=clock) as shown:
+        shown.expect(1)
+        shown.show('rnn-N8', count=1)
+        shown.say('rnn-N8: 1 reached')
+    assert capsys.readouterr().err == 'rnn-N8: 1 reached\n'
+
+
+def test_nothing_is_left_when_all_is_done(clock, capsys):
+    with progress.Progress('lane', clock=clock) as shown:
+        shown.expect(1)
+        clock.seconds = 70.0
+        shown.show('rnn-N8', count=1)
+    assert capsys.readouterr().err == 'rnn-N8: 1 of 1 lanes after 01:10\n'
+
+
+def test_who_watches_gets_a_bar(monkeypatch, capsys):
+    monkeypatch.setattr(progress, 'is_watched', lambda: True)
+    with progress.Progress('lane') as shown:
+        shown.expect(4)
+        shown.show('rnn-N8', '2 running', count=3)
+        shown.say('rnn-N8: 3 reached')
+    error = capsys.readouterr().err
+    assert '3/4' in error
+    assert '2 running' in error
+    assert 'rnn-N8: 3 reached\n' in error
+
+
+@pytest.mark.parametrize('watched', [True, False])
+def test_what_is_not_shown_is_silent(monkeypatch, capsys, watched):
+    monkeypatch.setattr(progress, 'is_watched', lambda: watched)
+    clock = Clock()
+    with progress.Progress('lane', is_shown=False, clock=clock) as shown:
+        shown.expect(1)
+        clock.seconds = 100.0
+        shown.show('rnn-N8', count=1)
+        shown.say('done')
+    assert list(progress.each([1, 2], 'N', is_shown=False)) == [1, 2]
+    assert capsys.readouterr().err == ''
+
+
+def test_each_passes_the_items_on(clock):
+    assert list(progress.each('ab', 'N')) == ['a', 'b']
+    assert list(progress.each(iter('ab'), 'N', total=2)) == ['a', 'b']
