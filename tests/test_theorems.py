@@ -103,6 +103,12 @@ def test_checks_can_fail():
     assert not card.near('', 1.5, 1.0, 0.1).holds
     assert card.near('', 1.3, 1.0, 0.1).holds
     assert card.fails('other', crossed).holds
+    some = card.above('', [0.9, 0.4], [0.5, 0.0], can_fail=[True, False])
+    assert (some.holds, some.count, some.idle) == (True, 1, 1)
+    nothing = card.above('floor', [0.9], [0.0], can_fail=[False])
+    assert not nothing.holds
+    assert not card.fails('', nothing).holds
+    assert str(nothing) == '✗ floor: no point could have failed, of 1'
     with pytest.raises(ValueError, match='no points'):
         card.below('', [], 1.0)
     assert small_card(0.3).conclusion == 'DOES NOT HOLD, 1 of 1 checks fail'
@@ -135,11 +141,12 @@ def verdict_rows(shift):
 def test_the_verdict_of_a_heads_card_is_computed():
     checks = proposition3.checks_of(verdict_rows(0.05), [(2, 4)], (2, 1))
     assert all(check.holds for check in checks)
-    checks = proposition3.checks_of(verdict_rows(-0.05), [(2, 4)], (2, 1))
+    checks = proposition3.checks_of(verdict_rows(-0.3), [(2, 4)], (2, 1))
     assert [check.what for check in checks if not check.holds] == [
         'all networks ≥ the printed floor',
         'trained ≥ the sharper floor',
     ]
+    assert [(check.count, check.idle) for check in checks[:2]] == [(2, 6), (1, 1)]  # The other floors are zero.
     checks = proposition3.checks_of(verdict_rows(1.5), [(2, 4)], (2, 1))  # too high to cross anything
     assert not next(check for check in checks if 'wrong floor' in check.what).holds
 

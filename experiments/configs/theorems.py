@@ -41,6 +41,24 @@ def reduced():
     config.alignment.update(
         seq_len=4, token_dim=2, encoding_dim=6, num_lanes=1, steps=40, batch_size=8, mlp_width=8, test_samples=64
     )
+    config.theorem4.update(
+        token_dim=2,
+        few=4,
+        many=12,
+        width=4,
+        num_lanes=1,
+        steps=10,
+        rate_lens=(3,),
+        rate_samples=(8, 16),
+        seq_lens=(3,),
+        label_multiples=(2,),
+        twists=1,
+        unseen_len=4,
+        unseen_samples=8,
+        unseen_dims=(2, 4),
+        given_samples=(8,),
+        test_samples=20,
+    )
     config.theorem6.update(
         simple_lens=(2,),
         seq_lens=(3,),
