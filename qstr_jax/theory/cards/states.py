@@ -105,7 +105,7 @@ def storing_errors(task: SparseTask, bits: int, num_prompts: int) -> np.ndarray:
             z_NxE = tasks.encode(prompt, task, task_draw)
             states_NxF = sensitivity.recurrent_states(built.module, built.params, z_NxE)
             if levels is not None:
-                nearest_NxF = levels[jnp.argmin(jnp.abs(states_NxF[..., None] - levels), axis=-1)]
+                nearest_NxF = levels[jnp.argmin(jnp.abs(states_NxF[..., None] - levels[None, None]), axis=-1)]
                 # A coordinate is zero where its token has not been seen, which the position tells.
                 states_NxF = jnp.where(jnp.abs(states_NxF) > 0, nearest_NxF, 0.0)
             prediction_N = jax.vmap(lambda h, z: sensitivity.read_out(built.params, h, z))(states_NxF, z_NxE)
