@@ -103,7 +103,8 @@ def ratio(rows: pd.DataFrame) -> tuple[float, float, float]:
     samples = compare(rows)
     logs = np.log(samples['free'] / samples['α = 1/N'])
     half = stats.t.ppf(0.975, len(logs) - 1) * logs.sem() if len(logs) > 1 else 0.0
-    return tuple(float(np.exp(value)) for value in (logs.mean(), logs.mean() - half, logs.mean() + half))
+    low, mean, high = (float(np.exp(logs.mean() + shift)) for shift in (-half, 0.0, half))
+    return mean, low, high
 
 
 def checks_of(rows: pd.DataFrame) -> tuple[card.Check, ...]:

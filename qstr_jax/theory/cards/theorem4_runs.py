@@ -87,7 +87,7 @@ def _fit(
     """Fits for every n and lane: constrained ERM from W_QK = 0, or free fits with a part of the network given."""
     lanes = [(size, seed) for size in sizes for seed in range(settings.num_lanes)]
     module: Any = models.Transformer(num_heads=1, mlp_width=settings.width, attention='merged')
-    common = {'risk': 'pointwise', 'batch_size': 64, 'schedule': 'cosine', 'max_steps': settings.steps}
+    common: dict[str, Any] = {'risk': 'pointwise', 'batch_size': 64, 'schedule': 'cosine', 'max_steps': settings.steps}
     common |= {'check_every': settings.steps, 'test_samples': settings.test_samples, 'validation_samples': 1}
     rates = {'learning_rate': settings.learning_rate}
     learner: Any
