@@ -100,13 +100,13 @@ def test_proposition8_verdict():
 
 def theorem4_rows(falls):
     """Rows of the five measurements, where losses of constrained ERM fall like n^(−falls)."""
-    rate = pd.DataFrame({'num_samples': [100, 400, 1600], 'lane': 0, 'seq_len': 8, 'is_erm': True})
+    rate = pd.DataFrame({'num_samples': [100, 400, 1600], 'lane': 0, 'seq_len': 40, 'is_erm': True})
     rate = rate.assign(test_loss=[1.5, 0.4, 0.4 * 4**-falls], test_loss_se=0.01, train_risk=0.0)
-    kinds = {'seq_len': [8, 8], 'encoding_dim': [10, 75]}
+    kinds = {'seq_len': [40, 40], 'encoding_dim': [10, 75]}
     labels = pd.concat(
         [
             pd.DataFrame({'kind': 'random labels', **kinds, 'num_samples': [100, 200]}),
-            pd.DataFrame({'kind': 'twisted teacher', **kinds, 'num_samples': [0, 20]}),
+            pd.DataFrame({'kind': 'twisted teacher', **kinds, 'num_samples': [0, 60]}),
         ]
     )
     unseen = pd.DataFrame({'encoding_dim': [8, 75], 'test_loss': [0.3, 1.2], 'test_loss_se': 0.01})

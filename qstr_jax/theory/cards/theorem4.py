@@ -128,8 +128,8 @@ def checks_of(
     checks = [
         card.above('share of the fits that are ERMs', np.mean(rate['is_erm'].astype(bool)), 0.8),
         card.below(
-            f'd_e = {settings.few}: no twisted teacher fails as an ERM, n = 0',
-            twisted[twisted['encoding_dim'] == settings.few]['num_samples'],
+            f'd_e = {settings.few} ≤ N/4: no twisted teacher is an ERM that fails, n = 0',
+            twisted[4 * twisted['encoding_dim'] <= twisted['seq_len']]['num_samples'],
             0,
         ),
         card.above(f'd_e = {settings.many}: it does up to n ≥ N', lookup['num_samples'], lookup['seq_len']),
