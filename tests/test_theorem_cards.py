@@ -123,7 +123,7 @@ def test_theorem4_verdict():
     rate, labels, unseen, given = theorem4_rows(1.0)
     labels.loc[labels['kind'] == 'twisted teacher', 'num_samples'] = 4
     made = theorem4.card_of(theorem4.Settings(), rate, labels, unseen.assign(test_loss=1.1), given)
-    assert [what[:12] for what in failing(made.checks)] == ['d_e = 10: no', 'd_e = 75: it', 'd_e ≤ N/2: l']
+    assert [what[:12] for what in failing(made.checks)] == ['d_e = 10 ≤ N', 'd_e = 75: it', 'd_e ≤ N/2: l']
 
 
 def test_samples_from_which_on_a_lane_has_learnt():

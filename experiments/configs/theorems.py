@@ -42,14 +42,14 @@ def reduced():
     )
     config.theorem4.update(
         token_dim=2,
-        few=2,
+        few=4,
         many=12,
         width=4,
         num_lanes=1,
         steps=10,
         rate_lens=(3,),
         rate_samples=(8, 16),
-        seq_lens=(4, 8),
+        seq_lens=(3,),
         label_multiples=(2,),
         twists=1,
         unseen_len=4,

@@ -102,7 +102,15 @@ def above(
     return _check(what, slack, values, floors, errors, np.asarray(can_fail, bool))
 
 
-def below(what: str, values: Numbers, limits: Numbers, errors: Numbers = 0.0, tolerance: float = 1.0) -> Check:
+def below(
+    what: str,
+    values: Numbers,
+    limits: Numbers,
+    errors: Numbers = 0.0,
+    tolerance: float = 1.0,
+    *,
+    can_fail: Numbers = True,
+) -> Check:
     """Checks that values ≤ limits, up to `tolerance` standard errors.
 
     Args:
@@ -111,12 +119,14 @@ def below(what: str, values: Numbers, limits: Numbers, errors: Numbers = 0.0, to
         limits: what they must not exceed.
         errors: their standard errors.
         tolerance: number of standard errors by which a value may fail.
+        can_fail: as for `above`.
 
     Raises:
         ValueError: no values.
     """
     values, limits, errors = (np.asarray(a, np.float64) for a in (values, limits, errors))
-    return _check(what, limits + tolerance * errors - values, values, limits, errors)
+    slack = limits + tolerance * errors - values
+    return _check(what, slack, values, limits, errors, np.asarray(can_fail, bool))
 
 
 def near(what: str, values: Numbers, targets: Numbers, errors: Numbers, tolerance: float = 4.0) -> Check:

@@ -129,8 +129,9 @@ def checks_of(
         card.above('share of the fits that are ERMs', np.mean(rate['is_erm'].astype(bool)), 0.8),
         card.below(
             f'd_e = {settings.few} ≤ N/4: no twisted teacher is an ERM that fails, n = 0',
-            twisted[4 * twisted['encoding_dim'] <= twisted['seq_len']]['num_samples'],
+            twisted['num_samples'],
             0,
+            can_fail=4 * twisted['encoding_dim'] <= twisted['seq_len'],
         ),
         card.above(f'd_e = {settings.many}: it does up to n ≥ N', lookup['num_samples'], lookup['seq_len']),
         card.below('d_e ≤ N/2: loss < 1 on indices never asked', few['test_loss'], 1, few['test_loss_se']),

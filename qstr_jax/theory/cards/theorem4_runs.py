@@ -49,18 +49,18 @@ class Settings:
     many: int = 75
     width: int = 32
     num_lanes: int = 2
-    steps: int = 4000
+    steps: int = 3000
     learning_rate: float = 3e-3
     rate_lens: tuple = (16, 32)
     rate_samples: tuple = (400, 800, 1600, 3200, 6400)
     seq_lens: tuple = (12, 24, 48)
-    label_multiples: tuple = (10, 20, 40, 80)
+    label_multiples: tuple = (10, 30, 90)
     label_risk: float = 0.1
     twists: int = 5
     unseen_len: int = 32
     unseen_samples: int = 4000
-    unseen_dims: tuple = (8, 12, 16, 32, 75)
-    given_samples: tuple = (25, 100, 400, 1600, 3200)
+    unseen_dims: tuple = (8, 16, 75)
+    given_samples: tuple = (100, 400, 1600, 3200)
     threshold: float = 0.1
     test_samples: int = 500
 
