@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart test test-quick lint figure1a figure1a-task-per-lane theorems learning-curves n-star n-star-models n-star-erm n-star-models-erm theorem6 figure1b figure1b-all figure2 figure2-all figure3 heads embedding \
-  larger-n figure1a-tuned figure1b-tuned figure3-tuned larger-n-tuned accuracy sensitivity sensitivity-rnn encodings table1 gallery report docs notebooks benchmark
+  larger-n figure1a-tuned figure1b-tuned figure3-tuned larger-n-tuned accuracy sensitivity sensitivity-rnn encodings table1 gallery report docs notebooks benchmark accelerators
 
 help:  ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-24s %s\n", $$1, $$2}'
@@ -154,3 +154,9 @@ docs: install $(VENV)/.installed-docs  ## the documentation into site/, strict a
 
 notebooks: install $(VENV)/.installed-notebooks  ## run the notebooks and keep their outputs in the files
 	$(RUN) experiments.notebooks
+
+accelerators:  ## compile the published programs for TPUs and GPUs that are not there (hours; continues where it stopped)
+	for kind in tpu gpu; do \
+	  $(MAKE) install VENV=$(VENV)-$$kind-compile EXTRA=$$kind-compile && \
+	  $(VENV)-$$kind-compile/bin/python -m experiments.accelerators || exit 1; \
+	done

@@ -3,6 +3,7 @@
 Links are written so that they work where a file stands in the repository; here they become links of the site.
 """
 
+import ast
 import html
 import pathlib
 import posixpath
@@ -11,6 +12,7 @@ import re
 from latex2mathml import converter
 from mkdocs.structure.files import File
 
+import qstr_jax
 from qstr_jax.report import exhibit_pages
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -64,9 +66,22 @@ def api():
     for init in sorted(ROOT.glob('qstr_jax/**/__init__.py')):
         package = init.parent.relative_to(ROOT).as_posix().replace('/', '.')
         modules = [path.stem for path in sorted(init.parent.glob('*.py')) if not path.stem.startswith('_')]
-        parts = [f'# {package}', f'::: {package}\n    options:\n      members: false\n      show_root_heading: false']
+        # As it stands: the docstrings of packages are columns of names and meanings.
+        parts = [f'# {package}', f'```pycon\n{ast.get_docstring(ast.parse(init.read_text()))}\n```']
+        if package == 'qstr_jax':
+            parts.append(short_names())
         pages[f'api/{package}.md'] = '\n\n'.join(parts + [f'::: {package}.{module}' for module in modules]) + '\n'
     return pages
+
+
+def short_names():
+    """What `import qstr_jax` offers, with links to where each name is defined."""
+    values = {name: getattr(qstr_jax, name) for name in qstr_jax.__all__}
+    rows = [
+        f'| `qstr_jax.{name}` | [`{value.__module__}.{value.__qualname__}`][{value.__module__}.{value.__qualname__}] |'
+        for name, value in values.items()
+    ]
+    return '\n'.join(['| name | is |', '|---|---|', *rows])
 
 
 def on_page_markdown(markdown, page, config, files):

@@ -130,6 +130,12 @@ def test_there_is_an_example_of_each_kind():
     assert '@probes.register' in text
 
 
+def test_every_page_is_in_the_navigation():
+    named = (helpers.ROOT / 'mkdocs.yml').read_text()
+    for page in (helpers.ROOT / 'docs').rglob('*.md'):
+        assert page.relative_to(helpers.ROOT / 'docs').as_posix() in named, page
+
+
 @pytest.mark.parametrize('page', PAGES, ids=name)
 def test_links_and_pictures_exist(page):
     """Also on the pages of the documentation, which can be read where they are."""
