@@ -101,7 +101,7 @@ def _filled(text: str, root: pathlib.Path, rows: dict[str, pd.DataFrame]) -> str
 
 
 def _text(value: Any) -> str:
-    """A setting as a placeholder writes it: '0.01', '25', '60,1000', 'ffn'; True is '1', what is missing 'None' or 'nan'."""
+    """A setting in a placeholder: '0.01', '25', '60,1000', 'ffn'; True is '1', a missing value 'None' or 'nan'."""
     return str(value) if isinstance(value, str) or value is None else f'{float(value):g}'
 
 
