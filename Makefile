@@ -78,9 +78,8 @@ theorem6: install  ## FFNs at stationary points and of least norm above the floo
 	  --config.seq_lens=5 --workdir=$(WORKDIR)/theorem6_started
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/theorem6_control.py --workdir=$(WORKDIR)/theorem6_control
 
-theorems: install  ## a card per theorem: measured points, its line, a verdict (40 minutes on two busy cores)
-	$(RUN) experiments.theorems --config=$(CONFIGS)/theorems.py --workdir=$(WORKDIR)/theorems \
-	  --config.theorem6_rows=experiments/results/theorem6
+theorems: install  ## a card per theorem: measured points, its line, a verdict (45 minutes of a core)
+	$(RUN) experiments.theorems --config=$(CONFIGS)/theorems.py --workdir=$(WORKDIR)/theorems
 
 figure1b: install  ## Figure 1b, the Transformer, every lane with its own (u, ω) (4 minutes)
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1b.py --config.task_per_lane=True \
@@ -142,8 +141,8 @@ table1: install  ## Table 1 measured, from the committed results
 gallery: install  ## docs/gallery.md with Table 1, and the README's numbers, from the committed results
 	$(RUN) experiments.gallery
 
-report: install  ## one HTML page and LaTeX fragments from the committed results
-	$(RUN) experiments.report --workdir=experiments/results --output=$(WORKDIR)/report
+report: install  ## one HTML page to explore, and LaTeX fragments, from the committed results
+	$(RUN) experiments.report --latex --workdir=experiments/results --output=$(WORKDIR)/report
 
 benchmark: install $(VENV)/.installed-benchmark  ## ours beside PyTorch, every section (needs a quiet machine)
 	$(RUN) experiments.benchmark --json=$(WORKDIR)/benchmark/benchmark.json

@@ -10,68 +10,146 @@ import pytest
 from qstr_jax import tasks
 from qstr_jax.models import Transformer
 from qstr_jax.theory import cards, constructions, floors
-from qstr_jax.theory.cards import alpha, card, draws, proposition8, proposition21, theorem6, training
+from qstr_jax.theory.cards import (
+    alpha,
+    card,
+    draws,
+    proposition8,
+    proposition21,
+    states,
+    theorem4,
+    theorem4_runs,
+    theorem6,
+    theorem9,
+    training,
+)
 
 
 def failing(checks):
     return [check.what for check in checks if not check.holds]
 
 
-def sweep_rows(shift):
-    """Rows as `experiments.learning_curves` leaves them: FFNs `shift` above their floor, the oracle at it."""
+def theorem6_rows(shift):
+    """Rows of FFNs `shift` above their floor with the oracle at it, and of one Transformer below."""
     rows = []
-    for seed in range(3):
-        for size in (5, 10, 30):
-            floor = max(0.0, 1 - size / 20 + 0.02 * (seed - 1))
-            common = {
-                'task': 'simple_qstr',
-                'seq_len': 5,
-                'token_dim': 4,
-                'seed': seed,
-                'task_seed': seed,
-                'num_samples': size,
-                'outcome': 'fitted',
-                'test_loss_se': 0.01,
-                'learner': 'stationary',
-            }
-            rows.append({**common, 'model': 'ffn', 'test_loss': floor + shift, 'span_residual': 1e-6})
-            rows.append({**common, 'model': 'theorem6_oracle', 'test_loss': floor, 'theorem6_floor': floor})
-            rows.append({**common, 'model': 'zero', 'test_loss': 0.0})  # not what the theorem is about
+    for lane, load in itertools.product(range(3), (0.2, 0.5, 0.8, 1.2)):
+        floor = max(0.0, 1 - load + 0.02 * (lane - 1))
+        row = {'network': 'FFN', 'task': 'qstr', 'seq_len': 5, 'num_samples': 20 * load, 'lane': lane, 'load': load}
+        row |= {'loss': floor + shift, 'error': 0.0, 'residual': 1e-4, 'off_span': 1e-6, 'floor': floor}
+        rows.append(row | {'oracle': floor, 'oracle_error': 0.01})
+    rows.append({**rows[1], 'network': 'Transformer', 'loss': 0.01})
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize(
-    ('shift', 'words'),
-    [
-        (0.1, []),
-        (-0.1, ['fitted FFNs ≥ the floor of their own (u, training set)', 'fitted FFNs ≥ 1 − n/(Nd), mean over draws']),
-    ],
-)
-def test_theorem6_takes_rows_of_a_sweep(monkeypatch, shift, words):
-    monkeypatch.setattr(theorem6.results, 'load', lambda path: sweep_rows(shift))
-    made = cards.make('theorem6', {'rows': 'somewhere'})
-    assert failing(made.checks) == words
-    assert set(made.points['series']) == {'FFN, stationary', 'oracle'}
-    assert 'somewhere' in made.setting
+def test_theorem6_verdict():
+    assert failing(theorem6.checks_of(theorem6_rows(0.1))) == []
+    own, mean = 'FFNs ≥ the floor of their own (u, training set)', 'mean over draws ≥ 1 − n/(Nd)'
+    assert failing(theorem6.checks_of(theorem6_rows(-0.05))) == [own, mean]
+    no_power = failing(theorem6.checks_of(theorem6_rows(0.9)))  # All losses are above 1: nothing was tested.
+    assert no_power[:2] == [own, mean]
 
 
-def test_theorem6_wants_ffns_in_the_span(monkeypatch):
-    rows = sweep_rows(0.1)
-    monkeypatch.setattr(theorem6.results, 'load', lambda path: rows.assign(span_residual=0.1))
-    assert failing(cards.make('theorem6', {'rows': 'x'}).checks) == ['rows of W lie in the span: residual ≤ 1e-3']
-    monkeypatch.setattr(theorem6.results, 'load', lambda path: rows[rows['model'] != 'ffn'])
-    with pytest.raises(ValueError, match=r"theorem6\.rows='x': no rows of the model ffn"):
-        cards.make('theorem6', {'rows': 'x'})
-    monkeypatch.setattr(theorem6.results, 'load', lambda path: rows.drop(columns='test_loss_se'))
-    with pytest.raises(ValueError, match=r"theorem6\.rows='x': rows lack the columns: test_loss_se"):
-        cards.make('theorem6', {'rows': 'x'})
+def test_theorem6_counts_only_runs_that_could_have_crossed():
+    check = theorem6.checks_of(theorem6_rows(0.25))[0]
+    assert (check.count, check.idle) == (6, 6)  # At n = 0.2 N d losses are above 1, at 1.2 the floor is zero.
+    assert '6 more could not have failed' in str(check)
+    rows = theorem6_rows(0.1)
+    rows.loc[:5, 'residual'] = 1.0  # Fits that did not converge are no runs.
+    assert theorem6.checks_of(rows)[0].count + theorem6.checks_of(rows)[0].idle == 6
+    assert failing(theorem6.checks_of(rows)) == ['share of fits that converged']
+    assert '6 of 12 fits did not converge' in theorem6.card_of(theorem6.Settings(), rows).finding
 
 
 def test_floors_in_bits_of_rows():
-    rows = pd.DataFrame({'seq_len': [8, 8], 'width': [4, 4], 'bits': [1, 2], 'loss': [0.5, 0.5]})
+    rows = pd.DataFrame({'seq_len': [8, 8], 'held': [8, 16], 'loss': [0.5, 0.5]})
     expected = [floors.proposition8_bits(8, 8), floors.proposition8_bits(16, 8)]
     assert np.allclose(proposition8.floor_of(rows), expected)
     assert np.allclose(proposition8.floor_of(rows, share=0.5), [floors.proposition8_bits(4, 8), expected[0]])
+
+
+def test_levels_of_the_best_quantiser():
+    (low, high), four = states.gaussian_levels(1), states.gaussian_levels(2)
+    assert -low == pytest.approx(high) == pytest.approx(np.sqrt(2 / np.pi))
+    assert four == pytest.approx([-1.51, -0.4528, 0.4528, 1.51], abs=1e-3)  # Max's table
+
+
+def proposition8_rows(loss):
+    """Rows of the storing RNN with one bit per token, and of a trained RNN that was rounded."""
+    common = {'seq_len': 9, 'lane': 0, 'above': 4.0, 'below': 2.0, 'error': 1e-3}
+    stored = {**common, 'network': 'storing RNN', 'width': 9, 'plain': 0.0}
+    trained = {**common, 'network': 'trained', 'width': 4, 'plain': 0.2}
+    return pd.DataFrame(
+        [
+            {**stored, 'bits': 0, 'held': np.inf, 'loss': 0.0},
+            {**stored, 'bits': 1, 'held': 8, 'loss': loss},
+            {**trained, 'bits': 0, 'held': np.inf, 'loss': 0.2},
+            {**trained, 'bits': 2, 'held': 16, 'loss': 0.3},
+        ]
+    )
+
+
+def test_proposition8_verdict():
+    settings = proposition8.Settings(seq_lens=(9,))
+    checks = proposition8.checks_of(settings, proposition8_rows(0.32))
+    assert failing(checks) == []
+    assert (checks[0].count, checks[0].idle) == (1, 1)  # The trained one is above this floor without rounding.
+    assert failing(proposition8.checks_of(settings, proposition8_rows(0.2)))[0].startswith('rounded states')
+    wide = failing(proposition8.checks_of(settings, proposition8_rows(0.7)))
+    assert [what[:15] for what in wide] == ['the storing RNN', 'a wrong floor, ']
+
+
+def theorem4_rows(falls):
+    """Rows of the five measurements, where losses of constrained ERM fall like n^(−falls)."""
+    rate = pd.DataFrame({'num_samples': [100, 400, 1600], 'lane': 0, 'seq_len': 40, 'is_erm': True})
+    rate = rate.assign(test_loss=[1.5, 0.4, 0.4 * 4**-falls], test_loss_se=0.01, train_risk=0.0)
+    kinds = {'seq_len': [40, 40], 'encoding_dim': [10, 75]}
+    labels = pd.concat(
+        [
+            pd.DataFrame({'kind': 'random labels', **kinds, 'num_samples': [100, 200]}),
+            pd.DataFrame({'kind': 'twisted teacher', **kinds, 'num_samples': [0, 60]}),
+        ]
+    )
+    unseen = pd.DataFrame({'encoding_dim': [8, 75], 'test_loss': [0.3, 1.2], 'test_loss_se': 0.01})
+    losses = {'nothing given': [2, 2, 0.01], 'attention given': [0.01] * 3, 'link given': [2, 0.01, 0.01]}
+    given = [rate.assign(part=part, test_loss=loss) for part, loss in losses.items()]
+    return rate, labels, unseen, pd.concat(given)
+
+
+def test_theorem4_verdict():
+    assert theorem4.card_of(theorem4.Settings(), *theorem4_rows(1.0)).holds
+    slow = theorem4.card_of(theorem4.Settings(), *theorem4_rows(0.2))
+    assert failing(slow.checks) == ['loss ≤ n^(−1/2) through the first n with loss < 1']
+    assert slow.checks[0].count == 1  # The loss of 1.5 and the line's own point could not have failed.
+    rate, labels, unseen, given = theorem4_rows(1.0)
+    labels.loc[labels['kind'] == 'twisted teacher', 'num_samples'] = 4
+    made = theorem4.card_of(theorem4.Settings(), rate, labels, unseen.assign(test_loss=1.1), given)
+    assert [what[:12] for what in failing(made.checks)] == ['d_e = 10 ≤ N', 'd_e = 75: it', 'd_e ≤ N/2: l']
+
+
+def test_samples_from_which_on_a_lane_has_learnt():
+    rows = pd.DataFrame({'num_samples': [1, 2, 4, 8], 'test_loss': [0.0, 0.9, 0.0, 0.0]})
+    assert theorem4_runs.learnt(rows, 0.1) == 4
+    assert theorem4_runs.learnt(rows, 1.0) == 1
+    assert theorem4_runs.learnt(rows[:2], 0.1) == np.inf
+
+
+def theorem9_rows(growth, loss):
+    """Rows of memorisers, storing RNNs and trained ones, whose ‖Θ‖² grows like N^growth."""
+    rows = pd.DataFrame({'num_samples': [8, 16, 32], 'square': [80.0, 400.0, 2000.0]})
+    rows = rows.assign(risk=1e-20, layerwise=rows['square'], bound=1e4)
+    stored = pd.DataFrame({'seq_len': [8], 'square': [1e4], 'width': [80], 'error': [1e-12]})
+    trained = [
+        {'network': 'least norm', 'seq_len': n, 'num_samples': m, 'square': m * n**growth, 'loss': loss}
+        for n, m in itertools.product((4, 8), (8, 32))
+    ]
+    trained.append({'network': 'fresh prompts', 'seq_len': 4, 'num_samples': 10_000, 'square': 90.0, 'loss': 0.1})
+    return rows, stored, pd.DataFrame(trained).assign(error=0.01, converged=True)
+
+
+def test_theorem9_verdict():
+    assert failing(theorem9.checks_of(*theorem9_rows(0.1, 1.1))) == []
+    found = failing(theorem9.checks_of(*theorem9_rows(1.2, 0.5)))
+    assert [what[:14] for what in found] == ['the least norm', '‖Θ‖² at given ', 'least norm fit']
 
 
 def test_proposition21_verdict():
@@ -94,7 +172,7 @@ def test_proposition21_verdict():
 def test_alpha_verdict():
     rows = pd.DataFrame(
         [
-            {'seq_len': n, 'bound': name, 'samples': 1000 * n, 'reached': True, 'product': 1.0}
+            {'seq_len': n, 'lane': 0, 'bound': name, 'samples': 1000 * n, 'reached': True, 'product': 1.0}
             for n in (4, 8)
             for name in alpha.BOUNDS
         ]
@@ -102,7 +180,9 @@ def test_alpha_verdict():
     assert failing(alpha.checks_of(rows)) == []
     rows.loc[(rows['bound'] == 'free') & (rows['seq_len'] == 8), 'samples'] = 20_000
     assert len(failing(alpha.checks_of(rows))) == 1
-    assert alpha.compare(rows).loc[8, 'free'] == pytest.approx(20_000)
+    assert alpha.compare(rows).loc[(8, 0), 'free'] == 20_000
+    rows = rows.assign(product=0.01)
+    assert failing(alpha.checks_of(rows))[1].startswith('free networks break the bound')
 
 
 @pytest.mark.slow

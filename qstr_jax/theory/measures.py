@@ -192,3 +192,20 @@ def feedforward_span_residual(params: dict, x_BxNxD: jax.Array) -> jax.Array:
         kernel = tree['hidden_0']['kernel']
         kernel = kernel.reshape(seq_len, -1, kernel.shape[-1])[:, :token_dim].reshape(-1, kernel.shape[-1])
     return span_residual(kernel, x_BxNxD.reshape(num_samples, -1))
+
+
+def mixed_norm(matrix_AxB: jax.Array, p: float, r: float) -> jax.Array:
+    """‖A‖_{p,r}: the ℓ_r norm of the ℓ_p norms of the columns.
+
+    Lemma 39: ‖A B‖_{2,r} ≤ ‖A‖_{2,p} ‖B‖_{q,r} for all r ≥ 1 and conjugate p and q, since A b is the sum of the columns
+    of A with weights b, and Hölder's inequality bounds Σ_j ‖A_j‖ |b_j|.
+
+    Args:
+        matrix_AxB: A.
+        p: of the columns, at least 1; may be infinite.
+        r: of their norms, at least 1; may be infinite.
+
+    Returns:
+        A scalar.
+    """
+    return jnp.linalg.norm(jnp.linalg.norm(matrix_AxB, ord=p, axis=0), ord=r)

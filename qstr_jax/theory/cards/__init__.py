@@ -22,6 +22,7 @@ from qstr_jax.theory.cards import (
     proposition3,
     proposition8,
     proposition21,
+    theorem4,
     theorem6,
     theorem7,
     theorem9,
@@ -42,7 +43,7 @@ __all__ = [
     'settings',
 ]
 
-_ORDER = (lemma11, alignment, proposition3, proposition21, theorem6, theorem7, alpha, proposition8, theorem9)
+_ORDER = (lemma11, alignment, proposition3, proposition21, theorem4, theorem6, theorem7, alpha, proposition8, theorem9)
 _CARDS: dict[str, Any] = {module.NAME: module for module in _ORDER}
 
 

@@ -5,43 +5,17 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
+
+from qstr_jax.theory.cards.check import Check, above, below, fails, near
+
+__all__ = ['Bar', 'Card', 'Check', 'Panel', 'above', 'below', 'fails', 'line', 'near', 'point']
 
 POINT_COLUMNS = ('panel', 'series', 'x', 'y', 'error')
 LINE_COLUMNS = ('panel', 'label', 'of', 'x', 'y')
 
 # (items, text, total=None) → the items, with a progress bar.
 Bar = Callable[..., Iterable]
-Numbers = Any  # a number, or an array of them
-
-
-@dataclasses.dataclass(frozen=True)
-class Check:
-    """One comparison of measured values with what a statement says.
-
-    Attributes:
-        what: the comparison in words.
-        holds: whether all values pass.
-        value: the value that is nearest to failing, or that fails by most.
-        limit: what it was compared with.
-        error: its standard error.
-        crossed: number of values that fail.
-        count: number of values.
-    """
-
-    what: str
-    holds: bool
-    value: float
-    limit: float
-    error: float
-    crossed: int
-    count: int
-
-    def __str__(self) -> str:
-        error = f' ± {self.error:.2g}' if self.error else ''
-        mark = '✓' if self.holds else f'✗ ({self.crossed} of {self.count} points cross)'
-        return f'{mark} {self.what}: {self.value:.3g}{error} against {self.limit:.3g}'
 
 
 class Panel(NamedTuple):
@@ -113,89 +87,6 @@ class Card:
     def verdict(self) -> str:
         """The conclusion, followed by all checks with their numbers."""
         return '; '.join([self.conclusion, *map(str, self.checks)])
-
-
-def _check(what: str, slack: Numbers, value: Numbers, limit: Numbers, error: Numbers) -> Check:
-    """The check whose points pass where slack ≥ 0; NaN does not pass."""
-    slack, value, limit, error = (np.ravel(a) for a in np.broadcast_arrays(slack, value, limit, error))
-    if not slack.size:
-        raise ValueError(f'check {what!r}: no points')
-    fails = ~(slack >= 0)
-    # The point nearest to failing, counted in standard errors if all points have one.
-    distance = slack / error if np.all(error > 0) else slack
-    worst = int(np.argmin(np.where(np.isnan(slack), -np.inf, distance)))
-    at_worst = (float(a[worst]) for a in (value, limit, error))
-    worst_value, worst_limit, worst_error = at_worst
-    return Check(
-        what=what,
-        holds=not fails.any(),
-        value=worst_value,
-        limit=worst_limit,
-        error=worst_error,
-        crossed=int(fails.sum()),
-        count=len(slack),
-    )
-
-
-def above(what: str, values: Numbers, floors: Numbers, errors: Numbers = 0.0, tolerance: float = 1.0) -> Check:
-    """Checks that values ≥ floors, up to `tolerance` standard errors.
-
-    Args:
-        what: the comparison in words.
-        values: measured values.
-        floors: what they must not fall below.
-        errors: their standard errors.
-        tolerance: number of standard errors by which a value may fail.
-
-    Raises:
-        ValueError: no values.
-    """
-    values, floors, errors = (np.asarray(a, np.float64) for a in (values, floors, errors))
-    return _check(what, values + tolerance * errors - floors, values, floors, errors)
-
-
-def below(what: str, values: Numbers, limits: Numbers, errors: Numbers = 0.0, tolerance: float = 1.0) -> Check:
-    """Checks that values ≤ limits, up to `tolerance` standard errors.
-
-    Args:
-        what: the comparison in words.
-        values: measured values.
-        limits: what they must not exceed.
-        errors: their standard errors.
-        tolerance: number of standard errors by which a value may fail.
-
-    Raises:
-        ValueError: no values.
-    """
-    values, limits, errors = (np.asarray(a, np.float64) for a in (values, limits, errors))
-    return _check(what, limits + tolerance * errors - values, values, limits, errors)
-
-
-def near(what: str, values: Numbers, targets: Numbers, errors: Numbers, tolerance: float = 4.0) -> Check:
-    """Checks that |values − targets| ≤ `tolerance` standard errors.
-
-    Args:
-        what: the comparison in words.
-        values: measured values.
-        targets: what they should be.
-        errors: their standard errors.
-        tolerance: largest distance in standard errors.
-
-    Raises:
-        ValueError: no values.
-    """
-    values, targets, errors = (np.asarray(a, np.float64) for a in (values, targets, errors))
-    return _check(what, tolerance * errors - np.abs(values - targets), values, targets, errors)
-
-
-def fails(what: str, check: Check) -> Check:
-    """Checks that another check fails, which shows that it can.
-
-    Args:
-        what: the comparison in words.
-        check: the check that must fail.
-    """
-    return dataclasses.replace(check, what=what, holds=not check.holds)
 
 
 def point(panel: int, series: str, x: float, y: float, error: float = math.nan, **more: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def _cast(tree: Any, precision: str) -> Any:
 
 
 def draw(
-    task: SparseTask, num_prompts: int, precision: str = 'float64', seed: int = 1
+    task: SparseTask, num_prompts: int, precision: str = 'float64', seed: int = 1, task_seed: int = 0
 ) -> tuple[tasks.Draw, tasks.Prompt]:
     """Draws a task and prompts in a precision; call it where that precision is enabled.
 
@@ -33,6 +33,7 @@ def draw(
         num_prompts: B.
         precision: 'float32' or 'float64'.
         seed: of the prompts.
+        task_seed: of the link and the encodings.
 
     Returns:
         The draw, and the prompts with a leading axis.
@@ -41,7 +42,7 @@ def draw(
         tasks.DrawError: the encodings cannot be drawn.
     """
     with jax.enable_x64(False):
-        task_draw = _draw(tasks.task_key(0, task), task)
+        task_draw = _draw(tasks.task_key(task_seed, task), task)
         tasks.check_draw(task_draw.encodings.complete, task)
         raw = _examples(jax.random.key(seed), jnp.arange(num_prompts), task, task_draw.link)
     task_draw = task_draw._replace(link=_cast(task_draw.link, precision))

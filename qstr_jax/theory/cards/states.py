@@ -1,13 +1,16 @@
-"""Measurements on the states of a trained RNN, for the card of Proposition 8."""
+"""Measurements on the states of RNNs, trained and constructed, for the card of Proposition 8."""
 
 import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from qstr_jax import tasks
-from qstr_jax.theory import sensitivity
+from qstr_jax.theory import recurrences, sensitivity
+from qstr_jax.theory.cards import draws
+from qstr_jax.theory.sparse_task import SparseTask
 
 # Number of prompts whose states are measured, or quantised together.
 LOOK = 200
@@ -62,3 +65,50 @@ def bounds_of(params: dict, data: Any, problem: Any, width: int) -> tuple[float,
         )
 
     return tuple(float(value) for value in bounds(params, prompts))
+
+
+def gaussian_levels(bits: int) -> np.ndarray:
+    """The 2^bits levels of the best scalar quantiser of N(0, 1) (Lloyd, Max): each is the mean of what it stands for.
+
+    Args:
+        bits: b.
+    """
+    from scipy import stats  # slow to import, and few cards need it
+
+    levels = stats.norm.ppf((np.arange(2**bits) + 0.5) / 2**bits)
+    for _ in range(2000):
+        edges = np.concatenate([[-np.inf], (levels[1:] + levels[:-1]) / 2, [np.inf]])
+        levels = -np.diff(stats.norm.pdf(edges)) / np.diff(stats.norm.cdf(edges))
+    return levels
+
+
+def storing_errors(task: SparseTask, bits: int, num_prompts: int) -> np.ndarray:
+    """Errors of the RNN that stores every token when each stored number is rounded to one of 2^bits levels.
+
+    At a position N − 1 numbers are stored in the two states together, so these hold B = bits · (N − 1) bits.
+
+    Args:
+        task: with d = 1.
+        bits: per stored number; 0 rounds nothing.
+        num_prompts: test prompts.
+
+    Returns:
+        The mean error of each prompt.
+    """
+    with jax.enable_x64(True):
+        task_draw, prompts = draws.draw(task, num_prompts, seed=3)
+        bound = max(10.0, float(jnp.max(jnp.abs(prompts.x_NxD))))
+        built = recurrences.storing(task, task_draw, bound)
+        levels = jnp.asarray(gaussian_levels(bits)) if bits else None
+
+        def error(prompt: tasks.Prompt) -> jax.Array:
+            z_NxE = tasks.encode(prompt, task, task_draw)
+            states_NxF = sensitivity.recurrent_states(built.module, built.params, z_NxE)
+            if levels is not None:
+                nearest_NxF = levels[jnp.argmin(jnp.abs(states_NxF[..., None] - levels[None, None]), axis=-1)]
+                # A coordinate is zero where its token has not been seen, which the position tells.
+                states_NxF = jnp.where(jnp.abs(states_NxF) > 0, nearest_NxF, 0.0)
+            prediction_N = jax.vmap(lambda h, z: sensitivity.read_out(built.params, h, z))(states_NxF, z_NxE)
+            return jnp.mean((prompt.y_N - prediction_N) ** 2)
+
+        return np.asarray(jax.jit(lambda p: jax.lax.map(error, p, batch_size=min(LOOK, num_prompts)))(prompts))

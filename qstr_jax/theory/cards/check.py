@@ -1,0 +1,156 @@
+"""Comparisons of measured values with what a statement says; only values that could have failed count."""
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+Numbers = Any  # a number, or an array of them
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One comparison of measured values with what a statement says.
+
+    Attributes:
+        what: the comparison in words.
+        holds: whether all values pass.
+        value: the value that is nearest to failing, or that fails by most.
+        limit: what it was compared with.
+        error: its standard error.
+        crossed: number of values that fail.
+        count: number of values, all of which could have failed.
+        idle: number of further values that could not have failed, such as losses beside a floor of zero.
+    """
+
+    what: str
+    holds: bool
+    value: float
+    limit: float
+    error: float
+    crossed: int
+    count: int
+    idle: int = 0
+
+    def __str__(self) -> str:
+        if not self.count:
+            return f'✗ {self.what}: no point could have failed, of {self.idle}'
+        error = f' ± {self.error:.2g}' if self.error else ''
+        mark = '✓' if self.holds else f'✗ ({self.crossed} of {self.count} points cross)'
+        points = f'{self.count} point{"s" if self.count > 1 else ""}'
+        points += f', {self.idle} more could not have failed' if self.idle else ''
+        return f'{mark} {self.what}: {self.value:.3g}{error} against {self.limit:.3g} ({points})'
+
+
+def _check(
+    what: str, slack: Numbers, value: Numbers, limit: Numbers, error: Numbers, can_fail: Numbers = True
+) -> Check:
+    """The check whose points pass where slack ≥ 0; NaN does not pass."""
+    slack, value, limit, error, can_fail = (
+        np.ravel(a) for a in np.broadcast_arrays(slack, value, limit, error, can_fail)
+    )
+    if not slack.size:
+        raise ValueError(f'check {what!r}: no points')
+    idle = int(np.sum(~can_fail))
+    if idle == len(slack):  # Nothing was tested, which is no success.
+        nothing = math.nan
+        return Check(what=what, holds=False, value=nothing, limit=nothing, error=0.0, crossed=0, count=0, idle=idle)
+    slack, value, limit, error = (a[can_fail] for a in (slack, value, limit, error))
+    fails = ~(slack >= 0)
+    # The point nearest to failing, counted in standard errors if all points have one.
+    distance = slack / error if np.all(error > 0) else slack
+    worst = int(np.argmin(np.where(np.isnan(slack), -np.inf, distance)))
+    at_worst = (float(a[worst]) for a in (value, limit, error))
+    worst_value, worst_limit, worst_error = at_worst
+    return Check(
+        what=what,
+        holds=not fails.any(),
+        value=worst_value,
+        limit=worst_limit,
+        error=worst_error,
+        crossed=int(fails.sum()),
+        count=len(slack),
+        idle=idle,
+    )
+
+
+def above(
+    what: str,
+    values: Numbers,
+    floors: Numbers,
+    errors: Numbers = 0.0,
+    *,
+    tolerance: float = 1.0,
+    can_fail: Numbers = True,
+) -> Check:
+    """Checks that values ≥ floors, up to `tolerance` standard errors.
+
+    Args:
+        what: the comparison in words.
+        values: measured values.
+        floors: what they must not fall below.
+        errors: their standard errors.
+        tolerance: number of standard errors by which a value may fail.
+        can_fail: which values could have failed; the others do not count, and without any the check does not hold.
+
+    Raises:
+        ValueError: no values.
+    """
+    values, floors, errors = (np.asarray(a, np.float64) for a in (values, floors, errors))
+    slack = values + tolerance * errors - floors
+    return _check(what, slack, values, floors, errors, np.asarray(can_fail, bool))
+
+
+def below(
+    what: str,
+    values: Numbers,
+    limits: Numbers,
+    errors: Numbers = 0.0,
+    tolerance: float = 1.0,
+    *,
+    can_fail: Numbers = True,
+) -> Check:
+    """Checks that values ≤ limits, up to `tolerance` standard errors.
+
+    Args:
+        what: the comparison in words.
+        values: measured values.
+        limits: what they must not exceed.
+        errors: their standard errors.
+        tolerance: number of standard errors by which a value may fail.
+        can_fail: as for `above`.
+
+    Raises:
+        ValueError: no values.
+    """
+    values, limits, errors = (np.asarray(a, np.float64) for a in (values, limits, errors))
+    slack = limits + tolerance * errors - values
+    return _check(what, slack, values, limits, errors, np.asarray(can_fail, bool))
+
+
+def near(what: str, values: Numbers, targets: Numbers, errors: Numbers, tolerance: float = 4.0) -> Check:
+    """Checks that |values − targets| ≤ `tolerance` standard errors.
+
+    Args:
+        what: the comparison in words.
+        values: measured values.
+        targets: what they should be.
+        errors: their standard errors.
+        tolerance: largest distance in standard errors.
+
+    Raises:
+        ValueError: no values.
+    """
+    values, targets, errors = (np.asarray(a, np.float64) for a in (values, targets, errors))
+    return _check(what, tolerance * errors - np.abs(values - targets), values, targets, errors)
+
+
+def fails(what: str, check: Check) -> Check:
+    """Checks that another check fails, which shows that it can.
+
+    Args:
+        what: the comparison in words.
+        check: the check that must fail.
+    """
+    return dataclasses.replace(check, what=what, holds=check.count > 0 and not check.holds)

@@ -1,0 +1,54 @@
+"""Networks that are told a part of the construction: the part stays, and the rest is trained."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from qstr_jax import learners, models, tasks
+from qstr_jax.learners import starts
+from qstr_jax.learners.problem import Problem
+from qstr_jax.theory import partly_given
+
+
+@pytest.fixture(scope='module')
+def place():
+    """A lane of a small task with a plain Transformer."""
+    task = tasks.build('qstr', seq_len=3, sparsity=1, token_dim=2, link='linear', encoding_dim=4)
+    module = models.Transformer(num_heads=1, mlp_width=4, attention='merged')
+    problem = Problem(task=task, test_task=task, module=module, learner=learners.AdamW())
+    lane = learners.lane(problem.learner, seed=0, task_seed=0, sample_size=2, learning_rate=0.1, weight_decay=0.0)
+    return starts.Place(lane, problem, tasks.draw(tasks.task_key(0, task), task))
+
+
+def told(place, part):
+    """A module that is told a part, and its first parameters."""
+    module = partly_given.PartlyGiven(place.problem.module, part)
+    own = place._replace(problem=dataclasses.replace(place.problem, module=module))
+    return module, starts.params(f'given:{partly_given.PARTS.index(part)}', own)
+
+
+@pytest.mark.parametrize('part', partly_given.PARTS)
+def test_a_given_part_is_the_constructions_and_is_not_trained(place, part):
+    module, params = told(place, part)
+    built = starts.params('construction', place)
+    z_NxE = jax.random.normal(jax.random.key(0), (3, place.problem.task.embedding_dim))
+    slopes = jax.grad(lambda p: jnp.sum(models.predict(module, p, z_NxE, 1) ** 2))(params)['params']
+    kept = {partly_given.ATTENTION: {'attention'}, partly_given.LINK: {'hidden', 'out'}}.get(part, set())
+    for name in slopes:
+        size = sum(float(jnp.sum(jnp.abs(leaf))) for leaf in jax.tree.leaves(slopes[name]))
+        assert (size == 0) == (name in kept), name
+        is_built = all(
+            bool(jnp.array_equal(one, other))
+            for one, other in zip(
+                jax.tree.leaves(params['params'][name]), jax.tree.leaves(built['params'][name]), strict=True
+            )
+        )
+        assert is_built == (name in kept)
+
+
+def test_a_part_that_does_not_exist_is_named(place):
+    module = partly_given.PartlyGiven(place.problem.module, partly_given.LINK)
+    with pytest.raises(ValueError, match='one of 0 to 2'):
+        starts.params('given:3', place._replace(problem=dataclasses.replace(place.problem, module=module)))
