@@ -15,8 +15,9 @@ from qstr_jax.learners.outcomes import RUNNING
 STEP_SCOPE = 'training_step'
 # Of matrix products; None is 'highest', full float32.
 Precision = Literal['highest', 'high', 'default'] | None
-# On an accelerator so many lanes at most are tested together: a GRU's states on a chunk of test prompts would otherwise
-# take most of the memory.
+# On an accelerator so many lanes at most are tested together. By the compilers, 64 lanes of Figure 1a's GRU at N = 12
+# take 9.0 GiB on a TPU v5e and 4.9 on an H100 this way, 12.5 and 8.1 all at once; on the TPU they compile in half the
+# time.
 MOST_TESTED = 8
 
 
