@@ -156,8 +156,8 @@ def _finding(settings: Settings, labels: pd.DataFrame, cost: pd.DataFrame) -> st
     for (seq_len, part), lanes in cost.groupby(['seq_len', 'part'], sort=False):
         told.append(f'{part} {", ".join(map(_count, lanes.itertuples()))} (N = {seq_len})')
     return (
-        f'Fitted without learning: {"; ".join(growth) or "no exponents"}. Learnt from n: {"; ".join(told)}. Where d_e ≥ '
-        'N attention is a look-up table, which the ball of Theorem 4 allows; its own constants ask for millions of '
+        f'Fitted without learning: {"; ".join(growth) or "no exponents"}. Learnt from n: {"; ".join(told)}. Where d_e '
+        '≥ N attention is a look-up table, which the ball of Theorem 4 allows; its own constants ask for millions of '
         'samples, so the threshold is not tested, only the rate.'
     )
 
