@@ -32,7 +32,9 @@ from tests import helpers
 
 SPAWN = multiprocessing.get_context('forkserver')
 # Not the binaries: each defines its flags when it is run.
-SPAWN.set_forkserver_preload(['tests.harness', 'ml_collections.config_flags', 'qstr_jax.plots', 'qstr_jax.report'])
+SPAWN.set_forkserver_preload(
+    ['tests.harness', 'tests.traced', 'ml_collections.config_flags', 'qstr_jax.plots', 'qstr_jax.report']
+)
 
 # Three cells of two lanes that train in a fraction of a second once they are compiled; some reach the threshold.
 TINY = {
@@ -46,7 +48,7 @@ TINY = {
     'batch_size': 16,
     'learning_rate': (0.01,),
     'check_every': 5,
-    'max_samples': 960,
+    'max_samples': 480,
     'test_samples': 40,
     'threshold': 0.7,
 }
@@ -54,6 +56,8 @@ TINY = {
 # Three cells of one architecture, where claims and files are the subject: they are traced three times as quickly.
 # Architectures are compared at the users' level, in `test_workers.py`.
 THREE_FFNS = {'models': ('ffn',), 'seq_lens': (2, 3, 4)}
+# Eight lane batches of one cell, for several devices.
+EIGHT = {'models': ('ffn',), 'num_seeds': 8, 'lanes_per_batch': 1, 'max_samples': 960}
 
 # The fork server imports this file: its children look through what is there by then as little as it does.
 gc.freeze()
@@ -149,14 +153,14 @@ def _child(settings, workdir, cache, options, death, num_devices, flags, log):
     command_line.exit_on_error(lambda: sweeps.run(sweeps.Sweep(**settings), workdir, options))
 
 
-def _binary(name, arguments, folder, outputs, settings):
-    """What a started process does: as `python -m experiments.NAME` in a folder."""
+def _binary(name, arguments, outputs, *, folder, settings, flags):
+    """What a started process does: as `python -m experiments.NAME`, or `python NAME.py`, in a folder."""
     for number, path in enumerate(outputs, start=1):
         with open(path, 'wb', buffering=0) as file:
             os.dup2(file.fileno(), number)
     os.chdir(folder)
     sys.path.insert(0, str(folder))  # as `python -m` has it
-    os.environ['XLA_FLAGS'] = helpers.QUICK_FLAGS
+    os.environ['XLA_FLAGS'] = flags
     tqdm.tqdm.set_lock(threading.RLock())  # its own is a semaphore that a kill leaves behind
     jax.config.update('jax_platforms', 'cpu')
     helpers.share_programs('binaries')
@@ -165,7 +169,10 @@ def _binary(name, arguments, folder, outputs, settings):
         setattr(importlib.import_module(module), attribute, value)
     sys.argv = [name, *arguments]
     try:
-        runpy.run_module(f'experiments.{name}', run_name='__main__', alter_sys=True)
+        if name.endswith('.py'):
+            runpy.run_path(name, run_name='__main__')
+        else:
+            runpy.run_module(f'experiments.{name}', run_name='__main__', alter_sys=True)
     finally:
         atexit._run_exitfuncs()  # where a process leaves its job; multiprocessing's do not call them
 
@@ -174,18 +181,19 @@ class Binary:
     """experiments.NAME in a process of its own, where the libraries are there beforehand: a Python imports for 3 s.
 
     Args:
-        name: of the binary.
+        name: of the binary, or of a program in the folder, with its .py.
         *arguments: of its command line.
         folder: where it runs.
         settings: 'module:name' → value, set before it begins.
+        flags: XLA's, by default those that compile quickly.
     """
 
-    def __init__(self, name, *arguments, folder=helpers.ROOT, settings=()):
+    def __init__(self, name, *arguments, folder=helpers.ROOT, settings=(), flags=helpers.QUICK_FLAGS):
         logs = pathlib.Path(tempfile.mkdtemp(prefix='qstr_jax_binary_'))
         self._outputs = [logs / stream for stream in ('stdout', 'stderr')]
-        args = name, arguments, folder, self._outputs, dict(settings)
+        where = {'folder': folder, 'settings': dict(settings), 'flags': flags}
         # No daemon: a launcher has children.
-        self._process = SPAWN.Process(target=_binary, args=args)
+        self._process = SPAWN.Process(target=_binary, args=(name, arguments, self._outputs), kwargs=where)
         self._process.start()
         weakref.finalize(self, shutil.rmtree, logs)
 

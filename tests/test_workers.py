@@ -8,14 +8,12 @@ import pytest
 
 from qstr_jax.storage import merge, provenance, results
 from tests import harness
-from tests.harness import Death
+from tests.harness import EIGHT, Death
 
 pytestmark = pytest.mark.slow
 
 # Nine lane batches: three cells of six lanes, two lanes at a time.
 MANY = {**harness.THREE_FFNS, 'num_seeds': 6, 'lanes_per_batch': 2}
-# Eight lane batches of one cell.
-EIGHT = {'models': ('ffn',), 'num_seeds': 8, 'lanes_per_batch': 1}
 
 
 @pytest.fixture(scope='module')
@@ -52,7 +50,7 @@ def test_workers_share_a_directory(lab, alone, tmp_path):
 
 def test_another_finishes_what_a_killed_worker_held(lab, alone, tmp_path):
     """The first dies in the middle of its second batch; the second waits for no one and trains what is left."""
-    first = lab.start(tmp_path, MANY, Death('qstr_jax.learners.online:Online.progress', call=15))
+    first = lab.start(tmp_path, MANY, Death('qstr_jax.learners.online:Online.progress', call=9))
     second = lab.start(tmp_path, MANY)
     assert join([first, second]) == [-signal.SIGKILL, 0], second.log.read_text()
     assert harness.tables(tmp_path) == alone
@@ -62,7 +60,7 @@ def test_another_finishes_what_a_killed_worker_held(lab, alone, tmp_path):
 
 def test_workers_that_die_one_after_the_other_and_together(lab, alone, tmp_path):
     for round_number in range(3):
-        deaths = [Death('event', 90 + 40 * round_number), Death('event', 130), Death('event', 110)]
+        deaths = [Death('event', 60 + 20 * round_number), Death('event', 80), Death('event', 70)]
         assert set(join([lab.start(tmp_path, MANY, death) for death in deaths])) == {-signal.SIGKILL}
     lab.finish(tmp_path, MANY)
     assert harness.tables(tmp_path) == alone
@@ -135,7 +133,7 @@ def test_a_signal_saves_the_state_of_every_device(lab, one_device, tmp_path):
 # Programs as users have them: at XLA's own level of optimisation, where sums are vectorised and fused.
 
 MODELS = ('transformer', 'rnn', 'ffn')
-OURS = {'models': MODELS, 'num_seeds': 3, 'lanes_per_batch': 1}
+OURS = {'models': MODELS, 'num_seeds': 4, 'lanes_per_batch': 2}
 
 
 @pytest.fixture(scope='module')
@@ -148,14 +146,14 @@ def optimised(own_level, tmp_path_factory):
     """Tables of one worker on one device that nobody disturbed."""
     workdir = tmp_path_factory.mktemp('optimised')
     own_level.finish(workdir, OURS)
-    assert len(harness.trained(workdir)) == 9
+    assert len(harness.trained(workdir)) == 12
     return harness.tables(workdir)
 
 
 def test_at_the_users_level_a_kill_and_devices_change_no_bit(own_level, optimised, tmp_path):
-    """Each architecture is killed in the middle of its second lane, and goes on on two devices."""
+    """Each architecture is killed in the middle of its second batch, and goes on on two devices."""
     for model in MODELS:
-        death = Death('qstr_jax.learners.online:Online.progress', call=15)
+        death = Death('qstr_jax.learners.online:Online.progress', call=9)
         code, output = own_level.run(tmp_path, {**OURS, 'models': (model,)}, death)
         assert code == -signal.SIGKILL, output
         assert list(tmp_path.glob(f'checkpoints/{model}*'))
