@@ -7,14 +7,14 @@ CONFIGS := experiments/configs
 RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test test-quick lint figure1a figure1a-task-per-lane theorems learning-curves n-star n-star-models theorem6 figure1b figure1b-all figure2 figure2-all figure3 heads embedding \
-  larger-n figure1a-tuned figure1b-tuned figure3-tuned larger-n-tuned accuracy sensitivity sensitivity-rnn encodings table1 gallery report notebooks benchmark
+.PHONY: help install quickstart test test-quick lint figure1a figure1a-task-per-lane theorems learning-curves n-star n-star-models n-star-erm n-star-models-erm theorem6 figure1b figure1b-all figure2 figure2-all figure3 heads embedding \
+  larger-n figure1a-tuned figure1b-tuned figure3-tuned larger-n-tuned accuracy sensitivity sensitivity-rnn encodings table1 gallery report docs notebooks benchmark accelerators
 
 help:  ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-24s %s\n", $$1, $$2}'
 	@echo "  EXTRA=cuda or EXTRA=tpu installs the accelerator's jax; WORKDIR=DIR moves the results (default: results)"
 
-$(VENV)/.installed-%: setup.py
+$(VENV)/.installed-%: pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --editable '.[$*]'
 	@touch $@
@@ -31,8 +31,8 @@ test-quick: install $(VENV)/.installed-test  ## the suite without its slow tests
 	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow'
 
 lint: install $(VENV)/.installed-test  ## ruff and mypy, without the tests
-	$(RUN) ruff check qstr_jax experiments tests setup.py
-	$(RUN) ruff format --check qstr_jax experiments tests setup.py
+	$(RUN) ruff check qstr_jax experiments tests docs setup.py
+	$(RUN) ruff format --check qstr_jax experiments tests docs setup.py
 	$(RUN) mypy
 
 figure1a: install  ## Figure 1a as published: 18 cells, 5 seeds (about an hour on two cores)
@@ -40,7 +40,7 @@ figure1a: install  ## Figure 1a as published: 18 cells, 5 seeds (about an hour o
 
 figure1a-task-per-lane: install  ## Figure 1a again, every lane with its own (u, ω)
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/figure1a.py --config.task_per_lane=True \
-	  --config.title='1STR: samples to test MSE 0.7, (u, ω) drawn per lane' --workdir=$(WORKDIR)/figure1a_task_per_lane
+	  --config.title='1STR: samples to test MSE {threshold}, (u, ω) drawn per lane' --workdir=$(WORKDIR)/figure1a_task_per_lane
 
 learning-curves: install  ## test loss against n on a fixed sample, all models beside the baselines
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/learning_curves.py --workdir=$(WORKDIR)/learning_curves
@@ -55,6 +55,19 @@ n-star-models: install  ## n* of Transformer, RNN and FFN at d = 2 on simple-1ST
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_models.py --workdir=$(WORKDIR)/n_star_models_simple
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_models.py --config.task.name=qstr --config.test_task=qstr \
 	  --config.title='1STR, d = 2: n* of AdamW on n prompts' --workdir=$(WORKDIR)/n_star_models_qstr
+
+n-star-erm: install  ## n* of constrained ERM of several starts, beside what the ball fits of random labels (Theorem 4)
+	for part in log log_labels wide wide_labels; do \
+	  $(RUN) experiments.n_star_erm --config=$(CONFIGS)/n_star_erm.py:$$part --workdir=$(WORKDIR)/n_star_erm || exit 1; \
+	done
+
+n-star-models-erm: install  ## n* of all architectures at a matched protocol: two starts each, tuned learning rate
+	for model in transformer ffn rnn; do \
+	  $(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_models_erm.py:$$model \
+	    --workdir=$(WORKDIR)/n_star_models_erm_simple || exit 1; \
+	  $(RUN) experiments.learning_curves --config=$(CONFIGS)/n_star_models_erm.py:$$model --config.task.name=qstr \
+	    --config.test_task=qstr --workdir=$(WORKDIR)/n_star_models_erm_qstr || exit 1; \
+	done
 
 theorem6: install  ## FFNs at stationary points and of least norm above the floor 1 − n/(Nd)
 	$(RUN) experiments.learning_curves --config=$(CONFIGS)/theorem6.py --config.models=transformer \
@@ -126,7 +139,7 @@ encodings: install  ## samples over d_e and the scale of the encodings: a heat m
 table1: install  ## Table 1 measured, from the committed results
 	$(RUN) experiments.table1 --workdir=experiments/results --output=experiments/results/table1
 
-gallery: install  ## the README's gallery and Table 1, filled with numbers from the committed results
+gallery: install  ## docs/gallery.md with Table 1, and the README's numbers, from the committed results
 	$(RUN) experiments.gallery
 
 report: install  ## one HTML page and LaTeX fragments from the committed results
@@ -135,5 +148,15 @@ report: install  ## one HTML page and LaTeX fragments from the committed results
 benchmark: install $(VENV)/.installed-benchmark  ## ours beside PyTorch, every section (needs a quiet machine)
 	$(RUN) experiments.benchmark --json=$(WORKDIR)/benchmark/benchmark.json
 
+docs: install $(VENV)/.installed-docs  ## the documentation into site/, strict and offline, all links checked
+	NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
+	$(RUN) experiments.site --output=site
+
 notebooks: install $(VENV)/.installed-notebooks  ## run the notebooks and keep their outputs in the files
 	$(RUN) experiments.notebooks
+
+accelerators:  ## compile the published programs for TPUs and GPUs that are not there (hours; continues where it stopped)
+	for kind in tpu gpu; do \
+	  $(MAKE) install VENV=$(VENV)-$$kind-compile EXTRA=$$kind-compile && \
+	  $(VENV)-$$kind-compile/bin/python -m experiments.accelerators || exit 1; \
+	done

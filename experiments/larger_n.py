@@ -28,7 +28,7 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
         return
     seconds = analysis.seconds_per_cell(provenance.load(folder), rows)
     for point, chosen in combinations.combinations(rows, (config.x,), combinations.model_settings(rows)):
-        title = combinations.title(config.title, point)
+        title = combinations.title(config.title, chosen, point)
         figure = plots.samples_and_seconds(chosen, seconds, config.x, title=title, notes=tuple(config.notes))
         plots.save(figure, folder / f'cost{combinations.suffix(point)}')
     table = seconds.drop(columns=['cell', 'wall_seconds']).sort_values(['model', 'seq_len'])

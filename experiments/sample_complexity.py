@@ -47,7 +47,7 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
         draw_one(folder, config, chosen, point)
     if crossings.has_crossings(rows):
         for point, chosen in combinations.combinations(online, ('threshold',), together):
-            title = combinations.title(config.title, point)
+            title = combinations.title(config.title, chosen, point)
             figure = plots.samples_against_threshold(chosen, title=title, notes=tuple(config.notes))
             plots.save(figure, folder / f'thresholds{combinations.suffix(point)}')
     draw_curves(folder, kinds.split_kinds(curves).online, config.x)
@@ -67,7 +67,7 @@ def draw_one(
     """
     suffix, x = combinations.suffix(point), config.x
     reference = published.published_samples(rows, config.reference, config.reference_for) if x == 'seq_len' else {}
-    title = combinations.title(config.title, point)
+    title = combinations.title(config.title, rows, point)
     figure = plots.samples_against(rows, x, reference=reference, title=title, notes=tuple(config.notes))
     paths = plots.save(figure, folder / f'figure{suffix}')
     table = formats.markdown(analysis.samples_table(rows, x))
@@ -85,7 +85,7 @@ def draw_curves(folder: pathlib.Path, curves: pd.DataFrame, x: str) -> None:
     """
     for point, chosen in combinations.combinations(curves, (x,), ('model',)):
         threshold = chosen['threshold'].iloc[0] if chosen['threshold'].nunique() == 1 else None
-        figure = plots.training_curves(chosen, by=x, threshold=threshold, title=combinations.title('', point))
+        figure = plots.training_curves(chosen, by=x, threshold=threshold, title=combinations.title('', chosen, point))
         plots.save(figure, folder / f'curves{combinations.suffix(point)}')
 
 

@@ -45,6 +45,7 @@ _KNOWN = (
     Column('indices', 'task', 'str'),
     Column('tokens', 'task', 'str'),
     Column('encoding', 'task', 'str'),
+    Column('encoding_factor', 'task', 'float', 'd_e/ln N', r'$d_e / \ln N$'),
     Column('encoding_dim', 'task', 'int', 'd_e', '$d_e$'),
     Column('encoding_scale', 'task', 'str', label='encodings'),
     Column('max_coherence', 'task', 'float', label='largest coherence allowed'),

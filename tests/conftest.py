@@ -14,7 +14,7 @@ import jax
 import pytest
 
 from qstr_jax import columns, registry
-from qstr_jax.sweeps import programs
+from qstr_jax.sweeps import platforms
 from tests import helpers
 
 # Eight CPU devices, so that code for several of them runs on any machine; shapes must agree in rank.
@@ -28,7 +28,7 @@ if 'XLA_FLAGS' not in os.environ:
     os.environ['XLA_FLAGS'] = helpers.QUICK_FLAGS
     jax.devices()
     del os.environ['XLA_FLAGS']
-    programs.INIT_LEVEL = 0
+    platforms.TABLE['cpu'] = platforms.TABLE['cpu']._replace(init={platforms.LEVEL: 0})
 
 # A worker frees its programs when it has this much memory in use. XLA's compiler aborts, without saying why, in a
 # process that has used up its memory maps (65,530, /proc/sys/vm/max_map_count): a program of a learner has about 200
@@ -40,7 +40,7 @@ LIMIT = 1500 * 2**20
 # Files that take longest, which start first, so that two workers end at the same time: each takes whole files in order.
 LONGEST = (
     'workers', 'fixed_sample', 'sample_complexity', 'theorems', 'faults', 'online', 'distributed', 'damage',
-    'exhibits', 'learning_curves', 'notebooks', 'benchmark', 'readme', 'launch', 'plugins', 'tuned', 'runner', 'starts',
+    'exhibits', 'learning_curves', 'notebooks', 'benchmark', 'docs', 'launch', 'plugins', 'tuned', 'runner', 'starts',
     'models', 'programs', 'recurrent', 'measures', 'links', 'constructions', 'report',
 )  # fmt: skip
 

@@ -48,7 +48,7 @@ TINY = {
     'batch_size': 16,
     'learning_rate': (0.01,),
     'check_every': 5,
-    'max_samples': 480,
+    'max_samples': 960,
     'test_samples': 40,
     'threshold': 0.7,
 }
@@ -56,8 +56,10 @@ TINY = {
 # Three cells of one architecture, where claims and files are the subject: they are traced three times as quickly.
 # Architectures are compared at the users' level, in `test_workers.py`.
 THREE_FFNS = {'models': ('ffn',), 'seq_lens': (2, 3, 4)}
+# Nine lane batches: three cells of six lanes, two lanes at a time.
+MANY = {**THREE_FFNS, 'num_seeds': 6, 'lanes_per_batch': 2, 'max_samples': 480}
 # Eight lane batches of one cell, for several devices.
-EIGHT = {'models': ('ffn',), 'num_seeds': 8, 'lanes_per_batch': 1, 'max_samples': 960}
+EIGHT = {'models': ('ffn',), 'num_seeds': 8, 'lanes_per_batch': 1}
 
 # The fork server imports this file: its children look through what is there by then as little as it does.
 gc.freeze()

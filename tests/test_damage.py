@@ -211,7 +211,7 @@ def test_a_damaged_table_is_a_line_and_its_cell_can_be_run_again(lab, undisturbe
 @pytest.mark.parametrize('kind', ['empty', 'truncated', 'pickle', 'foreign'])
 def test_a_damaged_checkpoint_costs_time_and_nothing_else(lab, undisturbed, tmp_path, kind):
     settings = {'models': ('ffn',)}
-    code, _ = lab.run(tmp_path, settings, Death('qstr_jax.learners.online:Online.progress', call=4))
+    code, _ = lab.run(tmp_path, settings, Death('qstr_jax.learners.online:Online.progress', call=6))
     assert code < 0
     (saved,) = [path for path in tmp_path.glob('checkpoints/*/*') if path.name.isdigit()]
     if kind == 'foreign':

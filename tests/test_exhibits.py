@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from experiments import attention_weights, heads, larger_n, learning_curves, sample_complexity, sensitivity
+from experiments import (
+    attention_weights,
+    heads,
+    larger_n,
+    learning_curves,
+    n_star_erm,
+    sample_complexity,
+    sensitivity,
+)
 from experiments.configs import base
 from qstr_jax import sweeps
 from qstr_jax.storage import results
@@ -26,8 +34,9 @@ EXHIBITS = {
         ('separate_q2.png', 'separate_q2_gamma2.pdf', 'table.md'),
         ('transformer_attention', {'separate'}),
     ),
+    'n_star_erm': (n_star_erm, ('erm.png', 'erm.md', 'figure.png'), ('reference', {'construction'})),
 }
-ALL = ('heads', 'embedding', 'sensitivity', 'encodings', 'attention_weights', 'larger_n')
+ALL = ('heads', 'embedding', 'sensitivity', 'encodings', 'attention_weights', 'larger_n', 'n_star_erm')
 
 
 @pytest.mark.parametrize('name', ALL)

@@ -32,6 +32,21 @@ def test_an_exact_power_law(exponent):
     assert [slope.value for slope in fit.local_slopes] == pytest.approx([exponent] * 5, abs=1e-4)
 
 
+def test_lanes_that_are_no_erms_are_in_no_exponent():
+    rows = make_rows(1.0, spread=0, budget=10**12).assign(is_erm=None)
+    wrong = rows.index % 3 == 0
+    rows.loc[wrong, 'samples_to_threshold'] *= 50
+    taken_as_they_are = analysis.exponent(rows)
+    checked = analysis.exponent(rows.assign(is_erm=~wrong))
+    assert checked.value == pytest.approx(1.0, abs=1e-5)
+    assert checked.note == f'without {wrong.sum()} of {len(rows)} lanes that are no ERMs'
+    assert taken_as_they_are.note == ''
+    assert taken_as_they_are == analysis.exponent(rows.drop(columns='is_erm'))
+    none = analysis.exponent(rows.assign(is_erm=False))
+    assert none.value is None
+    assert f'without {len(rows)} of {len(rows)} lanes' in none.note
+
+
 def test_lanes_as_many_everywhere_give_the_interval_of_least_squares():
     rows = make_rows(spread=0.3)
     logs = np.log(rows['samples_to_threshold'].astype(float)).groupby(rows['seq_len']).mean()

@@ -1,4 +1,4 @@
-"""The README's gallery: every number in it is what the committed rows give."""
+"""The gallery and the README's numbers: every number in them is what the committed rows give."""
 
 import re
 
@@ -12,14 +12,27 @@ from qstr_jax.storage import results
 from tests.test_analysis import make_rows
 
 
-def test_the_readme_is_that_of_the_rows():
+def test_the_texts_are_those_of_the_rows():
     """Fails where text and rows part; `make gallery` mends it."""
-    readme = (binary.ROOT / 'README.md').read_text()
-    assert gallery.placed(readme, binary.filled()) == readme
+    for path, text in binary.filled().items():
+        assert path.read_text() == text, path.name
+
+
+def test_table_1_is_the_committed_one():
+    """`test_table1` compares that with the rows."""
+    committed = binary.RESULTS / 'table1/table1.md'
+    assert committed.read_text() in (binary.ROOT / 'docs/gallery.md').read_text()
+
+
+def test_every_exhibit_of_the_gallery_is_a_config():
+    exhibits = re.findall('<!-- exhibit: (.+) -->', binary.TEMPLATES[0].read_text())
+    assert len(exhibits) == len(set(exhibits)) > 10
+    for exhibit in exhibits:
+        assert (binary.ROOT / f'experiments/configs/{exhibit}.py').exists(), exhibit
 
 
 def test_no_measured_number_is_typed():
-    prose = re.sub(r'\{\{.+?\}\}', '', binary.TEMPLATE.read_text())
+    prose = ''.join(re.sub(r'\{\{.+?\}\}', '', path.read_text()) for path in binary.TEMPLATES)
     typed = re.findall(r'\d[\d.,]*k\b|N\^[−\d]|[\d.]+ (?:seconds|minutes|hours)|\[−?\d+\.\d', prose)
     assert typed == []
 

@@ -14,6 +14,7 @@ FIGURES = {
     'learning_curves': 'learning_curves.png',
     'n_star': 'figure.png',
     'n_star_models': 'figure.png',
+    'n_star_models_erm': 'figure.png',
     'theorem6': 'floor.png',
     'theorem6_control': 'floor.png',
 }
@@ -39,6 +40,22 @@ def test_reduced_twins_run_end_to_end(name, tmp_path):
     pd.testing.assert_frame_equal(rows, again)
     curves = results.load_curves(tmp_path)
     assert (curves.groupby(['model', 'seq_len', 'seed'])['samples'].count() >= 1).all()
+
+
+@pytest.mark.parametrize('part', ['wide', 'log_labels', 'wide_labels'])
+def test_parts_of_n_star_erm_are_possible(part):
+    module = helpers.config_module('n_star_erm')
+    cells = sweeps.cells_of(base.to_sweep(module.get_config(part)))
+    tasks = [cell.problem.task for cell in cells]
+    assert {task.name for task in tasks} == {'random_labels' if part.endswith('labels') else 'qstr'}
+    assert [task.encoding_dim for task in tasks] == ([75] * 4 if part.startswith('wide') else [6, 8, 10, 12])
+    assert sweeps.cells_of(base.to_sweep(module.reduced(part)))
+
+
+@pytest.mark.parametrize('model', ['rnn', 'ffn'])
+def test_models_without_attention_start_at_two_draws(model):
+    cells = sweeps.cells_of(base.to_sweep(helpers.config_module('n_star_models_erm').get_config(model)))
+    assert {cell.problem.learner.starts for cell in cells} == {('init', 'init:1')}
 
 
 def test_overrides_in_a_dry_run():

@@ -1,10 +1,11 @@
-"""The notebooks run top to bottom, keep their outputs, and name the repository's address as setup.py does."""
+"""The notebooks run top to bottom, keep their outputs, and name the repository's address as pyproject.toml does."""
 
 import importlib.metadata
 import importlib.util
 import pathlib
 import re
 import subprocess
+import tomllib
 import types
 
 import nbformat
@@ -15,7 +16,7 @@ from tests import helpers
 
 ROOT = pathlib.Path(__file__).parents[1]
 PATHS = sorted((ROOT / 'colab').glob('*.ipynb'))
-URL = re.search(r"url='(.+)'", (ROOT / 'setup.py').read_text()).group(1)
+URL = tomllib.loads((ROOT / 'pyproject.toml').read_text())['project']['urls']['Repository']
 
 
 def read(path):
@@ -43,7 +44,7 @@ def test_unknown_names_run_nothing(monkeypatch):
 
 
 @pytest.mark.parametrize('path', PATHS, ids=lambda path: path.stem)
-def test_each_opens_with_its_badge_and_an_install_cell_in_step_with_setup(path):
+def test_each_opens_with_its_badge_and_an_install_cell_in_step_with_the_package(path):
     notebook = read(path)
     nbformat.validate(notebook)
     slug = URL.removeprefix('https://github.com/')

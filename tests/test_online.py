@@ -1,7 +1,6 @@
 """The online learner: one lane, lane batches, chunking, screening, portability."""
 
 import dataclasses
-import functools
 import math
 
 import chex
@@ -248,29 +247,6 @@ def test_all_architectures_see_the_same_prompts():
         assert_same_bits(drawn[0].test_prompts, other.test_prompts)
         assert_same_bits(drawn[0].task_draw, other.task_draw)
         assert_same_bits(jax.random.key_data(drawn[0].train_key), jax.random.key_data(other.train_key))
-
-
-@pytest.mark.parametrize(
-    'changes',
-    [
-        {'model': 'transformer'},
-        {'model': 'transformer', 'transformer.attention': 'merged', 'risk': 'pointwise'},
-        {'model': 'ffn'},
-        {'model': 'ffn', 'ffn.form': 'theorem6'},
-        *({'model': 'rnn', 'rnn.cell': cell} for cell in ('relu', 'tanh', 'gru', 'lstm')),
-        {'model': 'rnn', 'rnn.cell': 'deep', 'rnn.lipschitz': 0.1, 'rnn.radius': 1.0, 'rnn.readout': 'mlp'},
-    ],
-    ids=lambda changes: '-'.join(str(value) for value in changes.values()),
-)
-def test_every_program_lowers_for_accelerators(changes):
-    problem = small.cell(**changes).problem
-    lanes_K = lanes_of({})
-    abstract = jax.eval_shape(functools.partial(learners.init, problem=problem), lanes_K)
-    data_K, state_K = abstract
-    traced = learners.advance.trace(state_K, data_K, lanes_K, jnp.int32(1), problem)
-    for program in traced, learners.init.trace(lanes_K, problem):
-        for platform in 'tpu', 'cuda':
-            assert program.lower(lowering_platforms=(platform,)).as_text()
 
 
 def test_a_gradient_is_right_in_debug_key_reuse_mode():

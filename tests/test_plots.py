@@ -377,6 +377,25 @@ def test_n_star_draws_every_lane_and_the_median():
     assert labels(axis)[0].startswith('Transformer  $N^{1.00}$ [')
 
 
+def test_n_star_fills_the_marks_of_erms_alone_and_draws_further_lines():
+    rows = search_rows()[lambda table: (table['outcome'] == 'reached') & (table['model'] == 'ffn')]
+    by_rule = rows.assign(encoding_factor=3.0, encoding_dim=rows['seq_len'] // 2)
+    rows = pd.concat([by_rule, rows.assign(encoding_factor=np.nan, encoding_dim=75)])
+    lines = pd.DataFrame({'name': 'capacity', 'seq_len': (8, 16, 64), 'samples': (80, 160, 640)})
+    lines = lines.assign(encoding_factor=np.nan, encoding_dim=75)
+    figure = plots.n_star_against(rows.assign(is_erm=rows['seq_len'] != 64), lines=lines)
+    narrow, wide = figure.axes
+    assert [axis.get_legend().get_title().get_text() for axis in figure.axes] == ['d_e/ln N = 3', 'd_e = 75']
+    np.testing.assert_allclose(points(wide, 'line capacity'), [(8, 80), (16, 160), (64, 640)])
+    assert labels(wide)[-1] == 'capacity'
+    assert 'capacity' not in labels(narrow)
+    filled = {line.get_fillstyle(): sorted(line.get_ydata()) for line in wide.lines if line.get_gid() == 'reached'}
+    assert filled == {'full': [80, 81, 160, 161], 'none': [640, 641]}
+    markers = [line for line in wide.lines if line.get_marker() == 'D' and len(line.get_ydata()) == 1]
+    assert [colors.same_color(line.get_markerfacecolor(), 'white') for line in markers] == [True]
+    assert 'dots: ERMs; rings: lanes that are none' in figure.get_supxlabel().replace('\n', ' ')
+
+
 def test_learning_curves_have_a_panel_per_length():
     table = pd.DataFrame([
         {'model': model, 'task': 'qstr', 'seq_len': n, 'seed': seed, 'num_samples': size, 'sample_size': size,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from qstr_jax import learners, sweeps
-from qstr_jax.sweeps import programs, training
+from qstr_jax.sweeps import platforms, programs, training
 from tests import small
 
 STATE = jax.jit(lambda lanes_K, problem: learners.init(lanes_K, problem)[1], static_argnames='problem')
@@ -25,16 +25,14 @@ def compiled(cell):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('model', ['transformer', 'rnn', 'ffn'])
-def test_fewer_passes_start_from_the_same_bits(model, monkeypatch):
-    """`INIT_LEVEL` of users against XLA's own level; what is drawn is the same for all architectures."""
+def test_fewer_passes_start_from_the_same_bits(model):
+    """The level of users against XLA's own level; what is drawn is the same for all architectures."""
     problem = small.cell(model).problem
     init = learners.init if model == 'ffn' else STATE
     lanes_K = programs.lane_arrays(LANES)
     starts = []
     for level in 2, 3:
-        monkeypatch.setattr(programs, 'INIT_LEVEL', level)
-        options = programs.init_options('cpu')
-        assert options == {'xla_backend_optimization_level': level}
+        options = {platforms.LEVEL: level}
         starts.append(init.lower(lanes_K, problem).compile(compiler_options=options)(lanes_K))
     if model != 'ffn':
         jax.tree.map(np.testing.assert_array_equal, *starts)
@@ -54,12 +52,6 @@ def test_fewer_passes_start_from_the_same_bits(model, monkeypatch):
         for data, state in starts
     ]
     jax.tree.map(np.testing.assert_array_equal, *drawn)
-
-
-def test_a_level_for_all_programs_is_kept(monkeypatch):
-    monkeypatch.setenv('XLA_FLAGS', '--xla_backend_optimization_level=2')
-    assert programs.init_options('cpu') is None
-    assert programs.init_options('gpu') is None
 
 
 def test_memory_is_known_and_grows_with_the_lanes(cell, compiled):

@@ -80,6 +80,31 @@ def test_what_no_theorem_is_about_gets_no_verdict(learner, changes, word):
     assert word in row['note']
 
 
+def test_rows_that_are_no_erms_leave_the_line_and_old_rows_are_not_checked():
+    rows = searches('transformer', 'constrained', lambda n: 9000 * n**-0.5)
+    assert 'lanes not checked to be ERMs' in line(table1.measure(rows), 'transformer')['note']
+    bad = rows['seed'] == 0
+    rows.loc[bad, 'samples_to_threshold'] = 40 * rows['seq_len']
+    rows.loc[bad, 'train_risk'] = 0.8
+    row = line(table1.measure(rows.assign(is_erm=~bad)), 'transformer')
+    assert row['exponent'] == pytest.approx(-0.5, abs=0.05)
+    assert row['agrees'] == 'yes'
+    assert f'without {bad.sum()} of {len(rows)} lanes that are no ERMs' in row['note']
+    assert 'not checked' not in row['note']
+    assert 'not checked' not in line(table1.measure(searches('ffn', 'stationary', lambda n: 90.0 * n)), 'ffn')['note']
+
+
+def test_a_rule_for_d_e_makes_a_line_beside_a_fixed_d_e_of_the_same_directory():
+    by_rule = searches('transformer', 'constrained', lambda n: 90.0 * n, encoding_factor=3.0)
+    by_rule['encoding_dim'] = (3 * np.log(by_rule['seq_len'])).astype(int)
+    wide = searches('transformer', 'constrained', lambda n: 90.0 * n**2, encoding_factor=np.nan, num_starts=2)
+    table = table1.measure(pd.concat([by_rule, wide.assign(encoding_dim=75)], ignore_index=True))
+    mine = table[table['lanes'] != '–'].set_index('learner')
+    assert mine['exponent'].to_dict() == pytest.approx({
+        'constrained, point-wise risk, d_e = ⌊3 ln N⌋': 1, 'constrained, point-wise risk, best of 2 starts': 2
+    }, abs=0.02)  # fmt: skip
+
+
 def test_online_training_gets_no_verdict_and_blocks_are_kept_apart():
     tuned = lanes('ffn', law=lambda n: 90.0 * n**1.5).assign(tuned='learning_rate')
     tuned['learning_rate'] = 1 / tuned['seq_len']

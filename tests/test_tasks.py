@@ -311,6 +311,7 @@ def test_positions_are_uniform_and_a_function_of_the_example():
 def test_defaults_and_derived_sizes():
     task = tasks.build('qstr', seq_len=12, sparsity=2, token_dim=7)
     assert task.encoding_dim == 12 == encodings.default_encoding_dim(12)
+    assert [tasks.build('qstr', seq_len=n, encoding_factor=3.0).encoding_dim for n in (8, 64, 512)] == [6, 12, 18]
     assert task.embedding_dim == 7 + 3 * 12
     assert task.scale == 1.0
     assert task.num_gaussian == 12
@@ -341,6 +342,16 @@ def test_tasks_compare_and_hash_by_value():
         ({'indices': 'fixed'}, "indices='fixed': must be a function, or one of uniform, half"),
         ({'tokens': 'laplace'}, "tokens='laplace': must be a function, or one of gaussian, half"),
         ({'encoding_dim': 0}, 'encoding_dim=0: must be an integer, at least 1'),
+        ({'encoding_factor': 0.0}, 'encoding_factor=0.0: must be positive'),
+        (
+            {'encoding_factor': 3.0, 'encoding_dim': 7},
+            'encoding_factor=3: means d_e = 6 at N = 8, not encoding_dim=7; give one of the two',
+        ),
+        (
+            {'seq_len': 64, 'encoding_dim': 10, 'max_coherence': 0.25},
+            'max_coherence=0.25: impossible at seq_len=64 with encoding_dim=10, where any unit vectors have a coherence'
+            ' of at least 0.293',
+        ),
         (
             {'encoding_dim': 2},
             'encoding_dim=2: there are only 4 distinct encodings for seq_len=8; use encoding_dim ≥ 3',

@@ -8,12 +8,9 @@ import pytest
 
 from qstr_jax.storage import merge, provenance, results
 from tests import harness
-from tests.harness import EIGHT, Death
+from tests.harness import EIGHT, MANY, Death
 
 pytestmark = pytest.mark.slow
-
-# Nine lane batches: three cells of six lanes, two lanes at a time.
-MANY = {**harness.THREE_FFNS, 'num_seeds': 6, 'lanes_per_batch': 2}
 
 
 @pytest.fixture(scope='module')
@@ -133,7 +130,7 @@ def test_a_signal_saves_the_state_of_every_device(lab, one_device, tmp_path):
 # Programs as users have them: at XLA's own level of optimisation, where sums are vectorised and fused.
 
 MODELS = ('transformer', 'rnn', 'ffn')
-OURS = {'models': MODELS, 'num_seeds': 4, 'lanes_per_batch': 2}
+OURS = {'models': MODELS, 'num_seeds': 3, 'lanes_per_batch': 1}
 
 
 @pytest.fixture(scope='module')
@@ -146,14 +143,14 @@ def optimised(own_level, tmp_path_factory):
     """Tables of one worker on one device that nobody disturbed."""
     workdir = tmp_path_factory.mktemp('optimised')
     own_level.finish(workdir, OURS)
-    assert len(harness.trained(workdir)) == 12
+    assert len(harness.trained(workdir)) == 9
     return harness.tables(workdir)
 
 
 def test_at_the_users_level_a_kill_and_devices_change_no_bit(own_level, optimised, tmp_path):
-    """Each architecture is killed in the middle of its second batch, and goes on on two devices."""
+    """Each architecture is killed in the middle of its second lane, and goes on on two devices."""
     for model in MODELS:
-        death = Death('qstr_jax.learners.online:Online.progress', call=9)
+        death = Death('qstr_jax.learners.online:Online.progress', call=15)
         code, output = own_level.run(tmp_path, {**OURS, 'models': (model,)}, death)
         assert code == -signal.SIGKILL, output
         assert list(tmp_path.glob(f'checkpoints/{model}*'))

@@ -25,7 +25,7 @@ def trace(settings, size):
         learners.advance.trace(state_K, data_K, lanes_K, jax.ShapeDtypeStruct((), np.int32), cell.problem)
 
 
-for settings, size in ({}, 2), (harness.THREE_FFNS, 2), (harness.EIGHT, 1):
+for settings, size in ({}, 2), (harness.THREE_FFNS, 2), (harness.MANY, 2), (harness.EIGHT, 1):
     trace(settings, size)
 gc.collect()
 gc.freeze()

@@ -48,7 +48,7 @@ def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
     config.axes = ''  # further axes, as "{'rnn.width': (64, 128)}"
     config.plugins = plugins
     config.x = 'seq_len'  # the column that figures and tables run over
-    config.title = ''  # above the figure
+    config.title = ''  # above the figure; '{threshold}' and other columns in braces stand for their values
     config.notes = ()  # small print under the figure
     # Published values to draw beside ours, as (model, N, samples), and the values that the rows must have for that.
     config.reference = ()

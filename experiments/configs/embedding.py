@@ -18,7 +18,7 @@ def get_config():
     config.transformer.num_heads = 1
     config.x = 'encoding_dim'
     config.encoding_dim = (9, 18, 36, 72)
-    config.title = 'One head, larger embeddings: norm2, q = 3, d = 3, N = 7'
+    config.title = 'One head, larger embeddings: {link}, q = {sparsity}, d = {token_dim}, N = {seq_len}'
     return config
 
 

@@ -26,7 +26,7 @@ def get_config():
     config.threshold = 0.88
     config.task_per_lane = True
     config.x = 'sparsity'
-    config.title = 'qSTR, hermite2, N = 7: samples to test MSE 0.88'
+    config.title = 'qSTR, {link}, N = {seq_len}: samples to test MSE {threshold}'
     return config
 
 

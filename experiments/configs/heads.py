@@ -27,7 +27,7 @@ def get_config():
     config.max_samples = 512_000
     config.check_every = 100
     config.test_samples = 1000
-    config.title = 'Heads: norm2, q = 3, d = 3, N = 7'
+    config.title = 'Heads: {link}, q = {sparsity}, d = {token_dim}, N = {seq_len}'
     config.x = 'transformer_num_heads'
     config.transformer.num_heads = (1, 2, 3, 4, 5, 6)
     return config

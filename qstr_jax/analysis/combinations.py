@@ -73,19 +73,32 @@ def suffix(point: Point) -> str:
     Args:
         point: of `combinations`.
     """
-    texts = {name: value if isinstance(value, str) else value_text(value) for name, value in point.items()}
+    texts = {name: _text(value) for name, value in point.items()}
     parts = [f'{_short(name)}{text}' for name, text in texts.items()]
     return re.sub(r'[^\w.+-]', '_', ''.join(f'_{part}' for part in parts))
 
 
-def title(text: str, point: Point) -> str:
-    """A title that also says which combination is drawn, such as 'Figure 1a, q = 2'.
+def title(text: str, rows: pd.DataFrame, point: Point | None = None) -> str:
+    """A title that says what is drawn: 'N = {seq_len}' becomes 'N = 4, 8', and the combination follows behind it.
 
     Args:
-        text: the figure's own title, or ''.
-        point: of `combinations`.
+        text: the figure's own title, or ''; names of columns in braces stand for their values.
+        rows: those that are drawn.
+        point: of `combinations`; None for no settings.
     """
-    return ', '.join([part for part in (text, *(setting_text(*item) for item in point.items())) if part])
+
+    def values(found: re.Match) -> str:
+        name = found[1]
+        if name not in rows.columns:
+            return found[0]
+        return ', '.join(_text(value) for value in sorted(rows[name].unique()))
+
+    parts = [setting_text(*item) for item in (point or {}).items() if f'{{{item[0]}}}' not in text]
+    return ', '.join(part for part in (re.sub(r'\{(\w+)\}', values, text), *parts) if part)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else value_text(value)
 
 
 def _short(name: str) -> str:

@@ -133,14 +133,22 @@ def split_curves(rows: pd.DataFrame, x: str = 'seq_len') -> list[Curve]:
     for values, lanes in rows.groupby(apart, dropna=False, sort=False):
         point = dict(zip(apart, values, strict=True))
         model = point.pop('model')
-        task = {name: value for name, value in point.items() if columns.get(name).role == 'task'}
+        task = dict(_ruled(item, lanes) for item in point.items() if columns.get(item[0]).role == 'task')
         own = {
             name: value
             for name, value in point.items()
-            if name not in task and name in varying[model] and not pd.isna(value)
+            if columns.get(name).role != 'task' and name in varying[model] and not pd.isna(value)
         }
         curves.append(Curve(model=model, task=task, settings=own, lanes=lanes))
     return sorted(curves, key=lambda curve: _curve_order(curve, order))
+
+
+def _ruled(setting: tuple[str, Any], lanes: pd.DataFrame) -> tuple[str, Any]:
+    """A setting of the task; where there is no rule for d_e, d_e itself."""
+    name, value = setting
+    if name == 'encoding_factor' and pd.isna(value) and lanes['encoding_dim'].nunique() == 1:
+        return 'encoding_dim', lanes['encoding_dim'].iloc[0]
+    return setting
 
 
 def only_curve(rows: pd.DataFrame, x: str = 'seq_len') -> None:

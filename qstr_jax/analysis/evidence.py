@@ -17,6 +17,8 @@ ONLINE, TUNED, FIXED = 'online', 'tuned', 'fixed'
 KINDS = (ONLINE, TUNED, FIXED)
 # Settings that save time or allow more of it, but do not change how many samples a lane needs.
 _COST = ('screen', 'max_samples')
+# Settings that say how another one follows from N; they follow from nothing themselves.
+_RULES = ('encoding_factor',)
 # Baselines search for n*, too.
 _CLOSED_FORM = 'closed_form'
 
@@ -97,7 +99,7 @@ def _following(rows: pd.DataFrame, chosen: list[str]) -> list[str]:
         name
         for name in _settings(rows)
         if columns.get(name).role not in ('learner', 'lane')
-        and name not in ALWAYS_NAMED
+        and name not in (*ALWAYS_NAMED, *_RULES)
         and rows[name].nunique(dropna=False) > 1
     ]
     fixed = [name for name in _settings(rows) if name not in (*may, *chosen, 'seq_len')]

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from qstr_jax.analysis import laws, line_fit
+from qstr_jax.analysis import erms, laws, line_fit
 from qstr_jax.analysis.curves import only_curve, require
 from qstr_jax.analysis.log_means import SIDES, LogMeans, log_means
 from qstr_jax.analysis.names import heading, value_text
@@ -78,9 +78,10 @@ def exponent(rows: pd.DataFrame, x: str = 'seq_len') -> Exponent:
 
     b_N is the misfit of the law and e_{N,i} the noise between lanes. A lane that is censored or outraced needs more
     than its bound, one that is censored below needs less, and the likelihood takes them so. Left out are lanes that
-    diverged, and those N where a predictor that ignores t is good enough (`no_retrieval`). The 95% interval is
-    Student's with as many degrees of freedom as there are N with measured lanes, less two (`line_fit`); by simulation
-    it covers the exponent in 92 to 98% of cases (experiments/benchmarks/coverage.md).
+    diverged or are known to be no ERMs (`erms`), and those N where a predictor that ignores t is good enough
+    (`no_retrieval`). The 95% interval is Student's with as many degrees of freedom as there are N with measured lanes,
+    less two (`line_fit`); by simulation it covers the exponent in 92 to 98% of cases
+    (experiments/benchmarks/coverage.md).
 
     Args:
         rows: the lanes of one curve.
@@ -126,6 +127,7 @@ def fit(lanes: pd.DataFrame, x: str = 'seq_len') -> Exponent:
 def _usable(lanes: pd.DataFrame, x: str) -> tuple[pd.DataFrame, list[str]]:
     """The lanes that an exponent is fitted to, and in words what was left out."""
     easy, diverged = is_easy(lanes), lanes['outcome'] == 'diverged'
+    short = erms.is_short(lanes) & ~easy & ~diverged
     # A threshold that was met before training has no logarithm, and neither has 0 on the x axis.
     impossible = ~diverged & (~(samples_or_bound(lanes) > 0) | ~(lanes[x].astype(float) > 0))
     impossible = impossible.groupby(lanes[x]).transform('max') & ~diverged
@@ -134,9 +136,11 @@ def _usable(lanes: pd.DataFrame, x: str) -> tuple[pd.DataFrame, list[str]]:
         notes.append(f'without {_where(lanes[easy], x)}: no retrieval needed')
     if (diverged & ~easy).any():
         notes.append(f'without {int((diverged & ~easy).sum())} lanes that diverged')
+    if short.any():
+        notes.append(f'without {int(short.sum())} of {len(lanes)} lanes that are no ERMs')
     if (impossible & ~easy).any():
         notes.append(f'without {_where(lanes[impossible & ~easy], x)}: 0 samples were enough')
-    return lanes[~easy & ~diverged & ~impossible], notes
+    return lanes[~easy & ~diverged & ~short & ~impossible], notes
 
 
 def _number(value: Any) -> int | float:

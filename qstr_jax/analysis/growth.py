@@ -5,7 +5,7 @@ import pandas as pd
 
 from qstr_jax.analysis.curves import split_curves
 from qstr_jax.analysis.exponents import Exponent, exponent
-from qstr_jax.analysis.names import ordered, value_text
+from qstr_jax.analysis.names import ordered, setting_text, value_text
 
 _COLUMNS = ('curve', 'N', 'exponent', 'low', 'high', 'local_slopes', 'log_power', 'law', 'difference', 'note')
 
@@ -24,7 +24,7 @@ def growth(rows: pd.DataFrame) -> pd.DataFrame:
     table = []
     for curve in split_curves(rows):
         fit = exponent(curve.lanes)
-        name = ', '.join([curve.name, *map(value_text, curve.task.values())])
+        name = ', '.join([curve.name, *(setting_text(*item) for item in curve.task.items())])
         lengths = [value_text(value) for value in ordered(curve.lanes['seq_len']) if value not in fit.left_out]
         value, low, high = (np.nan if part is None else part for part in (fit.value, fit.low, fit.high))
         power = fit.law.log_power.value if fit.law else np.nan

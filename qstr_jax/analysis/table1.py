@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from qstr_jax.analysis import crossings, evidence, formats, growth
+from qstr_jax.analysis import crossings, erms, evidence, formats, growth
 from qstr_jax.analysis.claims import CLAIMS, Claim, judge
 from qstr_jax.analysis.curves import require
 from qstr_jax.analysis.exponents import Exponent, fit
@@ -145,19 +145,20 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     few = f'without N = {", ".join(map(str, thin))}: fewer than {MIN_LANES} lanes' if thin else ''
     place = {'evidence': kind, 'architecture': first['model'], 'task': first['task'], 'loss': first['threshold']}
     claim = CLAIMS.get((first['model'], first['task'])) if kind == evidence.FIXED else None
-    agrees, why = judge(claim, found, kept) if kind == evidence.FIXED else ('–', '')
+    agrees, why = judge(claim, found, kept[~erms.is_short(kept)]) if kind == evidence.FIXED else ('–', '')
+    unchecked = erms.not_checked(kept) if kind == evidence.FIXED else ''
     lengths = sorted(set(map(int, kept['seq_len'])) - set(found.left_out))
     return place | _claim(claim) | {
         'learner': _learner(kind, first), 'N': tuple(lengths), 'lanes': _range(counts),
         'exponent': _or_nan(found.value), 'low': _or_nan(found.low), 'high': _or_nan(found.high),
         'local_slopes': growth.local_slopes(found), 'law': growth.law(found),
         'log_power': found.law.log_power.value if found.law else np.nan, 'agrees': agrees,
-        'note': '; '.join(part for part in (why, found.note, few) if part),
+        'note': '; '.join(part for part in (why, found.note, few, unchecked) if part),
     }  # fmt: skip
 
 
 def _learner(kind: str, first: pd.Series) -> str:
-    """'adamw, learning rate 0.001', 'adamw, learning rate tuned', 'constrained, R = 1, point-wise risk'."""
+    """'adamw, learning rate tuned', or 'constrained, R = 1, point-wise risk, d_e = ⌊3 ln N⌋, best of 2 starts'."""
     tuned = '' if pd.isna(first.get('tuned', '')) else first.get('tuned', '')
     name = first['learner'] if first['learner'] != 'online' else first.get('optimizer', 'online')
     parts = [str(name)]
@@ -166,7 +167,11 @@ def _learner(kind: str, first: pd.Series) -> str:
     parts += [f'{heading(setting)} tuned' for setting in tuned.split()]
     if not pd.isna(first.get('radius')):
         parts.append(setting_text('radius', first['radius']))
-    return ', '.join([*parts, *(['point-wise risk'] if first.get('risk') == 'pointwise' else [])])
+    parts += ['point-wise risk'] if first.get('risk') == 'pointwise' else []
+    if not pd.isna(first.get('encoding_factor')):
+        parts.append(f'd_e = ⌊{first["encoding_factor"]:g} ln N⌋')
+    parts += [f'best of {first["num_starts"]:.0f} starts'] if first.get('num_starts', 1) > 1 else []
+    return ', '.join(parts)
 
 
 def _range(counts: pd.Series) -> str:

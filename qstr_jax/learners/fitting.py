@@ -9,6 +9,7 @@ import optax
 
 from qstr_jax import tasks
 from qstr_jax.learners import minibatch_order, risks, span_of_inputs
+from qstr_jax.learners.lanes import STEP_SCOPE
 from qstr_jax.learners.problem import Problem
 
 # Examples that are in memory together when all n are needed.
@@ -192,7 +193,8 @@ def steps(fit: Fit, radius: Any, data: Any, lane: Any, problem: Problem) -> tupl
     """
 
     def body(fit: Fit, _: None) -> tuple[Fit, jax.Array]:
-        return _step(fit, radius, data, lane, problem)
+        with jax.named_scope(STEP_SCOPE):
+            return _step(fit, radius, data, lane, problem)
 
     fit, values_S = jax.lax.scan(body, fit, length=problem.learner.check_every)
     return fit, jnp.mean(values_S)

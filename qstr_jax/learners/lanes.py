@@ -11,6 +11,9 @@ import jax.numpy as jnp
 from qstr_jax import columns
 from qstr_jax.learners.outcomes import RUNNING
 
+# The name of a training step within a program, by which `accelerators.hlo` finds it in what a compiler makes of it.
+STEP_SCOPE = 'training_step'
+
 
 @functools.cache
 def lane_type(names: tuple[str, ...]) -> Any:

@@ -8,6 +8,7 @@ import optax
 
 from qstr_jax import tasks
 from qstr_jax.learners import held_out, risks, screening
+from qstr_jax.learners.lanes import STEP_SCOPE
 from qstr_jax.learners.outcomes import CENSORED, DIVERGED, OUTRACED, REACHED, RUNNING
 from qstr_jax.learners.problem import Problem
 from qstr_jax.tasks import streams
@@ -185,7 +186,8 @@ def train_window(state: State, data: Data, lane: Any, problem: Problem) -> Any:
     def body(carry: Any, i: jax.Array) -> Any:
         step = state.checks * check_every + i
         params, opt_state = carry
-        params, opt_state, loss = train_step(params, opt_state, step, data=data, lane=lane, problem=problem)
+        with jax.named_scope(STEP_SCOPE):
+            params, opt_state, loss = train_step(params, opt_state, step, data=data, lane=lane, problem=problem)
         return (params, opt_state), loss
 
     return jax.lax.scan(body, (state.params, state.opt_state), jnp.arange(check_every))

@@ -15,9 +15,9 @@ Pair = tuple[Any, Any]
 # What a cell hands from token to token: (h,), or (h, c) for an LSTM; each entry is (d_h,).
 Carry = tuple[jax.Array, ...]
 
-# Number of tokens whose loop bodies are joined into one program, which gives fewer and larger fused loops. At N = 33 a
-# training step of a GRU takes 0.8 times as long as with 12, and 0.7 times the memory; compiling takes 15 s instead of
-# 14 s (2 cores, d_h = 500).
+# Number of tokens whose loop bodies are joined into one program on a CPU (`sweeps.platforms` has the others), which
+# gives fewer and larger fused loops. At N = 33 a training step of a GRU takes 0.8 times as long as with 12, and 0.7
+# times the memory; compiling takes 15 s instead of 14 s (2 cores, d_h = 500).
 UNROLL = 36
 
 
@@ -62,8 +62,8 @@ GATES = {
 }
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def gated_states(kind: str, inputs_of: Pair, recurrent_of: Pair) -> jax.Array:
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 3))
+def gated_states(kind: str, inputs_of: Pair, recurrent_of: Pair, unroll: int = UNROLL) -> jax.Array:
     """States of a gated cell in both directions.
 
     The derivative is the usual one, computed in another order: the products h_{i−1} dW of all tokens are one matrix
@@ -74,42 +74,43 @@ def gated_states(kind: str, inputs_of: Pair, recurrent_of: Pair) -> jax.Array:
         kind: a key of `GATES`.
         inputs_of: projected inputs of each direction, (N, G) each, G = num_gates · d_h.
         recurrent_of: (W, b) of each direction's recurrence, (d_h, G) and (G,).
+        unroll: tokens whose loop bodies are joined.
 
     Returns:
         States, (2, N, d_h).
     """
-    states_of, _ = _run_gated(kind, inputs_of, recurrent_of)
+    states_of, _ = _run_gated(kind, inputs_of, recurrent_of, unroll)
     return jnp.stack(states_of)
 
 
-def _run_gated(kind: str, inputs_of: Pair, recurrent_of: Pair) -> tuple[Pair, Pair]:
+def _run_gated(kind: str, inputs_of: Pair, recurrent_of: Pair, unroll: int) -> tuple[Pair, Pair]:
     """States of each direction, and the (carry, h W + b) that each state was computed from."""
-    gates, start, unroll = _setup(kind, inputs_of, recurrent_of)
+    gates, start = _setup(kind, inputs_of, recurrent_of)
 
     def step(carry_of: Any, input_of: Any) -> Any:
         before_of = tuple((carry, carry[0] @ w + b) for carry, (w, b) in zip(carry_of, recurrent_of, strict=True))
         carry_of = tuple(gates.update(c, i, r) for (c, r), i in zip(before_of, input_of, strict=True))
         return carry_of, (tuple(carry[0] for carry in carry_of), before_of)
 
-    return jax.lax.scan(step, (start, start), inputs_of, unroll=unroll)[1]
+    return jax.lax.scan(step, (start, start), inputs_of, unroll=min(unroll, len(inputs_of[0])))[1]
 
 
-def _setup(kind: str, inputs_of: Pair, recurrent_of: Pair) -> tuple[Gates, Carry, int]:
-    """The cell's gates, the carry before the first token, and how many tokens to unroll."""
-    (width, _), length = recurrent_of[0][0].shape, len(inputs_of[0])
+def _setup(kind: str, inputs_of: Pair, recurrent_of: Pair) -> tuple[Gates, Carry]:
+    """The cell's gates, and the carry before the first token."""
+    width, _ = recurrent_of[0][0].shape
     start = (jnp.zeros(width, inputs_of[0].dtype),) * (2 if kind == 'lstm' else 1)
-    return GATES[kind], start, min(UNROLL, length)
+    return GATES[kind], start
 
 
 @gated_states.defjvp
 def _gated_states_jvp(
-    kind: str, primals: tuple[Pair, Pair], tangents: tuple[Pair, Pair]
+    kind: str, unroll: int, primals: tuple[Pair, Pair], tangents: tuple[Pair, Pair]
 ) -> tuple[jax.Array, jax.Array]:
     inputs_of, recurrent_of = primals
     d_inputs_of, d_recurrent_of = tangents
-    gates, start, unroll = _setup(kind, inputs_of, recurrent_of)
+    gates, start = _setup(kind, inputs_of, recurrent_of)
 
-    states_of, before_of = _run_gated(kind, inputs_of, recurrent_of)
+    states_of, before_of = _run_gated(kind, inputs_of, recurrent_of, unroll)
     # h_{i−1} dW + db of all tokens at once.
     d_own_of = tuple(carry[0] @ dw + db[None] for (carry, _), (dw, db) in zip(before_of, d_recurrent_of, strict=True))
 
@@ -122,7 +123,7 @@ def _gated_states_jvp(
         return tuple(after), tuple(d_carry[0] for d_carry in after)
 
     points = before_of, inputs_of, d_inputs_of, d_own_of
-    _, d_states_of = jax.lax.scan(linear, (start, start), points, unroll=unroll)
+    _, d_states_of = jax.lax.scan(linear, (start, start), points, unroll=min(unroll, len(inputs_of[0])))
     return jnp.stack(states_of), jnp.stack(d_states_of)
 
 
@@ -133,11 +134,13 @@ class GatedCell(nn.Module):
         kind: a key of `GATES`.
         width: d_h.
         initializer: 'flax' or 'pytorch', see `initializers`.
+        unroll: tokens whose loop bodies are joined.
     """
 
     kind: str
     width: int
     initializer: str = 'pytorch'
+    unroll: int = UNROLL
 
     @nn.compact
     def __call__(self, z_2xNxE: jax.Array) -> jax.Array:
@@ -160,4 +163,4 @@ class GatedCell(nn.Module):
         hidden_bias_2xG = self.param('hidden_bias', bias_init, (2, features))
         inputs_of = tuple(z_2xNxE[k] @ w_2xExG[k] + input_bias_2xG[k][None] for k in range(2))
         recurrent_of = tuple((w_2xHxG[k], hidden_bias_2xG[k]) for k in range(2))
-        return gated_states(self.kind, inputs_of, recurrent_of)
+        return gated_states(self.kind, inputs_of, recurrent_of, self.unroll)

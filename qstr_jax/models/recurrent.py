@@ -12,7 +12,7 @@ from flax import linen as nn
 
 from qstr_jax.models import initializers
 from qstr_jax.models.deep_cell import DeepCell
-from qstr_jax.models.gated_cell import GATES, GatedCell
+from qstr_jax.models.gated_cell import GATES, UNROLL, GatedCell
 from qstr_jax.models.initializers import Position
 
 CELLS = (*GATES, 'deep')
@@ -35,6 +35,7 @@ class Recurrent(nn.Module):
         radius: r_h of the deep cell, see `DeepCell`.
         lipschitz: α_N of the deep cell, see `DeepCell`.
         initializer: 'flax' or 'pytorch', see `initializers`.
+        unroll: tokens of a gated cell whose loop bodies are joined; no result depends on it.
     """
 
     width: int
@@ -46,6 +47,7 @@ class Recurrent(nn.Module):
     radius: float | None = None
     lipschitz: float | None = None
     initializer: str = 'pytorch'
+    unroll: int = UNROLL
 
     @nn.compact
     def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
@@ -59,7 +61,7 @@ class Recurrent(nn.Module):
 
     def _cell(self) -> nn.Module:
         if self.cell != 'deep':
-            return GatedCell(kind=self.cell, width=self.width, initializer=self.initializer, name='cell')
+            return GatedCell(self.cell, self.width, self.initializer, self.unroll, name='cell')
         return DeepCell(
             width=self.width,
             hidden_widths=self.transition_widths or (self.width,),

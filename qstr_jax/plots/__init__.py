@@ -4,6 +4,7 @@ One module per kind of figure. `style` has what all share, `panels` how curves s
 is, `labels` the words.
 """
 
+from qstr_jax.plots.accelerators import accelerators
 from qstr_jax.plots.attention import attention_weights, query_key_matrices
 from qstr_jax.plots.cards import card_figure
 from qstr_jax.plots.floors import loss_against_floor
@@ -21,6 +22,7 @@ from qstr_jax.plots.tuning import tuning
 
 __all__ = [
     'STYLE',
+    'accelerators',
     'attention_weights',
     'card_figure',
     'learning_curves',

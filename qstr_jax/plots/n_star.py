@@ -1,21 +1,25 @@
 """n* against N, q or any other setting on logarithmic axes: how the samples that are needed grow over a wide range."""
 
+import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from qstr_jax import analysis
-from qstr_jax.analysis import Curve
+from qstr_jax.analysis import Curve, erms
 from qstr_jax.analysis.summary import samples_or_bound
 from qstr_jax.plots.labels import display, point_text, power, samples_to_threshold
 from qstr_jax.plots.panels import XAxis, by_panel, log_ticks, mark_no_retrieval, no_retrieval_key
 from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
 
 _LANE_MARKS = {'reached': '.', 'censored': '^', 'outraced': '^', 'censored_below': 'v', 'diverged': 'x'}
+_LINE_STYLES = (':', '-.', (0, (1, 3)))
 _MARK_WORDS = {
     'censored': '△ more than the budget',
     'outraced': '▲ more than this n, a rival needs less',
@@ -24,16 +28,26 @@ _MARK_WORDS = {
 }
 
 
-def n_star_against(rows: pd.DataFrame, x: str = 'seq_len', *, title: str = '', notes: Sequence[str] = ()) -> Figure:
+def n_star_against(
+    rows: pd.DataFrame,
+    x: str = 'seq_len',
+    *,
+    lines: pd.DataFrame | None = None,
+    title: str = '',
+    notes: Sequence[str] = (),
+) -> Figure:
     """Median n* on logarithmic axes, with exponents.
 
-    Every lane is a dot. A lane that needs more than the largest n of its search is a triangle up there; one that needs
-    less than the smallest is a triangle down. Medians are joined where more than half of the lanes reached. Curves
-    differ in any setting but those that follow from `x`; settings of the task make panels.
+    Every lane is a dot, hollow unless it is known to be an ERM (`analysis.erms`). A lane that needs more than the
+    largest n of its search is a triangle up there; one that needs less than the smallest is a triangle down. Medians
+    are joined where more than half of the lanes reached. Curves differ in any setting but those that follow from `x`;
+    settings of the task make panels.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`.
         x: the setting on the x axis.
+        lines: further lines, black: `name`, the column `x`, `samples`, and the settings of the task by which panels
+            differ; NaN samples leave a gap.
         title: above the figure.
         notes: small, under the figure.
 
@@ -55,9 +69,11 @@ def n_star_against(rows: pd.DataFrame, x: str = 'seq_len', *, title: str = '', n
             across.draw(axis)
             mark_no_retrieval(axis, across, pd.concat([curve.lanes for curve in mine]))
             log_ticks(axis.yaxis)
-            _legend(axis, mine, look, x)
+            drawn = [] if lines is None else _draw_lines(axis, _of_panel(lines, mine[0]), across)
+            _legend(axis, mine, look, x, drawn)
         axes[0].set_ylabel(samples_to_threshold(rows))
-        make_room(figure, axes, max(map(len, panels)) + (len(panels) > 1))
+        num_lines = 0 if lines is None else lines['name'].nunique()
+        make_room(figure, axes, max(map(len, panels)) + num_lines + (len(panels) > 1))
     return figure
 
 
@@ -68,7 +84,8 @@ def marks_text(rows: pd.DataFrame) -> str:
         rows: those that are drawn.
     """
     marks = [words for outcome, words in _MARK_WORDS.items() if (rows['outcome'] == outcome).any()]
-    return '; '.join(['rings: lanes', *marks, 'lines: medians over lanes'])
+    lanes = 'dots: ERMs; rings: lanes that are none, in no exponent' if erms.is_known(rows).any() else 'rings: lanes'
+    return '; '.join([lanes, *marks, 'lines: medians over lanes'])
 
 
 def draw_medians(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> None:
@@ -87,8 +104,13 @@ def draw_medians(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -
     places = x.place(known[x.column], shift)
     order = np.argsort(places)
     median = known['median'].to_numpy()[order]
-    axis.plot(places[order], median, color=colour, marker=marker, linestyle=style, gid=f'median {curve.key}')
-    for outcome, lanes in curve.lanes.groupby('outcome', observed=True):
+    axis.plot(places[order], median, color=colour, linestyle=style, gid=f'median {curve.key}')
+    is_short = erms.is_short(curve.lanes).groupby(curve.lanes[x.column]).mean()
+    hollow = known[x.column].map(is_short).to_numpy()[order] > 0.5
+    for some, face in ((~hollow, colour), (hollow, 'white')):
+        axis.plot(places[order][some], median[some], marker, color=colour, markerfacecolor=face)
+    is_filled = erms.is_known(curve.lanes) & ~erms.is_short(curve.lanes)
+    for (outcome, filled), lanes in curve.lanes.groupby(['outcome', is_filled], observed=True):
         axis.plot(
             x.place(lanes[x.column], shift),
             samples_or_bound(lanes).to_numpy(),
@@ -96,18 +118,37 @@ def draw_medians(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -
             color=colour,
             markersize=4,
             alpha=0.7,
-            fillstyle='full' if outcome == 'outraced' else 'none',
+            fillstyle='full' if filled or outcome == 'outraced' else 'none',
             gid=str(outcome),
         )
 
 
-def _legend(axis: Axes, curves: list[Curve], look: dict[str, Look], x: str) -> None:
-    """A line per curve, with its exponent."""
+def _of_panel(lines: pd.DataFrame, curve: Curve) -> pd.DataFrame:
+    """The lines that belong to the panel of a curve."""
+    for name, value in curve.task.items():
+        if name in lines.columns:
+            lines = lines[lines[name].isna() if pd.isna(value) else lines[name].eq(value)]
+    return lines
+
+
+def _draw_lines(axis: Axes, lines: pd.DataFrame, x: XAxis) -> list[Line2D]:
+    """Draws further lines, and returns their entries of the legend."""
+    entries = []
+    for style, (name, points) in zip(itertools.cycle(_LINE_STYLES), lines.groupby('name', sort=False)):
+        points = points[points[x.column].isin(x.values)].sort_values(x.column)
+        look: dict[str, Any] = {'color': '0.25', 'linestyle': style, 'marker': '.', 'markersize': 3, 'linewidth': 1.0}
+        axis.plot(x.place(points[x.column]), points['samples'].to_numpy(float), gid=f'line {name}', **look)
+        entries.append(Line2D([], [], label=display(name), **look))
+    return entries
+
+
+def _legend(axis: Axes, curves: list[Curve], look: dict[str, Look], x: str, lines: list[Line2D]) -> None:
+    """A line per curve, with its exponent, and the further lines."""
     entries = [
         legend_line(look[curve.key], f'{display(curve.name)}  {power(analysis.exponent(curve.lanes, x), x)}')
         for curve in curves
     ]
     axis.legend(
-        handles=entries, loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2, alignment='left',
+        handles=[*entries, *lines], loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2, alignment='left',
         title=point_text(curves[0]) or None,
     )  # fmt: skip

@@ -6,7 +6,7 @@
 section: what is said about one directory.                    content: the sections of directories in any state.
 exhibits: the tables and figures of one directory.            missing: which planned lanes have no rows.
 page: all of it as HTML.                                      fragments: as LaTeX.
-gallery: the README's, a text with numbers from rows.
+gallery: texts with numbers from rows.                exhibit_pages: a page of the documentation for each config.
 """
 
 import os

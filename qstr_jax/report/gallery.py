@@ -1,4 +1,4 @@
-"""The README's gallery: a text whose numbers come from rows.
+"""The gallery and the README's numbers: texts whose numbers come from rows.
 
 In the template a placeholder `{{mean figure1b model=ffn seq_len=25}}` names a quantity (a function of this module in
 `QUANTITIES`), a results directory (or several, joined by +), settings that choose lanes, and options that the quantity
@@ -20,7 +20,7 @@ from qstr_jax.analysis import crossings, evidence, exponents, floors, formats, g
 from qstr_jax.storage import provenance, results
 
 MIN_LANES = 3
-START, END = '## Gallery\n', '## Citing\n'
+START, END = '<!-- numbers: written by make gallery -->\n', '<!-- end of the numbers -->\n'
 _PLACEHOLDER = re.compile(r'\{\{(.+?)\}\}')
 _OPTIONS = ('x', 'by', 'column', 'digits', 'table')
 
@@ -62,15 +62,15 @@ def render(template: str, root: str | pathlib.Path) -> str:
     return _PLACEHOLDER.sub(fill, template)
 
 
-def placed(readme: str, gallery: str) -> str:
-    """The README with another gallery.
+def placed(readme: str, numbers: str) -> str:
+    """The README with other numbers.
 
     Args:
-        readme: the text, in which the gallery stands between `START` and `END`.
-        gallery: of `render`.
+        readme: the text, in which the numbers stand between `START` and `END`.
+        numbers: of `render`.
     """
     head, rest = readme.split(START, 1)
-    return f'{head}{START}{gallery}{END}{rest.split(END, 1)[1]}'
+    return f'{head}{START}{numbers}{END}{rest.split(END, 1)[1]}'
 
 
 def _filled(text: str, root: pathlib.Path, rows: dict[str, pd.DataFrame]) -> str:

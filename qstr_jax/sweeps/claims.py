@@ -2,8 +2,8 @@
 
 Several processes may work on one directory. Each claims a lane batch by an operating-system lock on a file. The system
 releases the lock when its holder ends, in whatever way, so another worker can continue the batch of a killed one. This
-needs a file system with locks (local disks, NFS 4, Lustre with `flock`); on `gs://` and the like, run one process per
-directory.
+needs a file system with locks (local disks, NFS 4, Lustre with `flock`). `gs://` and the like have none: there the
+processes of one job divide the cells among them, each whole, and other jobs need directories of their own.
 """
 
 import collections
@@ -24,6 +24,15 @@ POLL_SECONDS = 1.0
 PATIENCE = 20.0
 
 
+def has_locks(workdir: Any) -> bool:
+    """Whether the file system of a directory has locks.
+
+    Args:
+        workdir: the results directory.
+    """
+    return '://' not in str(workdir)
+
+
 @contextlib.contextmanager
 def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
     """Holds a lock of a directory; yields False if another worker has it after `timeout` seconds.
@@ -33,7 +42,7 @@ def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
         name: of the lock.
         timeout: seconds to wait; below 0, as long as it takes.
     """
-    if '://' in str(workdir):  # no locks there
+    if not has_locks(workdir):
         yield True
         return
     path = names.inside(workdir, 'locks', f'{name}.lock')

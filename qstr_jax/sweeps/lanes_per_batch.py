@@ -1,7 +1,4 @@
-"""How many lanes one program runs: as many as suit the device's platform and fit its memory.
-
-The numbers were measured with `experiments.lanes_per_batch`.
-"""
+"""How many lanes one program runs: as many as suit the device's platform and fit its memory."""
 
 import os
 from typing import Any
@@ -11,10 +8,8 @@ from absl import logging
 
 from qstr_jax import models
 from qstr_jax.learners.problem import Problem
-from qstr_jax.sweeps import programs
+from qstr_jax.sweeps import platforms, programs
 
-# Most lanes of one program, by platform.
-MOST_LANES = {'cpu': 1, 'gpu': 64, 'tpu': 64}
 # Share of a device's memory that a lane batch may take.
 MEMORY_SHARE = 0.8
 
@@ -29,7 +24,7 @@ def default_size(module: Any, num_lanes: int, platform: str) -> int:
         num_lanes: number of lanes of the cell.
         platform: of the device: 'cpu', 'gpu' or 'tpu'.
     """
-    most = 1 if models.is_closed_form(module) else MOST_LANES.get(platform, MOST_LANES['gpu'])
+    most = 1 if models.is_closed_form(module) else platforms.of(platform).most_lanes
     # 100 lanes become 50 + 50, not 64 + 36: smaller batches are filled up, and a filler costs as much as a lane.
     return -(-num_lanes // -(-num_lanes // most))
 

@@ -3,7 +3,6 @@
 import collections
 import contextlib
 import functools
-import os
 import threading
 import time
 from collections.abc import Sequence
@@ -14,10 +13,7 @@ import numpy as np
 
 from qstr_jax import learners
 from qstr_jax.learners.problem import Problem
-
-# LLVM's optimisation level for `init` on a CPU; XLA's default is 3. `init` runs once per batch, and compiling it took
-# longer than compiling `advance`; this level halves the time. The drawn numbers are the same up to rounding.
-INIT_LEVEL = 2
+from qstr_jax.sweeps import platforms
 
 
 class Programs(NamedTuple):
@@ -105,23 +101,16 @@ def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
 
 
 def _compile(problem: Problem, size: int, device: Any) -> tuple[Any, Any]:
+    platform = device.platform
+    problem = platforms.suited(problem, platform)
     place = functools.partial(_on_device, sharding=jax.sharding.SingleDeviceSharding(device))
     lanes_K = jax.tree.map(place, abstract_lanes(problem, size))
-    init = learners.init.lower(lanes_K, problem).compile(compiler_options=init_options(device.platform))
+    init = learners.init.lower(lanes_K, problem).compile(compiler_options=platforms.options(platform, 'init'))
     made = jax.eval_shape(functools.partial(learners.init, problem=problem), lanes_K)
     data_K, state_K = jax.tree.map(place, made)
     num_checks = place(jax.ShapeDtypeStruct((), np.int32))
-    return init, learners.advance.lower(state_K, data_K, lanes_K, num_checks, problem).compile()
-
-
-def init_options(platform: str) -> dict[str, Any] | None:
-    """Compiler options of `init`; an optimisation level that the user sets in XLA_FLAGS is kept.
-
-    Args:
-        platform: of the device.
-    """
-    is_set = 'xla_backend_optimization_level' in os.environ.get('XLA_FLAGS', '')
-    return {'xla_backend_optimization_level': INIT_LEVEL} if platform == 'cpu' and not is_set else None
+    lowered = learners.advance.lower(state_K, data_K, lanes_K, num_checks, problem)
+    return init, lowered.compile(compiler_options=platforms.options(platform, 'advance'))
 
 
 def _on_device(leaf: Any, sharding: Any) -> Any:

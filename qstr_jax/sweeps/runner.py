@@ -5,11 +5,12 @@ Whatever ends a run (a signal, a kill, a full disk), the same call continues it,
 
 from typing import Any
 
+import jax
 import pandas as pd
 
 from qstr_jax import progress
 from qstr_jax.storage import results
-from qstr_jax.sweeps import cells, lane_batches, outputs, session, stopping, tuned
+from qstr_jax.sweeps import cells, claims, lane_batches, outputs, session, stopping, tuned
 from qstr_jax.sweeps.options import Options
 from qstr_jax.sweeps.sweep import Sweep
 
@@ -40,6 +41,7 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
     """
     options = options or Options()
     options.check_devices()
+    _check_locks(sweep, workdir)
     all_cells = cells.cells_of(sweep)
     outputs.check(all_cells, outputs.probes_of(sweep))
     share = tuned.share if sweep.tune else lane_batches.share
@@ -56,3 +58,12 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
         raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {folders}')
     session.tidy(workdir)
     return results.load(workdir)
+
+
+def _check_locks(sweep: Sweep, workdir: Any) -> None:
+    """Raises ValueError where the processes of a job would have to wait for each other's rows, but cannot."""
+    if sweep.tune and jax.process_count() > 1 and not claims.has_locks(workdir):
+        raise ValueError(
+            f'workdir={workdir}: has no file locks, which the processes of a tuned sweep need; take a directory that '
+            'has them, or run shares (num_shards) into directories of their own and merge them'
+        )

@@ -72,8 +72,10 @@ class Session:
         Raises:
             Interrupted: a signal; the states of running lanes are saved.
         """
+        if not claims.has_locks(workdir):  # So that a cell's table has one writer.
+            cells = lane_batches.share(cells, jax.process_index(), jax.process_count())
         batches = lane_batches.cut(cells, size_of or self.size_of)
-        if size_of is None:
+        if size_of is None and claims.has_locks(workdir):
             batches = batches[jax.process_index() :: jax.process_count()]
         else:
             # The next step needs all lanes of this one, so every process waits for those of the others.

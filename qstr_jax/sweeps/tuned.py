@@ -100,6 +100,28 @@ def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> tuple[Any, lis
     return workdir, sorted(set(failed))
 
 
+def points_of(cell: Cell) -> list[list[Any]]:
+    """The lanes of a cell by point: lanes that differ in their seeds alone.
+
+    Args:
+        cell: the cell.
+    """
+    found: dict[tuple, list[Any]] = {}
+    for lane in cell.lanes:
+        found.setdefault(tuple(lane._replace(seed=0, task_seed=0)), []).append(lane)
+    return list(found.values())
+
+
+def lanes_at_once(tune: Tune, cell: Cell) -> int:
+    """The most lanes of a cell that any step of a search has, so that one program serves them all.
+
+    Args:
+        tune: how the cell is tuned.
+        cell: the cell.
+    """
+    return max(tune.num_seeds, *map(len, points_of(cell)))
+
+
 class Search:
     """The search for the best values of one cell.
 
@@ -116,11 +138,8 @@ class Search:
         self._grids: tuple[Grid, ...] = self._tune.grids_of(cell.problem.learner)
 
     def points(self) -> list[list[Any]]:
-        """The lanes of the cell by point: lanes that differ in their seeds alone."""
-        found: dict[tuple, list[Any]] = {}
-        for lane in self._cell.lanes:
-            found.setdefault(tuple(lane._replace(seed=0, task_seed=0)), []).append(lane)
-        return list(found.values())
+        """The lanes of the cell by point."""
+        return points_of(self._cell)
 
     def size_of(self, cell: Cell) -> int:
         """The number of lanes in a batch: the same at every step, so that one program serves them all.
@@ -128,7 +147,7 @@ class Search:
         Args:
             cell: of a step.
         """
-        return self._session.size_for(cell, max(self._tune.num_seeds, *map(len, self.points())))
+        return self._session.size_for(cell, lanes_at_once(self._tune, self._cell))
 
     def at(self, lane: Any, places: Places) -> Any:
         """A lane with the values at some places.

@@ -7,6 +7,8 @@ import einops
 import jax
 import jax.numpy as jnp
 
+from qstr_jax import checks
+
 SCALES = ('unscaled', 'scaled')
 
 # Most tries of `draw` per vector. At d_e = 16 ln N and coherence 1/2 a handful of tries is enough.
@@ -27,13 +29,66 @@ class Encodings(NamedTuple):
     complete: jax.Array
 
 
-def default_encoding_dim(seq_len: int) -> int:
-    """d_e = ⌊5 ln N⌋, as in the published experiments.
+def default_encoding_dim(seq_len: int, factor: float = 5.0) -> int:
+    """d_e = ⌊c ln N⌋, with c = 5 as in the published experiments.
 
     Args:
         seq_len: N.
+        factor: c.
     """
-    return math.floor(5 * math.log(seq_len))
+    return math.floor(factor * math.log(seq_len))
+
+
+def checked_dim(seq_len: int, encoding_dim: int | None, factor: float | None) -> int:
+    """d_e as given, or ⌊c ln N⌋.
+
+    Args:
+        seq_len: N.
+        encoding_dim: d_e; None takes ⌊c ln N⌋.
+        factor: c; None is 5.
+
+    Raises:
+        ValueError: no positive integer, or two values that contradict each other.
+    """
+    if factor is not None:
+        checks.positive('encoding_factor', factor)
+    by_rule = default_encoding_dim(seq_len, *([] if factor is None else [factor]))
+    dim = by_rule if encoding_dim is None else encoding_dim
+    checks.integer('encoding_dim', dim)
+    if factor is not None and dim != by_rule:
+        raise ValueError(
+            f'encoding_factor={factor:g}: means d_e = {by_rule} at N = {seq_len}, not encoding_dim={dim}; '
+            'give one of the two'
+        )
+    return dim
+
+
+def check_sizes(seq_len: int, encoding_dim: int, max_coherence: float, distinct: bool) -> None:
+    """Checks that N vectors in {±1/√d_e}^{d_e} may exist, so that a sweep is refused before it draws any.
+
+    Any N unit vectors have a coherence of at least √((N − d_e)/(d_e (N − 1))), Welch's bound.
+
+    Args:
+        seq_len: N.
+        encoding_dim: d_e.
+        max_coherence: largest |⟨ω_i, ω_j⟩| allowed.
+        distinct: whether they must differ.
+
+    Raises:
+        ValueError: there are too few vectors, or none meet the coherence.
+    """
+    least = (seq_len - 1).bit_length()
+    if distinct and encoding_dim < least:
+        raise ValueError(
+            f'encoding_dim={encoding_dim}: there are only {2**encoding_dim} distinct '
+            f'encodings for seq_len={seq_len}; use encoding_dim ≥ {least}'
+        )
+    welch = math.sqrt(max(0, seq_len - encoding_dim) / (encoding_dim * (seq_len - 1)))
+    if max_coherence < welch:
+        raise ValueError(
+            f'max_coherence={max_coherence:g}: impossible at seq_len={seq_len} with encoding_dim={encoding_dim}, where '
+            f'any unit vectors have a coherence of at least {welch:.3f}'
+        )
 
 
 def draw(

@@ -33,7 +33,8 @@ class QSTR:
         tokens: distribution of x. 'gaussian': N(0, I); 'half': the first ⌈N/2⌉ − 1 tokens are Gaussian and the others
             zero (Propositions 3 and 21); in Python also a function (key, seq_len, token_dim) → x (N, d).
         encoding: the registered encoding of positions.
-        encoding_dim: d_e; None is ⌊5 ln N⌋.
+        encoding_factor: c, makes d_e = ⌊c ln N⌋; None is 5, or whatever `encoding_dim` says.
+        encoding_dim: d_e; None is ⌊c ln N⌋.
         encoding_scale: 'unscaled', or 'scaled' by √(d/q).
         max_coherence: largest |⟨ω_i, ω_j⟩| that is accepted for i ≠ j; 1 accepts any.
         distinct_encodings: whether a vector that equals an earlier one is drawn again.
@@ -53,6 +54,7 @@ class QSTR:
     indices: str | Callable = 'uniform'
     tokens: str | Callable = 'gaussian'
     encoding: str | encoders.Encoder = 'rademacher'
+    encoding_factor: float | None = None
     encoding_dim: int | None = None
     encoding_scale: str = 'unscaled'
     max_coherence: float = 1.0
@@ -64,29 +66,21 @@ class QSTR:
         checks.integer('token_dim', self.token_dim)
         if self.sparsity > self.seq_len:
             raise ValueError(f'sparsity={self.sparsity}: must be at most seq_len={self.seq_len} (q ≤ N)')
-        if self.encoding_dim is None:
-            object.__setattr__(self, 'encoding_dim', encodings.default_encoding_dim(self.seq_len))
-        checks.integer('encoding_dim', self.encoding_dim)
+        dim = encodings.checked_dim(self.seq_len, self.encoding_dim, self.encoding_factor)
+        object.__setattr__(self, 'encoding_dim', dim)
         if not isinstance(self.max_coherence, (int, float)) or not 0 < self.max_coherence <= 1:
             raise ValueError(f'max_coherence={self.max_coherence!r}: must lie in (0, 1]')
         encodings.scale_factor(self.encoding_scale, self.token_dim, self.sparsity)
         object.__setattr__(self, 'link', links.get(self.link))
         object.__setattr__(self, 'encoding', encoders.get(self.encoding))
-        self._check_distinct()
+        if encoders.get(self.encoding).name == 'rademacher':
+            encodings.check_sizes(self.seq_len, dim, self.max_coherence, self.distinct_encodings)
         self._check_distributions()
 
     @property
     def _encoding_dim(self) -> int:
         assert self.encoding_dim is not None  # since `__post_init__`
         return self.encoding_dim
-
-    def _check_distinct(self) -> None:
-        least = (self.seq_len - 1).bit_length()
-        if encoders.get(self.encoding).name == 'rademacher' and self.distinct_encodings and self._encoding_dim < least:
-            raise ValueError(
-                f'encoding_dim={self.encoding_dim}: there are only {2**self._encoding_dim} distinct '
-                f'encodings for seq_len={self.seq_len}; use encoding_dim ≥ {least}'
-            )
 
     def _check_distributions(self) -> None:
         for name, value, known in (('indices', self.indices, INDICES), ('tokens', self.tokens, TOKENS)):

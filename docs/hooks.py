@@ -1,0 +1,119 @@
+"""What mkdocs is told besides mkdocs.yml: generated pages, pages and pictures from outside docs/, formulas as MathML.
+
+Links are written so that they work where a file stands in the repository; here they become links of the site.
+"""
+
+import ast
+import html
+import pathlib
+import posixpath
+import re
+
+from latex2mathml import converter
+from mkdocs.structure.files import File
+
+import qstr_jax
+from qstr_jax.report import exhibit_pages
+
+ROOT = pathlib.Path(__file__).parents[1]
+REPOSITORY = 'https://github.com/qstr-jax/qstr_jax'
+PICTURES = ('experiments/results/*/*.png', 'experiments/benchmarks/*.png')
+# Pages that stand elsewhere in the repository, by their address in the site.
+MOVED = {
+    'README.md': 'index.md',
+    'CONTRIBUTING.md': 'contributing.md',
+    'CHANGELOG.md': 'changelog.md',
+    'qstr_jax/theory/README.md': 'theory.md',
+    'experiments/results/README.md': 'results.md',
+    **{
+        f'experiments/benchmarks/{path.name}': f'benchmarks/{path.name}'
+        for path in ROOT.glob('experiments/benchmarks/*.md')
+    },
+}
+_LINK = re.compile(r'(\]\()([^)\s]+)(\))')
+_FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', flags=re.DOTALL)
+
+
+def on_files(files, config):
+    """Adds what does not stand in docs/, and names it in the navigation."""
+    for source, uri in MOVED.items():
+        if uri != 'index.md':
+            files.append(File.generated(config, uri, abs_src_path=str(ROOT / source)))
+    for path in (path for pattern in PICTURES for path in ROOT.glob(pattern)):
+        files.append(File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)))
+    pages = {'Gallery': exhibits(), 'API': api()}
+    for uri, text in [item for some in pages.values() for item in some.items()]:
+        files.append(File.generated(config, uri, content=text))
+    known = {file.src_uri for file in files}
+    for section in config.nav:
+        for name, entries in section.items():
+            if isinstance(entries, list):
+                section[name] = [uri for uri in [*entries, *pages.get(name, ())] if uri in known]
+    return files
+
+
+def exhibits():
+    """By address the page of each config."""
+    gallery = (ROOT / 'docs/gallery.md').read_text()
+    found = exhibit_pages.in_order(exhibit_pages.exhibits(ROOT / 'experiments/configs'), gallery)
+    folders = exhibit_pages.folders(ROOT / 'experiments/results', [exhibit.name for exhibit in found])
+    return {f'exhibits/{one.name}.md': exhibit_pages.page(one, folders[one.name], gallery) for one in found}
+
+
+def api():
+    """By address a page for each package, with all that its modules have and is public."""
+    pages = {}
+    for init in sorted(ROOT.glob('qstr_jax/**/__init__.py')):
+        package = init.parent.relative_to(ROOT).as_posix().replace('/', '.')
+        modules = [path.stem for path in sorted(init.parent.glob('*.py')) if not path.stem.startswith('_')]
+        # As it stands: the docstrings of packages are columns of names and meanings.
+        parts = [f'# {package}', f'```pycon\n{ast.get_docstring(ast.parse(init.read_text()))}\n```']
+        if package == 'qstr_jax':
+            parts.append(short_names())
+        pages[f'api/{package}.md'] = '\n\n'.join(parts + [f'::: {package}.{module}' for module in modules]) + '\n'
+    return pages
+
+
+def short_names():
+    """What `import qstr_jax` offers, with links to where each name is defined."""
+    values = {name: getattr(qstr_jax, name) for name in qstr_jax.__all__}
+    rows = [
+        f'| `qstr_jax.{name}` | [`{value.__module__}.{value.__qualname__}`][{value.__module__}.{value.__qualname__}] |'
+        for name, value in values.items()
+    ]
+    return '\n'.join(['| name | is |', '|---|---|', *rows])
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Turns links that leave docs/ into links of the site, or to the repository."""
+    uri = page.file.src_uri
+    source = next((path for path, moved in MOVED.items() if moved == uri and uri != 'index.md'), f'docs/{uri}')
+    if source == 'docs/gallery.md':
+        markdown = re.sub(r'<!-- exhibit: (\w+) -->', r'[All of this exhibit](exhibits/\1.md)', markdown)
+    known = {file.src_uri for file in files}
+
+    def moved(match):
+        target, _, anchor = match[2].partition('#')
+        if not target or re.match(r'\w+:', target):
+            return match[0]
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        inside = MOVED.get(path, path.removeprefix('docs/'))
+        if inside in known:
+            place = posixpath.relpath(inside, posixpath.dirname(uri) or '.')
+        elif (ROOT / path).exists():
+            place = f'{REPOSITORY}/{"tree" if (ROOT / path).is_dir() else "blob"}/main/{path}'
+        else:
+            return match[0]
+        return f'{match[1]}{place}{f"#{anchor}" if anchor else ""}{match[3]}'
+
+    return _LINK.sub(moved, markdown)
+
+
+def on_page_content(text, page, config, files):
+    """Formulas as MathML, which browsers draw by themselves."""
+
+    def drawn(match):
+        display = 'block' if match[1] == 'div' else 'inline'
+        return converter.convert(html.unescape(match[2]).strip(), display=display)
+
+    return _FORMULA.sub(drawn, text)

@@ -1,0 +1,39 @@
+"""n* of all architectures at d = 2 at a matched protocol: two starts each, learning rate chosen on validation prompts.
+
+The Transformer starts at W_QK = 0 and at its own first parameters, RNN and FFN at two draws of theirs; the start of
+least training risk is the answer. Run it once per architecture with the same --workdir.
+
+Command:  make n-star-models-erm
+          python -m experiments.learning_curves --config=experiments/configs/n_star_models_erm.py:ffn --workdir=DIR
+          and once more with --config.task.name=qstr --config.test_task=qstr and another directory
+Runtime:  to be measured
+Expect:   to be measured
+"""
+
+from experiments.configs import n_star_models
+from qstr_jax import checks
+
+STARTS = {'transformer': ('attention:0', 'init'), 'rnn': ('init', 'init:1'), 'ffn': ('init', 'init:1')}
+
+
+def get_config(model='transformer'):
+    """That of `n_star_models` for one architecture, with two starts and the learning rate as a further choice."""
+    checks.choice('model', model, STARTS)
+    config = n_star_models.get_config()
+    config.models = (model,)
+    config.starts = STARTS[model]
+    config.learning_rate = (3e-3, 1e-2)
+    config.weight_decay = (0.01,)
+    config.seq_lens = (4, 8, 16, 32)
+    config.max_samples = 20480
+    config.title = 'simple-1STR, d = 2: n* of AdamW on n prompts, the best of two starts'
+    config.notes = ('learning rate 0.003 or 0.01, chosen on validation prompts',)
+    return config
+
+
+def reduced(model='transformer'):
+    """The same in seconds, for the tests."""
+    config = n_star_models.reduced()
+    config.models = (model,)
+    config.starts = STARTS[model]
+    return config

@@ -1,0 +1,136 @@
+"""Tables and figure of what was compiled for accelerators."""
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from qstr_jax import plots
+from qstr_jax.accelerators import store
+from qstr_jax.analysis import formats
+from qstr_jax.storage import files, results
+
+# The figure shows one exhibit, at its sequence lengths.
+DRAWN = 'figure1a'
+HEADER = """Compiled for accelerators that are not there (`make accelerators`); **nothing was run on one**.
+Seconds to compile are of a core of this machine. Memory is the compiler's account. What is called estimated is a lower
+bound by published peaks, bandwidths and launch costs (`accelerators.json` names their sources).
+
+"""
+
+
+def write(folder: Any) -> str:
+    """Writes tables and figure.
+
+    Args:
+        folder: of the results, beside which are the rows of the exhibits.
+
+    Returns:
+        The table of exhibits.
+
+    Raises:
+        ResultsError: a file is damaged.
+    """
+    entries = pd.DataFrame(store.read(folder)['programs'])
+    if entries.empty:
+        return 'no program has been compiled\n'
+    rows = _rows(folder, entries)
+    table = formats.markdown(by_exhibit(entries, rows))
+    files.write_text(folder / 'table.md', f'{HEADER}{table}\n{formats.markdown(by_program(entries))}')
+    drawn = entries[(entries['exhibit'] == DRAWN) & (entries['outcome'] == 'compiled')]
+    if len(drawn):
+        title = 'Figure 1a compiled for accelerators that are not there'
+        plots.save(plots.accelerators(drawn, title=title), pathlib.Path(folder, 'figure'))
+    return table
+
+
+def _rows(folder: Any, entries: pd.DataFrame) -> pd.DataFrame:
+    """The committed rows of the exhibits, each with its exhibit."""
+    names = {one['exhibit'] for several in entries['serves'] for one in several}
+    folders = {name: folder.parent / name for name in sorted(names)}
+    found = [results.load(path).assign(exhibit=name) for name, path in folders.items() if (path / 'rows').exists()]
+    return pd.concat(found) if found else pd.DataFrame(columns=['exhibit', 'cell'])
+
+
+def by_exhibit(entries: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """A line per exhibit and device: what its programs take to compile, and the estimated seconds of running them.
+
+    Args:
+        entries: of programs.
+        rows: of the exhibits, whose steps and tests the device is taken to repeat.
+    """
+    served = entries.explode('serves', ignore_index=True)
+    served['exhibit'] = [one['exhibit'] for one in served['serves']]
+    served['cell'] = [one['cell'] for one in served['serves']]
+    lines = []
+    for (exhibit, device), some in served.groupby(['exhibit', 'device'], sort=False):
+        done = some[some['outcome'] == 'compiled']
+        of_exhibit = rows[rows['exhibit'] == exhibit]
+        seconds = [run_seconds(entry, of_exhibit[of_exhibit['cell'] == entry['cell']]) for _, entry in done.iterrows()]
+        known = [one for one in seconds if one is not None]
+        lines.append({
+            'exhibit': exhibit,
+            'device': device,
+            'programs': f'{len(done)} of {len(some)}',
+            'compiling, core seconds': round(done['compile_cpu_seconds'].sum()),
+            'longest': done['compile_cpu_seconds'].max(),
+            'most memory, MiB': round(done['memory_bytes'].max() / 2**20) if len(done) else None,
+            'kernels per step': _range(done['kernels_per_step'].dropna()),
+            'estimated seconds to run': sum(known) if known else None,
+            'of programs': len(known),
+        })  # fmt: skip
+    return pd.DataFrame(lines)
+
+
+def run_seconds(entry: Mapping[str, Any], rows: pd.DataFrame) -> float | None:
+    """Estimated seconds of the lane batches of a cell on one device; None where no rows say how long they train.
+
+    A batch trains until its last lane is over, and looks at all test prompts whenever one of its lanes has to.
+
+    Args:
+        entry: of the cell's program.
+        rows: of the cell.
+    """
+    needed = ('estimated_step_seconds', 'estimated_screen_seconds')
+    if rows.empty or any(pd.isna(entry.get(name)) for name in needed):
+        return None
+    batches = -(-len(rows) // int(entry['lanes']))
+    steps = (rows['num_samples'] / rows['batch_size']).max()
+    screens = steps / entry['steps_per_check'] * entry['estimated_screen_seconds']
+    return float(
+        batches * (steps * entry['estimated_step_seconds'] + screens)
+        + rows['num_evaluations'].sum() * entry['estimated_test_seconds']
+    )
+
+
+def by_program(entries: pd.DataFrame) -> pd.DataFrame:
+    """A line per program.
+
+    Args:
+        entries: of programs.
+    """
+    columns = ('compile_cpu_seconds', 'compile_seconds', 'memory_bytes', 'most_lanes_estimated', 'flops',
+               'bytes_accessed', 'kernels_per_step', 'estimated_step_seconds')  # fmt: skip
+    known = entries.reindex(columns=[*entries.columns, *(name for name in columns if name not in entries.columns)])
+    known = known.sort_values(['device', 'exhibit', 'seq_len', 'model'])
+    return pd.DataFrame({
+        'device': known['device'],
+        'exhibit': known['exhibit'],
+        'model': known['model'],
+        'N': known['seq_len'],
+        'lanes': known['lanes'],
+        'outcome': known['outcome'],
+        'core seconds to compile': known['compile_cpu_seconds'],
+        'wall': known['compile_seconds'],
+        'memory, MiB': (known['memory_bytes'] / 2**20).round(),
+        'most lanes, estimated': known['most_lanes_estimated'].astype('Int64'),
+        'GFLOP per step': known['flops'] / 1e9,
+        'MB per step': known['bytes_accessed'] / 1e6,
+        'kernels per step': known['kernels_per_step'].astype('Int64'),
+        'estimated µs per step': known['estimated_step_seconds'] * 1e6,
+    })  # fmt: skip
+
+
+def _range(values: pd.Series) -> str:
+    return f'{values.min():.0f}–{values.max():.0f}' if len(values) else '–'

@@ -1,0 +1,83 @@
+"""The file of all entries: each is written as soon as its program has ended, so that a run can be cut off anywhere."""
+
+import dataclasses
+from typing import Any
+
+from qstr_jax.accelerators.chips import Chip
+from qstr_jax.storage import files, provenance
+from qstr_jax.sweeps import claims
+
+NAME = 'accelerators.json'
+WHAT = (
+    'Programs compiled for accelerators that are not there: nothing was run on one. Memory is what the compiler says, '
+    'and what is called estimated follows from it and from the constants below; seconds to compile are of this machine.'
+)
+
+
+def folder_of(folder: Any) -> Any:
+    """The folder of the results; it is made if it does not exist.
+
+    Args:
+        folder: its path.
+    """
+    return files.make_folder(folder)
+
+
+def read(folder: Any) -> dict[str, Any]:
+    """What is known so far.
+
+    Args:
+        folder: of the results.
+
+    Raises:
+        ResultsError: the file is damaged.
+    """
+    path = folder_of(folder) / NAME
+    nothing = {'what': WHAT, 'made': {}, 'constants': {}, 'programs': []}
+    found = files.read_json(path) if path.exists() else nothing
+    if not isinstance(found.get('programs'), list):
+        raise files.ResultsError(f'{path} is damaged (no programs): restore it or delete it')
+    return found
+
+
+def add(folder: Any, entry: dict[str, Any], chip: Chip, made: dict[str, Any]) -> None:
+    """Writes an entry, in the place of the one with its fingerprint if there is one.
+
+    Args:
+        folder: of the results.
+        entry: has `device` and `fingerprint`.
+        chip: its device.
+        made: what made it, see `made_by`.
+    """
+    folder = folder_of(folder)
+    with claims.locked(folder, 'accelerators'):
+        known = read(folder)
+        kept = [one for one in known['programs'] if name_of(one) != name_of(entry)]
+        constants = dataclasses.asdict(chip)
+        constants.pop('target')
+        files.write_json(folder / NAME, {
+            'what': WHAT,
+            'made': {**known['made'], chip.name: made},
+            'constants': {**known['constants'], chip.name: constants},
+            'programs': [*kept, entry],
+        })  # fmt: skip
+
+
+def name_of(entry: dict[str, Any]) -> tuple[str, str]:
+    """What an entry is known by.
+
+    Args:
+        entry: of a program.
+    """
+    return entry['device'], entry['fingerprint']
+
+
+def made_by(command: list[str], packages: dict[str, str]) -> dict[str, Any]:
+    """What makes entries now: command, commit, versions and machine.
+
+    Args:
+        command: the words of the command line.
+        packages: versions of further packages.
+    """
+    made = provenance.made_by(command)
+    return {**made, 'packages': {**made['packages'], **packages}}

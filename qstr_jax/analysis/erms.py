@@ -1,0 +1,58 @@
+"""Which lanes are empirical risk minimisers: their training risk is at most that of the reference in the same ball.
+
+A theorem about ERMs says nothing of a lane whose optimiser stopped short, so such a lane is drawn hollow and is in no
+exponent. Rows of learners without a reference do not say; they are taken as they are, and Table 1 says so.
+"""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+# The learners of the theorems about ERMs.
+LEARNERS = ('constrained', 'min_norm')
+NOT_CHECKED = 'lanes not checked to be ERMs'
+
+
+def is_known(rows: pd.DataFrame) -> pd.Series:
+    """Whether a lane was compared with a reference.
+
+    Args:
+        rows: one row per lane.
+    """
+    return rows['is_erm'].notna() if 'is_erm' in rows.columns else pd.Series(False, rows.index)
+
+
+def is_short(rows: pd.DataFrame) -> pd.Series:
+    """Whether a lane is known to be no ERM.
+
+    Args:
+        rows: one row per lane.
+    """
+    return is_known(rows) & rows['is_erm'].eq(False) if 'is_erm' in rows.columns else is_known(rows)
+
+
+def not_checked(rows: pd.DataFrame) -> str:
+    """Says if lanes of a learner of ERMs were compared with no reference; '' otherwise.
+
+    Args:
+        rows: the lanes of one curve.
+    """
+    return NOT_CHECKED if rows['learner'].isin(LEARNERS).all() and not is_known(rows).any() else ''
+
+
+def failing(curves: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """The largest n at which the ERM that a search found errs by its threshold or more: n* of ERMs is larger.
+
+    A search also misses the threshold where its optimiser stopped short; those fits are left out.
+
+    Args:
+        curves: the fits of searches, with is_erm, test_loss, threshold, samples and seed.
+        by: the settings that tell points apart.
+
+    Returns:
+        The columns of `by`; `samples`, the mean over lanes, where a lane without such a fit counts as 0; `num_lanes`.
+    """
+    is_failure = is_known(curves) & ~is_short(curves) & (curves['test_loss'] >= curves['threshold'])
+    largest = curves['samples'].where(is_failure, 0).groupby([curves[name] for name in (*by, 'seed')], dropna=False)
+    lanes = largest.max().groupby(list(by), dropna=False)
+    return lanes.agg(samples='mean', num_lanes='size').reset_index()

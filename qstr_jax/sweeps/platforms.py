@@ -1,0 +1,81 @@
+"""What is chosen by the platform of a device, in one table: lanes, loops, and what the compiler is asked for.
+
+None of it changes what a program computes, up to rounding. The numbers of a CPU were measured with
+`experiments.lanes_per_batch`; those of accelerators follow from what their compilers say (`experiments.accelerators`).
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from qstr_jax.learners.problem import Problem
+from qstr_jax.models import gated_cell
+
+# LLVM's optimisation level; XLA's default is 3.
+LEVEL = 'xla_backend_optimization_level'
+# How long the compiler may look for a faster program, from −1 to 1; the default is 0.
+EFFORT = 'exec_time_optimization_effort'
+
+
+class Choices(NamedTuple):
+    """The choices for one platform.
+
+    Attributes:
+        most_lanes: most lanes of one program.
+        unroll: tokens of a gated cell whose loop bodies are joined.
+        init: compiler options of `init`.
+        advance: compiler options of `advance`.
+    """
+
+    most_lanes: int
+    unroll: int
+    init: Mapping[str, Any]
+    advance: Mapping[str, Any]
+
+
+TABLE = {
+    # `init` runs once per batch, and compiling it took longer than compiling `advance`; level 2 halves the time. What
+    # it draws is the same up to rounding.
+    'cpu': Choices(most_lanes=1, unroll=gated_cell.UNROLL, init={LEVEL: 2}, advance={}),
+    'gpu': Choices(most_lanes=64, unroll=gated_cell.UNROLL, init={}, advance={}),
+    # Each product in full float32 is six of bfloat16, and most of the compiler's time goes into scheduling them: a
+    # training step of Figure 1a's Transformer at N = 12 (5 lanes) compiles in 27 seconds of a core, with the least
+    # effort in 7. It then moves its operands to main memory and back, which is less than what its kernels cost to
+    # start. A GRU's step takes 25 seconds when its 12 tokens are joined, 5 as a loop, which moves a tenth more.
+    'tpu': Choices(most_lanes=64, unroll=1, init={EFFORT: -1.0}, advance={EFFORT: -1.0}),
+}
+
+
+def of(platform: str) -> Choices:
+    """The choices for a platform; an unknown one is treated as a GPU.
+
+    Args:
+        platform: of a device, as JAX calls it.
+    """
+    return TABLE.get(platform, TABLE['gpu'])
+
+
+def suited(problem: Problem, platform: str) -> Problem:
+    """A cell's static side with the loops that suit a platform.
+
+    Args:
+        problem: the cell's.
+        platform: of a device.
+    """
+    unroll = of(platform).unroll
+    if getattr(problem.module, 'unroll', unroll) == unroll:
+        return problem
+    return dataclasses.replace(problem, module=problem.module.clone(unroll=unroll))
+
+
+def options(platform: str, program: str) -> dict[str, Any] | None:
+    """Compiler options of a program; None where there are none, or where the user sets the level in XLA_FLAGS.
+
+    Args:
+        platform: of a device.
+        program: 'init' or 'advance'.
+    """
+    found = {'init': of(platform).init, 'advance': of(platform).advance}[program]
+    flags = os.environ.get('XLA_FLAGS', '')
+    return {name: value for name, value in found.items() if name not in flags} or None

@@ -1,0 +1,62 @@
+"""Lines beside n* that say what memorising allows: the capacity for random labels, and twisted teachers."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from qstr_jax import analysis, tasks
+from qstr_jax.theory import capacity, twisted_teacher
+
+_RULE = ['encoding_factor', 'encoding_dim', 'max_coherence']
+_SIZES = ['sparsity', 'token_dim', 'encoding_scale']
+_NUM_DRAWS = 5
+_COLUMNS = ['name', 'seq_len', *_RULE, 'samples']
+
+
+def capacity_lines(rows: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
+    """The capacity for random labels at each N, a line per radius: the geometric mean over lanes.
+
+    Args:
+        rows: rows of a directory; fits of the task `random_labels` are used.
+        level: largest training risk that counts as fitted.
+
+    Returns:
+        The columns name, seq_len, those of the rule for d_e, samples. Empty without such fits.
+    """
+    fits = rows[rows['task'].eq(capacity.RandomLabels.name) & rows['outcome'].eq('fitted')]
+    found = []
+    for (radius, n, *rule), lanes in fits.groupby(['radius', 'seq_len', *_RULE], dropna=False):
+        values = [
+            capacity.capacity(lane['num_samples'], lane['train_risk'], level).value for _, lane in lanes.groupby('seed')
+        ]
+        name = f'fits random labels, {analysis.setting_text("radius", radius)}'
+        found.append((name, n, *rule, float(np.exp(np.mean(np.log(values))))))
+    return pd.DataFrame(found, columns=_COLUMNS)
+
+
+def twisted_lines(rows: pd.DataFrame, *, threshold: float, tolerance: float = 1e-3) -> pd.DataFrame:
+    """The largest n at which a twisted teacher is an ERM that fails, for each N and rule: the median over draws.
+
+    Args:
+        rows: searches for n* by the point-wise risk, with the linear link.
+        threshold: the test loss that counts as success.
+        tolerance: how far above the construction's training risk an ERM's may be.
+
+    Returns:
+        As for `capacity_lines`; NaN where no n fails in half of the draws.
+    """
+    found = []
+    for (n, *rule), lanes in rows.groupby(['seq_len', *_RULE], dropna=False):
+        task = _task(lanes.iloc[0])
+        seeds = range(_NUM_DRAWS)
+        samples = twisted_teacher.samples(task, seeds, threshold=threshold, tolerance=tolerance)
+        found.append(('twisted teacher, R = 1', n, *rule, float(np.median(samples)) or np.nan))
+    return pd.DataFrame(found, columns=_COLUMNS)
+
+
+def _task(row: Any) -> Any:
+    """The task of a row."""
+    settings = {name: row[name] for name in ('seq_len', *_RULE, *_SIZES) if not pd.isna(row[name])}
+    whole = {name: int(settings[name]) for name in ('seq_len', 'encoding_dim', 'sparsity', 'token_dim')}
+    return tasks.build(row['task'], **settings | whole)

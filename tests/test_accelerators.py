@@ -1,0 +1,262 @@
+"""Programs compiled for accelerators that are not there: what is read from a compiler's text, stored and drawn."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from experiments import accelerators, exhibits
+from qstr_jax import plots
+from qstr_jax.accelerators import chips, hlo, measure, report, roofline, store, targets
+from qstr_jax.storage import files
+from tests import helpers, small
+
+# A loop over checks with a loop of three steps in it, in which a loop of two tokens and a branch run.
+PROGRAM = """HloModule jit_advance, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }
+
+%fused_slice (p0: f32[4,8], p1: s32[]) -> f32[1,8] {
+  %p0 = f32[4,8]{1,0} parameter(0)
+  %p1 = s32[] parameter(1)
+  %zero = s32[] constant(0)
+  ROOT %cut = f32[1,8]{1,0} dynamic-slice(%p0, %p1, %zero), dynamic_slice_sizes={1,8}
+}
+
+%fused_update (p2: f32[4,8], p3: f32[1,8], p4: s32[]) -> f32[4,8] {
+  %p2 = f32[4,8]{1,0} parameter(0)
+  %p3 = f32[1,8]{1,0} parameter(1)
+  %p4 = s32[] parameter(2)
+  %zero.1 = s32[] constant(0)
+  ROOT %put = f32[4,8]{1,0} dynamic-update-slice(%p2, %p3, %p4, %zero.1)
+}
+
+%token (t: (s32[], f32[8])) -> (s32[], f32[8]) {
+  %t = (s32[], f32[8]{0}) parameter(0)
+  %h = f32[8]{0} get-tuple-element(%t), index=1
+  %next = f32[8]{0} tanh(%h), metadata={op_name="a/training_step/while/body/tanh"}
+  %i = s32[] get-tuple-element(%t), index=0
+  ROOT %out = (s32[], f32[8]{0}) tuple(%i, %next)
+}
+
+%tokens_left (u: (s32[], f32[8])) -> pred[] {
+  %u = (s32[], f32[8]{0}) parameter(0)
+  %two = s32[] constant(2)
+  %j = s32[] get-tuple-element(%u), index=0
+  ROOT %less = pred[] compare(%j, %two), direction=LT
+}
+
+%small (a: f32[8]) -> f32[8] {
+  ROOT %a = f32[8]{0} parameter(0)
+}
+
+%large (b: f32[8]) -> f32[8] {
+  %b = f32[8]{0} parameter(0)
+  ROOT %copied = f32[8]{0} copy(%b)
+}
+
+%step (s: (s32[], f32[8], f32[4,8], /*index=3*/f32[8])) -> (s32[], f32[8], f32[4,8], f32[8]) {
+  %s = (s32[], f32[8]{0}, f32[4,8]{1,0:T(8,128)}, /*index=3*/f32[8]{0}) parameter(0)
+  %k = s32[] get-tuple-element(%s), index=0
+  %x = f32[8]{0} get-tuple-element(%s), index=1
+  %all = f32[4,8]{1,0} get-tuple-element(%s), index=2
+  %scratch = f32[8]{0:T(128)S(1)} get-tuple-element(%s), index=3
+  %row = f32[1,8]{1,0} fusion(%all, %k), kind=kLoop, calls=%fused_slice
+  %kept = f32[4,8]{1,0} fusion(%all, %row, %k), kind=kLoop, calls=%fused_update
+  %near = f32[8]{0:T(128)S(1)} fusion(%scratch, %x), kind=kLoop, calls=%missing
+  %gemm = (f32[8]{0}, s8[4194304]{0}) custom-call(%x, %x), custom_call_target="__cublas$gemm"
+  %pair = (s32[], f32[8]{0}) tuple(%k, %x)
+  %states = (s32[], f32[8]{0}) while(%pair), condition=%tokens_left, body=%token, metadata={op_name="training_step"}
+  %chosen = f32[8]{0} conditional(%k, %x, %x), branch_computations={%small, %large}
+  ROOT %done = (s32[], f32[8]{0}, f32[4,8]{1,0}, f32[8]{0}) tuple(%k, %chosen, %kept, %near)
+}
+
+%steps_left (v: (s32[])) -> pred[] {
+  %v = (s32[]) parameter(0)
+  ROOT %yes = pred[] constant(true)
+}
+
+%check (c: (s32[], f32[8], f32[4,8], f32[8])) -> (s32[], f32[8], f32[4,8], f32[8]) {
+  %c = (s32[], f32[8]{0}, f32[4,8]{1,0}, f32[8]{0}) parameter(0)
+  %constants = f32[8]{0} broadcast(%c), metadata={op_name="a/training_step/add"}
+  ROOT %w = (s32[], f32[8]{0}, f32[4,8]{1,0}, f32[8]{0}) while(%c), condition=%steps_left, body=%step
+}
+
+ENTRY %main (arg: (s32[], f32[8], f32[4,8], f32[8])) -> (s32[], f32[8], f32[4,8], f32[8]) {
+  %arg = (s32[], f32[8]{0}, f32[4,8]{1,0}, f32[8]{0}) parameter(0)
+  ROOT %loop = (s32[], f32[8]{0}, f32[4,8]{1,0}, f32[8]{0}) while(%arg), condition=%steps_left, body=%check
+}
+"""
+CELL = {'exhibit': 'figure1a', 'cell': 'ffn-qstr-N2-q1-90c42eb1'}
+ENTRY = {
+    'device': 'v5e', 'fingerprint': 'aa', **CELL, 'model': 'ffn', 'seq_len': 2, 'lanes': 5, 'serves': [CELL],
+    'outcome': 'compiled', 'compile_seconds': 20.0, 'compile_cpu_seconds': 11.0, 'memory_bytes': 2**26, 'flops': 4e7,
+    'bytes_accessed': 10**6, 'kernels_per_step': 40, 'estimated_step_seconds': 1e-4, 'steps_per_check': 10,
+    'estimated_screen_seconds': 2e-4, 'estimated_test_seconds': 1e-3, 'most_lanes_estimated': 900,
+}  # fmt: skip
+
+
+def test_kernels_of_a_step_with_the_bytes_that_they_move():
+    """A slice counts as such, an update in place too; a TPU's own scratch and a library's do not; two tokens."""
+    assert hlo.step_kernels(PROGRAM) == [32 + 32 + 4, 32 + 32 + 4, 32, 3 * 32, 64, 64, 64]
+
+
+def test_a_loop_runs_as_often_as_the_compiler_says():
+    told = PROGRAM.replace('body=%token', 'body=%token, backend_config={"known_trip_count":{"n":"5"}}')
+    assert hlo.step_kernels(told).count(64) == 5 + 1
+
+
+def test_a_program_without_steps_has_no_kernels_of_a_step():
+    assert hlo.step_kernels(PROGRAM.replace('training_step', 'other')) is None
+
+
+def test_results_in_the_memory_of_arguments_are_counted():
+    assert hlo.num_aliased(PROGRAM) == 2
+
+
+def test_transfers_to_and_from_the_host_are_found():
+    assert hlo.host_transfers(PROGRAM) == []
+    line = '  %asked = f32[8]{0} custom-call(%b), custom_call_target="xla_ffi_python_gpu_callback"\n'
+    assert hlo.host_transfers(PROGRAM.replace('  ROOT %copied', f'{line}  ROOT %copied')) == ['asked']
+
+
+@pytest.mark.parametrize(('name', 'kernels', 'flops', 'seconds'), [
+    ('v5e', [819], 1.0, 1e-9),
+    ('v5e', [819], 197e12 / 6, 1.0),
+    ('h100', [10, 10], 1.0, 2 * chips.KERNEL_SECONDS),
+    ('h100', [3352320000000, 10], 1.0, 1 + chips.KERNEL_SECONDS),
+])  # fmt: skip
+def test_the_roofline_is_the_slowest_of_products_memory_and_launches(name, kernels, flops, seconds):
+    assert roofline.step_seconds(chips.get(name), flops, kernels) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize('chip', chips.CHIPS.values(), ids=chips.CHIPS)
+def test_constants_are_cited_and_lower_precision_is_no_slower(chip):
+    assert all(source.startswith('https://') for source in chip.sources)
+    assert chip.flops['highest'] < chip.flops['high'] <= chip.flops['default']
+    assert chip.memory_bytes >= 16e9
+
+
+def test_a_gpu_is_described_to_its_compiler():
+    text = targets.target_config(chips.get('h100'))
+    for line in 'core_count: 132', 'cuda_compute_capability { major: 9 }', 'platform_name: "CUDA"', 'major: 9':
+        assert line in text
+    assert text.count('{') == text.count('}')
+
+
+def test_an_unknown_device_or_one_without_compiler_is_a_line(monkeypatch):
+    with pytest.raises(ValueError, match="devices='v7': unknown, one of v5e, h100"):
+        chips.get('v7')
+    monkeypatch.setattr(targets, 'is_installed', lambda chip: False)
+    with pytest.raises(ValueError, match=r'devices=v5e: needs libtpu, of the extra tpu-compile: make accelerators'):
+        targets.devices(chips.get('v5e'))
+
+
+def test_a_fingerprint_is_of_program_size_and_device(monkeypatch):
+    monkeypatch.setattr(measure, 'versions', lambda chip: {'jax': '1'})
+    problem = small.cell('ffn').problem
+    v5e, v6e = chips.get('v5e'), chips.get('v6e')
+    first = measure.fingerprint(problem, 2, v5e)
+    assert first == measure.fingerprint(problem, 2, v5e)
+    monkeypatch.setattr(measure, 'lowered', lambda *_: ())
+    nothing = measure.fingerprint(problem, 2, v5e)
+    assert len({first, nothing, measure.fingerprint(problem, 2, v6e)}) == 3
+    monkeypatch.setattr(measure, 'versions', lambda chip: {'jax': '2'})
+    assert measure.fingerprint(problem, 2, v5e) != nothing
+
+
+def test_a_run_that_is_cut_off_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    """Programs that another cell shares, or that have an entry, are not compiled again; those that failed are noted."""
+    asked = []
+
+    def found(program, chip):
+        asked.append(program.cell.id)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return {'outcome': 'out of time'}
+
+    one, two = small.cell('ffn'), small.cell('transformer')
+    programs = [exhibits.Program('heads', cell, 2) for cell in (one, two)]
+    monkeypatch.setattr(accelerators, 'found_by_process', found)
+    monkeypatch.setattr(exhibits, 'programs_of', lambda *_: [*programs, exhibits.Program('figure2', one, 2)])
+    monkeypatch.setattr(measure, 'fingerprint', lambda problem, lanes, chip: type(problem.module).__name__)
+    monkeypatch.setattr(measure, 'versions', lambda chip: {'libtpu': '1'})
+    with pytest.raises(KeyboardInterrupt):
+        accelerators.compile_all(chips.get('v5e'), ['heads'], tmp_path)
+    assert [entry['outcome'] for entry in store.read(tmp_path)['programs']] == ['out of time']
+    accelerators.compile_all(chips.get('v5e'), ['heads'], tmp_path)
+    assert asked == [one.id, two.id, two.id]
+    first, second = sorted(store.read(tmp_path)['programs'], key=lambda entry: -len(entry['serves']))
+    assert [len(first['serves']), len(second['serves'])] == [2, 1]
+    assert json.loads((tmp_path / store.NAME).read_text())['made']['v5e']['packages']['libtpu'] == '1'
+
+
+@pytest.mark.parametrize(('code', 'errors', 'why'), [
+    (-24, '', 'out of time'),
+    (-9, '', 'out of memory'),
+    (1, 'jax: RESOURCE_EXHAUSTED: Ran out of memory', 'out of memory'),
+    (1, 'Traceback\nValueError: no such cell', 'failed: ValueError: no such cell'),
+])  # fmt: skip
+def test_how_a_process_ended_is_told(code, errors, why):
+    done = accelerators.subprocess.CompletedProcess([], code, '', errors)
+    assert accelerators.why(done) == why
+
+
+def test_tables_and_figure(tmp_path):
+    v5e = chips.get('v5e')
+    store.add(tmp_path, ENTRY, v5e, {})
+    store.add(tmp_path, {**ENTRY, 'fingerprint': 'bb', 'seq_len': 4, 'outcome': 'out of time'}, v5e, {})
+    table = report.write(tmp_path)
+    assert '1 of 2' in table
+    text = (tmp_path / 'table.md').read_text()
+    assert 'nothing was run' in text
+    assert 'out of time' in text
+    assert (tmp_path / 'figure.png').stat().st_size > 5000
+
+
+def test_seconds_of_an_exhibit_are_those_of_its_rows():
+    """Ten batches of 64 prompts and two tests; a screening every ten steps."""
+    rows = pd.DataFrame({'num_samples': [640, 320], 'batch_size': 64, 'num_evaluations': [1, 1]})
+    assert report.run_seconds(ENTRY, rows) == pytest.approx(10 * 1e-4 + 2e-4 + 2e-3)
+    assert report.run_seconds(ENTRY, rows.iloc[:0]) is None
+    assert report.run_seconds({**ENTRY, 'estimated_step_seconds': None}, rows) is None
+
+
+def test_a_figure_without_its_columns_is_refused():
+    with pytest.raises(ValueError, match='memory_bytes'):
+        plots.accelerators(pd.DataFrame([ENTRY]).drop(columns='memory_bytes'))
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    (tmp_path / store.NAME).write_text('{"programs": 3}')
+    with pytest.raises(files.ResultsError, match=r'accelerators[.]json is damaged'):
+        store.read(tmp_path)
+
+
+def test_exhibits_are_the_published_configs_at_the_size_of_a_sweep():
+    programs = list(exhibits.programs_of('figure1a_tuned', 'tpu'))
+    assert {program.lanes for program in programs} == {5}
+    assert {program.lanes for program in exhibits.programs_of('sensitivity_ffn', 'gpu')} == {45}
+    with pytest.raises(ValueError, match="exhibits='figure9': unknown"):
+        list(exhibits.programs_of('figure9', 'tpu'))
+
+
+def test_every_published_config_is_an_exhibit():
+    """But the theorems' cards, which are no sweep."""
+    configs = {path.stem for path in (helpers.ROOT / 'experiments/configs').glob('*.py')}
+    assert {name for name, _ in exhibits.EXHIBITS.values()} == configs - {'__init__', 'base', 'theorems'}
+
+
+# Where a compiler is installed (`make accelerators` makes such environments), small cells compile whole.
+INSTALLED = [chip for chip in (chips.get('v5e'), chips.get('h100')) if targets.is_installed(chip)]
+if INSTALLED:
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize('model', ['transformer', 'rnn', 'ffn'])
+    def test_a_small_cell_compiles_whole(model, monkeypatch):
+        for chip in INSTALLED:
+            for name, value in targets.environment(chip).items():
+                monkeypatch.setenv(name, value)
+            found = measure.measure(small.cell(model).problem, 2, chip)
+            assert found['memory_bytes'] > 0
+            assert found['kernels_per_step'] > 5
+            assert found['host_transfers'] == 0
+            assert found['aliased'] > 5

@@ -1,0 +1,32 @@
+"""Which rows are ERMs, and where ERMs that were found err."""
+
+import pandas as pd
+
+from qstr_jax.analysis import erms
+
+
+def fits(*lanes):
+    """Fits of lanes: (n, is_erm, test_loss) each."""
+    return pd.DataFrame([
+        {'seq_len': 8, 'seed': seed, 'samples': n, 'is_erm': is_erm, 'test_loss': loss, 'threshold': 0.05}
+        for seed, lane in enumerate(lanes) for n, is_erm, loss in lane
+    ])  # fmt: skip
+
+
+def test_rows_without_a_reference_are_neither_known_nor_short():
+    rows = pd.DataFrame({'is_erm': [True, False, None], 'learner': 'constrained'})
+    assert erms.is_known(rows).tolist() == [True, True, False]
+    assert erms.is_short(rows).tolist() == [False, True, False]
+    old = rows.drop(columns='is_erm')
+    assert not erms.is_known(old).any()
+    assert not erms.is_short(old).any()
+    assert (erms.not_checked(rows), erms.not_checked(old)) == ('', erms.NOT_CHECKED)
+    assert erms.not_checked(old.assign(learner='adamw')) == ''
+
+
+def test_only_erms_that_miss_the_threshold_fail():
+    first = [(10, True, 1.0), (20, True, 0.05), (40, False, 1.0), (80, True, 0.01)]
+    second = [(10, True, 0.5), (20, False, 0.5), (40, True, 0.04)]
+    third = [(10, False, 1.0), (20, True, 0.01)]
+    found = erms.failing(fits(first, second, third), ['seq_len'])
+    assert found.to_dict('records') == [{'seq_len': 8, 'samples': (20 + 10 + 0) / 3, 'num_lanes': 3}]

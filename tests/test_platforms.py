@@ -1,0 +1,82 @@
+"""What is chosen by platform, and that every kind of cell can be handed to the compilers of accelerators."""
+
+import pytest
+
+from qstr_jax import models, sweeps
+from qstr_jax.accelerators import measure
+from qstr_jax.models import gated_cell
+from qstr_jax.sweeps import lanes_per_batch, platforms
+from tests import small
+
+ONLINE = [
+    {'model': 'transformer'},
+    {'model': 'transformer', 'transformer.attention': 'merged', 'risk': 'pointwise'},
+    {'model': 'ffn'},
+    {'model': 'ffn', 'ffn.form': 'theorem6'},
+    *({'model': 'rnn', 'rnn.cell': cell} for cell in ('relu', 'tanh', 'gru', 'lstm')),
+    {'model': 'rnn', 'rnn.cell': 'deep', 'rnn.lipschitz': 0.1, 'rnn.radius': 1.0, 'rnn.readout': 'mlp'},
+]
+FIXED = ('adamw', 'constrained', 'min_norm', 'stationary')
+SIZES = {'token_dim': 3, 'num_seeds': 2, 'seq_lens': 2, 'test_samples': 16, 'num_samples': 4}
+
+
+def assert_lowered(problem, num_lanes=2):
+    """Both programs lower for both platforms, and no program asks its host for anything."""
+    for platform in measure.LOWERED_FOR:
+        for program in measure.lowered(problem, num_lanes, platform):
+            text = program.as_text()
+            assert 'func.func public @main' in text
+            assert 'callback' not in text
+
+
+@pytest.mark.parametrize('changes', ONLINE, ids=lambda changes: '-'.join(str(value) for value in changes.values()))
+def test_cells_of_online_training_lower_for_accelerators(changes):
+    assert_lowered(small.cell(**changes).problem)
+
+
+@pytest.mark.parametrize('learner', FIXED)
+def test_cells_of_learners_on_a_fixed_sample_lower_for_accelerators(learner):
+    cells = sweeps.cells_of(sweeps.Sweep(models='ffn', learners=learner, ffn={'widths': (8, 8)}, **SIZES))
+    assert_lowered(cells[0].problem)
+
+
+def test_baselines_in_closed_form_lower_for_accelerators():
+    names = [name for name in ('ridge', 'zero', 'least_squares') if name in models.names()]
+    cells = sweeps.cells_of(sweeps.Sweep(models=names, learners='adamw', **SIZES))
+    assert len(cells) == len(names) > 1
+    for cell in cells:
+        assert_lowered(cell.problem, num_lanes=1)
+
+
+@pytest.mark.parametrize('platform', ['cpu', 'gpu', 'tpu'])
+def test_loops_are_joined_as_the_table_says(platform):
+    """And the parameters are the same, so that a checkpoint of one platform is one of another."""
+    problem = small.cell('rnn').problem
+    suited = platforms.suited(problem, platform)
+    assert suited.module.unroll == platforms.TABLE[platform].unroll
+    assert suited.module.clone(unroll=gated_cell.UNROLL) == problem.module
+    assert (suited is problem) == (platforms.TABLE[platform].unroll == gated_cell.UNROLL)
+
+
+def test_models_without_such_a_loop_stay_as_they_are():
+    problem = small.cell('ffn').problem
+    assert platforms.suited(problem, 'tpu') is problem
+
+
+def test_an_unknown_platform_is_treated_as_a_gpu():
+    assert platforms.of('rocm') == platforms.TABLE['gpu']
+
+
+def test_a_compiler_option_that_the_user_sets_is_kept(monkeypatch):
+    monkeypatch.setitem(platforms.TABLE, 'cpu', platforms.TABLE['cpu']._replace(init={platforms.LEVEL: 2}))
+    monkeypatch.delenv('XLA_FLAGS', raising=False)
+    assert platforms.options('cpu', 'init') == {platforms.LEVEL: 2}
+    assert platforms.options('cpu', 'advance') is None
+    monkeypatch.setenv('XLA_FLAGS', f'--{platforms.LEVEL}=1')
+    assert platforms.options('cpu', 'init') is None
+
+
+@pytest.mark.parametrize(('num_lanes', 'size'), [(5, 5), (45, 45), (64, 64), (65, 33), (100, 50)])
+@pytest.mark.parametrize('platform', ['gpu', 'tpu'])
+def test_an_accelerator_takes_all_lanes_or_equal_batches_of_at_most_64(platform, num_lanes, size):
+    assert lanes_per_batch.default_size(small.cell('rnn').problem.module, num_lanes, platform) == size
