@@ -155,14 +155,14 @@ def _child(settings, workdir, cache, options, death, num_devices, flags, log):
     command_line.exit_on_error(lambda: sweeps.run(sweeps.Sweep(**settings), workdir, options))
 
 
-def _binary(name, arguments, outputs, *, folder, settings, flags):
-    """What a started process does: as `python -m experiments.NAME`, or `python NAME.py`, in a folder."""
+def _binary(name, arguments, folder, outputs, settings):
+    """What a started process does: as `python -m experiments.NAME` in a folder."""
     for number, path in enumerate(outputs, start=1):
         with open(path, 'wb', buffering=0) as file:
             os.dup2(file.fileno(), number)
     os.chdir(folder)
     sys.path.insert(0, str(folder))  # as `python -m` has it
-    os.environ['XLA_FLAGS'] = flags
+    os.environ['XLA_FLAGS'] = helpers.QUICK_FLAGS
     tqdm.tqdm.set_lock(threading.RLock())  # its own is a semaphore that a kill leaves behind
     jax.config.update('jax_platforms', 'cpu')
     helpers.share_programs('binaries')
@@ -171,10 +171,7 @@ def _binary(name, arguments, outputs, *, folder, settings, flags):
         setattr(importlib.import_module(module), attribute, value)
     sys.argv = [name, *arguments]
     try:
-        if name.endswith('.py'):
-            runpy.run_path(name, run_name='__main__')
-        else:
-            runpy.run_module(f'experiments.{name}', run_name='__main__', alter_sys=True)
+        runpy.run_module(f'experiments.{name}', run_name='__main__', alter_sys=True)
     finally:
         atexit._run_exitfuncs()  # where a process leaves its job; multiprocessing's do not call them
 
@@ -183,19 +180,18 @@ class Binary:
     """experiments.NAME in a process of its own, where the libraries are there beforehand: a Python imports for 3 s.
 
     Args:
-        name: of the binary, or of a program in the folder, with its .py.
+        name: of the binary.
         *arguments: of its command line.
         folder: where it runs.
         settings: 'module:name' → value, set before it begins.
-        flags: XLA's, by default those that compile quickly.
     """
 
-    def __init__(self, name, *arguments, folder=helpers.ROOT, settings=(), flags=helpers.QUICK_FLAGS):
+    def __init__(self, name, *arguments, folder=helpers.ROOT, settings=()):
         logs = pathlib.Path(tempfile.mkdtemp(prefix='qstr_jax_binary_'))
         self._outputs = [logs / stream for stream in ('stdout', 'stderr')]
-        where = {'folder': folder, 'settings': dict(settings), 'flags': flags}
+        args = name, arguments, folder, self._outputs, dict(settings)
         # No daemon: a launcher has children.
-        self._process = SPAWN.Process(target=_binary, args=(name, arguments, self._outputs), kwargs=where)
+        self._process = SPAWN.Process(target=_binary, args=args)
         self._process.start()
         weakref.finalize(self, shutil.rmtree, logs)
 
