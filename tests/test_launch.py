@@ -15,10 +15,11 @@ from tests import harness, helpers
 
 CONFIG = '--config=experiments/configs/quickstart.py'
 TINY = [
-    '--config.models=ffn',
-    '--config.seq_lens=2,3',
+    '--config.models=transformer,ffn',
+    '--config.seq_lens=3',
     '--config.num_seeds=2',
     '--config.token_dim=4',
+    '--config.transformer.mlp_width=8',
     '--config.ffn.widths=8,8',
     '--config.batch_size=16',
     '--config.check_every=5',
@@ -57,7 +58,7 @@ def test_two_shards_make_the_same_rows_and_the_figure(cache, single, tmp_path):
     done = harness.run_binary('launch', CONFIG, cache, *LOCAL, f'--workdir={workdir}', '--num_shards=2', *TINY)
     assert done.returncode == 0, done.stderr
     assert '2 jobs (' in done.stdout
-    assert '| FFN' in done.stdout
+    assert '| Transformer' in done.stdout
     assert harness.tables(workdir) == harness.tables(single)
     assert set(harness.trained(workdir).values()) == {1}
     assert (workdir / 'table.md').read_text() == (single / 'table.md').read_text()
@@ -73,7 +74,8 @@ def test_failed_shards_are_reported_with_the_end_of_their_logs(cache, tmp_path):
     """One cell's tables cannot be written, which one of two shards finds out."""
     workdir = tmp_path / 'sweep'
     # An axis given twice has both values: the first run gets its own.
-    settings = [setting for setting in TINY if 'seq_lens=' not in setting]
+    settings = [setting for setting in TINY if 'models=' not in setting and 'seq_lens=' not in setting]
+    settings += ['--config.models=ffn']
     arguments = CONFIG, cache, f'--workdir={workdir}', *settings
     first = harness.run_binary('sample_complexity', *arguments, '--config.seq_lens=2')
     assert first.returncode == 0, first.stderr
