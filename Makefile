@@ -142,8 +142,8 @@ table1: install  ## Table 1 measured, from the committed results
 gallery: install  ## docs/gallery.md with Table 1, and the README's numbers, from the committed results
 	$(RUN) experiments.gallery
 
-report: install  ## one HTML page and LaTeX fragments from the committed results
-	$(RUN) experiments.report --workdir=experiments/results --output=$(WORKDIR)/report
+report: install  ## one HTML page to explore, and LaTeX fragments, from the committed results
+	$(RUN) experiments.report --latex --workdir=experiments/results --output=$(WORKDIR)/report
 
 benchmark: install $(VENV)/.installed-benchmark  ## ours beside PyTorch, every section (needs a quiet machine)
 	$(RUN) experiments.benchmark --json=$(WORKDIR)/benchmark/benchmark.json

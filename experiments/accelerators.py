@@ -8,6 +8,7 @@ command continues a run that was cut off. Nothing runs on an accelerator: second
 compiler is not in this environment are left out (`make accelerators` makes an environment for each kind).
 """
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -30,6 +32,9 @@ RESULTS = 'experiments/results/accelerators'
 DEVICES = flags.DEFINE_list('devices', [], 'Accelerators; all whose compiler is installed by default.')
 EXHIBITS = flags.DEFINE_list('exhibits', [], 'Exhibits whose programs are compiled; all by default.')
 LIMIT = flags.DEFINE_integer('limit_seconds', 900, 'Seconds of a core that one program may take.', lower_bound=1)
+PRECISION = flags.DEFINE_enum(
+    'precision', 'highest', ['highest', 'high', 'default'], 'Of matrix products, as the setting of that name.'
+)
 DRAW = flags.DEFINE_bool('draw_only', False, 'Write table and figure of what is there, compile nothing.')
 PROGRAM = flags.DEFINE_string('program', None, 'Compile one program, EXHIBIT:CELL, into the file --entry.')
 ENTRY = flags.DEFINE_string('entry', None, 'See --program.')
@@ -42,9 +47,24 @@ def compile_one() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (LIMIT.value, LIMIT.value + 5))
     (chip,) = map(chips.get, DEVICES.value)
     exhibit, _, cell_id = PROGRAM.value.partition(':')
-    (program,) = (one for one in exhibits.programs_of(exhibit, chip.platform) if one.cell.id == cell_id)
+    (program,) = (one for one in programs_of(exhibit, chip) if one.cell.id == cell_id)
     found = measure.measure(program.cell.problem, program.lanes, chip)
     pathlib.Path(ENTRY.value).write_text(json.dumps(found))
+
+
+def programs_of(exhibit: str, chip: chips.Chip) -> Iterator[exhibits.Program]:
+    """The programs of an exhibit, with the products of --precision.
+
+    Args:
+        exhibit: its name.
+        chip: to compile for.
+    """
+    for program in exhibits.programs_of(exhibit, chip.platform):
+        problem = program.cell.problem
+        if hasattr(problem.learner, 'precision'):
+            learner = dataclasses.replace(problem.learner, precision=PRECISION.value)
+            problem = dataclasses.replace(problem, learner=learner)
+        yield program._replace(cell=dataclasses.replace(program.cell, problem=problem))
 
 
 def found_by_process(program: exhibits.Program, chip: chips.Chip) -> dict[str, Any]:
@@ -58,7 +78,7 @@ def found_by_process(program: exhibits.Program, chip: chips.Chip) -> dict[str, A
         path = pathlib.Path(folder, 'entry.json')
         name = f'--program={program.exhibit}:{program.cell.id}'
         command = [sys.executable, '-m', 'experiments.accelerators', name, f'--devices={chip.name}', f'--entry={path}']
-        command.append(f'--limit_seconds={LIMIT.value}')
+        command += [f'--limit_seconds={LIMIT.value}', f'--precision={PRECISION.value}']
         environment = {**os.environ, **targets.environment(chip)}
         wall = WALL_FACTOR * LIMIT.value
         try:
@@ -94,7 +114,7 @@ def compile_all(chip: chips.Chip, names: list[str], folder: Any) -> None:
     """
     made = store.made_by(sys.argv, measure.versions(chip))
     for name in names:
-        for program in exhibits.programs_of(name, chip.platform):
+        for program in programs_of(name, chip):
             fingerprint = measure.fingerprint(program.cell.problem, program.lanes, chip)
             known = {store.name_of(one): one for one in store.read(folder)['programs']}
             entry = known.get((chip.name, fingerprint))
@@ -117,6 +137,7 @@ def _new_entry(program: exhibits.Program, chip: chips.Chip, fingerprint: str) ->
         'model': program.cell.model,
         'seq_len': program.cell.problem.task.seq_len,
         'lanes': program.lanes,
+        'precision': PRECISION.value,
         'fingerprint': fingerprint,
         'git_commit': provenance.git_commit(),
         'serves': [cell],

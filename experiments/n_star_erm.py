@@ -1,4 +1,4 @@
-r"""n* of ERMs beside what memorising allows: runs a sweep as `learning_curves`, and draws all parts in one figure.
+r"""n* of ERMs beside what memorising allows: runs one part of a sweep, and draws all parts of the directory so far.
 
 python -m experiments.n_star_erm --config=experiments/configs/n_star_erm.py:log --workdir=results/n_star_erm
 """
@@ -10,36 +10,56 @@ import pandas as pd
 from ml_collections import config_dict
 
 from experiments import command_line, learning_curves, sample_complexity
-from qstr_jax import plots
+from qstr_jax import analysis, plots
 from qstr_jax.analysis import erms, formats, growth, kinds, selection
 from qstr_jax.storage import files, results
 from qstr_jax.theory import memory_lines
 
+_POINT = ['encoding_factor', 'encoding_dim', 'radius', 'seq_len']
+
 
 def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
-    """What `learning_curves` draws, and n* of all parts with the lines of capacity and of twisted teachers.
+    """Writes figure and tables: n* of all parts, capacity, twisted teachers, the ERMs that err, fits of random labels.
 
     Args:
-        workdir: the results directory, with the parts that were run so far.
+        workdir: the results directory.
         config: of the part that was run last.
     """
-    learning_curves.draw(workdir, config)
     folder = pathlib.Path(workdir)
     rows = results.load(folder)
-    searches = kinds.split_kinds(rows).searches if len(rows) else rows
-    searches = searches[searches['outcome'] != 'diverged'] if len(rows) else rows
+    if rows.empty:
+        return
+    parts = kinds.split_kinds(rows)
+    if len(parts.fits):
+        risks = parts.fits.pivot_table(index=_POINT, columns='num_samples', values='train_risk', dropna=False)
+        table = formats.markdown(risks.dropna(how='all').reset_index(), digits=3)
+        files.write_text(folder / 'labels.md', table)
+    searches = parts.searches[parts.searches['outcome'] != 'diverged']
     if searches.empty:
         return
     chosen = selection.select(searches)
-    twisted = memory_lines.twisted_lines(chosen, threshold=chosen['threshold'].iloc[0])
-    lines = pd.concat([memory_lines.capacity_lines(rows), twisted], ignore_index=True)
+    lines = _lines(rows, chosen, results.load_curves(folder))
     title = '1STR: n* of constrained ERM, point-wise risk'
-    plots.save(plots.n_star_against(chosen, lines=lines, title=title, notes=tuple(config.notes)), folder / 'erm')
-    fits = results.load_curves(folder)
-    by = ['encoding_factor', 'encoding_dim', 'radius', 'seq_len']
-    errs = erms.failing(fits[fits['is_search'].eq(True)], by).assign(name='an ERM that was found errs')
-    tables = growth.growth(chosen), lines.drop(columns='max_coherence'), errs[['name', *by, 'samples', 'num_lanes']]
-    files.write_text(folder / 'erm.md', '\n'.join(formats.markdown(table, digits=3) for table in tables))
+    figure = plots.n_star_against(chosen, lines=lines, title=title, notes=tuple(config.notes))
+    paths = plots.save(figure, folder / 'figure')
+    table = formats.markdown(analysis.samples_table(chosen))
+    files.write_text(folder / 'table.md', table)
+    files.write_text(folder / 'growth.md', formats.markdown(growth.growth(chosen), digits=3))
+    files.write_text(folder / 'lines.md', formats.markdown(lines, digits=3))
+    print(f'{table}figure: {paths[1]}')
+
+
+def _lines(rows: pd.DataFrame, chosen: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
+    """What lies beside n*: the ERMs that were found and err, the capacity for random labels, twisted teachers."""
+    errs = erms.failing(curves[curves['is_search'].eq(True)], _POINT)
+    radius = errs['radius'].map(lambda value: analysis.setting_text('radius', value))
+    parts = (
+        errs.assign(name='an ERM that was found errs, ' + radius, samples=errs['samples'].replace(0, float('nan'))),
+        memory_lines.capacity_lines(rows),
+        memory_lines.twisted_lines(chosen, threshold=chosen['threshold'].iloc[0]),
+    )
+    columns = ['name', 'encoding_factor', 'encoding_dim', 'seq_len', 'samples']
+    return pd.concat([part[columns] for part in parts], ignore_index=True)
 
 
 def main() -> None:

@@ -1,12 +1,16 @@
-r"""One self-contained HTML page and LaTeX fragments, from result directories alone.
+r"""One self-contained HTML page, with charts to explore, from result directories alone; LaTeX fragments by --latex.
 
 python -m experiments.report --workdir=experiments/results --output=results/report
 python -m experiments.report --workdir=results/mine,results/yours
 """
 
+from absl import flags
+
 from experiments import command_line, runtime
 from qstr_jax import report
 from qstr_jax.storage import files
+
+LATEX = flags.DEFINE_bool('latex', False, 'Write tables and figures for a paper too.')
 
 
 def run(*arguments: str) -> None:
@@ -17,10 +21,10 @@ def run(*arguments: str) -> None:
     """
     workdirs = runtime.workdirs(arguments)
     try:
-        path = report.write(workdirs, runtime.output('results/report'))
+        path = report.write(workdirs, runtime.output('results/report'), LATEX.value)
     except OSError as error:
         raise files.ResultsError(error) from error
-    print(f'report: {path}\nLaTeX: {path.parent / "latex"}')
+    print(f'report: {path}' + (f'\nLaTeX: {path.parent / "latex"}' if LATEX.value else ''))
 
 
 if __name__ == '__main__':

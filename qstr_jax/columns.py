@@ -74,6 +74,7 @@ _KNOWN = (
     Column('test_samples', 'learner', 'int', label='test prompts'),
     Column('validation_samples', 'learner', 'int', label='validation prompts'),
     Column('screen', 'learner', 'bool', label='screening'),
+    Column('precision', 'learner', 'str', label='precision of products'),
     Column('max_steps', 'learner', 'int', label='most steps'),
     Column('is_search', 'learner', 'bool', label='search for $n^*$'),
     Column('resolution', 'learner', 'float'),

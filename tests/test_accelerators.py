@@ -1,6 +1,7 @@
 """Programs compiled for accelerators that are not there: what is read from a compiler's text, stored and drawn."""
 
 import json
+from unittest import mock
 
 import pandas as pd
 import pytest
@@ -165,6 +166,7 @@ def test_a_fingerprint_is_of_program_size_and_device(monkeypatch):
 
 def test_a_run_that_is_cut_off_goes_on_where_it_stopped(tmp_path, monkeypatch):
     """Programs that another cell shares, or that have an entry, are not compiled again; those that failed are noted."""
+    monkeypatch.setattr(accelerators, 'PRECISION', mock.Mock(value='highest'))
     asked = []
 
     def found(program, chip):
@@ -210,6 +212,20 @@ def test_tables_and_figure(tmp_path):
     assert 'nothing was run' in text
     assert 'out of time' in text
     assert (tmp_path / 'figure.png').stat().st_size > 5000
+
+
+def test_the_committed_tables_are_those_of_the_entries():
+    """`python -m experiments.accelerators --draw_only` mends it."""
+    folder = helpers.ROOT / accelerators.RESULTS
+    assert report.tables(store.folder_of(folder)) == (folder / 'table.md').read_text()
+
+
+def test_what_a_precision_costs_is_shown_for_cells_compiled_with_several():
+    entries = pd.DataFrame([{**ENTRY, 'precision': 'highest'}, {**ENTRY, 'cell': 'other', 'precision': 'highest'}])
+    assert report.by_precision(entries).empty
+    high = {**ENTRY, 'precision': 'high', 'compile_cpu_seconds': 6.0}
+    table = report.by_precision(pd.concat([entries, pd.DataFrame([high])], ignore_index=True))
+    assert list(table['precision']) == ['highest', 'high']
 
 
 def test_seconds_of_an_exhibit_are_those_of_its_rows():

@@ -34,7 +34,7 @@ EXHIBITS = {
         ('separate_q2.png', 'separate_q2_gamma2.pdf', 'table.md'),
         ('transformer_attention', {'separate'}),
     ),
-    'n_star_erm': (n_star_erm, ('erm.png', 'erm.md', 'figure.png'), ('reference', {'construction'})),
+    'n_star_erm': (n_star_erm, ('figure.png', 'table.md', 'growth.md', 'lines.md'), ('reference', {'construction'})),
 }
 ALL = ('heads', 'embedding', 'sensitivity', 'encodings', 'attention_weights', 'larger_n', 'n_star_erm')
 

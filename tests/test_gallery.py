@@ -41,6 +41,7 @@ def test_no_measured_number_is_typed():
 def filled(monkeypatch):
     """Fills a template from made-up rows, N^0.6 with five lanes."""
     rows = make_rows(0.6, 10_000, lengths=(4, 6, 8, 12)).assign(task_seed=lambda table: table['seed'], cell='a')
+    rows['is_erm'] = [True if seed == 0 else None for seed in rows['seed']]
     tables = {'full': rows, 'thin': rows[rows['seed'] < 2], 'bound': rows.assign(outcome='censored')}
     monkeypatch.setattr(results, 'load', lambda path: tables[path.name])
     return lambda template: gallery.render(template, 'nowhere')
@@ -54,6 +55,7 @@ def test_placeholders_are_what_the_rows_say(filled):
     assert filled('{{thousands full seq_len=4}}') == f'{mean:.3g} ({least:.3g} – {most:.3g})'
     assert filled('{{mean full seq_len=4|6 by=seq_len}}').count('k') == 2
     assert filled('{{mean full column=sparsity}} {{lanes full seq_len=4}} {{count full}}') == '1 5 20'
+    assert filled('{{count full is_erm=1}} {{count full is_erm=None}}') == '4 16'
     assert filled('{{mean bound seq_len=4}}') == '≥ 1000k'
     low, high = re.fullmatch(r'N\^0\.\d\d \[(.+), (.+)\]', filled('N^{{exponent full}}')).groups()
     assert float(low) < 0.6 < float(high)

@@ -1,9 +1,11 @@
 """What is chosen by platform, and that every kind of cell can be handed to the compilers of accelerators."""
 
+import jax.numpy as jnp
 import pytest
 
 from qstr_jax import models, sweeps
 from qstr_jax.accelerators import measure
+from qstr_jax.learners import lanes
 from qstr_jax.models import gated_cell
 from qstr_jax.sweeps import lanes_per_batch, platforms
 from tests import small
@@ -46,6 +48,29 @@ def test_baselines_in_closed_form_lower_for_accelerators():
     assert len(cells) == len(names) > 1
     for cell in cells:
         assert_lowered(cell.problem, num_lanes=1)
+
+
+def test_the_precision_of_products_is_a_setting_whose_default_renames_nothing():
+    cells = {precision: small.cell('ffn', precision=precision) for precision in (None, 'highest', 'high', 'default')}
+    assert cells['highest'].id == cells[None].id == small.cell('ffn').id
+    assert len({cell.id for cell in cells.values()}) == 3
+    texts = {name: measure.lowered(cell.problem, 2, 'tpu')[1].as_text() for name, cell in cells.items()}
+    assert ('HIGHEST' in texts['highest'], 'HIGHEST' in texts['high'], 'HIGH' in texts['high']) == (True, False, True)
+    assert 'HIGH' not in texts['default']
+
+
+@pytest.mark.parametrize(('num_lanes', 'size'), [(5, 5), (8, 8), (12, 6), (13, 1), (16, 8)])
+def test_lanes_are_tested_in_equal_parts(num_lanes, size):
+    sizes = []
+
+    def squares(values_K, tree):
+        sizes.append(len(values_K))
+        return values_K**2 + tree['a'].sum(axis=1)
+
+    values_K, rows_KxN = jnp.arange(num_lanes), jnp.arange(2 * num_lanes).reshape(num_lanes, 2)
+    found = lanes.in_parts(squares, values_K, {'a': rows_KxN})
+    assert set(sizes) == {size}
+    assert (found == values_K**2 + rows_KxN.sum(axis=1)).all()
 
 
 @pytest.mark.parametrize('platform', ['cpu', 'gpu', 'tpu'])

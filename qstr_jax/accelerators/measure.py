@@ -41,6 +41,7 @@ def measure(problem: Problem, lanes: int, chip: Chip) -> dict[str, Any]:
     text = compiled.advance.as_text()
     kernels = hlo.step_kernels(text)
     flops = compiled.size * cost.step_flops(problem)
+    seconds_of_step = None if kernels is None else roofline.step_seconds(chip, flops, kernels, precision_of(problem))
     return {
         'lanes': compiled.size,
         'compile_seconds': round(seconds, 1),
@@ -50,7 +51,7 @@ def measure(problem: Problem, lanes: int, chip: Chip) -> dict[str, Any]:
         'flops': flops,
         'bytes_accessed': None if kernels is None else sum(kernels),
         'kernels_per_step': None if kernels is None else len(kernels),
-        'estimated_step_seconds': None if kernels is None else roofline.step_seconds(chip, flops, kernels),
+        'estimated_step_seconds': seconds_of_step,
         **_tests(problem, compiled.size, chip),
         'host_transfers': len(hlo.host_transfers(text)),
         'aliased': hlo.num_aliased(text),
@@ -64,13 +65,22 @@ def _tests(problem: Problem, size: int, chip: Chip) -> dict[str, float]:
     learner = problem.learner
     if not isinstance(learner, learners.Online):
         return {}
-    flops = size * cost.prediction_flops(problem)
+    flops, precision = size * cost.prediction_flops(problem), precision_of(problem)
     subset = screening.subset_size(learner.test_samples)
     return {
-        'estimated_screen_seconds': roofline.products_seconds(chip, flops * subset),
-        'estimated_test_seconds': roofline.products_seconds(chip, flops * learner.test_samples),
+        'estimated_screen_seconds': roofline.products_seconds(chip, flops * subset, precision),
+        'estimated_test_seconds': roofline.products_seconds(chip, flops * learner.test_samples, precision),
         'steps_per_check': learner.check_every,
     }
+
+
+def precision_of(problem: Problem) -> str:
+    """The precision of a cell's matrix products.
+
+    Args:
+        problem: the cell's.
+    """
+    return getattr(problem.learner, 'precision', None) or 'highest'
 
 
 def versions(chip: Chip) -> dict[str, str]:

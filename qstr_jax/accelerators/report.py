@@ -19,6 +19,12 @@ bound by published peaks, bandwidths and launch costs (`accelerators.json` names
 
 """
 
+PRECISIONS = """By the precision of matrix products, for programs that were compiled with several. A TPU makes a
+product in float32 of six of bfloat16 (highest), three (high) or one (default); a GPU takes float32, or TF32 for the
+other two.
+
+"""
+
 
 def write(folder: Any) -> str:
     """Writes tables and figure.
@@ -32,17 +38,36 @@ def write(folder: Any) -> str:
     Raises:
         ResultsError: a file is damaged.
     """
-    entries = pd.DataFrame(store.read(folder)['programs'])
+    entries = _entries(folder)
     if entries.empty:
         return 'no program has been compiled\n'
-    rows = _rows(folder, entries)
-    table = formats.markdown(by_exhibit(entries, rows))
-    files.write_text(folder / 'table.md', f'{HEADER}{table}\n{formats.markdown(by_program(entries))}')
-    drawn = entries[(entries['exhibit'] == DRAWN) & (entries['outcome'] == 'compiled')]
+    files.write_text(folder / 'table.md', tables(folder))
+    drawn = entries[(entries['exhibit'] == DRAWN) & (entries['precision'] == 'highest')]
+    drawn = drawn[drawn['outcome'] == 'compiled']
     if len(drawn):
         title = 'Figure 1a compiled for accelerators that are not there'
         plots.save(plots.accelerators(drawn, title=title), pathlib.Path(folder, 'figure'))
-    return table
+    return formats.markdown(by_exhibit(entries, _rows(folder, entries)))
+
+
+def tables(folder: Any) -> str:
+    """All tables as one page.
+
+    Args:
+        folder: of the results.
+    """
+    entries = _entries(folder)
+    parts = [HEADER, formats.markdown(by_exhibit(entries, _rows(folder, entries))), '\n']
+    if len(precisions := by_precision(entries)):
+        parts += [PRECISIONS, formats.markdown(precisions), '\n']
+    return ''.join([*parts, formats.markdown(by_program(entries))])
+
+
+def _entries(folder: Any) -> pd.DataFrame:
+    entries = pd.DataFrame(store.read(folder)['programs'])
+    if 'precision' not in entries.columns:  # of before it was a setting
+        entries['precision'] = 'highest'
+    return entries.assign(precision=entries['precision'].fillna('highest'))
 
 
 def _rows(folder: Any, entries: pd.DataFrame) -> pd.DataFrame:
@@ -57,10 +82,10 @@ def by_exhibit(entries: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """A line per exhibit and device: what its programs take to compile, and the estimated seconds of running them.
 
     Args:
-        entries: of programs.
+        entries: of programs, with `precision`; those of the published one count.
         rows: of the exhibits, whose steps and tests the device is taken to repeat.
     """
-    served = entries.explode('serves', ignore_index=True)
+    served = entries[entries['precision'] == 'highest'].explode('serves', ignore_index=True)
     served['exhibit'] = [one['exhibit'] for one in served['serves']]
     served['cell'] = [one['cell'] for one in served['serves']]
     lines = []
@@ -104,16 +129,38 @@ def run_seconds(entry: Mapping[str, Any], rows: pd.DataFrame) -> float | None:
     )
 
 
-def by_program(entries: pd.DataFrame) -> pd.DataFrame:
-    """A line per program.
+def by_precision(entries: pd.DataFrame) -> pd.DataFrame:
+    """A line per program and precision, of the cells that were compiled with several.
 
     Args:
-        entries: of programs.
+        entries: of programs, with `precision`.
+    """
+    done = entries[entries['outcome'] == 'compiled']
+    counts = done.groupby(['device', 'cell'])['precision'].transform('nunique')
+    some = done[counts > 1].sort_values(['device', 'model', 'seq_len', 'compile_cpu_seconds'], ascending=False)
+    return pd.DataFrame({
+        'device': some['device'],
+        'model': some['model'],
+        'N': some['seq_len'],
+        'precision': some['precision'],
+        'core seconds to compile': some['compile_cpu_seconds'],
+        'memory, MiB': (some['memory_bytes'] / 2**20).round(),
+        'kernels per step': some['kernels_per_step'].astype('Int64'),
+        'MB per step': some['bytes_accessed'] / 1e6,
+        'estimated µs per step': some['estimated_step_seconds'] * 1e6,
+    })  # fmt: skip
+
+
+def by_program(entries: pd.DataFrame) -> pd.DataFrame:
+    """A line per program of the published precision.
+
+    Args:
+        entries: of programs, with `precision`.
     """
     columns = ('compile_cpu_seconds', 'compile_seconds', 'memory_bytes', 'most_lanes_estimated', 'flops',
                'bytes_accessed', 'kernels_per_step', 'estimated_step_seconds')  # fmt: skip
     known = entries.reindex(columns=[*entries.columns, *(name for name in columns if name not in entries.columns)])
-    known = known.sort_values(['device', 'exhibit', 'seq_len', 'model'])
+    known = known[known['precision'] == 'highest'].sort_values(['device', 'exhibit', 'seq_len', 'model'])
     return pd.DataFrame({
         'device': known['device'],
         'exhibit': known['exhibit'],

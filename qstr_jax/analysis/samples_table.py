@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from qstr_jax.analysis.curves import Curve, split_curves
+from qstr_jax.analysis.curves import Curve, point_columns, require, split_curves
 from qstr_jax.analysis.exponents import exponent
 from qstr_jax.analysis.names import display, heading, headings, ordered, value_text
-from qstr_jax.analysis.summary import summarize
+from qstr_jax.analysis.summary import MEASURED, check, summarize
 
 
 def samples_table(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
@@ -25,7 +25,8 @@ def samples_table(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
     Raises:
         ValueError: as `summarize`.
     """
-    summarize(rows)  # Checks the rows.
+    require(rows, ('model', *MEASURED))
+    check(rows, point_columns(rows))
     curves = split_curves(rows, x)
     values = ordered(rows[x])
     named = list(dict.fromkeys(name for curve in curves for name in (*curve.task, *curve.settings)))

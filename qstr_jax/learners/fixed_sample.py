@@ -18,7 +18,7 @@ from flax import linen as nn
 from qstr_jax import checks, models, tasks
 from qstr_jax.learners import bracket, fit_report, fits, restarts, starts
 from qstr_jax.learners.fits import Data, State
-from qstr_jax.learners.lanes import over_lanes, select
+from qstr_jax.learners.lanes import Precision, over_lanes, select, settle_precision
 from qstr_jax.learners.one_fit import OneFit
 from qstr_jax.learners.outcomes import DIVERGED, RUNNING
 from qstr_jax.learners.problem import Problem
@@ -51,6 +51,7 @@ class FixedSample(OneFit):
         reference: a start whose training risk and test loss stand beside every fit's, such as 'construction'; a fit is
             an ERM if its training risk is at most that plus `erm_tolerance`.
         erm_tolerance: see there.
+        precision: of matrix products on an accelerator, 'highest' (None), 'high' or 'default'; see `lanes.run_checks`.
 
     Raises:
         ValueError: a size is impossible, a name is unknown, or two settings exclude each other.
@@ -76,10 +77,12 @@ class FixedSample(OneFit):
     starts: tuple[str, ...] = ('init',)
     reference: str = ''
     erm_tolerance: float = 1e-3
+    precision: Precision = None
     is_search: bool = derived(False)
 
     def __post_init__(self) -> None:
         settle(self)
+        settle_precision(self)
         counts = ('max_steps', 'check_every', 'max_samples', 'min_samples', 'test_samples', 'validation_samples')
         for name in counts:
             checks.integer(name, getattr(self, name))

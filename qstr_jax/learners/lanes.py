@@ -3,7 +3,7 @@
 import collections
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,11 @@ from qstr_jax.learners.outcomes import RUNNING
 
 # The name of a training step within a program, by which `accelerators.hlo` finds it in what a compiler makes of it.
 STEP_SCOPE = 'training_step'
+# Of matrix products; None is 'highest', full float32.
+Precision = Literal['highest', 'high', 'default'] | None
+# On an accelerator so many lanes at most are tested together: a GRU's states on a chunk of test prompts would otherwise
+# take most of the memory.
+MOST_TESTED = 8
 
 
 @functools.cache
@@ -45,12 +50,29 @@ def over_lanes(function: Callable) -> Callable:
     return mapped
 
 
+def in_parts(function: Callable, *arguments_K: Any) -> Any:
+    """A function of lane batches, applied to equal parts of a batch one after the other.
+
+    Args:
+        function: of trees with a leading axis of lanes.
+        *arguments_K: of all lanes.
+    """
+    num_lanes = jax.tree.leaves(arguments_K)[0].shape[0]
+    size = next(size for size in range(min(MOST_TESTED, num_lanes), 0, -1) if num_lanes % size == 0)
+    if size == num_lanes:
+        return function(*arguments_K)
+    parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), arguments_K)
+    found = jax.lax.map(lambda part: function(*part), parts)
+    return jax.tree.map(lambda leaf: leaf.reshape(num_lanes, *leaf.shape[2:]), found)
+
+
 def over_chosen(function: Callable, is_chosen_K: jax.Array, *arguments_K: Any) -> Any:
     """A function of the chosen lanes, NaN for the others, whose work is saved where that pays.
 
     On a CPU the lanes run one after the other, each under a condition of its own: XLA's batched products are slower
     there, and five lanes of a Transformer take half of the time even if all are chosen. On an accelerator they run
-    together as soon as one is chosen. A lane's result does not depend on which others are chosen.
+    together as soon as one is chosen, in equal parts of at most `MOST_TESTED`. A lane's result does not depend on which
+    others are chosen.
 
     Args:
         function: takes trees of one lane and returns a tree of floats.
@@ -69,7 +91,7 @@ def over_chosen(function: Callable, is_chosen_K: jax.Array, *arguments_K: Any) -
     def together() -> Any:
         num_lanes = is_chosen_K.size
         return jax.lax.cond(
-            jnp.any(is_chosen_K), lambda: over_lanes(function)(*arguments_K), lambda: nothing(num_lanes)
+            jnp.any(is_chosen_K), lambda: in_parts(over_lanes(function), *arguments_K), lambda: nothing(num_lanes)
         )
 
     def one_by_one() -> Any:
@@ -97,22 +119,34 @@ def select(is_chosen_K: jax.Array, new_K: Any, old_K: Any) -> Any:
     return jax.tree.map(choose, new_K, old_K)
 
 
-def run_checks(check: Callable, state_K: Any, num_checks: jax.Array) -> Any:
+def settle_precision(learner: Any) -> None:
+    """Writes the default precision as None, so that naming it is the same setting and adds no column.
+
+    Args:
+        learner: a frozen dataclass with a `precision`.
+    """
+    if learner.precision == 'highest':
+        object.__setattr__(learner, 'precision', None)
+
+
+def run_checks(check: Callable, state_K: Any, num_checks: jax.Array, precision: Precision = None) -> Any:
     """Runs a lane batch for `num_checks` checks, or until all of its lanes are over.
 
     `num_checks` is traced, and the result does not depend on how a run is divided into calls. Matrix products are in
-    full float32: a GPU or TPU would otherwise multiply in TF32 or bf16, and rows of different devices would differ by
-    more than rounding. Emulated, both hardly move samples to Figure 1's thresholds (experiments/benchmarks).
+    full float32 unless a learner's `precision` says otherwise: a GPU or TPU would multiply in TF32 or bf16 by default,
+    and rows of different devices would differ by more than rounding. Emulated, both hardly move samples to Figure 1's
+    thresholds (experiments/benchmarks). A CPU multiplies in float32 always.
 
     Args:
         check: maps the state of a lane batch to its state one check later.
         state_K: has `outcome` (k,).
         num_checks: integer ().
+        precision: of the products, as JAX calls it; None is 'highest'.
     """
 
     def unfinished(carry: Any) -> jax.Array:
         state_K, done = carry
         return (done < num_checks) & jnp.any(state_K.outcome == RUNNING)
 
-    with jax.default_matmul_precision('highest'):
+    with jax.default_matmul_precision(precision or 'highest'):
         return jax.lax.while_loop(unfinished, lambda carry: (check(carry[0]), carry[1] + 1), (state_K, jnp.int32(0)))[0]

@@ -167,4 +167,8 @@ def advance(state_K: Any, data_K: Any, lanes_K: Any, num_checks: Any, problem: P
         problem: the cell's.
     """
     learner = problem.learner
-    return lanes.run_checks(lambda state_K: learner.check(state_K, data_K, lanes_K, problem), state_K, num_checks)
+
+    def check(state_K: Any) -> Any:
+        return learner.check(state_K, data_K, lanes_K, problem)
+
+    return lanes.run_checks(check, state_K, num_checks, getattr(learner, 'precision', None))

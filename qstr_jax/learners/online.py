@@ -15,7 +15,7 @@ from flax import linen as nn
 
 from qstr_jax import checks, models, tasks
 from qstr_jax.learners import crossings, online_lane, optimizers, screening
-from qstr_jax.learners.lanes import over_chosen, over_lanes, select
+from qstr_jax.learners.lanes import Precision, over_chosen, over_lanes, select, settle_precision
 from qstr_jax.learners.learner import register
 from qstr_jax.learners.online_lane import Curves, Data, State
 from qstr_jax.learners.outcomes import OUTCOMES, REACHED, RUNNING
@@ -41,6 +41,7 @@ class Online:
         test_samples: number of held-out test prompts.
         risk: 'averaged' over positions (2.2), or 'pointwise', at one position of each prompt (2.3).
         screen: whether test evaluations that cannot show a crossing are skipped, see `screening`.
+        precision: of matrix products on an accelerator, 'highest' (None), 'high' or 'default'; see `lanes.run_checks`.
 
     Raises:
         ValueError: a size is impossible, or a name is unknown.
@@ -60,9 +61,11 @@ class Online:
     test_samples: int = 5000
     risk: Literal['averaged', 'pointwise'] = 'averaged'
     screen: bool = True
+    precision: Precision = None
 
     def __post_init__(self) -> None:
         settle(self)
+        settle_precision(self)
         for name in 'batch_size', 'check_every', 'max_samples', 'test_samples':
             checks.integer(name, getattr(self, name))
         checks.positive('threshold', self.threshold)

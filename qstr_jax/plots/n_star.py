@@ -19,7 +19,7 @@ from qstr_jax.plots.panels import XAxis, by_panel, log_ticks, mark_no_retrieval,
 from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
 
 _LANE_MARKS = {'reached': '.', 'censored': '^', 'outraced': '^', 'censored_below': 'v', 'diverged': 'x'}
-_LINE_STYLES = (':', '-.', (0, (1, 3)))
+_LINE_STYLES = ('--', ':', '-.', (0, (1, 3)), (0, (4, 1, 1, 1, 1, 1)))
 _MARK_WORDS = {
     'censored': '△ more than the budget',
     'outraced': '▲ more than this n, a rival needs less',
@@ -69,7 +69,7 @@ def n_star_against(
             across.draw(axis)
             mark_no_retrieval(axis, across, pd.concat([curve.lanes for curve in mine]))
             log_ticks(axis.yaxis)
-            drawn = [] if lines is None else _draw_lines(axis, _of_panel(lines, mine[0]), across)
+            drawn = [] if lines is None else _draw_lines(axis, lines, mine[0], across)
             _legend(axis, mine, look, x, drawn)
         axes[0].set_ylabel(samples_to_threshold(rows))
         num_lines = 0 if lines is None else lines['name'].nunique()
@@ -131,11 +131,14 @@ def _of_panel(lines: pd.DataFrame, curve: Curve) -> pd.DataFrame:
     return lines
 
 
-def _draw_lines(axis: Axes, lines: pd.DataFrame, x: XAxis) -> list[Line2D]:
-    """Draws further lines, and returns their entries of the legend."""
+def _draw_lines(axis: Axes, lines: pd.DataFrame, curve: Curve, x: XAxis) -> list[Line2D]:
+    """Draws the further lines of a curve's panel, and returns their entries of the legend."""
     entries = []
-    for style, (name, points) in zip(itertools.cycle(_LINE_STYLES), lines.groupby('name', sort=False)):
+    for name, style in zip(lines['name'].unique(), itertools.cycle(_LINE_STYLES), strict=False):
+        points = _of_panel(lines[lines['name'] == name], curve)
         points = points[points[x.column].isin(x.values)].sort_values(x.column)
+        if points['samples'].isna().all():
+            continue
         look: dict[str, Any] = {'color': '0.25', 'linestyle': style, 'marker': '.', 'markersize': 3, 'linewidth': 1.0}
         axis.plot(x.place(points[x.column]), points['samples'].to_numpy(float), gid=f'line {name}', **look)
         entries.append(Line2D([], [], label=display(name), **look))

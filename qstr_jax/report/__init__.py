@@ -1,28 +1,32 @@
 """A report from result directories alone: one self-contained HTML page, and LaTeX fragments for a paper.
 
     from qstr_jax import report
-    report.write(['experiments/results'], 'results/report')
+    report.write(['experiments/results'], 'results/report', latex=True)
 
 section: what is said about one directory.                    content: the sections of directories in any state.
 exhibits: the tables and figures of one directory.            missing: which planned lanes have no rows.
-page: all of it as HTML.                                      fragments: as LaTeX.
-gallery: texts with numbers from rows.                exhibit_pages: a page of the documentation for each config.
+headline: all of them in a minute.                            explorer: lanes and curves for the page's charts.
+commands: the command that makes a row again.                 pictures: PNG of few bytes.
+page: all of it as HTML.                                      scripts: the page's styles and scripts, from assets/.
+fragments: as LaTeX.                                          gallery: texts with numbers from rows.
+exhibit_pages: a page of the documentation for each config.
 """
 
 import os
 import pathlib
 from collections.abc import Sequence
 
-from qstr_jax.report import content, fragments, page
+from qstr_jax.report import content, fragments, headline, page
 from qstr_jax.storage import files, results
 
 
-def write(workdirs: Sequence[str | os.PathLike], output: str | os.PathLike) -> pathlib.Path:
-    """Writes `output`/report.html and `output`/latex/*.
+def write(workdirs: Sequence[str | os.PathLike], output: str | os.PathLike, latex: bool = False) -> pathlib.Path:
+    """Writes `output`/report.html, and `output`/latex/* if asked.
 
     Args:
         workdirs: directories; each may be a results directory, or hold some at any depth.
         output: directory of the report, made if it does not exist.
+        latex: write fragments too, which takes as long again.
 
     Returns:
         The path of the page.
@@ -35,7 +39,10 @@ def write(workdirs: Sequence[str | os.PathLike], output: str | os.PathLike) -> p
         results.find(workdir)  # Before anything is written.
     folder = pathlib.Path(files.make_folder(output))
     sections = [section for workdir in workdirs for section in content.sections(workdir, leave_out=folder)]
-    overview = content.overview(workdirs)
-    files.write_text(folder / 'report.html', page.html_of(overview, sections))
-    fragments.write(overview, sections, folder / 'latex')
+    measured = content.measured(sections)
+    overview = content.overview(measured, sum(len(section.rows) for section in sections))
+    text = page.html_of(overview, sections, headline.headline(sections, measured))
+    files.write_text(folder / 'report.html', text)
+    if latex:
+        fragments.write(overview, sections, folder / 'latex')
     return folder / 'report.html'

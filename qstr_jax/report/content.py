@@ -50,7 +50,8 @@ def sweep_section(folder: str | os.PathLike) -> Section:
     folder = pathlib.Path(folder)
     section = Section(name=str(folder))
     with _saying(section):
-        rows, curves = _read(section, folder)
+        _read(section, folder)
+        rows = section.rows
         if rows.empty:
             section.say('No lane has finished yet: there are settings, but no rows.', is_problem=True)
         else:
@@ -58,7 +59,7 @@ def sweep_section(folder: str | os.PathLike) -> Section:
         for text in missing.words(_plan(section, folder), rows):
             section.say(text, is_problem=True)
         if len(rows):
-            exhibits.add(section, rows, curves)
+            exhibits.add(section, rows, section.curves)
         for error in records.read_all(folder / 'errors', 'error').values():
             section.say(f'Cell {error["cell"]} failed: {error["error"]}', is_problem=True)
         # Pictures that a binary drew hold the published values too; they may be older than the rows.
@@ -78,24 +79,27 @@ def _saying(section: Section) -> Iterator[None]:
         section.say(f'Damaged file, {text}.', is_problem=True)
 
 
-def overview(workdirs: Sequence[str | os.PathLike]) -> Section:
-    """The section that comes first: Table 1, measured over all directories.
+def measured(sections: Sequence[Section]) -> pd.DataFrame:
+    """Table 1 over all directories, of `table1.measure`.
 
     Args:
-        workdirs: directories that hold results at any depth.
+        sections: of the directories.
+    """
+    frames = [one.rows.assign(folder=one.name) for one in sections if len(one.rows)]
+    return table1.measure(pd.concat(frames, ignore_index=True) if frames else pd.DataFrame())
+
+
+def overview(measured: pd.DataFrame, num_lanes: int) -> Section:
+    """The section of Table 1.
+
+    Args:
+        measured: of the function of this name.
+        num_lanes: that it is from.
     """
     section = Section(name='Table 1, measured')
-    frames = []
-    for folder in [folder for workdir in workdirs for folder in results.find(workdir)]:
-        unseen = Section(name='')  # Its own section tells of damage.
-        with _saying(unseen):
-            rows, _ = _read(unseen, folder)
-        if len(rows):
-            frames.append(rows.assign(folder=str(folder)))
-    rows = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    section.tables += table1.blocks(table1.measure(rows))
+    section.tables += table1.blocks(measured)
     section.say(
-        f'From {len(rows)} lanes. Exponents come from lanes that draw their own task; the 95% intervals hold the '
+        f'From {num_lanes} lanes. Exponents come from lanes that draw their own task; the 95% intervals hold the '
         'misfit of the law as well as the noise between lanes. The theorems are about learners on n prompts, up to '
         'constants and logarithms, so online training stands beside them without a verdict.'
     )
@@ -127,15 +131,15 @@ def _loose_sections(folder: pathlib.Path) -> list[Section]:
     return [section] if section.words else []
 
 
-def _read(section: Section, folder: pathlib.Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rows and curves; fills sweeps and runs, and warns of what is wrong with the files."""
+def _read(section: Section, folder: pathlib.Path) -> None:
+    """Fills rows, curves, sweeps and runs, and warns of what is wrong with the files."""
     section.runs = provenance.load(folder)
     try:
         section.sweeps = results.read_config(folder)
-        return results.load(folder), results.load_curves(folder)
+        section.rows = results.load(folder)
+        section.curves = results.load_curves(folder, rows=section.rows)
     except ResultsError as error:
         warnings.warn(f'left out: {error}', stacklevel=2)
-        return pd.DataFrame(), pd.DataFrame()
 
 
 def _plan(section: Section, folder: pathlib.Path) -> dict[str, Any]:

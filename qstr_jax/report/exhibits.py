@@ -1,5 +1,6 @@
 """Tables and figures of one results directory, by what kind of lanes it holds."""
 
+import functools
 import itertools
 from collections.abc import Iterator
 
@@ -81,7 +82,7 @@ def _add_samples(section: Section, rows: pd.DataFrame, x: str) -> None:
     """Tables with exponents and figures, one for each optimiser: each choice of the lanes' settings."""
     for caption, lanes in _groups('Samples to threshold', rows, x, _MOST_FIGURES):
         section.tables.append((caption, analysis.samples_table(lanes, x)))
-        section.figures.append((caption, plots.samples_against(lanes, x)))
+        section.figures.append((caption, functools.partial(plots.samples_against, lanes, x)))
 
 
 def _add_summary(section: Section, rows: pd.DataFrame) -> None:
@@ -96,8 +97,8 @@ def _add_summary(section: Section, rows: pd.DataFrame) -> None:
         settings = analysis.curve_columns(lanes)[1:]
         if len(settings) in (2, 3):
             *panels, x, y = settings
-            figure = plots.samples_heatmap(lanes, x, y, panels=panels[0] if panels else None)
-            section.figures.append((f'Samples to threshold, {analysis.display(model)}', figure))
+            draw = functools.partial(plots.samples_heatmap, lanes, x, y, panels=panels[0] if panels else None)
+            section.figures.append((f'Samples to threshold, {analysis.display(model)}', draw))
 
 
 def _add_search(section: Section, rows: pd.DataFrame) -> None:
@@ -106,7 +107,9 @@ def _add_search(section: Section, rows: pd.DataFrame) -> None:
     x = x_axis(chosen) or 'seq_len'
     section.tables.append(('n*, the smallest n with test loss below the threshold', analysis.samples_table(chosen, x)))
     if chosen[x].nunique() > 1:
-        section.figures.append((f'n* against {analysis.heading(x)}', plots.n_star_against(chosen, x)))
+        section.figures.append(
+            (f'n* against {analysis.heading(x)}', functools.partial(plots.n_star_against, chosen, x))
+        )
 
 
 def _add_fits(section: Section, rows: pd.DataFrame) -> None:
@@ -115,7 +118,7 @@ def _add_fits(section: Section, rows: pd.DataFrame) -> None:
         _add_losses(section, rows)
         return
     chosen = selection.select(rows)
-    section.figures.append(('Test loss against n', plots.learning_curves(chosen)))
+    section.figures.append(('Test loss against n', functools.partial(plots.learning_curves, chosen)))
     lines = []
     for curve in analysis.split_curves(chosen, 'num_samples'):
         task = {analysis.heading(name): value for name, value in curve.task.items()}
@@ -144,8 +147,8 @@ def _add_training_curves(section: Section, curves: pd.DataFrame) -> None:
     for caption, lanes in _groups('Training curves', online, by, _MOST_TRAINING_CURVES, tasks=True):
         thresholds = set(lanes['threshold']) if 'threshold' in lanes.columns else set()
         threshold = thresholds.pop() if len(thresholds) == 1 else 0.0
-        figure = plots.training_curves(lanes, by=by, threshold=threshold if threshold > _LEAST_THRESHOLD else None)
-        section.figures.append((caption, figure))
+        shown = threshold if threshold > _LEAST_THRESHOLD else None
+        section.figures.append((caption, functools.partial(plots.training_curves, lanes, by=by, threshold=shown)))
 
 
 def _groups(

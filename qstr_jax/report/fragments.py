@@ -62,8 +62,8 @@ def _tables(section: Section, name: str) -> str:
 def _figures(section: Section, name: str, folder: pathlib.Path) -> str:
     """Figure environments; each figure is saved as PDF."""
     parts = []
-    for number, (caption, figure) in enumerate(section.figures):
-        path = plots.save(figure, folder / f'{name}-{number}')[0]
+    for number, (caption, draw) in enumerate(section.figures):
+        path = plots.save(draw(), folder / f'{name}-{number}')[0]
         path.with_suffix('.png').unlink()  # A paper takes the PDF.
         text = formats.latex_text(f'{section.name}: {caption}')
         parts.append('\n'.join([

@@ -101,8 +101,8 @@ def _filled(text: str, root: pathlib.Path, rows: dict[str, pd.DataFrame]) -> str
 
 
 def _text(value: Any) -> str:
-    """A setting as a placeholder writes it: '0.01', '25', '60,1000', 'ffn'."""
-    return value if isinstance(value, str) else f'{value:g}'
+    """A setting in a placeholder: '0.01', '25', '60,1000', 'ffn'; True is '1', a missing value 'None' or 'nan'."""
+    return str(value) if isinstance(value, str) or value is None else f'{float(value):g}'
 
 
 def _check_lanes(lanes: pd.DataFrame, by: list[str]) -> None:

@@ -1,67 +1,88 @@
-"""Sections as one HTML page that loads nothing: styles and pictures are inside, and its policy forbids the network."""
+"""Sections as one HTML page that loads nothing: all is inside, and its policy forbids the network and other code."""
 
 import base64
 import html
-import io
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib
-from matplotlib.figure import Figure
+import pandas as pd
 
+from qstr_jax import analysis
 from qstr_jax.analysis import formats
-from qstr_jax.plots import STYLE
+from qstr_jax.report import explorer, pictures, scripts
 from qstr_jax.report.section import Section
 
 _HEAD = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>qstr_jax: report</title>
 <style>
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
-h2 { margin-top: 2.5rem; border-bottom: 1px solid #ccc; }
-pre { font-size: 0.85rem; overflow-x: auto; }
-table { border-collapse: collapse; font-size: 0.85rem; margin: 0.5rem 0 1rem; display: block; overflow-x: auto; }
-th, td { text-align: left; padding: 0.2rem 0.7rem; border-bottom: 1px solid #ddd; vertical-align: top; }
-th { border-bottom: 2px solid #888; } figure { display: inline-block; margin: 0.5rem 1rem 0.5rem 0; max-width: 100%; }
-figure img { max-width: 100%; } img.kept { width: 34rem; }
-figcaption, caption { color: #555; font-size: 0.85rem; text-align: left; }
-code { font-size: 0.85rem; background: #f4f4f4; overflow-wrap: anywhere; } .gap { color: #a33; }
-nav li { line-height: 1.35; }
-</style></head><body>
+{css}</style></head><body>
+<h1>How many samples does each architecture need?</h1>
 """
-_DPI = 110
+# What the scripts fill.
+_EXPLORER = """<section id="explore"><h2>Explore</h2>
+<noscript><p>This part needs JavaScript; all that follows does not.</p></noscript>
+<div id="explorer">
+<div class="controls">
+<label class="field" for="exhibit">exhibit<select id="exhibit"></select></label>
+<label class="field" for="x">across<select id="x"></select></label>
+<label class="field" for="y">up<select id="y"></select></label>
+</div>
+<div class="controls" id="filters"></div>
+<div class="charts">
+<figure><div class="chart" id="points"></div>
+<figcaption>Each mark is a lane, the line joins their means. Hollow marks with ↑ need more samples than they were given.
+</figcaption></figure>
+<figure><div class="chart" id="curves"></div>
+<figcaption>Test loss of each lane; the dotted line is the threshold.</figcaption></figure>
+</div>
+<div id="lane"></div>
+<p class="note" id="count" role="status"></p>
+<div id="lanes" tabindex="0" role="region" aria-label="Lanes"></div>
+</div></section>
+"""
 
 
-def html_of(overview: Section, sections: Sequence[Section]) -> str:
-    """The page of an overview and sections.
+def html_of(overview: Section, sections: Sequence[Section], headline: Section | None = None) -> str:
+    """The page of a headline, an explorer, an overview and sections.
 
     Args:
-        overview: comes first.
+        overview: Table 1.
         sections: one per directory.
+        headline: comes first.
     """
+    exhibits = explorer.exhibits(sections)
+    code = scripts.javascript() if exhibits else ()
     names = {f's{i}': html.escape(section.name) for i, section in enumerate(sections)}
     entries = ''.join(f'<li><a href="#{anchor}">{name}</a></li>\n' for anchor, name in names.items())
+    known = {exhibit['name']: exhibit['short'] for exhibit in exhibits}
     parts = [
-        _HEAD, '<h1>Report</h1>\n', _section(overview, 'overview'),
+        _HEAD.format(policy=scripts.policy(code), css=scripts.css()),
+        *([_section(headline, 'headline', known)] if headline else []),
+        *([_EXPLORER] if exhibits else []),
+        _section(overview, 'overview', known),
         f'<h2>Directories</h2>\n<nav><ul>{entries}</ul></nav>\n',
-        *(_section(section, anchor) for anchor, section in zip(names, sections, strict=True)), '</body></html>\n',
+        *(_folded(section, anchor, known) for anchor, section in zip(names, sections, strict=True)),
+        *([f'<script type="application/json" id="data">{_data(exhibits)}</script>\n'] if exhibits else []),
+        *(f'<script>{text}</script>\n' for text in code), '</body></html>\n',
     ]  # fmt: skip
     return ''.join(parts)
 
 
-def png_of(figure: Figure) -> bytes:
-    """A figure as PNG bytes.
+def _data(exhibits: Sequence[dict[str, Any]]) -> str:
+    """What the explorer shows; the exhibit with most of the paper's models, and most lanes of these, comes first."""
+    models = {model for exhibit in exhibits for model in exhibit['rows']['model']}
+    looks = scripts.looks(analysis.model_order(pd.DataFrame({'model': list(models)})))
 
-    Args:
-        figure: to be drawn.
-    """
-    buffer = io.BytesIO()
-    with matplotlib.rc_context(STYLE):
-        figure.savefig(buffer, format='png', dpi=_DPI)
-    return buffer.getvalue()
+    def richness(exhibit: dict[str, Any]) -> tuple[bool, int, int]:
+        rows = exhibit['rows']
+        return exhibit['values'][0][0] == 'samples', len({*rows['model']} & {*analysis.MODELS}), len(rows['lane'])
+
+    first = max(exhibits, key=richness)['name']
+    return scripts.as_json({'exhibits': list(exhibits), 'looks': looks, 'first': first})
 
 
 def command(arguments: Sequence[object]) -> str:
@@ -78,18 +99,40 @@ def command(arguments: Sequence[object]) -> str:
     return ' '.join([start, *map(str, arguments[1:])])
 
 
-def _section(section: Section, anchor: str) -> str:
-    parts = [f'<section id="{anchor}"><h2>{html.escape(section.name)}</h2>\n']
+def _section(section: Section, anchor: str, exhibits: Mapping[str, str]) -> str:
+    return f'<section id="{anchor}"><h2>{html.escape(section.name)}</h2>\n{_body(section, exhibits)}</section>\n'
+
+
+def _folded(section: Section, anchor: str, exhibits: Mapping[str, str]) -> str:
+    """A section that opens on a click."""
+    title = f'<summary><h2>{html.escape(section.name)}</h2></summary>'
+    return f'<section id="{anchor}"><details class="section">{title}\n{_body(section, exhibits)}</details></section>\n'
+
+
+def _body(section: Section, exhibits: Mapping[str, str]) -> str:
+    parts = []
+    if section.name in exhibits:
+        parts.append(f'<p class="screen">{_link(section.name)}</p>\n')
     for text, is_problem in section.words:
         parts.append(f'<p{" class=gap" if is_problem else ""}>{html.escape(text)}</p>\n')
     for caption, frame in section.tables:
-        parts.append(f'<p><b>{html.escape(caption)}</b></p>\n{formats.as_html(frame)}')
-    parts += [_picture(caption, png_of(figure)) for caption, figure in section.figures]
-    parts += [_picture(caption, png, ' class="kept"') for caption, png in section.pictures]
+        table = formats.as_html(frame)
+        for name in frame['directory'] if 'directory' in frame.columns else ():
+            if name in exhibits:
+                link = _link(name, exhibits[name])
+                table = table.replace(f'<td>{html.escape(name)}</td>', f'<td>{link}</td>')
+        parts.append(f'<p><b>{html.escape(caption)}</b></p>\n{table}')
+    # What a binary drew from the same rows is not drawn again.
+    if not section.pictures:
+        parts += [_picture(caption, pictures.png_of(draw())) for caption, draw in section.figures]
+    parts += [_picture(caption, pictures.small(png), ' class="kept"') for caption, png in section.pictures]
     for caption, text in section.texts:
         parts.append(f'<p><b>{html.escape(caption)}</b></p>\n<pre>{html.escape(text)}</pre>\n')
-    parts += [*map(_settings, section.sweeps), _runs(section.runs), '</section>\n']
-    return ''.join(parts)
+    return ''.join([*parts, *map(_settings, section.sweeps), _runs(section.runs)])
+
+
+def _link(name: str, text: str = 'Show in the explorer') -> str:
+    return f'<a href="#explore" data-exhibit="{html.escape(name)}">{html.escape(text)}</a>'
 
 
 def _picture(caption: str, png: bytes, kind: str = '') -> str:

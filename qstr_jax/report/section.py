@@ -1,6 +1,7 @@
 """What the report says about one directory, before it is HTML or LaTeX."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -22,21 +23,25 @@ class Section:
         name: as the reader knows it.
         words: what is here, and what is missing.
         tables: captions and tables.
-        figures: captions and figures, drawn from the rows.
+        figures: captions and what draws the figures from the rows.
         pictures: captions and PNG bytes, as they lie in the directory.
         texts: captions and plain texts, as they lie in the directory.
         sweeps: the sweeps of config.json.
         runs: provenance, oldest first.
+        rows: of the lanes.
+        curves: of the lanes.
     """
 
     name: str
     words: list[Paragraph] = dataclasses.field(default_factory=list)
     tables: list[tuple[str, pd.DataFrame]] = dataclasses.field(default_factory=list)
-    figures: list[tuple[str, Figure]] = dataclasses.field(default_factory=list)
+    figures: list[tuple[str, Callable[[], Figure]]] = dataclasses.field(default_factory=list)
     pictures: list[tuple[str, bytes]] = dataclasses.field(default_factory=list)
     texts: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     sweeps: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     runs: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    rows: pd.DataFrame = dataclasses.field(default_factory=pd.DataFrame)
+    curves: pd.DataFrame = dataclasses.field(default_factory=pd.DataFrame)
 
     def say(self, text: str, is_problem: bool = False) -> None:
         """Adds a paragraph.

@@ -197,17 +197,19 @@ def load_all(workdirs: Iterable[Any], strict: bool = False) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def load_curves(workdir: Any, strict: bool = False) -> pd.DataFrame:
+def load_curves(workdir: Any, strict: bool = False, rows: pd.DataFrame | None = None) -> pd.DataFrame:
     """All curves of a directory, one line per lane and check, with the settings of their cells from the rows.
 
     Args:
         workdir: the results directory.
         strict: raise for a damaged file instead of leaving it out with a warning.
+        rows: the directory's, if they are read already.
 
     Raises:
         ResultsError: not a results directory (or a damaged file, if `strict`).
     """
-    curves, rows = _load(workdir, 'curves', strict), _load(workdir, 'rows', strict)
+    curves = _load(workdir, 'curves', strict)
+    rows = _load(workdir, 'rows', strict) if rows is None else rows
     _check_beside(workdir, rows, curves, strict)
     if curves.empty or rows.empty:
         return pd.DataFrame()

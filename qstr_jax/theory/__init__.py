@@ -7,7 +7,8 @@ rates: samples that the theorems ask for.        rnn_sizes: widths and norms tha
 covering: Proposition 17 and Corollary 31.
 measures, sensitivity: quantities of the proofs on trained weights.
 portraits: a trained W_QK beside the construction.
-oracles, construction_norm: plugins.
+twisted_teacher, capacity, memory_lines: what else fits a training set, as lines beside n*.
+oracles, construction_norm, construction_start, capacity: plugins.
 cards: one per statement, with measured points and a verdict; `experiments/theorems.py` draws them.
 
 README.md beside this file maps the paper's statements to functions, tests and cards.

@@ -1,0 +1,125 @@
+"""The command that makes a row again: the sweep that it is from, with one value of each axis.
+
+Built from config.json, whose settings have today's names; the command that was typed may be of an older version.
+"""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from qstr_jax import columns
+
+# Of the lanes, these are chosen by the sweep's own arguments.
+_LANES = ('seed', 'task_seed', 'sample_size', 'stop_after')
+_START = ('--config=experiments/configs/base.py', '--workdir=results/again')
+# Where these scopes' settings have columns of their own name.
+_BARE = ('task', 'learner')
+# What our own plugins register.
+_PLUGINS = {
+    'theorem6_oracle': 'qstr_jax.theory.oracles',
+    'theorem6_floor': 'qstr_jax.theory.oracles',
+    'random_labels': 'qstr_jax.theory.capacity',
+    'radius_unit=construction': 'qstr_jax.theory.construction_norm',
+    'starts=construction': 'qstr_jax.theory.construction_start',
+    'starts=mixed': 'qstr_jax.theory.construction_start',
+}
+
+
+def command_of(row: Mapping[str, Any], sweeps: Sequence[Mapping[str, Any]], plugins: str = '') -> str:
+    """A command line that runs the lanes of a row's point, seeds up to its own; '' if no sweep has such a row.
+
+    What was tuned is given at the value that was chosen. What all rows of a cell share comes first.
+
+    Args:
+        row: with settings and seeds, as `storage.results.load` has it.
+        sweeps: of config.json.
+        plugins: modules that registered some of the names.
+    """
+    for sweep in reversed(sweeps):  # The last of equal ones.
+        try:
+            flags = _flags(row, sweep)
+        except (KeyError, TypeError, ValueError, AttributeError):  # A config of another version, or a foreign one.
+            continue
+        if flags is not None:
+            binary = 'sample_complexity' if flags['learners'] == 'online' else 'learning_curves'
+            words = [f'--config.{name}={_text(value)}' for name, value in flags.items()]
+            needed = [module for end, module in _PLUGINS.items() if any(word.endswith(end) for word in words)]
+            modules = ','.join(dict.fromkeys([*filter(None, plugins.split(',')), *needed]))
+            given = [f'--config.plugins={modules}'] if modules else []
+            return shlex.join(['python', '-m', f'experiments.{binary}', *_START, *given, *words])
+    return ''
+
+
+def plugins_of(runs: Iterable[Mapping[str, Any]]) -> str:
+    """The modules that runs named as plugins, with commas between them.
+
+    Args:
+        runs: records of provenance.
+    """
+    words = [str(word) for run in runs for word in run.get('command') or []]
+    named = [word.partition('=')[2] for word in words if word.startswith('--config.plugins=')]
+    return ','.join(dict.fromkeys(named))
+
+
+def _flags(row: Mapping[str, Any], sweep: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The settings of the config by name; None if the row is not of this sweep."""
+    learner = row['learner'] if row['learner'] in sweep['learners'] else sweep['learners'][0]
+    is_own = row['learner'] in (*sweep['learners'], 'closed_form') and row['model'] in sweep['models']
+    if not is_own or (row['task'], row['test_task']) != (sweep['task'], sweep['test_task']):
+        return None
+    shared = {}
+    traced = [name for name in columns.with_role(row, 'lane') if name not in _LANES]
+    for key, values in sweep['settings'].items():
+        scope, _, name = key.partition('.')
+        if scope in (*sweep['models'], *sweep['learners']) and scope not in (row['model'], learner):
+            continue
+        value = row.get(_column(key, row, learner))
+        if _is_given(value) and _text(value) not in map(_text, values):
+            return None
+        if scope in sweep['probes']:  # No row has these.
+            shared[key] = values[0]
+        elif _is_given(value) and name not in (*traced, 'max_samples'):
+            shared[key] = value
+    if not sweep['num_samples'] and _is_given(row.get('max_samples')):
+        shared['learner.max_samples'] = row['max_samples']
+    own = {f'learner.{name}': row[name] for name in traced if _is_given(row[name])}
+    return {**_base(row, sweep, learner), **shared, **own, **_lanes_of(row, sweep)}
+
+
+def _base(row: Mapping[str, Any], sweep: Mapping[str, Any], learner: str) -> dict[str, Any]:
+    names = {'models': row['model'], 'task.name': row['task'], 'test_task': row['test_task'], 'learners': learner}
+    return {**names, 'preset': sweep['preset'], **({'probes': ','.join(sweep['probes'])} if sweep['probes'] else {})}
+
+
+def _lanes_of(row: Mapping[str, Any], sweep: Mapping[str, Any]) -> dict[str, Any]:
+    """What chooses the lanes: seeds and the sample size."""
+    task = {'task_per_lane': True} if sweep['task_per_lane'] else {'task_seed': sweep['task_seed']}
+    if row['task_seed'] != (row['seed'] if sweep['task_per_lane'] else sweep['task_seed']):
+        raise ValueError('a row of other seeds')
+    # The largest of a cell's sizes is a part of its program.
+    sizes = dict.fromkeys((row['sample_size'], row['max_samples'])) if sweep['num_samples'] else {}
+    given = {'num_samples': [*sizes], 'samples_unit': 'prompts'} if sizes else {}
+    return {**task, **given, 'num_seeds': int(row['seed']) + 1}
+
+
+def _column(key: str, row: Mapping[str, Any], learner: str) -> str:
+    scope, _, name = key.partition('.')
+    if scope in (*_BARE, learner):
+        return name
+    return f'{row["model"] if scope == "model" else scope}_{name}'
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and not pd.isna(value)
+
+
+def _text(value: Any) -> str:
+    """A value on the command line, the same for 5, 5.0 and numpy's 5; lists have commas."""
+    if isinstance(value, (list, tuple)):
+        return ','.join(map(_text, value))
+    if isinstance(value, (bool, str)) or not hasattr(value, '__float__'):
+        return str(value)
+    number = float(value)
+    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)

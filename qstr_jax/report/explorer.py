@@ -1,0 +1,178 @@
+"""What the page's explorer shows: per directory its lanes, thinned curves and commands, as plain data for JSON."""
+
+import itertools
+import math
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from qstr_jax import analysis, columns
+from qstr_jax.analysis import crossings, kinds, names, selection, summary
+from qstr_jax.report import commands
+from qstr_jax.report.section import Section
+from qstr_jax.storage import lane_keys
+
+# Points of a lane's curve that are kept, more of them early.
+_MOST_POINTS = 40
+# A setting of more values is no filter.
+_MOST_VALUES = 24
+_CHOSEN = 'chosen'
+
+
+def exhibits(sections: Sequence[Section]) -> list[dict[str, Any]]:
+    """One exhibit for each kind of learner in each directory that has rows.
+
+    Args:
+        sections: of the directories.
+
+    Returns:
+        For each its `name`, which is `short` in a list of all, `filters` (settings in which lanes differ, with values
+        and those shown first), `axes` (for x), `values` (for y), `rows` as columns, `lanes` with name, curve and
+        command, and `over`, the settings that validation may choose.
+    """
+    found, short = [], short_names([section.name for section in sections])
+    for section in sections:
+        if section.rows.empty or 'test_loss' not in section.rows.columns:
+            continue
+        rows = section.rows.assign(lane=range(len(section.rows)))
+        parts = {name: some for name, some in kinds.split_kinds(rows)._asdict().items() if len(some)}
+        for name, some in parts.items():
+            suffix = f' ({name})' if len(parts) > 1 else ''
+            named = {'name': f'{section.name}{suffix}', 'short': f'{short[section.name]}{suffix}'}
+            found.append({**named, **_exhibit(section, some, is_fit=name == 'fits')})
+    return found
+
+
+def short_names(folders: Sequence[str]) -> dict[str, str]:
+    """Directories without the path that all of them share.
+
+    Args:
+        folders: their names.
+    """
+    paths = [pathlib.PurePath(name) for name in folders]
+    levels = [len(set(parts)) == 1 for parts in zip(*(path.parts[:-1] for path in paths), strict=False)]
+    shared = levels.index(False) if False in levels else len(levels)
+    return {name: str(pathlib.PurePath(*path.parts[shared:])) for name, path in zip(folders, paths, strict=True)}
+
+
+def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, Any]:
+    lanes, order = _lanes(section, rows), list(rows['lane'])
+    own_thresholds = set(rows['threshold']) if 'threshold' in rows.columns else set()
+    rows = _sorted(_with_choice(crossings.at_thresholds(rows)))
+    has_samples = not is_fit and bool(rows['outcome'].eq('reached').any())
+    apart = [name for name in analysis.curve_columns(rows) if name != 'sample_size' or not is_fit]
+    settings = list(dict.fromkeys(['model', 'seq_len', *apart]))
+    settings += [name for name in ('threshold', _CHOSEN) if name in rows.columns and name not in settings]
+    headings = analysis.headings([name for name in settings if name != _CHOSEN]) | {_CHOSEN: 'chosen by validation'}
+    headings['model'] = 'architecture'
+    rows = rows.assign(
+        lane=rows['lane'].map({lane: place for place, lane in enumerate(order)}),
+        samples=summary.samples_or_bound(rows) if has_samples else np.nan,
+        bound=rows['outcome'].isin(summary.NEED_MORE).astype(int) - rows['outcome'].eq('censored_below').astype(int),
+    )
+    numeric = [name for name in settings if pd.api.types.is_numeric_dtype(rows[name]) and name != _CHOSEN]
+    axes = [name for name in numeric if rows[name].nunique() > 1] or ['seq_len']
+    filters = [_filter(name, headings[name], rows[name], own_thresholds) for name in settings]
+    return {
+        'filters': [one for one in filters if one],
+        'axes': [['num_samples', 'training samples n']] * is_fit + [[name, _axis(name)] for name in axes],
+        'values': [['samples', 'samples to threshold']] * has_samples + [['test_loss', 'test loss']],
+        'settings': {name: headings[name] for name in settings},
+        'rows': {name: _plain(rows[name]) for name in
+                 [*settings, 'num_samples', 'samples', 'bound', 'outcome', 'test_loss', 'seed', 'lane']},
+        'over': list(selection.DEFAULT_OVER),
+        'lanes': lanes,
+    }  # fmt: skip
+
+
+def _sorted(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows by architecture in the paper's order, N and seed."""
+    order = rows['model'].map(analysis.model_order(rows).index)
+    by = ['_order', *(name for name in ('sparsity', 'seq_len', 'seed') if name in rows.columns)]
+    return rows.assign(_order=order).sort_values(by, kind='stable', ignore_index=True).drop(columns='_order')
+
+
+def _axis(name: str) -> str:
+    return columns.label(name).replace('$', '')
+
+
+def _with_choice(rows: pd.DataFrame) -> pd.DataFrame:
+    """Says of fits and searches which lanes have the settings that validation prompts choose, if some have not."""
+    if 'validation_loss' not in rows.columns or rows['validation_loss'].isna().all():
+        return rows
+    finished = rows[rows['outcome'] != 'diverged']
+    chosen = set(selection.select(finished)['lane']) if len(finished) else set()
+    return rows if chosen >= set(finished['lane']) else rows.assign(**{_CHOSEN: rows['lane'].isin(chosen)})
+
+
+def _filter(name: str, heading: str, values: pd.Series, own_thresholds: set) -> dict[str, Any] | None:
+    """The values of a setting to choose from, and which are chosen first: for a threshold the lanes' own."""
+    found = analysis.ordered(values) if name != 'model' else analysis.model_order(values.to_frame())
+    if not 1 < len(found) <= _MOST_VALUES and name not in ('model', 'seq_len', 'threshold'):
+        return None
+    first = [True] if name == _CHOSEN else found
+    if name == 'threshold' and len(found) > 1:
+        first = sorted(own_thresholds & set(found))[:1] or found[:1]
+    texts = ['yes' if value else 'no' for value in found] if name == _CHOSEN else [*map(names.value_text, found)]
+    return {'name': name, 'heading': heading, 'values': _plain(found), 'texts': texts, 'first': _plain(first)}
+
+
+def _lanes(section: Section, rows: pd.DataFrame) -> dict[str, Any]:
+    """Name, cell, curve and command of each lane; what the commands of a cell share is there once."""
+    records = rows.to_dict('records')
+    plugins = commands.plugins_of(section.runs)
+    lines = [commands.command_of(row, section.sweeps, plugins) for row in records]
+    shared: dict[str, str] = {}
+    for row, line in zip(records, lines, strict=True):
+        shared[row['cell']] = _shared(shared.get(row['cell'], line), line)
+    cells = list(shared)
+    return {
+        'cells': cells,
+        'shared': list(shared.values()),
+        'cell': [cells.index(row['cell']) for row in records],
+        'name': [lane_keys.name_of(row) for row in records],
+        'command': [line[len(shared[row['cell']]) :] for row, line in zip(records, lines, strict=True)],
+        'curve': _curves(section.curves, rows),
+    }
+
+
+def _shared(first: str, second: str) -> str:
+    """What two texts begin with."""
+    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))
+    return ''.join(letter for letter, _ in pairs)
+
+
+def _curves(curves: pd.DataFrame, rows: pd.DataFrame) -> list[list[list[float]]]:
+    """Samples and test losses of each lane, in the order of the rows."""
+    empty: list[list[float]] = [[], []]
+    if not {'cell', 'samples', 'test_loss'} <= set(curves.columns):
+        return [empty] * len(rows)
+    keys = ['cell', *(name for name in lane_keys.columns_of(rows) if name in curves.columns)]
+    finite = curves[np.isfinite(curves['test_loss'].astype(float)) & curves['samples'].gt(0)]
+    lines = finite[[*keys, 'samples', 'test_loss']].merge(rows[[*keys, 'lane']], on=keys).sort_values('samples')
+    found = {lane: _thin(own['samples'].to_numpy(), own['test_loss'].to_numpy()) for lane, own in lines.groupby('lane')}
+    return [found.get(lane, empty) for lane in rows['lane']]
+
+
+def _thin(samples: np.ndarray, losses: np.ndarray) -> list[list[float]]:
+    kept = np.unique(np.geomspace(1, len(samples), _MOST_POINTS).round().astype(int)) - 1
+    return [[int(value) for value in samples[kept]], [float(f'{value:.3g}') for value in losses[kept]]]
+
+
+def _plain(values: pd.Series | Sequence[Any]) -> list[Any]:
+    """Values as JSON holds them: a number that is missing or not finite is null, one with a fraction has 4 digits."""
+    return [_one(value) for value in values]
+
+
+def _one(value: Any) -> Any:
+    if value is None or value is pd.NA or isinstance(value, (bool, np.bool_)):
+        return None if value is pd.NA or value is None else bool(value)
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        number = float(value)
+        if not math.isfinite(number):
+            return None
+        return int(number) if number.is_integer() and abs(number) < 2**53 else float(f'{number:.4g}')
+    return str(columns.plain(value))

@@ -1,0 +1,131 @@
+"""What all directories say together, for a reader with a minute: how samples grow, and who needs how many."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pandas as pd
+
+from qstr_jax import analysis
+from qstr_jax.analysis import evidence, kinds, selection, summary
+from qstr_jax.analysis.exponents import Exponent
+from qstr_jax.report import exhibits
+from qstr_jax.report.section import Section
+
+_WHAT = (
+    'A lane is one training run: one architecture with one seed. It is shown prompts of N tokens, of which q matter, '
+    'until its test loss is below a threshold; the prompts that it used are its samples. The question is how '
+    'samples grow with N.'
+)
+_KINDS = {
+    evidence.ONLINE: 'online, one learning rate',
+    evidence.TUNED: 'online, tuned at each N',
+    evidence.FIXED: 'n*, a fixed training set',
+}
+
+
+class Need(NamedTuple):
+    """What one directory says about several architectures.
+
+    Attributes:
+        best: the architecture that needs fewest samples, or several.
+        line: of the table.
+    """
+
+    best: str
+    line: dict[str, str]
+
+
+def headline(sections: Sequence[Section], measured: pd.DataFrame) -> Section:
+    """The summary of all directories.
+
+    Args:
+        sections: of the directories.
+        measured: Table 1, of `table1.measure`.
+    """
+    section = Section(name='In a minute')
+    section.say(_WHAT)
+    rows = [one.rows for one in sections if len(one.rows)]
+    if not rows:
+        section.say('No lane has finished yet.', is_problem=True)
+        return section
+    section.say(_counts(rows))
+    hurt = [one.name for one in sections if any(is_problem for _, is_problem in one.words)]
+    if hurt:
+        section.say(f'Something is missing or damaged in: {", ".join(hurt)}.', is_problem=True)
+    needs = _needs(sections)
+    if needs:
+        best = pd.Series([need.best for need in needs]).value_counts()
+        counts = ', '.join(f'{model} in {count}' for model, count in best.items())
+        section.say(f'Of {len(needs)} directories with several architectures, fewest samples: {counts}.')
+        table = pd.DataFrame([need.line for need in needs])
+        names = [name for name in ('directory', 'at', 'loss below') if name in table.columns]
+        models = [analysis.display(model) for model in analysis.model_order(pd.concat(rows))]
+        table = table[[*names, *(model for model in models if model in table.columns)]].fillna('–')
+        section.tables.append(('Mean samples, and how many times the fewest that is', table))
+    growth = _growth(measured)
+    if len(growth):
+        section.tables.append(('Samples grow with N as N^a: the exponent a with its 95% interval', growth))
+    return section
+
+
+def _counts(rows: Sequence[pd.DataFrame]) -> str:
+    outcomes = pd.concat([some['outcome'] for some in rows]).value_counts()
+    models = analysis.model_order(pd.DataFrame({'model': pd.concat([some['model'] for some in rows])}))
+    text = f'{outcomes.sum():,} lanes of {", ".join(map(analysis.display, models))} in {len(rows)} directories: '
+    parts = [f'{count:,} {outcome}' for outcome, count in outcomes.items()]
+    return f'{text}{", ".join(parts)}. Censored and outraced lanes needed more samples than they were given (≥).'
+
+
+def _growth(measured: pd.DataFrame) -> pd.DataFrame:
+    """A line per kind of evidence, task and threshold that has several architectures, a column for each of them."""
+    found = measured[measured['exponent'].notna()]
+    lines: dict[tuple, dict[str, str]] = {}
+    for line in found.to_dict('records'):
+        point = (_KINDS[line['evidence']], analysis.display(line['task']), line['learner'], line['loss'])
+        exponent = Exponent(value=line['exponent'], low=line['low'], high=line['high'])
+        lines.setdefault(point, {})[analysis.display(line['architecture'])] = str(exponent)
+    models = [
+        analysis.display(model) for model in analysis.model_order(found.rename(columns={'architecture': 'model'}))
+    ]
+    names = ('evidence', 'task', 'learner', 'loss below')
+    several = {point: own for point, own in lines.items() if len(own) > 1} or lines
+    table = [{**dict(zip(names, point, strict=True)), **own} for point, own in several.items()]
+    return pd.DataFrame(table, columns=[*names, *models]).fillna('–')
+
+
+def _needs(sections: Sequence[Section]) -> list[Need]:
+    """What each directory says that has several architectures on one axis of N or q."""
+    needs = []
+    for section in sections:
+        if section.rows.empty:
+            continue
+        online, searches, _ = kinds.split_kinds(section.rows[section.rows['learner'] != 'closed_form'])
+        if len(searches) and 'validation_loss' in searches.columns:
+            searches = selection.select(searches)
+        for rows in (online, searches):
+            x = exhibits.x_axis(rows) if len(rows) and rows['outcome'].eq('reached').any() else None
+            if x in ('seq_len', 'sparsity') and analysis.curve_columns(rows, x) == ['model']:
+                needs += _need(section.name, rows, x)
+    return needs
+
+
+def _need(name: str, rows: pd.DataFrame, x: str) -> list[Need]:
+    """At the largest x that most architectures have in common."""
+    bound = rows['outcome'].isin(summary.NEED_MORE)
+    lanes = rows.assign(samples=summary.samples_or_bound(rows), bound=bound)
+    points = lanes.groupby(['model', x])[['samples', 'bound']].agg({'samples': 'mean', 'bound': 'mean'}).reset_index()
+    points = points[points['bound'].lt(1) & points['samples'].gt(0)]
+    counts = points.groupby(x).size()
+    if counts.empty or counts.max() < 2:
+        return []
+    at = counts[counts == counts.max()].index[-1]
+    own = points[points[x] == at].set_index('model')
+    fewest = own['samples'].min()
+    line = {'directory': name, 'at': analysis.setting_text(x, at)}
+    line['loss below'] = ', '.join(f'{value:g}' for value in analysis.ordered(rows['threshold']))
+    for model, point in own.iterrows():
+        ratio = point['samples'] / fewest
+        text = f'{"≥ " * bool(point["bound"])}{analysis.short_number(point["samples"])}'
+        line[analysis.display(model)] = f'{text} ({ratio:.{1 if ratio < 10 else 0}f}×)' if ratio > 1 else text
+    best = ', '.join(map(analysis.display, own.index[own['samples'] == fewest]))
+    return [Need(best=best, line=line)]

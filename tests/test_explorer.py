@@ -1,0 +1,281 @@
+"""The report's explorer: its data are those of the rows, and a browser shows, filters, sorts and copies them."""
+
+import json
+import re
+import shutil
+
+import pandas as pd
+import pytest
+
+from qstr_jax import sweeps
+from qstr_jax.report import commands, content, explorer, headline, scripts
+from qstr_jax.report import page as html
+from qstr_jax.report.section import Section
+from qstr_jax.storage import results
+from tests import test_report
+
+HOSTILE = '</script><script>alert(1)</script><img src=x onerror=alert(1)>'
+SWEEP = sweeps.Sweep(models=('transformer', 'ffn'), seq_lens=(2, 4, 6), num_seeds=2, task_per_lane=True)
+CENSORED = {'outcome': 'censored', 'samples_to_threshold': pd.NA, 'num_samples': 10**6}
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+    """Results of a sweep that our own config describes; of several thresholds and bounds; of a hostile link."""
+    folder = tmp_path_factory.mktemp('explorer')
+    test_report.make(folder / 'sweep')
+    (folder / 'sweep/config.json').unlink()
+    results.add_sweep(folder / 'sweep', SWEEP.as_json())
+    test_report.make(folder / 'crossed', models=('ffn',), crossings='0.9:640 0.8: 0.7:', **CENSORED)
+    test_report.make(folder / 'hostile', models=('rnn',), link=HOSTILE)
+    test_report.add(folder / 'hostile', 'rnn-linear', test_report.lanes('rnn', 4))
+    return folder
+
+
+def sections_of(folder):
+    return {section.name.rpartition('/')[2]: section for section in content.sections(folder)}
+
+
+def test_data_are_those_of_the_rows(folder):
+    section = sections_of(folder)['sweep']
+    (exhibit,) = explorer.exhibits([section])
+    rows = pd.DataFrame(exhibit['rows'])
+    wanted = section.rows.sort_values(['model', 'seq_len', 'seed'], ascending=[False, True, True])
+    assert rows['samples'].tolist() == wanted['samples_to_threshold'].tolist()
+    assert rows['model'].tolist() == wanted['model'].tolist()
+    names = [one['name'] for one in exhibit['filters']]
+    assert names == ['model', 'seq_len', 'threshold']
+    assert exhibit['filters'][1]['values'] == [2, 4, 6]
+    lanes = exhibit['lanes']
+    for row, record in zip(rows.to_dict('records'), wanted.to_dict('records'), strict=True):
+        line = lanes['shared'][lanes['cell'][row['lane']]] + lanes['command'][row['lane']]
+        assert line == commands.command_of(record, section.sweeps)
+        assert f'--config.task.seq_len={record["seq_len"]}' in line
+        assert lanes['curve'][row['lane']] == [[320, 640, 960], [1, 0.5, 0.333]]
+
+
+def test_each_threshold_has_its_samples_and_bounds(folder):
+    (exhibit,) = explorer.exhibits([sections_of(folder)['crossed']])
+    rows = pd.DataFrame(exhibit['rows']).groupby('threshold')[['samples', 'bound']].agg(set)
+    assert rows.loc[0.9].tolist() == [{640}, {0}]
+    assert rows.loc[0.7].tolist() == [{10**6}, {1}]
+    (shown,) = [one['first'] for one in exhibit['filters'] if one['name'] == 'threshold']
+    assert shown == [0.7]
+
+
+def test_settings_that_validation_chose_are_shown_first():
+    rows = pd.concat([
+        test_report.lanes('ffn', 4, learner='adamw', outcome='fitted', sample_size=size, num_samples=size,
+                          learning_rate=rate, validation_loss=rate, samples_to_threshold=pd.NA)
+        for size in (10, 20) for rate in (0.1, 0.2)
+    ]).assign(cell='a')  # fmt: skip
+    (exhibit,) = explorer.exhibits([Section(name='fits', rows=rows)])
+    found = pd.DataFrame(exhibit['rows'])
+    assert set(found.loc[found['chosen'], 'learning_rate']) == {0.1}
+    assert exhibit['filters'][-1]['first'] == [True]
+    assert exhibit['axes'][0][0] == 'num_samples'
+    assert exhibit['values'] == [['test_loss', 'test loss']]
+
+
+def test_odd_values_are_json(folder):
+    rows = test_report.lanes('ffn', 4).assign(cell='a', test_loss=[float('nan'), float('inf')], thing=[{1}, None])
+    text = scripts.as_json(explorer.exhibits([Section(name='</script>', rows=rows)]))
+    assert '<' not in text
+    assert json.loads(text)[0]['rows']['test_loss'] == [None, None]
+    assert explorer.exhibits([Section(name='empty'), Section(name='x', rows=rows.drop(columns='test_loss'))]) == []
+
+
+def test_short_names_leave_out_what_all_share():
+    assert explorer.short_names(['a/b/c', 'a/b/d/e']) == {'a/b/c': 'c', 'a/b/d/e': 'd/e'}
+    assert explorer.short_names(['a/b']) == {'a/b': 'b'}
+    assert explorer.short_names([]) == {}
+
+
+def test_marks_are_those_of_the_figures():
+    looks = scripts.looks(['transformer', 'rnn', 'ffn', 'zero'])
+    assert looks['transformer']['colour'] == '#0072b2'
+    assert looks['rnn']['dash'] == pytest.approx([6.4, 3.2])
+    assert len({look['shape'] for look in looks.values()}) == 4
+    assert all(re.fullmatch(r'M[MLQCZ\d.,-]+', look['shape']) for look in looks.values())
+
+
+# In a browser
+
+browser_needed = pytest.mark.skipif(
+    shutil.which('chromium') is None, reason='needs a browser: apt-get install chromium'
+)
+
+
+@pytest.fixture(scope='module')
+def browser():
+    """Headless Chromium."""
+    with pytest.importorskip('playwright.sync_api').sync_playwright() as driver:
+        options = ['--no-sandbox', '--disable-gpu', '--disable-background-networking']
+        browser = driver.chromium.launch(executable_path=shutil.which('chromium'), args=options)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope='module')
+def address(folder, tmp_path_factory):
+    """The page of all of them, without pictures, which take a second each."""
+    sections, path = content.sections(folder), tmp_path_factory.mktemp('page') / 'report.html'
+    for section in sections:
+        section.figures.clear()
+    measured = content.measured(sections)
+    text = html.html_of(content.overview(measured, 30), sections, headline.headline(sections, measured))
+    path.write_text(text)
+    return path.as_uri()
+
+
+@pytest.fixture(scope='module')
+def said():
+    """What the browser said, asked of the network or showed in a dialog in all tests."""
+    return []
+
+
+@pytest.fixture
+def page(browser, address, said):
+    context = browser.new_context(permissions=['clipboard-read', 'clipboard-write'], color_scheme='light')
+    page = context.new_page()
+    page.on('console', lambda message: said.append(message.text))
+    page.on('pageerror', lambda error: said.append(str(error)))
+    page.on('dialog', lambda dialog: said.append(f'dialog {dialog.message}') or dialog.dismiss())
+    page.on('request', lambda request: request.url.startswith(('file:', 'data:')) or said.append(request.url))
+    page.goto(address)
+    choose(page, 'sweep')
+    yield page
+    context.close()
+    assert said == []
+
+
+def settle(page):
+    page.evaluate('state.drawn')
+
+
+def choose(page, name):
+    page.locator('#exhibit').select_option(label=name)
+    settle(page)
+
+
+def box(page, name):
+    return page.get_by_role('checkbox', name=name, exact=True)
+
+
+def column(page, place):
+    return page.locator(f'#lanes tbody td:nth-child({place})').all_inner_texts()
+
+
+MARKS = '#points .mark-symbol.role-mark path'
+
+
+@browser_needed
+def test_filters_change_charts_and_table(page):
+    assert (page.locator(MARKS).count(), len(column(page, 1))) == (12, 12)
+    box(page, 'FFN').uncheck()
+    box(page, '4').uncheck()
+    settle(page)
+    assert page.locator(MARKS).count() == 4
+    assert set(zip(column(page, 1), column(page, 2), strict=True)) == {('Transformer', '2'), ('Transformer', '6')}
+    assert page.locator('#count').inner_text() == '4 of 12 rows'
+    page.locator('#y').select_option('test_loss')
+    settle(page)
+    assert 'test loss against sequence length N' in page.locator('#points').get_attribute('aria-label')
+    box(page, 'Transformer').uncheck()
+    settle(page)
+    assert not page.locator('#points').is_visible()
+    choose(page, 'crossed')
+    assert column(page, 4) == ['≥ 1,000,000'] * 6
+    assert page.locator('#points .mark-text.role-mark text').all_text_contents() == ['↑'] * 6
+    page.get_by_role('radio', name='0.9').check()
+    assert column(page, 4) == ['640'] * 6
+
+
+@browser_needed
+def test_pointing_names_the_lane_and_a_click_shows_its_command(page, folder):
+    page.locator(MARKS).last.hover()
+    tip = page.locator('#tip').inner_text()
+    assert tip.startswith('FFN, N 6, threshold 0.7, seed 1')
+    assert 'ffn-qstr-N6' in tip
+    page.locator(MARKS).last.click()
+    rows = results.load(folder / 'sweep')
+    row = rows[(rows['model'] == 'ffn') & (rows['seq_len'] == 6) & (rows['seed'] == 1)].iloc[0].to_dict()
+    assert page.locator('#command').inner_text() == commands.command_of(row, [SWEEP.as_json()])
+    assert page.locator('#lanes tr[aria-selected=true]').count() == 1
+    page.mouse.move(0, 0)
+    assert page.locator('#tip').count() == 0
+    page.locator('#curves').scroll_into_view_if_needed()
+    middle = page.locator('#curves .mark-line.role-mark path').last.evaluate(
+        '(path) => { const middle = path.getPointAtLength(path.getTotalLength() / 2); '
+        'const point = middle.matrixTransform(path.getScreenCTM()); return [point.x, point.y]; }'
+    )
+    for shift in 2, 0:  # A pointer that moves.
+        page.mouse.move(middle[0], middle[1] - shift)
+    assert 'seed' in page.locator('#tip').inner_text()
+
+
+@browser_needed
+def test_the_table_is_sorted_and_copied_from_by_keyboard(page):
+    for direction in 'ascending', 'descending':
+        page.get_by_role('button', name='samples', exact=False).first.focus()
+        page.keyboard.press('Enter')
+        assert page.locator('th:has([data-sort=samples])').get_attribute('aria-sort') == direction
+        numbers = [int(text.replace(',', '')) for text in column(page, 4)]
+        assert numbers == sorted(numbers, reverse=direction == 'descending')
+    button = page.get_by_role('button', name='Copy the command of FFN, N 6, threshold 0.7, seed 1')
+    button.focus()
+    page.keyboard.press('Enter')
+    page.get_by_text('Copied.').wait_for()
+    copied = page.evaluate('navigator.clipboard.readText()')
+    assert '--config.models=ffn' in copied
+    assert copied == page.locator('#command').inner_text()
+
+
+@browser_needed
+def test_hostile_names_are_text(page):
+    choose(page, 'hostile')
+    assert HOSTILE in column(page, 3)
+    page.locator(MARKS).first.hover()
+    page.locator(MARKS).first.click()
+    assert 'link' in page.locator('#lane h3').inner_text()
+    assert page.locator('img[src=x]').count() == 0
+    assert not page.locator('#copy').is_enabled()  # Its config.json has no such sweep.
+
+
+@browser_needed
+def test_everything_has_a_name(page):
+    unnamed = """[...document.querySelectorAll('button, input, select')].filter(
+        (one) => !(one.innerText || one.ariaLabel || one.labels?.length)).map((one) => one.outerHTML)"""
+    assert page.evaluate(unnamed) == []
+    assert page.evaluate('[...document.images].filter((one) => !one.alt).length') == 0
+    assert all(page.locator(f'#{name}').get_attribute('aria-label') for name in ('points', 'curves'))
+
+
+@browser_needed
+def test_dark_narrow_and_printed(page):
+    def colours():
+        return page.evaluate(
+            "[document.body, document.querySelector('#points svg text')].map((one) => getComputedStyle(one))"
+            '.map((style, place) => place ? style.fill : style.backgroundColor)'
+        )
+
+    light = colours()
+    page.emulate_media(color_scheme='dark')
+    dark = colours()
+    assert light[0] != dark[0]
+    assert light[1] != dark[1]
+    page.set_viewport_size({'width': 380, 'height': 800})
+    assert page.evaluate('document.documentElement.scrollWidth') <= 380
+    page.emulate_media(media='print')
+    assert not page.locator('#exhibit').is_visible()
+    assert page.locator('#points svg').is_visible()
+    assert page.pdf().startswith(b'%PDF')
+    assert page.locator('details.section:not([open])').count() == 0
+
+
+@browser_needed
+def test_links_choose_an_exhibit_and_open_a_section(page):
+    page.locator('#headline [data-exhibit]').first.click()
+    assert page.locator('#exhibit').input_value().endswith('sweep')
+    page.locator('nav a').first.click()
+    assert page.locator('details.section').first.get_attribute('open') is not None
