@@ -105,7 +105,7 @@ def why(done: subprocess.CompletedProcess) -> str:
 
 
 def compile_all(chip: chips.Chip, names: list[str], folder: Any) -> None:
-    """Compiles the programs of some exhibits that have no entry yet.
+    """Compiles the programs of some exhibits that have no entry yet, or whose process failed.
 
     Args:
         chip: to compile for.
@@ -119,7 +119,7 @@ def compile_all(chip: chips.Chip, names: list[str], folder: Any) -> None:
             known = {store.name_of(one): one for one in store.read(folder)['programs']}
             entry = known.get((chip.name, fingerprint))
             cell = {'exhibit': program.exhibit, 'cell': program.cell.id}
-            if entry is None:
+            if entry is None or entry['outcome'].startswith('failed'):
                 entry = _new_entry(program, chip, fingerprint)
                 logging.info('%s %s: %s', chip.name, program.cell.id, _summary(entry))
             elif cell not in entry['serves']:

@@ -10,6 +10,7 @@ from experiments import accelerators, exhibits
 from qstr_jax import plots
 from qstr_jax.accelerators import chips, hlo, measure, report, roofline, store, targets
 from qstr_jax.storage import files
+from qstr_jax.sweeps import programs
 from tests import helpers, small
 
 # A loop over checks with a loop of three steps in it, in which a loop of two tokens and a branch run.
@@ -165,7 +166,7 @@ def test_a_fingerprint_is_of_program_size_and_device(monkeypatch):
 
 
 def test_a_run_that_is_cut_off_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    """Programs that another cell shares, or that have an entry, are not compiled again; those that failed are noted."""
+    """Programs that another cell shares, or that have an entry, are not compiled again, but for those that failed."""
     monkeypatch.setattr(accelerators, 'PRECISION', mock.Mock(value='highest'))
     asked = []
 
@@ -173,12 +174,12 @@ def test_a_run_that_is_cut_off_goes_on_where_it_stopped(tmp_path, monkeypatch):
         asked.append(program.cell.id)
         if len(asked) == 2:
             raise KeyboardInterrupt
-        return {'outcome': 'out of time'}
+        return {'outcome': 'failed: once' if len(asked) == 3 else 'out of time'}
 
     one, two = small.cell('ffn'), small.cell('transformer')
-    programs = [exhibits.Program('heads', cell, 2) for cell in (one, two)]
+    some = [exhibits.Program('heads', cell, 2) for cell in (one, two)]
     monkeypatch.setattr(accelerators, 'found_by_process', found)
-    monkeypatch.setattr(exhibits, 'programs_of', lambda *_: [*programs, exhibits.Program('figure2', one, 2)])
+    monkeypatch.setattr(exhibits, 'programs_of', lambda *_: [*some, exhibits.Program('figure2', one, 2)])
     monkeypatch.setattr(measure, 'fingerprint', lambda problem, lanes, chip: type(problem.module).__name__)
     monkeypatch.setattr(measure, 'versions', lambda chip: {'libtpu': '1'})
     with pytest.raises(KeyboardInterrupt):
@@ -186,6 +187,9 @@ def test_a_run_that_is_cut_off_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert [entry['outcome'] for entry in store.read(tmp_path)['programs']] == ['out of time']
     accelerators.compile_all(chips.get('v5e'), ['heads'], tmp_path)
     assert asked == [one.id, two.id, two.id]
+    accelerators.compile_all(chips.get('v5e'), ['heads'], tmp_path)
+    assert asked == [one.id, two.id, two.id, two.id]
+    assert {entry['outcome'] for entry in store.read(tmp_path)['programs']} == {'out of time'}
     first, second = sorted(store.read(tmp_path)['programs'], key=lambda entry: -len(entry['serves']))
     assert [len(first['serves']), len(second['serves'])] == [2, 1]
     assert json.loads((tmp_path / store.NAME).read_text())['made']['v5e']['packages']['libtpu'] == '1'
@@ -248,8 +252,8 @@ def test_a_damaged_file_is_named(tmp_path):
 
 
 def test_exhibits_are_the_published_configs_at_the_size_of_a_sweep():
-    programs = list(exhibits.programs_of('figure1a_tuned', 'tpu'))
-    assert {program.lanes for program in programs} == {5}
+    tuned = list(exhibits.programs_of('figure1a_tuned', 'tpu'))
+    assert {program.lanes for program in tuned} == {5}
     assert {program.lanes for program in exhibits.programs_of('sensitivity_ffn', 'gpu')} == {45}
     with pytest.raises(ValueError, match="exhibits='figure9': unknown"):
         list(exhibits.programs_of('figure9', 'tpu'))
@@ -276,3 +280,14 @@ if INSTALLED:
             assert found['kernels_per_step'] > 5
             assert found['host_transfers'] == 0
             assert found['aliased'] > 5
+
+    @pytest.mark.slow
+    def test_one_program_serves_every_device_of_a_pod(monkeypatch):
+        chip = INSTALLED[0]
+        for name, value in targets.environment(chip).items():
+            monkeypatch.setenv(name, value)
+        devices = targets.devices(chip, {'tpu': 'v5e:4x4', 'gpu': '1x8x1'}[chip.platform])
+        assert len(devices) == {'tpu': 16, 'gpu': 8}[chip.platform]
+        problem = small.cell('ffn').problem
+        first, last = (programs.compile_programs(problem, 2, device).advance for device in (devices[0], devices[-1]))
+        assert first.as_text() == last.as_text()

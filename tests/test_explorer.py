@@ -172,6 +172,8 @@ MARKS = '#points .mark-symbol.role-mark path'
 @browser_needed
 def test_filters_change_charts_and_table(page):
     assert (page.locator(MARKS).count(), len(column(page, 1))) == (12, 12)
+    legend = page.locator('#points .role-legend-label text').all_text_contents()
+    assert legend == ['Transformer', 'FFN']
     box(page, 'FFN').uncheck()
     box(page, '4').uncheck()
     settle(page)

@@ -57,8 +57,8 @@ def environment(chip: Chip) -> dict[str, str]:
         chip: the accelerator.
     """
     if chip.platform == 'tpu':
-        # So that the library asks no server which TPU this is.
-        host = {'TPU_SKIP_MDS_QUERY': '1', 'TPU_WORKER_HOSTNAMES': 'localhost'}
+        # So that the library asks no server which TPU this is, and several processes may compile at once.
+        host = {'TPU_SKIP_MDS_QUERY': '1', 'TPU_WORKER_HOSTNAMES': 'localhost', 'ALLOW_MULTIPLE_LIBTPU_LOAD': '1'}
         return {**host, 'TPU_ACCELERATOR_TYPE': chip.accelerator_type, 'JAX_PLATFORMS': 'cpu'}
     nvcc = util.find_spec('nvidia.cuda_nvcc')
     folders = list(nvcc.submodule_search_locations or ()) if nvcc else []

@@ -178,6 +178,7 @@ def _independent(rows: pd.DataFrame, fixed: Sequence[str], leave_out: Sequence[s
         if name not in fixed and name not in leave_out and rows[name].nunique(dropna=False) > 1
     ]
     codes = pd.DataFrame({name: pd.factorize(rows[name], use_na_sentinel=False)[0] for name in [*fixed, *kept]})
+    codes = codes.drop_duplicates()  # Curves have thousands of lines of each lane.
     for name in sorted(kept, key=_expendable, reverse=True):
         others = [*fixed, *(other for other in kept if other != name and _rank(other)[0] <= _rank(name)[0])]
         if others and (codes.groupby(others)[name].nunique() == 1).all():

@@ -16,6 +16,8 @@ NEED_MORE = ('censored', 'outraced')
 # What every lane has, beside its settings.
 MEASURED = ('seed', 'outcome', 'samples_to_threshold', 'max_samples')
 _NUM_DRAWS = 2000
+# A column of the samples of each lane.
+_SAMPLES = '_samples'
 
 
 def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
@@ -44,7 +46,7 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFra
     require(rows, ('model', *MEASURED) if by is None else (*by, *MEASURED))
     by = point_columns(rows) if by is None else list(by)
     check(rows, by)
-    points = rows.groupby(by, observed=True, dropna=False)
+    points = rows.assign(**{_SAMPLES: samples_or_bound(rows)}).groupby(by, observed=True, dropna=False)
     summary = pd.DataFrame(dict(zip(by, key, strict=True)) | _summary(lanes) for key, lanes in points)
     if 'model' in by:
         rank = {model: place for place, model in enumerate(model_order(rows))}
@@ -133,12 +135,13 @@ def interval_of(draws: np.ndarray) -> tuple[float, float]:
 
 def _summary(lanes: pd.DataFrame) -> dict[str, Any]:
     """The columns of `summarize` for the lanes of one point."""
-    counts = {f'num_{outcome}': int((lanes['outcome'] == outcome).sum()) for outcome in OUTCOMES}
+    outcomes, numbers = lanes['outcome'].to_numpy(), lanes[_SAMPLES].to_numpy()
+    counts = {f'num_{outcome}': int((outcomes == outcome).sum()) for outcome in OUTCOMES}
     found: dict[str, Any] = {'num_lanes': len(lanes), **counts}
     found |= dict.fromkeys(('mean', 'median', 'low', 'high', 'min', 'max'), np.nan)
     found['lower_bound'] = any(counts[f'num_{outcome}'] for outcome in NEED_MORE)
     found['upper_bound'] = counts['num_censored_below'] > 0
-    samples = samples_of(lanes)
+    samples = np.sort(numbers[outcomes != 'diverged'])
     if samples.size:
         found |= {'mean': samples.mean(), 'min': samples[0], 'max': samples[-1]}
     if samples.size > 1:
@@ -146,6 +149,6 @@ def _summary(lanes: pd.DataFrame) -> dict[str, Any]:
         found['low'] = np.nan if found['upper_bound'] else low
         found['high'] = np.nan if found['lower_bound'] else high
     if 2 * (counts['num_reached'] + counts['num_censored_below']) > len(lanes):
-        reached = samples_of(lanes[lanes['outcome'].isin(('reached', 'censored_below'))])
+        reached = numbers[np.isin(outcomes, ('reached', 'censored_below'))]
         found['median'] = np.median([*reached, *[np.inf] * (len(lanes) - reached.size)])
     return found

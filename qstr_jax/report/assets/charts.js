@@ -47,7 +47,7 @@ function pointsSpec(points, models, titles, description) {
     layer: [
       { data: { values: points }, mark: { type: 'line', strokeWidth: 1.6 },
         encoding: { x, y: { ...y, aggregate: 'mean' }, color: looks.color,
-          strokeDash: { ...looks.dash, legend: null }, detail: { field: 'curve' } } },
+          strokeDash: looks.dash, detail: { field: 'curve' } } },
       lanes(points.filter((point) => !point.bound), true),
       lanes(points.filter((point) => point.bound), false),
       arrow(points.filter((point) => point.bound > 0), '↑', -12),
@@ -71,13 +71,13 @@ function curvesSpec(checks, models, thresholds, description) {
   return {
     config: CONFIG, width: 'container', height: 320, description,
     layer: [
-      { data: { values: thresholds.map((loss) => ({ loss })) }, mark: { type: 'rule', strokeDash: [2, 3] },
+      thresholds.length > 0 && { data: { values: thresholds.map((loss) => ({ loss })) }, mark: { type: 'rule', strokeDash: [2, 3] },
         encoding: { y: { field: 'loss', type: 'quantitative' }, color: { value: 'currentColor' } } },
       { data: { values: checks }, mark: { type: 'line', opacity: 0.65 },
         encoding: { ...encoding, color: looks.color, strokeDash: looks.dash, strokeWidth: thick } },
       { data: { values: checks }, mark: { type: 'line', strokeWidth: 9, opacity: 0 },
         params: [{ name: 'hover', select: { type: 'point', on: 'pointerover', clear: 'pointerout', fields: ['id'] } }],
         encoding },
-    ],
+    ].filter(Boolean),
   };
 }

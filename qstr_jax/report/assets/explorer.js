@@ -25,8 +25,9 @@ function rowsOf(exhibit) {
   return exhibit.table;
 }
 
+// A row without a setting, such as a baseline's learning rate, is shown whatever is chosen of it.
 const shownRows = () => rowsOf(state.exhibit).filter(
-  (row) => Object.entries(state.chosen).every(([name, values]) => values.has(row[name])));
+  (row) => Object.entries(state.chosen).every(([name, values]) => row[name] === null || values.has(row[name])));
 const nameOf = (model) => DATA.looks[model].name;
 const grouped = (value) => (value === null ? '–' : value.toLocaleString('en-US'));
 const samplesText = (row) => (row.samples === null ? '–'
@@ -210,7 +211,7 @@ function select(row, isCopied) {
   const none = 'No sweep of config.json has this row: the commands that were typed are in its directory’s provenance.';
   byId('lane').replaceChildren(element('h3', {}, laneText(row)),
     element('div', { class: 'note' }, `${cell}; ${samplesText(row)} samples, ${row.outcome}. `
-      + `The command runs seeds 0 to ${row.seed} of this point.`),
+      + `The command runs ${row.seed ? `seeds 0 to ${row.seed}` : 'seed 0'} of this point.`),
     element('pre', { class: 'command', id: 'command' }, text || none),
     element('button', { type: 'button', id: 'copy', disabled: !text, click: () => copy(text) }, 'Copy command'),
     element('span', { id: 'copied', role: 'status' }));
