@@ -32,7 +32,9 @@ from tests import helpers
 
 SPAWN = multiprocessing.get_context('forkserver')
 # Not the binaries: each defines its flags when it is run.
-SPAWN.set_forkserver_preload(['tests.harness', 'ml_collections.config_flags', 'qstr_jax.plots', 'qstr_jax.report'])
+SPAWN.set_forkserver_preload(
+    ['tests.harness', 'tests.traced', 'ml_collections.config_flags', 'qstr_jax.plots', 'qstr_jax.report']
+)
 
 # Three cells of two lanes that train in a fraction of a second once they are compiled; some reach the threshold.
 TINY = {
@@ -54,6 +56,10 @@ TINY = {
 # Three cells of one architecture, where claims and files are the subject: they are traced three times as quickly.
 # Architectures are compared at the users' level, in `test_workers.py`.
 THREE_FFNS = {'models': ('ffn',), 'seq_lens': (2, 3, 4)}
+# Nine lane batches: three cells of six lanes, two lanes at a time.
+MANY = {**THREE_FFNS, 'num_seeds': 6, 'lanes_per_batch': 2, 'max_samples': 480}
+# Eight lane batches of one cell, for several devices.
+EIGHT = {'models': ('ffn',), 'num_seeds': 8, 'lanes_per_batch': 1}
 
 # The fork server imports this file: its children look through what is there by then as little as it does.
 gc.freeze()

@@ -8,14 +8,9 @@ import pytest
 
 from qstr_jax.storage import merge, provenance, results
 from tests import harness
-from tests.harness import Death
+from tests.harness import EIGHT, MANY, Death
 
 pytestmark = pytest.mark.slow
-
-# Nine lane batches: three cells of six lanes, two lanes at a time.
-MANY = {**harness.THREE_FFNS, 'num_seeds': 6, 'lanes_per_batch': 2}
-# Eight lane batches of one cell.
-EIGHT = {'models': ('ffn',), 'num_seeds': 8, 'lanes_per_batch': 1}
 
 
 @pytest.fixture(scope='module')
@@ -52,7 +47,7 @@ def test_workers_share_a_directory(lab, alone, tmp_path):
 
 def test_another_finishes_what_a_killed_worker_held(lab, alone, tmp_path):
     """The first dies in the middle of its second batch; the second waits for no one and trains what is left."""
-    first = lab.start(tmp_path, MANY, Death('qstr_jax.learners.online:Online.progress', call=15))
+    first = lab.start(tmp_path, MANY, Death('qstr_jax.learners.online:Online.progress', call=9))
     second = lab.start(tmp_path, MANY)
     assert join([first, second]) == [-signal.SIGKILL, 0], second.log.read_text()
     assert harness.tables(tmp_path) == alone
@@ -62,7 +57,7 @@ def test_another_finishes_what_a_killed_worker_held(lab, alone, tmp_path):
 
 def test_workers_that_die_one_after_the_other_and_together(lab, alone, tmp_path):
     for round_number in range(3):
-        deaths = [Death('event', 90 + 40 * round_number), Death('event', 130), Death('event', 110)]
+        deaths = [Death('event', 60 + 20 * round_number), Death('event', 80), Death('event', 70)]
         assert set(join([lab.start(tmp_path, MANY, death) for death in deaths])) == {-signal.SIGKILL}
     lab.finish(tmp_path, MANY)
     assert harness.tables(tmp_path) == alone

@@ -84,5 +84,5 @@ def abstract_params(module: nn.Module, task: tasks.Task) -> Any:
         task: has the shape of a prompt.
     """
     z_NxE = jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
-    variables = jax.eval_shape(module.init, jax.random.key(0), z_NxE)
+    variables = jax.eval_shape(module.init, streams.abstract_key(), z_NxE)
     return {'params': variables.get('params', {})}

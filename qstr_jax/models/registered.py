@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from qstr_jax import failures, registry
+from qstr_jax.tasks import streams
 
 REGISTRY = registry.Registry('model', 'models', skip=1)
 
@@ -108,10 +109,10 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
         module: the model.
         task: the `tasks.Task`.
     """
-    z_NxE = jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
+    key, z_NxE = streams.abstract_key(), jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
     try:
         # As it is used: with the parameters alone, and no random numbers.
-        made: Any = jax.eval_shape(lambda key, z: predict(module, _params(module, key, z), z), jax.random.key(0), z_NxE)
+        made: Any = jax.eval_shape(lambda key, z: predict(module, _params(module, key, z), z), key, z_NxE)
     except (Exception, SystemExit) as error:  # whatever a user's module does
         raise ValueError(f'models={name!r}: {failures.reason(error)}') from error
     shape: Any = getattr(made, 'shape', None)

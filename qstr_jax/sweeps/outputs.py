@@ -10,7 +10,7 @@ from qstr_jax.learners.held_out import abstract_params
 from qstr_jax.models import probes
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.sweep import Sweep
-from qstr_jax.tasks import shapes
+from qstr_jax.tasks import shapes, streams
 
 
 def probes_of(sweep: Sweep) -> dict[str, Callable]:
@@ -44,7 +44,7 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> Non
 
 def _check_probe(name: str, probe: Callable, problem: Any) -> None:
     """Raises ValueError unless a probe makes a dict of scalars."""
-    task_draw = jax.eval_shape(problem.task.draw, jax.random.key(0))
+    task_draw = jax.eval_shape(problem.task.draw, streams.abstract_key())
     params = abstract_params(problem.module, problem.task)
     try:
         made = jax.eval_shape(lambda params, draw: probe(params, draw, problem), params, task_draw)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from qstr_jax import failures
+from qstr_jax.tasks import streams
 from qstr_jax.tasks.task import Task
 
 
@@ -23,7 +24,7 @@ def check(task: Any) -> None:
     parts += [f'{name}={part!r}' for name in ('link', 'encoding') if (part := _name(getattr(task, name, None)))]
     label = ', '.join(parts)
     try:
-        labels, encoded = jax.eval_shape(functools.partial(_one_prompt, task), jax.random.key(0))
+        labels, encoded = jax.eval_shape(functools.partial(_one_prompt, task), streams.abstract_key())
     except (Exception, SystemExit) as error:  # whatever a user's function does
         raise ValueError(f'{label}: {failures.reason(error)}') from error
     wanted = {'labels': (labels, (task.seq_len,)), 'encoded tokens': (encoded, (task.seq_len, task.embedding_dim))}

@@ -5,6 +5,7 @@ the same prompts and comparisons between them are paired. Every published result
 one changes all rows, and a test pins the keys that they give.
 """
 
+import functools
 import zlib
 from typing import Any
 
@@ -56,3 +57,8 @@ def stream_key(seed: Any, stream: str, task: Any) -> jax.Array:
     key = jax.random.key(seed, impl=IMPLEMENTATION)
     key = jax.random.fold_in(key, STREAMS.index(stream))
     return jax.random.fold_in(key, fingerprint(task))
+
+
+def abstract_key() -> Any:
+    """The shape of a key, to trace with: no device is started for it."""
+    return jax.eval_shape(functools.partial(jax.random.key, impl=IMPLEMENTATION), 0)

@@ -150,15 +150,15 @@ def _finding(settings: Settings, labels: pd.DataFrame, cost: pd.DataFrame) -> st
     growth = []
     for (kind, dim), rows in labels.groupby(['kind', 'encoding_dim']):
         mean = rows.groupby('seq_len')['num_samples'].mean()
-        if (mean > 0).all():
+        if len(mean) > 1 and (mean > 0).all() and ', at ' not in kind:
             growth.append(f'{kind}, d_e = {dim}: N^{fits.exponent(mean.index, mean)}')
     told = []
     for (seq_len, part), lanes in cost.groupby(['seq_len', 'part'], sort=False):
         told.append(f'{part} {", ".join(map(_count, lanes.itertuples()))} (N = {seq_len})')
     return (
-        f'Fitted without learning: {"; ".join(growth)}. Learnt from n: {"; ".join(told)}. Where d_e ≥ N attention is a '
-        'look-up table, which the ball of Theorem 4 allows; its own constants ask for millions of samples, so the '
-        'threshold is not tested, only the rate.'
+        f'Fitted without learning: {"; ".join(growth) or "no exponents"}. Learnt from n: {"; ".join(told)}. Where d_e '
+        '≥ N attention is a look-up table, which the ball of Theorem 4 allows; its own constants ask for millions of '
+        'samples, so the threshold is not tested, only the rate.'
     )
 
 

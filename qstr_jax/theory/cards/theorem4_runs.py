@@ -54,7 +54,7 @@ class Settings:
     rate_lens: tuple = (16, 32)
     rate_samples: tuple = (400, 800, 1600, 3200, 6400)
     seq_lens: tuple = (12, 24, 48)
-    label_multiples: tuple = (10, 30, 90)
+    label_multiples: tuple = (30, 60, 120)
     label_risk: float = 0.1
     twists: int = 5
     unseen_len: int = 32
@@ -145,7 +145,10 @@ def labels(settings: Settings, bar: Any) -> pd.DataFrame:
         fitted = _fit(settings, _task(settings, n, dim, 'random_labels'), sizes)
         for _, lane in fitted.groupby('lane'):
             found = capacity.capacity(lane['num_samples'], lane['train_risk'], settings.label_risk)
-            rows.append({'kind': 'random labels', 'seq_len': n, 'encoding_dim': dim, 'num_samples': found.value})
+            # Where all n were fitted, or none, the capacity is known from one side only.
+            side = ', at least' if np.isinf(found.missed) else '' if found.fitted else ', at most'
+            kind = f'random labels{side}'
+            rows.append({'kind': kind, 'seq_len': n, 'encoding_dim': dim, 'num_samples': found.value})
         for samples in twisted_teacher.samples(_task(settings, n, dim), range(settings.twists)):
             rows.append({'kind': 'twisted teacher', 'seq_len': n, 'encoding_dim': dim, 'num_samples': samples})
     return pd.DataFrame(rows)
