@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 _MOST_STEPS = 100
 # Half of an interval is at least so many standard errors by lane noise alone.
@@ -53,7 +53,7 @@ def slope(x: np.ndarray, mean: np.ndarray, variance: np.ndarray, side: np.ndarra
     weight = 1 / np.maximum(_misfit(design[known], mean[known], variance[known]) + variance, _ROUNDING**2)
     value, factor, error = _weighted(design[known], mean[known], weight[known])
     degrees = int(known.sum()) - 2
-    quantile = float(stats.t.ppf(0.975, degrees))
+    quantile = float(special.stdtrit(degrees, 0.975))
     least = _LEAST * _error(design, variance)
     if known.all() or factor / weight[known].mean() < _EXACT**2:
         half = max(quantile * error, least)

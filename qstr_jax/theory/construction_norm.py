@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from qstr_jax import models, tasks
 from qstr_jax.learners import radius_units
@@ -38,7 +38,7 @@ def construction(module: Any, task: SparseTask) -> float:
         return 1.0
     if isinstance(module, models.Transformer):
         return transformer(task).norms['param_norm']
-    bound = float(stats.norm.ppf(1 - (1 - TOKEN_SHARE) / (2 * task.token_dim)))
+    bound = float(special.ndtri(1 - (1 - TOKEN_SHARE) / (2 * task.token_dim)))
     return recurrences.retrieving(task, _first_draw(task), bound, error=ERROR).norms['param_norm']
 
 
@@ -58,7 +58,7 @@ def token_radius(task: SparseTask) -> float:
     Args:
         task: has d.
     """
-    return float(np.sqrt(stats.chi2.ppf(TOKEN_SHARE, task.token_dim)))
+    return float(np.sqrt(special.chdtri(task.token_dim, 1 - TOKEN_SHARE)))
 
 
 def _first_draw(task: SparseTask) -> tasks.Draw:
