@@ -11,7 +11,7 @@ from ml_collections import config_dict
 
 from experiments import command_line, learning_curves, sample_complexity
 from qstr_jax import analysis, plots
-from qstr_jax.analysis import erms, formats, growth, kinds, selection
+from qstr_jax.analysis import combinations, erms, formats, growth, kinds, selection
 from qstr_jax.storage import files, results
 from qstr_jax.theory import memory_lines
 
@@ -39,7 +39,7 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
         return
     chosen = selection.select(searches)
     lines = _lines(rows, chosen, results.load_curves(folder))
-    title = '1STR: n* of constrained ERM, point-wise risk'
+    title = combinations.title('1STR: n* of constrained ERM, {risk} risk', searches)
     figure = plots.n_star_against(chosen, lines=lines, title=title, notes=tuple(config.notes))
     paths = plots.save(figure, folder / 'figure')
     table = formats.markdown(analysis.samples_table(chosen))

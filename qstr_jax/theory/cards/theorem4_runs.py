@@ -48,7 +48,7 @@ class Settings:
     few: int = 10
     many: int = 75
     width: int = 32
-    num_lanes: int = 2
+    num_lanes: int = 3
     steps: int = 3000
     learning_rate: float = 3e-3
     rate_lens: tuple = (16, 32)
