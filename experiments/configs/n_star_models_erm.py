@@ -7,8 +7,9 @@ Command:  make n-star-models-erm
           python -m experiments.learning_curves --config=experiments/configs/n_star_models_erm.py:ffn --workdir=DIR
           and once more with --config.task.name=qstr --config.test_task=qstr and another directory
 Runtime:  8 minutes of a busy core for the Transformer to N = 32, 6 for the FFN to N = 16, on simple-1STR
-Expect:   simple-1STR: 49, 134, 320, 544 for the Transformer at N = 4, 8, 16, 32, N^1.2 [0.7, 1.7], nearer to (log N)^2.7;
-          114, 612, 2,150 for the FFN at N = 4, 8, 16, N^2.1; at N = 32 the FFN does not fit its prompts in 4,000 steps
+Expect:   simple-1STR: 49, 134, 320, 544 for the Transformer at N = 4, 8, 16, 32, N^1.2 [0.7, 1.7], nearer to
+          (log N)^2.7; 114, 612, 2,150 for the FFN at N = 4, 8, 16, N^2.1; at N = 32 the FFN does not fit its prompts
+          in 4,000 steps
 """
 
 from experiments.configs import n_star_models
