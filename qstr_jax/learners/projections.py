@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from qstr_jax import decompositions
+
 # Norms are at least this where something is divided by them.
 TINY = 1e-30
 
@@ -37,7 +39,7 @@ def operator(w_AxB: jax.Array, radius: Any) -> jax.Array:
         w_AxB: W.
         radius: R, may be traced.
     """
-    u_AxR, sizes_R, v_RxB = jnp.linalg.svd(w_AxB, full_matrices=False)
+    u_AxR, sizes_R, v_RxB = decompositions.svd(w_AxB)
     cut_AxB = (u_AxR * jnp.minimum(sizes_R, radius)[None, :]) @ v_RxB
     return jnp.where(sizes_R[0] <= radius, w_AxB, cut_AxB)
 

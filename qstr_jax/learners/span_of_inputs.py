@@ -9,6 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from qstr_jax import decompositions
+
 # The first layer of `models.Feedforward(form='theorem6')`, (N d, m).
 LAYER = 'tokens'
 
@@ -22,7 +24,7 @@ def basis(x_BxV: jax.Array) -> jax.Array:
     Returns:
         Orthonormal rows, (min(n, N d), N d); rows beyond the rank are 0.
     """
-    _, sizes_R, v_RxV = jnp.linalg.svd(x_BxV, full_matrices=False)
+    _, sizes_R, v_RxV = decompositions.svd(x_BxV)
     tolerance = sizes_R[0] * max(x_BxV.shape) * jnp.finfo(x_BxV.dtype).eps
     return v_RxV * (sizes_R > tolerance)[:, None]
 

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from qstr_jax import decompositions
 from qstr_jax.models.initializers import Position
 
 
@@ -39,7 +40,7 @@ def retrieved(z_NxE: jax.Array, token_dim: int, sparsity: int) -> jax.Array:
 
 def _solve(gram_FxF: jax.Array, right_FxM: jax.Array, penalty: float | jax.Array) -> jax.Array:
     """(G + penalty I)^+ R for a positive semi-definite G, in G's precision; R is (F, M)."""
-    sizes_F, vectors_FxF = jnp.linalg.eigh(gram_FxF)
+    sizes_F, vectors_FxF = decompositions.eigh(gram_FxF)
     cut = 10 * gram_FxF.shape[0] * jnp.finfo(gram_FxF.dtype).eps * sizes_F[-1]
     inverse_F = jnp.where(sizes_F > cut, 1 / (sizes_F + penalty), 0.0)
     return vectors_FxF @ (inverse_F[:, None] * (vectors_FxF.T @ right_FxM))

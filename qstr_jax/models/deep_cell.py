@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from qstr_jax import decompositions
 from qstr_jax.models import initializers
 
 Step = Callable[[int, jax.Array, jax.Array], jax.Array]
@@ -114,8 +115,9 @@ class DeepCell(nn.Module):
             return w_hidden
         if self.lipschitz == 0:
             return jnp.zeros_like(w_hidden)
-        product = jnp.linalg.norm(w_hidden, ord=2, axis=(1, 2))
+        norms = jax.vmap(decompositions.operator_norm)
+        product = norms(w_hidden)
         for kernel in kernels:
-            product = product * jnp.linalg.norm(kernel, ord=2, axis=(1, 2))
+            product = product * norms(kernel)
         # This is min(1, α/product), written so that gradients stay finite where weights, and so the product, are zero.
         return w_hidden * (self.lipschitz / jnp.maximum(product, self.lipschitz))[:, None, None]

@@ -1,0 +1,58 @@
+"""Matrix decompositions that a vmapped program may call on a CPU without waiting for itself.
+
+JAX hands a batch of decompositions to XLA's threads and waits for them on one of those threads. A program that runs as
+many batches at a time as there are threads, such as two on a machine of two cores, then waits for ever (seen with jax
+0.10.2). A single decomposition runs where it is called, so on a CPU `vmap` goes through a batch one by one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+
+def _one_by_one_on_cpu(decompose: Callable[[jax.Array], Any]) -> Callable[[jax.Array], Any]:
+    one_by_one = jax.custom_batching.sequential_vmap(decompose)
+    return lambda w: jax.lax.platform_dependent(w, cpu=one_by_one, default=decompose)
+
+
+_svd = _one_by_one_on_cpu(lambda w_AxB: tuple(jnp.linalg.svd(w_AxB, full_matrices=False)))
+_eigh = _one_by_one_on_cpu(lambda w_AxA: tuple(jnp.linalg.eigh(w_AxA)))
+
+
+def svd(w_AxB: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The thin singular value decomposition W = U diag(s) V; it has no gradient.
+
+    Args:
+        w_AxB: W, one matrix; use `vmap` for several.
+
+    Returns:
+        U (A, R), s (R,) in descending order, and V (R, B), with R = min(A, B).
+    """
+    return _svd(jax.lax.stop_gradient(w_AxB))
+
+
+def eigh(w_AxA: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The eigenvalues and eigenvectors of a symmetric matrix; it has no gradient.
+
+    Args:
+        w_AxA: one symmetric matrix; use `vmap` for several.
+
+    Returns:
+        The eigenvalues (A,) in ascending order, and the eigenvectors as columns (A, A).
+    """
+    return _eigh(jax.lax.stop_gradient(w_AxA))
+
+
+def operator_norm(w_AxB: jax.Array) -> jax.Array:
+    """‖W‖_op = uᵀ W v with the first singular vectors u and v, whose gradient is u vᵀ.
+
+    Args:
+        w_AxB: W, one matrix; use `vmap` for several.
+
+    Returns:
+        The largest singular value, ().
+    """
+    u_AxR, _, v_RxB = svd(w_AxB)
+    return u_AxR[:, 0] @ w_AxB @ v_RxB[0]
