@@ -33,7 +33,8 @@ def test_the_operator_norm_and_its_gradient(w_KxAxB):
     full = jax.vmap(jax.value_and_grad(lambda w: jnp.linalg.norm(w, ord=2)))(w_KxAxB[:4])
     np.testing.assert_allclose(values_K[:4], full[0], rtol=1e-5)
     np.testing.assert_allclose(grads_KxAxB[:4], full[1], atol=1e-5)
-    assert values_K[4] == 0 and np.all(np.isfinite(grads_KxAxB))
+    assert values_K[4] == 0
+    assert np.all(np.isfinite(grads_KxAxB))
 
 
 def test_the_pattern_finds_a_batch(w_KxAxB):
