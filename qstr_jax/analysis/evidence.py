@@ -99,8 +99,7 @@ def _following(rows: pd.DataFrame, chosen: list[str]) -> list[str]:
     may = [
         name
         for name in _settings(rows)
-        if columns.get(name).role not in ('learner', 'lane')
-        and name not in (*ALWAYS_NAMED, *_RULES)
+        if columns.get(name).role not in ('learner', 'lane') and name not in (*ALWAYS_NAMED, *_RULES)
     ]
     fixed = [name for name in _settings(rows) if name not in (*may, *chosen, 'seq_len')]
     groups = [lanes for _, lanes in rows.groupby(['folder', *fixed], dropna=False) if lanes['seq_len'].nunique() > 1]
