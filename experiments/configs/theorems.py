@@ -35,7 +35,7 @@ def reduced():
         'test_samples': 200,
         'oracle_prompts': 100,
     }
-    config.proposition3.update(sizes=((2, 2),), narrow=(2, 1), **small)
+    config.proposition3.update(sizes=((1, 2),), narrow=(2, 1), **small)
     config.proposition21.update(sparsity=(2,), **small)
     config.alignment.update(
         seq_len=4, token_dim=2, encoding_dim=6, num_lanes=1, steps=40, batch_size=8, mlp_width=8, test_samples=64
