@@ -43,11 +43,11 @@ def get_config():
 def reduced():
     """The same in seconds, for the tests: shorter prompts, a threshold that is soon reached."""
     config = get_config()
+    config.models = ('transformer', 'ffn')
     config.seq_lens = (5, 7)
     config.threshold = 0.9
     config.check_every = 20
     config.num_seeds = 2
-    config.rnn.width = 16
     config.ffn.widths = (32,)
     config.test_samples = 100
     config.max_samples = 12_800
