@@ -29,7 +29,7 @@ _SHORT_TRAINING = {
 # By card, what differs from the full run in the tests.
 _REDUCED = {
     'lemma11': {'seq_lens': (8, 16), 'sparsity': (1, 2), 'sharpness': (2, 8), 'links': ('sum',), 'num_prompts': 1},
-    'proposition3': {'sizes': ((1, 2),), 'narrow': (2, 1), **_SHORT_TRAINING},
+    'proposition3': {'sizes': ((2, 2),), 'narrow': (2, 1), **_SHORT_TRAINING},
     'proposition21': {'sparsity': (2,), **_SHORT_TRAINING},
     'alignment': {
         'seq_len': 4, 'token_dim': 2, 'encoding_dim': 6,
