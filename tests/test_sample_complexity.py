@@ -17,11 +17,8 @@ from tests.helpers import config_module
 CONFIGS = helpers.configs_of('sample_complexity')
 
 
-# The quick suite has one of them, the main job's.
-TWINS = [pytest.param(name, marks=[pytest.mark.slow] if name != 'quickstart' else []) for name in CONFIGS]
-
-
-@pytest.mark.parametrize('name', TWINS)
+@pytest.mark.slow
+@pytest.mark.parametrize('name', CONFIGS)
 def test_reduced_twins_run_end_to_end(name, tmp_path):
     config = config_module(name).reduced()
     settings = base.to_sweep(config)
@@ -51,6 +48,7 @@ def test_figure1a_is_the_published_setting():
     assert {(lane.learning_rate, lane.weight_decay) for lane in lanes} == {(1e-3, 0.01)}
 
 
+@pytest.mark.slow
 def test_overrides_by_the_promised_names(tmp_path):
     """Settings of every kind in one dry run."""
     overrides = (
@@ -121,6 +119,7 @@ def test_a_config_of_another_binary_is_named_as_such():
         base.to_sweep(config_module('theorems').get_config())
 
 
+@pytest.mark.slow
 def test_several_settings_get_a_figure_each_and_those_of_a_model_a_line_each(tmp_path):
     config = config_module('quickstart').reduced()
     config.models, config.seq_lens, config.learning_rate = ('ffn',), (2,), (1e-3, 3e-3)
