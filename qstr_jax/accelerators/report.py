@@ -138,17 +138,10 @@ def by_precision(entries: pd.DataFrame) -> pd.DataFrame:
     done = entries[entries['outcome'] == 'compiled']
     counts = done.groupby(['device', 'cell'])['precision'].transform('nunique')
     some = done[counts > 1].sort_values(['device', 'model', 'seq_len', 'compile_cpu_seconds'], ascending=False)
-    return pd.DataFrame({
-        'device': some['device'],
-        'model': some['model'],
-        'N': some['seq_len'],
-        'precision': some['precision'],
-        'core seconds to compile': some['compile_cpu_seconds'],
-        'memory, MiB': (some['memory_bytes'] / 2**20).round(),
-        'kernels per step': some['kernels_per_step'].astype('Int64'),
-        'MB per step': some['bytes_accessed'] / 1e6,
-        'estimated µs per step': some['estimated_step_seconds'] * 1e6,
-    })  # fmt: skip
+    return _table(some)[
+        ['device', 'model', 'N', 'precision', 'core seconds to compile', 'memory, MiB', 'kernels per step',
+         'MB per step', 'estimated µs per step']
+    ]  # fmt: skip
 
 
 def by_program(entries: pd.DataFrame) -> pd.DataFrame:
@@ -157,16 +150,22 @@ def by_program(entries: pd.DataFrame) -> pd.DataFrame:
     Args:
         entries: of programs, with `precision`.
     """
+    published = entries[entries['precision'] == 'highest']
+    return _table(published.sort_values(['device', 'exhibit', 'seq_len', 'model'])).drop(columns='precision')
+
+
+def _table(entries: pd.DataFrame) -> pd.DataFrame:
+    """All columns that the tables of programs show, in the units of their headings; empty where nothing is known."""
     columns = ('compile_cpu_seconds', 'compile_seconds', 'memory_bytes', 'most_lanes_estimated', 'flops',
                'bytes_accessed', 'kernels_per_step', 'estimated_step_seconds')  # fmt: skip
     known = entries.reindex(columns=[*entries.columns, *(name for name in columns if name not in entries.columns)])
-    known = known[known['precision'] == 'highest'].sort_values(['device', 'exhibit', 'seq_len', 'model'])
     return pd.DataFrame({
         'device': known['device'],
         'exhibit': known['exhibit'],
         'model': known['model'],
         'N': known['seq_len'],
         'lanes': known['lanes'],
+        'precision': known['precision'],
         'outcome': known['outcome'],
         'core seconds to compile': known['compile_cpu_seconds'],
         'wall': known['compile_seconds'],
