@@ -15,6 +15,8 @@ from qstr_jax.analysis.no_retrieval import is_easy
 from qstr_jax.analysis.summary import MEASURED, check, samples_or_bound
 
 _MIN_POINTS = 3
+# A wider interval holds everything from constant samples to N^5: readers are told that the points are too few for one.
+WIDEST = 5.0
 
 
 class LocalSlope(NamedTuple):
@@ -60,15 +62,19 @@ class Exponent:
     law: laws.Law | None = None
 
     def __str__(self) -> str:
-        """'0.62 [0.55, 0.70]', or '0.62' without an interval, or the note without a value."""
+        """'0.62 [0.55, 0.70]', '0.62' without an interval, or the note without a value; see `interval`."""
         if self.value is None:
             return self.note
         return f'{self.value:.2f}{self.interval}'
 
     @property
     def interval(self) -> str:
-        """' [0.55, 0.70]', or '' without an interval."""
-        return '' if self.low is None or self.high is None else f' [{self.low:.2f}, {self.high:.2f}]'
+        """' [0.55, 0.70]', '' without an interval, or words in the place of one that is wider than `WIDEST`."""
+        if self.low is None or self.high is None:
+            return ''
+        if self.high - self.low > WIDEST:
+            return ' (too few points for an interval)'
+        return f' [{self.low:.2f}, {self.high:.2f}]'
 
 
 def exponent(rows: pd.DataFrame, x: str = 'seq_len') -> Exponent:
