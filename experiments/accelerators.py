@@ -1,7 +1,8 @@
 r"""Compiles the programs of the published configs for TPUs and GPUs on a machine that has none.
 
 make accelerators
-python -m experiments.accelerators [--devices=v5e,h100] [--exhibits=figure1a] [--limit_seconds=900] [--output=DIR]
+python -m experiments.accelerators [--devices=v5e,h100] [--exhibits=figure1a] [--architectures=ffn] [--largest_only]
+  [--limit_seconds=900] [--output=DIR]
 
 Each program is compiled in a process of its own and written to accelerators.json as soon as it has ended, so the same
 command continues a run that was cut off. Nothing runs on an accelerator: seconds of steps are estimates. Devices whose
@@ -24,13 +25,15 @@ import jax
 from absl import flags, logging
 
 from experiments import command_line, exhibits, runtime
-from qstr_jax import checks
+from qstr_jax import checks, models
 from qstr_jax.accelerators import chips, measure, report, store, targets
 from qstr_jax.storage import provenance
 
 RESULTS = 'experiments/results/accelerators'
 DEVICES = flags.DEFINE_list('devices', [], 'Accelerators; all whose compiler is installed by default.')
 EXHIBITS = flags.DEFINE_list('exhibits', [], 'Exhibits whose programs are compiled; all by default.')
+ARCHITECTURES = flags.DEFINE_list('architectures', [], 'Models whose programs are compiled; all by default.')
+LARGEST = flags.DEFINE_bool('largest_only', False, 'Of each model of an exhibit, compile one program at its largest N.')
 LIMIT = flags.DEFINE_integer('limit_seconds', 900, 'Seconds of a core that one program may take.', lower_bound=1)
 PRECISION = flags.DEFINE_enum(
     'precision', 'highest', ['highest', 'high', 'default'], 'Of matrix products, as the setting of that name.'
@@ -65,6 +68,18 @@ def programs_of(exhibit: str, chip: chips.Chip) -> Iterator[exhibits.Program]:
             learner = dataclasses.replace(problem.learner, precision=PRECISION.value)
             problem = dataclasses.replace(problem, learner=learner)
         yield program._replace(cell=dataclasses.replace(program.cell, problem=problem))
+
+
+def chosen_programs(exhibit: str, chip: chips.Chip) -> list[exhibits.Program]:
+    """The programs of an exhibit that --architectures and --largest_only name.
+
+    Args:
+        exhibit: its name.
+        chip: to compile for.
+    """
+    names = ARCHITECTURES.value
+    found = [one for one in programs_of(exhibit, chip) if not names or one.cell.model in names]
+    return exhibits.largest(found) if LARGEST.value else found
 
 
 def found_by_process(program: exhibits.Program, chip: chips.Chip) -> dict[str, Any]:
@@ -114,7 +129,7 @@ def compile_all(chip: chips.Chip, names: list[str], folder: Any) -> None:
     """
     made = store.made_by(sys.argv, measure.versions(chip))
     for name in names:
-        for program in programs_of(name, chip):
+        for program in chosen_programs(name, chip):
             fingerprint = measure.fingerprint(program.cell.problem, program.lanes, chip)
             known = {store.name_of(one): one for one in store.read(folder)['programs']}
             entry = known.get((chip.name, fingerprint))
@@ -174,6 +189,8 @@ def run() -> None:
         return
     for name in EXHIBITS.value:
         checks.choice('exhibits', name, exhibits.EXHIBITS)
+    for name in ARCHITECTURES.value:
+        checks.choice('architectures', name, models.names())
     folder = runtime.output(RESULTS)
     found = [] if DRAW.value else chosen_devices()
     for chip in found:

@@ -167,7 +167,8 @@ def test_a_fingerprint_is_of_program_size_and_device(monkeypatch):
 
 def test_a_run_that_is_cut_off_goes_on_where_it_stopped(tmp_path, monkeypatch):
     """Programs that another cell shares, or that have an entry, are not compiled again, but for those that failed."""
-    monkeypatch.setattr(accelerators, 'PRECISION', mock.Mock(value='highest'))
+    for flag, value in {'PRECISION': 'highest', 'ARCHITECTURES': [], 'LARGEST': False}.items():
+        monkeypatch.setattr(accelerators, flag, mock.Mock(value=value))
     asked = []
 
     def found(program, chip):
@@ -257,6 +258,21 @@ def test_exhibits_are_the_published_configs_at_the_size_of_a_sweep():
     assert {program.lanes for program in exhibits.programs_of('sensitivity_ffn', 'gpu')} == {45}
     with pytest.raises(ValueError, match="exhibits='figure9': unknown"):
         list(exhibits.programs_of('figure9', 'tpu'))
+
+
+def test_of_each_model_the_largest_program_is_chosen(monkeypatch):
+    """The longest prompts, and of those the most operations; learners on a fixed sample are another kind."""
+    names = {program.cell.id for program in exhibits.largest(exhibits.programs_of('theorem6', 'tpu'))}
+    assert len(names) == 5
+    assert all('-N10-' in name for name in names)
+    monkeypatch.setattr(accelerators, 'PRECISION', mock.Mock(value='highest'))
+    monkeypatch.setattr(accelerators, 'ARCHITECTURES', mock.Mock(value=['ffn']))
+    for largest, count in ((False, 4), (True, 1)):
+        monkeypatch.setattr(accelerators, 'LARGEST', mock.Mock(value=largest))
+        found = accelerators.chosen_programs('figure3', chips.get('v5e'))
+        assert {program.cell.model for program in found} == {'ffn'}
+        assert len(found) == count
+    assert found[0].cell.problem.task.sparsity == 4
 
 
 def test_every_published_config_is_an_exhibit():
