@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from experiments.configs import base
 from qstr_jax import checks, sweeps
-from qstr_jax.sweeps import cost, lanes_per_batch, tuned
+from qstr_jax.sweeps import cost, lanes_per_batch, search
 from qstr_jax.sweeps.cells import Cell
 
 # By exhibit: its config, and the argument that the config takes. The first ones are the paper's.
@@ -67,7 +67,7 @@ def programs_of(exhibit: str, platform: str) -> Iterator[Program]:
     module = importlib.import_module(f'experiments.configs.{name}')
     sweep = base.to_sweep(module.get_config(argument) if argument else module.get_config())
     for cell in sweeps.cells_of(sweep):
-        count = tuned.lanes_at_once(sweep.tune, cell) if sweep.tune else len(cell.lanes)
+        count = search.lanes_at_once(sweep.tune, cell) if sweep.tune else len(cell.lanes)
         default = lanes_per_batch.default_size(cell.problem.module, count, platform)
         yield Program(exhibit=exhibit, cell=cell, lanes=sweep.lanes_per_batch or default)
 

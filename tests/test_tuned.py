@@ -7,7 +7,7 @@ import pytest
 from qstr_jax import sweeps
 from qstr_jax.analysis import tuning
 from qstr_jax.storage import results
-from qstr_jax.sweeps import session, tune, tuned
+from qstr_jax.sweeps import search, session, tune, tuned
 from tests import small
 
 # Few steps, so that the highest rate wins.
@@ -76,7 +76,7 @@ def test_rivals_are_stopped_just_where_they_have_lost(workdir):
 
 
 def test_racing_changes_no_choice(workdir, tmp_path, monkeypatch):
-    monkeypatch.setattr(tuned, 'FIRST_SHARE', 1)
+    monkeypatch.setattr(search, 'FIRST_SHARE', 1)
     sweep = settings(seq_lens=2, tune={'learning_rate': 'auto', 'num_seeds': 2, 'margin': 1e6})
     sweeps.run(sweep, tmp_path, small.quiet())
     rows, raced = results.load(tmp_path), results.load(workdir)
@@ -173,5 +173,5 @@ def test_an_impossible_tuning_is_one_line(changes, words):
 def test_one_lane_that_missed_rules_its_values_out():
     reached = {'outcome': 'reached', 'samples_to_threshold': 500, 'test_loss': 0.6}
     missed = {'outcome': 'outraced', 'samples_to_threshold': None, 'test_loss': 0.9}
-    assert tuned._score([reached, missed]) == tuned._score([missed]) == (np.inf, 0.9)
-    assert tuned._score([reached, {**reached, 'samples_to_threshold': 700}]).samples == 700
+    assert search._score([reached, missed]) == search._score([missed]) == (np.inf, 0.9)
+    assert search._score([reached, {**reached, 'samples_to_threshold': 700}]).samples == 700

@@ -12,7 +12,7 @@ from typing import Any
 from ml_collections import config_dict
 
 from qstr_jax import checks, failures, registry, sweeps
-from qstr_jax.sweeps.sweep import ALIASES
+from qstr_jax.sweeps.scopes import ALIASES
 from qstr_jax.sweeps.tune import OPTIONS
 
 # Arguments of `Sweep` and their defaults.

@@ -1,7 +1,7 @@
 """Tables and figure of what was compiled for accelerators."""
 
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,7 +15,14 @@ from qstr_jax.storage import files, results
 DRAWN = 'figure1a'
 HEADER = """Compiled for accelerators that are not there (`make accelerators`); **nothing was run on one**.
 Seconds to compile are of a core of this machine. Memory is the compiler's account. What is called estimated is a lower
-bound by published peaks, bandwidths and launch costs (`accelerators.json` names their sources).
+bound by published peaks, bandwidths and launch costs (`accelerators.json` names their sources). Only the programs that
+were compiled are counted and summed: of most exhibits those at the largest N.
+
+"""
+
+GROUPS = """For several devices of a host or pod: how many different programs the compiler made for those compared (by
+the optimised text of `init` and `advance`), and their memory. Together is one program that divides the lanes of all
+devices among them, which no sweep runs: at so many of its instructions the devices wait for each other.
 
 """
 
@@ -58,6 +65,8 @@ def tables(folder: Any) -> str:
     """
     entries = _entries(folder)
     parts = [HEADER, formats.markdown(by_exhibit(entries, _rows(folder, entries))), '\n']
+    if len(groups := by_group(store.read(folder)['groups'])):
+        parts += [GROUPS, formats.markdown(groups), '\n']
     if len(precisions := by_precision(entries)):
         parts += [PRECISIONS, formats.markdown(precisions), '\n']
     return ''.join([*parts, formats.markdown(by_program(entries))])
@@ -138,17 +147,36 @@ def by_precision(entries: pd.DataFrame) -> pd.DataFrame:
     done = entries[entries['outcome'] == 'compiled']
     counts = done.groupby(['device', 'cell'])['precision'].transform('nunique')
     some = done[counts > 1].sort_values(['device', 'model', 'seq_len', 'compile_cpu_seconds'], ascending=False)
-    return pd.DataFrame({
-        'device': some['device'],
-        'model': some['model'],
-        'N': some['seq_len'],
-        'precision': some['precision'],
-        'core seconds to compile': some['compile_cpu_seconds'],
-        'memory, MiB': (some['memory_bytes'] / 2**20).round(),
-        'kernels per step': some['kernels_per_step'].astype('Int64'),
-        'MB per step': some['bytes_accessed'] / 1e6,
-        'estimated µs per step': some['estimated_step_seconds'] * 1e6,
-    })  # fmt: skip
+    return _table(some)[
+        ['device', 'model', 'N', 'precision', 'core seconds to compile', 'memory, MiB', 'kernels per step',
+         'MB per step', 'estimated µs per step']
+    ]  # fmt: skip
+
+
+def by_group(found: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """A line per program that was compiled for several devices of a group.
+
+    Args:
+        found: entries of groups.
+    """
+    return pd.DataFrame(
+        {
+            'device': one['device'],
+            'topology': one['topology'],
+            'devices': one['num_devices'],
+            'hosts': one['num_processes'],
+            'model': one['model'],
+            'N': one['seq_len'],
+            'lanes': one['lanes'],
+            'compared': ', '.join(one['compared']),
+            'different programs': len(set(one['programs'])),
+            'memory, MiB': ', '.join(f'{number / 2**20:.0f}' for number in sorted(set(one['memory_bytes']))),
+            'together: lanes': one['together']['lanes'],
+            'memory of a device, MiB': one['together']['memory_bytes_of_a_device'] / 2**20,
+            'waits': one['together']['collectives'],
+        }
+        for one in found if one['outcome'] == 'compiled'
+    )  # fmt: skip
 
 
 def by_program(entries: pd.DataFrame) -> pd.DataFrame:
@@ -157,16 +185,22 @@ def by_program(entries: pd.DataFrame) -> pd.DataFrame:
     Args:
         entries: of programs, with `precision`.
     """
+    published = entries[entries['precision'] == 'highest']
+    return _table(published.sort_values(['device', 'exhibit', 'seq_len', 'model'])).drop(columns='precision')
+
+
+def _table(entries: pd.DataFrame) -> pd.DataFrame:
+    """All columns that the tables of programs show, in the units of their headings; empty where nothing is known."""
     columns = ('compile_cpu_seconds', 'compile_seconds', 'memory_bytes', 'most_lanes_estimated', 'flops',
                'bytes_accessed', 'kernels_per_step', 'estimated_step_seconds')  # fmt: skip
     known = entries.reindex(columns=[*entries.columns, *(name for name in columns if name not in entries.columns)])
-    known = known[known['precision'] == 'highest'].sort_values(['device', 'exhibit', 'seq_len', 'model'])
     return pd.DataFrame({
         'device': known['device'],
         'exhibit': known['exhibit'],
         'model': known['model'],
         'N': known['seq_len'],
         'lanes': known['lanes'],
+        'precision': known['precision'],
         'outcome': known['outcome'],
         'core seconds to compile': known['compile_cpu_seconds'],
         'wall': known['compile_seconds'],

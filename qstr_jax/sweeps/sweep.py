@@ -1,20 +1,17 @@
 """A sweep: points to run. A base point plus axes over any setting of its task, models and learners."""
 
 import dataclasses
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qstr_jax import checks, columns, learners, registry, tasks
+from qstr_jax import checks, columns, tasks
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
 from qstr_jax.models.registered import REGISTRY as MODELS
 from qstr_jax.sweeps import presets, sample_sizes
+from qstr_jax.sweeps.scopes import Scopes
 from qstr_jax.sweeps.tune import Tune, parse
 from qstr_jax.sweeps.values import distinct
 from qstr_jax.tasks.task import REGISTRY as TASKS
-
-# Everyday names of axes.
-ALIASES = {'seq_lens': 'seq_len'}
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -108,7 +105,7 @@ class Sweep:
             tune=tune if isinstance(tune, Tune) else parse(tune),
         )
         self._check()
-        object.__setattr__(self, 'given', self._parsed({**settings, **(axes or {})}, settings, axes or {}))
+        object.__setattr__(self, 'given', self._scopes.triples(settings, axes or {}))
         for _, name, values in self.given:
             if self.tune and name in self.tune.names:
                 raise ValueError(f'{name}={values!r}: is tuned, so it cannot be given')
@@ -136,74 +133,9 @@ class Sweep:
                 'its budget is max_samples'
             )
 
-    def _parsed(self, merged: Mapping[str, Any], settings: Mapping, axes: Mapping) -> tuple:
-        """What was given as sorted (scope, name, values) triples."""
-        if twice := set(settings) & set(axes):
-            raise ValueError(f'{sorted(twice)[0]}: given both as a setting and as an axis')
-        found: dict[tuple[str, str], tuple] = {}
-        for key, value in merged.items():
-            for scope, name, one in self._scoped(key, value):
-                if one is None:
-                    continue
-                if (scope, name) in found:
-                    raise ValueError(f'{name}: given twice, with and without its scope {scope}')
-                found[scope, name] = self._values(scope, name, one)
-        return tuple((scope, name, values) for (scope, name), values in sorted(found.items()))
-
-    def _scoped(self, key: str, value: Any) -> list[tuple[str, str, Any]]:
-        """(scope, name, value) of what was given under a key."""
-        if isinstance(value, Mapping):
-            of_learners = [name for learner in learners.names() for name in LEARNERS.get(learner).schema]
-            if key in (*ALIASES, *TASKS.get(self.task).schema, *of_learners):
-                raise ValueError(f'{key}={value!r}: give one value, or several with commas between them')
-            return [(self._scope(key), str(name), one) for name, one in value.items()]
-        if '.' in key:
-            scope, _, name = key.partition('.')
-            return [(self._scope(scope), name, value)]
-        name = ALIASES.get(key, key)
-        if name == 'sample_size':
-            raise ValueError('sample_size: give num_samples, which counts in samples_unit')
-        if name in TASKS.get(self.task).schema:
-            return [('task', name, value)]
-        if any(name in LEARNERS.get(learner).schema for learner in learners.names()):
-            return [('learner', name, value)]
-        raise self._unknown(key)
-
-    def _unknown(self, key: str) -> ValueError:
-        """The error for a name that no task or learner has as a setting; it proposes the nearest."""
-        if key in FIELDS:
-            raise ValueError(f'{key}: cannot be an axis; it is the same for all points of a sweep')
-        owners = [f'{name}.{key}' for name, entry in registry.entries().items() if key in entry.schema]
-        bare = [*FIELDS, *ALIASES, *TASKS.get(self.task).schema]
-        bare += [name for learner in self.learners for name in LEARNERS.get(learner).schema]
-        near = owners or difflib.get_close_matches(key, [*bare, *registry.SCOPES, *registry.entries()], n=1)
-        hint = (
-            f'did you mean {near[0]!r}?' if near else '--describe=NAME lists the settings of a task, model or learner'
-        )
-        return ValueError(f'{key}: no such setting; {hint}')
-
-    def _scope(self, scope: str) -> str:
-        """The scope of a name: that of the sweep's own task is 'task'."""
-        if scope == self.task:
-            return 'task'
-        if scope not in registry.SCOPES and scope not in registry.entries():
-            raise self._unknown(scope)
-        return scope
-
-    def _values(self, scope: str, name: str, value: Any) -> tuple:
-        """The checked values of a setting, by the first schema that has it."""
-        owners = {'task': [self.task], 'model': self.models, 'learner': self.learners}.get(scope, [scope])
-        schemas = {owner: registry.entries()[owner].schema for owner in owners}
-        for schema in schemas.values():
-            if name in schema:
-                return schema[name].values(value, name if scope in ('task', 'learner') else f'{scope}.{name}')
-        if scope == 'learner' and any(name in LEARNERS.get(one).schema for one in learners.names()):
-            raise ValueError(
-                f'{name}={value!r}: would be ignored, since learners={",".join(self.learners)} has no {name}'
-            )
-        owner, schema = next(iter(schemas.items()))
-        schema.pick(name, scope if scope in registry.SCOPES else owner)
-        raise AssertionError('pick raises')
+    @property
+    def _scopes(self) -> Scopes:
+        return Scopes(task=self.task, models=self.models, learners=self.learners, arguments=FIELDS)
 
     def replace(self, **changes: Any) -> 'Sweep':
         """The sweep with some arguments changed.
@@ -218,7 +150,7 @@ class Sweep:
         axes = dict(changes.pop('axes', None) or {})
         for key, value in (*changes.items(), *axes.items()):
             if key not in FIELDS:
-                for scope, name, _ in self._scoped(key, value):
+                for scope, name, _ in self._scopes.of(key, value):
                     settings.pop(f'{scope}.{name}', None)
         return Sweep(**{**kept, **changes}, axes={**settings, **axes})
 

@@ -1,53 +1,20 @@
 """Tuned sweeps: at each point the best values of some settings are found on selection seeds and reported on others.
 
-Values are judged by the slowest of their selection lanes, so a rate at which some lanes never learn does not win.
 Selection lanes are rows of a results directory of their own, `selection/` in the sweep's directory, and every step of
 the search follows from rows. So a tuned sweep can be stopped and continued like any other, and several workers on one
 directory share the lanes of each step.
-
-Lanes are stopped (`stop_after`) where it is certain that they cannot win: at `margin` × the samples of the best values
-so far. Before any values have won they are stopped at a first limit, and at ever longer ones while none is enough.
 """
 
 import dataclasses
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
-
-from qstr_jax.storage import cell_tables, results
-from qstr_jax.sweeps import grids, lane_batches
+from qstr_jax.sweeps import lane_batches
 from qstr_jax.sweeps.cells import Cell
-from qstr_jax.sweeps.grids import Grid, Places, Score
+from qstr_jax.sweeps.search import Failed, Found, Search
 from qstr_jax.sweeps.session import Session
-from qstr_jax.sweeps.tune import Tune
 
 SELECTION = 'selection'
-# The first limit: so many times the samples of what won before, or this share of the budget.
-GROWTH = 4
-FIRST_SHARE = 1 / 256
-
-
-class Failed(Exception):
-    """A step of the search could not be run; the cell's error is recorded."""
-
-
-class Found(NamedTuple):
-    """What a search has found.
-
-    Attributes:
-        places: of the best values.
-        scores: of all values that were tried, in the order in which they were tried.
-    """
-
-    places: Places
-    scores: Mapping[Places, Score]
-
-    @property
-    def samples(self) -> float:
-        """Samples of the slowest selection lane of the best values, infinite if one missed."""
-        return self.scores[self.places].samples
 
 
 def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
@@ -98,162 +65,3 @@ def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> tuple[Any, lis
             chosen = dataclasses.replace(cell, lanes=tuple(search.at(lane, found.places) for lane in lanes))
             failed += session.run(workdir, [chosen], size_of=search.size_of, notes=search.notes(found))
     return workdir, sorted(set(failed))
-
-
-def points_of(cell: Cell) -> list[list[Any]]:
-    """The lanes of a cell by point: lanes that differ in their seeds alone.
-
-    Args:
-        cell: the cell.
-    """
-    found: dict[tuple, list[Any]] = {}
-    for lane in cell.lanes:
-        found.setdefault(tuple(lane._replace(seed=0, task_seed=0)), []).append(lane)
-    return list(found.values())
-
-
-def lanes_at_once(tune: Tune, cell: Cell) -> int:
-    """The most lanes of a cell that any step of a search has, so that one program serves them all.
-
-    Args:
-        tune: how the cell is tuned.
-        cell: the cell.
-    """
-    return max(tune.num_seeds, *map(len, points_of(cell)))
-
-
-class Search:
-    """The search for the best values of one cell.
-
-    Args:
-        session: of the sweep.
-        selection: the directory of the selection lanes.
-        cell: the cell, whose lanes are those to report, before they are tuned.
-    """
-
-    def __init__(self, session: Session, selection: Any, cell: Cell) -> None:
-        assert session.sweep.tune is not None
-        self._tune: Tune = session.sweep.tune
-        self._session, self._selection, self._cell = session, selection, cell
-        self._grids: tuple[Grid, ...] = self._tune.grids_of(cell.problem.learner)
-
-    def points(self) -> list[list[Any]]:
-        """The lanes of the cell by point."""
-        return points_of(self._cell)
-
-    def size_of(self, cell: Cell) -> int:
-        """The number of lanes in a batch: the same at every step, so that one program serves them all.
-
-        Args:
-            cell: of a step.
-        """
-        return self._session.size_for(cell, lanes_at_once(self._tune, self._cell))
-
-    def at(self, lane: Any, places: Places) -> Any:
-        """A lane with the values at some places.
-
-        Args:
-            lane: any lane of the cell.
-            places: one for each tuned setting.
-        """
-        return lane._replace(**dict(zip(self._tune.names, self._values(places), strict=True)))
-
-    def _values(self, places: Places) -> tuple[float, ...]:
-        return tuple(grid.value(place) for grid, place in zip(self._grids, places, strict=True))
-
-    def run(self, lane: Any, before: Found | None) -> Found:
-        """Tries values until none beside the best is better.
-
-        Args:
-            lane: has the settings that are not tuned.
-            before: what won in a cell that is like this one; None starts at the settings' defaults.
-
-        Raises:
-            Failed: a step could not be run.
-        """
-        start = before.places if before else tuple(grid.start for grid in self._grids)
-        limit = self._first_limit(lane, before)
-        while True:
-            found = self._climb(lane, start, limit)
-            if math.isfinite(found.samples) or not limit:
-                return found
-            start, limit = found.places, self._limit(GROWTH * limit)
-
-    def _first_limit(self, lane: Any, before: Found | None) -> int:
-        """Samples after which the lanes of a search are stopped at first; 0 where lanes cannot be stopped."""
-        if 'stop_after' not in lane._fields:
-            return 0
-        known = before.samples if before else math.inf
-        budget = self._cell.problem.learner.max_samples
-        return self._limit(GROWTH * known if math.isfinite(known) else FIRST_SHARE * budget)
-
-    def _limit(self, samples: float) -> int:
-        """A number of samples as `stop_after`: 0, which is none, from the budget on."""
-        return 0 if samples >= self._cell.problem.learner.max_samples else math.ceil(samples)
-
-    def _climb(self, lane: Any, start: Places, limit: int) -> Found:
-        """The search with one limit, which is that of the race once some values have won."""
-        scores: dict[Places, Score] = {}
-        while following := grids.following(self._grids, scores, start):
-            best = min(scores.values()).samples if scores else math.inf
-            limits = (limit, self._limit(self._tune.margin * best))
-            scores |= self._scores(lane, following, min((one for one in limits if one), default=0))
-        return Found(places=grids.best(scores), scores=scores)
-
-    def _scores(self, lane: Any, tried: Sequence[Places], limit: int) -> dict[Places, Score]:
-        """The scores of some values, with lanes that are stopped at a limit.
-
-        The first seed goes first: values that it rules out need no others.
-        """
-        raced = {'stop_after': limit} if 'stop_after' in lane._fields else {}
-        seeds = self._tune.seeds
-        known: dict[Places, list[Any]] = {places: [] for places in tried}
-        for some in (seeds[:1], seeds[1:]):
-            left = [places for places in tried if math.isfinite(max(_samples(known[places]), default=0))]
-            lanes = {
-                places: [self.at(lane, places)._replace(seed=seed, task_seed=seed, **raced) for seed in some]
-                for places in left
-            }
-            for places, rows in self._run(lanes).items():
-                known[places] += rows
-        return {places: _score(rows) for places, rows in known.items()}
-
-    def _run(self, lanes: Mapping[Places, list[Any]]) -> dict[Places, list[Mapping[str, Any]]]:
-        """The rows of some selection lanes, by the places of their values."""
-        wanted = tuple(one for several in lanes.values() for one in several)
-        if not wanted:
-            return {}
-        step = dataclasses.replace(self._cell, lanes=wanted)
-        if self._session.run(self._selection, [step], size_of=self.size_of):
-            raise Failed
-        names = wanted[0]._fields
-        rows = cell_tables.read_rows(results.cell_path(self._selection, 'rows', step.id), names)
-        by_lane = {tuple(row[name] for name in names): row for _, row in rows.iterrows()}
-        return {places: [by_lane[tuple(one)] for one in several] for places, several in lanes.items()}
-
-    def notes(self, found: Found) -> dict[str, str]:
-        """The columns that say how the values of a row were chosen.
-
-        Args:
-            found: by `run`.
-        """
-        tried = sorted(found.scores)
-        return {
-            'tuned': ' '.join(self._tune.names),
-            'tuned_grid': ' '.join('/'.join(f'{value:g}' for value in self._values(places)) for places in tried),
-            'tuned_samples': ' '.join(f'{found.scores[places].samples:g}' for places in tried),
-            'tuned_seeds': ' '.join(map(str, self._tune.seeds)),
-        }
-
-
-def _score(rows: Sequence[Mapping[str, Any]]) -> Score:
-    """That of the slowest selection lane; a fit on n prompts is judged by its validation loss alone."""
-    losses = [float(row['validation_loss' if 'validation_loss' in row else 'test_loss']) for row in rows]
-    return Score(samples=max(_samples(rows)), loss=float(np.nan_to_num(np.max(losses), nan=np.inf)))
-
-
-def _samples(rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    """The samples of some selection lanes, infinite where one missed."""
-    found = {'fitted': lambda row: 0.0, 'censored_below': lambda row: row['min_samples'],
-             'reached': lambda row: row['samples_to_threshold']}  # fmt: skip
-    return [float(found[row['outcome']](row)) if row['outcome'] in found else math.inf for row in rows]

@@ -12,7 +12,6 @@ from qstr_jax.tasks import two_layer
 from qstr_jax.tasks.two_layer import TwoLayer
 
 Params = dict[str, jax.Array]
-
 # Units of the link 'two_layer', m_g.
 TWO_LAYER_WIDTH = 16
 
@@ -221,11 +220,10 @@ def two_layer_init(key: jax.Array, sparsity: int, token_dim: int) -> Params:
         token_dim: d.
     """
     key_a, key_w, key_b = jax.random.split(key, 3)
-    width = TWO_LAYER_WIDTH
     return {
-        'a_M': jax.random.normal(key_a, (width,)) / math.sqrt(width),
-        'W_MxV': unit_vectors(key_w, (width, sparsity * token_dim)),
-        'b_M': jax.random.normal(key_b, (width,)) / 2,
+        'a_M': jax.random.normal(key_a, (TWO_LAYER_WIDTH,)) / math.sqrt(TWO_LAYER_WIDTH),
+        'W_MxV': unit_vectors(key_w, (TWO_LAYER_WIDTH, sparsity * token_dim)),
+        'b_M': jax.random.normal(key_b, (TWO_LAYER_WIDTH,)) / 2,
     }
 
 

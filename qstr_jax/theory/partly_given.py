@@ -11,46 +11,29 @@ import jax
 
 from qstr_jax.learners import starts
 from qstr_jax.theory import construction_start
+from qstr_jax.theory.altered import Altered
 
 NOTHING, ATTENTION, LINK = PARTS = ('nothing given', 'attention given', 'link given')
 _LEAVES = {NOTHING: (), ATTENTION: ('attention',), LINK: ('hidden', 'out')}
 
 
 @dataclasses.dataclass(frozen=True)
-class PartlyGiven:
-    """A Transformer of which one part is not trained.
+class PartlyGiven(Altered):
+    """A Transformer of which one part is not trained: nothing flows back to it.
 
     Attributes:
-        module: the `models.Transformer`.
         part: one of `PARTS`.
     """
 
-    module: Any
     part: str
 
-    def init(self, key: jax.Array, z_NxE: jax.Array) -> dict:
-        """First parameters of the Transformer.
+    def altered(self, params: dict) -> dict:
+        """The same values, of which the given part has no gradient.
 
         Args:
-            key: typed key.
-            z_NxE: an encoded prompt, (N, D_e).
+            params: by layer.
         """
-        return self.module.init(key, z_NxE)
-
-    def __call__(self, z_NxE: jax.Array, position: Any = None) -> jax.Array:
-        """Not called; its arguments tell `models.predict` that there can be a position."""
-        raise NotImplementedError
-
-    def apply(self, params: dict, z_NxE: jax.Array, position: Any = None) -> jax.Array:
-        """Predictions; nothing flows back to the given part.
-
-        Args:
-            params: of the Transformer.
-            z_NxE: an encoded prompt, (N, D_e).
-            position: index of the position, or None for all.
-        """
-        kept = {name: jax.lax.stop_gradient(params['params'][name]) for name in _LEAVES[self.part]}
-        return self.module.apply({'params': {**params['params'], **kept}}, z_NxE, position=position)
+        return {**params, **{name: jax.lax.stop_gradient(params[name]) for name in _LEAVES[self.part]}}
 
 
 @starts.register('given')

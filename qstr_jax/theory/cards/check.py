@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,11 +45,18 @@ class Check:
 
 
 def _check(
-    what: str, slack: Numbers, value: Numbers, limit: Numbers, error: Numbers, can_fail: Numbers = True
+    what: str,
+    slack_of: Callable[..., np.ndarray],
+    value: Numbers,
+    limit: Numbers,
+    error: Numbers,
+    can_fail: Numbers = True,
 ) -> Check:
-    """The check whose points pass where slack ≥ 0; NaN does not pass."""
+    """The check whose points pass where slack_of(value, limit, error) ≥ 0; NaN does not pass."""
+    value, limit, error = (np.asarray(a, np.float64) for a in (value, limit, error))
     slack, value, limit, error, can_fail = (
-        np.ravel(a) for a in np.broadcast_arrays(slack, value, limit, error, can_fail)
+        np.ravel(a)
+        for a in np.broadcast_arrays(slack_of(value, limit, error), value, limit, error, np.asarray(can_fail, bool))
     )
     if not slack.size:
         raise ValueError(f'check {what!r}: no points')
@@ -61,8 +69,7 @@ def _check(
     # The point nearest to failing, counted in standard errors if all points have one.
     distance = slack / error if np.all(error > 0) else slack
     worst = int(np.argmin(np.where(np.isnan(slack), -np.inf, distance)))
-    at_worst = (float(a[worst]) for a in (value, limit, error))
-    worst_value, worst_limit, worst_error = at_worst
+    worst_value, worst_limit, worst_error = (float(a[worst]) for a in (value, limit, error))
     return Check(
         what=what,
         holds=not fails.any(),
@@ -97,36 +104,23 @@ def above(
     Raises:
         ValueError: no values.
     """
-    values, floors, errors = (np.asarray(a, np.float64) for a in (values, floors, errors))
-    slack = values + tolerance * errors - floors
-    return _check(what, slack, values, floors, errors, np.asarray(can_fail, bool))
+    return _check(what, lambda v, floor, e: v + tolerance * e - floor, values, floors, errors, can_fail)
 
 
-def below(
-    what: str,
-    values: Numbers,
-    limits: Numbers,
-    errors: Numbers = 0.0,
-    tolerance: float = 1.0,
-    *,
-    can_fail: Numbers = True,
-) -> Check:
-    """Checks that values ≤ limits, up to `tolerance` standard errors.
+def below(what: str, values: Numbers, limits: Numbers, errors: Numbers = 0.0, *, can_fail: Numbers = True) -> Check:
+    """Checks that values ≤ limits, up to one standard error.
 
     Args:
         what: the comparison in words.
         values: measured values.
         limits: what they must not exceed.
         errors: their standard errors.
-        tolerance: number of standard errors by which a value may fail.
         can_fail: as for `above`.
 
     Raises:
         ValueError: no values.
     """
-    values, limits, errors = (np.asarray(a, np.float64) for a in (values, limits, errors))
-    slack = limits + tolerance * errors - values
-    return _check(what, slack, values, limits, errors, np.asarray(can_fail, bool))
+    return _check(what, lambda v, limit, e: limit + e - v, values, limits, errors, can_fail)
 
 
 def near(what: str, values: Numbers, targets: Numbers, errors: Numbers, tolerance: float = 4.0) -> Check:
@@ -142,8 +136,7 @@ def near(what: str, values: Numbers, targets: Numbers, errors: Numbers, toleranc
     Raises:
         ValueError: no values.
     """
-    values, targets, errors = (np.asarray(a, np.float64) for a in (values, targets, errors))
-    return _check(what, tolerance * errors - np.abs(values - targets), values, targets, errors)
+    return _check(what, lambda v, target, e: tolerance * e - np.abs(v - target), values, targets, errors)
 
 
 def fails(what: str, check: Check) -> Check:

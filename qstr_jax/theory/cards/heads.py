@@ -13,6 +13,7 @@ import numpy as np
 from qstr_jax import models, tasks
 from qstr_jax.models import attention
 from qstr_jax.theory import constructions, floors
+from qstr_jax.theory.altered import Altered
 from qstr_jax.theory.cards import draws, training
 from qstr_jax.theory.sparse_task import SparseTask
 
@@ -72,41 +73,25 @@ def half_task(sparsity: int, token_dim: int, link: str = 'norm2') -> SparseTask:
 
 
 @dataclasses.dataclass(frozen=True)
-class BlockDiagonal:
+class BlockDiagonal(Altered):
     """A merged Transformer whose W_QK has no block between tokens and encodings (Proposition 21).
 
     Attributes:
-        module: the `models.Transformer`.
         token_dim: d.
     """
 
-    module: Any
     token_dim: int
 
-    def init(self, key: jax.Array, z_NxE: jax.Array) -> dict:
-        """First parameters.
+    def altered(self, params: dict) -> dict:
+        """The parameters with the blocks between tokens and encodings set to zero.
 
         Args:
-            key: typed key.
-            z_NxE: an encoded prompt, (N, D_e).
+            params: by layer.
         """
-        return self.module.init(key, z_NxE)
-
-    def apply(self, params: dict, z_NxE: jax.Array) -> jax.Array:
-        """Predictions of the Transformer with the blocks between tokens and encodings set to zero.
-
-        Args:
-            params: parameters of the Transformer.
-            z_NxE: the encoded prompt, (N, D_e).
-
-        Returns:
-            (N,).
-        """
-        is_token_E = jnp.arange(z_NxE.shape[-1]) < self.token_dim
+        attention = params['attention']
+        is_token_E = jnp.arange(attention['qk_HxExE'].shape[-1]) < self.token_dim
         mask_ExE = is_token_E[:, None] == is_token_E[None, :]
-        attend = params['params']['attention']
-        attend = {**attend, 'qk_HxExE': attend['qk_HxExE'] * mask_ExE[None]}
-        return self.module.apply({'params': {**params['params'], 'attention': attend}}, z_NxE)
+        return {**params, 'attention': {**attention, 'qk_HxExE': attention['qk_HxExE'] * mask_ExE[None]}}
 
 
 def trained(
