@@ -62,8 +62,7 @@ class Instruction(NamedTuple):
     @property
     def scope(self) -> str:
         """Where in the Python program it comes from; '' where that is unknown."""
-        found = _SCOPE.search(self.rest)
-        return found[1] if found else ''
+        return ''.join(_SCOPE.findall(self.rest)[:1])
 
     @property
     def is_kernel(self) -> bool:
@@ -248,5 +247,4 @@ def num_aliased(text: str) -> int:
     Args:
         text: of a program.
     """
-    header = text.partition('\n')[0]
-    return len(re.findall(r'(?:may|must)-alias', header))
+    return len(re.findall(r'(?:may|must)-alias', text.partition('\n')[0]))
