@@ -31,7 +31,7 @@ def get(name: str) -> Column:
     Args:
         name: as in the rows.
     """
-    return _TABLE.get(name, Column(name, 'measure'))
+    return _TABLE.get(name) or Column(name, 'measure')
 
 
 def is_declared(name: str) -> bool:

@@ -14,16 +14,16 @@ from experiments.benchmarks import baseline, cells, ours, products, report, sect
 from tests import harness
 
 TINY = cells.Plan(
-    models=('transformer',),
+    models=('ffn',),
     seq_lens_1a=(4,),
     seq_lens_1b=(),
-    run_seq_lens=(('transformer', (2,)),),
+    run_seq_lens=(('ffn', (2,)),),
     run_seeds=2,
     run_rounds=2,
     seeds=(1, 2),
     seeds_seq_len=4,
     scaling=(8, 16),
-    precision_seq_lens=(('transformer', (2,)),),
+    precision_seq_lens=(('ffn', (2,)),),
     precision_seeds=2,
     rounds=2,
     seconds=0.01,
@@ -162,7 +162,7 @@ def test_samples_of_a_precision_are_compared_seed_by_seed():
 @pytest.mark.slow
 def test_precisions_of_a_gpu_are_taken_in_turn():
     """A CPU takes JAX's names and multiplies in float32 all the same: samples agree."""
-    plan = dataclasses.replace(TINY, models=('ffn',), precision_seq_lens=(('ffn', (2,)),), precision_seeds=1)
+    plan = dataclasses.replace(TINY, precision_seeds=1)
     *records, other = sections.precision(plan, 'cuda', lambda text: None)
     assert [record['precision'] for record in records] == ['highest', 'high', 'default', 'bfloat16']
     assert all(record['samples'] == records[0]['samples'] and record['step_seconds'] > 0 for record in records)

@@ -13,16 +13,15 @@ pytestmark = pytest.mark.slow
 
 SWEEP = [
     '--config=experiments/configs/quickstart.py',
-    '--config.models=transformer,ffn',
-    '--config.seq_lens=3',
+    '--config.models=ffn',
+    '--config.seq_lens=2,3',
     '--config.num_seeds=4',
     '--config.lanes_per_batch=1',
     '--config.token_dim=4',
-    '--config.transformer.mlp_width=8',
     '--config.ffn.widths=8,8',
     '--config.batch_size=16',
     '--config.check_every=5',
-    '--config.max_samples=2400',
+    '--config.max_samples=1600',
     '--config.threshold=0.01',
     '--config.test_samples=40',
     '--checkpoint_seconds=0',
@@ -94,8 +93,8 @@ def test_four_processes_make_the_same_rows(start, single, tmp_path):
     assert len(list((tmp_path / 'provenance').iterdir())) == 4  # each had a share
     assert harness.leftovers(tmp_path) == []
     # One draws, when all is there.
-    assert first.count('| Transformer') == 1
-    assert not any('| Transformer' in other for other in others)
+    assert first.count('| FFN') == 1
+    assert not any('| FFN' in other for other in others)
 
 
 @pytest.mark.parametrize('victim', [0, 1])

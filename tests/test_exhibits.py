@@ -88,6 +88,7 @@ def test_reduced_larger_n_runs_end_to_end(tmp_path):
 @pytest.mark.slow
 def test_heads_draws_a_figure_for_each_further_setting(tmp_path):
     config = config_module('heads').reduced()
+    config.transformer.num_heads = 1
     config.transformer.mlp_width = (8, 16)
     sweeps.run(base.to_sweep(config), tmp_path, small.quiet())
     heads.draw(tmp_path, config)

@@ -114,7 +114,11 @@ CASES = {
 }
 
 
-@pytest.fixture(scope='module', params=list(CASES))
+# In the quick run AdamW and closed forms stand for the others.
+ONES = [pytest.param(n, marks=[] if n in ('adamw', 'closed_form') else [pytest.mark.slow]) for n in CASES]
+
+
+@pytest.fixture(scope='module', params=ONES)
 def finished(request):
     """Name, problem and lanes of a case that has run, with what `run` gives; pytest runs a case's tests together."""
     problem, numbers = CASES[request.param]
@@ -280,6 +284,7 @@ def test_a_search_ends_at_d_for_least_squares():
     assert len(curve['samples']) == row['num_fits']
 
 
+@pytest.mark.slow
 def test_n_star_agrees_with_single_fits():
     """A fit inside a search is the fit of a lane that is given that n."""
     settings = {'batch_size': 4, 'max_steps': 100, 'check_every': 50, 'max_samples': 64}
@@ -313,6 +318,7 @@ def test_a_diverging_lane_is_recorded_and_its_neighbour_unharmed():
     assert np.isfinite(good['test_loss'])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('changes', 'limit'),
     [
@@ -345,6 +351,7 @@ def test_adam_leaves_the_span():
     assert np.linalg.norm(kernel_VxM - inside) > 0.05 * np.linalg.norm(kernel_VxM)
 
 
+@pytest.mark.slow
 def test_three_seeds_and_eight_sizes_are_one_program(tmp_path, monkeypatch):
     calls = []
     compile_programs = programs.compile_programs

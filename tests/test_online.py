@@ -17,6 +17,8 @@ from qstr_jax.tasks import streams
 from tests import small
 
 MODELS = ('transformer', 'rnn', 'ffn')
+# In the quick run the FFN stands for the others, whose programs take longest to compile.
+ONE_QUICK = [pytest.param(model, marks=[] if model == 'ffn' else [pytest.mark.slow]) for model in MODELS]
 # Eight checks that no lane ends before; three lanes: tests of one cell find its program compiled.
 SHORT = {'threshold': 1e-6, 'max_samples': 640}
 
@@ -41,6 +43,7 @@ def one_lane(tree_K, k):
     return jax.tree.map(lambda leaf: leaf[k], tree_K)
 
 
+@pytest.mark.slow
 def test_a_step_is_adamw_on_the_risk_of_fresh_examples():
     """Against a loop in which the examples, the loss and PyTorch's AdamW are written out."""
     cell = small.cell('ffn')
@@ -73,7 +76,7 @@ def test_a_step_is_adamw_on_the_risk_of_fresh_examples():
         np.testing.assert_allclose(np.asarray(got)[clear], np.asarray(want)[clear], atol=2e-6)
 
 
-@pytest.mark.parametrize('model', MODELS)
+@pytest.mark.parametrize('model', ONE_QUICK)
 def test_a_vmapped_lane_equals_a_single_run(model):
     problem = small.cell(model, **SHORT).problem
     lanes_K = lanes_of({}, num_seeds=3)
@@ -94,7 +97,7 @@ def test_a_lane_does_not_depend_on_its_neighbours():
     assert_same_bits(one_lane(first, 0), one_lane(second, 2))
 
 
-@pytest.mark.parametrize('model', MODELS)
+@pytest.mark.parametrize('model', ONE_QUICK)
 def test_a_run_does_not_depend_on_how_it_is_cut(model):
     problem = small.cell(model, **SHORT).problem
     lanes_K = lanes_of({}, num_seeds=3)
@@ -150,7 +153,7 @@ def test_the_crossing_is_the_first_check_below_the_threshold():
         np.testing.assert_array_equal(np.diff(curve['samples']), problem.learner.samples_per_check)
 
 
-@pytest.mark.parametrize('model', MODELS)
+@pytest.mark.parametrize('model', ONE_QUICK)
 def test_screening_changes_no_outcome(model):
     """The same parameters and crossings, with fewer evaluations; replaying its decisions misses none."""
     changes = {'test_samples': 800, 'threshold': 0.6, 'max_samples': 16_000}
@@ -167,6 +170,7 @@ def test_screening_changes_no_outcome(model):
         assert np.all(curve['is_due'][curve['test_loss'] < full.learner.threshold])
 
 
+@pytest.mark.slow
 def test_a_threshold_crossed_on_the_way_is_that_of_a_run_to_it():
     """The same curve up to there, bit for bit, evaluations included; the smallest is not crossed within the budget."""
     settings = {'test_samples': 400, 'max_samples': 8000, 'num_seeds': 2}
@@ -205,6 +209,7 @@ def test_one_evaluation_may_cross_several_thresholds():
     assert crossings.text(curves, online.Online(threshold=0.7)) == '0.7:1920'
 
 
+@pytest.mark.slow
 def test_the_subset_estimates_the_test_loss():
     """Where the evaluation was skipped the curve's value is within its standard errors of the full one."""
     changes = {'test_samples': 800, 'threshold': 0.3, 'max_samples': 8_000}
@@ -223,6 +228,7 @@ def test_the_subset_estimates_the_test_loss():
         np.testing.assert_array_equal(curve['test_loss'][~skipped], truth['test_loss'][~skipped])
 
 
+@pytest.mark.slow
 def test_pointwise_risk_uses_one_fixed_position_per_example():
     problem = small.cell('transformer', risk='pointwise').problem
     lane = small.lane(0, 0, 1e-3, 0.0)

@@ -8,7 +8,7 @@ Command:  make figure3
           python -m experiments.sample_complexity --config=experiments/configs/figure3.py --workdir=DIR
 Runtime:  13 minutes on two cores for Transformer and FFN; a lane of the RNN on a busy core 7 at q = 1, 73 at
           q = 4 (25 million parameters): so near the threshold 73 of its 129 tests are made
-Expect:   means (thousands) for q = 1, 2, 3, 4: Transformer 248, 213, 183, 111; FFN 232, 263, ≥ 364 (one of five lanes
+Expect:   means (thousands) for q = 1, 2, 3, 4: Transformer 248, 213, 183, 111; FFN 231, 261, ≥ 366 (one of five lanes
           censored at 1,000), 151; RNN at q = 1, 2, 4 234, 337, 83 (one lane each; q = 3 was stopped at 386, loss
           0.885); lanes differ by up to a factor of 6 with their draw of (u, ω). No growth with q.
 """

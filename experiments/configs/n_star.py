@@ -45,6 +45,7 @@ def get_config():
 def reduced():
     """The same in seconds, for the tests."""
     config = get_config()
+    config.models = ('transformer',)
     config.seq_lens = (2, 3)
     config.token_dim = 2
     config.encoding_dim = 8
