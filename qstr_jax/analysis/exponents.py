@@ -125,7 +125,7 @@ def fit(lanes: pd.DataFrame, x: str = 'seq_len') -> Exponent:
     slope = line_fit.slope(log_x, means.mean, means.variance, means.side)
     return Exponent(
         value=slope.value, low=slope.low, high=slope.high, num_points=len(means.x), left_out=left_out,
-        note='; '.join([*notes, *_caveats(usable, means, x)]), local_slopes=_local_slopes(means),
+        note='; '.join([*notes, *_caveats(usable, x)]), local_slopes=_local_slopes(means),
         law=laws.law(means) if x == 'seq_len' else None,
     )  # fmt: skip
 
@@ -167,7 +167,7 @@ def _why_none(usable: pd.DataFrame, num_points: int, x: str) -> str:
     return f'only {num_points} {where}, {_MIN_POINTS} needed'
 
 
-def _caveats(usable: pd.DataFrame, means: LogMeans, x: str) -> list[str]:
+def _caveats(usable: pd.DataFrame, x: str) -> list[str]:
     """In words, which lanes are bounds, and where one lane stands alone."""
     notes = []
     bounds = usable['outcome'].map(SIDES) != 0
