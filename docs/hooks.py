@@ -1,18 +1,22 @@
-"""What mkdocs is told besides mkdocs.yml: generated pages, pages and pictures from outside docs/, formulas as MathML.
+"""What mkdocs is told besides mkdocs.yml: generated pages, the explorer, what stands outside docs/, formulas as MathML.
 
 Links are written so that they work where a file stands in the repository; here they become links of the site.
 """
 
 import ast
+import functools
 import html
+import os
 import pathlib
 import posixpath
 import re
+import tempfile
 
 from latex2mathml import converter
 from mkdocs.structure.files import File
 
 import qstr_jax
+from qstr_jax import report
 from qstr_jax.report import exhibit_pages
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -41,6 +45,7 @@ def on_files(files, config):
             files.append(File.generated(config, uri, abs_src_path=str(ROOT / source)))
     for path in (path for pattern in PICTURES for path in ROOT.glob(pattern)):
         files.append(File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)))
+    files.append(File.generated(config, 'report.html', content=explorer()))
     pages = {'Gallery': exhibits(), 'API': api()}
     for uri, text in [item for some in pages.values() for item in some.items()]:
         files.append(File.generated(config, uri, content=text))
@@ -50,6 +55,14 @@ def on_files(files, config):
             if isinstance(entries, list):
                 section[name] = [uri for uri in [*entries, *pages.get(name, ())] if uri in known]
     return files
+
+
+@functools.cache
+def explorer():
+    """The page to explore the committed rows, of `make report`; made once where mkdocs builds again and again."""
+    with tempfile.TemporaryDirectory() as folder:
+        # A path from here, since the page names the directories as they are given.
+        return report.write([os.path.relpath(ROOT / 'experiments/results')], folder).read_text()
 
 
 def exhibits():
@@ -93,18 +106,21 @@ def on_page_markdown(markdown, page, config, files):
     known = {file.src_uri for file in files}
 
     def moved(match):
-        target, _, anchor = match[2].partition('#')
-        if not target or re.match(r'\w+:', target):
+        target, hash_sign, anchor = match[2].partition('#')
+        if target.startswith(config.site_url):
+            inside = path = target.removeprefix(config.site_url)
+        elif not target or re.match(r'\w+:', target):
             return match[0]
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
-        inside = MOVED.get(path, path.removeprefix('docs/'))
+        else:
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+            inside = MOVED.get(path, path.removeprefix('docs/'))
         if inside in known:
             place = posixpath.relpath(inside, posixpath.dirname(uri) or '.')
         elif (ROOT / path).exists():
             place = f'{REPOSITORY}/{"tree" if (ROOT / path).is_dir() else "blob"}/main/{path}'
         else:
             return match[0]
-        return f'{match[1]}{place}{f"#{anchor}" if anchor else ""}{match[3]}'
+        return f'{match[1]}{place}{hash_sign}{anchor}{match[3]}'
 
     return _LINK.sub(moved, markdown)
 

@@ -1,7 +1,9 @@
 r"""Compiles the programs of the published configs for TPUs and GPUs on a machine that has none.
 
 make accelerators
-python -m experiments.accelerators [--devices=v5e,h100] [--exhibits=figure1a] [--limit_seconds=900] [--output=DIR]
+python -m experiments.accelerators [--devices=v5e,h100] [--exhibits=figure1a] [--architectures=ffn] [--largest_only]
+  [--limit_seconds=900] [--output=DIR]
+python -m experiments.accelerators --groups [--devices=v5e,h100] [--output=DIR]
 
 Each program is compiled in a process of its own and written to accelerators.json as soon as it has ended, so the same
 command continues a run that was cut off. Nothing runs on an accelerator: seconds of steps are estimates. Devices whose
@@ -24,13 +26,18 @@ import jax
 from absl import flags, logging
 
 from experiments import command_line, exhibits, runtime
-from qstr_jax import checks
-from qstr_jax.accelerators import chips, measure, report, store, targets
+from qstr_jax import checks, models
+from qstr_jax.accelerators import chips, groups, measure, report, store, targets
 from qstr_jax.storage import provenance
 
 RESULTS = 'experiments/results/accelerators'
 DEVICES = flags.DEFINE_list('devices', [], 'Accelerators; all whose compiler is installed by default.')
 EXHIBITS = flags.DEFINE_list('exhibits', [], 'Exhibits whose programs are compiled; all by default.')
+ARCHITECTURES = flags.DEFINE_list('architectures', [], 'Models whose programs are compiled; all by default.')
+LARGEST = flags.DEFINE_bool('largest_only', False, 'Of each model of an exhibit, compile one program at its largest N.')
+GROUPS = flags.DEFINE_bool(
+    'groups', False, 'Compile the shortest programs (of Figure 1a by default) for several devices of a host or pod.'
+)
 LIMIT = flags.DEFINE_integer('limit_seconds', 900, 'Seconds of a core that one program may take.', lower_bound=1)
 PRECISION = flags.DEFINE_enum(
     'precision', 'highest', ['highest', 'high', 'default'], 'Of matrix products, as the setting of that name.'
@@ -48,7 +55,8 @@ def compile_one() -> None:
     (chip,) = map(chips.get, DEVICES.value)
     exhibit, _, cell_id = PROGRAM.value.partition(':')
     (program,) = (one for one in programs_of(exhibit, chip) if one.cell.id == cell_id)
-    found = measure.measure(program.cell.problem, program.lanes, chip)
+    work = groups.compare if GROUPS.value else measure.measure
+    found = work(program.cell.problem, program.lanes, chip)
     pathlib.Path(ENTRY.value).write_text(json.dumps(found))
 
 
@@ -67,6 +75,18 @@ def programs_of(exhibit: str, chip: chips.Chip) -> Iterator[exhibits.Program]:
         yield program._replace(cell=dataclasses.replace(program.cell, problem=problem))
 
 
+def chosen_programs(exhibit: str, chip: chips.Chip) -> list[exhibits.Program]:
+    """The programs of an exhibit that --architectures and --largest_only name.
+
+    Args:
+        exhibit: its name.
+        chip: to compile for.
+    """
+    names = ARCHITECTURES.value
+    found = [one for one in programs_of(exhibit, chip) if not names or one.cell.model in names]
+    return exhibits.largest(found) if LARGEST.value else found
+
+
 def found_by_process(program: exhibits.Program, chip: chips.Chip) -> dict[str, Any]:
     """Compiles a program in a process of its own; its numbers, or why there are none.
 
@@ -78,7 +98,7 @@ def found_by_process(program: exhibits.Program, chip: chips.Chip) -> dict[str, A
         path = pathlib.Path(folder, 'entry.json')
         name = f'--program={program.exhibit}:{program.cell.id}'
         command = [sys.executable, '-m', 'experiments.accelerators', name, f'--devices={chip.name}', f'--entry={path}']
-        command += [f'--limit_seconds={LIMIT.value}', f'--precision={PRECISION.value}']
+        command += [f'--limit_seconds={LIMIT.value}', f'--precision={PRECISION.value}', f'--groups={GROUPS.value}']
         environment = {**os.environ, **targets.environment(chip)}
         wall = WALL_FACTOR * LIMIT.value
         try:
@@ -114,7 +134,7 @@ def compile_all(chip: chips.Chip, names: list[str], folder: Any) -> None:
     """
     made = store.made_by(sys.argv, measure.versions(chip))
     for name in names:
-        for program in programs_of(name, chip):
+        for program in chosen_programs(name, chip):
             fingerprint = measure.fingerprint(program.cell.problem, program.lanes, chip)
             known = {store.name_of(one): one for one in store.read(folder)['programs']}
             entry = known.get((chip.name, fingerprint))
@@ -127,6 +147,26 @@ def compile_all(chip: chips.Chip, names: list[str], folder: Any) -> None:
             else:
                 continue
             store.add(folder, entry, chip, made)
+
+
+def compare_devices(chip: chips.Chip, names: list[str], folder: Any) -> None:
+    """Compiles the shortest programs of some exhibits for several devices of a group, where that is not yet done.
+
+    Args:
+        chip: whose group it is.
+        names: of the exhibits.
+        folder: of the results.
+    """
+    made = store.made_by(sys.argv, measure.versions(chip))
+    for name in names:
+        programs = chosen_programs(name, chip)
+        shortest = min((one.cell.problem.task.seq_len for one in programs), default=0)
+        for program in programs:
+            fingerprint = measure.fingerprint(program.cell.problem, program.lanes, chip)
+            known = {store.name_of(one): one['outcome'] for one in store.read(folder)['groups']}
+            is_new = known.get((chip.name, fingerprint), 'failed').startswith('failed')
+            if is_new and program.cell.problem.task.seq_len == shortest:
+                store.add(folder, _new_entry(program, chip, fingerprint), chip, made, part='groups')
 
 
 def _new_entry(program: exhibits.Program, chip: chips.Chip, fingerprint: str) -> dict[str, Any]:
@@ -174,10 +214,15 @@ def run() -> None:
         return
     for name in EXHIBITS.value:
         checks.choice('exhibits', name, exhibits.EXHIBITS)
+    for name in ARCHITECTURES.value:
+        checks.choice('architectures', name, models.names())
     folder = runtime.output(RESULTS)
     found = [] if DRAW.value else chosen_devices()
     for chip in found:
-        compile_all(chip, EXHIBITS.value or list(exhibits.EXHIBITS), store.folder_of(folder))
+        if GROUPS.value and chip.group:
+            compare_devices(chip, EXHIBITS.value or [report.DRAWN], store.folder_of(folder))
+        elif not GROUPS.value:
+            compile_all(chip, EXHIBITS.value or list(exhibits.EXHIBITS), store.folder_of(folder))
     print(report.write(store.folder_of(folder)))
 
 

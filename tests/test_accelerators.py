@@ -3,14 +3,14 @@
 import json
 from unittest import mock
 
+import jax
 import pandas as pd
 import pytest
 
 from experiments import accelerators, exhibits
 from qstr_jax import plots
-from qstr_jax.accelerators import chips, hlo, measure, report, roofline, store, targets
+from qstr_jax.accelerators import chips, groups, hlo, measure, report, roofline, store, targets
 from qstr_jax.storage import files
-from qstr_jax.sweeps import programs
 from tests import helpers, small
 
 # A loop over checks with a loop of three steps in it, in which a loop of two tokens and a branch run.
@@ -94,6 +94,12 @@ ENTRY = {
     'bytes_accessed': 10**6, 'kernels_per_step': 40, 'estimated_step_seconds': 1e-4, 'steps_per_check': 10,
     'estimated_screen_seconds': 2e-4, 'estimated_test_seconds': 1e-3, 'most_lanes_estimated': 900,
 }  # fmt: skip
+GROUP = {
+    'outcome': 'compiled', 'topology': 'v5e:4x4', 'num_devices': 16, 'num_processes': 4, 'lanes': 5,
+    'compared': ['TPU_0', 'TPU_15'], 'programs': ['aa', 'bb'], 'memory_bytes': [10**7, 10**7],
+    'together': {'lanes': 80, 'memory_bytes_of_a_device': 10**7, 'collectives': 25},
+}  # fmt: skip
+NO_FLAGS = {'PRECISION': 'highest', 'ARCHITECTURES': [], 'LARGEST': False}
 
 
 def test_kernels_of_a_step_with_the_bytes_that_they_move():
@@ -144,6 +150,18 @@ def test_a_gpu_is_described_to_its_compiler():
     assert text.count('{') == text.count('}')
 
 
+def test_devices_of_a_group_are_compared(monkeypatch):
+    """Here of two CPUs. All lanes in one program divide the memory, but the devices wait for each other."""
+    problem, devices = small.cell('ffn').problem, jax.devices()[:2]
+    monkeypatch.setattr(targets, 'devices', lambda chip, topology: devices)
+    found = groups.compare(problem, 2, chips.get('v5e'))
+    assert found['topology'] == 'v5e:4x4'
+    assert (len(set(found['programs'])), len(set(found['memory_bytes'])), len(found['compared'])) == (1, 1, 2)
+    assert found['together']['lanes'] == 4
+    assert found['together']['collectives'] > 0
+    assert found['together']['memory_bytes_of_a_device'] < 2 * found['memory_bytes'][0]
+
+
 def test_an_unknown_device_or_one_without_compiler_is_a_line(monkeypatch):
     with pytest.raises(ValueError, match="devices='v7': unknown, one of v5e, h100"):
         chips.get('v7')
@@ -167,7 +185,8 @@ def test_a_fingerprint_is_of_program_size_and_device(monkeypatch):
 
 def test_a_run_that_is_cut_off_goes_on_where_it_stopped(tmp_path, monkeypatch):
     """Programs that another cell shares, or that have an entry, are not compiled again, but for those that failed."""
-    monkeypatch.setattr(accelerators, 'PRECISION', mock.Mock(value='highest'))
+    for flag, value in NO_FLAGS.items():
+        monkeypatch.setattr(accelerators, flag, mock.Mock(value=value))
     asked = []
 
     def found(program, chip):
@@ -193,6 +212,25 @@ def test_a_run_that_is_cut_off_goes_on_where_it_stopped(tmp_path, monkeypatch):
     first, second = sorted(store.read(tmp_path)['programs'], key=lambda entry: -len(entry['serves']))
     assert [len(first['serves']), len(second['serves'])] == [2, 1]
     assert json.loads((tmp_path / store.NAME).read_text())['made']['v5e']['packages']['libtpu'] == '1'
+
+
+def test_shortest_programs_are_compared_once(tmp_path, monkeypatch):
+    """And what is known of programs stays."""
+    for flag, value in NO_FLAGS.items():
+        monkeypatch.setattr(accelerators, flag, mock.Mock(value=value))
+    monkeypatch.setattr(measure, 'fingerprint', lambda problem, lanes, chip: type(problem.module).__name__)
+    monkeypatch.setattr(measure, 'versions', lambda chip: {})
+    monkeypatch.setattr(accelerators, 'found_by_process', lambda *_: GROUP)
+    v5e = chips.get('v5e')
+    store.add(tmp_path, ENTRY, v5e, {})
+    accelerators.compare_devices(v5e, ['figure1a'], tmp_path)
+    monkeypatch.setattr(accelerators, 'found_by_process', lambda *_: pytest.fail('compiled again'))
+    accelerators.compare_devices(v5e, ['figure1a'], tmp_path)
+    known = store.read(tmp_path)
+    assert known['programs'] == [ENTRY]
+    assert [(one['model'], one['seq_len']) for one in known['groups']] == [('transformer', 2), ('rnn', 2), ('ffn', 2)]
+    assert list(report.by_group(known['groups'])['different programs']) == [2, 2, 2]
+    assert 'wait for each other' in report.tables(tmp_path)
 
 
 @pytest.mark.parametrize(('code', 'errors', 'why'), [
@@ -259,35 +297,22 @@ def test_exhibits_are_the_published_configs_at_the_size_of_a_sweep():
         list(exhibits.programs_of('figure9', 'tpu'))
 
 
+def test_of_each_model_the_largest_program_is_chosen(monkeypatch):
+    """The longest prompts, and of those the most operations; learners on a fixed sample are another kind."""
+    names = {program.cell.id for program in exhibits.largest(exhibits.programs_of('theorem6', 'tpu'))}
+    assert len(names) == 5
+    assert all('-N10-' in name for name in names)
+    for flag, value in {**NO_FLAGS, 'ARCHITECTURES': ['ffn']}.items():
+        monkeypatch.setattr(accelerators, flag, mock.Mock(value=value))
+    for largest, count in ((False, 4), (True, 1)):
+        monkeypatch.setattr(accelerators, 'LARGEST', mock.Mock(value=largest))
+        found = accelerators.chosen_programs('figure3', chips.get('v5e'))
+        assert {program.cell.model for program in found} == {'ffn'}
+        assert len(found) == count
+    assert found[0].cell.problem.task.sparsity == 4
+
+
 def test_every_published_config_is_an_exhibit():
     """But the theorems' cards, which are no sweep."""
     configs = {path.stem for path in (helpers.ROOT / 'experiments/configs').glob('*.py')}
     assert {name for name, _ in exhibits.EXHIBITS.values()} == configs - {'__init__', 'base', 'theorems'}
-
-
-# Where a compiler is installed (`make accelerators` makes such environments), small cells compile whole.
-INSTALLED = [chip for chip in (chips.get('v5e'), chips.get('h100')) if targets.is_installed(chip)]
-if INSTALLED:
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize('model', ['transformer', 'rnn', 'ffn'])
-    def test_a_small_cell_compiles_whole(model, monkeypatch):
-        for chip in INSTALLED:
-            for name, value in targets.environment(chip).items():
-                monkeypatch.setenv(name, value)
-            found = measure.measure(small.cell(model).problem, 2, chip)
-            assert found['memory_bytes'] > 0
-            assert found['kernels_per_step'] > 5
-            assert found['host_transfers'] == 0
-            assert found['aliased'] > 5
-
-    @pytest.mark.slow
-    def test_one_program_serves_every_device_of_a_pod(monkeypatch):
-        chip = INSTALLED[0]
-        for name, value in targets.environment(chip).items():
-            monkeypatch.setenv(name, value)
-        devices = targets.devices(chip, {'tpu': 'v5e:4x4', 'gpu': '1x8x1'}[chip.platform])
-        assert len(devices) == {'tpu': 16, 'gpu': 8}[chip.platform]
-        problem = small.cell('ffn').problem
-        first, last = (programs.compile_programs(problem, 2, device).advance for device in (devices[0], devices[-1]))
-        assert first.as_text() == last.as_text()

@@ -240,3 +240,10 @@ def test_any_bounds_give_finite_intervals(noise, share):
             found = line_fit.slope(np.log(means.x), means.mean, means.variance, means.side)
             assert np.isfinite(found).all()
             assert found.low <= found.value <= found.high
+
+
+def test_an_interval_that_tells_nothing_is_not_printed():
+    """Three points off a line: Student's t with one degree of freedom. The numbers stay."""
+    bent = analysis.Exponent(value=1.37, low=-4.13, high=6.86)
+    assert str(bent) == '1.37 (too few points for an interval)'
+    assert str(analysis.Exponent(value=2.13, low=-0.02, high=4.27)) == '2.13 [-0.02, 4.27]'

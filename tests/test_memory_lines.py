@@ -29,6 +29,12 @@ def test_capacity_is_a_geometric_mean_over_lanes_by_length_and_radius():
 
 def test_twisted_teachers_have_a_number_where_d_e_is_large():
     rows = pd.DataFrame([{'task': 'qstr', 'seq_len': 16} | TASK | {'encoding_dim': dim} for dim in (5, 20)])
+    rows['risk'] = 'pointwise'
     narrow, wide = memory_lines.twisted_lines(rows, threshold=0.05)['samples']
     assert np.isnan(narrow) or narrow < wide
     assert 8 <= wide <= 16 * 8
+    # By the averaged risk each prompt asks for 16 indices, unless they are all the same.
+    averaged = memory_lines.twisted_lines(rows.assign(risk='averaged'), threshold=0.05)['samples'][1]
+    assert averaged == wide // 16
+    simple = rows.assign(risk='averaged', task='simple_qstr')
+    assert memory_lines.twisted_lines(simple, threshold=0.05)['samples'][1] == wide

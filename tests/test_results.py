@@ -231,7 +231,7 @@ def test_roles_of_a_plugins_columns_come_from_the_file(tmp_path, monkeypatch):
     rows = rows_of(LANES, temperature=0.5, wavelet_scales=3, agility=0.1)
     results.add(results.open_workdir(tmp_path), CELL, rows, curves)
     results.add_sweep(tmp_path, {})
-    monkeypatch.setattr(columns, '_TABLE', {column.name: column for column in columns.KNOWN})
+    monkeypatch.setattr(columns, '_TABLE', {column.name: column for column in columns._KNOWN})
     assert not columns.is_declared('wavelet_scales')
     rows = results.load(tmp_path)
     assert (columns.get('wavelet_scales').role, columns.get('wavelet_scales').type) == ('model', 'int')

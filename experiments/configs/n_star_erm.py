@@ -1,4 +1,4 @@
-"""n* of constrained ERM against N where the rows are ERMs, and how many random labels the same ball fits (Theorem 4).
+"""n* of ERMs: constrained ERM against N, beside how many random labels the same ball fits (Theorem 4).
 
 By part, after the colon: `log` has d_e = ⌊3 ln N⌋ at coherence ≤ 3/4, redrawn until it is met, `wide` d_e = 75 at
 coherence ≤ 1/2, where attention can be a look-up table while N ≤ 75; both are feasible for N = 8 … 512.

@@ -26,6 +26,7 @@ class Chip:
         name: as on the command line.
         platform: 'tpu' or 'gpu'.
         topology: the smallest group of such chips that the compiler knows by name.
+        group: the topology of a larger one: a pod of several hosts, or a host of eight devices; '' is none to compare.
         memory_bytes: of one device.
         bandwidth: bytes a second of its memory.
         flops: floating-point operations a second of matrix products, by precision.
@@ -42,12 +43,15 @@ class Chip:
     bandwidth: float
     flops: Mapping[str, float]
     sources: tuple[str, ...]
+    group: str = ''
     kernel_seconds: float = 0.0
     accelerator_type: str = ''
     target: tuple[tuple[str, int | float | str], ...] = ()
 
 
-def _tpu(name: str, topology: str, accelerator_type: str, gigabytes: int, bandwidth: float, bf16: float) -> Chip:
+def _tpu(
+    name: str, topology: str, accelerator_type: str, gigabytes: int, bandwidth: float, bf16: float, group: str = ''
+) -> Chip:
     return Chip(
         name=name,
         platform='tpu',
@@ -57,6 +61,7 @@ def _tpu(name: str, topology: str, accelerator_type: str, gigabytes: int, bandwi
         bandwidth=bandwidth,
         flops={precision: bf16 / passes for precision, passes in TPU_PASSES.items()},
         sources=(_TPU + name,),
+        group=group,
     )
 
 
@@ -70,12 +75,13 @@ def _gpu(name: str, flops: Mapping[str, float], source: str, spec: str, **target
         flops=flops,
         kernel_seconds=KERNEL_SECONDS,
         sources=(source, _XLA + spec),
+        group='1x1x8',
         target=tuple(target.items()),
     )
 
 
 _CHIPS = (
-    _tpu('v5e', 'v5e:2x2', 'v5litepod-4', 16, 819e9, 197e12),
+    _tpu('v5e', 'v5e:2x2', 'v5litepod-4', 16, 819e9, 197e12, group='v5e:4x4'),
     _gpu(
         'h100',
         {'highest': 67e12, 'high': 494e12, 'default': 494e12},

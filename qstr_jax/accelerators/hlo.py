@@ -28,6 +28,7 @@ _BOOKKEEPING = {
 # Operations that read a part of their first operand.
 _SLICES = ('dynamic-slice', 'slice', 'gather')
 _LOOPS_AND_BRANCHES = {'while', 'call', 'conditional'}
+_COLLECTIVES = ('all-reduce', 'all-gather', 'reduce-scatter', 'all-to-all', 'collective-permute', 'ragged-all-to-all')
 _HOST = ('infeed', 'outfeed', 'send', 'recv', 'send-done', 'recv-done')
 _HOST_CALLS = ('xla_python_cpu_callback', 'xla_python_gpu_callback', 'xla_ffi_python', 'MoveToHost', 'MoveToDevice')
 
@@ -61,8 +62,7 @@ class Instruction(NamedTuple):
     @property
     def scope(self) -> str:
         """Where in the Python program it comes from; '' where that is unknown."""
-        found = _SCOPE.search(self.rest)
-        return found[1] if found else ''
+        return ''.join(_SCOPE.findall(self.rest)[:1])
 
     @property
     def is_kernel(self) -> bool:
@@ -87,6 +87,10 @@ def computations(text: str) -> dict[str, list[Instruction]]:
         elif instruction := _INSTRUCTION.match(line):
             current.append(Instruction(*instruction.groups()))
     return found
+
+
+def _instructions(text: str) -> list[Instruction]:
+    return [one for several in computations(text).values() for one in several]
 
 
 def step_kernels(text: str) -> list[int] | None:
@@ -224,11 +228,17 @@ def host_transfers(text: str) -> list[str]:
     Args:
         text: of a program.
     """
-    lines = [one for several in computations(text).values() for one in several]
-    return [
-        one.name for one in lines
-        if one.operation in _HOST or any(f'custom_call_target="{name}' in one.rest for name in _HOST_CALLS)
-    ]  # fmt: skip
+    calls = [f'custom_call_target="{name}' for name in _HOST_CALLS]
+    return [one.name for one in _instructions(text) if one.operation in _HOST or any(c in one.rest for c in calls)]
+
+
+def collectives(text: str) -> list[str]:
+    """Instructions for which the devices of a program wait for each other.
+
+    Args:
+        text: of a program.
+    """
+    return [one.name for one in _instructions(text) if one.operation.removesuffix('-start') in _COLLECTIVES]
 
 
 def num_aliased(text: str) -> int:
@@ -237,5 +247,4 @@ def num_aliased(text: str) -> int:
     Args:
         text: of a program.
     """
-    header = text.partition('\n')[0]
-    return len(re.findall(r'(?:may|must)-alias', header))
+    return len(re.findall(r'(?:may|must)-alias', text.partition('\n')[0]))

@@ -1,7 +1,7 @@
 """Tables and figure of what was compiled for accelerators."""
 
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,7 +15,14 @@ from qstr_jax.storage import files, results
 DRAWN = 'figure1a'
 HEADER = """Compiled for accelerators that are not there (`make accelerators`); **nothing was run on one**.
 Seconds to compile are of a core of this machine. Memory is the compiler's account. What is called estimated is a lower
-bound by published peaks, bandwidths and launch costs (`accelerators.json` names their sources).
+bound by published peaks, bandwidths and launch costs (`accelerators.json` names their sources). Only the programs that
+were compiled are counted and summed: of most exhibits those at the largest N.
+
+"""
+
+GROUPS = """For several devices of a host or pod: how many different programs the compiler made for those compared (by
+the optimised text of `init` and `advance`), and their memory. Together is one program that divides the lanes of all
+devices among them, which no sweep runs: at so many of its instructions the devices wait for each other.
 
 """
 
@@ -58,6 +65,8 @@ def tables(folder: Any) -> str:
     """
     entries = _entries(folder)
     parts = [HEADER, formats.markdown(by_exhibit(entries, _rows(folder, entries))), '\n']
+    if len(groups := by_group(store.read(folder)['groups'])):
+        parts += [GROUPS, formats.markdown(groups), '\n']
     if len(precisions := by_precision(entries)):
         parts += [PRECISIONS, formats.markdown(precisions), '\n']
     return ''.join([*parts, formats.markdown(by_program(entries))])
@@ -142,6 +151,32 @@ def by_precision(entries: pd.DataFrame) -> pd.DataFrame:
         ['device', 'model', 'N', 'precision', 'core seconds to compile', 'memory, MiB', 'kernels per step',
          'MB per step', 'estimated µs per step']
     ]  # fmt: skip
+
+
+def by_group(found: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """A line per program that was compiled for several devices of a group.
+
+    Args:
+        found: entries of groups.
+    """
+    return pd.DataFrame(
+        {
+            'device': one['device'],
+            'topology': one['topology'],
+            'devices': one['num_devices'],
+            'hosts': one['num_processes'],
+            'model': one['model'],
+            'N': one['seq_len'],
+            'lanes': one['lanes'],
+            'compared': ', '.join(one['compared']),
+            'different programs': len(set(one['programs'])),
+            'memory, MiB': ', '.join(f'{number / 2**20:.0f}' for number in sorted(set(one['memory_bytes']))),
+            'together: lanes': one['together']['lanes'],
+            'memory of a device, MiB': one['together']['memory_bytes_of_a_device'] / 2**20,
+            'waits': one['together']['collectives'],
+        }
+        for one in found if one['outcome'] == 'compiled'
+    )  # fmt: skip
 
 
 def by_program(entries: pd.DataFrame) -> pd.DataFrame:

@@ -34,13 +34,13 @@ def read(folder: Any) -> dict[str, Any]:
     """
     path = folder_of(folder) / NAME
     nothing = {'what': WHAT, 'made': {}, 'constants': {}, 'programs': []}
-    found = files.read_json(path) if path.exists() else nothing
+    found = {'groups': [], **(files.read_json(path) if path.exists() else nothing)}
     if not isinstance(found.get('programs'), list):
         raise files.ResultsError(f'{path} is damaged (no programs): restore it or delete it')
     return found
 
 
-def add(folder: Any, entry: dict[str, Any], chip: Chip, made: dict[str, Any]) -> None:
+def add(folder: Any, entry: dict[str, Any], chip: Chip, made: dict[str, Any], part: str = 'programs') -> None:
     """Writes an entry, in the place of the one with its fingerprint if there is one.
 
     Args:
@@ -48,18 +48,20 @@ def add(folder: Any, entry: dict[str, Any], chip: Chip, made: dict[str, Any]) ->
         entry: has `device` and `fingerprint`.
         chip: its device.
         made: what made it, see `made_by`.
+        part: 'programs', or 'groups' for one that compares the devices of a group.
     """
     folder = folder_of(folder)
     with claims.locked(folder, 'accelerators'):
         known = read(folder)
-        kept = [one for one in known['programs'] if name_of(one) != name_of(entry)]
+        kept = [one for one in known[part] if name_of(one) != name_of(entry)]
         constants = dataclasses.asdict(chip)
         constants.pop('target')
         files.write_json(folder / NAME, {
+            **known,
             'what': WHAT,
             'made': {**known['made'], chip.name: made},
             'constants': {**known['constants'], chip.name: constants},
-            'programs': [*kept, entry],
+            part: [*kept, entry],
         })  # fmt: skip
 
 

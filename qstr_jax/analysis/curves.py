@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from qstr_jax import columns
@@ -172,18 +173,23 @@ def _independent(rows: pd.DataFrame, fixed: Sequence[str], leave_out: Sequence[s
 
     A setting of the task cannot follow from one of the model, nor that from the learner's, nor that from the lane's.
     """
-    kept = [
-        name
-        for name in setting_columns(rows)
-        if name not in fixed and name not in leave_out and rows[name].nunique(dropna=False) > 1
-    ]
-    codes = pd.DataFrame({name: pd.factorize(rows[name], use_na_sentinel=False)[0] for name in [*fixed, *kept]})
-    codes = codes.drop_duplicates()  # Curves have thousands of lines of each lane.
+    settings = [name for name in setting_columns(rows) if name not in fixed and name not in leave_out]
+    place = {name: i for i, name in enumerate([*fixed, *settings])}
+    codes = np.stack([pd.factorize(rows[name], use_na_sentinel=False)[0] for name in place], axis=1)
+    # Curves have thousands of lines of each lane.
+    codes = pd.DataFrame(codes).drop_duplicates().to_numpy()
+    kept = [name for name in settings if codes[:, place[name]].any()]
     for name in sorted(kept, key=_expendable, reverse=True):
         others = [*fixed, *(other for other in kept if other != name and _rank(other)[0] <= _rank(name)[0])]
-        if others and (codes.groupby(others)[name].nunique() == 1).all():
+        given = [place[other] for other in others]
+        if others and _num_distinct(codes[:, given]) == _num_distinct(codes[:, [*given, place[name]]]):
             kept.remove(name)
     return sorted(kept, key=_rank)
+
+
+def _num_distinct(codes: np.ndarray) -> int:
+    """How many different lines an array has."""
+    return len(set(map(bytes, codes)))
 
 
 def _rank(name: str) -> tuple[int, int]:

@@ -64,7 +64,7 @@ def curves(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     for _, mine in rows.groupby(['model', 'task'], sort=False):
         shape = _following(mine, chosen)
         apart = [name for name in _settings(mine) if name not in ('seq_len', *shape, *chosen)]
-        for _, lanes in mine.groupby(apart, dropna=False, sort=False):
+        for _, lanes in mine.groupby(['model', *apart], dropna=False, sort=False):
             if lanes['seq_len'].nunique() > 1:
                 lanes = _of_the_longest(_of_one_shape(lanes, shape) if shape else lanes)
             if lanes['seq_len'].nunique() > 1:
@@ -80,7 +80,8 @@ def _chosen(rows: pd.DataFrame) -> list[str]:
 
 
 def _settings(rows: pd.DataFrame) -> list[str]:
-    return [name for name in setting_columns(rows) if name not in _COST]
+    """The settings in which rows differ; the others tell nothing apart, and tables have dozens of them."""
+    return [name for name in setting_columns(rows) if name not in _COST and rows[name].nunique(dropna=False) > 1]
 
 
 def _distinct(rows: pd.DataFrame) -> pd.DataFrame:
@@ -98,9 +99,7 @@ def _following(rows: pd.DataFrame, chosen: list[str]) -> list[str]:
     may = [
         name
         for name in _settings(rows)
-        if columns.get(name).role not in ('learner', 'lane')
-        and name not in (*ALWAYS_NAMED, *_RULES)
-        and rows[name].nunique(dropna=False) > 1
+        if columns.get(name).role not in ('learner', 'lane') and name not in (*ALWAYS_NAMED, *_RULES)
     ]
     fixed = [name for name in _settings(rows) if name not in (*may, *chosen, 'seq_len')]
     groups = [lanes for _, lanes in rows.groupby(['folder', *fixed], dropna=False) if lanes['seq_len'].nunique() > 1]

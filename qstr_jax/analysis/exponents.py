@@ -15,6 +15,8 @@ from qstr_jax.analysis.no_retrieval import is_easy
 from qstr_jax.analysis.summary import MEASURED, check, samples_or_bound
 
 _MIN_POINTS = 3
+# A wider interval holds everything from constant samples to N^5: readers are told that the points are too few for one.
+WIDEST = 5.0
 
 
 class LocalSlope(NamedTuple):
@@ -60,15 +62,19 @@ class Exponent:
     law: laws.Law | None = None
 
     def __str__(self) -> str:
-        """'0.62 [0.55, 0.70]', or '0.62' without an interval, or the note without a value."""
+        """'0.62 [0.55, 0.70]', '0.62' without an interval, or the note without a value; see `interval`."""
         if self.value is None:
             return self.note
         return f'{self.value:.2f}{self.interval}'
 
     @property
     def interval(self) -> str:
-        """' [0.55, 0.70]', or '' without an interval."""
-        return '' if self.low is None or self.high is None else f' [{self.low:.2f}, {self.high:.2f}]'
+        """' [0.55, 0.70]', '' without an interval, or words in the place of one that is wider than `WIDEST`."""
+        if self.low is None or self.high is None:
+            return ''
+        if self.high - self.low > WIDEST:
+            return ' (too few points for an interval)'
+        return f' [{self.low:.2f}, {self.high:.2f}]'
 
 
 def exponent(rows: pd.DataFrame, x: str = 'seq_len') -> Exponent:
@@ -119,7 +125,7 @@ def fit(lanes: pd.DataFrame, x: str = 'seq_len') -> Exponent:
     slope = line_fit.slope(log_x, means.mean, means.variance, means.side)
     return Exponent(
         value=slope.value, low=slope.low, high=slope.high, num_points=len(means.x), left_out=left_out,
-        note='; '.join([*notes, *_caveats(usable, means, x)]), local_slopes=_local_slopes(means),
+        note='; '.join([*notes, *_caveats(usable, x)]), local_slopes=_local_slopes(means),
         law=laws.law(means) if x == 'seq_len' else None,
     )  # fmt: skip
 
@@ -161,7 +167,7 @@ def _why_none(usable: pd.DataFrame, num_points: int, x: str) -> str:
     return f'only {num_points} {where}, {_MIN_POINTS} needed'
 
 
-def _caveats(usable: pd.DataFrame, means: LogMeans, x: str) -> list[str]:
+def _caveats(usable: pd.DataFrame, x: str) -> list[str]:
     """In words, which lanes are bounds, and where one lane stands alone."""
     notes = []
     bounds = usable['outcome'].map(SIDES) != 0

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax.analysis.curves import Curve, point_columns, require, split_curves
-from qstr_jax.analysis.exponents import exponent
+from qstr_jax.analysis.exponents import fit
 from qstr_jax.analysis.names import display, heading, headings, ordered, value_text
 from qstr_jax.analysis.summary import MEASURED, check, summarize
 
@@ -50,12 +50,12 @@ def _line(curve: Curve, named: dict[str, str], values: list, x: str) -> dict[str
     """One line of the table."""
     point = {**curve.task, **curve.settings}
     cells = summarize(curve.lanes, [x]).set_index(x)
-    fit = exponent(curve.lanes, x)
+    power = fit(curve.lanes, x)
     return {
         'model': display(curve.model),
         **{text: value_text(point[name]) if name in point else '–' for name, text in named.items()},
         **{f'{heading(x)} = {value_text(v)}': _cell_text(cells.loc[v]) if v in cells.index else '–' for v in values},
-        f'exponent of {heading(x)}': str(fit) if fit.value is None or not fit.note else f'{fit} ({fit.note})',
+        f'exponent of {heading(x)}': str(power) if power.value is None or not power.note else f'{power} ({power.note})',
     }
 
 

@@ -35,14 +35,13 @@ def select(rows: pd.DataFrame, over: Sequence[str] | None = None) -> pd.DataFram
     require(rows, ('model', *over, 'validation_loss'))
     if not over:
         return rows.reset_index(drop=True)
-    scored = rows.assign(_score=_score(rows))
     points = [name for name in setting_columns(rows) if name not in over]
-    chosen = []
-    for _, lanes in scored.groupby(points, dropna=False, sort=False):
-        candidates = lanes.groupby(list(over), dropna=False).ngroup()
-        scores = lanes.groupby(candidates)['_score'].median()
-        chosen.append(lanes[candidates == scores.index[int(np.argmin(scores.to_numpy()))]])
-    return pd.concat(chosen, ignore_index=True).drop(columns='_score')
+    point = rows.groupby(points, dropna=False, sort=False).ngroup()
+    setting = rows.groupby(list(over), dropna=False).ngroup()
+    score = _score(rows).groupby([point, setting]).transform('median')
+    best = setting.where(score == score.groupby(point).transform('min'))
+    chosen = setting == best.groupby(point).transform('min')
+    return rows[chosen].iloc[np.argsort(point[chosen], kind='stable')].reset_index(drop=True)
 
 
 def sensitivity(rows: pd.DataFrame, over: Sequence[str] | None = None, value: str = 'test_loss') -> pd.DataFrame:

@@ -17,7 +17,6 @@ from qstr_jax.models.initializers import Position
 
 CELLS = (*GATES, 'deep')
 STATES = ('inclusive', 'exclusive')
-READOUTS = ('linear', 'mlp')
 
 
 class Recurrent(nn.Module):

@@ -67,15 +67,11 @@ def samples_heatmap(
         figure, axes = frame(len(keys), title, notes, sharey=True)
         figure.set_figheight(figure.get_figheight() - HEIGHT + _ROW_HEIGHT * len(grid.ys) + (1.0 if top else 0.75))
         for axis, key in zip(axes, keys, strict=True):
-            lanes = rows
-            if panels is not None:
-                lanes = rows[rows[panels] == key]
+            lanes = rows[rows[panels] == key] if panels else rows
+            if panels:
                 axis.set_title(display(analysis.setting_text(panels, key)))
-            _draw_panel(axis, analysis.summarize(lanes, [x, y]), grid)
-            if published and published.get(panels or '', key) == key:
-                _mark(axis, published, grid)
-            if top:
-                _top_axis(axis, lanes, top, grid)
+            is_published = published and published.get(panels or '', key) == key
+            _draw_panel(axis, lanes, grid, published if is_published else None, top)
         axes[0].set_ylabel(columns.label(y))
     return figure
 
@@ -90,15 +86,21 @@ def _grid(rows: pd.DataFrame, x: str, y: str, settings: list[str]) -> _Grid:
     return _Grid(x=x, y=y, xs=analysis.ordered(summary[x]), ys=analysis.ordered(summary[y]), norm=norm)
 
 
-def _draw_panel(axis: Axes, summary: pd.DataFrame, grid: _Grid) -> None:
-    """Cells, ticks and labels of one panel."""
-    for _, cell in summary.iterrows():
+def _draw_panel(
+    axis: Axes, lanes: pd.DataFrame, grid: _Grid, published: Mapping[str, Any] | None, top: str | None
+) -> None:
+    """Cells, ticks and labels of one panel, the frame of the published setting and the means at the top."""
+    for _, cell in analysis.summarize(lanes, [grid.x, grid.y]).iterrows():
         _draw_cell(axis, cell, grid)
     axis.set(xlim=(-0.5, len(grid.xs) - 0.5), ylim=(-0.5, len(grid.ys) - 0.5), xlabel=columns.label(grid.x))
     axis.set_xticks(range(len(grid.xs)), [_tick(value) for value in grid.xs])
     axis.set_yticks(range(len(grid.ys)), [_tick(value) for value in grid.ys])
     axis.grid(False)
     axis.tick_params(length=0)
+    if published:
+        _mark(axis, published, grid)
+    if top:
+        _top_axis(axis, lanes, top, grid)
 
 
 def _draw_cell(axis: Axes, cell: pd.Series, grid: _Grid) -> None:

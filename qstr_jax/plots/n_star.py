@@ -62,19 +62,22 @@ def n_star_against(
         key = '; '.join([marks_text(rows), *no_retrieval_key(rows)])
         figure, axes = frame(len(panels), title, notes, sharey=True, key=key)
         for axis, mine in zip(axes, panels, strict=True):
-            across = XAxis.of(x, rows[x], prefer_log=True)
-            for place, curve in enumerate(mine):
-                draw_medians(axis, curve, look[curve.key], across, 0.006 * (place - len(mine) / 2))
-            axis.set_yscale('log')
-            across.draw(axis)
-            mark_no_retrieval(axis, across, pd.concat([curve.lanes for curve in mine]))
-            log_ticks(axis.yaxis)
-            drawn = [] if lines is None else _draw_lines(axis, lines, mine[0], across)
-            _legend(axis, mine, look, x, drawn)
+            _draw_panel(axis, mine, look, XAxis.of(x, rows[x], prefer_log=True), lines)
         axes[0].set_ylabel(samples_to_threshold(rows))
         num_lines = 0 if lines is None else lines['name'].nunique()
         make_room(figure, axes, max(map(len, panels)) + num_lines + (len(panels) > 1))
     return figure
+
+
+def _draw_panel(axis: Axes, curves: list[Curve], look: dict[str, Look], x: XAxis, lines: pd.DataFrame | None) -> None:
+    for place, curve in enumerate(curves):
+        draw_medians(axis, curve, look[curve.key], x, 0.006 * (place - len(curves) / 2))
+    axis.set_yscale('log')
+    x.draw(axis)
+    mark_no_retrieval(axis, x, pd.concat([curve.lanes for curve in curves]))
+    log_ticks(axis.yaxis)
+    drawn = [] if lines is None else _draw_lines(axis, lines, curves[0], x)
+    _legend(axis, curves, look, x.column, drawn)
 
 
 def marks_text(rows: pd.DataFrame) -> str:

@@ -4,6 +4,7 @@ A new config is a new page by itself.
 """
 
 import ast
+import html
 import itertools
 import os
 import pathlib
@@ -162,5 +163,5 @@ def _indented(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Docstrings are plain text: what Markdown would take for emphasis or a tag is kept as it is."""
-    return re.sub(r'([*_<>|\[\]])', r'\\\1', text)
+    """Docstrings are plain text: what Markdown would take for emphasis, a link, a table or a tag is kept as it is."""
+    return re.sub(r'([*_\[\]])', r'\\\1', html.escape(text, quote=False)).replace('|', '&#124;')

@@ -125,9 +125,10 @@ def _lanes(section: Section, rows: pd.DataFrame) -> dict[str, Any]:
     records = rows.to_dict('records')
     plugins = commands.plugins_of(section.runs)
     lines = [commands.command_of(row, section.sweeps, plugins) for row in records]
-    shared: dict[str, str] = {}
+    of_cells: dict[str, list[str]] = {}
     for row, line in zip(records, lines, strict=True):
-        shared[row['cell']] = _shared(shared.get(row['cell'], line), line)
+        of_cells.setdefault(row['cell'], []).append(line)
+    shared = {cell: _shared(some) for cell, some in of_cells.items()}
     cells = list(shared)
     return {
         'cells': cells,
@@ -139,9 +140,9 @@ def _lanes(section: Section, rows: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _shared(first: str, second: str) -> str:
-    """What two texts begin with."""
-    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))
+def _shared(lines: Sequence[str]) -> str:
+    """What all texts begin with, which is what the first and the last in alphabetical order begin with."""
+    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(min(lines), max(lines), strict=False))
     return ''.join(letter for letter, _ in pairs)
 
 

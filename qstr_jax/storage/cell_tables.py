@@ -65,9 +65,9 @@ def _check(frame: pd.DataFrame, kind: str, cell_id: str) -> None:
     missing = [name for name in REQUIRED[kind] if name not in frame.columns]
     if missing:
         raise ValueError(f'no column {missing[0]!r}')
-    for name in frame.columns:
+    for name, values in frame.items():
         if name in columns.OURS:
-            _check_values(frame[name], name)
+            _check_values(values, str(name))
     if kind == 'rows':
         _check_rows(frame)
         _check_owner(frame, cell_id)
@@ -76,6 +76,8 @@ def _check(frame: pd.DataFrame, kind: str, cell_id: str) -> None:
 def _check_values(values: pd.Series, name: str) -> None:
     """Numbers where numbers should be, texts where texts should be; no seed, count or loss is negative."""
     kind, is_number = columns.get(name).type, pd.api.types.is_numeric_dtype(values.dtype)
+    if kind == 'str' and not is_number:
+        return
     # As an array, since a directory has thousands of columns to check and pandas takes its time over each.
     found = values.to_numpy(float, na_value=np.nan) if is_number else values.to_numpy()
     found = found[pd.notna(found)]
@@ -91,14 +93,14 @@ def _check_values(values: pd.Series, name: str) -> None:
 
 def _check_rows(rows: pd.DataFrame) -> None:
     """One row a lane, all of one cell, with an outcome and samples that agree with it."""
-    unknown = rows.loc[~rows['outcome'].isin(OUTCOMES), 'outcome']
-    if len(unknown):
-        raise ValueError(f'outcome={unknown.iloc[0]!r}: not one of {", ".join(OUTCOMES)}')
-    twice = rows[rows.duplicated(lane_keys.columns_of(rows))]
-    if len(twice):
-        raise ValueError(f'the lane {lane_keys.name_of(twice.iloc[0])} is there twice')
+    is_known = rows['outcome'].isin(OUTCOMES)
+    if not is_known.all():
+        raise ValueError(f'outcome={rows["outcome"][~is_known].iloc[0]!r}: not one of {", ".join(OUTCOMES)}')
+    is_twice = rows.duplicated(lane_keys.columns_of(rows))
+    if is_twice.any():
+        raise ValueError(f'the lane {lane_keys.name_of(rows[is_twice].iloc[0])} is there twice')
     for name in columns.with_role(rows.columns, 'task', 'model', 'learner'):
-        if len(rows[name].unique()) > 1:
+        if len(rows) > 1 and len(rows[name].unique()) > 1:
             raise ValueError(f'{name}: differs between lanes of one cell')
     for more, less in (('max_samples', 'num_samples'), ('num_samples', 'samples_to_threshold')):
         _check_order(rows, more, less)
@@ -106,9 +108,9 @@ def _check_rows(rows: pd.DataFrame) -> None:
 
 def _check_order(rows: pd.DataFrame, more: str, less: str) -> None:
     if {more, less} <= set(rows.columns):
-        wrong = rows.loc[rows[less].gt(rows[more]).fillna(False).astype(bool), less]
-        if len(wrong):
-            raise ValueError(f'{less}={wrong.iloc[0]}: more than {more}')
+        is_wrong = rows[less].gt(rows[more]).fillna(False).astype(bool)
+        if is_wrong.any():
+            raise ValueError(f'{less}={rows[less][is_wrong].iloc[0]}: more than {more}')
 
 
 def _check_owner(rows: pd.DataFrame, cell_id: str) -> None:

@@ -153,7 +153,7 @@ def read_table(path: Any, cell_id: str = '') -> pd.DataFrame:
     """
     try:
         with epath.Path(path).open('rb') as file:
-            table = pq.read_table(file, page_checksum_verification=True)
+            table = pq.ParquetFile(file, page_checksum_verification=True).read(use_threads=False)
         table_format.check(table, cell_id)
         frame = table.to_pandas()
         table_format.declare(table.schema)

@@ -102,15 +102,6 @@ def _check_size(sweep: Sweep) -> None:
             raise ValueError(f'{num_seeds} seeds and the axes make {count:,} {what}: at most {most:,} in one sweep')
 
 
-def lanes_of(sweep: Sweep) -> tuple[Any, ...]:
-    """All lanes of a sweep, cell by cell.
-
-    Args:
-        sweep: the points to run.
-    """
-    return tuple(lane for cell in cells_of(sweep) for lane in cell.lanes)
-
-
 def _resolved(sweep: Sweep, kind: str, name: str) -> dict[str, tuple]:
     """The values that the preset and the sweep give to the settings of one task, model or learner."""
     schema = registry.entries()[name].schema

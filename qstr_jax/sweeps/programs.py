@@ -5,7 +5,7 @@ import contextlib
 import functools
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -101,9 +101,23 @@ def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
 
 
 def _compile(problem: Problem, size: int, device: Any) -> tuple[Any, Any]:
-    platform = device.platform
+    sharding = jax.sharding.SingleDeviceSharding(device)
+    return compile_placed(problem, size, device.platform, lambda leaf: sharding)
+
+
+def compile_placed(
+    problem: Problem, size: int, platform: str, sharding_of: Callable[[jax.ShapeDtypeStruct], Any]
+) -> tuple[Any, Any]:
+    """`init` and `advance` of a cell, compiled for arrays that lie as they are told to.
+
+    Args:
+        problem: the cell's.
+        size: number of lanes of a batch.
+        platform: of the devices.
+        sharding_of: where an array lies, by its shape.
+    """
     problem = platforms.suited(problem, platform)
-    place = functools.partial(_on_device, sharding=jax.sharding.SingleDeviceSharding(device))
+    place = functools.partial(_placed, sharding_of=sharding_of)
     lanes_K = jax.tree.map(place, abstract_lanes(problem, size))
     init = learners.init.lower(lanes_K, problem).compile(compiler_options=platforms.options(platform, 'init'))
     made = jax.eval_shape(functools.partial(learners.init, problem=problem), lanes_K)
@@ -113,9 +127,9 @@ def _compile(problem: Problem, size: int, device: Any) -> tuple[Any, Any]:
     return init, lowered.compile(compiler_options=platforms.options(platform, 'advance'))
 
 
-def _on_device(leaf: Any, sharding: Any) -> Any:
+def _placed(leaf: Any, sharding_of: Callable[[jax.ShapeDtypeStruct], Any]) -> Any:
     weak_type = getattr(leaf, 'weak_type', False)
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=weak_type)
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding_of(leaf), weak_type=weak_type)
 
 
 def program_bytes(program: Any) -> int:

@@ -112,14 +112,6 @@ def draw(
     # Signs are kept as ±1 in floats: their inner products are exact integers, so the comparison has no rounding.
     largest_dot = max_coherence * encoding_dim + 1e-3
 
-    def allowed(candidate_E: jax.Array, signs_NxE: jax.Array, i: jax.Array) -> jax.Array:
-        dots_N = signs_NxE @ candidate_E
-        earlier_N = jnp.arange(seq_len) < i
-        too_close_N = jnp.abs(dots_N) > largest_dot
-        if distinct:
-            too_close_N |= dots_N == encoding_dim
-        return ~jnp.any(too_close_N & earlier_N)
-
     def draw_one(carry: tuple[jax.Array, jax.Array, jax.Array], i: jax.Array) -> Any:
         signs_NxE, redraws, complete = carry
         key_i = jax.random.fold_in(key, i)
@@ -128,7 +120,9 @@ def draw(
             return jax.random.rademacher(jax.random.fold_in(key_i, attempt), (encoding_dim,), jnp.float32)
 
         def rejected(attempt: jax.Array) -> jax.Array:
-            return ~allowed(candidate(attempt), signs_NxE, i) & (attempt < MAX_TRIES)
+            is_earlier_N = jnp.arange(seq_len) < i
+            is_close_N = _is_close(candidate(attempt), signs_NxE, largest_dot, distinct)
+            return jnp.any(is_close_N & is_earlier_N) & (attempt < MAX_TRIES)
 
         attempt = jax.lax.while_loop(rejected, lambda a: a + 1, jnp.int32(0))
         signs_NxE = signs_NxE.at[i].set(candidate(attempt))
@@ -137,6 +131,15 @@ def draw(
     start = (jnp.zeros((seq_len, encoding_dim)), jnp.int32(0), jnp.bool_(True))
     (signs_NxE, redraws, complete), _ = jax.lax.scan(draw_one, start, jnp.arange(seq_len))
     return Encodings(omega_NxE=signs_NxE / math.sqrt(encoding_dim), redraws=redraws, complete=complete)
+
+
+def _is_close(candidate_E: jax.Array, signs_NxE: jax.Array, largest_dot: float, distinct: bool) -> jax.Array:
+    """Which vectors, all of them ±1, a candidate is too close to, or (if `distinct`) equal to, (N,)."""
+    dots_N = signs_NxE @ candidate_E
+    is_close_N = jnp.abs(dots_N) > largest_dot
+    if distinct:
+        is_close_N |= dots_N == len(candidate_E)
+    return is_close_N
 
 
 def coherence(omega_NxE: jax.Array) -> jax.Array:

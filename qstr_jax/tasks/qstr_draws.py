@@ -1,10 +1,27 @@
-"""Helpers of `qstr`: indices from uniform numbers, checks of users' functions, and a loop over keys."""
+"""Helpers of `qstr`: random numbers, indices from uniform numbers, checks of users' functions, and a loop over keys."""
 
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+
+
+def normals_and_uniforms(key: jax.Array, num_normals: int, num_uniforms: int) -> tuple[jax.Array, jax.Array]:
+    """Standard normal numbers, and uniform ones in [0, 1), from a single draw of bits.
+
+    A single draw compiles several times faster than separate ones and runs in half the time.
+
+    Args:
+        key: typed key.
+        num_normals: how many normal numbers.
+        num_uniforms: how many uniform numbers.
+    """
+    smallest = jnp.nextafter(jnp.float32(-1), jnp.float32(0))
+    uniform = jax.random.uniform(key, (num_normals + num_uniforms,), jnp.float32, smallest, 1.0)
+    # Φ^{-1} of the uniforms: the normals that jax.random.normal makes of the same bits.
+    normal = jnp.sqrt(jnp.float32(2)) * jax.lax.erf_inv(uniform[:num_normals])
+    return normal, (uniform[num_normals:] + 1) / 2
 
 
 def uniform_indices(unit: jax.Array, seq_len: int) -> jax.Array:

@@ -76,6 +76,12 @@ def _sharpness(largest_error: float, error: float, gap: float) -> float:
     return max(0.0, math.log(largest_error / error)) / gap if largest_error > 0 else 0.0
 
 
+def _bounds(alpha: float, off_mass: float, output: float, radius: float, **more: float) -> dict[str, float]:
+    """The bounds of a construction; output is that of |ŷ − y|."""
+    bounds = {'alpha': alpha, 'off_mass': off_mass, 'output': output, 'squared_error': output**2}
+    return {**bounds, **more, 'token_radius': radius}
+
+
 def transformer(
     task: SparseTask,
     task_draw: tasks.Draw,
@@ -131,14 +137,7 @@ def transformer(
     module, params, norms = _assemble(task, qk_HxExE, form.a_M, W_MxHxD, form.b_M)
     off_mass = min(1.0, (task.seq_len - 1) * math.exp(-alpha * gap))
     output = form.error + leak * off_mass
-    bounds = {
-        'alpha': alpha,
-        'off_mass': off_mass,
-        'output': output,
-        'squared_error': output**2,
-        'coherence': coherence,
-        'token_radius': radius,
-    }
+    bounds = _bounds(alpha, off_mass, output, radius, coherence=coherence)
     return Construction(module=module, params=params, norms=norms, bounds=bounds)
 
 
@@ -185,25 +184,23 @@ def sparse_average(
     """
     if task.link.name != 'mean':
         raise ValueError(f"link={task.link.name!r}: one head can only average, so the link must be 'mean'")
-    omega_NxE = np.asarray(task_draw.encodings.omega_NxE, np.float64)
-    if np.linalg.matrix_rank(omega_NxE, tol=1e-4) < task.seq_len:
-        raise ValueError(f'encodings: one head needs {task.seq_len} linearly independent ones (d_e ≥ N)')
     others = task.seq_len - task.sparsity
     if alpha is None:
         alpha = _sharpness(2 * radius * others / task.sparsity, error, 1.0)
-    dual_ExN = np.linalg.pinv(omega_NxE)
-    block_ExE = alpha * dual_ExN @ dual_ExN.T / task.scale**2
-    qk_1xExE = _head_blocks(task, 1, np.tile(block_ExE, (1, task.sparsity, 1, 1)))
+    qk_1xExE = _averaging_head(task, task_draw, alpha)
     u_D = np.asarray(task_draw.link['u_D'], np.float64)
     W_2x1xD = np.stack([u_D, -u_D])[:, None, :]
     module, params, norms = _assemble(task, qk_1xExE, np.array([1.0, -1.0]), W_2x1xD, np.zeros(2))
     off_mass = others / (task.sparsity * math.exp(alpha) + others)
-    output = 2 * radius * off_mass
-    bounds = {
-        'alpha': alpha,
-        'off_mass': off_mass,
-        'output': output,
-        'squared_error': output**2,
-        'token_radius': radius,
-    }
+    bounds = _bounds(alpha, off_mass, 2 * radius * off_mass, radius)
     return Construction(module=module, params=params, norms=norms, bounds=bounds)
+
+
+def _averaging_head(task: SparseTask, task_draw: tasks.Draw, alpha: float) -> np.ndarray:
+    """W_QK (1, D_e, D_e) whose q blocks are α G, see `sparse_average`."""
+    omega_NxE = np.asarray(task_draw.encodings.omega_NxE, np.float64)
+    if np.linalg.matrix_rank(omega_NxE, tol=1e-4) < task.seq_len:
+        raise ValueError(f'encodings: one head needs {task.seq_len} linearly independent ones (d_e ≥ N)')
+    dual_ExN = np.linalg.pinv(omega_NxE)
+    block_ExE = alpha * dual_ExN @ dual_ExN.T / task.scale**2
+    return _head_blocks(task, 1, np.tile(block_ExE, (1, task.sparsity, 1, 1)))

@@ -132,32 +132,22 @@ def memorising(
     Raises:
         ValueError: depth < 2, width < n, n < 2, or tokens that coincide.
     """
-    x_BxD = np.asarray(prompts.x_NxD, np.float64)[np.arange(len(positions_B)), np.asarray(positions_B)]
-    y_B = np.asarray(prompts.y_N, np.float64)[np.arange(len(positions_B)), np.asarray(positions_B)]
-    num_samples = len(y_B)
+    num_samples = len(positions_B)
+    at = np.arange(num_samples), np.asarray(positions_B)
+    x_BxD, y_B = (np.asarray(leaf, np.float64)[at] for leaf in (prompts.x_NxD, prompts.y_N))
     width = num_samples if width is None else width
     if depth < 2 or num_samples < 2 or width < num_samples:
         raise ValueError(f'depth={depth}, n={num_samples}, width={width}: needs depth ≥ 2, width ≥ n ≥ 2')
     v_D = separating_direction(key, x_BxD)
     z_B = x_BxD @ v_D
     raw = interpolate(z_B, y_B)
-    params, hidden_widths = _memorising_params(task, width, depth, v_D, rescale(*raw))
-    module = Recurrent(
-        width=width,
-        cell='deep',
-        states='exclusive',
-        readout='mlp',
-        readout_widths=hidden_widths,
-        transition_widths=(1,),
-        radius=1.0,
-        lipschitz=0.0,
-    )
-    apart = float(np.min(np.diff(np.sort(z_B))))
+    module, params = _module_and_params(task, width, depth, v_D, rescale(*raw))
+    apart, square = float(np.min(np.diff(np.sort(z_B)))), networks.square_norm(params)
+    size_a, size_w, size_b = map(np.linalg.norm, raw)
     norms = {
-        'param_norm': math.sqrt(networks.square_norm(params)),
-        'square': networks.square_norm(params),
-        'square_layerwise': 2
-        * float(np.linalg.norm(raw[0]) * np.hypot(np.linalg.norm(raw[1]), np.linalg.norm(raw[2]))),
+        'param_norm': math.sqrt(square),
+        'square': square,
+        'square_layerwise': 2 * float(size_a * np.hypot(size_w, size_b)),
         'separation': apart,
     }
     bounds = {'square': _square_bound(z_B, y_B, apart)}
@@ -174,14 +164,14 @@ def _square_bound(z_B: np.ndarray, y_B: np.ndarray, apart: float) -> float:
     return float(2 * size_a * math.sqrt(np.sum(z_B**2) + len(z_B)))
 
 
-def _memorising_params(
+def _module_and_params(
     task: SparseTask,
     width: int,
     depth: int,
     v_D: np.ndarray,
     network: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> tuple[dict, tuple[int, ...]]:
-    """Parameters and the hidden widths of the read-out; the network (a, w, b) acts on ⟨v, x⟩."""
+) -> tuple[Recurrent, dict]:
+    """The RNN whose read-out is the network (a, w, b) of ⟨v, x⟩."""
     a_B, w_B, b_B = network
     kernel_IxB = np.zeros((2 * width + task.embedding_dim, len(a_B)))
     kernel_IxB[2 * width : 2 * width + task.token_dim] = np.outer(v_D, w_B)
@@ -199,4 +189,14 @@ def _memorising_params(
         kernel = np.concatenate([out_Bx1, -out_Bx1], axis=1) if i == 1 else np.eye(2)
         tree[f'readout_{i}'] = {'kernel': kernel, 'bias': np.zeros(2)}
     tree['out'] = {'kernel': out_Bx1 if depth == 2 else np.array([[1.0], [-1.0]])}
-    return networks.as_params(tree), (len(a_B),) + (2,) * (depth - 2)
+    module = Recurrent(
+        width=width,
+        cell='deep',
+        states='exclusive',
+        readout='mlp',
+        readout_widths=(len(a_B),) + (2,) * (depth - 2),
+        transition_widths=(1,),
+        radius=1.0,
+        lipschitz=0.0,
+    )
+    return module, networks.as_params(tree)

@@ -164,7 +164,7 @@ def span_residual(w_VxM: jax.Array, x_BxV: jax.Array) -> jax.Array:
     """‖(I − P_S) W‖_F/‖W‖_F, where S is the span of the rows of x.
 
     Args:
-        w_VxM: a kernel with one unit per column, (K, m).
+        w_VxM: a kernel with one unit per column, (N d, m).
         x_BxV: the inputs, (n, N d).
 
     Returns:

@@ -39,7 +39,7 @@ def twisted_lines(rows: pd.DataFrame, *, threshold: float, tolerance: float = 1e
     """The largest n at which a twisted teacher is an ERM that fails, for each N and rule: the median over draws.
 
     Args:
-        rows: searches for n* by the point-wise risk, with the linear link.
+        rows: searches for n* with the linear link; by the averaged risk a prompt asks for the indices of all positions.
         threshold: the test loss that counts as success.
         tolerance: how far above the construction's training risk an ERM's may be.
 
@@ -48,9 +48,11 @@ def twisted_lines(rows: pd.DataFrame, *, threshold: float, tolerance: float = 1e
     """
     found = []
     for (n, *rule), lanes in rows.groupby(['seq_len', *_RULE], dropna=False):
-        task = _task(lanes.iloc[0])
-        seeds = range(_NUM_DRAWS)
-        samples = twisted_teacher.samples(task, seeds, threshold=threshold, tolerance=tolerance)
+        task, is_pointwise = _task(lanes.iloc[0]), lanes['risk'].iloc[0] == 'pointwise'
+        asked = 1 if is_pointwise or task.shares_indices else task.seq_len
+        samples = twisted_teacher.samples(
+            task, range(_NUM_DRAWS), asked_per_prompt=asked, threshold=threshold, tolerance=tolerance
+        )
         found.append(('twisted teacher, R = 1', n, *rule, float(np.median(samples)) or np.nan))
     return pd.DataFrame(found, columns=_COLUMNS)
 

@@ -125,7 +125,7 @@ def retrieving(
     if task.name != 'simple_qstr':
         raise ValueError(f"task={task.name!r}: the retrieving RNN needs 'simple_qstr'; see `storing`")
     _check_bound(token_bound)
-    q, d, d_e = task.sparsity, task.token_dim, task.encoding_dim
+    q, d = task.sparsity, task.token_dim
     radius = _token_radius(task, token_bound, radius)
     state_norm = math.sqrt(q) * radius
     if state_radius is not None and state_radius < state_norm:
@@ -134,17 +134,18 @@ def retrieving(
     delta = task.scale * networks.separation(task_draw.encodings.omega_NxE).distance
     first, second = gates.own_kernels(task, (1 + gates.SLACK) * token_bound / delta)
     cell = [first, second, gates.unsigned(q * d)], np.zeros(first.shape[1])
-    both_states = gates.signed(np.tile(np.eye(q * d), (2, 1)))
-    last = np.concatenate([gates.unsigned(q * d)] * 2) @ form.W_MxV.T
-    readout: list[Layer] = [  # the columns of h→ + h← come last
-        (_own_last(both_states, first), np.zeros(2 * d + 2 * q * d_e + 2 * q * d)),
-        (block_diag(second, np.eye(2 * q * d)), np.zeros(4 * q * d)),
-        (last, form.b_M),
-        (form.a_M[:, None], None),
-    ]
-    module, params, norms = _build(q * d, cell, readout, state_radius)
+    module, params, norms = _build(q * d, cell, _retrieving_readout(first, second, form), state_radius)
     bounds = _bounds(token_bound, radius, form.error, state_norm)
     return Construction(module=module, params=params, norms=norms, bounds=bounds)
+
+
+def _retrieving_readout(first: np.ndarray, second: np.ndarray, form: networks.TwoLayerArrays) -> list[Layer]:
+    """All layers of the read-out; the gates' kernels read the own token, and the columns of h→ + h← come last."""
+    size = second.shape[1] // 2  # q d
+    both_states = gates.signed(np.tile(np.eye(size), (2, 1)))
+    own = _own_last(both_states, first), block_diag(second, np.eye(2 * size))
+    last = np.concatenate([gates.unsigned(size)] * 2) @ form.W_MxV.T
+    return [*((kernel, np.zeros(kernel.shape[1])) for kernel in own), (last, form.b_M), (form.a_M[:, None], None)]
 
 
 def _own_last(states: np.ndarray, tokens: np.ndarray) -> np.ndarray:
@@ -185,7 +186,6 @@ def storing(
         ValueError: equal encodings, or no two-layer form.
     """
     _check_bound(token_bound)
-    q, d, size = task.sparsity, task.token_dim, task.seq_len * task.token_dim
     radius = _token_radius(task, token_bound, radius)
     state_norm = math.sqrt(task.seq_len) * radius
     shrink = 1.0 if state_radius is None else state_radius / state_norm
@@ -193,15 +193,11 @@ def storing(
     apart = networks.separation(task_draw.encodings.omega_NxE)
     gain = (1 + gates.SLACK) * token_bound / (1 - apart.coherence)
     own_gain = (1 + gates.SLACK) * token_bound / (task.scale * apart.distance)
-    blocks = np.kron(np.eye(q), np.kron(np.ones((task.seq_len, 1)), np.eye(d)))
-    last = np.concatenate([blocks, -blocks, gates.unsigned(q * d)]) @ form.W_MxV.T
-    readout = [
-        *_storing_readout(task, task_draw, gain, own_gain, shrink),
-        (last, form.b_M),
-        (form.a_M[:, None], None),
-    ]
+    cell = _storing_cell(task, task_draw, gain, shrink)
+    opening = _opening_layers(task, task_draw, gain, own_gain, shrink)
+    readout = [*opening, (_summing_kernel(task) @ form.W_MxV.T, form.b_M), (form.a_M[:, None], None)]
     ball = None if state_radius is None else state_radius * (1 + gates.SLACK)
-    module, params, norms = _build(size, _storing_cell(task, task_draw, gain, shrink), readout, ball)
+    module, params, norms = _build(task.seq_len * task.token_dim, cell, readout, ball)
     bounds = _bounds(token_bound, radius, form.error, state_norm * shrink)
     return Construction(module=module, params=params, norms=norms, bounds=bounds)
 
@@ -217,10 +213,10 @@ def _storing_cell(task: SparseTask, task_draw: tasks.Draw, gain: float, shrink: 
     return [first, second, shrink * gates.unsigned(n * d)], bias_0
 
 
-def _storing_readout(
+def _opening_layers(
     task: SparseTask, task_draw: tasks.Draw, gain: float, own_gain: float, shrink: float
 ) -> list[Layer]:
-    """The first two layers of the read-out, of widths 2Nd + qN + 2d + 2q d_e and 2qNd + 2qd."""
+    """The layers of the read-out that open the block of each t_l, of widths 2Nd + qN + 2d + 2q d_e and 2qNd + 2qd."""
     q, d, n, d_e = task.sparsity, task.token_dim, task.seq_len, task.encoding_dim
     omega_NxE = np.asarray(task_draw.encodings.omega_NxE, np.float64)
     own_first, own_second = gates.own_kernels(task, own_gain)
@@ -233,3 +229,10 @@ def _storing_readout(
     opened = gates.pre_activations(np.tile(np.eye(n * d), (1, q)), gain * np.kron(np.eye(q * n), np.ones((1, d))))
     second = block_diag(opened, own_second)
     return [(first, bias), (second, np.zeros(second.shape[1]))]
+
+
+def _summing_kernel(task: SparseTask) -> np.ndarray:
+    """The kernel that adds the blocks, of which one is open for each t_l, and the gated own token."""
+    q, d = task.sparsity, task.token_dim
+    blocks = np.kron(np.eye(q), np.kron(np.ones((task.seq_len, 1)), np.eye(d)))
+    return np.concatenate([blocks, -blocks, gates.unsigned(q * d)])

@@ -147,7 +147,7 @@ def make(settings: Settings, bar: card.Bar) -> card.Card:
             card.Panel('transitions as stored', 'N', '‖W_L‖⋯‖W_1,h‖', log_x=True, log_y=True),
         ),
         points=pd.DataFrame(_points(rows)),
-        lines=pd.DataFrame(_lines(settings, rows)),
+        lines=pd.DataFrame(_lines(settings)),
         checks=checks_of(rows),
         finding=_finding(settings, rows),
     )
@@ -176,7 +176,7 @@ def _points(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
             yield card.point(2, row.bound, row.seq_len, row.product)
 
 
-def _lines(settings: Settings, rows: pd.DataFrame) -> list[dict[str, Any]]:
+def _lines(settings: Settings) -> list[dict[str, Any]]:
     lengths = list(settings.seq_lens)
     lines = card.line(0, 'budget', lengths, [settings.steps * settings.batch_size] * len(lengths))
     lines += card.line(1, 'threshold', lengths, [settings.threshold] * len(lengths))

@@ -104,7 +104,7 @@ def above(
     Raises:
         ValueError: no values.
     """
-    return _check(what, lambda v, floor, e: v + tolerance * e - floor, values, floors, errors, can_fail)
+    return _check(what, lambda value, floor, error: value + tolerance * error - floor, values, floors, errors, can_fail)
 
 
 def below(what: str, values: Numbers, limits: Numbers, errors: Numbers = 0.0, *, can_fail: Numbers = True) -> Check:
@@ -120,7 +120,7 @@ def below(what: str, values: Numbers, limits: Numbers, errors: Numbers = 0.0, *,
     Raises:
         ValueError: no values.
     """
-    return _check(what, lambda v, limit, e: limit + e - v, values, limits, errors, can_fail)
+    return _check(what, lambda value, limit, error: limit + error - value, values, limits, errors, can_fail)
 
 
 def near(what: str, values: Numbers, targets: Numbers, errors: Numbers, tolerance: float = 4.0) -> Check:
@@ -136,7 +136,9 @@ def near(what: str, values: Numbers, targets: Numbers, errors: Numbers, toleranc
     Raises:
         ValueError: no values.
     """
-    return _check(what, lambda v, target, e: tolerance * e - np.abs(v - target), values, targets, errors)
+    return _check(
+        what, lambda value, target, error: tolerance * error - np.abs(value - target), values, targets, errors
+    )
 
 
 def fails(what: str, check: Check) -> Check:

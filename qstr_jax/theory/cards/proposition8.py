@@ -183,7 +183,7 @@ def make(settings: Settings, bar: card.Bar) -> card.Card:
             card.Panel('states rounded to B bits', '2B/(N − 1)', 'test loss', log_y=True),
         ),
         points=pd.DataFrame(_points(plain, coarse, least)),
-        lines=pd.DataFrame(_lines(settings, plain, coarse, least)),
+        lines=pd.DataFrame(_lines(settings, coarse, least)),
         checks=checks_of(settings, rows),
         finding=_finding(settings, plain, least, coarse),
     )
@@ -229,7 +229,7 @@ def _points(plain: pd.DataFrame, coarse: pd.DataFrame, least: pd.DataFrame) -> I
         yield card.point(3, name, 2 * row.held / (row.seq_len - 1), row.loss, row.error)
 
 
-def _lines(settings: Settings, plain: pd.DataFrame, coarse: pd.DataFrame, least: pd.DataFrame) -> list[dict[str, Any]]:
+def _lines(settings: Settings, coarse: pd.DataFrame, least: pd.DataFrame) -> list[dict[str, Any]]:
     lengths = list(settings.seq_lens)
     lines = card.line(0, f'target {settings.target:g}', [0, 1], [settings.target] * 2)
     lines += card.line(1, 'storing RNN, d_h = N', lengths, lengths)

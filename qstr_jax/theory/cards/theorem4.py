@@ -60,10 +60,10 @@ def card_of(
             card.Panel(f'indices never asked, N = {settings.unseen_len}', 'd_e', 'test loss', log_x=True),
             card.Panel(f'what finding costs, d_e = {settings.few}', 'N', 'n to learn', log_x=True, log_y=True),
         ),
-        points=pd.DataFrame(_points(settings, rate, labels, unseen, cost)),
+        points=pd.DataFrame(_points(rate, labels, unseen, cost)),
         lines=pd.DataFrame(_lines(settings, rate, unseen)),
         checks=checks_of(settings, rate, labels, unseen, cost),
-        finding=_finding(settings, labels, cost),
+        finding=_finding(labels, cost),
     )
 
 
@@ -145,7 +145,7 @@ def checks_of(
     return card.above(f'points for: {what}', 0, 1), *checks
 
 
-def _finding(settings: Settings, labels: pd.DataFrame, cost: pd.DataFrame) -> str:
+def _finding(labels: pd.DataFrame, cost: pd.DataFrame) -> str:
     """How capacities grow with N, and what is learnt from how many samples."""
     growth = []
     for (kind, dim), rows in labels.groupby(['kind', 'encoding_dim']):
@@ -168,7 +168,7 @@ def _count(row: Any) -> str:
 
 
 def _points(
-    settings: Settings, rate: pd.DataFrame, labels: pd.DataFrame, unseen: pd.DataFrame, cost: pd.DataFrame
+    rate: pd.DataFrame, labels: pd.DataFrame, unseen: pd.DataFrame, cost: pd.DataFrame
 ) -> Iterator[dict[str, Any]]:
     for row in rate.itertuples():
         name = f'N = {row.seq_len}' if row.is_erm else 'no ERM'

@@ -90,7 +90,7 @@ def _storing(settings: Settings, seq_len: int) -> dict[str, Any]:
     }
 
 
-def _finding(settings: Settings, rows: pd.DataFrame, stored: pd.DataFrame, trained: pd.DataFrame) -> str:
+def _finding(rows: pd.DataFrame, stored: pd.DataFrame, trained: pd.DataFrame) -> str:
     """Exponents in n and N, and how far the proven lower line is."""
     fitted = trained[trained['network'] == runs.LEAST]
     exponents = [fits.exponent(chosen['num_samples'], chosen['square']) for chosen in (fitted, rows)]
@@ -176,7 +176,7 @@ def card_of(settings: Settings, rows: pd.DataFrame, stored: pd.DataFrame, traine
         points=pd.DataFrame(_points(rows, stored, trained)),
         lines=pd.DataFrame(_lines(settings, rows, stored)),
         checks=checks_of(rows, stored, trained),
-        finding=_finding(settings, rows, stored, trained),
+        finding=_finding(rows, stored, trained),
     )
 
 

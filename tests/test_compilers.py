@@ -1,0 +1,50 @@
+"""Small cells compiled whole for a TPU and a GPU, where their makers' compilers are installed."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+from qstr_jax.accelerators import chips
+from tests import compile_small, helpers
+
+pytestmark = [pytest.mark.slow, pytest.mark.compilers]
+
+
+def python_of(platform):
+    """Python of the environment that has a platform's compiler."""
+    variable = f'QSTR_JAX_{platform.upper()}_COMPILE'
+    folder = os.environ.get(variable) or helpers.ROOT / f'.venv-{platform}-compile'
+    python = pathlib.Path(folder, 'bin/python')
+    if not python.exists():
+        pytest.skip(f'needs a compiler for {platform}s: make accelerators, or {variable}=DIR, an environment with it')
+    return python
+
+
+@pytest.fixture(scope='module', params=['v5e', 'h100'])
+def compiled(request):
+    """What the compiler of one device says, see `compile_small`."""
+    python = python_of(chips.get(request.param).platform)
+    command = [python, '-m', 'tests.compile_small', request.param]
+    done = subprocess.run(command, cwd=helpers.ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize('model', compile_small.MODELS)
+def test_a_small_cell_compiles_whole(compiled, model):
+    """It asks the host for nothing, and most results take the memory of arguments."""
+    found = compiled['cells'][model]
+    assert found['memory_bytes'] > 0
+    assert found['kernels_per_step'] > 5
+    assert found['host_transfers'] == 0
+    assert found['aliased'] > 5
+
+
+def test_one_program_serves_every_device_of_a_group(compiled):
+    group = compiled['group']
+    assert group['num_devices'] == {'v5e:4x4': 16, '1x1x8': 8}[group['topology']]
+    assert len(group['compared']) > 1
+    assert len(set(group['programs'])) == len(set(group['memory_bytes'])) == 1
