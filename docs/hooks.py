@@ -13,11 +13,13 @@ import re
 import tempfile
 
 from latex2mathml import converter
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 import qstr_jax
 from qstr_jax import report
 from qstr_jax.report import exhibit_pages
+from qstr_jax.storage.files import ResultsError
 
 ROOT = pathlib.Path(__file__).parents[1]
 REPOSITORY = 'https://github.com/qstr-jax/qstr_jax'
@@ -40,6 +42,13 @@ _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>'
 
 def on_files(files, config):
     """Adds what does not stand in docs/, and names it in the navigation."""
+    try:
+        return _with_generated(files, config)
+    except (OSError, SyntaxError, ValueError, ResultsError) as error:  # a damaged file ends the build in one line
+        raise PluginError(f'docs/hooks.py: {error}') from error
+
+
+def _with_generated(files, config):
     for source, uri in MOVED.items():
         if uri != 'index.md':
             files.append(File.generated(config, uri, abs_src_path=str(ROOT / source)))

@@ -52,9 +52,15 @@ WALL_FACTOR = 10
 def compile_one() -> None:
     """The work of a process: compiles the program of --program and writes what was found to --entry."""
     resource.setrlimit(resource.RLIMIT_CPU, (LIMIT.value, LIMIT.value + 5))
-    (chip,) = map(chips.get, DEVICES.value)
+    if len(DEVICES.value) != 1 or not ENTRY.value:
+        raise ValueError(
+            f'--program={PROGRAM.value}: needs one device, --devices, and a file for what is found, --entry'
+        )
+    chip = chips.get(DEVICES.value[0])
     exhibit, _, cell_id = PROGRAM.value.partition(':')
-    (program,) = (one for one in programs_of(exhibit, chip) if one.cell.id == cell_id)
+    program = next((one for one in programs_of(exhibit, chip) if one.cell.id == cell_id), None)
+    if program is None:
+        raise ValueError(f'--program={PROGRAM.value}: the exhibit has no such cell; give EXHIBIT:CELL')
     work = groups.compare if GROUPS.value else measure.measure
     found = work(program.cell.problem, program.lanes, chip)
     pathlib.Path(ENTRY.value).write_text(json.dumps(found))

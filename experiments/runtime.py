@@ -95,7 +95,12 @@ def output(default: str) -> str:
 
     Args:
         default: unless it is given.
+
+    Raises:
+        ValueError: it is given and empty.
     """
+    if OUTPUT.value is not None and not OUTPUT.value.strip():
+        raise ValueError(f'--output=: give a directory, or leave the flag out for {default}')
     return reachable('output', OUTPUT.value or default)
 
 

@@ -13,12 +13,14 @@ def run() -> None:
     """Checks the pages of --output.
 
     Raises:
-        ValueError: a link leads nowhere, or something is loaded from elsewhere.
+        ValueError: there are no pages, a link leads nowhere, or something is loaded from elsewhere.
     """
     folder = pathlib.Path(runtime.output('site'))
+    if not (folder / 'index.html').exists():
+        raise ValueError(f'--output={folder}: there is no index.html, so no documentation; `make docs` builds it')
     found = site_links.problems(folder)
-    print('\n'.join(found))
-    if found or not (folder / 'index.html').exists():
+    if found:
+        print('\n'.join(found))
         raise ValueError(f'--output={folder}: {len(found)} bad links in the pages')
     print(f'{len(list(folder.rglob("*.html")))} pages: all links lead somewhere, nothing is loaded from elsewhere')
 

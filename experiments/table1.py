@@ -20,7 +20,10 @@ def run(*arguments: str) -> None:
         *arguments: the further directories.
     """
     made_by = provenance.made_by(sys.argv)
-    rows = results.load_all(runtime.workdirs(arguments))
+    workdirs = runtime.workdirs(arguments)
+    rows = results.load_all(workdirs)
+    if rows.empty:
+        raise files.ResultsError(f'--workdir={",".join(workdirs)}: there are no rows of lanes to make a table of')
     table = table1.measure(rows)
     output = files.make_folder(runtime.output('results/table1'))
     files.write_text(output / 'table1.md', table1.markdown(table))

@@ -283,10 +283,37 @@ def test_a_figure_without_its_columns_is_refused():
         plots.accelerators(pd.DataFrame([ENTRY]).drop(columns='memory_bytes'))
 
 
-def test_a_damaged_file_is_named(tmp_path):
-    (tmp_path / store.NAME).write_text('{"programs": 3}')
+@pytest.mark.parametrize(
+    'programs',
+    [3, [1], [{**ENTRY, 'serves': [1]}], [{**ENTRY, 'compile_cpu_seconds': 'many'}], [{'device': 'v5e'}]],
+    ids=str,
+)
+def test_a_damaged_or_foreign_file_is_named(tmp_path, programs):
+    files.write_json(tmp_path / store.NAME, {'programs': programs})
     with pytest.raises(files.ResultsError, match=r'accelerators[.]json is damaged'):
         store.read(tmp_path)
+
+
+def test_where_no_program_was_compiled_there_are_tables_all_the_same(tmp_path):
+    known = ('device', 'exhibit', 'cell', 'model', 'seq_len', 'lanes', 'fingerprint', 'serves')
+    entry = {**{name: ENTRY[name] for name in known}, 'outcome': 'out of time'}
+    files.write_json(tmp_path / store.NAME, {'programs': [entry]})
+    assert '0 of 1' in report.write(store.folder_of(tmp_path))
+    assert 'out of time' in (tmp_path / 'table.md').read_text()
+
+
+@pytest.mark.parametrize(
+    ('devices', 'program', 'words'),
+    [([], 'heads:a', 'needs one device'), (['v5e'], 'heads:none', 'no such cell'), (['v5e'], 'heads', 'no such cell')],
+)
+def test_a_program_that_is_not_there_is_a_line(tmp_path, monkeypatch, devices, program, words):
+    flags = {**NO_FLAGS, 'LIMIT': 60, 'DEVICES': devices, 'PROGRAM': program, 'ENTRY': str(tmp_path / 'entry.json')}
+    for flag, value in flags.items():
+        monkeypatch.setattr(accelerators, flag, mock.Mock(value=value))
+    monkeypatch.setattr(accelerators.resource, 'setrlimit', lambda *_: None)
+    monkeypatch.setattr(exhibits, 'programs_of', lambda *_: [exhibits.Program('heads', small.cell('ffn'), 2)])
+    with pytest.raises(ValueError, match=words):
+        accelerators.compile_one()
 
 
 def test_exhibits_are_the_published_configs_at_the_size_of_a_sweep():

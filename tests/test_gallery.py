@@ -9,6 +9,7 @@ import pytest
 from experiments import gallery as binary
 from qstr_jax.report import gallery
 from qstr_jax.storage import results
+from tests import stored
 from tests.test_analysis import make_rows
 
 
@@ -44,7 +45,7 @@ def filled(monkeypatch):
     rows = make_rows(0.6, 10_000, lengths=(4, 6, 8, 12)).assign(task_seed=lambda table: table['seed'], cell='a')
     rows['is_erm'] = [True if seed == 0 else None for seed in rows['seed']]
     tables = {'full': rows, 'thin': rows[rows['seed'] < 2], 'bound': rows.assign(outcome='censored')}
-    monkeypatch.setattr(results, 'load', lambda path: tables[path.name])
+    monkeypatch.setattr(results, 'load', lambda path, strict: tables[path.name])
     return lambda template: gallery.render(template, 'nowhere')
 
 
@@ -87,3 +88,17 @@ def test_numbers_of_a_table_beside_the_rows(tmp_path):
     (folder / 'table.md').write_text(gallery.formats.markdown(frame))
     found = gallery.render('{{mean figure2 table=table.md column=cosine form=a}}', tmp_path)
     assert found == '0.3'
+
+
+def test_numbers_never_rest_on_what_a_damaged_file_left(tmp_path):
+    folder = stored.make(tmp_path / 'sweep')
+    path = results.cell_path(folder, 'rows', stored.CELL)
+    path.write_bytes(path.read_bytes()[:100])
+    for template in ('{{count sweep}}', '{{table1}}', '{{mean sweep table=none.md column=cosine}}'):
+        with pytest.raises(ValueError, match=re.escape(template)):
+            gallery.render(template, tmp_path)
+
+
+def test_a_readme_without_its_marks_is_refused():
+    with pytest.raises(ValueError, match='must hold'):
+        gallery.placed(gallery.END + gallery.START, 'numbers')

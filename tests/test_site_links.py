@@ -3,6 +3,7 @@
 import pytest
 
 from qstr_jax.report import site_links
+from tests import harness, helpers
 
 GOOD = (
     '<h1 id="top">A</h1><a href="b.html#here">b</a>'
@@ -45,3 +46,8 @@ def test_what_is_wrong_is_named(site, html, words):
 
 def test_styles_load_nothing_from_elsewhere(site):
     assert site(css='a { background: url("https://example.org/x.png") }') == ['a.css: loads https://example.org/x.png']
+
+
+def test_a_folder_that_is_no_site_is_one_line(tmp_path):
+    helpers.assert_one_error(harness.run_binary('site', f'--output={tmp_path}'), str(tmp_path), 'no index.html')
+    helpers.assert_one_error(harness.run_binary('site', '--output='), 'give a directory')

@@ -250,8 +250,9 @@ def test_the_committed_table_is_that_of_the_committed_rows(tmp_path):
     pd.testing.assert_frame_equal(made, kept, rtol=1e-9)
 
 
-def test_a_place_without_results_is_one_line():
+def test_a_place_without_results_is_one_line(tmp_path):
     helpers.assert_one_error(harness.run_binary('table1', '--workdir=nowhere'), 'nowhere')
+    helpers.assert_one_error(harness.run_binary('table1', f'--workdir={tmp_path}'), str(tmp_path), 'no rows')
 
 
 def test_growth_tells_both_laws_of_every_curve():

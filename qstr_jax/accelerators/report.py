@@ -76,6 +76,9 @@ def _entries(folder: Any) -> pd.DataFrame:
     entries = pd.DataFrame(store.read(folder)['programs'])
     if 'precision' not in entries.columns:  # of before it was a setting
         entries['precision'] = 'highest'
+    # Where no program was compiled nothing was measured.
+    measured = [name for name in ('compile_cpu_seconds', 'memory_bytes', 'kernels_per_step') if name not in entries]
+    entries = entries.assign(**dict.fromkeys(measured, float('nan')))
     return entries.assign(precision=entries['precision'].fillna('highest'))
 
 

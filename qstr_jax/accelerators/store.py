@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from qstr_jax.accelerators.chips import Chip
-from qstr_jax.storage import files, provenance
+from qstr_jax.storage import files, provenance, records
 from qstr_jax.sweeps import claims
 
 NAME = 'accelerators.json'
@@ -34,10 +34,7 @@ def read(folder: Any) -> dict[str, Any]:
     """
     path = folder_of(folder) / NAME
     nothing = {'what': WHAT, 'made': {}, 'constants': {}, 'programs': []}
-    found = {'groups': [], **(files.read_json(path) if path.exists() else nothing)}
-    if not isinstance(found.get('programs'), list):
-        raise files.ResultsError(f'{path} is damaged (no programs): restore it or delete it')
-    return found
+    return {'groups': [], **(records.read(path, 'accelerators') if path.exists() else nothing)}
 
 
 def add(folder: Any, entry: dict[str, Any], chip: Chip, made: dict[str, Any], part: str = 'programs') -> None:

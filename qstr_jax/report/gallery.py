@@ -17,7 +17,7 @@ import pandas as pd
 
 from qstr_jax import analysis
 from qstr_jax.analysis import crossings, evidence, exponents, floors, formats, growth, kinds, selection, summary, table1
-from qstr_jax.storage import provenance, results
+from qstr_jax.storage import files, provenance, results
 
 MIN_LANES = 3
 START, END = '<!-- numbers: written by make gallery -->\n', '<!-- end of the numbers -->\n'
@@ -49,14 +49,14 @@ def render(template: str, root: str | pathlib.Path) -> str:
         root: the folder of the results directories.
 
     Raises:
-        ValueError: a placeholder that cannot be filled; the message names it.
+        ValueError: a placeholder that cannot be filled, or rests on a damaged file; the message names it.
     """
     rows: dict[str, pd.DataFrame] = {}
 
     def fill(match: re.Match[str]) -> str:
         try:
             return _filled(match.group(1), pathlib.Path(root), rows)
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, OSError, files.ResultsError) as error:
             raise ValueError(f'{match.group(0)}: {error}') from None
 
     return _PLACEHOLDER.sub(fill, template)
@@ -68,7 +68,12 @@ def placed(readme: str, numbers: str) -> str:
     Args:
         readme: the text, in which the numbers stand between `START` and `END`.
         numbers: of `render`.
+
+    Raises:
+        ValueError: it does not hold both, in this order.
     """
+    if not 0 <= readme.find(START) < readme.find(END):
+        raise ValueError(f'README.md: must hold {START.strip()!r} and then {END.strip()!r}')
     head, rest = readme.split(START, 1)
     return f'{head}{START}{numbers}{END}{rest.split(END, 1)[1]}'
 
@@ -79,7 +84,7 @@ def _filled(text: str, root: pathlib.Path, rows: dict[str, pd.DataFrame]) -> str
     if name == 'published':
         return ' '.join(words)
     if name == 'table1':
-        return table1.markdown(table1.measure(results.load_all([root])))
+        return table1.markdown(table1.measure(results.load_all([root], strict=True)))
     if name not in QUANTITIES:
         raise ValueError(f'no such quantity: there are table1, published, {", ".join(QUANTITIES)}')
     folders = tuple(words[0].split('+'))
@@ -89,7 +94,11 @@ def _filled(text: str, root: pathlib.Path, rows: dict[str, pd.DataFrame]) -> str
     for folder in folders:
         if f'{folder}/{table}' not in rows:
             path = root / folder / table
-            read = formats.read_markdown(path.read_text()) if table else crossings.at_thresholds(results.load(path))
+            read = (
+                formats.read_markdown(path.read_text())
+                if table
+                else crossings.at_thresholds(results.load(path, strict=True))
+            )
             rows[f'{folder}/{table}'] = read.assign(folder=folder)
     lanes = pd.concat([rows[f'{folder}/{table}'] for folder in folders], ignore_index=True)
     for column, value in pairs:
