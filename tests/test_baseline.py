@@ -14,6 +14,8 @@ torch = pytest.importorskip('torch', reason='needs PyTorch: make install EXTRA=b
 
 from experiments.benchmarks import baseline, transfer  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 SIZES = {'seq_len': 5, 'sparsity': 2, 'rnn_width': 24, 'ffn_widths': (40, 30), 'test_samples': 50}
 
 

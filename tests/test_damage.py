@@ -292,6 +292,7 @@ class Bomb:
         return pathlib.Path.touch, (self.path,)
 
 
+@pytest.mark.slow
 def test_a_hostile_directory_runs_no_code(undisturbed, copy, tmp_path):
     """Pickles in every place that is read, also where old versions of pyarrow did unpickle."""
     bang = tmp_path / 'bang'

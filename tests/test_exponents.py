@@ -150,6 +150,7 @@ def test_diverged_lanes_are_left_out_and_said():
         (make_rows(lengths=(4, 8)), 'only 2 N, 3 needed'),
         (make_rows(1.0, spread=0, budget=5000), 'only 2 of 6 N reached, 3 needed'),
         (make_rows(budget=10), 'threshold not reached'),
+        (make_rows().assign(outcome='censored_below', min_samples=20), 'the fewest samples tried were enough'),
         (make_rows(lengths=(2, 3)).assign(link='linear'), 'without N = 2, 3: no retrieval needed'),
     ],
 )

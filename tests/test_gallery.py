@@ -12,6 +12,7 @@ from qstr_jax.storage import results
 from tests.test_analysis import make_rows
 
 
+@pytest.mark.slow
 def test_the_texts_are_those_of_the_rows():
     """Fails where text and rows part; `make gallery` mends it."""
     for path, text in binary.filled().items():

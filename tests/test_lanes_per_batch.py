@@ -88,6 +88,7 @@ def limit_memory(monkeypatch, bytes_of):
     monkeypatch.setattr(programs, 'compile_programs', limited)
 
 
+@pytest.mark.slow
 def test_a_sweep_in_little_memory_has_all_lanes(tmp_path, monkeypatch):
     """Three lanes do not fit: the cell is run with smaller batches, and no lane is lost."""
     limit_memory(monkeypatch, lambda problem, size: size * 100)

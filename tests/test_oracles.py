@@ -18,6 +18,7 @@ SETTINGS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_oracle_attains_the_floor_of_its_draw(tmp_path):
     """The floor recomputed by `floors.theorem6_given` from the streams; the loss within its standard error."""
     settings = small.settings(**SETTINGS)

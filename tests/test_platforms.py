@@ -31,17 +31,20 @@ def assert_lowered(problem, num_lanes=2):
             assert 'callback' not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('changes', ONLINE, ids=lambda changes: '-'.join(str(value) for value in changes.values()))
 def test_cells_of_online_training_lower_for_accelerators(changes):
     assert_lowered(small.cell(**changes).problem)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('learner', FIXED)
 def test_cells_of_learners_on_a_fixed_sample_lower_for_accelerators(learner):
     cells = sweeps.cells_of(sweeps.Sweep(models='ffn', learners=learner, ffn={'widths': (8, 8)}, **SIZES))
     assert_lowered(cells[0].problem)
 
 
+@pytest.mark.slow
 def test_baselines_in_closed_form_lower_for_accelerators():
     names = ('ridge', 'zero', 'least_squares')
     cells = sweeps.cells_of(sweeps.Sweep(models=names, learners='adamw', **SIZES))
@@ -50,6 +53,7 @@ def test_baselines_in_closed_form_lower_for_accelerators():
         assert_lowered(cell.problem, num_lanes=1)
 
 
+@pytest.mark.slow
 def test_the_precision_of_products_is_a_setting_whose_default_renames_nothing():
     cells = {precision: small.cell('ffn', precision=precision) for precision in (None, 'highest', 'high', 'default')}
     assert cells['highest'].id == cells[None].id == small.cell('ffn').id

@@ -119,6 +119,7 @@ def what_is_said(reader, workdir):
     return ''
 
 
+@pytest.mark.slow
 @hypothesis.settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None)
 @hypothesis.given(data=st.data())
 def test_damage_ends_in_success_or_a_line(data, whole, tmp_path_factory, monkeypatch_module):

@@ -228,6 +228,7 @@ def plain_states(kind, inputs_of, recurrent_of):
     return jnp.stack(states_of)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('kind', gated_cell.GATES)
 def test_derivatives_of_gated_states_are_those_of_a_loop(kind):
     """Of one prompt and of several, by all arguments; first derivatives and a product with the second."""

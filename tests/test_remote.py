@@ -39,6 +39,7 @@ def process(monkeypatch, index, count):
     monkeypatch.setattr(jax, 'process_count', lambda *_: count)
 
 
+@pytest.mark.slow
 def test_two_processes_of_a_job_have_cells_of_their_own_and_leave_all_rows(bucket, monkeypatch, tmp_path):
     """Each in turn, twice: what is there is not run again."""
     sweep = small.settings(**SWEEP)

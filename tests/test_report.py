@@ -329,6 +329,7 @@ def test_commands_are_as_one_types_them():
     assert page.command([]) == '(called from Python)'
 
 
+@pytest.mark.slow
 def test_the_command_takes_lists_and_globs_and_refuses_in_one_line(sweep, tmp_path):
     output = f'--output={tmp_path / "out"}'
     done = harness.run_binary('report', output, f'--workdir={sweep},{sweep.parent}/swee*')

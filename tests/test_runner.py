@@ -60,6 +60,7 @@ def test_curves_have_an_entry_per_check(workdir):
         assert curve['test_loss'].iloc[-1] == row['test_loss']
 
 
+@pytest.mark.slow
 def test_kept_parameters_give_the_reported_loss(workdir):
     rows = results.load(workdir).set_index(['model', 'seed'])
     sweep = small.settings(models=('transformer', 'ffn'))
@@ -88,6 +89,7 @@ def test_what_is_there_is_not_run_again(workdir, monkeypatch):
     assert before == {path: path.read_bytes() for path in workdir.glob('*/*.parquet')}
 
 
+@pytest.mark.slow
 def test_more_seeds_lengths_and_models_add_to_a_directory(tmp_path):
     sweeps.run(small.settings(models=('ffn',)), tmp_path, small.quiet())
     first = results.load(tmp_path)
@@ -107,6 +109,7 @@ def config_of(workdir):
     return json.loads((workdir / 'config.json').read_text())['sweeps']
 
 
+@pytest.mark.slow
 def test_sweeps_with_other_settings_share_a_directory(tmp_path, monkeypatch):
     """Each keeps its rows, bit for bit as in a directory of its own, and neither is run again."""
     one = small.settings(models=('ffn',), num_seeds=1)
@@ -131,6 +134,7 @@ def test_sweeps_with_other_settings_share_a_directory(tmp_path, monkeypatch):
     assert config_of(tmp_path / 'both') == [one.as_json(), other.as_json()]
 
 
+@pytest.mark.slow
 def test_lanes_of_another_number_of_seeds_are_taken_up(tmp_path, monkeypatch):
     """A stopped run of two seeds goes on as one of three: the saved lanes continue, the finished ones stay."""
     sweep = small.settings(models=('ffn',), num_seeds=2, lanes_per_batch=1, threshold=1e-9, max_samples=1600)
@@ -163,6 +167,7 @@ def test_lanes_of_another_number_of_seeds_are_taken_up(tmp_path, monkeypatch):
     assert list((tmp_path / 'parts' / 'checkpoints').iterdir()) == []
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_order_or_devices(tmp_path):
     """The same bytes from one device and from four, and with the models the other way round."""
     names = ('transformer', 'ffn')

@@ -13,6 +13,8 @@ from qstr_jax.storage import results
 from qstr_jax.theory import construction_norm, constructions
 from tests import small
 
+pytestmark = pytest.mark.slow
+
 FITS = {
     'models': ('transformer',),
     'transformer.attention': 'merged',

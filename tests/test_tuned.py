@@ -38,6 +38,7 @@ def values(text):
     return [float(word) for word in text.split()]
 
 
+@pytest.mark.slow
 def test_other_seeds_are_reported_than_selected_on(workdir):
     reported, selected = results.load(workdir), results.load(workdir / tuned.SELECTION)
     assert set(reported['seed']) == {0, 1}
@@ -94,6 +95,7 @@ def test_a_second_call_runs_nothing_and_more_seeds_keep_the_choice(workdir):
     assert set(workdir.rglob('provenance/*.json')) == provenance
 
 
+@pytest.mark.slow
 def test_stopped_and_continued_it_is_the_same(workdir, tmp_path, monkeypatch):
     """Wherever it is stopped: here after some steps of the search."""
     run = session.Session.run
@@ -118,6 +120,7 @@ def test_stopped_and_continued_it_is_the_same(workdir, tmp_path, monkeypatch):
                 )
 
 
+@pytest.mark.slow
 def test_a_search_for_n_star_is_tuned_too(tmp_path):
     sweep = settings(
         seq_lens=2,

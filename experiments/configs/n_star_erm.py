@@ -18,7 +18,7 @@ from experiments.configs import base, learning_curves
 from qstr_jax import checks
 
 PLUGINS = (*learning_curves.PLUGINS, 'qstr_jax.theory.construction_start', 'qstr_jax.theory.capacity')
-# By rule: c of d_e = ⌊c ln N⌋, d_e, the largest coherence, and words.
+# By rule: c of d_e = ⌊c ln N⌋, d_e, the largest coherence, and what the title says.
 RULES = {'log': (3.0, None, 0.75, 'd_e = ⌊3 ln N⌋'), 'wide': (None, 75, 0.5, 'd_e = 75')}
 PARTS = ('log', 'wide', 'log_labels', 'wide_labels')
 

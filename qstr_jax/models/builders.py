@@ -66,18 +66,11 @@ def rnn(
     """
     width = 500 * task.sparsity if width is None else width
     checks.integer('rnn.width', width)
-    for name, widths in (('readout_widths', readout_widths), ('transition_widths', transition_widths)):
-        for one in widths:
-            checks.integer(f'rnn.{name}', one)
-    for name, value in (('radius', radius), ('lipschitz', lipschitz), ('transition_widths', transition_widths or None)):
-        if value is not None and cell != 'deep':
-            raise ValueError(f"rnn.{name}={value}: only rnn.cell='deep' has it, not {cell!r}")
+    _check_widths('rnn.readout_widths', readout_widths)
+    _check_widths('rnn.transition_widths', transition_widths)
+    _check_deep_cell(cell, transition_widths, radius, lipschitz)
     if readout_widths and readout != 'mlp':
         raise ValueError(f"rnn.readout_widths={readout_widths}: only rnn.readout='mlp' has them, not {readout!r}")
-    if radius is not None:
-        checks.positive('rnn.radius', radius)
-    if lipschitz is not None:
-        checks.number('rnn.lipschitz', lipschitz, 0)
     return Recurrent(
         width=width,
         cell=cell,
@@ -89,6 +82,24 @@ def rnn(
         lipschitz=lipschitz,
         initializer=initializer,
     )
+
+
+def _check_widths(name: str, widths: tuple[int, ...]) -> None:
+    for one in widths:
+        checks.integer(name, one)
+
+
+def _check_deep_cell(
+    cell: str, transition_widths: tuple[int, ...], radius: float | None, lipschitz: float | None
+) -> None:
+    """Checks the settings that the deep cell alone has."""
+    for name, value in (('radius', radius), ('lipschitz', lipschitz), ('transition_widths', transition_widths or None)):
+        if value is not None and cell != 'deep':
+            raise ValueError(f"rnn.{name}={value}: only rnn.cell='deep' has it, not {cell!r}")
+    if radius is not None:
+        checks.positive('rnn.radius', radius)
+    if lipschitz is not None:
+        checks.number('rnn.lipschitz', lipschitz, 0)
 
 
 @register('ffn')
@@ -107,8 +118,7 @@ def ffn(
         initializer: whose initial weights.
     """
     widths = widths or (task.seq_len * task.token_dim * task.sparsity, 1000)
-    for one in widths:
-        checks.integer('ffn.widths', one)
+    _check_widths('ffn.widths', widths)
     return Feedforward(widths=widths, token_dim=task.token_dim, form=form, initializer=initializer)
 
 

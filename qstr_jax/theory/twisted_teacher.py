@@ -19,7 +19,7 @@ from qstr_jax import tasks
 from qstr_jax.theory import construction_norm
 from qstr_jax.theory.sparse_task import SparseTask
 
-# Indices that are drawn, as a multiple of N: enough that each is asked, but with probability N e^{−32}.
+# Indices that are drawn, as a multiple of N: each is asked for, except with probability N e^{−32}.
 _MOST = 32
 
 
@@ -92,7 +92,8 @@ def largest_sample(
         threshold: the test loss that counts as success.
         tolerance: how far above the construction's training risk an ERM's may be.
     """
-    firsts = np.sort(np.unique(asked_B, return_index=True)[1])  # Before each of these n a new index is not asked yet.
+    # Places of the prompts that ask for an index which no earlier prompt asks for.
+    firsts = np.sort(np.unique(asked_B, return_index=True)[1])
     straight_N = errors(np.eye(omega_NxE.shape[1]), np.asarray(omega_NxE, np.float64), sharpness)
     for n in firsts[:0:-1]:
         asked = asked_B[:n]

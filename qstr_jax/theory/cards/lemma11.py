@@ -17,7 +17,7 @@ from qstr_jax.theory.sparse_task import SparseTask
 
 NAME = 'lemma11'
 ROUNDING = 1e-12
-# Of the least α: known to 1/2^7 of Lemma 11's.
+# So often the interval of the least α is halved, which is then known to 1/2^7 of Lemma 11's.
 BISECTIONS = 7
 
 

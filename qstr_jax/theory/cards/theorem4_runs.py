@@ -15,7 +15,6 @@ from qstr_jax.theory.sparse_task import SparseTask
 
 # Modules that register the radius unit 'construction' and the starts that are used here.
 PLUGINS = (construction_norm, construction_start)
-FEW, MANY = 'd_e = {}', 'd_e = {} ≥ N'
 
 
 @dataclasses.dataclass(frozen=True)

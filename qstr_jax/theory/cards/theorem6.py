@@ -14,7 +14,7 @@ __all__ = ['NAME', 'Settings', 'checks_of', 'make', 'printed_of']
 
 NAME = 'theorem6'
 TASKS = {'simple_qstr': 'simple-1STR', 'qstr': '1STR'}
-# ‖∇_W‖/‖λ W‖ of a stationary point; fits above are no runs.
+# Largest ‖∇_W‖/‖λ W‖ of a fit that counts as converged.
 CONVERGED = 1e-2
 
 
