@@ -247,13 +247,26 @@ def test_how_a_process_ended_is_told(code, errors, why):
 def test_tables_and_figure(tmp_path):
     v5e = chips.get('v5e')
     store.add(tmp_path, ENTRY, v5e, {})
-    store.add(tmp_path, {**ENTRY, 'fingerprint': 'bb', 'seq_len': 4, 'outcome': 'out of time'}, v5e, {})
+    late = {**ENTRY, 'cell': 'ffn-qstr-N4', 'fingerprint': 'bb', 'seq_len': 4, 'outcome': 'out of time'}
+    store.add(tmp_path, late, v5e, {})
     table = report.write(tmp_path)
     assert '1 of 2' in table
     text = (tmp_path / 'table.md').read_text()
     assert 'nothing was run' in text
     assert 'out of time' in text
     assert (tmp_path / 'figure.png').stat().st_size > 5000
+
+
+def test_a_program_that_has_changed_takes_the_place_of_the_former(tmp_path):
+    """One of another precision or device is another one."""
+    v5e = chips.get('v5e')
+    for changes in {}, {'precision': 'high'}, {'device': 'v6e'}:
+        store.add(tmp_path, {**ENTRY, 'fingerprint': str(changes), **changes}, v5e, {})
+    assert len(store.read(tmp_path)['programs']) == 3
+    store.add(tmp_path, {**ENTRY, 'fingerprint': 'changed'}, v5e, {})
+    known = store.read(tmp_path)['programs']
+    assert len(known) == 3
+    assert known[-1]['fingerprint'] == 'changed'
 
 
 def test_the_committed_tables_are_those_of_the_entries():
@@ -325,10 +338,10 @@ def test_exhibits_are_the_published_configs_at_the_size_of_a_sweep():
 
 
 def test_of_each_model_the_largest_program_is_chosen(monkeypatch):
-    """The longest prompts, and of those the most operations; learners on a fixed sample are another kind."""
-    names = {program.cell.id for program in exhibits.largest(exhibits.programs_of('theorem6', 'tpu'))}
-    assert len(names) == 5
-    assert all('-N10-' in name for name in names)
+    """The longest prompts, and of those the most operations."""
+    found = exhibits.largest(exhibits.programs_of('n_star', 'tpu'))
+    assert [program.cell.model for program in found] == ['transformer', 'least_squares']
+    assert {program.cell.problem.task.seq_len for program in found} == {64}
     for flag, value in {**NO_FLAGS, 'ARCHITECTURES': ['ffn']}.items():
         monkeypatch.setattr(accelerators, flag, mock.Mock(value=value))
     for largest, count in ((False, 4), (True, 1)):

@@ -109,7 +109,7 @@ def by_exhibit(entries: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
         lines.append({
             'exhibit': exhibit,
             'device': device,
-            'programs': f'{len(done)} of {len(some)}',
+            'compiled, of tried': f'{len(done)} of {len(some)}',
             'compiling, core seconds': round(done['compile_cpu_seconds'].sum()),
             'longest': done['compile_cpu_seconds'].max(),
             'most memory, MiB': round(done['memory_bytes'].max() / 2**20) if len(done) else None,

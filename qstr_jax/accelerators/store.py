@@ -38,7 +38,7 @@ def read(folder: Any) -> dict[str, Any]:
 
 
 def add(folder: Any, entry: dict[str, Any], chip: Chip, made: dict[str, Any], part: str = 'programs') -> None:
-    """Writes an entry, in the place of the one with its fingerprint if there is one.
+    """Writes an entry, in the place of the one with its fingerprint, or of what its cell was before the code changed.
 
     Args:
         folder: of the results.
@@ -50,7 +50,7 @@ def add(folder: Any, entry: dict[str, Any], chip: Chip, made: dict[str, Any], pa
     folder = folder_of(folder)
     with claims.locked(folder, 'accelerators'):
         known = read(folder)
-        kept = [one for one in known[part] if name_of(one) != name_of(entry)]
+        kept = [one for one in known[part] if name_of(one) != name_of(entry) and _of(one) != _of(entry)]
         constants = dataclasses.asdict(chip)
         constants.pop('target')
         files.write_json(folder / NAME, {
@@ -69,6 +69,10 @@ def name_of(entry: dict[str, Any]) -> tuple[str, str]:
         entry: of a program.
     """
     return entry['device'], entry['fingerprint']
+
+
+def _of(entry: dict[str, Any]) -> tuple[str, str, str, str]:
+    return entry['device'], entry['exhibit'], entry['cell'], entry.get('precision', 'highest')
 
 
 def made_by(command: list[str], packages: dict[str, str]) -> dict[str, Any]:
