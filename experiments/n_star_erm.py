@@ -10,7 +10,7 @@ import pandas as pd
 from ml_collections import config_dict
 
 from experiments import command_line, learning_curves, sample_complexity
-from qstr_jax import analysis, plots
+from qstr_jax import analysis, plots, registry, sweeps
 from qstr_jax.analysis import combinations, erms, formats, growth, kinds, selection
 from qstr_jax.storage import files, results
 from qstr_jax.theory import memory_lines
@@ -29,6 +29,7 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
     rows = results.load(folder)
     if rows.empty:
         return
+    rows, curves = (_with_points(table) for table in (rows, results.load_curves(folder, rows=rows)))
     parts = kinds.split_kinds(rows)
     if len(parts.fits):
         risks = parts.fits.pivot_table(index=_POINT, columns='num_samples', values='train_risk', dropna=False)
@@ -38,7 +39,7 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
     if searches.empty:
         return
     chosen = selection.select(searches)
-    lines = _lines(rows, chosen, results.load_curves(folder))
+    lines = _lines(rows, chosen, curves)
     title = combinations.title('1STR: n* of constrained ERM, {risk} risk', searches)
     figure = plots.n_star_against(chosen, lines=lines, title=title, notes=tuple(config.notes))
     paths = plots.save(figure, folder / 'figure')
@@ -47,6 +48,11 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
     files.write_text(folder / 'growth.md', formats.markdown(growth.growth(chosen), digits=3))
     files.write_text(folder / 'lines.md', formats.markdown(lines, digits=3))
     print(f'{table}figure: {paths[1]}')
+
+
+def _with_points(table: pd.DataFrame) -> pd.DataFrame:
+    """A table with all columns of points; those that nobody has set, such as a rule for d_e, are missing values."""
+    return table.assign(**{name: float('nan') for name in _POINT if name not in table.columns})
 
 
 def _lines(rows: pd.DataFrame, chosen: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
@@ -64,9 +70,25 @@ def _lines(rows: pd.DataFrame, chosen: pd.DataFrame, curves: pd.DataFrame) -> pd
     return pd.concat([part[columns] for part in parts], ignore_index=True)
 
 
+def check(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
+    """Raises ValueError unless all learners find ERMs in a ball, since those are what is drawn.
+
+    Args:
+        config: of `draw`.
+        sweep: what will be run.
+    """
+    learning_curves.check(config, sweep)
+    others = [name for name in sweep.learners if 'radius' not in registry.entries()[name].schema]
+    if others:
+        raise ValueError(
+            f'learners={",".join(others)}: this binary draws ERMs in a ball, of learners with a radius, such as '
+            'constrained; experiments.learning_curves draws the others'
+        )
+
+
 def main() -> None:
     """The binary."""
-    command_line.launch(lambda: sample_complexity.run(draw, learning_curves.check))
+    command_line.launch(lambda: sample_complexity.run(draw, check))
 
 
 if __name__ == '__main__':

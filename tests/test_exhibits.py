@@ -133,6 +133,7 @@ def test_floors_belong_to_the_task_of_proposition_3():
         (attention_weights, 'heads', {'save_params': True, 'models': ('ffn',)}, 'models=ffn: attention is drawn'),
         (learning_curves, 'quickstart', {}, 'learners=online: .* such as adamw'),
         (sensitivity, 'quickstart', {}, 'heatmap.x is missing'),
+        (n_star_erm, 'n_star_models', {}, 'learners=adamw: this binary draws ERMs in a ball'),
         (sample_complexity, 'learning_curves', {}, 'num_samples=.* draws samples to a threshold'),
     ],
 )
