@@ -3,6 +3,7 @@
 import collections
 import ctypes
 import gc
+import importlib
 import os
 import pathlib
 import resource
@@ -43,6 +44,12 @@ LONGEST = (
     'exhibits', 'learning_curves', 'notebooks', 'benchmark', 'docs', 'launch', 'plugins', 'tuned', 'runner', 'starts',
     'models', 'programs', 'recurrent', 'measures', 'links', 'constructions', 'report',
 )  # fmt: skip
+
+# Modules of the package that register something when they are imported, as configs ask for.
+PLUGINS = tuple(
+    f'qstr_jax.theory.{name}'
+    for name in ('capacity', 'construction_norm', 'construction_start', 'oracles', 'partly_given')
+)
 
 _PEAKS = pytest.StashKey[dict]()
 
@@ -153,7 +160,9 @@ def pytest_terminal_summary(terminalreporter, config):
 
 @pytest.fixture
 def own_entries():
-    """Undoes what a test registers."""
+    """Undoes what a test registers; what our own plugins register stays, since a module is imported only once."""
+    for name in PLUGINS:
+        importlib.import_module(name)
     known = registry._ENTRIES
     before = dict(known)
     yield
