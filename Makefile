@@ -25,10 +25,10 @@ quickstart: install  ## three architectures, N = 2, 4, 6, 8, 3 seeds: a figure a
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/quickstart.py --workdir=$(WORKDIR)/quickstart
 
 test: lint  ## lint, then the whole test suite
-	$(RUN) pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-quick: install $(VENV)/.installed-test  ## the suite without its slow tests
-	$(RUN) pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'not slow'
+	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow'
 
 lint: install $(VENV)/.installed-test  ## ruff and mypy, without the tests
 	$(RUN) ruff check qstr_jax experiments tests docs setup.py

@@ -78,9 +78,9 @@ def check_shapes(built, task):
 @pytest.mark.parametrize(
     ('sparsity', 'seq_len', 'scale', 'precise'),
     [
-        (1, 1024, 'scaled', True),
-        (2, 1024, 'unscaled', True),
-        (4, 1024, 'scaled', True),
+        pytest.param(1, 1024, 'scaled', True, marks=pytest.mark.slow),
+        pytest.param(2, 1024, 'unscaled', True, marks=pytest.mark.slow),
+        pytest.param(4, 1024, 'scaled', True, marks=pytest.mark.slow),
         (2, 128, 'scaled', False),
         (4, 16, 'unscaled', True),
     ],
@@ -243,6 +243,7 @@ def training_set(count, seed=0):
     return sample(task, count, seed=seed + 100), positions_B, task
 
 
+@pytest.mark.slow
 def test_memorising_rnn_fits_with_cubic_norm():
     with jax.enable_x64(True):
         samples, squares = (8, 32, 128), []

@@ -10,6 +10,8 @@ from tests import helpers
 
 files = pytest.importorskip('mkdocs.structure.files', reason='needs mkdocs: make docs')
 
+pytestmark = pytest.mark.slow
+
 SITE = 'https://example.org/project/'
 
 

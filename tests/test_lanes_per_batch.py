@@ -98,6 +98,7 @@ def test_a_sweep_in_little_memory_has_all_lanes(tmp_path, monkeypatch):
     assert set(rows['lanes_per_batch']) == {1}
 
 
+@pytest.mark.slow
 def test_too_little_memory_for_one_cell_loses_no_other(tmp_path, monkeypatch):
     limit_memory(monkeypatch, lambda problem, size: 100 if problem.task.seq_len == 3 else 1000)
     sweep = small.settings(models=('ffn',), seq_lens=(2, 3), num_seeds=1)

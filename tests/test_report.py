@@ -101,6 +101,7 @@ def read(workdirs, output):
     return Reader(text)
 
 
+@pytest.mark.slow
 def test_the_page_is_whole_and_loads_nothing(sweep, tmp_path):
     found = read([sweep], tmp_path / 'out')
     assert found.stack == []
@@ -185,6 +186,7 @@ def test_a_directory_of_another_format_is_said_in_words(sweep, tmp_path):
     assert 'has format 1, this version reads 2' in found.text
 
 
+@pytest.mark.slow
 def test_a_damaged_plan_is_said_in_words(sweep, tmp_path):
     hurt = tmp_path / 'hurt'
     shutil.copytree(sweep, hurt)
