@@ -22,7 +22,7 @@ _eigh = _one_by_one_on_cpu(lambda w_AxA: tuple(jnp.linalg.eigh(w_AxA)))
 
 
 def svd(w_AxB: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The thin singular value decomposition W = U diag(s) V; it has no gradient.
+    """The thin singular value decomposition W = U diag(s) V; `jax.grad` through it is an error.
 
     Args:
         w_AxB: W, one matrix; use `vmap` for several.
@@ -30,11 +30,11 @@ def svd(w_AxB: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     Returns:
         U (A, R), s (R,) in descending order, and V (R, B), with R = min(A, B).
     """
-    return _svd(jax.lax.stop_gradient(w_AxB))
+    return _svd(w_AxB)
 
 
 def eigh(w_AxA: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The eigenvalues and eigenvectors of a symmetric matrix; it has no gradient.
+    """The eigenvalues and eigenvectors of a symmetric matrix; `jax.grad` through them is an error.
 
     Args:
         w_AxA: one symmetric matrix; use `vmap` for several.
@@ -42,7 +42,7 @@ def eigh(w_AxA: jax.Array) -> tuple[jax.Array, jax.Array]:
     Returns:
         The eigenvalues (A,) in ascending order, and the eigenvectors as columns (A, A).
     """
-    return _eigh(jax.lax.stop_gradient(w_AxA))
+    return _eigh(w_AxA)
 
 
 def operator_norm(w_AxB: jax.Array) -> jax.Array:
@@ -54,5 +54,5 @@ def operator_norm(w_AxB: jax.Array) -> jax.Array:
     Returns:
         The largest singular value, ().
     """
-    u_AxR, _, v_RxB = svd(w_AxB)
+    u_AxR, _, v_RxB = svd(jax.lax.stop_gradient(w_AxB))
     return u_AxR[:, 0] @ w_AxB @ v_RxB[0]

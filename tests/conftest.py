@@ -33,8 +33,10 @@ if 'XLA_FLAGS' not in os.environ:
 
 # A worker frees its programs when it has this much memory in use. XLA's compiler aborts, without saying why, in a
 # process that has used up its memory maps (65,530, /proc/sys/vm/max_map_count): a program of a learner has about 200
-# of them, which are given back with it, and programs of a gigabyte have some 10,000.
+# of them, which are given back with it, and programs of a gigabyte have some 10,000. Between two files it frees them
+# sooner, but not after each: going through all objects of a process takes a second, and there are a hundred files.
 FULL = 900 * 2**20
+FULL_BETWEEN_FILES = 700 * 2**20
 # A run in which a worker took more than this fails.
 LIMIT = 1500 * 2**20
 
@@ -60,14 +62,11 @@ def resident_bytes():
     return int(statm.read_text().split()[1]) * resource.getpagesize() if statm.exists() else 0
 
 
-def free(module):
-    """Drops all compiled programs and what a test module's functions remember."""
+def forget(module):
+    """Drops what a test module's functions remember."""
     for value in vars(module).values():
         if hasattr(value, 'cache_clear'):
             value.cache_clear()
-    jax.clear_caches()
-    gc.collect()
-    trim()
 
 
 def trim():
@@ -79,13 +78,18 @@ def trim():
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
-    """Programs of a file go with it, and earlier where they take much memory."""
-    if nextitem is None or nextitem.module is not item.module:
-        free(item.module)
-    elif resident_bytes() > FULL:
+    """What a file's functions remember goes with it; compiled programs go where they take much memory."""
+    is_last = nextitem is None or nextitem.module is not item.module
+    if is_last:
+        forget(item.module)
+    limit = FULL_BETWEEN_FILES if is_last else FULL
+    if resident_bytes() > limit:
         trim()
-        if resident_bytes() > FULL:
-            free(item.module)
+        if resident_bytes() > limit:
+            forget(item.module)
+            jax.clear_caches()
+            gc.collect()
+            trim()
 
 
 def pytest_collection_modifyitems(items):

@@ -37,6 +37,12 @@ def test_the_operator_norm_and_its_gradient(w_KxAxB):
     assert np.all(np.isfinite(grads_KxAxB))
 
 
+@pytest.mark.parametrize('decompose', [decompositions.svd, decompositions.eigh])
+def test_a_gradient_through_a_decomposition_is_an_error_not_zero(decompose):
+    with pytest.raises(ValueError, match='Linearization'):
+        jax.grad(lambda w: decompose(w)[1].sum())(jnp.eye(3))
+
+
 def test_the_pattern_finds_a_batch(w_KxAxB):
     assert BATCH.search(jax.jit(jax.vmap(jnp.linalg.svd)).lower(w_KxAxB).as_text())
     assert not BATCH.search(jax.jit(jax.vmap(decompositions.svd)).lower(w_KxAxB).as_text())
