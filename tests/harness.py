@@ -1,6 +1,5 @@
 """Real sweeps in processes of their own, which tests kill; a fork server has imported everything beforehand."""
 
-import atexit
 import collections
 import dataclasses
 import gc
@@ -173,7 +172,7 @@ def _binary(name, arguments, folder, outputs, settings):
     try:
         runpy.run_module(f'experiments.{name}', run_name='__main__', alter_sys=True)
     finally:
-        atexit._run_exitfuncs()  # where a process leaves its job; multiprocessing's do not call them
+        jax.distributed.shutdown()  # a process leaves its job; multiprocessing's do nothing at their exit
 
 
 class Binary:

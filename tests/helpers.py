@@ -8,6 +8,8 @@ import pathlib
 import jax
 import numpy as np
 
+from qstr_jax import tasks
+
 ROOT = pathlib.Path(__file__).parents[1]
 
 # In the environment, where workers find it: the folder of the session's compiled programs.
@@ -37,6 +39,8 @@ def share_programs(kind):
 
 
 quick_jit = functools.partial(jax.jit, compiler_options=QUICK)
+# Outside of `jit` every operation is compiled by itself, which takes longer than all of them together.
+examples = quick_jit(tasks.examples, static_argnames='task')
 
 
 def random_like(tree, seed=0, scale=1.0):

@@ -1,5 +1,6 @@
 """The PyTorch baseline computes what our models and steps compute, from the same weights on the same prompts."""
 
+import functools
 import math
 
 import jax
@@ -8,7 +9,7 @@ import pytest
 
 from qstr_jax import models, sweeps, tasks
 from qstr_jax.learners import online_lane
-from tests import small
+from tests import helpers, small
 
 torch = pytest.importorskip('torch', reason='needs PyTorch: make install EXTRA=benchmark')
 
@@ -36,9 +37,14 @@ def pair(request):
     return cell, lane, data, state, training
 
 
+@functools.partial(helpers.quick_jit, static_argnames='task')
+def _drawn(data, indices_B, task):
+    prompts = tasks.examples(data.train_key, indices_B, task, data.task_draw.link)
+    return prompts, jax.vmap(lambda prompt: tasks.encode(prompt, task, data.task_draw))(prompts)
+
+
 def _prompts(data, indices_B, cell):
-    prompts = tasks.examples(data.train_key, indices_B, cell.task, data.task_draw.link)
-    z_BxNxE = jax.vmap(lambda prompt: tasks.encode(prompt, cell.task, data.task_draw))(prompts)
+    prompts, z_BxNxE = _drawn(data, indices_B, task=cell.task)
     return prompts, torch.tensor(np.asarray(z_BxNxE)), torch.tensor(np.asarray(prompts.y_N))
 
 

@@ -1,5 +1,7 @@
 """Baselines: against their normal equations, and the lines that they draw."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,8 +9,10 @@ import pytest
 
 from qstr_jax import models, tasks
 from qstr_jax.models import baselines
+from tests import helpers
 
 
+@functools.partial(helpers.quick_jit, static_argnames=('task', 'num'))
 def sample(task, num, seed=0):
     drawn = tasks.draw(tasks.task_key(seed, task), task)
     prompts = tasks.examples(jax.random.key(seed), jnp.arange(num), task, drawn.link)

@@ -9,6 +9,7 @@ import pytest
 
 from qstr_jax import tasks
 from qstr_jax.theory.capacity import Capacity, capacity
+from tests import helpers
 
 
 def test_random_labels_have_the_prompts_of_qstr_and_labels_of_their_own():
@@ -16,7 +17,7 @@ def test_random_labels_have_the_prompts_of_qstr_and_labels_of_their_own():
     assert true.stream_name == random.stream_name
     key, indices = jax.random.key(3), jnp.arange(400)
     link_params = tasks.draw(jax.random.key(0), true).link
-    ours, theirs = (tasks.examples(key, indices, task, link_params) for task in (random, true))
+    ours, theirs = (helpers.examples(key, indices, task, link_params) for task in (random, true))
     np.testing.assert_array_equal(ours.x_NxD, theirs.x_NxD)
     np.testing.assert_array_equal(ours.t_NxQ, theirs.t_NxQ)
     assert abs(float(jnp.mean(ours.y_N * theirs.y_N))) < 0.1

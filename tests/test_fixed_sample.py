@@ -77,9 +77,6 @@ def run(problem, *lanes, chunk=1000):
     return data_K, state_K, [{name: values[k] for name, values in columns.items()} for k in range(len(lanes))]
 
 
-examples = helpers.quick_jit(tasks.examples, static_argnames='task')
-
-
 @functools.partial(helpers.quick_jit, static_argnames='problem')
 @functools.partial(jax.value_and_grad, argnums=0)
 def example_risk(params, i, train_key, place_key, drawn, problem):
@@ -181,7 +178,9 @@ def test_training_sets_are_nested():
         np.testing.assert_array_equal(a, b[:4])
     np.testing.assert_array_equal(few.position_B, many.position_B[:4])
     key = streams.stream_key(0, 'train', SIMPLE)
-    np.testing.assert_array_equal(few.train.x_NxD, examples(key, jnp.arange(4), SIMPLE, few.task_draw.link).x_NxD)
+    np.testing.assert_array_equal(
+        few.train.x_NxD, helpers.examples(key, jnp.arange(4), SIMPLE, few.task_draw.link).x_NxD
+    )
     test, validation = jnp.split(few.held_out.x_NxD, [40])
     assert not np.isin(np.asarray(few.train.x_NxD), np.asarray(test)).any()
     assert not np.isin(np.asarray(validation), np.asarray(test)).any()
@@ -206,7 +205,7 @@ def test_a_fit_sees_its_n_examples_and_no_other(finished):
 
 def least_squares_arrays(a_lane, n):
     drawn = tasks.draw(tasks.task_key(a_lane.task_seed, TASK), TASK)
-    prompts = examples(streams.stream_key(a_lane.seed, 'train', TASK), jnp.arange(n), TASK, drawn.link)
+    prompts = helpers.examples(streams.stream_key(a_lane.seed, 'train', TASK), jnp.arange(n), TASK, drawn.link)
     phi = np.concatenate([np.asarray(prompts.x_NxD[i][prompts.t_NxQ[i][:, 0]]) for i in range(n)])
     return phi.astype(np.float64), np.asarray(prompts.y_N, np.float64).ravel()
 

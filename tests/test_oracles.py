@@ -8,7 +8,7 @@ import pytest
 from qstr_jax import models, sweeps, tasks
 from qstr_jax.learners import radius_units
 from qstr_jax.theory import construction_norm, constructions, floors, oracles
-from tests import small
+from tests import helpers, small
 
 SETTINGS = {
     'models': 'theorem6_oracle', 'learners': 'stationary', 'task': 'simple_qstr', 'test_task': 'simple_qstr',
@@ -27,7 +27,7 @@ def test_the_oracle_attains_the_floor_of_its_draw(tmp_path):
     for _, row in rows.iterrows():
         drawn = tasks.draw(tasks.task_key(row['task_seed'], task), task)
         key = tasks.streams.stream_key(row['seed'], 'train', task)
-        prompts = tasks.examples(key, jnp.arange(row['num_samples']), task, drawn.link)
+        prompts = helpers.examples(key, jnp.arange(row['num_samples']), task, drawn.link)
         floor = float(floors.theorem6_given(prompts.x_NxD, drawn.link['u_V']))
         assert row['theorem6_floor'] == pytest.approx(floor, abs=1e-5)
         assert abs(row['test_loss'] - floor) <= 4 * row['test_loss_se'] + 1e-6

@@ -10,22 +10,24 @@ import jax
 import numpy as np
 
 from qstr_jax import learners, sweeps
-from qstr_jax.sweeps import outputs, programs
+from qstr_jax.sweeps import lanes_per_batch, outputs, programs
 from tests import harness
 
 
-def trace(settings, size):
-    """Traces `init` and `advance` of all cells of a sweep, for batches of `size` lanes."""
-    cells = sweeps.cells_of(sweeps.Sweep(**{**harness.TINY, **settings}))
+def trace(settings):
+    """Traces `init` and `advance` of all cells of a sweep, for its lane batches on a CPU."""
+    sweep = sweeps.Sweep(**{**harness.TINY, **settings})
+    cells = sweeps.cells_of(sweep)
     outputs.check(cells, {})
     for cell in cells:
-        lanes_K = programs.abstract_lanes(cell.problem, size)
+        default = lanes_per_batch.default_size(cell.problem.module, len(cell.lanes), 'cpu')
+        lanes_K = programs.abstract_lanes(cell.problem, sweep.lanes_per_batch or default)
         learners.init.trace(lanes_K, cell.problem)
         data_K, state_K = jax.eval_shape(functools.partial(learners.init, problem=cell.problem), lanes_K)
         learners.advance.trace(state_K, data_K, lanes_K, jax.ShapeDtypeStruct((), np.int32), cell.problem)
 
 
-for settings, size in ({}, 2), (harness.THREE_FFNS, 2), (harness.MANY, 2), (harness.EIGHT, 1):
-    trace(settings, size)
+for settings in {}, harness.THREE_FFNS, harness.MANY, harness.EIGHT:
+    trace(settings)
 gc.collect()
 gc.freeze()
