@@ -35,9 +35,10 @@ SPAWN.set_forkserver_preload(
     ['tests.harness', 'tests.traced', 'ml_collections.config_flags', 'qstr_jax.plots', 'qstr_jax.report']
 )
 
+MODELS = ('transformer', 'rnn', 'ffn')
 # Three cells of two lanes that train in a fraction of a second once they are compiled; some reach the threshold.
 TINY = {
-    'models': ('transformer', 'rnn', 'ffn'),
+    'models': MODELS,
     'seq_lens': (3,),
     'num_seeds': 2,
     'token_dim': 4,
@@ -57,6 +58,8 @@ TINY = {
 THREE_FFNS = {'models': ('ffn',), 'seq_lens': (2, 3, 4)}
 # Nine lane batches: three cells of six lanes, two lanes at a time.
 MANY = {**THREE_FFNS, 'num_seeds': 6, 'lanes_per_batch': 2, 'max_samples': 480}
+# Every architecture, where programs are as users have them.
+OURS = {'models': MODELS, 'seq_lens': (2,), 'lanes_per_batch': 1, 'threshold': 0.01}
 # Eight lane batches of one cell, for several devices.
 EIGHT = {'models': ('ffn',), 'num_seeds': 8, 'lanes_per_batch': 1}
 

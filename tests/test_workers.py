@@ -8,7 +8,7 @@ import pytest
 
 from qstr_jax.storage import merge, provenance, results
 from tests import harness
-from tests.harness import EIGHT, MANY, Death
+from tests.harness import EIGHT, MANY, MODELS, OURS, Death
 
 pytestmark = pytest.mark.slow
 
@@ -128,9 +128,6 @@ def test_a_signal_saves_the_state_of_every_device(lab, one_device, tmp_path):
 
 
 # Programs as users have them: at XLA's own level of optimisation, where sums are vectorised and fused.
-
-MODELS = ('transformer', 'rnn', 'ffn')
-OURS = {'models': MODELS, 'lanes_per_batch': 1}
 
 
 @pytest.fixture(scope='module')

@@ -27,7 +27,7 @@ def trace(settings):
         learners.advance.trace(state_K, data_K, lanes_K, jax.ShapeDtypeStruct((), np.int32), cell.problem)
 
 
-for settings in {}, harness.THREE_FFNS, harness.MANY, harness.EIGHT:
+for settings in {}, harness.OURS, harness.THREE_FFNS, harness.MANY, harness.EIGHT:
     trace(settings)
 gc.collect()
 gc.freeze()

@@ -81,6 +81,8 @@ def of(protocol):
 # So many left factors in turn, but no more than these bytes: enough to hide the call, and no product is twice the same.
 STACK = 16
 STACK_BYTES = 2**27
+# Of one timed call.
+SECONDS = 0.05
 
 
 @functools.partial(jax.jit, static_argnames='precision')
@@ -128,7 +130,7 @@ def seconds(product, device, precision='highest', rounds=3):
     """Least seconds of one product of this shape, over both libraries and all rounds."""
     left, right = _factors(product._replace(count=1))
     runs = {'jax': _in_jax(left, right, precision), 'torch': _in_torch(left, right, device)}
-    times = timing.alternate(runs, rounds, 0.05)
+    times = timing.alternate(runs, rounds, SECONDS)
     return min(time.low for time in times.values()) / len(left)
 
 

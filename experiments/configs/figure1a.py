@@ -30,9 +30,9 @@ def get_config():
 
 
 def reduced():
-    """The same in seconds, for the tests, in the cells of the quickstart's."""
+    """The same in seconds, for the tests, in cells of the quickstart's."""
     config = get_config()
-    config.seq_lens = (2, 3)
+    config.seq_lens = (2,)
     config.num_seeds = 2
     config.rnn.width = 16
     config.test_samples = 100

@@ -73,7 +73,8 @@ def abstract_state(problem: Problem, size: int) -> Any:
     return jax.eval_shape(functools.partial(learners.init, problem=problem), abstract_lanes(problem, size))[1]
 
 
-# By (problem, size): if several devices need a program, one thread compiles it and the others find it in JAX's cache.
+# By (problem, size): if several GPUs need a program, one thread compiles it and the others find it in JAX's cache.
+# Elsewhere a program's name in the cache has its device in it, so each device compiles for itself, beside the others.
 _compiling: collections.defaultdict[tuple, threading.Lock] = collections.defaultdict(threading.Lock)
 
 
@@ -86,8 +87,8 @@ def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
         device: to compile for.
     """
     start = time.perf_counter()
-    has_cache = bool(getattr(jax.config, 'jax_compilation_cache_dir', None))
-    with _compiling[problem, size] if has_cache else contextlib.nullcontext():
+    is_shared = device.platform == 'gpu' and bool(getattr(jax.config, 'jax_compilation_cache_dir', None))
+    with _compiling[problem, size] if is_shared else contextlib.nullcontext():
         init, advance = _compile(problem, size, device)
     memory = sum(program_bytes(program) for program in (init, advance))
     return Programs(
