@@ -33,10 +33,11 @@ if 'XLA_FLAGS' not in os.environ:
 
 # A worker frees its programs when it has this much memory in use. XLA's compiler aborts, without saying why, in a
 # process that has used up its memory maps (65,530, /proc/sys/vm/max_map_count): a program of a learner has about 200
-# of them, which are given back with it, and programs of a gigabyte have some 10,000. Between two files it frees them
-# sooner, but not after each: going through all objects of a process takes a second, and there are a hundred files.
-FULL = 900 * 2**20
-FULL_BETWEEN_FILES = 700 * 2**20
+# of them, which are given back with it, and programs of a gigabyte have some 10,000.
+FULL = 850 * 2**20
+# It does so again only after it has grown by this much: going through all objects of a process takes a second or two,
+# and what was compiled must be compiled again.
+GROWTH = 200 * 2**20
 # A run in which a worker took more than this fails.
 LIMIT = 1500 * 2**20
 
@@ -54,6 +55,8 @@ PLUGINS = tuple(
 )
 
 _PEAKS = pytest.StashKey[dict]()
+# Bytes in use after memory was last freed.
+_LEFT = pytest.StashKey[int]()
 
 
 def resident_bytes():
@@ -79,10 +82,9 @@ def trim():
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
     """What a file's functions remember goes with it; compiled programs go where they take much memory."""
-    is_last = nextitem is None or nextitem.module is not item.module
-    if is_last:
+    if nextitem is None or nextitem.module is not item.module:
         forget(item.module)
-    limit = FULL_BETWEEN_FILES if is_last else FULL
+    limit = max(FULL, item.config.stash[_LEFT] + GROWTH)
     if resident_bytes() > limit:
         trim()
         if resident_bytes() > limit:
@@ -90,6 +92,7 @@ def pytest_runtest_teardown(item, nextitem):
             jax.clear_caches()
             gc.collect()
             trim()
+            item.config.stash[_LEFT] = resident_bytes()
 
 
 def pytest_collection_modifyitems(items):
@@ -106,6 +109,7 @@ def pytest_collection_finish(session):
 def pytest_configure(config):
     """Makes the folder in which the workers share compiled programs; it goes with the session."""
     config.stash[_PEAKS] = {}
+    config.stash[_LEFT] = 0
     if not hasattr(config, 'workerinput'):
         os.environ[helpers.CACHE] = tempfile.mkdtemp(prefix='qstr_jax_programs_')
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(helpers.CACHE)))
