@@ -31,9 +31,8 @@ from tests import helpers
 
 SPAWN = multiprocessing.get_context('forkserver')
 # Not the binaries: each defines its flags when it is run.
-SPAWN.set_forkserver_preload(
-    ['tests.harness', 'tests.traced', 'ml_collections.config_flags', 'qstr_jax.plots', 'qstr_jax.report']
-)
+PRELOADED = ('tests.harness', 'tests.traced', 'ml_collections.config_flags', 'scipy.optimize')
+SPAWN.set_forkserver_preload([*PRELOADED, 'qstr_jax.plots', 'qstr_jax.report'])
 
 MODELS = ('transformer', 'rnn', 'ffn')
 # Three cells of two lanes that train in a fraction of a second once they are compiled; some reach the threshold.

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import special
+import scipy
 
 from qstr_jax.analysis import erms, laws, line_fit
 from qstr_jax.analysis.curves import only_curve, require
@@ -184,7 +184,7 @@ def _caveats(usable: pd.DataFrame, x: str) -> list[str]:
 
 def _local_slopes(means: LogMeans) -> tuple[LocalSlope, ...]:
     """Exponents between neighbours whose means are both measured."""
-    quantile = float(special.stdtrit(means.degrees, 0.975)) if means.degrees else np.nan
+    quantile = float(scipy.special.stdtrit(means.degrees, 0.975)) if means.degrees else np.nan
     found = []
     for j in np.flatnonzero(means.is_measured[1:] & means.is_measured[:-1]):
         run = float(np.log(means.x[j + 1] / means.x[j]))

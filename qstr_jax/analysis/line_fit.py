@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize, special
+import scipy
 
 _MOST_STEPS = 100
 # Half of an interval is at least so many standard errors by lane noise alone.
@@ -53,7 +53,7 @@ def slope(x: np.ndarray, mean: np.ndarray, variance: np.ndarray, side: np.ndarra
     weight = 1 / np.maximum(_misfit(design[known], mean[known], variance[known]) + variance, _ROUNDING**2)
     value, factor, error = _weighted(design[known], mean[known], weight[known])
     degrees = int(known.sum()) - 2
-    quantile = float(special.stdtrit(degrees, 0.975))
+    quantile = float(scipy.special.stdtrit(degrees, 0.975))
     least = _LEAST * _error(design, variance)
     if known.all() or factor / weight[known].mean() < _EXACT**2:
         half = max(quantile * error, least)
@@ -106,7 +106,7 @@ def _misfit(design: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> float
     largest = float(np.var(mean)) + _ROUNDING
     if excess(0.0) <= 0 or excess(largest * len(mean)) >= 0:
         return 0.0
-    return float(optimize.brentq(excess, 0.0, largest * len(mean), rtol=1e-6))
+    return float(scipy.optimize.brentq(excess, 0.0, largest * len(mean), rtol=1e-6))
 
 
 def _likelihood(design: np.ndarray, mean: np.ndarray, side: np.ndarray) -> tuple[float, np.ndarray]:
@@ -137,7 +137,8 @@ def _value(full: np.ndarray, known: np.ndarray, side: np.ndarray, theta: np.ndar
     if theta[-1] <= 0:
         return -np.inf
     z = full @ theta
-    return float(known.sum() * np.log(theta[-1]) - z[known] @ z[known] / 2 + special.log_ndtr((side * z)[~known]).sum())
+    log_tails = scipy.special.log_ndtr((side * z)[~known])
+    return float(known.sum() * np.log(theta[-1]) - z[known] @ z[known] / 2 + log_tails.sum())
 
 
 def _derivatives(
@@ -146,7 +147,7 @@ def _derivatives(
     """Gradient of the log likelihood, and minus its second derivative."""
     z = side * (full @ theta)
     # φ/Φ in a form that does not overflow.
-    hazard = np.sqrt(2 / np.pi) / special.erfcx(-z / np.sqrt(2))
+    hazard = np.sqrt(2 / np.pi) / scipy.special.erfcx(-z / np.sqrt(2))
     first = np.where(known, -(full @ theta), side * hazard)
     second = np.where(known, 1.0, hazard * (hazard + z))
     gradient, hessian = full.T @ first, full.T @ (second[:, None] * full)
@@ -160,4 +161,4 @@ def _crossing(above: Callable[[float], float], best: float, step: float) -> floa
     far = step
     while above(best + far) < 0:
         far *= 2
-    return float(optimize.brentq(above, best, best + far, xtol=1e-6 * abs(step)))
+    return float(scipy.optimize.brentq(above, best, best + far, xtol=1e-6 * abs(step)))

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pandas as pd
-from scipy import special
+import scipy
 
 from qstr_jax.analysis.summary import samples_or_bound
 
@@ -125,5 +125,5 @@ def _scale(group: np.ndarray, logs: np.ndarray, keep: np.ndarray) -> float:
 def _truncated(bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For z > bound of a standard normal z: its mean, and 1 − its variance."""
     # φ/(1 − Φ) in a form that does not overflow.
-    hazard = np.sqrt(2 / np.pi) / special.erfcx(bound / np.sqrt(2))
+    hazard = np.sqrt(2 / np.pi) / scipy.special.erfcx(bound / np.sqrt(2))
     return hazard, hazard * (hazard - bound)
