@@ -33,11 +33,11 @@ def plan() -> Any:
     Raises:
         ValueError: an unknown architecture, or a length that is not in the plan.
     """
-    from experiments.benchmarks import baseline, cells
+    from experiments.benchmarks import cells, protocol
 
     chosen = cells.QUICK if QUICK.value else cells.FULL
-    if unknown := set(MODELS.value) - set(baseline.MODELS):
-        raise ValueError(f'--models={",".join(sorted(unknown))}: unknown, one of {", ".join(baseline.MODELS)}')
+    if unknown := set(MODELS.value) - set(protocol.MODELS):
+        raise ValueError(f'--models={",".join(sorted(unknown))}: unknown, one of {", ".join(protocol.MODELS)}')
     changes = {'models': tuple(MODELS.value)} if MODELS.value else {}
     if SEQ_LENS.value:
         changes |= cells.restricted(chosen, SEQ_LENS.value)

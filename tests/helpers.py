@@ -2,15 +2,21 @@
 
 import functools
 import importlib
+import importlib.util
 import os
 import pathlib
 
 import jax
 import numpy as np
+import pytest
 
 from qstr_jax import tasks
 
 ROOT = pathlib.Path(__file__).parents[1]
+
+needs_torch = pytest.mark.skipif(
+    importlib.util.find_spec('torch') is None, reason='needs PyTorch: make install EXTRA=benchmark'
+)
 
 # In the environment, where workers find it: the folder of the session's compiled programs.
 CACHE = 'QSTR_JAX_TEST_CACHE'

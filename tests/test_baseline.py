@@ -7,22 +7,30 @@ import jax
 import numpy as np
 import pytest
 
+from experiments.benchmarks.protocol import MODELS, Protocol
 from qstr_jax import models, sweeps, tasks
 from qstr_jax.learners import online_lane
 from tests import helpers, small
 
-torch = pytest.importorskip('torch', reason='needs PyTorch: make install EXTRA=benchmark')
+pytestmark = [pytest.mark.slow, helpers.needs_torch]
 
-from experiments.benchmarks import baseline, transfer  # noqa: E402
-
-pytestmark = pytest.mark.slow
 
 SIZES = {'seq_len': 5, 'sparsity': 2, 'rnn_width': 24, 'ffn_widths': (40, 30), 'test_samples': 50}
 
 
-@pytest.fixture(params=baseline.MODELS)
+def torch_side():
+    """PyTorch and what imports it; not above, since all workers collect this file, and it takes 180 MB."""
+    import torch
+
+    from experiments.benchmarks import baseline, transfer
+
+    return torch, baseline, transfer
+
+
+@pytest.fixture(params=MODELS)
 def pair(request):
     """Our problem, lane, data and parameters, and the baseline with the same weights and task."""
+    torch, baseline, transfer = torch_side()
     model = request.param
     sweep = sweeps.Sweep(
         models=model, seq_lens=SIZES['seq_len'], sparsity=2, test_samples=50,
@@ -31,7 +39,7 @@ def pair(request):
     cell = sweeps.cells_of(sweep)[0].problem
     lane = small.lane(3, 3, 1e-3, 0.01)
     data, state = jax.jit(online_lane.init_lane, static_argnames='problem')(lane, cell)
-    training = baseline.Training(baseline.Protocol(model, **SIZES))
+    training = baseline.Training(Protocol(model, **SIZES))
     transfer.load(training, state.params, model)
     training.task.omega_NxE = torch.tensor(np.asarray(data.task_draw.encodings.omega_NxE))
     return cell, lane, data, state, training
@@ -44,6 +52,7 @@ def _drawn(data, indices_B, task):
 
 
 def _prompts(data, indices_B, cell):
+    torch, _, _ = torch_side()
     prompts, z_BxNxE = _drawn(data, indices_B, task=cell.task)
     return prompts, torch.tensor(np.asarray(z_BxNxE)), torch.tensor(np.asarray(prompts.y_N))
 
@@ -59,6 +68,7 @@ def test_outputs_agree(pair):
 
 
 def test_first_twenty_steps_agree(pair):
+    _, baseline, transfer = torch_side()
     cell, lane, data, state, training = pair
     step = jax.jit(online_lane.train_step, static_argnames='problem')
     params, opt_state = state.params, state.opt_state
@@ -82,7 +92,8 @@ def _distance(one, other):
 
 
 def test_prompts_are_those_of_the_task():
-    protocol = baseline.Protocol('transformer', 6, sparsity=2, task='qstr', test_samples=10)
+    torch, baseline, _ = torch_side()
+    protocol = Protocol('transformer', 6, sparsity=2, task='qstr', test_samples=10)
     training = baseline.Training(protocol)
     x, t = training.task.draw(1000, training.generator)
     z, y = training.task.encode(x, t)
@@ -99,7 +110,8 @@ def test_prompts_are_those_of_the_task():
 
 
 def test_a_run_reaches_the_threshold():
-    protocol = baseline.Protocol('ffn', 2, threshold=0.8, max_samples=64_000, test_samples=200)
+    _, baseline, _ = torch_side()
+    protocol = Protocol('ffn', 2, threshold=0.8, max_samples=64_000, test_samples=200)
     samples, reached, _ = baseline.Training(protocol).run()
     assert reached
     assert samples % 640 == 0
@@ -107,5 +119,6 @@ def test_a_run_reaches_the_threshold():
 
 
 def test_a_run_ends_with_its_budget():
-    protocol = baseline.Protocol('ffn', 4, threshold=1e-6, max_samples=1280, test_samples=50)
+    _, baseline, _ = torch_side()
+    protocol = Protocol('ffn', 4, threshold=1e-6, max_samples=1280, test_samples=50)
     assert baseline.Training(protocol).run()[:2] == (1280, False)

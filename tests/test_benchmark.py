@@ -8,10 +8,11 @@ import jax
 import pandas as pd
 import pytest
 
-pytest.importorskip('torch', reason='needs PyTorch: make install EXTRA=benchmark')
+from experiments.benchmarks import cells, ours, products, report, sections, timing
+from experiments.benchmarks.protocol import MODELS, Protocol
+from tests import harness, helpers
 
-from experiments.benchmarks import baseline, cells, ours, products, report, sections, timing
-from tests import harness
+pytestmark = helpers.needs_torch
 
 TINY = cells.Plan(
     models=('ffn',),
@@ -93,7 +94,7 @@ def test_report_is_written_whole(results, tmp_path):
 
 def test_products_of_a_step():
     """By hand for an FFN; and nearly all that XLA counts in a step of a network of wide layers."""
-    protocol = baseline.Protocol('ffn', 4)
+    protocol = Protocol('ffn', 4)
     fan_in, batch = 4 * protocol.embedding_dim, 64
     assert products.flops(protocol) == 2 * batch * (2 * fan_in * 40 + 3 * 40 * 1000 + 3 * 1000 * 4)
     protocol = dataclasses.replace(protocol, ffn_widths=(500, 500))
@@ -118,7 +119,7 @@ def test_peak_bytes_sees_an_array():
 
 def test_full_plan_has_every_cell_of_figure_1a():
     pairs = {(p.model, p.seq_len) for exhibit, p in cells.FULL.protocols() if exhibit == '1a'}
-    assert pairs == {(model, n) for model in baseline.MODELS for n in range(2, 13, 2)}
+    assert pairs == {(model, n) for model in MODELS for n in range(2, 13, 2)}
     assert dataclasses.replace(cells.FULL, models=('ffn',)).runs()
 
 

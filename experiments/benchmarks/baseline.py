@@ -4,7 +4,6 @@ Independent of `qstr_jax`: tasks, models, data, training and test are written he
 are initialised as the published code has them, so a cell needs about as many samples here as there.
 """
 
-import dataclasses
 import math
 import time
 
@@ -12,66 +11,16 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-MODELS = ('transformer', 'rnn', 'ffn')
-TASKS = ('qstr', 'simple_qstr')
-
 # Test prompts per forward pass: what a CPU's caches like; a GPU takes them all.
 CPU_CHUNK = 500
-
-
-@dataclasses.dataclass(frozen=True)
-class Protocol:
-    """A cell of Figure 1 and how it is trained; defaults as published.
-
-    Attributes:
-        model: one of `MODELS`.
-        seq_len, sparsity, token_dim: N, q, d.
-        task, test_task: one of `TASKS`.
-        batch_size: fresh prompts per step.
-        check_every: steps between two tests.
-        threshold: training ends at the first test loss below.
-        max_samples: or with so many prompts.
-        test_samples: prompts of the held-out set.
-        learning_rate, weight_decay: of AdamW.
-        rnn_width: d_h; None is 500 q.
-        mlp_width: the Transformer's ReLU layer.
-        ffn_widths: None is (N d q, 1000).
-    """
-
-    model: str
-    seq_len: int
-    sparsity: int = 1
-    token_dim: int = 10
-    task: str = 'qstr'
-    test_task: str = 'simple_qstr'
-    batch_size: int = 64
-    check_every: int = 10
-    threshold: float = 0.7
-    max_samples: int = 1_000_000
-    test_samples: int = 5000
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.01
-    rnn_width: int | None = None
-    mlp_width: int = 100
-    ffn_widths: tuple[int, int] | None = None
-
-    @property
-    def encoding_dim(self):
-        """d_e = ⌊5 ln N⌋."""
-        return math.floor(5 * math.log(self.seq_len))
-
-    @property
-    def embedding_dim(self):
-        """D_e = d + (q + 1) d_e."""
-        return self.token_dim + (self.sparsity + 1) * self.encoding_dim
 
 
 class Task:
     """Prompts of 1STR with a linear link, y_i = (1/√q) Σ_l ⟨u, x_{t_il}⟩, drawn on the device.
 
     Args:
-        protocol: `Protocol`.
-        name: one of `TASKS`.
+        protocol: `protocol.Protocol`.
+        name: one of `protocol.TASKS`.
         direction_D: u.
         omega_NxE: the positions' encodings.
     """
@@ -171,7 +120,7 @@ class Training:
     """One seed of a cell: its model, its data, and the steps and tests that a run is made of.
 
     Args:
-        protocol: `Protocol`.
+        protocol: `protocol.Protocol`.
         seed: of everything that is drawn.
         device: 'cpu' or 'cuda'.
         compiled: whether the model runs under `torch.compile`.

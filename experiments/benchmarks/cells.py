@@ -1,8 +1,8 @@
-"""What the benchmark measures: the cells of Figure 1 as `baseline.Protocol`s, and how thoroughly."""
+"""What the benchmark measures: the cells of Figure 1 as `protocol.Protocol`s, and how thoroughly."""
 
 import dataclasses
 
-from experiments.benchmarks import baseline
+from experiments.benchmarks.protocol import MODELS, Protocol
 
 FIGURE_1A = {'task': 'qstr', 'threshold': 0.7, 'check_every': 10}
 FIGURE_1B = {'task': 'simple_qstr', 'threshold': 0.02, 'check_every': 100}
@@ -27,7 +27,7 @@ class Plan:
         products: whether the machine's matrix products are.
     """
 
-    models: tuple[str, ...] = baseline.MODELS
+    models: tuple[str, ...] = MODELS
     seq_lens_1a: tuple[int, ...] = (2, 4, 6, 8, 10, 12)
     seq_lens_1b: tuple[int, ...] = (25, 33)
     run_seq_lens: tuple[tuple[str, tuple[int, ...]], ...] = (
@@ -54,7 +54,7 @@ class Plan:
         """(exhibit, `Protocol`) of every cell."""
         panels = ('1a', self.seq_lens_1a, FIGURE_1A), ('1b', self.seq_lens_1b, FIGURE_1B)
         return [
-            (exhibit, baseline.Protocol(model, seq_len, **settings))
+            (exhibit, Protocol(model, seq_len, **settings))
             for exhibit, seq_lens, settings in panels
             for model in self.models
             for seq_len in seq_lens
@@ -70,7 +70,7 @@ class Plan:
 
     def _of(self, seq_lens_of_models):
         return [
-            baseline.Protocol(model, seq_len, **(FIGURE_1A if seq_len < 25 else FIGURE_1B))
+            Protocol(model, seq_len, **(FIGURE_1A if seq_len < 25 else FIGURE_1B))
             for model, seq_lens in seq_lens_of_models
             if model in self.models
             for seq_len in seq_lens

@@ -17,7 +17,7 @@ from qstr_jax.sweeps import lanes_per_batch, programs, training
 
 
 def problem(protocol, **settings):
-    """Our `Problem` of a `baseline.Protocol`; `settings` change more of `sweeps.Sweep`."""
+    """Our `Problem` of a `protocol.Protocol`; `settings` change more of `sweeps.Sweep`."""
     shared = {
         name: getattr(protocol, name)
         for name in (
@@ -76,7 +76,7 @@ class Cell:
     """A lane batch whose steps and tests are run by the count.
 
     Args:
-        protocol: `baseline.Protocol`.
+        protocol: `protocol.Protocol`.
         num_lanes: lanes side by side.
         precision: of the matrix products of steps, as JAX calls it or one that `rounding` emulates.
         device: the first one by default.
@@ -149,7 +149,7 @@ class Run:
     """Training of lanes to the threshold, in batches on all devices as the sweeps do; compiled when it is made.
 
     Args:
-        protocol: `baseline.Protocol`.
+        protocol: `protocol.Protocol`.
         num_lanes: seeds.
         settings: see `problem`.
     """

@@ -74,7 +74,7 @@ def _ffn(protocol):
 
 
 def of(protocol):
-    """Products of one training step of a `baseline.Protocol`."""
+    """Products of one training step of a `protocol.Protocol`."""
     return {'transformer': _transformer, 'rnn': _rnn, 'ffn': _ffn}[protocol.model](protocol)
 
 

@@ -6,7 +6,8 @@ import time
 import jax
 import numpy as np
 
-from experiments.benchmarks import baseline, ours, products, rounding, timing
+from experiments.benchmarks import ours, products, rounding, timing
+from experiments.benchmarks.protocol import Protocol
 from qstr_jax.sweeps import programs
 
 # Steps that a timed call makes at least: as many as a sweep makes between two tests.
@@ -67,6 +68,8 @@ def steps(plan, device, say):
 
     'ours' is one lane by itself; 'all' a lane on every device at once, seconds until all of them have made a step.
     """
+    from experiments.benchmarks import baseline
+
     records = []
     for exhibit, protocol in plan.protocols():
         say(f'steps: {protocol.model} N={protocol.seq_len}')
@@ -104,6 +107,8 @@ def runs(plan, device, say):
 
     Short runs are repeated in turn, since half a second says little; without screening only those that are not long.
     """
+    from experiments.benchmarks import baseline
+
     records = []
     for protocol in plan.runs():
         say(f'runs: {protocol.model} N={protocol.seq_len}, {plan.run_seeds} seeds')
@@ -147,7 +152,7 @@ def seeds(plan, device, say):
     for model in plan.models:
         # A CPU's memory and time end before 64 lanes of a GRU do.
         most = 8 if model == 'rnn' and jax.default_backend() == 'cpu' else max(plan.seeds)
-        protocol = baseline.Protocol(model, plan.seeds_seq_len)
+        protocol = Protocol(model, plan.seeds_seq_len)
         for num_lanes in (k for k in plan.seeds if k <= most):
             say(f'seeds: {model} N={protocol.seq_len}, {num_lanes} lanes')
             cell = ours.Cell(protocol, num_lanes)
@@ -163,7 +168,7 @@ def scaling(plan, device, say):
     for risk in 'pointwise', 'averaged':
         for seq_len in plan.scaling:
             say(f'scaling: {risk} N={seq_len}')
-            protocol = baseline.Protocol('transformer', seq_len, task='simple_qstr', test_samples=64)
+            protocol = Protocol('transformer', seq_len, task='simple_qstr', test_samples=64)
             cell = ours.Cell(protocol, risk=risk)
             start = time.perf_counter()
             cell.steps(1)
