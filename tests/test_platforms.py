@@ -1,5 +1,8 @@
 """What is chosen by platform, and that every kind of cell can be handed to the compilers of accelerators."""
 
+import re
+
+import jax
 import jax.numpy as jnp
 import pytest
 
@@ -41,7 +44,7 @@ def test_cells_of_online_training_lower_for_accelerators(changes):
 @pytest.mark.parametrize('learner', FIXED)
 def test_cells_of_learners_on_a_fixed_sample_lower_for_accelerators(learner):
     cells = sweeps.cells_of(sweeps.Sweep(models='ffn', learners=learner, ffn={'widths': (8, 8)}, **SIZES))
-    assert_lowered(cells[0].problem)
+    assert_lowered(cells[0].problem, num_lanes=9)  # so many that they are drawn in parts
 
 
 @pytest.mark.slow
@@ -75,6 +78,18 @@ def test_lanes_are_tested_in_equal_parts(num_lanes, size):
     found = lanes.in_parts(squares, values_K, {'a': rows_KxN})
     assert set(sizes) == {size}
     assert (found == values_K**2 + rows_KxN.sum(axis=1)).all()
+
+
+@pytest.mark.parametrize(('num_lanes', 'size'), [(1, None), (8, None), (9, 3), (42, 7)])
+def test_many_lanes_draw_in_parts_on_an_accelerator_and_at_once_on_a_cpu(num_lanes, size):
+    sizes = {'cpu': (), 'tpu': (), 'cuda': ()}
+    drawn = jax.jit(lanes.over_lanes_in_parts(lambda key: jax.random.normal(key, (3,))))
+    keys_K = jax.random.split(jax.random.key(0), num_lanes)
+    for platform in sizes:
+        text = drawn.trace(keys_K).lower(lowering_platforms=(platform,)).as_text()
+        sizes[platform] = re.findall(r'dynamic_update_slice.*tensor<\d+x(\d+)x3xf32>', text)
+    assert sizes == {'cpu': [], 'tpu': [str(size)] * bool(size), 'cuda': [str(size)] * bool(size)}
+    assert (drawn(keys_K) == jax.vmap(lambda key: jax.random.normal(key, (3,)))(keys_K)).all()
 
 
 @pytest.mark.parametrize('platform', ['cpu', 'gpu', 'tpu'])
