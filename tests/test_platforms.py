@@ -1,11 +1,14 @@
 """What is chosen by platform, and that every kind of cell can be handed to the compilers of accelerators."""
 
+import importlib
 import re
 
 import jax
 import jax.numpy as jnp
 import pytest
 
+from experiments import exhibits
+from experiments.configs import base
 from qstr_jax import sweeps
 from qstr_jax.accelerators import measure
 from qstr_jax.learners import lanes
@@ -54,6 +57,16 @@ def test_baselines_in_closed_form_lower_for_accelerators():
     assert len(cells) == len(names)
     for cell in cells:
         assert_lowered(cell.problem, num_lanes=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('config', ['figure2', 'n_star_erm', 'theorem6', 'theorem6_control'])
+def test_published_cells_on_a_fixed_sample_lower_for_accelerators(config):
+    """With their plugins: several starts, the construction, spans and oracles."""
+    module = importlib.import_module(f'experiments.configs.{exhibits.EXHIBITS[config][0]}')
+    cells = sweeps.cells_of(base.to_sweep(module.reduced()))
+    for cell in {(cell.model, type(cell.problem.learner)): cell for cell in cells}.values():
+        assert_lowered(cell.problem)
 
 
 @pytest.mark.slow
