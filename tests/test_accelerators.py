@@ -143,6 +143,11 @@ def test_constants_are_cited_and_lower_precision_is_no_slower(chip):
     assert chip.memory_bytes >= 16e9
 
 
+def test_the_committed_constants_are_those_of_the_estimates():
+    for name, constants in store.read(helpers.ROOT / accelerators.RESULTS)['constants'].items():
+        assert constants == json.loads(json.dumps(store.constants_of(chips.get(name)))), name
+
+
 def test_a_gpu_is_described_to_its_compiler():
     text = targets.target_config(chips.get('h100'))
     for line in 'core_count: 132', 'cuda_compute_capability { major: 9 }', 'platform_name: "CUDA"', 'major: 9':

@@ -40,12 +40,15 @@ def coverage(published: Iterable[Mapping[str, Any]], cells: Cells) -> str:
         for one in published if one['outcome'] == 'compiled' for cell in one['serves']
     }  # fmt: skip
     known = [device for device in chips.CHIPS if any(device == one for one, *_ in served)]
-    lines = [
-        {'exhibit': exhibit, 'cells': len(ids), **{_device(name): _count(served, name, exhibit, ids) for name in known}}
-        for exhibit, ids in cells.items()
-    ]
-    total = {name: sum(line[name] for line in lines) for name in ('cells', *map(_device, known))}
-    return formats.markdown(pd.DataFrame([*lines, {'exhibit': 'all', **total}]))
+    counts = pd.DataFrame(
+        [
+            {'cells': len(ids), **{_device(name): _count(served, name, exhibit, ids) for name in known}}
+            for exhibit, ids in cells.items()
+        ],
+        index=list(cells),
+    )
+    counts.loc['all'] = counts.sum()
+    return formats.markdown(counts.reset_index(names='exhibit'))
 
 
 def _count(served: set[tuple[str, str, str]], device: str, exhibit: str, ids: Iterable[str]) -> int:
