@@ -294,10 +294,10 @@ def test_the_page_says_how_many_cells_have_a_program_and_which_took_long():
     assert f'1 programs of 2 that were tried compiled, but for {name}H100 (out of time).' in text
     assert f'at most 30 seconds of a core, but for {name}v5e: 30.1.' in text
     assert 'All of Figure 1a took 30 for v5e.' in text
-    assert f'Lanes were halved for {name}v5e;' in text
+    assert f'Lanes were halved, and compiled again, for {name}v5e;' in text
     quick = summary.outcomes([ENTRY], cells)
     assert 'Each took at most 30 seconds of a core.' in quick
-    assert 'Lanes were halved for none; transfers to or from the host are in the `advance` of none.' in quick
+    assert 'again, for none; transfers to or from the host are in the `advance` of none.' in quick
 
 
 def test_the_page_says_what_precision_does_to_samples_of_the_same_seeds():

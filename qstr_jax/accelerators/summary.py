@@ -73,9 +73,11 @@ def outcomes(published: Sequence[Mapping[str, Any]], cells: Cells) -> str:
     return (
         f'{len(done)} programs of {len(published)} that were tried compiled{_but(others)}. '
         f'Each took at most {MOST_SECONDS} seconds of a core{_but(slowest)}. '
-        f'All of Figure 1a took {_figure1a(done, cells)}. Lanes were halved for {_listed(halved)}; '
-        f'transfers to or from the host are in the `advance` of {_listed(waiting)}. Nearest to its memory comes '
-        f'{_name(largest)}, with {largest["memory_bytes"] / 2**30:.1f} GiB of {memory:.0f}.\n'
+        f'All of Figure 1a took {_figure1a(done, cells)}. '
+        f'Lanes were halved, and compiled again, for {_listed(halved)}; '
+        f'transfers to or from the host are in the `advance` of {_listed(waiting)}. '
+        f'Nearest to its memory comes {_name(largest)}, with {largest["memory_bytes"] / 2**30:.1f} GiB '
+        f'of {memory:.0f}.\n'
     )
 
 
