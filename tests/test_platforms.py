@@ -9,7 +9,7 @@ import pytest
 
 from experiments import exhibits
 from experiments.configs import base
-from qstr_jax import sweeps
+from qstr_jax import decompositions, sweeps
 from qstr_jax.accelerators import measure
 from qstr_jax.learners import lanes
 from qstr_jax.models import gated_cell
@@ -103,6 +103,16 @@ def test_many_lanes_draw_in_parts_on_an_accelerator_and_at_once_on_a_cpu(num_lan
         sizes[platform] = re.findall(r'dynamic_update_slice.*tensor<\d+x(\d+)x3xf32>', text)
     assert sizes == {'cpu': [], 'tpu': [str(size)] * bool(size), 'cuda': [str(size)] * bool(size)}
     assert (drawn(keys_K) == jax.vmap(lambda key: jax.random.normal(key, (3,)))(keys_K)).all()
+
+
+def test_a_tpu_finds_eigenvalues_by_jacobi():
+    """Its compiler takes minutes over what JAX would choose."""
+    traced = jax.jit(decompositions.eigh).trace(jnp.eye(300))
+    texts = {name: traced.lower(lowering_platforms=(name,)).as_text() for name in ('cpu', 'tpu', 'cuda')}
+    assert 'Eigh' in texts['tpu']
+    assert 'while' not in texts['tpu']
+    assert 'syevd' in texts['cpu']
+    assert 'solver_syev' in texts['cuda']
 
 
 @pytest.mark.parametrize(
