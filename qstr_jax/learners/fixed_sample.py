@@ -209,7 +209,7 @@ class FixedSample(OneFit):
         is_over_K &= is_active_K & is_finite_K
 
         def close(new_K: State) -> State:
-            records_K = over_lanes(functools.partial(fits.assess, problem=problem))(new_K, data_K, lanes_K)
+            records_K = over_lanes_in_parts(functools.partial(fits.assess, problem=problem))(new_K, data_K, lanes_K)
             closed_K = over_lanes(functools.partial(fits.close, problem=problem))(new_K, records_K, data_K, lanes_K)
             is_finite_K = jnp.isfinite(records_K.test_loss)
             closed_K = closed_K._replace(outcome=jnp.where(is_finite_K, closed_K.outcome, DIVERGED))
