@@ -72,6 +72,15 @@ def programs_of(exhibit: str, platform: str) -> Iterator[Program]:
         yield Program(exhibit=exhibit, cell=cell, lanes=sweep.lanes_per_batch or default)
 
 
+def cells(platform: str) -> dict[str, dict[str, int]]:
+    """By exhibit its cells, each with the lanes that a sweep begins with.
+
+    Args:
+        platform: that it would run on.
+    """
+    return {name: {one.cell.id: one.lanes for one in programs_of(name, platform)} for name in EXHIBITS}
+
+
 def largest(programs: Iterable[Program]) -> list[Program]:
     """Of each model and learner the program of the longest prompts, and of several such the one of most operations.
 

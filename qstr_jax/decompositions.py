@@ -12,13 +12,21 @@ import jax
 import jax.numpy as jnp
 
 
-def _one_by_one_on_cpu(decompose: Callable[[jax.Array], Any]) -> Callable[[jax.Array], Any]:
+def _one_by_one_on_cpu(decompose: Callable[[jax.Array], Any], **others: Callable) -> Callable[[jax.Array], Any]:
     one_by_one = jax.custom_batching.sequential_vmap(decompose)
-    return lambda w: jax.lax.platform_dependent(w, cpu=one_by_one, default=decompose)
+    return lambda w: jax.lax.platform_dependent(w, cpu=one_by_one, default=decompose, **others)
+
+
+def _eigh_by_jacobi(w_AxA: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """By Jacobi's iteration. A ridge regression on 1024 prompts so compiles for a TPU in 6 seconds of a core; by polar
+    decompositions, JAX's own choice there, it takes more than 120.
+    """
+    vectors_AxA, sizes_A = jax.lax.linalg.eigh(w_AxA, implementation=jax.lax.linalg.EighImplementation.JACOBI)
+    return sizes_A, vectors_AxA
 
 
 _svd = _one_by_one_on_cpu(lambda w_AxB: tuple(jnp.linalg.svd(w_AxB, full_matrices=False)))
-_eigh = _one_by_one_on_cpu(lambda w_AxA: tuple(jnp.linalg.eigh(w_AxA)))
+_eigh = _one_by_one_on_cpu(lambda w_AxA: tuple(jnp.linalg.eigh(w_AxA)), tpu=_eigh_by_jacobi)
 
 
 def svd(w_AxB: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:

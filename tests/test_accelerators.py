@@ -9,7 +9,7 @@ import pytest
 
 from experiments import accelerators, exhibits
 from qstr_jax import plots
-from qstr_jax.accelerators import chips, groups, hlo, measure, report, roofline, store, targets
+from qstr_jax.accelerators import chips, groups, hlo, measure, report, roofline, store, summary, targets
 from qstr_jax.storage import files
 from tests import helpers, small
 
@@ -143,6 +143,11 @@ def test_constants_are_cited_and_lower_precision_is_no_slower(chip):
     assert chip.memory_bytes >= 16e9
 
 
+def test_the_committed_constants_are_those_of_the_estimates():
+    for name, constants in store.read(helpers.ROOT / accelerators.RESULTS)['constants'].items():
+        assert constants == json.loads(json.dumps(store.constants_of(chips.get(name)))), name
+
+
 def test_a_gpu_is_described_to_its_compiler():
     text = targets.target_config(chips.get('h100'))
     for line in 'core_count: 132', 'cuda_compute_capability { major: 9 }', 'platform_name: "CUDA"', 'major: 9':
@@ -273,6 +278,33 @@ def test_the_committed_tables_are_those_of_the_entries():
     """`python -m experiments.accelerators --draw_only` mends it."""
     folder = helpers.ROOT / accelerators.RESULTS
     assert report.tables(store.folder_of(folder)) == (folder / 'table.md').read_text()
+
+
+def test_the_page_says_how_many_cells_have_a_program_and_which_took_long():
+    """A cell of another program's counts, one of another precision does not."""
+    other = {'exhibit': 'heads', 'cell': 'transformer-one'}
+    shared = {**ENTRY, 'serves': [CELL, other], 'lanes': 4, 'compile_cpu_seconds': 30.1}
+    late = {**ENTRY, 'device': 'h100', 'outcome': 'out of time'}
+    default = {**ENTRY, 'device': 'a100', 'precision': 'default'}
+    cells = {'figure1a': {CELL['cell']: 5}, 'heads': {'transformer-one': 5, 'transformer-two': 5}}
+    text = summary.text([shared, late, default], cells, [])
+    assert '| exhibit  | cells | v5e |\n' in text
+    assert '| heads    | 2     | 1   |\n| all      | 3     | 2   |' in text
+    name = 'FFN of `figure1a` at N = 2 on '
+    assert f'1 programs of 2 that were tried compiled, but for {name}H100 (out of time).' in text
+    assert f'at most 30 seconds of a core, but for {name}v5e: 30.1.' in text
+    assert 'All of Figure 1a took 30 for v5e.' in text
+    assert f'Lanes were halved, and compiled again, for {name}v5e;' in text
+    quick = summary.outcomes([ENTRY], cells)
+    assert 'Each took at most 30 seconds of a core.' in quick
+    assert 'again, for none; transfers to or from the host are in the `advance` of none.' in quick
+
+
+def test_the_page_says_what_precision_does_to_samples_of_the_same_seeds():
+    samples = {'highest': [10, 20], 'bf16': [10, 30], 'high': [1, 1]}
+    records = [{'model': 'ffn', 'seq_len': 8, 'precision': name, 'samples': many} for name, many in samples.items()]
+    text = summary.text([ENTRY], {'figure1a': {CELL['cell']: 5}}, records)
+    assert '| FFN   | 8 | 2     | 1.25     |' in text
 
 
 def test_what_a_precision_costs_is_shown_for_cells_compiled_with_several():

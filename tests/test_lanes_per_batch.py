@@ -56,6 +56,12 @@ def fake_compile(monkeypatch, bytes_per_lane):
     return sizes
 
 
+def test_an_odd_batch_that_does_not_fit_becomes_two_not_three(monkeypatch):
+    sizes = fake_compile(monkeypatch, 2**20)
+    assert lanes_per_batch.fitting_programs(None, 45, None, memory_limit=12 * 2**20).size == 12
+    assert sizes == [45, 23, 12]
+
+
 def test_a_batch_that_does_not_fit_is_halved_with_a_warning(monkeypatch, caplog):
     sizes = fake_compile(monkeypatch, 2**20)
     with caplog.at_level(logging.WARNING):

@@ -1,9 +1,15 @@
 """What is chosen by platform, and that every kind of cell can be handed to the compilers of accelerators."""
 
+import importlib
+import re
+
+import jax
 import jax.numpy as jnp
 import pytest
 
-from qstr_jax import sweeps
+from experiments import exhibits
+from experiments.configs import base
+from qstr_jax import decompositions, sweeps
 from qstr_jax.accelerators import measure
 from qstr_jax.learners import lanes
 from qstr_jax.models import gated_cell
@@ -41,7 +47,7 @@ def test_cells_of_online_training_lower_for_accelerators(changes):
 @pytest.mark.parametrize('learner', FIXED)
 def test_cells_of_learners_on_a_fixed_sample_lower_for_accelerators(learner):
     cells = sweeps.cells_of(sweeps.Sweep(models='ffn', learners=learner, ffn={'widths': (8, 8)}, **SIZES))
-    assert_lowered(cells[0].problem)
+    assert_lowered(cells[0].problem, num_lanes=9)  # so many that they are drawn in parts
 
 
 @pytest.mark.slow
@@ -51,6 +57,16 @@ def test_baselines_in_closed_form_lower_for_accelerators():
     assert len(cells) == len(names)
     for cell in cells:
         assert_lowered(cell.problem, num_lanes=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('config', ['figure2', 'n_star_erm', 'theorem6', 'theorem6_control'])
+def test_published_cells_on_a_fixed_sample_lower_for_accelerators(config):
+    """With their plugins: several starts, the construction, spans and oracles."""
+    module = importlib.import_module(f'experiments.configs.{exhibits.EXHIBITS[config][0]}')
+    cells = sweeps.cells_of(base.to_sweep(module.reduced()))
+    for cell in {(cell.model, type(cell.problem.learner)): cell for cell in cells}.values():
+        assert_lowered(cell.problem)
 
 
 @pytest.mark.slow
@@ -77,14 +93,39 @@ def test_lanes_are_tested_in_equal_parts(num_lanes, size):
     assert (found == values_K**2 + rows_KxN.sum(axis=1)).all()
 
 
-@pytest.mark.parametrize('platform', ['cpu', 'gpu', 'tpu'])
-def test_loops_are_joined_as_the_table_says(platform):
-    """And the parameters are the same, so that a checkpoint of one platform is one of another."""
-    problem = small.cell('rnn').problem
+@pytest.mark.parametrize(('num_lanes', 'size'), [(1, None), (8, None), (9, 3), (42, 7)])
+def test_many_lanes_draw_in_parts_on_an_accelerator_and_at_once_on_a_cpu(num_lanes, size):
+    sizes = {'cpu': (), 'tpu': (), 'cuda': ()}
+    drawn = jax.jit(lanes.over_lanes_in_parts(lambda key: jax.random.normal(key, (3,))))
+    keys_K = jax.random.split(jax.random.key(0), num_lanes)
+    for platform in sizes:
+        text = drawn.trace(keys_K).lower(lowering_platforms=(platform,)).as_text()
+        sizes[platform] = re.findall(r'dynamic_update_slice.*tensor<\d+x(\d+)x3xf32>', text)
+    assert sizes == {'cpu': [], 'tpu': [str(size)] * bool(size), 'cuda': [str(size)] * bool(size)}
+    assert (drawn(keys_K) == jax.vmap(lambda key: jax.random.normal(key, (3,)))(keys_K)).all()
+
+
+def test_a_tpu_finds_eigenvalues_by_jacobi():
+    """Its compiler takes minutes over what JAX would choose."""
+    traced = jax.jit(decompositions.eigh).trace(jnp.eye(300))
+    texts = {name: traced.lower(lowering_platforms=(name,)).as_text() for name in ('cpu', 'tpu', 'cuda')}
+    assert 'Eigh' in texts['tpu']
+    assert 'while' not in texts['tpu']
+    assert 'syevd' in texts['cpu']
+    assert 'solver_syev' in texts['cuda']
+
+
+@pytest.mark.parametrize(
+    ('platform', 'seq_len', 'unroll'),
+    [('cpu', 4, gated_cell.UNROLL), ('gpu', 4, 4), ('gpu', 12, 12), ('gpu', 16, 8), ('gpu', 33, 11), ('tpu', 4, 1)],
+)
+def test_loops_are_joined_as_the_table_says(platform, seq_len, unroll):
+    """In equal parts; and the parameters are the same, so that a checkpoint of one platform is one of another."""
+    problem = small.cell('rnn', seq_lens=seq_len).problem
     suited = platforms.suited(problem, platform)
-    assert suited.module.unroll == platforms.TABLE[platform].unroll
+    assert suited.module.unroll == unroll <= platforms.TABLE[platform].unroll
     assert suited.module.clone(unroll=gated_cell.UNROLL) == problem.module
-    assert (suited is problem) == (platforms.TABLE[platform].unroll == gated_cell.UNROLL)
+    assert (suited is problem) == (platform == 'cpu')
 
 
 def test_models_without_such_a_loop_stay_as_they_are():

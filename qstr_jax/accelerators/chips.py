@@ -9,12 +9,13 @@ _TPU = 'https://cloud.google.com/tpu/docs/'
 _H100 = 'https://www.nvidia.com/en-us/data-center/h100/'
 _A100 = 'https://www.nvidia.com/en-us/data-center/a100/'
 _XLA = 'https://github.com/openxla/xla/tree/main/xla/backends/gpu/target_config/specs/'
-# What a float32 product costs at each of JAX's precisions: https://docs.jax.dev/en/latest/jax.lax.html#jax.lax.Precision
-# On a TPU it is so many products of bfloat16.
+# What a float32 product costs at each of JAX's precisions: on a TPU so many products of bfloat16.
+_PASSES = 'https://docs.jax.dev/en/latest/jax.lax.html#jax.lax.Precision'
 TPU_PASSES = {'highest': 6, 'high': 3, 'default': 1}
 # Seconds from one short kernel to the next when they are launched one after the other without waiting, measured by
-# NVIDIA on a V100: https://developer.nvidia.com/blog/cuda-graphs/. A TPU is given whole programs, and its maker
-# publishes no such cost, so that its estimates leave it out.
+# NVIDIA on a V100. A TPU is given whole programs, and its maker publishes no such cost, so that its estimates leave it
+# out.
+_LAUNCHES = 'https://developer.nvidia.com/blog/cuda-graphs/'
 KERNEL_SECONDS = 3.8e-6
 
 
@@ -60,7 +61,7 @@ def _tpu(
         memory_bytes=gigabytes * 2**30,
         bandwidth=bandwidth,
         flops={precision: bf16 / passes for precision, passes in TPU_PASSES.items()},
-        sources=(_TPU + name,),
+        sources=(_TPU + name, _PASSES),
         group=group,
     )
 
@@ -74,7 +75,7 @@ def _gpu(name: str, flops: Mapping[str, float], source: str, spec: str, **target
         bandwidth=float(target['memory_bandwidth']),
         flops=flops,
         kernel_seconds=KERNEL_SECONDS,
-        sources=(source, _XLA + spec),
+        sources=(source, _XLA + spec, _LAUNCHES),
         group='1x1x8',
         target=tuple(target.items()),
     )

@@ -51,15 +51,22 @@ def add(folder: Any, entry: dict[str, Any], chip: Chip, made: dict[str, Any], pa
     with claims.locked(folder, 'accelerators'):
         known = read(folder)
         kept = [one for one in known[part] if name_of(one) != name_of(entry) and _of(one) != _of(entry)]
-        constants = dataclasses.asdict(chip)
-        constants.pop('target')
         files.write_json(folder / NAME, {
             **known,
             'what': WHAT,
             'made': {**known['made'], chip.name: made},
-            'constants': {**known['constants'], chip.name: constants},
+            'constants': {**known['constants'], chip.name: constants_of(chip)},
             part: [*kept, entry],
         })  # fmt: skip
+
+
+def constants_of(chip: Chip) -> dict[str, Any]:
+    """What estimates rest on, with its sources.
+
+    Args:
+        chip: the accelerator.
+    """
+    return {name: value for name, value in dataclasses.asdict(chip).items() if name != 'target'}
 
 
 def name_of(entry: dict[str, Any]) -> tuple[str, str]:

@@ -236,7 +236,9 @@ def close(state: State, record: Record, data: Data, lane: Any, problem: Problem)
     is_reported = is_below | (state.bracket.high == 0) if learner.is_search else True
     ended = learner.result(state.stage, state.fit.params)
     params = span_of_inputs.expand(ended, state.fit.basis_RxV, learner.span)
-    fit = fitting.start(data, lane, found.n, problem)
+    # Without a search n stays, and so does its basis.
+    basis_RxV = None if learner.is_search else state.fit.basis_RxV
+    fit = fitting.start(data, lane, found.n, problem, basis_RxV=basis_RxV)
     return state._replace(
         fit=fit,
         stage=learner.first_stage(fit.params, lane),

@@ -51,7 +51,7 @@ def gradient_mapping(fit: Fit, grads: Any, radius: Any, lane: Any, learner: Any)
     return jax.tree.map(lambda leaf, other: (leaf - other) / lane.learning_rate, fit.params, back)
 
 
-def start(data: Any, lane: Any, n: jax.Array, problem: Problem, number: Any = 0) -> Fit:
+def start(data: Any, lane: Any, n: jax.Array, problem: Problem, number: Any = 0, basis_RxV: Any = None) -> Fit:
     """The first state of a fit.
 
     Args:
@@ -60,10 +60,12 @@ def start(data: Any, lane: Any, n: jax.Array, problem: Problem, number: Any = 0)
         n: sample size.
         problem: the cell's.
         number: of the start.
+        basis_RxV: of the span of the n prompts, where it is known.
     """
     learner = problem.learner
-    basis_RxV = jnp.zeros((1, 1))  # not (0, 0): Orbax saves no empty arrays
-    if learner.span != 'free':
+    if learner.span == 'free':
+        basis_RxV = jnp.zeros((1, 1))  # not (0, 0): Orbax saves no empty arrays
+    elif basis_RxV is None:
         basis_RxV = span_of_inputs.basis(span_of_inputs.masked(data.train.x_NxD, n))
     first = jax.tree.map(lambda leaf: leaf[number], data.starts)
     params = span_of_inputs.enter(first, basis_RxV, learner.span)

@@ -18,7 +18,7 @@ from flax import linen as nn
 from qstr_jax import checks, models, tasks
 from qstr_jax.learners import bracket, fit_report, fits, restarts, starts
 from qstr_jax.learners.fits import Data, State
-from qstr_jax.learners.lanes import Precision, over_lanes, select, settle_precision
+from qstr_jax.learners.lanes import Precision, over_lanes, over_lanes_in_parts, select, settle_precision
 from qstr_jax.learners.one_fit import OneFit
 from qstr_jax.learners.outcomes import DIVERGED, RUNNING
 from qstr_jax.learners.problem import Problem
@@ -179,7 +179,7 @@ class FixedSample(OneFit):
             lanes_K: seeds and traced settings, arrays (k,).
             problem: the cell's.
         """
-        return over_lanes(lambda lane: fits.init_lane(lane, problem))(lanes_K)
+        return over_lanes_in_parts(lambda lane: fits.init_lane(lane, problem))(lanes_K)
 
     def check(self, state_K: State, data_K: Data, lanes_K: Any, problem: Problem) -> State:
         """`check_every` steps of all lanes; fits that are over are recorded, and a search starts the next ones.
@@ -209,7 +209,7 @@ class FixedSample(OneFit):
         is_over_K &= is_active_K & is_finite_K
 
         def close(new_K: State) -> State:
-            records_K = over_lanes(functools.partial(fits.assess, problem=problem))(new_K, data_K, lanes_K)
+            records_K = over_lanes_in_parts(functools.partial(fits.assess, problem=problem))(new_K, data_K, lanes_K)
             closed_K = over_lanes(functools.partial(fits.close, problem=problem))(new_K, records_K, data_K, lanes_K)
             is_finite_K = jnp.isfinite(records_K.test_loss)
             closed_K = closed_K._replace(outcome=jnp.where(is_finite_K, closed_K.outcome, DIVERGED))

@@ -62,19 +62,19 @@ def render(template: str, root: str | pathlib.Path) -> str:
     return _PLACEHOLDER.sub(fill, template)
 
 
-def placed(readme: str, numbers: str) -> str:
-    """The README with other numbers.
+def placed(page: str, numbers: str) -> str:
+    """A page with other numbers, such as the README.
 
     Args:
-        readme: the text, in which the numbers stand between `START` and `END`.
+        page: the text, in which the numbers stand between `START` and `END`.
         numbers: of `render`.
 
     Raises:
         ValueError: it does not hold both, in this order.
     """
-    if not 0 <= readme.find(START) < readme.find(END):
-        raise ValueError(f'README.md: must hold {START.strip()!r} and then {END.strip()!r}')
-    head, rest = readme.split(START, 1)
+    if not 0 <= page.find(START) < page.find(END):
+        raise ValueError(f'{page.partition(chr(10))[0]!r}: must hold {START.strip()!r} and then {END.strip()!r}')
+    head, rest = page.split(START, 1)
     return f'{head}{START}{numbers}{END}{rest.split(END, 1)[1]}'
 
 

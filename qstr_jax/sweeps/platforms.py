@@ -1,8 +1,9 @@
 """What is chosen by the platform of a device, in one table: lanes, loops, and what the compiler is asked for.
 
-How many lanes are tested together on an accelerator is `lanes.MOST_TESTED`. None of it changes what a program
-computes, up to rounding. The numbers of a CPU were measured with `experiments.lanes_per_batch`; those of accelerators
-follow from what their compilers say (`experiments.accelerators`).
+How many lanes are tested or drawn together on an accelerator is `lanes.MOST_TOGETHER`, how eigenvalues are found there
+is in `decompositions`. None of it changes what a program computes, up to rounding. The numbers of a CPU were measured
+with `experiments.lanes_per_batch`; those of accelerators follow from what their compilers say
+(`experiments.accelerators`).
 """
 
 import dataclasses
@@ -24,7 +25,7 @@ class Choices(NamedTuple):
 
     Attributes:
         most_lanes: most lanes of one program.
-        unroll: tokens of a gated cell whose loop bodies are joined.
+        unroll: most tokens of a gated cell whose loop bodies are joined, see `suited`.
         init: compiler options of `init`.
         advance: compiler options of `advance`.
     """
@@ -40,8 +41,9 @@ TABLE = {
     # it draws is the same up to rounding.
     'cpu': Choices(most_lanes=1, unroll=gated_cell.UNROLL, init={LEVEL: 2}, advance={}),
     # A step of Figure 1a's GRU at N = 12 is 261 kernels when its tokens are joined, 568 as a loop, and each has to be
-    # launched; joined it compiles in 20 seconds of a core instead of 13.
-    'gpu': Choices(most_lanes=64, unroll=gated_cell.UNROLL, init={}, advance={}),
+    # launched; joined it compiles in 20 seconds of a core instead of 13. Figure 1b's at N = 33 is 515 kernels in three
+    # parts of eleven, 650 all joined, and compiles in 15 seconds instead of 35.
+    'gpu': Choices(most_lanes=64, unroll=12, init={}, advance={}),
     # Each product in full float32 is six of bfloat16, and most of the compiler's time goes into scheduling them: a
     # training step of Figure 1a's Transformer at N = 12 (5 lanes) compiles in 27 seconds of a core, with the least
     # effort in 7. It then moves its operands to main memory and back, which is less than what its kernels cost to
@@ -62,13 +64,17 @@ def of(platform: str) -> Choices:
 def suited(problem: Problem, platform: str) -> Problem:
     """A cell's static side with the loops that suit a platform.
 
+    Tokens are joined in parts as equal as possible: 33 of them, at most 12 at once, as 11 + 11 + 11, since a last part
+    of another length is compiled beside the loop.
+
     Args:
         problem: the cell's.
         platform: of a device.
     """
-    unroll = of(platform).unroll
-    if getattr(problem.module, 'unroll', unroll) == unroll:
+    most, seq_len = of(platform).unroll, problem.task.seq_len
+    if getattr(problem.module, 'unroll', most) == most:
         return problem
+    unroll = -(-seq_len // -(-seq_len // most))
     return dataclasses.replace(problem, module=problem.module.clone(unroll=unroll))
 
 

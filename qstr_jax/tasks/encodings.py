@@ -120,9 +120,8 @@ def draw(
             return jax.random.rademacher(jax.random.fold_in(key_i, attempt), (encoding_dim,), jnp.float32)
 
         def rejected(attempt: jax.Array) -> jax.Array:
-            is_earlier_N = jnp.arange(seq_len) < i
-            is_close_N = _is_close(candidate(attempt), signs_NxE, largest_dot, distinct)
-            return jnp.any(is_close_N & is_earlier_N) & (attempt < MAX_TRIES)
+            is_allowed = _is_allowed(candidate(attempt), signs_NxE, i, largest_dot, distinct=distinct)
+            return ~is_allowed & (attempt < MAX_TRIES)
 
         attempt = jax.lax.while_loop(rejected, lambda a: a + 1, jnp.int32(0))
         signs_NxE = signs_NxE.at[i].set(candidate(attempt))
@@ -133,13 +132,16 @@ def draw(
     return Encodings(omega_NxE=signs_NxE / math.sqrt(encoding_dim), redraws=redraws, complete=complete)
 
 
-def _is_close(candidate_E: jax.Array, signs_NxE: jax.Array, largest_dot: float, distinct: bool) -> jax.Array:
-    """Which vectors, all of them ±1, a candidate is too close to, or (if `distinct`) equal to, (N,)."""
+def _is_allowed(
+    candidate_E: jax.Array, signs_NxE: jax.Array, i: jax.Array, largest_dot: float, *, distinct: bool
+) -> jax.Array:
+    """Whether vector i (all are ±1) is far enough from the earlier ones, and (if `distinct`) equal to none."""
     dots_N = signs_NxE @ candidate_E
+    is_earlier_N = jnp.arange(len(signs_NxE)) < i
     is_close_N = jnp.abs(dots_N) > largest_dot
     if distinct:
         is_close_N |= dots_N == len(candidate_E)
-    return is_close_N
+    return ~jnp.any(is_close_N & is_earlier_N)
 
 
 def coherence(omega_NxE: jax.Array) -> jax.Array:
