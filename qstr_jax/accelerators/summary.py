@@ -25,7 +25,7 @@ def text(programs: Sequence[Mapping[str, Any]], cells: Cells, precisions: Sequen
     """
     published = [one for one in programs if one.get('precision', 'highest') == 'highest']
     parts = [coverage(published, cells), outcomes(published, cells), _emulated(precisions)]
-    return '\n'.join(f'{part}\n' for part in parts)
+    return '\n'.join(['', *parts, ''])  # blank lines, so that Markdown sees tables between the comments
 
 
 def coverage(published: Iterable[Mapping[str, Any]], cells: Cells) -> str:
