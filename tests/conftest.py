@@ -37,7 +37,7 @@ if 'XLA_FLAGS' not in os.environ:
 FULL = 850 * 2**20
 # It does so again only after it has grown by this much: going through all objects of a process takes a second or two,
 # and what was compiled must be compiled again.
-GROWTH = 200 * 2**20
+GROWTH = 120 * 2**20
 # A run in which a worker took more than this fails.
 LIMIT = 1500 * 2**20
 
