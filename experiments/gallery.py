@@ -27,8 +27,8 @@ def filled() -> dict[pathlib.Path, str]:
     readme, compiled = ROOT / 'README.md', ROOT / 'docs/accelerators.md'
     return {
         ROOT / 'docs/gallery.md': _NOTE + page,
-        readme: gallery.placed(readme.read_text(), numbers),
-        compiled: gallery.placed(compiled.read_text(), accelerators()),
+        readme: gallery.placed(readme, numbers),
+        compiled: gallery.placed(compiled, accelerators()),
     }
 
 

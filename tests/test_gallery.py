@@ -99,6 +99,8 @@ def test_numbers_never_rest_on_what_a_damaged_file_left(tmp_path):
             gallery.render(template, tmp_path)
 
 
-def test_a_readme_without_its_marks_is_refused():
-    with pytest.raises(ValueError, match='must hold'):
-        gallery.placed(gallery.END + gallery.START, 'numbers')
+def test_a_readme_without_its_marks_is_refused(tmp_path):
+    page = tmp_path / 'README.md'
+    page.write_text(gallery.END + gallery.START)
+    with pytest.raises(ValueError, match=r'README\.md: must hold'):
+        gallery.placed(page, 'numbers')

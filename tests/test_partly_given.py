@@ -18,8 +18,7 @@ def place():
     task = tasks.build('qstr', seq_len=3, sparsity=1, token_dim=2, link='linear', encoding_dim=4)
     module = models.Transformer(num_heads=1, mlp_width=4, attention='merged')
     problem = Problem(task=task, test_task=task, module=module, learner=learners.AdamW())
-    lane = learners.lane(problem.learner, seed=0, task_seed=0, sample_size=2, learning_rate=0.1, weight_decay=0.0)
-    return starts.Place(lane, problem, tasks.draw(tasks.task_key(0, task), task))
+    return starts.Place(tasks.streams.stream_key(0, 'init', task), problem, tasks.draw(tasks.task_key(0, task), task))
 
 
 def told(place, part):

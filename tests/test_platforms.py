@@ -1,20 +1,23 @@
 """What is chosen by platform, and that every kind of cell can be handed to the compilers of accelerators."""
 
+import dataclasses
 import importlib
 import re
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from experiments import exhibits
 from experiments.configs import base
-from qstr_jax import decompositions, sweeps
+from qstr_jax import decompositions, learners, sweeps
 from qstr_jax.accelerators import measure
-from qstr_jax.learners import lanes
+from qstr_jax.learners import held_out, lanes
 from qstr_jax.models import gated_cell
-from qstr_jax.sweeps import lanes_per_batch, platforms
+from qstr_jax.sweeps import lanes_per_batch, platforms, programs
 from tests import small
+from tests.helpers import quick_jit
 
 ONLINE = [
     {'model': 'transformer'},
@@ -93,7 +96,7 @@ def test_lanes_are_tested_in_equal_parts(num_lanes, size):
     assert (found == values_K**2 + rows_KxN.sum(axis=1)).all()
 
 
-@pytest.mark.parametrize(('num_lanes', 'size'), [(1, None), (8, None), (9, 3), (42, 7)])
+@pytest.mark.parametrize(('num_lanes', 'size'), [(1, None), (8, None), (9, 3), (40, 4), (42, 3)])
 def test_many_lanes_draw_in_parts_on_an_accelerator_and_at_once_on_a_cpu(num_lanes, size):
     sizes = {'cpu': (), 'tpu': (), 'cuda': ()}
     drawn = jax.jit(lanes.over_lanes_in_parts(lambda key: jax.random.normal(key, (3,))))
@@ -125,12 +128,26 @@ def test_loops_are_joined_as_the_table_says(platform, seq_len, unroll):
     suited = platforms.suited(problem, platform)
     assert suited.module.unroll == unroll <= platforms.TABLE[platform].unroll
     assert suited.module.clone(unroll=gated_cell.UNROLL) == problem.module
-    assert (suited is problem) == (platform == 'cpu')
+    assert (suited == problem) == (platform == 'cpu')
 
 
-def test_models_without_such_a_loop_stay_as_they_are():
+@pytest.mark.parametrize('platform', platforms.TABLE)
+def test_a_model_without_such_a_loop_only_has_other_chunks_of_test_prompts(platform):
     problem = small.cell('ffn').problem
-    assert platforms.suited(problem, 'tpu') is problem
+    chunk = platforms.TABLE[platform].test_chunk
+    assert platforms.suited(problem, platform) == dataclasses.replace(problem, test_chunk=chunk)
+
+
+def test_the_chunk_of_test_prompts_changes_errors_by_rounding_alone():
+    problem = small.cell('transformer', test_samples=1250).problem
+    data_K, state_K = learners.init(programs.lane_arrays([small.lane(0)]), problem)
+    data, params = jax.tree.map(lambda leaf: leaf[0], (data_K, state_K.params))
+
+    def errors(chunk):
+        own = dataclasses.replace(problem, test_chunk=chunk)
+        return quick_jit(lambda: held_out.errors_on(params, data.task_draw, data.test_prompts, own))()
+
+    np.testing.assert_allclose(errors(100), errors(500), rtol=1e-5)
 
 
 def test_an_unknown_platform_is_treated_as_a_gpu():

@@ -73,7 +73,9 @@ def test_the_construction_is_that_of_the_theory():
     task = cell.problem.task
     lane = cell.lanes[0]
     task_draw = tasks.draw(tasks.task_key(lane.task_seed, task), task)
-    place = starts.Place(lane=lane, problem=cell.problem, task_draw=task_draw)
+    place = starts.Place(
+        key=tasks.streams.stream_key(lane.seed, 'init', task), problem=cell.problem, task_draw=task_draw
+    )
     params = jax.jit(lambda draw: starts.params('construction', place._replace(task_draw=draw)))(task_draw)
     radius = construction_norm.token_radius(task)
     built = constructions.transformer(task, jax.device_get(task_draw), radius, coherence=task.max_coherence)

@@ -91,6 +91,15 @@ def test_vmap_over_seeds_equals_a_loop():
     assert [bits(key) for key in batched] == [bits(streams.stream_key(s, 'init', TASK)) for s in range(5)]
 
 
+def test_keys_drawn_together_are_those_drawn_one_by_one():
+    other = dataclasses.replace(TASK, seq_len=TASK.seq_len + 1)
+    sources = {stream: (number % 3, (TASK, other)[number % 2]) for number, stream in enumerate(streams.STREAMS)}
+    together = streams.stream_keys(sources)
+    assert {stream: bits(key) for stream, key in together.items()} == {
+        stream: bits(streams.stream_key(seed, stream, task)) for stream, (seed, task) in sources.items()
+    }
+
+
 def test_keys_are_threefry_whatever_the_default():
     with jax.default_prng_impl('rbg'):
         key = streams.stream_key(0, 'train', TASK)
@@ -102,6 +111,8 @@ def test_unknown_stream():
         ValueError, match=r"^stream='trian': unknown, one of task, init, train, [^\n]*; did you mean 'train'\?$"
     ):
         streams.stream_key(0, 'trian', TASK)
+    with pytest.raises(ValueError, match=r"^stream='trian': unknown"):
+        streams.stream_keys({'train': (0, TASK), 'trian': (0, TASK)})
 
 
 def test_keys_are_pinned():

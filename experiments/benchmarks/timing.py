@@ -65,7 +65,7 @@ def alternate(runs, rounds, seconds, least=1):
 
 @contextlib.contextmanager
 def fresh_cache():
-    """An empty cache of programs, as a user's first sweep finds it: the second device takes what the first compiled."""
+    """An empty cache of programs, as a user's first sweep finds it."""
     before = jax.config.jax_compilation_cache_dir, jax.config.jax_persistent_cache_min_compile_time_secs
     with tempfile.TemporaryDirectory() as folder:
         _use_cache(folder, 0.0)

@@ -9,7 +9,6 @@ from qstr_jax import tasks
 from qstr_jax.learners import bracket, certificate, fitting, held_out, restarts, span_of_inputs, stages, starts
 from qstr_jax.learners.outcomes import FITTED, RUNNING
 from qstr_jax.learners.problem import Problem
-from qstr_jax.tasks import streams
 
 
 class Data(NamedTuple):
@@ -92,16 +91,17 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
         problem: the cell's.
     """
     task, learner = problem.task, problem.learner
-    task_draw = held_out.draw_task(lane, problem)
+    keys = held_out.stream_keys(lane, problem)
+    task_draw = tasks.draw(keys['task'], task)
     indices_B = jnp.arange(learner.max_samples)
-    place = starts.Place(lane=lane, problem=problem, task_draw=task_draw)
+    place = starts.Place(key=keys['init'], problem=problem, task_draw=task_draw)
     sizes = {'test': learner.test_samples, 'validation': learner.validation_samples}
     data = Data(
         task_draw=task_draw,
-        train=tasks.examples(streams.stream_key(lane.seed, 'train', task), indices_B, task, task_draw.link),
-        position_B=tasks.positions(streams.stream_key(lane.seed, 'position', task), indices_B, task.seq_len),
-        held_out=held_out.draw_prompts(lane, problem, sizes, task_draw),
-        order_key=streams.stream_key(lane.seed, 'order', task),
+        train=tasks.examples(keys['train'], indices_B, task, task_draw.link),
+        position_B=tasks.positions(keys['position'], indices_B, task.seq_len),
+        held_out=held_out.draw_prompts(keys, problem, sizes, task_draw),
+        order_key=keys['order'],
         starts=starts.stacked(learner.starts, place),
         reference=starts.params(learner.reference, place) if learner.reference else (),
     )

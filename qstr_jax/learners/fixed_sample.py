@@ -199,7 +199,7 @@ class FixedSample(OneFit):
         new_K = over_lanes(train)(state_K, data_K, lanes_K)
         found_K = None
         if self.is_measured_at_checks:
-            found_K = over_lanes(functools.partial(fits.measure_now, problem=problem))(new_K, data_K, lanes_K)
+            found_K = over_lanes_in_parts(functools.partial(fits.measure_now, problem=problem))(new_K, data_K, lanes_K)
         step_stage = functools.partial(fits.step_stage, problem=problem)
         is_over_K, new_K = jax.vmap(step_stage)(new_K, found_K, data_K, lanes_K)
         is_finite_K = jnp.isfinite(new_K.train_loss)

@@ -11,49 +11,48 @@ from qstr_jax.learners import risks
 from qstr_jax.learners.problem import Problem
 from qstr_jax.tasks import streams
 
-# Held-out prompts that are evaluated together, per lane.
-TEST_CHUNK = 500
 
-
-def draw_task(lane: Any, problem: Problem) -> tasks.Draw:
-    """The link's parameters and the encodings of a lane.
+def stream_keys(lane: Any, problem: Problem) -> dict[str, jax.Array]:
+    """The keys of all streams of a lane, by stream: held-out prompts come from the test task.
 
     Args:
-        lane: has `task_seed`.
+        lane: has `seed` and `task_seed`.
         problem: the cell's.
     """
-    return tasks.draw(tasks.task_key(lane.task_seed, problem.task), problem.task)
+
+    def source(stream: str) -> tuple[Any, tasks.Task]:
+        seed = lane.task_seed if stream == 'task' else lane.seed
+        return seed, problem.test_task if stream in ('test', 'validation') else problem.task
+
+    return streams.stream_keys({stream: source(stream) for stream in streams.STREAMS})
 
 
-def draw_prompts(lane: Any, problem: Problem, sizes: dict[str, int], task_draw: tasks.Draw) -> tasks.Prompt:
+def draw_prompts(
+    keys: dict[str, jax.Array], problem: Problem, sizes: dict[str, int], task_draw: tasks.Draw
+) -> tasks.Prompt:
     """Held-out prompts of one lane, drawn from the test task, one stream after the other.
 
     Args:
-        lane: has `seed`.
+        keys: of `stream_keys`.
         problem: the cell's.
         sizes: number of prompts of each stream, such as {'test': 5000, 'validation': 1000}.
         task_draw: the lane's.
     """
-    keys = [
-        jax.vmap(jax.random.fold_in, (None, 0))(
-            streams.stream_key(lane.seed, stream, problem.test_task), jnp.arange(size)
-        )
-        for stream, size in sizes.items()
-    ]
-    keys_B = keys[0] if len(keys) == 1 else jnp.concatenate(keys)
+    indices_B = jnp.concatenate([jnp.arange(size) for size in sizes.values()])
+    stream_keys_B = [jnp.broadcast_to(keys[stream], (size,)) for stream, size in sizes.items()]
+    keys_B = jax.vmap(jax.random.fold_in)(jnp.concatenate(stream_keys_B), indices_B)
     return tasks.samples(keys_B, problem.test_task, task_draw.link)
 
 
-def init_params(lane: Any, problem: Problem, number: int = 0) -> Any:
+def init_params(key: jax.Array, problem: Problem, number: int = 0) -> Any:
     """The model's first parameters, {'params': …}.
 
     Args:
-        lane: has `seed`.
+        key: of the stream 'init'.
         problem: the cell's.
         number: 0 for the parameters of all learners, others for further draws.
     """
     z_NxE = jnp.zeros((problem.task.seq_len, problem.task.embedding_dim))
-    key = streams.stream_key(lane.seed, 'init', problem.task)
     variables = problem.module.init(jax.random.fold_in(key, number) if number else key, z_NxE)
     # Linen also returns what was sown; only parameters are trained.
     return {'params': variables.get('params', {})}
@@ -73,7 +72,7 @@ def errors_on(params: Any, task_draw: tasks.Draw, prompts: tasks.Prompt, problem
         return risks.prompt_error(problem.module, params, prompt, problem.test_task, task_draw)
 
     num_prompts = prompts.y_N.shape[0]
-    return jax.lax.map(error, prompts, batch_size=min(TEST_CHUNK, num_prompts))
+    return jax.lax.map(error, prompts, batch_size=min(problem.test_chunk, num_prompts))
 
 
 def abstract_params(module: nn.Module, task: tasks.Task) -> Any:

@@ -15,11 +15,14 @@ from qstr_jax.learners.outcomes import RUNNING
 STEP_SCOPE = 'training_step'
 # Of matrix products; None is 'highest', full float32.
 Precision = Literal['highest', 'high', 'default'] | None
-# On an accelerator so many lanes at most are tested or assessed together, or draw a fixed sample. By the compilers, 64
+# On an accelerator so many lanes at most are tested, assessed or draw a fixed sample at once. By the compilers, 64
 # lanes of Figure 1a's GRU at N = 12 take 9.0 GiB on a TPU v5e and 4.9 on an H100 this way, 12.5 and 8.1 all at once; on
 # the TPU they compile in half the time. What draws the prompts of 42 lanes of the learning curves' Transformer compiles
-# there in 10 seconds of a core instead of 33, what fits 40 lanes of Theorem 6's FFN in 19 instead of 48.
+# there in 10 seconds of a core instead of 33.
 MOST_TOGETHER = 8
+# More lanes than that are assessed or drawn in parts of so many. It is done once in hundreds of steps: 40 lanes of
+# Theorem 6's FFN compile for a TPU in 25 seconds of a core this way, in 32 in parts of eight.
+ASSESSED_TOGETHER = 4
 
 
 @functools.cache
@@ -52,15 +55,16 @@ def over_lanes(function: Callable) -> Callable:
     return mapped
 
 
-def in_parts(function: Callable, *arguments_K: Any) -> Any:
+def in_parts(function: Callable, *arguments_K: Any, most: int = MOST_TOGETHER) -> Any:
     """A function of lane batches, applied to equal parts of a batch one after the other.
 
     Args:
         function: of trees with a leading axis of lanes.
         *arguments_K: of all lanes.
+        most: most lanes of a part.
     """
     num_lanes = jax.tree.leaves(arguments_K)[0].shape[0]
-    size = next(size for size in range(min(MOST_TOGETHER, num_lanes), 0, -1) if num_lanes % size == 0)
+    size = next(size for size in range(min(most, num_lanes), 0, -1) if num_lanes % size == 0)
     if size == num_lanes:
         return function(*arguments_K)
     parts = jax.tree.map(lambda leaf: leaf.reshape(-1, size, *leaf.shape[1:]), arguments_K)
@@ -69,7 +73,7 @@ def in_parts(function: Callable, *arguments_K: Any) -> Any:
 
 
 def over_lanes_in_parts(function: Callable) -> Callable:
-    """`over_lanes(function)`, which many lanes of an accelerator go through in equal parts of at most `MOST_TOGETHER`.
+    """`over_lanes(function)`, which more than `MOST_TOGETHER` lanes of an accelerator go through in equal parts.
 
     Args:
         function: takes and returns trees of one lane.
@@ -79,7 +83,7 @@ def over_lanes_in_parts(function: Callable) -> Callable:
     def in_parts_where_many(*arguments_K: Any) -> Any:
         if jax.tree.leaves(arguments_K)[0].shape[0] <= MOST_TOGETHER:
             return mapped(*arguments_K)
-        parts = functools.partial(in_parts, mapped)
+        parts = functools.partial(in_parts, mapped, most=ASSESSED_TOGETHER)
         return jax.lax.platform_dependent(*arguments_K, cpu=mapped, default=parts)
 
     return in_parts_where_many

@@ -11,7 +11,6 @@ from qstr_jax.learners import held_out, risks, screening
 from qstr_jax.learners.lanes import STEP_SCOPE
 from qstr_jax.learners.outcomes import CENSORED, DIVERGED, OUTRACED, REACHED, RUNNING
 from qstr_jax.learners.problem import Problem
-from qstr_jax.tasks import streams
 
 
 class Data(NamedTuple):
@@ -96,14 +95,15 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
         problem: the cell's.
     """
     task, learner = problem.task, problem.learner
-    task_draw = held_out.draw_task(lane, problem)
+    keys = held_out.stream_keys(lane, problem)
+    task_draw = tasks.draw(keys['task'], task)
     data = Data(
         task_draw=task_draw,
-        test_prompts=held_out.draw_prompts(lane, problem, {'test': learner.test_samples}, task_draw),
-        train_key=streams.stream_key(lane.seed, 'train', task),
-        position_key=streams.stream_key(lane.seed, 'position', task),
+        test_prompts=held_out.draw_prompts(keys, problem, {'test': learner.test_samples}, task_draw),
+        train_key=keys['train'],
+        position_key=keys['position'],
     )
-    params = held_out.init_params(lane, problem)
+    params = held_out.init_params(keys['init'], problem)
     nothing_C = jnp.full((learner.max_checks,), jnp.nan)
     state = State(
         params=params,

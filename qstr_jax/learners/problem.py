@@ -17,9 +17,11 @@ class Problem:
         test_task: the task of the held-out prompts; has the same N, q, d, link and encodings.
         module: the model.
         learner: a `learners.Learner`, bound to module and task.
+        test_chunk: held-out prompts of a lane that are evaluated together.
     """
 
     task: tasks.Task
     test_task: tasks.Task
     module: nn.Module
     learner: Any
+    test_chunk: int = 500

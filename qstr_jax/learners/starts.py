@@ -21,12 +21,12 @@ class Place(NamedTuple):
     """What a start may depend on.
 
     Attributes:
-        lane: has `seed`.
+        key: of the stream 'init'.
         problem: the cell's.
         task_draw: the lane's link parameters and encodings.
     """
 
-    lane: Any
+    key: jax.Array
     problem: Problem
     task_draw: tasks.Draw
 
@@ -97,7 +97,7 @@ def init(place: Place, number: float | None) -> Any:
         place: the lane's.
         number: K.
     """
-    return held_out.init_params(place.lane, place.problem, 0 if number is None else int(number))
+    return held_out.init_params(place.key, place.problem, 0 if number is None else int(number))
 
 
 @register('attention')

@@ -33,14 +33,15 @@ def tuning(rows: pd.DataFrame, setting: str = 'learning_rate', by: str = 'seq_le
     """
     analysis.require(rows, ('model', setting, by, 'outcome', 'num_samples', 'samples_to_threshold'))
     models = analysis.model_order(rows)
+    values = analysis.ordered(rows[by])
+    # A value has the same colour in all panels.
+    colours = dict(zip(values, colormaps['viridis'](np.linspace(0, 0.92, len(values))), strict=True))
     with matplotlib.rc_context(STYLE):
         figure, axes = frame(len(models), title, (), sharey=True, key=_KEY)
         for axis, model in zip(axes, models, strict=True):
             mine = rows[rows['model'] == model]
-            values = analysis.ordered(mine[by])
-            for place, value in enumerate(values):
-                colour = colormaps['viridis'](0.92 * place / max(1, len(values) - 1))
-                _draw(axis, mine[mine[by] == value], setting, colour, analysis.setting_text(by, value))
+            for value in analysis.ordered(mine[by]):
+                _draw(axis, mine[mine[by] == value], setting, colours[value], analysis.setting_text(by, value))
             axis.set_xscale('log')
             axis.set_xlabel(columns.label(setting))
             axis.legend(loc='lower left', bbox_to_anchor=(0, 1.0), ncols=3, title=display(model), columnspacing=1.0)

@@ -62,18 +62,19 @@ def render(template: str, root: str | pathlib.Path) -> str:
     return _PLACEHOLDER.sub(fill, template)
 
 
-def placed(page: str, numbers: str) -> str:
-    """A page with other numbers, such as the README.
+def placed(path: pathlib.Path, numbers: str) -> str:
+    """The text of a page, such as the README, with other numbers.
 
     Args:
-        page: the text, in which the numbers stand between `START` and `END`.
+        path: the page, in which the numbers stand between `START` and `END`.
         numbers: of `render`.
 
     Raises:
         ValueError: it does not hold both, in this order.
     """
+    page = path.read_text()
     if not 0 <= page.find(START) < page.find(END):
-        raise ValueError(f'{page.partition(chr(10))[0]!r}: must hold {START.strip()!r} and then {END.strip()!r}')
+        raise ValueError(f'{path.name}: must hold {START.strip()!r} and then {END.strip()!r}')
     head, rest = page.split(START, 1)
     return f'{head}{START}{numbers}{END}{rest.split(END, 1)[1]}'
 

@@ -1,8 +1,8 @@
 """What is chosen by the platform of a device, in one table: lanes, loops, and what the compiler is asked for.
 
-How many lanes are tested or drawn together on an accelerator is `lanes.MOST_TOGETHER`, how eigenvalues are found there
-is in `decompositions`. None of it changes what a program computes, up to rounding. The numbers of a CPU were measured
-with `experiments.lanes_per_batch`; those of accelerators follow from what their compilers say
+How many lanes are tested or drawn together on an accelerator is said in `learners.lanes`, how eigenvalues are found
+there is in `decompositions`. None of it changes what a program computes, up to rounding. The numbers of a CPU were
+measured with `experiments.lanes_per_batch`; those of accelerators follow from what their compilers say
 (`experiments.accelerators`).
 """
 
@@ -26,12 +26,14 @@ class Choices(NamedTuple):
     Attributes:
         most_lanes: most lanes of one program.
         unroll: most tokens of a gated cell whose loop bodies are joined, see `suited`.
+        test_chunk: held-out prompts of a lane that are evaluated together.
         init: compiler options of `init`.
         advance: compiler options of `advance`.
     """
 
     most_lanes: int
     unroll: int
+    test_chunk: int
     init: Mapping[str, Any]
     advance: Mapping[str, Any]
 
@@ -39,16 +41,17 @@ class Choices(NamedTuple):
 TABLE = {
     # `init` runs once per batch, and compiling it took longer than compiling `advance`; level 2 halves the time. What
     # it draws is the same up to rounding.
-    'cpu': Choices(most_lanes=1, unroll=gated_cell.UNROLL, init={LEVEL: 2}, advance={}),
+    'cpu': Choices(most_lanes=1, unroll=gated_cell.UNROLL, test_chunk=500, init={LEVEL: 2}, advance={}),
     # A step of Figure 1a's GRU at N = 12 is 261 kernels when its tokens are joined, 568 as a loop, and each has to be
     # launched; joined it compiles in 20 seconds of a core instead of 13. Figure 1b's at N = 33 is 515 kernels in three
     # parts of eleven, 650 all joined, and compiles in 15 seconds instead of 35.
-    'gpu': Choices(most_lanes=64, unroll=12, init={}, advance={}),
+    'gpu': Choices(most_lanes=64, unroll=12, test_chunk=500, init={}, advance={}),
     # Each product in full float32 is six of bfloat16, and most of the compiler's time goes into scheduling them: a
     # training step of Figure 1a's Transformer at N = 12 (5 lanes) compiles in 27 seconds of a core, with the least
     # effort in 7. It then moves its operands to main memory and back, which is less than what its kernels cost to
     # start. A GRU's step takes 25 seconds when its 12 tokens are joined, 5 as a loop, which moves a tenth more.
-    'tpu': Choices(most_lanes=64, unroll=1, init={EFFORT: -1.0}, advance={EFFORT: -1.0}),
+    # Looking at the test prompts of 8 lanes of Theorem 6's FFN takes 3 seconds in chunks of 100, 8 in chunks of 500.
+    'tpu': Choices(most_lanes=64, unroll=1, test_chunk=100, init={EFFORT: -1.0}, advance={EFFORT: -1.0}),
 }
 
 
@@ -62,7 +65,7 @@ def of(platform: str) -> Choices:
 
 
 def suited(problem: Problem, platform: str) -> Problem:
-    """A cell's static side with the loops that suit a platform.
+    """A cell's static side with the loops and the chunks of test prompts that suit a platform.
 
     Tokens are joined in parts as equal as possible: 33 of them, at most 12 at once, as 11 + 11 + 11, since a last part
     of another length is compiled beside the loop.
@@ -71,10 +74,11 @@ def suited(problem: Problem, platform: str) -> Problem:
         problem: the cell's.
         platform: of a device.
     """
-    most, seq_len = of(platform).unroll, problem.task.seq_len
-    if getattr(problem.module, 'unroll', most) == most:
+    choices, seq_len = of(platform), problem.task.seq_len
+    problem = dataclasses.replace(problem, test_chunk=choices.test_chunk)
+    if getattr(problem.module, 'unroll', choices.unroll) == choices.unroll:
         return problem
-    unroll = -(-seq_len // -(-seq_len // most))
+    unroll = -(-seq_len // -(-seq_len // choices.unroll))
     return dataclasses.replace(problem, module=problem.module.clone(unroll=unroll))
 
 

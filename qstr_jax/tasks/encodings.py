@@ -116,15 +116,18 @@ def draw(
         signs_NxE, redraws, complete = carry
         key_i = jax.random.fold_in(key, i)
 
-        def candidate(attempt: jax.Array) -> jax.Array:
-            return jax.random.rademacher(jax.random.fold_in(key_i, attempt), (encoding_dim,), jnp.float32)
+        def is_rejected(tried: tuple[jax.Array, jax.Array]) -> jax.Array:
+            attempt, candidate_E = tried
+            is_allowed = _is_allowed(candidate_E, signs_NxE, i, largest_dot, distinct=distinct)
+            return (attempt < 0) | (~is_allowed & (attempt < MAX_TRIES))
 
-        def rejected(attempt: jax.Array) -> jax.Array:
-            is_allowed = _is_allowed(candidate(attempt), signs_NxE, i, largest_dot, distinct=distinct)
-            return ~is_allowed & (attempt < MAX_TRIES)
+        def again(tried: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            attempt = tried[0] + 1
+            return attempt, jax.random.rademacher(jax.random.fold_in(key_i, attempt), (encoding_dim,), jnp.float32)
 
-        attempt = jax.lax.while_loop(rejected, lambda a: a + 1, jnp.int32(0))
-        signs_NxE = signs_NxE.at[i].set(candidate(attempt))
+        # The loop makes the first attempt too, so that its program has one draw.
+        attempt, candidate_E = jax.lax.while_loop(is_rejected, again, (jnp.int32(-1), jnp.zeros(encoding_dim)))
+        signs_NxE = signs_NxE.at[i].set(candidate_E)
         return (signs_NxE, redraws + attempt, complete & (attempt < MAX_TRIES)), None
 
     start = (jnp.zeros((seq_len, encoding_dim)), jnp.int32(0), jnp.bool_(True))

@@ -117,7 +117,7 @@ class QSTR:
         Args:
             key: of `tasks.task_key`.
         """
-        key_link, key_encodings = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
+        key_link, key_encodings = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(2))
         return Draw(
             link=links.get(self.link).init(key_link, self.sparsity, self.token_dim),
             encodings=encoders.get(self.encoding).draw(key_encodings, self),

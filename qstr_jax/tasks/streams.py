@@ -7,9 +7,11 @@ one changes all rows, and a test pins the keys that they give.
 
 import functools
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from qstr_jax import checks
 
@@ -57,6 +59,25 @@ def stream_key(seed: Any, stream: str, task: Any) -> jax.Array:
     key = jax.random.key(seed, impl=IMPLEMENTATION)
     key = jax.random.fold_in(key, STREAMS.index(stream))
     return jax.random.fold_in(key, fingerprint(task))
+
+
+def stream_keys(sources: Mapping[str, tuple[Any, Any]]) -> dict[str, jax.Array]:
+    """`stream_key` of several streams at once, which compiles several times faster than one after the other.
+
+    Args:
+        sources: the seed and the task of each stream, by stream.
+
+    Raises:
+        ValueError: an unknown stream.
+    """
+    for stream in sources:
+        checks.choice('stream', stream, STREAMS)
+    seeds_S = jnp.stack([jnp.asarray(seed) for seed, _ in sources.values()])
+    streams_S = jnp.array([STREAMS.index(stream) for stream in sources], jnp.uint32)
+    tasks_S = jnp.array([fingerprint(task) for _, task in sources.values()], jnp.uint32)
+    keys_S = jax.vmap(functools.partial(jax.random.key, impl=IMPLEMENTATION))(seeds_S)
+    keys_S = jax.vmap(jax.random.fold_in)(jax.vmap(jax.random.fold_in)(keys_S, streams_S), tasks_S)
+    return {stream: keys_S[number] for number, stream in enumerate(sources)}
 
 
 def abstract_key() -> Any:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from qstr_jax import learners, models, tasks
-from qstr_jax.learners import held_out, online_lane, outcomes
+from qstr_jax.learners import online_lane, outcomes
 from qstr_jax.learners.problem import Problem
 from qstr_jax.theory.sparse_task import SparseTask
 
@@ -178,7 +178,7 @@ def square_errors(params_K: Any, data_K: online_lane.Data, problem: Problem) -> 
             prediction_N = models.predict(problem.module, params, tasks.encode(prompt, problem.task, data.task_draw))
             return (prompt.y_N - prediction_N) ** 2
 
-        return jax.lax.map(error, data.test_prompts, batch_size=min(held_out.TEST_CHUNK, problem.learner.test_samples))
+        return jax.lax.map(error, data.test_prompts, batch_size=min(problem.test_chunk, problem.learner.test_samples))
 
     with jax.default_matmul_precision('highest'):
         return jax.vmap(errors)(params_K, data_K)
