@@ -50,8 +50,8 @@ def test_separate_attention_equals_flax(num_heads):
     }
     transferred['out'] = {'kernel': out['kernel'].reshape(num_heads, WIDTH, WIDTH), 'bias': out['bias']}
     for query in z, z[2:4]:
-        expected = theirs.apply({'params': transferred}, query, z)
-        np.testing.assert_allclose(ours.apply(params, query, z), expected, rtol=1e-4, atol=1e-5)
+        expected = quick_jit(theirs.apply)({'params': transferred}, query, z)
+        np.testing.assert_allclose(quick_jit(ours.apply)(params, query, z), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_forms_agree_on_the_same_scores():

@@ -60,8 +60,8 @@ def _prompts(data, indices_B, cell):
 def test_outputs_agree(pair):
     cell, _, data, state, training = pair
     prompts, z_BxNxE, _ = _prompts(data, np.arange(32), cell)
-    ours = jax.vmap(
-        lambda prompt: models.predict(cell.module, state.params, tasks.encode(prompt, cell.task, data.task_draw))
+    ours = helpers.quick_jit(
+        jax.vmap(lambda p: models.predict(cell.module, state.params, tasks.encode(p, cell.task, data.task_draw)))
     )(prompts)
     theirs = training.model(z_BxNxE).detach().numpy()
     np.testing.assert_allclose(ours, theirs, atol=2e-6)

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from helpers import random_params
+from helpers import quick_jit, random_params
 
 from qstr_jax.models import Feedforward, feedforward
 
@@ -40,7 +40,7 @@ def test_equals_its_formula(form, widths):
         assert layer.shape == (widths[i],)
     expected = np.maximum(layer, 0) @ params['out']['kernel'] + params['out']['bias']
     assert expected.shape == (SEQ_LEN,)
-    np.testing.assert_allclose(module.apply(variables, z), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(quick_jit(module.apply)(variables, z), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_theorem6_sees_tokens_through_w_alone():

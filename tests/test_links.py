@@ -59,8 +59,9 @@ def test_every_built_in_link_is_covered():
 @pytest.mark.parametrize('name', ['linear', 'mean', 'sum', 'hermite2', 'norm2', 'two_layer'])
 def test_value_equals_slow_formula(name, sparsity, token_dim):
     link, params = setup(name, sparsity, token_dim)
-    for x in inside(sparsity, token_dim, 3.0, num_points=5):
-        assert link.apply(params, x) == pytest.approx(slow_value(name, params, x), abs=1e-5)
+    points = inside(sparsity, token_dim, 3.0, num_points=5)
+    for x, value in zip(points, quick_jit(jax.vmap(lambda x: link.apply(params, x)))(points), strict=True):
+        assert value == pytest.approx(slow_value(name, params, x), abs=1e-5)
 
 
 @pytest.mark.parametrize(('sparsity', 'token_dim'), SIZES)
@@ -68,7 +69,7 @@ def test_value_equals_slow_formula(name, sparsity, token_dim):
 def test_variance_and_mean_of_labels(name, sparsity, token_dim):
     link, params = setup(name, sparsity, token_dim)
     x = np.random.default_rng(1).normal(size=(100_000, sparsity, token_dim)).astype(np.float32)
-    y = np.asarray(jax.vmap(lambda each: link.apply(params, each))(x))
+    y = np.asarray(quick_jit(jax.vmap(lambda each: link.apply(params, each)))(x))
     variance = link.variance(sparsity, token_dim)
     expected = {'mean': 1 / sparsity, 'norm2': 2.0}.get(name, 1.0)
     assert variance == pytest.approx(expected)

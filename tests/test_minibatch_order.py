@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from qstr_jax.learners import minibatch_order
+from tests.helpers import quick_jit
 
 KEY = jax.random.key(0)
 LARGEST = 5000
@@ -32,7 +33,7 @@ def test_every_element_once(size):
 def test_keys_give_other_permutations_that_look_random():
     size = 50
     keys = jax.random.split(KEY, 400)
-    images = jax.vmap(lambda key: minibatch_order.permuted(key, jnp.int32(7), jnp.int32(size)))(keys)
+    images = quick_jit(jax.vmap(lambda key: minibatch_order.permuted(key, jnp.int32(7), jnp.int32(size))))(keys)
     counts = np.bincount(np.asarray(images), minlength=size)
     # χ² with 49 degrees of freedom: 99.9 % lie below 85.
     assert np.sum((counts - 8) ** 2 / 8) < 85

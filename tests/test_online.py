@@ -14,7 +14,8 @@ from qstr_jax import learners, models, sweeps, tasks
 from qstr_jax.learners import crossings, online, online_lane, outcomes, screening
 from qstr_jax.sweeps import programs
 from qstr_jax.tasks import streams
-from tests import small
+from tests import helpers, small
+from tests.helpers import quick_jit
 
 MODELS = ('transformer', 'rnn', 'ffn')
 # In the quick run the FFN stands for the others, whose programs take longest to compile.
@@ -28,10 +29,11 @@ def lanes_of(cell_settings, **changes):
 
 
 def run_all(problem, lanes_K, chunk=1000):
+    """The constants, and the last state on the host."""
     data_K, state_K = learners.init(lanes_K, problem)
     while np.any(np.asarray(state_K.outcome) == outcomes.RUNNING):
         state_K = learners.advance(state_K, data_K, lanes_K, jnp.int32(chunk), problem)
-    return data_K, state_K
+    return data_K, jax.device_get(state_K)
 
 
 def assert_same_bits(a, b):
@@ -49,9 +51,15 @@ def test_a_step_is_adamw_on_the_risk_of_fresh_examples():
     cell = small.cell('ffn')
     problem, task = cell.problem, cell.problem.task
     lane = small.lane(3, 0, 1e-2, 0.1)
-    data, state = online_lane.init_lane(lane, problem)
     step = 2
-    params, _, loss = online_lane.train_step(state.params, state.opt_state, step, data=data, lane=lane, problem=problem)
+
+    @quick_jit
+    def trained():
+        data, state = online_lane.init_lane(lane, problem)
+        there = state.params, state.opt_state, step
+        return data, state, online_lane.train_step(*there, data=data, lane=lane, problem=problem)
+
+    data, state, (params, _, loss) = trained()
     key = streams.stream_key(3, 'train', task)
     size = problem.learner.batch_size
 
@@ -63,14 +71,14 @@ def test_a_step_is_adamw_on_the_risk_of_fresh_examples():
             total += jnp.mean((prompt.y_N - prediction_N) ** 2) / size
         return total
 
-    expected_loss, grads = jax.value_and_grad(risk)(state.params)
+    expected_loss, grads = quick_jit(jax.value_and_grad(risk))(state.params)
     assert loss == pytest.approx(float(expected_loss), rel=1e-5)
 
     def adamw(p, g):  # first step: both moments, corrected for their bias, are g and g²
-        return p * (1 - 1e-2 * 0.1) - 1e-2 * g / (jnp.abs(g) + 1e-8)
+        return p * (1 - 1e-2 * 0.1) - 1e-2 * g / (np.abs(g) + 1e-8)
 
     # Where a gradient is rounding noise its sign is too: Adam's first step there is ± the rate.
-    expected = jax.tree.map(adamw, state.params, grads)
+    expected = jax.tree.map(adamw, *jax.device_get((state.params, grads)))
     for got, want, g in zip(*map(jax.tree.leaves, (params, expected, grads)), strict=True):
         clear = np.abs(np.asarray(g)) > 1e-6
         np.testing.assert_allclose(np.asarray(got)[clear], np.asarray(want)[clear], atol=2e-6)
@@ -232,11 +240,11 @@ def test_the_subset_estimates_the_test_loss():
 def test_pointwise_risk_uses_one_fixed_position_per_example():
     problem = small.cell('transformer', risk='pointwise').problem
     lane = small.lane(0, 0, 1e-3, 0.0)
-    data, state = online_lane.init_lane(lane, problem)
+    data, state = quick_jit(lambda: online_lane.init_lane(lane, problem))()
     indices_B = jnp.arange(16)
-    loss = online_lane.batch_loss(state.params, data, problem, indices_B)
+    loss = quick_jit(lambda: online_lane.batch_loss(state.params, data, problem, indices_B))()
     task = problem.task
-    prompts = tasks.examples(data.train_key, indices_B, task, data.task_draw.link)
+    prompts = helpers.examples(data.train_key, indices_B, task, data.task_draw.link)
     positions_B = tasks.positions(streams.stream_key(0, 'position', task), indices_B, task.seq_len)
     errors = []
     for i in range(16):
@@ -248,7 +256,7 @@ def test_pointwise_risk_uses_one_fixed_position_per_example():
 
 def test_all_architectures_see_the_same_prompts():
     lane = small.lane(5, 5, 1e-3, 0.0)
-    drawn = [online_lane.init_lane(lane, small.cell(model).problem)[0] for model in MODELS]
+    drawn = [quick_jit(online_lane.init_lane, static_argnums=1)(lane, small.cell(model).problem)[0] for model in MODELS]
     for other in drawn[1:]:
         assert_same_bits(drawn[0].test_prompts, other.test_prompts)
         assert_same_bits(drawn[0].task_draw, other.task_draw)

@@ -1,5 +1,7 @@
 """Theorem 6's oracle as a baseline, and budgets in units of the constructions."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,7 +27,7 @@ def test_the_oracle_attains_the_floor_of_its_draw(tmp_path):
     rows = sweeps.run(settings, tmp_path, small.quiet())
     task = sweeps.cells_of(settings)[0].problem.task
     for _, row in rows.iterrows():
-        drawn = tasks.draw(tasks.task_key(row['task_seed'], task), task)
+        drawn = helpers.quick_jit(lambda seed: tasks.draw(tasks.task_key(seed, task), task))(row['task_seed'])
         key = tasks.streams.stream_key(row['seed'], 'train', task)
         prompts = helpers.examples(key, jnp.arange(row['num_samples']), task, drawn.link)
         floor = float(floors.theorem6_given(prompts.x_NxD, drawn.link['u_V']))
@@ -40,8 +42,8 @@ def test_the_oracle_answers_at_one_position():
     drawn = tasks.draw(tasks.task_key(0, task), task)
     z_NxE = tasks.encode(tasks.sample(jax.random.key(0), task, drawn.link), task, drawn)
     params = {'params': {'target_NxV': jnp.arange(48.0).reshape(4, 12)}}
-    everywhere = models.predict(module, params, z_NxE)
-    assert [models.predict(module, params, z_NxE, i) for i in range(4)] == pytest.approx(everywhere.tolist())
+    predict = helpers.quick_jit(functools.partial(models.predict, module, params))
+    assert [predict(z_NxE, i) for i in range(4)] == pytest.approx(predict(z_NxE).tolist())
 
 
 @pytest.mark.parametrize('changes', [{'link': 'hermite2'}, {'sparsity': 2, 'link': 'sum'}])

@@ -128,14 +128,16 @@ def test_loops_are_joined_as_the_table_says(platform, seq_len, unroll):
     suited = platforms.suited(problem, platform)
     assert suited.module.unroll == unroll <= platforms.TABLE[platform].unroll
     assert suited.module.clone(unroll=gated_cell.UNROLL) == problem.module
-    assert (suited == problem) == (platform == 'cpu')
+    assert (suited is problem) == (platform == 'cpu')
 
 
 @pytest.mark.parametrize('platform', platforms.TABLE)
 def test_a_model_without_such_a_loop_only_has_other_chunks_of_test_prompts(platform):
-    problem = small.cell('ffn').problem
     chunk = platforms.TABLE[platform].test_chunk
+    problem = small.cell('ffn', test_samples=chunk + 1).problem
     assert platforms.suited(problem, platform) == dataclasses.replace(problem, test_chunk=chunk)
+    problem = small.cell('ffn', test_samples=chunk).problem
+    assert platforms.suited(problem, platform) is problem
 
 
 def test_the_chunk_of_test_prompts_changes_errors_by_rounding_alone():

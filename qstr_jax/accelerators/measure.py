@@ -1,6 +1,5 @@
 """Compiles the programs of a cell for an accelerator that is not there, and reads what they will need."""
 
-import functools
 import importlib.metadata
 import time
 from typing import Any
@@ -103,9 +102,10 @@ def lowered(problem: Problem, lanes: int, platform: str) -> tuple[Any, Any]:
     """
     problem, names = platforms.suited(problem, platform), (LOWERED_FOR[platform],)
     lanes_K = programs.abstract_lanes(problem, lanes)
-    data_K, state_K = jax.eval_shape(functools.partial(learners.init, problem=problem), lanes_K)
     num_checks = jax.ShapeDtypeStruct((), np.int32)
-    init = learners.init.trace(lanes_K, problem).lower(lowering_platforms=names)
+    traced = learners.init.trace(lanes_K, problem)
+    data_K, state_K = traced.out_info
+    init = traced.lower(lowering_platforms=names)
     advance = learners.advance.trace(state_K, data_K, lanes_K, num_checks, problem)
     return init, advance.lower(lowering_platforms=names)
 

@@ -103,6 +103,9 @@ def over_chosen(function: Callable, is_chosen_K: jax.Array, *arguments_K: Any) -
         *arguments_K: trees with a leading axis of lanes.
     """
 
+    # Traced once for all that follows.
+    function = jax.jit(function, inline=True)
+
     def lane(k: Any) -> Any:
         return jax.tree.map(lambda leaf: leaf[k], arguments_K)
 

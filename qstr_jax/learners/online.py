@@ -193,9 +193,9 @@ class Online:
 
     def progress(self, state_K: State, problem: Problem) -> dict[str, Any]:
         """Samples and last training loss of the lane that is furthest ahead; on the host."""
-        checks_K = np.asarray(state_K.checks)
+        checks_K, train_KxC = jax.device_get((state_K.checks, state_K.curves.train_C))
         lane = int(np.argmax(checks_K))
         return {
             'samples': int(checks_K[lane]) * self.samples_per_check,
-            'train_loss': float(state_K.curves.train_C[lane, checks_K[lane] - 1]),
+            'train_loss': float(train_KxC[lane, checks_K[lane] - 1]),
         }

@@ -1,5 +1,6 @@
 """The cost of a cell before it runs: parameters and floating-point operations, counted on the traced program."""
 
+import functools
 import math
 from typing import Any
 
@@ -22,6 +23,7 @@ def num_parameters(problem: Problem) -> int:
     )
 
 
+@functools.lru_cache(maxsize=64)
 def prediction_flops(problem: Problem) -> int:
     """Floating-point operations of the matrix products of one prompt's predictions.
 

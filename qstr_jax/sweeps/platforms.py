@@ -75,7 +75,8 @@ def suited(problem: Problem, platform: str) -> Problem:
         platform: of a device.
     """
     choices, seq_len = of(platform), problem.task.seq_len
-    problem = dataclasses.replace(problem, test_chunk=choices.test_chunk)
+    if getattr(problem.learner, 'test_samples', 0) > choices.test_chunk != problem.test_chunk:
+        problem = dataclasses.replace(problem, test_chunk=choices.test_chunk)
     if getattr(problem.module, 'unroll', choices.unroll) == choices.unroll:
         return problem
     unroll = -(-seq_len // -(-seq_len // choices.unroll))

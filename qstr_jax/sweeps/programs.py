@@ -70,7 +70,8 @@ def abstract_state(problem: Problem, size: int) -> Any:
         problem: the cell's.
         size: k.
     """
-    return jax.eval_shape(functools.partial(learners.init, problem=problem), abstract_lanes(problem, size))[1]
+    # `compile_programs` has traced the same, so this finds it.
+    return learners.init.trace(abstract_lanes(problem, size), problem).out_info[1]
 
 
 # By (problem, size): if several GPUs need a program, one thread compiles it and the others find it in JAX's cache.
@@ -120,9 +121,9 @@ def compile_placed(
     problem = platforms.suited(problem, platform)
     place = functools.partial(_placed, sharding_of=sharding_of)
     lanes_K = jax.tree.map(place, abstract_lanes(problem, size))
-    init = learners.init.lower(lanes_K, problem).compile(compiler_options=platforms.options(platform, 'init'))
-    made = jax.eval_shape(functools.partial(learners.init, problem=problem), lanes_K)
-    data_K, state_K = jax.tree.map(place, made)
+    traced = learners.init.trace(lanes_K, problem)
+    init = traced.lower().compile(compiler_options=platforms.options(platform, 'init'))
+    data_K, state_K = jax.tree.map(place, traced.out_info)
     num_checks = place(jax.ShapeDtypeStruct((), np.int32))
     lowered = learners.advance.lower(state_K, data_K, lanes_K, num_checks, problem)
     return init, lowered.compile(compiler_options=platforms.options(platform, 'advance'))

@@ -126,7 +126,9 @@ def draw(
             return attempt, jax.random.rademacher(jax.random.fold_in(key_i, attempt), (encoding_dim,), jnp.float32)
 
         # The loop makes the first attempt too, so that its program has one draw.
-        attempt, candidate_E = jax.lax.while_loop(is_rejected, again, (jnp.int32(-1), jnp.zeros(encoding_dim)))
+        attempt, candidate_E = jax.lax.while_loop(
+            is_rejected, again, (jnp.int32(-1), jnp.zeros(encoding_dim, jnp.float32))
+        )
         signs_NxE = signs_NxE.at[i].set(candidate_E)
         return (signs_NxE, redraws + attempt, complete & (attempt < MAX_TRIES)), None
 

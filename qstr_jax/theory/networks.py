@@ -106,7 +106,8 @@ def as_params(tree: dict) -> dict:
     Args:
         tree: nested dicts of numpy arrays.
     """
-    return {'params': jax.tree.map(jnp.asarray, tree)}
+    dtype = jnp.result_type(float)
+    return {'params': jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, dtype)), tree)}
 
 
 def square_norm(tree: Any) -> float:

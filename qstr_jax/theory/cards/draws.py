@@ -14,8 +14,8 @@ from qstr_jax.theory.sparse_task import SparseTask
 def _cast(tree: Any, precision: str) -> Any:
     """Casts the floating-point leaves of a tree."""
 
-    def cast(leaf: jax.Array) -> jax.Array:
-        return jnp.asarray(np.asarray(leaf, precision)) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+    def cast(leaf: jax.Array) -> np.ndarray:
+        return np.asarray(leaf, precision if jnp.issubdtype(leaf.dtype, jnp.floating) else None)
 
     return jax.tree.map(cast, tree)
 

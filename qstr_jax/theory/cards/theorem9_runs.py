@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import jax
 import numpy as np
-import optax
 import pandas as pd
 
 from qstr_jax import learners, models, tasks
+from qstr_jax.theory import networks
 from qstr_jax.theory.cards import fixed_sample, training
 from qstr_jax.theory.sparse_task import SparseTask
 
@@ -65,7 +66,8 @@ def _online(settings: Any, seq_len: int) -> list[dict[str, Any]]:
     )
     fit = training.train(_task(seq_len), _module(), how, settings.num_lanes)
     losses_K, errors_K = training.loss_at(fit)
-    squares = [float(optax.tree.norm(training.lane(fit.params_K, k), squared=True)) for k in range(settings.num_lanes)]
+    params_K = jax.device_get(fit.params_K)
+    squares = [networks.square_norm(training.lane(params_K, k)) for k in range(settings.num_lanes)]
     common = {'network': ONLINE, 'seq_len': seq_len, 'num_samples': settings.online_steps * 64, 'converged': True}
     return [
         {**common, 'lane': k, 'square': square, 'loss': float(losses_K[k]), 'error': float(errors_K[k])}
