@@ -66,6 +66,9 @@ EIGHT = {'models': ('ffn',), 'num_seeds': 8, 'lanes_per_batch': 1}
 gc.freeze()
 gc.set_threshold(20_000)
 
+# Every process has so many, and uses as many as it is told to: the same programs are in the cache for all of them.
+MOST_DEVICES = 8
+
 FILE_EVENTS = ('open', 'os.mkdir', 'os.rename', 'os.remove', 'os.rmdir', 'os.truncate', 'os.link')
 
 
@@ -145,14 +148,14 @@ def _child(settings, workdir, cache, options, death, num_devices, flags, log):
         os.dup2(file.fileno(), 2)
     os.environ['XLA_FLAGS'] = flags
     tqdm.tqdm.set_lock(threading.RLock())  # its own is a semaphore that a kill leaves behind
-    jax.config.update('jax_num_cpu_devices', num_devices)
+    jax.config.update('jax_num_cpu_devices', MOST_DEVICES)
     jax.config.update('jax_compilation_cache_dir', str(cache))
     jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)
     training.SECONDS_PER_CALL = 0.0  # one check per call
     claims.PATIENCE = 0.0  # all devices at one cell
     if death is not None:
         _arm(death, workdir)
-    options = sweeps.Options(**{'progress': False, 'checkpoint_seconds': 0.0, **options})
+    options = sweeps.Options(**{'progress': False, 'checkpoint_seconds': 0.0, 'num_devices': num_devices, **options})
     command_line.exit_on_error(lambda: sweeps.run(sweeps.Sweep(**settings), workdir, options))
 
 
