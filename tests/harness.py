@@ -62,6 +62,12 @@ OURS = {'models': MODELS, 'seq_lens': (2,), 'lanes_per_batch': 1, 'threshold': 0
 # Eight lane batches of one cell, for several devices.
 EIGHT = {'models': ('ffn',), 'num_seeds': 8, 'lanes_per_batch': 1}
 
+# Of a job of several processes, beside `quickstart.py`: a process helps with another's cell only after a while.
+JOB = {
+    'models': ('ffn',), 'seq_lens': (2, 3), 'num_seeds': 4, 'lanes_per_batch': 1, 'token_dim': 4, 'ffn.widths': (8, 8),
+    'batch_size': 16, 'check_every': 5, 'max_samples': 1600, 'threshold': 0.01, 'test_samples': 40,
+}  # fmt: skip
+
 # The fork server imports this file: its children look through what is there by then as little as it does.
 gc.freeze()
 gc.set_threshold(20_000)
@@ -178,6 +184,15 @@ def _binary(name, arguments, folder, outputs, settings):
         runpy.run_module(f'experiments.{name}', run_name='__main__', alter_sys=True)
     finally:
         jax.distributed.shutdown()  # a process leaves its job; multiprocessing's do nothing at their exit
+
+
+def arguments(settings):
+    """Settings of a config as a command line has them."""
+
+    def text(value):
+        return ','.join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+    return [f'--config.{name}={text(value)}' for name, value in settings.items()]
 
 
 class Binary:

@@ -11,22 +11,7 @@ from tests import harness
 
 pytestmark = pytest.mark.slow
 
-SWEEP = [
-    '--config=experiments/configs/quickstart.py',
-    '--config.models=ffn',
-    '--config.seq_lens=2,3',  # a process helps with another's cell only after a while
-    '--config.num_seeds=4',
-    '--config.lanes_per_batch=1',
-    '--config.token_dim=4',
-    '--config.ffn.widths=8,8',
-    '--config.batch_size=16',
-    '--config.check_every=5',
-    '--config.max_samples=1600',
-    '--config.threshold=0.01',
-    '--config.test_samples=40',
-    '--checkpoint_seconds=0',
-]
-
+SWEEP = ['--config=experiments/configs/quickstart.py', *harness.arguments(harness.JOB), '--checkpoint_seconds=0']
 
 # For those that nobody kills: of a sitting's time, half goes into saving states.
 RARELY = '--checkpoint_seconds=1e6'
