@@ -7,7 +7,7 @@ CONFIGS := experiments/configs
 RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test test-quick lint figure1a figure1a-task-per-lane theorems learning-curves n-star n-star-models n-star-erm n-star-models-erm theorem6 figure1b figure1b-all figure2 figure2-all figure3 heads embedding \
+.PHONY: help install quickstart test suite test-quick lint figure1a figure1a-task-per-lane theorems learning-curves n-star n-star-models n-star-erm n-star-models-erm theorem6 figure1b figure1b-all figure2 figure2-all figure3 heads embedding \
   larger-n figure1a-tuned figure1b-tuned figure3-tuned larger-n-tuned accuracy sensitivity sensitivity-rnn encodings table1 gallery report docs notebooks benchmark accelerators
 
 help:  ## list the targets
@@ -24,7 +24,10 @@ install: $(VENV)/.installed-$(EXTRA)  ## set up .venv
 quickstart: install  ## three architectures, N = 2, 4, 6, 8, 3 seeds: a figure and a table in results/quickstart
 	$(RUN) experiments.sample_complexity --config=$(CONFIGS)/quickstart.py --workdir=$(WORKDIR)/quickstart
 
-test: lint  ## lint, then the whole test suite
+test: install $(VENV)/.installed-test  ## the whole test suite, lint beside it
+	$(MAKE) --no-print-directory -j 2 lint suite
+
+suite: install $(VENV)/.installed-test
 	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-quick: install $(VENV)/.installed-test  ## the suite without its slow tests

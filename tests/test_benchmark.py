@@ -16,13 +16,13 @@ pytestmark = helpers.needs_torch
 
 TINY = cells.Plan(
     models=('ffn',),
-    seq_lens_1a=(4,),
+    seq_lens_1a=(2,),
     seq_lens_1b=(),
     run_seq_lens=(('ffn', (2,)),),
     run_seeds=2,
     run_rounds=2,
     seeds=(1, 2),
-    seeds_seq_len=4,
+    seeds_seq_len=2,
     scaling=(8, 16),
     precision_seq_lens=(('ffn', (2,)),),
     precision_seeds=2,
