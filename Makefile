@@ -27,7 +27,7 @@ quickstart: install  ## three architectures, N = 2, 4, 6, 8, 3 seeds: a figure a
 test: install $(VENV)/.installed-test  ## the whole test suite, lint beside it
 	$(MAKE) --no-print-directory -j 2 lint suite
 
-suite: install $(VENV)/.installed-test
+suite: install $(VENV)/.installed-test  ## the whole test suite, without lint
 	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-quick: install $(VENV)/.installed-test  ## the suite without its slow tests

@@ -7,7 +7,8 @@ stands beside each: a row that is no ERM is hollow and in no exponent. `log_labe
 
 Command:  make n-star-erm
           python -m experiments.n_star_erm --config=experiments/configs/n_star_erm.py:log --workdir=DIR
-Runtime:  7 minutes of a busy core for `log` (20 lanes), 35 for `wide` with three lanes, 3 to 30 seconds a fit of labels
+Runtime:  7 minutes of a busy core for `log` (20 lanes), 35 for `wide` with three lanes, and beside other work
+          3 to 30 seconds a fit of up to 6,400 labels
 Expect:   `log`, R = 1: 892, 1,450, 1,630, 2,390 at N = 8 … 64, 19 of 20 rows are ERMs, 5,880 at N = 128 (2 of 3),
           N^0.56 [0.29, 0.83]; `wide`: 623, 1,100, 1,860, 2,850, N^0.74 [0.60, 0.88], all ERMs; the start at W_QK = 0
           wins at n*. Just below n* an ERM errs by more than 1; twisted teachers explain 12 to 260 prompts of that for

@@ -21,7 +21,7 @@ Precision = Literal['highest', 'high', 'default'] | None
 # there in 10 seconds of a core instead of 33.
 MOST_TOGETHER = 8
 # More lanes than that are assessed or drawn in parts of so many. It is done once in hundreds of steps: 40 lanes of
-# Theorem 6's FFN compile for a TPU in 25 seconds of a core this way, in 32 in parts of eight.
+# Theorem 6's FFN compile for a TPU in 27 seconds of a core this way, in 33 in parts of eight.
 ASSESSED_TOGETHER = 4
 
 
