@@ -34,7 +34,7 @@ def accelerators(entries: pd.DataFrame, *, title: str = '', notes: Sequence[str]
         ValueError: no rows, or missing columns.
     """
     analysis.require(entries, ('device', 'model', 'seq_len', *(name for name, _, _ in PANELS)))
-    models, devices = analysis.model_order(entries), list(dict.fromkeys(entries['device']))
+    models, devices = analysis.model_order(entries), sorted(set(entries['device']))
     styles = dict(zip(devices, ('-', '--', ':', '-.', (0, (5, 1, 1, 1, 1, 1))), strict=False))
     look = looks(models)
     with matplotlib.rc_context(STYLE):
