@@ -27,11 +27,11 @@ import tqdm
 from experiments import command_line
 from qstr_jax import sweeps
 from qstr_jax.sweeps import claims, training
-from tests import helpers
+from tests import executables, helpers
 
 SPAWN = multiprocessing.get_context('forkserver')
 # Not the binaries: each defines its flags when it is run.
-PRELOADED = ('tests.harness', 'tests.traced', 'ml_collections.config_flags', 'scipy.optimize')
+PRELOADED = ('tests.harness', 'ml_collections.config_flags', 'scipy.optimize')
 SPAWN.set_forkserver_preload([*PRELOADED, 'qstr_jax.plots', 'qstr_jax.report'])
 
 MODELS = ('transformer', 'rnn', 'ffn')
@@ -157,6 +157,7 @@ def _child(settings, workdir, cache, options, death, num_devices, flags, log):
     jax.config.update('jax_num_cpu_devices', MOST_DEVICES)
     jax.config.update('jax_compilation_cache_dir', str(cache))
     jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)
+    executables.share(cache / 'executables', flags)
     training.SECONDS_PER_CALL = 0.0  # one check per call
     claims.PATIENCE = 0.0  # all devices at one cell
     if death is not None:
@@ -176,6 +177,7 @@ def _binary(name, arguments, folder, outputs, settings):
     tqdm.tqdm.set_lock(threading.RLock())  # its own is a semaphore that a kill leaves behind
     jax.config.update('jax_platforms', 'cpu')
     helpers.share_programs('binaries')
+    executables.share(f'{os.environ[helpers.CACHE]}/executables', settings)
     for target, value in settings.items():
         module, attribute = target.split(':')
         setattr(importlib.import_module(module), attribute, value)

@@ -3,6 +3,7 @@
 import functools
 import importlib
 import importlib.util
+import math
 import os
 import pathlib
 
@@ -47,6 +48,7 @@ def share_programs(kind):
 quick_jit = functools.partial(jax.jit, compiler_options=QUICK)
 # Outside of `jit` every operation is compiled by itself, which takes longer than all of them together.
 examples = quick_jit(tasks.examples, static_argnames='task')
+draw = quick_jit(tasks.draw, static_argnames='task')
 
 
 def random_like(tree, seed=0, scale=1.0):
@@ -58,6 +60,11 @@ def random_like(tree, seed=0, scale=1.0):
 def random_params(module, *args, scale=1.0):
     """Random parameters, biases included, of a module that is called with `args`."""
     return random_like(jax.eval_shape(module.init, jax.random.key(0), *args), scale=scale)
+
+
+def norm(tree):
+    """‖vec tree‖₂, on the host: JAX would compile a program for every operation and shape."""
+    return math.sqrt(sum(np.sum(np.square(leaf, dtype=np.float64)) for leaf in jax.tree.leaves(tree)))
 
 
 def assert_one_error(done, *words):

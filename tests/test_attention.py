@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import linen as nn
-from helpers import quick_jit, random_params
 
 from qstr_jax.models import attention
+from tests.helpers import quick_jit, random_params
 
 SEQ_LEN, WIDTH = 5, 4
 

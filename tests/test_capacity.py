@@ -16,7 +16,7 @@ def test_random_labels_have_the_prompts_of_qstr_and_labels_of_their_own():
     true, random = (tasks.build(name, seq_len=4, token_dim=2) for name in ('qstr', 'random_labels'))
     assert true.stream_name == random.stream_name
     key, indices = jax.random.key(3), jnp.arange(400)
-    link_params = tasks.draw(jax.random.key(0), true).link
+    link_params = helpers.draw(jax.random.key(0), true).link
     ours, theirs = (helpers.examples(key, indices, task, link_params) for task in (random, true))
     np.testing.assert_array_equal(ours.x_NxD, theirs.x_NxD)
     np.testing.assert_array_equal(ours.t_NxQ, theirs.t_NxQ)

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import quick_jit
 
 from qstr_jax.tasks import encodings
+from tests.helpers import quick_jit
 
 KEY = jax.random.key(0, impl='threefry2x32')
 

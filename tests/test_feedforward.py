@@ -3,9 +3,9 @@
 import jax
 import numpy as np
 import pytest
-from helpers import quick_jit, random_params
 
 from qstr_jax.models import Feedforward, feedforward
+from tests.helpers import quick_jit, random_params
 
 SEQ_LEN, TOKEN_DIM, WIDTH = 4, 3, 8
 

@@ -13,6 +13,7 @@ from qstr_jax import models, tasks
 from qstr_jax.models import attention, deep_cell
 from qstr_jax.theory import floors, networks, recurrences
 from qstr_jax.theory.cards import heads
+from tests import helpers
 
 PROMPTS = 4000
 
@@ -65,7 +66,7 @@ def mean_and_error(errors_B):
 def test_head_floors_are_attained_through_real_attention(sparsity, token_dim, num_heads, ignore_tokens):
     with jax.enable_x64(True):
         task = half_task(sparsity, token_dim)
-        task_draw = tasks.draw(jax.random.key(0), task)
+        task_draw = helpers.draw(jax.random.key(0), task)
         qk_HxExE = random_scores(task, num_heads, ignore_tokens)
         keys = jax.random.split(jax.random.key(2), PROMPTS)
         mean, error = mean_and_error(oracle_errors(task, task_draw, qk_HxExE, keys))

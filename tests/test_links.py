@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import quick_jit
 
 from qstr_jax.tasks import links
+from tests.helpers import quick_jit
 
 KEY = jax.random.key(0, impl='threefry2x32')
 SIZES = ((1, 10), (3, 4))

@@ -11,13 +11,14 @@ import pytest
 from qstr_jax import tasks
 from qstr_jax.models import Feedforward, Recurrent
 from qstr_jax.theory import constructions, measures, sensitivity
+from tests import helpers
 
 TASK = tasks.build('qstr', seq_len=8, sparsity=2, token_dim=3, link='sum', encoding_dim=12)
 
 
 @functools.cache
 def setup():
-    task_draw = tasks.draw(jax.random.key(0), TASK)
+    task_draw = helpers.draw(jax.random.key(0), TASK)
     examples = jax.jit(tasks.examples, static_argnames='task')
     prompts = examples(jax.random.key(1), jnp.arange(4), TASK, task_draw.link)
     return task_draw, prompts

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import linen as nn
-from helpers import quick_jit, random_params
 
 from qstr_jax import models, tasks
 from qstr_jax.models import initializers
+from tests.helpers import quick_jit, random_params
 
 TASK = tasks.build('qstr', seq_len=5, sparsity=2, token_dim=3, encoding_dim=4)
 

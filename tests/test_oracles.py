@@ -27,7 +27,7 @@ def test_the_oracle_attains_the_floor_of_its_draw(tmp_path):
     rows = sweeps.run(settings, tmp_path, small.quiet())
     task = sweeps.cells_of(settings)[0].problem.task
     for _, row in rows.iterrows():
-        drawn = helpers.quick_jit(lambda seed: tasks.draw(tasks.task_key(seed, task), task))(row['task_seed'])
+        drawn = helpers.draw(tasks.task_key(row['task_seed'], task), task)
         key = tasks.streams.stream_key(row['seed'], 'train', task)
         prompts = helpers.examples(key, jnp.arange(row['num_samples']), task, drawn.link)
         floor = float(floors.theorem6_given(prompts.x_NxD, drawn.link['u_V']))
@@ -39,7 +39,7 @@ def test_the_oracle_attains_the_floor_of_its_draw(tmp_path):
 def test_the_oracle_answers_at_one_position():
     module = oracles.Theorem6Oracle(4, 3)
     task = tasks.build('qstr', seq_len=4, sparsity=1, token_dim=3, encoding_dim=5)
-    drawn = tasks.draw(tasks.task_key(0, task), task)
+    drawn = helpers.draw(tasks.task_key(0, task), task)
     z_NxE = tasks.encode(tasks.sample(jax.random.key(0), task, drawn.link), task, drawn)
     params = {'params': {'target_NxV': jnp.arange(48.0).reshape(4, 12)}}
     predict = helpers.quick_jit(functools.partial(models.predict, module, params))
@@ -61,7 +61,7 @@ def test_the_unit_of_a_transformer_is_the_norm_of_its_construction():
     (cell,) = sweeps.cells_of(small.settings(**changes))
     task = cell.problem.task
     radius = np.sqrt(23.209)  # 99 % quantile of χ² with 10 degrees of freedom
-    drawn = tasks.draw(tasks.task_key(5, task), task)
+    drawn = helpers.draw(tasks.task_key(5, task), task)
     built = constructions.transformer(task, drawn, radius, construction_norm.ERROR, coherence=0.5)
     assert cell.problem.learner.unit_norm == pytest.approx(built.norms['param_norm'], rel=1e-3)
     assert radius_units.norm('construction', small.cell('ffn').problem.module, task) == 1.0

@@ -4,12 +4,14 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from qstr_jax import learners, models, tasks
 from qstr_jax.learners import starts
 from qstr_jax.learners.problem import Problem
 from qstr_jax.theory import partly_given
+from tests import helpers
 
 
 @pytest.fixture(scope='module')
@@ -18,28 +20,33 @@ def place():
     task = tasks.build('qstr', seq_len=3, sparsity=1, token_dim=2, link='linear', encoding_dim=4)
     module = models.Transformer(num_heads=1, mlp_width=4, attention='merged')
     problem = Problem(task=task, test_task=task, module=module, learner=learners.AdamW())
-    return starts.Place(tasks.streams.stream_key(0, 'init', task), problem, tasks.draw(tasks.task_key(0, task), task))
+    return starts.Place(tasks.streams.stream_key(0, 'init', task), problem, helpers.draw(tasks.task_key(0, task), task))
 
 
 def told(place, part):
     """A module that is told a part, and its first parameters."""
     module = partly_given.PartlyGiven(place.problem.module, part)
     own = place._replace(problem=dataclasses.replace(place.problem, module=module))
-    return module, starts.params(f'given:{partly_given.PARTS.index(part)}', own)
+    return module, started(f'given:{partly_given.PARTS.index(part)}', own)
+
+
+def started(start, place):
+    """The first parameters of a start, made by one program."""
+    make = helpers.quick_jit(lambda key, drawn: starts.params(start, place._replace(key=key, task_draw=drawn)))
+    return make(place.key, place.task_draw)
 
 
 @pytest.mark.parametrize('part', partly_given.PARTS)
 def test_a_given_part_is_the_constructions_and_is_not_trained(place, part):
     module, params = told(place, part)
-    built = starts.params('construction', place)
+    built = started('construction', place)
     z_NxE = jax.random.normal(jax.random.key(0), (3, place.problem.task.embedding_dim))
-    slopes = jax.grad(lambda p: jnp.sum(models.predict(module, p, z_NxE, 1) ** 2))(params)['params']
+    slopes = helpers.quick_jit(jax.grad(lambda p: jnp.sum(models.predict(module, p, z_NxE, 1) ** 2)))(params)['params']
     kept = {partly_given.ATTENTION: {'attention'}, partly_given.LINK: {'hidden', 'out'}}.get(part, set())
     for name in slopes:
-        size = sum(float(jnp.sum(jnp.abs(leaf))) for leaf in jax.tree.leaves(slopes[name]))
-        assert (size == 0) == (name in kept), name
+        assert (helpers.norm(slopes[name]) == 0) == (name in kept), name
         is_built = all(
-            bool(jnp.array_equal(one, other))
+            np.array_equal(one, other)
             for one, other in zip(
                 jax.tree.leaves(params['params'][name]), jax.tree.leaves(built['params'][name]), strict=True
             )

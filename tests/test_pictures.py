@@ -6,6 +6,7 @@ import pytest
 
 from qstr_jax import analysis, plots, tasks
 from qstr_jax.theory import constructions, portraits
+from tests import helpers
 
 TASK = tasks.build('qstr', seq_len=6, sparsity=2, token_dim=3, link='sum', encoding_dim=8)
 
@@ -93,7 +94,7 @@ def test_training_curves_by_setting_draw_a_line_and_a_floor_per_value():
 
 @pytest.fixture(scope='module')
 def construction():
-    drawn = tasks.draw(tasks.task_key(0, TASK), TASK)
+    drawn = helpers.draw(tasks.task_key(0, TASK), TASK)
     return constructions.transformer(TASK, drawn, radius=5.0, alpha=3.0)
 
 

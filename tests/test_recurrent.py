@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import linen as nn
-from helpers import quick_jit, random_params
 
 from qstr_jax.models import Recurrent, deep_cell, gated_cell, recurrent
+from tests.helpers import quick_jit, random_params
 
 SEQ_LEN, INPUT, WIDTH = 5, 3, 4
 

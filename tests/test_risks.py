@@ -5,11 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import linen as nn
-from helpers import quick_jit, random_params
 
 from qstr_jax import models, tasks
 from qstr_jax.learners import risks
 from qstr_jax.tasks import streams
+from tests import helpers
+from tests.helpers import quick_jit, random_params
 
 TASK = tasks.build('qstr', seq_len=4, sparsity=2, token_dim=3, link='sum')
 NUM_PROMPTS = 6
@@ -29,7 +30,7 @@ MODULES = (models.Transformer(2, 5), models.Feedforward((7,), TASK.token_dim), S
 
 @pytest.fixture(scope='module')
 def drawn():
-    return quick_jit(lambda: tasks.draw(tasks.task_key(0, TASK), TASK))()
+    return helpers.draw(tasks.task_key(0, TASK), TASK)
 
 
 @pytest.fixture(scope='module')

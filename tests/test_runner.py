@@ -16,7 +16,10 @@ from qstr_jax.learners import online_lane, risks
 from qstr_jax.models import probes
 from qstr_jax.storage import checkpoint, files, results
 from qstr_jax.sweeps import training
-from tests import small
+from tests import helpers, small
+
+init_lane = helpers.quick_jit(online_lane.init_lane, static_argnames='problem')
+prompt_error = helpers.quick_jit(risks.prompt_error, static_argnames=('module', 'task'))
 
 
 @pytest.fixture(scope='module')
@@ -68,14 +71,15 @@ def test_kept_parameters_give_the_reported_loss(workdir):
         problem = cell.problem
         for lane in sweeps.cells_of(sweep)[0].lanes:
             params = sweeps.load_params(workdir, cell, lane)
-            data, _ = online_lane.init_lane(lane, problem)
+            data, _ = init_lane(lane, problem)
+            prompts = jax.device_get(data.test_prompts)
             errors = [
-                risks.prompt_error(
+                prompt_error(
                     problem.module,
                     params,
-                    jax.tree.map(lambda leaf, i=i: leaf[i], data.test_prompts),
-                    problem.test_task,
-                    data.task_draw,
+                    jax.tree.map(lambda leaf, i=i: leaf[i], prompts),
+                    task=problem.test_task,
+                    task_draw=data.task_draw,
                 )
                 for i in range(64)
             ]
@@ -232,6 +236,6 @@ def test_encodings_that_cannot_be_drawn(tmp_path):
 def test_labels_of_a_task_do_not_depend_on_the_lane_count():
     """The task of a lane is a function of its seed alone."""
     problem = small.cell().problem
-    one = tasks.draw(tasks.task_key(3, problem.task), problem.task)
-    data, _ = online_lane.init_lane(small.lane(0, 3, weight_decay=0.0), problem)
+    one = helpers.draw(tasks.task_key(3, problem.task), problem.task)
+    data, _ = init_lane(small.lane(0, 3, weight_decay=0.0), problem)
     np.testing.assert_array_equal(one.link['u_V'], data.task_draw.link['u_V'])

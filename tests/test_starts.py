@@ -11,7 +11,7 @@ from qstr_jax import sweeps, tasks
 from qstr_jax.learners import restarts, starts
 from qstr_jax.storage import results
 from qstr_jax.theory import construction_norm, constructions
-from tests import small
+from tests import helpers, small
 
 pytestmark = pytest.mark.slow
 
@@ -72,19 +72,19 @@ def test_the_construction_is_that_of_the_theory():
     cell = sweeps.cells_of(settings('construction'))[0]
     task = cell.problem.task
     lane = cell.lanes[0]
-    task_draw = tasks.draw(tasks.task_key(lane.task_seed, task), task)
+    task_draw = helpers.draw(tasks.task_key(lane.task_seed, task), task)
     place = starts.Place(
         key=tasks.streams.stream_key(lane.seed, 'init', task), problem=cell.problem, task_draw=task_draw
     )
-    params = jax.jit(lambda draw: starts.params('construction', place._replace(task_draw=draw)))(task_draw)
+    names = 'construction', 'mixed:0.5', 'init'
+    make = helpers.quick_jit(lambda draw: [starts.params(name, place._replace(task_draw=draw)) for name in names])
+    params, half, first = make(task_draw)
     radius = construction_norm.token_radius(task)
     built = constructions.transformer(task, jax.device_get(task_draw), radius, coherence=task.max_coherence)
     z_NxE = jax.random.normal(jax.random.key(0), (task.seq_len, task.embedding_dim))
     np.testing.assert_allclose(
         cell.problem.module.apply(params, z_NxE), built.module.apply(built.params, z_NxE), rtol=1e-5, atol=1e-5
     )
-    half = starts.params('mixed:0.5', place)
-    first = starts.params('init', place)
     jax.tree.map(lambda a, b, c: np.testing.assert_allclose(a, (b + c) / 2, atol=1e-6), half, first, params)
 
 

@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import quick_jit
 
 from qstr_jax import tasks
 from qstr_jax.tasks import encodings, links, streams
+from tests import helpers
+from tests.helpers import quick_jit
 
 LINKS = ('linear', 'mean', 'sum', 'hermite2', 'norm2', 'two_layer')
 NUM_PROMPTS = 20_000
@@ -24,7 +25,7 @@ def stream(task, name='train'):
 
 @functools.cache
 def draw(task):
-    drawn = quick_jit(lambda: tasks.draw(tasks.task_key(0, task), task))()
+    drawn = helpers.draw(tasks.task_key(0, task), task)
     return jax.tree.map(np.asarray, drawn)
 
 
@@ -213,10 +214,11 @@ def test_labels_equal_slow_labels(name, link):
     task = tasks.build(name, seq_len=5, sparsity=3, token_dim=2, link=link)
     link_params = task.link.init(stream(task, 'task'), 3, 2)
     rng = np.random.default_rng(0)
+    labels = quick_jit(task.labels)
     for _ in range(3):
         x, t = rng.normal(size=(5, 2)).astype(np.float32), rng.integers(0, 5, (5, 3))
         t = t[:1].repeat(5, 0) if name == 'simple_qstr' else t
-        prompt = tasks.Prompt(x, t, quick_jit(task.labels)(x, t, link_params))
+        prompt = tasks.Prompt(x, t, labels(x, t, link_params))
         expected = slow_labels(prompt, task, link_params)
         np.testing.assert_allclose(prompt.y_N, expected, rtol=1e-5, atol=1e-5)
         assert len({round(y, 4) for y in expected}) == 1 or name == 'qstr'
@@ -288,8 +290,7 @@ def test_streams_are_independent():
 
 def test_draw_depends_on_its_key_alone():
     task = SUM_TASK['qstr']
-    by_seed = quick_jit(lambda seed: tasks.draw(tasks.task_key(seed, task), task))
-    same, other = by_seed(0), by_seed(1)
+    same, other = (helpers.draw(tasks.task_key(seed, task), task) for seed in (0, 1))
     assert np.array_equal(same.encodings.omega_NxE, draw(task).encodings.omega_NxE)
     assert np.array_equal(same.link['u_QxD'], draw(task).link['u_QxD'])
     assert not np.array_equal(same.link['u_QxD'], other.link['u_QxD'])

@@ -3,9 +3,9 @@
 import jax
 import numpy as np
 import pytest
-from helpers import random_params
 
 from qstr_jax.models import Transformer, attention
+from tests.helpers import random_params
 
 
 def prompt(seq_len=5, width=4):

@@ -100,14 +100,22 @@ def lowered(problem: Problem, lanes: int, platform: str) -> tuple[Any, Any]:
         lanes: of a batch.
         platform: 'tpu' or 'gpu'.
     """
-    problem, names = platforms.suited(problem, platform), (LOWERED_FOR[platform],)
+    init, advance = traced(platforms.suited(problem, platform), lanes)
+    names = (LOWERED_FOR[platform],)
+    return init.lower(lowering_platforms=names), advance.lower(lowering_platforms=names)
+
+
+def traced(problem: Problem, lanes: int) -> tuple[Any, Any]:
+    """Both programs of a cell, traced.
+
+    Args:
+        problem: as it suits a platform.
+        lanes: of a batch.
+    """
     lanes_K = programs.abstract_lanes(problem, lanes)
-    num_checks = jax.ShapeDtypeStruct((), np.int32)
-    traced = learners.init.trace(lanes_K, problem)
-    data_K, state_K = traced.out_info
-    init = traced.lower(lowering_platforms=names)
-    advance = learners.advance.trace(state_K, data_K, lanes_K, num_checks, problem)
-    return init, advance.lower(lowering_platforms=names)
+    init = learners.init.trace(lanes_K, problem)
+    data_K, state_K = init.out_info
+    return init, learners.advance.trace(state_K, data_K, lanes_K, jax.ShapeDtypeStruct((), np.int32), problem)
 
 
 def fingerprint(problem: Problem, lanes: int, chip: Chip) -> str:

@@ -45,9 +45,6 @@ def get(name: str, **settings: Any) -> Probe:
         name: as registered.
         **settings: of the probe.
 
-    Args:
-        name: as registered.
-
     Raises:
         ValueError: an unknown name or setting.
     """

@@ -1,5 +1,6 @@
 """Rows and curves of a finished lane batch."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ import jax
 import pandas as pd
 
 from qstr_jax import columns
+from qstr_jax.learners.problem import Problem
 from qstr_jax.models import probes
 from qstr_jax.sweeps import cost
 from qstr_jax.sweeps.cells import Cell
@@ -25,13 +27,9 @@ def rows(
         probe_functions: of `models.probes`.
     """
 
-    def describe(params: Any, task_draw: Any) -> dict[str, Any]:
-        described = probes.encoding_columns(task_draw)
-        for probe in probe_functions:
-            described |= probe(params, task_draw, cell.problem)
-        return described
-
-    described = jax.device_get(jax.jit(jax.vmap(describe))(state_K.params, data_K.task_draw))
+    described = jax.device_get(_encoding_columns(data_K.task_draw))
+    if probe_functions:
+        described |= jax.device_get(_probed(state_K.params, data_K.task_draw, cell.problem, tuple(probe_functions)))
     measured = {**cell.problem.learner.report(state_K, cell.problem), **described}
     frame = pd.DataFrame(
         {
@@ -44,6 +42,23 @@ def rows(
         }
     )
     return frame.astype({name: 'Int64' for name in frame.columns if columns.get(name).type == 'count'})
+
+
+# Jitted here, so that they are traced once and not for every lane batch.
+_encoding_columns = jax.jit(jax.vmap(probes.encoding_columns))
+
+
+@functools.partial(jax.jit, static_argnames=('problem', 'probe_functions'))
+def _probed(params_K: Any, task_draw_K: Any, problem: Problem, probe_functions: tuple[Callable, ...]) -> dict[str, Any]:
+    """The columns of the probes."""
+
+    def probe_lane(params: Any, task_draw: Any) -> dict[str, Any]:
+        columns_of_lane: dict[str, Any] = {}
+        for probe in probe_functions:
+            columns_of_lane |= probe(params, task_draw, problem)
+        return columns_of_lane
+
+    return jax.vmap(probe_lane)(params_K, task_draw_K)
 
 
 def curves(cell: Cell, lanes: Sequence[Any], state_K: Any) -> pd.DataFrame:

@@ -107,7 +107,8 @@ def as_params(tree: dict) -> dict:
         tree: nested dicts of numpy arrays.
     """
     dtype = jnp.result_type(float)
-    return {'params': jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, dtype)), tree)}
+    # Put there as it is: `jnp.asarray` compiles a program for every shape.
+    return {'params': jax.device_put(jax.tree.map(lambda leaf: np.asarray(leaf, dtype), tree))}
 
 
 def square_norm(tree: Any) -> float:
