@@ -25,7 +25,23 @@ def _eigh_by_jacobi(w_AxA: jax.Array) -> tuple[jax.Array, jax.Array]:
     return sizes_A, vectors_AxA
 
 
-_svd = _one_by_one_on_cpu(lambda w_AxB: tuple(jnp.linalg.svd(w_AxB, full_matrices=False)))
+def _svd_by_jacobi(w_AxB: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """By one polar decomposition W = P H and Jacobi's iteration on H = V^T diag(s) V, so that U = P V^T.
+
+    JAX's own choice on a TPU decomposes H by polar decompositions again: 640 x 640 compiles there in 45 seconds of a
+    core, this way in 19.
+    """
+    if w_AxB.shape[0] < w_AxB.shape[1]:
+        v_BxR, sizes_R, u_RxA = _svd_by_jacobi(w_AxB.T)
+        return u_RxA.T, sizes_R, v_BxR.T
+    polar_AxB, square_BxB, _, _ = jax.lax.linalg.qdwh(w_AxB, is_hermitian=False)
+    sizes_B, v_BxB = eigh(square_BxB)
+    # In descending order, and the zeros of a matrix without full rank are not below 0.
+    sizes_B, v_BxB = jnp.maximum(sizes_B[::-1], 0), v_BxB[:, ::-1]
+    return polar_AxB @ v_BxB, sizes_B, v_BxB.T
+
+
+_svd = _one_by_one_on_cpu(lambda w_AxB: tuple(jnp.linalg.svd(w_AxB, full_matrices=False)), tpu=_svd_by_jacobi)
 _eigh = _one_by_one_on_cpu(lambda w_AxA: tuple(jnp.linalg.eigh(w_AxA)), tpu=_eigh_by_jacobi)
 
 

@@ -28,6 +28,18 @@ def test_svd_and_eigh_of_a_batch_are_those_of_each_matrix(w_KxAxB):
     np.testing.assert_allclose(gram_KxBxB @ vectors_KxBxB, values_KxB[:, None] * vectors_KxBxB, atol=1e-5)
 
 
+@pytest.mark.parametrize(('shape', 'rank'), [((6, 6), 6), ((4, 7), 4), ((9, 5), 2)])
+def test_the_svd_of_a_tpu_is_one_of_any_rank(shape, rank):
+    """Its steps run anywhere; only the iteration for the eigenvalues is another one there."""
+    rng = np.random.default_rng(0)
+    w_AxB = (rng.normal(size=(shape[0], rank)) @ rng.normal(size=(rank, shape[1]))).astype(np.float32)
+    u_AxR, sizes_R, v_RxB = jax.jit(decompositions._svd_by_jacobi)(w_AxB)
+    np.testing.assert_allclose(u_AxR * sizes_R[None] @ v_RxB, w_AxB, atol=2e-5)
+    np.testing.assert_allclose(sizes_R, np.linalg.svd(w_AxB, compute_uv=False), atol=2e-5)
+    for rows in (u_AxR.T, v_RxB):
+        np.testing.assert_allclose(rows @ rows.T, np.eye(min(shape)), atol=1e-5)
+
+
 def test_the_operator_norm_and_its_gradient(w_KxAxB):
     values_K, grads_KxAxB = jax.vmap(jax.value_and_grad(decompositions.operator_norm))(w_KxAxB)
     full = jax.vmap(jax.value_and_grad(lambda w: jnp.linalg.norm(w, ord=2)))(w_KxAxB[:4])

@@ -122,6 +122,14 @@ def test_a_tpu_finds_eigenvalues_by_jacobi():
     assert 'solver_syev' in texts['cuda']
 
 
+def test_a_tpu_finds_singular_values_by_one_polar_decomposition_and_jacobi():
+    """JAX's own choice there is a polar decomposition for every half of the spectrum."""
+    own = jax.jit(decompositions.svd).trace(jnp.eye(300)).lower(lowering_platforms=('tpu',)).as_text()
+    jaxs = jax.jit(jnp.linalg.svd).trace(jnp.eye(300)).lower(lowering_platforms=('tpu',)).as_text()
+    assert 'Eigh' in own
+    assert own.count('stablehlo.while') < jaxs.count('stablehlo.while') / 2
+
+
 @pytest.mark.parametrize(
     ('platform', 'seq_len', 'unroll'),
     [('cpu', 4, gated_cell.UNROLL), ('gpu', 4, 4), ('gpu', 12, 12), ('gpu', 16, 8), ('gpu', 33, 11), ('tpu', 4, 1)],
