@@ -22,7 +22,7 @@ def share(folder, *conditions):
     """Keeps the programs that this process compiles for the cells of sweeps where others find them.
 
     Args:
-        folder: of the programs.
+        folder: of the programs; a session's own, since JAX pickles programs.
         *conditions: what they depend on beside problem, number of lanes and device, such as XLA's flags.
     """
     compile_anew = programs._compile
