@@ -40,7 +40,7 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
         return
     chosen = selection.select(searches)
     lines = _lines(rows, chosen, curves)
-    title = combinations.title('1STR: n* of constrained ERM, {risk} risk', searches)
+    title = combinations.title('{task}: n* of constrained ERM, {risk} risk', searches)
     figure = plots.n_star_against(chosen, lines=lines, title=title, notes=tuple(config.notes))
     paths = plots.save(figure, folder / 'figure')
     table = formats.markdown(analysis.samples_table(chosen))

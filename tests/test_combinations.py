@@ -1,6 +1,7 @@
 """Groups of rows with a figure each, and what the figures and their files are called."""
 
 import pandas as pd
+import pytest
 
 from qstr_jax.analysis import combinations
 
@@ -32,6 +33,15 @@ def test_a_title_names_the_combination_once():
     assert combinations.title('Mine', rows, point) == 'Mine, q = 1'
     assert combinations.title('Mine, q = {sparsity}', rows, point) == 'Mine, q = 1'
     assert combinations.title('', rows, point) == 'q = 1'
+
+
+@pytest.mark.parametrize(
+    ('task', 'sparsities', 'name'),
+    [('qstr', (1,), '1STR'), ('simple_qstr', (3,), 'simple-3STR'), ('qstr', (1, 2), 'qSTR'), ('mine', (2,), 'mine')],
+)
+def test_a_title_names_the_task_of_the_rows(task, sparsities, name):
+    rows = ROWS.head(2).assign(task=task, sparsity=[sparsities[0], sparsities[-1]])
+    assert combinations.title('{task}: samples', rows) == f'{name}: samples'
 
 
 def test_braces_around_no_column_stay():

@@ -23,7 +23,7 @@ def get_config():
     config.tune.learning_rate = 'auto'
     config.check_every = 5
     config.max_samples = 400_000
-    config.title = '1STR at the best learning rate for MSE 0.1'
+    config.title = '{task} at the best learning rate for MSE 0.1'
     return config
 
 

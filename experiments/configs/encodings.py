@@ -22,7 +22,7 @@ def get_config():
     config.encoding_scale = ('unscaled', 'scaled')
     config.heatmap = {'x': 'encoding_dim', 'y': 'encoding_scale', 'panels': '', 'top': 'encoding_coherence'}
     config.published = {'encoding_dim': 8, 'encoding_scale': 'unscaled'}
-    config.title = 'Transformer: 1STR, N = {seq_len}, samples to test MSE {threshold}'
+    config.title = 'Transformer: {task}, N = {seq_len}, samples to test MSE {threshold}'
     return config
 
 

@@ -13,7 +13,7 @@ def get_config():
     """As published: preset `published`, five seeds that share one draw of (u, ω)."""
     config = base.get_config()
     config.seq_lens = (2, 4, 6, 8, 10, 12)
-    config.title = '1STR: samples to test MSE {threshold}'
+    config.title = '{task}: samples to test MSE {threshold}'
     config.notes = ('at N = 2 a predictor that ignores t errs by 0.5',)
     # Read off the published plot.
     published = {'test_task': 'simple_qstr', 'task': 'qstr', 'link': 'linear', 'token_dim': 10, 'threshold': 0.7}

@@ -19,7 +19,7 @@ def get_config():
     config.seq_lens = (25, 27, 29, 31, 33)
     config.threshold = 0.02
     config.check_every = 100
-    config.title = 'simple-1STR: samples to test MSE {threshold}'
+    config.title = '{task}: samples to test MSE {threshold}'
     # Read off the published plot.
     published = {
         'test_task': 'simple_qstr',

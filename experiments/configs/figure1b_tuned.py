@@ -16,7 +16,7 @@ def get_config():
     config.task_per_lane = True
     config.tune.learning_rate = 'auto'
     config.check_every = 10
-    config.title = 'simple-1STR at the best learning rate: samples to test MSE {threshold}'
+    config.title = '{task} at the best learning rate: samples to test MSE {threshold}'
     config.reference = ()  # The published samples are at one rate.
     return config
 

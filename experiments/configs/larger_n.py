@@ -28,7 +28,7 @@ def get_config():
     config.check_every = 100
     config.test_samples = 1000
     config.max_samples = 4_000_000
-    config.title = '1STR, point-wise risk: samples to test MSE {threshold}'
+    config.title = '{task}, point-wise risk: samples to test MSE {threshold}'
     config.notes = ('1,000 test prompts (published: 5,000), a test every 100 steps',)
     return config
 

@@ -20,7 +20,7 @@ def get_config():
     config.tune.learning_rate = 'auto'
     config.check_every = 10
     config.max_samples = 1_000_000
-    config.title = '1STR, point-wise risk, best learning rate: samples to test MSE {threshold}'
+    config.title = '{task}, point-wise risk, best learning rate: samples to test MSE {threshold}'
     config.notes = ('1,000 test prompts (published: 5,000), a test every 10 steps',)
     return config
 

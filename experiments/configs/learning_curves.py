@@ -35,7 +35,7 @@ def get_config():
     config.test_samples = 1000
     config.validation_samples = 500
     config.num_seeds = 3
-    config.title = '1STR, N = {seq_len}, d = {token_dim}: AdamW on n prompts'
+    config.title = '{task}, N = {seq_len}, d = {token_dim}: AdamW on n prompts'
     config.notes = ('learning rate and weight decay chosen on validation prompts at every n',)
     return config
 

@@ -38,7 +38,7 @@ def get_config():
     config.test_samples = 1000
     config.validation_samples = 500
     config.num_seeds = 3
-    config.title = '1STR: n* of constrained ERM, averaged risk'
+    config.title = '{task}: n* of constrained ERM, averaged risk'
     return config
 
 

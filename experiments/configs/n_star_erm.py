@@ -56,7 +56,7 @@ def get_config(part='log'):
         config.title = f'Random labels: training risk against n, point-wise risk, {words}'
     else:
         _search(config)
-        config.title = f'1STR: n* of constrained ERM, point-wise risk, {words}'
+        config.title = f'{{task}}: n* of constrained ERM, point-wise risk, {words}'
     return config
 
 

@@ -16,7 +16,7 @@ def get_config():
     config.num_seeds = 3
     config.rnn.width = 128
     config.test_samples = 1000
-    config.title = 'Quickstart: 1STR, samples to test MSE {threshold}'
+    config.title = 'Quickstart: {task}, samples to test MSE {threshold}'
     config.notes = ('3 seeds, 1,000 test prompts, GRU of width 128 (published: 5,000 and 500)',)
     return config
 

@@ -43,7 +43,7 @@ def get_config(model='transformer'):
     config[model][setting] = widths
     config.heatmap = {'x': 'learning_rate', 'y': 'weight_decay', 'panels': column, 'top': ''}
     config.published = {'learning_rate': 1e-3, 'weight_decay': 0.01, column: published}
-    config.title = f'{analysis.DISPLAY_NAMES[model]}: 1STR, N = {{seq_len}}, samples to test MSE {{threshold}}'
+    config.title = f'{analysis.DISPLAY_NAMES[model]}: {{task}}, N = {{seq_len}}, samples to test MSE {{threshold}}'
     return config
 
 

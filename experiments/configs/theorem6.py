@@ -39,7 +39,7 @@ def get_config():
     config.tolerance = 1e-3
     config.test_samples = 2000
     config.num_seeds = 5
-    config.title = 'Theorem 6: simple-1STR, test loss against n/(Nd)'
+    config.title = 'Theorem 6: {task}, test loss against n/(Nd)'
     return config
 
 

@@ -20,7 +20,7 @@ def get_config():
     config.probes = ('theorem6_floor',)
     # A search has these; here n is given.
     config.min_samples = config.max_samples = config.resolution = None
-    config.title = '1STR, N = {seq_len}, d = {token_dim}: a Transformer below the floor of FFNs'
+    config.title = '{task}, N = {seq_len}, d = {token_dim}: a Transformer below the floor of FFNs'
     return config
 
 

@@ -1,5 +1,6 @@
 """Rows of one directory that belong into figures of their own: a group per combination of the settings that vary."""
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +9,7 @@ import pandas as pd
 
 from qstr_jax import columns
 from qstr_jax.analysis.curves import curve_columns
-from qstr_jax.analysis.names import setting_text, value_text
+from qstr_jax.analysis.names import display, setting_text, value_text
 
 Point = Mapping[str, Any]
 
@@ -82,7 +83,7 @@ def title(text: str, rows: pd.DataFrame, point: Point | None = None) -> str:
     """A title that says what is drawn: 'N = {seq_len}' becomes 'N = 4, 8', and the combination follows behind it.
 
     Args:
-        text: the figure's own title, or ''; names of columns in braces stand for their values.
+        text: the figure's own title, or ''; names of columns in braces stand for their values, '{task}' for '1STR'.
         rows: those that are drawn.
         point: of `combinations`; None for no settings.
     """
@@ -91,10 +92,18 @@ def title(text: str, rows: pd.DataFrame, point: Point | None = None) -> str:
         name = found[1]
         if name not in rows.columns:
             return found[0]
-        return ', '.join(_text(value) for value in sorted(rows[name].unique()))
+        text_of = functools.partial(_task_text, rows=rows) if name == 'task' else _text
+        return ', '.join(text_of(value) for value in sorted(rows[name].unique()))
 
     parts = [setting_text(*item) for item in (point or {}).items() if f'{{{item[0]}}}' not in text]
     return ', '.join(part for part in (re.sub(r'\{(\w+)\}', values, text), *parts) if part)
+
+
+def _task_text(task: str, rows: pd.DataFrame) -> str:
+    """'1STR' and 'simple-1STR', or 'qSTR' where there are several q."""
+    sparsities = rows['sparsity'].unique().tolist() if 'sparsity' in rows.columns else []
+    name = display(task)
+    return name.replace('qSTR', f'{sparsities[0]}STR') if len(sparsities) == 1 else name
 
 
 def _text(value: Any) -> str:
