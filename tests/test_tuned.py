@@ -76,6 +76,18 @@ def test_rivals_are_stopped_just_where_they_have_lost(workdir):
     assert (over['num_samples'] < over['stop_after'] + 16).all()
 
 
+def test_a_lane_that_reached_is_not_run_again_with_a_longer_limit(tmp_path, monkeypatch):
+    """At one rate a seed needs 400 samples and another 1,040, so a limit of 600 lets only one of them."""
+    monkeypatch.setattr(search, 'GROWTH', 2)
+    tuning_of = {'learning_rate': (0.01, 0.03), 'num_seeds': 3}
+    sweeps.run(settings(seq_lens=3, threshold=0.7, tune=tuning_of), tmp_path, small.quiet())
+    selected = results.load(tmp_path / tuned.SELECTION)
+    lanes = selected.groupby(['learning_rate', 'seed'])
+    by_limit = lanes.apply(lambda rows: list(rows.sort_values('stop_after')['outcome']), include_groups=False)
+    assert any(outcomes[-2:] == ['outraced', 'reached'] for outcomes in by_limit)
+    assert not any(outcomes.count('reached') > 1 for outcomes in by_limit)
+
+
 def test_racing_changes_no_choice(workdir, tmp_path, monkeypatch):
     monkeypatch.setattr(search, 'FIRST_SHARE', 1)
     sweep = settings(seq_lens=2, tune={'learning_rate': 'auto', 'num_seeds': 2, 'margin': 1e6})

@@ -166,15 +166,39 @@ class Search:
     def _run(self, lanes: Mapping[Places, list[Any]]) -> dict[Places, list[Mapping[str, Any]]]:
         """The rows of some selection lanes, by the places of their values."""
         wanted = tuple(one for several in lanes.values() for one in several)
-        if not wanted:
+        known = self._reached(wanted)
+        missing = tuple(one for one in wanted if one not in known)
+        if missing:
+            step = dataclasses.replace(self._cell, lanes=missing)
+            if self._session.run(self._selection, [step], size_of=self.size_of):
+                raise Failed
+            by_lane = {tuple(row[name] for name in missing[0]._fields): row for row in self._rows(missing)}
+            known |= {one: by_lane[tuple(one)] for one in missing}
+        return {places: [known[one] for one in several] for places, several in lanes.items()}
+
+    def _rows(self, lanes: Sequence[Any]) -> list[Mapping[str, Any]]:
+        """All selection rows of the cell, of whichever lanes."""
+        path = results.cell_path(self._selection, 'rows', self._cell.id)
+        if not lanes or not path.exists():
+            return []
+        return [row for _, row in cell_tables.read_rows(path, lanes[0]._fields).iterrows()]
+
+    def _reached(self, lanes: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
+        """The rows of lanes that have reached the threshold with another limit, which changes nothing before its end.
+
+        A search for n* is left out, since it tries its limit as an n.
+        """
+        if getattr(self._cell.problem.learner, 'is_search', False) or 'stop_after' not in self._cell.lanes[0]._fields:
             return {}
-        step = dataclasses.replace(self._cell, lanes=wanted)
-        if self._session.run(self._selection, [step], size_of=self.size_of):
-            raise Failed
-        names = wanted[0]._fields
-        rows = cell_tables.read_rows(results.cell_path(self._selection, 'rows', step.id), names)
-        by_lane = {tuple(row[name] for name in names): row for _, row in rows.iterrows()}
-        return {places: [by_lane[tuple(one)] for one in several] for places, several in lanes.items()}
+        names = [name for name in self._cell.lanes[0]._fields if name != 'stop_after']
+        rows = [row for row in self._rows(lanes) if row['outcome'] == 'reached']
+        by_rest = {tuple(row[name] for name in names): row for row in rows}
+        found = {one: by_rest.get(tuple(getattr(one, name) for name in names)) for one in lanes}
+        return {
+            one: row
+            for one, row in found.items()
+            if row is not None and (one.stop_after == 0 or row['samples_to_threshold'] <= one.stop_after)
+        }
 
     def notes(self, found: Found) -> dict[str, str]:
         """The columns that say how the values of a row were chosen.
