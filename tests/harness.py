@@ -177,7 +177,9 @@ def _binary(name, arguments, folder, outputs, settings):
     tqdm.tqdm.set_lock(threading.RLock())  # its own is a semaphore that a kill leaves behind
     jax.config.update('jax_platforms', 'cpu')
     helpers.share_programs('binaries')
-    executables.share(f'{os.environ[helpers.CACHE]}/executables', settings)
+    # A folder of its own may hold plugins, whose functions have the names of another test's.
+    own = [] if folder == helpers.ROOT else [path.read_text() for path in sorted(pathlib.Path(folder).glob('*.py'))]
+    executables.share(f'{os.environ[helpers.CACHE]}/executables', settings, own)
     for target, value in settings.items():
         module, attribute = target.split(':')
         setattr(importlib.import_module(module), attribute, value)

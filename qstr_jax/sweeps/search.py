@@ -172,16 +172,16 @@ class Search:
             step = dataclasses.replace(self._cell, lanes=missing)
             if self._session.run(self._selection, [step], size_of=self.size_of):
                 raise Failed
-            by_lane = {tuple(row[name] for name in missing[0]._fields): row for row in self._rows(missing)}
+            by_lane = {tuple(row[name] for name in missing[0]._fields): row for row in self._rows()}
             known |= {one: by_lane[tuple(one)] for one in missing}
         return {places: [known[one] for one in several] for places, several in lanes.items()}
 
-    def _rows(self, lanes: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """All selection rows of the cell, of whichever lanes."""
+    def _rows(self) -> list[Mapping[str, Any]]:
+        """All selection rows of the cell."""
         path = results.cell_path(self._selection, 'rows', self._cell.id)
-        if not lanes or not path.exists():
+        if not path.exists():
             return []
-        return [row for _, row in cell_tables.read_rows(path, lanes[0]._fields).iterrows()]
+        return [row for _, row in cell_tables.read_rows(path, self._cell.lanes[0]._fields).iterrows()]
 
     def _reached(self, lanes: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
         """The rows of lanes that have reached the threshold with another limit, which changes nothing before its end.
@@ -191,7 +191,7 @@ class Search:
         if getattr(self._cell.problem.learner, 'is_search', False) or 'stop_after' not in self._cell.lanes[0]._fields:
             return {}
         names = [name for name in self._cell.lanes[0]._fields if name != 'stop_after']
-        rows = [row for row in self._rows(lanes) if row['outcome'] == 'reached']
+        rows = [row for row in self._rows() if row['outcome'] == 'reached']
         by_rest = {tuple(row[name] for name in names): row for row in rows}
         found = {one: by_rest.get(tuple(getattr(one, name) for name in names)) for one in lanes}
         return {
