@@ -1,23 +1,18 @@
 """Real sweeps in processes of their own, which tests kill; a fork server has imported everything beforehand."""
 
 import collections
-import dataclasses
 import gc
 import importlib
-import io
-import itertools
 import json
 import multiprocessing
 import os
 import pathlib
 import runpy
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 import uuid
 import weakref
 
@@ -27,7 +22,7 @@ import tqdm
 from experiments import command_line
 from qstr_jax import sweeps
 from qstr_jax.sweeps import claims, training
-from tests import executables, helpers
+from tests import deaths, executables, helpers
 
 SPAWN = multiprocessing.get_context('forkserver')
 # Not the binaries: each defines its flags when it is run.
@@ -75,77 +70,6 @@ gc.set_threshold(20_000)
 # Every process has so many, and uses as many as it is told to: the same programs are in the cache for all of them.
 MOST_DEVICES = 8
 
-FILE_EVENTS = ('open', 'os.mkdir', 'os.rename', 'os.remove', 'os.rmdir', 'os.truncate', 'os.link')
-
-
-@dataclasses.dataclass(frozen=True)
-class Death:
-    """Where a process sends itself a signal.
-
-    Attributes:
-        target: 'module:function', 'module:Class.method', or 'event': a change of the file system below the results
-            directory.
-        call: at which call of it, from 1.
-        when: 'before' it, 'after' it, or in the 'middle' (of pyarrow's `write_table`: half of the file is there).
-        signal_number: SIGKILL by default.
-    """
-
-    target: str
-    call: int = 1
-    when: str = 'before'
-    signal_number: int = signal.SIGKILL
-
-
-def _arm(death, workdir):
-    """Makes this process end where `death` says."""
-    numbers = itertools.count(1)
-
-    def die():
-        handler = signal.getsignal(death.signal_number)
-        os.kill(os.getpid(), death.signal_number)
-        # A handler runs in the main thread, when that wakes up, and ends with itself unset; training is quicker.
-        while signal.getsignal(death.signal_number) is handler:
-            time.sleep(0.001)
-
-    def audit(event, args):
-        if event in FILE_EVENTS and str(args[0]).startswith(str(workdir)) and _changes(event, args):
-            if next(numbers) == death.call:
-                die()
-
-    def wrapped(*args, **kwargs):
-        is_due = next(numbers) == death.call
-        if is_due and death.when == 'before':
-            die()
-        if is_due and death.when == 'middle':
-            table, file = args
-            function(table, buffer := io.BytesIO())
-            file.write(buffer.getvalue()[: buffer.tell() // 2])
-            file.flush()
-            die()
-        result = function(*args, **kwargs)
-        if is_due and death.when == 'after':
-            die()
-        return result
-
-    if death.target == 'event':
-        sys.addaudithook(audit)
-        return
-    module, path = death.target.split(':')
-    *owners, name = path.split('.')
-    owner = importlib.import_module(module)
-    for owner_name in owners:
-        owner = getattr(owner, owner_name)
-    function = getattr(owner, name)
-    setattr(owner, name, wrapped)
-
-
-def _changes(event, args):
-    """Whether an audited event changes the file system; reading does not."""
-    if event != 'open':
-        return True
-    _, mode, flags = args
-    return bool((flags or 0) & (os.O_WRONLY | os.O_RDWR)) or (isinstance(mode, str) and mode[0] in 'wax')
-
 
 def _child(settings, workdir, cache, options, death, num_devices, flags, log):
     """What a started process does: as `experiments.sample_complexity`, in many small calls and without a figure."""
@@ -161,7 +85,7 @@ def _child(settings, workdir, cache, options, death, num_devices, flags, log):
     training.SECONDS_PER_CALL = 0.0  # one check per call
     claims.PATIENCE = 0.0  # all devices at one cell
     if death is not None:
-        _arm(death, workdir)
+        deaths.arm(death, workdir)
     options = sweeps.Options(**{'progress': False, 'checkpoint_seconds': 0.0, 'num_devices': num_devices, **options})
     command_line.exit_on_error(lambda: sweeps.run(sweeps.Sweep(**settings), workdir, options))
 

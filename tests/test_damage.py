@@ -21,7 +21,7 @@ from qstr_jax import sweeps
 from qstr_jax.storage import checkpoint, files, results, table_format
 from qstr_jax.sweeps import monitor
 from tests import harness, small
-from tests.harness import Death
+from tests.deaths import Death
 
 ROOT = pathlib.Path(__file__).parent.parent
 

@@ -13,7 +13,8 @@ import pytest
 
 from qstr_jax.storage import provenance
 from tests import harness
-from tests.harness import THREE_FFNS, Death
+from tests.deaths import Death
+from tests.harness import THREE_FFNS
 
 pytestmark = pytest.mark.slow
 
