@@ -30,3 +30,11 @@ def test_only_erms_that_miss_the_threshold_fail():
     third = [(10, False, 1.0), (20, True, 0.01)]
     found = erms.failing(fits(first, second, third), ['seq_len'])
     assert found.to_dict('records') == [{'seq_len': 8, 'samples': (20 + 10 + 0) / 3, 'num_lanes': 3}]
+
+
+def test_a_search_whose_largest_miss_is_no_erm_is_a_bound():
+    rows = pd.DataFrame({'outcome': ['reached', 'reached', 'reached', 'censored'], 'samples_to_threshold': 80})
+    assert not erms.is_at_most(rows).any()
+    rows = rows.assign(miss_is_erm=[True, False, None, False])
+    assert erms.is_at_most(rows).tolist() == [False, True, False, False]
+    assert erms.with_bounds(rows)['outcome'].tolist() == ['reached', erms.AT_MOST, 'reached', 'censored']

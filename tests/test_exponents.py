@@ -135,6 +135,19 @@ def test_a_bound_from_below_counts_from_below():
     assert analysis.exponent(rows).value > 1.1
 
 
+def test_n_star_that_bounds_that_of_erms_counts_as_a_bound():
+    rows = make_rows(1.0, spread=0.05)
+    last = rows['seq_len'] == rows['seq_len'].max()
+    rows.loc[last, 'samples_to_threshold'] *= 10
+    rows = rows.assign(is_erm=True, miss_is_erm=True)
+    assert analysis.exponent(rows).value > 1.2
+    fit = analysis.exponent(rows.assign(miss_is_erm=~last))
+    assert fit.value == pytest.approx(1.0, abs=0.1)
+    assert f'{last.sum()} of {len(rows)} lanes are bounds' in fit.note
+    only = analysis.exponent(rows.assign(miss_is_erm=False))
+    assert (only.value, only.note) == (None, 'n* of ERMs has upper bounds alone')
+
+
 def test_diverged_lanes_are_left_out_and_said():
     rows = make_rows(1.0, spread=0)
     rows.loc[0, ['outcome', 'samples_to_threshold']] = ['diverged', pd.NA]

@@ -108,3 +108,16 @@ def test_a_start_that_diverged_cannot_win():
 def test_impossible_starts_are_one_line(names, changes, words):
     with pytest.raises(ValueError, match=words):
         sweeps.cells_of(settings(*names, **changes))
+
+
+def test_a_search_says_whether_its_largest_miss_is_an_erm(tmp_path):
+    changes = {'num_samples': (), 'min_samples': 2, 'max_samples': 32, 'threshold': 0.5, 'reference': 'construction'}
+    for tolerance in 1e-3, 10.0:
+        sweeps.run(settings('attention:0', **changes, erm_tolerance=tolerance), tmp_path, small.quiet())
+    rows = results.load(tmp_path)
+    curves = results.load_curves(tmp_path, rows=rows)
+    for _, row in rows.iterrows():
+        fits = curves[(curves['seed'] == row['seed']) & (curves['erm_tolerance'] == row['erm_tolerance'])]
+        missed = fits[fits['test_loss'] >= 0.5].set_index('samples')
+        assert row['miss_is_erm'] == missed['is_erm'][missed.index.max()]
+    assert set(rows['miss_is_erm']) == {True, False}

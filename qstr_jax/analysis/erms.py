@@ -1,7 +1,9 @@
 """Which lanes are empirical risk minimisers: their training risk is at most that of the reference in the same ball.
 
 A theorem about ERMs says nothing of a lane whose optimiser stopped short, so such a lane is drawn hollow and is in no
-exponent. Rows of learners without a reference do not say; they are taken as they are, and Table 1 says so.
+exponent. A search may also miss the threshold because its optimiser stopped short: where the largest n that missed it
+has no ERM, n* of ERMs is at most what the search found. Rows of learners without a reference do not say; they are taken
+as they are, and Table 1 says so.
 """
 
 from collections.abc import Sequence
@@ -10,6 +12,8 @@ import pandas as pd
 
 # The learners of the theorems about ERMs.
 LEARNERS = ('constrained', 'min_norm')
+# In the place of 'reached': n* of ERMs is at most the n* of the lane.
+AT_MOST = 'at_most'
 NOT_CHECKED = 'lanes not checked to be ERMs'
 
 
@@ -29,6 +33,27 @@ def is_short(rows: pd.DataFrame) -> pd.Series:
         rows: one row per lane.
     """
     return is_known(rows) & rows['is_erm'].eq(False) if 'is_erm' in rows.columns else is_known(rows)
+
+
+def is_at_most(rows: pd.DataFrame) -> pd.Series:
+    """Whether n* of ERMs is known to be no more than a lane's n*: just below it, the optimiser stopped short.
+
+    Args:
+        rows: one row per lane; `miss_is_erm` says of a search whether its largest n that missed the threshold has an
+            ERM.
+    """
+    if 'miss_is_erm' not in rows.columns:
+        return pd.Series(False, rows.index)
+    return rows['outcome'].eq('reached') & rows['miss_is_erm'].eq(False)
+
+
+def with_bounds(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the outcome `AT_MOST` where n* of ERMs is at most the n* of the lane.
+
+    Args:
+        rows: one row per lane.
+    """
+    return rows.assign(outcome=rows['outcome'].astype(object).where(~is_at_most(rows), AT_MOST))
 
 
 def not_checked(rows: pd.DataFrame) -> str:

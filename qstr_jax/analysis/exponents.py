@@ -83,11 +83,11 @@ def exponent(rows: pd.DataFrame, x: str = 'seq_len') -> Exponent:
         log T_{N,i} = c + a log N + b_N + e_{N,i},   b_N ~ N(0, τ²),   e_{N,i} ~ N(0, σ²)
 
     b_N is the misfit of the law and e_{N,i} the noise between lanes. A lane that is censored or outraced needs more
-    than its bound, one that is censored below needs less, and the likelihood takes them so. Left out are lanes that
-    diverged or are known to be no ERMs (`erms`), and those N where a predictor that ignores t is good enough
-    (`no_retrieval`). The 95% interval is Student's with as many degrees of freedom as there are N with measured lanes,
-    less two (`line_fit`); by simulation it covers the exponent in 92 to 98% of cases
-    (experiments/benchmarks/coverage.md).
+    than its bound, one that is censored below needs less, and the likelihood takes them so; so it does with an n* of
+    ERMs that is only known to be at most that of the lane (`erms`). Left out are lanes that diverged or are known to be
+    no ERMs, and those N where a predictor that ignores t is good enough (`no_retrieval`). The 95% interval is Student's
+    with as many degrees of freedom as there are N with measured lanes, less two (`line_fit`); by simulation it covers
+    the exponent in 92 to 98% of cases (experiments/benchmarks/coverage.md).
 
     Args:
         rows: the lanes of one curve.
@@ -146,7 +146,7 @@ def _usable(lanes: pd.DataFrame, x: str) -> tuple[pd.DataFrame, list[str]]:
         notes.append(f'without {int(short.sum())} of {len(lanes)} lanes that are no ERMs')
     if (impossible & ~easy).any():
         notes.append(f'without {_where(lanes[impossible & ~easy], x)}: 0 samples were enough')
-    return lanes[~easy & ~diverged & ~short & ~impossible], notes
+    return erms.with_bounds(lanes[~easy & ~diverged & ~short & ~impossible]), notes
 
 
 def _number(value: Any) -> int | float:
@@ -161,6 +161,8 @@ def _where(lanes: pd.DataFrame, x: str) -> str:
 
 def _why_none(usable: pd.DataFrame, num_points: int, x: str) -> str:
     if not (usable['outcome'] == 'reached').any():
+        if (usable['outcome'] == erms.AT_MOST).any():
+            return 'n* of ERMs has upper bounds alone'
         all_below = len(usable) > 0 and (usable['outcome'].map(SIDES) < 0).all()
         return 'the fewest samples tried were enough' if all_below else 'threshold not reached'
     num_usable, symbol = usable[x].nunique(), heading(x)

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import scipy
 
+from qstr_jax.analysis import erms
 from qstr_jax.analysis.summary import samples_or_bound
 
 # Where the samples of a lane lie: at the number itself, above it, or below it.
-SIDES = {'reached': 0, 'censored': 1, 'outraced': 1, 'censored_below': -1}
+SIDES = {'reached': 0, 'censored': 1, 'outraced': 1, 'censored_below': -1, erms.AT_MOST: -1}
 _MOST_STEPS = 1000
 _TOLERANCE = 1e-8
 # Lanes that are equal to all digits do not say how far a bound is from them.

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from qstr_jax.analysis import erms
 from qstr_jax.analysis.curves import point_columns, require
 from qstr_jax.analysis.names import model_order
 
@@ -101,7 +102,7 @@ def samples_or_bound(lanes: pd.DataFrame) -> pd.Series:
             lanes are outraced.
     """
     bounds = {'reached': 'samples_to_threshold', 'censored': 'max_samples', 'outraced': 'num_samples',
-              'censored_below': 'min_samples'}  # fmt: skip
+              'censored_below': 'min_samples', erms.AT_MOST: 'samples_to_threshold'}  # fmt: skip
     found = pd.Series(np.nan, lanes.index)
     for outcome, column in bounds.items():
         if column in lanes.columns:

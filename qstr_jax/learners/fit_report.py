@@ -5,7 +5,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from qstr_jax.learners.fits import Record, State
+from qstr_jax.learners.fit_record import Record
+from qstr_jax.learners.fits import State
 from qstr_jax.learners.outcomes import OUTCOMES, REACHED
 from qstr_jax.learners.problem import Problem
 
@@ -31,11 +32,21 @@ def _flat(record: Record, learner: Any) -> dict[str, Any]:
     return columns
 
 
+def _miss_is_erm(columns: dict[str, Any], num_fits_K: np.ndarray, threshold: float) -> list[bool | None]:
+    """Whether the fit at the largest n that missed the threshold is an ERM, by lane; None where all fits met it."""
+    is_done = np.arange(columns['n'].shape[1]) < num_fits_K[:, None]
+    has_missed = is_done & ~(columns['test_loss'] < threshold)
+    largest_K = np.where(has_missed, columns['n'], -1).argmax(axis=1)
+    lanes = zip(has_missed.any(axis=1), columns['is_erm'][np.arange(len(largest_K)), largest_K], strict=True)
+    return [bool(is_erm) if any_missed else None for any_missed, is_erm in lanes]
+
+
 def report(state_K: State, problem: Problem) -> dict[str, Any]:
     """Columns of the rows of a lane batch: arrays (k,), on the host.
 
     `samples_to_threshold` is n*. `validation_samples_to_threshold` is the smallest n tried that had a validation loss
-    below the threshold; settings are chosen by it.
+    below the threshold; settings are chosen by it. `miss_is_erm`, of searches beside a reference, says whether the
+    largest n that missed the threshold has an ERM: if not, n* of ERMs may be smaller.
 
     Args:
         state_K: of the lane batch.
@@ -44,11 +55,14 @@ def report(state_K: State, problem: Problem) -> dict[str, Any]:
     unused: dict[str, Any] = {'fit': None, 'stage': None, 'restarts': None, 'params': None}
     state_K = jax.device_get(state_K._replace(**unused))
     chosen = np.arange(len(state_K.reported)), state_K.reported
-    columns = {name: values[chosen] for name, values in _flat(state_K.records, problem.learner).items() if name != 'n'}
+    fits = _flat(state_K.records, problem.learner)
+    columns = {name: values[chosen] for name, values in fits.items() if name != 'n'}
     outcomes = [OUTCOMES[outcome] for outcome in state_K.outcome]
     is_below = state_K.records.validation_loss < problem.learner.threshold
     validation = np.where(is_below, state_K.records.n, NEVER).min(axis=1)
     is_search = problem.learner.is_search
+    if is_search and problem.learner.reference:
+        columns['miss_is_erm'] = _miss_is_erm(fits, np.asarray(state_K.num_fits), problem.learner.threshold)
     return {
         'outcome': outcomes,
         'num_samples': np.where(state_K.num_fits > 0, state_K.records.n[chosen], state_K.bracket.n),

@@ -1,4 +1,4 @@
-"""The fits of one lane on a fixed sample: the start, the record of each fit, and the next n of a search."""
+"""The fits of one lane on a fixed sample: the start, the assessment of each fit, and the next n of a search."""
 
 from typing import Any, NamedTuple
 
@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from qstr_jax import tasks
 from qstr_jax.learners import bracket, certificate, fitting, held_out, restarts, span_of_inputs, stages, starts
+from qstr_jax.learners.fit_record import Record, no_records
 from qstr_jax.learners.outcomes import FITTED, RUNNING
 from qstr_jax.learners.problem import Problem
 
@@ -31,26 +32,6 @@ class Data(NamedTuple):
     order_key: Any
     starts: Any
     reference: Any
-
-
-class Record(NamedTuple):
-    """The columns of one finished fit. A `State` keeps them with a leading axis of fits."""
-
-    n: jax.Array
-    steps: jax.Array
-    converged: jax.Array
-    fitted_radius: jax.Array
-    min_train_risk: jax.Array
-    infeasible_radius: jax.Array
-    winner: jax.Array
-    highest_start_risk: jax.Array
-    reference_train_risk: jax.Array
-    reference_test_loss: jax.Array
-    certificate: certificate.Certificate
-    test_loss: jax.Array
-    test_loss_se: jax.Array
-    validation_loss: jax.Array
-    validation_loss_se: jax.Array
 
 
 class State(NamedTuple):
@@ -118,18 +99,9 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
         reported=jnp.int32(0),
         num_fits=jnp.int32(0),
         train_loss=jnp.float32(jnp.nan),
-        records=_no_records(learner.max_fits),
+        records=no_records(learner.max_fits),
     )
     return data, state
-
-
-def _no_records(num_fits: int) -> Record:
-    nan, zero = jnp.full((num_fits,), jnp.nan), jnp.zeros((num_fits,), jnp.int32)
-    fields: dict[str, Any] = dict.fromkeys(Record._fields, nan)
-    fields['n'] = fields['steps'] = fields['winner'] = zero
-    fields['converged'] = jnp.zeros((num_fits,), bool)
-    fields['certificate'] = certificate.Certificate(**dict.fromkeys(certificate.Certificate._fields, nan))
-    return Record(**fields)
 
 
 def _mean_and_error(errors_B: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -18,12 +18,15 @@ from qstr_jax.plots.labels import display, point_text, power, samples_to_thresho
 from qstr_jax.plots.panels import XAxis, by_panel, log_ticks, mark_no_retrieval, no_retrieval_key
 from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
 
-_LANE_MARKS = {'reached': '.', 'censored': '^', 'outraced': '^', 'censored_below': 'v', 'diverged': 'x'}
+_LANE_MARKS = {
+    'reached': '.', 'censored': '^', 'outraced': '^', 'censored_below': 'v', erms.AT_MOST: 'v', 'diverged': 'x',
+}  # fmt: skip
 _LINE_STYLES = ('--', ':', '-.', (0, (1, 3)), (0, (4, 1, 1, 1, 1, 1)))
 _MARK_WORDS = {
     'censored': '△ more than the budget',
     'outraced': '▲ more than this n, a rival needs less',
     'censored_below': '▽ the smallest n tried was enough',
+    erms.AT_MOST: '▼ at most this: just below, the fit is no ERM',
     'diverged': '× diverged',
 }
 
@@ -39,9 +42,9 @@ def n_star_against(
     """Median n* on logarithmic axes, with exponents.
 
     Every lane is a dot, hollow unless it is known to be an ERM (`analysis.erms`). A lane that needs more than the
-    largest n of its search is a triangle up there; one that needs less than the smallest is a triangle down. Medians
-    are joined where more than half of the lanes reached. Curves differ in any setting but those that follow from `x`;
-    settings of the task make panels.
+    largest n of its search is a triangle up there; one that needs less than the smallest is a triangle down, and so is
+    one whose n* bounds that of ERMs from above. Medians are joined where more than half of the lanes reached. Curves
+    differ in any setting but those that follow from `x`; settings of the task make panels.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`.
@@ -86,7 +89,8 @@ def marks_text(rows: pd.DataFrame) -> str:
     Args:
         rows: those that are drawn.
     """
-    marks = [words for outcome, words in _MARK_WORDS.items() if (rows['outcome'] == outcome).any()]
+    outcomes = set(erms.with_bounds(rows)['outcome'])
+    marks = [words for outcome, words in _MARK_WORDS.items() if outcome in outcomes]
     lanes = 'dots: ERMs; rings: lanes that are none, in no exponent' if erms.is_known(rows).any() else 'rings: lanes'
     return '; '.join([lanes, *marks, 'lines: medians over lanes'])
 
@@ -113,7 +117,7 @@ def draw_medians(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -
     for some, face in ((~hollow, colour), (hollow, 'white')):
         axis.plot(places[order][some], median[some], marker, color=colour, markerfacecolor=face)
     is_filled = erms.is_known(curve.lanes) & ~erms.is_short(curve.lanes)
-    for (outcome, filled), lanes in curve.lanes.groupby(['outcome', is_filled], observed=True):
+    for (outcome, filled), lanes in erms.with_bounds(curve.lanes).groupby(['outcome', is_filled], observed=True):
         axis.plot(
             x.place(lanes[x.column], shift),
             samples_or_bound(lanes).to_numpy(),
