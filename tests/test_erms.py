@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from qstr_jax import analysis
 from qstr_jax.analysis import erms
 
 
@@ -38,3 +39,19 @@ def test_a_search_whose_largest_miss_is_no_erm_is_a_bound():
     rows = rows.assign(miss_is_erm=[True, False, None, False])
     assert erms.is_at_most(rows).tolist() == [False, True, False, False]
     assert erms.with_bounds(rows)['outcome'].tolist() == ['reached', erms.AT_MOST, 'reached', 'censored']
+
+
+def test_a_mean_with_such_a_lane_is_an_upper_bound():
+    rows = pd.DataFrame({
+        'model': 'transformer', 'learner': 'constrained', 'seq_len': 8, 'seed': [0, 1], 'outcome': 'reached',
+        'samples_to_threshold': [400, 500], 'max_samples': 1000, 'miss_is_erm': [True, True],
+    })  # fmt: skip
+    by = ['model', 'seq_len']
+    [exact] = analysis.summarize(rows, by).to_dict('records')
+    [bound] = analysis.summarize(rows.assign(miss_is_erm=[True, False]), by).to_dict('records')
+    assert not exact['upper_bound']
+    assert exact['low'] <= exact['mean'] == bound['mean'] == 450
+    assert bound['upper_bound']
+    assert pd.isna(bound['low'])
+    assert analysis.samples_table(rows)['N = 8'].tolist() == ['450 (400–500)']
+    assert analysis.samples_table(rows.assign(miss_is_erm=False))['N = 8'].tolist() == ['≤ 450']

@@ -12,7 +12,8 @@ from qstr_jax.analysis.summary import MEASURED, check, summarize
 def samples_table(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
     """Mean samples with intervals and exponents, as texts: a line per curve, a column per value of `x`.
 
-    An entry is the mean with its 95% interval, '≥ 1000k' where lanes were censored, and '–' where there are no lanes.
+    An entry is the mean with its 95% interval, '≥ 1000k' where lanes were censored, '≤ 900' where samples of lanes are
+    upper bounds, and '–' where there are no lanes.
     The last column is the exponent, or why there is none. Settings in which curves differ get columns of their own.
 
     Args:

@@ -26,8 +26,9 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFra
 
     A censored lane counts as its budget, so the mean is a lower bound: `lower_bound` is then True, and `high` is
     missing because nothing bounds the mean from above. An outraced lane counts as its samples, with the same effect. A
-    lane that is censored below counts as `min_samples`; `upper_bound` and `low` say so in the same way. A diverged
-    lane is counted, but it has no number of samples and is left out of mean, low, high, min and max.
+    lane that is censored below counts as `min_samples`; `upper_bound` and `low` say so in the same way, and do so for
+    an n* that n* of ERMs is at most (`erms.is_at_most`). A diverged lane is counted, but it has no number of samples
+    and is left out of mean, low, high, min and max.
 
     Args:
         rows: one row per lane, with the columns of `by` and seed, outcome, samples_to_threshold and max_samples, and
@@ -141,7 +142,7 @@ def _summary(lanes: pd.DataFrame) -> dict[str, Any]:
     found: dict[str, Any] = {'num_lanes': len(lanes), **counts}
     found |= dict.fromkeys(('mean', 'median', 'low', 'high', 'min', 'max'), np.nan)
     found['lower_bound'] = any(counts[f'num_{outcome}'] for outcome in NEED_MORE)
-    found['upper_bound'] = counts['num_censored_below'] > 0
+    found['upper_bound'] = counts['num_censored_below'] > 0 or bool(erms.is_at_most(lanes).any())
     samples = np.sort(numbers[outcomes != 'diverged'])
     if samples.size:
         found |= {'mean': samples.mean(), 'min': samples[0], 'max': samples[-1]}
