@@ -57,12 +57,9 @@ def _with_points(table: pd.DataFrame) -> pd.DataFrame:
 
 def _lines(rows: pd.DataFrame, chosen: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
     """What lies beside n*: the ERMs that were found and err, the capacity for random labels, twisted teachers."""
-    failing = erms.failing(curves[curves['is_search'].eq(True)], _POINT)
-    radius = failing['radius'].map(lambda value: analysis.setting_text('radius', value))
+    failing = erms.failing(curves[curves['is_search'].eq(True)], [name for name in _POINT if name != 'radius'])
     parts = (
-        failing.assign(
-            name='an ERM that was found errs, ' + radius, samples=failing['samples'].replace(0, float('nan'))
-        ),
+        failing.assign(name='an ERM that was found errs', samples=failing['samples'].replace(0, float('nan'))),
         memory_lines.capacity_lines(rows),
         memory_lines.twisted_lines(chosen, threshold=chosen['threshold'].iloc[0]),
     )
