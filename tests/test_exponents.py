@@ -144,6 +144,8 @@ def test_n_star_that_bounds_that_of_erms_counts_as_a_bound():
     fit = analysis.exponent(rows.assign(miss_is_erm=~last))
     assert fit.value == pytest.approx(1.0, abs=0.1)
     assert f'{last.sum()} of {len(rows)} lanes are bounds' in fit.note
+    few = analysis.exponent(rows.assign(miss_is_erm=rows['seq_len'] < 4))
+    assert few.note.startswith(f'only {(rows["seq_len"].unique() < 4).sum()} of {rows["seq_len"].nunique()} N known')
     only = analysis.exponent(rows.assign(miss_is_erm=False))
     assert (only.value, only.note) == (None, 'n* of ERMs has upper bounds alone')
 

@@ -166,7 +166,8 @@ def _why_none(usable: pd.DataFrame, num_points: int, x: str) -> str:
         all_below = len(usable) > 0 and (usable['outcome'].map(SIDES) < 0).all()
         return 'the fewest samples tried were enough' if all_below else 'threshold not reached'
     num_usable, symbol = usable[x].nunique(), heading(x)
-    where = f'of {num_usable} {symbol} reached' if num_usable > num_points else symbol
+    done = 'known' if (usable['outcome'] == erms.AT_MOST).any() else 'reached'
+    where = f'of {num_usable} {symbol} {done}' if num_usable > num_points else symbol
     return f'only {num_points} {where}, {_MIN_POINTS} needed'
 
 
