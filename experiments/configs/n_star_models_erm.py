@@ -10,9 +10,9 @@ Runtime:  8 minutes of a busy core for the Transformer to N = 32, 6 for the FFN 
           simple-1STR; on 1STR 16 for the Transformer to N = 32, 7 for the FFN and 12 for the RNN to N = 8
 Expect:   simple-1STR: 49, 134, 320, 544 for the Transformer at N = 4, 8, 16, 32, N^1.2 [0.7, 1.7], nearer to
           (log N)^2.7; 129, 361, 866 for the RNN and 114, 612, 2,150 for the FFN at N = 4, 8, 16, N^1.4 and N^2.1; at
-          N = 32 the FFN does not fit its prompts in 4,000 steps
+          N = 32 the FFN does not fit its prompts in 2,000 steps
           1STR: 64, 76, 176, 114 for the Transformer, N^0.3 [-0.5, 1.1]; 510 and 1,440 for the RNN at N = 4, 8; 761 for
-          the FFN at N = 4, and at N = 8 it does not fit 20,480 prompts in 4,000 steps
+          the FFN at N = 4, and at N = 8 it does not fit 20,480 prompts in 2,000 steps
 """
 
 from experiments.configs import n_star_models

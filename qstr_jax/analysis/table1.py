@@ -158,7 +158,7 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
 
 
 def _learner(kind: str, first: pd.Series) -> str:
-    """'adamw, learning rate tuned', or 'constrained, R = 1, point-wise risk, best of 2 starts, 4,000 steps'."""
+    """'adamw, learning rate tuned', or 'constrained, R = 1, point-wise risk, best of 2 starts, 4,000 steps each'."""
     tuned = '' if pd.isna(first.get('tuned', '')) else first.get('tuned', '')
     name = first['learner'] if first['learner'] != 'online' else first.get('optimizer', 'online')
     parts = [str(name)]
@@ -170,9 +170,10 @@ def _learner(kind: str, first: pd.Series) -> str:
     parts += ['point-wise risk'] if first.get('risk') == 'pointwise' else []
     if not pd.isna(first.get('encoding_factor')):
         parts.append(f'd_e = ⌊{first["encoding_factor"]:g} ln N⌋')
-    parts += [f'best of {first["num_starts"]:.0f} starts'] if first.get('num_starts', 1) > 1 else []
+    has_several = first.get('num_starts', 1) > 1
+    parts += [f'best of {first["num_starts"]:.0f} starts'] if has_several else []
     if kind == evidence.FIXED and not pd.isna(first.get('max_steps')):
-        parts.append(f'{first["max_steps"]:,.0f} steps')
+        parts.append(f'{first["max_steps"]:,.0f} steps{" each" if has_several else ""}')
     return ', '.join(parts)
 
 
