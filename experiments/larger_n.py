@@ -15,7 +15,7 @@ from qstr_jax.storage import files, provenance, results
 
 
 def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
-    """What `sample_complexity` draws, and samples and seconds side by side.
+    """What `sample_complexity` draws, with its figure on logarithmic axes, and samples and seconds side by side.
 
     Args:
         workdir: the results directory.
@@ -28,9 +28,11 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
         return
     seconds = analysis.seconds_per_cell(provenance.load(folder), rows)
     for point, chosen in combinations.combinations(rows, (config.x,), combinations.model_settings(rows)):
-        title = combinations.title(config.title, chosen, point)
-        figure = plots.samples_and_seconds(chosen, seconds, config.x, title=title, notes=tuple(config.notes))
-        plots.save(figure, folder / f'cost{combinations.suffix(point)}')
+        words = {'title': combinations.title(config.title, chosen, point), 'notes': tuple(config.notes)}
+        suffix = combinations.suffix(point)
+        # On linear axes all small N would lie in one corner.
+        plots.save(plots.n_star_against(chosen, config.x, **words), folder / f'figure{suffix}')
+        plots.save(plots.samples_and_seconds(chosen, seconds, config.x, **words), folder / f'cost{suffix}')
     table = seconds.drop(columns=['cell', 'wall_seconds']).sort_values(['model', 'seq_len'])
     files.write_text(folder / 'seconds.md', formats.markdown(table))
 
