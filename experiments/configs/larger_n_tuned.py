@@ -7,8 +7,8 @@ Runtime:  4 minutes of a busy core to N = 64, 9 for N = 256, 4 for the FFN at N 
 Expect:   means 1.7, 3.6, 7.2 thousand at N = 4, 8, 16 at rates 3e-2, 3e-2, 1e-2; at N = 64 (rate 1e-2) three of five
           lanes need 26 to 30 thousand and two never learn within a million, though all three selection lanes did, and
           all five of a run with --config.tune.num_seeds=5. At 3e-3 those five need 42 to 46 thousand. N = 256 needs 166
-          thousand at 3e-3, all five lanes; the published rate 1e-3 needs 356 there. The
-          FFN needs 10.2 and 218 thousand at N = 4 and 8, rates 3e-3 and 1e-3. N = 1024 and the RNN are not run.
+          thousand at 3e-3, all five lanes; the published rate 1e-3 needs 356 there. The FFN needs 10.2 and
+          218 thousand at N = 4 and 8, rates 3e-3 and 1e-3. N = 1024 and the RNN are not run.
 """
 
 from experiments.configs import base, larger_n

@@ -72,7 +72,8 @@ def outcomes(published: Sequence[Mapping[str, Any]], cells: Cells) -> str:
     slowest = (f'{_name(one)}: {_seconds(one):.1f}' for one in slow)
     return (
         f'{len(done)} programs of {len(published)} that were tried compiled{_but(others)}. '
-        f'On two cores each took at most {MOST_SECONDS} seconds{_but(slowest)}, the longest {max(map(_seconds, done)):.1f}. '
+        f'On two cores each took at most {MOST_SECONDS} seconds{_but(slowest)}, '
+        f'the longest {max(map(_seconds, done)):.1f}. '
         f'All of Figure 1a took {_figure1a(done, cells)}. '
         f'Lanes were halved, and compiled again, for {_listed(halved)}; '
         f'transfers to or from the host are in the `advance` of {_listed(waiting)}. '
