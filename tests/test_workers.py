@@ -8,7 +8,8 @@ import pytest
 
 from qstr_jax.storage import merge, provenance, results
 from tests import harness
-from tests.harness import EIGHT, MANY, MODELS, OURS, Death
+from tests.deaths import Death
+from tests.harness import EIGHT, MANY, MODELS, OURS
 
 pytestmark = pytest.mark.slow
 
