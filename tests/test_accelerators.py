@@ -293,6 +293,7 @@ def test_the_page_says_how_many_cells_have_a_program_and_which_took_long():
     name = 'FFN of `figure1a` at N = 2 on '
     assert f'1 programs of 2 that were tried compiled, but for {name}H100 (out of time).' in text
     assert f'On two cores each took at most 30 seconds, but for {name}v5e: 30.1, the longest 30.1.' in text
+    assert 'Of seconds of a core 1 took more, at most 40.0.' in text
     assert 'All of Figure 1a took 30 for v5e.' in text
     assert f'Lanes were halved, and compiled again, for {name}v5e;' in text
     quick = summary.outcomes([ENTRY], cells)

@@ -2,7 +2,7 @@
 
 Command:  make figure1b-tuned
           python -m experiments.sample_complexity --config=experiments/configs/figure1b_tuned.py --workdir=DIR
-Runtime:  2 minutes of a busy core for the Transformer, 65 for the FFN, two hours for the RNN at N = 25
+Runtime:  2 minutes of a busy core for the Transformer, 65 for the FFN, two and a half hours for the RNN at N = 25
 Expect:   means 13.8, 14.3, 15.5, 15.2, 17.0 thousand for the Transformer, at rate 1e-2 at every N; 116, 159, 200, 216,
           234 thousand for the FFN, rates 1e-3, 1e-3, 3e-4, 3e-4, 3e-4; 63.4 thousand for the RNN at N = 25 at rate 3e-3
           (3 lanes); its other N are not run

@@ -7,12 +7,12 @@ stands beside each: a row that is no ERM is hollow and in no exponent. `log_labe
 
 Command:  make n-star-erm
           python -m experiments.n_star_erm --config=experiments/configs/n_star_erm.py:log --workdir=DIR
-Runtime:  4 minutes of a busy core for `log` at one R (20 lanes), 3 more at N = 128 and 10 at N = 256 (five lanes, with
+Runtime:  5 minutes of a busy core for `log` at one R (20 lanes), 4 more at N = 128 and 10 at N = 256 (five lanes, with
           --config.seq_lens=128,256 --config.max_samples=51200), 35 for `wide` with three lanes, and beside other work
           3 to 30 seconds a fit of up to 6,400 labels
 Expect:   `log`, R = 1: 892, 1,450, 1,630, 2,390 at N = 8 … 64, 19 of 20 rows are ERMs, and 5,050 and 11,600 at N = 128
-          and 256, where 3 and 2 of 5 are and no fit just below n* is: N^0.4 [0.0, 0.7] for n* of ERMs. R = 1/2 and 2
-          give the same but for 1 % at N = 8, and --config.max_steps=16000 does at N = 64 and 128.
+          and 256, where 3 and 2 of 5 are and no fit just below n* is: N^0.4 [0.0, 0.7] for n* of ERMs. R = 2
+          gives the same, R = 1/2 up to 2 % less, and --config.max_steps=16000 the same at N = 64 and 128.
           `wide`: 623, 1,100, 1,860, 2,850, N^0.75 [0.59, 0.92], all ERMs; the start at W_QK = 0 wins at n*.
           Twisted teachers explain 12 to 260 prompts of that for `wide`, and few or none for `log`. Random labels
           fitted: 1,130, 2,260, 4,530, 9,050 for `wide` (N = 64 needs --config.num_samples=12800, too); 1,130, 1,130,

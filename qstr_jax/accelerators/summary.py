@@ -69,11 +69,14 @@ def outcomes(published: Sequence[Mapping[str, Any]], cells: Cells) -> str:
     waiting = [_name(one) for one in done if one.get('host_transfers')]
     largest = max(done, key=lambda one: one['memory_bytes'] / chips.get(one['device']).memory_bytes)
     memory = chips.get(largest['device']).memory_bytes / 2**30
+    of_core = [one['compile_cpu_seconds'] for one in done]
     slowest = (f'{_name(one)}: {_seconds(one):.1f}' for one in slow)
     return (
         f'{len(done)} programs of {len(published)} that were tried compiled{_but(others)}. '
         f'On two cores each took at most {MOST_SECONDS} seconds{_but(slowest)}, '
         f'the longest {max(map(_seconds, done)):.1f}. '
+        f'Of seconds of a core {sum(one > MOST_SECONDS for one in of_core)} took more, '
+        f'at most {max(of_core):.1f}. '
         f'All of Figure 1a took {_figure1a(done, cells)}. '
         f'Lanes were halved, and compiled again, for {_listed(halved)}; '
         f'transfers to or from the host are in the `advance` of {_listed(waiting)}. '
