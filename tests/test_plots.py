@@ -396,6 +396,19 @@ def test_n_star_fills_the_marks_of_erms_alone_and_draws_further_lines():
     assert 'dots: ERMs; rings: lanes that are none' in figure.get_supxlabel().replace('\n', ' ')
 
 
+def test_n_star_marks_lanes_that_only_bound_that_of_erms():
+    rows = search_rows()[lambda table: (table['outcome'] == 'reached') & (table['model'] == 'ffn')]
+    rows = rows.assign(is_erm=True, miss_is_erm=rows['seq_len'] != 64)
+    figure = plots.n_star_against(rows)
+    [axis] = figure.axes
+    marks = {line.get_gid(): (line.get_marker(), sorted(line.get_ydata())) for line in axis.lines}
+    assert marks['at_most'] == ('v', [640, 641])
+    assert marks['reached'] == ('.', [80, 81, 160, 161])
+    words = '▼ at most this'
+    assert words in figure.get_supxlabel()
+    assert words not in plots.n_star_against(rows.assign(miss_is_erm=True)).get_supxlabel()
+
+
 def test_learning_curves_have_a_panel_per_length():
     table = pd.DataFrame([
         {'model': model, 'task': 'qstr', 'seq_len': n, 'seed': seed, 'num_samples': size, 'sample_size': size,
