@@ -326,7 +326,7 @@ def scheduled(name, **changes):
     return small.cell('ffn', **SHORT, schedule=name, **warmup, **changes)
 
 
-@pytest.mark.parametrize('name', ('cosine', 'warmup_cosine'))
+@pytest.mark.parametrize('name', ['cosine', 'warmup_cosine'])
 def test_the_learning_rate_of_a_step_is_optaxs(name):
     learner, lane = scheduled(name).problem.learner, small.lane(0, learning_rate=1e-2)
     steps = jnp.arange(learner.max_steps)
@@ -371,7 +371,7 @@ def test_a_schedule_names_no_old_cell_and_is_said_where_it_is_set():
     with pytest.raises(ValueError, match='warmup_steps=7: would be ignored'):
         small.cell('ffn', **SHORT, warmup_steps=7)
     for steps in 0, 40:
-        with pytest.raises(ValueError, match=f'warmup_steps={steps}: must be at least 1 and below the 40 steps'):
+        with pytest.raises(ValueError, match=f'warmup_steps={steps}: must be 1 to 39'):
             small.cell('ffn', **SHORT, schedule='warmup_cosine', warmup_steps=steps)
 
 

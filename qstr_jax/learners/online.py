@@ -90,9 +90,8 @@ class Online:
         starts.check((self.first_params,))
         checks.integer('warmup_steps', self.warmup_steps, 0)
         if self.schedule == 'warmup_cosine' and not 0 < self.warmup_steps < self.max_steps:
-            raise ValueError(
-                f'warmup_steps={self.warmup_steps}: must be at least 1 and below the {self.max_steps} steps'
-            )
+            most = self.max_steps - 1
+            raise ValueError(f'warmup_steps={self.warmup_steps}: must be 1 to {most}, of {self.max_steps} steps')
         if self.max_checks < 1:
             raise ValueError(
                 f'max_samples={self.max_samples}: fewer than one check, '

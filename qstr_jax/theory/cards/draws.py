@@ -99,3 +99,9 @@ def largest_error(module: Any, params: dict, prompts: tasks.Prompt, task: Sparse
         for b in range(len(prompts.y_N))
     ]
     return float(np.sqrt(np.max(errors)))
+
+
+def mean_and_error(values_B: Any) -> tuple[float, float]:
+    """The mean and its standard error."""
+    values_B = np.asarray(values_B, np.float64)
+    return float(values_B.mean()), float(values_B.std() / np.sqrt(len(values_B)))
