@@ -10,7 +10,18 @@ import pytest
 from qstr_jax import sweeps, tasks
 from qstr_jax.storage import files
 from qstr_jax.theory import cards, floors
-from qstr_jax.theory.cards import alpha, check, draws, proposition8, proposition21, runs, theorem4, theorem6, theorem9
+from qstr_jax.theory.cards import (
+    alpha,
+    bounds,
+    check,
+    draws,
+    proposition8,
+    proposition21,
+    runs,
+    theorem4,
+    theorem6,
+    theorem9,
+)
 from qstr_jax.theory.cards.card import Card, Panel, line, point
 from tests import small
 
@@ -205,6 +216,25 @@ def test_lanes_of_a_card_have_their_own_task_and_are_tested_on_it():
             for cell in sweeps.cells_of(sweep):
                 learner = cell.problem.learner
                 assert getattr(learner, 'max_steps', 0) % learner.check_every == 0
+
+
+def test_bounds_verdict():
+    sizes = itertools.product((bounds.TRANSFORMER, bounds.RNN), (16, 64), (1e6, 1e8, 1e10))
+    rows = pd.DataFrame(sizes, columns=['network', 'seq_len', 'num_samples'])
+    rows['bound'] = 100 * np.log(rows['seq_len']) / np.sqrt(rows['num_samples'])
+    rows['bound'] *= 20
+    tail = pd.DataFrame({'exact': [0.5, 0.01], 'bound': [1.0, 0.1]})
+    assert failing(bounds.checks_of(rows, tail)) == []
+    assert bounds.first_below(rows)['num_samples'].tolist() == pytest.approx(
+        [(2000 * np.log(n)) ** 2 for n in (16, 64)] * 2
+    )
+    slow = rows.assign(bound=rows['bound'] * rows['num_samples'] ** 0.1)
+    assert failing(bounds.checks_of(slow, tail))[0].startswith('the bounds fall as')
+    steep = rows.assign(bound=rows['bound'] * rows['seq_len'])
+    assert [what[:20] for what in failing(bounds.checks_of(steep, tail.assign(exact=0.3)))] == [
+        'n for a bound below ',
+        'Lemma 12: bound ≥ P(',
+    ]
 
 
 def test_draws_agree_between_precisions_and_labels_are_exact():

@@ -19,7 +19,7 @@ from qstr_jax.theory.cards.card import Card, Panel, line, point
 from tests import harness, helpers
 
 # Nothing is trained in these, so their verdicts do not depend on a small budget.
-EXACT = ('lemma11', 'theorem7')
+EXACT = ('lemma11', 'bounds', 'theorem7')
 
 
 def test_config_says_what_it_is_and_lists_all_cards():

@@ -19,6 +19,7 @@ from qstr_jax.sweeps import Options, Sweep, run
 from qstr_jax.theory.cards import (
     alignment,
     alpha,
+    bounds,
     lemma11,
     proposition3,
     proposition8,
@@ -46,7 +47,19 @@ __all__ = [
     'sweeps',
 ]
 
-_ORDER = (lemma11, alignment, proposition3, proposition21, theorem4, theorem6, theorem7, alpha, proposition8, theorem9)
+_ORDER = (
+    lemma11,
+    alignment,
+    proposition3,
+    proposition21,
+    theorem4,
+    bounds,
+    theorem6,
+    theorem7,
+    alpha,
+    proposition8,
+    theorem9,
+)
 _CARDS: dict[str, Any] = {module.NAME: module for module in _ORDER}
 
 
