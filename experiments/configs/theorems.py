@@ -2,7 +2,7 @@
 
 Command:  make theorems
           python -m experiments.theorems --config=experiments/configs/theorems.py --workdir=DIR
-Runtime:  about 45 minutes of one core; each card is written when it is done and not made twice
+Runtime:  about 45 minutes of one core; a card that is done is not made twice, and trainings go on where they stopped
 Expect:   each card says whether its checks hold, and at how many points they could have failed; numbers in
           experiments/results/theorems/cards.json; what is asymptotic is told under each figure
 """

@@ -24,6 +24,16 @@ _PLUGINS = {
     'radius_unit=construction': 'qstr_jax.theory.construction_norm',
     'starts=construction': 'qstr_jax.theory.construction_start',
     'starts=mixed': 'qstr_jax.theory.construction_start',
+    'first_params=construction': 'qstr_jax.theory.construction_start',
+    'starts=given': 'qstr_jax.theory.partly_given',
+    'partly_given': 'qstr_jax.theory.partly_given',
+    'block_diagonal': 'qstr_jax.theory.altered',
+    'first_half': 'qstr_jax.theory.unasked',
+    'second_half': 'qstr_jax.theory.unasked',
+    'late_loss': 'qstr_jax.theory.network_probes',
+    'head_alignment': 'qstr_jax.theory.network_probes',
+    'transition_lipschitz': 'qstr_jax.theory.network_probes',
+    'rounded_states': 'qstr_jax.theory.network_probes',
 }
 
 
