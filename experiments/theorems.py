@@ -16,7 +16,7 @@ from ml_collections import config_dict
 from experiments import command_line, runtime, sample_complexity
 from qstr_jax import plots, sweeps
 from qstr_jax.plots import cards as figures
-from qstr_jax.storage import files, provenance, records
+from qstr_jax.storage import files, provenance, records, results
 from qstr_jax.theory import cards
 
 # Defined once for all binaries, since tests import several of them into one process.
@@ -43,14 +43,14 @@ def read(path: pathlib.Path) -> dict[str, Any]:
 def make_one(name: str, overrides: Mapping[str, Any], workdir: pathlib.Path) -> Any:
     """Makes a card, unless cards.json has it with these settings; writes its entry and its figure.
 
-    What the card trains is run, or continued, in the results directory of its name.
+    What the card trains is run, or continued, in the results directory cards/NAME.
     """
     path = workdir / 'cards.json'
     wanted = cards.plain_settings(name, overrides)
     entry = read(path).get(name)
     if entry is None or entry.get('settings') != wanted:
         start, made_by = time.monotonic(), provenance.made_by(sys.argv)
-        card = cards.make(name, overrides, workdir / name, runtime.options())
+        card = cards.make(name, overrides, workdir / results.CARDS / name, runtime.options())
         seconds = round(time.monotonic() - start, 1)
         where = {'settings': wanted, 'seconds': seconds, 'device': made_by['device'], 'made_by': made_by}
         # Read again: another process may have written its cards in the meantime.

@@ -86,10 +86,11 @@ def test_reduced_twins_leave_entry_and_figure(name, tmp_path, monkeypatch):
     for suffix in 'png', 'pdf':
         assert (tmp_path / f'{name}.{suffix}').stat().st_size > 1000
     if name in RUN:  # The trainings are a results directory, and a card that is lost is made of them.
-        stored = results.load(tmp_path / name)
+        stored = results.load(tmp_path / 'cards' / name)
         assert len(stored) == sum(
             len(c.lanes) for s in cards.sweeps(name, overrides).values() for c in sweeps.cells_of(s)
         )
+        assert not results.find(tmp_path)  # Tables and reports of a directory above are of other evidence.
         monkeypatch.setattr(cards, 'run', lambda sweep, workdir, options: stored)
         assert cards.make(name, overrides, tmp_path / name).verdict == made.verdict
 

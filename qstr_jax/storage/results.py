@@ -7,6 +7,7 @@
     params/CELL/LANE/        trained parameters, where they were asked for
     checkpoints/, progress/, errors/, locks/, plan.json   of runs that are going on
     selection/               a results directory of its own, of the runs that chose a tuned sweep's settings
+    cards/CARD/              the same, of what a card of a theorem trains
 
 Files appear whole or not at all. Nothing is pickled; a file that is not ours is an error that names it.
 """
@@ -25,8 +26,9 @@ from qstr_jax.storage.files import ResultsError
 
 FOLDERS = ('rows', 'curves', 'provenance', 'checkpoints', 'progress', 'errors', 'locks')
 FORMAT = 2
-# Runs that choose settings are no results: what looks below a directory passes by folders of this name.
-SELECTION = 'selection'
+# Runs that choose settings, and those that cards of theorems are made of, are evidence for nothing else: what looks
+# below a directory passes by folders of these names.
+SELECTION, CARDS = 'selection', 'cards'
 
 
 class FormatError(ResultsError):
@@ -147,7 +149,8 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) ->
 def find(workdir: Any) -> list[pathlib.Path]:
     """The results directories at or below a directory, sorted; empty if there are none.
 
-    Those in a folder named `selection` below it are left out: they hold the runs that chose a tuned sweep's settings.
+    Those in a folder named `selection` below it are left out: they hold the runs that chose a tuned sweep's settings;
+    so are those in `cards`, of which cards of theorems are made.
 
     Args:
         workdir: where to look; may be such a folder itself.
@@ -159,7 +162,7 @@ def find(workdir: Any) -> list[pathlib.Path]:
     if not workdir.is_dir():
         raise ResultsError(f'{str(workdir)!r}: no such directory')
     found = sorted(path.parent for path in workdir.rglob('config.json'))
-    return [folder for folder in found if SELECTION not in folder.relative_to(workdir).parts]
+    return [folder for folder in found if not {SELECTION, CARDS} & set(folder.relative_to(workdir).parts)]
 
 
 def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
