@@ -78,11 +78,7 @@ def measure(rows: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def checks_of(rows: pd.DataFrame) -> tuple[check.Check, ...]:
-    """The comparisons of the verdict.
-
-    Args:
-        rows: of `measure`.
-    """
+    """The comparisons of the verdict."""
     last = rows[rows['samples'] == rows['samples'].max()]
     built, scratch = (last[last['start'] == name] for name in STARTS.values())
     first = rows[(rows['samples'] == 0) & (rows['start'] == SCRATCH)]

@@ -75,9 +75,6 @@ def measure(rows: dict[str, pd.DataFrame]) -> pd.DataFrame:
 def compare(rows: pd.DataFrame) -> pd.DataFrame:
     """Prompts to the threshold of lanes that saw the same prompts; those that miss it count with their budget.
 
-    Args:
-        rows: with the columns seq_len, lane, bound and samples.
-
     Returns:
         A row per N and lane, a column per bound.
     """
@@ -85,11 +82,7 @@ def compare(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def ratio(rows: pd.DataFrame) -> tuple[float, float, float]:
-    """Prompts of free networks over those of α = 1/N: the geometric mean over pairs of lanes and its 95 % interval.
-
-    Args:
-        rows: see `compare`.
-    """
+    """Prompts of free networks over those of α = 1/N: the geometric mean over pairs of lanes and its 95 % interval."""
     from scipy import stats  # slow to import, and few cards need it
 
     samples = compare(rows)
@@ -100,11 +93,7 @@ def ratio(rows: pd.DataFrame) -> tuple[float, float, float]:
 
 
 def checks_of(rows: pd.DataFrame) -> tuple[check.Check, ...]:
-    """The comparisons of the verdict.
-
-    Args:
-        rows: with the columns seq_len, lane, bound, samples, reached and product.
-    """
+    """The comparisons of the verdict."""
     is_free = rows['bound'] == FREE
     free, bounded = rows[is_free], rows[~is_free]
     _, _, high = ratio(rows)

@@ -90,13 +90,5 @@ def point(panel: int, series: str, x: float, y: float, error: float = math.nan, 
 
 
 def line(panel: int, label: str, x: Iterable[float], y: Iterable[float], of: str = '') -> list[dict[str, Any]]:
-    """Rows of `Card.lines` for one line.
-
-    Args:
-        panel: number of the panel, from 0.
-        label: in the legend; '' for none.
-        x: x of its points.
-        y: y of its points.
-        of: the series whose colour it takes, or ''.
-    """
+    """Rows of `Card.lines` for one line."""
     return [{'panel': panel, 'label': label, 'of': of, 'x': float(a), 'y': float(b)} for a, b in zip(x, y, strict=True)]

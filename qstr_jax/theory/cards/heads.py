@@ -98,15 +98,7 @@ def _on_prompts(task: SparseTask, build: Callable[..., Any], num_prompts: int, e
 def constructed(
     sparsity: int, token_dim: int, num_heads: int, num_prompts: int, error: float = 0.02
 ) -> tuple[float, float]:
-    """The loss at late positions of Lemma 11's construction with H ≥ q heads, and its standard error.
-
-    Args:
-        sparsity: q.
-        token_dim: d.
-        num_heads: H.
-        num_prompts: test prompts.
-        error: |ŷ − y| that the construction is built for.
-    """
+    """The loss at late positions of Lemma 11's construction with H ≥ q heads, and its standard error."""
     build = functools.partial(constructions.transformer, num_heads=num_heads)
     with jax.enable_x64(True):
         return draws.mean_and_error(_on_prompts(half_task(sparsity, token_dim), build, num_prompts, error))
@@ -142,13 +134,6 @@ def oracle(
     """The loss at the last position, which is late, of the best reader of H random heads, and its standard error.
 
     It reads the real module's outputs and nothing else.
-
-    Args:
-        sparsity: q.
-        token_dim: d.
-        num_heads: H.
-        num_prompts: test prompts.
-        restricted: whether scores ignore the tokens (Proposition 21).
     """
     with jax.enable_x64(True):
         task = half_task(sparsity, token_dim)
@@ -160,13 +145,7 @@ def oracle(
 
 
 def floors_of(rows: pd.DataFrame, floor: Callable[[Any, int], float], fewer: int = 0) -> np.ndarray:
-    """The floor at late positions of each row, as if its network had some heads fewer.
-
-    Args:
-        rows: with the column heads.
-        floor: (row, number of heads) → floor.
-        fewer: how many heads fewer; where none are left the floor is the label's variance.
-    """
+    """The floor at late positions of each row, as if its network had some heads fewer."""
     return np.array(
         [floors.LATE_VARIANCE if row.heads <= fewer else floor(row, row.heads - fewer) for row in rows.itertuples()]
     )
@@ -180,15 +159,7 @@ def checks_of(
     floor_of: Callable[..., np.ndarray],
     what: tuple[str, str],
 ) -> list[check.Check]:
-    """Checks that trained networks keep a floor, best readers attain it, and Lemma 11's construction passes below it.
-
-    Args:
-        trained: rows of trained networks.
-        readers: rows of best readers.
-        built: rows of the construction, with H ≥ q.
-        floor_of: (rows, fewer=0) → the floor of each row, see `floors_of`.
-        what: names of the first two checks.
-    """
+    """Checks that trained networks keep a floor, best readers attain it, and Lemma 11's construction passes below it."""
     floor = floor_of(trained)
     wrong = check.above('wrong floor', trained['loss'], floor_of(trained, fewer=1), trained['error'])
     return [

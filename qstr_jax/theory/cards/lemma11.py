@@ -140,14 +140,7 @@ def _least(settings: Settings) -> pd.DataFrame:
 def checks_of(
     settings: Settings, by_alpha: pd.DataFrame, by_length: pd.DataFrame, norms: pd.DataFrame
 ) -> tuple[check.Check, ...]:
-    """The comparisons of the verdict.
-
-    Args:
-        settings: of the card.
-        by_alpha: constructions over α.
-        by_length: constructions for the target error, over N.
-        norms: of `_least`.
-    """
+    """The comparisons of the verdict."""
     limit = 4 * settings.error**2
     later = norms.sort_values(['sparsity', 'seq_len'])
     cap = np.concatenate([_cap(chosen) for _, chosen in later.groupby('sparsity')])

@@ -48,21 +48,12 @@ def measure(settings: Settings, rows: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def floor_of(rows: pd.DataFrame, fewer: int = 0) -> np.ndarray:
-    """2 (1 − H/q) of each row, see `heads.floors_of`.
-
-    Args:
-        rows: with the columns q and heads.
-        fewer: how many heads fewer.
-    """
+    """2 (1 − H/q) of each row, see `heads.floors_of`."""
     return heads.floors_of(rows, lambda row, h: floors.proposition21(h, row.q, late=True), fewer)
 
 
 def checks_of(rows: pd.DataFrame) -> list[check.Check]:
-    """The comparisons of the verdict.
-
-    Args:
-        rows: of `measure`.
-    """
+    """The comparisons of the verdict."""
     by_network = {name: rows[rows['network'] == name] for name in rows['network'].unique()}
     few = by_network['trained, free W_QK']
     few = few[few['heads'] == 1]

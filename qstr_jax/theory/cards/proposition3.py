@@ -41,32 +41,17 @@ def sweeps(settings: Settings) -> dict[str, Sweep]:
 
 
 def floor_of(rows: pd.DataFrame, fewer: int = 0) -> np.ndarray:
-    """The sharper floor of each row, see `heads.floors_of`.
-
-    Args:
-        rows: with the columns q, d and heads.
-        fewer: how many heads fewer.
-    """
+    """The sharper floor of each row, see `heads.floors_of`."""
     return heads.floors_of(rows, lambda row, h: floors.head_floor(h, row.q, row.d, late=True), fewer)
 
 
 def printed_of(rows: pd.DataFrame) -> np.ndarray:
-    """Proposition 3's floor of each row.
-
-    Args:
-        rows: with the columns q, d and heads.
-    """
+    """Proposition 3's floor of each row."""
     return heads.floors_of(rows, lambda row, h: floors.proposition3(h, row.q, row.d, late=True))
 
 
 def checks_of(rows: pd.DataFrame, sizes: list, narrow: tuple) -> list[check.Check]:
-    """The comparisons of the verdict.
-
-    Args:
-        rows: of `measure`.
-        sizes: pairs (q, d) with d ≥ q.
-        narrow: the pair with d < q.
-    """
+    """The comparisons of the verdict."""
     wide = rows[[pair in set(sizes) for pair in zip(rows['q'], rows['d'], strict=True)]]
     trained, readers, built = (wide[wide['network'] == name] for name in ('trained', 'best reader', 'Lemma 11'))
     narrow_rows = rows[(rows['q'] == narrow[0]) & (rows['d'] == narrow[1]) & (rows['heads'] == narrow[1])]
@@ -89,13 +74,7 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
 
 
 def card_of(settings: Settings, rows: pd.DataFrame, averaging: float) -> Card:
-    """The card of measured rows.
-
-    Args:
-        settings: of the card.
-        rows: of `measure`.
-        averaging: loss of one averaging head on the linear mean link.
-    """
+    """The card of measured rows."""
     sizes, (q, d) = [tuple(pair) for pair in settings.sizes], settings.narrow
     linear = check.below('linear mean link: one head that averages has loss < 0.001', averaging, 0.001)
     return Card(

@@ -112,11 +112,6 @@ def storing_errors(task: SparseTask, bits: int, num_prompts: int) -> np.ndarray:
 
     At a position N − 1 numbers are stored in the two states together, so these hold B = bits · (N − 1) bits.
 
-    Args:
-        task: with d = 1.
-        bits: per stored number; 0 rounds nothing.
-        num_prompts: test prompts.
-
     Returns:
         The mean error of each prompt.
     """
@@ -140,12 +135,7 @@ def storing_errors(task: SparseTask, bits: int, num_prompts: int) -> np.ndarray:
 
 
 def floor_of(rows: pd.DataFrame, share: float = 1.0) -> np.ndarray:
-    """The floor of each row with quantised states.
-
-    Args:
-        rows: with the columns seq_len and held, the bits of both states at a position.
-        share: share of the bits that the states are taken to hold.
-    """
+    """The floor of each row with quantised states."""
     return np.array(
         [floors.proposition8_bits(share * b, n) for b, n in zip(rows['held'], rows['seq_len'], strict=True)]
     )
@@ -155,10 +145,6 @@ def checks_of(settings: Settings, rows: pd.DataFrame) -> tuple[check.Check, ...]
     """The comparisons of the verdict.
 
     A network whose states were rounded could have crossed the floor if its loss without rounding is below it.
-
-    Args:
-        settings: of the card.
-        rows: a row per network and bits.
     """
     coarse, exact = rows[rows['bits'] > 0], rows[rows['bits'] == 0]
     stored, plain = coarse[coarse['network'] == STORING], exact[exact['network'] == TRAINED]
@@ -217,11 +203,7 @@ def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
 
 
 def power(stored: pd.DataFrame) -> check.Check:
-    """Checks that the floor of half of the bits is crossed, which shows how wrong a floor the card would notice.
-
-    Args:
-        stored: rows of the storing RNN with rounded states.
-    """
+    """Checks that the floor of half of the bits is crossed, which shows how wrong a floor the card would notice."""
     wrong = check.above('', stored['loss'], floor_of(stored, share=1 / 2), stored['error'])
     return check.fails('a wrong floor, of half of the bits, is crossed', wrong)
 

@@ -35,14 +35,7 @@ class Settings:
 
 
 def online(settings: Any, task: dict[str, Any], *, checks: int = 20, **more: Any) -> Sweep:
-    """A sweep of networks on fresh prompts of a task, each with its own draw of it; their rate falls along a cosine.
-
-    Args:
-        settings: a `Settings` with `num_lanes`.
-        task: its name and settings.
-        checks: number of checks.
-        **more: further arguments of the sweep; those of the learner override these.
-    """
+    """A sweep of networks on fresh prompts of a task, each with its own draw of it; their rate falls along a cosine."""
     check_every = max(1, settings.steps // checks)
     learner = {
         'batch_size': settings.batch_size,
@@ -60,13 +53,7 @@ def online(settings: Any, task: dict[str, Any], *, checks: int = 20, **more: Any
 
 
 def own_draws(task: dict[str, Any], num_lanes: int, **more: Any) -> Sweep:
-    """A sweep whose lanes have a draw of the task each, and whose test prompts follow the task.
-
-    Args:
-        task: its name and settings.
-        num_lanes: lanes of each kind.
-        **more: further arguments of the sweep.
-    """
+    """A sweep whose lanes have a draw of the task each, and whose test prompts follow the task."""
     return Sweep(**{'task': task, 'test_task': task['name'], 'num_seeds': num_lanes, 'task_per_lane': True, **more})
 
 
@@ -87,12 +74,7 @@ def rows_of(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def exponent(x: Any, y: Any) -> analysis.Exponent:
-    """The exponent of y ∝ x^a with its 95 % interval, by `analysis.exponent`; several y at one x are lanes.
-
-    Args:
-        x: positive numbers.
-        y: positive numbers.
-    """
+    """The exponent of y ∝ x^a with its 95 % interval, by `analysis.exponent`; several y at one x are lanes."""
     y = np.asarray(y, np.float64)
     lanes = {'model': 'y', 'seq_len': np.asarray(x, np.float64), 'outcome': 'reached', 'samples_to_threshold': y}
     frame = pd.DataFrame({**lanes, 'max_samples': np.inf})

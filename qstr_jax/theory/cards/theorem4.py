@@ -140,15 +140,7 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
 def card_of(
     settings: Settings, rate: pd.DataFrame, labels: pd.DataFrame, unseen: pd.DataFrame, given: pd.DataFrame
 ) -> Card:
-    """The card of measured rows.
-
-    Args:
-        settings: of the card.
-        rate: of the sweep.
-        labels: of `_labels`.
-        unseen: of those sweeps.
-        given: of that sweep, with the columns part and lane.
-    """
+    """The card of measured rows."""
     cost = costs(settings, given)
     return Card(
         name=NAME,
@@ -175,10 +167,6 @@ def card_of(
 def costs(settings: Settings, given: pd.DataFrame) -> pd.DataFrame:
     """The n from which on a lane has learnt, for each N and part that is given.
 
-    Args:
-        settings: of the card.
-        given: of that sweep, with the columns part and lane.
-
     Returns:
         A row per lane: seq_len, part, lane, learnt, and num_samples, twice the largest n if the lane never learns.
     """
@@ -193,9 +181,6 @@ def decline(rate: pd.DataFrame) -> pd.DataFrame:
     """Geometric mean losses of ERMs from the first n below 1 on, beside n^(−1/2) through that n.
 
     Above a loss of 1 the theorem says nothing: zero does better.
-
-    Args:
-        rate: of the sweep.
 
     Returns:
         A row per N and n, with loss, line and is_first.
@@ -215,15 +200,7 @@ def decline(rate: pd.DataFrame) -> pd.DataFrame:
 def checks_of(
     settings: Settings, rate: pd.DataFrame, labels: pd.DataFrame, unseen: pd.DataFrame, cost: pd.DataFrame
 ) -> tuple[check.Check, ...]:
-    """The comparisons of the verdict.
-
-    Args:
-        settings: of the card.
-        rate: of the sweep.
-        labels: of `_labels`.
-        unseen: of those sweeps.
-        cost: of `costs`.
-    """
+    """The comparisons of the verdict."""
     twisted, later = labels[labels['kind'] == 'twisted teacher'], decline(rate)
     lookup = twisted[twisted['encoding_dim'] == settings.many]
     is_many = unseen['encoding_dim'] >= settings.unseen_len
@@ -301,12 +278,7 @@ def _lines(settings: Settings, rate: pd.DataFrame, unseen: pd.DataFrame) -> list
 
 
 def learnt(rows: pd.DataFrame, threshold: float) -> float:
-    """The smallest n from which on the loss is below a threshold; infinite if it is not at the largest.
-
-    Args:
-        rows: of one lane, with the columns num_samples and test_loss.
-        threshold: of the loss.
-    """
+    """The smallest n from which on the loss is below a threshold; infinite if it is not at the largest."""
     rows = rows.sort_values('num_samples')
     is_below = (rows['test_loss'] < threshold).to_numpy()
     first = len(is_below) - int(np.argmin(is_below[::-1])) if not is_below.all() else 0

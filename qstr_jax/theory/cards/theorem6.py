@@ -146,12 +146,7 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
 
 
 def printed_of(rows: pd.DataFrame, share: float = 1.0) -> np.ndarray:
-    """Theorem 6's printed floor of each row, see `floors.theorem6_floor`.
-
-    Args:
-        rows: with the columns num_samples, seq_len and load = n/(Nd).
-        share: share of the training prompts that are taken to be there.
-    """
+    """Theorem 6's printed floor of each row, see `floors.theorem6_floor`."""
     return np.array([floors.theorem6_floor(share * load, 1, 1) for load in rows['load']])
 
 
@@ -159,9 +154,6 @@ def checks_of(rows: pd.DataFrame) -> tuple[check.Check, ...]:
     """The comparisons of the verdict; a fit that did not converge is no run.
 
     A loss of 1 or more is that of a network that learnt nothing, beside which any floor below 1 would pass.
-
-    Args:
-        rows: of `card`.
     """
     every = rows[rows['network'] == FFN]
     fitted, control = every[every['residual'] <= CONVERGED], rows[rows['network'] == TRANSFORMER]
@@ -190,12 +182,7 @@ def checks_of(rows: pd.DataFrame) -> tuple[check.Check, ...]:
 
 
 def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
-    """The card of measured rows.
-
-    Args:
-        settings: of the card.
-        rows: of `card`.
-    """
+    """The card of measured rows."""
     return Card(
         name=NAME,
         statement='Theorem 6',

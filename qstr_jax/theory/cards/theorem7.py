@@ -61,13 +61,7 @@ def _row(settings: Settings, seq_len: int, sparsity: int, precision: str) -> dic
 
 
 def formula(task: SparseTask, task_draw: tasks.Draw, bound: float) -> float:
-    """‖Θ_f‖² = 4 q d_e + 2d + 6 q d + 4 q d d_e M²/δ², with M a little larger, which shuts gates in spite of rounding.
-
-    Args:
-        task: the task.
-        task_draw: its draw.
-        bound: the data's largest entry.
-    """
+    """‖Θ_f‖² = 4 q d_e + 2d + 6 q d + 4 q d d_e M²/δ², with M a little larger, which shuts gates in spite of rounding."""
     q, d, d_e = task.sparsity, task.token_dim, task.encoding_dim
     delta = networks.separation(task_draw.encodings.omega_NxE).distance
     return 4 * q * d_e + 2 * d + 6 * q * d + 4 * q * d * d_e * ((1 + gates.SLACK) * bound / delta) ** 2
@@ -85,12 +79,7 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
 
 
 def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
-    """The card of measured rows.
-
-    Args:
-        settings: of the card.
-        rows: seq_len, sparsity, precision, error, square and formula.
-    """
+    """The card of measured rows."""
     checks = [
         check.below(f'|ŷ − y| ≤ {limit:g} in {precision}', rows['error'][rows['precision'] == precision], limit)
         for precision, limit in LIMITS.items()

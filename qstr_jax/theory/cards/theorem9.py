@@ -142,13 +142,7 @@ def _finding(rows: pd.DataFrame, stored: pd.DataFrame, trained: pd.DataFrame) ->
 
 
 def checks_of(rows: pd.DataFrame, stored: pd.DataFrame, trained: pd.DataFrame) -> tuple[check.Check, ...]:
-    """The comparisons of the verdict.
-
-    Args:
-        rows: of the memorisers.
-        stored: of the storing RNNs.
-        trained: of `measure`.
-    """
+    """The comparisons of the verdict."""
     power = runs.exponent(rows['num_samples'], rows['square'])
     every, online = (trained[trained['network'] == name] for name in (LEAST, ONLINE))
     fitted = every[every['converged']]
@@ -183,14 +177,7 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
 
 
 def card_of(settings: Settings, rows: pd.DataFrame, stored: pd.DataFrame, trained: pd.DataFrame) -> Card:
-    """The card of measured rows.
-
-    Args:
-        settings: of the card.
-        rows: of the memorisers.
-        stored: of the storing RNNs.
-        trained: of `measure`.
-    """
+    """The card of measured rows."""
     return Card(
         name=NAME,
         statement='Theorem 9, Lemmas 36-38',
