@@ -159,7 +159,7 @@ def checks_of(
     floor_of: Callable[..., np.ndarray],
     what: tuple[str, str],
 ) -> list[check.Check]:
-    """Checks that trained networks keep a floor, best readers attain it, and Lemma 11's construction passes below it."""
+    """Trained networks keep a floor, best readers attain it, and Lemma 11's construction passes below it."""
     floor = floor_of(trained)
     wrong = check.above('wrong floor', trained['loss'], floor_of(trained, fewer=1), trained['error'])
     return [

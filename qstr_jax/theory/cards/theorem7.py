@@ -61,7 +61,7 @@ def _row(settings: Settings, seq_len: int, sparsity: int, precision: str) -> dic
 
 
 def formula(task: SparseTask, task_draw: tasks.Draw, bound: float) -> float:
-    """‖Θ_f‖² = 4 q d_e + 2d + 6 q d + 4 q d d_e M²/δ², with M a little larger, which shuts gates in spite of rounding."""
+    """‖Θ_f‖² = 4 q d_e + 2d + 6 q d + 4 q d d_e M²/δ², with M a little larger against rounding."""
     q, d, d_e = task.sparsity, task.token_dim, task.encoding_dim
     delta = networks.separation(task_draw.encodings.omega_NxE).distance
     return 4 * q * d_e + 2 * d + 6 * q * d + 4 * q * d * d_e * ((1 + gates.SLACK) * bound / delta) ** 2
