@@ -109,10 +109,10 @@ def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
         f'{settings.encoding_dim}, merged attention, AdamW (weight decay {settings.weight_decay:g}), '
         f'a cosine for each length of training, {settings.num_lanes} lanes.',
         panels=(
-            Panel('held-out loss', 'training prompts', 'loss', log_y=True),
-            Panel('energy share of the block', 'training prompts', 'share of ‖W_QK‖²'),
-            Panel('cosine of the block to the identity', 'training prompts', 'cosine'),
-            Panel('attention off the right token', 'training prompts', 'mean mass', log_y=True),
+            Panel('held-out loss', 'thousand training prompts', 'loss', log_y=True),
+            Panel('energy share of the block', 'thousand training prompts', 'share of ‖W_QK‖²'),
+            Panel('cosine of the block to the identity', 'thousand training prompts', 'cosine'),
+            Panel('attention off the right token', 'thousand training prompts', 'mean mass', log_y=True),
         ),
         points=pd.DataFrame(_points(rows)),
         lines=pd.DataFrame(_lines(settings, rows)),
@@ -126,11 +126,11 @@ def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
 def _points(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for panel, column in enumerate(MEASURED.values()):
         for row in rows.to_dict('records'):
-            yield point(panel, row['start'], row['samples'], row[column], lane=row['lane'])
+            yield point(panel, row['start'], row['samples'] / 1000, row[column], lane=row['lane'])
 
 
 def _lines(settings: Settings, rows: pd.DataFrame) -> list[dict[str, Any]]:
-    ends = [0, rows['samples'].max()]
+    ends = [0, rows['samples'].max() / 1000]
     width = settings.token_dim + (settings.sparsity + 1) * settings.encoding_dim
     isotropic = (settings.encoding_dim / width) ** 2
     lines = line(0, 'error² of the construction', ends, [ERROR**2] * 2)
