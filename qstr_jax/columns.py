@@ -127,6 +127,7 @@ _KNOWN = (
     Column('retrieval_share', 'measure', label='retrieval share'),
     Column('retrieval_mass', 'measure', label='retrieval mass'),
     Column('theorem6_floor', 'measure', label='floor of Theorem 6'),
+    Column('program', 'measure', 'str', label='fingerprint of the program'),
     Column('backend', 'measure', 'str'),
     Column('lanes_per_batch', 'measure', 'int', label='lanes per batch'),
     # Curves: one line per check or fit.
