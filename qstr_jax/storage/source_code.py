@@ -10,6 +10,7 @@ from typing import Any
 
 import qstr_jax
 from qstr_jax import registry
+from qstr_jax.function_names import module_of
 
 # A file that was written after this may hold other code than the process runs.
 _STARTED = time.time()
@@ -27,7 +28,7 @@ def digests() -> dict[str, str]:
         path = getattr(module, '__file__', None)
         if isinstance(path, str) and _is_users(path):
             found[name] = _of_file(path)
-    registered = (function_of(entry.builder) for entry in registry.entries().values())
+    registered = [entry.builder for entry in registry.entries().values()]
     return found | {module_of(thing): UNKNOWN for thing in registered if not has_file(thing)}
 
 
@@ -40,16 +41,6 @@ def changed(known: Any, now: dict[str, str]) -> list[str]:
     """The modules that are not what they were."""
     known = known if isinstance(known, dict) else {}
     return [name for name in now if now[name] == UNKNOWN or known.get(name) != now[name]]
-
-
-def function_of(thing: Any) -> Any:
-    """The function of a link, and anything else as it is."""
-    return getattr(thing, 'apply', thing)
-
-
-def module_of(thing: Any) -> str:
-    """The name of the module that a class or function was defined in."""
-    return str(getattr(thing, '__module__', None) or type(thing).__module__)
 
 
 def has_file(thing: Any) -> bool:

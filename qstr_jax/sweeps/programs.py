@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from qstr_jax import learners
+from qstr_jax import fingerprints, learners
 from qstr_jax.learners.problem import Problem
-from qstr_jax.sweeps import fingerprints, platforms
+from qstr_jax.sweeps import platforms
 
 
 class Programs(NamedTuple):
@@ -103,13 +103,13 @@ def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
         device=device,
         compile_seconds=time.perf_counter() - start,
         memory_bytes=memory,
-        fingerprint=fingerprints.of(*traced),
+        fingerprint=fingerprints.of(*(program.jaxpr for program in traced)),
     )
 
 
 def fingerprint(problem: Problem, size: int, platform: str) -> str:
     """The fingerprint that the programs of a cell would have; they are traced and not compiled, on any machine."""
-    return fingerprints.of(*traced(platforms.suited(problem, platform), size))
+    return fingerprints.of(*(program.jaxpr for program in traced(platforms.suited(problem, platform), size)))
 
 
 def compile_placed(

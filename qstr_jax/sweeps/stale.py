@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from absl import logging
 
-from qstr_jax import columns, failures, registry
+from qstr_jax import columns, failures, function_names, registry
 from qstr_jax.storage import cell_tables, names, provenance, results, source_code
 from qstr_jax.sweeps import claims, programs
 from qstr_jax.sweeps.cells import Cell
@@ -104,8 +104,8 @@ def _doubtful(cell: Cell, rows: pd.DataFrame, runs: dict, record: dict[str, Any]
     if 'program' not in rows:
         return []
     made = rows[['program', 'backend', 'lanes_per_batch']].dropna().drop_duplicates().to_dict('records')
-    functions = map(source_code.function_of, vars(cell.problem.task).values())
-    can_read = all(source_code.has_file(function) for function in functions if callable(function))
+    given = vars(cell.problem.task).values()
+    can_read = all(source_code.has_file(value) for value in given if callable(getattr(value, 'apply', value)))
     found = []
     for one in made:
         known = _of_these_versions(runs.get((cell.id, one['program']), []), record)
@@ -132,7 +132,7 @@ def _changes(cell: Cell, run: dict[str, Any], record: dict[str, Any]) -> str:
     parts = [getattr(getattr(task, name, None), 'name', None) for name in ('link', 'encoding')]
     used = [cell.model, task.name, cell.problem.learner.name, *parts]
     entries = [registry.entries()[name] for name in used if name in registry.entries()]
-    owners = [(entry, source_code.module_of(source_code.function_of(entry.builder))) for entry in entries]
+    owners = [(entry, function_names.module_of(entry.builder)) for entry in entries]
     named = [f'{entry.kind} {entry.name!r} of {owner}' for entry, owner in owners if owner in modules]
     return f'changed: {", ".join(named or modules) or "a function without a file"}'
 

@@ -17,14 +17,14 @@ _IGNORED = re.compile(r'name|.*(sharding|layout|mesh)s?|compiler_options_kvs|inl
 _ADDRESS = re.compile(r' at 0x[0-9a-f]+')
 
 
-def of(*programs: Any) -> str:
+def of(*programs: ClosedJaxpr) -> str:
     """Twelve hexadecimal digits that depend on every step and constant of some programs.
 
     Args:
-        *programs: as `jax.jit(f).trace` returns them.
+        *programs: as `jax.make_jaxpr` returns them, or `trace` of a jitted function in its attribute `jaxpr`.
     """
     known: dict[int, str] = {}
-    return _sha(*(_of_closed(program.jaxpr, known) for program in programs))[:12]
+    return _sha(*(_of_closed(program, known) for program in programs))[:12]
 
 
 def _sha(*parts: str) -> str:
