@@ -33,6 +33,9 @@ _CHECKPOINT_SECONDS = flags.DEFINE_float(
 _MEMORY_LIMIT = flags.DEFINE_float(
     'memory_limit_gb', None, 'Memory of one lane batch; measured by default.', lower_bound=0
 )
+_REFRESH = flags.DEFINE_bool(
+    'refresh', False, 'Run cells again whose rows are of code that has changed; old rows stay in WORKDIR/replaced.'
+)
 _CACHE = flags.DEFINE_string(
     'compilation_cache', '~/.cache/qstr_jax/xla', 'Where compiled programs are kept between runs; empty for nowhere.'
 )
@@ -194,4 +197,5 @@ def _options(progress: bool = True) -> sweeps.Options:
         shard_index=_SHARD_INDEX.value,
         num_shards=_NUM_SHARDS.value,
         num_devices=_NUM_DEVICES.value,
+        refresh=_REFRESH.value,
     )

@@ -4,9 +4,6 @@ import importlib.metadata
 import time
 from typing import Any
 
-import jax
-import numpy as np
-
 from qstr_jax import learners
 from qstr_jax.accelerators import hlo, roofline, targets
 from qstr_jax.accelerators.chips import Chip
@@ -100,22 +97,9 @@ def lowered(problem: Problem, lanes: int, platform: str) -> tuple[Any, Any]:
         lanes: of a batch.
         platform: 'tpu' or 'gpu'.
     """
-    init, advance = traced(platforms.suited(problem, platform), lanes)
+    init, advance = programs.traced(platforms.suited(problem, platform), lanes)
     names = (LOWERED_FOR[platform],)
     return init.lower(lowering_platforms=names), advance.lower(lowering_platforms=names)
-
-
-def traced(problem: Problem, lanes: int) -> tuple[Any, Any]:
-    """Both programs of a cell, traced.
-
-    Args:
-        problem: as it suits a platform.
-        lanes: of a batch.
-    """
-    lanes_K = programs.abstract_lanes(problem, lanes)
-    init = learners.init.trace(lanes_K, problem)
-    data_K, state_K = init.out_info
-    return init, learners.advance.trace(state_K, data_K, lanes_K, jax.ShapeDtypeStruct((), np.int32), problem)
 
 
 def fingerprint(problem: Problem, lanes: int, chip: Chip) -> str:

@@ -29,8 +29,9 @@ def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) ->
 
 _BATCH = _object(
     {'cell': _NAME, 'wall_seconds': _SECONDS, 'compile_seconds': _SECONDS},
-    {'lanes': _LANES, 'stopped': {'type': 'boolean'}},
+    {'lanes': _LANES, 'stopped': {'type': 'boolean'}, 'program': _TEXT},
 )
+_CHECKED = {'type': 'array', 'items': _object({'cell': _NAME, 'program': _TEXT})}
 _RUN = {
     'id': _NAME,
     'started': _TEXT,
@@ -39,6 +40,8 @@ _RUN = {
     'python': _TEXT,
     'device': _TEXT,
     'packages': {'type': 'object', 'additionalProperties': _TEXT},
+    'sources': {'type': 'object', 'additionalProperties': _TEXT},
+    'checked': _CHECKED,
 }
 _LIST = {'type': 'array', 'items': {'type': 'object'}}
 _TABLE = {'type': 'object', 'additionalProperties': {'type': 'array'}}

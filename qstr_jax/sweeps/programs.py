@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from qstr_jax import learners
+from qstr_jax import fingerprints, learners
 from qstr_jax.learners.problem import Problem
 from qstr_jax.sweeps import platforms
 
@@ -26,6 +26,7 @@ class Programs(NamedTuple):
         device: the device that they are compiled for.
         compile_seconds: time that compiling took.
         memory_bytes: memory that both need together.
+        fingerprint: equal for programs that compute the same, see `fingerprints`.
     """
 
     init: Any
@@ -34,6 +35,7 @@ class Programs(NamedTuple):
     device: Any
     compile_seconds: float
     memory_bytes: int
+    fingerprint: str
 
 
 def lane_arrays(lanes: Sequence[Any], device: Any = None) -> Any:
@@ -88,9 +90,11 @@ def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
         device: to compile for.
     """
     start = time.perf_counter()
+    sharding = jax.sharding.SingleDeviceSharding(device)
     is_shared = device.platform == 'gpu' and bool(getattr(jax.config, 'jax_compilation_cache_dir', None))
     with _compiling[problem, size] if is_shared else contextlib.nullcontext():
-        init, advance = _compile(problem, size, device)
+        traced = _traced_placed(problem, size, device.platform, lambda leaf: sharding)
+        init, advance = _compiled(traced, device.platform)
     memory = sum(program_bytes(program) for program in (init, advance))
     return Programs(
         init=init,
@@ -99,12 +103,13 @@ def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
         device=device,
         compile_seconds=time.perf_counter() - start,
         memory_bytes=memory,
+        fingerprint=fingerprints.of(*(program.jaxpr for program in traced)),
     )
 
 
-def _compile(problem: Problem, size: int, device: Any) -> tuple[Any, Any]:
-    sharding = jax.sharding.SingleDeviceSharding(device)
-    return compile_placed(problem, size, device.platform, lambda leaf: sharding)
+def fingerprint(problem: Problem, size: int, platform: str) -> str:
+    """The fingerprint that the programs of a cell would have; they are traced and not compiled, on any machine."""
+    return fingerprints.of(*(program.jaxpr for program in traced(platforms.suited(problem, platform), size)))
 
 
 def compile_placed(
@@ -118,15 +123,30 @@ def compile_placed(
         platform: of the devices.
         sharding_of: where an array lies, by its shape.
     """
-    problem = platforms.suited(problem, platform)
-    place = functools.partial(_placed, sharding_of=sharding_of)
+    return _compiled(_traced_placed(problem, size, platform, sharding_of), platform)
+
+
+def traced(problem: Problem, size: int, place: Callable[[Any], Any] = lambda leaf: leaf) -> tuple[Any, Any]:
+    """`init` and `advance` of a cell that suits a platform already, traced; `place` says where each array lies."""
     lanes_K = jax.tree.map(place, abstract_lanes(problem, size))
-    traced = learners.init.trace(lanes_K, problem)
-    init = traced.lower().compile(compiler_options=platforms.options(platform, 'init'))
-    data_K, state_K = jax.tree.map(place, traced.out_info)
+    init = learners.init.trace(lanes_K, problem)
+    data_K, state_K = jax.tree.map(place, init.out_info)
     num_checks = place(jax.ShapeDtypeStruct((), np.int32))
-    lowered = learners.advance.lower(state_K, data_K, lanes_K, num_checks, problem)
-    return init, lowered.compile(compiler_options=platforms.options(platform, 'advance'))
+    return init, learners.advance.trace(state_K, data_K, lanes_K, num_checks, problem)
+
+
+def _traced_placed(
+    problem: Problem, size: int, platform: str, sharding_of: Callable[[jax.ShapeDtypeStruct], Any]
+) -> tuple[Any, Any]:
+    return traced(platforms.suited(problem, platform), size, functools.partial(_placed, sharding_of=sharding_of))
+
+
+def _compiled(programs: tuple[Any, Any], platform: str) -> tuple[Any, Any]:
+    init, advance = (
+        program.lower().compile(compiler_options=platforms.options(platform, name))
+        for program, name in zip(programs, ('init', 'advance'), strict=True)
+    )
+    return init, advance
 
 
 def _placed(leaf: Any, sharding_of: Callable[[jax.ShapeDtypeStruct], Any]) -> Any:

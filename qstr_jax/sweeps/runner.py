@@ -51,7 +51,7 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
         if sweep.tune:
             workdir, failed = tuned.run(one, workdir, mine)
         else:
-            workdir = one.open(workdir, all_cells)
+            workdir = one.open(workdir, mine, all_cells)
             failed = one.run(workdir, mine)
     if failed:
         folders = f'{workdir / "errors"}' + (f' and {workdir / tuned.SELECTION / "errors"}' if sweep.tune else '')

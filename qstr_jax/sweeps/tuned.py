@@ -49,8 +49,8 @@ def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> tuple[Any, lis
     Returns:
         The directory, and the ids of the cells that failed.
     """
-    workdir = session.open(workdir, ())
-    selection = session.open(workdir / SELECTION, ())
+    workdir = session.open(workdir, cells)
+    selection = session.open(workdir / SELECTION, cells)
     before: dict[tuple[str, str], Found] = {}
     failed = []
     for cell in cells:
