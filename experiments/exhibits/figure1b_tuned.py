@@ -8,7 +8,8 @@ Expect:   means 13.8, 14.3, 15.5, 15.2, 17.0 thousand for the Transformer, at ra
           (3 lanes); its other N are not run
 """
 
-from experiments.configs import base, figure1b
+from experiments.configs import base
+from experiments.exhibits import figure1b
 
 
 def get_config():

@@ -9,7 +9,7 @@ Expect:   after 512,000 prompts test losses of 0.80, 0.76, 0.73, 0.77 (means of 
           line is near the floor, 0.444, and a larger embedding does not stand in for heads
 """
 
-from experiments.configs import heads
+from experiments.exhibits import heads
 
 
 def get_config():

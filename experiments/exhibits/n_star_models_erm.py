@@ -15,7 +15,7 @@ Expect:   simple-1STR: 49, 134, 320, 544 for the Transformer at N = 4, 8, 16, 32
           the FFN at N = 4, and at N = 8 it does not fit 20,480 prompts in 2,000 steps
 """
 
-from experiments.configs import n_star_models
+from experiments.exhibits import n_star_models
 from qstr_jax import checks
 
 STARTS = {'transformer': ('attention:0', 'init'), 'rnn': ('init', 'init:1'), 'ffn': ('init', 'init:1')}

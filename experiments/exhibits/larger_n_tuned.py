@@ -11,7 +11,8 @@ Expect:   means 1.7, 3.6, 7.2 thousand at N = 4, 8, 16 at rates 3e-2, 3e-2, 1e-2
           218 thousand at N = 4 and 8, rates 3e-3 and 1e-3. N = 1024 and the RNN are not run.
 """
 
-from experiments.configs import base, larger_n
+from experiments.configs import base
+from experiments.exhibits import larger_n
 
 
 def get_config():

@@ -6,7 +6,7 @@ Runtime:  2 minutes on two cores that other work shared
 Expect:   test error 0.001 at n/(Nd) = 3/4, where no FFN of the theorem is below 1/4.
 """
 
-from experiments.configs import n_star
+from experiments.exhibits import n_star
 
 
 def get_config():

@@ -7,7 +7,8 @@ Expect:   every FFN run above its floor, the oracle within 2.2 s.e. of it, least
           mean loss of the FFN 1.1 to 1.4.
 """
 
-from experiments.configs import base, learning_curves
+from experiments.configs import base
+from experiments.exhibits import learning_curves
 
 
 def get_config():

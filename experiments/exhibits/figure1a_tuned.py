@@ -13,7 +13,8 @@ Expect:   means 794, 1,050, 1,150, 1,280, 1,380 for the Transformer at rate 3e-2
           times the samples of the untuned sweep at 1e-3 (Transformer 0.3, FFN 1.5).
 """
 
-from experiments.configs import base, figure1a
+from experiments.configs import base
+from experiments.exhibits import figure1a
 
 
 def get_config():

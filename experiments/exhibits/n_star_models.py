@@ -7,7 +7,8 @@ Runtime:  37 minutes on a core that other work shared, most of it the RNN's
 Expect:   means on simple-1STR at N = 4, 8, 16: Transformer 62, 173, 481, RNN 114, 361, 1,440, FFN 107, 612, 2,290.
 """
 
-from experiments.configs import base, learning_curves
+from experiments.configs import base
+from experiments.exhibits import learning_curves
 
 
 def get_config():

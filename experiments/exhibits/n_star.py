@@ -6,7 +6,8 @@ Runtime:  61 minutes on two cores that other work shared, without R = 1/2 at N =
 Expect:   means 127, 233, 260, 323 at N = 8, 16, 32, 64 for R = 1; R = 1/2 censored, its training risk stays large.
 """
 
-from experiments.configs import base, learning_curves
+from experiments.configs import base
+from experiments.exhibits import learning_curves
 
 
 def get_config():

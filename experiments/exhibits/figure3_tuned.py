@@ -10,7 +10,8 @@ Expect:   means 5.1, 9.6, 14.3, 27.9 thousand for the Transformer at q = 1, 2, 3
           q^1.2 [0.4, 2.0]; 537 thousand for the FFN at q = 1, rate 1e-3, and above a million at q = 2, 3, 4
 """
 
-from experiments.configs import base, figure3
+from experiments.configs import base
+from experiments.exhibits import figure3
 
 
 def get_config():

@@ -19,7 +19,8 @@ Expect:   `log`, R = 1: 892, 1,450, 1,630, 2,390 at N = 8 … 64, 19 of 20 rows 
           2,260, 2,260, 2,260, 3,590 for `log` at N = 8 … 256
 """
 
-from experiments.configs import base, learning_curves
+from experiments.configs import base
+from experiments.exhibits import learning_curves
 from qstr_jax import checks
 
 PLUGINS = (*learning_curves.PLUGINS, 'qstr_jax.theory.construction_start', 'qstr_jax.theory.capacity')
