@@ -14,7 +14,7 @@ FOLDERS = {
     'figure1a_task_per_lane_rnn': ('own_draws_rnn',),
 }
 FIGURES = {
-    'figure1a_task_per_lane/figure.png': 'Samples to test error 0.7 against N, Transformer and FFN, five draws of the task',
+    'figure1a_task_per_lane/figure.png': 'Samples to test error 0.7 against N, five draws of the task',
     'figure1a_task_per_lane_rnn/figure.png': 'The same for the RNN',
     'figure1a/figure.png': 'The same with one draw of (u, ω) for all lanes, beside the published numbers',
 }
@@ -56,8 +56,8 @@ def text(rows):
     own, rnn = rows('figure1a_task_per_lane'), rows('figure1a_task_per_lane_rnn')
     transformer, ffn = own.where(model='transformer'), own.where(model='ffn')
     return f"""
-From N = 4 to 12 the Transformer's samples grow as N^{transformer.exponent()}, the RNN's as N^{rnn.exponent()}, the FFN's
-as N^{ffn.exponent()}.
+From N = 4 to 12 the Transformer's samples grow as N^{transformer.exponent()}, the RNN's as N^{rnn.exponent()}, the
+FFN's as N^{ffn.exponent()}.
 
 N^a or (log N)^p: {transformer.law()} for the Transformer, {rnn.law()} for the RNN, {ffn.law()} for the FFN. Exponents
 between neighbouring N: {transformer.slopes()} for the Transformer, {rnn.slopes()} for the RNN, {ffn.slopes()} for the
