@@ -13,7 +13,19 @@ from typing import Any
 import pandas as pd
 
 from qstr_jax import analysis
-from qstr_jax.analysis import crossings, evidence, exponents, floors, formats, growth, kinds, selection, summary, table1
+from qstr_jax.analysis import (
+    crossings,
+    evidence,
+    exponents,
+    floors,
+    formats,
+    growth,
+    kinds,
+    names,
+    selection,
+    summary,
+    table1,
+)
 from qstr_jax.storage import provenance, results
 
 MIN_LANES = 3
@@ -150,6 +162,20 @@ class Lanes:
         counts = self.table.groupby(['folder', 'cell'])['seed'].nunique()
         return f'{counts.min()}' if counts.nunique() == 1 else f'{counts.min()} to {counts.max()}'
 
+    def samples_table(self, by: str) -> str:
+        """Markdown: a line an architecture, a column a value of a setting, mean samples of the lanes that get there.
+
+        Args:
+            by: the setting.
+        """
+        lanes = self._selected()
+        values = sorted(lanes[by].unique())
+        lines = [['samples', *(names.setting_text(by, value) for value in values)], ['---'] * (len(values) + 1)]
+        for model in names.model_order(lanes):
+            mine = lanes[lanes['model'] == model]
+            lines.append([names.display(model), *(_entry(mine[mine[by] == value]) for value in values)])
+        return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
+
     def count(self, **settings: Any) -> int:
         """How many lanes there are, or how many with some settings.
 
@@ -198,9 +224,7 @@ class Lanes:
 
     def _statistics(self, column: str, by: str) -> pd.DataFrame:
         """Mean, smallest and largest samples, or of another column, and whether they are bounds."""
-        lanes, groups = self.table, [by] if by else []
-        if 'outcome' in lanes.columns and kinds.split_kinds(lanes).online.empty:
-            lanes = selection.select(lanes)  # by validation, as the figures
+        lanes, groups = self._selected(), [by] if by else []
         others = [] if column else analysis.curve_columns(lanes)[1:]
         if others := [name for name in others if name not in groups and lanes[name].nunique() > 1]:
             raise ValueError(f'several points: choose {", ".join(others)}')
@@ -209,6 +233,11 @@ class Lanes:
         keys = [lanes[name] for name in groups] or [pd.Series(0, lanes.index)]
         is_bound = pd.Series(not column, lanes.index) & lanes.get('outcome', values).isin(summary.NEED_MORE)
         return values.groupby(keys).agg(['mean', 'min', 'max']).assign(is_bound=is_bound.groupby(keys).any())
+
+    def _selected(self) -> pd.DataFrame:
+        """The lanes; of searches and fits those that validation prompts choose, as the figures do."""
+        is_online = 'outcome' not in self.table.columns or len(kinds.split_kinds(self.table).online)
+        return self.table if is_online else selection.select(self.table)
 
     def _listed(self, statistic: str, column: str, by: str, digits: int) -> str:
         """One statistic at each value of a setting: '248k, 213k, ≥ 364k'."""
@@ -232,6 +261,17 @@ def _check_lanes(lanes: pd.DataFrame, by: list[str]) -> None:
     fewest = lanes.groupby(by, dropna=False)['seed'].nunique().min() if by else lanes['seed'].nunique()
     if fewest < MIN_LANES:
         raise ValueError(f'rests on {fewest} lanes, {MIN_LANES} are needed')
+
+
+def _entry(lanes: pd.DataFrame) -> str:
+    """'12.3k', '27.4k (3 of 5)', '> 1000k' or, with fewer lanes than a number needs, '–'."""
+    if lanes['seed'].nunique() < MIN_LANES:
+        return '–'
+    samples, is_bound = summary.samples_or_bound(lanes), lanes['outcome'].isin(summary.NEED_MORE)
+    if is_bound.all():
+        return f'> {analysis.short_number(samples.min())}'
+    share = f' ({(~is_bound).sum()} of {len(lanes)})' if is_bound.any() else ''
+    return f'{analysis.short_number(samples[~is_bound].mean())}{share}'
 
 
 def _minus(text: str) -> str:
