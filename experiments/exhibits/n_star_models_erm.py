@@ -1,44 +1,77 @@
-"""n* of all architectures at d = 2 at a matched protocol: two starts each, learning rate chosen on validation prompts.
+"""n* of all architectures at a matched protocol, d = 2: two starts each, learning rate chosen on validation prompts.
 
 The Transformer starts at W_QK = 0 and at its own first parameters, RNN and FFN at two draws of theirs; the start of
-least training risk is the answer. Run it once per architecture with the same --workdir.
-
-Command:  make n-star-models-erm
-          python -m experiments.learning_curves --config=experiments/configs/n_star_models_erm.py:ffn --workdir=DIR
-          and once more with --config.task.name=qstr --config.test_task=qstr and another directory
-Runtime:  8 minutes of a busy core for the Transformer to N = 32, 6 for the FFN to N = 16, 40 for the RNN to N = 16, on
-          simple-1STR; on 1STR 16 for the Transformer to N = 32, 7 for the FFN and 12 for the RNN to N = 8
-Expect:   simple-1STR: 49, 134, 320, 544 for the Transformer at N = 4, 8, 16, 32, N^1.2 [0.7, 1.7], nearer to
-          (log N)^2.7; 129, 361, 866 for the RNN and 114, 612, 2,150 for the FFN at N = 4, 8, 16, N^1.4 and N^2.1; at
-          N = 32 the FFN does not fit its prompts in 2,000 steps
-          1STR: 64, 76, 176, 114 for the Transformer, N^0.3 [-0.5, 1.1]; 510 and 1,440 for the RNN at N = 4, 8; 761 for
-          the FFN at N = 4, and at N = 8 it does not fit 20,480 prompts in 2,000 steps
+least training risk is the answer. On simple-1STR and on 1STR.
 """
 
 from experiments.exhibits import n_star_models
-from qstr_jax import checks
 
+ORDER = 190
+QUESTION = 'How large must a fixed training set be when each architecture has two starts and a choice of rates?'
+FOLDERS = {
+    f'n_star_models_erm_{task}': tuple(f'{task}_{model}' for model in ('transformer', 'ffn', 'rnn'))
+    for task in ('simple', 'qstr')
+}
+FIGURES = {
+    'n_star_models_erm_simple/figure.png': 'n* of Transformer, RNN and FFN against N on simple-1STR, the best of two starts',
+    'n_star_models_erm_qstr/figure.png': 'The same on 1STR',
+}
 STARTS = {'transformer': ('attention:0', 'init'), 'rnn': ('init', 'init:1'), 'ffn': ('init', 'init:1')}
 
 
-def get_config(model='transformer'):
+def get_config(part='simple_transformer'):
     """That of `n_star_models` for one architecture, with two starts and the learning rate as a further choice."""
-    checks.choice('model', model, STARTS)
-    config = n_star_models.get_config()
+    task, model = part.split('_')
+    config = n_star_models.get_config(task)
     config.models = (model,)
     config.starts = STARTS[model]
     config.learning_rate = (3e-3, 1e-2)
     config.weight_decay = (0.01,)
-    config.seq_lens = (4, 8, 16, 32)
-    config.max_samples = 20480
+    if model == 'transformer':
+        config.seq_lens = (4, 8, 16, 32)
     config.title = '{task}, d = 2: n* of AdamW on n prompts, the best of two starts'
     config.notes = ('learning rate 0.003 or 0.01, chosen on validation prompts',)
     return config
 
 
-def reduced(model='transformer'):
+def reduced(part='simple_transformer'):
     """The same in seconds, for the tests."""
-    config = n_star_models.reduced()
+    task, model = part.split('_')
+    config = n_star_models.reduced(task)
     config.models = (model,)
     config.starts = STARTS[model]
+    config.learning_rate = (3e-3, 1e-2)
+    config.weight_decay = (0.01,)
+    config.rnn.width = 4
     return config
+
+
+def text(rows):
+    simple, qstr = ({model: rows(f'n_star_models_erm_{task}', model=model) for model in STARTS} for task in ('simple', 'qstr'))
+    transformer, hard = simple['transformer'], qstr['ffn'].where(seq_len=8)
+    return f"""
+On simple-1STR the Transformer's n\\* grows as N^{transformer.exponent()} (N^a or (log N)^p: {transformer.law()}), the RNN's
+as N^{simple['rnn'].exponent()} and the FFN's as N^{simple['ffn'].exponent()}; three lengths each leave these two open.
+
+On 1STR they part at once: at N = 4 the Transformer needs {qstr['transformer'].where(seq_len=4).mean(PROMPTS)} prompts, the
+RNN {qstr['rnn'].where(seq_len=4).mean(PROMPTS)} and the FFN {qstr['ffn'].where(seq_len=4).mean(PROMPTS)}, and from N = 4 to
+32 the Transformer's grows as N^{qstr['transformer'].exponent()}.
+
+Of the FFN at N = 8 on 1STR {hard.count(outcome='reached') or 'none'} of {hard.count()} searches gets there within
+{hard.values('max_samples')[0]:,} prompts, where its training risk is {hard.smallest('train_risk')} or more: in
+{hard.values('max_steps')[0]:,} steps from each start the optimiser does not fit them. All of it took
+{rows('n_star_models_erm_simple').time()} on simple-1STR and {rows('n_star_models_erm_qstr').time()} on 1STR.
+"""
+
+
+def table(rows):
+    tables = (rows(f'n_star_models_erm_{task}').samples_table('seq_len') for task in ('simple', 'qstr'))
+    return 'simple-1STR:\n\n{}\n\n1STR:\n\n{}'.format(*tables)
+
+
+def limits(rows):
+    longest = {model: max(rows('n_star_models_erm_simple', model=model).values('seq_len')) for model in ('rnn', 'ffn')}
+    return f"""
+n\\* of an architecture where its fits are no minima of the training risk, as the FFN's on 1STR at N = 8, so that its
+exponent there cannot be read off. RNN and FFN beyond N = {max(longest.values())} on simple-1STR and 8 on 1STR are not run.
+"""

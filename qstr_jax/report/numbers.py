@@ -195,6 +195,15 @@ class Lanes:
         """
         return sorted(self.table[column].dropna().unique())
 
+    def extent(self, column: str) -> str:
+        """'0.03', or '0.001 to 0.01' where there are several: the values of a setting.
+
+        Args:
+            column: its name.
+        """
+        values = self.values(column)
+        return f'{values[0]:g}' if len(values) == 1 else f'{values[0]:g} to {values[-1]:g}'
+
     def below_floor(self) -> str:
         """How many runs of FFNs lie below Theorem 6's floor of their own training set: 'none', or a number."""
         table = floors.floor_table(floors.with_floor(self.table))
