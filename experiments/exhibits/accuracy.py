@@ -46,8 +46,8 @@ They part once retrieval is needed: at N = 8 the Transformer needs {transformer.
 error 0.9 and {transformer.where(**last).mean()} for 0.1, the FFN {ffn.where(**first).mean()} and
 {ffn.where(**last).mean()}.
 
-A predictor that ignores t errs by 1 − 1/N (dashed). Each lower threshold costs the FFN far more than the Transformer, at
-N = 4 as at N = 8. It took {rows('accuracy', 'accuracy/selection').time()} with all that the rates were chosen from.
+A predictor that ignores t errs by 1 − 1/N (dashed). Each lower threshold costs the FFN far more than the Transformer,
+at N = 4 as at N = 8. It took {rows('accuracy', 'accuracy/selection').time()} with all that the rates were chosen from.
 """
 
 

@@ -37,7 +37,8 @@ def text(rows):
 It cannot: one head errs by {published} with the published d_e and by {largest} with eight times of it, while a second
 head errs by {two.mean('test_loss')} after as many prompts.
 
-No width of the embedding comes near the floor of one head. {lanes.lanes()} lanes with a task each; {lanes.time()} in all.
+No width of the embedding comes near the floor of one head. {lanes.lanes()} lanes with a task each; {lanes.time()} in
+all.
 """
 
 

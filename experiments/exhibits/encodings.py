@@ -50,8 +50,8 @@ The theory's factor √(d/q), which the published code leaves out, takes {publis
 {lanes.where(encoding_dim=32, encoding_scale='unscaled').mean()}.
 
 Wider encodings are less coherent: the largest coherence is {lanes.where(encoding_dim=3).mean('encoding_coherence')} at
-d_e = 3 and {lanes.where(encoding_dim=32).mean('encoding_coherence')} at d_e = 32. {lanes.lanes()} lanes a point, each with
-its own (u, ω); {lanes.time()} in all.
+d_e = 3 and {lanes.where(encoding_dim=32).mean('encoding_coherence')} at d_e = 32. {lanes.lanes()} lanes a point, each
+with its own (u, ω); {lanes.time()} in all.
 """
 
 

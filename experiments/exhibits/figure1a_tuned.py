@@ -12,7 +12,7 @@ QUESTION = 'How many samples does each architecture need at its own best learnin
 FOLDERS = {'figure1a_tuned': ('transformer', 'ffn', 'rnn')}
 FIGURES = {
     'figure1a_tuned/figure.png': 'Samples to test error 0.7 at the best learning rate of each architecture',
-    'figure1a_tuned/tuning_learning_rate.png': 'Samples against the learning rate, from which the best is chosen; lanes '
+    'figure1a_tuned/tuning_learning_rate.png': 'Samples against the learning rate, of which the best is chosen; lanes '
     'that have lost are stopped (triangles)',
 }
 
@@ -46,13 +46,13 @@ def text(rows):
 The Transformer's samples grow as N^{transformer.exponent()}, the RNN's as N^{rnn.exponent()}, the FFN's as
 N^{ffn.exponent()}; at N = 4 the RNN needs most, from N = 6 on the FFN.
 
-The best rate of Transformer and RNN is {transformer.extent('learning_rate')} and {rnn.extent('learning_rate')} at every
-N, both above the published one. The FFN's falls from {ffn.where(seq_len=4).extent('learning_rate')} at N = 4 to the
-published {ffn.where(seq_len=12).extent('learning_rate')} at N = 12.
+The best rate of Transformer and RNN is {transformer.extent('learning_rate')} and {rnn.extent('learning_rate')} at
+every N, both above the published one. The FFN's falls from {ffn.where(seq_len=4).extent('learning_rate')} at N = 4 to
+the published {ffn.where(seq_len=12).extent('learning_rate')} at N = 12.
 
 N^a or (log N)^p: {transformer.law()} for the Transformer, {rnn.law()} for the RNN, {ffn.law()} for the FFN. Lanes and
-the choice took {rows('figure1a_tuned', 'figure1a_tuned/selection', model=('transformer', 'ffn')).time()} for Transformer
-and FFN, {rnn.time()} and {chosen.where(model='rnn').time()} for the RNN.
+the choice took {rows('figure1a_tuned', 'figure1a_tuned/selection', model=('transformer', 'ffn')).time()} for
+Transformer and FFN, {rnn.time()} and {chosen.where(model='rnn').time()} for the RNN.
 """
 
 
@@ -63,6 +63,6 @@ def table(rows):
 def limits(rows):
     seeds = {len(text.split()) for text in rows('figure1a_tuned').values('tuned_seeds')}
     return f"""
-It is tested on simple-1STR, though trained on 1STR. A rate is the best of those tried, on {max(seeds)} seeds; batch size,
-weight decay and width are not tuned.
+It is tested on simple-1STR, though trained on 1STR. A rate is the best of those tried, on {max(seeds)} seeds; batch
+size, weight decay and width are not tuned.
 """

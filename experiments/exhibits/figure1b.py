@@ -79,6 +79,6 @@ def table(rows):
 
 def limits(rows):
     return f"""
-The RNN has {rows('figure1b', model='rnn').lanes()} lane at each N, which is drawn and in no number. N runs over a third
-of its value, so that an exponent says little and no law is told from another.
+The RNN has {rows('figure1b', model='rnn').lanes()} lane at each N, which is drawn and in no number. N runs over a
+third of its value, so that an exponent says little and no law is told from another.
 """

@@ -42,12 +42,13 @@ def text(rows):
     before = {model: rows('figure1b', model=model, seq_len=25).mean() for model in ('transformer', 'ffn')}
     return f"""
 A better rate takes the Transformer at N = 25 from {before['transformer']} to {transformer.where(seq_len=25).mean()}
-samples, the FFN only from {before['ffn']} to {ffn.where(seq_len=25).mean()}; their exponents are {transformer.exponent()}
-and {ffn.exponent()}.
+samples, the FFN only from {before['ffn']} to {ffn.where(seq_len=25).mean()}; their exponents are
+{transformer.exponent()} and {ffn.exponent()}.
 
-The Transformer's best rate is {transformer.extent('learning_rate')} at every N, ten times the published one; the FFN's is the published one at N = 25 and
-27 and lower beyond. The RNN needs {rows('figure1b_tuned', model='rnn').mean()} at N = 25, between the two. All of it,
-with what the rates were chosen from, took {rows('figure1b_tuned', 'figure1b_tuned/selection').time()}.
+The Transformer's best rate is {transformer.extent('learning_rate')} at every N, ten times the published one; the FFN's
+is the published one at N = 25 and 27 and lower beyond. The RNN needs {rows('figure1b_tuned', model='rnn').mean()} at N
+= 25, between the two. All of it, with what the rates were chosen from, took
+{rows('figure1b_tuned', 'figure1b_tuned/selection').time()}.
 """
 
 

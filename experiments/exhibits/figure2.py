@@ -76,7 +76,7 @@ def draw(workdir, config):
     folder, tables = pathlib.Path(workdir), []
     rows, config = results.load(folder), config.copy_and_resolve_references()
     # All parts of the directory.
-    config.sparsity, config.transformer.attention = (tuple(rows[name].unique()) for name in ('sparsity', FORM))
+    config.sparsity, config.transformer.attention = (rows[name].unique().tolist() for name in ('sparsity', FORM))
     found = portraits.load(base.to_sweep(config), folder)
     further = [name for name in analysis.curve_columns(rows) if name not in ('model', FORM, 'sparsity', 'seq_len')]
     for one in found:
@@ -111,14 +111,14 @@ def text(rows):
     heads, lanes = rows.written('figure2_seeds', 'table.md').where(q=1), rows('figure2_seeds', sparsity=1)
     two = rows('figure2_seeds', sparsity=2)
     return f"""
-For q = 1 it does: of the squared entries of W_Q^T W_K at least {heads.smallest('share', digits=3)} lie in the block that
-compares t_i with the encodings, as in Lemma 11, and the test loss is {lanes.mean('test_loss')} (mean of
+For q = 1 it does: of the squared entries of W_Q^T W_K at least {heads.smallest('share', digits=3)} lie in the block
+that compares t_i with the encodings, as in Lemma 11, and the test loss is {lanes.mean('test_loss')} (mean of
 {lanes.lanes()} seeds).
 
-For q = 2 with separate weights {two.count(converged=True)} of {two.count()} seeds retrieves both indices, the others one
-of them: test losses between {two.smallest('test_loss')} and {two.largest('test_loss')}. With one merged matrix each of
-the q heads finds an index of its own at q = 1, 2 and 3, though after twenty epochs no loss is as low as with separate
-weights at q = 1.
+For q = 2 with separate weights {two.count(converged=True)} of {two.count()} seeds retrieves both indices, the others
+one of them: test losses between {two.smallest('test_loss')} and {two.largest('test_loss')}. With one merged matrix
+each of the q heads finds an index of its own at q = 1, 2 and 3, though after twenty epochs no loss is as low as with
+separate weights at q = 1.
 
 q = 1 took {rows('figure2', sparsity=1).time()}, q = 2 and 3 {rows('figure2', sparsity=(2, 3)).time()}, the seeds
 {rows('figure2_seeds').time()}.
@@ -127,6 +127,6 @@ q = 1 took {rows('figure2', sparsity=1).time()}, q = 2 and 3 {rows('figure2', sp
 
 def limits(rows):
     return f"""
-Merged weights and q = 3 have {rows('figure2', sparsity=3).lanes()} seed. How often all indices are retrieved by separate
-weights cannot be read off {rows('figure2_seeds', sparsity=2).lanes()} seeds.
+Merged weights and q = 3 have {rows('figure2', sparsity=3).lanes()} seed. How often all indices are retrieved by
+separate weights cannot be read off {rows('figure2_seeds', sparsity=2).lanes()} seeds.
 """

@@ -49,8 +49,8 @@ def text(rows):
     seq_len = transformer.values('seq_len')[0]
     return f"""
 Not to the published threshold {transformer.extent('threshold')}: the Transformer needs
-{transformer.where(sparsity=1).mean()} samples at q = 1 and {transformer.where(sparsity=4).mean()} at q = 4. A predictor
-that ignores t errs by 1 − 1/N = {1 - 1 / seq_len:.3f} at every q and is good enough.
+{transformer.where(sparsity=1).mean()} samples at q = 1 and {transformer.where(sparsity=4).mean()} at q = 4. A
+predictor that ignores t errs by 1 − 1/N = {1 - 1 / seq_len:.3f} at every q and is good enough.
 
 So no exponent is fitted. Lanes, which draw their own (u, ω), differ by more than q: at q = 1 the FFN's need between
 {ffn.where(sparsity=1).smallest()} and {ffn.where(sparsity=1).largest()}, and {ffn.count(outcome='reached')} of

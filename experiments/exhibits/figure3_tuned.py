@@ -44,13 +44,13 @@ def text(rows):
     return f"""
 They do: the Transformer goes from {transformer.where(sparsity=1).mean()} samples at q = 1 to
 {transformer.where(sparsity=4).mean()} at q = 4, q^{transformer.exponent('sparsity')}. The FFN needs
-{ffn.where(sparsity=1).mean()} at q = 1; at q = 2, 3 and 4 {more.count(outcome='censored')} of {more.count()} lanes do not
-get there within {more.values('max_samples')[0]:,} prompts.
+{ffn.where(sparsity=1).mean()} at q = 1; at q = 2, 3 and 4 {more.count(outcome='censored')} of {more.count()} lanes do
+not get there within {more.values('max_samples')[0]:,} prompts.
 
-Of the selection lanes, which tried other rates, {tried.count(outcome='reached') or 'none'} of {tried.count()} got there at
-q = 2, 3 and 4. The Transformer's best rate falls from
-{transformer.where(sparsity=1).extent('learning_rate')} at q = 1 to {transformer.where(sparsity=4).extent('learning_rate')}
-at q = 4. All of it, with what the rates were chosen from, took {rows('figure3_tuned', 'figure3_tuned/selection').time()}.
+Of the selection lanes, which tried other rates, {tried.count(outcome='reached') or 'none'} of {tried.count()} got
+there at q = 2, 3 and 4. The Transformer's best rate falls from {transformer.where(sparsity=1).extent('learning_rate')}
+at q = 1 to {transformer.where(sparsity=4).extent('learning_rate')} at q = 4. All of it, with what the rates were
+chosen from, took {rows('figure3_tuned', 'figure3_tuned/selection').time()}.
 """
 
 
@@ -60,6 +60,6 @@ def table(rows):
 
 def limits(rows):
     return """
-It is tested on simple-qSTR, though trained on qSTR: an FFN that learns qSTR may still fail this test at q ≥ 2.
-The RNN is not run, nor are more heads than q.
+It is tested on simple-qSTR, though trained on qSTR: an FFN that learns qSTR may still fail this test at q ≥ 2. The RNN
+is not run, nor are more heads than q.
 """

@@ -78,8 +78,8 @@ def text(rows):
 With fewer than q = 3 heads no lane comes below its floor, as Proposition 3 says; after
 {lanes.values('max_samples')[0]:,} prompts one head errs by {one}, three by {three}, four by {four}.
 
-From q heads on no floor is left, and yet more of them help: one more than q learns far faster than q.
-{lanes.lanes()} lanes with a task each; {lanes.time()} in all.
+From q heads on no floor is left, and yet more of them help: one more than q learns far faster than q. {lanes.lanes()}
+lanes with a task each; {lanes.time()} in all.
 """
 
 

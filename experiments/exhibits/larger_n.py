@@ -71,12 +71,12 @@ def text(rows):
     transformer, ffn = (rows('larger_n', model=model) for model in ('transformer', 'ffn'))
     longest = transformer.where(seq_len=1024)
     return f"""
-With one label per prompt it needs {transformer.where(seq_len=4).mean()} samples at N = 4 and {longest.mean()} at
-N = 1024, which grows as N^{transformer.exponent()} at this learning rate (N^a or (log N)^p: {transformer.law()}).
+With one label per prompt it needs {transformer.where(seq_len=4).mean()} samples at N = 4 and {longest.mean()} at N =
+1024, which grows as N^{transformer.exponent()} at this learning rate (N^a or (log N)^p: {transformer.law()}).
 
-Exponents between neighbouring N are {transformer.slopes()}. The FFN goes from {ffn.where(seq_len=4).mean()} at N = 4 to
-{ffn.where(seq_len=8).mean()} at N = 8, and {ffn.count(seq_len=16, outcome='reached') or 'none'} of {ffn.count(seq_len=16)} lanes
-gets there within {ffn.values('max_samples')[0]:,} at N = 16. The Transformer took
+Exponents between neighbouring N are {transformer.slopes()}. The FFN goes from {ffn.where(seq_len=4).mean()} at N = 4
+to {ffn.where(seq_len=8).mean()} at N = 8, and {ffn.count(seq_len=16, outcome='reached') or 'none'} of
+{ffn.count(seq_len=16)} lanes gets there within {ffn.values('max_samples')[0]:,} at N = 16. The Transformer took
 {transformer.where(seq_len=(4, 8, 16, 64, 256)).time()} to N = 256 and {longest.time()} at N = 1024, FFN and RNN
 {rows('larger_n', model=('ffn', 'rnn')).time()}.
 """
@@ -90,7 +90,7 @@ def limits(rows):
     lanes, rnn = rows('larger_n'), rows('larger_n', model='rnn')
     between = lanes.values('check_every')[0] * lanes.values('batch_size')[0]
     return f"""
-It is no continuation of Figure 1a, whose prompts carry N labels, and it is tested on simple-1STR, though trained on 1STR.
-The loss is looked at every {between:,} prompts, so that N = 4 is known to a factor of two; the RNN has {rnn.lanes()} lane
-at N = {' and '.join(f'{n:g}' for n in rnn.values('seq_len'))}, which is drawn and in no number.
+It is no continuation of Figure 1a, whose prompts carry N labels, and it is tested on simple-1STR, though trained on
+1STR. The loss is looked at every {between:,} prompts, so that N = 4 is known to a factor of two; the RNN has
+{rnn.lanes()} lane at N = {' and '.join(f'{n:g}' for n in rnn.values('seq_len'))}, which is drawn and in no number.
 """

@@ -62,6 +62,7 @@ def table(rows):
 def limits(rows):
     lengths = {model: max(rows('larger_n_tuned', model=model).values('seq_len')) for model in ('transformer', 'ffn')}
     return f"""
-Each N has its own rate, so that this growth is not that of one rate, and it is tested on simple-1STR, though trained on
-1STR. The Transformer beyond N = {lengths['transformer']}, the FFN beyond N = {lengths['ffn']} and the RNN are not run.
+Each N has its own rate, so that this growth is not that of one rate, and it is tested on simple-1STR, though trained
+on 1STR. The Transformer beyond N = {lengths['transformer']}, the FFN beyond N = {lengths['ffn']} and the RNN are not
+run.
 """

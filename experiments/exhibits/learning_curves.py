@@ -8,7 +8,7 @@ from experiments.configs import base
 ORDER = 150
 QUESTION = 'How does the test error fall with the size n of a fixed training set?'
 FIGURES = {
-    'learning_curves/learning_curves.png': 'Test loss against the size n of a fixed training set, all models and baselines'
+    'learning_curves/learning_curves.png': 'Test loss against the size n of a training set, all models and baselines'
 }
 PLUGINS = ('qstr_jax.theory.construction_norm', 'qstr_jax.theory.oracles')
 
@@ -68,10 +68,12 @@ The Transformer's test error is {transformer.where(num_samples=50).mean('test_lo
 {lanes.where(model='rnn', num_samples=1000).mean('test_loss')} and the FFN by
 {lanes.where(model='ffn', num_samples=1000).mean('test_loss')}.
 
-Predicting nothing errs by {lanes.where(model='zero', num_samples=1000).mean('test_loss')}, so that the FFN is worse than
-that at every n; ridge regression on the prompt has {lanes.where(model='ridge', num_samples=1000).mean('test_loss')} at
-1,000. Least squares that knows t errs by nothing from the first prompts on. {transformer.lanes()} lanes with a task each;
-{lanes.where(model=('transformer', 'ffn')).time()} for Transformer and FFN, {lanes.where(model='rnn').time()} for the RNN.
+Predicting nothing errs by {lanes.where(model='zero', num_samples=1000).mean('test_loss')}, so that the FFN is worse
+than that at every n; ridge regression on the prompt has
+{lanes.where(model='ridge', num_samples=1000).mean('test_loss')} at 1,000. Least squares that knows t errs by nothing
+from the first prompts on. {transformer.lanes()} lanes with a task each;
+{lanes.where(model=('transformer', 'ffn')).time()} for Transformer and FFN, {lanes.where(model='rnn').time()} for the
+RNN.
 """
 
 

@@ -89,8 +89,8 @@ By the averaged risk n\\* goes from {one.where(seq_len=8).mean()} prompts at N =
 N = 64 for R = 1, N^{one.exponent()}; by the point-wise risk, one label per prompt, it grows as
 N^{pointwise.where(radius=1).exponent()}, where lanes that do not get there count as bounds.
 
-By the averaged risk R = 2 needs {two.where(seq_len=8).mean()} at N = 8 and as many as R = 1 beyond, so that N = 8 decides
-the exponent. At R = 1/2 {small.count(outcome='censored')} of {small.count()} lanes stay at a training risk of
+By the averaged risk R = 2 needs {two.where(seq_len=8).mean()} at N = 8 and as many as R = 1 beyond, so that N = 8
+decides the exponent. At R = 1/2 {small.count(outcome='censored')} of {small.count()} lanes stay at a training risk of
 {small.where(outcome='censored').smallest('train_risk')} or more: the optimiser's failure, not the sample's.
 
 By the point-wise risk {at32.count(outcome='reached')} of {at32.count()} lanes, over all R, get there within
@@ -111,6 +111,7 @@ def table(rows):
 
 def limits(rows):
     return """
-The theorem's n: nothing checks that a fit is a minimum of the training risk, and one that is not makes n\\* larger. Here
-d_e ≥ N, so that attention can be a look-up table, and there is one start; the next exhibit has several and checks it.
+The theorem's n: nothing checks that a fit is a minimum of the training risk, and one that is not makes n\\* larger.
+Here d_e ≥ N, so that attention can be a look-up table, and there is one start; the next exhibit has several and checks
+it.
 """

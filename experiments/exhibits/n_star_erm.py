@@ -26,7 +26,7 @@ FOLDERS = {
     'n_star_erm_averaged': ('averaged', 'averaged_64'),
 }
 FIGURES = {
-    'n_star_erm/figure.png': 'n* against N, point-wise risk, beside the random labels that the ball fits (dotted) and the '
+    'n_star_erm/figure.png': 'n* against N, point-wise risk, beside random labels that the ball fits (dotted) and '
     'ERMs that err (dashed)',
     'n_star_erm_long/figure.png': 'The same with four times as many steps',
     'n_star_erm_averaged/figure.png': 'The same by the averaged risk, where a prompt has N labels',
@@ -190,16 +190,17 @@ def text(rows):
     beyond = lanes.where(seq_len=(128, 256))
     return f"""
 With d_e = ⌊3 ln N⌋ the search ends at {lanes.where(seq_len=8).mean()} prompts at N = 8 and at
-{lanes.where(seq_len=256).mean()} at N = 256; read as bounds where they are bounds, the prompts from which on these ERMs
-retrieve grow as N^{lanes.exponent()} (N^a or (log N)^p: {lanes.law()}). With d_e = 75 it is N^{wide.exponent()} to N = 64.
+{lanes.where(seq_len=256).mean()} at N = 256; read as bounds where they are bounds, the prompts from which on these
+ERMs retrieve grow as N^{lanes.exponent()} (N^a or (log N)^p: {lanes.law()}). With d_e = 75 it is N^{wide.exponent()}
+to N = 64.
 
 A search ends for one of two reasons: with fewer prompts an ERM errs, or with fewer prompts the optimiser finds no ERM.
-The first is so in {lanes.count(miss_is_erm=True)} of {lanes.count()} lanes, {beyond.count(miss_is_erm=True) or 'none'} of
-them beyond N = 64; {lanes.count(is_erm=False)} lanes end at no ERM and are in no exponent. Up to N = 64 the search ends
-where memorising does: the mean training risk on 3,200 random labels falls from
-{labels.where(seq_len=8).mean('train_risk')} at N = 8 to {labels.where(seq_len=256).mean('train_risk')} at N = 256. Beyond
-it ends well above, and four times as many steps do not mend that: {long.where(seq_len=128).mean()} prompts at N = 128, as
-before.
+The first is so in {lanes.count(miss_is_erm=True)} of {lanes.count()} lanes, {beyond.count(miss_is_erm=True) or 'none'}
+of them beyond N = 64; {lanes.count(is_erm=False)} lanes end at no ERM and are in no exponent. Up to N = 64 the search
+ends where memorising does: the mean training risk on 3,200 random labels falls from
+{labels.where(seq_len=8).mean('train_risk')} at N = 8 to {labels.where(seq_len=256).mean('train_risk')} at N = 256.
+Beyond it ends well above, and four times as many steps do not mend that: {long.where(seq_len=128).mean()} prompts at N
+= 128, as before.
 
 By the averaged risk, where a prompt has N labels, n\\* falls with N, and {averaged.count(is_erm=True)} of
 {averaged.count()} lanes end at an ERM. The three directories took {rows('n_star_erm').time()}, {long.time()} and
@@ -225,7 +226,8 @@ def table(rows):
 def limits(rows):
     one = rows('n_star_erm', task='qstr', radius=1).table
     return f"""
-That all ERMs retrieve from n\\* on: these are the ERMs that Adam finds, from the start at W_QK = 0 in all lanes, and at
+That all ERMs retrieve from n\\* on: these are the ERMs that Adam finds, from the start at W_QK = 0 in
+{rows('n_star_erm', task='qstr').count(start='attention:0')} of {rows('n_star_erm', task='qstr').count()} lanes, and at
 N = 128 and 256 n\\* is at most that of the search. The ball does not bind: at R = 1 no fit has more than
 {(one['norm'] / one['fitted_radius']).max():.2f} of its radius, so that other R say little.
 """

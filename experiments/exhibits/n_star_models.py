@@ -80,18 +80,18 @@ def text(rows):
     qstr = {model: rows('n_star_models_qstr', model=model) for model in ('transformer', 'rnn', 'ffn')}
     others = rows('n_star_models_qstr', model=('rnn', 'ffn'), seq_len=8)
     return f"""
-On simple-1STR the Transformer needs {_from_to(transformer)} prompts from N = 4 to 16, the RNN {_from_to(rnn)} and the FFN
-{_from_to(ffn)}.
+On simple-1STR the Transformer needs {_from_to(transformer)} prompts from N = 4 to 16, the RNN {_from_to(rnn)} and the
+FFN {_from_to(ffn)}.
 
 On 1STR they part at once: at N = 4 the Transformer needs {qstr['transformer'].where(seq_len=4).mean()}, the RNN
 {qstr['rnn'].where(seq_len=4).mean()} and the FFN {qstr['ffn'].where(seq_len=4).mean()}, and at N = 8 of RNN and FFN
-{others.count(outcome='reached') or 'none'} of {others.count()} lanes gets there within {others.values('max_samples')[0]:,}.
-All of it took {rows('n_star_models_simple', 'n_star_models_qstr').time()}.
+{others.count(outcome='reached') or 'none'} of {others.count()} lanes gets there within
+{others.values('max_samples')[0]:,}. All of it took {rows('n_star_models_simple', 'n_star_models_qstr').time()}.
 """
 
 
 def _from_to(lanes):
-    return f'{lanes.where(seq_len=4).mean("samples_to_threshold")} to {lanes.where(seq_len=16).mean()}'
+    return f'{lanes.where(seq_len=4).mean()} to {lanes.where(seq_len=16).mean()}'
 
 
 def table(rows):
@@ -101,6 +101,6 @@ def table(rows):
 def limits(rows):
     lengths = rows('n_star_models_simple').values('seq_len')
     return f"""
-What Theorems 4, 6 and 7 are about: AdamW is none of their learners, and nothing checks that a fit minimises its training
-risk. {len(lengths)} lengths on simple-1STR and two on 1STR say little about an exponent.
+What Theorems 4, 6 and 7 are about: AdamW is none of their learners, and nothing checks that a fit minimises its
+training risk. {len(lengths)} lengths on simple-1STR and two on 1STR say little about an exponent.
 """

@@ -13,7 +13,7 @@ FOLDERS = {
     for task in ('simple', 'qstr')
 }
 FIGURES = {
-    'n_star_models_erm_simple/figure.png': 'n* of Transformer, RNN and FFN against N on simple-1STR, the best of two starts',
+    'n_star_models_erm_simple/figure.png': 'n* against N on simple-1STR, d = 2, the best of two starts',
     'n_star_models_erm_qstr/figure.png': 'The same on 1STR',
 }
 STARTS = {'transformer': ('attention:0', 'init'), 'rnn': ('init', 'init:1'), 'ffn': ('init', 'init:1')}
@@ -47,15 +47,18 @@ def reduced(part='simple_transformer'):
 
 
 def text(rows):
-    simple, qstr = ({model: rows(f'n_star_models_erm_{task}', model=model) for model in STARTS} for task in ('simple', 'qstr'))
+    simple, qstr = (
+        {model: rows(f'n_star_models_erm_{task}', model=model) for model in STARTS} for task in ('simple', 'qstr')
+    )
     transformer, hard = simple['transformer'], qstr['ffn'].where(seq_len=8)
     return f"""
-On simple-1STR the Transformer's n\\* grows as N^{transformer.exponent()} (N^a or (log N)^p: {transformer.law()}), the RNN's
-as N^{simple['rnn'].exponent()} and the FFN's as N^{simple['ffn'].exponent()}; three lengths each leave these two open.
+On simple-1STR the Transformer's n\\* grows as N^{transformer.exponent()} (N^a or (log N)^p: {transformer.law()}), the
+RNN's as N^{simple['rnn'].exponent()} and the FFN's as N^{simple['ffn'].exponent()}; three lengths each leave these two
+open.
 
-On 1STR they part at once: at N = 4 the Transformer needs {qstr['transformer'].where(seq_len=4).mean(PROMPTS)} prompts, the
-RNN {qstr['rnn'].where(seq_len=4).mean(PROMPTS)} and the FFN {qstr['ffn'].where(seq_len=4).mean(PROMPTS)}, and from N = 4 to
-32 the Transformer's grows as N^{qstr['transformer'].exponent()}.
+On 1STR they part at once: at N = 4 the Transformer needs {qstr['transformer'].where(seq_len=4).mean()} prompts, the
+RNN {qstr['rnn'].where(seq_len=4).mean()} and the FFN {qstr['ffn'].where(seq_len=4).mean()}, and from N = 4 to 32 the
+Transformer's grows as N^{qstr['transformer'].exponent()}.
 
 Of the FFN at N = 8 on 1STR {hard.count(outcome='reached') or 'none'} of {hard.count()} searches gets there within
 {hard.values('max_samples')[0]:,} prompts, where its training risk is {hard.smallest('train_risk')} or more: in
@@ -73,5 +76,6 @@ def limits(rows):
     longest = {model: max(rows('n_star_models_erm_simple', model=model).values('seq_len')) for model in ('rnn', 'ffn')}
     return f"""
 n\\* of an architecture where its fits are no minima of the training risk, as the FFN's on 1STR at N = 8, so that its
-exponent there cannot be read off. RNN and FFN beyond N = {max(longest.values())} on simple-1STR and 8 on 1STR are not run.
+exponent there cannot be read off. RNN and FFN beyond N = {max(longest.values())} on simple-1STR and 8 on 1STR are not
+run.
 """

@@ -37,8 +37,9 @@ def reduced():
 def text(rows):
     runs = rows('quickstart', seq_len=8)
     return f"""
-At N = 8 the Transformer needs {runs.where(model='transformer').mean()} samples, the FFN {runs.where(model='ffn').mean()}
-and the RNN {runs.where(model='rnn').mean()}; all of it took {rows('quickstart').time()}.
+At N = 8 the Transformer needs {runs.where(model='transformer').mean()} samples, the FFN
+{runs.where(model='ffn').mean()} and the RNN {runs.where(model='rnn').mean()}; all of it took
+{rows('quickstart').time()}.
 
 At N = 2 a predictor that ignores t errs by 0.5 and is good enough, so that the three are nearly alike there.
 """
@@ -50,6 +51,6 @@ def table(rows):
 
 def limits(rows):
     return f"""
-It is tested on simple-1STR, though trained on 1STR. {rows('quickstart').lanes()} seeds share one draw of (u, ω), so that
-it says nothing of the task in general; Figure 1a has more draws, lengths and the published sizes.
+It is tested on simple-1STR, though trained on 1STR. {rows('quickstart').lanes()} seeds share one draw of (u, ω), so
+that it says nothing of the task in general; Figure 1a has more draws, lengths and the published sizes.
 """

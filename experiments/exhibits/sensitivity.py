@@ -14,7 +14,7 @@ FOLDERS = {
     'sensitivity_rnn': ('rnn',),
 }
 FIGURES = {
-    'sensitivity_transformer/heatmap_transformer.png': 'Samples over learning rate, weight decay and width, Transformer',
+    'sensitivity_transformer/heatmap_transformer.png': 'Samples over learning rate, weight decay, width: Transformer',
     'sensitivity_ffn/heatmap_ffn.png': 'The same for the FFN',
     'sensitivity_rnn/heatmap_rnn.png': 'The same for the RNN, one lane a point',
 }
@@ -68,12 +68,12 @@ def text(rows):
     rates = as_published['transformer'].where(weight_decay=PUBLISHED['weight_decay'])
     decays = as_published['transformer'].where(learning_rate=PUBLISHED['learning_rate'])
     return f"""
-The learning rate decides: from 1e-4 to 1e-2 the Transformer's samples fall as rate^{rates.exponent('learning_rate')}, so
-that what Figure 1 counts is optimiser steps as much as statistics.
+The learning rate decides: from 1e-4 to 1e-2 the Transformer's samples fall as rate^{rates.exponent('learning_rate')},
+so that what Figure 1 counts is optimiser steps as much as statistics.
 
 At the published rate weight decay takes the Transformer from {decays.where(weight_decay=0.01).mean()} (decay 0.01) to
-{decays.where(weight_decay=1).mean()} (decay 1), and half or double width changes less than the lanes differ. To the FFN
-width counts: {ffn.where(**PUBLISHED, ffn_widths='30,500').mean()} samples with half the units,
+{decays.where(weight_decay=1).mean()} (decay 1), and half or double width changes less than the lanes differ. To the
+FFN width counts: {ffn.where(**PUBLISHED, ffn_widths='30,500').mean()} samples with half the units,
 {ffn.where(**PUBLISHED, ffn_widths='120,2000').mean()} with double. All took {transformer.time()} for the Transformer,
 {ffn.time()} for the FFN and {rows('sensitivity_rnn').time()} for the RNN.
 """
@@ -84,7 +84,9 @@ def table(rows):
     lines = [f'| samples at rate | {" | ".join(f"{rate:g}" for rate in rates)} |', '|---' * (len(rates) + 1) + '|']
     for model in ('transformer', 'ffn'):
         setting, _, published = WIDTHS[model]
-        lanes = rows(f'sensitivity_{model}', weight_decay=PUBLISHED['weight_decay'], **{f'{model}_{setting}': published})
+        lanes = rows(
+            f'sensitivity_{model}', weight_decay=PUBLISHED['weight_decay'], **{f'{model}_{setting}': published}
+        )
         lines.append(f'| {analysis.DISPLAY_NAMES[model]} | {lanes.mean(by="learning_rate").replace(", ", " | ")} |')
     return '\n'.join(lines)
 

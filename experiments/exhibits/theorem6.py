@@ -76,26 +76,26 @@ def reduced(part='ffn'):
 
 
 def text(rows):
-    lanes, started = rows('theorem6'), rows('theorem6_started', model='ffn')
-    ffn = lanes.where(model='ffn')
+    lanes, span = rows('theorem6'), rows('theorem6_started')
+    ffn, started = lanes.where(model='ffn'), span.where(model='ffn')
     below = ffn.table['num_samples'] < ffn.table['seq_len'] * ffn.table['token_dim']
     return f"""
 They do: {lanes.below_floor()} of {ffn.count()} runs lies below the floor of its own u and training set, and
-{started.below_floor()} of {started.count()} that are started in the span.
+{span.below_floor()} of {started.count()} that are started in the span.
 
-But {(~below).sum()} of the {ffn.count()} have n ≥ N d and floor 0, which says nothing, and those below have a test loss of
-{ffn.table['test_loss'][below].min():.3f} or more, where predicting nothing errs by 1: they are far above their floor. The
-oracle lies on it, and least squares that knows t, to which the theorem does not apply, below it.
+But {(~below).sum()} of the {ffn.count()} have n ≥ N d and floor 0, which says nothing, and those below have a test
+loss of {ffn.table['test_loss'][below].min():.3f} or more, where predicting nothing errs by 1: they are far above their
+floor. The oracle lies on it, and least squares that knows t, to which the theorem does not apply, below it.
 
 {ffn.count(converged=True)} of the {ffn.count()} fits end at a stationary point or at least norm by their own measure,
-{started.count(converged=True) or 'none'} of the {started.count()} started ones. The two directories took {lanes.time()} and
-{rows('theorem6_started').time()}.
+{started.count(converged=True) or 'none'} of the {started.count()} started ones. The two directories took
+{lanes.time()} and {span.time()}.
 """
 
 
 def limits(rows):
     return f"""
-A run that could have failed: none that is below n = N d comes near its floor. The floor holds for stationary points and
-least norm of FFNs, not for any FFN that is trained, and N d is at most
+A run that could have failed: none that is below n = N d comes near its floor. The floor holds for stationary points
+and least norm of FFNs, not for any FFN that is trained, and N d is at most
 {max(rows('theorem6').table.eval('seq_len * token_dim'))}.
 """

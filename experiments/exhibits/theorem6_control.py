@@ -51,5 +51,6 @@ At 1/4 it is far above the floor, with {quarter.mean('test_loss')}; at 1/2, wher
 
 def limits(rows):
     return """
-That it is below at every n; at 1/2 one lane is above. It is one width and one norm ball, and the FFN is not run beside it.
+That it is below at every n; at 1/2 not every lane is. It is one width and one norm ball, and the FFN is not run beside
+it.
 """

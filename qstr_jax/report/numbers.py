@@ -234,8 +234,10 @@ class Lanes:
     def _statistics(self, column: str, by: str) -> pd.DataFrame:
         """Mean, smallest and largest samples, or of another column, and whether they are bounds."""
         lanes, groups = self._selected(), [by] if by else []
+        # What validation prompts choose makes no point.
+        known = groups if self._is_online() else [*groups, *selection.DEFAULT_OVER]
         others = [] if column else analysis.curve_columns(lanes)[1:]
-        if others := [name for name in others if name not in groups and lanes[name].nunique() > 1]:
+        if others := [name for name in others if name not in known and lanes[name].nunique() > 1]:
             raise ValueError(f'several points: choose {", ".join(others)}')
         _check_lanes(lanes, groups)
         values = pd.to_numeric(lanes[column]) if column else summary.samples_or_bound(lanes)
@@ -245,8 +247,11 @@ class Lanes:
 
     def _selected(self) -> pd.DataFrame:
         """The lanes; of searches and fits those that validation prompts choose, as the figures do."""
-        is_online = 'outcome' not in self.table.columns or len(kinds.split_kinds(self.table).online)
-        return self.table if is_online else selection.select(self.table)
+        return self.table if self._is_online() else selection.select(self.table)
+
+    def _is_online(self) -> bool:
+        """Whether nothing is chosen by validation prompts: online training, or a table that a drawing wrote."""
+        return 'outcome' not in self.table.columns or len(kinds.split_kinds(self.table).online) > 0
 
     def _listed(self, statistic: str, column: str, by: str, digits: int) -> str:
         """One statistic at each value of a setting: '248k, 213k, ≥ 364k'."""
