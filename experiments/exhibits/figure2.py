@@ -9,7 +9,7 @@ import pathlib
 import pandas as pd
 
 from experiments.configs import base
-from qstr_jax import analysis, plots
+from qstr_jax import analysis, checks, plots
 from qstr_jax.analysis import combinations, formats
 from qstr_jax.storage import files, results
 from qstr_jax.theory import portraits
@@ -27,6 +27,7 @@ FORM = 'transformer_attention'
 
 def get_config(part='q1'):
     """AdamW, rate 1e-3, decay 0.2, batch 64, at most 20 epochs, to an epoch mean of the loss of 0.05."""
+    checks.choice('part', part, sum(FOLDERS.values(), ()))
     config = base.get_config()
     config.models = ('transformer',)
     config.learners = ('adamw',)

@@ -7,7 +7,7 @@ O(N). A prompt then carries one label instead of N, which is why these samples a
 import pathlib
 
 from experiments.configs import base
-from qstr_jax import analysis, plots
+from qstr_jax import analysis, checks, plots
 from qstr_jax.analysis import combinations, formats
 from qstr_jax.report import drawing
 from qstr_jax.storage import files, provenance, results
@@ -23,6 +23,7 @@ FIGURES = {
 
 def get_config(part='transformer'):
     """The point-wise risk, 1,000 test prompts, a look at them every 100 steps; FFN and RNN as far as they go."""
+    checks.choice('part', part, sum(FOLDERS.values(), ()))
     config = base.get_config()
     config.models = (part,)
     config.seq_lens = {'transformer': (4, 8, 16, 64, 256, 1024), 'ffn': (4, 8, 16), 'rnn': (4, 8)}[part]

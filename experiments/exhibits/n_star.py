@@ -6,6 +6,7 @@ has N labels, and by the point-wise risk, where it has one, as in the theorem.
 
 from experiments.configs import base
 from experiments.exhibits import learning_curves
+from qstr_jax import checks
 
 ORDER = 160
 QUESTION = 'How many prompts does a Transformer of bounded norm need until its empirical minimiser retrieves?'
@@ -18,6 +19,7 @@ FIGURES = {
 
 def get_config(part='averaged'):
     """Scaled encodings of coherence ≤ 1/2; R = 1/2, 1, 2, point-wise also 0.3, and there at N = 64 only R = 1."""
+    checks.choice('part', part, sum(FOLDERS.values(), ()))
     config = base.get_config(learning_curves.PLUGINS)
     config.models = ('transformer', 'least_squares')
     config.learners = ('constrained',)

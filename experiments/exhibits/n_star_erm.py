@@ -13,7 +13,7 @@ import pandas as pd
 
 from experiments.configs import base
 from experiments.exhibits import learning_curves
-from qstr_jax import analysis, plots, registry
+from qstr_jax import analysis, checks, plots, registry
 from qstr_jax.analysis import combinations, erms, formats, growth, kinds, selection
 from qstr_jax.storage import files, results
 from qstr_jax.theory import memory_lines
@@ -52,6 +52,7 @@ _POINT = ['encoding_factor', 'encoding_dim', 'radius', 'seq_len']
 
 def get_config(part='log'):
     """Merged Transformer, H = q = 1, d = 10, scaled encodings; the point-wise risk; R in construction norms."""
+    checks.choice('part', part, PARTS)
     rule = 'wide' if part.startswith('wide') else 'log'
     config = base.get_config(PLUGINS)
     config.models = ('transformer',)

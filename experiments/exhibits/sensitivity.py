@@ -4,7 +4,7 @@ Preset `published` but for these three; the published setting is framed. A direc
 """
 
 from experiments.configs import base
-from qstr_jax import analysis
+from qstr_jax import analysis, checks
 
 ORDER = 130
 QUESTION = 'How far do the samples hang on learning rate, weight decay and width?'
@@ -29,6 +29,7 @@ PUBLISHED = {'learning_rate': 1e-3, 'weight_decay': 0.01}
 
 def get_config(model='transformer'):
     """One architecture over three axes; three lanes a point, each with its own (u, ω), or one of the RNN."""
+    checks.choice('model', model, WIDTHS)
     setting, widths, published = WIDTHS[model]
     column = f'{model}_{setting}'
     config = base.get_config()

@@ -6,6 +6,7 @@ n/(Nd) from 0.1 to 3. A directory of its own has gradient descent with momentum 
 
 from experiments.configs import base
 from experiments.exhibits import learning_curves
+from qstr_jax import checks
 
 ORDER = 200
 QUESTION = 'Do FFNs on n < N d prompts stay above their floor?'
@@ -18,6 +19,7 @@ FIGURES = {
 
 def get_config(part='ffn'):
     """FFNs at stationary points and of least norm with the baselines; a Transformer; or FFNs started in the span."""
+    checks.choice('part', part, sum(FOLDERS.values(), ()))
     config = base.get_config(learning_curves.PLUGINS)
     config.models = ('ffn', 'theorem6_oracle', 'least_squares', 'zero')
     config.learners = ('stationary', 'min_norm')
