@@ -15,7 +15,7 @@ from experiments.configs import base
 from qstr_jax import sweeps
 from tests import harness
 
-CONFIGS = pathlib.Path(__file__).parents[1] / 'experiments/configs'
+CONFIGS = pathlib.Path(__file__).parents[1] / 'experiments/exhibits'
 
 
 @pytest.fixture

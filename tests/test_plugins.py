@@ -105,7 +105,7 @@ def small_share(params, task_draw, problem, below: float = 0.1):
 NAMES = ('my_convolution', 'my_nearby', 'my_soft', 'my_circle', 'my_clipped', 'my_share')
 SOURCES = dict(zip(NAMES, (CONVOLUTION, NEARBY, SOFT, CIRCLE, CLIPPED, SHARE), strict=True))
 SMALL = {name: value for name, value in small.SMALL.items() if '.' not in name} | {'ffn': {'widths': (16, 16)}}
-QUICKSTART = f'--config={helpers.ROOT}/experiments/configs/quickstart.py'
+QUICKSTART = f'--config={helpers.ROOT}/experiments/exhibits/quickstart.py'
 SHORT = ('seq_lens=3', 'num_seeds=1', 'token_dim=2', 'test_samples=40', 'max_samples=1280', 'threshold=9.0')
 QUICK = tuple(f'--config.{setting}' for setting in SHORT)
 

@@ -53,12 +53,11 @@ def command_of(row: Mapping[str, Any], sweeps: Sequence[Mapping[str, Any]], plug
         except (KeyError, TypeError, ValueError, AttributeError):  # A config of another version, or a foreign one.
             continue
         if flags is not None:
-            binary = 'sample_complexity' if flags['learners'] == 'online' else 'learning_curves'
             words = [f'--config.{name}={_text(value)}' for name, value in flags.items()]
             needed = [module for end, module in _PLUGINS.items() if any(word.endswith(end) for word in words)]
             modules = ','.join(dict.fromkeys([*filter(None, plugins.split(',')), *needed]))
             given = [f'--config.plugins={modules}'] if modules else []
-            return shlex.join(['python', '-m', f'experiments.{binary}', *_START, *given, *words])
+            return shlex.join(['python', '-m', 'experiments.sample_complexity', *_START, *given, *words])
     return ''
 
 
