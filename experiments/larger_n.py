@@ -11,7 +11,8 @@ from ml_collections import config_dict
 from experiments import command_line, sample_complexity
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations, formats
-from qstr_jax.storage import files, provenance, results
+from qstr_jax.report import lanes
+from qstr_jax.storage import files, provenance
 
 
 def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
@@ -23,7 +24,7 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
     """
     sample_complexity.draw(workdir, config)
     folder = pathlib.Path(workdir)
-    rows = results.load(folder)
+    rows = lanes.load(folder)
     if rows.empty:
         return
     seconds = analysis.seconds_per_cell(provenance.load(folder), rows)

@@ -19,7 +19,7 @@ from ml_collections import config_dict, config_flags
 from experiments import command_line, runtime
 from experiments.configs import base
 from qstr_jax import analysis, columns, plots, sweeps
-from qstr_jax.analysis import combinations, crossings, formats, kinds, published, tuning
+from qstr_jax.analysis import combinations, crossings, formats, kinds, published, resolution, tuning
 from qstr_jax.storage import files, results
 from qstr_jax.sweeps import listing, tune, tuned
 
@@ -41,7 +41,7 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
     rows, curves = results.load(folder), results.load_curves(folder)
     if rows.empty:  # An early share of a sweep that had nothing to run.
         return
-    online = crossings.at_thresholds(kinds.split_kinds(rows).online)
+    online = resolution.interpolated(crossings.at_thresholds(kinds.split_kinds(rows).online), curves)
     together = [*analysis.ALWAYS_NAMED, *combinations.model_settings(online)]
     for point, chosen in combinations.combinations(online, (config.x,), together):
         draw_one(folder, config, chosen, point)

@@ -15,7 +15,8 @@ from ml_collections import config_dict
 from experiments import command_line, sample_complexity
 from qstr_jax import analysis, plots, sweeps
 from qstr_jax.analysis import combinations, formats
-from qstr_jax.storage import files, results
+from qstr_jax.report import lanes
+from qstr_jax.storage import files
 
 
 def table(rows: pd.DataFrame, settings: Sequence[str]) -> str:
@@ -36,7 +37,7 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
         workdir: the results directory.
         config: says which settings are on the axes.
     """
-    folder, rows = pathlib.Path(workdir), results.load(workdir)
+    folder, rows = pathlib.Path(workdir), lanes.load(workdir)
     if rows.empty:  # An early share of a sweep that had nothing to run.
         return
     x, y, panels, top = (config.heatmap.get(name) or None for name in ('x', 'y', 'panels', 'top'))

@@ -45,20 +45,25 @@ def filled(monkeypatch):
     rows = make_rows(0.6, 10_000, lengths=(4, 6, 8, 12)).assign(task_seed=lambda table: table['seed'], cell='a')
     rows['is_erm'] = [True if seed == 0 else None for seed in rows['seed']]
     tables = {'full': rows, 'thin': rows[rows['seed'] < 2], 'bound': rows.assign(outcome='censored')}
+    tables['mixed'] = rows.assign(outcome=rows['outcome'].mask(rows['seed'] == 4, 'censored'))
     monkeypatch.setattr(results, 'load', lambda path, strict: tables[path.name])
+    monkeypatch.setattr(results, 'load_curves', lambda path, strict, rows: pd.DataFrame())
     return lambda template: gallery.render(template, 'nowhere')
 
 
 def test_placeholders_are_what_the_rows_say(filled):
     rows = make_rows(0.6, 10_000, lengths=(4, 6, 8, 12))
     samples = rows['samples_to_threshold'][rows['seq_len'] == 4].astype(float)
-    mean, least, most = samples.mean() / 1000, samples.min() / 1000, samples.max() / 1000
+    mean, least, most = np.exp(np.log(samples).mean()) / 1000, samples.min() / 1000, samples.max() / 1000
     assert filled('{{mean full seq_len=4}}') == f'{mean:.1f}k'
     assert filled('{{thousands full seq_len=4}}') == f'{mean:.3g} ({least:.3g} – {most:.3g})'
     assert filled('{{mean full seq_len=4|6 by=seq_len}}').count('k') == 2
     assert filled('{{mean full column=sparsity}} {{lanes full seq_len=4}} {{count full}}') == '1 5 20'
     assert filled('{{count full is_erm=1}} {{count full is_erm=None}}') == '4 16'
-    assert filled('{{mean bound seq_len=4}}') == '≥ 1000k'
+    assert filled('{{mean bound seq_len=4}}') == '≥ 1000k (0 of 5 learn)'
+    assert filled('{{mean mixed seq_len=4}}').endswith('k (4 of 5 learn)')
+    assert filled('{{largest mixed seq_len=4}}') == f'{samples[:4].max() / 1000:.1f}k'
+    assert filled('{{thousands mixed seq_len=4}}').endswith('), 4 of 5 learn')
     low, high = re.fullmatch(r'N\^0\.\d\d \[(.+), (.+)\]', filled('N^{{exponent full}}')).groups()
     assert float(low) < 0.6 < float(high)
     assert filled('{{published 117k}}, and no more') == '117k, and no more'

@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from qstr_jax import analysis
-from qstr_jax.analysis import crossings, evidence, exponents, floors, formats, growth, kinds, selection, summary, table1
+from qstr_jax.analysis import evidence, exponents, floors, formats, growth, kinds, selection, summary, table1
+from qstr_jax.analysis.samples_table import learn_text
+from qstr_jax.report import lanes as exhibit_lanes
 from qstr_jax.storage import files, provenance, results
 
 MIN_LANES = 3
@@ -85,7 +87,7 @@ def _filled(text: str, root: pathlib.Path, rows: dict[str, pd.DataFrame]) -> str
     if name == 'published':
         return ' '.join(words)
     if name == 'table1':
-        return table1.markdown(table1.measure(results.load_all([root], strict=True)))
+        return table1.markdown(table1.measure(results.load_all([root], strict=True, read=exhibit_lanes.load)))
     if name not in QUANTITIES:
         raise ValueError(f'no such quantity: there are table1, published, {", ".join(QUANTITIES)}')
     folders = tuple(words[0].split('+'))
@@ -95,11 +97,7 @@ def _filled(text: str, root: pathlib.Path, rows: dict[str, pd.DataFrame]) -> str
     for folder in folders:
         if f'{folder}/{table}' not in rows:
             path = root / folder / table
-            read = (
-                formats.read_markdown(path.read_text())
-                if table
-                else crossings.at_thresholds(results.load(path, strict=True))
-            )
+            read = formats.read_markdown(path.read_text()) if table else exhibit_lanes.at_thresholds(path, strict=True)
             rows[f'{folder}/{table}'] = read.assign(folder=folder)
     lanes = pd.concat([rows[f'{folder}/{table}'] for folder in folders], ignore_index=True)
     for column, value in pairs:
@@ -154,8 +152,8 @@ def _slopes(chosen: Chosen) -> str:
     return growth.local_slopes(_fit(chosen))
 
 
-def _statistics(chosen: Chosen) -> pd.DataFrame:
-    """Mean, smallest and largest samples, or of another column, by the option `by`."""
+def _points(chosen: Chosen) -> list[dict[str, Any]]:
+    """`summary.point` of the lanes, or mean, smallest and largest of another column, by the option `by`."""
     lanes, options = chosen.lanes, chosen.options
     if 'table' not in options and kinds.split_kinds(lanes).online.empty:
         lanes = selection.select(lanes)  # by validation, as the figures
@@ -164,34 +162,32 @@ def _statistics(chosen: Chosen) -> pd.DataFrame:
     if others := [name for name in others if name not in by and lanes[name].nunique() > 1]:
         raise ValueError(f'several points: choose {", ".join(others)}')
     _check_lanes(lanes, by)
-    values = pd.to_numeric(lanes[options['column']]) if 'column' in options else summary.samples_or_bound(lanes)
-    groups = [lanes[name] for name in by] or [pd.Series(0, lanes.index)]
-    is_bound = pd.Series('column' not in options, lanes.index) & lanes.get('outcome', values).isin(summary.NEED_MORE)
-    return values.groupby(groups).agg(['mean', 'min', 'max']).assign(is_bound=is_bound.groupby(groups).any())
+    groups = [own for _, own in lanes.groupby(by)] if by else [lanes]
+    if 'column' in options:
+        columns = [pd.to_numeric(own[options['column']]) for own in groups]
+        return [{'mean': own.mean(), 'min': own.min(), 'max': own.max()} for own in columns]
+    return [summary.point(own) for own in groups]
 
 
 def _listed(name: str) -> Callable[[Chosen], str]:
-    """A quantity that lists one statistic: '248k, 213k, ≥ 364k'."""
+    """A quantity that lists one statistic: '248k, 28.5k (3 of 5 learn), ≥ 1000k (0 of 5 learn)'."""
 
-    def quantity(chosen: Chosen) -> str:
-        digits = int(chosen.options.get('digits', 2))
+    def text(point: Mapping[str, Any], options: Mapping[str, str]) -> str:
+        if 'column' in options:
+            return f'{point[name]:.{int(options.get("digits", 2))}g}'
+        bound = '≥ ' if point['lower_bound'] and name != 'min' else ''
+        some = learn_text(point) if name == 'mean' else ''
+        return f'{bound}{analysis.short_number(point[name])}{some and f" ({some})"}'
 
-        def text(value: float) -> str:
-            return f'{value:.{digits}g}' if 'column' in chosen.options else analysis.short_number(value)
-
-        table = _statistics(chosen)
-        return ', '.join(
-            ('≥ ' if bound and name != 'min' else '') + text(value)
-            for value, bound in zip(table[name], table['is_bound'], strict=True)
-        )
-
-    return quantity
+    return lambda chosen: ', '.join(text(point, chosen.options) for point in _points(chosen))
 
 
 def _thousands(chosen: Chosen) -> str:
-    """'13.6 (12.8 – 15.4)': mean, smallest and largest in thousands."""
-    (mean, least, most), *_ = (_statistics(chosen)[['mean', 'min', 'max']] / 1000).to_numpy()
-    return f'{mean:.3g} ({least:.3g} – {most:.3g})'
+    """'28.5 (25.6 – 30.1), 3 of 5 learn': mean, smallest and largest in thousands."""
+    point = _points(chosen)[0]
+    mean, least, most = (point[name] / 1000 for name in ('mean', 'min', 'max'))
+    text = f'{"≥ " * point["lower_bound"]}{mean:.3g} ({least:.3g} – {most:.3g})'
+    return ', '.join(part for part in (text, learn_text(point)) if part)
 
 
 def _lanes(chosen: Chosen) -> str:
