@@ -18,22 +18,27 @@ def rows(monkeypatch):
     """Made-up rows, N^0.6 with five lanes."""
     made = make_rows(0.6, 10_000, lengths=(4, 6, 8, 12)).assign(task_seed=lambda table: table['seed'], cell='a')
     made['is_erm'] = [True if seed == 0 else None for seed in made['seed']]
-    tables = {'full': made, 'thin': made[made['seed'] < 2], 'bound': made.assign(outcome='outraced')}
+    tables = {'full': made, 'thin': made[made['seed'] < 2], 'bound': made.assign(outcome='censored')}
+    tables['mixed'] = made.assign(outcome=made['outcome'].mask(made['seed'] == 4, 'censored'))
     monkeypatch.setattr(results, 'load', lambda path, strict: tables[path.name])
+    monkeypatch.setattr(results, 'load_curves', lambda path, strict, rows: pd.DataFrame())
     return numbers.Rows('nowhere')
 
 
 def test_numbers_are_what_the_rows_say(rows):
     made = make_rows(0.6, 10_000, lengths=(4, 6, 8, 12))
     samples = made['samples_to_threshold'][made['seq_len'] == 4].astype(float)
-    mean, least, most = samples.mean() / 1000, samples.min() / 1000, samples.max() / 1000
+    mean, least, most = np.exp(np.log(samples).mean()) / 1000, samples.min() / 1000, samples.max() / 1000
     at4 = rows('full', seq_len=4)
     assert at4.mean() == f'{mean:.1f}k'
     assert at4.thousands() == f'{mean:.3g} ({least:.3g} – {most:.3g})'
     assert rows('full', seq_len=(4, 6)).mean(by='seq_len').count('k') == 2
     assert (rows('full').mean('sparsity'), at4.lanes(), rows('full').count()) == ('1', '5', 20)
     assert (rows('full').count(is_erm=True), rows('full').count(is_erm=None), rows('full').count(seed=9)) == (4, 16, 0)
-    assert rows('bound', seq_len=4).mean().startswith('≥ ')
+    assert rows('bound', seq_len=4).mean() == '≥ 1000k (0 of 5 learn)'
+    assert rows('mixed', seq_len=4).mean().endswith('k (4 of 5 learn)')
+    assert rows('mixed', seq_len=4).largest() == f'{samples[:4].max() / 1000:.1f}k'
+    assert rows('mixed', seq_len=4).thousands().endswith('), 4 of 5 learn')
     low, high = re.fullmatch(r'0\.\d\d \[(.+), (.+)\]', rows('full').exponent()).groups()
     assert float(low) < 0.6 < float(high)
     assert rows('full').values('seq_len') == [4, 6, 8, 12]

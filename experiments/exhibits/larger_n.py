@@ -9,8 +9,8 @@ import pathlib
 from experiments.configs import base
 from qstr_jax import analysis, checks, plots
 from qstr_jax.analysis import combinations, formats
-from qstr_jax.report import drawing
-from qstr_jax.storage import files, provenance, results
+from qstr_jax.report import drawing, lanes
+from qstr_jax.storage import files, provenance
 
 ORDER = 110
 QUESTION = 'Does the Transformer keep its slow growth on prompts of a thousand tokens?'
@@ -56,7 +56,7 @@ def draw(workdir, config):
     """What every sweep gets, with its figure on logarithmic axes, and samples and seconds side by side."""
     drawing.draw(workdir, config)
     folder = pathlib.Path(workdir)
-    rows = results.load(folder)
+    rows = lanes.load(folder)
     seconds = analysis.seconds_per_cell(provenance.load(folder), rows)
     for point, chosen in combinations.combinations(rows, (config.x,), combinations.model_settings(rows)):
         words = {'title': combinations.title(config.title, chosen, point), 'notes': tuple(config.notes)}

@@ -9,7 +9,7 @@ import optax
 from qstr_jax import tasks
 from qstr_jax.learners import held_out, risks, screening, starts
 from qstr_jax.learners.lanes import STEP_SCOPE
-from qstr_jax.learners.outcomes import CENSORED, DIVERGED, OUTRACED, REACHED, RUNNING
+from qstr_jax.learners.outcomes import CENSORED, DIVERGED, OUTRACED, REACHED, RUNNING, is_below
 from qstr_jax.learners.problem import Problem
 
 
@@ -231,7 +231,7 @@ def record(state: State, tested: Tested, lane: Any, learner: Any) -> State:
         learner: the cell's `online.Online`.
     """
     train_loss = jnp.mean(tested.losses_S)
-    is_reached = tested.is_evaluated & (tested.test_loss < learner.threshold)
+    is_reached = tested.is_evaluated & is_below(tested.test_loss, learner.threshold)
     test_loss = jnp.where(tested.is_evaluated, tested.test_loss, tested.estimate)
     is_finite = jnp.isfinite(train_loss) & jnp.isfinite(test_loss)
     is_spent = state.checks + 1 >= learner.max_checks

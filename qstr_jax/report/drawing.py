@@ -12,6 +12,7 @@ import pandas as pd
 
 from qstr_jax import analysis, columns, plots
 from qstr_jax.analysis import combinations, crossings, floors, formats, growth, kinds, published, selection, tuning
+from qstr_jax.report import lanes
 from qstr_jax.storage import files, results
 
 
@@ -23,30 +24,29 @@ def draw(workdir: str | os.PathLike, config: Any) -> None:
         config: the config of its sweep, which says what is on the axes, and what stands above and under the figures.
     """
     folder = pathlib.Path(workdir)
-    rows = results.load(folder)
-    online, searches, fits = kinds.split_kinds(rows)
+    online, searches, fits = kinds.split_kinds(lanes.load(folder))
     if len(online) and config.heatmap.x:
         draw_heatmaps(folder, online, config)
     elif len(online):
-        draw_samples(folder, online, config)
+        draw_samples(folder, config)
         draw_curves(folder, config)
         draw_tuning(folder, config)
     if len(searches) or len(fits):
         draw_fixed_samples(folder, searches, fits, config)
 
 
-def draw_samples(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:
+def draw_samples(folder: pathlib.Path, config: Any) -> None:
     """Samples against the setting on the x axis, and against the threshold where rows have several."""
-    lanes = crossings.at_thresholds(rows)
-    together = [*analysis.ALWAYS_NAMED, *combinations.model_settings(lanes)]
-    for point, chosen in combinations.combinations(lanes, (config.x,), together):
+    online = kinds.split_kinds(lanes.at_thresholds(folder)).online
+    together = [*analysis.ALWAYS_NAMED, *combinations.model_settings(online)]
+    for point, chosen in combinations.combinations(online, (config.x,), together):
         is_published = config.x == 'seq_len'
         reference = published.published_samples(chosen, config.reference, config.reference_for) if is_published else {}
         figure = plots.samples_against(chosen, config.x, reference=reference, **_words(config, chosen, point))
         _save(figure, folder, f'figure{combinations.suffix(point)}')
         _write(analysis.samples_table(chosen, config.x), folder, f'table{combinations.suffix(point)}')
-    if crossings.has_crossings(rows):
-        for point, chosen in combinations.combinations(lanes, ('threshold',), together):
+    if crossings.has_crossings(results.load(folder)):
+        for point, chosen in combinations.combinations(online, ('threshold',), together):
             figure = plots.samples_against_threshold(chosen, **_words(config, chosen, point))
             _save(figure, folder, f'thresholds{combinations.suffix(point)}')
 
@@ -75,7 +75,8 @@ def draw_tuning(folder: pathlib.Path, config: Any) -> None:
 
 def draw_heatmaps(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:
     """A heat map and a table per architecture, and per combination of further settings."""
-    x, y, panels, top = (config.heatmap[name] or None for name in ('x', 'y', 'panels', 'top'))
+    x, y = config.heatmap.x, config.heatmap.y
+    panels, top = config.heatmap.panels or None, config.heatmap.top or None
     axes = [name for name in (x, y, panels) if name]
     for point, chosen in combinations.combinations(rows, axes):
         others = {name: value for name, value in point.items() if name != 'model'}

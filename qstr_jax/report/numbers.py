@@ -14,7 +14,6 @@ import pandas as pd
 
 from qstr_jax import analysis
 from qstr_jax.analysis import (
-    crossings,
     evidence,
     exponents,
     floors,
@@ -26,6 +25,8 @@ from qstr_jax.analysis import (
     summary,
     table1,
 )
+from qstr_jax.analysis.samples_table import learn_text
+from qstr_jax.report import lanes as exhibit_lanes
 from qstr_jax.storage import provenance, results
 
 MIN_LANES = 3
@@ -69,12 +70,11 @@ class Rows:
 
     def table1(self) -> str:
         """Table 1 of all directories as Markdown."""
-        return table1.markdown(table1.measure(results.load_all([self.root], strict=True)))
+        return table1.markdown(table1.measure(results.load_all([self.root], strict=True, read=exhibit_lanes.load)))
 
     def _table(self, folder: str) -> pd.DataFrame:
         if folder not in self._tables:
-            rows = crossings.at_thresholds(results.load(self.root / folder, strict=True))
-            self._tables[folder] = rows.assign(folder=folder)
+            self._tables[folder] = exhibit_lanes.at_thresholds(self.root / folder, strict=True).assign(folder=folder)
         return self._tables[folder]
 
 
@@ -153,9 +153,11 @@ class Lanes:
         return self._listed('max', column, by, digits)
 
     def thousands(self) -> str:
-        """'13.6 (12.8 – 15.4)': mean, smallest and largest samples in thousands."""
-        (mean, least, most), *_ = (self._statistics('', '')[['mean', 'min', 'max']] / 1000).to_numpy()
-        return f'{mean:.3g} ({least:.3g} – {most:.3g})'
+        """'28.5 (25.6 – 30.1), 3 of 5 learn': mean, smallest and largest samples in thousands."""
+        point = self._points('', '')[0]
+        mean, least, most = (point[name] / 1000 for name in ('mean', 'min', 'max'))
+        text = f'{"≥ " * point["lower_bound"]}{mean:.3g} ({least:.3g} – {most:.3g})'
+        return ', '.join(part for part in (text, learn_text(point)) if part)
 
     def lanes(self) -> str:
         """'5', or '5 to 24': lanes of a point."""
@@ -231,36 +233,35 @@ class Lanes:
             raise ValueError(f'no exponent: {fit.note}')
         return fit
 
-    def _statistics(self, column: str, by: str) -> pd.DataFrame:
-        """Mean, smallest and largest samples, or of another column, and whether they are bounds."""
-        lanes, groups = self._selected(), [by] if by else []
-        # What validation prompts choose makes no point.
-        known = groups if self._is_online() else [*groups, *selection.DEFAULT_OVER]
-        others = [] if column else analysis.curve_columns(lanes)[1:]
-        if others := [name for name in others if name not in known and lanes[name].nunique() > 1]:
-            raise ValueError(f'several points: choose {", ".join(others)}')
-        _check_lanes(lanes, groups)
-        values = pd.to_numeric(lanes[column]) if column else summary.samples_or_bound(lanes)
-        keys = [lanes[name] for name in groups] or [pd.Series(0, lanes.index)]
-        is_bound = pd.Series(not column, lanes.index) & lanes.get('outcome', values).isin(summary.NEED_MORE)
-        return values.groupby(keys).agg(['mean', 'min', 'max']).assign(is_bound=is_bound.groupby(keys).any())
-
     def _selected(self) -> pd.DataFrame:
-        """The lanes; of searches and fits those that validation prompts choose, as the figures do."""
-        return self.table if self._is_online() else selection.select(self.table)
+        """The lanes; of searches and fits those that validation chooses, as in the figures."""
+        is_fixed = 'outcome' in self.table.columns and kinds.split_kinds(self.table).online.empty
+        return selection.select(self.table) if is_fixed else self.table
 
-    def _is_online(self) -> bool:
-        """Whether nothing is chosen by validation prompts: online training, or a table that a drawing wrote."""
-        return 'outcome' not in self.table.columns or len(kinds.split_kinds(self.table).online) > 0
+    def _points(self, column: str, by: str) -> list[dict[str, Any]]:
+        """`summary.point`, or mean, smallest and largest of another column, at each value of a setting."""
+        lanes = self._selected()
+        others = [] if column else analysis.curve_columns(lanes)[1:]
+        if others := [name for name in others if name != by and lanes[name].nunique() > 1]:
+            raise ValueError(f'several points: choose {", ".join(others)}')
+        _check_lanes(lanes, [by] if by else [])
+        groups = [own for _, own in lanes.groupby(by)] if by else [lanes]
+        if column:
+            values = [pd.to_numeric(own[column]) for own in groups]
+            return [{'mean': own.mean(), 'min': own.min(), 'max': own.max()} for own in values]
+        return [summary.point(own) for own in groups]
 
     def _listed(self, statistic: str, column: str, by: str, digits: int) -> str:
-        """One statistic at each value of a setting: '248k, 213k, ≥ 364k'."""
-        table = self._statistics(column, by)
-        texts = [f'{v:.{digits}g}' if column else analysis.short_number(v) for v in table[statistic]]
-        bounds = table['is_bound'] & (statistic != 'min')
-        return _minus(
-            ', '.join(('≥ ' if is_bound else '') + text for text, is_bound in zip(texts, bounds, strict=True))
-        )
+        """One statistic at each value of a setting: '248k, 28.5k (3 of 5 learn), ≥ 1000k (0 of 5 learn)'."""
+
+        def text(point: dict[str, Any]) -> str:
+            if column:
+                return f'{point[statistic]:.{digits}g}'
+            bound = '≥ ' if point['lower_bound'] and statistic != 'min' else ''
+            some = learn_text(point) if statistic == 'mean' else ''
+            return f'{bound}{analysis.short_number(point[statistic])}{some and f" ({some})"}'
+
+        return _minus(', '.join(map(text, self._points(column, by))))
 
 
 def _plain(value: Any) -> Any:
@@ -278,14 +279,12 @@ def _check_lanes(lanes: pd.DataFrame, by: list[str]) -> None:
 
 
 def _entry(lanes: pd.DataFrame) -> str:
-    """'12.3k', '27.4k (3 of 5)', '> 1000k' or, with fewer lanes than a number needs, '–'."""
+    """'12.3k', '27.4k (3 of 5 learn)', '≥ 1000k' or, with fewer lanes than a number needs, '–'."""
     if lanes['seed'].nunique() < MIN_LANES:
         return '–'
-    samples, is_bound = summary.samples_or_bound(lanes), lanes['outcome'].isin(summary.NEED_MORE)
-    if is_bound.all():
-        return f'> {analysis.short_number(samples.min())}'
-    share = f' ({(~is_bound).sum()} of {len(lanes)})' if is_bound.any() else ''
-    return f'{analysis.short_number(samples[~is_bound].mean())}{share}'
+    point = summary.point(lanes)
+    some = learn_text(point)
+    return f'{"≥ " * point["lower_bound"]}{analysis.short_number(point["mean"])}{some and f" ({some})"}'
 
 
 def _minus(text: str) -> str:

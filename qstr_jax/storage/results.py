@@ -14,7 +14,7 @@ Files appear whole or not at all. Nothing is pickled; a file that is not ours is
 
 import pathlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pandas as pd
@@ -178,12 +178,15 @@ def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
     return _load(workdir, 'rows', strict)
 
 
-def load_all(workdirs: Iterable[Any], strict: bool = False) -> pd.DataFrame:
+def load_all(
+    workdirs: Iterable[Any], strict: bool = False, read: Callable[[Any, bool], pd.DataFrame] = load
+) -> pd.DataFrame:
     """All rows of the results directories at or below some directories, with the directory in the column `folder`.
 
     Args:
         workdirs: where to look.
         strict: raise for a damaged file or directory instead of leaving it out with a warning.
+        read: what reads one directory.
 
     Raises:
         ResultsError: as `find` (and `load`, if `strict`).
@@ -191,7 +194,7 @@ def load_all(workdirs: Iterable[Any], strict: bool = False) -> pd.DataFrame:
     frames = []
     for folder in dict.fromkeys(folder for workdir in workdirs for folder in find(workdir)):
         try:
-            frames.append(load(folder, strict).assign(folder=str(folder)))
+            frames.append(read(folder, strict).assign(folder=str(folder)))
         except ResultsError as error:
             if strict:
                 raise
