@@ -28,7 +28,10 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
         return
     seconds = analysis.seconds_per_cell(provenance.load(folder), rows)
     for point, chosen in combinations.combinations(rows, (config.x,), combinations.model_settings(rows)):
-        words = {'title': combinations.title(config.title, chosen, point), 'notes': tuple(config.notes)}
+        words = {
+            'title': combinations.title(config.title, chosen, point),
+            'notes': combinations.notes(config.notes, chosen),
+        }
         suffix = combinations.suffix(point)
         # On linear axes all small N would lie in one corner.
         plots.save(plots.n_star_against(chosen, config.x, **words), folder / f'figure{suffix}')

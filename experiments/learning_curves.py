@@ -51,7 +51,7 @@ def draw_searches(folder: pathlib.Path, rows: pd.DataFrame, config: config_dict.
         config: of `draw`.
     """
     title = combinations.title(config.title, rows)
-    figure = plots.n_star_against(rows, config.x, title=title, notes=tuple(config.notes))
+    figure = plots.n_star_against(rows, config.x, title=title, notes=combinations.notes(config.notes, rows))
     paths = plots.save(figure, folder / 'figure')
     table = formats.markdown(analysis.samples_table(rows, config.x))
     files.write_text(folder / 'table.md', table)
@@ -68,7 +68,9 @@ def draw_losses(folder: pathlib.Path, rows: pd.DataFrame, config: config_dict.Co
     Args:
         folder, rows, config: as for `draw_searches`.
     """
-    figure = plots.learning_curves(rows, title=combinations.title(config.title, rows), notes=tuple(config.notes))
+    figure = plots.learning_curves(
+        rows, title=combinations.title(config.title, rows), notes=combinations.notes(config.notes, rows)
+    )
     paths = plots.save(figure, folder / 'learning_curves')
     apart = analysis.curve_columns(rows, 'num_samples')
     names = list(dict.fromkeys(['task', 'seq_len', *apart]))
@@ -85,7 +87,9 @@ def draw_floor(folder: pathlib.Path, rows: pd.DataFrame, config: config_dict.Con
         folder, rows, config: as for `draw_searches`; some rows are the oracle's.
     """
     rows = floors.with_floor(rows)
-    figure = plots.loss_against_floor(rows, title=combinations.title(config.title, rows), notes=tuple(config.notes))
+    figure = plots.loss_against_floor(
+        rows, title=combinations.title(config.title, rows), notes=combinations.notes(config.notes, rows)
+    )
     paths = plots.save(figure, folder / 'floor')
     table = formats.markdown(floors.floor_table(rows), digits=3)
     files.write_text(folder / 'floor.md', table)

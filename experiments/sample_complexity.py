@@ -48,7 +48,9 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
     if crossings.has_crossings(rows):
         for point, chosen in combinations.combinations(online, ('threshold',), together):
             title = combinations.title(config.title, chosen, point)
-            figure = plots.samples_against_threshold(chosen, title=title, notes=tuple(config.notes))
+            figure = plots.samples_against_threshold(
+                chosen, title=title, notes=combinations.notes(config.notes, chosen)
+            )
             plots.save(figure, folder / f'thresholds{combinations.suffix(point)}')
     draw_curves(folder, kinds.split_kinds(curves).online, config.x)
     draw_tuning(folder, config)
@@ -68,7 +70,9 @@ def draw_one(
     suffix, x = combinations.suffix(point), config.x
     reference = published.published_samples(rows, config.reference, config.reference_for) if x == 'seq_len' else {}
     title = combinations.title(config.title, rows, point)
-    figure = plots.samples_against(rows, x, reference=reference, title=title, notes=tuple(config.notes))
+    figure = plots.samples_against(
+        rows, x, reference=reference, title=title, notes=combinations.notes(config.notes, rows)
+    )
     paths = plots.save(figure, folder / f'figure{suffix}')
     table = formats.markdown(analysis.samples_table(rows, x))
     files.write_text(folder / f'table{suffix}.md', table)

@@ -46,7 +46,7 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
         others = {name: value for name, value in point.items() if name != 'model'}
         figure = plots.samples_heatmap(
             chosen, x, y, panels=panels, published=dict(config.published), top=top,
-            title=combinations.title(config.title, chosen, others), notes=tuple(config.notes),
+            title=combinations.title(config.title, chosen, others), notes=combinations.notes(config.notes, chosen),
         )  # fmt: skip
         name = f'{model}{combinations.suffix(others)}'
         path = plots.save(figure, folder / f'heatmap_{name}')[1]

@@ -49,7 +49,7 @@ def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
     config.plugins = plugins
     config.x = 'seq_len'  # the column that figures and tables run over
     config.title = ''  # above the figure; '{threshold}' and other columns in braces stand for their values
-    config.notes = ()  # small print under the figure
+    config.notes = ()  # small print under the figure, with braces as in the title; '{num_seeds}' counts seeds
     # Published values to draw beside ours, as (model, N, samples), and the values that the rows must have for that.
     config.reference = ()
     config.reference_for = config_dict.ConfigDict()
