@@ -46,7 +46,7 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
     outputs.check(all_cells, outputs.probes_of(sweep))
     share = tuned.share if sweep.tune else lane_batches.share
     mine = share(all_cells, options.shard_index, options.num_shards)
-    with stopping.stopping() as stop, progress.Progress('lane', options.progress) as shown:
+    with stopping.stopping() as stop, progress.Progress('lane', options.progress, is_open=bool(sweep.tune)) as shown:
         one = session.Session(sweep, options, stop, shown)
         if sweep.tune:
             workdir, failed = tuned.run(one, workdir, mine)

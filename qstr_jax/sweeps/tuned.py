@@ -53,9 +53,12 @@ def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> tuple[Any, lis
     selection = session.open(workdir / SELECTION, ())
     before: dict[tuple[str, str], Found] = {}
     failed = []
-    for cell in cells:
-        search = Search(session, selection, cell)
+    searches = [Search(session, selection, cell) for cell in cells]
+    num_points, number = sum(len(search.points()) for search in searches), 0
+    for cell, search in zip(cells, searches, strict=True):
         for lanes in search.points():
+            number += 1
+            session.progress.begin(f'point {number} of {num_points}')
             try:
                 found = search.run(lanes[0], before.get(_chain(cell)))
             except Failed:
