@@ -179,7 +179,7 @@ def run(arguments: Sequence[str]) -> None:
     runtime.check()
     base.check_drawn(config, sweep)  # An impossible setting is better found here than in every job.
     if sample_complexity.DRY_RUN.value:
-        print(listing.describe(sweep))
+        print(listing.describe(sweep, workdir))
         return
     folder = log_dir(workdir, LOG_DIR.value)
     command = [sys.executable, '-m', 'experiments.sample_complexity', *arguments]

@@ -24,7 +24,7 @@ from qstr_jax.storage import files, results
 from qstr_jax.sweeps import listing, tune, tuned
 
 CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep, a file in configs/.')
-DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters and work; run nothing.')
+DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters, work and time; run nothing.')
 
 Draw = Callable[[str | os.PathLike, config_dict.ConfigDict], None]
 Check = Callable[[config_dict.ConfigDict, sweeps.Sweep], None]
@@ -138,7 +138,7 @@ def run(draw: Draw = draw, check: Check | None = None) -> None:
     runtime.check()
     if DRY_RUN.value:
         base.check_drawn(config, sweep)
-        print(listing.describe(sweep))
+        print(listing.describe(sweep, runtime.workdir() if runtime.WORKDIR.value else None))
         return
     workdir = runtime.workdir()
     runtime.start()

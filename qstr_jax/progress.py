@@ -1,5 +1,6 @@
 """Progress of long work on standard error: a bar for someone who watches, a line a minute for a log file."""
 
+import math
 import operator
 import sys
 import time
@@ -32,7 +33,9 @@ class Progress:
         self._unit, self._clock = unit, clock
         self._is_open, self._stage = is_open, ''
         self._is_log = is_shown and not is_watched()
-        self._bar = auto.tqdm(total=None if is_open else 0, unit=unit, leave=False, disable=not is_shown or self._is_log)
+        self._bar = auto.tqdm(
+            total=None if is_open else 0, unit=unit, leave=False, disable=not is_shown or self._is_log
+        )
         self._done = self._total = 0
         self._start = self._last_line = clock()
 
@@ -120,3 +123,16 @@ def each(items: Iterable, name: str, total: int | None = None, is_shown: bool = 
 def is_watched() -> bool:
     """Whether a bar can be drawn: standard error is a terminal, or this is a notebook."""
     return sys.stderr.isatty() or any(kind.__module__ == 'tqdm.notebook' for kind in auto.tqdm.__mro__)
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words: '12 s', '3 min', '2.5 h', or '?'.
+
+    Args:
+        seconds: NaN if nobody knows.
+    """
+    if math.isnan(seconds):
+        return '?'
+    if seconds < 100:
+        return f'{seconds:.0f} s'
+    return f'{seconds / 60:.0f} min' if seconds < 6000 else f'{seconds / 3600:.1f} h'

@@ -37,19 +37,18 @@ def _chain(cell: Cell) -> tuple[str, str]:
     return cell.model, cell.problem.learner.name
 
 
-def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> tuple[Any, list[str]]:
+def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:
     """Runs a tuned sweep.
 
     Args:
         session: of the sweep.
-        workdir: the results directory; it is made if it does not exist.
+        workdir: the results directory, as `Session.open` returned it.
         cells: the cells to run, in the order in which they are tuned. A search starts at what won in the cell before
             it of the same model and learner.
 
     Returns:
-        The directory, and the ids of the cells that failed.
+        The ids of the cells that failed.
     """
-    workdir = session.open(workdir, ())
     selection = session.open(workdir / SELECTION, ())
     before: dict[tuple[str, str], Found] = {}
     failed = []
@@ -67,4 +66,4 @@ def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> tuple[Any, lis
             before[_chain(cell)] = found
             chosen = dataclasses.replace(cell, lanes=tuple(search.at(lane, found.places) for lane in lanes))
             failed += session.run(workdir, [chosen], size_of=search.size_of, notes=search.notes(found))
-    return workdir, sorted(set(failed))
+    return sorted(set(failed))
