@@ -1,4 +1,4 @@
-r"""The gallery, and the numbers of the README and of the page on accelerators, filled from the committed rows.
+r"""The gallery, the README's picture and numbers, and those of the page on accelerators, from the committed rows.
 
 python -m experiments.gallery
 
@@ -9,14 +9,21 @@ placeholders are.
 import json
 import pathlib
 
+import pandas as pd
+from matplotlib.figure import Figure
+
 from experiments import command_line, exhibits
+from qstr_jax import plots
 from qstr_jax.accelerators import store, summary
 from qstr_jax.report import gallery
-from qstr_jax.storage import files
+from qstr_jax.storage import files, results
 
 ROOT = pathlib.Path(__file__).parents[1]
 TEMPLATES = (ROOT / 'docs/gallery.md.template', ROOT / 'docs/readme.md.template')
 RESULTS = ROOT / 'experiments/results'
+# What the README's table and picture show: the RNN took so long that it has a directory of its own.
+SHOWN = ('figure1a_task_per_lane', 'figure1a_task_per_lane_rnn')
+PICTURE = ROOT / 'docs/assets/figure1a.png'
 EMULATED = ('cpu_precision.json', 'cpu_precision_1b.json')
 _NOTE = '<!-- Written by `make gallery` from gallery.md.template: change that. -->\n'
 
@@ -40,8 +47,15 @@ def accelerators() -> str:
     return summary.text(store.read(RESULTS / 'accelerators')['programs'], exhibits.cells('tpu'), records)
 
 
+def picture() -> Figure:
+    """The picture of the README: samples of the three architectures, each lane with a draw of the task."""
+    rows = pd.concat([results.load(RESULTS / name, strict=True) for name in SHOWN], ignore_index=True)
+    return plots.samples_against(rows, title='Training prompts until the test error is below 0.7')
+
+
 def run() -> None:
-    """Writes the gallery, and the numbers into README and page on accelerators."""
+    """Writes the gallery and the picture, and the numbers into README and page on accelerators."""
+    plots.save(picture(), PICTURE.with_suffix(''))[0].unlink()  # A page needs no PDF.
     for path, text in filled().items():
         files.write_text(path, text)
 

@@ -2,6 +2,7 @@
 
 import re
 
+import matplotlib.text
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,6 +25,21 @@ def test_table_1_is_the_committed_one():
     """`test_table1` compares that with the rows."""
     committed = binary.RESULTS / 'table1/table1.md'
     assert committed.read_text() in (binary.ROOT / 'docs/gallery.md').read_text()
+
+
+def test_the_readme_shows_the_picture_of_its_table():
+    """The same runs: as many lanes, and all architectures, with the exponents of the text."""
+    readme = (binary.ROOT / 'README.md').read_text()
+    assert f']({binary.PICTURE.relative_to(binary.ROOT).as_posix()})' in readme
+    template = binary.TEMPLATES[1].read_text()
+    table = [line for line in template.splitlines() if line.startswith('| ')]
+    assert {name for line in table for name in re.findall(r'\{\{thousands (\w+)', line)} == set(binary.SHOWN)
+    (axis,) = binary.picture().axes
+    legend = '\n'.join(text.get_text() for text in axis.figure.findobj(matplotlib.text.Text))
+    for name, model in (('Transformer', 'transformer'), ('RNN', 'rnn'), ('FFN', 'ffn')):
+        folder = binary.SHOWN[1] if model == 'rnn' else binary.SHOWN[0]
+        exponent = gallery.render(f'{{{{exponent {folder} model={model}}}}}', binary.RESULTS).split()[0]
+        assert re.search(rf'{name}.*{exponent}', legend), (name, exponent)
 
 
 def test_every_exhibit_of_the_gallery_is_a_config():
