@@ -9,10 +9,9 @@ import pathlib
 import pandas as pd
 from ml_collections import config_dict
 
-from experiments import command_line, sample_complexity
-from experiments.configs import base
 from qstr_jax import analysis, plots, sweeps
 from qstr_jax.analysis import combinations, formats
+from qstr_jax.cli import base, command_line, sample_complexity
 from qstr_jax.storage import files
 from qstr_jax.theory import portraits
 

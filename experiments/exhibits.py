@@ -4,8 +4,8 @@ import importlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from experiments.configs import base
 from qstr_jax import checks, sweeps
+from qstr_jax.cli import base
 from qstr_jax.sweeps import cost, lanes_per_batch, search
 from qstr_jax.sweeps.cells import Cell
 

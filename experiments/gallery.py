@@ -12,9 +12,10 @@ import pathlib
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments import command_line, exhibits
+from experiments import exhibits
 from qstr_jax import plots
 from qstr_jax.accelerators import store, summary
+from qstr_jax.cli import command_line
 from qstr_jax.report import gallery
 from qstr_jax.storage import files, results
 

@@ -8,9 +8,9 @@ import pathlib
 
 from ml_collections import config_dict
 
-from experiments import command_line, sample_complexity
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations, final_losses, formats
+from qstr_jax.cli import command_line, sample_complexity
 from qstr_jax.storage import files, results
 from qstr_jax.theory import floors_of_rows
 

@@ -21,9 +21,8 @@ from typing import Any
 
 from absl import app, flags
 
-from experiments import command_line, runtime, sample_complexity
-from experiments.configs import base
 from qstr_jax import sweeps
+from qstr_jax.cli import base, command_line, runtime, sample_complexity
 from qstr_jax.sweeps import listing
 
 # Flags of the launcher alone; everything else on the command line belongs to the jobs.

@@ -10,9 +10,9 @@ import pathlib
 import pandas as pd
 from ml_collections import config_dict
 
-from experiments import command_line, sample_complexity
 from qstr_jax import analysis, plots, registry, sweeps
 from qstr_jax.analysis import combinations, floors, formats, growth, kinds, selection
+from qstr_jax.cli import command_line, sample_complexity
 from qstr_jax.storage import files, results
 
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import pandas as pd
 from ml_collections import config_dict
 
-from experiments import command_line, sample_complexity
 from qstr_jax import analysis, plots, sweeps
 from qstr_jax.analysis import combinations, formats
+from qstr_jax.cli import command_line, sample_complexity
 from qstr_jax.storage import files, results
 
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from experiments import command_line, runtime
+from qstr_jax.cli import command_line, runtime
 from qstr_jax.progress import duration
 from qstr_jax.sweeps import monitor
 

@@ -9,11 +9,10 @@ from experiments import (
     larger_n,
     learning_curves,
     n_star_erm,
-    sample_complexity,
     sensitivity,
 )
-from experiments.configs import base
 from qstr_jax import sweeps
+from qstr_jax.cli import base, sample_complexity
 from qstr_jax.storage import results
 from qstr_jax.sweeps import listing
 from qstr_jax.theory import floors_of_rows

@@ -18,8 +18,8 @@ from absl.testing import flagsaver
 from hypothesis import strategies as st
 from ml_collections import config_dict
 
-from experiments.configs import base
 from qstr_jax import registry
+from qstr_jax.cli import base
 from qstr_jax.sweeps import pace
 from qstr_jax.theory import cards
 from tests import helpers

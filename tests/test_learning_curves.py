@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from experiments import learning_curves
-from experiments.configs import base
 from qstr_jax import sweeps
+from qstr_jax.cli import base
 from qstr_jax.storage import results
 from tests import harness, helpers, small
 

@@ -6,10 +6,9 @@ import sys
 import pandas as pd
 import pytest
 
-from experiments import sample_complexity
-from experiments.configs import base
 from qstr_jax import sweeps
 from qstr_jax.analysis import published
+from qstr_jax.cli import base, sample_complexity
 from qstr_jax.storage import results
 from tests import harness, helpers, small, stored
 from tests.helpers import config_module

@@ -12,8 +12,8 @@ from typing import Any
 from absl import app, flags
 from ml_collections import config_dict
 
-from experiments.configs import base
 from qstr_jax import failures, registry, sweeps
+from qstr_jax.cli import base
 from qstr_jax.storage import results
 
 DESCRIBE = flags.DEFINE_string(

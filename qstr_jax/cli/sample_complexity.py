@@ -16,10 +16,9 @@ import pandas as pd
 from absl import flags
 from ml_collections import config_dict, config_flags
 
-from experiments import command_line, runtime
-from experiments.configs import base
 from qstr_jax import analysis, columns, plots, sweeps
 from qstr_jax.analysis import combinations, crossings, formats, kinds, published, tuning
+from qstr_jax.cli import base, command_line, runtime
 from qstr_jax.storage import files, results
 from qstr_jax.sweeps import listing, tune, tuned
 
