@@ -25,9 +25,10 @@ from typing import Any
 import jax
 from absl import flags, logging
 
-from experiments import command_line, exhibits, runtime
+from experiments import exhibits
 from qstr_jax import checks, models
 from qstr_jax.accelerators import chips, groups, measure, report, store, targets
+from qstr_jax.cli import command_line, runtime
 from qstr_jax.storage import provenance
 
 RESULTS = 'experiments/results/accelerators'

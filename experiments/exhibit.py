@@ -20,9 +20,9 @@ import pandas as pd
 from absl import flags
 from ml_collections import config_dict
 
-from experiments import command_line, exhibits, runtime
-from experiments.configs import base
+from experiments import exhibits
 from qstr_jax import checks, columns, sweeps
+from qstr_jax.cli import base, command_line, runtime
 from qstr_jax.report import drawing, numbers
 from qstr_jax.storage import results
 

@@ -21,9 +21,8 @@ from typing import Any
 
 from absl import app, flags
 
-from experiments import command_line, runtime, sample_complexity
-from experiments.configs import base
 from qstr_jax import sweeps
+from qstr_jax.cli import base, command_line, runtime, sample_complexity
 from qstr_jax.sweeps import listing
 
 # Flags of the launcher alone; everything else on the command line belongs to the jobs.
@@ -179,7 +178,7 @@ def run(arguments: Sequence[str]) -> None:
     runtime.check()
     base.check_drawn(config, sweep)  # An impossible setting is better found here than in every job.
     if sample_complexity.DRY_RUN.value:
-        print(listing.describe(sweep))
+        print(listing.describe(sweep, workdir))
         return
     folder = log_dir(workdir, LOG_DIR.value)
     command = [sys.executable, '-m', 'experiments.sample_complexity', *arguments]

@@ -8,8 +8,8 @@ which command made it at which commit, and from the rows of which runs.
 
 import sys
 
-from experiments import command_line, runtime
 from qstr_jax.analysis import table1
+from qstr_jax.cli import command_line, runtime
 from qstr_jax.report import lanes
 from qstr_jax.storage import files, provenance, results
 

@@ -13,8 +13,8 @@ from typing import Any
 from absl import logging
 from ml_collections import config_dict
 
-from experiments import command_line, runtime, sample_complexity
 from qstr_jax import plots, sweeps
+from qstr_jax.cli import command_line, runtime, sample_complexity
 from qstr_jax.plots import cards as figures
 from qstr_jax.storage import files, provenance, records, results
 from qstr_jax.theory import cards

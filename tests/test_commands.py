@@ -8,8 +8,8 @@ import pytest
 from absl import flags
 from ml_collections import config_flags
 
-from experiments.configs import base
 from qstr_jax import sweeps
+from qstr_jax.cli import base
 from qstr_jax.report import commands
 
 SWEEPS = {

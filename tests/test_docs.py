@@ -17,6 +17,7 @@ from absl.testing import flagsaver
 
 from qstr_jax import sweeps
 from qstr_jax.storage import results
+from qstr_jax.sweeps import pace
 from tests import helpers
 
 ELSEWHERE = ('README.md', 'CONTRIBUTING.md', 'qstr_jax/theory/README.md', 'experiments/benchmarks/README.md')
@@ -65,6 +66,7 @@ def folder(tmp_path, monkeypatch, own_entries):
 @pytest.fixture
 def _as_before(monkeypatch):
     """Undoes what a binary changes for its whole process."""
+    monkeypatch.setattr(pace, 'step_seconds', helpers.second)  # which compiles a program
     monkeypatch.setattr(sys, 'argv', sys.argv)
     monkeypatch.setattr(sys, 'unraisablehook', sys.unraisablehook)
     monkeypatch.setattr(warnings, 'formatwarning', warnings.formatwarning)

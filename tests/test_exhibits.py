@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from experiments import exhibit, exhibits
-from experiments.configs import base
 from qstr_jax import sweeps
+from qstr_jax.cli import base
 from qstr_jax.report import numbers
 from qstr_jax.storage import results
 from qstr_jax.sweeps import listing

@@ -18,8 +18,9 @@ from absl.testing import flagsaver
 from hypothesis import strategies as st
 from ml_collections import config_dict
 
-from experiments.configs import base
 from qstr_jax import registry
+from qstr_jax.cli import base
+from qstr_jax.sweeps import pace
 from qstr_jax.theory import cards
 from tests import helpers
 
@@ -105,6 +106,7 @@ def end_of(name, *arguments):
 @pytest.fixture
 def _as_before(monkeypatch):
     """Undoes what a binary changes for its whole process."""
+    monkeypatch.setattr(pace, 'step_seconds', helpers.second)  # which compiles a program
     monkeypatch.setattr(sys, 'argv', sys.argv)
     monkeypatch.setattr(sys, 'unraisablehook', sys.unraisablehook)
     monkeypatch.setattr(warnings, 'formatwarning', warnings.formatwarning)

@@ -4,9 +4,11 @@ import ast
 import inspect
 import re
 
+import matplotlib.text
 import pytest
 
 from experiments import exhibit, gallery
+from qstr_jax.report import numbers
 
 
 @pytest.mark.slow
@@ -20,6 +22,20 @@ def test_table_1_is_the_committed_one():
     """`test_table1` compares that with the rows."""
     committed = gallery.RESULTS / 'table1/table1.md'
     assert committed.read_text() in (gallery.ROOT / 'docs/gallery.md').read_text()
+
+
+@pytest.mark.slow
+def test_the_readme_shows_the_picture_of_its_table():
+    """The same runs, and all architectures, with the exponents of the text."""
+    readme = (gallery.ROOT / 'README.md').read_text()
+    assert f']({gallery.PICTURE.relative_to(gallery.ROOT).as_posix()})' in readme
+    template = (gallery.ROOT / 'docs/readme.md.jinja').read_text()
+    assert all(repr(name) in template for name in gallery.SHOWN)
+    legend = '\n'.join(text.get_text() for text in gallery.picture().findobj(matplotlib.text.Text))
+    rows = numbers.Rows(gallery.RESULTS)
+    for name, model in (('Transformer', 'transformer'), ('RNN', 'rnn'), ('FFN', 'ffn')):
+        exponent = rows(*gallery.SHOWN, model=model).exponent().split()[0]
+        assert re.search(rf'{name}.*{exponent}', legend), (name, exponent)
 
 
 @pytest.mark.parametrize('name', exhibit.every())

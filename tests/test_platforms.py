@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments.configs import base
 from qstr_jax import decompositions, learners, sweeps
 from qstr_jax.accelerators import measure
+from qstr_jax.cli import base
 from qstr_jax.learners import held_out, lanes
 from qstr_jax.models import gated_cell
 from qstr_jax.sweeps import lanes_per_batch, platforms, programs

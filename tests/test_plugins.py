@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from experiments.configs import base
 from qstr_jax import analysis, columns, plots, registry, sweeps
+from qstr_jax.cli import base
 from tests import harness, helpers, small
 
 CONVOLUTION = '''

@@ -46,6 +46,12 @@ def test_a_row_per_lane_with_the_promised_columns(workdir):
     assert rows.loc[~is_transformer, 'transformer_mlp_width'].isna().all()
 
 
+def test_a_repeated_run_says_what_is_there(workdir, tmp_path, capsys):
+    sweep = small.settings(models=('transformer', 'ffn'), save_params=True, probes=probes.names())
+    sweeps.run(sweep, workdir, small.quiet(progress=True))
+    assert '4 of 4 lanes are there already' in capsys.readouterr().err.splitlines()
+
+
 def test_probes_add_columns(workdir):
     rows = results.load(workdir).set_index('model')
     assert (rows['param_norm'] > 0).all()

@@ -6,9 +6,9 @@ import sys
 import pandas as pd
 import pytest
 
-from experiments.configs import base
 from qstr_jax import sweeps
 from qstr_jax.analysis import published
+from qstr_jax.cli import base
 from qstr_jax.report import drawing
 from qstr_jax.storage import results
 from tests import harness, helpers, small, stored

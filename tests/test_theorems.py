@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from experiments import theorems
-from experiments.configs import base
 from experiments.configs import theorems as config_file
 from qstr_jax import models, sweeps
+from qstr_jax.cli import base
 from qstr_jax.plots import cards as figures
 from qstr_jax.storage import files, results
 from qstr_jax.sweeps import outputs, programs

@@ -3,7 +3,7 @@
 The learning rate is tuned for the last threshold; the others are on the way.
 """
 
-from experiments.configs import base
+from qstr_jax.cli import base
 
 ORDER = 30
 QUESTION = 'At which test loss do the architectures part?'

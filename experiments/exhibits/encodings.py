@@ -3,7 +3,7 @@
 The Transformer; published is d_e = ⌊5 ln 6⌋ = 8, unscaled.
 """
 
-from experiments.configs import base
+from qstr_jax.cli import base
 
 ORDER = 140
 QUESTION = 'What do width and scale of the positional encodings change?'

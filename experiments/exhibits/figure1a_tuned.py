@@ -4,8 +4,8 @@ At one fixed rate the samples are optimiser steps as much as statistics. Here ea
 whose slowest of three selection lanes needs the fewest samples; the samples are those of five other seeds.
 """
 
-from experiments.configs import base
 from experiments.exhibits import figure1a
+from qstr_jax.cli import base
 
 ORDER = 20
 QUESTION = 'How many samples does each architecture need at its own best learning rate?'

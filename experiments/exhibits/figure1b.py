@@ -4,7 +4,7 @@ As published (preset `published`), with a draw of (u, ω) for each lane; one lan
 A directory of its own has many draws of the FFN at N = 25.
 """
 
-from experiments.configs import base
+from qstr_jax.cli import base
 
 ORDER = 40
 QUESTION = 'How many training prompts does each architecture need where all positions ask for the same token?'

@@ -3,8 +3,8 @@
 The rate is chosen as in Figure 1a at the best learning rate. The RNN, which takes hours, is run at N = 25 alone.
 """
 
-from experiments.configs import base
 from experiments.exhibits import figure1b
+from qstr_jax.cli import base
 
 ORDER = 50
 QUESTION = 'What changes on simple-1STR when each architecture has its own best learning rate?'

@@ -8,9 +8,9 @@ import pathlib
 
 import pandas as pd
 
-from experiments.configs import base
 from qstr_jax import analysis, checks, plots
 from qstr_jax.analysis import combinations, formats
+from qstr_jax.cli import base
 from qstr_jax.storage import files, results
 from qstr_jax.theory import portraits
 

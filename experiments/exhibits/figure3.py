@@ -5,7 +5,7 @@ indices E[y | x] has variance 1/N + C/(qN) of a label variance 1 + C/(qN), C = Î
 this threshold asks for little retrieval, and it shows.
 """
 
-from experiments.configs import base
+from qstr_jax.cli import base
 
 ORDER = 70
 QUESTION = 'Do more relevant tokens q cost more samples?'

@@ -4,8 +4,8 @@ The published threshold 0.88 lies above 1 − 1/N = 0.857, which a predictor tha
 0.7, which no such predictor reaches.
 """
 
-from experiments.configs import base
 from experiments.exhibits import figure3
+from qstr_jax.cli import base
 
 ORDER = 80
 QUESTION = 'Do more relevant tokens q cost more samples once retrieval is needed?'

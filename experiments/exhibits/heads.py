@@ -6,9 +6,9 @@ with H < q heads, of any width and with any amount of data, falls below (1 − H
 
 import pathlib
 
-from experiments.configs import base
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations, final_losses, formats
+from qstr_jax.cli import base
 from qstr_jax.storage import files, results
 from qstr_jax.theory import floors_of_rows
 

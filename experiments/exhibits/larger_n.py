@@ -6,9 +6,9 @@ O(N). A prompt then carries one label instead of N, which is why these samples a
 
 import pathlib
 
-from experiments.configs import base
 from qstr_jax import analysis, checks, plots
 from qstr_jax.analysis import combinations, formats
+from qstr_jax.cli import base
 from qstr_jax.report import drawing, lanes
 from qstr_jax.storage import files, provenance
 

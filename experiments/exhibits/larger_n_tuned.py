@@ -3,8 +3,8 @@
 As the larger N, with five lanes, the rate tuned, and a test every ten steps.
 """
 
-from experiments.configs import base
 from experiments.exhibits import larger_n
+from qstr_jax.cli import base
 
 ORDER = 120
 QUESTION = 'How many samples does one label per prompt cost at the best learning rate?'

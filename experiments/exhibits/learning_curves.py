@@ -3,7 +3,7 @@
 1STR at N = 8, d = 5; learning rate and weight decay are chosen on validation prompts at every n.
 """
 
-from experiments.configs import base
+from qstr_jax.cli import base
 
 ORDER = 150
 QUESTION = 'How does the test error fall with the size n of a fixed training set?'

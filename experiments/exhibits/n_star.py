@@ -4,9 +4,9 @@ Merged Transformer, H = q = 1, d = 10, on 1STR; R in norms of Lemma 11's network
 has N labels, and by the point-wise risk, where it has one, as in the theorem.
 """
 
-from experiments.configs import base
 from experiments.exhibits import learning_curves
 from qstr_jax import checks
+from qstr_jax.cli import base
 
 ORDER = 160
 QUESTION = 'How many prompts does a Transformer of bounded norm need until its empirical minimiser retrieves?'

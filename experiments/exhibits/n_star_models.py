@@ -3,9 +3,9 @@
 Exclusive GRU of width 32 with a two-layer read-out, FFN (128, 64), merged Transformer; on simple-1STR and on 1STR.
 """
 
-from experiments.configs import base
 from experiments.exhibits import learning_curves
 from qstr_jax import checks
+from qstr_jax.cli import base
 
 ORDER = 180
 QUESTION = 'How large must a fixed training set be for AdamW, architecture by architecture?'

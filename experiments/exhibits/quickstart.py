@@ -3,7 +3,7 @@
 Three architectures, N = 2, 4, 6, 8 and three seeds, with a narrower RNN and fewer test prompts than published.
 """
 
-from experiments.configs import base
+from qstr_jax.cli import base
 
 ORDER = 5
 QUESTION = 'Does the laboratory run here, and what does a first figure look like?'

@@ -3,8 +3,8 @@
 Preset `published` but for these three; the published setting is framed. A directory for each architecture.
 """
 
-from experiments.configs import base
 from qstr_jax import analysis, checks
+from qstr_jax.cli import base
 
 ORDER = 130
 QUESTION = 'How far do the samples hang on learning rate, weight decay and width?'

@@ -4,9 +4,9 @@ simple-1STR, linear link, d = 4; FFN f(T, W x), an oracle on the floor, controls
 n/(Nd) from 0.1 to 3. A directory of its own has gradient descent with momentum from first layers in the span.
 """
 
-from experiments.configs import base
 from experiments.exhibits import learning_curves
 from qstr_jax import checks
+from qstr_jax.cli import base
 
 ORDER = 200
 QUESTION = 'Do FFNs on n < N d prompts stay above their floor?'

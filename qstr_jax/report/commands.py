@@ -13,7 +13,7 @@ from qstr_jax import columns
 
 # Of the lanes, these are chosen by the sweep's own arguments.
 _LANES = ('seed', 'task_seed', 'sample_size', 'stop_after')
-_START = ('--config=experiments/configs/base.py', '--workdir=results/again')
+_START = ('--workdir=results/again',)
 # Where these scopes' settings have columns of their own name.
 _BARE = ('task', 'learner')
 # What our own plugins register.
@@ -57,7 +57,7 @@ def command_of(row: Mapping[str, Any], sweeps: Sequence[Mapping[str, Any]], plug
             needed = [module for end, module in _PLUGINS.items() if any(word.endswith(end) for word in words)]
             modules = ','.join(dict.fromkeys([*filter(None, plugins.split(',')), *needed]))
             given = [f'--config.plugins={modules}'] if modules else []
-            return shlex.join(['python', '-m', 'experiments.sample_complexity', *_START, *given, *words])
+            return shlex.join(['python', '-m', 'qstr_jax', *_START, *given, *words])
     return ''
 
 

@@ -122,7 +122,10 @@ def draw_losses(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:
 
 def _words(config: Any, rows: pd.DataFrame, point: Any = ()) -> dict[str, Any]:
     """What stands above and under a figure."""
-    return {'title': combinations.title(config.title, rows, dict(point)), 'notes': tuple(config.notes)}
+    return {
+        'title': combinations.title(config.title, rows, dict(point)),
+        'notes': combinations.notes(config.notes, rows),
+    }
 
 
 def _save(figure: Any, folder: pathlib.Path, name: str) -> None:

@@ -27,7 +27,8 @@ class Session:
 
     def __init__(self, sweep: Sweep, options: Options, stop: stopping.Stop, progress: Progress) -> None:
         self.sweep = sweep
-        self._options, self._stop, self._progress = options, stop, progress
+        self.progress = progress
+        self._options, self._stop = options, stop
         self._probes = tuple(outputs.probes_of(sweep).values())
         self._workers = [worker.Worker(device) for device in jax.local_devices()[: options.num_devices]]
         self._records: dict[str, dict[str, Any]] = {}  # of provenance, by directory
@@ -84,7 +85,7 @@ class Session:
             # The next step needs all lanes of this one, so every process waits for those of the others.
             with claims.locked(workdir, 'config'):
                 monitor.add_plan(workdir, cells)
-        self._progress.expect(sum(len(claims.missing(workdir, batch)) for batch in batches))
+        self.progress.expect(sum(len(claims.missing(workdir, batch)) for batch in batches))
         job = self._job(workdir, batches, size_of or self.size_of, dict(notes or {}))
         failed = self._run_threads(job)
         if self._stop.signal_number is not None:
@@ -122,7 +123,7 @@ class Session:
             checkpoint_seconds=self._options.checkpoint_seconds,
             stop=self._stop,
             record=self._records[str(workdir)],
-            progress=self._progress,
+            progress=self.progress,
             notes=notes,
         )
 

@@ -1,4 +1,4 @@
-"""Every setting of a sweep as a config, unset; the other configs set a few.
+"""Every setting of a sweep as a config, unset: the config of `python -m qstr_jax`; other configs set a few.
 
 A setting is there by its name (`config.threshold`), in the group of its kind (`config.task`, `config.model`,
 `config.learner`), and in the group of the thing it belongs to (`config.rnn.width`). Several values make an axis.
@@ -49,7 +49,7 @@ def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
     config.plugins = plugins
     config.x = 'seq_len'  # the column that figures and tables run over
     config.title = ''  # above the figure; '{threshold}' and other columns in braces stand for their values
-    config.notes = ()  # small print under the figure
+    config.notes = ()  # small print under the figure, with braces as in the title; '{num_seeds}' counts seeds
     # Published values to draw beside ours, as (model, N, samples), and the values that the rows must have for that.
     config.reference = ()
     config.reference_for = config_dict.ConfigDict()
@@ -99,7 +99,9 @@ def to_sweep(config: config_dict.ConfigDict) -> sweeps.Sweep:
     is_config = isinstance(config, (config_dict.ConfigDict, dict))
     missing = [name for name in ('plugins', 'axes', *SWEEP) if not is_config or name not in config]
     if missing:
-        raise ValueError(f'--config is not of a sweep, it has no {", ".join(missing[:3])}: start from configs/base.py')
+        raise ValueError(
+            f'--config is not of a sweep, it has no {", ".join(missing[:3])}: start from qstr_jax.cli.base'
+        )
     import_plugins(config.plugins)
     settings: dict[str, Any] = {}
     drawn = ('axes', 'plugins', 'x', 'title', 'notes', 'reference', 'reference_for', 'heatmap', 'published')
@@ -138,7 +140,7 @@ def check_drawn(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
         if not isinstance(note, str):
             raise ValueError(f'notes={note!r}: must be text')
     for point in _several(config.reference):
-        kinds = (str, int, (int, float))
+        kinds: tuple[Any, ...] = (str, int, (int, float))
         is_triple = isinstance(point, (tuple, list)) and len(point) == 3
         if not is_triple or not all(map(isinstance, point, kinds)):
             raise ValueError(f'reference={point!r}: give triples of model, N and samples')
