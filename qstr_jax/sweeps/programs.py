@@ -90,11 +90,9 @@ def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
         device: to compile for.
     """
     start = time.perf_counter()
-    sharding = jax.sharding.SingleDeviceSharding(device)
     is_shared = device.platform == 'gpu' and bool(getattr(jax.config, 'jax_compilation_cache_dir', None))
     with _compiling[problem, size] if is_shared else contextlib.nullcontext():
-        traced = _traced_placed(problem, size, device.platform, lambda leaf: sharding)
-        init, advance = _compiled(traced, device.platform)
+        init, advance, fingerprint = _compile(problem, size, device)
     memory = sum(program_bytes(program) for program in (init, advance))
     return Programs(
         init=init,
@@ -103,13 +101,24 @@ def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
         device=device,
         compile_seconds=time.perf_counter() - start,
         memory_bytes=memory,
-        fingerprint=fingerprints.of(*(program.jaxpr for program in traced)),
+        fingerprint=fingerprint,
     )
+
+
+def _compile(problem: Problem, size: int, device: Any) -> tuple[Any, Any, str]:
+    """Both programs, compiled for one device, and their fingerprint."""
+    sharding = jax.sharding.SingleDeviceSharding(device)
+    programs = _traced_placed(problem, size, device.platform, lambda leaf: sharding)
+    return *_compiled(programs, device.platform), _fingerprint(programs)
 
 
 def fingerprint(problem: Problem, size: int, platform: str) -> str:
     """The fingerprint that the programs of a cell would have; they are traced and not compiled, on any machine."""
-    return fingerprints.of(*(program.jaxpr for program in traced(platforms.suited(problem, platform), size)))
+    return _fingerprint(traced(platforms.suited(problem, platform), size))
+
+
+def _fingerprint(programs: tuple[Any, Any]) -> str:
+    return fingerprints.of(*(program.jaxpr for program in programs))
 
 
 def compile_placed(

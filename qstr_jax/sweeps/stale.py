@@ -34,24 +34,24 @@ def check(workdir: Any, cells: Sequence[Cell], record: dict[str, Any], refresh: 
         refresh: of `Options`.
     """
     tables = _tables(workdir, cells)
-    runs = provenance.of_programs(workdir) if any('program' in rows for rows in tables.values()) else {}
-    stale: dict[Cell, str] = {}
+    runs = provenance.of_programs(workdir) if any('program' in rows for _, rows in tables) else {}
+    stale: list[tuple[Cell, str]] = []
     checked: list[tuple[str, str]] = []
-    for cell, rows in tables.items():
+    for cell, rows in tables:
         reasons = [_settings(cell, rows)]
         for made in _doubtful(cell, rows, runs, record):
             reason = _reason(cell, made, runs, record)
             reasons.append(reason)
             checked += [] if reason else [(cell.id, made['program'])]
         if any(reasons):
-            stale[cell] = '; '.join(filter(None, reasons))
+            stale.append((cell, '; '.join(filter(None, reasons))))
     if checked:
         provenance.add_checked(workdir, record, checked)
     if stale and not refresh:
-        (cell, reason), *more = stale.items()
+        (cell, reason), *more = stale
         others = f', and of {len(more)} more cells' if more else ''
         raise _error(workdir, cell.id + others, reason)
-    for cell in stale:
+    for cell, _ in stale:
         _set_aside(workdir, cell.id, record['id'])
 
 
@@ -64,8 +64,8 @@ def check_added(workdir: Any, cell: Cell, made: dict[str, Any], record: dict[str
         made: `program`, `backend` and `lanes_per_batch` of the rows to be added.
         record: of the run, in provenance.
     """
-    rows = _tables(workdir, [cell]).get(cell)
-    if rows is None or 'program' not in rows:
+    rows = next((rows for _, rows in _tables(workdir, [cell])), pd.DataFrame())
+    if 'program' not in rows:
         return
     alike = rows[(rows['backend'] == made['backend']) & (rows['lanes_per_batch'] == made['lanes_per_batch'])]
     others = set(alike['program'].dropna()) - {made['program']}
@@ -80,10 +80,10 @@ def _error(workdir: Any, what: str, reason: str) -> results.ResultsError:
     return results.ResultsError(f'the rows of {what} in {workdir} are of another program ({reason}): {HINT}')
 
 
-def _tables(workdir: Any, cells: Sequence[Cell]) -> dict[Cell, pd.DataFrame]:
+def _tables(workdir: Any, cells: Sequence[Cell]) -> list[tuple[Cell, pd.DataFrame]]:
     """The rows of those cells that have some."""
-    paths = {cell: results.cell_path(workdir, 'rows', cell.id) for cell in cells}
-    return {cell: cell_tables.read_rows(path, cell.lanes[0]._fields) for cell, path in paths.items() if path.exists()}
+    paths = [(cell, results.cell_path(workdir, 'rows', cell.id)) for cell in cells]
+    return [(cell, cell_tables.read_rows(path, cell.lanes[0]._fields)) for cell, path in paths if path.exists()]
 
 
 def _settings(cell: Cell, rows: pd.DataFrame) -> str:
