@@ -75,7 +75,8 @@ def draw_tuning(folder: pathlib.Path, config: Any) -> None:
 
 def draw_heatmaps(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:
     """A heat map and a table per architecture, and per combination of further settings."""
-    x, y, panels, top = (config.heatmap[name] or None for name in ('x', 'y', 'panels', 'top'))
+    x, y = config.heatmap.x, config.heatmap.y
+    panels, top = (config.heatmap[name] or None for name in ('panels', 'top'))
     axes = [name for name in (x, y, panels) if name]
     for point, chosen in combinations.combinations(rows, axes):
         others = {name: value for name, value in point.items() if name != 'model'}
