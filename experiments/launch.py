@@ -1,6 +1,6 @@
 r"""Runs a sweep as a Slurm array, or as processes on this machine, with submitit (`pip install qstr_jax[launch]`).
 
-python -m experiments.launch --config=experiments/configs/figure1a.py --workdir=results/figure1a --num_shards=6 \
+python -m experiments.launch --config=experiments/exhibits/figure1a.py --workdir=results/figure1a --num_shards=6 \
     --executor=slurm --slurm_partition=gpu --timeout_min=240 --cpus=4 --gpus=1 --config.num_seeds=10
 
 Each of the --num_shards jobs runs `python -m experiments.sample_complexity` on its share of the cells; all other

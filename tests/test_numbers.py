@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qstr_jax.analysis import formats
+from qstr_jax.analysis import formats, selection
 from qstr_jax.report import numbers
 from qstr_jax.storage import files, results
 from tests import stored
+from tests.helpers import ROOT
 from tests.test_analysis import make_rows
 
 
@@ -75,3 +76,31 @@ def test_numbers_never_rest_on_what_a_damaged_file_left(tmp_path):
         rows('sweep')
     with pytest.raises(files.ResultsError):
         rows.table1()
+
+
+def test_a_table_has_a_line_an_architecture_and_counts_failures_as_failures(rows):
+    """A mean is of the lanes that get there, with their share; a bound is none, and few lanes are no number."""
+    made = rows('full').table
+    censored = made['seq_len'].eq(6) & made['seed'].lt(2)
+    never = made['seq_len'].eq(8)
+    thin = ~(made['seq_len'].eq(12) & made['seed'].gt(1))
+    table = made.assign(outcome=made['outcome'].mask(censored | never, 'censored'), max_samples=50_000)[thin]
+    lines = numbers.Lanes(rows.root, ('full',), table).samples_table('seq_len').splitlines()
+    reached = made[made['seq_len'].eq(6) & made['seed'].ge(2)]['samples_to_threshold'].astype(float)
+    assert lines[0] == '| samples | N = 4 | N = 6 | N = 8 | N = 12 |'
+    assert f'{reached.mean() / 1000:.3g}'[:3] in lines[2]
+    assert '(3 of 5) | > 50.0k | – |' in lines[2]
+
+
+def test_the_values_of_a_setting_as_a_range(rows):
+    assert (rows('full').extent('seq_len'), rows('full', seq_len=4).extent('seq_len')) == ('4 to 12', '4')
+
+
+def test_what_validation_chooses_makes_no_further_point():
+    """A mean of n* is that of the exponent's lanes, whatever rate was chosen at each N."""
+    found = numbers.Rows(ROOT / 'experiments/results')('n_star_models_erm_simple', model='rnn')
+    assert found.table['learning_rate'].nunique() == 2
+    chosen = selection.select(found.table)
+    assert chosen['learning_rate'].nunique() == 2
+    means = chosen.groupby('seq_len')['samples_to_threshold'].apply(lambda one: one.astype(float).mean())
+    assert found.mean(by='seq_len') == ', '.join(f'{mean:.3g}' for mean in means)

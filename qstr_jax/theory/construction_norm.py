@@ -4,7 +4,6 @@ For a Transformer the unit is ‖vec Θ‖ of Lemma 11's network, for a deep RNN
 For all other models it is 1, since the proofs construct no network for them.
 """
 
-import functools
 from typing import Any
 
 import jax
@@ -62,6 +61,5 @@ def token_radius(task: SparseTask) -> float:
     return float(np.sqrt(special.chdtri(task.token_dim, 1 - TOKEN_SHARE)))
 
 
-@functools.cache  # Cells of several sweeps have one task, and drawing it is compiled.
 def _first_draw(task: SparseTask) -> tasks.Draw:
     return jax.device_get(tasks.draw(tasks.task_key(0, task), task))
