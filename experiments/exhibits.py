@@ -1,12 +1,12 @@
 """The published configs as programs: which cells they run, and how many lanes at once."""
 
 import importlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from experiments.configs import base
 from qstr_jax import checks, sweeps
-from qstr_jax.sweeps import cost, lanes_per_batch, search
+from qstr_jax.sweeps import lanes_per_batch, search
 from qstr_jax.sweeps.cells import Cell
 
 # By exhibit: its config, and the argument that the config takes. The first ones are the paper's.
@@ -70,30 +70,3 @@ def programs_of(exhibit: str, platform: str) -> Iterator[Program]:
         count = search.lanes_at_once(sweep.tune, cell) if sweep.tune else len(cell.lanes)
         default = lanes_per_batch.default_size(cell.problem.module, count, platform)
         yield Program(exhibit=exhibit, cell=cell, lanes=sweep.lanes_per_batch or default)
-
-
-def cells(platform: str) -> dict[str, dict[str, int]]:
-    """By exhibit its cells, each with the lanes that a sweep begins with.
-
-    Args:
-        platform: that it would run on.
-    """
-    return {name: {one.cell.id: one.lanes for one in programs_of(name, platform)} for name in EXHIBITS}
-
-
-def largest(programs: Iterable[Program]) -> list[Program]:
-    """Of each model and learner the program of the longest prompts, and of several such the one of most operations.
-
-    Args:
-        programs: of one exhibit.
-    """
-    found: dict[tuple[str, type], Program] = {}
-    for program in programs:
-        kind = program.cell.model, type(program.cell.problem.learner)
-        found[kind] = max(found.get(kind, program), program, key=_size)
-    return list(found.values())
-
-
-def _size(program: Program) -> tuple[int, int]:
-    problem = program.cell.problem
-    return problem.task.seq_len, cost.step_flops(problem)

@@ -5,7 +5,7 @@ import contextlib
 import functools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -103,35 +103,21 @@ def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
 
 
 def _compile(problem: Problem, size: int, device: Any) -> tuple[Any, Any]:
-    sharding = jax.sharding.SingleDeviceSharding(device)
-    return compile_placed(problem, size, device.platform, lambda leaf: sharding)
-
-
-def compile_placed(
-    problem: Problem, size: int, platform: str, sharding_of: Callable[[jax.ShapeDtypeStruct], Any]
-) -> tuple[Any, Any]:
-    """`init` and `advance` of a cell, compiled for arrays that lie as they are told to.
-
-    Args:
-        problem: the cell's.
-        size: number of lanes of a batch.
-        platform: of the devices.
-        sharding_of: where an array lies, by its shape.
-    """
-    problem = platforms.suited(problem, platform)
-    place = functools.partial(_placed, sharding_of=sharding_of)
+    """`init` and `advance` of a cell, compiled for arrays on a device."""
+    problem = platforms.suited(problem, device.platform)
+    place = functools.partial(_placed, sharding=jax.sharding.SingleDeviceSharding(device))
     lanes_K = jax.tree.map(place, abstract_lanes(problem, size))
     traced = learners.init.trace(lanes_K, problem)
-    init = traced.lower().compile(compiler_options=platforms.options(platform, 'init'))
+    init = traced.lower().compile(compiler_options=platforms.options(device.platform, 'init'))
     data_K, state_K = jax.tree.map(place, traced.out_info)
     num_checks = place(jax.ShapeDtypeStruct((), np.int32))
     lowered = learners.advance.lower(state_K, data_K, lanes_K, num_checks, problem)
-    return init, lowered.compile(compiler_options=platforms.options(platform, 'advance'))
+    return init, lowered.compile(compiler_options=platforms.options(device.platform, 'advance'))
 
 
-def _placed(leaf: Any, sharding_of: Callable[[jax.ShapeDtypeStruct], Any]) -> Any:
+def _placed(leaf: Any, sharding: Any) -> Any:
     weak_type = getattr(leaf, 'weak_type', False)
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding_of(leaf), weak_type=weak_type)
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=weak_type)
 
 
 def program_bytes(program: Any) -> int:
