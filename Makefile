@@ -66,6 +66,5 @@ notebooks: install $(VENV)/.installed-notebooks  ## run the notebooks and keep t
 accelerators:  ## compile the published programs for TPUs and GPUs that are not there (hours; continues where it stopped)
 	for kind in tpu gpu; do \
 	  $(MAKE) install VENV=$(VENV)-$$kind-compile EXTRA=$$kind-compile && \
-	  $(VENV)-$$kind-compile/bin/python -m experiments.accelerators --groups && \
 	  $(VENV)-$$kind-compile/bin/python -m experiments.accelerators || exit 1; \
 	done

@@ -13,8 +13,8 @@ import inspect
 import pathlib
 import pkgutil
 import types
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pandas as pd
 from absl import flags
@@ -25,6 +25,8 @@ from qstr_jax import checks, columns, sweeps
 from qstr_jax.cli import base, command_line, runtime
 from qstr_jax.report import drawing, numbers
 from qstr_jax.storage import results
+from qstr_jax.sweeps import lanes_per_batch, search
+from qstr_jax.sweeps.cells import Cell
 
 REDUCED = flags.DEFINE_bool('reduced', False, 'Run the twin of seconds.')
 DRAW_ONLY = flags.DEFINE_bool('draw_only', False, 'Run nothing; draw the rows that are there.')
@@ -165,6 +167,25 @@ def find(name: str) -> tuple[Exhibit, tuple[str, ...]]:
     known = {**by_folder, **by_name}
     checks.choice('exhibit', name, known)
     return known[name]
+
+
+class Program(NamedTuple):
+    """A program of a results directory: the cell, and how many lanes it runs at once."""
+
+    exhibit: str
+    cell: Cell
+    lanes: int
+
+
+def programs_of(name: str, platform: str) -> Iterator[Program]:
+    """The programs that an exhibit, or one of its directories, would run on a platform, one for each cell."""
+    one, folders = find(name)
+    for folder in folders:
+        cells = {cell.id: (sweep, cell) for sweep in one.sweeps(folder) for cell in sweeps.cells_of(sweep)}
+        for sweep, cell in cells.values():
+            count = search.lanes_at_once(sweep.tune, cell) if sweep.tune else len(cell.lanes)
+            default = lanes_per_batch.default_size(cell.problem.module, count, platform)
+            yield Program(exhibit=folder, cell=cell, lanes=sweep.lanes_per_batch or default)
 
 
 def run(*arguments: str) -> None:

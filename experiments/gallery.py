@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from experiments import exhibit
 from qstr_jax import plots
+from qstr_jax.accelerators import entries
 from qstr_jax.cli import command_line
 from qstr_jax.report import lanes, numbers
 from qstr_jax.storage import files
@@ -43,11 +44,14 @@ def page(one: exhibit.Exhibit) -> str:
 
 def filled() -> dict[pathlib.Path, str]:
     """By file its text."""
+    compiled = ROOT / 'docs/accelerators.md'
+    programs = entries.read(RESULTS / 'accelerators')['programs']
     texts = {name: environment().get_template(f'{name}.md.jinja').render() for name in ('gallery', 'readme', 'results')}
     return {
         ROOT / 'docs/gallery.md': texts['gallery'],
         RESULTS / 'README.md': texts['results'],
         ROOT / 'README.md': placed(ROOT / 'README.md', texts['readme']),
+        compiled: placed(compiled, f'\n{entries.by_device(programs)}\n'),
     }
 
 

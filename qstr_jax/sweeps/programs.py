@@ -107,9 +107,13 @@ def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
 
 def _compile(problem: Problem, size: int, device: Any) -> tuple[Any, Any, str]:
     """Both programs, compiled for one device, and their fingerprint."""
-    sharding = jax.sharding.SingleDeviceSharding(device)
-    programs = _traced_placed(problem, size, device.platform, lambda leaf: sharding)
-    return *_compiled(programs, device.platform), _fingerprint(programs)
+    place = functools.partial(_placed, sharding=jax.sharding.SingleDeviceSharding(device))
+    programs = traced(platforms.suited(problem, device.platform), size, place)
+    init, advance = (
+        program.lower().compile(compiler_options=platforms.options(device.platform, name))
+        for program, name in zip(programs, ('init', 'advance'), strict=True)
+    )
+    return init, advance, _fingerprint(programs)
 
 
 def fingerprint(problem: Problem, size: int, platform: str) -> str:
@@ -121,20 +125,6 @@ def _fingerprint(programs: tuple[Any, Any]) -> str:
     return fingerprints.of(*(program.jaxpr for program in programs))
 
 
-def compile_placed(
-    problem: Problem, size: int, platform: str, sharding_of: Callable[[jax.ShapeDtypeStruct], Any]
-) -> tuple[Any, Any]:
-    """`init` and `advance` of a cell, compiled for arrays that lie as they are told to.
-
-    Args:
-        problem: the cell's.
-        size: number of lanes of a batch.
-        platform: of the devices.
-        sharding_of: where an array lies, by its shape.
-    """
-    return _compiled(_traced_placed(problem, size, platform, sharding_of), platform)
-
-
 def traced(problem: Problem, size: int, place: Callable[[Any], Any] = lambda leaf: leaf) -> tuple[Any, Any]:
     """`init` and `advance` of a cell that suits a platform already, traced; `place` says where each array lies."""
     lanes_K = jax.tree.map(place, abstract_lanes(problem, size))
@@ -144,23 +134,9 @@ def traced(problem: Problem, size: int, place: Callable[[Any], Any] = lambda lea
     return init, learners.advance.trace(state_K, data_K, lanes_K, num_checks, problem)
 
 
-def _traced_placed(
-    problem: Problem, size: int, platform: str, sharding_of: Callable[[jax.ShapeDtypeStruct], Any]
-) -> tuple[Any, Any]:
-    return traced(platforms.suited(problem, platform), size, functools.partial(_placed, sharding_of=sharding_of))
-
-
-def _compiled(programs: tuple[Any, Any], platform: str) -> tuple[Any, Any]:
-    init, advance = (
-        program.lower().compile(compiler_options=platforms.options(platform, name))
-        for program, name in zip(programs, ('init', 'advance'), strict=True)
-    )
-    return init, advance
-
-
-def _placed(leaf: Any, sharding_of: Callable[[jax.ShapeDtypeStruct], Any]) -> Any:
+def _placed(leaf: Any, sharding: Any) -> Any:
     weak_type = getattr(leaf, 'weak_type', False)
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding_of(leaf), weak_type=weak_type)
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=weak_type)
 
 
 def program_bytes(program: Any) -> int:
