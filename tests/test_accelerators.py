@@ -1,12 +1,11 @@
 """Programs compiled for accelerators that are not there: what is asked, stored, told and resumed."""
 
-import json
 from unittest import mock
 
 import jax
 import pytest
 
-from experiments import accelerators, exhibits
+from experiments import accelerators
 from qstr_jax.accelerators import chips, entries, measure
 from qstr_jax.storage import files
 from tests import helpers, small
@@ -95,9 +94,9 @@ def test_a_run_that_is_cut_off_goes_on_where_it_stopped(tmp_path, monkeypatch, f
         return {'outcome': 'failed: once' if len(asked) == 3 else 'out of time'}
 
     one, two = small.cell('ffn'), small.cell('transformer')
-    some = [exhibits.Program('heads', cell, 2) for cell in (one, two)]
+    some = [exhibit.Program('heads', cell, 2) for cell in (one, two)]
     monkeypatch.setattr(accelerators, 'found_by_process', found)
-    monkeypatch.setattr(exhibits, 'programs_of', lambda *_: [*some, exhibits.Program('figure2', one, 2)])
+    monkeypatch.setattr(exhibit, 'programs_of', lambda *_: [*some, exhibit.Program('figure2', one, 2)])
     monkeypatch.setattr(measure, 'fingerprint', lambda problem, lanes, chip: type(problem.module).__name__)
     monkeypatch.setattr(measure, 'versions', lambda chip: {'libtpu': '1'})
     with pytest.raises(KeyboardInterrupt):
@@ -123,7 +122,7 @@ def test_how_a_process_ended_is_told(monkeypatch, flags, code, errors, why):
     flags(LIMIT=60)
     done = accelerators.subprocess.CompletedProcess([], code, '', errors)
     monkeypatch.setattr(accelerators.subprocess, 'run', lambda *_, **__: done)
-    program = exhibits.Program('heads', small.cell('ffn'), 2)
+    program = exhibit.Program('heads', small.cell('ffn'), 2)
     assert accelerators.found_by_process(program, chips.get('v5e')) == {'outcome': why}
 
 
@@ -134,7 +133,7 @@ def test_how_a_process_ended_is_told(monkeypatch, flags, code, errors, why):
 def test_a_program_that_is_not_there_is_a_line(monkeypatch, flags, devices, program, words):
     flags(LIMIT=60, DEVICES=devices, PROGRAM=program)
     monkeypatch.setattr(accelerators.resource, 'setrlimit', lambda *_: None)
-    monkeypatch.setattr(exhibits, 'programs_of', lambda *_: [exhibits.Program('heads', small.cell('ffn'), 2)])
+    monkeypatch.setattr(exhibit, 'programs_of', lambda *_: [exhibit.Program('heads', small.cell('ffn'), 2)])
     with pytest.raises(ValueError, match=words):
         accelerators.compile_one()
 
@@ -188,11 +187,11 @@ def test_a_damaged_or_foreign_file_is_named(tmp_path, programs):
 
 
 def test_exhibits_are_the_published_configs_at_the_size_of_a_sweep():
-    tuned = list(exhibits.programs_of('figure1a_tuned', 'tpu'))
+    tuned = list(exhibit.programs_of('figure1a_tuned', 'tpu'))
     assert {program.lanes for program in tuned} == {5}
-    assert {program.lanes for program in exhibits.programs_of('sensitivity_ffn', 'gpu')} == {45}
-    with pytest.raises(ValueError, match="exhibits='figure9': unknown"):
-        list(exhibits.programs_of('figure9', 'tpu'))
+    assert {program.lanes for program in exhibit.programs_of('sensitivity_ffn', 'gpu')} == {45}
+    with pytest.raises(ValueError, match="exhibit='figure9': unknown"):
+        list(exhibit.programs_of('figure9', 'tpu'))
 
 
 def test_of_each_model_the_largest_program_is_chosen(flags):
@@ -203,9 +202,3 @@ def test_of_each_model_the_largest_program_is_chosen(flags):
     assert {program.cell.problem.task.seq_len for program in found} == {64}
     (ffn,) = [one for one in accelerators.programs_of('figure3', chips.get('v5e')) if one.cell.model == 'ffn']
     assert (ffn.cell.problem.task.sparsity, ffn.cell.problem.learner.precision) == (4, 'high')
-
-
-def test_every_published_config_is_an_exhibit():
-    """But the theorems' cards, which are no sweep."""
-    configs = {path.stem for path in (helpers.ROOT / 'experiments/configs').glob('*.py')}
-    assert {name for name, _ in exhibits.EXHIBITS.values()} == configs - {'__init__', 'base', 'theorems'}

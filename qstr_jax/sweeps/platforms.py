@@ -42,7 +42,7 @@ TABLE = {
     # `init` runs once per batch, and compiling it took longer than compiling `advance`; level 2 halves the time. What
     # it draws is the same up to rounding.
     'cpu': Choices(most_lanes=1, unroll=gated_cell.UNROLL, test_chunk=500, init={LEVEL: 2}, advance={}),
-    # A GPU launches the kernels of each token of a loop anew, and fewer of them where tokens are joined. Figure 1a's GRU
+    # A GPU launches the kernels of each token of a loop anew, fewer where tokens are joined. Figure 1a's GRU
     # at N = 12 then compiles in 20 seconds of a core instead of 13; Figure 1b's at N = 33 in 15 seconds in three parts
     # of eleven, in 35 all joined.
     'gpu': Choices(most_lanes=64, unroll=12, test_chunk=500, init={}, advance={}),
