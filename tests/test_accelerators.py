@@ -5,7 +5,7 @@ from unittest import mock
 import jax
 import pytest
 
-from experiments import accelerators
+from experiments import accelerators, exhibit
 from qstr_jax.accelerators import chips, entries, measure
 from qstr_jax.storage import files
 from tests import helpers, small
