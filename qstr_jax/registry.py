@@ -44,12 +44,12 @@ class Registry:
     Attributes:
         kind: what is registered, such as 'model'.
         flag: the setting that takes such a name, such as 'models'.
-        skip: how many leading arguments of a builder are not settings.
+        leading: the arguments of a builder that come first and are not settings.
         has_settings: whether things of this kind can have settings; only then are their names unique across kinds.
     """
 
-    def __init__(self, kind: str, flag: str, skip: int = 0, has_settings: bool = True) -> None:
-        self.kind, self.flag, self.skip = kind, flag, skip
+    def __init__(self, kind: str, flag: str, leading: tuple[str, ...] = (), has_settings: bool = True) -> None:
+        self.kind, self.flag, self.leading = kind, flag, leading
         self._entries: dict[str, Entry] = _ENTRIES if has_settings else {}
 
     def add(self, name: str, builder: Callable[..., Any], schema: Schema | None = None) -> None:
@@ -61,15 +61,15 @@ class Registry:
             schema: its settings; read from the builder by default.
 
         Raises:
-            ValueError: the name is taken or impossible, or the builder has a setting without a default or with the name
-                of a column that all rows have.
+            ValueError: the name is taken or impossible, or the builder has other arguments than it is called with, a
+                setting without a default, or one with the name of a column that all rows have.
         """
         checks.name_part(self.kind, name)
         known = self._entries.get(name)
         if name in SCOPES or (known is not None and not self._is_rerun(known, builder)):
             kind = 'scope' if known is None else known.kind
             raise ValueError(f'{self.kind} {name!r} exists already, as a {kind}: choose another name')
-        schema = schema_of(builder, self.skip) if schema is None else schema
+        schema = schema_of(builder, self.leading) if schema is None else schema
         # Settings of a model have columns with its name before theirs.
         taken = () if self.kind == 'model' else sorted(columns.RESERVED.intersection(schema))
         if taken:

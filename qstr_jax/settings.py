@@ -176,22 +176,26 @@ def settle(thing: Any) -> None:
 
 
 @functools.cache
-def schema_of(thing: Callable[..., Any], skip: int = 0) -> Schema:
+def schema_of(thing: Callable[..., Any], leading: tuple[str, ...] = ()) -> Schema:
     """The settings of a dataclass, or of a builder: its arguments that have a default.
 
     Args:
         thing: the class or function.
-        skip: how many leading arguments of a builder are not settings.
+        leading: names of the arguments of a builder that come first and are not settings.
 
     Raises:
-        ValueError: a setting has no default, or its name is not made of a-z, 0-9 and _.
+        ValueError: a setting has no default, or its name is not made of a-z, 0-9 and _; a class is no dataclass, or
+            inherits from one and is none itself; a builder is a class, or is not called with `leading`.
     """
-    if inspect.isclass(thing) and not dataclasses.is_dataclass(thing):
+    if leading:
+        _check_builder(thing, leading)
+    elif inspect.isclass(thing) and not dataclasses.is_dataclass(thing):
         raise ValueError(f'{thing.__name__}: must be a dataclass or a function')
     meanings = meanings_of(thing)
     types_of = typing.get_type_hints(thing)
     found = Schema()
     if dataclasses.is_dataclass(thing):
+        _check_decorated(thing, types_of)
         for field in dataclasses.fields(thing):
             if field.metadata.get('derived'):
                 continue
@@ -199,7 +203,7 @@ def schema_of(thing: Callable[..., Any], skip: int = 0) -> Schema:
             marks = (bool(field.metadata.get(mark)) for mark in ('traced', 'later'))
             found[field.name] = Setting(field.name, kind, field.default, meanings.get(field.name, ''), *marks)
     else:
-        for name, parameter in list(inspect.signature(thing).parameters.items())[skip:]:
+        for name, parameter in list(inspect.signature(thing).parameters.items())[len(leading) :]:
             if parameter.default is parameter.empty:
                 raise ValueError(f'{thing.__qualname__}: its setting {name!r} needs a default')
             default = parameter.default
@@ -208,3 +212,31 @@ def schema_of(thing: Callable[..., Any], skip: int = 0) -> Schema:
     for name in found:
         checks.name_part('setting', name)
     return found
+
+
+def _check_builder(builder: Callable[..., Any], leading: tuple[str, ...]) -> None:
+    """Raises ValueError unless a builder is a function whose first arguments are those that it is called with."""
+    name, arguments = builder.__name__, ', '.join(leading)
+    if inspect.isclass(builder):
+        raise ValueError(
+            f'{name}: is a class: register a function ({arguments}, settings with defaults) that returns {name}(…)'
+        )
+    given = list(inspect.signature(builder).parameters.values())
+    for i, wanted in enumerate(leading):
+        is_setting = i >= len(given) or (given[i].default is not inspect.Parameter.empty and given[i].name != wanted)
+        if is_setting or given[i].kind is inspect.Parameter.KEYWORD_ONLY:
+            settings = ''.join(f', {one}' for one in given[i:] if one.name not in leading)
+            raise ValueError(f'{name}: is called with {arguments}, so write def {name}({arguments}{settings})')
+
+
+def _check_decorated(thing: Any, types_of: dict[str, Any]) -> None:
+    """Raises ValueError for annotations of a class that is no dataclass itself: its parent's fields leave them out."""
+    for kind in thing.__mro__:
+        if dataclasses.is_dataclass(kind) and '__dataclass_fields__' not in vars(kind):
+            own = inspect.get_annotations(kind)
+            lost = [name for name in own if typing.get_origin(types_of[name]) is not typing.ClassVar]
+            if lost:
+                raise ValueError(
+                    f'{kind.__name__}.{lost[0]}: would be no setting; put @dataclasses.dataclass(frozen=True) above '
+                    f'class {kind.__name__}, below what registers it'
+                )

@@ -8,7 +8,7 @@ from typing import Any
 
 from qstr_jax import registry
 
-REGISTRY = registry.Registry('radius unit', 'radius_unit', skip=2, has_settings=False)
+REGISTRY = registry.Registry('radius unit', 'radius_unit', leading=('module', 'task'), has_settings=False)
 
 
 def register(name: str) -> Callable[[Callable], Callable]:

@@ -14,7 +14,7 @@ from qstr_jax import registry, tasks
 from qstr_jax.learners import held_out
 from qstr_jax.learners.problem import Problem
 
-REGISTRY = registry.Registry('start', 'starts', skip=2, has_settings=False)
+REGISTRY = registry.Registry('start', 'starts', leading=('place', 'number'), has_settings=False)
 
 
 class Place(NamedTuple):

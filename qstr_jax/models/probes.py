@@ -16,7 +16,7 @@ from qstr_jax import registry, tasks
 from qstr_jax.models import Transformer
 from qstr_jax.tasks import encodings, streams
 
-REGISTRY = registry.Registry('probe', 'probes', skip=3)
+REGISTRY = registry.Registry('probe', 'probes', leading=('params', 'task_draw', 'problem'))
 Probe = Callable[..., dict[str, Any]]
 
 

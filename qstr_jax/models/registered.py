@@ -13,7 +13,7 @@ from flax import linen as nn
 from qstr_jax import failures, fingerprints, function_names, registry
 from qstr_jax.tasks import streams
 
-REGISTRY = registry.Registry('model', 'models', skip=1)
+REGISTRY = registry.Registry('model', 'models', leading=('task',))
 
 
 def register(name: str) -> Callable[[Callable[..., nn.Module]], Callable[..., nn.Module]]:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from qstr_jax import registry
 from qstr_jax.tasks import encodings
 
-REGISTRY = registry.Registry('encoding', 'encoding', skip=2)
+REGISTRY = registry.Registry('encoding', 'encoding', leading=('key', 'task'))
 
 
 @dataclasses.dataclass(frozen=True)
