@@ -159,7 +159,8 @@ def _cells_of_model(sweep: Sweep, settings: Settings, learner_name: str, model: 
                 problem = Problem(task=task, test_task=test_task, module=module, learner=learner)
                 point = Point(model=model, given=model_settings, problem=problem)
                 idle = learner.ignored()
-                used |= {('task', key) for key in settings} | {('model', key) for key in model_settings}
+                used |= {('task', key) for key in settings if key not in point.unused()}
+                used |= {('model', key) for key in model_settings}
                 used |= {('learner', key) for key in (*learner_settings, *traced) if key not in idle}
                 yield Cell(
                     model=model,
@@ -237,7 +238,7 @@ def _check_used(sweep: Sweep, used: set[tuple[str, str]]) -> None:
         is_here = scope in (*registry.SCOPES, *sweep.models, *sweep.learners)
         if is_here and kind in registry.SCOPES and (kind, name) not in used:
             value = values if len(values) > 1 else values[0]
+            by = f'task {sweep.task}' if scope == 'task' else f'every {scope}' if scope in registry.SCOPES else scope
             raise ValueError(
-                f'{name}={value!r}: would be ignored by {scope if scope not in registry.SCOPES else "every " + scope} '
-                'with these settings; leave it out, or set it to None'
+                f'{name}={value!r}: would be ignored by {by} with these settings; leave it out, or set it to None'
             )

@@ -1,4 +1,4 @@
-"""Whether tasks, models and probes of cells make what programs and rows need; traced, nothing is computed."""
+"""Whether tasks, models and probes of cells make what programs and rows need, found out before any work."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ def probes_of(sweep: Sweep) -> dict[str, Callable]:
 
 
 def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> None:
-    """Raises ValueError unless all cells make floats of the right shapes.
+    """Raises ValueError unless all cells make floats of the right shapes; traced, nothing is computed.
 
     Args:
         cells: of a sweep.
@@ -41,6 +41,17 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> Non
             models.check_output(cell.model, problem.module, problem.task)
         for name, probe in probe_functions.items():
             _check_probe(name, probe, problem)
+
+
+def check_draws(cells: Sequence[Cell]) -> None:
+    """Raises ValueError unless prompts of all cells, some of which are drawn, point to tokens that they have.
+
+    Args:
+        cells: of a sweep.
+    """
+    for task in dict.fromkeys(task for cell in cells for task in (cell.problem.task, cell.problem.test_task)):
+        with failures.named(f'task={task.name!r}'):
+            shapes.check_indices(task)
 
 
 def _check_probe(name: str, probe: Callable, problem: Any) -> None:

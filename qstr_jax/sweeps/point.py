@@ -4,9 +4,10 @@ import dataclasses
 import typing
 from typing import Any
 
-from qstr_jax import columns, models, registry
+from qstr_jax import columns, failures, models, registry
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import Setting
+from qstr_jax.tasks import unused
 
 Settings = dict[str, Any]
 
@@ -37,9 +38,11 @@ class Point:
             ('task', 'test_task'): (self.problem.test_task.name, 'str'),
             ('learner', 'learner'): (learner.name, 'str'),
         }
+        without = self.unused()
         for name, setting in registry.entries()[task.name].schema.items():
-            found['task', name] = getattr(task, name), _type_of(setting)
-        parts: list[Any] = [getattr(task, 'link', None), getattr(task, 'encoding', None)]
+            if name not in without:
+                found['task', name] = getattr(task, name), _type_of(setting)
+        parts: list[Any] = [getattr(task, name, None) for name in ('link', 'encoding') if name not in without]
         for part in parts:
             given = dict(getattr(part, 'settings', ()))  # Those that are not at their default.
             entry = registry.entries().get(getattr(part, 'name', ''))
@@ -61,6 +64,11 @@ class Point:
         for name in learner.lane_settings():
             columns.declare(name, 'lane', _type_of(schema.get(name)))
         return tuple((name, columns.plain(value)) for (_, name), (value, _) in found.items())
+
+    def unused(self) -> frozenset[str]:
+        """Names of the task's settings that neither training nor test prompts depend on."""
+        with failures.named(f'task={self.problem.task.name!r}'):  # whose own settings may not be hashable
+            return unused.names(self.problem.task) & unused.names(self.problem.test_task)
 
     def _model_settings(self) -> Settings:
         """All settings of the model; a default that depends on the task is read from the module."""

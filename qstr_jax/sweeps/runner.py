@@ -45,6 +45,7 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
     _check_locks(sweep, workdir)
     all_cells = cells.cells_of(sweep)
     outputs.check(all_cells, outputs.probes_of(sweep))
+    outputs.check_draws(all_cells)
     share = tuned.share if sweep.tune else lane_batches.share
     mine = share(all_cells, options.shard_index, options.num_shards)
     with stopping.stopping() as stop, progress.Progress('lane', options.progress, is_open=bool(sweep.tune)) as shown:

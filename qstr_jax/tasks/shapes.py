@@ -1,15 +1,20 @@
-"""Whether a task makes prompts of the right shapes, each by its key; nothing is computed."""
+"""Whether a task makes prompts of the right shapes, each by its key, with indices of tokens that are there."""
 
 import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
 from qstr_jax import failures, fingerprints, function_names, registry
 from qstr_jax.tasks import streams
 from qstr_jax.tasks.task import Prompt, Task
+
+# Rows of indices that are drawn of a user's task, as a multiple of N: a row that is never drawn is missed by chance once
+# in e^64 times.
+ROWS = 64
 
 
 @functools.lru_cache(maxsize=256)
@@ -22,9 +27,7 @@ def check(task: Any) -> None:
     Args:
         task: the `tasks.Task`.
     """
-    parts = [f'task={task.name!r}']
-    parts += [f'{name}={part!r}' for name in ('link', 'encoding') if (part := _name(getattr(task, name, None)))]
-    label = ', '.join(parts)
+    label = _label(task)
     keys = (streams.abstract_key(), streams.abstract_key())
     try:
         traced, ((labels, encoded), _) = jax.make_jaxpr(functools.partial(_one_prompt, task), return_shape=True)(*keys)
@@ -39,6 +42,36 @@ def check(task: Any) -> None:
     for what, (made, shape) in wanted.items():
         if made.shape != shape or not jnp.issubdtype(made.dtype, jnp.floating):
             raise ValueError(f'{label}: {what} must be floats of shape {shape}, not {made.dtype} of shape {made.shape}')
+
+
+@functools.lru_cache(maxsize=256)
+def check_indices(task: Any) -> None:
+    """Raises ValueError for indices outside 0..N-1, which JAX would clamp; prompts of users' code are drawn.
+
+    Args:
+        task: the `tasks.Task`.
+    """
+    indices = getattr(task, 'indices', None)
+    if all(map(function_names.is_ours, [type(task), *([indices] if callable(indices) else [])])):
+        return
+    # A prompt has N rows, or one that all positions share.
+    num_prompts = ROWS * (task.seq_len if getattr(task, 'shares_indices', False) else 1)
+
+    @jax.jit  # which leaves out all that indices do not follow from
+    def bounds(keys_B: jax.Array) -> tuple[jax.Array, jax.Array]:
+        drawn = task.draw(keys_B[0])
+        t_BxNxQ = jax.lax.map(lambda key: task.sample(key, drawn.link).t_NxQ, keys_B, batch_size=ROWS)
+        return jnp.min(t_BxNxQ), jnp.max(t_BxNxQ)
+
+    least, most = map(np.asarray, bounds(jax.random.split(jax.random.key(0), num_prompts)))
+    if least < 0 or most >= task.seq_len:
+        raise ValueError(f'{_label(task)}: indices must lie in 0..{task.seq_len - 1} (0..N−1), not in {least}..{most}')
+
+
+def _label(task: Task) -> str:
+    parts = [f'task={task.name!r}']
+    parts += [f'{name}={part!r}' for name in ('link', 'encoding') if (part := _name(getattr(task, name, None)))]
+    return ', '.join(parts)
 
 
 def _is_ours(task: Task) -> bool:
