@@ -7,6 +7,7 @@ A setting is there by its name (`config.threshold`), in the group of its kind (`
 import ast
 import importlib
 import inspect
+import pathlib
 from typing import Any
 
 from ml_collections import config_dict
@@ -81,6 +82,10 @@ def import_plugins(modules: Any) -> None:
     """
     for name in modules.split(',') if isinstance(modules, str) else modules:
         for module in name.split(','):
+            path = pathlib.PurePath(module.strip())
+            if path.suffix == '.py' or len(path.parts) > 1:
+                where = f', with PYTHONPATH={path.parent}' if len(path.parts) > 1 else ''
+                raise ValueError(f'plugins={module!r}: give the name of the module, {path.stem}{where}')
             try:
                 importlib.import_module(module.strip())
             except (Exception, SystemExit) as error:  # whatever a user's file does

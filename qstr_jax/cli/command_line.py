@@ -15,6 +15,7 @@ from ml_collections import config_dict
 from qstr_jax import failures, registry, sweeps
 from qstr_jax.cli import base
 from qstr_jax.storage import results
+from qstr_jax.sweeps import scopes
 
 DESCRIBE = flags.DEFINE_string(
     'describe', None, "Print the settings of a registered name, as 'rnn', or the names of a kind, as 'models'."
@@ -90,7 +91,7 @@ def parse(argv: Sequence[str], takes_arguments: bool = False, default_config: st
         if 'config' in flags.FLAGS:
             getattr(flags.FLAGS.config, 'lock', None)  # An error of the config's file shows up here.
     except flags.Error as error:
-        sys.exit(f'error: {_one_line(str(error))}')
+        sys.exit(f'error: {_group_error(str(error)) or _one_line(str(error))}')
     except OSError as error:
         sys.exit(f'error: --config: {str(error).strip().splitlines()[-1].strip()}')
     except (Exception, SystemExit) as error:  # whatever a user's config does
@@ -115,8 +116,24 @@ def _config_error(argv: Sequence[str], error: BaseException) -> str:
         return f'--config={given[-1]}: {failures.reason(own)}'
     missing = odd or [name for name in names if not _has(config, name)]
     if isinstance(error, AttributeError) and missing:
-        return f'the config has no setting {". ".join(_innermost(error).splitlines())}'
+        text = _innermost(error)
+        known = scopes.whose(missing[0].rpartition('.')[2])
+        if known and ('.' not in missing[0] or 'Did you mean' not in text):
+            return f'the config has no setting {missing[0]!r}: it is of {known[0]}, --config.{known[1]}=VALUE'
+        return f'the config has no setting {". ".join(text.splitlines())}'
     return f'the config has no setting {missing[0]!r}' if missing else f'--config: {failures.reason(error)}'
+
+
+def _group_error(text: str) -> str:
+    """What is wrong with a value that was given to a group of settings; '' if the error is another one."""
+    found = re.match(r'flag --config[.](\w+)=(.*?): Failed to parse .* as a ConfigDict', text, re.DOTALL)
+    if found is None:
+        return ''
+    name, value = found.groups()
+    named = {**scopes.NAMED_BY, 'tune': 'tune.learning_rate'}
+    hint = f'did you mean --config.{named[name]}={value}?' if name in named else f'give --config.{name}.SETTING=VALUE'
+    lists = f'; --describe={name} lists them' if name in registry.entries() else ''
+    return f'--config.{name}={value}: is a group of settings: {hint}{lists}'
 
 
 def _has(config: Any, name: str) -> bool:
