@@ -35,9 +35,13 @@ def reason(error: BaseException) -> str:
         error: any.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = ': '.join([type(error).__name__, *lines[:1]])
+    return ': '.join([type(error).__name__, *lines[:1]]) + place(error)
+
+
+def place(error: BaseException) -> str:
+    """The user's line that an error comes from, as ' (mine.py, line 6)'; '' if there is none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
-    return f'{text} ({pathlib.Path(frames[-1].filename).name}, line {frames[-1].lineno})' if frames else text
+    return f' ({pathlib.Path(frames[-1].filename).name}, line {frames[-1].lineno})' if frames else ''
 
 
 def _is_users(filename: str) -> bool:

@@ -118,6 +118,7 @@ def start() -> None:
     use_all_cores()
     if _is_distributed():
         _join()
+    _check_platform()
     logging.info('device: %s', provenance.describe_device())
 
 
@@ -136,6 +137,20 @@ def check() -> None:
     number, count = _PROCESS_ID.value, _NUM_PROCESSES.value
     if number is not None and count is not None and number >= count:
         raise ValueError(f'--process_id={number}, --num_processes={count}: need 0 ≤ process_id < num_processes')
+
+
+def _check_platform() -> None:
+    """Raises ValueError where JAX finds none of the devices that it is told to use."""
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError) as error:  # it raises either
+        asked = jax.config.jax_platforms  # type: ignore[attr-defined]
+        why = str(error).partition(' (set JAX_PLATFORMS')[0].rstrip('.') or 'it has no such backend'
+        if not asked:
+            raise ValueError(f'JAX finds no device: {why}') from None
+        raise ValueError(
+            f'JAX_PLATFORMS={asked}: there is no such device ({why}); leave it unset to use what there is'
+        ) from None
 
 
 def _is_distributed() -> bool:

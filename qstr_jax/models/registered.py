@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import flax.errors
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
@@ -61,9 +62,21 @@ def build(name: str, task: Any, **settings: Any) -> nn.Module:
     with failures.named(f'models={name!r}'):
         module = entry.builder(task, **settings)
     if not isinstance(module, nn.Module):
-        raise ValueError(f'models={name!r}: its builder must return a flax.linen Module, not {module!r}')
+        raise ValueError(f'models={name!r}: its builder must return a flax.linen Module, not {_what(module)}')
     _check_hashable(name, module)
     return module
+
+
+def _what(made: Any) -> str:
+    """What a builder returned, in words."""
+    if made is None:
+        return 'None'
+    if isinstance(made, type):
+        return f'the class {made.__name__} itself'
+    packages = {kind.__module__.partition('.')[0] for kind in type(made).__mro__}
+    known = {'flax': 'Flax NNX', 'equinox': 'Equinox', 'torch': 'PyTorch'}
+    of = next((f', a module of {title}' for package, title in known.items() if package in packages), '')
+    return f'a {type(made).__name__}{of}'
 
 
 def _check_hashable(name: str, module: nn.Module) -> None:
@@ -120,6 +133,16 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
         traced, made = jax.make_jaxpr(_of_params(module), return_shape=True)(key, z_NxE)
         is_ours = function_names.is_ours(type(module))
         again = traced if is_ours else jax.make_jaxpr(_of_params(module))(key, z_NxE)
+    except flax.errors.InvalidRngError as error:
+        raise ValueError(
+            f'models={name!r}: asks for random numbers when it predicts{failures.place(error)}; '
+            'a model is a function of parameters and prompt alone: leave out Dropout and the like'
+        ) from error
+    except (flax.errors.ScopeCollectionNotFound, flax.errors.ModifyScopeVariableError) as error:
+        raise ValueError(
+            f'models={name!r}: keeps a state beside its parameters{failures.place(error)}; '
+            'a model is a function of parameters and prompt alone: take LayerNorm in place of BatchNorm'
+        ) from error
     except (Exception, SystemExit) as error:  # whatever a user's module does
         raise ValueError(f'models={name!r}: {failures.reason(error)}') from error
     if again is not traced and fingerprints.of(traced) != fingerprints.of(again):

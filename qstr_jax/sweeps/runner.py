@@ -35,13 +35,15 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
         The rows, as `results.load` returns them.
 
     Raises:
-        ValueError: a setting is impossible; nothing has been run then.
+        ValueError: a setting is impossible, or JAX is set to float64; nothing has been run then.
         results.ResultsError: the directory cannot be used, or a file in it is damaged.
         Interrupted: SIGTERM or SIGINT; the states of running lanes are saved.
         SweepError: some cells failed; the others are complete.
     """
     options = options or Options()
     options.check_devices()
+    if jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+        raise ValueError('JAX_ENABLE_X64=1: sweeps train in float32; leave it unset')
     _check_locks(sweep, workdir)
     all_cells = cells.cells_of(sweep)
     outputs.check(all_cells, outputs.probes_of(sweep))
