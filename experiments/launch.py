@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from absl import app, flags
+from ml_collections import config_flags
 
 from qstr_jax import sweeps
 from qstr_jax.cli import base, command_line, runtime, sample_complexity
@@ -177,6 +178,7 @@ def run(arguments: Sequence[str]) -> None:
     sweep = base.to_sweep(config)
     runtime.check()
     base.check_drawn(config, sweep)  # An impossible setting is better found here than in every job.
+    base.check_typed(config_flags.get_override_values(flags.FLAGS['config']), sweep)
     if sample_complexity.DRY_RUN.value:
         print(listing.describe(sweep, workdir))
         return

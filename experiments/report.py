@@ -8,7 +8,7 @@ from absl import flags
 
 from qstr_jax import report
 from qstr_jax.cli import command_line, runtime
-from qstr_jax.storage import files
+from qstr_jax.storage import files, results
 
 LATEX = flags.DEFINE_bool('latex', False, 'Write tables and figures for a paper too.')
 
@@ -24,6 +24,9 @@ def run(*arguments: str) -> None:
         path = report.write(workdirs, runtime.output('results/report'), LATEX.value)
     except OSError as error:
         raise files.ResultsError(error) from error
+    for workdir in workdirs:
+        if not results.find(workdir):
+            print(f'{workdir}: there are no results in it')
     print(f'report: {path}' + (f'\nLaTeX: {path.parent / "latex"}' if LATEX.value else ''))
 
 

@@ -8,6 +8,7 @@ import ast
 import importlib
 import inspect
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
 from ml_collections import config_dict
@@ -149,6 +150,27 @@ def check_drawn(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
         is_triple = isinstance(point, (tuple, list)) and len(point) == 3
         if not is_triple or not all(map(isinstance, point, kinds)):
             raise ValueError(f'reference={point!r}: give triples of model, N and samples')
+
+
+def check_typed(overrides: Mapping[str, Any], sweep: sweeps.Sweep) -> None:
+    """Checks that what was typed has an effect; a config may have settings of models that a command leaves out.
+
+    Args:
+        overrides: of the config, by the names of the command line.
+        sweep: what will be run.
+
+    Raises:
+        ValueError: a setting of a model, learner, link, encoding or probe that the sweep does not have.
+    """
+    problems: list[Any] = [cell.problem for cell in sweeps.cells_of(sweep)]
+    parts = [getattr(p.task, name, None) for p in problems for name in ('link', 'encoding')]
+    used = {*sweep.models, *sweep.learners, *sweep.probes, *(p.learner.name for p in problems)}
+    used |= {getattr(part, 'name', '') for part in parts}
+    for name, value in {**overrides, **_axes(overrides.get('axes', ''))}.items():
+        scope, _, setting = name.partition('.')
+        entry = registry.entries().get(scope)
+        if entry and setting and entry.kind != 'task' and value is not None and scope not in used:
+            raise ValueError(f'{name}={value!r}: would be ignored, since the sweep has no {entry.kind} {scope!r}')
 
 
 def _several(value: Any) -> tuple:

@@ -145,12 +145,9 @@ def _check_platform() -> None:
         jax.devices()
     except (RuntimeError, AssertionError) as error:  # it raises either
         asked = jax.config.jax_platforms  # type: ignore[attr-defined]
-        why = str(error).partition(' (set JAX_PLATFORMS')[0].rstrip('.') or 'it has no such backend'
-        if not asked:
-            raise ValueError(f'JAX finds no device: {why}') from None
-        raise ValueError(
-            f'JAX_PLATFORMS={asked}: there is no such device ({why}); leave it unset to use what there is'
-        ) from None
+        why = str(error).partition(' (set JAX_PLATFORMS')[0] or 'JAX finds none'
+        hint = f'JAX_PLATFORMS={asked}: leave it unset to use what there is; ' if asked else ''
+        raise ValueError(f'{hint}no such device here: {why}') from None
 
 
 def _is_distributed() -> bool:

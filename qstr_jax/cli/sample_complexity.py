@@ -47,13 +47,16 @@ def run() -> None:
     config, sweep = CONFIG.value, base.to_sweep(CONFIG.value)
     _of_config('check', lambda *_: None)(config, sweep)
     runtime.check()
+    overrides = config_flags.get_override_values(flags.FLAGS['config'])
     if DRY_RUN.value:
         base.check_drawn(config, sweep)
+        base.check_typed(overrides, sweep)
         print(listing.describe(sweep, runtime.workdir() if runtime.WORKDIR.value else None))
         return
     workdir = runtime.workdir()
     runtime.start()
     base.check_drawn(config, sweep)  # After the start, since it may use the device.
+    base.check_typed(overrides, sweep)
     logging.info('sweep: %s', listing.summary(sweeps.cells_of(sweep)))
     sweeps.run(sweep, workdir, runtime.options())
     if runtime.is_first():

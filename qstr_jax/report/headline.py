@@ -46,7 +46,8 @@ def headline(sections: Sequence[Section], measured: pd.DataFrame) -> Section:
     section.say(_WHAT)
     rows = [one.rows for one in sections if len(one.rows)]
     if not rows:
-        section.say('No lane has finished yet.', is_problem=True)
+        is_begun = any(one.sweeps for one in sections)
+        section.say('No lane has finished yet.' if is_begun else 'There are no results here.', is_problem=True)
         return section
     section.say(_counts(rows))
     hurt = [one.name for one in sections if any(is_problem for _, is_problem in one.words)]

@@ -72,7 +72,7 @@ def fitting_programs(problem: Problem, size: int, device: Any, memory_limit: int
             return compiled
         need = f'{size} lanes need {compiled.memory_bytes / 2**20:,.0f} MiB of {limit / 2**20:,.0f} MiB'
         if size == 1:
-            raise MemoryError(f'{need}: use fewer test_samples or max_samples, a smaller batch_size or a smaller model')
+            raise MemoryError(f'{need}: use fewer test_samples or max_samples, a smaller batch_size, seq_len or model')
         # 45 lanes become 23 + 22, not 22 + 22 + 1.
         size = -(-size // 2)
         logging.warning('%s: continuing with lanes_per_batch=%d', need, size)

@@ -15,7 +15,7 @@ from qstr_jax import failures, tasks
 from qstr_jax.learners.outcomes import RUNNING
 from qstr_jax.progress import Progress
 from qstr_jax.storage import checkpoint, files, lane_keys, names, provenance, results
-from qstr_jax.sweeps import claims, lanes_per_batch, monitor, params, programs, rows, stale, training
+from qstr_jax.sweeps import claims, lanes_per_batch, monitor, pace, params, programs, rows, stale, training
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.lane_batches import LaneBatch
 
@@ -116,6 +116,8 @@ class Worker:
         if self._programs is not None and self._cell_id == cell.id:
             return self._programs, 0.0
         self._heartbeat.beat({'cell': cell.id, 'state': 'compiling'})
+        if text := pace.warning(cell, self._device.platform):
+            logging.warning(text)
         size, limit = self._job.size_of(cell), self._job.memory_limit
         self._programs = lanes_per_batch.fitting_programs(cell.problem, size, self._device, limit)
         self._cell_id = cell.id
