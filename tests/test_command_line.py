@@ -57,6 +57,24 @@ def test_settings_are_set(parse):
         (('figure1a.py', '--config.models[0]=rnn'), "no setting 'models[0]'"),
         (('figure1a.py', '--config.=3'), "no setting ''"),
         (('figure1a.py:rnn',), 'figure1a.py:rnn'),
+        (('figure1a.py', '--config.model=ffn'), 'is a group of settings: did you mean --config.models=ffn?'),
+        (('figure1a.py', '--config.learner=online'), 'did you mean --config.learners=online?'),
+        (('figure1a.py', '--config.task=mytask'), 'did you mean --config.task.name=mytask?'),
+        (('figure1a.py', '--config.tune=auto'), 'did you mean --config.tune.learning_rate=auto?'),
+        (('figure1a.py', '--config.rnn=64'), 'give --config.rnn.SETTING=VALUE; --describe=rnn lists them'),
+        (
+            ('figure1a.py', '--config.ffn.learning_rate=0.1'),
+            "no setting 'ffn.learning_rate': it is of the learner, --config.learning_rate=VALUE",
+        ),
+        (('figure1a.py', '--config.width=8'), "no setting 'width': it is of rnn, --config.rnn.width=VALUE"),
+        (
+            ('figure1a.py', '--config.plugins=my_models.py'),
+            "plugins='my_models.py': give the name of the module, my_models",
+        ),
+        (
+            ('figure1a.py', '--config.plugins=mine/my_models.py'),
+            'give the name of the module, my_models, with PYTHONPATH=mine',
+        ),
         (('sensitivity.py:lstm',), "model='lstm': unknown, one of transformer, rnn, ffn"),
     ],
 )
@@ -134,6 +152,39 @@ def test_an_address_that_cannot_be_reached_is_one_line(monkeypatch):
     monkeypatch.setattr(runtime.epath, 'Path', refuse)
     with pytest.raises(ValueError, match=r'^--output=gs://x: ImportError: Please install gcsfs [(]'):
         runtime.reachable('output', 'gs://x')
+
+
+@pytest.mark.parametrize(
+    ('typed', 'line'),
+    [
+        (('ffn.widths=8,8', 'models=rnn'), 'ffn.widths=(8, 8): would be ignored, since the sweep has no model'),
+        (('min_norm.epsilon=0.1',), "would be ignored, since the sweep has no learner 'min_norm'"),
+        (('models=rnn', "axes={'ffn.widths': ((8,), (9,))}"), 'ffn.widths=((8,), (9,)): would be ignored'),
+        (('models=rnn', 'ffn.widths=None'), ''),
+        (('models=ffn,rnn', 'ffn.widths=8,8', 'online.threshold=0.5'), ''),
+        (('models=ridge', 'learners=adamw', 'num_samples=8', 'adamw.test_samples=50'), ''),
+    ],
+)
+def test_what_was_typed_must_have_an_effect_but_a_config_may_have_settings_of_what_is_left_out(parse, typed, line):
+    # Its own are of the RNN, which some of these leave out.
+    _, values = parse(f'--config={CONFIGS / "quickstart.py"}', *(f'--config.{text}' for text in typed))
+    overrides, sweep = config_flags.get_override_values(values['config']), base.to_sweep(values.config)
+    if line:
+        with pytest.raises(ValueError, match=re.escape(line)):
+            base.check_typed(overrides, sweep)
+    else:
+        base.check_typed(overrides, sweep)
+
+
+@pytest.mark.parametrize('error', [AssertionError(), RuntimeError("Unknown backend 'cuda'. (set JAX_PLATFORMS='' …)")])
+def test_a_platform_that_is_not_there_is_one_line(monkeypatch, error):
+    def devices():
+        raise error
+
+    monkeypatch.setattr(runtime.jax, 'devices', devices)
+    with pytest.raises(ValueError, match='no such device here: ') as caught:
+        runtime._check_platform()
+    assert 'set JAX_PLATFORMS' not in str(caught.value)
 
 
 def test_more_devices_than_there_are_is_an_error():

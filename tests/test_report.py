@@ -165,6 +165,16 @@ def test_an_empty_directory_is_said_in_words(with_settings, tmp_path):
     assert 'not measured' in found.text
 
 
+def test_a_folder_without_results_is_no_unfinished_run(tmp_path):
+    (tmp_path / 'docs').mkdir()
+    (tmp_path / 'docs/index.md').write_text('# Words')
+    done = harness.run_binary('report', '--workdir=docs', '--output=out', folder=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, 'docs: there are no results in it')
+    text = Reader((tmp_path / 'out/report.html').read_text()).text
+    assert 'There are no results here' in text
+    assert 'No lane has finished' not in text
+
+
 def test_all_lanes_censored_and_fewer_than_three_lengths(tmp_path):
     censored = {'outcome': 'censored', 'samples_to_threshold': pd.NA, 'num_samples': 160, 'max_samples': 160}
     make(tmp_path / 'all' / 'censored', **censored)

@@ -90,7 +90,9 @@ class Scopes:
         if name in NAMED_BY:
             raise ValueError(f'{name}={value!r}: has settings, not names; did you mean {NAMED_BY[name]}={value!r}?')
         if name in registry.entries():
-            raise ValueError(f'{name}={value!r}: give its settings by name, as {name}={{…}}; --describe={name} lists them')
+            raise ValueError(
+                f'{name}={value!r}: give its settings by name, as {name}={{…}}; --describe={name} lists them'
+            )
         raise self._unknown(key)
 
     def _unknown(self, key: str) -> ValueError:
@@ -100,7 +102,9 @@ class Scopes:
         owner = whose(key)
         bare = [*self.arguments, *ALIASES, *TASKS.get(self.task).schema]
         bare += [name for learner in self.learners for name in LEARNERS.get(learner).schema]
-        near = [owner[1]] if owner else difflib.get_close_matches(key, [*bare, *registry.SCOPES, *registry.entries()], n=1)
+        near = (
+            [owner[1]] if owner else difflib.get_close_matches(key, [*bare, *registry.SCOPES, *registry.entries()], n=1)
+        )
         hint = (
             f'did you mean {near[0]!r}?' if near else '--describe=NAME lists the settings of a task, model or learner'
         )
