@@ -96,7 +96,7 @@ def _save_archive(path: Any, content: Any) -> None:
     buffer = io.BytesIO()
     np.savez(buffer, **_as_dict(content))
     path.mkdir(parents=True, exist_ok=True)
-    files.write_atomically(path / ARCHIVE, lambda temporary: temporary.write_bytes(buffer.getvalue()))
+    files.write_bytes(path / ARCHIVE, buffer.getvalue())
 
 
 def _load_archive(path: Any, abstract: Any) -> Any:

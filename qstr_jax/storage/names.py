@@ -4,17 +4,23 @@ What is read from a results directory is data: a name in plan.json may be '../..
 somewhere else. Whoever makes a path of such a name goes through `inside`, and whoever lists files through `listed`.
 """
 
+import contextlib
 import os
+import pathlib
 import re
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from etils import epath
 
+from qstr_jax.storage import files
 from qstr_jax.storage.files import ResultsError
 
 # Ids of cells and runs, names of lanes and lane batches. No '/', no leading '.', nothing that a glob expands.
 NAME = r'[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}'
+# So many levels below a directory are searched for others.
+MOST_LEVELS = 32
 
 
 def check(name: Any) -> str:
@@ -45,8 +51,7 @@ def inside(workdir: Any, *names: str) -> epath.Path:
     path = epath.Path(workdir)
     for name in names:
         path /= check(name)
-        if os.path.islink(path):
-            raise ResultsError(f'{path} is a symbolic link, which is not followed: replace it by what it leads to')
+        files.check_no_link(path)
     return path
 
 
@@ -72,3 +77,19 @@ def listed(folder: Any, suffix: str) -> list[Any]:
         else:
             found.append(path)
     return found
+
+
+def searched(folder: pathlib.Path) -> Iterator[tuple[pathlib.Path, list[str]]]:
+    """A folder and all folders below it, no links, each with the names in it; what lies too deep is warned of."""
+    level = [folder]
+    for _ in range(MOST_LEVELS + 1):
+        below = []
+        for one in level:
+            found: list[os.DirEntry] = []
+            with contextlib.suppress(OSError):  # it may be gone, or not ours to read
+                found += os.scandir(one)
+            below += [one / entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+            yield one, [entry.name for entry in found]
+        level = below
+    if level:
+        warnings.warn(f'left out: {level[0]}, more than {MOST_LEVELS} levels below {folder}', stacklevel=2)

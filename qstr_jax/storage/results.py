@@ -65,10 +65,9 @@ def open_workdir(workdir: Any) -> epath.Path:
         probe = files.temporary_path(path / 'writable')
         probe.write_text('')
         probe.unlink()
-    except OSError as error:
-        raise ResultsError(
-            f'workdir={str(workdir)!r}: must be a directory that can be written ({error.strerror})'
-        ) from None
+    except (OSError, RecursionError) as error:  # the latter of a thousand folders to make
+        reason = getattr(error, 'strerror', None) or 'too many levels'
+        raise ResultsError(f'workdir={str(workdir)!r}: must be a directory that can be written ({reason})') from None
     for folder in (path, *(path / kind for kind in FOLDERS)):
         files.remove_leftovers(folder)
     return path
@@ -158,7 +157,7 @@ def find(workdir: Any) -> list[pathlib.Path]:
     workdir = pathlib.Path(workdir)
     if not workdir.is_dir():
         raise ResultsError(f'{str(workdir)!r}: no such directory')
-    found = sorted(path.parent for path in workdir.rglob('config.json'))
+    found = sorted(folder for folder, inside in names.searched(workdir) if 'config.json' in inside)
     return [folder for folder in found if SELECTION not in folder.relative_to(workdir).parts]
 
 
@@ -172,7 +171,9 @@ def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
     Raises:
         ResultsError: not a results directory (or a damaged file, if `strict`).
     """
-    return _load(workdir, 'rows', strict)
+    rows = _load(workdir, 'rows', strict)
+    _check_curves_have_rows(workdir)
+    return rows
 
 
 def load_all(workdirs: Iterable[Any], strict: bool = False) -> pd.DataFrame:
@@ -231,6 +232,16 @@ def _check_beside(workdir: Any, rows: pd.DataFrame, curves: pd.DataFrame, strict
             if strict:
                 raise error
             warnings.warn(str(error), stacklevel=3)
+
+
+def _check_curves_have_rows(workdir: Any) -> None:
+    """Warns of cells whose rows are gone; a killed write leaves such too, and its cell is run again."""
+    with_rows = {path.name for path in names.listed(epath.Path(workdir) / 'rows', '.parquet')}
+    for path in names.listed(epath.Path(workdir) / 'curves', '.parquet'):
+        if path.name not in with_rows:
+            warnings.warn(
+                f'{path} has no rows beside it: they were deleted, or never written; run its cell again', stacklevel=3
+            )
 
 
 def _load(workdir: Any, kind: str, strict: bool) -> pd.DataFrame:
