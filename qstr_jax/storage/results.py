@@ -210,7 +210,7 @@ def load_curves(workdir: Any, strict: bool = False, rows: pd.DataFrame | None = 
         ResultsError: not a results directory (or a damaged file, if `strict`).
     """
     curves = _load(workdir, 'curves', strict)
-    rows = _load(workdir, 'rows', strict) if rows is None else rows
+    rows = load(workdir, strict) if rows is None else rows
     _check_beside(workdir, rows, curves, strict)
     if curves.empty or rows.empty:
         return pd.DataFrame()
@@ -240,7 +240,7 @@ def _check_curves_have_rows(workdir: Any) -> None:
     for path in names.listed(epath.Path(workdir) / 'curves', '.parquet'):
         if path.name not in with_rows:
             warnings.warn(
-                f'{path} has no rows beside it: they were deleted, or never written; run its cell again', stacklevel=3
+                f'{path} has no rows beside it, which were deleted or never written: run its cell again', stacklevel=3
             )
 
 
