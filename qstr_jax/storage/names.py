@@ -55,8 +55,18 @@ def inside(workdir: Any, *names: str) -> epath.Path:
     return path
 
 
+def check_text(path: Any) -> None:
+    """Raises ResultsError if a path holds bytes that are no UTF-8, which no page, table or record can name."""
+    if not _is_text(str(path)):
+        raise ResultsError(f'{str(path)!a}: the name is no UTF-8, rename it')
+
+
+def _is_text(name: str) -> bool:
+    return not any('\ud800' <= letter <= '\udfff' for letter in name)
+
+
 def listed(folder: Any, suffix: str) -> list[Any]:
-    """The files of a folder with an ending, sorted by name; a link or a folder is left out with a warning.
+    """The files of a folder with an ending, sorted by name; a link, a folder or an odd name is left out with a warning.
 
     Args:
         folder: where to look, not below it; it need not exist.
@@ -71,7 +81,9 @@ def listed(folder: Any, suffix: str) -> list[Any]:
     for path in sorted(folder.iterdir(), key=lambda path: path.name):
         if path.name.startswith('.') or not path.name.endswith(suffix):
             continue
-        if os.path.islink(path) or not path.is_file():
+        if not _is_text(path.name):
+            warnings.warn(f'left out: {str(path)!a}, whose name is no UTF-8', stacklevel=2)
+        elif os.path.islink(path) or not path.is_file():
             what = 'a symbolic link' if os.path.islink(path) else 'no file'
             warnings.warn(f'left out: {path} is {what}', stacklevel=2)
         else:
@@ -80,7 +92,10 @@ def listed(folder: Any, suffix: str) -> list[Any]:
 
 
 def searched(folder: pathlib.Path) -> Iterator[tuple[pathlib.Path, list[str]]]:
-    """A folder and all folders below it, no links, each with the names in it; what lies too deep is warned of."""
+    """A folder and all folders below it, no links, each with the names in it.
+
+    What lies too deep, or has a name that is no UTF-8, is left out with a warning.
+    """
     level = [folder]
     for _ in range(MOST_LEVELS + 1):
         below = []
@@ -88,7 +103,11 @@ def searched(folder: pathlib.Path) -> Iterator[tuple[pathlib.Path, list[str]]]:
             found: list[os.DirEntry] = []
             with contextlib.suppress(OSError):  # it may be gone, or not ours to read
                 found += os.scandir(one)
-            below += [one / entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+            for entry in found:
+                if entry.is_dir(follow_symlinks=False) and not _is_text(entry.name):
+                    warnings.warn(f'left out: {entry.path!a}, whose name is no UTF-8', stacklevel=2)
+                elif entry.is_dir(follow_symlinks=False):
+                    below.append(one / entry.name)
             yield one, [entry.name for entry in found]
         level = below
     if level:

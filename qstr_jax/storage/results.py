@@ -57,6 +57,7 @@ def open_workdir(workdir: Any) -> epath.Path:
         ResultsError: it is a file, not writable, or one of its folders is a link.
     """
     path = epath.Path(workdir)
+    names.check_text(path)
     for kind in (*FOLDERS, 'params'):
         names.inside(path, kind)
     try:
@@ -152,9 +153,10 @@ def find(workdir: Any) -> list[pathlib.Path]:
         workdir: where to look; may be such a folder itself.
 
     Raises:
-        ResultsError: there is no such directory.
+        ResultsError: there is no such directory, or its name is no UTF-8.
     """
     workdir = pathlib.Path(workdir)
+    names.check_text(workdir)
     if not workdir.is_dir():
         raise ResultsError(f'{str(workdir)!r}: no such directory')
     found = sorted(folder for folder, inside in names.searched(workdir) if 'config.json' in inside)
