@@ -1,4 +1,4 @@
-"""Every setting of a sweep as a config, unset; the other configs set a few.
+"""Every setting of a sweep as a config, unset: the config of `python -m qstr_jax`; other configs set a few.
 
 A setting is there by its name (`config.threshold`), in the group of its kind (`config.task`, `config.model`,
 `config.learner`), and in the group of the thing it belongs to (`config.rnn.width`). Several values make an axis.
@@ -138,7 +138,7 @@ def check_drawn(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
         if not isinstance(note, str):
             raise ValueError(f'notes={note!r}: must be text')
     for point in _several(config.reference):
-        kinds = (str, int, (int, float))
+        kinds: tuple[Any, ...] = (str, int, (int, float))
         is_triple = isinstance(point, (tuple, list)) and len(point) == 3
         if not is_triple or not all(map(isinstance, point, kinds)):
             raise ValueError(f'reference={point!r}: give triples of model, N and samples')

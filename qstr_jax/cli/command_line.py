@@ -21,20 +21,26 @@ DESCRIBE = flags.DEFINE_string(
 )
 
 
-def launch(run: Callable[..., None], required: str | None = 'config', takes_arguments: bool = False) -> None:
+def launch(
+    run: Callable[..., None],
+    required: str | None = 'config',
+    takes_arguments: bool = False,
+    default_config: str | None = None,
+) -> None:
     """Runs a binary: parses the flags and calls `run()`, or `run(*arguments)` if there may be any.
 
     Args:
         run: the work.
         required: the flag that must be given, None if there is none.
         takes_arguments: whether words that are no flags are allowed.
+        default_config: the file that is taken without --config; None for none.
     """
     # JAX logs every backend that is missing.
     logging.getLogger('jax._src.xla_bridge').setLevel(logging.WARNING)
     warnings.formatwarning = lambda message, *_, **__: f'warning: {message}\n'
     app.run(
-        lambda argv: exit_on_error(lambda: _run(run, required, argv[1:])),
-        flags_parser=functools.partial(parse, takes_arguments=takes_arguments),
+        lambda argv: exit_on_error(functools.partial(_run, run, required, argv[1:])),
+        flags_parser=functools.partial(parse, takes_arguments=takes_arguments, default_config=default_config),
     )
 
 
@@ -58,21 +64,25 @@ def import_plugins(argv: Sequence[str]) -> None:
         name, has_value, value = word.lstrip('-').partition('=')
         if name == 'config.plugins' and word.startswith('-'):
             modules = value if has_value else following
-            exit_on_error(lambda modules=modules: base.import_plugins(modules))
+            exit_on_error(functools.partial(base.import_plugins, modules))
 
 
-def parse(argv: Sequence[str], takes_arguments: bool = False) -> list[str]:
+def parse(argv: Sequence[str], takes_arguments: bool = False, default_config: str | None = None) -> list[str]:
     """Sets all flags; what is wrong ends the process with one line.
 
     Args:
         argv: the command line, the program's name first.
         takes_arguments: whether words that are no flags are allowed.
+        default_config: of `launch`.
 
     Returns:
         The words that are no flags.
     """
     import_plugins(argv)
-    if not any(word.startswith(('--config=', '-config=')) or word in ('--config', '-config') for word in argv):
+    is_given = any(word.startswith(('--config=', '-config=')) or word in ('--config', '-config') for word in argv)
+    if not is_given and default_config is not None:
+        argv = [argv[0], f'--config={default_config}', *argv[1:]]
+    elif not is_given:
         # Without a config there is nothing to override; --describe needs none, and has the plugins by now.
         argv = [word for word in argv if not word.startswith('--config.plugins=')]
     try:

@@ -47,11 +47,12 @@ def workdir() -> str:
     Raises:
         ValueError: there is none, or there are several.
     """
-    if not ''.join(WORKDIR.value or []).strip():
+    given = WORKDIR.value or []
+    if not ''.join(given).strip():
         raise ValueError('--workdir=DIR is missing: where should the results go?')
-    if len(WORKDIR.value) > 1:
-        raise ValueError(f'--workdir={", ".join(WORKDIR.value)}: give one directory')
-    return reachable('workdir', WORKDIR.value[0])
+    if len(given) > 1:
+        raise ValueError(f'--workdir={", ".join(given)}: give one directory')
+    return reachable('workdir', given[0])
 
 
 def workdirs(arguments: Iterable[str] = ()) -> list[str]:
@@ -129,11 +130,9 @@ def check() -> None:
             raise ValueError(f'--{flag.name}={flag.value}: needs --coordinator=HOST:PORT or --distributed')
     if _COORDINATOR.value is not None and not re.fullmatch(r'\S+:\d+', _COORDINATOR.value):
         raise ValueError(f'--coordinator={_COORDINATOR.value}: give HOST:PORT of process 0')
-    if None not in (_NUM_PROCESSES.value, _PROCESS_ID.value) and _PROCESS_ID.value >= _NUM_PROCESSES.value:
-        raise ValueError(
-            f'--process_id={_PROCESS_ID.value}, --num_processes={_NUM_PROCESSES.value}: '
-            'need 0 ≤ process_id < num_processes'
-        )
+    number, count = _PROCESS_ID.value, _NUM_PROCESSES.value
+    if number is not None and count is not None and number >= count:
+        raise ValueError(f'--process_id={number}, --num_processes={count}: need 0 ≤ process_id < num_processes')
 
 
 def _is_distributed() -> bool:
@@ -161,7 +160,7 @@ def use_all_cores() -> None:
     depend on the number of devices. A number of CPU devices that the user has set stays as it is.
     """
     is_set = 'xla_force_host_platform_device_count' in os.environ.get('XLA_FLAGS', '')
-    if jax.config.jax_num_cpu_devices < 1 and not is_set:
+    if jax.config.jax_num_cpu_devices < 1 and not is_set:  # type: ignore[attr-defined]
         # Not every system says which cores a process may use.
         cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
         try:

@@ -1,6 +1,6 @@
 r"""Samples to a test loss against N, q or any other setting: runs a sweep, leaves rows, figures and tables.
 
-python -m experiments.sample_complexity --config=experiments/configs/figure1a.py --workdir=results/figure1a \
+python -m qstr_jax --config=experiments/configs/figure1a.py --workdir=results/figure1a \
     --config.models=transformer,ffn --config.seq_lens=8,12
 
 A setting of the task, or of one model, is --config.task.token_dim=5, --config.rnn.width=64,128; --describe=rnn lists
@@ -22,7 +22,7 @@ from qstr_jax.cli import base, command_line, runtime
 from qstr_jax.storage import files, results
 from qstr_jax.sweeps import listing, tune, tuned
 
-CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep, a file in configs/.')
+CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep, a file in experiments/configs or your own.')
 DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters, work and time; run nothing.')
 
 Draw = Callable[[str | os.PathLike, config_dict.ConfigDict], None]
@@ -149,8 +149,8 @@ def run(draw: Draw = draw, check: Check | None = None) -> None:
 
 
 def main() -> None:
-    """The binary."""
-    command_line.launch(run)
+    """The binary; without --config every setting is at its default."""
+    command_line.launch(run, default_config=base.__file__)
 
 
 if __name__ == '__main__':

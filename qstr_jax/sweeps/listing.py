@@ -45,7 +45,7 @@ def describe(sweep: Sweep, workdir: Any = None) -> str:
     flops = sum(len(cell.lanes) * _most_flops(cell) for cell in cells)
     num_lanes = sum(len(cell.lanes) for cell in cells)
     lines.append(
-        f'{len(cells)} cells, {num_lanes} lanes, at most {flops / 1e12:,.0f} TFLOP of '
+        f'{len(cells)} cells, {num_lanes} lanes, at most {_teraflops(flops)} TFLOP of '
         f'training (a lane stops when it reaches its goal)'
     )
     if folder is not None:
@@ -63,6 +63,10 @@ def _most_flops(cell: Cell) -> int:
     return cost.training_flops(cell.problem, cell.problem.learner.most_examples())
 
 
+def _teraflops(flops: float) -> str:
+    return f'{flops / 1e12:,.0f}' if flops >= 1e13 else f'{flops / 1e12:.2g}'
+
+
 def _time(cell: Cell, there: int, known: pace.Pace | None) -> pace.Pace:
     """Seconds of all lanes of a cell that are left."""
     return known._replace(seconds=known.seconds * (len(cell.lanes) - there)) if known else pace.Pace(0.0, True)
@@ -75,7 +79,7 @@ def _table(cells: Sequence[Cell], there: Sequence[int], times: Sequence[pace.Pac
     for cell, known, time in zip(cells, there, times, strict=True):
         lines.append(
             f'{cell.id:{width}s} {len(cell.lanes):5d} {known:5d} {cost.num_parameters(cell.problem):10,d} '
-            f'{_most_flops(cell) / 1e12:25.3g} {_text(time):>10s}'
+            f'{_teraflops(_most_flops(cell)):>25s} {_text(time):>10s}'
         )
     return lines
 
