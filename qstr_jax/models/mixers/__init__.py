@@ -4,8 +4,39 @@ A mixer is causal unless it sees all tokens by itself; `bidirectional` runs it i
 that stand later, so causal ones belong to causal tasks.
 """
 
-from qstr_jax.models.mixers import attention, deltanet
+from qstr_jax.models.mixers import (
+    attention,
+    deltanet,
+    gated_deltanet,
+    gla,
+    kda,
+    linear_attention,
+    mamba2,
+    min_gru,
+    mlstm,
+    retnet,
+    rg_lru,
+    rwkv7,
+)
 from qstr_jax.models.mixers.mixer import names, parsed, scan, spec
 from qstr_jax.models.mixers.registered import register
 
-__all__ = ['attention', 'deltanet', 'names', 'parsed', 'register', 'scan', 'spec']
+__all__ = [
+    'attention',
+    'deltanet',
+    'gated_deltanet',
+    'gla',
+    'kda',
+    'linear_attention',
+    'mamba2',
+    'min_gru',
+    'mlstm',
+    'names',
+    'parsed',
+    'register',
+    'retnet',
+    'rg_lru',
+    'rwkv7',
+    'scan',
+    'spec',
+]
