@@ -17,8 +17,8 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 import qstr_jax
+from experiments import exhibit, gallery
 from qstr_jax import report
-from qstr_jax.report import exhibit_pages
 from qstr_jax.storage.files import ResultsError
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -75,11 +75,8 @@ def explorer():
 
 
 def exhibits():
-    """By address the page of each config."""
-    gallery = (ROOT / 'docs/gallery.md').read_text()
-    found = exhibit_pages.in_order(exhibit_pages.exhibits(ROOT / 'experiments/configs'), gallery)
-    folders = exhibit_pages.folders(ROOT / 'experiments/results', [exhibit.name for exhibit in found])
-    return {f'exhibits/{one.name}.md': exhibit_pages.page(one, folders[one.name], gallery) for one in found}
+    """By address the page of each exhibit."""
+    return {f'exhibits/{name}.md': gallery.page(one) for name, one in exhibit.every().items()}
 
 
 def api():

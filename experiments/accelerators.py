@@ -1,127 +1,104 @@
 r"""Compiles the programs of the published configs for TPUs and GPUs on a machine that has none.
 
 make accelerators
-python -m experiments.accelerators [--devices=v5e,h100] [--exhibits=figure1a] [--architectures=ffn] [--largest_only]
+python -m experiments.accelerators [--devices=v5e,h100] [--exhibits=figure1a] [--largest_only] [--precision=default]
   [--limit_seconds=900] [--output=DIR]
-python -m experiments.accelerators --groups [--devices=v5e,h100] [--output=DIR]
 
 Each program is compiled in a process of its own and written to accelerators.json as soon as it has ended, so the same
-command continues a run that was cut off. Nothing runs on an accelerator: seconds of steps are estimates. Devices whose
-compiler is not in this environment are left out (`make accelerators` makes an environment for each kind).
+command continues a run that was cut off. Devices whose compiler is not in this environment are left out (`make
+accelerators` makes an environment for each kind).
 """
 
 import dataclasses
 import json
 import os
-import pathlib
 import resource
 import signal
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import jax
 from absl import flags, logging
 
-from experiments import command_line, exhibits, runtime
-from qstr_jax import checks, models
-from qstr_jax.accelerators import chips, groups, measure, report, store, targets
-from qstr_jax.storage import provenance
+from experiments import exhibit
+from experiments.exhibit import Program
+from qstr_jax.accelerators import chips, entries, measure
+from qstr_jax.cli import command_line, runtime
+from qstr_jax.storage import files, provenance
+from qstr_jax.sweeps import cost
 
 RESULTS = 'experiments/results/accelerators'
 DEVICES = flags.DEFINE_list('devices', [], 'Accelerators; all whose compiler is installed by default.')
 EXHIBITS = flags.DEFINE_list('exhibits', [], 'Exhibits whose programs are compiled; all by default.')
-ARCHITECTURES = flags.DEFINE_list('architectures', [], 'Models whose programs are compiled; all by default.')
 LARGEST = flags.DEFINE_bool('largest_only', False, 'Of each model of an exhibit, compile one program at its largest N.')
-GROUPS = flags.DEFINE_bool(
-    'groups', False, 'Compile the shortest programs (of Figure 1a by default) for several devices of a host or pod.'
-)
 LIMIT = flags.DEFINE_integer('limit_seconds', 900, 'Seconds of a core that one program may take.', lower_bound=1)
 PRECISION = flags.DEFINE_enum(
     'precision', 'highest', ['highest', 'high', 'default'], 'Of matrix products, as the setting of that name.'
 )
-DRAW = flags.DEFINE_bool('draw_only', False, 'Write table and figure of what is there, compile nothing.')
-PROGRAM = flags.DEFINE_string('program', None, 'Compile one program, EXHIBIT:CELL, into the file --entry.')
-ENTRY = flags.DEFINE_string('entry', None, 'See --program.')
+PROGRAM = flags.DEFINE_string('program', None, 'Compile one program, EXHIBIT:CELL, and print what was found.')
 # A machine that other work shares gives a process a part of a core.
 WALL_FACTOR = 10
 
 
 def compile_one() -> None:
-    """The work of a process: compiles the program of --program and writes what was found to --entry."""
+    """The work of a process: compiles the program of --program; what was found is the last line that it prints."""
     resource.setrlimit(resource.RLIMIT_CPU, (LIMIT.value, LIMIT.value + 5))
-    if len(DEVICES.value) != 1 or not ENTRY.value:
-        raise ValueError(
-            f'--program={PROGRAM.value}: needs one device, --devices, and a file for what is found, --entry'
-        )
+    if len(DEVICES.value) != 1:
+        raise ValueError(f'--program={PROGRAM.value}: needs one device, --devices')
     chip = chips.get(DEVICES.value[0])
-    exhibit, _, cell_id = PROGRAM.value.partition(':')
-    program = next((one for one in programs_of(exhibit, chip) if one.cell.id == cell_id), None)
+    name, _, cell_id = PROGRAM.value.partition(':')
+    program = next((one for one in programs_of(name, chip) if one.cell.id == cell_id), None)
     if program is None:
         raise ValueError(f'--program={PROGRAM.value}: the exhibit has no such cell; give EXHIBIT:CELL')
-    work = groups.compare if GROUPS.value else measure.measure
-    found = work(program.cell.problem, program.lanes, chip)
-    pathlib.Path(ENTRY.value).write_text(json.dumps(found))
+    print(json.dumps(measure.measure(program.cell.problem, program.lanes, chip)))
 
 
-def programs_of(exhibit: str, chip: chips.Chip) -> Iterator[exhibits.Program]:
-    """The programs of an exhibit, with the products of --precision.
-
-    Args:
-        exhibit: its name.
-        chip: to compile for.
-    """
-    for program in exhibits.programs_of(exhibit, chip.platform):
+def programs_of(name: str, chip: chips.Chip) -> list[Program]:
+    """The programs of an exhibit, with the products of --precision; the largest of them for --largest_only."""
+    found = []
+    for program in exhibit.programs_of(name, chip.platform):
         problem = program.cell.problem
         if hasattr(problem.learner, 'precision'):
             learner = dataclasses.replace(problem.learner, precision=PRECISION.value)
             problem = dataclasses.replace(problem, learner=learner)
-        yield program._replace(cell=dataclasses.replace(program.cell, problem=problem))
+        found.append(program._replace(cell=dataclasses.replace(program.cell, problem=problem)))
+    return largest(found) if LARGEST.value else found
 
 
-def chosen_programs(exhibit: str, chip: chips.Chip) -> list[exhibits.Program]:
-    """The programs of an exhibit that --architectures and --largest_only name.
+def largest(programs: Iterable[Program]) -> list[Program]:
+    """Of each model and learner the program of the longest prompts, and of several such the one of most operations."""
 
-    Args:
-        exhibit: its name.
-        chip: to compile for.
-    """
-    names = ARCHITECTURES.value
-    found = [one for one in programs_of(exhibit, chip) if not names or one.cell.model in names]
-    return exhibits.largest(found) if LARGEST.value else found
+    def size(program: Program) -> tuple[int, int]:
+        problem = program.cell.problem
+        return problem.task.seq_len, cost.prediction_flops(problem)
+
+    found: dict[tuple[str, type], Program] = {}
+    for program in programs:
+        kind = program.cell.model, type(program.cell.problem.learner)
+        found[kind] = max(found.get(kind, program), program, key=size)
+    return list(found.values())
 
 
-def found_by_process(program: exhibits.Program, chip: chips.Chip) -> dict[str, Any]:
-    """Compiles a program in a process of its own; its numbers, or why there are none.
-
-    Args:
-        program: of an exhibit.
-        chip: to compile for.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, 'entry.json')
-        name = f'--program={program.exhibit}:{program.cell.id}'
-        command = [sys.executable, '-m', 'experiments.accelerators', name, f'--devices={chip.name}', f'--entry={path}']
-        command += [f'--limit_seconds={LIMIT.value}', f'--precision={PRECISION.value}', f'--groups={GROUPS.value}']
-        environment = {**os.environ, **targets.environment(chip)}
-        wall = WALL_FACTOR * LIMIT.value
-        try:
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=wall)
-        except subprocess.TimeoutExpired:
-            return {'outcome': 'out of time'}
-        if path.exists():
-            return {'outcome': 'compiled', **json.loads(path.read_text())}
+def found_by_process(program: Program, chip: chips.Chip) -> dict[str, Any]:
+    """Compiles a program in a process of its own; its numbers, or why there are none."""
+    name = f'--program={program.exhibit}:{program.cell.id}'
+    command = [sys.executable, '-m', 'experiments.accelerators', name, f'--devices={chip.name}']
+    command += [f'--limit_seconds={LIMIT.value}', f'--precision={PRECISION.value}']
+    environment = {**os.environ, **chips.environment(chip)}
+    wall = WALL_FACTOR * LIMIT.value
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=wall)
+    except subprocess.TimeoutExpired:
+        return {'outcome': 'out of time'}
+    if done.returncode:
         return {'outcome': why(done)}
+    return {'outcome': 'compiled', **json.loads(done.stdout.splitlines()[-1])}
 
 
 def why(done: subprocess.CompletedProcess) -> str:
-    """How a process ended that wrote no numbers.
-
-    Args:
-        done: the process.
-    """
+    """How a process ended that found nothing."""
     if done.returncode == -signal.SIGXCPU:
         return 'out of time'
     if done.returncode == -signal.SIGKILL or 'MemoryError' in done.stderr or 'RESOURCE_EXHAUSTED' in done.stderr:
@@ -131,105 +108,59 @@ def why(done: subprocess.CompletedProcess) -> str:
 
 
 def compile_all(chip: chips.Chip, names: list[str], folder: Any) -> None:
-    """Compiles the programs of some exhibits that have no entry yet, or whose process failed.
-
-    Args:
-        chip: to compile for.
-        names: of the exhibits.
-        folder: of the results.
-    """
-    made = store.made_by(sys.argv, measure.versions(chip))
-    for name in names:
-        for program in chosen_programs(name, chip):
-            fingerprint = measure.fingerprint(program.cell.problem, program.lanes, chip)
-            known = {store.name_of(one): one for one in store.read(folder)['programs']}
-            entry = known.get((chip.name, fingerprint))
-            cell = {'exhibit': program.exhibit, 'cell': program.cell.id}
-            if entry is None or entry['outcome'].startswith('failed'):
-                entry = _new_entry(program, chip, fingerprint)
-                logging.info('%s %s: %s', chip.name, program.cell.id, _summary(entry))
-            elif cell not in entry['serves']:
-                entry = {**entry, 'serves': [*entry['serves'], cell]}
-            else:
-                continue
-            store.add(folder, entry, chip, made)
-
-
-def compare_devices(chip: chips.Chip, names: list[str], folder: Any) -> None:
-    """Compiles the shortest programs of some exhibits for several devices of a group, where that is not yet done.
-
-    Args:
-        chip: whose group it is.
-        names: of the exhibits.
-        folder: of the results.
-    """
-    made = store.made_by(sys.argv, measure.versions(chip))
-    for name in names:
-        programs = chosen_programs(name, chip)
-        shortest = min((one.cell.problem.task.seq_len for one in programs), default=0)
-        for program in programs:
-            fingerprint = measure.fingerprint(program.cell.problem, program.lanes, chip)
-            known = {store.name_of(one): one['outcome'] for one in store.read(folder)['groups']}
-            is_new = known.get((chip.name, fingerprint), 'failed').startswith('failed')
-            if is_new and program.cell.problem.task.seq_len == shortest:
-                store.add(folder, _new_entry(program, chip, fingerprint), chip, made, part='groups')
-
-
-def _new_entry(program: exhibits.Program, chip: chips.Chip, fingerprint: str) -> dict[str, Any]:
-    cell = {'exhibit': program.exhibit, 'cell': program.cell.id}
-    return {
-        'device': chip.name,
-        **cell,
-        'model': program.cell.model,
-        'seq_len': program.cell.problem.task.seq_len,
-        'lanes': program.lanes,
-        'precision': PRECISION.value,
-        'fingerprint': fingerprint,
-        'git_commit': provenance.git_commit(),
-        'serves': [cell],
-        **found_by_process(program, chip),
-    }
-
-
-def _summary(entry: dict[str, Any]) -> str:
-    if entry['outcome'] != 'compiled':
-        return entry['outcome']
-    seconds, memory = entry['compile_cpu_seconds'], entry['memory_bytes'] / 2**20
-    return f'{entry["lanes"]} lanes, {seconds:.0f} s of a core to compile, {memory:,.0f} MiB'
+    """Compiles the programs of some exhibits that have no entry yet, or whose process failed."""
+    made = provenance.made_by(sys.argv)
+    made = {**made, 'packages': {**made['packages'], **measure.versions(chip)}}
+    for program in (one for name in names for one in programs_of(name, chip)):
+        fingerprint = measure.fingerprint(program.cell.problem, program.lanes, chip)
+        known = {entries.key(one): one for one in entries.read(folder)['programs']}
+        entry = known.get((chip.name, fingerprint))
+        cell = {'exhibit': program.exhibit, 'cell': program.cell.id}
+        if entry is None or entry['outcome'].startswith('failed'):
+            entry = {
+                'device': chip.name,
+                **cell,
+                'model': program.cell.model,
+                'seq_len': program.cell.problem.task.seq_len,
+                'lanes': program.lanes,
+                'precision': PRECISION.value,
+                'fingerprint': fingerprint,
+                'git_commit': made['git_commit'],
+                'serves': [cell],
+                **found_by_process(program, chip),
+            }
+            logging.info('%s %s: %s', chip.name, program.cell.id, entry['outcome'])
+        elif cell not in entry['serves']:
+            entry = {**entry, 'serves': [*entry['serves'], cell]}
+        else:
+            continue
+        entries.add(folder, entry, made)
 
 
 def chosen_devices() -> list[chips.Chip]:
-    """The accelerators of --devices, or all that this environment has a compiler for.
-
-    Raises:
-        ValueError: unknown, or without a compiler here.
-    """
-    found = [chips.get(name) for name in DEVICES.value] or list(filter(targets.is_installed, chips.CHIPS.values()))
+    """The accelerators of --devices, or all that this environment has a compiler for; a ValueError if there is none."""
+    found = [chips.get(name) for name in DEVICES.value] or list(filter(chips.is_installed, chips.CHIPS.values()))
     for chip in found:
-        targets.check_installed(chip)
+        chips.check_installed(chip)
     if not found:
         raise ValueError('this environment has no compiler for accelerators: make accelerators')
     return found
 
 
 def run() -> None:
-    """Compiles what is missing, then writes table and figure."""
+    """Compiles what is missing, then writes the table."""
     jax.config.update('jax_platforms', 'cpu')  # the compilers' packages would look for their devices
     if PROGRAM.value:
         compile_one()
         return
     for name in EXHIBITS.value:
-        checks.choice('exhibits', name, exhibits.EXHIBITS)
-    for name in ARCHITECTURES.value:
-        checks.choice('architectures', name, models.names())
-    folder = runtime.output(RESULTS)
-    found = [] if DRAW.value else chosen_devices()
-    for chip in found:
-        if GROUPS.value and chip.group:
-            compare_devices(chip, EXHIBITS.value or [report.DRAWN], store.folder_of(folder))
-        elif not GROUPS.value:
-            compile_all(chip, EXHIBITS.value or list(exhibits.EXHIBITS), store.folder_of(folder))
-    print(report.write(store.folder_of(folder)))
+        exhibit.find(name)
+    folder = files.make_folder(runtime.output(RESULTS))
+    for chip in [] if exhibit.DRAW_ONLY.value else chosen_devices():
+        compile_all(chip, EXHIBITS.value or list(exhibit.every()), folder)
+    if programs := entries.read(folder)['programs']:
+        files.write_text(folder / 'table.md', entries.table(programs))
+    print(entries.by_device(programs) or 'no program has been compiled')
 
 
 if __name__ == '__main__':

@@ -15,7 +15,7 @@ from typing import Any
 
 from absl import flags
 
-from experiments import command_line, runtime
+from qstr_jax.cli import command_line, runtime
 from qstr_jax.storage import files
 
 QUICK = flags.DEFINE_bool('quick', False, 'A few cells.')

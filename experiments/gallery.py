@@ -1,47 +1,82 @@
-r"""The gallery, and the numbers of the README and of the page on accelerators, filled from the committed rows.
+r"""The gallery, the index of results, and the numbers of README and docs, written from the exhibits and their rows.
 
 python -m experiments.gallery
 
-The texts are docs/gallery.md.template and docs/readme.md.template; `qstr_jax.report.gallery` says what their
-placeholders are.
+The texts are the exhibits' own, in experiments/exhibits, put together by the templates docs/*.jinja.
 """
 
-import json
+import functools
 import pathlib
 
-from experiments import command_line, exhibits
-from qstr_jax.accelerators import store, summary
-from qstr_jax.report import gallery
+import jinja2
+import pandas as pd
+from matplotlib.figure import Figure
+
+from experiments import exhibit
+from qstr_jax import plots
+from qstr_jax.accelerators import entries
+from qstr_jax.cli import command_line
+from qstr_jax.report import lanes, numbers
 from qstr_jax.storage import files
 
 ROOT = pathlib.Path(__file__).parents[1]
-TEMPLATES = (ROOT / 'docs/gallery.md.template', ROOT / 'docs/readme.md.template')
 RESULTS = ROOT / 'experiments/results'
-EMULATED = ('cpu_precision.json', 'cpu_precision_1b.json')
-_NOTE = '<!-- Written by `make gallery` from gallery.md.template: change that. -->\n'
+# What the README's table and picture show: the RNN took so long that it has a directory of its own.
+SHOWN = ('figure1a_task_per_lane', 'figure1a_task_per_lane_rnn')
+PICTURE = ROOT / 'docs/assets/figure1a.png'
+START, END = '<!-- numbers: written by make gallery -->\n', '<!-- end of the numbers -->\n'
+
+
+@functools.cache
+def environment() -> jinja2.Environment:
+    """What templates know: the exhibits, and the committed rows."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(ROOT / 'docs'), undefined=jinja2.StrictUndefined, keep_trailing_newline=True
+    )
+    made.globals.update(exhibits=tuple(exhibit.every().values()), rows=numbers.Rows(RESULTS), root=RESULTS)
+    return made
+
+
+def page(one: exhibit.Exhibit) -> str:
+    """The page of an exhibit, as it stands in docs/exhibits of the site."""
+    return environment().get_template('exhibit.md.jinja').render(one=one)
 
 
 def filled() -> dict[pathlib.Path, str]:
-    """By file its text, from templates and rows."""
-    page, numbers = (gallery.render(path.read_text(), RESULTS) for path in TEMPLATES)
-    readme, compiled = ROOT / 'README.md', ROOT / 'docs/accelerators.md'
+    """By file its text."""
+    compiled = ROOT / 'docs/accelerators.md'
+    programs = entries.read(RESULTS / 'accelerators')['programs']
+    texts = {name: environment().get_template(f'{name}.md.jinja').render() for name in ('gallery', 'readme', 'results')}
     return {
-        ROOT / 'docs/gallery.md': _NOTE + page,
-        readme: gallery.placed(readme, numbers),
-        compiled: gallery.placed(compiled, accelerators()),
+        ROOT / 'docs/gallery.md': texts['gallery'],
+        RESULTS / 'README.md': texts['results'],
+        ROOT / 'README.md': placed(ROOT / 'README.md', texts['readme']),
+        compiled: placed(compiled, f'\n{entries.by_device(programs)}\n'),
     }
 
 
-def accelerators() -> str:
-    """What was compiled for accelerators, and what precision does to samples."""
-    found = [json.loads((ROOT / 'experiments/benchmarks' / name).read_text()) for name in EMULATED]
-    records = [one for several in found for one in several['sections']['precision']]
-    # Lanes are the same on a GPU: one number of `platforms.TABLE`.
-    return summary.text(store.read(RESULTS / 'accelerators')['programs'], exhibits.cells('tpu'), records)
+def placed(path: pathlib.Path, text: str) -> str:
+    """A page with other numbers between its marks.
+
+    Raises:
+        ValueError: it does not hold both, in this order.
+    """
+    page = path.read_text()
+    if not 0 <= page.find(START) < page.find(END):
+        raise ValueError(f'{path.name}: must hold {START.strip()!r} and then {END.strip()!r}')
+    head, rest = page.split(START, 1)
+    return f'{head}{START}{text}{END}{rest.split(END, 1)[1]}'
+
+
+def picture() -> Figure:
+    """The picture of the README: samples of the three architectures, each lane with a draw of the task."""
+    rows = pd.concat([lanes.load(RESULTS / name, strict=True) for name in SHOWN], ignore_index=True)
+    return plots.samples_against(rows, title='Training prompts until the test error is below 0.7')
 
 
 def run() -> None:
-    """Writes the gallery, and the numbers into README and page on accelerators."""
+    """Writes all texts, and the picture of the README."""
+    plots.save(picture(), PICTURE.with_suffix(''))[0].unlink()  # A page needs no PDF.
     for path, text in filled().items():
         files.write_text(path, text)
 

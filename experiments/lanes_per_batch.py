@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
-from experiments import command_line, runtime
 from qstr_jax import checks, sweeps
+from qstr_jax.cli import command_line, runtime
 from qstr_jax.storage import files, provenance
 from qstr_jax.sweeps import lanes_per_batch, programs, training
 

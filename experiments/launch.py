@@ -1,6 +1,6 @@
 r"""Runs a sweep as a Slurm array, or as processes on this machine, with submitit (`pip install qstr_jax[launch]`).
 
-python -m experiments.launch --config=experiments/configs/figure1a.py --workdir=results/figure1a --num_shards=6 \
+python -m experiments.launch --config=experiments/exhibits/figure1a.py --workdir=results/figure1a --num_shards=6 \
     --executor=slurm --slurm_partition=gpu --timeout_min=240 --cpus=4 --gpus=1 --config.num_seeds=10
 
 Each of the --num_shards jobs runs `python -m experiments.sample_complexity` on its share of the cells; all other
@@ -21,9 +21,8 @@ from typing import Any
 
 from absl import app, flags
 
-from experiments import command_line, runtime, sample_complexity
-from experiments.configs import base
 from qstr_jax import sweeps
+from qstr_jax.cli import base, command_line, runtime, sample_complexity
 from qstr_jax.sweeps import listing
 
 # Flags of the launcher alone; everything else on the command line belongs to the jobs.
@@ -179,7 +178,7 @@ def run(arguments: Sequence[str]) -> None:
     runtime.check()
     base.check_drawn(config, sweep)  # An impossible setting is better found here than in every job.
     if sample_complexity.DRY_RUN.value:
-        print(listing.describe(sweep))
+        print(listing.describe(sweep, workdir))
         return
     folder = log_dir(workdir, LOG_DIR.value)
     command = [sys.executable, '-m', 'experiments.sample_complexity', *arguments]

@@ -13,7 +13,7 @@ import nbclient
 import nbformat
 from absl import flags
 
-from experiments import command_line
+from qstr_jax.cli import command_line
 
 ROOT = pathlib.Path(__file__).parents[1]
 FOLDER = ROOT / 'colab'

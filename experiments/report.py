@@ -6,8 +6,8 @@ python -m experiments.report --workdir=results/mine,results/yours
 
 from absl import flags
 
-from experiments import command_line, runtime
 from qstr_jax import report
+from qstr_jax.cli import command_line, runtime
 from qstr_jax.storage import files
 
 LATEX = flags.DEFINE_bool('latex', False, 'Write tables and figures for a paper too.')

@@ -5,7 +5,7 @@ python -m experiments.site --output=site
 
 import pathlib
 
-from experiments import command_line, runtime
+from qstr_jax.cli import command_line, runtime
 from qstr_jax.report import site_links
 
 

@@ -1,24 +1,10 @@
 """What a results directory holds and what runs in it: python -m experiments.status --workdir=DIR."""
 
-import math
-
 import pandas as pd
 
-from experiments import command_line, runtime
+from qstr_jax.cli import command_line, runtime
+from qstr_jax.progress import duration
 from qstr_jax.sweeps import monitor
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words: '12 s', '3 min', '2.5 h', or '?'.
-
-    Args:
-        seconds: NaN if nobody knows.
-    """
-    if math.isnan(seconds):
-        return '?'
-    if seconds < 100:
-        return f'{seconds:.0f} s'
-    return f'{seconds / 60:.0f} min' if seconds < 6000 else f'{seconds / 3600:.1f} h'
 
 
 def describe(status: pd.DataFrame) -> str:

@@ -8,8 +8,9 @@ which command made it at which commit, and from the rows of which runs.
 
 import sys
 
-from experiments import command_line, runtime
 from qstr_jax.analysis import table1
+from qstr_jax.cli import command_line, runtime
+from qstr_jax.report import lanes
 from qstr_jax.storage import files, provenance, results
 
 
@@ -21,7 +22,7 @@ def run(*arguments: str) -> None:
     """
     made_by = provenance.made_by(sys.argv)
     workdirs = runtime.workdirs(arguments)
-    rows = results.load_all(workdirs)
+    rows = results.load_all(workdirs, read=lanes.load)
     if rows.empty:
         raise files.ResultsError(f'--workdir={",".join(workdirs)}: there are no rows of lanes to make a table of')
     table = table1.measure(rows)

@@ -1,6 +1,6 @@
-r"""The theorems as cards: claim, measured points, the theorem's line, verdict; figures and cards.json.
+r"""The theorems as cards: claim, measured points, the theorem's line, verdict; figures, cards.json, rows of trainings.
 
-python -m experiments.theorems --config=experiments/configs/theorems.py --workdir=results/theorems \
+python -m experiments.theorems --config=experiments/exhibits/theorems.py --workdir=results/theorems \
     --config.cards=lemma11,proposition3 --config.lemma11.seq_lens=16,64
 """
 
@@ -13,10 +13,10 @@ from typing import Any
 from absl import logging
 from ml_collections import config_dict
 
-from experiments import command_line, runtime, sample_complexity
-from qstr_jax import plots
+from qstr_jax import plots, sweeps
+from qstr_jax.cli import command_line, runtime, sample_complexity
 from qstr_jax.plots import cards as figures
-from qstr_jax.storage import files, provenance, records
+from qstr_jax.storage import files, provenance, records, results
 from qstr_jax.theory import cards
 
 # Defined once for all binaries, since tests import several of them into one process.
@@ -24,14 +24,7 @@ CONFIG = sample_complexity.CONFIG
 
 
 def chosen_cards(config: config_dict.ConfigDict) -> tuple[str, ...]:
-    """Names of the cards that a config asks for; they may come as one string with commas.
-
-    Args:
-        config: of configs/theorems.py.
-
-    Raises:
-        ValueError: it is another config, asks for no card, or for one that does not exist.
-    """
+    """Names of the cards that a config asks for; they may come as one string with commas."""
     if not isinstance(config, (config_dict.ConfigDict, dict)) or 'cards' not in config:
         raise ValueError('--config is not of cards, it names none: take configs/theorems.py')
     chosen = [config.cards] if isinstance(config.cards, str) else config.cards
@@ -43,31 +36,21 @@ def chosen_cards(config: config_dict.ConfigDict) -> tuple[str, ...]:
 
 
 def read(path: pathlib.Path) -> dict[str, Any]:
-    """Cards of a cards.json by name; none if there is no such file.
-
-    Args:
-        path: of the file.
-    """
+    """Cards of a cards.json by name; none if there is no such file."""
     return records.read(path, 'cards') if path.exists() else {}
 
 
 def make_one(name: str, overrides: Mapping[str, Any], workdir: pathlib.Path) -> Any:
     """Makes a card, unless cards.json has it with these settings; writes its entry and its figure.
 
-    Args:
-        name: of the card.
-        overrides: its settings.
-        workdir: where cards.json and the figures go.
-
-    Returns:
-        The card.
+    What the card trains is run, or continued, in the results directory cards/NAME.
     """
     path = workdir / 'cards.json'
     wanted = cards.plain_settings(name, overrides)
     entry = read(path).get(name)
     if entry is None or entry.get('settings') != wanted:
         start, made_by = time.monotonic(), provenance.made_by(sys.argv)
-        card = cards.make(name, overrides, progress=True)
+        card = cards.make(name, overrides, workdir / results.CARDS / name, runtime.options())
         seconds = round(time.monotonic() - start, 1)
         where = {'settings': wanted, 'seconds': seconds, 'device': made_by['device'], 'made_by': made_by}
         # Read again: another process may have written its cards in the meantime.
@@ -85,7 +68,8 @@ def run() -> None:
     chosen = chosen_cards(config)
     overrides = {name: dict(config[name]) for name in chosen}
     for name in chosen:
-        cards.settings(name, overrides[name])  # errors before any work
+        for sweep in cards.sweeps(name, overrides[name]).values():
+            sweeps.cells_of(sweep)  # errors before any work
     runtime.check()
     if sample_complexity.DRY_RUN.value:
         print('\n'.join(f'{name}: {cards.settings(name, overrides[name])}' for name in chosen))

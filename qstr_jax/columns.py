@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from qstr_jax import function_names
+
 ROLES = ('task', 'model', 'learner', 'lane', 'outcome', 'measure')
 # Checked, since names also come from files.
 _NAME = re.compile(r'[A-Za-z]\w{0,99}')
@@ -127,6 +129,7 @@ _KNOWN = (
     Column('retrieval_share', 'measure', label='retrieval share'),
     Column('retrieval_mass', 'measure', label='retrieval mass'),
     Column('theorem6_floor', 'measure', label='floor of Theorem 6'),
+    Column('program', 'measure', 'str', label='fingerprint of the program'),
     Column('backend', 'measure', 'str'),
     Column('lanes_per_batch', 'measure', 'int', label='lanes per batch'),
     # Curves: one line per check or fit.
@@ -245,4 +248,4 @@ def plain(value: Any) -> Any:
         return ','.join(map(str, value))
     if isinstance(value, (str, int, float, bool, type(None))):
         return value
-    return str(getattr(value, 'name', getattr(value, '__name__', type(value).__name__)))
+    return str(getattr(value, 'name', None) or function_names.name_of(value))

@@ -2,9 +2,12 @@
 
 import contextlib
 import pathlib
+import random
 import sysconfig
 import traceback
 from collections.abc import Iterator
+
+import numpy as np
 
 # Code of others and of this package; whoever reads an error wants the line of their own.
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -13,6 +16,13 @@ _NOT_USERS = (
     str(_ROOT / 'experiments'),
     sysconfig.get_paths()['stdlib'],
     sysconfig.get_paths()['purelib'],
+)
+
+
+# What is wrong with code that does not take its random numbers from the key.
+FROZEN = (
+    'draws random numbers by NumPy or Python, which tracing freezes, so that all prompts and lanes share them: '
+    'draw them by jax.random from the key'
 )
 
 
@@ -34,6 +44,12 @@ def _is_users(filename: str) -> bool:
     return not filename.startswith(('<', *_NOT_USERS))
 
 
+def _random_state() -> tuple:
+    """Of the random numbers that NumPy and Python draw for the whole process."""
+    _, words, *rest = np.random.get_state()  # noqa: NPY002, which users draw from
+    return (np.asarray(words).tobytes(), *rest, random.getstate())
+
+
 @contextlib.contextmanager
 def named(what: str) -> Iterator[None]:
     """Turns whatever is raised inside, but a ValueError, into a ValueError of one line.
@@ -44,11 +60,14 @@ def named(what: str) -> Iterator[None]:
         what: whose code runs, such as "models='mine'".
 
     Raises:
-        ValueError: the code raised something, or ended the process.
+        ValueError: the code raised something, ended the process, or drew random numbers without a key.
     """
+    before = _random_state()
     try:
         yield
     except ValueError:
         raise
     except (Exception, SystemExit) as error:
         raise ValueError(f'{what}: {reason(error)}') from error
+    if _random_state() != before:
+        raise ValueError(f'{what}: {FROZEN}')

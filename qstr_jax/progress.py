@@ -1,5 +1,6 @@
 """Progress of long work on standard error: a bar for someone who watches, a line a minute for a log file."""
 
+import math
 import operator
 import sys
 import time
@@ -19,12 +20,22 @@ class Progress:
         unit: what is counted, such as 'lane'.
         is_shown: False shows nothing.
         clock: seconds that never go back.
+        is_open: whether more work is found on the way, so that nobody knows what is left.
     """
 
-    def __init__(self, unit: str, is_shown: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        unit: str,
+        is_shown: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+        is_open: bool = False,
+    ) -> None:
         self._unit, self._clock = unit, clock
+        self._is_open, self._stage = is_open, ''
         self._is_log = is_shown and not is_watched()
-        self._bar = auto.tqdm(total=0, unit=unit, leave=False, disable=not is_shown or self._is_log)
+        self._bar = auto.tqdm(
+            total=None if is_open else 0, unit=unit, leave=False, disable=not is_shown or self._is_log
+        )
         self._done = self._total = 0
         self._start = self._last_line = clock()
 
@@ -41,8 +52,17 @@ class Progress:
             count: number of further units.
         """
         self._total += count
-        self._bar.total = self._total
-        self._bar.refresh()
+        if not self._is_open:
+            self._bar.total = self._total
+            self._bar.refresh()
+
+    def begin(self, stage: str) -> None:
+        """A part of the work begins.
+
+        Args:
+            stage: what stands behind the name of what is worked at, such as 'point 2 of 5'.
+        """
+        self._stage = stage
 
     def show(self, name: str, detail: str = '', count: int = 0) -> None:
         """Some units are done, or a long one has moved on.
@@ -53,6 +73,7 @@ class Progress:
             count: number of units that were finished since the last call.
         """
         self._done += count
+        name = f'{name}, {self._stage}' if self._stage else name
         self._bar.set_description_str(name, refresh=False)
         self._bar.set_postfix_str(detail, refresh=False)
         self._bar.update(count)
@@ -74,8 +95,9 @@ class Progress:
 
     def _line(self, name: str, detail: str) -> str:
         seconds = self._clock() - self._start
-        text = f'{name}: {self._done} of {self._total} {self._unit}s after {auto.tqdm.format_interval(seconds)}'
-        if 0 < self._done < self._total:
+        count = f'{self._done}' if self._is_open else f'{self._done} of {self._total}'
+        text = f'{name}: {count} {self._unit}s after {auto.tqdm.format_interval(seconds)}'
+        if 0 < self._done < self._total and not self._is_open:
             left = seconds / self._done * (self._total - self._done)
             text += f', about {auto.tqdm.format_interval(left)} left'
         return f'{text}; {detail}' if detail else text
@@ -101,3 +123,16 @@ def each(items: Iterable, name: str, total: int | None = None, is_shown: bool = 
 def is_watched() -> bool:
     """Whether a bar can be drawn: standard error is a terminal, or this is a notebook."""
     return sys.stderr.isatty() or any(kind.__module__ == 'tqdm.notebook' for kind in auto.tqdm.__mro__)
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words: '12 s', '3 min', '2.5 h', or '?'.
+
+    Args:
+        seconds: NaN if nobody knows.
+    """
+    if math.isnan(seconds):
+        return '?'
+    if seconds < 100:
+        return f'{seconds:.0f} s'
+    return f'{seconds / 60:.0f} min' if seconds < 6000 else f'{seconds / 3600:.1f} h'

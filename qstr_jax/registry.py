@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import sys
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -76,6 +77,9 @@ class Registry:
                 f'{self.kind} {name!r}: no setting may be called {taken[0]!r}, which is a column of all rows'
             )
         self._entries[name] = Entry(self.kind, name, builder, schema)
+        if known is not None and known.builder is not builder and 'jax' in sys.modules:
+            # What was traced by the name, of an encoding for one, is of the definition before.
+            sys.modules['jax'].clear_caches()
 
     def _is_rerun(self, known: Entry, builder: Callable[..., Any]) -> bool:
         """Whether this is the same definition again, as when a notebook cell is run twice."""

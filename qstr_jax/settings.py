@@ -29,6 +29,7 @@ class Setting:
         meaning: what it is for, in one line.
         is_traced: whether it is a number that the compiled program takes as an argument. Values of a traced setting
             are lanes of one program; values of any other setting are programs of their own.
+        is_later: whether it came when there were rows without it: rows have its column where it is not at its default.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Setting:
     default: Any
     meaning: str = ''
     is_traced: bool = False
+    is_later: bool = False
 
     @property
     def is_tuple(self) -> bool:
@@ -135,6 +137,11 @@ def traced(default: float) -> Any:
     return dataclasses.field(default=default, metadata={'traced': True})
 
 
+def later(default: Any) -> Any:
+    """A dataclass field for a static setting that came when there were rows without it, see `Setting.is_later`."""
+    return dataclasses.field(default=default, metadata={'later': True})
+
+
 def derived(default: Any) -> Any:
     """A dataclass field that is not a setting: `bind` computes it from the settings, the model and the task.
 
@@ -188,9 +195,9 @@ def schema_of(thing: Callable[..., Any], skip: int = 0) -> Schema:
         for field in dataclasses.fields(thing):
             if field.metadata.get('derived'):
                 continue
-            is_traced = bool(field.metadata.get('traced'))
             kind = types_of.get(field.name, object)
-            found[field.name] = Setting(field.name, kind, field.default, meanings.get(field.name, ''), is_traced)
+            marks = (bool(field.metadata.get(mark)) for mark in ('traced', 'later'))
+            found[field.name] = Setting(field.name, kind, field.default, meanings.get(field.name, ''), *marks)
     else:
         for name, parameter in list(inspect.signature(thing).parameters.items())[skip:]:
             if parameter.default is parameter.empty:

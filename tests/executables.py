@@ -45,16 +45,16 @@ def share(folder, *conditions):
 
 
 def _write(compiled, path):
-    init, advance = compiled
+    init, advance, fingerprint = compiled
     init_bytes, _, made = serialize_executable.serialize(init)
     advance_bytes, _, state = serialize_executable.serialize(advance)
     temporary = path.with_suffix(f'.{os.getpid()}')
-    temporary.write_bytes(pickle.dumps((init_bytes, made, advance_bytes, state)))
+    temporary.write_bytes(pickle.dumps((init_bytes, made, advance_bytes, state, fingerprint)))
     temporary.rename(path)
 
 
 def _read(path, lanes_K, device):
-    init_bytes, made, advance_bytes, state = pickle.loads(path.read_bytes())
+    init_bytes, made, advance_bytes, state, fingerprint = pickle.loads(path.read_bytes())
     data_K, state_K = jax.tree.unflatten(made, range(made.num_leaves))
 
     def load(serialized, arguments, out_tree):
@@ -63,4 +63,5 @@ def _read(path, lanes_K, device):
             serialized, in_tree, out_tree, backend=device.platform, execution_devices=[device]
         )
 
-    return load(init_bytes, (lanes_K,), made), load(advance_bytes, (state_K, data_K, lanes_K, 0), state)
+    init = load(init_bytes, (lanes_K,), made)
+    return init, load(advance_bytes, (state_K, data_K, lanes_K, 0), state), fingerprint

@@ -19,8 +19,8 @@ import weakref
 import jax
 import tqdm
 
-from experiments import command_line
 from qstr_jax import sweeps
+from qstr_jax.cli import command_line
 from qstr_jax.sweeps import claims, training
 from tests import deaths, executables, helpers
 

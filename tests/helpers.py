@@ -51,6 +51,11 @@ examples = quick_jit(tasks.examples, static_argnames='task')
 draw = quick_jit(tasks.draw, static_argnames='task')
 
 
+def second(problem, num_lanes):
+    """In place of `pace.step_seconds`, which compiles and times a step."""
+    return 1.0
+
+
 def random_like(tree, seed=0, scale=1.0):
     """Normal numbers in place of all leaves, so that biases count too."""
     rng = np.random.default_rng(seed)
@@ -76,16 +81,6 @@ def assert_one_error(done, *words):
     assert 'Traceback' not in done.stderr
 
 
-def configs_of(binary):
-    """Names of the configs whose command runs a binary."""
-    folder = ROOT / 'experiments/configs'
-    command = f'experiments.{binary} --config=experiments/configs'
-    return sorted(path.stem for path in folder.glob('*.py') if f'{command}/{path.name}' in path.read_text())
-
-
 def config_module(name):
-    """experiments.configs.NAME, whose docstring must say what it is."""
-    module = importlib.import_module(f'experiments.configs.{name}')
-    assert all(word in module.__doc__ for word in ('Command:', 'Runtime:', 'Expect:'))
-    assert 'TBD' not in module.__doc__
-    return module
+    """experiments.exhibits.NAME."""
+    return importlib.import_module(f'experiments.exhibits.{name}')

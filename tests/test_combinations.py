@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from qstr_jax.analysis import combinations
+from tests import helpers
 
 ROWS = pd.DataFrame(
     [
@@ -46,3 +47,23 @@ def test_a_title_names_the_task_of_the_rows(task, sparsities, name):
 
 def test_braces_around_no_column_stay():
     assert combinations.title('the set {a, b}, {c}', ROWS) == 'the set {a, b}, {c}'
+
+
+def test_small_print_follows_from_the_rows():
+    """Also where seeds, test prompts or widths are others than the config's, and without the RNN."""
+    texts = ('{num_seeds} seeds, {test_samples} test prompts', '{rnn_cell} of width {rnn_width}', 'as it is')
+    rows = pd.concat([ROWS.assign(seed=seed, test_samples=2000) for seed in range(4)])
+    rows.loc[rows['model'] == 'rnn', ['rnn_cell', 'rnn_width']] = ['gru', 64.0]
+    assert combinations.notes(texts, rows) == ('4 seeds, 2,000 test prompts', 'GRU of width 64', 'as it is')
+    ffn = rows[rows['model'] == 'ffn']
+    assert combinations.notes(texts, ffn) == ('4 seeds, 2,000 test prompts', 'as it is')
+    assert combinations.notes(texts, ffn.drop(columns=['rnn_cell', 'rnn_width'])) == combinations.notes(texts, ffn)
+    assert combinations.notes('one text', rows) == ('one text',)
+
+
+def test_the_notes_of_configs_type_no_setting_that_a_flag_changes():
+    config = helpers.config_module('quickstart').get_config()
+    rows = pd.DataFrame([{'seed': 7, 'test_samples': 300, 'rnn_cell': 'lstm', 'rnn_width': 12}])
+    assert '; '.join(combinations.notes(config.notes, rows)) == (
+        'seeds: 1 (published: 5); test prompts: 300 (published: 5,000); LSTM of width 12 (published: 500)'
+    )

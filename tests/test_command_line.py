@@ -10,12 +10,11 @@ from absl import flags
 from absl.testing import flagsaver
 from ml_collections import config_flags
 
-from experiments import command_line, runtime
-from experiments.configs import base
 from qstr_jax import sweeps
+from qstr_jax.cli import base, command_line, runtime
 from tests import harness
 
-CONFIGS = pathlib.Path(__file__).parents[1] / 'experiments/configs'
+CONFIGS = pathlib.Path(__file__).parents[1] / 'experiments/exhibits'
 
 
 @pytest.fixture

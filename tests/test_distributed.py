@@ -11,7 +11,7 @@ from tests import harness
 
 pytestmark = pytest.mark.slow
 
-SWEEP = ['--config=experiments/configs/quickstart.py', *harness.arguments(harness.JOB), '--checkpoint_seconds=0']
+SWEEP = ['--config=experiments/exhibits/quickstart.py', *harness.arguments(harness.JOB), '--checkpoint_seconds=0']
 
 # For those that nobody kills: of a sitting's time, half goes into saving states.
 RARELY = '--checkpoint_seconds=1e6'

@@ -1,104 +1,105 @@
-"""The binaries of single exhibits: reduced twins end to end, and what they draw."""
+"""Exhibits: every one is whole, has its rows, and its reduced twin runs end to end into pictures and tables."""
+
+import pkgutil
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from experiments import (
-    attention_weights,
-    heads,
-    larger_n,
-    learning_curves,
-    n_star_erm,
-    sample_complexity,
-    sensitivity,
-)
-from experiments.configs import base
+from experiments import exhibit, exhibits
 from qstr_jax import sweeps
+from qstr_jax.cli import base
+from qstr_jax.report import numbers
 from qstr_jax.storage import results
 from qstr_jax.sweeps import listing
 from qstr_jax.theory import floors_of_rows
-from tests import small
-from tests.helpers import config_module
+from tests import helpers, small
 
-# By config: the binary, the files that it leaves, and the column and values of what was a study of folders.
-EXHIBITS = {
-    'heads': (heads, ('heads.png', 'table.md'), ('transformer_num_heads', {1, 2})),
-    'embedding': (heads, ('heads.png', 'table.md'), ('encoding_dim', {5, 9})),
-    'encodings': (
-        sensitivity,
-        ('heatmap_transformer.png', 'table_transformer.md'),
-        ('encoding_scale', {'unscaled', 'scaled'}),
-    ),
-    'attention_weights': (
-        attention_weights,
-        ('separate_q2.png', 'separate_q2_gamma2.pdf', 'table.md'),
-        ('transformer_attention', {'separate'}),
-    ),
-    'n_star_erm': (n_star_erm, ('figure.png', 'table.md', 'growth.md', 'lines.md'), ('reference', {'construction'})),
-}
-ALL = ('heads', 'embedding', 'sensitivity', 'encodings', 'attention_weights', 'larger_n', 'n_star_erm')
+# The theorems' cards have tests of their own.
+NAMES = sorted({module.name for module in pkgutil.iter_modules(exhibits.__path__)} - {'theorems'})
+RESULTS = helpers.ROOT / 'experiments/results'
 
 
-@pytest.mark.parametrize('name', ALL)
-@pytest.mark.parametrize('size', ['get_config', 'reduced'])
-def test_every_config_says_what_it_is_and_is_possible(name, size):
-    config = getattr(config_module(name), size)()
-    sweep = base.to_sweep(config)
-    assert sweeps.cells_of(sweep)
-    base.check_drawn(config, sweep)
+def one(name):
+    return exhibit.Exhibit(helpers.config_module(name))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('name', EXHIBITS)
-def test_reduced_exhibits_run_end_to_end(name, tmp_path):
-    binary, written, (column, values) = EXHIBITS[name]
-    config = config_module(name).reduced()
-    sweeps.run(base.to_sweep(config), tmp_path, small.quiet())
-    binary.draw(tmp_path, config)
-    for file in written:
-        assert (tmp_path / file).stat().st_size > 50
-    rows = results.load(tmp_path)
-    assert set(rows[column]) == values
-    assert np.isfinite(rows['test_loss']).all()
+@pytest.mark.parametrize('name', NAMES)
+def test_every_part_is_possible_and_its_twin_too(name):
+    for folder, parts in one(name).folders.items():
+        for reduced in (False, True):
+            configs = one(name).configs(folder, reduced)
+            assert len(configs) == len(parts)
+            for config in configs:
+                base.check_drawn(config, base.to_sweep(config))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('model', ['transformer', 'ffn'])
-def test_reduced_sensitivity_runs_end_to_end(model, tmp_path):
-    """Learning rate and weight decay are lanes, widths are cells, of one directory."""
-    config = config_module('sensitivity').reduced(model)
-    sweeps.run(base.to_sweep(config), tmp_path, small.quiet())
-    sensitivity.draw(tmp_path, config)
-    assert (tmp_path / f'heatmap_{model}.png').stat().st_size > 5000
-    rows = results.load(tmp_path)
-    assert rows['cell'].nunique() == 2
-    assert len(rows) == 2 * 2 * 2 * config.num_seeds
+def test_all_committed_rows_are_lanes_of_their_exhibit():
+    owners = [(folder, name) for name in NAMES for folder in one(name).folders]
+    assert len(dict(owners)) == len(owners)
+    with_rows = {path.parent.name for path in RESULTS.glob('*/rows')}
+    assert with_rows == set(dict(owners))
+    for folder, name in owners:
+        planned, done = one(name).planned(folder), one(name).done(folder, RESULTS)
+        stray = {cell: lanes - planned.get(cell, set()) for cell, lanes in done.items()}
+        assert {cell: lanes for cell, lanes in stray.items() if lanes} == {}, folder
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_words_come_from_the_committed_rows(name):
+    rows, some = numbers.Rows(RESULTS), one(name)
+    words = ' '.join([some.text(rows), some.limits(rows)])
+    assert some.module.QUESTION.endswith('?')
+    assert 'nan' not in words
+    assert '{' not in words
+    assert some.answer(rows).count('. ') <= 2
+    assert all(paragraph.count(' ') < 130 for paragraph in words.split('\n\n'))
+    assert all((RESULTS / path).exists() for path, _ in some.figures)
+    assert some.figures
 
 
 @pytest.mark.slow
-def test_reduced_larger_n_runs_end_to_end(tmp_path):
-    config = config_module('larger_n').reduced()
-    sweeps.run(base.to_sweep(config), tmp_path, small.quiet())
-    larger_n.draw(tmp_path, config)
-    for file in 'figure.png', 'cost.png', 'seconds.md', 'table.md':
-        assert (tmp_path / file).stat().st_size > 50
-    assert 'nan' not in (tmp_path / 'seconds.md').read_text()
+@pytest.mark.parametrize('name', NAMES)
+def test_reduced_twins_run_end_to_end(name, tmp_path):
+    some = one(name)
+    for folder in some.folders:
+        for sweep in some.sweeps(folder, reduced=True):
+            sweeps.run(sweep, tmp_path / folder, small.quiet())
+        some.draw(folder, tmp_path, reduced=True)
+        rows = results.load(tmp_path / folder)
+        lanes = {(cell.id, lane) for sweep in some.sweeps(folder, reduced=True) for cell in sweeps.cells_of(sweep)
+                 for lane in cell.lanes}  # fmt: skip
+        tuned = rows['tuned'].notna().any() if 'tuned' in rows else False
+        assert tuned or len(rows) == len(lanes)
+        assert np.isfinite(rows['test_loss']).all()
+        assert not rows['outcome'].eq('diverged').any()
+        for pattern in '*.png', '*.md':
+            found = list((tmp_path / folder).glob(pattern))
+            assert found
+            assert all(path.stat().st_size > 50 for path in found)
+
+
+@pytest.mark.slow
+def test_a_twin_that_is_run_again_runs_nothing(tmp_path):
+    sweep = one('quickstart').sweeps('quickstart', reduced=True)[0]
+    rows = sweeps.run(sweep, tmp_path, small.quiet())
+    pd.testing.assert_frame_equal(rows, sweeps.run(sweep, tmp_path, small.quiet()))
 
 
 @pytest.mark.slow
 def test_heads_draws_a_figure_for_each_further_setting(tmp_path):
-    config = config_module('heads').reduced()
+    config = helpers.config_module('heads').reduced()
     config.transformer.num_heads = 1
     config.transformer.mlp_width = (8, 16)
     sweeps.run(base.to_sweep(config), tmp_path, small.quiet())
-    heads.draw(tmp_path, config)
+    helpers.config_module('heads').draw(tmp_path, config)
     names = {path.name for path in tmp_path.glob('*.png')}
     assert names == {'heads_transformer_mlp_width-8.png', 'heads_transformer_mlp_width-16.png'}
 
 
 @pytest.mark.parametrize('model', ['transformer', 'rnn', 'ffn'])
 def test_the_published_point_is_on_the_grid(model):
-    config = config_module('sensitivity').get_config(model)
+    config = helpers.config_module('sensitivity').get_config(model)
     cells = sweeps.cells_of(base.to_sweep(config))
     lanes = [lane for cell in cells for lane in cell.lanes]
     assert {lane.learning_rate for lane in lanes} > {config.published['learning_rate']}
@@ -108,14 +109,48 @@ def test_the_published_point_is_on_the_grid(model):
     assert len(widths) == len(cells) == 3
 
 
+def test_figure1a_is_the_published_setting():
+    cells = sweeps.cells_of(base.to_sweep(helpers.config_module('figure1a').get_config()))
+    assert len(cells) == 18
+    columns = dict(cells[0].columns)
+    published = {
+        'batch_size': 64, 'check_every': 10, 'threshold': 0.7, 'max_samples': 10**6, 'test_samples': 5000,
+        'test_task': 'simple_qstr', 'token_dim': 10, 'encoding_scale': 'unscaled', 'link': 'linear',
+    }  # fmt: skip
+    assert {name: columns[name] for name in published} == published
+    lanes = cells[0].lanes
+    assert [(lane.seed, lane.task_seed) for lane in lanes] == [(seed, 0) for seed in range(5)]
+    assert {(lane.learning_rate, lane.weight_decay) for lane in lanes} == {(1e-3, 0.01)}
+
+
+@pytest.mark.parametrize('part', ['wide', 'log_labels', 'wide_labels'])
+def test_parts_of_n_star_erm_have_their_task_and_encodings(part):
+    tasks = [cell.problem.task for cell in sweeps.cells_of(base.to_sweep(one('n_star_erm').module.get_config(part)))]
+    assert {task.name for task in tasks} == {'random_labels' if part.endswith('labels') else 'qstr'}
+    dims = [6, 8, 10, 12, 14, 16] if part == 'log_labels' else [75] * 4
+    assert [task.encoding_dim for task in tasks] == dims
+
+
+@pytest.mark.parametrize('model', ['rnn', 'ffn'])
+def test_models_without_attention_start_at_two_draws(model):
+    config = helpers.config_module('n_star_models_erm').get_config(f'simple_{model}')
+    assert {cell.problem.learner.starts for cell in sweeps.cells_of(base.to_sweep(config))} == {('init', 'init:1')}
+
+
 def test_bad_settings_are_refused_before_anything_runs():
-    config = config_module('heads').reduced()
+    config = helpers.config_module('heads').reduced()
     config.transformer.num_heads = (1, 0)
     with pytest.raises(ValueError, match='num_heads=0'):
         sweeps.cells_of(base.to_sweep(config))
     config.transformer.num_heads = ()
     with pytest.raises(ValueError, match=r'transformer.num_heads=\(\): give at least one'):
         base.to_sweep(config)
+
+
+@pytest.mark.parametrize('name', ['figure2', 'n_star', 'n_star_erm', 'n_star_models', 'sensitivity', 'theorem6'])
+def test_a_part_that_is_none_is_an_error(name):
+    with pytest.raises(ValueError, match="='nothing': unknown, one of"):
+        helpers.config_module(name).get_config('nothing')
 
 
 def test_floors_belong_to_the_task_of_proposition_3():
@@ -127,26 +162,22 @@ def test_floors_belong_to_the_task_of_proposition_3():
 
 
 @pytest.mark.parametrize(
-    ('binary', 'config', 'changes', 'words'),
+    ('name', 'config', 'changes', 'words'),
     [
-        (attention_weights, 'heads', {}, 'save_params=False: the trained parameters are what is drawn'),
-        (attention_weights, 'heads', {'save_params': True, 'models': ('ffn',)}, 'models=ffn: attention is drawn'),
-        (learning_curves, 'quickstart', {}, 'learners=online: .* such as adamw'),
-        (sensitivity, 'quickstart', {}, 'heatmap.x is missing'),
-        (n_star_erm, 'n_star_models', {}, 'learners=adamw: this binary draws ERMs in a ball'),
-        (sample_complexity, 'learning_curves', {}, 'num_samples=.* draws samples to a threshold'),
+        ('figure2', 'heads', {}, 'save_params=False: the trained parameters are what is drawn'),
+        ('figure2', 'heads', {'save_params': True, 'models': ('ffn',)}, 'models=ffn: attention is drawn'),
+        ('n_star_erm', 'n_star_models', {}, 'learners=adamw: ERMs in a ball are drawn'),
     ],
 )
-def test_a_binary_refuses_before_any_work_what_it_cannot_draw(binary, config, changes, words):
-    config = config_module(config).get_config()
+def test_an_exhibit_refuses_what_it_cannot_draw(name, config, changes, words):
+    config = helpers.config_module(config).get_config()
     config.update(changes)
-    check = getattr(binary, 'check_samples', None) or binary.check
     with pytest.raises(ValueError, match=words):
-        check(config, base.to_sweep(config))
+        helpers.config_module(name).check(config, base.to_sweep(config))
 
 
 def test_names_from_the_command_line_are_split():
-    config = config_module('attention_weights').get_config()
+    config = helpers.config_module('figure2').get_config()
     config.transformer.attention = 'separate,merged'
     config.sparsity = 1
     cells = sweeps.cells_of(base.to_sweep(config))
@@ -154,5 +185,5 @@ def test_names_from_the_command_line_are_split():
 
 
 def test_a_dry_run_lists_all_points():
-    text = listing.describe(base.to_sweep(config_module('heads').get_config()))
+    text = listing.describe(base.to_sweep(helpers.config_module('heads').get_config()))
     assert '6 cells, 18 lanes' in text

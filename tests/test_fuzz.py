@@ -18,22 +18,21 @@ from absl.testing import flagsaver
 from hypothesis import strategies as st
 from ml_collections import config_dict
 
-from experiments.configs import base
 from qstr_jax import registry
+from qstr_jax.cli import base
+from qstr_jax.sweeps import pace
 from qstr_jax.theory import cards
 from tests import helpers
 
-# A config of each binary, made small; what is generated comes after.
+# By name a binary and a config, made small; what is generated comes after.
 SMALL = ('seq_lens=3', 'models=ffn', 'num_seeds=2')
 BINARIES = {
-    'sample_complexity': ('quickstart', SMALL),
-    'launch': ('quickstart', SMALL),
-    'learning_curves': ('learning_curves', ('seq_lens=3',)),
-    'attention_weights': ('attention_weights', ('seq_lens=3', 'sparsity=1')),
-    'heads': ('heads', ('transformer.num_heads=1',)),
-    'larger_n': ('larger_n', ('seq_lens=3',)),
-    'sensitivity': ('sensitivity', ('learning_rate=1e-3',)),
-    'theorems': ('theorems', ('cards=lemma11,theorem9',)),
+    'sample_complexity': ('sample_complexity', 'quickstart', SMALL),
+    'launch': ('launch', 'quickstart', SMALL),
+    'learning_curves': ('sample_complexity', 'learning_curves', ('seq_lens=3',)),
+    'figure2': ('sample_complexity', 'figure2', ('seq_lens=3',)),
+    'sensitivity': ('sample_complexity', 'sensitivity', ('learning_rate=1e-3',)),
+    'theorems': ('theorems', 'theorems', ('cards=lemma11,theorem9',)),
 }
 NASTY = (
     '', '0', '1', '2', '-1', '3,4', '4,4', '0.5', '1e-3', '1e999', '1e300', '1e-300', 'nan', 'inf', 'None', 'True',
@@ -91,11 +90,11 @@ def words(binary):
     return st.lists(word | axes.map('--config.axes={}'.format), min_size=1, max_size=2)
 
 
-def end_of(binary, *arguments):
+def end_of(name, *arguments):
     """How a binary ends in this process: what it gives to `sys.exit`."""
+    binary, config, small = BINARIES[name]
     module = importlib.import_module(f'experiments.{binary}')
-    config, small = BINARIES[binary]
-    path = f'{helpers.ROOT}/experiments/configs/{config}.py'
+    path = f'{helpers.ROOT}/experiments/exhibits/{config}.py'
     sys.argv = [binary, f'--config={path}', '--dry_run', '--workdir=nowhere', *(f'--config.{one}' for one in small)]
     sys.argv += arguments
     run = functools.partial(app.run, module.main, flags_parser=module.parse) if binary == 'launch' else module.main
@@ -107,6 +106,7 @@ def end_of(binary, *arguments):
 @pytest.fixture
 def _as_before(monkeypatch):
     """Undoes what a binary changes for its whole process."""
+    monkeypatch.setattr(pace, 'step_seconds', helpers.second)  # which compiles a program
     monkeypatch.setattr(sys, 'argv', sys.argv)
     monkeypatch.setattr(sys, 'unraisablehook', sys.unraisablehook)
     monkeypatch.setattr(warnings, 'formatwarning', warnings.formatwarning)

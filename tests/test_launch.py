@@ -13,7 +13,7 @@ from qstr_jax import sweeps
 from qstr_jax.storage import results
 from tests import harness, helpers
 
-CONFIG = '--config=experiments/configs/quickstart.py'
+CONFIG = '--config=experiments/exhibits/quickstart.py'
 TINY = [
     '--config.models=transformer,ffn',
     '--config.seq_lens=3',

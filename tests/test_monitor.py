@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from experiments import status as status_binary
-from qstr_jax import sweeps
+from qstr_jax import progress, sweeps
 from qstr_jax.storage import files, lane_keys, records, results
 from qstr_jax.sweeps import monitor
 from tests import small
@@ -213,4 +213,4 @@ def test_the_text_has_a_line_per_cell_and_a_sum(workdir):
     ('seconds', 'words'), [(float('nan'), '?'), (12.3, '12 s'), (99.0, '99 s'), (200.0, '3 min'), (9000.0, '2.5 h')]
 )
 def test_durations(seconds, words):
-    assert status_binary.duration(seconds) == words
+    assert progress.duration(seconds) == words

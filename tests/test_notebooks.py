@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import io
 import pathlib
 import re
 import subprocess
@@ -9,9 +10,12 @@ import tomllib
 import types
 
 import nbformat
+import pandas as pd
 import pytest
 
 from experiments import notebooks
+from qstr_jax import analysis
+from qstr_jax.analysis import formats
 from tests import helpers
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -86,6 +90,17 @@ def test_all_that_is_imported_is_installed_with_the_package(path):
     known = {'functools', 'jax', 'flax', 'pandas', 'qstr_jax', 'importlib', 'subprocess', 'sys'}
     text = '\n'.join(cell.source for cell in code(read(path)))
     assert set(re.findall(r'^(?:import|from) (\w+)', text, flags=re.MULTILINE)) <= known
+
+
+def test_the_table_of_the_quickstart_is_what_today_s_rules_make_of_its_rows():
+    """Fails where a rule of exponents or tables has changed since the notebook was run; `make notebooks` mends it."""
+    outputs = [output for cell in code(read(PATHS[0])) for output in cell.outputs]
+    texts = [output.get('text') or output.get('data', {}).get('text/plain', '') for output in outputs]
+    (listed,) = (text for text in texts if 'samples_to_threshold' in text)
+    rows = pd.read_csv(io.StringIO(listed), sep=r'\s+')
+    rows = rows.assign(task='qstr', link='linear', sparsity=1, threshold=0.7, max_samples=200_000, learner='online')
+    (table,) = (text for text in texts if 'exponent of N' in text)
+    assert table.strip() == formats.markdown(analysis.samples_table(rows)).strip()
 
 
 # What a sweep's length is made of, and less of it: every model is still compiled, trained, tabulated and drawn.

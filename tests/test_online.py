@@ -313,6 +313,78 @@ def test_impossible_settings_are_named(name, value):
     assert '\n' not in str(caught.value)
 
 
+SCHEDULES = {
+    'constant': (),
+    'cosine': optax.cosine_decay_schedule(1e-2, 40),
+    'warmup_cosine': optax.warmup_cosine_decay_schedule(0.0, 1e-2, 7, 40),
+}
+
+
+def scheduled(name, **changes):
+    """A cell of 40 steps with a schedule."""
+    warmup = {'warmup_steps': 7} if name == 'warmup_cosine' else {}
+    return small.cell('ffn', **SHORT, schedule=name, **warmup, **changes)
+
+
+@pytest.mark.parametrize('name', ['cosine', 'warmup_cosine'])
+def test_the_learning_rate_of_a_step_is_optaxs(name):
+    learner, lane = scheduled(name).problem.learner, small.lane(0, learning_rate=1e-2)
+    steps = jnp.arange(learner.max_steps)
+    rates = jax.vmap(lambda step: learner.lane_at(lane, step).learning_rate)(steps)
+    np.testing.assert_allclose(rates, jax.vmap(SCHEDULES[name])(steps), rtol=1e-6)
+    assert scheduled('constant').problem.learner.lane_at(lane, steps) is lane
+
+
+@pytest.mark.slow
+def test_training_follows_the_schedule():
+    """Against optax's own schedule; a vmapped lane equals a single run; however it is cut, the same bits."""
+    problem = scheduled('warmup_cosine').problem
+    lanes_K = programs.lane_arrays([small.lane(seed, 0, rate, 0.1) for seed, rate in ((0, 1e-2), (1, 3e-2))])
+    data_K, together = run_all(problem, lanes_K, chunk=8)
+    _, first = learners.init(lanes_K, problem)
+    data, params = one_lane(data_K, 0), one_lane(first, 0).params
+    optimizer = optax.adamw(SCHEDULES['warmup_cosine'], weight_decay=0.1)
+
+    def step(carry, number):
+        params, state = carry
+        indices_B = number * problem.learner.batch_size + jnp.arange(problem.learner.batch_size)
+        loss, grads = jax.value_and_grad(online_lane.batch_loss)(params, data, problem, indices_B)
+        updates, state = optimizer.update(grads, state, params)
+        return (optax.apply_updates(params, updates), state), loss
+
+    losses = quick_jit(lambda start: jax.lax.scan(step, start, jnp.arange(40))[1])((params, optimizer.init(params)))
+    np.testing.assert_allclose(losses.reshape(8, 5).mean(axis=1), together.curves.train_C[0], rtol=2e-4)
+    _, alone = run_all(problem, jax.tree.map(lambda leaf: leaf[1:], lanes_K))
+    chex.assert_trees_all_close(one_lane(alone.curves, 0), one_lane(together.curves, 1), rtol=2e-4)
+    parts = first
+    for chunk in (3, 5):  # As it is saved and read again between two parts.
+        parts = learners.advance(jax.device_get(parts), data_K, lanes_K, jnp.int32(chunk), problem)
+    assert_same_bits(together, parts)
+
+
+def test_a_schedule_names_no_old_cell_and_is_said_where_it_is_set():
+    plain, cosine = small.cell('ffn', **SHORT), scheduled('cosine')
+    assert plain.id == scheduled('constant').id != cosine.id
+    assert not {'schedule', 'warmup_steps', 'first_params'} & set(dict(plain.columns))
+    assert dict(cosine.columns)['schedule'] == 'cosine'
+    assert dict(scheduled('warmup_cosine').columns)['warmup_steps'] == 7
+    with pytest.raises(ValueError, match='warmup_steps=7: would be ignored'):
+        small.cell('ffn', **SHORT, warmup_steps=7)
+    for steps in 0, 40:
+        with pytest.raises(ValueError, match=f'warmup_steps={steps}: must be 1 to 39'):
+            small.cell('ffn', **SHORT, schedule='warmup_cosine', warmup_steps=steps)
+
+
+def test_training_starts_where_it_is_told():
+    task = {'seq_lens': 3, 'transformer.attention': 'merged'}
+    problem = small.cell(**SHORT, **task, first_params='attention:0').problem
+    _, state_K = learners.init(lanes_of({}), problem)
+    assert not np.any(state_K.params['params']['attention']['qk_HxExE'])
+    assert np.all(np.any(state_K.params['params']['hidden']['kernel'], axis=(1, 2)))
+    with pytest.raises(ValueError, match='nowhere'):
+        learners.Online(first_params='nowhere')
+
+
 def test_screen_before_any_evaluation_is_a_plain_mean():
     errors_T = jnp.arange(8.0)
     loss, standard_error = screening.estimate(screening.start(64), errors_T)

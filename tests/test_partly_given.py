@@ -25,9 +25,8 @@ def place():
 
 def told(place, part):
     """A module that is told a part, and its first parameters."""
-    module = partly_given.PartlyGiven(place.problem.module, part)
-    own = place._replace(problem=dataclasses.replace(place.problem, module=module))
-    return module, started(f'given:{partly_given.PARTS.index(part)}', own)
+    module = models.build('partly_given', place.problem.task, part=part, mlp_width=4)
+    return module, started('given', place._replace(problem=dataclasses.replace(place.problem, module=module)))
 
 
 def started(start, place):
@@ -36,13 +35,13 @@ def started(start, place):
     return make(place.key, place.task_draw)
 
 
-@pytest.mark.parametrize('part', partly_given.PARTS)
+@pytest.mark.parametrize('part', list(partly_given.PARTS))
 def test_a_given_part_is_the_constructions_and_is_not_trained(place, part):
     module, params = told(place, part)
     built = started('construction', place)
     z_NxE = jax.random.normal(jax.random.key(0), (3, place.problem.task.embedding_dim))
     slopes = helpers.quick_jit(jax.grad(lambda p: jnp.sum(models.predict(module, p, z_NxE, 1) ** 2)))(params)['params']
-    kept = {partly_given.ATTENTION: {'attention'}, partly_given.LINK: {'hidden', 'out'}}.get(part, set())
+    kept = {'attention': {'attention'}, 'link': {'hidden', 'out'}}.get(part, set())
     for name in slopes:
         assert (helpers.norm(slopes[name]) == 0) == (name in kept), name
         is_built = all(
@@ -54,7 +53,8 @@ def test_a_given_part_is_the_constructions_and_is_not_trained(place, part):
         assert is_built == (name in kept)
 
 
-def test_a_part_that_does_not_exist_is_named(place):
-    module = partly_given.PartlyGiven(place.problem.module, partly_given.LINK)
-    with pytest.raises(ValueError, match='one of 0 to 2'):
-        starts.params('given:3', place._replace(problem=dataclasses.replace(place.problem, module=module)))
+def test_what_has_no_part_is_named(place):
+    with pytest.raises(ValueError, match='needs the model partly_given, not Transformer'):
+        starts.params('given', place)
+    with pytest.raises(ValueError, match=r'partly_given\.part'):
+        models.build('partly_given', place.problem.task, part='all')

@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import importlib
 import re
 
 import jax
@@ -10,14 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import exhibits
-from experiments.configs import base
 from qstr_jax import decompositions, learners, sweeps
 from qstr_jax.accelerators import measure
+from qstr_jax.cli import base
 from qstr_jax.learners import held_out, lanes
 from qstr_jax.models import gated_cell
 from qstr_jax.sweeps import lanes_per_batch, platforms, programs
-from tests import small
+from tests import helpers, small
 from tests.helpers import quick_jit
 
 ONLINE = [
@@ -38,7 +36,7 @@ def assert_lowered(problem, num_lanes=2):
     for platform, name in measure.LOWERED_FOR.items():
         names_of[platforms.suited(problem, platform)].append(name)
     for suited, names in names_of.items():
-        for program in measure.traced(suited, num_lanes):
+        for program in programs.traced(suited, num_lanes):
             text = program.lower(lowering_platforms=tuple(names)).as_text()
             assert 'func.func public @main' in text
             assert 'callback' not in text
@@ -70,8 +68,7 @@ def test_baselines_in_closed_form_lower_for_accelerators():
 @pytest.mark.parametrize('config', ['figure2', 'n_star_erm', 'theorem6', 'theorem6_control'])
 def test_published_cells_on_a_fixed_sample_lower_for_accelerators(config):
     """With their plugins: several starts, the construction, spans and oracles."""
-    module = importlib.import_module(f'experiments.configs.{exhibits.EXHIBITS[config][0]}')
-    cells = sweeps.cells_of(base.to_sweep(module.reduced()))
+    cells = sweeps.cells_of(base.to_sweep(helpers.config_module(config).reduced()))
     for cell in {(cell.model, type(cell.problem.learner)): cell for cell in cells}.values():
         assert_lowered(cell.problem)
 

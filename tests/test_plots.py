@@ -96,7 +96,7 @@ def test_legend_has_the_exponents_of_analysis():
     rows = make_rows()
     fit = analysis.exponent(rows)
     [label] = labels(plots.samples_against(rows).axes[0])
-    assert label == f'Transformer  $N^{{{fit.value:.2f}}}$ [{fit.low:.2f}, {fit.high:.2f}], 3 lanes'
+    assert label == f'Transformer  $N^{{{fit.value:.2f}}}$ [{fit.low:.2f}, {fit.high:.2f} by lane noise alone], 3 lanes'
     [label] = labels(plots.samples_against(rows.drop(rows.index[0])).axes[0])
     assert label.endswith(', 2–3 lanes')
 
@@ -114,11 +114,13 @@ def test_lengths_that_need_no_retrieval_are_grey():
 def test_legend_says_why_there_is_no_exponent():
     [label] = labels(plots.samples_against(make_rows(lengths=(2, 4))).axes[0])
     assert label == 'Transformer  (only 2 N, 3 needed), 3 lanes'
-    [label] = labels(plots.samples_against(make_rows(num_lanes=1)).axes[0])
+    [label] = labels(plots.samples_against(make_rows(lengths=(2, 4, 8, 16), num_lanes=1)).axes[0])
     assert label.endswith('], 1 lane')
+    [label] = labels(plots.samples_against(make_rows(num_lanes=1)).axes[0])
+    assert label.endswith('}$, 1 lane')  # Three lengths, and nothing known of the noise.
 
 
-def test_censored_lanes_stand_at_their_budget_and_the_mean_is_open():
+def test_lanes_that_never_learn_stand_at_their_budget_and_the_mean_is_of_the_others():
     rows = make_rows(exponent=1.0, budget=31_000)
     assert (rows['outcome'] == 'censored').sum() == 2  # Two lanes of three at N = 8.
     [axis] = plots.samples_against(rows).axes
@@ -126,10 +128,9 @@ def test_censored_lanes_stand_at_their_budget_and_the_mean_is_open():
     [triangles] = artists(axis, 'censored transformer')
     assert triangles.get_marker() == '^'
     assert triangles.get_fillstyle() == 'none'
-    [bound] = artists(axis, 'bound transformer')
-    assert colors.same_color(bound.get_markerfacecolor(), 'white')
-    assert [text.get_text() for text in axis.texts] == ['≥']
-    assert np.isnan(points(axis, 'mean transformer')[-1, 1])
+    [learned] = rows['samples_to_threshold'][rows['seq_len'] == 8].dropna()
+    assert points(axis, 'mean transformer')[-1, 1] == pytest.approx(learned)
+    assert [text.get_text() for text in axis.texts] == ['1 of 3']
     assert 'not reached within 31k' in labels(axis)
 
 
@@ -138,7 +139,10 @@ def test_outraced_lanes_stand_where_they_were_stopped():
     rows = rows.replace({'outcome': {'censored': 'outraced'}})
     [axis] = plots.samples_against(rows).axes
     assert set(points(axis, 'outraced transformer')[:, 1]) == {25_000}
+    [bound] = artists(axis, 'bound transformer')
+    assert colors.same_color(bound.get_markerfacecolor(), 'white')
     assert [text.get_text() for text in axis.texts] == ['≥']
+    assert np.isnan(points(axis, 'mean transformer')[-1, 1])
     [axis] = plots.n_star_against(rows).axes
     assert set(points(axis, 'outraced')[:, 1]) == {25_000}
 
@@ -203,7 +207,8 @@ def test_words_are_printed_as_they_are():
     assert labels(figure.axes[0])[0].startswith(r' _my\$model\$')  # A leading '_' hides a label.
     assert figure.get_suptitle() == r'cost: \$5'
     assert figure.get_supxlabel().replace('\n', ' ') == (
-        '1,000 test prompts; b; dots: lanes; lines: their means; bands: 95 % bootstrap intervals'
+        '1,000 test prompts; b; dots: lanes; lines: geometric means of those that learn; bands: 95 % t intervals of '
+        'the mean'
     )
     assert figure.axes[0].get_ylabel() == 'samples to test MSE < 0.7'
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ['2', '4', '8']
@@ -363,14 +368,17 @@ def search_rows(**changes):
     return pd.DataFrame(table).assign(**changes).astype({'samples_to_threshold': 'Int64'})
 
 
-def test_n_star_draws_every_lane_and_the_median():
+def test_n_star_draws_every_lane_and_the_mean_dotted_where_it_is_a_bound():
     figure = plots.n_star_against(search_rows(), title='title', notes=('note',))
     [axis] = figure.axes
     assert axis.get_xscale() == axis.get_yscale() == 'log'
     ids = [line.get_gid() for line in axis.lines]
     assert ids.count('reached') == ids.count('censored') == ids.count('censored_below') == 2
-    # 10 n, 10 n + 1, infinite, 5: the middle of four.
-    np.testing.assert_allclose(points(axis, 'median ffn')[:, 1], [80.5, 160.5, 640.5])
+    # 10 n, 10 n + 1, never, at most 5.
+    means = [(10 * n * (10 * n + 1) * 5) ** (1 / 3) for n in (8, 16, 64)]
+    np.testing.assert_allclose(points(axis, 'bounds ffn')[:, 1], means)
+    assert np.isnan(points(axis, 'mean ffn')[:, 1]).all()
+    assert [text.get_text() for text in axis.texts] == 6 * ['3 of 4']
     assert '△ more than the budget; ▽ the smallest' in figure.get_supxlabel().replace('\n', ' ')
     assert 'N^{' in labels(axis)[0]
     [axis] = plots.n_star_against(search_rows()[lambda table: table['outcome'] == 'reached']).axes
@@ -391,8 +399,8 @@ def test_n_star_fills_the_marks_of_erms_alone_and_draws_further_lines():
     assert 'capacity' not in labels(narrow)
     filled = {line.get_fillstyle(): sorted(line.get_ydata()) for line in wide.lines if line.get_gid() == 'reached'}
     assert filled == {'full': [80, 81, 160, 161], 'none': [640, 641]}
-    markers = [line for line in wide.lines if line.get_marker() == 'D' and len(line.get_ydata()) == 1]
-    assert [colors.same_color(line.get_markerfacecolor(), 'white') for line in markers] == [True]
+    [mean] = artists(wide, 'mean ffn')  # As the exponent, of ERMs.
+    np.testing.assert_allclose(mean.get_ydata(), [(80 * 81) ** 0.5, (160 * 161) ** 0.5])
     assert 'dots: ERMs; rings: lanes that are none' in figure.get_supxlabel().replace('\n', ' ')
 
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from experiments.configs import base
 from qstr_jax import analysis, columns, plots, registry, sweeps
+from qstr_jax.cli import base
 from tests import harness, helpers, small
 
 CONVOLUTION = '''
@@ -105,7 +105,7 @@ def small_share(params, task_draw, problem, below: float = 0.1):
 NAMES = ('my_convolution', 'my_nearby', 'my_soft', 'my_circle', 'my_clipped', 'my_share')
 SOURCES = dict(zip(NAMES, (CONVOLUTION, NEARBY, SOFT, CIRCLE, CLIPPED, SHARE), strict=True))
 SMALL = {name: value for name, value in small.SMALL.items() if '.' not in name} | {'ffn': {'widths': (16, 16)}}
-QUICKSTART = f'--config={helpers.ROOT}/experiments/configs/quickstart.py'
+QUICKSTART = f'--config={helpers.ROOT}/experiments/exhibits/quickstart.py'
 SHORT = ('seq_lens=3', 'num_seeds=1', 'token_dim=2', 'test_samples=40', 'max_samples=1280', 'threshold=9.0')
 QUICK = tuple(f'--config.{setting}' for setting in SHORT)
 
@@ -136,7 +136,7 @@ def test_an_architecture_goes_from_the_command_line_to_heat_map_and_report(plugi
     """Both settings are axes, columns, axes of the heat map, and in the report."""
     workdir = plugins / 'results'
     done = harness.run_binary(
-        'sensitivity', QUICKSTART, f'--workdir={workdir}', '--config.plugins=my_convolution',
+        'sample_complexity', QUICKSTART, f'--workdir={workdir}', '--config.plugins=my_convolution',
         '--config.models=convolution', '--config.convolution.channels=4,8', '--config.convolution.kernel=1,3',
         '--config.heatmap.x=convolution_channels', '--config.heatmap.y=convolution_kernel', *QUICK, folder=plugins,
     )  # fmt: skip

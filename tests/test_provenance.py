@@ -17,7 +17,7 @@ SECONDS = {'wall': 1.0, 'compile': 0.0}
 def add_run(workdir, name, lanes, commit='a' * 40, **options):
     """A run that finished some lanes."""
     record = {'id': name, 'started': f'2026-01-01T00:00:0{name[-1]}+00:00', 'git_commit': commit, 'batches': []}
-    provenance.add_batch(workdir, record, CELL, lanes, seconds=SECONDS, **options)
+    provenance.add_batch(workdir, record, CELL, lanes, program='0', seconds=SECONDS, **options)
 
 
 def test_each_row_has_its_run_its_commit_and_whether_the_tree_was_clean(tmp_path):

@@ -308,9 +308,9 @@ def test_the_headline_says_who_needs_how_many_and_what_is_missing(sweep, tmp_pat
     found = headline.headline(sections, content.measured(sections))
     words = ' '.join(text for text, _ in found.words)
     assert '20 lanes of Transformer, RNN, FFN in 2 directories: 20 reached' in words
-    assert 'Of 2 directories with several architectures, fewest samples: FFN, Transformer in 1, RNN in 1' in words
+    assert 'Of 2 directories with several architectures, fewest samples: Transformer, FFN in 1, RNN in 1' in words
     caption, table = found.tables[0]
-    assert caption.startswith('Mean samples')
+    assert caption.startswith('Geometric mean of the samples')
     line = table[table['directory'] == str(other)].iloc[0]
     assert (line['at'], line['RNN'], line['FFN'], line['Transformer']) == ('N = 4', '64', '2.59k (40×)', '–')
     empty = headline.headline([section.Section(name='x')], content.measured([]))

@@ -1,4 +1,4 @@
-"""The binary: reduced twins of its configs end to end, overrides, and bad input."""
+"""The binary that runs any sweep: overrides, what it draws, and bad input."""
 
 import subprocess
 import sys
@@ -6,46 +6,13 @@ import sys
 import pandas as pd
 import pytest
 
-from experiments import sample_complexity
-from experiments.configs import base
 from qstr_jax import sweeps
 from qstr_jax.analysis import published
+from qstr_jax.cli import base
+from qstr_jax.report import drawing
 from qstr_jax.storage import results
 from tests import harness, helpers, small, stored
 from tests.helpers import config_module
-
-CONFIGS = helpers.configs_of('sample_complexity')
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('name', CONFIGS)
-def test_reduced_twins_run_end_to_end(name, tmp_path):
-    config = config_module(name).reduced()
-    settings = base.to_sweep(config)
-    rows = sweeps.run(settings, tmp_path, small.quiet())
-    sample_complexity.draw(tmp_path, config)
-    lanes = len(config.seq_lens) * len(config.sparsity or (1,)) * config.num_seeds * len(config.models)
-    assert len(rows) == lanes
-    assert (rows['outcome'] == 'reached').sum() >= lanes / 2
-    for pattern in 'figure*.png', 'figure*.pdf', 'table*.md', 'curves*.png':
-        found = list(tmp_path.glob(pattern))
-        assert found
-        assert all(path.stat().st_size > 50 for path in found)
-
-
-def test_figure1a_is_the_published_setting():
-    settings = base.to_sweep(config_module('figure1a').get_config())
-    cells = sweeps.cells_of(settings)
-    assert len(cells) == 18
-    columns = dict(cells[0].columns)
-    published = {
-        'batch_size': 64, 'check_every': 10, 'threshold': 0.7, 'max_samples': 10**6, 'test_samples': 5000,
-        'test_task': 'simple_qstr', 'token_dim': 10, 'encoding_scale': 'unscaled', 'link': 'linear',
-    }  # fmt: skip
-    assert {name: columns[name] for name in published} == published
-    lanes = cells[0].lanes
-    assert [(lane.seed, lane.task_seed) for lane in lanes] == [(seed, 0) for seed in range(5)]
-    assert {(lane.learning_rate, lane.weight_decay) for lane in lanes} == {(1e-3, 0.01)}
 
 
 @pytest.mark.slow
@@ -61,7 +28,7 @@ def test_overrides_by_the_promised_names(tmp_path):
         'max_samples=10000', 'test_samples=300', 'screen=False', 'preset=paper',
     )  # fmt: skip
     texts = [f'--config.{text}' for text in overrides]
-    done = harness.run_binary('sample_complexity', '--config=experiments/configs/figure1a.py', '--dry_run', *texts)
+    done = harness.run_binary('sample_complexity', '--config=experiments/exhibits/figure1a.py', '--dry_run', *texts)
     assert done.returncode == 0, done.stderr
     assert 'ffn-simple_qstr-N12-q2' in done.stdout
     assert '6 cells, 12 lanes' in done.stdout
@@ -71,7 +38,7 @@ def test_overrides_by_the_promised_names(tmp_path):
 def test_end_to_end_as_a_command_and_once_more(tmp_path):
     """Rows, figure and table; the second call runs nothing and says the same."""
     arguments = [
-        '--config=experiments/configs/quickstart.py', f'--workdir={tmp_path / "sweep"}', '--config.models=ffn',
+        '--config=experiments/exhibits/quickstart.py', f'--workdir={tmp_path / "sweep"}', '--config.models=ffn',
         '--config.seq_lens=3', '--config.num_seeds=2', '--config.test_samples=100',
         f'--compilation_cache={tmp_path / "cache"}',
     ]  # fmt: skip
@@ -88,13 +55,50 @@ def test_end_to_end_as_a_command_and_once_more(tmp_path):
     assert len(results.load(tmp_path / 'sweep')) == 2
 
 
+def test_overrides_of_learners_on_a_fixed_sample():
+    done = harness.run_binary(
+        'sample_complexity', '--config=experiments/exhibits/n_star.py', '--dry_run',
+        '--config.seq_lens=8,16', '--config.num_seeds=2',
+        '--config.learners=min_norm,stationary', '--config.models=transformer,ffn',
+        '--config.min_norm.epsilon=0.01', '--config.stationary.optimizer=sgd', '--config.stationary.weight_decay=0.1',
+        '--config.risk=pointwise', '--config.batch_size=0', '--config.radius=None', '--config.radius_unit=None',
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert '8 cells, 16 lanes' in done.stdout
+
+
+def test_an_exhibit_draws_and_checks_in_its_own_way(tmp_path):
+    """Whatever is overridden, by the binary of all sweeps."""
+    config = '--config=experiments/exhibits/figure2.py'
+    done = harness.run_binary('sample_complexity', config, '--config.save_params=False', f'--workdir={tmp_path}')
+    helpers.assert_one_error(done, 'save_params=False: the trained parameters are what is drawn')
+
+
+@pytest.mark.parametrize(
+    ('overrides', 'word'),
+    [
+        (('num_samples=0',), 'num_samples'),
+        (('num_samples=0.33', 'samples_unit=Nd'), 'not a whole number'),
+        (('learners=erm',), 'learners'),
+        (('radius=-1.0',), 'radius'),
+        (('budget=1.0',), 'budget'),
+        (('weight_decay=0.1',), 'weight_decay=0.1: would be ignored'),
+        (('resolution=0.0',), 'resolution'),
+    ],
+)
+def test_bad_input_of_learners_on_a_fixed_sample_is_one_line(overrides, word, tmp_path):
+    arguments = [f'--workdir={tmp_path}', *(f'--config.{text}' for text in overrides)]
+    done = harness.run_binary('sample_complexity', '--config=experiments/exhibits/n_star.py', *arguments)
+    helpers.assert_one_error(done, word)
+
+
 @pytest.mark.parametrize(
     ('override', 'word'),
     [('transformer.num_heads=0', 'num_heads'), ('sparsity=20', 'sparsity'), ('models=lstm', 'transformer, rnn, ffn')],
 )
 def test_bad_input_is_one_line(override, word, tmp_path):
     arguments = [f'--workdir={tmp_path}', f'--config.{override}']
-    done = harness.run_binary('sample_complexity', '--config=experiments/configs/figure1a.py', *arguments)
+    done = harness.run_binary('sample_complexity', '--config=experiments/exhibits/figure1a.py', *arguments)
     helpers.assert_one_error(done, word)
 
 
@@ -125,7 +129,7 @@ def test_several_settings_get_a_figure_each_and_those_of_a_model_a_line_each(tmp
     config.models, config.seq_lens, config.learning_rate = ('ffn',), (2,), (1e-3, 3e-3)
     config.ffn.widths = ((8, 8), (16, 16))
     sweeps.run(base.to_sweep(config), tmp_path, small.quiet())
-    sample_complexity.draw(tmp_path, config)
+    drawing.draw(tmp_path, config)
     assert {path.name for path in tmp_path.glob('figure*.png')} == {
         'figure_learning_rate-0.001.png', 'figure_learning_rate-0.003.png',
     }  # fmt: skip
@@ -143,7 +147,7 @@ def test_lanes_with_several_thresholds_get_a_figure_for_each_and_one_of_all(tmp_
     config = config_module('quickstart').reduced()
     rows = results.load(workdir)
     assert set(rows['crossings']) == {'1.1:320 0.9:'}
-    sample_complexity.draw(workdir, config)
+    drawing.draw(workdir, config)
     assert {path.name for path in workdir.glob('*.png')} == {
         'figure_threshold-0.9.png', 'figure_threshold-1.1.png', 'thresholds.png', 'curves.png',
     }  # fmt: skip
@@ -163,7 +167,7 @@ def test_published_values_stand_beside_rows_of_their_own_setting_alone():
 
 
 def test_every_binary_says_which_directory_is_missing_or_too_many(tmp_path):
-    config = '--config=experiments/configs/quickstart.py'
+    config = '--config=experiments/exhibits/quickstart.py'
     helpers.assert_one_error(harness.run_binary('sample_complexity', config), '--workdir=DIR is missing')
     twice = [f'--workdir={tmp_path / name}' for name in 'ab']
     helpers.assert_one_error(harness.run_binary('sample_complexity', config, *twice), 'give one directory')

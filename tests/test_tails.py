@@ -26,13 +26,6 @@ def test_lemma12_is_above_the_exact_probability(token_dim):
         assert at_radius == pytest.approx((num_samples * seq_len) ** -0.5)
 
 
-def test_truncation_is_above_the_loss_that_is_cut_off():
-    for level in (0.5, 2.0, 8.0):  # ℓ = z², E ℓ² = 3
-        root = math.sqrt(level)
-        cut = 2 * (root * stats.norm.pdf(root) + stats.norm.sf(root)) - 2 * level * stats.norm.sf(root)
-        assert 0 < cut <= tails.truncation(3.0, 2 * stats.norm.sf(root))
-
-
 def linear_class(num_samples):
     """The class ⟨w, x⟩, ‖w‖ ≤ 1, on points of the unit sphere of R³: its log C, and its complexity by Monte Carlo."""
     rng = np.random.default_rng(0)

@@ -2,7 +2,7 @@
 
 Command:  make theorems
           python -m experiments.theorems --config=experiments/configs/theorems.py --workdir=DIR
-Runtime:  about 45 minutes of one core; each card is written when it is done and not made twice
+Runtime:  about 45 minutes of one core; a card that is done is not made twice, and trainings go on where they stopped
 Expect:   each card says whether its checks hold, and at how many points they could have failed; numbers in
           experiments/results/theorems/cards.json; what is asymptotic is told under each figure
 """
@@ -42,6 +42,7 @@ _REDUCED = {
         'unseen_len': 4, 'unseen_samples': 8, 'unseen_dims': (2, 4),
         'given_samples': (8,), 'test_samples': 20,
     },
+    'bounds': {'seq_lens': (8, 16), 'token_dim': 3, 'log_samples': (4, 6, 8, 10, 12), 'shares': (0.3, 1.0)},
     'theorem6': {
         'simple_lens': (2,), 'seq_lens': (3,), 'token_dim': 3, 'tenths': (5,), 'num_lanes': 2, 'max_steps': 300,
         'control_len': 3, 'control_lanes': 1, 'control_dim': 4, 'control_steps': 20, 'test_samples': 100,

@@ -1,22 +1,29 @@
-"""Accelerators whose compilers are asked: sizes and speeds as their makers publish them."""
+"""Accelerators that are not there, and how to compile for them: their makers' compilers know them by name or text.
+
+JAX finds the compilers in `libtpu` and in the plugin for CUDA, which are installed in environments of their own (the
+extras `tpu-compile` and `gpu-compile`).
+"""
 
 import dataclasses
-from collections.abc import Mapping
+import os
+from importlib import util
+from typing import Any
+
+from jax.experimental import topologies
 
 from qstr_jax import checks
 
-_TPU = 'https://cloud.google.com/tpu/docs/'
-_H100 = 'https://www.nvidia.com/en-us/data-center/h100/'
-_A100 = 'https://www.nvidia.com/en-us/data-center/a100/'
-_XLA = 'https://github.com/openxla/xla/tree/main/xla/backends/gpu/target_config/specs/'
-# What a float32 product costs at each of JAX's precisions: on a TPU so many products of bfloat16.
-_PASSES = 'https://docs.jax.dev/en/latest/jax.lax.html#jax.lax.Precision'
-TPU_PASSES = {'highest': 6, 'high': 3, 'default': 1}
-# Seconds from one short kernel to the next when they are launched one after the other without waiting, measured by
-# NVIDIA on a V100. A TPU is given whole programs, and its maker publishes no such cost, so that its estimates leave it
-# out.
-_LAUNCHES = 'https://developer.nvidia.com/blog/cuda-graphs/'
-KERNEL_SECONDS = 3.8e-6
+PACKAGES = {'tpu': 'libtpu', 'gpu': 'jax_cuda12_plugin'}
+# What all CUDA devices since 8.0 have in common.
+_COMMON = {
+    'threads_per_block_limit': 1024, 'threads_per_warp': 32, 'shared_memory_per_block': 49152,
+    'threads_per_core_limit': 2048, 'block_dim_limit_x': 2**31 - 1, 'block_dim_limit_y': 65535,
+    'block_dim_limit_z': 65535, 'registers_per_core_limit': 65536, 'registers_per_block_limit': 65536,
+    'thread_dim_limit_x': 1024, 'thread_dim_limit_y': 1024, 'thread_dim_limit_z': 64,
+}  # fmt: skip
+# Nothing is timed on a device that is not there, so no kernel can be chosen by its time.
+_GPU_FLAGS = '--xla_gpu_enable_triton_gemm=false --xla_gpu_autotune_level=0'
+_CUDNN, _CUDA = (9, 10, 0), (12, 8, 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,80 +33,37 @@ class Chip:
     Attributes:
         name: as on the command line.
         platform: 'tpu' or 'gpu'.
-        topology: the smallest group of such chips that the compiler knows by name.
-        group: the topology of a larger one: a pod of several hosts, or a host of eight devices; '' is none to compare.
         memory_bytes: of one device.
-        bandwidth: bytes a second of its memory.
-        flops: floating-point operations a second of matrix products, by precision.
-        kernel_seconds: least time from one kernel to the next.
-        sources: where these numbers are published.
+        topology: the smallest group of such chips that the compiler knows by name.
         accelerator_type: of a TPU host with this topology.
         target: of a GPU, what the compiler is told of it: fields of XLA's `GpuDeviceInfoProto`.
     """
 
     name: str
     platform: str
-    topology: str
     memory_bytes: int
-    bandwidth: float
-    flops: Mapping[str, float]
-    sources: tuple[str, ...]
-    group: str = ''
-    kernel_seconds: float = 0.0
+    topology: str
     accelerator_type: str = ''
-    target: tuple[tuple[str, int | float | str], ...] = ()
+    target: tuple[tuple[str, int | float], ...] = ()
 
 
-def _tpu(
-    name: str, topology: str, accelerator_type: str, gigabytes: int, bandwidth: float, bf16: float, group: str = ''
-) -> Chip:
-    return Chip(
-        name=name,
-        platform='tpu',
-        topology=topology,
-        accelerator_type=accelerator_type,
-        memory_bytes=gigabytes * 2**30,
-        bandwidth=bandwidth,
-        flops={precision: bf16 / passes for precision, passes in TPU_PASSES.items()},
-        sources=(_TPU + name, _PASSES),
-        group=group,
-    )
+def _gpu(name: str, **target: int | float) -> Chip:
+    return Chip(name, 'gpu', int(target['device_memory_size']), '1x1x1', target=tuple(target.items()))
 
 
-def _gpu(name: str, flops: Mapping[str, float], source: str, spec: str, **target: int | float | str) -> Chip:
-    return Chip(
-        name=name,
-        platform='gpu',
-        topology='1x1x1',
-        memory_bytes=int(target['device_memory_size']),
-        bandwidth=float(target['memory_bandwidth']),
-        flops=flops,
-        kernel_seconds=KERNEL_SECONDS,
-        sources=(source, _XLA + spec, _LAUNCHES),
-        group='1x1x8',
-        target=tuple(target.items()),
-    )
-
-
+# Memory of TPUs by https://cloud.google.com/tpu/docs, GPUs by XLA's own descriptions (`h100_sxm.txtpb`,
+# `a100_sxm_80.txtpb` in https://github.com/openxla/xla/tree/main/xla/backends/gpu/target_config/specs).
 _CHIPS = (
-    _tpu('v5e', 'v5e:2x2', 'v5litepod-4', 16, 819e9, 197e12, group='v5e:4x4'),
+    Chip('v5e', 'tpu', 16 * 2**30, 'v5e:2x2', 'v5litepod-4'),
     _gpu(
-        'h100',
-        {'highest': 67e12, 'high': 494e12, 'default': 494e12},
-        _H100,
-        'h100_sxm.txtpb',
-        major=9, core_count=132, fpus_per_core=128, clock_rate_ghz=1.98, device_memory_size=84942979072,
+        'h100', major=9, core_count=132, fpus_per_core=128, clock_rate_ghz=1.98, device_memory_size=84942979072,
         memory_bandwidth=3352320000000, l2_cache_size=52428800, shared_memory_per_core=233472,
         shared_memory_per_block_optin=232448,
     ),
-    _tpu('v6e', 'v6e:2x2', 'v6e-4', 32, 1640e9, 918e12),
-    _tpu('v4', 'v4:2x2x1', 'v4-8', 32, 1228e9, 275e12),
+    Chip('v6e', 'tpu', 32 * 2**30, 'v6e:2x2', 'v6e-4'),
+    Chip('v4', 'tpu', 32 * 2**30, 'v4:2x2x1', 'v4-8'),
     _gpu(
-        'a100',
-        {'highest': 19.5e12, 'high': 156e12, 'default': 156e12},
-        _A100,
-        'a100_sxm_80.txtpb',
-        major=8, core_count=108, fpus_per_core=64, clock_rate_ghz=1.41, device_memory_size=85100068864,
+        'a100', major=8, core_count=108, fpus_per_core=64, clock_rate_ghz=1.41, device_memory_size=85100068864,
         memory_bandwidth=2039040000000, l2_cache_size=41943040, shared_memory_per_core=167936,
         shared_memory_per_block_optin=166912,
     ),
@@ -108,13 +72,53 @@ CHIPS = {chip.name: chip for chip in _CHIPS}
 
 
 def get(name: str) -> Chip:
-    """An accelerator by its name.
-
-    Args:
-        name: as on the command line.
-
-    Raises:
-        ValueError: unknown.
-    """
+    """An accelerator by its name; a ValueError if it is unknown."""
     checks.choice('devices', name, CHIPS)
     return CHIPS[name]
+
+
+def is_installed(chip: Chip) -> bool:
+    """Whether the compiler of an accelerator is in this environment."""
+    return util.find_spec(PACKAGES[chip.platform]) is not None
+
+
+def check_installed(chip: Chip) -> None:
+    """A ValueError if the compiler of an accelerator is not in this environment."""
+    if not is_installed(chip):
+        package, extra = PACKAGES[chip.platform], f'{chip.platform}-compile'
+        raise ValueError(f'devices={chip.name}: needs {package}, of the extra {extra}: make accelerators')
+
+
+def environment(chip: Chip) -> dict[str, str]:
+    """Variables of a process that compiles for an accelerator, to be set before it imports JAX."""
+    if chip.platform == 'tpu':
+        # So that the library asks no server which TPU this is, and several processes may compile at once.
+        host = {'TPU_SKIP_MDS_QUERY': '1', 'TPU_WORKER_HOSTNAMES': 'localhost', 'ALLOW_MULTIPLE_LIBTPU_LOAD': '1'}
+        return {**host, 'TPU_ACCELERATOR_TYPE': chip.accelerator_type, 'JAX_PLATFORMS': 'cpu'}
+    nvcc = util.find_spec('nvidia.cuda_nvcc')
+    folders = list(nvcc.submodule_search_locations or ()) if nvcc else []
+    folder = ''.join(f' --xla_gpu_cuda_data_dir={one}' for one in folders[:1])
+    return {'XLA_FLAGS': f'{os.environ.get("XLA_FLAGS", "")} {_GPU_FLAGS}{folder}'.strip(), 'JAX_PLATFORMS': 'cpu'}
+
+
+def devices(chip: Chip) -> list[Any]:
+    """Devices of the smallest group of such accelerators, which programs can be compiled for and nothing else."""
+    check_installed(chip)
+    if chip.platform == 'tpu':
+        return topologies.get_topology_desc(chip.topology, platform='tpu').devices
+    description = {'target_config': target_config(chip), 'topology': chip.topology}
+    return topologies.get_topology_desc(platform='cuda', **description).devices
+
+
+def target_config(chip: Chip) -> str:
+    """What XLA's compiler for CUDA is told of a GPU, a `GpuTargetConfigProto` as text."""
+    fields = {**_COMMON, **dict(chip.target)}
+    major = fields.pop('major')
+    info = '\n'.join(f'  {name}: {value}' for name, value in fields.items())
+    version = '\n'.join(f'  {name}: {value}' for name, value in zip(('major', 'minor', 'patch'), _CUDNN, strict=True))
+    return (
+        f'gpu_device_info {{\n{info}\n  cuda_compute_capability {{ major: {major} }}\n'
+        f'  runtime_version: "{".".join(map(str, _CUDA))}"\n}}\n'
+        f'platform_name: "CUDA"\ndnn_version_info {{\n{version}\n}}\n'
+        f'device_description_str: "{chip.name}"\n'
+    )

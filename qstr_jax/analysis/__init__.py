@@ -8,6 +8,7 @@ a rival needs fewer samples is 'outraced'.
 names: what models, tasks and settings are called.     curves: what tells the curves of a table apart.
 summary: the lanes of a point as one row.               exponents: which power of N the samples are.
 log_means, line_fit: means of lanes, the line in them.   laws: N^a or (log N)^p.
+learning: failures, or bounds of a budget.               resolution: crossings between two checks.
 no_retrieval: thresholds that ignoring t meets.         evidence: the three kinds of Table 1.
 samples_table: both as a table for readers.            growth: both laws of every curve.
 claims, table1: the theorems beside what was measured. floors: Theorem 6 beside trained networks.

@@ -8,7 +8,7 @@ import dataclasses
 
 import pandas as pd
 
-from qstr_jax.analysis import laws
+from qstr_jax.analysis import laws, line_fit
 from qstr_jax.analysis.exponents import Exponent
 
 
@@ -66,6 +66,8 @@ def judge(claim: Claim | None, fit: Exponent, lanes: pd.DataFrame) -> tuple[str,
         return 'open', 'the paper claims nothing for it'
     if why := _not_of_the_theorem(claim, lanes):
         return 'open', why
+    if fit.interval_by == line_fit.BY_NOISE:
+        return 'open', 'three lengths say nothing of the misfit'
     if fit.high < claim.value:
         return ('yes', '') if claim.kind == 'at most' else ('no', '')
     if fit.low <= claim.value <= fit.high and not (claim.kind == 'at least' and fit.low == claim.value):

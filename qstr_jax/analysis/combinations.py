@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -88,15 +88,35 @@ def title(text: str, rows: pd.DataFrame, point: Point | None = None) -> str:
         point: of `combinations`; None for no settings.
     """
 
+    parts = [setting_text(*item) for item in (point or {}).items() if f'{{{item[0]}}}' not in text]
+    return ', '.join(part for part in (_filled(text, rows, _text), *parts) if part)
+
+
+def _filled(text: str, rows: pd.DataFrame, text_of: Callable[[Any], str]) -> str:
+    """A text with the values of columns in place of their names in braces."""
+
     def values(found: re.Match) -> str:
         name = found[1]
         if name not in rows.columns:
             return found[0]
-        text_of = functools.partial(_task_text, rows=rows) if name == 'task' else _text
-        return ', '.join(text_of(value) for value in sorted(rows[name].unique()))
+        own = functools.partial(_task_text, rows=rows) if name == 'task' else text_of
+        return ', '.join(own(value) for value in sorted(rows[name].dropna().unique()))
 
-    parts = [setting_text(*item) for item in (point or {}).items() if f'{{{item[0]}}}' not in text]
-    return ', '.join(part for part in (re.sub(r'\{(\w+)\}', values, text), *parts) if part)
+    return re.sub(r'\{(\w+)\}', values, text)
+
+
+def notes(texts: str | Sequence[str], rows: pd.DataFrame) -> tuple[str, ...]:
+    """Small print that says what is drawn: braces as in titles, and '{num_seeds}' for the number of seeds.
+
+    Args:
+        texts: one or several; one about a column without a value, such as a model's that was not run, is left out.
+        rows: those that are drawn.
+    """
+    counted = rows.assign(num_seeds=rows['seed'].nunique())
+    known = set(counted.columns[counted.notna().any()])
+    several = [texts] if isinstance(texts, str) else texts
+    shown = [text for text in several if set(re.findall(r'\{(\w+)\}', text)) <= known]
+    return tuple(_filled(text, counted, _large_text) for text in shown)
 
 
 def _task_text(task: str, rows: pd.DataFrame) -> str:
@@ -108,6 +128,11 @@ def _task_text(task: str, rows: pd.DataFrame) -> str:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else value_text(value)
+
+
+def _large_text(value: Any) -> str:
+    """As sentences have it: 5,000."""
+    return display(value) if isinstance(value, str) else f'{value:,g}'
 
 
 def _short(name: str) -> str:

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from qstr_jax import columns
+from qstr_jax.analysis import resolution
 
 # Measures that do not change while a lane trains.
 _CONSTANT = ('num_parameters', 'backend', 'lanes_per_batch', 'encoding_coherence', 'encoding_equal_pairs',
@@ -50,6 +51,8 @@ def _ended(table: pd.DataFrame, is_crossed: pd.Series, samples: pd.Series) -> pd
     """The rows, some of which ended when they crossed their threshold."""
     samples = samples.astype('Int64')
     table['outcome'] = table['outcome'].mask(is_crossed, 'reached')
+    if resolution.CROSSING in table.columns:
+        table[resolution.CROSSING] = table[resolution.CROSSING].mask(is_crossed)
     for name in 'num_samples', 'samples_to_threshold':
         if name in table.columns:
             table[name] = table[name].astype('Int64').mask(is_crossed, samples)

@@ -1,18 +1,19 @@
 """The exponent of a curve: which power of N, or of another setting, the samples are. All exhibits take it from here."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy
 
-from qstr_jax.analysis import erms, laws, line_fit
+from qstr_jax.analysis import erms, laws, learning, line_fit, resolution
 from qstr_jax.analysis.curves import only_curve, require
-from qstr_jax.analysis.log_means import SIDES, LogMeans, log_means
+from qstr_jax.analysis.log_means import SIDES, LogMeans, from_logs, log_means
 from qstr_jax.analysis.names import heading, value_text
 from qstr_jax.analysis.no_retrieval import is_easy
-from qstr_jax.analysis.summary import MEASURED, check, samples_or_bound
+from qstr_jax.analysis.summary import MEASURED, Share, check, point, samples_or_bound, share
 
 _MIN_POINTS = 3
 # A wider interval holds everything from constant samples to N^5: readers are told that the points are too few for one.
@@ -39,14 +40,18 @@ class LocalSlope(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Exponent:
-    """The exponent of the samples in N, or another setting, with its 95% interval.
+    """The exponent of the samples in N, or another setting, given that lanes learn, with its 95% interval.
 
     Attributes:
         value: the exponent; None if there is none.
         low: lower end of its interval; None if there is none.
         high: upper end of its interval.
+        interval_by: what the interval holds, `line_fit.BY_MISFIT` or, for three values of N, `line_fit.BY_NOISE`; ''
+            if there is none.
         num_points: number of values of N that it was fitted to, those with bounds included.
         left_out: the other values of N.
+        fitted_to: which lanes: 'all lanes', 'lanes that learn', and how many of them as bounds.
+        learn: how many of the curve's lanes learn within their budget; None if it has no lanes.
         note: why there is no value, what was left out, or how many lanes are bounds; '' if there is nothing to say.
         local_slopes: exponents between neighbouring values.
         law: N^a or (log N)^p; None where that was not asked or cannot be said.
@@ -55,26 +60,30 @@ class Exponent:
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    interval_by: str = ''
     num_points: int = 0
     left_out: tuple = ()
+    fitted_to: str = ''
+    learn: Share | None = None
     note: str = ''
     local_slopes: tuple[LocalSlope, ...] = ()
     law: laws.Law | None = None
 
     def __str__(self) -> str:
-        """'0.62 [0.55, 0.70]', '0.62' without an interval, or the note without a value; see `interval`."""
+        """'0.62 [0.55, 0.70]', '0.62' without an interval, or the note without a value."""
         if self.value is None:
             return self.note
-        return f'{self.value:.2f}{self.interval}'
+        return ' '.join(part for part in (f'{self.value:.2f}', self.interval_text) if part)
 
     @property
-    def interval(self) -> str:
-        """' [0.55, 0.70]', '' without an interval, or words in the place of one that is wider than `WIDEST`."""
+    def interval_text(self) -> str:
+        """'[0.55, 0.70]', '[0.55, 0.70 by lane noise alone]', '', or words for one that is wider than `WIDEST`."""
         if self.low is None or self.high is None:
             return ''
         if self.high - self.low > WIDEST:
-            return ' (too few points for an interval)'
-        return f' [{self.low:.2f}, {self.high:.2f}]'
+            return '(too few points for an interval)'
+        by = f' by {self.interval_by}' if self.interval_by == line_fit.BY_NOISE else ''
+        return f'[{self.low:.2f}, {self.high:.2f}{by}]'
 
 
 def exponent(rows: pd.DataFrame, x: str = 'seq_len') -> Exponent:
@@ -82,12 +91,14 @@ def exponent(rows: pd.DataFrame, x: str = 'seq_len') -> Exponent:
 
         log T_{N,i} = c + a log N + b_N + e_{N,i},   b_N ~ N(0, τ²),   e_{N,i} ~ N(0, σ²)
 
-    b_N is the misfit of the law and e_{N,i} the noise between lanes. A lane that is censored or outraced needs more
-    than its bound, one that is censored below needs less, and the likelihood takes them so; so it does with an n* of
-    ERMs that is only known to be at most that of the lane (`erms`). Left out are lanes that diverged or are known to be
-    no ERMs, and those N where a predictor that ignores t is good enough (`no_retrieval`). The 95% interval is Student's
-    with as many degrees of freedom as there are N with measured lanes, less two (`line_fit`); by simulation it covers
-    the exponent in 92 to 98% of cases (experiments/benchmarks/coverage.md).
+    b_N is the misfit of the law and e_{N,i} the noise between lanes. It is the exponent of lanes that learn; the share
+    of those stands beside it. A lane that used up its budget is a bound where lanes that learn come near the budget,
+    and a failure elsewhere (`learning`), which is left out as one that diverged. An outraced lane needs more than its
+    bound, one that is censored below needs less, and the likelihood takes them so; so it does with an n* of ERMs that
+    is only known to be at most that of the lane (`erms`). Left out are also lanes that are known to be no ERMs, and
+    those N where a predictor that ignores t is good enough (`no_retrieval`). The 95% interval is Student's with as many
+    degrees of freedom as there are N with measured lanes, less two, and of three N that by lane noise alone
+    (`line_fit`); experiments/benchmarks/coverage.md says how often it covers the exponent.
 
     Args:
         rows: the lanes of one curve.
@@ -115,19 +126,58 @@ def fit(lanes: pd.DataFrame, x: str = 'seq_len') -> Exponent:
     if not pd.api.types.is_numeric_dtype(lanes[x].infer_objects()):
         return Exponent(note=f'no power: {heading(x)} is no number')
     usable, notes = _usable(lanes, x)
-    left_out = tuple(_number(value) for value in sorted(set(lanes[x]) - set(usable[x])))
-    means = log_means(usable, x) if len(usable) else None
+    is_failure = learning.is_failure(usable, x)
+    learners = usable[~is_failure]
+    if is_failure.any():
+        notes.append(f'without {_lanes(is_failure.sum())} that never learn ({_where(usable[is_failure], x)})')
+    left_out = tuple(_number(value) for value in sorted(set(lanes[x]) - set(learners[x])))
+    learn = share(erms.with_bounds(lanes)['outcome'])
+    means = log_means(learners, x) if len(learners) else None
     num_measured = int(means.is_measured.sum()) if means else 0
     if means is None or num_measured < _MIN_POINTS:
-        few = [_why_none(usable, num_measured, x)] if means else []
-        return Exponent(num_points=num_measured, left_out=left_out, note='; '.join([*few, *notes]))
-    log_x = np.log(means.x)
-    slope = line_fit.slope(log_x, means.mean, means.variance, means.side)
+        few = [_why_none(learners, num_measured, x)] if means else []
+        note = '; '.join([*few, *notes, *_coarse(lanes, x)])
+        return Exponent(num_points=num_measured, left_out=left_out, learn=learn, note=note)
+    found = line_fit.slope(np.log(means.x), means)
     return Exponent(
-        value=slope.value, low=slope.low, high=slope.high, num_points=len(means.x), left_out=left_out,
-        note='; '.join([*notes, *_caveats(usable, x)]), local_slopes=_local_slopes(means),
+        value=found.value, **_interval(found), num_points=len(means.x), left_out=left_out, learn=learn,
+        fitted_to=_fitted_to(learners, lanes),
+        note='; '.join([*notes, *_caveats(learners, x), *_coarse(lanes, x)]), local_slopes=_local_slopes(means),
         law=laws.law(means) if x == 'seq_len' else None,
     )  # fmt: skip
+
+
+def of_points(x: Sequence[float], samples: Sequence[float]) -> Exponent:
+    """The exponent of a power law through points without lanes, such as measurements that are exact.
+
+    Args:
+        x: positive numbers, each once.
+        samples: positive numbers.
+
+    Returns:
+        As of `exponent`; two or three points have no interval, and fewer no exponent.
+    """
+    log_x, logs = np.log(np.asarray(x, float)), np.log(np.asarray(samples, float))
+    if len(log_x) < 2:
+        return Exponent(num_points=len(log_x), note=f'only {len(log_x)} points, 2 needed')
+    if len(log_x) < _MIN_POINTS:
+        return Exponent(value=float(np.diff(logs)[0] / np.diff(log_x)[0]), num_points=2)
+    order = np.argsort(log_x)
+    means = from_logs(np.exp(log_x[order]), np.arange(len(order)), logs[order], np.zeros(len(order), int))
+    found = line_fit.slope(log_x[order], means)
+    return Exponent(value=found.value, **_interval(found), num_points=len(log_x))
+
+
+def _interval(found: line_fit.Slope) -> dict[str, Any]:
+    """The interval of a slope; empty if it has none."""
+    return {'low': found.low, 'high': found.high, 'interval_by': found.by} if found.by else {}
+
+
+def _fitted_to(learners: pd.DataFrame, lanes: pd.DataFrame) -> str:
+    """'all lanes', or 'lanes that learn, 2 as bounds'."""
+    num_bounds = int((learners['outcome'].map(SIDES) != 0).sum())
+    is_all = not (lanes['outcome'].isin(('censored', 'diverged')) & ~lanes.index.isin(learners.index)).any()
+    return ('all lanes' if is_all else 'lanes that learn') + (f', {num_bounds} as bounds' if num_bounds else '')
 
 
 def _usable(lanes: pd.DataFrame, x: str) -> tuple[pd.DataFrame, list[str]]:
@@ -141,12 +191,17 @@ def _usable(lanes: pd.DataFrame, x: str) -> tuple[pd.DataFrame, list[str]]:
     if easy.any():
         notes.append(f'without {_where(lanes[easy], x)}: no retrieval needed')
     if (diverged & ~easy).any():
-        notes.append(f'without {int((diverged & ~easy).sum())} lanes that diverged')
+        notes.append(f'without {_lanes((diverged & ~easy).sum())} that diverged')
     if short.any():
         notes.append(f'without {int(short.sum())} of {len(lanes)} lanes that are no ERMs')
     if (impossible & ~easy).any():
         notes.append(f'without {_where(lanes[impossible & ~easy], x)}: 0 samples were enough')
     return erms.with_bounds(lanes[~easy & ~diverged & ~short & ~impossible]), notes
+
+
+def _lanes(count: int) -> str:
+    """'1 lane', '2 lanes'."""
+    return f'{count} lane{"s" if count > 1 else ""}'
 
 
 def _number(value: Any) -> int | float:
@@ -183,6 +238,13 @@ def _caveats(usable: pd.DataFrame, x: str) -> list[str]:
     elif (counts == 1).any():
         notes.append(f'one lane at {_where(usable[usable[x].map(counts) == 1], x)}')
     return notes
+
+
+def _coarse(lanes: pd.DataFrame, x: str) -> list[str]:
+    """In words, where means are one to three checks."""
+    coarse = [value for value, own in lanes.groupby(x) if point(own)['is_coarse']]
+    own = lanes[lanes[x].isin(coarse)]
+    return [f'{resolution.note(own)} ({_where(own, x)})'] if coarse else []
 
 
 def _local_slopes(means: LogMeans) -> tuple[LocalSlope, ...]:

@@ -7,7 +7,8 @@ from qstr_jax.analysis.curves import split_curves
 from qstr_jax.analysis.exponents import Exponent, exponent
 from qstr_jax.analysis.names import ordered, setting_text, value_text
 
-_COLUMNS = ('curve', 'N', 'exponent', 'low', 'high', 'local_slopes', 'log_power', 'law', 'difference', 'note')
+_COLUMNS = ('curve', 'N', 'exponent', 'low', 'high', 'interval_by', 'fitted_to', 'local_slopes', 'log_power', 'law',
+            'difference', 'note')  # fmt: skip
 
 
 def growth(rows: pd.DataFrame) -> pd.DataFrame:
@@ -17,7 +18,8 @@ def growth(rows: pd.DataFrame) -> pd.DataFrame:
         rows: one row per lane, as for `samples_table`.
 
     Returns:
-        curve (its name), N (those of the fit), exponent, low, high, local_slopes (as text), log_power, law ('N^a',
+        curve (its name), N (those of the fit), exponent, low, high, interval_by and fitted_to (as of
+        `exponents.Exponent`), local_slopes (as text), log_power, law ('N^a',
         '(log N)^p' or 'undecided'), difference (of −2 log likelihood, positive for N^a) and note; NaN and '–' where
         there is none.
     """
@@ -30,8 +32,9 @@ def growth(rows: pd.DataFrame) -> pd.DataFrame:
         power = fit.law.log_power.value if fit.law else np.nan
         difference = fit.law.difference if fit.law else np.nan
         table.append(
-            (name, ', '.join(lengths), value, low, high, local_slopes(fit), power, law(fit), difference, fit.note)
-        )
+            (name, ', '.join(lengths), value, low, high, fit.interval_by, fit.fitted_to, local_slopes(fit), power,
+             law(fit), difference, fit.note)
+        )  # fmt: skip
     return pd.DataFrame(table, columns=list(_COLUMNS))
 
 

@@ -57,7 +57,7 @@ def law(means: LogMeans) -> Law | None:
     name = {1: POWER, -1: POWER_OF_LOG}.get(int(sign), UNDECIDED) if abs(difference) > _DIFFERENCE else UNDECIDED
     flips = [int(length) for length, other in zip(known.x, without, strict=True) if sign * other <= 0]
     deciding = flips[0] if flips and name != UNDECIDED else None
-    log_power = line_fit.slope(np.log(np.log(means.x)), means.mean, means.variance, means.side)
+    log_power = line_fit.slope(np.log(np.log(means.x)), means)
     return Law(
         name=name if deciding is None else UNDECIDED, difference=difference, deciding=deciding, log_power=log_power
     )

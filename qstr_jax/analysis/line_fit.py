@@ -6,8 +6,10 @@ with b_j the misfit of the line and v_j the known variance by lane noise. The in
 meta-regression (Knapp and Hartung, Stat. Med. 22, 2003): weights 1/(τ² + v_j), a common factor κ of all variances that
 the residuals estimate, and Student's t with L − 2 degrees of freedom for L means. It is exact if all v_j are equal,
 whatever τ is. Means that are bounds enter the likelihood as such; then the interval is where the profile likelihood
-ratio is at most L log(1 + t²/(L − 2)), which without bounds is the same interval. Three or four means may lie on a line
-by accident, so half of an interval is never less than a standard error by lane noise alone.
+ratio is at most L log(1 + t²/(L − 2)), which without bounds is the same interval. Means may lie on a line by accident,
+so it is never narrower than the interval by lane noise alone, ±t √(variance of a by the v_j), with Student's t of as
+many degrees of freedom as the noise has. Three means have one residual, which says next to nothing of the misfit: their
+slope has the interval by lane noise, named as such, or none where no noise is known.
 """
 
 from collections.abc import Callable
@@ -16,9 +18,12 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
+from qstr_jax.analysis.log_means import LogMeans
+
+BY_MISFIT, BY_NOISE = 'misfit and lane noise', 'lane noise alone'
 _MOST_STEPS = 100
-# Half of an interval is at least so many standard errors by lane noise alone.
-_LEAST = 1.0
+# With fewer means the interval is by lane noise alone.
+_MIN_FOR_MISFIT = 4
 # With smaller residuals means lie on a line, and bounds tell nothing more.
 _EXACT = 1e-6
 # Residuals of this size are rounding.
@@ -30,42 +35,69 @@ class Slope(NamedTuple):
 
     Attributes:
         value: the slope.
-        low: lower end.
+        low: lower end; NaN if there is no interval.
         high: upper end.
+        by: what the interval holds, `BY_MISFIT` or `BY_NOISE`; '' if there is none.
     """
 
     value: float
     low: float
     high: float
+    by: str
 
 
-def slope(x: np.ndarray, mean: np.ndarray, variance: np.ndarray, side: np.ndarray) -> Slope:
+def slope(x: np.ndarray, means: LogMeans) -> Slope:
     """The slope a with its interval.
 
     Args:
         x: one number per mean.
-        mean: the means, or their bounds.
-        variance: v_j.
-        side: 0 where a mean is measured, at least three times; 1 where it lies above, −1 where it lies below.
+        means: at least three of them measured.
     """
-    known = side == 0
+    known = means.is_measured
     design = np.stack([np.ones_like(x), x], axis=1)
-    weight = 1 / np.maximum(_misfit(design[known], mean[known], variance[known]) + variance, _ROUNDING**2)
-    value, factor, error = _weighted(design[known], mean[known], weight[known])
+    weight = 1 / np.maximum(
+        _misfit(design[known], means.mean[known], means.variance[known]) + means.variance, _ROUNDING**2
+    )
+    theta, factor, inverse = _weighted(design[known], means.mean[known], weight[known])
     degrees = int(known.sum()) - 2
     quantile = float(scipy.special.stdtrit(degrees, 0.975))
-    least = _LEAST * _error(design, variance)
+    half = quantile * float(np.sqrt(factor * inverse[1, 1]))
     if known.all() or factor / weight[known].mean() < _EXACT**2:
-        half = max(quantile * error, least)
-        return Slope(value, value - half, value + half)
-    value, low, high = _by_likelihood(design, mean, weight, side, quantile, error)
-    return Slope(value, min(low, value - least), max(high, value + least))
+        value, low, high = float(theta[1]), theta[1] - half, theta[1] + half
+    else:
+        value, low, high = _by_likelihood(design, means.mean, weight, means.side, quantile, half)
+    if known.sum() >= _MIN_FOR_MISFIT:
+        noise = _noise(design, means.variance, means.degrees)
+        return Slope(value, float(min(low, value - noise)), float(max(high, value + noise)), BY_MISFIT)
+    noise = _noise(design[known], means.variance[known], means.degrees)
+    return Slope(value, value - noise, value + noise, BY_NOISE) if means.degrees else Slope(value, np.nan, np.nan, '')
+
+
+def predict(x: np.ndarray, means: LogMeans, at: float) -> tuple[float, float, int]:
+    """What the line through the measured means says of a lane elsewhere.
+
+    Args:
+        x: one number per mean.
+        means: at least three of them measured.
+        at: the place.
+
+    Returns:
+        Mean, variance and degrees of freedom of the lane's log samples.
+    """
+    known = means.is_measured
+    design = np.stack([np.ones_like(x), x], axis=1)[known]
+    misfit = _misfit(design, means.mean[known], means.variance[known])
+    weight = 1 / np.maximum(misfit + means.variance[known], _ROUNDING**2)
+    theta, factor, inverse = _weighted(design, means.mean[known], weight)
+    there = np.array([1.0, at])
+    variance = max(factor, 1.0) * float(there @ inverse @ there) + misfit + means.noise
+    return float(there @ theta), variance, int(known.sum()) - 2
 
 
 def _by_likelihood(
-    design: np.ndarray, mean: np.ndarray, weight: np.ndarray, side: np.ndarray, quantile: float, error: float
-) -> Slope:
-    """The slope with the interval of its profile likelihood; `error` is a first guess of its standard error."""
+    design: np.ndarray, mean: np.ndarray, weight: np.ndarray, side: np.ndarray, quantile: float, half: float
+) -> tuple[float, float, float]:
+    """The slope with the interval of its profile likelihood; `half` is a first guess of half of it."""
     roots, x = np.sqrt(weight), design[:, 1]
     degrees = int((side == 0).sum()) - 2
     cutoff = (degrees + 2) * np.log1p(quantile**2 / degrees)
@@ -76,24 +108,24 @@ def _by_likelihood(
         profile, _ = _likelihood(design[:, :1] * roots[:, None], (mean - slope * x) * roots, side)
         return 2 * (most - profile) - cutoff
 
-    step = max(quantile * error, _ROUNDING)
-    return Slope(best, *(_crossing(above, best, sign * step) for sign in (-1, 1)))
+    step = max(half, _ROUNDING)
+    return best, _crossing(above, best, -step), _crossing(above, best, step)
 
 
-def _error(design: np.ndarray, variance: np.ndarray) -> float:
-    """Standard error of the slope by lane noise alone; 0 where that is not known."""
+def _noise(design: np.ndarray, variance: np.ndarray, degrees: int) -> float:
+    """Half of the slope's interval by lane noise alone; 0 where there is no noise, or none is known."""
     if not (variance > 0).all():
         return 0.0
-    return float(np.sqrt(np.linalg.inv(design.T @ (design / variance[:, None]))[1, 1]))
+    error = float(np.sqrt(np.linalg.inv(design.T @ (design / variance[:, None]))[1, 1]))
+    return float(scipy.special.stdtrit(degrees, 0.975)) * error
 
 
-def _weighted(design: np.ndarray, mean: np.ndarray, weight: np.ndarray) -> tuple[float, float, float]:
-    """Weighted least squares: the slope, the factor κ of all variances, and the slope's standard error."""
+def _weighted(design: np.ndarray, mean: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+    """Weighted least squares: (c, a), the factor κ of all variances, and the covariance of (c, a) for κ = 1."""
     inverse = np.linalg.inv(design.T @ (weight[:, None] * design))
     theta = inverse @ (design.T @ (weight * mean))
     residual = mean - design @ theta
-    factor = float(weight @ residual**2) / (len(mean) - 2)
-    return float(theta[1]), factor, float(np.sqrt(factor * inverse[1, 1]))
+    return theta, float(weight @ residual**2) / (len(mean) - 2), inverse
 
 
 def _misfit(design: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> float:

@@ -26,6 +26,7 @@ class LogMeans:
         mean: the mean log samples, or a bound of it.
         variance: of the mean, by the noise between lanes; 0 where no value has two lanes.
         side: 0 where the mean is measured, 1 where it lies above `mean`, −1 where it lies below.
+        noise: variance of a lane about its mean.
         degrees: degrees of freedom of the noise.
     """
 
@@ -33,6 +34,7 @@ class LogMeans:
     mean: np.ndarray
     variance: np.ndarray
     side: np.ndarray
+    noise: float
     degrees: int
 
     @property
@@ -47,7 +49,7 @@ class LogMeans:
             keep: a mask.
         """
         parts = {name: getattr(self, name)[keep] for name in ('x', 'mean', 'variance', 'side')}
-        return LogMeans(**parts, degrees=self.degrees)
+        return LogMeans(**parts, noise=self.noise, degrees=self.degrees)
 
 
 def log_means(lanes: pd.DataFrame, x: str) -> LogMeans:
@@ -82,7 +84,7 @@ def from_logs(values: np.ndarray, group: np.ndarray, logs: np.ndarray, side: np.
     # Without noise to go by, a value with both kinds of lanes is a bound as well.
     is_known = measured > 0 if degrees else measured == lanes
     of_known = is_known[group]
-    variance = np.zeros(count)
+    variance, noise = np.zeros(count), 0.0
     if degrees:
         known = np.cumsum(is_known) - 1
         found = _most_likely(known[group[of_known]], logs[of_known], side[of_known], mean[is_known])
@@ -90,7 +92,9 @@ def from_logs(values: np.ndarray, group: np.ndarray, logs: np.ndarray, side: np.
         lanes[is_known] = information
         variance = noise / lanes
     bound = np.sign(np.bincount(group, weights=side, minlength=count)).astype(int)
-    return LogMeans(x=values, mean=mean, variance=variance, side=np.where(is_known, 0, bound), degrees=degrees)
+    return LogMeans(
+        x=values, mean=mean, variance=variance, side=np.where(is_known, 0, bound), noise=noise, degrees=degrees
+    )
 
 
 def _most_likely(

@@ -19,6 +19,8 @@ DISPLAY_NAMES = {
     'ffn': 'FFN',
     'qstr': 'qSTR',
     'simple_qstr': 'simple-qSTR',
+    'gru': 'GRU',
+    'lstm': 'LSTM',
     'least_squares': 'least squares (t known)',
     'ridge': 'ridge',
     'theorem6_oracle': 'oracle (u, V x)',

@@ -1,5 +1,8 @@
 """Samples to the threshold as a table for readers: a line per curve, a column per N."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -12,8 +15,9 @@ from qstr_jax.analysis.summary import MEASURED, check, summarize
 def samples_table(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
     """Mean samples with intervals and exponents, as texts: a line per curve, a column per value of `x`.
 
-    An entry is the mean with its 95% interval, '≥ 1000k' where lanes were censored, '≤ 900' where samples of lanes are
-    upper bounds, and '–' where there are no lanes.
+    An entry is the geometric mean of the lanes that learn with its 95% interval, and how many learn where some do not;
+    '≥ 1000k' where lanes were outraced or none learns, '≤ 900' where samples of lanes are upper bounds, and '–' where
+    there are no lanes. '~' marks a mean of one to three checks.
     The last column is the exponent, or why there is none. Settings in which curves differ get columns of their own.
 
     Args:
@@ -60,14 +64,29 @@ def _line(curve: Curve, named: dict[str, str], values: list, x: str) -> dict[str
     }
 
 
+def mean_text(cell: Mapping[str, Any]) -> str:
+    """'17.2k', '≥ 1000k', '≤ 900', '~ 1.28k': the mean of a point and what it is.
+
+    Args:
+        cell: of `summary.point`, or a line of `summarize`.
+    """
+    marks = {'≥ ': cell['lower_bound'], '≤ ': cell['upper_bound'], '~ ': cell['is_coarse']}
+    return ''.join(mark for mark, holds in marks.items() if holds) + short_number(cell['mean'])
+
+
+def learn_text(cell: Mapping[str, Any]) -> str:
+    """'3 of 5 learn', or '' where all do.
+
+    Args:
+        cell: of `summary.point`, or a line of `summarize`.
+    """
+    return '' if cell['num_learn'] == cell['num_judged'] else f'{cell["num_learn"]} of {cell["num_judged"]} learn'
+
+
 def _cell_text(cell: pd.Series) -> str:
-    """'17.2k (16.1k–18.0k)', '≥ 1000k', '–'; with the number of diverged lanes, if any."""
-    text = short_number(cell['mean'])
-    if cell['lower_bound']:
-        some = f' ({cell["num_reached"]} of {cell["num_lanes"]} reached)'
-        text = f'≥ {text}{some if cell["num_reached"] else ""}'
-    elif cell['upper_bound']:
-        text = f'≤ {text}'
-    elif not np.isnan(cell['low']):
+    """'17.2k (16.1k–18.0k)', '28.5k (22.7k–35.8k), 3 of 5 learn', '≥ 1000k, 0 of 5 learn', '–'."""
+    text = mean_text(cell)
+    if not cell[['low', 'high']].isna().any():
         text += f' ({short_number(cell["low"])}–{short_number(cell["high"])})'
-    return f'{text}, {cell["num_diverged"]} diverged' if cell['num_diverged'] else text
+    diverged = f'{cell["num_diverged"]} diverged' if cell['num_diverged'] else ''
+    return ', '.join(part for part in (text, learn_text(cell), diverged) if part)

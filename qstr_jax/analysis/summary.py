@@ -1,34 +1,67 @@
-"""One row for all lanes of a point, which differ in their seeds alone: counts, mean and its interval."""
+"""One row for all lanes of a point, which differ in their seeds alone: counts, the share that learns, their mean."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy
 
-from qstr_jax.analysis import erms
+from qstr_jax.analysis import erms, resolution
 from qstr_jax.analysis.curves import point_columns, require
 from qstr_jax.analysis.names import model_order
 
 OUTCOMES = ('reached', 'censored', 'outraced', 'censored_below', 'diverged')
 # Lanes that needed more samples than they were given.
 NEED_MORE = ('censored', 'outraced')
+# Lanes that learned within their budget.
+LEARNED = ('reached', 'censored_below', erms.AT_MOST)
 
 # What every lane has, beside its settings.
 MEASURED = ('seed', 'outcome', 'samples_to_threshold', 'max_samples')
-_NUM_DRAWS = 2000
-# A column of the samples of each lane.
-_SAMPLES = '_samples'
+
+
+class Share(NamedTuple):
+    """How many lanes learn within their budget, with the exact 95% interval of the share (Clopper and Pearson).
+
+    Attributes:
+        num_learn: lanes that learn.
+        num_lanes: lanes that learn, use up their budget or diverge; outraced ones say nothing.
+        low: lower end of the interval.
+        high: upper end.
+    """
+
+    num_learn: int
+    num_lanes: int
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        """'3 of 5 learn'."""
+        return f'{self.num_learn} of {self.num_lanes} learn'
+
+
+def share(outcomes: pd.Series) -> Share:
+    """The share of lanes that learn.
+
+    Args:
+        outcomes: of the lanes.
+    """
+    total, some = int((outcomes != 'outraced').sum()), int(outcomes.isin(LEARNED).sum())
+    low = float(scipy.special.betaincinv(some, total - some + 1, 0.025)) if some else 0.0
+    high = float(scipy.special.betaincinv(some + 1, total - some, 0.975)) if some < total else 1.0
+    return Share(some, total, low, high)
 
 
 def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFrame:
-    """Counts, mean and interval of the lanes of each point.
+    """Counts, the share that learns, and the mean samples of the lanes that learn, for each point.
 
-    A censored lane counts as its budget, so the mean is a lower bound: `lower_bound` is then True, and `high` is
-    missing because nothing bounds the mean from above. An outraced lane counts as its samples, with the same effect. A
-    lane that is censored below counts as `min_samples`; `upper_bound` and `low` say so in the same way, and do so for
-    an n* that n* of ERMs is at most (`erms.is_at_most`). A diverged lane is counted, but it has no number of samples
-    and is left out of mean, low, high, min and max.
+    The mean is geometric: exponents and figures take the logarithms of samples. It is that of the lanes that learn; a
+    lane that used up its budget or diverged counts in the share that learns alone. An outraced lane counts as its
+    samples, so that the mean is a lower bound: `lower_bound` is then True, and `high` is missing because nothing bounds
+    the mean from above. Where no lane learns, the mean is that of the budgets, a lower bound too. A lane that is
+    censored below counts as `min_samples`; `upper_bound` and `low` say so in the same way, and do so for an n* that n*
+    of ERMs is at most (`erms.is_at_most`).
 
     Args:
         rows: one row per lane, with the columns of `by` and seed, outcome, samples_to_threshold and max_samples, and
@@ -36,11 +69,11 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFra
         by: the columns that make a point; by default those of `point_columns`.
 
     Returns:
-        The columns of `by`; num_lanes, num_reached, num_censored, num_outraced, num_censored_below, num_diverged; mean,
-        median, low, high, min, max in samples, NaN where there is none; lower_bound, upper_bound. [low, high] is the
-        95% interval of the mean over lanes (percentile bootstrap, seeded), NaN for a single lane. It is too narrow for
-        few lanes: with five it covers the mean about 83% of the time. The median takes lanes that did not reach as
-        infinite, and is NaN if they are half of the lanes or more.
+        The columns of `by`; num_lanes, num_reached, num_censored, num_outraced, num_censored_below, num_diverged;
+        num_learn of num_judged lanes that learn, learn_low and learn_high (95% interval of their share, `share`); mean,
+        low, high, min, max in samples, NaN where there is none; lower_bound, upper_bound; is_coarse, whether the mean
+        is one to three checks (`resolution`). [low, high] is the 95% interval of the mean, Student's of the log samples
+        of this point, NaN for a single lane.
 
     Raises:
         ValueError: no rows, missing columns, an unknown outcome, or one seed twice at a point.
@@ -48,8 +81,8 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFra
     require(rows, ('model', *MEASURED) if by is None else (*by, *MEASURED))
     by = point_columns(rows) if by is None else list(by)
     check(rows, by)
-    points = rows.assign(**{_SAMPLES: samples_or_bound(rows)}).groupby(by, observed=True, dropna=False)
-    summary = pd.DataFrame(dict(zip(by, key, strict=True)) | _summary(lanes) for key, lanes in points)
+    points = rows.groupby(by, observed=True, dropna=False)
+    summary = pd.DataFrame(dict(zip(by, key, strict=True)) | point(lanes) for key, lanes in points)
     if 'model' in by:
         rank = {model: place for place, model in enumerate(model_order(rows))}
         summary = summary.sort_values('model', key=lambda names: names.map(rank), kind='stable')
@@ -100,7 +133,7 @@ def samples_or_bound(lanes: pd.DataFrame) -> pd.Series:
 
     Args:
         lanes: rows with outcome, samples_to_threshold and max_samples; min_samples for searches, and num_samples where
-            lanes are outraced.
+            lanes are outraced. Where `resolution.interpolated` found the crossing between two checks, it counts.
     """
     bounds = {'reached': 'samples_to_threshold', 'censored': 'max_samples', 'outraced': 'num_samples',
               'censored_below': 'min_samples', erms.AT_MOST: 'samples_to_threshold'}  # fmt: skip
@@ -109,48 +142,36 @@ def samples_or_bound(lanes: pd.DataFrame) -> pd.Series:
         if column in lanes.columns:
             numbers = pd.to_numeric(lanes[column]).astype('Float64').astype(float)
             found = found.where(lanes['outcome'] != outcome, numbers)
+    return lanes[resolution.CROSSING].fillna(found) if resolution.CROSSING in lanes.columns else found
+
+
+def point(lanes: pd.DataFrame) -> dict[str, Any]:
+    """The columns of `summarize` for the lanes of one point."""
+    outcomes, numbers = lanes['outcome'], samples_or_bound(lanes)
+    learn = share(outcomes)
+    found: dict[str, Any] = {'num_lanes': len(lanes)}
+    found |= {f'num_{outcome}': int((outcomes == outcome).sum()) for outcome in OUTCOMES}
+    found |= dict(zip(('num_learn', 'num_judged', 'learn_low', 'learn_high'), learn, strict=True))
+    counted = outcomes.isin([*LEARNED, 'outraced'] if learn.num_learn or found['num_outraced'] else NEED_MORE)
+    found |= _mean(np.sort(numbers[counted].to_numpy()))
+    found['lower_bound'] = bool(outcomes[counted].isin(NEED_MORE).any())
+    found['upper_bound'] = found['num_censored_below'] > 0 or bool(erms.is_at_most(lanes).any())
+    found['low'] = np.nan if found['upper_bound'] else found['low']
+    found['high'] = np.nan if found['lower_bound'] else found['high']
+    found['is_coarse'] = bool(learn.num_learn) and resolution.is_coarse(lanes, found['mean'])
     return found
 
 
-def resample(samples: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Means of lanes that are drawn with replacement, as many as there are.
-
-    Args:
-        samples: one number per lane.
-        rng: random numbers.
-
-    Returns:
-        The means, one per draw.
-    """
-    return rng.choice(samples, size=(_NUM_DRAWS, samples.size)).mean(axis=1)
-
-
-def interval_of(draws: np.ndarray) -> tuple[float, float]:
-    """The middle 95% of some draws.
-
-    Args:
-        draws: one number per draw.
-    """
-    low, high = np.percentile(draws, [2.5, 97.5])
-    return float(low), float(high)
-
-
-def _summary(lanes: pd.DataFrame) -> dict[str, Any]:
-    """The columns of `summarize` for the lanes of one point."""
-    outcomes, numbers = lanes['outcome'].to_numpy(), lanes[_SAMPLES].to_numpy()
-    counts = {f'num_{outcome}': int((outcomes == outcome).sum()) for outcome in OUTCOMES}
-    found: dict[str, Any] = {'num_lanes': len(lanes), **counts}
-    found |= dict.fromkeys(('mean', 'median', 'low', 'high', 'min', 'max'), np.nan)
-    found['lower_bound'] = any(counts[f'num_{outcome}'] for outcome in NEED_MORE)
-    found['upper_bound'] = counts['num_censored_below'] > 0 or bool(erms.is_at_most(lanes).any())
-    samples = np.sort(numbers[outcomes != 'diverged'])
-    if samples.size:
-        found |= {'mean': samples.mean(), 'min': samples[0], 'max': samples[-1]}
+def _mean(samples: np.ndarray) -> dict[str, float]:
+    """Geometric mean of sorted samples with its interval, the smallest and the largest."""
+    if not samples.size:
+        return dict.fromkeys(('mean', 'low', 'high', 'min', 'max'), np.nan)
+    found = {'mean': 0.0, 'low': np.nan, 'high': np.nan, 'min': samples[0], 'max': samples[-1]}
+    if samples[0] <= 0:  # A threshold that was met before training.
+        return found
+    logs = np.log(samples)
+    found['mean'] = np.exp(logs.mean())
     if samples.size > 1:
-        low, high = interval_of(resample(samples, np.random.default_rng(0)))
-        found['low'] = np.nan if found['upper_bound'] else low
-        found['high'] = np.nan if found['lower_bound'] else high
-    if 2 * (counts['num_reached'] + counts['num_censored_below']) > len(lanes):
-        reached = numbers[np.isin(outcomes, ('reached', 'censored_below'))]
-        found['median'] = np.median([*reached, *[np.inf] * (len(lanes) - reached.size)])
+        half = scipy.special.stdtrit(samples.size - 1, 0.975) * logs.std(ddof=1) / np.sqrt(samples.size)
+        found |= {'low': np.exp(logs.mean() - half), 'high': np.exp(logs.mean() + half)}
     return found

@@ -1,11 +1,12 @@
 """Table 1 of the paper, measured: how samples grow with N per architecture and task, a block per kind of evidence."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from qstr_jax.analysis import crossings, erms, evidence, formats, growth
+from qstr_jax.analysis import crossings, erms, evidence, formats, growth, summary
 from qstr_jax.analysis.claims import CLAIMS, Claim, judge
 from qstr_jax.analysis.curves import require
 from qstr_jax.analysis.exponents import Exponent, fit
@@ -18,8 +19,10 @@ TITLES = {
     evidence.TUNED: 'Online training, at each N the settings that need fewest samples',
     evidence.FIXED: 'n*, the least training set that is enough, beside what the theorems claim about it',
 }
-COLUMNS = ('evidence', 'architecture', 'task', 'learner', 'loss', 'N', 'lanes', 'exponent', 'low', 'high',
-           'local_slopes', 'log_power', 'law', 'claim', 'source', 'agrees', 'note')  # fmt: skip
+COLUMNS = ('evidence', 'architecture', 'task', 'learner', 'loss', 'N', 'lanes', 'num_learn', 'num_judged', 'learn_low',
+           'learn_high', 'fitted_to', 'exponent', 'low', 'high', 'interval_by', 'local_slopes', 'log_power', 'law',
+           'claim', 'source', 'agrees', 'note')  # fmt: skip
+_LEARN = ('num_learn', 'num_judged', 'learn_low', 'learn_high')
 
 
 def measure(rows: pd.DataFrame) -> pd.DataFrame:
@@ -32,7 +35,8 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         COLUMNS: `evidence` is a kind of `analysis.evidence`, `loss` the threshold, `N` the lengths that the exponent is
-        fitted to, `lanes` per length, `exponent` with `low` and `high` as of `analysis.exponent` (NaN if there is
+        fitted to, `lanes` per length; `num_learn` of `num_judged` lanes learn, with the 95% interval of their share;
+        `exponent` with `low` and `high`, `interval_by` and `fitted_to` as of `analysis.exponent` (NaN if there is
         none), `local_slopes` and `law` as of `analysis.growth`, `log_power` the p of (log N)^p, `agrees` 'yes', 'no',
         'open' or 'not measured' ('–' for online training, which no theorem is about), and `note`, why.
 
@@ -69,10 +73,6 @@ def readable(table: pd.DataFrame, kind: str) -> pd.DataFrame:
         kind: of `analysis.evidence`.
     """
     table = table[table['evidence'] == kind]
-    interval = [
-        '–' if np.isnan(value) else str(Exponent(value=value, low=low, high=high))
-        for value, low, high in zip(table['exponent'], table['low'], table['high'], strict=True)
-    ]
     texts = pd.DataFrame({
         'architecture': table['architecture'].map(display),
         'task': table['task'].map(display),
@@ -80,7 +80,9 @@ def readable(table: pd.DataFrame, kind: str) -> pd.DataFrame:
         'loss below': table['loss'],
         'N': table['N'].map(lambda lengths: ', '.join(map(str, lengths)) or '–'),
         'lanes per N': table['lanes'],
-        'n grows as N to the': interval,
+        'lanes that learn': [_learn_text(line) for line in table.to_dict('records')],
+        'n grows as N to the': [exponent_text(line) for line in table.to_dict('records')],
+        'fitted to': table['fitted_to'].replace('', '–'),
         'between neighbours': table['local_slopes'],
         'law': table['law'],
         'claim': table['claim'] + ' (' + table['source'] + ')',
@@ -88,6 +90,25 @@ def readable(table: pd.DataFrame, kind: str) -> pd.DataFrame:
         'note': table['note'].replace('', '–'),
     })  # fmt: skip
     return texts if kind == evidence.FIXED else texts.drop(columns=['claim', 'agrees'])
+
+
+def exponent_text(line: Mapping[str, Any]) -> str:
+    """The exponent of a line with its interval; '–' if there is none.
+
+    Args:
+        line: of `measure`.
+    """
+    if np.isnan(line['exponent']):
+        return '–'
+    low, high = (None if np.isnan(line[name]) else line[name] for name in ('low', 'high'))
+    return str(Exponent(value=line['exponent'], low=low, high=high, interval_by=line['interval_by']))
+
+
+def _learn_text(line: Mapping[str, Any]) -> str:
+    """'25 of 25 (86–100%)'."""
+    if not line['num_judged']:
+        return '–'
+    return f'{line["num_learn"]} of {line["num_judged"]} ({line["learn_low"]:.0%}–{line["learn_high"]:.0%})'
 
 
 def blocks(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
@@ -117,8 +138,9 @@ def latex(table: pd.DataFrame) -> str:
     """
     return '\n'.join(
         formats.latex(
-            readable(table, kind).drop(columns=['note', 'between neighbours']),
-            f'{title}. Exponents with 95% intervals that hold the misfit of the law; lanes draw their own task.',
+            readable(table, kind).drop(columns=['note', 'between neighbours', 'fitted to']),
+            f'{title}. Exponents of the lanes that learn, with 95% intervals that hold the misfit of the law unless '
+            'they are by lane noise alone; lanes draw their own task.',
             f'tab:measured-{kind}',
         )
         for kind, title in TITLES.items()
@@ -150,7 +172,9 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     lengths = sorted(set(map(int, kept['seq_len'])) - set(found.left_out))
     return place | _claim(claim) | {
         'learner': _learner(kind, first), 'N': tuple(lengths), 'lanes': _range(counts),
+        **dict(zip(_LEARN, found.learn or summary.share(kept['outcome']), strict=True)), 'fitted_to': found.fitted_to,
         'exponent': _or_nan(found.value), 'low': _or_nan(found.low), 'high': _or_nan(found.high),
+        'interval_by': found.interval_by,
         'local_slopes': growth.local_slopes(found), 'law': growth.law(found),
         'log_power': found.law.log_power.value if found.law else np.nan, 'agrees': agrees,
         'note': '; '.join(part for part in (why, found.note, few, unchecked) if part),
@@ -189,8 +213,9 @@ def _claim(claim: Claim | None) -> dict[str, str]:
 
 
 def _unmeasured(where: tuple[str, str], claim: Claim) -> dict[str, Any]:
-    nothing = dict.fromkeys(('loss', 'exponent', 'low', 'high', 'log_power'), np.nan)
-    texts = dict.fromkeys(('learner', 'local_slopes', 'law', 'lanes'), '–')
+    nothing = dict.fromkeys(('loss', 'exponent', 'low', 'high', 'log_power', 'learn_low', 'learn_high'), np.nan)
+    texts = dict.fromkeys(('learner', 'local_slopes', 'law', 'lanes'), '–') | {'fitted_to': '', 'interval_by': ''}
+    nothing |= {'num_learn': 0, 'num_judged': 0}
     place = {'evidence': evidence.FIXED, 'architecture': where[0], 'task': where[1], 'N': ()}
     return place | texts | nothing | _claim(claim) | {'agrees': 'not measured', 'note': 'no search over several N'}
 

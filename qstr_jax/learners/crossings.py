@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from qstr_jax.learners.outcomes import is_below
+
 
 def checked(thresholds: tuple[float, ...], last: float) -> tuple[float, ...]:
     """The thresholds from the largest to the smallest.
@@ -40,7 +42,7 @@ def pending(curves: Any, learner: Any) -> jax.Array:
         return jnp.float32(learner.threshold)
     values = jnp.array([*learner.thresholds, learner.threshold])
     least = jnp.min(jnp.where(curves.test_se_C == 0, curves.test_C, jnp.inf))
-    return jnp.max(jnp.where(least < values, -jnp.inf, values))
+    return jnp.max(jnp.where(is_below(least, values), -jnp.inf, values))
 
 
 def text(curves: Any, learner: Any) -> str:
@@ -54,7 +56,7 @@ def text(curves: Any, learner: Any) -> str:
     # As for the end of a lane, the loss is of all test prompts, and the training loss is finite.
     is_judged_C = (curves.test_se_C == 0) & np.isfinite(curves.train_C)
     for threshold in (*learner.thresholds, learner.threshold):
-        is_below_C = is_judged_C & (curves.test_C < np.float32(threshold))
+        is_below_C = is_judged_C & is_below(curves.test_C, np.float32(threshold))
         samples = (int(np.argmax(is_below_C)) + 1) * learner.samples_per_check if is_below_C.any() else ''
         parts.append(f'{threshold!r}:{samples}')
     return ' '.join(parts)

@@ -7,7 +7,7 @@ import numpy as np
 
 from qstr_jax.learners.fit_record import Record
 from qstr_jax.learners.fits import State
-from qstr_jax.learners.outcomes import OUTCOMES, REACHED
+from qstr_jax.learners.outcomes import OUTCOMES, REACHED, is_below
 from qstr_jax.learners.problem import Problem
 
 # Larger than any n.
@@ -35,7 +35,7 @@ def _flat(record: Record, learner: Any) -> dict[str, Any]:
 def _miss_is_erm(columns: dict[str, Any], num_fits_K: np.ndarray, threshold: float) -> list[bool | None]:
     """Whether the fit at the largest n that missed the threshold is an ERM, by lane; None where all fits met it."""
     is_done = np.arange(columns['n'].shape[1]) < num_fits_K[:, None]
-    has_missed = is_done & ~(columns['test_loss'] < threshold)
+    has_missed = is_done & ~is_below(columns['test_loss'], threshold)
     largest_K = np.where(has_missed, columns['n'], -1).argmax(axis=1)
     lanes = zip(has_missed.any(axis=1), columns['is_erm'][np.arange(len(largest_K)), largest_K], strict=True)
     return [bool(is_erm) if any_missed else None for any_missed, is_erm in lanes]
@@ -58,8 +58,8 @@ def report(state_K: State, problem: Problem) -> dict[str, Any]:
     fits = _flat(state_K.records, problem.learner)
     columns = {name: values[chosen] for name, values in fits.items() if name != 'n'}
     outcomes = [OUTCOMES[outcome] for outcome in state_K.outcome]
-    is_below = state_K.records.validation_loss < problem.learner.threshold
-    validation = np.where(is_below, state_K.records.n, NEVER).min(axis=1)
+    is_enough = is_below(state_K.records.validation_loss, problem.learner.threshold)
+    validation = np.where(is_enough, state_K.records.n, NEVER).min(axis=1)
     is_search = problem.learner.is_search
     if is_search and problem.learner.reference:
         columns['miss_is_erm'] = _miss_is_erm(fits, np.asarray(state_K.num_fits), problem.learner.threshold)

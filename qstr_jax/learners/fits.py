@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from qstr_jax import tasks
 from qstr_jax.learners import bracket, certificate, fitting, held_out, restarts, span_of_inputs, stages, starts
 from qstr_jax.learners.fit_record import Record, no_records
-from qstr_jax.learners.outcomes import FITTED, RUNNING
+from qstr_jax.learners.outcomes import FITTED, RUNNING, is_below
 from qstr_jax.learners.problem import Problem
 
 
@@ -199,13 +199,13 @@ def close(state: State, record: Record, data: Data, lane: Any, problem: Problem)
         problem: the cell's.
     """
     learner = problem.learner
-    is_below = record.test_loss < learner.threshold
+    is_enough = is_below(record.test_loss, learner.threshold)
     found, outcome = state.bracket, jnp.int32(FITTED)
     if learner.is_search:
         sizes = learner.min_samples, learner.max_samples, learner.resolution
-        found, outcome = bracket.update(state.bracket, is_below, *sizes, stop_after=getattr(lane, 'stop_after', 0))
+        found, outcome = bracket.update(state.bracket, is_enough, *sizes, stop_after=getattr(lane, 'stop_after', 0))
     # The row reports the smallest n that met the threshold, or if none did, the largest n.
-    is_reported = is_below | (state.bracket.high == 0) if learner.is_search else True
+    is_reported = is_enough | (state.bracket.high == 0) if learner.is_search else True
     ended = learner.result(state.stage, state.fit.params)
     params = span_of_inputs.expand(ended, state.fit.basis_RxV, learner.span)
     # Without a search n stays, and so does its basis.

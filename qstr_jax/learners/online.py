@@ -14,13 +14,13 @@ import optax
 from flax import linen as nn
 
 from qstr_jax import checks, models, tasks
-from qstr_jax.learners import crossings, online_lane, optimizers, screening
+from qstr_jax.learners import crossings, online_lane, optimizers, screening, starts
 from qstr_jax.learners.lanes import Precision, over_chosen, over_lanes, select, settle_precision
 from qstr_jax.learners.learner import register
 from qstr_jax.learners.online_lane import Curves, Data, State
 from qstr_jax.learners.outcomes import OUTCOMES, REACHED, RUNNING
 from qstr_jax.learners.problem import Problem
-from qstr_jax.settings import settle, static, traced
+from qstr_jax.settings import later, settle, static, traced
 
 
 @register('online')
@@ -42,6 +42,16 @@ class Online:
         risk: 'averaged' over positions (2.2), or 'pointwise', at one position of each prompt (2.3).
         screen: whether test evaluations that cannot show a crossing are skipped, see `screening`.
         precision: of matrix products on an accelerator, 'highest' (None), 'high' or 'default'; see `lanes.run_checks`.
+        schedule: of the learning rate over the T steps of the budget: 'constant', 'cosine', or 'warmup_cosine', which
+            rises from 0 for `warmup_steps` before it falls.
+        warmup_steps: W, steps of the rise.
+        first_params: where training starts, see `starts`, such as 'init' or 'attention:0'.
+
+    With η the learning rate, step t = 0, 1, …, T − 1 has the rate
+
+        constant         η
+        cosine           η (1 + cos(π t/T))/2
+        warmup_cosine    η t/W while t < W, then η (1 + cos(π (t − W)/(T − W)))/2
 
     Raises:
         ValueError: a size is impossible, or a name is unknown.
@@ -62,6 +72,9 @@ class Online:
     risk: Literal['averaged', 'pointwise'] = 'averaged'
     screen: bool = True
     precision: Precision = None
+    schedule: Literal['constant', 'cosine', 'warmup_cosine'] = later('constant')
+    warmup_steps: int = 0
+    first_params: str = later('init')
 
     def __post_init__(self) -> None:
         settle(self)
@@ -74,6 +87,11 @@ class Online:
         checks.number('weight_decay', self.weight_decay, 0)
         checks.integer('stop_after', self.stop_after, 0)
         optimizers.check(self.optimizer)
+        starts.check((self.first_params,))
+        checks.integer('warmup_steps', self.warmup_steps, 0)
+        if self.schedule == 'warmup_cosine' and not 0 < self.warmup_steps < self.max_steps:
+            most = self.max_steps - 1
+            raise ValueError(f'warmup_steps={self.warmup_steps}: must be 1 to {most}, of {self.max_steps} steps')
         if self.max_checks < 1:
             raise ValueError(
                 f'max_samples={self.max_samples}: fewer than one check, '
@@ -89,6 +107,11 @@ class Online:
     def max_checks(self) -> int:
         """Checks within the budget."""
         return self.max_samples // self.samples_per_check
+
+    @property
+    def max_steps(self) -> int:
+        """Steps within the budget."""
+        return self.max_checks * self.check_every
 
     def most_examples(self) -> int:
         """Upper bound on the examples that a lane trains on."""
@@ -110,8 +133,19 @@ class Online:
         return ('learning_rate', *decay, 'stop_after')
 
     def ignored(self) -> tuple[str, ...]:
-        """The weight decay if the optimiser has none."""
-        return tuple(name for name in ('weight_decay',) if name not in self.lane_settings())
+        """The weight decay if the optimiser has none, and the steps of a warm-up without one."""
+        decay = tuple(name for name in ('weight_decay',) if name not in self.lane_settings())
+        return decay if self.schedule == 'warmup_cosine' else (*decay, 'warmup_steps')
+
+    def lane_at(self, lane: Any, step: Any) -> Any:
+        """The lane with the learning rate of a step, by the schedule."""
+        if self.schedule == 'constant':
+            return lane
+        if self.schedule == 'cosine':
+            factor = optax.cosine_decay_schedule(1.0, self.max_steps)(step)
+        else:
+            factor = optax.warmup_cosine_decay_schedule(0.0, 1.0, self.warmup_steps, self.max_steps)(step)
+        return lane._replace(learning_rate=lane.learning_rate * factor)
 
     def transform(self, lane: Any) -> optax.GradientTransformation:
         """The optimiser of one lane; subclasses may override it.

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import optax
 
 from qstr_jax import tasks
-from qstr_jax.learners import held_out, risks, screening
+from qstr_jax.learners import held_out, risks, screening, starts
 from qstr_jax.learners.lanes import STEP_SCOPE
-from qstr_jax.learners.outcomes import CENSORED, DIVERGED, OUTRACED, REACHED, RUNNING
+from qstr_jax.learners.outcomes import CENSORED, DIVERGED, OUTRACED, REACHED, RUNNING, is_below
 from qstr_jax.learners.problem import Problem
 
 
@@ -103,7 +103,7 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
         train_key=keys['train'],
         position_key=keys['position'],
     )
-    params = held_out.init_params(keys['init'], problem)
+    params = starts.params(learner.first_params, starts.Place(keys['init'], problem, task_draw))
     nothing_C = jnp.full((learner.max_checks,), jnp.nan)
     state = State(
         params=params,
@@ -154,7 +154,7 @@ def train_step(
     learner = problem.learner
     indices_B = step * learner.batch_size + jnp.arange(learner.batch_size)
     loss, grads = jax.value_and_grad(batch_loss)(params, data, problem, indices_B)
-    updates, opt_state = learner.transform(lane).update(grads, opt_state, params)
+    updates, opt_state = learner.transform(learner.lane_at(lane, step)).update(grads, opt_state, params)
     return optax.apply_updates(params, updates), opt_state, loss
 
 
@@ -231,7 +231,7 @@ def record(state: State, tested: Tested, lane: Any, learner: Any) -> State:
         learner: the cell's `online.Online`.
     """
     train_loss = jnp.mean(tested.losses_S)
-    is_reached = tested.is_evaluated & (tested.test_loss < learner.threshold)
+    is_reached = tested.is_evaluated & is_below(tested.test_loss, learner.threshold)
     test_loss = jnp.where(tested.is_evaluated, tested.test_loss, tested.estimate)
     is_finite = jnp.isfinite(train_loss) & jnp.isfinite(test_loss)
     is_spent = state.checks + 1 >= learner.max_checks

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from qstr_jax import failures, registry
+from qstr_jax import failures, fingerprints, function_names, registry
 from qstr_jax.tasks import streams
 
 REGISTRY = registry.Registry('model', 'models', skip=1)
@@ -100,6 +100,11 @@ def _params(module: nn.Module, key: jax.Array, z_NxE: jax.Array) -> Any:
     return {'params': module.init(key, z_NxE).get('params', {})}
 
 
+def _of_params(module: nn.Module) -> Callable[[jax.Array, jax.Array], Any]:
+    """The function from a key to predictions with the parameters that it draws."""
+    return lambda key, z_NxE: predict(module, _params(module, key, z_NxE), z_NxE)
+
+
 @functools.lru_cache(maxsize=256)
 def check_output(name: str, module: nn.Module, task: Any) -> None:
     """Raises ValueError unless a model makes N numbers of a prompt, all of them floats; nothing is computed.
@@ -112,9 +117,13 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
     key, z_NxE = streams.abstract_key(), jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
     try:
         # As it is used: with the parameters alone, and no random numbers.
-        made: Any = jax.eval_shape(lambda key, z: predict(module, _params(module, key, z), z), key, z_NxE)
+        traced, made = jax.make_jaxpr(_of_params(module), return_shape=True)(key, z_NxE)
+        is_ours = function_names.is_ours(type(module))
+        again = traced if is_ours else jax.make_jaxpr(_of_params(module))(key, z_NxE)
     except (Exception, SystemExit) as error:  # whatever a user's module does
         raise ValueError(f'models={name!r}: {failures.reason(error)}') from error
+    if again is not traced and fingerprints.of(traced) != fingerprints.of(again):
+        raise ValueError(f'models={name!r}: {failures.FROZEN}')
     shape: Any = getattr(made, 'shape', None)
     dtype: Any = getattr(made, 'dtype', None)
     if shape != (task.seq_len,) or not jnp.issubdtype(dtype, jnp.floating):

@@ -4,7 +4,6 @@ One module per kind of figure. `style` has what all share, `panels` how curves s
 is, `labels` the words.
 """
 
-from qstr_jax.plots.accelerators import accelerators
 from qstr_jax.plots.attention import attention_weights, query_key_matrices
 from qstr_jax.plots.cards import card_figure
 from qstr_jax.plots.floors import loss_against_floor
@@ -14,7 +13,6 @@ from qstr_jax.plots.n_star import n_star_against
 from qstr_jax.plots.prompts import prompt
 from qstr_jax.plots.samples import samples_against
 from qstr_jax.plots.seconds import samples_and_seconds
-from qstr_jax.plots.speed import speed
 from qstr_jax.plots.style import STYLE, looks, save
 from qstr_jax.plots.thresholds import samples_against_threshold
 from qstr_jax.plots.training_curves import training_curves, training_curves_by_setting
@@ -22,7 +20,6 @@ from qstr_jax.plots.tuning import tuning
 
 __all__ = [
     'STYLE',
-    'accelerators',
     'attention_weights',
     'card_figure',
     'learning_curves',
@@ -36,7 +33,6 @@ __all__ = [
     'samples_and_seconds',
     'samples_heatmap',
     'save',
-    'speed',
     'training_curves',
     'training_curves_by_setting',
     'tuning',

@@ -12,6 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from qstr_jax import analysis, columns
+from qstr_jax.analysis import resolution
+from qstr_jax.analysis.samples_table import mean_text
 from qstr_jax.plots.labels import display
 from qstr_jax.plots.style import HEIGHT, STYLE, frame
 
@@ -42,8 +44,9 @@ def samples_heatmap(
 ) -> Figure:
     """Mean samples to threshold of one architecture, a cell per (x, y), a panel per value of a third setting.
 
-    A cell with censored lanes is hatched and has '≥'. One in which no lane reached is grey and says why; one without
-    lanes is empty. The panels share their colours.
+    A mean is that of the lanes that learn; below it stands how many do, where some do not. One with outraced lanes is
+    hatched and has '≥'. One in which no lane reached is grey and says why; one without lanes is empty. The panels share
+    their colours.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`, of one architecture.
@@ -64,7 +67,8 @@ def samples_heatmap(
     grid = _grid(rows, x, y, settings)
     keys = analysis.ordered(rows[panels]) if panels else [None]
     with matplotlib.rc_context(STYLE):
-        figure, axes = frame(len(keys), title, notes, sharey=True)
+        key = resolution.note(rows) if analysis.summarize(rows, settings)['is_coarse'].any() else ''
+        figure, axes = frame(len(keys), title, notes, sharey=True, key=key)
         figure.set_figheight(figure.get_figheight() - HEIGHT + _ROW_HEIGHT * len(grid.ys) + (1.0 if top else 0.75))
         for axis, key in zip(axes, keys, strict=True):
             lanes = rows[rows[panels] == key] if panels else rows
@@ -116,11 +120,11 @@ def _draw_cell(axis: Axes, cell: pd.Series, grid: _Grid) -> None:
 
 
 def _cell_text(cell: pd.Series) -> str:
-    """'13.6k', '≥ 200k', 'diverged' or '> budget' for one row of `analysis.summarize`."""
+    """'13.6k', '13.6k 3 of 5', '~ 1.28k', '≥ 200k', 'diverged' or '> budget' for one row of `analysis.summarize`."""
     if cell['num_reached'] == 0:
         return f'> {analysis.short_number(cell["mean"])}' if cell['lower_bound'] else 'diverged'
-    text = analysis.short_number(cell['mean'])
-    return f'≥ {text}' if cell['lower_bound'] else text + ('*' if cell['num_diverged'] else '')
+    some = f'\n{cell["num_learn"]} of {cell["num_judged"]}' if cell['num_learn'] < cell['num_judged'] else ''
+    return mean_text(cell) + some
 
 
 def _mark(axis: Axes, published: Mapping[str, Any], grid: _Grid) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from qstr_jax import analysis, columns
+from qstr_jax.analysis import resolution
 
 
 def display(name: object) -> str:
@@ -40,19 +41,34 @@ def thousands(samples: float, _: float = 0) -> str:
 
 
 def power(fit: analysis.Exponent, x: str) -> str:
-    """'N^0.62 [0.55, 0.70]' as mathtext, or why there is no exponent.
+    """'N^0.62 [0.55, 0.70], 23 of 25 learn, 2 as bounds' as mathtext, or why there is no exponent.
 
     Args:
         fit: of a curve.
         x: the setting on the x axis.
     """
     if fit.value is None:
-        return f'({fit.note})'
+        # The ring around a mean of one to three checks has its own key.
+        return f'({"; ".join(part for part in fit.note.split("; ") if not part.startswith(resolution.MARK))})'
     symbol = columns.get(x).symbol
     base = f'${symbol}^{{{fit.value:.2f}}}$' if symbol else f'{display(analysis.heading(x))}$^{{{fit.value:.2f}}}$'
     total = fit.num_points + len(fit.left_out)
     part = f' ({fit.num_points} of {total} {analysis.heading(x)})' if fit.left_out else ''
-    return f'{base}{fit.interval}{part}'
+    words = [' '.join(word for word in (base, fit.interval_text) if word) + part]
+    if fit.fitted_to not in ('', 'all lanes'):
+        learn = f', {fit.learn}' if fit.learn and fit.fitted_to.startswith('lanes') else ''
+        words.append(f'{learn}{fit.fitted_to.removeprefix("lanes that learn").removeprefix("all lanes")}'.strip(', '))
+    return ', '.join(words)
+
+
+def coarse_key(rows: pd.DataFrame, means: pd.DataFrame) -> list[str]:
+    """What the ring around a mean is; empty if there is none.
+
+    Args:
+        rows: one row per lane.
+        means: of `analysis.summarize`.
+    """
+    return [resolution.note(rows).replace(resolution.MARK, 'rings around means', 1)] if means['is_coarse'].any() else []
 
 
 def samples_to_threshold(rows: pd.DataFrame) -> str:

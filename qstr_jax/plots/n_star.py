@@ -14,8 +14,8 @@ from matplotlib.lines import Line2D
 from qstr_jax import analysis
 from qstr_jax.analysis import Curve, erms
 from qstr_jax.analysis.summary import samples_or_bound
-from qstr_jax.plots.labels import display, point_text, power, samples_to_threshold
-from qstr_jax.plots.panels import XAxis, by_panel, log_ticks, mark_no_retrieval, no_retrieval_key
+from qstr_jax.plots.labels import coarse_key, display, point_text, power, samples_to_threshold
+from qstr_jax.plots.panels import XAxis, by_panel, log_ticks, mark_means, mark_no_retrieval, no_retrieval_key
 from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
 
 _LANE_MARKS = {
@@ -39,12 +39,12 @@ def n_star_against(
     title: str = '',
     notes: Sequence[str] = (),
 ) -> Figure:
-    """Median n* on logarithmic axes, with exponents.
+    """Geometric mean n* on logarithmic axes, with exponents.
 
     Every lane is a dot, hollow unless it is known to be an ERM (`analysis.erms`). A lane that needs more than the
     largest n of its search is a triangle up there; one that needs less than the smallest is a triangle down, and so is
-    one whose n* bounds that of ERMs from above. Medians are joined where more than half of the lanes reached. Curves
-    differ in any setting but those that follow from `x`; settings of the task make panels.
+    one whose n* bounds that of ERMs from above. A line joins the geometric means of the lanes that learn, dotted where
+    they are bounds. Curves differ in any setting but those that follow from `x`; settings of the task make panels.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`.
@@ -57,12 +57,12 @@ def n_star_against(
     Raises:
         ValueError: as `analysis.summarize`.
     """
-    analysis.summarize(rows)  # Checks the rows before anything is drawn.
+    means = analysis.summarize(rows)  # Checks the rows before anything is drawn.
     curves = analysis.split_curves(rows, x)
     panels = by_panel(curves)
     look = looks(curve.key for curve in curves)
     with matplotlib.rc_context(STYLE):
-        key = '; '.join([marks_text(rows), *no_retrieval_key(rows)])
+        key = '; '.join([marks_text(rows), *coarse_key(rows, means), *no_retrieval_key(rows)])
         figure, axes = frame(len(panels), title, notes, sharey=True, key=key)
         for axis, mine in zip(axes, panels, strict=True):
             _draw_panel(axis, mine, look, XAxis.of(x, rows[x], prefer_log=True), lines)
@@ -74,7 +74,7 @@ def n_star_against(
 
 def _draw_panel(axis: Axes, curves: list[Curve], look: dict[str, Look], x: XAxis, lines: pd.DataFrame | None) -> None:
     for place, curve in enumerate(curves):
-        draw_medians(axis, curve, look[curve.key], x, 0.006 * (place - len(curves) / 2))
+        draw_means(axis, curve, look[curve.key], x, 0.006 * (place - len(curves) / 2))
     axis.set_yscale('log')
     x.draw(axis)
     mark_no_retrieval(axis, x, pd.concat([curve.lanes for curve in curves]))
@@ -84,7 +84,7 @@ def _draw_panel(axis: Axes, curves: list[Curve], look: dict[str, Look], x: XAxis
 
 
 def marks_text(rows: pd.DataFrame) -> str:
-    """What the marks of `draw_medians` are.
+    """What the marks of `draw_means` are.
 
     Args:
         rows: those that are drawn.
@@ -92,11 +92,11 @@ def marks_text(rows: pd.DataFrame) -> str:
     outcomes = set(erms.with_bounds(rows)['outcome'])
     marks = [words for outcome, words in _MARK_WORDS.items() if outcome in outcomes]
     lanes = 'dots: ERMs; rings: lanes that are none, in no exponent' if erms.is_known(rows).any() else 'rings: lanes'
-    return '; '.join([lanes, *marks, 'lines: medians over lanes'])
+    return '; '.join([lanes, *marks, 'lines: geometric means of lanes that learn, dotted where they are bounds'])
 
 
-def draw_medians(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> None:
-    """Draws one curve: the line of medians, and every lane.
+def draw_means(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> None:
+    """Draws one curve: the line of means, and every lane.
 
     Args:
         axis: the panel.
@@ -105,17 +105,8 @@ def draw_medians(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -
         x: the x axis.
         shift: of the lanes to the right, as a share of the axis.
     """
-    colour, marker, style = look
-    summary = analysis.summarize(curve.lanes, [x.column])
-    known = summary[summary['median'].notna()]
-    places = x.place(known[x.column], shift)
-    order = np.argsort(places)
-    median = known['median'].to_numpy()[order]
-    axis.plot(places[order], median, color=colour, linestyle=style, gid=f'median {curve.key}')
-    is_short = erms.is_short(curve.lanes).groupby(curve.lanes[x.column]).mean()
-    hollow = known[x.column].map(is_short).to_numpy()[order] > 0.5
-    for some, face in ((~hollow, colour), (hollow, 'white')):
-        axis.plot(places[order][some], median[some], marker, color=colour, markerfacecolor=face)
+    colour = look[0]
+    _draw_line(axis, curve, look, x, shift)
     is_filled = erms.is_known(curve.lanes) & ~erms.is_short(curve.lanes)
     for (outcome, filled), lanes in erms.with_bounds(curve.lanes).groupby(['outcome', is_filled], observed=True):
         axis.plot(
@@ -128,6 +119,25 @@ def draw_medians(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -
             fillstyle='full' if filled or outcome == 'outraced' else 'none',
             gid=str(outcome),
         )
+
+
+def _draw_line(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> None:
+    """The line of means, of the lanes that the exponent is of: without those that are no ERMs."""
+    colour, marker, style = look
+    lanes = curve.lanes[~erms.is_short(curve.lanes)]
+    if lanes.empty:
+        return
+    cells = analysis.summarize(lanes, [x.column])
+    cells = cells[cells['num_learn'].gt(0) | cells['num_outraced'].gt(0)]
+    places = x.place(cells[x.column], shift)
+    order = np.argsort(places)
+    cells, places = cells.iloc[order], places[order]
+    mean, is_bound = cells['mean'].to_numpy(), (cells['lower_bound'] | cells['upper_bound']).to_numpy(bool)
+    axis.plot(places, mean, color=colour, linestyle=':', linewidth=0.8, gid=f'bounds {curve.key}')
+    axis.plot(places, np.where(is_bound, np.nan, mean), color=colour, linestyle=style, gid=f'mean {curve.key}')
+    for some, face in ((~is_bound, colour), (is_bound, 'white')):
+        axis.plot(places[some], mean[some], marker, color=colour, markerfacecolor=face)
+    mark_means(axis, places, cells, colour)
 
 
 def _of_panel(lines: pd.DataFrame, curve: Curve) -> pd.DataFrame:

@@ -107,6 +107,25 @@ class XAxis:
         return float(places[-1] - places[0]) or abs(float(places[-1])) or 1.0
 
 
+def mark_means(axis: Axes, places: np.ndarray, cells: pd.DataFrame, colour: str) -> None:
+    """A ring around a mean of one to three checks, and 'k of n' above one of which some lanes never learn.
+
+    Args:
+        axis: of the figure.
+        places: where the means stand.
+        cells: of `analysis.summarize`, with a line per mean.
+        colour: of the curve.
+    """
+    for at, cell in zip(places, cells.to_dict('records'), strict=True):
+        if cell['is_coarse']:
+            axis.plot(at, cell['mean'], 'o', color=colour, markersize=9, fillstyle='none', mew=0.7, gid='coarse')
+        if 0 < cell['num_learn'] < cell['num_judged']:
+            axis.annotate(
+                f'{cell["num_learn"]} of {cell["num_judged"]}', (at, cell['mean']), (0, 6), ha='center', va='bottom',
+                textcoords='offset points', color=colour, fontsize=6, annotation_clip=True, gid='learn',
+            )  # fmt: skip
+
+
 def mark_no_retrieval(axis: Axes, x: XAxis, rows: pd.DataFrame) -> None:
     """Grey behind those values at which a predictor that ignores t is below the threshold: no exponent knows them.
 

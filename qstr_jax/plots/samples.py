@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from qstr_jax import analysis
 from qstr_jax.analysis import Curve
 from qstr_jax.analysis.summary import NEED_MORE, samples_or_bound
-from qstr_jax.plots.labels import display, point_text, power, samples_to_threshold, thousands
-from qstr_jax.plots.panels import XAxis, by_panel, mark_no_retrieval, no_retrieval_key
+from qstr_jax.plots.labels import coarse_key, display, point_text, power, samples_to_threshold, thousands
+from qstr_jax.plots.panels import XAxis, by_panel, mark_means, mark_no_retrieval, no_retrieval_key
 from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
 
 _MARKS: dict[str, dict[str, Any]] = {
@@ -28,7 +28,7 @@ _MARKS: dict[str, dict[str, Any]] = {
 }
 # A budget so many times above all that was measured would flatten the curves.
 _OFF_SCALE = 2.5
-_KEY = 'dots: lanes; lines: their means; bands: 95 % bootstrap intervals'
+_KEY = 'dots: lanes; lines: geometric means of those that learn; bands: 95 % t intervals of the mean'
 # Marks at the top stand at this share of the samples axis.
 _EDGE = 0.965
 
@@ -56,11 +56,12 @@ def samples_against(
 ) -> Figure:
     """Samples to the threshold as in Figure 1, with every lane, intervals and exponents.
 
-    A curve is the mean over lanes with its 95% bootstrap interval as a band; the legend has its exponent. A dotted line
-    and '≥' lead to a mean that is a lower bound. Lanes are dots beside the mean: one that did not reach is an open
-    triangle at its budget or, off scale, at the top edge; one that was outraced has a full one where it was stopped,
-    and one that diverged is a cross at the top. Curves differ in any setting but those that follow from `x`; settings
-    of the task make panels.
+    A curve is the geometric mean of the lanes that learn, with Student's 95% interval of the log mean as a band; the
+    legend has its exponent. A dotted line and '≥' lead to a mean that is a lower bound, 'k of n' stands at one of which
+    some lanes never learn, and a ring is around one of one to three checks. Lanes are dots beside the mean: one that
+    did not reach is an open triangle at its budget or, off scale, at the top edge; one that was outraced has a full one
+    where it was stopped, and one that diverged is a cross at the top. Curves differ in any setting but those that
+    follow from `x`; settings of the task make panels.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`.
@@ -75,14 +76,16 @@ def samples_against(
     Raises:
         ValueError: as `analysis.summarize`, or a reference for more than one panel.
     """
-    analysis.summarize(rows)  # Checks the rows before anything is drawn.
+    means = analysis.summarize(rows)  # Checks the rows before anything is drawn.
     panels = by_panel(analysis.split_curves(rows, x))
     reference = reference or {}
     if reference and len(panels) > 1:
         raise ValueError(f'reference values belong to one panel, rows make {len(panels)}')
     look = looks(sorted({*(curve.key for curves in panels for curve in curves), *reference}))
     with matplotlib.rc_context(STYLE):
-        figure, axes = frame(len(panels), title, notes, key='; '.join([_KEY, *no_retrieval_key(rows)]))
+        figure, axes = frame(
+            len(panels), title, notes, key='; '.join([_KEY, *coarse_key(rows, means), *no_retrieval_key(rows)])
+        )
         entries = [_fill(axis, curves, x, look, reference) for axis, curves in zip(axes, panels, strict=True)]
         axes[0].set_ylabel(samples_to_threshold(rows))
         make_room(figure, axes, max(entries) + (len(panels) > 1))
@@ -135,6 +138,7 @@ def _draw_mean(panel: _Panel, curve: Curve, look: Look) -> None:
     order = np.argsort(place)
     cells, place, mean = cells.iloc[order], place[order], mean[order]
     bound, reached = cells['lower_bound'].to_numpy(bool), cells['num_reached'].to_numpy() > 0
+    mark_means(axis, place, cells, colour)
     axis.fill_between(
         place, cells['low'].mask(bound), cells['high'], color=colour, alpha=0.18, linewidth=0, zorder=1.5,
         gid=f'interval {curve.key}',

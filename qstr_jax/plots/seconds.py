@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from qstr_jax import analysis
 from qstr_jax.analysis import Curve
 from qstr_jax.analysis.summary import NEED_MORE, samples_or_bound
-from qstr_jax.plots.labels import display, power, samples_to_threshold, thousands
-from qstr_jax.plots.panels import XAxis, by_panel, log_ticks
+from qstr_jax.plots.labels import coarse_key, display, power, samples_to_threshold, thousands
+from qstr_jax.plots.panels import XAxis, by_panel, log_ticks, mark_means
 from qstr_jax.plots.style import STYLE, Look, frame, looks, make_room
 
 
@@ -25,7 +25,8 @@ def samples_and_seconds(
 ) -> Figure:
     """What a curve costs. Left: samples to threshold of every lane, and the means. Right: seconds of training per lane.
 
-    A lane that is censored or outraced is an open triangle at its last samples; a mean with such a lane is left out.
+    Means are geometric, of the lanes that learn. A lane that is censored or outraced is an open triangle at its last
+    samples; a mean that is a bound is left out.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`, with the column `cell`; curves of one task.
@@ -40,7 +41,8 @@ def samples_and_seconds(
     curves = _checked_curves(rows, seconds, x)
     look, across = looks(curve.key for curve in curves), XAxis.of(x, rows[x], prefer_log=True)
     with matplotlib.rc_context(STYLE):
-        figure, (left, right) = frame(2, title, notes)
+        key = '; '.join(['lines: geometric means of lanes that learn', *coarse_key(rows, analysis.summarize(rows))])
+        figure, (left, right) = frame(2, title, notes, key=key)
         for curve in curves:
             _draw_samples(left, curve, look[curve.key], across)
             _draw_seconds(right, curve, look[curve.key], (across, seconds))
@@ -79,7 +81,8 @@ def _draw_samples(axis: Axes, curve: Curve, look: Look, x: XAxis) -> None:
         gid=f'mean {curve.key}',
     )  # fmt: skip
     reached, censored = (curve.lanes[curve.lanes['outcome'].isin(some)] for some in (('reached',), NEED_MORE))
-    samples = reached['samples_to_threshold'].astype(float)
+    mark_means(axis, x.place(cells[x.column]), cells, colour)
+    samples = samples_or_bound(reached)
     places = x.place(reached[x.column])
     axis.plot(places, samples, '.', color=colour, markersize=3, alpha=0.6, gid=f'lanes {curve.key}')
     bounds = samples_or_bound(censored)

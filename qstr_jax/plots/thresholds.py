@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from qstr_jax import analysis
 from qstr_jax.analysis import no_retrieval
 from qstr_jax.plots.labels import display, point_text
-from qstr_jax.plots.n_star import draw_medians, marks_text
+from qstr_jax.plots.n_star import draw_means, marks_text
 from qstr_jax.plots.panels import XAxis, by_panel, log_ticks
 from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
 
@@ -18,7 +18,7 @@ _KEY = 'dashed: the loss of a predictor that ignores t'
 
 
 def samples_against_threshold(rows: pd.DataFrame, *, title: str = '', notes: Sequence[str] = ()) -> Figure:
-    """Median samples to each threshold, one line per architecture, a panel per N; lower losses stand to the right.
+    """Mean samples to each threshold, one line per architecture, a panel per N; lower losses stand to the right.
 
     Lanes are drawn as by `n_star_against`. A dashed line is at the loss of the best predictor that ignores t.
 
@@ -47,7 +47,7 @@ def samples_against_threshold(rows: pd.DataFrame, *, title: str = '', notes: Seq
 def _draw_panel(axis: Axes, curves: list[analysis.Curve], look: dict[str, Look], x: XAxis) -> None:
     """The curves of one panel."""
     for place, curve in enumerate(curves):
-        draw_medians(axis, curve, look[curve.key], x, 0.006 * (place - len(curves) / 2))
+        draw_means(axis, curve, look[curve.key], x, 0.006 * (place - len(curves) / 2))
     axis.set_yscale('log')
     x.draw(axis)
     for loss in no_retrieval.losses(pd.concat([curve.lanes for curve in curves])).dropna().unique():

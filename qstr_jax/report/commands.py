@@ -13,7 +13,7 @@ from qstr_jax import columns
 
 # Of the lanes, these are chosen by the sweep's own arguments.
 _LANES = ('seed', 'task_seed', 'sample_size', 'stop_after')
-_START = ('--config=experiments/configs/base.py', '--workdir=results/again')
+_START = ('--workdir=results/again',)
 # Where these scopes' settings have columns of their own name.
 _BARE = ('task', 'learner')
 # What our own plugins register.
@@ -24,6 +24,16 @@ _PLUGINS = {
     'radius_unit=construction': 'qstr_jax.theory.construction_norm',
     'starts=construction': 'qstr_jax.theory.construction_start',
     'starts=mixed': 'qstr_jax.theory.construction_start',
+    'first_params=construction': 'qstr_jax.theory.construction_start',
+    'starts=given': 'qstr_jax.theory.partly_given',
+    'partly_given': 'qstr_jax.theory.partly_given',
+    'block_diagonal': 'qstr_jax.theory.altered',
+    'first_half': 'qstr_jax.theory.unasked',
+    'second_half': 'qstr_jax.theory.unasked',
+    'late_loss': 'qstr_jax.theory.network_probes',
+    'head_alignment': 'qstr_jax.theory.network_probes',
+    'transition_lipschitz': 'qstr_jax.theory.network_probes',
+    'rounded_states': 'qstr_jax.theory.network_probes',
 }
 
 
@@ -43,12 +53,11 @@ def command_of(row: Mapping[str, Any], sweeps: Sequence[Mapping[str, Any]], plug
         except (KeyError, TypeError, ValueError, AttributeError):  # A config of another version, or a foreign one.
             continue
         if flags is not None:
-            binary = 'sample_complexity' if flags['learners'] == 'online' else 'learning_curves'
             words = [f'--config.{name}={_text(value)}' for name, value in flags.items()]
             needed = [module for end, module in _PLUGINS.items() if any(word.endswith(end) for word in words)]
             modules = ','.join(dict.fromkeys([*filter(None, plugins.split(',')), *needed]))
             given = [f'--config.plugins={modules}'] if modules else []
-            return shlex.join(['python', '-m', f'experiments.{binary}', *_START, *given, *words])
+            return shlex.join(['python', '-m', 'qstr_jax', *_START, *given, *words])
     return ''
 
 

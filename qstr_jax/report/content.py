@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from qstr_jax import analysis
-from qstr_jax.analysis import table1
+from qstr_jax.analysis import resolution, table1
 from qstr_jax.report import exhibits, missing
 from qstr_jax.report.section import Section
 from qstr_jax.storage import names, provenance, records, results
@@ -138,6 +138,7 @@ def _read(section: Section, folder: pathlib.Path) -> None:
         section.sweeps = results.read_config(folder)
         section.rows = results.load(folder)
         section.curves = results.load_curves(folder, rows=section.rows)
+        section.rows = resolution.interpolated(section.rows, section.curves)
     except ResultsError as error:
         warnings.warn(f'left out: {error}', stacklevel=2)
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from qstr_jax import analysis
-from qstr_jax.analysis import evidence, kinds, selection, summary
-from qstr_jax.analysis.exponents import Exponent
+from qstr_jax.analysis import evidence, kinds, selection, table1
+from qstr_jax.analysis.samples_table import learn_text, mean_text
 from qstr_jax.report import exhibits
 from qstr_jax.report.section import Section
 
@@ -61,7 +61,9 @@ def headline(sections: Sequence[Section], measured: pd.DataFrame) -> Section:
         names = [name for name in ('directory', 'at', 'loss below') if name in table.columns]
         models = [analysis.display(model) for model in analysis.model_order(pd.concat(rows))]
         table = table[[*names, *(model for model in models if model in table.columns)]].fillna('–')
-        section.tables.append(('Mean samples, and how many times the fewest that is', table))
+        section.tables.append(
+            ('Geometric mean of the samples of lanes that learn, and how many times the fewest that is', table)
+        )
     growth = _growth(measured)
     if len(growth):
         section.tables.append(('Samples grow with N as N^a: the exponent a with its 95% interval', growth))
@@ -73,7 +75,10 @@ def _counts(rows: Sequence[pd.DataFrame]) -> str:
     models = analysis.model_order(pd.DataFrame({'model': pd.concat([some['model'] for some in rows])}))
     text = f'{outcomes.sum():,} lanes of {", ".join(map(analysis.display, models))} in {len(rows)} directories: '
     parts = [f'{count:,} {outcome}' for outcome, count in outcomes.items()]
-    return f'{text}{", ".join(parts)}. Censored and outraced lanes needed more samples than they were given (≥).'
+    return (
+        f'{text}{", ".join(parts)}. Censored lanes did not learn within their budget; outraced ones needed more '
+        'samples than they were given (≥).'
+    )
 
 
 def _growth(measured: pd.DataFrame) -> pd.DataFrame:
@@ -82,8 +87,7 @@ def _growth(measured: pd.DataFrame) -> pd.DataFrame:
     lines: dict[tuple, dict[str, str]] = {}
     for line in found.to_dict('records'):
         point = (_KINDS[line['evidence']], analysis.display(line['task']), line['learner'], line['loss'])
-        exponent = Exponent(value=line['exponent'], low=line['low'], high=line['high'])
-        lines.setdefault(point, {})[analysis.display(line['architecture'])] = str(exponent)
+        lines.setdefault(point, {})[analysis.display(line['architecture'])] = table1.exponent_text(line)
     models = [
         analysis.display(model) for model in analysis.model_order(found.rename(columns={'architecture': 'model'}))
     ]
@@ -111,21 +115,20 @@ def _needs(sections: Sequence[Section]) -> list[Need]:
 
 def _need(name: str, rows: pd.DataFrame, x: str) -> list[Need]:
     """At the largest x that most architectures have in common."""
-    bound = rows['outcome'].isin(summary.NEED_MORE)
-    lanes = rows.assign(samples=summary.samples_or_bound(rows), bound=bound)
-    points = lanes.groupby(['model', x])[['samples', 'bound']].agg({'samples': 'mean', 'bound': 'mean'}).reset_index()
-    points = points[points['bound'].lt(1) & points['samples'].gt(0)]
+    points = analysis.summarize(rows, ['model', x])
+    points = points[points['num_learn'].gt(0) & points['mean'].gt(0)]
     counts = points.groupby(x).size()
     if counts.empty or counts.max() < 2:
         return []
     at = counts[counts == counts.max()].index[-1]
     own = points[points[x] == at].set_index('model')
-    fewest = own['samples'].min()
+    fewest = own['mean'].min()
     line = {'directory': name, 'at': analysis.setting_text(x, at)}
     line['loss below'] = ', '.join(f'{value:g}' for value in analysis.ordered(rows['threshold']))
     for model, point in own.iterrows():
-        ratio = point['samples'] / fewest
-        text = f'{"≥ " * bool(point["bound"])}{analysis.short_number(point["samples"])}'
-        line[analysis.display(model)] = f'{text} ({ratio:.{1 if ratio < 10 else 0}f}×)' if ratio > 1 else text
-    best = ', '.join(map(analysis.display, own.index[own['samples'] == fewest]))
+        ratio = point['mean'] / fewest
+        times = f'({ratio:.{1 if ratio < 10 else 0}f}×)' if ratio > 1 else ''
+        words = ' '.join(part for part in (mean_text(point), times) if part)
+        line[analysis.display(model)] = ', '.join(part for part in (words, learn_text(point)) if part)
+    best = ', '.join(map(analysis.display, own.index[own['mean'] == fewest]))
     return [Need(best=best, line=line)]

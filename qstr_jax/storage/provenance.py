@@ -16,9 +16,11 @@ import pandas as pd
 from etils import epath
 
 import qstr_jax
-from qstr_jax.storage import files, lane_keys, names, records, results
+from qstr_jax.storage import files, lane_keys, names, records, results, source_code
 
 PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'chex', 'orbax-checkpoint', 'numpy', 'pandas', 'pyarrow')
+# Those of which programs are made, besides this one.
+_OF_PROGRAMS = ('jax', 'jaxlib', 'flax', 'optax')
 
 # What the tree is clean of: changes to anything that is no result.
 CODE = (':(top)', ':(top,exclude)experiments/results')
@@ -96,7 +98,29 @@ def start(command: Sequence[str]) -> dict[str, Any]:
     Args:
         command: the words of the command line.
     """
-    return {**made_by(command), 'batches': []}
+    return {**made_by(command), 'sources': source_code.digests(), 'batches': []}
+
+
+def versions(run: dict[str, Any]) -> tuple:
+    """The versions of the packages that a run's programs are made of."""
+    return (run.get('qstr_jax'), *(run.get('packages', {}).get(name) for name in _OF_PROGRAMS))
+
+
+def of_programs(workdir: Any) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """The runs that ran the programs of cells, or found them to be what their own code makes, by (cell, program)."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for run in load(workdir):
+        for entry in (*run['batches'], *run.get('checked', ())):
+            if 'program' in entry:
+                found.setdefault((entry['cell'], entry['program']), []).append(run)
+    return found
+
+
+def add_checked(workdir: Any, record: dict[str, Any], checked: Sequence[tuple[str, str]]) -> None:
+    """Notes in a run's record which (cell, program) its code makes though it has changed."""
+    with _mutex:
+        record['checked'] = [{'cell': cell_id, 'program': program} for cell_id, program in checked]
+        files.write_json(names.inside(workdir, 'provenance', f'{record["id"]}.json'), record)
 
 
 _mutex = threading.Lock()  # several devices' threads share a record
@@ -108,6 +132,7 @@ def add_batch(
     cell_id: str,
     lanes: Sequence[Any],
     *,
+    program: str,
     seconds: dict[str, float],
     stopped: bool = False,
 ) -> None:
@@ -118,12 +143,14 @@ def add_batch(
         record: of `start`.
         cell_id: the cell's.
         lanes: of the batch.
+        program: its fingerprint.
         seconds: 'wall' and 'compile'.
         stopped: another run goes on with these lanes.
     """
     entry = {
         'cell': cell_id,
         'lanes': [lane_keys.name_of(lane) for lane in lanes],
+        'program': program,
         'compile_seconds': round(seconds['compile'], 3),
         'wall_seconds': round(seconds['wall'], 3),
     } | ({'stopped': True} if stopped else {})

@@ -29,8 +29,9 @@ def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) ->
 
 _BATCH = _object(
     {'cell': _NAME, 'wall_seconds': _SECONDS, 'compile_seconds': _SECONDS},
-    {'lanes': _LANES, 'stopped': {'type': 'boolean'}},
+    {'lanes': _LANES, 'stopped': {'type': 'boolean'}, 'program': _TEXT},
 )
+_CHECKED = {'type': 'array', 'items': _object({'cell': _NAME, 'program': _TEXT})}
 _RUN = {
     'id': _NAME,
     'started': _TEXT,
@@ -39,6 +40,8 @@ _RUN = {
     'python': _TEXT,
     'device': _TEXT,
     'packages': {'type': 'object', 'additionalProperties': _TEXT},
+    'sources': {'type': 'object', 'additionalProperties': _TEXT},
+    'checked': _CHECKED,
 }
 _LIST = {'type': 'array', 'items': {'type': 'object'}}
 _TABLE = {'type': 'object', 'additionalProperties': {'type': 'array'}}
@@ -49,14 +52,10 @@ _CARD = _object(
 _NUMBER = {'type': ['number', 'null'], 'minimum': 0, 'maximum': 1e300}
 _PROGRAM = _object(
     {'device': _TEXT, 'exhibit': _TEXT, 'cell': _TEXT, 'model': _TEXT, 'seq_len': _COUNT, 'lanes': _COUNT,
-     'fingerprint': _TEXT, 'outcome': _TEXT,
+     'precision': _TEXT, 'fingerprint': _TEXT, 'outcome': _TEXT,
      'serves': {'type': 'array', 'items': _object({'exhibit': _TEXT, 'cell': _TEXT})}},
-    {'precision': _TEXT}
-    | dict.fromkeys(('compile_seconds', 'compile_cpu_seconds', 'memory_bytes', 'most_lanes_estimated', 'flops',
-                     'bytes_accessed', 'kernels_per_step', 'estimated_step_seconds', 'estimated_screen_seconds',
-                     'estimated_test_seconds', 'steps_per_check'), _NUMBER),
+    dict.fromkeys(('compile_seconds', 'compile_cpu_seconds', 'memory_bytes', 'flops', 'bytes_accessed'), _NUMBER),
 )  # fmt: skip
-_GROUP = _object({'device': _TEXT, 'fingerprint': _TEXT, 'outcome': _TEXT})
 SCHEMAS = {
     'any': {'type': 'object'},
     'config': _object({'sweeps': {'type': 'array', 'items': {'type': 'object'}}}),
@@ -70,9 +69,7 @@ SCHEMAS = {
         {'samples': _COUNT, 'train_loss': {'type': 'number', 'maximum': 1e300}},
     ),
     'error': _object({'cell': _NAME, 'error': _TEXT}),
-    'accelerators': _object(
-        {'programs': {'type': 'array', 'items': _PROGRAM}}, {'groups': {'type': 'array', 'items': _GROUP}}
-    ),
+    'accelerators': _object({'made': {'type': 'object'}, 'programs': {'type': 'array', 'items': _PROGRAM}}),
     'cards': {'type': 'object', 'additionalProperties': _CARD},
     'run': _object({'batches': {'type': 'array', 'items': _BATCH}}, _RUN),
 }

@@ -7,13 +7,14 @@
     params/CELL/LANE/        trained parameters, where they were asked for
     checkpoints/, progress/, errors/, locks/, plan.json   of runs that are going on
     selection/               a results directory of its own, of the runs that chose a tuned sweep's settings
+    cards/CARD/              the same, of what a card of a theorem trains
 
 Files appear whole or not at all. Nothing is pickled; a file that is not ours is an error that names it.
 """
 
 import pathlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pandas as pd
@@ -25,8 +26,9 @@ from qstr_jax.storage.files import ResultsError
 
 FOLDERS = ('rows', 'curves', 'provenance', 'checkpoints', 'progress', 'errors', 'locks')
 FORMAT = 2
-# Runs that choose settings are no results: what looks below a directory passes by folders of this name.
-SELECTION = 'selection'
+# Runs that choose settings, and those that cards of theorems are made of, are evidence for nothing else: what looks
+# below a directory passes by folders of these names.
+SELECTION, CARDS = 'selection', 'cards'
 
 
 class FormatError(ResultsError):
@@ -147,7 +149,8 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) ->
 def find(workdir: Any) -> list[pathlib.Path]:
     """The results directories at or below a directory, sorted; empty if there are none.
 
-    Those in a folder named `selection` below it are left out: they hold the runs that chose a tuned sweep's settings.
+    Those in a folder named `selection` below it are left out: they hold the runs that chose a tuned sweep's settings;
+    so are those in `cards`, of which cards of theorems are made.
 
     Args:
         workdir: where to look; may be such a folder itself.
@@ -159,7 +162,7 @@ def find(workdir: Any) -> list[pathlib.Path]:
     if not workdir.is_dir():
         raise ResultsError(f'{str(workdir)!r}: no such directory')
     found = sorted(path.parent for path in workdir.rglob('config.json'))
-    return [folder for folder in found if SELECTION not in folder.relative_to(workdir).parts]
+    return [folder for folder in found if not {SELECTION, CARDS} & set(folder.relative_to(workdir).parts)]
 
 
 def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
@@ -175,12 +178,15 @@ def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
     return _load(workdir, 'rows', strict)
 
 
-def load_all(workdirs: Iterable[Any], strict: bool = False) -> pd.DataFrame:
+def load_all(
+    workdirs: Iterable[Any], strict: bool = False, read: Callable[[Any, bool], pd.DataFrame] = load
+) -> pd.DataFrame:
     """All rows of the results directories at or below some directories, with the directory in the column `folder`.
 
     Args:
         workdirs: where to look.
         strict: raise for a damaged file or directory instead of leaving it out with a warning.
+        read: what reads one directory.
 
     Raises:
         ResultsError: as `find` (and `load`, if `strict`).
@@ -188,7 +194,7 @@ def load_all(workdirs: Iterable[Any], strict: bool = False) -> pd.DataFrame:
     frames = []
     for folder in dict.fromkeys(folder for workdir in workdirs for folder in find(workdir)):
         try:
-            frames.append(load(folder, strict).assign(folder=str(folder)))
+            frames.append(read(folder, strict).assign(folder=str(folder)))
         except ResultsError as error:
             if strict:
                 raise

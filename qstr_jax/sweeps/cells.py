@@ -77,11 +77,25 @@ def cells_of(sweep: Sweep) -> tuple[Cell, ...]:
             for settings in _product(task_axes):
                 for cell in _cells_of_model(sweep, {**first, **settings}, learner, model, used):
                     known = found.setdefault(cell.id, cell)
+                    _check_same(known.problem, cell.problem)
                     if known.lanes != cell.lanes:
                         lanes = dict.fromkeys((*known.lanes, *cell.lanes))
                         found[cell.id] = dataclasses.replace(known, lanes=tuple(lanes))
     _check_used(sweep, used)
     return tuple(found.values())
+
+
+def _check_same(known: Problem, other: Problem) -> None:
+    """Raises ValueError for cells of one id that are two programs: of two functions that have one name."""
+    pairs: list[tuple[str, Any, Any]] = [('task', known.task, other.task), ('model', known.module, other.module)]
+    for label, one, two in pairs:
+        for name in [field.name for field in dataclasses.fields(one)] if one != two else ():
+            if getattr(one, name, None) != getattr(two, name, None):
+                shown = columns.plain(getattr(one, name, None))
+                raise ValueError(
+                    f'{label}.{name}: two different values are called {shown!r}, which would be one cell; '
+                    'give each function a name of its own'
+                )
 
 
 def _check_size(sweep: Sweep) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import filelock
 
 from qstr_jax.storage import cell_tables, checkpoint, files, lane_keys, names, results
+from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.lane_batches import LaneBatch
 
 # Seconds between two attempts to claim a batch that another worker holds.
@@ -67,12 +68,22 @@ def missing(workdir: Any, batch: LaneBatch) -> tuple[Any, ...]:
         workdir: the results directory.
         batch: the lane batch.
     """
-    path = results.cell_path(workdir, 'rows', batch.cell.id)
+    return _without_rows(workdir, batch.cell, batch.lanes)
+
+
+def num_there(workdir: Any, cell: Cell, tuned: Sequence[str] = ()) -> int:
+    """How many lanes of a cell have rows; what is tuned tells no lanes apart, since it is not chosen yet."""
+    return len(cell.lanes) - len(_without_rows(workdir, cell, cell.lanes, tuned))
+
+
+def _without_rows(workdir: Any, cell: Cell, lanes: Sequence[Any], tuned: Sequence[str] = ()) -> tuple[Any, ...]:
+    path = results.cell_path(workdir, 'rows', cell.id)
     if not path.exists():
-        return batch.lanes
-    fields = batch.lanes[0]._fields
-    done = lane_keys.found_in(cell_tables.read_rows(path, fields), fields)
-    return tuple(lane for lane in batch.lanes if tuple(lane) not in done)
+        return tuple(lanes)
+    fields = lanes[0]._fields
+    names = [name for name in fields if name not in tuned]
+    done = lane_keys.found_in(cell_tables.read_rows(path, fields), names)
+    return tuple(lane for lane in lanes if tuple(getattr(lane, name) for name in names) not in done)
 
 
 def remove_checkpoints(workdir: Any, cell_id: str) -> None:

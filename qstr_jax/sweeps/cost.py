@@ -37,18 +37,6 @@ def prediction_flops(problem: Problem) -> int:
     return _dot_flops(jaxpr.jaxpr)
 
 
-def step_flops(problem: Problem) -> int:
-    """Floating-point operations of the matrix products of one lane's training step, as `training_flops` counts them.
-
-    Args:
-        problem: the cell's.
-    """
-    learner = problem.learner
-    # A batch size of 0 takes all examples; closed forms take no steps.
-    num_examples = getattr(learner, 'batch_size', None)
-    return training_flops(problem, learner.max_samples if num_examples == 0 else num_examples or 0)
-
-
 def training_flops(problem: Problem, num_samples: int) -> int:
     """Floating-point operations of training: one forward pass, and twice as many for the backward pass.
 

@@ -1,8 +1,13 @@
 """The listing of a dry run: what a sweep would run."""
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
-from qstr_jax.sweeps import cost, outputs
+from etils import epath
+
+from qstr_jax.progress import duration
+from qstr_jax.sweeps import claims, cost, outputs, pace
 from qstr_jax.sweeps.cells import Cell, cells_of
 from qstr_jax.sweeps.sweep import Sweep
 
@@ -18,30 +23,80 @@ def summary(cells: Sequence[Cell]) -> str:
     return f'{len(cells):,} cells, {num_lanes:,} lanes, at most {examples:,} prompts to train on, with repetition'
 
 
-def describe(sweep: Sweep) -> str:
-    """One line per cell: lanes, parameters and the most floating-point operations of a lane.
+def describe(sweep: Sweep, workdir: Any = None) -> str:
+    """One line per cell: lanes, parameters, the most operations of a lane, and how long the lanes that are left take.
 
     Args:
         sweep: the points to run.
+        workdir: where it would be run, which need not exist; None for nowhere yet.
 
     Raises:
         ValueError: a setting is impossible, or would be ignored.
+        results.ResultsError: a file of the directory is damaged.
     """
     cells = cells_of(sweep)
     outputs.check(cells, outputs.probes_of(sweep))
-    width = max(40, *(len(cell.id) for cell in cells))
-    lines = [f'{"cell":{width}s} {"lanes":>5s} {"parameters":>10s} {"TFLOP per lane at budget":>25s}']
-    total, num_lanes = 0.0, 0
-    for cell in cells:
-        flops = cost.training_flops(cell.problem, cell.problem.learner.most_examples())
-        total, num_lanes = total + flops * len(cell.lanes), num_lanes + len(cell.lanes)
-        parameters = cost.num_parameters(cell.problem)
-        lines.append(f'{cell.id:{width}s} {len(cell.lanes):5d} {parameters:10,d} {flops / 1e12:25.1f}')
+    folder = None if workdir is None or not (epath.Path(workdir) / 'plan.json').exists() else epath.Path(workdir)
+    tuned = sweep.tune.names if sweep.tune else ()
+    there = [claims.num_there(folder, cell, tuned) if folder is not None else 0 for cell in cells]
+    paces = pace.paces([cell for cell, known in zip(cells, there, strict=True) if known < len(cell.lanes)], folder)
+    times = [_time(cell, known, paces.get(cell.id)) for cell, known in zip(cells, there, strict=True)]
+    lines = _table(cells, there, times)
+    flops = sum(len(cell.lanes) * _most_flops(cell) for cell in cells)
+    num_lanes = sum(len(cell.lanes) for cell in cells)
     lines.append(
-        f'{len(cells)} cells, {num_lanes} lanes, at most {total / 1e12:,.0f} TFLOP of '
+        f'{len(cells)} cells, {num_lanes} lanes, at most {flops / 1e12:,.0f} TFLOP of '
         f'training (a lane stops when it reaches its goal)'
     )
+    if folder is not None:
+        lines.append(f'{sum(there):,} of {num_lanes:,} lanes are there already')
+    if sum(there) < num_lanes:
+        lines.append(_total(times))
     if sweep.tune:
         names = ' and '.join(sweep.tune.names)
         lines.append(f'{names} tuned at each point on {sweep.tune.num_seeds} selection seeds, whose lanes come on top')
     return '\n'.join(lines)
+
+
+def _most_flops(cell: Cell) -> int:
+    """Operations of a lane that uses its whole budget."""
+    return cost.training_flops(cell.problem, cell.problem.learner.most_examples())
+
+
+def _time(cell: Cell, there: int, known: pace.Pace | None) -> pace.Pace:
+    """Seconds of all lanes of a cell that are left."""
+    return known._replace(seconds=known.seconds * (len(cell.lanes) - there)) if known else pace.Pace(0.0, True)
+
+
+def _table(cells: Sequence[Cell], there: Sequence[int], times: Sequence[pace.Pace]) -> list[str]:
+    width = max(40, *(len(cell.id) for cell in cells))
+    counts = f'{"lanes":>5s} {"there":>5s} {"parameters":>10s}'
+    lines = [f'{"cell":{width}s} {counts} {"TFLOP per lane at budget":>25s} {"time":>10s}']
+    for cell, known, time in zip(cells, there, times, strict=True):
+        lines.append(
+            f'{cell.id:{width}s} {len(cell.lanes):5d} {known:5d} {cost.num_parameters(cell.problem):10,d} '
+            f'{_most_flops(cell) / 1e12:25.3g} {_text(time):>10s}'
+        )
+    return lines
+
+
+def _text(time: pace.Pace) -> str:
+    """'about 12 s' as lanes took before, '≤ 3 min' for whole budgets, '?', or nothing where nothing is left."""
+    if not time.seconds or math.isnan(time.seconds):
+        return '?' if time.seconds else ''
+    return f'{"about" if time.is_measured else "≤"} {duration(time.seconds)}'
+
+
+def _total(times: Sequence[pace.Pace]) -> str:
+    """How long all lanes that are left take here; a time that nobody knows is left out, and said."""
+    measured = sum(time.seconds for time in times if time.is_measured)
+    bounds = [time.seconds for time in times if not time.is_measured]
+    parts = [f'about {duration(measured)} at the pace of lanes that are there'] if measured else []
+    known = [seconds for seconds in bounds if not math.isnan(seconds)]
+    if known:
+        parts.append(f'at most {duration(sum(known))}' + (' for cells without any' if measured else ''))
+    if len(known) < len(bounds):
+        parts.append(f'unknown for {len(bounds) - len(known)} cells')
+    text = f'time on this machine: {", ".join(parts)}'
+    how = '\n(at most: each lane uses its whole budget; an estimate from timed training steps, without compiling)'
+    return text + how if known else text

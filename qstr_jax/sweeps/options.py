@@ -9,7 +9,7 @@ from qstr_jax import checks
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How a sweep is run; nothing here changes a row.
+    """How a sweep is run; nothing here changes what a row would be.
 
     Attributes:
         progress: whether to show a progress bar on standard error.
@@ -18,6 +18,8 @@ class Options:
         shard_index: number of the share of the cells to run, from 0.
         num_shards: number of shares.
         num_devices: number of local devices to use; None uses all.
+        refresh: run the cells again whose rows are of another program, since the code has changed. The old rows,
+            curves and parameters are kept in the directory's `replaced/`. Without it such cells are an error.
 
     Raises:
         ValueError: a value is impossible.
@@ -29,6 +31,7 @@ class Options:
     shard_index: int = 0
     num_shards: int = 1
     num_devices: int | None = None
+    refresh: bool = False
 
     def __post_init__(self) -> None:
         checks.number('checkpoint_seconds', self.checkpoint_seconds, 0)

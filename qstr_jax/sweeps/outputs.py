@@ -37,6 +37,7 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> Non
         with failures.named(f'task={problem.task.name!r}'):  # whose own settings may not be hashable
             shapes.check(problem.task)
             shapes.check(problem.test_task)
+        with failures.named(f'models={cell.model!r}'):
             models.check_output(cell.model, problem.module, problem.task)
         for name, probe in probe_functions.items():
             _check_probe(name, probe, problem)

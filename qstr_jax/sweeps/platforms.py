@@ -2,7 +2,7 @@
 
 How many lanes are tested or drawn together on an accelerator is said in `learners.lanes`, how eigenvalues are found
 there is in `decompositions`. None of it changes what a program computes, up to rounding. The numbers of a CPU were
-measured with `experiments.lanes_per_batch`; those of accelerators follow from what their compilers say
+measured with `experiments.benchmark --sections=lanes`; those of accelerators follow from what their compilers say
 (`experiments.accelerators`).
 """
 
@@ -42,14 +42,13 @@ TABLE = {
     # `init` runs once per batch, and compiling it took longer than compiling `advance`; level 2 halves the time. What
     # it draws is the same up to rounding.
     'cpu': Choices(most_lanes=1, unroll=gated_cell.UNROLL, test_chunk=500, init={LEVEL: 2}, advance={}),
-    # A step of Figure 1a's GRU at N = 12 is 261 kernels when its tokens are joined, 568 as a loop, and each has to be
-    # launched; joined it compiles in 20 seconds of a core instead of 13. Figure 1b's at N = 33 is 515 kernels in three
-    # parts of eleven, 650 all joined, and compiles in 15 seconds instead of 35.
+    # A GPU launches the kernels of each token of a loop anew, fewer where tokens are joined. Figure 1a's GRU
+    # at N = 12 then compiles in 20 seconds of a core instead of 13; Figure 1b's at N = 33 in 15 seconds in three parts
+    # of eleven, in 35 all joined.
     'gpu': Choices(most_lanes=64, unroll=12, test_chunk=500, init={}, advance={}),
     # Each product in full float32 is six of bfloat16, and most of the compiler's time goes into scheduling them: a
     # training step of Figure 1a's Transformer at N = 12 (5 lanes) compiles in 27 seconds of a core, with the least
-    # effort in 7. It then moves its operands to main memory and back, which is less than what its kernels cost to
-    # start. A GRU's step takes 25 seconds when its 12 tokens are joined, 5 as a loop, which moves a tenth more.
+    # effort in 7. A GRU's step takes 25 seconds when its 12 tokens are joined, 5 as a loop.
     # Looking at the test prompts of 8 lanes of Theorem 6's FFN takes 3 seconds in chunks of 100, 8 in chunks of 500.
     'tpu': Choices(most_lanes=64, unroll=1, test_chunk=100, init={EFFORT: -1.0}, advance={EFFORT: -1.0}),
 }

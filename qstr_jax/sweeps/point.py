@@ -49,7 +49,8 @@ class Point:
         for name, setting in schema.items():
             value = getattr(learner, name)
             # `max_samples` is in every row, since it is also the number of stored prompts. An empty tuple sets nothing.
-            if not setting.is_traced and value != () and (name not in learner.ignored() or name == 'max_samples'):
+            is_said = value != () and not (setting.is_later and value == setting.default)
+            if not setting.is_traced and is_said and (name not in learner.ignored() or name == 'max_samples'):
                 found['learner', name] = value, _type_of(setting)
         if hasattr(learner, 'is_search'):
             found['learner', 'is_search'] = learner.is_search, 'bool'

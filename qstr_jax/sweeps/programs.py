@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from qstr_jax import learners
+from qstr_jax import fingerprints, learners
 from qstr_jax.learners.problem import Problem
 from qstr_jax.sweeps import platforms
 
@@ -26,6 +26,7 @@ class Programs(NamedTuple):
         device: the device that they are compiled for.
         compile_seconds: time that compiling took.
         memory_bytes: memory that both need together.
+        fingerprint: equal for programs that compute the same, see `fingerprints`.
     """
 
     init: Any
@@ -34,6 +35,7 @@ class Programs(NamedTuple):
     device: Any
     compile_seconds: float
     memory_bytes: int
+    fingerprint: str
 
 
 def lane_arrays(lanes: Sequence[Any], device: Any = None) -> Any:
@@ -90,7 +92,7 @@ def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
     start = time.perf_counter()
     is_shared = device.platform == 'gpu' and bool(getattr(jax.config, 'jax_compilation_cache_dir', None))
     with _compiling[problem, size] if is_shared else contextlib.nullcontext():
-        init, advance = _compile(problem, size, device)
+        init, advance, fingerprint = _compile(problem, size, device)
     memory = sum(program_bytes(program) for program in (init, advance))
     return Programs(
         init=init,
@@ -99,39 +101,42 @@ def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
         device=device,
         compile_seconds=time.perf_counter() - start,
         memory_bytes=memory,
+        fingerprint=fingerprint,
     )
 
 
-def _compile(problem: Problem, size: int, device: Any) -> tuple[Any, Any]:
-    sharding = jax.sharding.SingleDeviceSharding(device)
-    return compile_placed(problem, size, device.platform, lambda leaf: sharding)
+def _compile(problem: Problem, size: int, device: Any) -> tuple[Any, Any, str]:
+    """Both programs, compiled for one device, and their fingerprint."""
+    place = functools.partial(_placed, sharding=jax.sharding.SingleDeviceSharding(device))
+    programs = traced(platforms.suited(problem, device.platform), size, place)
+    init, advance = (
+        program.lower().compile(compiler_options=platforms.options(device.platform, name))
+        for program, name in zip(programs, ('init', 'advance'), strict=True)
+    )
+    return init, advance, _fingerprint(programs)
 
 
-def compile_placed(
-    problem: Problem, size: int, platform: str, sharding_of: Callable[[jax.ShapeDtypeStruct], Any]
-) -> tuple[Any, Any]:
-    """`init` and `advance` of a cell, compiled for arrays that lie as they are told to.
+def fingerprint(problem: Problem, size: int, platform: str) -> str:
+    """The fingerprint that the programs of a cell would have; they are traced and not compiled, on any machine."""
+    return _fingerprint(traced(platforms.suited(problem, platform), size))
 
-    Args:
-        problem: the cell's.
-        size: number of lanes of a batch.
-        platform: of the devices.
-        sharding_of: where an array lies, by its shape.
-    """
-    problem = platforms.suited(problem, platform)
-    place = functools.partial(_placed, sharding_of=sharding_of)
+
+def _fingerprint(programs: tuple[Any, Any]) -> str:
+    return fingerprints.of(*(program.jaxpr for program in programs))
+
+
+def traced(problem: Problem, size: int, place: Callable[[Any], Any] = lambda leaf: leaf) -> tuple[Any, Any]:
+    """`init` and `advance` of a cell that suits a platform already, traced; `place` says where each array lies."""
     lanes_K = jax.tree.map(place, abstract_lanes(problem, size))
-    traced = learners.init.trace(lanes_K, problem)
-    init = traced.lower().compile(compiler_options=platforms.options(platform, 'init'))
-    data_K, state_K = jax.tree.map(place, traced.out_info)
+    init = learners.init.trace(lanes_K, problem)
+    data_K, state_K = jax.tree.map(place, init.out_info)
     num_checks = place(jax.ShapeDtypeStruct((), np.int32))
-    lowered = learners.advance.lower(state_K, data_K, lanes_K, num_checks, problem)
-    return init, lowered.compile(compiler_options=platforms.options(platform, 'advance'))
+    return init, learners.advance.trace(state_K, data_K, lanes_K, num_checks, problem)
 
 
-def _placed(leaf: Any, sharding_of: Callable[[jax.ShapeDtypeStruct], Any]) -> Any:
+def _placed(leaf: Any, sharding: Any) -> Any:
     weak_type = getattr(leaf, 'weak_type', False)
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding_of(leaf), weak_type=weak_type)
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=weak_type)
 
 
 def program_bytes(program: Any) -> int:

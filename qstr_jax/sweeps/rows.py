@@ -37,8 +37,6 @@ def rows(
             **dict(zip(lanes[0]._fields, zip(*lanes, strict=True), strict=True)),
             **{name: values[: len(lanes)] for name, values in measured.items()},
             'num_parameters': cost.num_parameters(cell.problem),
-            'backend': next(iter(state_K.outcome.devices())).platform,
-            'lanes_per_batch': state_K.outcome.shape[0],
         }
     )
     return frame.astype({name: 'Int64' for name in frame.columns if columns.get(name).type == 'count'})

@@ -3,6 +3,7 @@
 Whatever ends a run (a signal, a kill, a full disk), the same call continues it, and the rows are bit for bit the same.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -46,18 +47,24 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
     outputs.check(all_cells, outputs.probes_of(sweep))
     share = tuned.share if sweep.tune else lane_batches.share
     mine = share(all_cells, options.shard_index, options.num_shards)
-    with stopping.stopping() as stop, progress.Progress('lane', options.progress) as shown:
+    with stopping.stopping() as stop, progress.Progress('lane', options.progress, is_open=bool(sweep.tune)) as shown:
         one = session.Session(sweep, options, stop, shown)
-        if sweep.tune:
-            workdir, failed = tuned.run(one, workdir, mine)
-        else:
-            workdir = one.open(workdir, all_cells)
-            failed = one.run(workdir, mine)
+        workdir = one.open(workdir, mine, () if sweep.tune else all_cells)
+        _say_there(shown, workdir, mine, sweep)
+        failed = tuned.run(one, workdir, mine) if sweep.tune else one.run(workdir, mine)
     if failed:
         folders = f'{workdir / "errors"}' + (f' and {workdir / tuned.SELECTION / "errors"}' if sweep.tune else '')
         raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {folders}')
     session.tidy(workdir)
     return results.load(workdir)
+
+
+def _say_there(shown: progress.Progress, workdir: Any, mine: Sequence[cells.Cell], sweep: Sweep) -> None:
+    """Says how many lanes need not be run, if there are any."""
+    tuned_names = sweep.tune.names if sweep.tune else ()
+    there = sum(claims.num_there(workdir, cell, tuned_names) for cell in mine)
+    if there:
+        shown.say(f'{there:,} of {sum(len(cell.lanes) for cell in mine):,} lanes are there already')
 
 
 def _check_locks(sweep: Sweep, workdir: Any) -> None:

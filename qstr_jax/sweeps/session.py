@@ -9,7 +9,7 @@ import jax
 
 from qstr_jax.progress import Progress
 from qstr_jax.storage import provenance, results
-from qstr_jax.sweeps import claims, lane_batches, lanes_per_batch, monitor, outputs, stopping, worker
+from qstr_jax.sweeps import claims, lane_batches, lanes_per_batch, monitor, outputs, stale, stopping, worker
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.options import Options
 from qstr_jax.sweeps.sweep import Sweep
@@ -27,28 +27,32 @@ class Session:
 
     def __init__(self, sweep: Sweep, options: Options, stop: stopping.Stop, progress: Progress) -> None:
         self.sweep = sweep
-        self._options, self._stop, self._progress = options, stop, progress
+        self.progress = progress
+        self._options, self._stop = options, stop
         self._probes = tuple(outputs.probes_of(sweep).values())
         self._workers = [worker.Worker(device) for device in jax.local_devices()[: options.num_devices]]
         self._records: dict[str, dict[str, Any]] = {}  # of provenance, by directory
 
-    def open(self, workdir: Any, cells: Sequence[Cell]) -> Any:
+    def open(self, workdir: Any, cells: Sequence[Cell], planned: Sequence[Cell] = ()) -> Any:
         """A results directory in which the sweep and its plan are recorded; it is made if it does not exist.
 
         Args:
             workdir: the results directory.
-            cells: those that will be run, as far as they are known.
+            cells: those that will be run here; their rows must be of the program that they have now.
+            planned: those with all of their lanes, as far as these are known.
 
         Raises:
-            ResultsError: it cannot be used, or what is in it was tuned in another way.
+            ResultsError: it cannot be used, or what is in it was tuned in another way, or is of another program.
         """
         workdir = results.open_workdir(workdir)
+        record = provenance.start(sys.argv)
+        stale.check(workdir, cells, record, self._options.refresh)
         with claims.locked(workdir, 'config'):
             _check_tune(workdir, self.sweep)
             results.add_sweep(workdir, self.sweep.as_json())
-            monitor.add_plan(workdir, cells)
+            monitor.add_plan(workdir, planned)
             monitor.remove_dead(workdir)
-        self._records[str(workdir)] = provenance.start(sys.argv)
+        self._records[str(workdir)] = record
         return workdir
 
     def run(
@@ -81,7 +85,7 @@ class Session:
             # The next step needs all lanes of this one, so every process waits for those of the others.
             with claims.locked(workdir, 'config'):
                 monitor.add_plan(workdir, cells)
-        self._progress.expect(sum(len(claims.missing(workdir, batch)) for batch in batches))
+        self.progress.expect(sum(len(claims.missing(workdir, batch)) for batch in batches))
         job = self._job(workdir, batches, size_of or self.size_of, dict(notes or {}))
         failed = self._run_threads(job)
         if self._stop.signal_number is not None:
@@ -119,7 +123,7 @@ class Session:
             checkpoint_seconds=self._options.checkpoint_seconds,
             stop=self._stop,
             record=self._records[str(workdir)],
-            progress=self._progress,
+            progress=self.progress,
             notes=notes,
         )
 

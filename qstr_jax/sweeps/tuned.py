@@ -37,25 +37,27 @@ def _chain(cell: Cell) -> tuple[str, str]:
     return cell.model, cell.problem.learner.name
 
 
-def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> tuple[Any, list[str]]:
+def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:
     """Runs a tuned sweep.
 
     Args:
         session: of the sweep.
-        workdir: the results directory; it is made if it does not exist.
+        workdir: the results directory, as `Session.open` returned it.
         cells: the cells to run, in the order in which they are tuned. A search starts at what won in the cell before
             it of the same model and learner.
 
     Returns:
-        The directory, and the ids of the cells that failed.
+        The ids of the cells that failed.
     """
-    workdir = session.open(workdir, ())
-    selection = session.open(workdir / SELECTION, ())
+    selection = session.open(workdir / SELECTION, cells)
     before: dict[tuple[str, str], Found] = {}
     failed = []
-    for cell in cells:
-        search = Search(session, selection, cell)
+    searches = [Search(session, selection, cell) for cell in cells]
+    num_points, number = sum(len(search.points()) for search in searches), 0
+    for cell, search in zip(cells, searches, strict=True):
         for lanes in search.points():
+            number += 1
+            session.progress.begin(f'point {number} of {num_points}')
             try:
                 found = search.run(lanes[0], before.get(_chain(cell)))
             except Failed:
@@ -64,4 +66,4 @@ def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> tuple[Any, lis
             before[_chain(cell)] = found
             chosen = dataclasses.replace(cell, lanes=tuple(search.at(lane, found.places) for lane in lanes))
             failed += session.run(workdir, [chosen], size_of=search.size_of, notes=search.notes(found))
-    return workdir, sorted(set(failed))
+    return sorted(set(failed))

@@ -15,7 +15,7 @@ from qstr_jax import failures, tasks
 from qstr_jax.learners.outcomes import RUNNING
 from qstr_jax.progress import Progress
 from qstr_jax.storage import checkpoint, files, lane_keys, names, provenance, results
-from qstr_jax.sweeps import claims, lanes_per_batch, monitor, params, programs, rows, training
+from qstr_jax.sweeps import claims, lanes_per_batch, monitor, params, programs, rows, stale, training
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.lane_batches import LaneBatch
 
@@ -126,13 +126,21 @@ class Worker:
         assert self._programs is not None
         job = self._job
         folder = names.inside(job.workdir, 'checkpoints', name)
-        identity = f'{name}: {", ".join(map(lane_keys.name_of, lanes))}'
+        made = {
+            'program': self._programs.fingerprint,
+            'backend': self._programs.device.platform,
+            'lanes_per_batch': self._programs.size,
+        }
+        stale.check_added(job.workdir, cell, made, job.record)
+        identity = f'{name}: {", ".join(map(lane_keys.name_of, lanes))} of {made["program"]}'
         saved = checkpoint.load(folder, programs.abstract_state(cell.problem, self._programs.size), identity)
         start = time.perf_counter()
 
         def note_seconds(stopped: bool = False) -> float:
             seconds = {'wall': time.perf_counter() - start, 'compile': compile_seconds}
-            provenance.add_batch(job.workdir, job.record, cell.id, lanes, seconds=seconds, stopped=stopped)
+            provenance.add_batch(
+                job.workdir, job.record, cell.id, lanes, program=made['program'], seconds=seconds, stopped=stopped
+            )
             return seconds['wall']
 
         try:
@@ -141,9 +149,10 @@ class Worker:
         except Stopped:
             note_seconds(stopped=True)
             raise
-        table = rows.rows(cell, lanes, data_K, state_K, job.probes).assign(**job.notes)
+        table = rows.rows(cell, lanes, data_K, state_K, job.probes).assign(**made, **job.notes)
         seconds = note_seconds()  # Before the rows, so that each row has its record.
         with claims.locked(job.workdir, f'{cell.id}-tables'):
+            stale.check_added(job.workdir, cell, made, job.record)  # another worker may have added rows meanwhile
             if job.save_params:
                 params.save(job.workdir, cell, lanes, state_K)
             results.add(job.workdir, cell.id, table, rows.curves(cell, lanes, state_K))

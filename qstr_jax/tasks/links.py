@@ -11,7 +11,7 @@ from typing import Any
 
 import jax
 
-from qstr_jax import failures, registry
+from qstr_jax import failures, function_names, registry
 from qstr_jax.tasks import link_functions
 from qstr_jax.tasks.link_functions import unit_vectors
 from qstr_jax.tasks.two_layer import TwoLayer
@@ -104,8 +104,7 @@ def names() -> tuple[str, ...]:
 
 @functools.cache  # one Link per function, so that tasks made from the same function are equal
 def _from_function(function: Callable) -> 'Link':
-    name = getattr(function, '__name__', type(function).__name__)
-    return Link(name, lambda key, sparsity, token_dim: {}, lambda _, x_QxD: function(x_QxD))
+    return Link(function_names.name_of(function), lambda key, sparsity, token_dim: {}, lambda _, x_QxD: function(x_QxD))
 
 
 @functools.cache  # one Link per setting, so that tasks made from the same settings are equal

@@ -1,21 +1,23 @@
-"""Whether a task makes prompts of the right shapes; nothing is computed."""
+"""Whether a task makes prompts of the right shapes, each by its key; nothing is computed."""
 
 import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, Literal
 
-from qstr_jax import failures
+from qstr_jax import failures, fingerprints, function_names, registry
 from qstr_jax.tasks import streams
-from qstr_jax.tasks.task import Task
+from qstr_jax.tasks.task import Prompt, Task
 
 
 @functools.lru_cache(maxsize=256)
 def check(task: Any) -> None:
-    """Raises ValueError unless a task draws N float labels and encodes N tokens as D_e floats.
+    """Raises ValueError unless a task draws N float labels and encodes N tokens as D_e floats, all by the key.
 
-    Links, encodings and tasks are users' functions: the labels of a link that returns (1,) would broadcast silently.
+    Links, encodings and tasks are users' functions: the labels of a link that returns (1,) would broadcast silently,
+    and numbers that NumPy draws would be the same in every prompt, and others when the code is traced again.
 
     Args:
         task: the `tasks.Task`.
@@ -23,21 +25,51 @@ def check(task: Any) -> None:
     parts = [f'task={task.name!r}']
     parts += [f'{name}={part!r}' for name in ('link', 'encoding') if (part := _name(getattr(task, name, None)))]
     label = ', '.join(parts)
+    keys = (streams.abstract_key(), streams.abstract_key())
     try:
-        labels, encoded = jax.eval_shape(functools.partial(_one_prompt, task), streams.abstract_key())
+        traced, ((labels, encoded), _) = jax.make_jaxpr(functools.partial(_one_prompt, task), return_shape=True)(*keys)
+        again = traced if _is_ours(task) else jax.make_jaxpr(functools.partial(_one_prompt, task))(*keys)
     except (Exception, SystemExit) as error:  # whatever a user's function does
         raise ValueError(f'{label}: {failures.reason(error)}') from error
+    if again is not traced and fingerprints.of(traced) != fingerprints.of(again):
+        raise ValueError(f'{label}: {failures.FROZEN}')
+    if not any(_follow_key(traced)[2:]):
+        raise ValueError(f'{label}: every prompt is the same, since none of it follows from the key of its sample')
     wanted = {'labels': (labels, (task.seq_len,)), 'encoded tokens': (encoded, (task.seq_len, task.embedding_dim))}
     for what, (made, shape) in wanted.items():
         if made.shape != shape or not jnp.issubdtype(made.dtype, jnp.floating):
             raise ValueError(f'{label}: {what} must be floats of shape {shape}, not {made.dtype} of shape {made.shape}')
 
 
-def _one_prompt(task: Task, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Labels and encoded tokens of one prompt."""
-    drawn = task.draw(key)
+def _is_ours(task: Task) -> bool:
+    """Whether a task runs code of this package alone."""
+    things: list[Any] = [type(task)]
+    for value in vars(task).values():
+        name = getattr(value, 'name', None)
+        if callable(value) or name is not None:
+            entry = registry.entries().get(str(name))
+            things.append(value if entry is None else entry.builder)
+    return all(map(function_names.is_ours, things))
+
+
+def _one_prompt(task: Task, task_key: jax.Array, key: jax.Array) -> tuple[tuple[jax.Array, jax.Array], Prompt]:
+    """Labels and encoded tokens of one prompt, and the prompt."""
+    drawn = task.draw(task_key)
     prompt = task.sample(key, drawn.link)
-    return jnp.asarray(prompt.y_N), jnp.asarray(task.encode(prompt, drawn))
+    return (jnp.asarray(prompt.y_N), jnp.asarray(task.encode(prompt, drawn))), prompt
+
+
+def _follow_key(traced: ClosedJaxpr) -> list[bool]:
+    """Whether each result can follow from the last argument; parts of a program are not looked into."""
+    following = {traced.jaxpr.invars[-1]}
+
+    def follows(atom: Any) -> bool:
+        return not isinstance(atom, Literal) and atom in following
+
+    for eqn in traced.jaxpr.eqns:
+        if any(map(follows, eqn.invars)):
+            following |= set(eqn.outvars)
+    return list(map(follows, traced.jaxpr.outvars))
 
 
 def _name(part: Any) -> Any:

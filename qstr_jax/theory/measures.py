@@ -1,12 +1,12 @@
 """Quantities of the proofs, measured on trained or constructed weights."""
 
 import functools
+import itertools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from qstr_jax import tasks
 from qstr_jax.models import probes
@@ -27,13 +27,13 @@ class Alignment(NamedTuple):
 
     share_HxQ: jax.Array
     cosine_HxQ: jax.Array
-    index_H: np.ndarray
-    share: float
-    cosine: float
+    index_H: jax.Array
+    share: jax.Array
+    cosine: jax.Array
 
 
-def match_heads(gain_HxQ: jax.Array | np.ndarray) -> np.ndarray:
-    """Matches heads to indices one to one, with the largest total gain.
+def match_heads(gain_HxQ: jax.Array | np.ndarray) -> jax.Array:
+    """Matches heads to indices one to one, with the largest total gain; tries all ways, so H and q are small.
 
     Args:
         gain_HxQ: gain of matching head h to index l, (H, q).
@@ -41,17 +41,20 @@ def match_heads(gain_HxQ: jax.Array | np.ndarray) -> np.ndarray:
     Returns:
         The index of each head, −1 for heads without a match, (H,).
     """
-    gain_HxQ = np.asarray(gain_HxQ)
-    index_H = np.full(len(gain_HxQ), -1)
-    heads, indices = linear_sum_assignment(gain_HxQ, maximize=True)
-    index_H[heads] = indices
-    return index_H
+    gain_HxQ = jnp.asarray(gain_HxQ)
+    num_heads, sparsity = gain_HxQ.shape
+    if num_heads < sparsity:
+        ways = np.array(list(itertools.permutations(range(sparsity), num_heads)))
+        return jnp.asarray(ways)[jnp.argmax(gain_HxQ[np.arange(num_heads), ways].sum(axis=1))]
+    ways = np.array(list(itertools.permutations(range(num_heads), sparsity)))
+    head_Q = jnp.asarray(ways)[jnp.argmax(gain_HxQ[ways, np.arange(sparsity)].sum(axis=1))]
+    return jnp.full(num_heads, -1).at[head_Q].set(jnp.arange(sparsity))
 
 
-def _matched_mean(values_HxQ: jax.Array | np.ndarray, index_H: np.ndarray) -> float:
-    """Mean over the matched heads."""
-    heads = np.flatnonzero(index_H >= 0)
-    return float(np.mean(np.asarray(values_HxQ)[heads, index_H[heads]]))
+def _matched(values_HxQ: jax.Array, index_H: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Mean and least value over the matched heads."""
+    value_H = jnp.take_along_axis(values_HxQ, jnp.maximum(index_H, 0)[:, None], axis=1)[:, 0]
+    return jnp.mean(value_H, where=index_H >= 0), jnp.min(value_H, where=index_H >= 0, initial=jnp.inf)
 
 
 def alignment(params: dict, task: SparseTask) -> Alignment:
@@ -78,8 +81,8 @@ def alignment(params: dict, task: SparseTask) -> Alignment:
         share_HxQ=share_HxQ,
         cosine_HxQ=cosine_HxQ,
         index_H=index_H,
-        share=_matched_mean(share_HxQ, index_H),
-        cosine=_matched_mean(cosine_HxQ, index_H),
+        share=_matched(share_HxQ, index_H)[0],
+        cosine=_matched(cosine_HxQ, index_H)[0],
     )
 
 
@@ -116,7 +119,7 @@ def _mean_and_least_weights(
 
 def off_mass(
     module: Any, params: dict, prompts: tasks.Prompt, task: SparseTask, task_draw: tasks.Draw
-) -> dict[str, float]:
+) -> dict[str, jax.Array]:
     """Attention mass off the right token, 1 − weight of t_il, with heads matched to indices by mean weight.
 
     Args:
@@ -131,9 +134,7 @@ def off_mass(
     """
     mean_HxQ, least_HxQ = _mean_and_least_weights(module, params, prompts, task, task_draw)
     index_H = match_heads(mean_HxQ)
-    heads = np.flatnonzero(index_H >= 0)
-    worst = float(jnp.min(least_HxQ[heads, index_H[heads]]))
-    return {'mean': 1 - _matched_mean(mean_HxQ, index_H), 'max': 1 - worst}
+    return {'mean': 1 - _matched(mean_HxQ, index_H)[0], 'max': 1 - _matched(least_HxQ, index_H)[1]}
 
 
 def operator_norm(w_AxB: jax.Array) -> jax.Array:

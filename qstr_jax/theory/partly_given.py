@@ -1,23 +1,24 @@
 """Networks that are told a part of Lemma 11's construction and must find the rest: what finding costs.
 
-A plugin with the starts `given:0` (nothing; W_QK = 0), `given:1` (the attention) and `given:2` (the link). With
-`PartlyGiven` the part that is given stays as it is.
+A plugin with the model `partly_given`, of which one part is not trained, and the start `given`, which has that part as
+in the construction.
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, Literal
 
 import jax
+from flax import linen as nn
 
+from qstr_jax import models
 from qstr_jax.learners import starts
 from qstr_jax.theory import construction_start
 from qstr_jax.theory.altered import Altered
 
-NOTHING, ATTENTION, LINK = PARTS = ('nothing given', 'attention given', 'link given')
-_LEAVES = {NOTHING: (), ATTENTION: ('attention',), LINK: ('hidden', 'out')}
+# The layers of each part.
+PARTS: dict[str, tuple[str, ...]] = {'nothing': (), 'attention': ('attention',), 'link': ('hidden', 'out')}
 
 
-@dataclasses.dataclass(frozen=True)
 class PartlyGiven(Altered):
     """A Transformer of which one part is not trained: nothing flows back to it.
 
@@ -25,30 +26,46 @@ class PartlyGiven(Altered):
         part: one of `PARTS`.
     """
 
-    part: str
+    part: str = 'nothing'
 
     def altered(self, params: dict) -> dict:
-        """The same values, of which the given part has no gradient.
+        """The same values, of which the given part has no gradient."""
+        return {**params, **{name: jax.lax.stop_gradient(params[name]) for name in PARTS[self.part]}}
 
-        Args:
-            params: by layer.
-        """
-        return {**params, **{name: jax.lax.stop_gradient(params[name]) for name in _LEAVES[self.part]}}
+
+@models.register('partly_given')
+def partly_given(
+    task: Any,
+    part: Literal['nothing', 'attention', 'link'] = 'nothing',
+    num_heads: int | None = None,
+    mlp_width: int = 100,
+) -> nn.Module:
+    """A Transformer of which one part stays as it starts; start it with `starts=given`.
+
+    Args:
+        task: sets the number of heads.
+        part: what is given.
+        num_heads: H; None is q.
+        mlp_width: m, width of the ReLU layer.
+    """
+    module = models.build('transformer', task, num_heads=num_heads, mlp_width=mlp_width, attention='merged')
+    return PartlyGiven(module=module, part=part)
 
 
 @starts.register('given')
 def given(place: starts.Place, number: float | None) -> Any:
-    """The module's first parameters with W_QK = 0, and the given part as in the construction.
+    """The first parameters with W_QK = 0, and the part that the model `partly_given` is told as in the construction.
 
     Args:
-        place: the lane's; its module is a `PartlyGiven`.
-        number: the part's place in `PARTS`; None is 0.
+        place: the lane's.
+        number: not used.
 
     Raises:
-        ValueError: there is no such part.
+        ValueError: another model.
     """
-    if (number or 0) not in range(len(PARTS)):
-        raise ValueError(f'starts=given:{number:g}: after the colon comes one of 0 to {len(PARTS) - 1}')
-    own = place._replace(problem=dataclasses.replace(place.problem, module=place.problem.module.module))
+    told = place.problem.module
+    if not isinstance(told, PartlyGiven):
+        raise ValueError(f'starts=given: needs the model partly_given, not {type(told).__name__}')
+    own = place._replace(problem=dataclasses.replace(place.problem, module=told.module))
     first, built = starts.params('attention:0', own)['params'], construction_start.construction(own, None)['params']
-    return {'params': {**first, **{name: built[name] for name in _LEAVES[PARTS[int(number or 0)]]}}}
+    return {'params': {**first, **{name: built[name] for name in PARTS[told.part]}}}

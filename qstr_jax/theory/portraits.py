@@ -30,7 +30,7 @@ class Portrait(NamedTuple):
 
 
 def load(sweep: Any, workdir: Any) -> list[Portrait]:
-    """Portraits of all lanes of a sweep's Transformers, which were trained with `save_params=True`.
+    """Portraits of those lanes of a sweep's Transformers that have rows; they were trained with `save_params=True`.
 
     Args:
         sweep: `sweeps.Sweep`.
@@ -43,18 +43,20 @@ def load(sweep: Any, workdir: Any) -> list[Portrait]:
     found = []
     for cell in sweeps.cells_of(sweep):
         for lane in cell.lanes:
-            params = sweeps.load_params(workdir, cell, lane)
-            task: Any = cell.problem.task
-            found.append(portrait(params, task, _row(rows, cell, lane)))
+            own = _rows(rows, cell, lane)
+            if len(own):
+                params = sweeps.load_params(workdir, cell, lane)
+                task: Any = cell.problem.task
+                found.append(portrait(params, task, own.iloc[0]))
     return found
 
 
-def _row(rows: pd.DataFrame, cell: Any, lane: Any) -> pd.Series:
-    """The row of a lane of a cell."""
+def _rows(rows: pd.DataFrame, cell: Any, lane: Any) -> pd.DataFrame:
+    """The row of a lane of a cell, if there is one."""
     here = rows['cell'] == cell.id
     for name, value in lane._asdict().items():
         here &= rows[name] == value
-    return rows[here].iloc[0]
+    return rows[here]
 
 
 def portrait(params: dict, task: SparseTask, row: pd.Series | None = None) -> Portrait:

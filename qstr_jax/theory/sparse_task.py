@@ -27,6 +27,7 @@ class SparseTask(tasks.Task, Protocol):
     max_coherence: float
     link: links.Link
 
+    def __hash__(self) -> int: ...
     @property
     def scale(self) -> float: ...
     @property

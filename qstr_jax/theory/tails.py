@@ -1,4 +1,4 @@
-"""Tails of tokens and of losses: Lemma 12, and the truncation of Lemmas 20 and 34."""
+"""Tails of tokens: Lemma 12."""
 
 import math
 
@@ -37,16 +37,3 @@ def largest_token(radius: float, num_samples: int, seq_len: int, token_dim: int,
     domain.positive(radius=radius, num_samples=num_samples, seq_len=seq_len, token_dim=token_dim, moment=moment)
     order = radius**2 / (math.e * moment * token_dim)
     return min(1.0, num_samples * seq_len * math.exp(-order / 2)) if order >= 1 else 1.0
-
-
-def truncation(square: float, probability: float) -> float:
-    """Lemmas 20 and 34: E[ℓ] − E[min(ℓ, τ)] ≤ E[ℓ 1(ℓ > τ)] ≤ √(E[ℓ²] P(ℓ > τ)), by Cauchy and Schwarz.
-
-    The lemmas bound both factors with Assumption 1 and Lemma 12, up to constants that the text has lost.
-
-    Args:
-        square: E[ℓ²], at least.
-        probability: P(ℓ > τ), at least.
-    """
-    domain.at_least(0, square=square, probability=probability)
-    return math.sqrt(square * probability)

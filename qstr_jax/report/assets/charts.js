@@ -24,6 +24,20 @@ function looksOf(models) {
   };
 }
 
+// The mean of each curve at each x: of samples the geometric one of the lanes that learn.
+function meansOf(points, titles) {
+  const [to, from] = titles.y.startsWith('samples') ? [Math.log, Math.exp] : [(y) => y, (y) => y];
+  const groups = new Map();
+  for (const point of points.filter(({ learns }) => learns)) {
+    const key = JSON.stringify([point.model, point.curve, point.x]);
+    groups.set(key, [...(groups.get(key) ?? []), point]);
+  }
+  return [...groups.values()].map((same) => ({
+    model: same[0].model, curve: same[0].curve, x: same[0].x,
+    y: from(same.reduce((sum, { y }) => sum + to(y), 0) / same.length),
+  }));
+}
+
 // Every lane as a mark; a line joins the means of a curve. Hollow marks are bounds.
 function pointsSpec(points, models, titles, description) {
   const looks = looksOf(models);
@@ -32,6 +46,7 @@ function pointsSpec(points, models, titles, description) {
   const x = { field: 'x', type: 'quantitative', title: titles.x, scale: { ...scaleOf(xs, 2.5, false), padding: 20 },
     axis: { ...few, format: xs.some((value) => value >= 10000) ? '~s' : '~g', labelOverlap: true } };
   const ys = points.map((point) => point.y);
+  const means = meansOf(points, titles);
   const y = { field: 'y', type: 'quantitative', title: titles.y, scale: scaleOf(ys, 8),
     axis: { format: titles.y.startsWith('samples') ? '~s' : '~g', tickCount: 6, labelOverlap: true } };
   const lanes = (values, filled) => values.length > 0 && ({
@@ -45,9 +60,8 @@ function pointsSpec(points, models, titles, description) {
   return {
     config: CONFIG, width: 'container', height: 320, description,
     layer: [
-      { data: { values: points }, mark: { type: 'line', strokeWidth: 1.6 },
-        encoding: { x, y: { ...y, aggregate: 'mean' }, color: looks.color,
-          strokeDash: looks.dash, detail: { field: 'curve' } } },
+      means.length > 0 && { data: { values: means }, mark: { type: 'line', strokeWidth: 1.6 },
+        encoding: { x, y, color: looks.color, strokeDash: looks.dash, detail: { field: 'curve' } } },
       lanes(points.filter((point) => !point.bound), true),
       lanes(points.filter((point) => point.bound), false),
       arrow(points.filter((point) => point.bound > 0), '↑', -12),

@@ -122,18 +122,14 @@ function pointsOf(rows, x, y) {
   const others = Object.keys(state.exhibit.settings).filter((name) => name !== x && !follow.includes(name));
   return rows.filter((row) => row[x] !== null && row[y] !== null).map((row) => ({
     id: row.id, x: row[x], y: row[y], model: nameOf(row.model), bound: y === 'samples' ? row.bound : 0,
+    learns: y !== 'samples' || row.outcome !== 'censored',
     curve: others.map((name) => row[name]).join('|') }));
 }
 
-// The chart in words: the mean of each curve's points.
+// The chart in words: the means of its curves.
 function inWords(points, titles) {
-  const means = new Map();
-  for (const { model, x, y } of points) {
-    const key = `${model} at ${x}`;
-    means.set(key, [...(means.get(key) ?? []), y]);
-  }
-  const mean = (values) => Number((values.reduce((a, b) => a + b, 0) / values.length).toPrecision(3));
-  const some = [...means].slice(0, 40).map(([key, values]) => `${key}: ${grouped(mean(values))}`);
+  const means = meansOf(points, titles).slice(0, 40);
+  const some = means.map(({ model, x, y }) => `${model} at ${x}: ${grouped(Number(y.toPrecision(3)))}`);
   return `${titles.y} against ${titles.x}, means. ${some.join('; ')}`;
 }
 

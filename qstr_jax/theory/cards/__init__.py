@@ -4,8 +4,9 @@
     card = cards.make('lemma11', {'seq_lens': (16, 64)})
     print(card.verdict)
 
-Each card is a module with NAME, `Settings` (a frozen dataclass whose defaults are the full run) and
-`make(settings, bar)`, where `bar(items, text, total=None)` passes the items on and shows a progress bar.
+Each card is a module with NAME, `Settings` (a frozen dataclass whose defaults are the full run), `sweeps(settings)`,
+what it trains, by name, and `card(settings, rows)`, which makes the card of the rows of these sweeps, by the same
+names. What trains nothing is computed there.
 """
 
 import dataclasses
@@ -14,14 +15,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from qstr_jax import checks
-from qstr_jax.progress import each
+from qstr_jax.sweeps import Options, Sweep, run
 from qstr_jax.theory.cards import (
     alignment,
     alpha,
+    bounds,
     lemma11,
     proposition3,
     proposition8,
     proposition21,
+    runs,
     theorem4,
     theorem6,
     theorem7,
@@ -41,9 +44,22 @@ __all__ = [
     'names',
     'plain_settings',
     'settings',
+    'sweeps',
 ]
 
-_ORDER = (lemma11, alignment, proposition3, proposition21, theorem4, theorem6, theorem7, alpha, proposition8, theorem9)
+_ORDER = (
+    lemma11,
+    alignment,
+    proposition3,
+    proposition21,
+    theorem4,
+    bounds,
+    theorem6,
+    theorem7,
+    alpha,
+    proposition8,
+    theorem9,
+)
 _CARDS: dict[str, Any] = {module.NAME: module for module in _ORDER}
 
 
@@ -115,16 +131,32 @@ def _check_value(name: str, value: Any, default: Any) -> None:
         checks.number(name, value, 0)
 
 
-def make(name: str, overrides: Mapping[str, Any] | None = None, progress: bool = False) -> Card:
-    """Makes one card.
+def sweeps(name: str, overrides: Mapping[str, Any] | None = None) -> dict[str, Sweep]:
+    """The sweeps of a card, by what it calls them; none if it trains nothing.
+
+    Args:
+        name: of the card.
+        overrides: settings that differ from the full run.
+    """
+    return _CARDS[name].sweeps(settings(name, overrides))
+
+
+def make(
+    name: str, overrides: Mapping[str, Any] | None = None, workdir: Any = None, options: Options | None = None
+) -> Card:
+    """Makes one card; what it trains is run, or continued, in a results directory.
 
     Args:
         name: one of `names()`.
         overrides: settings that differ from the full run.
-        progress: whether to show progress bars.
+        workdir: the results directory, for cards that train.
+        options: how the sweeps are run.
+
+    Raises:
+        ValueError: an unknown card or setting, or no directory for a card that trains.
     """
-
-    def bar(items: Iterable, text: str, total: int | None = None) -> Iterable:
-        return each(items, f'{name}: {text}', total, progress)
-
-    return _CARDS[name].make(settings(name, overrides), bar)
+    needed = sweeps(name, overrides)
+    if needed and workdir is None:
+        raise ValueError(f'{name}: trains networks, so it needs a workdir')
+    rows = {what: runs.rows_of(sweep, run(sweep, workdir, options)) for what, sweep in needed.items()}
+    return _CARDS[name].card(settings(name, overrides), rows)

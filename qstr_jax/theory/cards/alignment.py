@@ -4,22 +4,30 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 import pandas as pd
 
-from qstr_jax import models, tasks
-from qstr_jax.theory import constructions, measures, networks
-from qstr_jax.theory.cards import card, training
-from qstr_jax.theory.sparse_task import SparseTask
+from qstr_jax.sweeps import Sweep
+from qstr_jax.theory import construction_norm, construction_start
+from qstr_jax.theory.cards import check, runs
+from qstr_jax.theory.cards.card import Card, Panel, line, point
 
 NAME = 'alignment'
-STARTS = ('from the construction', 'from scratch')
+# Modules that register what the sweeps name.
+PLUGINS = (construction_start,)
+STARTS = {'construction': 'from the construction', 'init': 'from scratch'}
+BUILT, SCRATCH = STARTS.values()
+# What the construction may err by.
+ERROR = construction_norm.ERROR
+MEASURED = {
+    'test_loss': 'loss',
+    'alignment_share': 'share',
+    'alignment_cosine': 'cosine',
+    'off_mass': 'off_mass',
+}
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(training.Settings):
+class Settings(runs.Settings):
     """Settings of the card; the link is 'sum'.
 
     Attributes:
@@ -29,8 +37,8 @@ class Settings(training.Settings):
         encoding_dim: d_e.
         num_lanes: networks of each start.
         weight_decay: of AdamW.
-        mlp_width: width of the ReLU layer of networks from scratch.
-        error: |ŷ − y| that the construction is built for.
+        mlp_width: width of the ReLU layer.
+        steps: of the longest training; the others have a half, a quarter and an eighth of it.
     """
 
     seq_len: int = 12
@@ -41,131 +49,90 @@ class Settings(training.Settings):
     steps: int = 3000
     weight_decay: float = 0.1
     mlp_width: int = 64
-    error: float = 0.1
     test_samples: int = 2000
 
 
-def _start(settings: Settings, task: SparseTask, name: str) -> tuple[models.Transformer, training.Start | None]:
-    """The module, and the function that gives its first parameters to `training.windows`."""
-    if name == STARTS[1]:
-        return models.Transformer(settings.sparsity, settings.mlp_width, attention='merged'), None
-    radius = float(np.sqrt(3 * settings.token_dim)) + 2  # nearly all ‖x_j‖ are below
+def sweeps(settings: Settings) -> dict[str, Sweep]:
+    """Networks after trainings of several lengths, each with a schedule of its own, and before any."""
+    task = {'name': 'qstr', 'link': 'sum', 'seq_len': settings.seq_len, 'sparsity': settings.sparsity}
+    task |= {'token_dim': settings.token_dim, 'encoding_dim': settings.encoding_dim}
+    model = {'mlp_width': settings.mlp_width, 'attention': 'merged'}
+    eighth = settings.steps // 8
+    lengths = tuple(eighth * parts * settings.batch_size for parts in (1, 2, 4, 8))
 
-    def params(lane: int, task_draw: tasks.Draw) -> dict:
-        """Lemma 11's parameters for a lane's draw."""
-        return constructions.transformer(task, task_draw, radius, settings.error).params
+    def sweep(**learner: Any) -> Sweep:
+        shared = {'check_every': eighth, 'weight_decay': settings.weight_decay, 'first_params': tuple(STARTS)}
+        probe: dict[str, Any] = {'models': 'transformer', 'transformer': model, 'probes': 'head_alignment'}
+        return runs.online(settings, task, learner={**shared, **learner}, **probe)
 
-    width = 2  # the sum link's two opposite units
-    return models.Transformer(settings.sparsity, width, attention='merged', output_bias=False), params
-
-
-def _measure(fit: training.Fit, k: int, start_K: Any) -> dict[str, Any]:
-    """Alignment of lane k with the construction, and how far it moved from its start."""
-    task: Any = fit.problem.task
-    module = fit.problem.module
-    params, start = training.lane(fit.params_K, k), training.lane(start_K, k)
-    task_draw = training.lane(fit.data_K.task_draw, k)
-    prompts = jax.tree.map(lambda leaf: leaf[k, :32], fit.data_K.test_prompts)
-    aligned = measures.alignment(params, task)
-    moved = jnp.sqrt(networks.square_norm(jax.tree.map(lambda a, b: a - b, params, start)))
-    return {
-        'share': aligned.share,
-        'cosine': aligned.cosine,
-        'off_mass': measures.off_mass(module, params, prompts, task, task_draw)['mean'],
-        'moved': float(moved) / float(np.sqrt(networks.square_norm(start))),
-    }
+    return {'trained': sweep(max_samples=lengths), 'before': sweep(max_samples=lengths[0], learning_rate=0.0)}
 
 
-def _follow(settings: Settings, task: SparseTask, name: str, bar: card.Bar) -> list[dict[str, Any]]:
-    """Rows of one start, a row per lane and window."""
-    module, params = _start(settings, task, name)
-    num_windows = min(8, settings.steps)
-    how = training.of(settings, windows=num_windows, weight_decay=settings.weight_decay)
-    rows: list[dict[str, Any]] = []
-    start_K = None
-    for steps, fit in bar(training.windows(task, module, how, settings.num_lanes, params), name, 1 + num_windows):
-        if start_K is None:
-            start_K = jax.device_get(fit.params_K)
-        losses_K, errors_K = training.loss_at(fit)
-        for k in range(settings.num_lanes):
-            row = {'start': name, 'lane': k, 'samples': steps * settings.batch_size}
-            rows.append({**row, 'loss': losses_K[k], 'error': errors_K[k], **_measure(fit, k, start_K)})
-    return rows
+def measure(rows: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """A row per start, lane and length: start, lane, samples, and what was measured."""
+    found = pd.concat([rows['before'].assign(num_samples=0), rows['trained']], ignore_index=True)
+    # The default of a setting is in no row.
+    start = found['first_params'].fillna('init').map(STARTS)
+    names = {'seed': 'lane', 'num_samples': 'samples', **MEASURED}
+    return found[[*names]].rename(columns=names).assign(start=start)
 
 
-def checks_of(settings: Settings, rows: pd.DataFrame) -> tuple[card.Check, ...]:
-    """The comparisons of the verdict.
-
-    Args:
-        settings: of the card.
-        rows: a row per start, lane and window.
-    """
+def checks_of(rows: pd.DataFrame) -> tuple[check.Check, ...]:
+    """The comparisons of the verdict."""
     last = rows[rows['samples'] == rows['samples'].max()]
-    built, scratch = (last[last['start'] == name] for name in STARTS)
-    first = rows[(rows['samples'] == 0) & (rows['start'] == STARTS[1])]
+    built, scratch = (last[last['start'] == name] for name in STARTS.values())
+    first = rows[(rows['samples'] == 0) & (rows['start'] == SCRATCH)]
     return (
-        card.below(
-            f'from the construction: loss ≤ {settings.error:g}² after training', built['loss'], settings.error**2
-        ),
-        card.above('from the construction: share of the block ≥ 0.95', built['share'], 0.95),
-        card.above('from the construction: cosine to the identity ≥ 0.95', built['cosine'], 0.95),
-        card.above('from scratch: the share of the block grows', scratch['share'], first['share'].max()),
-        card.above('from scratch: the cosine to the identity grows', scratch['cosine'], first['cosine'].max()),
+        check.below(f'from the construction: loss ≤ {ERROR:g}² after training', built['loss'], ERROR**2),
+        check.above('from the construction: share of the block ≥ 0.95', built['share'], 0.95),
+        check.above('from the construction: cosine to the identity ≥ 0.95', built['cosine'], 0.95),
+        check.above('from scratch: the share of the block grows', scratch['share'], first['share'].max()),
+        check.above('from scratch: the cosine to the identity grows', scratch['cosine'], first['cosine'].max()),
     )
 
 
-def make(settings: Settings, bar: card.Bar) -> card.Card:
-    """Makes the card.
+def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
+    """The card of the sweeps' rows."""
+    return card_of(settings, measure(rows))
 
-    Args:
-        settings: of the card.
-        bar: progress bar.
-    """
-    task = tasks.build(
-        'qstr',
-        seq_len=settings.seq_len,
-        sparsity=settings.sparsity,
-        token_dim=settings.token_dim,
-        link='sum',
-        encoding_dim=settings.encoding_dim,
-    )
-    rows = pd.DataFrame([row for name in STARTS for row in _follow(settings, task, name, bar)])
+
+def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
+    """The card of measured rows, of `measure`."""
     last = rows[rows['samples'] == rows['samples'].max()]
-    built, scratch = (last[last['start'] == name] for name in STARTS)
-    return card.Card(
+    built, scratch = (last[last['start'] == name] for name in STARTS.values())
+    return Card(
         name=NAME,
         statement='Lemma 11 and Figure 2',
         claim='Training keeps a Transformer at the construction, and moves one from scratch towards it: W_QK becomes a '
         'scaled identity in the (query ω_t, key ω) block.',
         setting=f'qSTR, sum link, N = {settings.seq_len}, q = H = {settings.sparsity}, d = {settings.token_dim}, d_e = '
         f'{settings.encoding_dim}, merged attention, AdamW (weight decay {settings.weight_decay:g}), '
-        f'{settings.num_lanes} lanes.',
+        f'a cosine for each length of training, {settings.num_lanes} lanes.',
         panels=(
-            card.Panel('held-out loss', 'training prompts', 'loss', log_y=True),
-            card.Panel('energy share of the block', 'training prompts', 'share of ‖W_QK‖²'),
-            card.Panel('cosine of the block to the identity', 'training prompts', 'cosine'),
-            card.Panel('attention off the right token', 'training prompts', 'mean mass', log_y=True),
+            Panel('held-out loss', 'thousand training prompts', 'loss', log_y=True),
+            Panel('energy share of the block', 'thousand training prompts', 'share of ‖W_QK‖²'),
+            Panel('cosine of the block to the identity', 'thousand training prompts', 'cosine'),
+            Panel('attention off the right token', 'thousand training prompts', 'mean mass', log_y=True),
         ),
         points=pd.DataFrame(_points(rows)),
-        lines=pd.DataFrame(_lines(settings, rows, task)),
-        checks=checks_of(settings, rows),
-        finding=f'From the construction weights move by {built["moved"].max():.2f} of their norm (loss '
-        f'{built["loss"].max():.1g}); from scratch share {scratch["share"].mean():.2f}, cosine '
-        f'{scratch["cosine"].mean():.2f}, mass off the right token {scratch["off_mass"].mean():.2g}, loss '
-        f'{scratch["loss"].mean():.2g}.',
+        lines=pd.DataFrame(_lines(settings, rows)),
+        checks=checks_of(rows),
+        finding=f'From the construction the loss is {built["loss"].max():.1g}; from scratch share '
+        f'{scratch["share"].mean():.2f}, cosine {scratch["cosine"].mean():.2f}, mass off the right token '
+        f'{scratch["off_mass"].mean():.2g}, loss {scratch["loss"].mean():.2g}.',
     )
 
 
 def _points(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    for panel, column in enumerate(('loss', 'share', 'cosine', 'off_mass')):
+    for panel, column in enumerate(MEASURED.values()):
         for row in rows.to_dict('records'):
-            error = row['error'] if column == 'loss' else float('nan')
-            yield card.point(panel, row['start'], row['samples'], row[column], error, lane=row['lane'])
+            yield point(panel, row['start'], row['samples'] / 1000, row[column], lane=row['lane'])
 
 
-def _lines(settings: Settings, rows: pd.DataFrame, task: SparseTask) -> list[dict[str, Any]]:
-    ends = [0, rows['samples'].max()]
-    isotropic = (task.encoding_dim / task.embedding_dim) ** 2
-    lines = card.line(0, 'error² of the construction', ends, [settings.error**2] * 2)
-    lines += card.line(1, 'the construction', ends, [1, 1]) + card.line(1, 'random W_QK', ends, [isotropic] * 2)
-    return lines + card.line(2, 'the construction', ends, [1, 1])
+def _lines(settings: Settings, rows: pd.DataFrame) -> list[dict[str, Any]]:
+    ends = [0, rows['samples'].max() / 1000]
+    width = settings.token_dim + (settings.sparsity + 1) * settings.encoding_dim
+    isotropic = (settings.encoding_dim / width) ** 2
+    lines = line(0, 'error² of the construction', ends, [ERROR**2] * 2)
+    lines += line(1, 'the construction', ends, [1, 1]) + line(1, 'random W_QK', ends, [isotropic] * 2)
+    return lines + line(2, 'the construction', ends, [1, 1])

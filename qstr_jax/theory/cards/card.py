@@ -2,20 +2,15 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from qstr_jax.theory.cards.check import Check, above, below, fails, near
-
-__all__ = ['Bar', 'Card', 'Check', 'Panel', 'above', 'below', 'fails', 'line', 'near', 'point']
+from qstr_jax.theory.cards.check import Check
 
 POINT_COLUMNS = ('panel', 'series', 'x', 'y', 'error')
 LINE_COLUMNS = ('panel', 'label', 'of', 'x', 'y')
-
-# (items, text, total=None) → the items, with a progress bar.
-Bar = Callable[..., Iterable]
 
 
 class Panel(NamedTuple):
@@ -90,27 +85,10 @@ class Card:
 
 
 def point(panel: int, series: str, x: float, y: float, error: float = math.nan, **more: Any) -> dict[str, Any]:
-    """A row of `Card.points`.
-
-    Args:
-        panel: number of the panel, from 0.
-        series: name of the series.
-        x: the measured point's x.
-        y: its y.
-        error: standard error of y, or NaN.
-        **more: further columns.
-    """
+    """A row of `Card.points`; `more` are further columns."""
     return {'panel': panel, 'series': series, 'x': float(x), 'y': float(y), 'error': float(error), **more}
 
 
 def line(panel: int, label: str, x: Iterable[float], y: Iterable[float], of: str = '') -> list[dict[str, Any]]:
-    """Rows of `Card.lines` for one line.
-
-    Args:
-        panel: number of the panel, from 0.
-        label: in the legend; '' for none.
-        x: x of its points.
-        y: y of its points.
-        of: the series whose colour it takes, or ''.
-    """
+    """Rows of `Card.lines` for one line."""
     return [{'panel': panel, 'label': label, 'of': of, 'x': float(a), 'y': float(b)} for a, b in zip(x, y, strict=True)]

@@ -93,14 +93,6 @@ def above(
 ) -> Check:
     """Checks that values ≥ floors, up to `tolerance` standard errors.
 
-    Args:
-        what: the comparison in words.
-        values: measured values.
-        floors: what they must not fall below.
-        errors: their standard errors.
-        tolerance: number of standard errors by which a value may fail.
-        can_fail: which values could have failed; the others do not count, and without any the check does not hold.
-
     Raises:
         ValueError: no values.
     """
@@ -109,13 +101,6 @@ def above(
 
 def below(what: str, values: Numbers, limits: Numbers, errors: Numbers = 0.0, *, can_fail: Numbers = True) -> Check:
     """Checks that values ≤ limits, up to one standard error.
-
-    Args:
-        what: the comparison in words.
-        values: measured values.
-        limits: what they must not exceed.
-        errors: their standard errors.
-        can_fail: as for `above`.
 
     Raises:
         ValueError: no values.
@@ -126,13 +111,6 @@ def below(what: str, values: Numbers, limits: Numbers, errors: Numbers = 0.0, *,
 def near(what: str, values: Numbers, targets: Numbers, errors: Numbers, tolerance: float = 4.0) -> Check:
     """Checks that |values − targets| ≤ `tolerance` standard errors.
 
-    Args:
-        what: the comparison in words.
-        values: measured values.
-        targets: what they should be.
-        errors: their standard errors.
-        tolerance: largest distance in standard errors.
-
     Raises:
         ValueError: no values.
     """
@@ -142,10 +120,5 @@ def near(what: str, values: Numbers, targets: Numbers, errors: Numbers, toleranc
 
 
 def fails(what: str, check: Check) -> Check:
-    """Checks that another check fails, which shows that it can.
-
-    Args:
-        what: the comparison in words.
-        check: the check that must fail.
-    """
+    """Checks that another check fails, which shows that it can."""
     return dataclasses.replace(check, what=what, holds=check.count > 0 and not check.holds)

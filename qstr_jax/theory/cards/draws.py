@@ -28,13 +28,6 @@ def draw(
     All numbers are drawn in float32, so that both precisions see the same prompts. Labels are computed from the cast
     tokens and link: a rounded label would look like an error of the construction.
 
-    Args:
-        task: the task.
-        num_prompts: B.
-        precision: 'float32' or 'float64'.
-        seed: of the prompts.
-        task_seed: of the link and the encodings.
-
     Returns:
         The draw, and the prompts with a leading axis.
 
@@ -76,13 +69,6 @@ def square_errors(
 ) -> np.ndarray:
     """(y_i − ŷ_i)² of one network.
 
-    Args:
-        module: the model.
-        params: its parameters.
-        prompts: prompts with a leading axis.
-        task: their task.
-        task_draw: its draw.
-
     Returns:
         (B, N).
     """
@@ -90,12 +76,15 @@ def square_errors(
 
 
 def largest_error(module: Any, params: dict, prompts: tasks.Prompt, task: SparseTask, task_draw: tasks.Draw) -> float:
-    """max |ŷ − y| over prompts and positions, computed a prompt at a time.
-
-    Args: see `square_errors`.
-    """
+    """max |ŷ − y| over prompts and positions, computed a prompt at a time."""
     errors = [
         square_errors(module, params, jax.tree.map(lambda leaf, b=b: leaf[b : b + 1], prompts), task, task_draw)
         for b in range(len(prompts.y_N))
     ]
     return float(np.sqrt(np.max(errors)))
+
+
+def mean_and_error(values_B: Any) -> tuple[float, float]:
+    """The mean and its standard error."""
+    values_B = np.asarray(values_B, np.float64)
+    return float(values_B.mean()), float(values_B.std() / np.sqrt(len(values_B)))

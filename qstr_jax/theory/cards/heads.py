@@ -1,25 +1,26 @@
-"""What the cards of Propositions 3 and 21 share: losses at late positions of trained networks and of best readers."""
+"""What the cards of Propositions 3 and 21 share: trained networks, best readers, constructions, and their checks."""
 
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
-from qstr_jax import models, tasks
+from qstr_jax import tasks
 from qstr_jax.models import attention
+from qstr_jax.sweeps import Sweep
 from qstr_jax.theory import constructions, floors
-from qstr_jax.theory.altered import Altered
-from qstr_jax.theory.cards import draws, training
+from qstr_jax.theory.cards import check, draws, runs
 from qstr_jax.theory.sparse_task import SparseTask
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(training.Settings):
+class Settings(runs.Settings):
     """Settings of both cards.
 
     Attributes:
@@ -34,131 +35,80 @@ class Settings(training.Settings):
     oracle_prompts: int = 2000
 
 
-# A network's name, loss and standard error.
-Found = tuple[str, float, float]
-
-
 def describe(settings: Settings) -> str:
-    """What was run, in one line.
-
-    Args:
-        settings: of the card.
-    """
+    """What was run, in one line."""
     return (
         f'norm2, N = 2q + 1, merged attention, AdamW on {settings.steps:,} × {settings.batch_size} fresh prompts, '
-        f'{settings.num_lanes} lanes; loss at positions i ≥ N/2 on {settings.test_samples:,} prompts, where the label '
-        'has variance 2.'
+        f'cosine, {settings.num_lanes} lanes; loss at positions i ≥ N/2 on {settings.test_samples:,} prompts, where '
+        'the label has variance 2.'
     )
+
+
+def _half(sparsity: int, token_dim: int, link: str = 'norm2') -> dict[str, Any]:
+    """Name and settings of `half_task`."""
+    # With d_e > N the encodings are linearly independent, which the oracle needs and which makes training easier.
+    sizes = {'seq_len': 2 * sparsity + 1, 'sparsity': sparsity, 'token_dim': token_dim}
+    halves = {'indices': 'half', 'tokens': 'half', 'encoding_dim': 2 * sparsity + 4}
+    return {'name': 'qstr', 'link': link, **sizes, **halves}
 
 
 def half_task(sparsity: int, token_dim: int, link: str = 'norm2') -> SparseTask:
-    """Proposition 3's distribution at the least N: q Gaussian tokens, and t_i = (1, …, q), x_i = 0 at late positions.
+    """Proposition 3's distribution at the least N: q Gaussian tokens, t_i = (1, …, q) and x_i = 0 at late positions."""
+    return tasks.build(**_half(sparsity, token_dim, link))
 
-    Args:
-        sparsity: q.
-        token_dim: d.
-        link: the link's name.
-    """
-    # With d_e > N the encodings are linearly independent, which the oracle needs and which makes training easier.
-    return tasks.build(
-        'qstr',
-        seq_len=2 * sparsity + 1,
-        sparsity=sparsity,
-        token_dim=token_dim,
-        link=link,
-        indices='half',
-        tokens='half',
-        encoding_dim=2 * sparsity + 4,
+
+def sweep(settings: Settings, sparsity: int, token_dim: int, num_heads: Sequence[int], is_free: bool = True) -> Sweep:
+    """Transformers with some numbers of heads, W_QK free or block-diagonal between tokens and encodings."""
+    model = {'num_heads': tuple(num_heads), 'mlp_width': settings.mlp_width}
+    networks: dict[str, Any] = (
+        {'transformer': {**model, 'attention': 'merged'}} if is_free else {'block_diagonal': model}
     )
+    probe: dict[str, Any] = {'probes': 'late_loss', 'late_loss': {'num_prompts': settings.test_samples}}
+    task = _half(sparsity, token_dim)
+    return runs.online(settings, task, models=tuple(networks), **networks, **probe)
 
 
-@dataclasses.dataclass(frozen=True)
-class BlockDiagonal(Altered):
-    """A merged Transformer whose W_QK has no block between tokens and encodings (Proposition 21).
-
-    Attributes:
-        token_dim: d.
-    """
-
-    token_dim: int
-
-    def altered(self, params: dict) -> dict:
-        """The parameters with the blocks between tokens and encodings set to zero.
-
-        Args:
-            params: by layer.
-        """
-        attention = params['attention']
-        is_token_E = jnp.arange(attention['qk_HxExE'].shape[-1]) < self.token_dim
-        mask_ExE = is_token_E[:, None] == is_token_E[None, :]
-        return {**params, 'attention': {**attention, 'qk_HxExE': attention['qk_HxExE'] * mask_ExE[None]}}
+def trained(rows: pd.DataFrame, suffix: str = '') -> pd.DataFrame:
+    """The rows of a sweep as rows of a card: q, d, heads, network, loss and error."""
+    heads = rows[f'{rows["model"].iloc[0]}_num_heads'].astype(int)
+    names = {'sparsity': 'q', 'token_dim': 'd', 'late_loss': 'loss', 'late_loss_se': 'error'}
+    return rows[[*names]].rename(columns=names).assign(heads=heads, network=f'trained{suffix}')
 
 
-def trained(
-    sparsity: int, token_dim: int, num_heads: int, settings: Settings, restricted: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """Trains Transformers.
-
-    Args:
-        sparsity: q.
-        token_dim: d.
-        num_heads: H.
-        settings: of the card.
-        restricted: whether W_QK is block-diagonal between tokens and encodings.
-
-    Returns:
-        Losses at late positions (k,), and their standard errors (k,).
-    """
-    task = half_task(sparsity, token_dim)
-    module: Any = models.Transformer(num_heads=num_heads, mlp_width=settings.mlp_width, attention='merged')
-    module = BlockDiagonal(module, token_dim) if restricted else module
-    fit = training.train(task, module, training.of(settings), settings.num_lanes)
-    return training.loss_at(fit, floors.late_positions(task.seq_len))
+def untrained(settings: Settings, found: pd.DataFrame, is_free: bool = True, suffix: str = '') -> pd.DataFrame:
+    """Beside trained networks of each size: the best reader if H < q, or Lemma 11's construction if not."""
+    rows = []
+    for q, d, num_heads in found[['q', 'd', 'heads']].drop_duplicates().itertuples(index=False):
+        name, measure = ('Lemma 11', constructed) if num_heads >= q else (f'best reader{suffix}', oracle)
+        more = {} if is_free or num_heads >= q else {'restricted': True}
+        loss, error = measure(q, d, num_heads, settings.oracle_prompts, **more)
+        rows.append({'q': q, 'd': d, 'heads': num_heads, 'network': name, 'loss': loss, 'error': error})
+    return pd.DataFrame(rows)
 
 
-def _on_prompts(task: SparseTask, build: Callable[..., Any], num_prompts: int, error: float) -> tuple[Any, np.ndarray]:
-    """A construction for the prompts' tokens, and its errors at late positions, (B,)."""
+def _on_prompts(task: SparseTask, build: Callable[..., Any], num_prompts: int, error: float) -> np.ndarray:
+    """Errors of a construction for the prompts' tokens at late positions, (B,)."""
     task_draw, prompts = draws.draw(task, num_prompts, seed=2)
     radius = float(jnp.max(jnp.linalg.norm(prompts.x_NxD, axis=-1)))
     built = build(task, task_draw, radius, error)
     errors_BxN = draws.square_errors(built.module, built.params, prompts, task, task_draw)
-    return built, errors_BxN[:, np.asarray(floors.late_positions(task.seq_len))].mean(axis=1)
+    return errors_BxN[:, np.asarray(floors.late_positions(task.seq_len))].mean(axis=1)
 
 
 def constructed(
     sparsity: int, token_dim: int, num_heads: int, num_prompts: int, error: float = 0.02
-) -> tuple[float, float, float]:
-    """Tests Lemma 11's construction with H ≥ q heads.
-
-    Args:
-        sparsity: q.
-        token_dim: d.
-        num_heads: H.
-        num_prompts: test prompts.
-        error: |ŷ − y| that the construction is built for.
-
-    Returns:
-        Its loss at late positions, the standard error, and the bound on its squared error.
-    """
+) -> tuple[float, float]:
+    """The loss at late positions of Lemma 11's construction with H ≥ q heads, and its standard error."""
     build = functools.partial(constructions.transformer, num_heads=num_heads)
     with jax.enable_x64(True):
-        built, errors_B = _on_prompts(half_task(sparsity, token_dim), build, num_prompts, error)
-        loss, spread = training.mean_and_error(errors_B)
-        return float(loss), float(spread), built.bounds['squared_error']
+        return draws.mean_and_error(_on_prompts(half_task(sparsity, token_dim), build, num_prompts, error))
 
 
 def averaging(sparsity: int, token_dim: int, num_prompts: int, error: float = 0.02) -> float:
-    """Loss at late positions of one head that averages, for the linear mean link, whose variance is 1/q.
-
-    Args:
-        sparsity: q.
-        token_dim: d.
-        num_prompts: test prompts.
-        error: |ŷ − y| that the construction is built for.
-    """
+    """Loss at late positions of one head that averages, for the linear mean link, whose variance is 1/q."""
     task = half_task(sparsity, token_dim, 'mean')
     with jax.enable_x64(True):
-        return float(np.mean(_on_prompts(task, constructions.sparse_average, num_prompts, error)[1]))
+        return float(np.mean(_on_prompts(task, constructions.sparse_average, num_prompts, error)))
 
 
 @functools.partial(jax.jit, static_argnames='task')
@@ -181,17 +131,9 @@ def _oracle_errors(task: SparseTask, task_draw: tasks.Draw, qk_HxExE: jax.Array,
 def oracle(
     sparsity: int, token_dim: int, num_heads: int, num_prompts: int, restricted: bool = False
 ) -> tuple[float, float]:
-    """Tests the best reader of the outputs of H random heads. It reads the real module's outputs and nothing else.
+    """The loss at the last position, which is late, of the best reader of H random heads, and its standard error.
 
-    Args:
-        sparsity: q.
-        token_dim: d.
-        num_heads: H.
-        num_prompts: test prompts.
-        restricted: whether scores ignore the tokens (Proposition 21).
-
-    Returns:
-        Its loss at the last position, which is late, and the standard error.
+    It reads the real module's outputs and nothing else.
     """
     with jax.enable_x64(True):
         task = half_task(sparsity, token_dim)
@@ -199,31 +141,30 @@ def oracle(
         size = task.embedding_dim
         qk_HxExE = jax.random.normal(jax.random.key(3), (num_heads, size, size)) / math.sqrt(size)
         qk_HxExE = qk_HxExE.at[:, :, :token_dim].set(0) if restricted else qk_HxExE
-        errors_B = np.asarray(_oracle_errors(task, task_draw, qk_HxExE, prompts))
-        loss, error = training.mean_and_error(errors_B)
-        return float(loss), float(error)
+        return draws.mean_and_error(_oracle_errors(task, task_draw, qk_HxExE, prompts))
 
 
-def networks(
-    sparsity: int, token_dim: int, num_heads: int, settings: Settings, *, restricted: bool = False, suffix: str = ''
-) -> list[Found]:
-    """All networks of one size: trained ones, and the best reader if H < q or Lemma 11's construction if not.
+def floors_of(rows: pd.DataFrame, floor: Callable[[Any, int], float], fewer: int = 0) -> np.ndarray:
+    """The floor at late positions of each row, as if its network had some heads fewer."""
+    return np.array(
+        [floors.LATE_VARIANCE if row.heads <= fewer else floor(row, row.heads - fewer) for row in rows.itertuples()]
+    )
 
-    Args:
-        sparsity: q.
-        token_dim: d.
-        num_heads: H.
-        settings: of the card.
-        restricted: whether W_QK is block-diagonal between tokens and encodings.
-        suffix: of the names 'trained' and 'best reader'.
 
-    Returns:
-        Name, loss at late positions and standard error of each.
-    """
-    losses_K, errors_K = trained(sparsity, token_dim, num_heads, settings, restricted)
-    found = [(f'trained{suffix}', loss, error) for loss, error in zip(losses_K, errors_K, strict=True)]
-    if num_heads < sparsity:
-        loss, error = oracle(sparsity, token_dim, num_heads, settings.oracle_prompts, restricted)
-        return [*found, (f'best reader{suffix}', loss, error)]
-    loss, error, _ = constructed(sparsity, token_dim, num_heads, settings.oracle_prompts)
-    return [*found, ('Lemma 11', loss, error)]
+def checks_of(
+    trained: pd.DataFrame,
+    readers: pd.DataFrame,
+    built: pd.DataFrame,
+    *,
+    floor_of: Callable[..., np.ndarray],
+    what: tuple[str, str],
+) -> list[check.Check]:
+    """Trained networks keep a floor, best readers attain it, and Lemma 11's construction passes below it."""
+    floor = floor_of(trained)
+    wrong = check.above('wrong floor', trained['loss'], floor_of(trained, fewer=1), trained['error'])
+    return [
+        check.above(what[0], trained['loss'], floor, trained['error'], can_fail=floor > 0),
+        check.near(what[1], readers['loss'], floor_of(readers), readers['error']),
+        check.fails('a wrong floor, of one head fewer, is crossed', wrong),
+        check.below('Lemma 11 with H ≥ q: loss < 0.01', built['loss'], 0.01),
+    ]

@@ -10,9 +10,11 @@ import jax
 import numpy as np
 import pandas as pd
 
-from qstr_jax import tasks
+from qstr_jax import progress, tasks
+from qstr_jax.sweeps import Sweep
 from qstr_jax.theory import constructions, measures
-from qstr_jax.theory.cards import card, draws, fits
+from qstr_jax.theory.cards import check, draws, runs
+from qstr_jax.theory.cards.card import Card, Panel, line, point
 from qstr_jax.theory.sparse_task import SparseTask
 
 NAME = 'lemma11'
@@ -68,11 +70,11 @@ def _setup(settings: Settings, seq_len: int, sparsity: int, link: str) -> tuple[
     return task, *draws.draw(task, settings.num_prompts)
 
 
-def _against_alpha(settings: Settings, bar: card.Bar) -> pd.DataFrame:
+def _against_alpha(settings: Settings) -> pd.DataFrame:
     """Error and attention mass off the right token over α, with the paper's bound N exp(−αd/2q)."""
     sparsity = _middle(settings)
     rows = []
-    for seq_len in bar(settings.seq_lens, 'α'):
+    for seq_len in progress.each(settings.seq_lens, f'{NAME}: α'):
         task, task_draw, prompts = _setup(settings, seq_len, sparsity, 'sum')
         radius = float(np.max(np.linalg.norm(prompts.x_NxD, axis=-1)))
         for sharpness in settings.sharpness:
@@ -85,18 +87,18 @@ def _against_alpha(settings: Settings, bar: card.Bar) -> pd.DataFrame:
                     'alpha': alpha,
                     'limit': leak * min(1.0, seq_len * math.exp(-sharpness)),
                     'error': draws.largest_error(built.module, built.params, prompts, task, task_draw),
-                    'off_mass': measures.off_mass(built.module, built.params, prompts, task, task_draw)['max'],
+                    'off_mass': float(measures.off_mass(built.module, built.params, prompts, task, task_draw)['max']),
                     'mass_limit': min(1.0, seq_len * math.exp(-sharpness)),
                 }
             )
     return pd.DataFrame(rows)
 
 
-def _against_length(settings: Settings, bar: card.Bar) -> pd.DataFrame:
+def _against_length(settings: Settings) -> pd.DataFrame:
     """Error and norms of the construction at the target error, for every q, link and N."""
     rows: list[dict[str, Any]] = []
     cells = list(itertools.product(settings.seq_lens, settings.sparsity, settings.links))
-    for seq_len, sparsity, link in bar(cells, 'N'):
+    for seq_len, sparsity, link in progress.each(cells, f'{NAME}: N'):
         task, task_draw, prompts = _setup(settings, seq_len, sparsity, link)
         radius = float(np.max(np.linalg.norm(prompts.x_NxD, axis=-1)))
         alpha = constructions.paper_alpha(task, task_draw, radius, settings.error)
@@ -113,13 +115,14 @@ def _against_length(settings: Settings, bar: card.Bar) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _least(settings: Settings, bar: card.Bar) -> pd.DataFrame:
+def _least(settings: Settings) -> pd.DataFrame:
     """The least ‖W_QK‖_F of one head whose network errs by at most 2√ε on the prompts, by bisection, beside Lemma 11's.
 
     The network is evaluated at each α, so that its growth in N is measured and not that of a formula.
     """
     rows = []
-    for seq_len, sparsity in bar(list(itertools.product(settings.seq_lens, settings.sparsity)), 'least norm'):
+    cells = list(itertools.product(settings.seq_lens, settings.sparsity))
+    for seq_len, sparsity in progress.each(cells, f'{NAME}: least norm'):
         task, task_draw, prompts = _setup(settings, seq_len, sparsity, 'sum')
         radius = float(np.max(np.linalg.norm(prompts.x_NxD, axis=-1)))
         low, high = 0.0, constructions.paper_alpha(task, task_draw, radius, settings.error)
@@ -136,50 +139,43 @@ def _least(settings: Settings, bar: card.Bar) -> pd.DataFrame:
 
 def checks_of(
     settings: Settings, by_alpha: pd.DataFrame, by_length: pd.DataFrame, norms: pd.DataFrame
-) -> tuple[card.Check, ...]:
-    """The comparisons of the verdict.
-
-    Args:
-        settings: of the card.
-        by_alpha: constructions over α.
-        by_length: constructions for the target error, over N.
-        norms: of `_least`.
-    """
+) -> tuple[check.Check, ...]:
+    """The comparisons of the verdict."""
     limit = 4 * settings.error**2
     later = norms.sort_values(['sparsity', 'seq_len'])
     cap = np.concatenate([_cap(chosen) for _, chosen in later.groupby('sparsity')])
     flat = np.concatenate([_cap(chosen, 0.0) for _, chosen in later.groupby('sparsity')])
     is_later = (later['seq_len'] > min(settings.seq_lens)).to_numpy()
     return (
-        card.below(
+        check.below(
             'mass off the right token ≤ N exp(−αd/2q) for every α',
             by_alpha['off_mass'],
             by_alpha['mass_limit'] + ROUNDING,
         ),
-        card.below('|ŷ − y| ≤ 2L√q r_x N exp(−αd/2q) for every α', by_alpha['error'], by_alpha['limit'] + ROUNDING),
-        card.below(f'squared error ≤ 4ε = {limit:g} at the α of Lemma 11', by_length['square'], limit),
-        card.below(
+        check.below('|ŷ − y| ≤ 2L√q r_x N exp(−αd/2q) for every α', by_alpha['error'], by_alpha['limit'] + ROUNDING),
+        check.below(f'squared error ≤ 4ε = {limit:g} at the α of Lemma 11', by_length['square'], limit),
+        check.below(
             'least measured ‖W_QK‖_F ≤ (log N)^1.5 through the first N', later['least'][is_later], cap[is_later]
         ),
-        card.fails(
+        check.fails(
             'a wrong line, the same norm at every N, is crossed',
-            card.below('', later['least'][is_later], flat[is_later]),
+            check.below('', later['least'][is_later], flat[is_later]),
         ),
     )
 
 
-def make(settings: Settings, bar: card.Bar) -> card.Card:
-    """Makes the card.
+def sweeps(settings: Settings) -> dict[str, Sweep]:
+    """None: nothing is trained."""
+    return {}
 
-    Args:
-        settings: of the card.
-        bar: progress bar.
-    """
+
+def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
+    """The card, computed anew."""
     with jax.enable_x64(True):
-        by_alpha, by_length = _against_alpha(settings, bar), _against_length(settings, bar)
-        norms = _least(settings, bar)
+        by_alpha, by_length = _against_alpha(settings), _against_length(settings)
+        norms = _least(settings)
     limit = 4 * settings.error**2
-    return card.Card(
+    return Card(
         name=NAME,
         statement='Lemma 11, (A.2)',
         claim='q heads with W_QK = α I in the (query ω_t, key ω) block put at most N exp(−αd/2q) off the right token; '
@@ -188,11 +184,9 @@ def make(settings: Settings, bar: card.Bar) -> card.Card:
         f'{", ".join(map(str, settings.sparsity))}, links {", ".join(settings.links)}; largest error over '
         f'all positions, prompts per point: {settings.num_prompts}.',
         panels=(
-            card.Panel(f'sum link, q = {_middle(settings)}', 'α', 'largest |ŷ − y|', log_y=True),
-            card.Panel(f'α for error {settings.error:g}, all q', 'N', 'largest squared error', log_x=True, log_y=True),
-            card.Panel(
-                f'least norm for error {2 * settings.error:g}, sum link', 'N', '‖W_QK‖_F of one head', log_x=True
-            ),
+            Panel(f'sum link, q = {_middle(settings)}', 'α', 'largest |ŷ − y|', log_y=True),
+            Panel(f'α for error {settings.error:g}, all q', 'N', 'largest squared error', log_x=True, log_y=True),
+            Panel(f'least norm for error {2 * settings.error:g}, sum link', 'N', '‖W_QK‖_F of one head', log_x=True),
         ),
         points=pd.DataFrame(_points(by_alpha, by_length, norms)),
         lines=pd.DataFrame(_lines(by_alpha, by_length, norms, limit)),
@@ -204,12 +198,12 @@ def make(settings: Settings, bar: card.Bar) -> card.Card:
 def _finding(by_alpha: pd.DataFrame, norms: pd.DataFrame) -> str:
     """How loose the bound is, and how fast the norms grow."""
     loose = float(np.median(by_alpha['limit'] / np.maximum(by_alpha['error'], 1e-15)))
-    slopes = {q: fits.slope(np.log(chosen['seq_len']), chosen['least'])[0] for q, chosen in norms.groupby('sparsity')}
-    exponents = ', '.join(f'{slope:.2f} (q = {q})' for q, slope in slopes.items())
+    powers = {q: runs.power('(log N)', np.log(own['seq_len']), own['least']) for q, own in norms.groupby('sparsity')}
+    exponents = ', '.join(f'{power} (q = {q})' for q, power in powers.items())
     share = norms['least'] / norms['norm']
     return (
         f'The bound on the error is {loose:.0f} times the error (median). The least norm is {share.min():.2f} to '
-        f"{share.max():.2f} of Lemma 11's and grows like log N to the power {exponents}; √d_e alone gives 0.5."
+        f"{share.max():.2f} of Lemma 11's and grows like {exponents}; √d_e alone gives 0.5."
     )
 
 
@@ -221,22 +215,22 @@ def _cap(norms: pd.DataFrame, power: float = 1.5) -> np.ndarray:
 
 def _points(by_alpha: pd.DataFrame, by_length: pd.DataFrame, norms: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for row in by_alpha.itertuples():
-        yield card.point(0, f'N = {row.seq_len}', row.alpha, row.error)
+        yield point(0, f'N = {row.seq_len}', row.alpha, row.error)
     largest = by_length.groupby(['link', 'seq_len'], as_index=False, sort=False)['square'].max()
     for row in largest.itertuples():
-        yield card.point(1, f'{row.link}', row.seq_len, row.square)
+        yield point(1, f'{row.link}', row.seq_len, row.square)
     for row in norms.itertuples():
-        yield card.point(2, f'q = {row.sparsity}', row.seq_len, row.least)
+        yield point(2, f'q = {row.sparsity}', row.seq_len, row.least)
 
 
 def _lines(by_alpha: pd.DataFrame, by_length: pd.DataFrame, norms: pd.DataFrame, limit: float) -> list[dict[str, Any]]:
     rows = []
     for i, (seq_len, chosen) in enumerate(by_alpha.groupby('seq_len')):
         label = '2L√q r_x N exp(−αd/2q)' if i == 0 else ''
-        rows += card.line(0, label, chosen['alpha'], chosen['limit'], of=f'N = {seq_len}')
+        rows += line(0, label, chosen['alpha'], chosen['limit'], of=f'N = {seq_len}')
     lengths = sorted(set(by_length['seq_len']))
-    rows += card.line(1, 'bound 4ε', lengths, [limit] * len(lengths))
+    rows += line(1, 'bound 4ε', lengths, [limit] * len(lengths))
     for i, (sparsity, chosen) in enumerate(norms.groupby('sparsity')):
         label = '∝ (log N)^1.5' if i == 0 else ''
-        rows += card.line(2, label, chosen['seq_len'], _cap(chosen), of=f'q = {sparsity}')
+        rows += line(2, label, chosen['seq_len'], _cap(chosen), of=f'q = {sparsity}')
     return rows

@@ -7,11 +7,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from qstr_jax.theory import floors
-from qstr_jax.theory.cards import card, head_checks, heads
+from qstr_jax import progress
+from qstr_jax.sweeps import Sweep
+from qstr_jax.theory import altered, floors
+from qstr_jax.theory.cards import check, heads
+from qstr_jax.theory.cards.card import Card, Panel, line, point
 
 NAME = 'proposition21'
-NETWORKS = {False: 'free W_QK', True: 'block-diagonal W_QK'}
+# Modules that register what the sweeps name.
+PLUGINS = (altered,)
+FREE, BLOCK = ', free W_QK', ', block-diagonal W_QK'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,41 +30,30 @@ class Settings(heads.Settings):
     sparsity: tuple = (2, 3)
 
 
-def measure(settings: Settings, bar: card.Bar) -> pd.DataFrame:
-    """Losses at late positions of all networks.
+def sweeps(settings: Settings) -> dict[str, Sweep]:
+    """The trained networks, by kind and q. One free head is enough to see what the restriction does."""
+    free = {f'q = {q}{FREE}': heads.sweep(settings, q, 1, [1]) for q in settings.sparsity}
+    block = {f'q = {q}{BLOCK}': heads.sweep(settings, q, 1, range(1, q + 2), False) for q in settings.sparsity}
+    return {**free, **block}
 
-    Args:
-        settings: of the card.
-        bar: progress bar.
 
-    Returns:
-        One row per network: q, heads, network, loss, error.
-    """
-    # One free head is enough to see what the restriction does.
-    cells = [(q, h, r) for q in settings.sparsity for h in range(1, q + 2) for r in NETWORKS if r or h == 1]
-    rows = []
-    for q, num_heads, restricted in bar(cells, 'heads'):
-        found = heads.networks(q, 1, num_heads, settings, restricted=restricted, suffix=f', {NETWORKS[restricted]}')
-        rows += [{'q': q, 'heads': num_heads, 'network': n, 'loss': x, 'error': e} for n, x, e in found]
-    return pd.DataFrame(rows)
+def measure(settings: Settings, rows: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """One row per network: q, heads, network, loss, error."""
+    found = []
+    for name, trained in progress.each(rows.items(), f'{NAME}: best readers'):
+        suffix = FREE if name.endswith(FREE) else BLOCK
+        found.append(heads.trained(trained, suffix))
+        found.append(heads.untrained(settings, found[-1], suffix == FREE, suffix))
+    return pd.concat(found, ignore_index=True)
 
 
 def floor_of(rows: pd.DataFrame, fewer: int = 0) -> np.ndarray:
-    """2 (1 − H/q) of each row, see `head_checks.floors_of`.
-
-    Args:
-        rows: with the columns q and heads.
-        fewer: how many heads fewer.
-    """
-    return head_checks.floors_of(rows, lambda row, h: floors.proposition21(h, row.q, late=True), fewer)
+    """2 (1 − H/q) of each row, see `heads.floors_of`."""
+    return heads.floors_of(rows, lambda row, h: floors.proposition21(h, row.q, late=True), fewer)
 
 
-def checks_of(rows: pd.DataFrame) -> list[card.Check]:
-    """The comparisons of the verdict.
-
-    Args:
-        rows: of `measure`.
-    """
+def checks_of(rows: pd.DataFrame) -> list[check.Check]:
+    """The comparisons of the verdict."""
     by_network = {name: rows[rows['network'] == name] for name in rows['network'].unique()}
     few = by_network['trained, free W_QK']
     few = few[few['heads'] == 1]
@@ -67,7 +61,7 @@ def checks_of(rows: pd.DataFrame) -> list[card.Check]:
         'trained, block-diagonal ≥ 2(1 − H/q)',
         'the best reader of block-diagonal heads attains 2(1 − H/q)',
     )
-    shared = head_checks.checks_of(
+    shared = heads.checks_of(
         by_network['trained, block-diagonal W_QK'],
         by_network['best reader, block-diagonal W_QK'],
         by_network['Lemma 11'],
@@ -77,31 +71,30 @@ def checks_of(rows: pd.DataFrame) -> list[card.Check]:
     free_loss = by_network['best reader, free W_QK']['loss']
     return [
         *shared,
-        card.below('free W_QK, d = 1: the best reader of one head errs by rounding only', free_loss, 1e-9),
-        card.fails(
+        check.below('free W_QK, d = 1: the best reader of one head errs by rounding only', free_loss, 1e-9),
+        check.fails(
             'free W_QK, d = 1: trained networks of one head cross 2(1 − 1/q), so the restriction is needed',
-            card.above('', few['loss'], floor_of(few), few['error']),
+            check.above('', few['loss'], floor_of(few), few['error']),
         ),
     ]
 
 
-def make(settings: Settings, bar: card.Bar) -> card.Card:
-    """Makes the card.
+def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
+    """The card of the sweeps' rows."""
+    return card_of(settings, measure(settings, rows))
 
-    Args:
-        settings: of the card.
-        bar: progress bar.
-    """
-    rows = measure(settings, bar)
+
+def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
+    """The card of measured rows, of `measure`."""
     free = rows[rows['network'] == 'trained, free W_QK'].groupby('q')['loss'].min()
     losses = ', '.join(f'{loss:.2g} at q = {q} (the floor would be {2 - 2 / q:.2g})' for q, loss in free.items())
-    return card.Card(
+    return Card(
         name=NAME,
         statement='Proposition 21',
         claim='d = 1 and scores that pair tokens with tokens, encodings with encodings only: loss at late positions ≥ '
         '2(1 − H/q), so exactly H ≥ q heads.',
         setting=f'd = 1; {heads.describe(settings)}',
-        panels=tuple(card.Panel(f'q = {q}, d = 1', 'heads H', 'loss at i ≥ N/2') for q in settings.sparsity),
+        panels=tuple(Panel(f'q = {q}, d = 1', 'heads H', 'loss at i ≥ N/2') for q in settings.sparsity),
         points=pd.DataFrame(_points(settings, rows)),
         lines=pd.DataFrame(_lines(settings)),
         checks=tuple(checks_of(rows)),
@@ -112,7 +105,7 @@ def make(settings: Settings, bar: card.Bar) -> card.Card:
 def _points(settings: Settings, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for panel, q in enumerate(settings.sparsity):
         for row in rows[rows['q'] == q].itertuples():
-            yield card.point(panel, row.network, row.heads, row.loss, row.error)
+            yield point(panel, row.network, row.heads, row.loss, row.error)
 
 
 def _lines(settings: Settings) -> list[dict[str, Any]]:
@@ -120,5 +113,5 @@ def _lines(settings: Settings) -> list[dict[str, Any]]:
     for panel, q in enumerate(settings.sparsity):
         counts = list(range(1, q + 2))
         floor = [floors.proposition21(h, q, late=True) for h in counts]
-        lines += card.line(panel, 'floor 2(1 − H/q), block-diagonal', counts, floor)
+        lines += line(panel, 'floor 2(1 − H/q), block-diagonal', counts, floor)
     return lines

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from qstr_jax import progress
+from qstr_jax.sweeps import Sweep
 from qstr_jax.theory import floors
-from qstr_jax.theory.cards import card, head_checks, heads
+from qstr_jax.theory.cards import check, heads
+from qstr_jax.theory.cards.card import Card, Panel, line, point
 
 NAME = 'proposition3'
 FLOORS = {'printed floor': floors.proposition3, 'sharper floor (ours)': floors.head_floor}
@@ -31,52 +34,24 @@ class Settings(heads.Settings):
     oracle_prompts: int = 4000
 
 
-def measure(settings: Settings, bar: card.Bar) -> pd.DataFrame:
-    """Losses at late positions of all networks.
-
-    Args:
-        settings: of the card.
-        bar: progress bar.
-
-    Returns:
-        One row per network: q, d, heads, network, loss, error.
-    """
+def sweeps(settings: Settings) -> dict[str, Sweep]:
+    """The trained networks, by (q, d)."""
     sizes = [*settings.sizes, settings.narrow]
-    cells = [(q, d, h) for q, d in sizes for h in range(1, q + 2)]
-    rows = []
-    for q, d, num_heads in bar(cells, 'heads'):
-        found = heads.networks(q, d, num_heads, settings)
-        rows += [{'q': q, 'd': d, 'heads': num_heads, 'network': n, 'loss': x, 'error': e} for n, x, e in found]
-    return pd.DataFrame(rows)
+    return {f'q = {q}, d = {d}': heads.sweep(settings, q, d, range(1, q + 2)) for q, d in sizes}
 
 
 def floor_of(rows: pd.DataFrame, fewer: int = 0) -> np.ndarray:
-    """The sharper floor of each row, see `head_checks.floors_of`.
-
-    Args:
-        rows: with the columns q, d and heads.
-        fewer: how many heads fewer.
-    """
-    return head_checks.floors_of(rows, lambda row, h: floors.head_floor(h, row.q, row.d, late=True), fewer)
+    """The sharper floor of each row, see `heads.floors_of`."""
+    return heads.floors_of(rows, lambda row, h: floors.head_floor(h, row.q, row.d, late=True), fewer)
 
 
 def printed_of(rows: pd.DataFrame) -> np.ndarray:
-    """Proposition 3's floor of each row.
-
-    Args:
-        rows: with the columns q, d and heads.
-    """
-    return head_checks.floors_of(rows, lambda row, h: floors.proposition3(h, row.q, row.d, late=True))
+    """Proposition 3's floor of each row."""
+    return heads.floors_of(rows, lambda row, h: floors.proposition3(h, row.q, row.d, late=True))
 
 
-def checks_of(rows: pd.DataFrame, sizes: list, narrow: tuple) -> list[card.Check]:
-    """The comparisons of the verdict.
-
-    Args:
-        rows: of `measure`.
-        sizes: pairs (q, d) with d ≥ q.
-        narrow: the pair with d < q.
-    """
+def checks_of(rows: pd.DataFrame, sizes: list, narrow: tuple) -> list[check.Check]:
+    """The comparisons of the verdict."""
     wide = rows[[pair in set(sizes) for pair in zip(rows['q'], rows['d'], strict=True)]]
     trained, readers, built = (wide[wide['network'] == name] for name in ('trained', 'best reader', 'Lemma 11'))
     narrow_rows = rows[(rows['q'] == narrow[0]) & (rows['d'] == narrow[1]) & (rows['heads'] == narrow[1])]
@@ -84,41 +59,31 @@ def checks_of(rows: pd.DataFrame, sizes: list, narrow: tuple) -> list[card.Check
     printed = printed_of(rows)
     what = 'trained ≥ the sharper floor', 'the best reader of H heads attains the sharper floor'
     return [
-        card.above('all networks ≥ the printed floor', rows['loss'], printed, rows['error'], can_fail=printed > 0),
-        *head_checks.checks_of(trained, readers, built, floor_of=floor_of, what=what),
-        card.below('d < q: the best reader of H = d heads errs by rounding only', readers_narrow['loss'], 1e-9),
+        check.above('all networks ≥ the printed floor', rows['loss'], printed, rows['error'], can_fail=printed > 0),
+        *heads.checks_of(trained, readers, built, floor_of=floor_of, what=what),
+        check.below('d < q: the best reader of H = d heads errs by rounding only', readers_narrow['loss'], 1e-9),
     ]
 
 
-def make(settings: Settings, bar: card.Bar) -> card.Card:
-    """Makes the card.
-
-    Args:
-        settings: of the card.
-        bar: progress bar.
-    """
-    rows = measure(settings, bar)
+def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
+    """The card of the sweeps' rows."""
+    trained = [heads.trained(found) for found in rows.values()]
+    beside = [heads.untrained(settings, found) for found in progress.each(trained, f'{NAME}: best readers')]
     averaging = max(heads.averaging(q, d, settings.oracle_prompts) for q, d in settings.sizes)
-    return card_of(settings, rows, averaging)
+    return card_of(settings, pd.concat([*trained, *beside], ignore_index=True), averaging)
 
 
-def card_of(settings: Settings, rows: pd.DataFrame, averaging: float) -> card.Card:
-    """The card of measured rows.
-
-    Args:
-        settings: of the card.
-        rows: of `measure`.
-        averaging: loss of one averaging head on the linear mean link.
-    """
+def card_of(settings: Settings, rows: pd.DataFrame, averaging: float) -> Card:
+    """The card of measured rows."""
     sizes, (q, d) = [tuple(pair) for pair in settings.sizes], settings.narrow
-    linear = card.below('linear mean link: one head that averages has loss < 0.001', averaging, 0.001)
-    return card.Card(
+    linear = check.below('linear mean link: one head that averages has loss < 0.001', averaging, 0.001)
+    return Card(
         name=NAME,
         statement='Proposition 3',
         claim='With H < q heads no Transformer fits norm2: loss at late positions ≥ 2(1 − H(q+d)/(qd)), sharper '
         '(ours) ≥ 2(1 − H/q)(1 − H/d).',
         setting=heads.describe(settings),
-        panels=tuple(card.Panel(f'q = {a}, d = {b}', 'heads H', 'loss at i ≥ N/2') for a, b in [*sizes, (q, d)]),
+        panels=tuple(Panel(f'q = {a}, d = {b}', 'heads H', 'loss at i ≥ N/2') for a, b in [*sizes, (q, d)]),
         points=pd.DataFrame(_points(rows, [*sizes, (q, d)])),
         lines=pd.DataFrame(_lines([*sizes, (q, d)])),
         checks=(*checks_of(rows, sizes, settings.narrow), linear),
@@ -142,7 +107,7 @@ def _finding(rows: pd.DataFrame, sizes: list, narrow: tuple) -> str:
 def _points(rows: pd.DataFrame, sizes: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
     for panel, (q, d) in enumerate(sizes):
         for row in rows[(rows['q'] == q) & (rows['d'] == d)].itertuples():
-            yield card.point(panel, row.network, row.heads, row.loss, row.error)
+            yield point(panel, row.network, row.heads, row.loss, row.error)
 
 
 def _lines(sizes: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
@@ -150,5 +115,5 @@ def _lines(sizes: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
     for panel, (q, d) in enumerate(sizes):
         counts = list(range(1, q + 2))
         for label, floor in FLOORS.items():
-            rows += card.line(panel, label, counts, [floor(h, q, d, late=True) for h in counts])
+            rows += line(panel, label, counts, [floor(h, q, d, late=True) for h in counts])
     return rows

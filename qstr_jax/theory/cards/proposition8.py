@@ -5,25 +5,31 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from qstr_jax import models, tasks
-from qstr_jax.theory import floors, rnn_sizes
-from qstr_jax.theory.cards import card, fits, states, training
+from qstr_jax import progress, tasks
+from qstr_jax.sweeps import Sweep
+from qstr_jax.theory import floors, recurrences, rnn_sizes, sensitivity
+from qstr_jax.theory.cards import check, draws, runs
+from qstr_jax.theory.cards.card import Card, Panel, line, point
 from qstr_jax.theory.sparse_task import SparseTask
 
 NAME = 'proposition8'
+# Prompts whose states are rounded together.
+_CHUNK = 200
 TRAINED, STORING = 'trained', 'storing RNN'
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(training.Settings):
+class Settings(runs.Settings):
     """Settings of the card.
 
     Attributes:
         seq_lens: values of N.
-        eighths: widths as eighths of N, tried from the narrowest until all lanes reach the target.
+        eighths: widths as eighths of N.
         num_lanes: networks of each width; the best one counts.
         target: the test loss to reach.
         readout_width: width of the read-out's two hidden layers.
@@ -32,7 +38,7 @@ class Settings(training.Settings):
     """
 
     seq_lens: tuple = (4, 8, 16)
-    eighths: tuple = (1, 2, 3, 4, 5, 6, 8)
+    eighths: tuple = (1, 2, 3, 4, 5)
     num_lanes: int = 3
     target: float = 0.25
     steps: int = 2500
@@ -43,132 +49,139 @@ class Settings(training.Settings):
     storing_prompts: int = 2000
 
 
-def task_of(seq_len: int) -> SparseTask:
-    """1STR with d = 1 and encodings that are far apart.
-
-    Args:
-        seq_len: N.
-    """
+def _task(seq_len: int) -> dict[str, Any]:
+    """Name and settings of 1STR with d = 1 and encodings that are far apart."""
     encoding_dim = max(8, round(6 * math.log(seq_len)))
-    return tasks.build('qstr', seq_len=seq_len, sparsity=1, token_dim=1, link='linear', encoding_dim=encoding_dim)
+    sizes = {'seq_len': seq_len, 'sparsity': 1, 'token_dim': 1, 'encoding_dim': encoding_dim}
+    return {'name': 'qstr', 'link': 'linear', **sizes}
 
 
-def _train(settings: Settings, seq_len: int, width: int) -> training.Fit:
-    """Trains an exclusive GRU with a ReLU f_y of two hidden layers."""
-    module = models.Recurrent(
-        width=width,
-        cell='gru',
-        states='exclusive',
-        readout='mlp',
-        readout_widths=(settings.readout_width,) * 2,
-    )
-    return training.train(task_of(seq_len), module, training.of(settings), settings.num_lanes)
+def sweeps(settings: Settings) -> dict[str, Sweep]:
+    """Exclusive GRUs of several widths with a ReLU f_y of two hidden layers, by N."""
+    model = {'cell': 'gru', 'states': 'exclusive', 'readout': 'mlp', 'readout_widths': (settings.readout_width,) * 2}
+    rounded = {'bits': settings.bits, 'num_prompts': settings.test_samples}
+    return {
+        f'N = {n}': runs.online(
+            settings,
+            _task(n),
+            models='rnn',
+            rnn={**model, 'width': tuple(sorted({max(1, round(part * n / 8)) for part in settings.eighths}))},
+            probes=('state_sensitivity', 'rounded_states'),
+            rounded_states=rounded,
+        )
+        for n in settings.seq_lens
+    }
 
 
-def _rows(settings: Settings, seq_len: int, width: int) -> list[dict[str, Any]]:
-    """Losses of the networks of one width: as they are (bits = 0), and with quantised states."""
-    fit = _train(settings, seq_len, width)
-    losses_K, errors_K = training.loss_at(fit)
-    rows: list[dict[str, Any]] = []
-    for k in range(settings.num_lanes):
-        params, data = training.lane(fit.params_K, k), training.lane(fit.data_K, k)
-        above, below = states.bounds_of(params, data, fit.problem, width)
-        common = {'network': TRAINED, 'seq_len': seq_len, 'width': width, 'lane': k, 'above': above, 'below': below}
-        common |= {'plain': float(losses_K[k])}
-        rows.append({**common, 'bits': 0, 'held': np.inf, 'loss': float(losses_K[k]), 'error': float(errors_K[k])})
-        for bits in settings.bits:
-            loss, error = training.mean_and_error(states.quantised_errors(params, data, fit.problem, bits))
-            held = 2 * width * bits
-            rows.append({**common, 'bits': bits, 'held': held, 'loss': float(loss), 'error': float(error)})
-    return rows
+def _trained(settings: Settings, rows: pd.DataFrame) -> pd.DataFrame:
+    """Losses of trained networks: as they are (bits = 0), and with rounded states."""
+    names = {'seed': 'lane', 'rnn_width': 'width', 'sensitivity_above': 'above', 'sensitivity_below': 'below'}
+    shared = rows.rename(columns=names).assign(network=TRAINED, plain=rows['test_loss'])
+    found = [shared.assign(bits=0, held=np.inf, loss=shared['plain'], error=np.nan)]
+    for bits in settings.bits:
+        loss, error = shared[f'rounded_{bits}'], shared[f'rounded_{bits}_se']
+        found.append(shared.assign(bits=bits, held=2 * shared['width'] * bits, loss=loss, error=error))
+    return pd.concat(found, ignore_index=True)
 
 
 def _stored(settings: Settings, seq_len: int) -> list[dict[str, Any]]:
     """Losses of the RNN that stores every token with a few bits each, or exactly (bits = 0)."""
     rows = []
     for bits in (0, *settings.bits):
-        loss, error = training.mean_and_error(states.storing_errors(task_of(seq_len), bits, settings.storing_prompts))
+        errors_B = storing_errors(tasks.build(**_task(seq_len)), bits, settings.storing_prompts)
+        loss, error = draws.mean_and_error(errors_B)
         held = bits * (seq_len - 1) if bits else np.inf
         row = {'network': STORING, 'seq_len': seq_len, 'width': seq_len, 'lane': 0, 'plain': 0.0, 'bits': bits}
-        rows.append({**row, 'held': held, 'loss': float(loss), 'error': float(error)})
+        rows.append({**row, 'held': held, 'loss': loss, 'error': error})
     return rows
 
 
-def measure(settings: Settings, bar: card.Bar) -> pd.DataFrame:
-    """Rows of all networks: for each N from the narrowest to the first width at which all lanes reach the target.
+def gaussian_levels(bits: int) -> np.ndarray:
+    """The 2^bits levels of the best quantiser of N(0, 1) (Lloyd, Max): each is the mean of what it stands for."""
+    from scipy import stats  # slow to import, and few cards need it
 
-    Args:
-        settings: of the card.
-        bar: progress bar.
+    levels = stats.norm.ppf((np.arange(2**bits) + 0.5) / 2**bits)
+    for _ in range(2000):
+        edges = np.concatenate([[-np.inf], (levels[1:] + levels[:-1]) / 2, [np.inf]])
+        levels = -np.diff(stats.norm.pdf(edges)) / np.diff(stats.norm.cdf(edges))
+    return levels
+
+
+def storing_errors(task: SparseTask, bits: int, num_prompts: int) -> np.ndarray:
+    """Errors of the RNN that stores every token when each stored number is rounded to one of 2^bits levels.
+
+    At a position N − 1 numbers are stored in the two states together, so these hold B = bits · (N − 1) bits.
+
+    Returns:
+        The mean error of each prompt.
     """
-    rows: list[dict[str, Any]] = []
-    for seq_len in settings.seq_lens:
-        rows += _stored(settings, seq_len)
-        widths = sorted({max(1, round(part * seq_len / 8)) for part in settings.eighths})
-        for width in bar(widths, f'N = {seq_len}, width'):
-            found = _rows(settings, seq_len, width)
-            rows += found
-            if max(row['plain'] for row in found) < settings.target:
-                break
-    return pd.DataFrame(rows)
+    with jax.enable_x64(True):
+        task_draw, prompts = draws.draw(task, num_prompts, seed=3)
+        bound = max(10.0, float(jnp.max(jnp.abs(prompts.x_NxD))))
+        built = recurrences.storing(task, task_draw, bound)
+        levels = jnp.asarray(gaussian_levels(bits)) if bits else None
+
+        def error(prompt: tasks.Prompt) -> jax.Array:
+            z_NxE = tasks.encode(prompt, task, task_draw)
+            states_NxF = sensitivity.recurrent_states(built.module, built.params, z_NxE)
+            if levels is not None:
+                nearest_NxF = levels[jnp.argmin(jnp.abs(states_NxF[..., None] - levels[None, None]), axis=-1)]
+                # A coordinate is zero where its token has not been seen, which the position tells.
+                states_NxF = jnp.where(jnp.abs(states_NxF) > 0, nearest_NxF, 0.0)
+            prediction_N = jax.vmap(lambda h, z: sensitivity.read_out(built.params, h, z))(states_NxF, z_NxE)
+            return jnp.mean((prompt.y_N - prediction_N) ** 2)
+
+        return np.asarray(jax.jit(lambda p: jax.lax.map(error, p, batch_size=min(_CHUNK, num_prompts)))(prompts))
 
 
 def floor_of(rows: pd.DataFrame, share: float = 1.0) -> np.ndarray:
-    """The floor of each row with quantised states.
-
-    Args:
-        rows: with the columns seq_len and held, the bits of both states at a position.
-        share: share of the bits that the states are taken to hold.
-    """
+    """The floor of each row with quantised states."""
     return np.array(
         [floors.proposition8_bits(share * b, n) for b, n in zip(rows['held'], rows['seq_len'], strict=True)]
     )
 
 
-def checks_of(settings: Settings, rows: pd.DataFrame) -> tuple[card.Check, ...]:
+def checks_of(settings: Settings, rows: pd.DataFrame) -> tuple[check.Check, ...]:
     """The comparisons of the verdict.
 
     A network whose states were rounded could have crossed the floor if its loss without rounding is below it.
-
-    Args:
-        settings: of the card.
-        rows: of `measure`.
     """
     coarse, exact = rows[rows['bits'] > 0], rows[rows['bits'] == 0]
     stored, plain = coarse[coarse['network'] == STORING], exact[exact['network'] == TRAINED]
     floor, best = floor_of(coarse), plain.groupby('seq_len')['loss'].min()
     return (
-        card.above(
+        check.above(
             'rounded states: loss ≥ (1 − 1/N) 2^(−2B/(N−1)), B bits',
             coarse['loss'],
             floor,
             coarse['error'],
             can_fail=floor > coarse['plain'],
         ),
-        card.below(
+        check.below(
             'the storing RNN is within a factor π√3/2 of it',
             stored['loss'],
             math.pi * math.sqrt(3) / 2 * floor_of(stored),
             stored['error'],
         ),
         power(stored),
-        card.below(f'every N reaches loss {settings.target:g} with d_h ≤ N', best, settings.target),
-        card.below('the storing RNN, d_h = N, is exact', exact[exact['network'] == STORING]['loss'], 1e-18),
+        check.below(f'every N reaches loss {settings.target:g} with d_h ≤ N', best, settings.target),
+        check.below('the storing RNN, d_h = N, is exact', exact[exact['network'] == STORING]['loss'], 1e-18),
     )
 
 
-def make(settings: Settings, bar: card.Bar) -> card.Card:
-    """Makes the card.
+def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
+    """The card of the sweeps' rows; the storing RNN is made anew."""
+    stored = [row for n in progress.each(settings.seq_lens, f'{NAME}: storing RNN') for row in _stored(settings, n)]
+    trained = _trained(settings, pd.concat(rows.values(), ignore_index=True))
+    return card_of(settings, pd.concat([pd.DataFrame(stored), trained], ignore_index=True))
 
-    Args:
-        settings: of the card.
-        bar: progress bar.
-    """
-    rows = measure(settings, bar)
+
+def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
+    """The card of measured rows: a row per network and bits."""
     plain = rows[(rows['bits'] == 0) & (rows['network'] == TRAINED)]
     least = plain[plain['loss'] < settings.target].sort_values(['seq_len', 'width', 'loss'])
     least, coarse = least.groupby('seq_len', as_index=False).first(), rows[rows['bits'] > 0]
-    return card.Card(
+    return Card(
         name=NAME,
         statement='Proposition 8',
         claim='An RNN below a constant loss on 1STR has d_h ≥ Ω(N/log(1 + L²‖U‖²)) and L²‖U‖² ≥ Ω(N/log(1 + d_h)); '
@@ -177,10 +190,10 @@ def make(settings: Settings, bar: card.Bar) -> card.Card:
         f'{settings.steps:,} × {settings.batch_size} fresh prompts, {settings.num_lanes} lanes; target loss '
         f'{settings.target:g}.',
         panels=(
-            card.Panel('trained, by width', 'd_h / N', 'test loss'),
-            card.Panel(f'least width for loss {settings.target:g}', 'N', 'd_h'),
-            card.Panel('sensitivity of these networks', 'N', 'L²‖U‖²', log_x=True, log_y=True),
-            card.Panel('states rounded to B bits', '2B/(N − 1)', 'test loss', log_y=True),
+            Panel('trained, by width', 'd_h / N', 'test loss'),
+            Panel(f'least width for loss {settings.target:g}', 'N', 'd_h'),
+            Panel('sensitivity of these networks', 'N', 'L²‖U‖²', log_x=True, log_y=True),
+            Panel('states rounded to B bits', '2B/(N − 1)', 'test loss', log_y=True),
         ),
         points=pd.DataFrame(_points(plain, coarse, least)),
         lines=pd.DataFrame(_lines(settings, coarse, least)),
@@ -189,14 +202,10 @@ def make(settings: Settings, bar: card.Bar) -> card.Card:
     )
 
 
-def power(stored: pd.DataFrame) -> card.Check:
-    """Checks that the floor of half of the bits is crossed, which shows how wrong a floor the card would notice.
-
-    Args:
-        stored: rows of the storing RNN with rounded states.
-    """
-    wrong = card.above('', stored['loss'], floor_of(stored, share=1 / 2), stored['error'])
-    return card.fails('a wrong floor, of half of the bits, is crossed', wrong)
+def power(stored: pd.DataFrame) -> check.Check:
+    """Checks that the floor of half of the bits is crossed, which shows how wrong a floor the card would notice."""
+    wrong = check.above('', stored['loss'], floor_of(stored, share=1 / 2), stored['error'])
+    return check.fails('a wrong floor, of half of the bits, is crossed', wrong)
 
 
 def _finding(settings: Settings, plain: pd.DataFrame, least: pd.DataFrame, coarse: pd.DataFrame) -> str:
@@ -209,8 +218,8 @@ def _finding(settings: Settings, plain: pd.DataFrame, least: pd.DataFrame, coars
     floor = floors.proposition8_bits(one['held'], one['seq_len'])
     text = f'Least widths: {", ".join(widths)}. ' if widths else ''
     if len(least) > 1:
-        width, sense = (fits.exponent(least['seq_len'], least[name]) for name in ('width', 'below'))
-        text += f'Exponents in N: least width {width}, its sampled L²‖U‖² {sense}. '
+        width, sense = (runs.power('N', least['seq_len'], least[name]) for name in ('width', 'below'))
+        text += f'Least width ∝ {width}, its sampled L²‖U‖² ∝ {sense}. '
     return (
         f'{text}The storing RNN with {one["bits"]} bit per token at N = {one["seq_len"]} errs by {one["loss"]:.3f} '
         f'against the floor {floor:.3f}. Ω hides constants: the lines of d_h and L²‖U‖² go through the first point.'
@@ -219,27 +228,27 @@ def _finding(settings: Settings, plain: pd.DataFrame, least: pd.DataFrame, coars
 
 def _points(plain: pd.DataFrame, coarse: pd.DataFrame, least: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for row in plain.itertuples():
-        yield card.point(0, f'N = {row.seq_len}', row.width / row.seq_len, row.loss, row.error)
+        yield point(0, f'N = {row.seq_len}', row.width / row.seq_len, row.loss, row.error)
     for row in least.itertuples():
-        yield card.point(1, 'trained', row.seq_len, row.width)
-        yield card.point(2, 'layer products', row.seq_len, row.above)
-        yield card.point(2, 'sampled', row.seq_len, row.below)
+        yield point(1, 'trained', row.seq_len, row.width)
+        yield point(2, 'layer products', row.seq_len, row.above)
+        yield point(2, 'sampled', row.seq_len, row.below)
     for row in coarse.itertuples():
         name = STORING if row.network == STORING else f'N = {row.seq_len}'
-        yield card.point(3, name, 2 * row.held / (row.seq_len - 1), row.loss, row.error)
+        yield point(3, name, 2 * row.held / (row.seq_len - 1), row.loss, row.error)
 
 
 def _lines(settings: Settings, coarse: pd.DataFrame, least: pd.DataFrame) -> list[dict[str, Any]]:
     lengths = list(settings.seq_lens)
-    lines = card.line(0, f'target {settings.target:g}', [0, 1], [settings.target] * 2)
-    lines += card.line(1, 'storing RNN, d_h = N', lengths, lengths)
+    lines = line(0, f'target {settings.target:g}', [0, 1], [settings.target] * 2)
+    lines += line(1, 'storing RNN, d_h = N', lengths, lengths)
     rate = np.linspace(0, 2 * np.max(coarse['held'] / (coarse['seq_len'] - 1)), 40)
-    lines += card.line(3, 'floor 2^(−2B/(N−1)) (1 − 1/N), least N', rate, (1 - 1 / min(lengths)) * 2.0**-rate)
+    lines += line(3, 'floor 2^(−2B/(N−1)) (1 − 1/N), least N', rate, (1 - 1 / min(lengths)) * 2.0**-rate)
     if len(least) > 1:
         first = least.iloc[0]
         at = list(least['seq_len'])
         widths = [rnn_sizes.proposition8_width(row.seq_len, math.sqrt(row.below)) for row in least.itertuples()]
-        lines += card.line(1, '∝ N/log(1 + L²‖U‖²)', at, [first['width'] * w / widths[0] for w in widths])
+        lines += line(1, '∝ N/log(1 + L²‖U‖²)', at, [first['width'] * w / widths[0] for w in widths])
         norms = [rnn_sizes.proposition8_norm(row.seq_len, row.width) for row in least.itertuples()]
-        lines += card.line(2, '∝ N/log(1 + d_h)', at, [first['below'] * v / norms[0] for v in norms], of='sampled')
+        lines += line(2, '∝ N/log(1 + d_h)', at, [first['below'] * v / norms[0] for v in norms], of='sampled')
     return lines

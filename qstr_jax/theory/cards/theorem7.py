@@ -9,9 +9,11 @@ import jax
 import jax.numpy as jnp
 import pandas as pd
 
-from qstr_jax import tasks
+from qstr_jax import progress, tasks
+from qstr_jax.sweeps import Sweep
 from qstr_jax.theory import gates, networks, recurrences
-from qstr_jax.theory.cards import card, draws
+from qstr_jax.theory.cards import check, draws
+from qstr_jax.theory.cards.card import Card, Panel, line, point
 from qstr_jax.theory.sparse_task import SparseTask
 
 NAME = 'theorem7'
@@ -59,44 +61,33 @@ def _row(settings: Settings, seq_len: int, sparsity: int, precision: str) -> dic
 
 
 def formula(task: SparseTask, task_draw: tasks.Draw, bound: float) -> float:
-    """‖Θ_f‖² = 4 q d_e + 2d + 6 q d + 4 q d d_e M²/δ², with M a little larger, which shuts gates in spite of rounding.
-
-    Args:
-        task: the task.
-        task_draw: its draw.
-        bound: the data's largest entry.
-    """
+    """‖Θ_f‖² = 4 q d_e + 2d + 6 q d + 4 q d d_e M²/δ², with M a little larger against rounding."""
     q, d, d_e = task.sparsity, task.token_dim, task.encoding_dim
     delta = networks.separation(task_draw.encodings.omega_NxE).distance
     return 4 * q * d_e + 2 * d + 6 * q * d + 4 * q * d * d_e * ((1 + gates.SLACK) * bound / delta) ** 2
 
 
-def make(settings: Settings, bar: card.Bar) -> card.Card:
-    """Makes the card.
+def sweeps(settings: Settings) -> dict[str, Sweep]:
+    """None: nothing is trained."""
+    return {}
 
-    Args:
-        settings: of the card.
-        bar: progress bar.
-    """
+
+def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
+    """The card, computed anew."""
     cells = list(itertools.product(settings.seq_lens, settings.sparsity, LIMITS))
-    return card_of(settings, pd.DataFrame([_row(settings, *cell) for cell in bar(cells, 'N')]))
+    return card_of(settings, pd.DataFrame([_row(settings, *cell) for cell in progress.each(cells, f'{NAME}: N')]))
 
 
-def card_of(settings: Settings, rows: pd.DataFrame) -> card.Card:
-    """The card of measured rows.
-
-    Args:
-        settings: of the card.
-        rows: seq_len, sparsity, precision, error, square and formula.
-    """
+def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
+    """The card of measured rows."""
     checks = [
-        card.below(f'|ŷ − y| ≤ {limit:g} in {precision}', rows['error'][rows['precision'] == precision], limit)
+        check.below(f'|ŷ − y| ≤ {limit:g} in {precision}', rows['error'][rows['precision'] == precision], limit)
         for precision, limit in LIMITS.items()
     ]
     precise = rows[rows['precision'] == 'float64']
     ratio = abs(precise['square'] / precise['formula'] - 1)
-    checks.append(card.below('‖Θ_f‖² is that of the formula', ratio, 1e-5))
-    return card.Card(
+    checks.append(check.below('‖Θ_f‖² is that of the formula', ratio, 1e-5))
+    return Card(
         name=NAME,
         statement='Theorem 7, Propositions 26-28',
         claim='On simple-qSTR an RNN with d_h = q d and transitions that ignore the hidden state (α_N = 0) is exact '
@@ -104,8 +95,8 @@ def card_of(settings: Settings, rows: pd.DataFrame) -> card.Card:
         setting=f'simple-qSTR, {settings.link} link, d = {settings.token_dim}, d_e = ⌊5 ln N⌋, distinct encodings, '
         f'M the largest |x_jk|; largest error over {settings.num_prompts} prompts, all positions.',
         panels=(
-            card.Panel('the constructed RNN', 'N', 'largest |ŷ − y|', log_x=True, log_y=True),
-            card.Panel('weights of one transition', 'N', '‖Θ_f‖²', log_x=True, log_y=True),
+            Panel('the constructed RNN', 'N', 'largest |ŷ − y|', log_x=True, log_y=True),
+            Panel('weights of one transition', 'N', '‖Θ_f‖²', log_x=True, log_y=True),
         ),
         points=pd.DataFrame(_points(rows)),
         lines=pd.DataFrame(_lines(settings, rows)),
@@ -117,9 +108,9 @@ def card_of(settings: Settings, rows: pd.DataFrame) -> card.Card:
 
 def _points(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for row in rows.itertuples():
-        yield card.point(0, f'{row.precision}, q = {row.sparsity}', row.seq_len, row.error)
+        yield point(0, f'{row.precision}, q = {row.sparsity}', row.seq_len, row.error)
     for row in rows[rows['precision'] == 'float64'].itertuples():
-        yield card.point(1, f'q = {row.sparsity}', row.seq_len, row.square)
+        yield point(1, f'q = {row.sparsity}', row.seq_len, row.square)
 
 
 def _lines(settings: Settings, rows: pd.DataFrame) -> list[dict[str, Any]]:
@@ -127,8 +118,8 @@ def _lines(settings: Settings, rows: pd.DataFrame) -> list[dict[str, Any]]:
     lengths = list(settings.seq_lens)
     lines = []
     for precision, limit in LIMITS.items():
-        lines += card.line(0, f'limit in {precision}', lengths, [limit] * len(lengths))
+        lines += line(0, f'limit in {precision}', lengths, [limit] * len(lengths))
     for sparsity, chosen in rows[rows['precision'] == 'float64'].groupby('sparsity'):
         label = '4qd_e + 2d + 6qd + 4qd d_e M²/δ²' if sparsity == min(settings.sparsity) else ''
-        lines += card.line(1, label, chosen['seq_len'], chosen['formula'], of=f'q = {sparsity}')
+        lines += line(1, label, chosen['seq_len'], chosen['formula'], of=f'q = {sparsity}')
     return lines

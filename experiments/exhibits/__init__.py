@@ -1,0 +1,22 @@
+"""Exhibits: one file each, which has all of it. A new exhibit is a new file here, and its rows in experiments/results.
+
+An exhibit's docstring says what is run: its first line is the exhibit's title. The file holds
+
+    ORDER = 10                                   its place in the gallery, among the others' numbers
+    QUESTION = 'Which …?'                        what it asks
+    FOLDERS = {'figure1a': ('one_draw',), …}     by results directory the parts of get_config that run into it; without
+                                                 it the directory has the file's name, and get_config takes no part
+    FIGURES = {'figure1a/figure.png': '…'}       the pictures of its section, with what they show; the first stands in
+                                                 the gallery, all on the exhibit's page
+    get_config(part)                             an ml_collections config, which `--config=FILE:PART` takes too
+    reduced(part)                                the same in seconds
+    draw(workdir, config)                        figures and tables; without it `qstr_jax.report.drawing.draw`
+    check(config, sweep)                         raises ValueError for a sweep that `draw` cannot draw; may be missing
+    text(rows)                                   Markdown: the answer. Its first paragraph stands in the gallery
+    table(rows)                                  Markdown: a small table; may be missing
+    limits(rows)                                 what it does not show
+
+`rows` is a `qstr_jax.report.numbers.Rows`: numbers in texts are expressions over it, never typed. From the files follow
+`python -m experiments.exhibit NAME`, `make NAME`, gallery and site, the index of results, the programs that are
+compiled for accelerators, and the tests of the reduced twins.
+"""

@@ -1,0 +1,84 @@
+"""Figure 1b: samples to test MSE 0.02 on simple-1STR, linear link, N = 25, 27, …, 33.
+
+As published (preset `published`), with a draw of (u, ω) for each lane; one lane of the RNN, whose cells take an hour.
+A directory of its own has many draws of the FFN at N = 25.
+"""
+
+from qstr_jax.cli import base
+
+ORDER = 40
+QUESTION = 'How many training prompts does each architecture need where all positions ask for the same token?'
+FOLDERS = {'figure1b': ('transformer', 'ffn', 'rnn'), 'figure1b_draws': ('draws',)}
+FIGURES = {
+    'figure1b/figure.png': 'Samples to test error 0.02 on simple-1STR against N, beside the published numbers',
+    'figure1b_draws/figure.png': 'The FFN at N = 25 over many draws of (u, ω)',
+}
+# Read off the published plot.
+PUBLISHED = {('transformer', 25): 117_000, ('transformer', 33): 140_000, ('rnn', 25): 107_000, ('rnn', 33): 165_000,
+             ('ffn', 25): 240_000, ('ffn', 33): 630_000}  # fmt: skip
+
+
+def get_config(part='transformer'):
+    """One architecture, with a (u, ω) for each lane; or `draws`, 24 of them for the FFN at N = 25."""
+    config = base.get_config()
+    config.models = ('ffn',) if part == 'draws' else (part,)
+    config.task.name = 'simple_qstr'
+    config.seq_lens = (25, 27, 29, 31, 33)
+    config.threshold = 0.02
+    config.check_every = 100
+    config.task_per_lane = True
+    config.num_seeds = 1 if part == 'rnn' else 5
+    config.title = '{task}: samples to test MSE {threshold}'
+    config.reference_for.update(
+        test_task='simple_qstr', task='simple_qstr', link='linear', token_dim=10, threshold=0.02
+    )
+    config.reference = tuple((*point, samples) for point, samples in PUBLISHED.items())
+    if part == 'draws':
+        config.seq_lens = (25,)
+        config.num_seeds = 24
+    return config
+
+
+def reduced(part='transformer'):
+    """The same in seconds, for the tests: shorter prompts, a threshold that is soon reached."""
+    config = get_config(part)
+    config.models = ('transformer', 'ffn')
+    config.seq_lens = (5,)
+    config.threshold = 0.9
+    config.check_every = 20
+    config.num_seeds = 2
+    config.ffn.widths = (32,)
+    config.test_samples = 100
+    config.max_samples = 12_800
+    return config
+
+
+def text(rows):
+    transformer, ffn = (rows('figure1b', model=model) for model in ('transformer', 'ffn'))
+    draws = rows('figure1b_draws')
+    return f"""
+From N = 25 to 33 the Transformer goes from {transformer.where(seq_len=25).mean()} to
+{transformer.where(seq_len=33).mean()} samples, the FFN from {ffn.where(seq_len=25).mean()} to
+{ffn.where(seq_len=33).mean()}: N^{transformer.exponent()} and N^{ffn.exponent()}.
+
+The FFN hangs on the draw of (u, ω): {draws.count()} draws at N = 25 need between {draws.smallest()} and
+{draws.largest()}. Transformer and FFN took {transformer.time()} and {ffn.time()}, the RNN
+{rows('figure1b', model='rnn').time()} with one lane at each N.
+"""
+
+
+def table(rows):
+    lines = ['| samples in thousands | | measured | published |', '|---|---|---|---|']
+    for (model, seq_len), published in sorted(PUBLISHED.items(), key=lambda item: item[0][1]):
+        if model != 'rnn':
+            measured = rows('figure1b', model=model, seq_len=seq_len).thousands()
+            name = {'transformer': 'Transformer', 'ffn': 'FFN'}[model]
+            lines.append(f'| N = {seq_len} | {name} | {measured} | {published / 1000:g} |')
+    return '\n'.join(lines)
+
+
+def limits(rows):
+    return f"""
+The RNN has {rows('figure1b', model='rnn').lanes()} lane at each N, which is drawn and in no number. N runs over a
+third of its value, so that an exponent says little and no law is told from another.
+"""

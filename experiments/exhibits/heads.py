@@ -1,0 +1,97 @@
+"""Heads: test loss against training samples for H = 1, …, 2q heads at fixed q, beside the floors of too few heads.
+
+The task is Proposition 3's: link norm2, half of the tokens zero, t_i = (1, …, q) on the other half; no Transformer
+with H < q heads, of any width and with any amount of data, falls below (1 − H/q)(1 − H/d) (theory/floors.py).
+"""
+
+import pathlib
+
+from qstr_jax import analysis, plots
+from qstr_jax.analysis import combinations, final_losses, formats
+from qstr_jax.cli import base
+from qstr_jax.storage import files, results
+from qstr_jax.theory import floors_of_rows
+
+ORDER = 90
+QUESTION = 'Does a Transformer need q heads to average q tokens?'
+FIGURES = {'heads/heads.png': 'Test loss against samples for one to six heads, with the floors (dashed)'}
+
+
+def get_config():
+    """q = 3, d = 3, N = 7, H = 1, …, 6; every lane trains for its whole budget."""
+    config = base.get_config()
+    config.models = ('transformer',)
+    config.link, config.indices, config.tokens = 'norm2', 'half', 'half'
+    config.test_task = 'qstr'
+    config.seq_lens, config.sparsity, config.token_dim = (7,), (3,), 3
+    config.num_seeds = 3
+    config.task_per_lane = True
+    config.threshold = 1e-9  # never reached: all lanes get the same budget
+    config.max_samples = 512_000
+    config.check_every = 100
+    config.test_samples = 1000
+    config.title = 'Heads: {link}, q = {sparsity}, d = {token_dim}, N = {seq_len}'
+    config.x = 'transformer_num_heads'
+    config.transformer.num_heads = (1, 2, 3, 4, 5, 6)
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests."""
+    config = get_config()
+    config.seq_lens, config.sparsity, config.token_dim = (5,), (2,), 2
+    config.num_seeds = 2
+    config.transformer.mlp_width = 16
+    config.max_samples = 3200
+    config.check_every = 10
+    config.test_samples = 64
+    config.transformer.num_heads = (1, 2)
+    return config
+
+
+def draw(workdir, config):
+    """Writes figure and table of the losses, one of each per model and per combination of further settings.
+
+    `config.x` is the setting that tells the lines apart.
+    """
+    folder, x = pathlib.Path(workdir), config.x
+    rows, curves = results.load(folder), results.load_curves(folder)
+    for point, chosen in combinations.combinations(rows, (x,)):
+        suffix = combinations.suffix(point)
+        floors = [floors_of_rows.head_floor(row) for row in chosen.to_dict('records')]
+        losses = final_losses.final_losses(chosen, x, floors)
+        figure = plots.training_curves_by_setting(
+            curves[curves['cell'].isin(chosen['cell']) & combinations.matches(curves, point)], x,
+            floors=dict(zip(losses[x], losses['floor'], strict=True)),
+            title=combinations.title(config.title, chosen, point), notes=tuple(config.notes),
+        )  # fmt: skip
+        plots.save(figure, folder / f'heads{suffix}')
+        text = formats.markdown(losses.rename(columns={x: analysis.heading(x)}))
+        files.write_text(folder / f'table{suffix}.md', text)
+        print(f'{text}figure: {folder / f"heads{suffix}.png"}')
+
+
+def text(rows):
+    lanes = rows('heads')
+    one, three, four = (lanes.where(transformer_num_heads=number).mean('test_loss') for number in (1, 3, 4))
+    return f"""
+With fewer than q = 3 heads no lane comes below its floor, as Proposition 3 says; after
+{lanes.values('max_samples')[0]:,} prompts one head errs by {one}, three by {three}, four by {four}.
+
+From q heads on no floor is left, and yet more of them help: one more than q learns far faster than q. {lanes.lanes()}
+lanes with a task each; {lanes.time()} in all.
+"""
+
+
+def table(rows):
+    lines = ['| heads | test loss | floor |', '|---|---|---|']
+    for line in rows.written('heads', 'table.md').table.to_dict('records'):
+        lines.append(f'| {line["H"]} | {line["mean"]:.2g} | {line["floor"]:.2g} |')
+    return '\n'.join(lines)
+
+
+def limits(rows):
+    return f"""
+Other links and tasks: the floors are those of Proposition 3's task alone. One q and one budget are run; whether three
+heads end at 0 after more than {rows('heads').values('max_samples')[0]:,} prompts is open.
+"""

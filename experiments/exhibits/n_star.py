@@ -1,0 +1,119 @@
+"""n* of constrained ERM: the smallest sample on which it gets below test loss 0.05, against N (Theorem 4).
+
+Merged Transformer, H = q = 1, d = 10, on 1STR; R in norms of Lemma 11's network. By the averaged risk, where a prompt
+has N labels, and by the point-wise risk, where it has one, as in the theorem.
+"""
+
+from experiments.exhibits import learning_curves
+from qstr_jax import checks
+from qstr_jax.cli import base
+
+ORDER = 160
+QUESTION = 'How many prompts does a Transformer of bounded norm need until its empirical minimiser retrieves?'
+FOLDERS = {'n_star': ('averaged',), 'n_star_pointwise': ('pointwise', 'pointwise_64')}
+FIGURES = {
+    'n_star/figure.png': 'n* against N by the averaged risk',
+    'n_star_pointwise/figure.png': 'n* against N by the point-wise risk',
+}
+
+
+def get_config(part='averaged'):
+    """Scaled encodings of coherence ≤ 1/2; R = 1/2, 1, 2, point-wise also 0.3, and there at N = 64 only R = 1."""
+    checks.choice('part', part, sum(FOLDERS.values(), ()))
+    config = base.get_config(learning_curves.PLUGINS)
+    config.models = ('transformer', 'least_squares')
+    config.learners = ('constrained',)
+    config.preset = 'paper'
+    config.test_task = 'qstr'
+    config.seq_lens = (8, 16, 32, 64)
+    config.token_dim = 10
+    config.encoding_dim = 75  # 18 ln 64
+    config.encoding_scale = 'scaled'
+    config.max_coherence = 0.5
+    config.transformer.attention = 'merged'
+    config.transformer.mlp_width = 32
+    config.task_per_lane = True
+    config.radius = (0.5, 1.0, 2.0)
+    config.radius_unit = 'construction'
+    config.learning_rate = (3e-3,)
+    config.schedule = 'cosine'
+    config.batch_size = 32
+    config.max_steps = 1000
+    config.check_every = 250
+    config.threshold = 0.05
+    config.min_samples = 5
+    config.max_samples = 5120
+    config.resolution = 0.2
+    config.test_samples = 1000
+    config.validation_samples = 500
+    config.num_seeds = 3
+    config.title = '{task}: n* of constrained ERM, averaged risk'
+    if part != 'averaged':
+        config.risk = 'pointwise'
+        config.batch_size = 64
+        config.max_steps = 3000
+        config.check_every = 500
+        config.title = '1STR: n* of constrained ERM, point-wise risk'
+        config.seq_lens, config.radius = (
+            ((64,), (1.0,)) if part == 'pointwise_64' else ((8, 16, 32), (0.3, 0.5, 1.0, 2.0))
+        )
+    return config
+
+
+def reduced(part='averaged'):
+    """The same in seconds, for the tests."""
+    config = get_config(part)
+    config.models = ('transformer',)
+    config.seq_lens = (2, 3)
+    config.token_dim = 2
+    config.encoding_dim = 8
+    config.max_coherence = 0.8
+    config.transformer.mlp_width = 8
+    config.radius = (1.0, 2.0)
+    config.max_steps = 60
+    config.check_every = 30
+    config.threshold = 0.6
+    config.min_samples = 2
+    config.max_samples = 64
+    config.resolution = 0.5
+    config.test_samples = 100
+    config.validation_samples = 50
+    config.num_seeds = 2
+    return config
+
+
+def text(rows):
+    averaged, pointwise = rows('n_star', model='transformer'), rows('n_star_pointwise', model='transformer')
+    one, two, small = averaged.where(radius=1), averaged.where(radius=2), averaged.where(radius=0.5)
+    at32, at64 = pointwise.where(seq_len=32), pointwise.where(seq_len=64)
+    return f"""
+By the averaged risk n\\* goes from {one.where(seq_len=8).mean()} prompts at N = 8 to {one.where(seq_len=64).mean()} at
+N = 64 for R = 1, N^{one.exponent()}; by the point-wise risk, one label per prompt, it grows as
+N^{pointwise.where(radius=1).exponent()}, where lanes that do not get there count as bounds.
+
+By the averaged risk R = 2 needs {two.where(seq_len=8).mean()} at N = 8 and as many as R = 1 beyond, so that N = 8
+decides the exponent. At R = 1/2 {small.count(outcome='censored')} of {small.count()} lanes stay at a training risk of
+{small.where(outcome='censored').smallest('train_risk')} or more: the optimiser's failure, not the sample's.
+
+By the point-wise risk {at32.count(outcome='reached')} of {at32.count()} lanes, over all R, get there within
+{at32.values('max_samples')[0]:,} prompts at N = 32, and {at64.count(outcome='reached') or 'none'} of {at64.count()} at
+N = 64. The two took {rows('n_star').time()} and {rows('n_star_pointwise').time()}.
+"""
+
+
+def table(rows):
+    lines = ['| prompts | N = 8 | N = 16 | N = 32 | N = 64 |', '|---|---|---|---|---|']
+    for radius in (1, 2):
+        means = rows('n_star', model='transformer', radius=radius).mean(by='seq_len')
+        lines.append(f'| averaged risk, R = {radius} | {means.replace(", ", " | ")} |')
+    means = rows('n_star_pointwise', model='transformer', radius=1, seq_len=(8, 16)).mean(by='seq_len')
+    lines.append(f'| point-wise risk, R = 1 | {means.replace(", ", " | ")} | – | – |')
+    return '\n'.join(lines)
+
+
+def limits(rows):
+    return """
+The theorem's n: nothing checks that a fit is a minimum of the training risk, and one that is not makes n\\* larger.
+Here d_e ≥ N, so that attention can be a look-up table, and there is one start; the next exhibit has several and checks
+it.
+"""

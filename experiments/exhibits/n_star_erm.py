@@ -1,0 +1,234 @@
+"""n* of ERMs: constrained ERM against N, beside how many random labels the same ball fits (Theorem 4).
+
+Parts `log…` have d_e = ⌊3 ln N⌋ at coherence ≤ 3/4, redrawn until it is met, `wide…` d_e = 75 at coherence ≤ 1/2, where
+attention can be a look-up table while N ≤ 75; both are feasible for N = 8 … 512.
+Fits start at W_QK = 0 and at the module's own W_QK, the least training risk is the answer, and Lemma 11's network
+stands beside each: a row that is no ERM is hollow and in no exponent. `…labels` fit random labels.
+Directories of their own have the averaged risk, and four times as many steps.
+"""
+
+import pathlib
+
+import pandas as pd
+
+from experiments.exhibits import learning_curves
+from qstr_jax import analysis, checks, plots, registry
+from qstr_jax.analysis import combinations, erms, formats, growth, kinds, selection
+from qstr_jax.cli import base
+from qstr_jax.storage import files, results
+from qstr_jax.theory import memory_lines
+
+ORDER = 170
+QUESTION = 'From how many prompts on do the empirical minimisers that Adam finds retrieve?'
+FOLDERS = {
+    'n_star_erm': ('log', 'log_128', 'log_256', 'wide', 'log_labels', 'wide_labels', 'wide_labels_64'),
+    'n_star_erm_long': ('long',),
+    'n_star_erm_averaged': ('averaged', 'averaged_64'),
+}
+FIGURES = {
+    'n_star_erm/figure.png': 'n* against N, point-wise risk, beside random labels that the ball fits (dotted) and '
+    'ERMs that err (dashed)',
+    'n_star_erm_long/figure.png': 'The same with four times as many steps',
+    'n_star_erm_averaged/figure.png': 'The same by the averaged risk, where a prompt has N labels',
+}
+PLUGINS = (*learning_curves.PLUGINS, 'qstr_jax.theory.construction_start', 'qstr_jax.theory.capacity')
+# By rule: c of d_e = ⌊c ln N⌋, d_e, the largest coherence, and what the title says.
+RULES = {'log': (3.0, None, 0.75, 'd_e = ⌊3 ln N⌋'), 'wide': (None, 75, 0.5, 'd_e = 75')}
+# By part what differs from its rule: lengths, R, seeds and others.
+PARTS = {
+    'log': {'radius': (0.5, 1.0, 2.0)},
+    'log_128': {'seq_lens': (128,)},
+    'log_256': {'seq_lens': (256,), 'max_samples': 51_200},
+    'wide': {'num_seeds': 3},
+    'log_labels': {'seq_lens': (8, 16, 32, 64, 128, 256)},
+    'wide_labels': {},
+    'wide_labels_64': {'seq_lens': (64,), 'num_samples': (12_800,)},
+    'long': {'seq_lens': (16, 32, 64, 128), 'max_steps': 16_000},
+    'averaged': {'seq_lens': (8, 16, 32), 'radius': (0.5, 1.0, 2.0)},
+    'averaged_64': {'seq_lens': (64,), 'num_seeds': 3},
+}
+_POINT = ['encoding_factor', 'encoding_dim', 'radius', 'seq_len']
+
+
+def get_config(part='log'):
+    """Merged Transformer, H = q = 1, d = 10, scaled encodings; the point-wise risk; R in construction norms."""
+    checks.choice('part', part, PARTS)
+    rule = 'wide' if part.startswith('wide') else 'log'
+    config = base.get_config(PLUGINS)
+    config.models = ('transformer',)
+    config.learners = ('constrained',)
+    config.preset = 'paper'
+    config.seq_lens = (8, 16, 32, 64)
+    config.token_dim = 10
+    config.encoding_factor, config.encoding_dim, config.max_coherence, words = RULES[rule]
+    config.encoding_scale = 'scaled'
+    config.transformer.attention = 'merged'
+    config.transformer.mlp_width = 32
+    config.task_per_lane = True
+    config.risk = 'pointwise'
+    config.radius = (1.0,)
+    config.radius_unit = 'construction'
+    config.starts = ('attention:0', 'init')
+    config.learning_rate = (3e-3,)
+    config.schedule = 'cosine'
+    config.batch_size = 64
+    config.max_steps = 4000
+    config.check_every = 1000
+    config.test_samples = 1000
+    config.validation_samples = 500
+    if 'labels' in part:
+        _fit_labels(config)
+        config.title = f'Random labels: training risk against n, point-wise risk, {words}'
+    else:
+        _search(config, part.startswith('averaged'))
+        config.title = f'{{task}}: n* of constrained ERM, {{risk}} risk, {words}'
+    config.update(PARTS[part])
+    return config
+
+
+def _search(config, averaged):
+    config.test_task = 'qstr'
+    config.learner.reference = 'construction'
+    config.threshold = 0.05
+    config.min_samples = 100
+    config.max_samples = 12800
+    config.resolution = 0.15
+    config.num_seeds = 5
+    if averaged:
+        config.risk = 'averaged'
+        config.batch_size = 32
+        config.min_samples = 10
+
+
+def _fit_labels(config):
+    config.task.name = config.test_task = 'random_labels'
+    config.num_samples = (100, 200, 400, 800, 1600, 3200, 6400)
+    config.num_seeds = 3
+
+
+def reduced(part='log'):
+    """The same in seconds, for the tests."""
+    config = get_config(part)
+    config.seq_lens = (2, 3)
+    config.token_dim = 2
+    config.encoding_factor = None
+    config.encoding_dim = 6
+    config.max_coherence = 0.9
+    config.transformer.mlp_width = 8
+    config.radius = (1.0,)
+    config.starts = ('attention:0',)
+    config.max_steps = 60
+    config.check_every = 30
+    config.test_samples = 100
+    config.validation_samples = 50
+    config.num_seeds = 2
+    if 'labels' in part:
+        config.num_samples = (4, 8)
+    else:
+        config.threshold = 0.6
+        config.min_samples = 2
+        config.max_samples = 64
+        config.resolution = 0.5
+    return config
+
+
+def check(config, sweep):
+    """Raises ValueError unless all learners find ERMs in a ball, since those are what is drawn."""
+    others = [name for name in sweep.learners if 'radius' not in registry.entries()[name].schema]
+    if others:
+        raise ValueError(
+            f'learners={",".join(others)}: ERMs in a ball are drawn, of learners with a radius, such as constrained'
+        )
+
+
+def draw(workdir, config):
+    """Writes figure and tables: n* of all parts, capacity, twisted teachers, the ERMs that err, random labels."""
+    folder = pathlib.Path(workdir)
+    rows = results.load(folder)
+    rows, curves = (_with_points(table) for table in (rows, results.load_curves(folder, rows=rows)))
+    parts = kinds.split_kinds(rows)
+    if len(parts.fits):
+        risks = parts.fits.pivot_table(index=_POINT, columns='num_samples', values='train_risk', dropna=False)
+        table = formats.markdown(risks.dropna(how='all').reset_index(), digits=3)
+        files.write_text(folder / 'labels.md', table)
+    searches = parts.searches[parts.searches['outcome'] != 'diverged']
+    if searches.empty:
+        return
+    chosen = selection.select(searches)
+    lines = _lines(rows, chosen, curves)
+    title = combinations.title('{task}: n* of constrained ERM, {risk} risk', searches)
+    figure = plots.n_star_against(chosen, lines=lines, title=title, notes=tuple(config.notes))
+    paths = plots.save(figure, folder / 'figure')
+    table = formats.markdown(analysis.samples_table(chosen))
+    files.write_text(folder / 'table.md', table)
+    files.write_text(folder / 'growth.md', formats.markdown(growth.growth(chosen), digits=3))
+    files.write_text(folder / 'lines.md', formats.markdown(lines, digits=3))
+    print(f'{table}figure: {paths[1]}')
+
+
+def _with_points(table):
+    """A table with all columns of points; those that nobody has set, such as a rule for d_e, are missing values."""
+    return table.assign(**{name: float('nan') for name in _POINT if name not in table.columns})
+
+
+def _lines(rows, chosen, curves):
+    """What lies beside n*: the ERMs that were found and err, the capacity for random labels, twisted teachers."""
+    failing = erms.failing(curves[curves['is_search'].eq(True)], [name for name in _POINT if name != 'radius'])
+    parts = (
+        failing.assign(name='an ERM that was found errs', samples=failing['samples'].replace(0, float('nan'))),
+        memory_lines.capacity_lines(rows),
+        memory_lines.twisted_lines(chosen, threshold=chosen['threshold'].iloc[0]),
+    )
+    columns = ['name', 'encoding_factor', 'encoding_dim', 'seq_len', 'samples']
+    return pd.concat([part[columns] for part in parts], ignore_index=True)
+
+
+def text(rows):
+    lanes = rows('n_star_erm', task='qstr', radius=1, encoding_factor=3)
+    wide = rows('n_star_erm', task='qstr', radius=1, encoding_dim=75)
+    labels = rows('n_star_erm', task='random_labels', encoding_factor=3, num_samples=3200)
+    long, averaged = rows('n_star_erm_long'), rows('n_star_erm_averaged')
+    beyond = lanes.where(seq_len=(128, 256))
+    return f"""
+With d_e = ⌊3 ln N⌋ the search ends at {lanes.where(seq_len=8).mean()} prompts at N = 8 and at
+{lanes.where(seq_len=256).mean()} at N = 256; read as bounds where they are bounds, the prompts from which on these
+ERMs retrieve grow as N^{lanes.exponent()} (N^a or (log N)^p: {lanes.law()}). With d_e = 75 it is N^{wide.exponent()}
+to N = 64.
+
+A search ends for one of two reasons: with fewer prompts an ERM errs, or with fewer prompts the optimiser finds no ERM.
+The first is so in {lanes.count(miss_is_erm=True)} of {lanes.count()} lanes, {beyond.count(miss_is_erm=True) or 'none'}
+of them beyond N = 64; {lanes.count(is_erm=False)} lanes end at no ERM and are in no exponent. Up to N = 64 the search
+ends where memorising does: the mean training risk on 3,200 random labels falls from
+{labels.where(seq_len=8).mean('train_risk')} at N = 8 to {labels.where(seq_len=256).mean('train_risk')} at N = 256.
+Beyond it ends well above, and four times as many steps do not mend that: {long.where(seq_len=128).mean()} prompts at N
+= 128, as before.
+
+By the averaged risk, where a prompt has N labels, n\\* falls with N, and {averaged.count(is_erm=True)} of
+{averaged.count()} lanes end at an ERM. The three directories took {rows('n_star_erm').time()}, {long.time()} and
+{averaged.time()}.
+"""
+
+
+def table(rows):
+    lanes = {
+        'd_e = ⌊3 ln N⌋': rows('n_star_erm', task='qstr', radius=1, encoding_factor=3),
+        'the same, four times the steps': rows('n_star_erm_long'),
+        'd_e = 75': rows('n_star_erm', task='qstr', radius=1, encoding_dim=75),
+        'd_e = ⌊3 ln N⌋, averaged risk': rows('n_star_erm_averaged', radius=1),
+    }
+    lengths = (8, 16, 32, 64, 128, 256)
+    lines = [f'| prompts, R = 1 | {" | ".join(f"N = {n}" for n in lengths)} |', '|---' * 7 + '|']
+    for name, some in lanes.items():
+        means = [some.where(seq_len=n).mean() if some.count(seq_len=n) else '–' for n in lengths]
+        lines.append(f'| {name} | {" | ".join(means)} |')
+    return '\n'.join(lines)
+
+
+def limits(rows):
+    one = rows('n_star_erm', task='qstr', radius=1).table
+    return f"""
+That all ERMs retrieve from n\\* on: these are the ERMs that Adam finds, from the start at W_QK = 0 in
+{rows('n_star_erm', task='qstr').count(start='attention:0')} of {rows('n_star_erm', task='qstr').count()} lanes, and at
+N = 128 and 256 n\\* is at most that of the search. The ball does not bind: at R = 1 no fit has more than
+{(one['norm'] / one['fitted_radius']).max():.2f} of its radius, so that other R say little.
+"""

@@ -1,0 +1,56 @@
+"""Theorem 6's control: a Transformer on 1STR, N = 64, below the floor 1 − n/(Nd) that holds for FFNs.
+
+The learner of `n_star` at three given n, beside Theorem 6's oracle.
+"""
+
+from experiments.exhibits import n_star
+
+ORDER = 210
+QUESTION = 'Does another architecture get below the floor of FFNs?'
+FIGURES = {'theorem6_control/floor.png': 'Test loss of a Transformer below the floor that holds for FFNs'}
+
+
+def get_config():
+    """The learner of `n_star.py` at three given n, beside Theorem 6's oracle."""
+    config = n_star.get_config()
+    config.models = ('transformer', 'theorem6_oracle')
+    config.seq_lens = (64,)
+    config.num_samples = (0.25, 0.5, 0.75)
+    config.samples_unit = 'Nd'
+    config.radius = (1.0,)
+    config.probes = ('theorem6_floor',)
+    # A search has these; here n is given.
+    config.min_samples = config.max_samples = config.resolution = None
+    config.title = '{task}, N = {seq_len}, d = {token_dim}: a Transformer below the floor of FFNs'
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests."""
+    config = n_star.reduced()
+    config.models = ('transformer', 'theorem6_oracle')
+    config.seq_lens = (3,)
+    config.num_samples = (0.5, 1.0)
+    config.samples_unit = 'Nd'
+    config.probes = ('theorem6_floor',)
+    config.min_samples = config.max_samples = config.resolution = None
+    return config
+
+
+def text(rows):
+    quarter, half, most = (rows('theorem6_control', model='transformer', num_samples=n) for n in (160, 320, 480))
+    return f"""
+It does: at n/(Nd) = 3/4, where no FFN of the theorem errs by less than 1/4, the Transformer errs by
+{most.mean('test_loss')}.
+
+At 1/4 it is far above the floor, with {quarter.mean('test_loss')}; at 1/2, where the floor is 0.5, lanes err by
+{half.smallest('test_loss')} to {half.largest('test_loss')}. {most.lanes()} lanes with a task each;
+{rows('theorem6_control').time()} in all.
+"""
+
+
+def limits(rows):
+    return """
+That it is below at every n; at 1/2 not every lane is. It is one width and one norm ball, and the FFN is not run beside
+it.
+"""

@@ -1,0 +1,72 @@
+"""Whether a lane that used up its budget is a failure or a bound.
+
+Some lanes never learn, however long they train, so a budget that was used up is no long time. A lane that reached its
+budget says how many samples learning takes, at least, only where learners at the same N may need as many: where at
+least one in twenty of them would need more than the budget, by Student's t about the log samples of those that learn
+there; where none learns there, about the line through the other N. Then it is a bound in the likelihood. Everywhere
+else it is a failure: it counts in the share and in no mean or exponent, which are those of the lanes that learn.
+"""
+
+import numpy as np
+import pandas as pd
+import scipy
+
+from qstr_jax.analysis import line_fit
+from qstr_jax.analysis.log_means import SIDES, LogMeans, from_logs
+from qstr_jax.analysis.summary import samples_or_bound
+
+# So large a share of learners needs more than the budget, or a lane that used it up is a failure.
+LEAST_SHARE = 0.05
+# Fewer measured N predict nothing at another one.
+_MIN_POINTS = 3
+
+
+def is_failure(lanes: pd.DataFrame, x: str) -> pd.Series:
+    """Which lanes used up a budget that lanes that learn do not come near.
+
+    Args:
+        lanes: of one curve, none of which diverged.
+        x: the setting on the x axis.
+    """
+    is_spent = (lanes['outcome'] == 'censored').to_numpy()
+    side = lanes['outcome'].map(SIDES).to_numpy(int)
+    # Rounding must not depend on the order of the rows.
+    logs = np.log(samples_or_bound(lanes).to_numpy(float)) if len(lanes) else np.zeros(0)
+    order = np.lexsort((side, logs, lanes[x].to_numpy(float)))
+    found = np.zeros(len(lanes), bool)
+    found[order] = failures(lanes[x].to_numpy(float)[order], logs[order], side[order], is_spent[order])
+    return pd.Series(found, lanes.index)
+
+
+def failures(x: np.ndarray, logs: np.ndarray, side: np.ndarray, is_spent: np.ndarray) -> np.ndarray:
+    """As `is_failure`, from arrays.
+
+    Args:
+        x: the value of each lane.
+        logs: log samples of each lane, or its bound.
+        side: 0, 1 or −1 for each lane, as in `log_means.SIDES`.
+        is_spent: whether a lane used up its budget.
+    """
+    found = np.zeros(len(x), bool)
+    if not is_spent.any() or is_spent.all():
+        return found
+    values, group = np.unique(x[~is_spent], return_inverse=True)
+    learners = from_logs(values, group, logs[~is_spent], side[~is_spent])
+    if learners.is_measured.sum() < _MIN_POINTS:
+        return found
+    shares = {pair: _share_above(learners, *pair) for pair in set(zip(x[is_spent], logs[is_spent], strict=True))}
+    found[is_spent] = [shares[pair] < LEAST_SHARE for pair in zip(x[is_spent], logs[is_spent], strict=True)]
+    return found
+
+
+def _share_above(learners: LogMeans, at: float, log_budget: float) -> float:
+    """The share of learners at a value that need more than a budget."""
+    here = np.flatnonzero(learners.is_measured & (learners.x == at))
+    if len(here) and learners.degrees:
+        centre, variance = learners.mean[here[0]], learners.variance[here[0]] + learners.noise
+        degrees = learners.degrees
+    else:
+        centre, variance, degrees = line_fit.predict(np.log(learners.x), learners, float(np.log(at)))
+    # Learners that are alike to all digits are far from any other number.
+    z = (log_budget - centre) / max(np.sqrt(variance), 1e-9)
+    return float(scipy.special.stdtr(degrees, -z))

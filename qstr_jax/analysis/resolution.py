@@ -1,0 +1,72 @@
+"""How finely samples are known: a lane tests its loss at checks only, and crosses its threshold between two of them.
+
+A row says at which check a lane was first below its threshold. Its curve says how far from it the loss was at that
+check and at the one before, so analysis takes the crossing of a straight line of log loss in samples between the two.
+Without curves the check itself counts. A mean of one to three checks is marked all the same: the loss falls along no
+straight line.
+"""
+
+import numpy as np
+import pandas as pd
+
+from qstr_jax import columns
+
+# The column of the interpolated crossing, which rows on disk never have.
+CROSSING = 'crossing'
+# A mean of at most so many checks is coarse.
+COARSE = 3
+MARK = '~'
+
+
+def step(rows: pd.DataFrame) -> pd.Series:
+    """Samples between two checks of each lane; NaN for lanes without checks.
+
+    Args:
+        rows: one row per lane.
+    """
+    if not {'check_every', 'batch_size', 'learner'} <= set(rows.columns):
+        return pd.Series(np.nan, rows.index)
+    return (rows['check_every'] * rows['batch_size']).astype(float).where(rows['learner'] == 'online')
+
+
+def is_coarse(lanes: pd.DataFrame, mean: float) -> bool:
+    """Whether a mean is one to three checks.
+
+    Args:
+        lanes: of one point.
+        mean: of their samples.
+    """
+    return bool(mean <= COARSE * step(lanes).max())
+
+
+def note(rows: pd.DataFrame) -> str:
+    """What `MARK` means: '~: one to three checks of 6,400 samples'.
+
+    Args:
+        rows: lanes with checks.
+    """
+    steps = sorted(set(step(rows).dropna()))
+    return f'{MARK}: one to three checks of {" or ".join(f"{one:,.0f}" for one in steps)} samples'
+
+
+def interpolated(rows: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the crossing of each lane's threshold between two checks; missing where it is not known.
+
+    Args:
+        rows: one row per lane (and threshold), with the column `cell`.
+        curves: of the same directory, one line per lane and check.
+    """
+    crossed = rows[rows['outcome'].eq('reached') & step(rows).notna()] if len(rows) else rows
+    if crossed.empty or curves.empty:
+        return rows
+    lane = ['cell', *columns.with_role(rows.columns, 'lane')]
+    lane = [name for name in lane if name in curves.columns]
+    lines = curves[[*lane, 'samples', 'test_loss']].sort_values('samples')
+    before = lines.groupby(lane, dropna=False)[['samples', 'test_loss']].shift()
+    lines = lines.assign(start=before['samples'], above=before['test_loss'])
+    end = crossed[[*lane, 'threshold']].assign(samples=crossed['samples_to_threshold'].astype(float), row=crossed.index)
+    found = end.merge(lines.astype({'samples': float}), on=[*lane, 'samples']).set_index('row')
+    part = np.log(found['above'] / found['threshold']) / np.log(found['above'] / found['test_loss'])
+    place = found['start'] + part * (found['samples'] - found['start'])
+    is_between = (found['above'] >= found['threshold']) & (found['test_loss'] < found['threshold'])
+    return rows.assign(**{CROSSING: place[is_between].reindex(rows.index)})

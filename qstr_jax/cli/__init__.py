@@ -1,0 +1,1 @@
+"""The command line: flags, the config of all settings, and the body of the main binary."""

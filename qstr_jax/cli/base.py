@@ -1,0 +1,174 @@
+"""Every setting of a sweep as a config, unset: the config of `python -m qstr_jax`; other configs set a few.
+
+A setting is there by its name (`config.threshold`), in the group of its kind (`config.task`, `config.model`,
+`config.learner`), and in the group of the thing it belongs to (`config.rnn.width`). Several values make an axis.
+"""
+
+import ast
+import importlib
+import inspect
+from typing import Any
+
+from ml_collections import config_dict
+
+from qstr_jax import checks, failures, registry, sweeps
+from qstr_jax.sweeps.scopes import ALIASES
+from qstr_jax.sweeps.tune import OPTIONS
+
+# Arguments of `Sweep` and their defaults.
+SWEEP = {
+    name: parameter.default
+    for name, parameter in inspect.signature(sweeps.Sweep.__init__).parameters.items()
+    if name not in ('self', 'task', 'axes', 'tune', 'settings')
+}
+
+
+def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
+    """All that can be set, and what the binaries draw.
+
+    Args:
+        plugins: modules that register more models, links, learners and so on; imported first.
+    """
+    import_plugins(plugins)
+    config = config_dict.ConfigDict()
+    for name, default in SWEEP.items():
+        config[name] = unset() if default is None else default
+    schemas = {kind: _settings_of(kind) for kind in registry.SCOPES}
+    for name in dict.fromkeys([*schemas['task'], *schemas['learner'], *ALIASES]):
+        config[name] = unset()
+    for kind, names in schemas.items():
+        config[kind] = config_dict.ConfigDict({name: unset() for name in names})
+    config.task.name = 'qstr'
+    for name, entry in registry.entries().items():
+        if entry.schema and entry.kind != 'task':
+            config[name] = config_dict.ConfigDict({setting: unset() for setting in entry.schema})
+    traced = {n: unset() for e in registry.entries().values() if e.kind == 'learner' for n in e.schema.traced}
+    # Settings to tune, each 'auto' or several values, and how; see `sweeps.tune.Tune`.
+    config.tune = config_dict.ConfigDict({**traced, **{name: unset() for name in OPTIONS}})
+    config.axes = ''  # further axes, as "{'rnn.width': (64, 128)}"
+    config.plugins = plugins
+    config.x = 'seq_len'  # the column that figures and tables run over
+    config.title = ''  # above the figure; '{threshold}' and other columns in braces stand for their values
+    config.notes = ()  # small print under the figure, with braces as in the title; '{num_seeds}' counts seeds
+    # Published values to draw beside ours, as (model, N, samples), and the values that the rows must have for that.
+    config.reference = ()
+    config.reference_for = config_dict.ConfigDict()
+    # Heat map: the columns on its axes (x, y), in its panels and above it (top), and the published value of each, whose
+    # cell gets a frame.
+    config.heatmap = config_dict.ConfigDict({'x': '', 'y': '', 'panels': '', 'top': ''})
+    config.published = config_dict.ConfigDict()
+    return config
+
+
+def unset() -> Any:
+    """A field without a value, which takes any; what it may be is checked by the setting itself."""
+    return config_dict.placeholder(object)
+
+
+def _settings_of(kind: str) -> list[str]:
+    """Names of the settings of all things of a kind."""
+    return list(dict.fromkeys(n for entry in registry.entries().values() if entry.kind == kind for n in entry.schema))
+
+
+def import_plugins(modules: Any) -> None:
+    """Imports modules that register something.
+
+    Args:
+        modules: names, or one string of names with commas.
+
+    Raises:
+        ValueError: a module is not there, or fails; the message is one line.
+    """
+    for name in modules.split(',') if isinstance(modules, str) else modules:
+        for module in name.split(','):
+            try:
+                importlib.import_module(module.strip())
+            except (Exception, SystemExit) as error:  # whatever a user's file does
+                raise ValueError(f'plugins={module!r}: {failures.reason(error)}') from None
+
+
+def to_sweep(config: config_dict.ConfigDict) -> sweeps.Sweep:
+    """The sweep that a config describes.
+
+    Args:
+        config: of `get_config`.
+
+    Raises:
+        ValueError: it is not a config of a sweep, or a setting is unknown or impossible.
+    """
+    is_config = isinstance(config, (config_dict.ConfigDict, dict))
+    missing = [name for name in ('plugins', 'axes', *SWEEP) if not is_config or name not in config]
+    if missing:
+        raise ValueError(
+            f'--config is not of a sweep, it has no {", ".join(missing[:3])}: start from qstr_jax.cli.base'
+        )
+    import_plugins(config.plugins)
+    settings: dict[str, Any] = {}
+    drawn = ('axes', 'plugins', 'x', 'title', 'notes', 'reference', 'reference_for', 'heatmap', 'published')
+    for name in config:
+        if name in drawn:
+            continue
+        value = config[name]
+        if isinstance(value, config_dict.ConfigDict):
+            value = {key: one for key, one in value.items() if one is not None}
+            if not value and name in (*registry.SCOPES, *registry.entries()):
+                continue
+        if value is not None:
+            settings[name] = value
+    return sweeps.Sweep(**settings, axes=_axes(config.axes))
+
+
+def check_drawn(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
+    """Checks the columns that figures and tables run over.
+
+    Args:
+        config: of `get_config`.
+        sweep: what will be run.
+
+    Raises:
+        ValueError: no cell has such a setting, and the message proposes the nearest; or a value of another kind.
+    """
+    cells = sweeps.cells_of(sweep)
+    known = dict.fromkeys(name for cell in cells for name, _ in cell.columns)
+    known |= dict.fromkeys(name for cell in cells for name in cell.lanes[0]._fields)
+    checks.choice('x', config.x, known)
+    drawn = [(f'heatmap.{name}', config.heatmap[name]) for name in ('x', 'y', 'panels') if config.heatmap[name]]
+    drawn += [(group, column) for group in ('published', 'reference_for') for column in config[group]]
+    for name, column in drawn:
+        checks.choice(name, column, known)
+    for note in _several(config.notes):
+        if not isinstance(note, str):
+            raise ValueError(f'notes={note!r}: must be text')
+    for point in _several(config.reference):
+        kinds: tuple[Any, ...] = (str, int, (int, float))
+        is_triple = isinstance(point, (tuple, list)) and len(point) == 3
+        if not is_triple or not all(map(isinstance, point, kinds)):
+            raise ValueError(f'reference={point!r}: give triples of model, N and samples')
+
+
+def _several(value: Any) -> tuple:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def _axes(text: str) -> dict[str, Any]:
+    try:
+        axes = ast.literal_eval(text) if text else {}
+    except (SyntaxError, ValueError):
+        axes = None
+    if not isinstance(axes, dict) or not all(isinstance(name, str) for name in axes):
+        raise ValueError(f'axes={text!r}: give names and values, as {{"rnn.width": (64, 128)}}')
+    return axes
+
+
+def shrink_tuned(config: config_dict.ConfigDict) -> None:
+    """Makes a tuned sweep one of seconds, for the tests.
+
+    Args:
+        config: is changed.
+    """
+    config.models = ('ffn',)
+    config.num_seeds = 2
+    config.ffn.widths = (32,)
+    config.tune.num_seeds = 2
+    config.test_samples = 100
+    config.max_samples = 6400

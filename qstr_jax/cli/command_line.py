@@ -1,0 +1,171 @@
+"""From a command line to a run. What a user can correct is one line on standard error, and a failing exit."""
+
+import functools
+import logging
+import re
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from absl import app, flags
+from ml_collections import config_dict
+
+from qstr_jax import failures, registry, sweeps
+from qstr_jax.cli import base
+from qstr_jax.storage import results
+
+DESCRIBE = flags.DEFINE_string(
+    'describe', None, "Print the settings of a registered name, as 'rnn', or the names of a kind, as 'models'."
+)
+
+
+def launch(
+    run: Callable[..., None],
+    required: str | None = 'config',
+    takes_arguments: bool = False,
+    default_config: str | None = None,
+) -> None:
+    """Runs a binary: parses the flags and calls `run()`, or `run(*arguments)` if there may be any.
+
+    Args:
+        run: the work.
+        required: the flag that must be given, None if there is none.
+        takes_arguments: whether words that are no flags are allowed.
+        default_config: the file that is taken without --config; None for none.
+    """
+    # JAX logs every backend that is missing.
+    logging.getLogger('jax._src.xla_bridge').setLevel(logging.WARNING)
+    warnings.formatwarning = lambda message, *_, **__: f'warning: {message}\n'
+    app.run(
+        lambda argv: exit_on_error(functools.partial(_run, run, required, argv[1:])),
+        flags_parser=functools.partial(parse, takes_arguments=takes_arguments, default_config=default_config),
+    )
+
+
+def _run(run: Callable[..., None], required: str | None, arguments: Sequence[str]) -> None:
+    """What --describe asks for, or the work."""
+    if DESCRIBE.value:
+        print(registry.describe(DESCRIBE.value))
+        return
+    if required is not None and flags.FLAGS[required].value is None:
+        raise ValueError(f'--{required}=… is missing; --help lists the flags')
+    run(*arguments)
+
+
+def import_plugins(argv: Sequence[str]) -> None:
+    """Imports the modules of --config.plugins before the config is made, which has the settings that they register.
+
+    Args:
+        argv: the command line.
+    """
+    for word, following in zip(argv, [*argv[1:], ''], strict=True):
+        name, has_value, value = word.lstrip('-').partition('=')
+        if name == 'config.plugins' and word.startswith('-'):
+            modules = value if has_value else following
+            exit_on_error(functools.partial(base.import_plugins, modules))
+
+
+def parse(argv: Sequence[str], takes_arguments: bool = False, default_config: str | None = None) -> list[str]:
+    """Sets all flags; what is wrong ends the process with one line.
+
+    Args:
+        argv: the command line, the program's name first.
+        takes_arguments: whether words that are no flags are allowed.
+        default_config: of `launch`.
+
+    Returns:
+        The words that are no flags.
+    """
+    import_plugins(argv)
+    is_given = any(word.startswith(('--config=', '-config=')) or word in ('--config', '-config') for word in argv)
+    if not is_given and default_config is not None:
+        argv = [argv[0], f'--config={default_config}', *argv[1:]]
+    elif not is_given:
+        # Without a config there is nothing to override; --describe needs none, and has the plugins by now.
+        argv = [word for word in argv if not word.startswith('--config.plugins=')]
+    try:
+        name, *rest = flags.FLAGS(argv)
+        if 'config' in flags.FLAGS:
+            getattr(flags.FLAGS.config, 'lock', None)  # An error of the config's file shows up here.
+    except flags.Error as error:
+        sys.exit(f'error: {_one_line(str(error))}')
+    except OSError as error:
+        sys.exit(f'error: --config: {str(error).strip().splitlines()[-1].strip()}')
+    except (Exception, SystemExit) as error:  # whatever a user's config does
+        if isinstance(error, SystemExit) and any(word.lstrip('-').startswith(('help', '?')) for word in argv):
+            raise
+        sys.exit(f'error: {_config_error(argv, error)}')
+    if rest and not takes_arguments:
+        hint = ': settings are --config.NAME=VALUE' if 'config' in flags.FLAGS else ''
+        sys.exit(f'error: unknown argument {rest[0]!r}{hint}')
+    return [name, *rest]
+
+
+def _config_error(argv: Sequence[str], error: BaseException) -> str:
+    """What is wrong with a config: a setting that it does not have, or an error of its own."""
+    words = [word for word in argv if re.match('--?(no)?config[.]', word)]
+    names = [word.partition('=')[0].partition('.')[2] for word in words]
+    odd = [name for name in names if not re.fullmatch(r'\w+([.]\w+)*', name)]
+    given = [word.partition('=')[2] for word in argv if re.match('--?config=', word)]
+    try:
+        config = flags.FLAGS['config'].parser.parse(given[-1]) if given else {}
+    except (Exception, SystemExit) as own:
+        return f'--config={given[-1]}: {failures.reason(own)}'
+    missing = odd or [name for name in names if not _has(config, name)]
+    if isinstance(error, AttributeError) and missing:
+        return f'the config has no setting {". ".join(_innermost(error).splitlines())}'
+    return f'the config has no setting {missing[0]!r}' if missing else f'--config: {failures.reason(error)}'
+
+
+def _has(config: Any, name: str) -> bool:
+    """Whether a config has a setting, whose name may be that of a group, a dot and a name."""
+    for part in name.split('.'):
+        if not isinstance(config, config_dict.ConfigDict) or part not in config:
+            return False
+        config = config[part]
+    return True
+
+
+def _hide_closed_loops(unraisable: Any) -> None:
+    """Hides what Orbax's threads raise after a failed save, when their event loop is closed already."""
+    is_late = isinstance(unraisable.exc_value, RuntimeError) and 'loop is closed' in str(unraisable.exc_value)
+    if not is_late:
+        sys.__unraisablehook__(unraisable)
+
+
+def exit_on_error(run: Callable[[], None]) -> None:
+    """Calls `run()`; an error that the user can correct ends the process with one line on standard error.
+
+    Args:
+        run: the work.
+    """
+    sys.unraisablehook = _hide_closed_loops
+    try:
+        run()
+    except sweeps.Interrupted as error:
+        print(f'stopped by {error}', file=sys.stderr)
+        sys.exit(128 + error.signal_number)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+    except sweeps.SweepError as error:
+        message = f'error: {error}'  # which may show the ends of several logs
+    except (ValueError, OSError, results.ResultsError) as error:
+        message = f'error: {_one_line(str(error)) or failures.reason(error)}'
+    else:
+        return
+    sys.exit(message)  # Here, where no error keeps a progress bar alive that would write into the line.
+
+
+def _one_line(text: str) -> str:
+    """A message of several lines as one; of a traceback only the end is kept."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return ' '.join([lines[0], lines[-1]] if any(line.startswith('Traceback') for line in lines) else lines)
+
+
+def _innermost(error: Any) -> str:
+    """The message of an error that was made of other errors."""
+    while isinstance(error, Exception):
+        error = error.args[0]
+    return str(error)

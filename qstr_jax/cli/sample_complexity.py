@@ -1,0 +1,69 @@
+r"""Samples to a test loss, or losses against n, for any setting: runs a sweep, leaves rows, figures and tables.
+
+python -m qstr_jax --config=experiments/exhibits/quickstart.py --workdir=results/quickstart \
+    --config.models=transformer,ffn --config.seq_lens=8,12
+
+A setting of the task, or of one model, is --config.task.token_dim=5, --config.rnn.width=64,128; --describe=rnn lists
+them. Several values make an axis. Settings that are neither on the x axis nor a model's own get a figure per value.
+"""
+
+import importlib.util
+import logging
+import os
+from collections.abc import Callable
+
+from absl import flags
+from ml_collections import config_dict, config_flags
+
+from qstr_jax import sweeps
+from qstr_jax.cli import base, command_line, runtime
+from qstr_jax.report import drawing
+from qstr_jax.storage import results
+from qstr_jax.sweeps import listing
+
+CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep, a file in exhibits/ or your own.')
+DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters, work and time; run nothing.')
+
+
+def _of_config(name: str, default: Callable[..., None]) -> Callable[..., None]:
+    """A function of the file that --config names, such as its `draw`; the default where it has none."""
+    path, _, _ = config_flags.get_config_filename(flags.FLAGS['config']).partition('.py:')
+    spec = importlib.util.spec_from_file_location('config_file', path.removesuffix('.py') + '.py')
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name, default)
+
+
+def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
+    """Draws a results directory as the file of --config does, or as all others; nothing where no lane has run."""
+    if not results.load(workdir).empty:
+        _of_config('draw', drawing.draw)(workdir, config)
+
+
+def run() -> None:
+    """Runs the sweep of --config into --workdir, then draws it."""
+    config, sweep = CONFIG.value, base.to_sweep(CONFIG.value)
+    _of_config('check', lambda *_: None)(config, sweep)
+    runtime.check()
+    if DRY_RUN.value:
+        base.check_drawn(config, sweep)
+        print(listing.describe(sweep, runtime.workdir() if runtime.WORKDIR.value else None))
+        return
+    workdir = runtime.workdir()
+    runtime.start()
+    base.check_drawn(config, sweep)  # After the start, since it may use the device.
+    logging.info('sweep: %s', listing.summary(sweeps.cells_of(sweep)))
+    sweeps.run(sweep, workdir, runtime.options())
+    if runtime.is_first():
+        draw(workdir, config)
+
+
+def main() -> None:
+    """The binary; without --config every setting is at its default."""
+    command_line.launch(run, default_config=base.__file__)
+
+
+if __name__ == '__main__':
+    main()

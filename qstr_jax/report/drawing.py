@@ -1,0 +1,138 @@
+"""From a results directory to its figures and tables: what any sweep gets, whatever its learners.
+
+Online training: samples against a setting, or heat maps of them, training curves, and what was tuned. Searches: n*
+against a setting. Fits of n prompts: test loss against n, with Theorem 6's floor where rows have it.
+"""
+
+import os
+import pathlib
+from typing import Any
+
+import pandas as pd
+
+from qstr_jax import analysis, columns, plots
+from qstr_jax.analysis import combinations, crossings, floors, formats, growth, kinds, published, selection, tuning
+from qstr_jax.report import lanes
+from qstr_jax.storage import files, results
+
+
+def draw(workdir: str | os.PathLike, config: Any) -> None:
+    """Writes figures and tables of a results directory into it.
+
+    Args:
+        workdir: the results directory.
+        config: the config of its sweep, which says what is on the axes, and what stands above and under the figures.
+    """
+    folder = pathlib.Path(workdir)
+    online, searches, fits = kinds.split_kinds(lanes.load(folder))
+    if len(online) and config.heatmap.x:
+        draw_heatmaps(folder, online, config)
+    elif len(online):
+        draw_samples(folder, config)
+        draw_curves(folder, config)
+        draw_tuning(folder, config)
+    if len(searches) or len(fits):
+        draw_fixed_samples(folder, searches, fits, config)
+
+
+def draw_samples(folder: pathlib.Path, config: Any) -> None:
+    """Samples against the setting on the x axis, and against the threshold where rows have several."""
+    online = kinds.split_kinds(lanes.at_thresholds(folder)).online
+    together = [*analysis.ALWAYS_NAMED, *combinations.model_settings(online)]
+    for point, chosen in combinations.combinations(online, (config.x,), together):
+        is_published = config.x == 'seq_len'
+        reference = published.published_samples(chosen, config.reference, config.reference_for) if is_published else {}
+        figure = plots.samples_against(chosen, config.x, reference=reference, **_words(config, chosen, point))
+        _save(figure, folder, f'figure{combinations.suffix(point)}')
+        _write(analysis.samples_table(chosen, config.x), folder, f'table{combinations.suffix(point)}')
+    if crossings.has_crossings(results.load(folder)):
+        for point, chosen in combinations.combinations(online, ('threshold',), together):
+            figure = plots.samples_against_threshold(chosen, **_words(config, chosen, point))
+            _save(figure, folder, f'thresholds{combinations.suffix(point)}')
+
+
+def draw_curves(folder: pathlib.Path, config: Any) -> None:
+    """Training curves of all lanes, shaded by the setting on the x axis; a figure per further setting."""
+    curves = kinds.split_kinds(results.load_curves(folder)).online
+    for point, chosen in combinations.combinations(curves, (config.x,), ('model',)):
+        threshold = chosen['threshold'].iloc[0] if chosen['threshold'].nunique() == 1 else None
+        title = combinations.title('', chosen, point)
+        figure = plots.training_curves(chosen, by=config.x, threshold=threshold, title=title)
+        _save(figure, folder, f'curves{combinations.suffix(point)}')
+
+
+def draw_tuning(folder: pathlib.Path, config: Any) -> None:
+    """What each tuned setting was chosen from; nothing where nothing was tuned."""
+    selected = folder / 'selection'
+    if not (selected / 'config.json').exists():
+        return
+    rows, chosen = tuning.longest(results.load(selected)), results.load(folder)
+    for setting in sorted({name for text in chosen['tuned'].dropna() for name in text.split()}):
+        figure = plots.tuning(rows, setting, config.x, title=f'Choosing the {columns.label(setting)}')
+        _save(figure, folder, f'tuning_{setting}')
+    _write(tuning.chosen(chosen, config.x), folder, 'tuning')
+
+
+def draw_heatmaps(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:
+    """A heat map and a table per architecture, and per combination of further settings."""
+    x, y = config.heatmap.x, config.heatmap.y
+    panels, top = config.heatmap.panels or None, config.heatmap.top or None
+    axes = [name for name in (x, y, panels) if name]
+    for point, chosen in combinations.combinations(rows, axes):
+        others = {name: value for name, value in point.items() if name != 'model'}
+        words = _words(config, chosen, others)
+        figure = plots.samples_heatmap(chosen, x, y, panels=panels, published=dict(config.published), top=top, **words)
+        name = f'{chosen["model"].iloc[0]}{combinations.suffix(others)}'
+        _save(figure, folder, f'heatmap_{name}')
+        shown = [*axes[::-1], 'num_lanes', 'num_reached', 'mean', 'min', 'max', 'lower_bound']
+        _write(analysis.summarize(chosen, axes[::-1])[shown], folder, f'table_{name}')
+
+
+def draw_fixed_samples(folder: pathlib.Path, searches: pd.DataFrame, fits: pd.DataFrame, config: Any) -> None:
+    """n* and test losses, with the settings that validation prompts choose at each point."""
+    values = {'samples_to_threshold': searches, 'test_loss': fits}
+    tables = [selection.sensitivity(some, value=value) for value, some in values.items() if len(some)]
+    files.write_text(folder / 'sensitivity.md', '\n'.join(map(formats.markdown, tables)))
+    searches, fits = (some[some['outcome'] != 'diverged'] for some in (searches, fits))
+    if len(searches):
+        draw_searches(folder, selection.select(searches), config)
+    if len(fits):
+        draw_losses(folder, selection.select(fits), config)
+
+
+def draw_searches(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:
+    """n* against a setting, and which power of N or of log N it is."""
+    _save(plots.n_star_against(rows, config.x, **_words(config, rows)), folder, 'figure')
+    _write(analysis.samples_table(rows, config.x), folder, 'table')
+    if config.x == 'seq_len':
+        _write(growth.growth(rows), folder, 'growth', digits=3)
+
+
+def draw_losses(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:
+    """Test loss against n, and Theorem 6's floor under the runs where the rows have it."""
+    _save(plots.learning_curves(rows, **_words(config, rows)), folder, 'learning_curves')
+    names = list(dict.fromkeys(['task', 'seq_len', *analysis.curve_columns(rows, 'num_samples')]))
+    losses = rows.groupby([*names, 'num_samples'], dropna=False)['test_loss'].mean().unstack('num_samples')
+    _write(losses.reset_index(), folder, 'table', digits=3)
+    if 'theorem6_floor' in rows.columns:
+        rows = floors.with_floor(rows)
+        _save(plots.loss_against_floor(rows, **_words(config, rows)), folder, 'floor')
+        _write(floors.floor_table(rows), folder, 'floor', digits=3)
+
+
+def _words(config: Any, rows: pd.DataFrame, point: Any = ()) -> dict[str, Any]:
+    """What stands above and under a figure."""
+    return {
+        'title': combinations.title(config.title, rows, dict(point)),
+        'notes': combinations.notes(config.notes, rows),
+    }
+
+
+def _save(figure: Any, folder: pathlib.Path, name: str) -> None:
+    print(f'figure: {plots.save(figure, folder / name)[1]}')
+
+
+def _write(table: pd.DataFrame, folder: pathlib.Path, name: str, **digits: int) -> None:
+    text = formats.markdown(table, **digits)
+    files.write_text(folder / f'{name}.md', text)
+    print(text)

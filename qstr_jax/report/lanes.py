@@ -1,0 +1,20 @@
+"""Rows as exhibits take them: with crossings between checks, from the curves beside them."""
+
+from typing import Any
+
+import pandas as pd
+
+from qstr_jax.analysis import crossings, resolution
+from qstr_jax.storage import results
+
+
+def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
+    """`results.load`, with `resolution.CROSSING`."""
+    rows = results.load(workdir, strict)
+    return resolution.interpolated(rows, results.load_curves(workdir, strict, rows))
+
+
+def at_thresholds(workdir: Any, strict: bool = False) -> pd.DataFrame:
+    """As `load`, one row per lane and threshold that it recorded."""
+    rows = results.load(workdir, strict)
+    return resolution.interpolated(crossings.at_thresholds(rows), results.load_curves(workdir, strict, rows))

@@ -1,0 +1,291 @@
+"""Numbers in texts: what committed rows say, as the text writes it.
+
+    rows = numbers.Rows('experiments/results')
+    lanes = rows('figure1a_tuned', model='ffn')
+    f'The FFN needs {lanes.mean(by="seq_len")} samples, N^{lanes.exponent()}.'
+
+A number that rests on fewer than three lanes at some point is an error, and so is one of a damaged file.
+"""
+
+import pathlib
+from typing import Any
+
+import pandas as pd
+
+from qstr_jax import analysis
+from qstr_jax.analysis import (
+    evidence,
+    exponents,
+    floors,
+    formats,
+    growth,
+    kinds,
+    names,
+    selection,
+    summary,
+    table1,
+)
+from qstr_jax.analysis.samples_table import learn_text
+from qstr_jax.report import lanes as exhibit_lanes
+from qstr_jax.storage import provenance, results
+
+MIN_LANES = 3
+
+
+class Rows:
+    """The results directories below a folder, each read once.
+
+    Args:
+        root: the folder.
+    """
+
+    def __init__(self, root: str | pathlib.Path) -> None:
+        self.root = pathlib.Path(root)
+        self._tables: dict[str, pd.DataFrame] = {}
+
+    def __call__(self, *folders: str, **settings: Any) -> 'Lanes':
+        """The lanes of some directories with some settings.
+
+        Args:
+            *folders: names of directories.
+            **settings: by column a value, or a tuple of values.
+
+        Raises:
+            ValueError: there are none.
+            ResultsError: a file is damaged.
+        """
+        tables = [self._table(folder) for folder in folders]
+        lanes = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+        return Lanes(self.root, folders, lanes).where(**settings)
+
+    def written(self, folder: str, name: str) -> 'Lanes':
+        """A table that a drawing wrote beside the rows, such as 'table.md'.
+
+        Args:
+            folder: name of the directory.
+            name: of the file.
+        """
+        table = formats.read_markdown((self.root / folder / name).read_text())
+        return Lanes(self.root, (folder,), table.assign(folder=folder))
+
+    def table1(self) -> str:
+        """Table 1 of all directories as Markdown."""
+        return table1.markdown(table1.measure(results.load_all([self.root], strict=True, read=exhibit_lanes.load)))
+
+    def _table(self, folder: str) -> pd.DataFrame:
+        if folder not in self._tables:
+            self._tables[folder] = exhibit_lanes.at_thresholds(self.root / folder, strict=True).assign(folder=folder)
+        return self._tables[folder]
+
+
+class Lanes:
+    """Some lanes, and what a text says of them.
+
+    Args:
+        root: the folder of their directories.
+        folders: names of their directories.
+        table: a row a lane.
+    """
+
+    def __init__(self, root: pathlib.Path, folders: tuple[str, ...], table: pd.DataFrame) -> None:
+        self.root, self.folders, self.table = root, folders, table
+
+    def where(self, **settings: Any) -> 'Lanes':
+        """Those with some settings.
+
+        Args:
+            **settings: by column a value, or a tuple of values; None is a missing one.
+
+        Raises:
+            ValueError: there are none.
+        """
+        table = self.table
+        for name, value in settings.items():
+            wanted = [_plain(one) for one in (value if isinstance(value, tuple) else (value,))]
+            table = table[table[name].map(_plain).isin(wanted)]
+        if table.empty:
+            raise ValueError(f'no lanes of {", ".join(self.folders)} with {settings}')
+        return Lanes(self.root, self.folders, table)
+
+    def exponent(self, x: str = 'seq_len') -> str:
+        """'0.82 [0.43, 1.20]'.
+
+        Args:
+            x: the setting that samples are a power of.
+        """
+        return _minus(str(self._fit(x)))
+
+    def law(self, x: str = 'seq_len') -> str:
+        """'N^a', '(log N)^1.5', 'undecided' or 'undecided: N = 4 decides'.
+
+        Args:
+            x: as for `exponent`.
+        """
+        return _minus(growth.law(self._fit(x)))
+
+    def slopes(self, x: str = 'seq_len') -> str:
+        """'1.36, 0.58': exponents between neighbours.
+
+        Args:
+            x: as for `exponent`.
+        """
+        return _minus(growth.local_slopes(self._fit(x)))
+
+    def mean(self, column: str = '', by: str = '', digits: int = 2) -> str:
+        """'12k, 20k, ≥ 40k': means of samples, or of a column, at each value of a setting.
+
+        Args:
+            column: the column; '' is the samples.
+            by: the setting; '' takes all lanes together.
+            digits: significant digits of a column's mean.
+
+        Raises:
+            ValueError: fewer than three lanes at some value, or lanes of several points.
+        """
+        return self._listed('mean', column, by, digits)
+
+    def smallest(self, column: str = '', by: str = '', digits: int = 2) -> str:
+        """As `mean`, of the smallest values."""
+        return self._listed('min', column, by, digits)
+
+    def largest(self, column: str = '', by: str = '', digits: int = 2) -> str:
+        """As `mean`, of the largest values."""
+        return self._listed('max', column, by, digits)
+
+    def thousands(self) -> str:
+        """'28.5 (25.6 – 30.1), 3 of 5 learn': mean, smallest and largest samples in thousands."""
+        point = self._points('', '')[0]
+        mean, least, most = (point[name] / 1000 for name in ('mean', 'min', 'max'))
+        text = f'{"≥ " * point["lower_bound"]}{mean:.3g} ({least:.3g} – {most:.3g})'
+        return ', '.join(part for part in (text, learn_text(point)) if part)
+
+    def lanes(self) -> str:
+        """'5', or '5 to 24': lanes of a point."""
+        counts = self.table.groupby(['folder', 'cell'])['seed'].nunique()
+        return f'{counts.min()}' if counts.nunique() == 1 else f'{counts.min()} to {counts.max()}'
+
+    def samples_table(self, by: str) -> str:
+        """Markdown: a line an architecture, a column a value of a setting, mean samples of the lanes that get there.
+
+        Args:
+            by: the setting.
+        """
+        lanes = self._selected()
+        values = sorted(lanes[by].unique())
+        lines = [['samples', *(names.setting_text(by, value) for value in values)], ['---'] * (len(values) + 1)]
+        for model in names.model_order(lanes):
+            mine = lanes[lanes['model'] == model]
+            lines.append([names.display(model), *(_entry(mine[mine[by] == value]) for value in values)])
+        return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
+
+    def count(self, **settings: Any) -> int:
+        """How many lanes there are, or how many with some settings.
+
+        Args:
+            **settings: as for `where`, but there may be none.
+        """
+        try:
+            return len(self.where(**settings).table)
+        except ValueError:
+            return 0
+
+    def values(self, column: str) -> list[Any]:
+        """The values of a column, sorted, each once.
+
+        Args:
+            column: its name.
+        """
+        return sorted(self.table[column].dropna().unique())
+
+    def extent(self, column: str) -> str:
+        """'0.03', or '0.001 to 0.01' where there are several: the values of a setting.
+
+        Args:
+            column: its name.
+        """
+        values = self.values(column)
+        return f'{values[0]:g}' if len(values) == 1 else f'{values[0]:g} to {values[-1]:g}'
+
+    def below_floor(self) -> str:
+        """How many runs of FFNs lie below Theorem 6's floor of their own training set: 'none', or a number."""
+        table = floors.floor_table(floors.with_floor(self.table))
+        number = int(table.loc[table['model'] == 'ffn', 'num_below'].sum())
+        return str(number) if number else 'none'
+
+    def time(self) -> str:
+        """'13 minutes': what the cells took, with compiling, in all sittings."""
+        cells = set(self.table['cell'])
+        runs = [run for folder in self.folders for run in provenance.load(self.root / folder)]
+        batches = [batch for run in runs for batch in run.get('batches') or [] if batch['cell'] in cells]
+        seconds = sum(batch['wall_seconds'] + batch['compile_seconds'] for batch in batches)
+        if seconds < 100:
+            return f'{seconds:.0f} seconds'
+        return f'{seconds / 60:.0f} minutes' if seconds < 6000 else f'{seconds / 3600:.1f} hours'
+
+    def _fit(self, x: str) -> analysis.Exponent:
+        """The law of the only curve; against N its lanes are those of Table 1."""
+        found = list(evidence.curves(self.table)) if x == 'seq_len' else [self.table]
+        if len(found) != 1:
+            raise ValueError(f'{len(found)} curves, one is needed')
+        _check_lanes(found[0], [x])
+        fit = exponents.fit(found[0], x)
+        if fit.value is None:
+            raise ValueError(f'no exponent: {fit.note}')
+        return fit
+
+    def _selected(self) -> pd.DataFrame:
+        """The lanes; of searches and fits those that validation chooses, as in the figures."""
+        is_fixed = 'outcome' in self.table.columns and kinds.split_kinds(self.table).online.empty
+        return selection.select(self.table) if is_fixed else self.table
+
+    def _points(self, column: str, by: str) -> list[dict[str, Any]]:
+        """`summary.point`, or mean, smallest and largest of another column, at each value of a setting."""
+        lanes = self._selected()
+        others = [] if column else analysis.curve_columns(lanes)[1:]
+        if others := [name for name in others if name != by and lanes[name].nunique() > 1]:
+            raise ValueError(f'several points: choose {", ".join(others)}')
+        _check_lanes(lanes, [by] if by else [])
+        groups = [own for _, own in lanes.groupby(by)] if by else [lanes]
+        if column:
+            values = [pd.to_numeric(own[column]) for own in groups]
+            return [{'mean': own.mean(), 'min': own.min(), 'max': own.max()} for own in values]
+        return [summary.point(own) for own in groups]
+
+    def _listed(self, statistic: str, column: str, by: str, digits: int) -> str:
+        """One statistic at each value of a setting: '248k, 28.5k (3 of 5 learn), ≥ 1000k (0 of 5 learn)'."""
+
+        def text(point: dict[str, Any]) -> str:
+            if column:
+                return f'{point[statistic]:.{digits}g}'
+            bound = '≥ ' if point['lower_bound'] and statistic != 'min' else ''
+            some = learn_text(point) if statistic == 'mean' else ''
+            return f'{bound}{analysis.short_number(point[statistic])}{some and f" ({some})"}'
+
+        return _minus(', '.join(map(text, self._points(column, by))))
+
+
+def _plain(value: Any) -> Any:
+    """A setting so that 1, 1.0, True and numpy's are equal, and so are all missing values."""
+    if isinstance(value, str):
+        return value
+    return 'None' if value is None or pd.isna(value) else float(value)
+
+
+def _check_lanes(lanes: pd.DataFrame, by: list[str]) -> None:
+    """Raises ValueError where a point has fewer than three lanes."""
+    fewest = lanes.groupby(by, dropna=False)['seed'].nunique().min() if by else lanes['seed'].nunique()
+    if fewest < MIN_LANES:
+        raise ValueError(f'rests on {fewest} lanes, {MIN_LANES} are needed')
+
+
+def _entry(lanes: pd.DataFrame) -> str:
+    """'12.3k', '27.4k (3 of 5 learn)', '≥ 1000k' or, with fewer lanes than a number needs, '–'."""
+    if lanes['seed'].nunique() < MIN_LANES:
+        return '–'
+    point = summary.point(lanes)
+    some = learn_text(point)
+    return f'{"≥ " * point["lower_bound"]}{analysis.short_number(point["mean"])}{some and f" ({some})"}'
+
+
+def _minus(text: str) -> str:
+    return text.replace('-', '−')

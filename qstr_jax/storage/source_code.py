@@ -1,0 +1,71 @@
+"""The source code that can make a program, as digests: whether it has changed since some rows were made."""
+
+import functools
+import hashlib
+import pathlib
+import sys
+import sysconfig
+import time
+from typing import Any
+
+import qstr_jax
+from qstr_jax import registry
+from qstr_jax.function_names import module_of
+
+# A file that was written after this may hold other code than the process runs.
+_STARTED = time.time()
+_PACKAGE = pathlib.Path(qstr_jax.__file__).parent
+# Code of others, whose versions are recorded, and of the binaries, which make no programs.
+_INSTALLED = (sysconfig.get_paths()['stdlib'], str(_PACKAGE), str(_PACKAGE.parent / 'experiments'))
+# The digest of code that cannot be read: it is never the same.
+UNKNOWN = ''
+
+
+def digests() -> dict[str, str]:
+    """A digest for each module of the user's that is loaded, by its name, and one for all of this package."""
+    found = {'qstr_jax': _of_package()}
+    for name, module in sorted(sys.modules.items()):
+        path = getattr(module, '__file__', None)
+        if isinstance(path, str) and _is_users(path):
+            found[name] = _of_file(path)
+    registered = [entry.builder for entry in registry.entries().values()]
+    return found | {module_of(thing): UNKNOWN for thing in registered if not has_file(thing)}
+
+
+def is_same(known: Any, now: dict[str, str]) -> bool:
+    """Whether the code is what it was, as far as it can be read."""
+    return known == now and UNKNOWN not in now.values()
+
+
+def changed(known: Any, now: dict[str, str]) -> list[str]:
+    """The modules that are not what they were."""
+    known = known if isinstance(known, dict) else {}
+    return [name for name in now if now[name] == UNKNOWN or known.get(name) != now[name]]
+
+
+def has_file(thing: Any) -> bool:
+    """Whether a class or function was defined in a file: in a notebook it was not."""
+    return isinstance(getattr(sys.modules.get(module_of(thing)), '__file__', None), str)
+
+
+def _is_users(path: str) -> bool:
+    parts = pathlib.PurePath(path).parts
+    return not path.startswith(_INSTALLED) and not {'site-packages', 'dist-packages'}.intersection(parts)
+
+
+@functools.cache
+def _of_package() -> str:
+    paths = sorted(_PACKAGE.rglob('*.py'))
+    parts = [_of_file(str(path)) for path in paths]
+    names = [str(path.relative_to(_PACKAGE)) for path in paths]
+    return UNKNOWN if UNKNOWN in parts else hashlib.sha256('\n'.join(names + parts).encode()).hexdigest()[:12]
+
+
+def _of_file(path: str) -> str:
+    try:
+        file = pathlib.Path(path)
+        if file.stat().st_mtime >= _STARTED:
+            return UNKNOWN
+        return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+    except OSError:
+        return UNKNOWN

@@ -1,0 +1,151 @@
+"""Rows of another program: of code that has been edited since, or of a setting whose default has changed.
+
+Nothing is traced for a cell whose rows are of this very code, which provenance tells. Otherwise the cell is traced, and
+its fingerprint compared with that of its rows. Rows of other versions of JAX or this package are taken as they are, and
+so are those from before there were fingerprints.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+from absl import logging
+
+from qstr_jax import columns, failures, function_names, registry
+from qstr_jax.storage import cell_tables, names, provenance, results, source_code
+from qstr_jax.sweeps import claims, programs
+from qstr_jax.sweeps.cells import Cell
+
+# Where cells that were run again have their old rows, in a folder for each run.
+REPLACED = 'replaced'
+HINT = (
+    'run again with --refresh (in Python Options(refresh=True)), which keeps the old rows in '
+    f'{REPLACED}/, or into another directory'
+)
+
+
+def check(workdir: Any, cells: Sequence[Cell], record: dict[str, Any], refresh: bool) -> None:
+    """Raises ResultsError where rows of some cells are of another program; with `refresh` they are set aside.
+
+    Args:
+        workdir: the results directory.
+        cells: those that a run will return or add to.
+        record: of the run, in provenance.
+        refresh: of `Options`.
+    """
+    tables = _tables(workdir, cells)
+    runs = provenance.of_programs(workdir) if any('program' in rows for _, rows in tables) else {}
+    stale: list[tuple[Cell, str]] = []
+    checked: list[tuple[str, str]] = []
+    for cell, rows in tables:
+        reasons = [_settings(cell, rows)]
+        for made in _doubtful(cell, rows, runs, record):
+            reason = _reason(cell, made, runs, record)
+            reasons.append(reason)
+            checked += [] if reason else [(cell.id, made['program'])]
+        if any(reasons):
+            stale.append((cell, '; '.join(filter(None, reasons))))
+    if checked:
+        provenance.add_checked(workdir, record, checked)
+    if stale and not refresh:
+        (cell, reason), *more = stale
+        others = f', and of {len(more)} more cells' if more else ''
+        raise _error(workdir, cell.id + others, reason)
+    for cell, _ in stale:
+        _set_aside(workdir, cell.id, record['id'])
+
+
+def check_added(workdir: Any, cell: Cell, made: dict[str, Any], record: dict[str, Any]) -> None:
+    """Raises ResultsError if a cell has rows of another program, so that no others are added to them.
+
+    Args:
+        workdir: the results directory.
+        cell: the cell.
+        made: `program`, `backend` and `lanes_per_batch` of the rows to be added.
+        record: of the run, in provenance.
+    """
+    rows = next((rows for _, rows in _tables(workdir, [cell])), pd.DataFrame())
+    if 'program' not in rows:
+        return
+    alike = rows[(rows['backend'] == made['backend']) & (rows['lanes_per_batch'] == made['lanes_per_batch'])]
+    others = set(alike['program'].dropna()) - {made['program']}
+    runs = provenance.of_programs(workdir) if others else {}
+    for program in sorted(others):
+        known = _of_these_versions(runs.get((cell.id, program), []), record)
+        if known:
+            raise _error(workdir, cell.id, _changes(cell, known[-1], record))
+
+
+def _error(workdir: Any, what: str, reason: str) -> results.ResultsError:
+    return results.ResultsError(f'the rows of {what} in {workdir} are of another program ({reason}): {HINT}')
+
+
+def _tables(workdir: Any, cells: Sequence[Cell]) -> list[tuple[Cell, pd.DataFrame]]:
+    """The rows of those cells that have some."""
+    paths = [(cell, results.cell_path(workdir, 'rows', cell.id)) for cell in cells]
+    return [(cell, cell_tables.read_rows(path, cell.lanes[0]._fields)) for cell, path in paths if path.exists()]
+
+
+def _settings(cell: Cell, rows: pd.DataFrame) -> str:
+    """The settings that are not what they were, as the id knows only those that are not at their default."""
+    now, before = dict(cell.columns), rows.iloc[0].to_dict()
+    shared = columns.with_role(now, 'task', 'model', 'learner')
+    pairs = {name: (before.get(name), now[name]) for name in shared}
+    given = {name: pair for name, pair in pairs.items() if not any(value is None or pd.isna(value) for value in pair)}
+    return ', '.join(f'{name} was {old} and is {new}' for name, (old, new) in given.items() if old != new)
+
+
+def _of_these_versions(runs: Sequence[dict[str, Any]], record: dict[str, Any]) -> list[dict[str, Any]]:
+    return [run for run in runs if provenance.versions(run) == provenance.versions(record)]
+
+
+def _doubtful(cell: Cell, rows: pd.DataFrame, runs: dict, record: dict[str, Any]) -> list[dict[str, Any]]:
+    """What made some of the rows: fingerprint, backend and lanes per batch of programs that this code may not make."""
+    if 'program' not in rows:
+        return []
+    made = rows[['program', 'backend', 'lanes_per_batch']].dropna().drop_duplicates().to_dict('records')
+    given = vars(cell.problem.task).values()
+    can_read = all(source_code.has_file(value) for value in given if callable(getattr(value, 'apply', value)))
+    found = []
+    for one in made:
+        known = _of_these_versions(runs.get((cell.id, one['program']), []), record)
+        is_same = can_read and any(source_code.is_same(run.get('sources'), record['sources']) for run in known)
+        found += [one] if known and not is_same else []
+    return found
+
+
+def _reason(cell: Cell, made: dict[str, Any], runs: dict, record: dict[str, Any]) -> str:
+    """Why rows are not of the program that this code makes; '' if they are."""
+    logging.log_first_n(logging.INFO, 'the code has changed since some rows were made: their cells are traced', 1)
+    try:
+        if programs.fingerprint(cell.problem, int(made['lanes_per_batch']), made['backend']) == made['program']:
+            return ''
+    except Exception as error:  # whatever a user's code does
+        return f'{failures.reason(error)}'
+    return _changes(cell, _of_these_versions(runs[cell.id, made['program']], record)[-1], record)
+
+
+def _changes(cell: Cell, run: dict[str, Any], record: dict[str, Any]) -> str:
+    """What has changed since a run: the code of what the cell uses, or else of any module."""
+    modules = source_code.changed(run.get('sources'), record['sources'])
+    task = cell.problem.task
+    parts = [getattr(getattr(task, name, None), 'name', None) for name in ('link', 'encoding')]
+    used = [cell.model, task.name, cell.problem.learner.name, *parts]
+    entries = [registry.entries()[name] for name in used if name in registry.entries()]
+    owners = [(entry, function_names.module_of(entry.builder)) for entry in entries]
+    named = [f'{entry.kind} {entry.name!r} of {owner}' for entry, owner in owners if owner in modules]
+    return f'changed: {", ".join(named or modules) or "a function without a file"}'
+
+
+def _set_aside(workdir: Any, cell_id: str, folder: str) -> None:
+    """Moves rows, curves, parameters and checkpoints of a cell to a folder that nothing reads."""
+    with claims.locked(workdir, f'{cell_id}-tables'):
+        paths = [results.cell_path(workdir, kind, cell_id) for kind in ('rows', 'curves')]
+        paths.append(names.inside(workdir, 'params', cell_id))
+        paths += (workdir / 'checkpoints').glob(f'{names.check(cell_id)}-batch*')
+        for path in paths:
+            if path.exists():
+                target = names.inside(workdir, REPLACED, folder, path.parent.name, path.name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                path.rename(target)
+    logging.info('%s: runs again, the old rows are in %s', cell_id, workdir / REPLACED / folder)

@@ -1,0 +1,94 @@
+"""Prompts and parameters follow from keys; what NumPy or Python draws while code is traced is refused beforehand."""
+
+import random
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from qstr_jax import models, sweeps
+from qstr_jax.sweeps import outputs
+from tests import small
+
+RNG = np.random.default_rng(0)
+
+
+def check(**changes):
+    outputs.check(sweeps.cells_of(small.settings(**{'models': 'ffn', **changes})), {})
+
+
+def legacy(key, seq_len, token_dim):
+    return jnp.asarray(np.random.normal(size=(seq_len, token_dim)), jnp.float32)  # noqa: NPY002
+
+
+def seeded_every_time(key, seq_len, token_dim):
+    np.random.seed(0)  # noqa: NPY002
+    return legacy(key, seq_len, token_dim)
+
+
+def fresh(key, seq_len, token_dim):
+    return jnp.asarray(np.random.default_rng().normal(size=(seq_len, token_dim)), jnp.float32)
+
+
+def of_a_generator(key, seq_len, token_dim):
+    return jnp.asarray(RNG.normal(size=(seq_len, token_dim)), jnp.float32)
+
+
+def of_python(key, seq_len, token_dim):
+    return jnp.full((seq_len, token_dim), random.random())
+
+
+def constant(key, seq_len, token_dim):
+    return jnp.asarray(np.random.default_rng(0).normal(size=(seq_len, token_dim)), jnp.float32)
+
+
+def first(key, seq_len, sparsity):
+    return jnp.zeros((seq_len, sparsity), jnp.int32)
+
+
+@pytest.mark.parametrize('tokens', [legacy, seeded_every_time, fresh, of_a_generator, of_python])
+def test_random_numbers_that_tracing_freezes_are_refused(tokens):
+    with pytest.raises(ValueError, match=r"task='qstr'.*tracing freezes.*jax.random from the key"):
+        check(tokens=tokens)
+
+
+def test_so_are_those_of_a_link():
+    with pytest.raises(ValueError, match='tracing freezes'):
+        check(link=lambda x_QxD: x_QxD[0, 0] * random.random())
+
+
+def test_a_part_of_a_prompt_may_be_constant_but_not_all_of_it():
+    check(tokens=constant)
+    check(indices=first)
+    with pytest.raises(ValueError, match=r"task='qstr'.*every prompt is the same"):
+        check(tokens=constant, indices=first)
+
+
+class Drawn(nn.Module):
+    how: str
+
+    @nn.compact
+    def __call__(self, z_NxE):
+        def draw(key, shape, dtype=jnp.float32):
+            if self.how == 'key':
+                return jax.random.normal(key, shape, dtype)
+            rng = {'legacy': np.random, 'fresh': np.random.default_rng(), 'fixed': np.random.default_rng(0)}[self.how]
+            return jnp.asarray(rng.normal(size=shape), dtype)
+
+        return nn.Dense(1, kernel_init=draw)(z_NxE)[:, 0]
+
+
+def test_so_are_parameters_and_what_a_builder_draws():
+    @models.register('drawn')
+    def drawn(task, how: str = 'key', builds: bool = False):
+        return Drawn(how) if not builds else Drawn(('key', 'fixed')[random.getrandbits(1)])
+
+    for how in 'legacy', 'fresh':
+        with pytest.raises(ValueError, match=r"models='drawn'.*tracing freezes"):
+            check(models='drawn', drawn={'how': how})
+    with pytest.raises(ValueError, match=r"models='drawn'.*tracing freezes"):
+        check(models='drawn', drawn={'builds': True})
+    for how in 'key', 'fixed':
+        check(models='drawn', drawn={'how': how})
