@@ -49,7 +49,8 @@ def check_draws(cells: Sequence[Cell]) -> None:
     Args:
         cells: of a sweep.
     """
-    for task in dict.fromkeys(task for cell in cells for task in (cell.problem.task, cell.problem.test_task)):
+    problems: list[Any] = [cell.problem for cell in cells]
+    for task in dict.fromkeys(task for problem in problems for task in (problem.task, problem.test_task)):
         with failures.named(f'task={task.name!r}'):
             shapes.check_indices(task)
 

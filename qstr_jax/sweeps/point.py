@@ -67,8 +67,9 @@ class Point:
 
     def unused(self) -> frozenset[str]:
         """Names of the task's settings that neither training nor test prompts depend on."""
-        with failures.named(f'task={self.problem.task.name!r}'):  # whose own settings may not be hashable
-            return unused.names(self.problem.task) & unused.names(self.problem.test_task)
+        problem: Any = self.problem
+        with failures.named(f'task={problem.task.name!r}'):  # whose own settings may not be hashable
+            return unused.names(problem.task) & unused.names(problem.test_task)
 
     def _model_settings(self) -> Settings:
         """All settings of the model; a default that depends on the task is read from the module."""

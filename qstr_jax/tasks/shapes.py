@@ -12,7 +12,7 @@ from qstr_jax import failures, fingerprints, function_names, registry
 from qstr_jax.tasks import streams
 from qstr_jax.tasks.task import Prompt, Task
 
-# Rows of indices that are drawn of a user's task, as a multiple of N: an index that occurs once in N rows is not missed.
+# Rows of indices that are drawn of a user's task, as a multiple of N: one that occurs once in N rows is not missed.
 ROWS = 64
 
 
