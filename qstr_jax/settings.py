@@ -137,10 +137,6 @@ def traced(default: float) -> Any:
     return dataclasses.field(default=default, metadata={'traced': True})
 
 
-# Marks an argument of a builder as `later` marks a field: `softmax_1: Annotated[bool, LATER] = False`.
-LATER = 'later'
-
-
 def later(default: Any) -> Any:
     """A dataclass field for a static setting that came when there were rows without it, see `Setting.is_later`."""
     return dataclasses.field(default=default, metadata={'later': True})
@@ -193,7 +189,7 @@ def schema_of(thing: Callable[..., Any], skip: int = 0) -> Schema:
     if inspect.isclass(thing) and not dataclasses.is_dataclass(thing):
         raise ValueError(f'{thing.__name__}: must be a dataclass or a function')
     meanings = meanings_of(thing)
-    types_of = typing.get_type_hints(thing, include_extras=True)
+    types_of = typing.get_type_hints(thing)
     found = Schema()
     if dataclasses.is_dataclass(thing):
         for field in dataclasses.fields(thing):
@@ -208,9 +204,7 @@ def schema_of(thing: Callable[..., Any], skip: int = 0) -> Schema:
                 raise ValueError(f'{thing.__qualname__}: its setting {name!r} needs a default')
             default = parameter.default
             kind = types_of.get(name, object if default is None else type(default))
-            is_later = LATER in getattr(kind, '__metadata__', ())
-            kind = typing.get_args(kind)[0] if is_later else kind
-            found[name] = Setting(name, kind, default, meanings.get(name, ''), is_later=is_later)
+            found[name] = Setting(name, kind, default, meanings.get(name, ''))
     for name in found:
         checks.name_part('setting', name)
     return found

@@ -1,6 +1,6 @@
 """The paper's architectures and the baselines by name; their arguments are the settings, published by default."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from flax import linen as nn
 
@@ -10,7 +10,6 @@ from qstr_jax.models.feedforward import Feedforward
 from qstr_jax.models.recurrent import Recurrent
 from qstr_jax.models.registered import register
 from qstr_jax.models.transformer import Transformer
-from qstr_jax.settings import LATER
 
 Initializer = Literal['pytorch', 'flax']
 
@@ -22,7 +21,7 @@ def transformer(
     mlp_width: int = 100,
     attention: Literal['separate', 'merged'] = 'separate',
     initializer: Initializer = 'pytorch',
-    softmax_1: Annotated[bool, LATER] = False,
+    softmax_1: bool = False,
 ) -> nn.Module:
     """One layer of attention, then one ReLU layer; no residual, no layer norm.
 

@@ -66,9 +66,7 @@ class Point:
         """All settings of the model; a default that depends on the task is read from the module."""
         schema = registry.entries()[self.model].schema
         defaults = {name: self.given.get(name, setting.default) for name, setting in schema.items()}
-        found = {name: getattr(self.problem.module, name, value) for name, value in defaults.items()}
-        is_said = {name: not setting.is_later or found[name] != setting.default for name, setting in schema.items()}
-        return {name: value for name, value in found.items() if is_said[name]}
+        return {name: getattr(self.problem.module, name, value) for name, value in defaults.items()}
 
     def changed(self) -> tuple[tuple[str, Any], ...]:
         """The names of model, task and learner, N, and the settings without which this would be another cell.
