@@ -114,6 +114,14 @@ class Task(Protocol):
         """
         ...
 
+    def no_retrieval(self, threshold_on: str) -> float | None:
+        """Test error of the best predictor that does not look up what is asked for; None where it is not known.
+
+        Args:
+            threshold_on: 'loss', or 'error_rate' for 1 − accuracy.
+        """
+        ...
+
     def encode(self, prompt: Prompt, task_draw: Draw) -> jax.Array:
         """Encoded tokens z (N, D_e) of one prompt.
 
