@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-# Σ_j E g_j² of links that are sums Σ_j g_j(x_{t_j}) with E g_j = 0, by q: the variance of the label at distinct indices.
+# Σ_j E g_j² of links that are sums Σ_j g_j(x_{t_j}) with E g_j = 0, by q: the label's variance at distinct indices.
 _VARIANCES: dict[str, Callable[[int], float]] = {
     'linear': lambda q: 1.0,
     'sum': lambda q: 1.0,

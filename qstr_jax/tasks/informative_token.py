@@ -1,7 +1,7 @@
 """Is there an informative token? Sparse-token classification (Barnfield, Cui and Lu, arXiv:2509.25153).
 
-Its text could be had in part, and the definition is its own. That of arXiv:2603.15923, on informative tokens, could not be
-had; nothing here is claimed to be as there. The label stands at all N positions, since our models answer at each.
+Its text could be had in part, and the definition is its own. That of arXiv:2603.15923, on informative tokens, could not
+be had; nothing here is claimed to be as there. The label stands at all N positions, since our models answer at each.
 """
 
 import dataclasses
@@ -70,7 +70,7 @@ class InformativeToken(Sequence):
         return entropy if threshold_on == 'loss' else min(share, 1 - share)
 
     def oracle(self, prompt: Prompt, link_params: Any) -> jax.Array:
-        """Bayes' logits (N, 2): log π/(1 − π) + log of the mean of Π_{i∈S} exp(θ⟨ξ, x_i⟩ − θ²/2) over all S of R tokens."""
+        """Bayes' logits (N, 2): log π/(1 − π) + log mean_S Π_{i∈S} exp(θ⟨ξ, x_i⟩ − θ²/2), over all S of R tokens."""
         log_ratio_N = self.signal * prompt.x_NxD @ link_params['xi_D'] - self.signal**2 / 2
         # Elementary symmetric polynomials of the ratios: entry r is of r tokens among those read.
         start_R = jnp.full(self.num_informative + 1, -jnp.inf).at[0].set(0.0)

@@ -15,7 +15,7 @@ from qstr_jax.tasks.task import Prompt, register
 @register('noisy_keys')
 @dataclasses.dataclass(frozen=True)
 class NoisyKeys(Sequence):
-    """x_i = (v_i, κ_i, r_i): a value v_i ~ N(0, I), a key κ_i on the unit sphere, a query r_i = κ_j + σ ξ/√k, ξ ~ N(0, I).
+    """x_i = (v_i, κ_i, r_i): a value ~ N(0, I), a key on the unit sphere, and a query κ_j + σ ξ/√k, ξ ~ N(0, I).
 
     j is uniform on [N]. The label is ⟨u, v_m⟩ of the token m whose key is nearest to r_i, u a unit vector. Keys are
     drawn anew in each prompt.

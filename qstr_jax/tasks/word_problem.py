@@ -1,8 +1,9 @@
 """The word problem of a finite group, which `modular_sum` and `permutations` are: the product of all elements so far.
 
-Addition modulo m and the composition of permutations are the tasks of Ebrahimi et al., "On the Induction Bias in Sequence
-Models", arXiv:2602.18333, where recurrent networks need far fewer samples than Transformers. We had its abstract and
-summaries: supervision by the outcome alone is 'last' here, by aligned steps 'each'. Its chains of thought are not here.
+Addition modulo m and the composition of permutations are the tasks of Ebrahimi et al., "On the Induction Bias in
+Sequence Models", arXiv:2602.18333, where recurrent networks need far fewer samples than Transformers. We had its
+abstract and summaries: supervision by the outcome alone is 'last' here, by aligned steps 'each'. Chains of thought are
+not here.
 """
 
 import dataclasses
