@@ -33,7 +33,7 @@ def weighted_mean(errors: jax.Array, counts_N: jax.Array | None) -> jax.Array:
     if counts_N is None:
         return jnp.mean(errors)
     errors_N = errors.reshape(counts_N.shape[0], -1).mean(axis=1)
-    return jnp.sum(counts_N * errors_N) / jnp.sum(counts_N)
+    return jnp.sum(jnp.where(counts_N > 0, counts_N * errors_N, 0.0)) / jnp.sum(counts_N)
 
 
 def prompt_error(

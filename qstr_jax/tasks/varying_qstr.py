@@ -42,7 +42,11 @@ class VaryingQSTR(Variant):
         return None if whole is None else whole / 2
 
     def trivial(self, prompt: Prompt, link_params: Any) -> jax.Array:
-        """(q_i/q) mean_m g(x_m, …, x_m) + (1 − q_i/q) g(0, …, 0), (N,), for links that are sums."""
-        share_N = jnp.mean(prompt.t_NxQ >= 0, axis=1)
-        nothing = links.get(self.link).apply(link_params, jnp.zeros((self.sparsity, self.token_dim)))
-        return share_N * super().trivial(prompt, link_params) + (1 - share_N) * nothing
+        """mean_m g(x_m, …, x_m, 0, …, 0) with q_i tokens that are not 0, (N,), for links that are sums."""
+        g = links.get(self.link).apply
+
+        def label(t_Q: jax.Array, x_D: jax.Array) -> jax.Array:
+            return g(link_params, jnp.where(t_Q[:, None] >= 0, x_D[None], 0.0))
+
+        labels_NxN = jax.vmap(lambda t_Q: jax.vmap(lambda x_D: label(t_Q, x_D))(prompt.x_NxD))(prompt.t_NxQ)
+        return jnp.mean(labels_NxN, axis=1)
