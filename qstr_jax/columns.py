@@ -39,6 +39,7 @@ class Column:
 _KNOWN = (
     Column('task', 'task', 'str'),
     Column('test_task', 'task', 'str', label='test task'),
+    Column('test_seq_len', 'task', 'int', label='$N$ of the test'),
     Column('seq_len', 'task', 'int', 'N', 'sequence length $N$'),
     Column('sparsity', 'task', 'int', 'q', 'relevant tokens $q$'),
     Column('token_dim', 'task', 'int', 'd', 'token dimension $d$'),
@@ -144,7 +145,7 @@ _TABLE = {column.name: column for column in _KNOWN}
 OURS = frozenset(_TABLE)
 # Columns of the rows that no setting may be called: whose rows these are, and what became of them.
 RESERVED = frozenset(
-    {'cell', 'folder', 'task', 'test_task', 'model', 'learner', 'seed', 'task_seed'}
+    {'cell', 'folder', 'task', 'test_task', 'test_seq_len', 'model', 'learner', 'seed', 'task_seed'}
     | {column.name for column in _KNOWN if column.role in ('outcome', 'measure')}
 )
 

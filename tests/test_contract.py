@@ -156,6 +156,21 @@ def test_nothing_leaks_between_streams(own_entries):
 CLASSES = {'task': 'modular_sum', 'threshold_on': 'error_rate', 'threshold': 0.05, 'learning_rate': 1e-2}
 
 
+def test_the_test_can_be_of_another_length(tmp_path):
+    """Parity at N = 3, tested at N = 6: encodings of the first three positions are those of training."""
+    sweep = settings(models='rnn', **CLASSES, test_seq_len=6, max_samples=16_000)
+    cell = sweeps.cells_of(sweep)[0]
+    assert cell.problem.test_task.seq_len == 6
+    assert cell.id != sweeps.cells_of(sweep.replace(test_seq_len=3))[0].id
+    assert sweeps.cells_of(sweep.replace(test_seq_len=3)) == sweeps.cells_of(sweep.replace(test_seq_len=None))
+    assert 'test_seq_len' not in sweep.replace(test_seq_len=None).as_json()
+    rows = sweeps.run(sweep, tmp_path, small.quiet())
+    assert rows['test_seq_len'].tolist() == [6, 6]
+    # The first half of the positions was learnt.
+    assert rows['accuracy'].between(0.65, 1).all()
+    assert rows['no_retrieval'].tolist() == pytest.approx([5 / 12] * 2)
+
+
 def test_rows_of_classes_have_their_accuracy(tmp_path):
     sweep = settings(models='rnn', **CLASSES, max_samples=16_000)
     rows = sweeps.run(sweep, tmp_path / 'online', small.quiet())
@@ -166,7 +181,7 @@ def test_rows_of_classes_have_their_accuracy(tmp_path):
     curves = results.load_curves(tmp_path / 'online')
     assert curves['accuracy'].between(0.2, 1).all()
     assert curves.groupby('seed')['accuracy'].last().tolist() == rows['accuracy'].tolist()
-    sweep = settings(models='rnn', **CLASSES, learners='adamw', num_samples=200, max_steps=200)
+    sweep = settings(models='rnn', **CLASSES, max_samples=None, learners='adamw', num_samples=200, max_steps=200)
     fits = sweeps.run(sweep, tmp_path / 'fits', small.quiet())
     assert (fits['accuracy'] > 0.8).all()
     assert (fits['test_loss'] < 1).all()
@@ -182,6 +197,11 @@ FIT = {'learners': 'adamw', 'num_samples': 9}
         ({'threshold_on': 'error_rate'}, "threshold_on='error_rate': the labels of task 'qstr' are numbers"),
         ({'task': 'modular_sum', 'models': 'ridge', **FIT}, "models='ridge': has one output"),
         ({'task': 'noisy_keys', 'models': 'least_squares', **FIT}, 'knows t'),
+        ({'test_seq_len': 5}, "models='ffn': test_seq_len=5: its parameters are for seq_len=3 alone"),
+        (
+            {'task': 'mqar', 'seq_lens': 8, 'models': 'rnn', 'test_seq_len': 7},
+            'test_seq_len=7: seq_len=7: must be even',
+        ),
         ({'task': 'modular_sum', 'models': 'one_number'}, r"models='one_number'.*shape \(3, 2\)"),
     ],
 )

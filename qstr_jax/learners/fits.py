@@ -73,7 +73,7 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
     """
     task, learner = problem.task, problem.learner
     keys = held_out.stream_keys(lane, problem)
-    task_draw = tasks.draw(keys['task'], task)
+    task_draw = held_out.draw_task(keys, problem)
     indices_B = jnp.arange(learner.max_samples)
     train = tasks.examples(keys['train'], indices_B, task, task_draw.link)
     counts_BxN = jax.vmap(lambda prompt: prompt.counts_N)(train)
