@@ -197,7 +197,7 @@ FIT = {'learners': 'adamw', 'num_samples': 9}
         ({'threshold_on': 'error_rate'}, "threshold_on='error_rate': the labels of task 'qstr' are numbers"),
         ({'task': 'modular_sum', 'models': 'ridge', **FIT}, "models='ridge': has one output"),
         ({'task': 'noisy_keys', 'models': 'least_squares', **FIT}, 'knows t'),
-        ({'test_seq_len': 5}, "models='ffn': test_seq_len=5: its parameters are for seq_len=3 alone"),
+        ({'test_seq_len': 5}, "models='ffn': its parameters are for seq_len=3 alone"),
         (
             {'task': 'mqar', 'seq_lens': 8, 'models': 'rnn', 'test_seq_len': 7},
             'test_seq_len=7: seq_len=7: must be even',

@@ -98,7 +98,7 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
         lane: its seeds and traced settings.
         problem: the cell's.
     """
-    task, learner = problem.task, problem.learner
+    learner = problem.learner
     keys = held_out.stream_keys(lane, problem)
     task_draw = held_out.draw_task(keys, problem)
     data = Data(
