@@ -1,4 +1,4 @@
-"""One label a prompt: samples to test MSE 0.7 on 1STR by the point-wise risk, N = 4, 8, …, 64, at about 20,000 parameters.
+"""One label a prompt: samples to test MSE 0.7 on 1STR by the point-wise risk, N = 4 to 256, about 20,000 parameters.
 
 Each architecture has at each N the batch size and learning rate whose slowest selection lane needs the fewest prompts;
 ten other lanes are reported, each with its own (u, ω). The Transformer goes to N = 256.
@@ -6,7 +6,6 @@ ten other lanes are reported, each with its own (u, ω). The Transformer goes to
 
 from qstr_jax import checks
 from qstr_jax.cli import base
-from qstr_jax.report import drawing
 
 ORDER = 8
 QUESTION = 'How many labels does each architecture need, at one label a prompt and its own best settings?'
