@@ -25,7 +25,7 @@ from qstr_jax import checks, columns, sweeps
 from qstr_jax.cli import base, command_line, runtime
 from qstr_jax.report import drawing, numbers
 from qstr_jax.storage import results
-from qstr_jax.sweeps import lanes_per_batch, search
+from qstr_jax.sweeps import lanes_per_batch, search, tuned
 from qstr_jax.sweeps.cells import Cell
 
 REDUCED = flags.DEFINE_bool('reduced', False, 'Run the twin of seconds.')
@@ -122,23 +122,29 @@ class Exhibit:
         return {path.stem: path.read_text().strip() for path in sorted((root / folder).glob('*.md'))}
 
     def planned(self, folder: str) -> dict[str, set[tuple]]:
-        """By cell of a directory its lanes, without what is tuned."""
+        """By cell of a directory its lanes, without what is tuned; cells that race one another count as the first."""
         found: dict[str, set[tuple]] = {}
         for sweep in self.sweeps(folder):
-            for cell in sweeps.cells_of(sweep):
-                lanes = (_key(lane._asdict(), sweep.tune.names if sweep.tune else ()) for lane in cell.lanes)
-                found.setdefault(cell.id, set()).update(lanes)
+            for first, *_ in groups_of(sweep):
+                lanes = (_key(lane._asdict(), sweep.tune.names if sweep.tune else ()) for lane in first.lanes)
+                found.setdefault(first.id, set()).update(lanes)
         return found
 
     def done(self, folder: str, root: pathlib.Path) -> dict[str, set[tuple]]:
         """By cell of a directory the lanes that have rows, without what is tuned."""
         found: dict[str, set[tuple]] = {}
+        firsts = {cell.id: group[0].id for sweep in self.sweeps(folder) for group in groups_of(sweep) for cell in group}
         for row in results.load(root / folder).to_dict('records'):
-            tuned = row.get('tuned')
-            tuned = tuned.split() if isinstance(tuned, str) else ()
+            names = row['tuned'].split() if isinstance(row.get('tuned'), str) else ()
             lane = {name: row[name] for name in columns.with_role(row, 'lane')}
-            found.setdefault(row['cell'], set()).add(_key(lane, tuned))
+            found.setdefault(firsts.get(row['cell'], row['cell']), set()).add(_key(lane, names))
         return found
+
+
+def groups_of(sweep: sweeps.Sweep) -> list[list[Cell]]:
+    """The cells of a sweep; those that race one another together."""
+    cells = sweeps.cells_of(sweep)
+    return tuned.rivals(cells, sweep.tune) if sweep.tune else [[cell] for cell in cells]
 
 
 def _key(lane: Mapping[str, Any], tuned: Sequence[str]) -> tuple:

@@ -127,6 +127,8 @@ def _resolved(sweep: Sweep, kind: str, name: str) -> dict[str, tuple]:
     # A setting given under the own name of the task, model or learner overrides one given for its kind.
     for wanted in (kind, name):
         found |= {setting: values for scope, setting, values in sweep.given if scope == wanted and setting in schema}
+    if kind == 'learner' and sweep.tune:
+        found |= {setting: values for setting, values in sweep.tune.choices if setting in schema}
     return found
 
 

@@ -67,7 +67,7 @@ def _say_there(shown: progress.Progress, workdir: Any, mine: Sequence[cells.Cell
     tuned_names = sweep.tune.names if sweep.tune else ()
     there = sum(claims.num_there(workdir, cell, tuned_names) for cell in mine)
     if there:
-        shown.say(f'{there:,} of {sum(len(cell.lanes) for cell in mine):,} lanes are there already')
+        shown.say(f'{there:,} of {tuned.num_reported(sweep, mine):,} lanes are there already')
 
 
 def _check_locks(sweep: Sweep, workdir: Any) -> None:

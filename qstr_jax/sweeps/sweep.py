@@ -28,7 +28,7 @@ class Sweep:
     Attributes:
         models: registered architectures.
         task: a registered task, or a mapping of its settings, in which `name` names it.
-        test_task: what test prompts follow; by default the preset's.
+        test_task: what test prompts follow; by default the task itself, but for the preset 'published'.
         test_seq_len: N of the test prompts, where task and architectures allow another; None is that of training.
         learners: registered learners. All but 'online' fit n prompts that are drawn once.
         num_samples: n of those learners, in `samples_unit`; () makes each lane search for n*.
@@ -36,7 +36,7 @@ class Sweep:
         num_seeds: seeds 0..num_seeds − 1.
         task_per_lane: draw (u, ω) from the lane's seed; otherwise all lanes share that of `task_seed`.
         task_seed: see there.
-        preset: 'published' or 'paper'.
+        preset: 'standard', 'published' (tests on simple-qSTR, as the published code) or 'paper'.
         probes: further columns, see `models.probes`.
         save_params: keep the trained parameters.
         lanes_per_batch: lanes that one program vectorises; None chooses by model and device.
@@ -79,7 +79,7 @@ class Sweep:
         num_seeds: int = 5,
         task_per_lane: bool = False,
         task_seed: int = 0,
-        preset: str = 'published',
+        preset: str = 'standard',
         probes: str | Sequence[str] = (),
         save_params: bool = False,
         lanes_per_batch: int | None = None,
