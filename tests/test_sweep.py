@@ -15,7 +15,7 @@ def problem_of(**settings):
 
 
 def test_presets_fill_what_is_left_open_and_nothing_else():
-    published, paper = problem_of(models='rnn'), problem_of(models='rnn', preset='paper')
+    published, paper = problem_of(models='rnn', preset='published'), problem_of(models='rnn', preset='paper')
     assert (published.module.cell, published.learner.test_samples, published.test_task.name) == (
         'gru', 5000, 'simple_qstr',
     )  # fmt: skip

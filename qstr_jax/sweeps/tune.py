@@ -89,7 +89,7 @@ def parse(given: Mapping[str, Any] | None) -> Tune | None:
     traced = {name for entry in _learners() for name in entry.schema.traced}
     tuned = sorted((name, _values(name, value)) for name, value in given.items() if name not in OPTIONS)
     for name, values in tuned:
-        if not values and name not in traced:
+        if not values and name not in traced and any(name in entry.schema for entry in _learners()):
             raise ValueError(f"tune.{name}='auto': give several values")
     grids = tuple((name, tuple(sorted(values))) for name, values in tuned if name in traced)
     return Tune(grids=grids, choices=tuple(one for one in tuned if one[0] not in traced), **options)
