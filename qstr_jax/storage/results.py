@@ -7,7 +7,7 @@
     params/CELL/LANE/        trained parameters, where they were asked for
     checkpoints/, progress/, errors/, locks/, plan.json   of runs that are going on
     selection/               a results directory of its own, of the runs that chose a tuned sweep's settings
-    cards/CARD/              the same, of what a card of a theorem trains
+    cards/CARD/              the same, of a card of a theorem: its card.json, its figure, and what it trains
 
 Files appear whole or not at all. Nothing is pickled; a file that is not ours is an error that names it.
 """
