@@ -221,10 +221,6 @@ def load_curves(workdir: Any, strict: bool = False, rows: pd.DataFrame | None = 
         return pd.DataFrame()
     settings = ['cell', *columns.with_role(rows.columns, 'task', 'model', 'learner')]
     constant = rows[settings].drop_duplicates('cell')
-    for name in defaults.NEWER:
-        if name in rows.columns:
-            first = curves['cell'].map(rows.groupby('cell')[name].first())
-            curves[name] = curves[name].fillna(first) if name in curves.columns else first
     return curves.merge(constant, on='cell', how='inner', validate='many_to_one')
 
 
