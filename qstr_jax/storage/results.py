@@ -91,9 +91,8 @@ def read_config(workdir: Any) -> list[dict[str, Any]]:
         raise ResultsError(f'{str(workdir)!r} is not a results directory: no config.json in it')
     config = records.read(path, 'any')
     if config.get('format') != FORMAT:
-        hint = ': version 0.1 of qstr_jax reads it' if 'format' not in config and 'models' in config else ''
-        found = str(config.get('format', 1))[:40]
-        raise FormatError(f'{path} has format {found}, this version reads {FORMAT}{hint}')
+        found = f'format {str(config["format"])[:40]}' if 'format' in config else 'no format'
+        raise FormatError(f'{path} has {found}, this version reads {FORMAT}')
     return list(records.read(path, 'config')['sweeps'])
 
 
