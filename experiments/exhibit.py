@@ -230,8 +230,8 @@ class CardExhibit(Exhibit):
         points = sum(check.count for check in made.checks)
         listed = '\n'.join(f'- {check}' for check in made.checks)
         return f"""
-{made.statement}: {made.claim} Verdict: {made.conclusion}; {len(made.checks)} checks of
-{points} points that could have failed.
+{made.statement}: {made.claim} Verdict:
+{made.conclusion}; {len(made.checks)} checks of {points} points that could have failed.
 
 The point of each check that is nearest to failing:
 
@@ -245,7 +245,10 @@ Setting: {made.setting}
     @property
     def figures(self) -> list[tuple[str, str]]:
         """The picture of the card."""
-        return [(f'{folder}/figure.png', f'{self.title}: points, lines and verdict') for folder in self.folders]
+        return [
+            (f'{folder}/figure.png', 'Measured points, the lines of the theorem, and the verdict')
+            for folder in self.folders
+        ]
 
 
 def _key(lane: Mapping[str, Any], tuned: Sequence[str]) -> tuple:
