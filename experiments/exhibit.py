@@ -230,8 +230,8 @@ class CardExhibit(Exhibit):
         points = sum(check.count for check in made.checks)
         listed = '\n'.join(f'- {check}' for check in made.checks)
         return f"""
-{made.statement}: {made.claim} Verdict:
-{made.conclusion}; {len(made.checks)} checks of {points} points that could have failed.
+{made.statement}: {made.claim}
+Verdict: {made.conclusion}; {len(made.checks)} checks of {points} points that could have failed.
 
 The point of each check that is nearest to failing:
 

@@ -1,4 +1,4 @@
-"""Card: a Transformer that starts at Lemma 11's construction stays there; one from scratch is compared with it."""
+"""Card of Figure 2: a Transformer that starts at Lemma 11's construction stays there, and one from scratch."""
 
 import dataclasses
 from collections.abc import Iterator

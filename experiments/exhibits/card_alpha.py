@@ -1,4 +1,4 @@
-"""Card: is Theorem 7's α_N ≤ 1/N needed? RNNs trained on simple-qSTR with and without it."""
+"""Card of α_N: is Theorem 7's α_N ≤ 1/N needed? RNNs trained on simple-qSTR with and without it."""
 
 import dataclasses
 from collections.abc import Iterator

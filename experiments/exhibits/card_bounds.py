@@ -1,4 +1,4 @@
-"""Card: what the generalisation bounds behind Theorems 4 and 7 say with all of their constants, and Lemma 12."""
+"""Card of the bounds: what those behind Theorems 4 and 7 say with all of their constants, and Lemma 12."""
 
 import dataclasses
 import math
