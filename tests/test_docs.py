@@ -113,7 +113,7 @@ def understood(words):
     """Fails unless a command is a target of make, or its flags are accepted: with --dry_run where there is a config."""
     program, *rest = words
     if program == 'make':
-        targets = {word for word in rest if '=' not in word}
+        targets = {word.removesuffix('-all') for word in rest if '=' not in word}
         assert targets <= TARGETS, targets - TARGETS
         return
     assert pathlib.PurePath(program).name == 'python', words
