@@ -6,7 +6,7 @@ WORKDIR ?= results
 RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test suite test-quick lint table1 gallery report docs notebooks benchmark accelerators
+.PHONY: help install quickstart test suite test-quick lint theorems table1 gallery report docs notebooks benchmark accelerators
 
 help:  ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-24s %s\n", $$1, $$2}'
@@ -38,6 +38,9 @@ lint: install $(VENV)/.installed-test  ## ruff and mypy, without the tests
 	$(RUN) ruff check qstr_jax experiments tests docs setup.py
 	$(RUN) ruff format --check qstr_jax experiments tests docs setup.py
 	$(RUN) mypy
+
+theorems: install  ## all cards of theorems (45 minutes of a core)
+	$(RUN) experiments.exhibit $(notdir $(basename $(wildcard experiments/exhibits/card_*.py))) --workdir=$(WORKDIR)
 
 # Every other name is an exhibit, a file of experiments/exhibits, or one of its results directories.
 .DEFAULT:

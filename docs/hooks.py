@@ -23,7 +23,7 @@ from qstr_jax.storage.files import ResultsError
 
 ROOT = pathlib.Path(__file__).parents[1]
 REPOSITORY = 'https://github.com/qstr-jax/qstr_jax'
-PICTURES = ('experiments/results/*/*.png', 'experiments/benchmarks/*.png')
+PICTURES = ('experiments/results/**/*.png', 'experiments/benchmarks/*.png')
 # Pages that stand elsewhere in the repository, by their address in the site.
 MOVED = {
     'README.md': 'index.md',

@@ -11,8 +11,7 @@ from flax import linen as nn
 
 from qstr_jax import models, tasks
 from qstr_jax.models import attention, deep_cell
-from qstr_jax.theory import floors, networks, recurrences
-from qstr_jax.theory.cards import heads
+from qstr_jax.theory import floors, heads, networks, recurrences
 from tests import helpers
 
 PROMPTS = 4000

@@ -55,7 +55,7 @@ def test_pictures_of_an_exhibit_are_there(name):
     assert one.figures
     for path, words in one.figures:
         assert (gallery.RESULTS / path).stat().st_size > 1000
-        assert path.partition('/')[0] in one.folders
+        assert path.rpartition('/')[0] in one.folders
         assert len(words) > 10
 
 

@@ -193,7 +193,7 @@ def test_a_directory_of_another_format_is_said_in_words(sweep, tmp_path):
     files.write_json(old / 'config.json', {'models': ['ffn']})
     found = read([tmp_path / 'all'], tmp_path / 'out')
     assert 'Damaged file' in found.text
-    assert 'has format 1, this version reads 2' in found.text
+    assert 'has no format, this version reads 2' in found.text
 
 
 @pytest.mark.slow

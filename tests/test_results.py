@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from qstr_jax import columns
-from qstr_jax.storage import files, merge, results, table_format
+from qstr_jax.storage import files, results, table_format
 from qstr_jax.sweeps import claims, lane_batches
 from tests import small
 from tests.stored import CELL, LANES, SETTINGS, curves_of, make, rows_of, snapshot
@@ -111,14 +111,10 @@ def test_a_damaged_config_is_a_line(tmp_path, text):
 @pytest.mark.parametrize(
     ('config', 'words'),
     [
-        (
-            {'models': ['ffn'], 'seq_lens': [3], 'threshold': 0.7},
-            r'format 1, this version reads 2: version 0\.1',
-        ),
         ({'format': 3, 'sweeps': []}, r'format 3, this version reads 2$'),
-        ({}, r'format 1, this version reads 2$'),
+        ({}, r'no format, this version reads 2$'),
     ],
-    ids=['old', 'newer', 'foreign'],
+    ids=['newer', 'foreign'],
 )
 def test_another_format_is_a_line_and_stays_as_it_is(tmp_path, config, words):
     (tmp_path / 'config.json').write_text(json.dumps(config))
@@ -204,22 +200,6 @@ def test_lanes_from_before_a_traced_setting_are_at_its_default(tmp_path):
     for kind in 'rows', 'curves':
         table = files.read_table(results.cell_path(workdir, kind, cell.id))
         assert sorted(table['weight_decay']) == [0.01, 0.01, 0.1, 0.1]
-
-
-def test_rows_and_curves_from_before_races_ran_in_none(tmp_path):
-    """Old and new cells stand side by side, and old and new lanes of a cell; merged or loaded."""
-    old, new, both = (make(tmp_path / name, LANES[:2], learner='online') for name in ('old', 'new', 'both'))
-    for kind in 'rows', 'curves':
-        for workdir in (old, both):
-            path = results.cell_path(workdir, kind, CELL)
-            files.write_table(path, files.read_table(path).drop(columns='stop_after'))
-    results.add(both, 'another', rows_of(LANES, learner='online'), curves_of(LANES))
-    for frame in (results.load(both), results.load_curves(both)):
-        assert set(frame['stop_after']) == {0}
-    merge.merge([old, new], tmp_path / 'merged')
-    for kind in 'rows', 'curves':
-        merged, alone = (files.read_table(results.cell_path(w, kind, CELL)) for w in (tmp_path / 'merged', new))
-        pd.testing.assert_frame_equal(merged, alone, check_like=True)
 
 
 def test_roles_of_a_plugins_columns_come_from_the_file(tmp_path, monkeypatch):

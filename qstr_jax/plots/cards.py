@@ -1,7 +1,6 @@
 """The figure of a card: claim, setting, points with error bars, the theorem's lines, verdict."""
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -10,6 +9,7 @@ from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from qstr_jax.analysis.card import Card, Panel
 from qstr_jax.plots.labels import display, thousands, wrap
 from qstr_jax.plots.style import STYLE, frame
 
@@ -19,66 +19,11 @@ _MARKERS = 'osDvP^Xph'
 _DASHES: tuple[Any, ...] = ('--', ':', '-.', (0, (5, 1, 1, 1, 1, 1)))
 
 
-class CardPanel(Protocol):
-    """What a panel of a card must tell; see `theory.cards.Panel`."""
-
-    @property
-    def title(self) -> str:
-        """Above the legend."""
-
-    @property
-    def x(self) -> str:
-        """Label of the x axis."""
-
-    @property
-    def y(self) -> str:
-        """Label of the y axis."""
-
-    @property
-    def log_x(self) -> bool:
-        """Whether the x axis is logarithmic."""
-
-    @property
-    def log_y(self) -> bool:
-        """Whether the y axis is logarithmic."""
-
-    @property
-    def join(self) -> bool:
-        """Whether the points of a series are joined."""
-
-
-class Card(Protocol):
-    """What a card must tell; see `theory.cards.Card`."""
-
-    statement: str
-    claim: str
-    setting: str
-    finding: str
-    points: pd.DataFrame
-    lines: pd.DataFrame
-
-    @property
-    def panels(self) -> Sequence[CardPanel]:
-        """The panels, in order."""
-
-    @property
-    def checks(self) -> Sequence[object]:
-        """The comparisons that the verdict consists of."""
-
-    @property
-    def holds(self) -> bool:
-        """The verdict."""
-
-    @property
-    def conclusion(self) -> str:
-        """The verdict in words."""
-
-
 def card_figure(card: Card) -> Figure:
     """The figure of a card: a panel each, the theorem's lines dashed, the verdict below.
 
     Args:
-        card: a `theory.cards.Card`, freshly made or read from cards.json.
+        card: freshly made, or read from its card.json.
     """
     notes = [
         f'Setting: {card.setting}',
@@ -136,7 +81,7 @@ def _draw_lines(axis: Axes, lines: pd.DataFrame, looks: dict[str, tuple[str, str
         )
 
 
-def _draw_points(axis: Axes, rows: pd.DataFrame, look: tuple[str, str], panel: CardPanel, zorder: float) -> None:
+def _draw_points(axis: Axes, rows: pd.DataFrame, look: tuple[str, str], panel: Panel, zorder: float) -> None:
     """Points of one series with error bars of one standard error; joined if each x stands once."""
     rows, name = rows.sort_values('x'), rows['series'].iloc[0]
     colour, marker = look
@@ -161,7 +106,7 @@ def _draw_points(axis: Axes, rows: pd.DataFrame, look: tuple[str, str], panel: C
     )
 
 
-def _ticks(axis: Axes, panel: CardPanel, points: pd.DataFrame, lines: pd.DataFrame) -> None:
+def _ticks(axis: Axes, panel: Panel, points: pd.DataFrame, lines: pd.DataFrame) -> None:
     """A tick for each x where they are few; otherwise powers of ten."""
     places = sorted(set(points['x']))
     if len(places) <= 8 and all(float(x).is_integer() for x in places):
@@ -176,7 +121,7 @@ def _ticks(axis: Axes, panel: CardPanel, points: pd.DataFrame, lines: pd.DataFra
         axis.set_ylim(lowest - 0.03 * (highest - lowest), highest + 0.08 * (highest - lowest) or 1.0)
 
 
-def _legend(axis: Axes, panel: CardPanel) -> int:
+def _legend(axis: Axes, panel: Panel) -> int:
     """A legend above the panel, where it hides nothing; returns how many lines it takes with its title."""
     entries = [label for label in axis.get_legend_handles_labels()[1] if not label.startswith('_')]
     columns = 2 if len(entries) > 4 and max(map(len, entries)) < 20 else 1

@@ -2,7 +2,7 @@
 
 A checkpoint is a folder named after its number of checks, and appears whole: Orbax renames it into place. A batch whose
 checkpoint cannot be read starts again from the beginning and ends with the same rows. With the arrays lies a digest of
-them and of an identity, whose they are; one of before there were identities counts as anyone's.
+them and of an identity, whose they are.
 
 In a `jax.distributed` job Orbax waits at every save until all processes save, but ours run lane batches of their own at
 their own pace. There the arrays go into one NumPy archive in the same folder. Any job reads both kinds.
@@ -157,7 +157,7 @@ def load_tree(path: Any, abstract_tree: Any, identity: str = '') -> Any:
     shapes = [[leaf.shape for leaf in jax.tree.leaves(tree)] for tree in (wanted, found)]
     if shapes[0] != shapes[1]:
         raise files.ResultsError(f'{path} cannot be read: other shapes than this program has')
-    if not any(np.array_equal(content['digest'], _digest(found, owner)) for owner in (identity, '')):
+    if not np.array_equal(content['digest'], _digest(found, identity)):
         raise files.ResultsError(f'{path} cannot be read: its numbers are not those that were saved for {identity!r}')
     return found
 

@@ -7,9 +7,6 @@ import pandas as pd
 
 from qstr_jax import columns, registry
 
-# Traced settings that came later and that all rows have whose lanes search for something: online or for n*.
-NEWER = ('stop_after',)
-
 
 def filled(rows: pd.DataFrame, lane_settings: Iterable[str] = ()) -> pd.DataFrame:
     """The rows of one cell, with a column for every setting that its task and its model have today.
@@ -17,19 +14,17 @@ def filled(rows: pd.DataFrame, lane_settings: Iterable[str] = ()) -> pd.DataFram
     A cell keeps its id when something that it uses gets another setting, so its old rows stand beside new ones that
     have the setting's column. A setting whose default follows from others (None, ()) stays missing, and so does one of
     something that is not registered in this process. Rows leave out what their learner ignores, so only those of its
-    settings are filled in that are asked for, and those of `NEWER`.
+    settings are filled in that are asked for.
 
     Args:
         rows: of one cell.
         lane_settings: names of the traced settings that its learner looks at today.
     """
     learner = _defaults(rows, 'learner')
-    is_fit = 'is_search' in rows.columns and not rows['is_search'].any()
-    asked = dict.fromkeys([*lane_settings, *(() if is_fit else NEWER)])
     found = {
         'task': _defaults(rows, 'task'),
         'model': _defaults(rows, 'model'),
-        'lane': {name: learner[name] for name in asked if name in learner},
+        'lane': {name: learner[name] for name in lane_settings if name in learner},
     }
     missing = {}
     for role, defaults in found.items():

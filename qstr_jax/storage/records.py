@@ -70,7 +70,7 @@ SCHEMAS = {
     ),
     'error': _object({'cell': _NAME, 'error': _TEXT}),
     'accelerators': _object({'made': {'type': 'object'}, 'programs': {'type': 'array', 'items': _PROGRAM}}),
-    'cards': {'type': 'object', 'additionalProperties': _CARD},
+    'card': _CARD,
     'run': _object({'batches': {'type': 'array', 'items': _BATCH}}, _RUN),
 }
 _formats = jsonschema.FormatChecker(())

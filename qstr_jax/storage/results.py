@@ -7,7 +7,7 @@
     params/CELL/LANE/        trained parameters, where they were asked for
     checkpoints/, progress/, errors/, locks/, plan.json   of runs that are going on
     selection/               a results directory of its own, of the runs that chose a tuned sweep's settings
-    cards/CARD/              the same, of what a card of a theorem trains
+    cards/CARD/              the same, of a card of a theorem: its card.json, its figure, and what it trains
 
 Files appear whole or not at all. Nothing is pickled; a file that is not ours is an error that names it.
 """
@@ -91,9 +91,8 @@ def read_config(workdir: Any) -> list[dict[str, Any]]:
         raise ResultsError(f'{str(workdir)!r} is not a results directory: no config.json in it')
     config = records.read(path, 'any')
     if config.get('format') != FORMAT:
-        hint = ': version 0.1 of qstr_jax reads it' if 'format' not in config and 'models' in config else ''
-        found = str(config.get('format', 1))[:40]
-        raise FormatError(f'{path} has format {found}, this version reads {FORMAT}{hint}')
+        found = f'format {str(config["format"])[:40]}' if 'format' in config else 'no format'
+        raise FormatError(f'{path} has {found}, this version reads {FORMAT}')
     return list(records.read(path, 'config')['sweeps'])
 
 
@@ -221,10 +220,6 @@ def load_curves(workdir: Any, strict: bool = False, rows: pd.DataFrame | None = 
         return pd.DataFrame()
     settings = ['cell', *columns.with_role(rows.columns, 'task', 'model', 'learner')]
     constant = rows[settings].drop_duplicates('cell')
-    for name in defaults.NEWER:
-        if name in rows.columns:
-            first = curves['cell'].map(rows.groupby('cell')[name].first())
-            curves[name] = curves[name].fillna(first) if name in curves.columns else first
     return curves.merge(constant, on='cell', how='inner', validate='many_to_one')
 
 
