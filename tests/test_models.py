@@ -133,9 +133,9 @@ def test_predictions_of_another_shape_or_type_are_refused_before_training(kind):
     ('builder', 'words'),
     [
         (lambda task: None, 'None'),
-        (lambda task: 3, 'a int'),
+        (lambda task: 3, 'int'),
         (lambda task: Mean, 'the class Mean itself'),
-        (lambda task: nnx.Linear(2, 3, rngs=nnx.Rngs(0)), 'a Linear, a module of Flax NNX'),
+        (lambda task: nnx.Linear(2, 3, rngs=nnx.Rngs(0)), 'Linear, a module of Flax NNX'),
     ],
 )
 def test_a_builder_of_something_else_is_refused(builder, words):

@@ -76,7 +76,7 @@ def _what(made: Any) -> str:
     packages = {kind.__module__.partition('.')[0] for kind in type(made).__mro__}
     known = {'flax': 'Flax NNX', 'equinox': 'Equinox', 'torch': 'PyTorch'}
     of = next((f', a module of {title}' for package, title in known.items() if package in packages), '')
-    return f'a {type(made).__name__}{of}'
+    return f'{type(made).__name__}{of}'
 
 
 def _check_hashable(name: str, module: nn.Module) -> None:
