@@ -50,6 +50,7 @@ STYLE: dict[Any, Any] = {
 logging.getLogger('fontTools').setLevel(logging.WARNING)
 
 WIDTH, HEIGHT = 3.4, 2.2  # Inches, of one panel without legend.
+_LETTER = 0.052  # Inches, of small type.
 # Colour, marker and line style.
 Look = tuple[Any, str, Any]
 # Okabe and Ito's colours: told apart by colour-blind readers. Marker and line style do it in grey.
@@ -116,7 +117,13 @@ def _other_look(index: int) -> Look:
 
 
 def frame(
-    num_panels: int, title: str, notes: str | Sequence[str], *, sharey: bool = False, key: str = ''
+    num_panels: int,
+    title: str,
+    notes: str | Sequence[str],
+    *,
+    sharey: bool = False,
+    key: str = '',
+    beside: Iterable[str] = (),
 ) -> tuple[Figure, list[Axes]]:
     """A row of panels with a title above and notes below.
 
@@ -126,11 +133,13 @@ def frame(
         notes: small, under the figure.
         sharey: whether the panels share the y axis.
         key: what lines and bands are, behind the notes.
+        beside: words that stand to the right of each panel, which gets so much wider.
 
     Returns:
         The figure and its panels.
     """
-    width = WIDTH if num_panels == 1 else 2.9 * num_panels
+    lengths = [len(re.sub('[${}^]', '', line)) for text in beside for line in text.split('\n')]
+    width = (WIDTH if num_panels == 1 else 2.9 * num_panels) + num_panels * _LETTER * max(lengths, default=0)
     text = wrap(notes_text(notes, key), int(22 * width))
     lines = wrap(display(title), int(15.5 * width))
     height = HEIGHT + (0.05 if lines else 0) + 0.15 * len(lines) + 0.11 * len(text)
