@@ -52,7 +52,8 @@ def power(fit: analysis.Exponent, x: str) -> str:
     """
     symbol = columns.get(x).symbol
     base = f'${symbol}^{{{fit.value:.2f}}}$' if symbol else f'slope {fit.value:.2f}'
-    return f'{base} {fit.interval_text.replace(f" by {line_fit.BY_NOISE}]", "]*")}'.strip()
+    interval = fit.interval_text.replace(f' by {line_fit.BY_NOISE}]', ']*').replace('-', '−')
+    return f'{base} {interval}'.strip()
 
 
 def coarse_key(rows: pd.DataFrame, means: pd.DataFrame) -> list[str]:

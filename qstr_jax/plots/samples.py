@@ -69,7 +69,7 @@ def samples_against(
     panels, reference = by_panel(analysis.split_curves(rows, x)), reference or {}
     if reference and len(panels) > 1:
         raise ValueError(f'reference values belong to one panel, rows make {len(panels)}')
-    look = looks(sorted({*(curve.key for curves in panels for curve in curves), *reference}))
+    look = looks([*(curve.key for curves in panels for curve in curves), *reference])
     words = {curve.key: curve_text(curve, x) for curves in panels for curve in curves}
     across = XAxis.of(x, [*rows[x], *(value for own in reference.values() for value in own)], prefer_log=True)
     published = ['open: published'] if reference else []
@@ -196,26 +196,27 @@ def finish_panel(axis: Axes, named: Sequence[ends.Words], *, slopes: bool) -> No
         named: of `draw_means`.
         slopes: whether slopes are drawn; both axes must be logarithmic.
     """
+    learn = [one for one in named if one.gid == 'learn']
     low, high = axis.get_ylim()
-    axis.set_ylim(low, max(high, 8 * low))
+    axis.set_ylim(low, max(high * (high / low) ** (0.12 * bool(learn)), 8 * low))
     log_ticks(axis.yaxis, thousands)
     if slopes:
         _draw_slopes(axis)
-    for above in (True, False):
-        ends.place(axis, [one for one in named if one.gid.startswith('learn') == above], above=above)
+    ends.at_ends(axis, [one for one in named if one.gid != 'learn'])
+    ends.above(axis, learn)
 
 
 def _draw_slopes(axis: Axes) -> None:
     """Grey lines x and x² from the lower left corner."""
     (left, right), (low, high) = axis.get_xlim(), axis.get_ylim()
+    if right < 2 * left:  # Nothing to see.
+        return
     for slope, text in ((1, 'slope 1'), (2, 'slope 2')):
         end = min(right, left * (high / low) ** (1 / slope))
         top = low * (end / left) ** slope
         axis.plot([left, end], [low, top], color='0.75', linewidth=0.7, zorder=0.6, gid=f'slope {slope}')
-        axis.annotate(
-            text, (end, top), (-3, -1), textcoords='offset points', ha='right', va='top', color='0.6', fontsize=6,
-            zorder=0.6,
-        )  # fmt: skip
+        middle = (left * (end / left) ** 0.5, low * (top / low) ** 0.5)
+        axis.annotate(text, middle, (2, -1), textcoords='offset points', va='top', color='0.6', fontsize=6, zorder=0.6)
     axis.set(xlim=(left, right), ylim=(low, high))
 
 
