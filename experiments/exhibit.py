@@ -23,7 +23,7 @@ from ml_collections import config_dict
 from experiments import exhibits
 from qstr_jax import checks, columns, sweeps
 from qstr_jax.cli import base, command_line, runtime
-from qstr_jax.report import drawing, numbers
+from qstr_jax.report import drawing, numbers, page
 from qstr_jax.storage import results
 from qstr_jax.sweeps import lanes_per_batch, search
 from qstr_jax.sweeps.cells import Cell
@@ -153,6 +153,15 @@ def every() -> dict[str, Exhibit]:
     names = [module.name for module in pkgutil.iter_modules(exhibits.__path__)]
     found = [Exhibit(importlib.import_module(f'experiments.exhibits.{name}')) for name in names]
     return {one.name: one for one in sorted(found, key=lambda one: (one.module.ORDER, one.name))}
+
+
+def pages(linked: bool = False) -> dict[str, page.Page]:
+    """By results directory its exhibit's title and, if linked, the address of its page in the documentation."""
+    return {
+        folder: page.Page(one.title.partition(':')[0], f'exhibits/{one.name}.html' if linked else '')
+        for one in every().values()
+        for folder in one.folders
+    }
 
 
 def find(name: str) -> tuple[Exhibit, tuple[str, ...]]:
