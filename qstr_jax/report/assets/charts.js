@@ -38,9 +38,9 @@ function looksOf(models, exhibits) {
   };
 }
 
-// The mean of each curve at each x: of samples the geometric one of the lanes that learn.
+// The mean of each curve at each x: of samples and rates the geometric one, of samples of the lanes that learn.
 function meansOf(points, titles) {
-  const [to, from] = titles.isSamples ? [Math.log, Math.exp] : [(y) => y, (y) => y];
+  const [to, from] = titles.isLog ? [Math.log, Math.exp] : [(y) => y, (y) => y];
   const groups = new Map();
   for (const point of points.filter(({ learns }) => learns)) {
     const key = JSON.stringify([point.exhibit, point.model, point.curve, point.x]);
@@ -72,7 +72,7 @@ function pointsSpec(points, models, titles, description) {
   const x = { field: 'x', type: 'quantitative', title: titles.x, scale: { ...scaleOf(xs, titles.isSamples ? 1 : 2.5, false), padding: ends.length ? 42 : 20 },
     axis: { ...few, format: xs.some((value) => value >= 10000) ? '~s' : '~g', labelOverlap: true } };
   const ys = points.map((point) => point.y);
-  const y = { field: 'y', type: 'quantitative', title: titles.y, scale: scaleOf(ys, titles.isSamples ? 1 : 8),
+  const y = { field: 'y', type: 'quantitative', title: titles.y, scale: { ...scaleOf(ys, titles.isLog ? 1 : 8, false), padding: 16 },
     axis: { format: titles.isSamples ? '~s' : '~g', tickCount: 6, labelOverlap: true } };
   const lanes = (values, filled) => values.length > 0 && ({
     data: { values },

@@ -199,6 +199,7 @@ function inWords(points, titles) {
 function drawCharts(rows) {
   const [x, y] = [byId('x'), byId('y')];
   const titles = { x: x.selectedOptions[0].text, y: y.selectedOptions[0].text, isSamples: y.value === 'samples',
+    isLog: y.value === 'samples' || y.value in state.exhibit.shown,
     symbol: state.exhibit.settings[x.value] ?? 'x', exhibits: state.names };
   const models = state.exhibit.filters[0].values.filter((model) => rows.some((row) => row.model === model));
   const points = pointsOf(rows, x.value, y.value);
@@ -211,7 +212,7 @@ function drawCharts(rows) {
   const thresholds = [...new Set(rows.map((row) => row.threshold ?? 0))].filter((value) => value > 1e-6);
   const fits = new Map(points.filter(({ fit }) => fit).map(({ exhibit, model, curve, fitText }) => [
     `${exhibit} ${model} ${curve}`, `${state.names.length > 1 ? `${exhibit}, ` : ''}${model} ${titles.symbol}^${fitText}`]));
-  byId('fits').textContent = fits.size ? `Fitted to all rows: ${[...fits.values()].join('; ')}.` : '';
+  byId('fits').textContent = fits.size ? `Exponents of all rows with 95 % intervals: ${[...fits.values()].join('; ')}.` : '';
   const spec = points.length ? pointsSpec(points, models, titles, inWords(points, titles)) : null;
   const scale = spec?.layer.find((layer) => layer.encoding.y)?.encoding.y.scale;
   const off = points.filter((point) => isOff(scale, point.y)).length;
