@@ -42,7 +42,11 @@ def exhibits(sections: Sequence[Section]) -> list[dict[str, Any]]:
         parts = {name: some for name, some in kinds.split_kinds(rows)._asdict().items() if len(some)}
         for name, some in parts.items():
             suffix = f' ({name})' if len(parts) > 1 else ''
-            named = {'name': f'{section.name}{suffix}', 'short': f'{short[section.name]}{suffix}', 'folder': section.name}
+            named = {
+                'name': f'{section.name}{suffix}',
+                'short': f'{short[section.name]}{suffix}',
+                'folder': section.name,
+            }
             found.append({**named, **_exhibit(section, some, is_fit=name == 'fits')})
     return found
 
