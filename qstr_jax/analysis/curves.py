@@ -48,7 +48,7 @@ class Curve:
 
     @property
     def short(self) -> str:
-        """As `name`, for figures: 'gated_delta, heads 1, not bidirectional'; settings do not repeat the model's name."""
+        """As `name` for figures, without the model's name in settings: 'gated_delta, heads 1, not bidirectional'."""
         words = f'{self.model.replace("_", " ")} '
         texts = {name: names.setting_text(name, value).removeprefix(words) for name, value in self.settings.items()}
         for name, value in self.settings.items():
