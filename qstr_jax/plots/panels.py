@@ -64,6 +64,11 @@ class XAxis:
         return all(map(_is_number, self.values))
 
     @property
+    def is_wide(self) -> bool:
+        """Whether a slope can be seen: on a logarithmic axis whose values span a factor of two."""
+        return self.is_log and self.values[-1] >= 2 * self.values[0]
+
+    @property
     def places(self) -> np.ndarray:
         """Where the values stand."""
         return np.asarray(self.values, float) if self.has_numbers else np.arange(len(self.values), dtype=float)

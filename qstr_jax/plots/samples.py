@@ -85,7 +85,7 @@ def samples_against(
         ]
         axes[0].set_ylabel(samples_to_threshold(rows))
         for axis, own in zip(axes, named, strict=True):
-            finish_panel(axis, own, slopes=across.is_log)
+            finish_panel(axis, own, slopes=across.is_wide)
     return figure
 
 
@@ -149,7 +149,7 @@ def draw_means(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> 
     is_filled = ~erms.is_short(curve.lanes)
     for (outcome, filled), lanes in erms.with_bounds(curve.lanes).groupby(['outcome', is_filled], observed=True):
         samples, is_open = samples_or_bound(lanes), outcome in ('censored', 'censored_below')
-        transform = {'transform': axis.get_xaxis_transform()} if samples.isna().all() else {}
+        transform: dict[str, Any] = {'transform': axis.get_xaxis_transform()} if samples.isna().all() else {}
         axis.plot(
             x.place(lanes[x.column], shift + 0.012), samples.fillna(_TOP).to_numpy(), _LANE_MARKS[str(outcome)],
             color=colour, markersize=4, alpha=0.7, fillstyle='full' if filled and not is_open else 'none',
@@ -194,11 +194,12 @@ def finish_panel(axis: Axes, named: Sequence[ends.Words], *, slopes: bool) -> No
     Args:
         axis: the panel, with all curves.
         named: of `draw_means`.
-        slopes: whether slopes are drawn; both axes must be logarithmic.
+        slopes: whether slopes are drawn, under the curves; both axes must be logarithmic.
     """
     learn = [one for one in named if one.gid == 'learn']
     low, high = axis.get_ylim()
-    axis.set_ylim(low, max(high * (high / low) ** (0.12 * bool(learn)), 8 * low))
+    room = high / low
+    axis.set_ylim(low / room ** (0.15 * slopes), max(high * room ** (0.12 * bool(learn)), 8 * low))
     log_ticks(axis.yaxis, thousands)
     if slopes:
         _draw_slopes(axis)
@@ -209,8 +210,6 @@ def finish_panel(axis: Axes, named: Sequence[ends.Words], *, slopes: bool) -> No
 def _draw_slopes(axis: Axes) -> None:
     """Grey lines x and x² from the lower left corner."""
     (left, right), (low, high) = axis.get_xlim(), axis.get_ylim()
-    if right < 2 * left:  # Nothing to see.
-        return
     for slope, text in ((1, 'slope 1'), (2, 'slope 2')):
         end = min(right, left * (high / low) ** (1 / slope))
         top = low * (end / left) ** slope

@@ -55,7 +55,7 @@ def samples_and_seconds(
         right.set_ylabel('seconds per lane')
         for axis, own in ((left, named), (right, taken)):
             across.draw(axis)
-            finish_panel(axis, own, slopes=across.is_log)
+            finish_panel(axis, own, slopes=across.is_wide)
     return figure
 
 
