@@ -161,19 +161,3 @@ def legend_line(look: Look, label: str) -> Line2D:
     """
     colour, marker, style = look
     return Line2D([], [], color=colour, marker=marker, linestyle=style, label=label)
-
-
-def make_room(figure: Figure, axes: Sequence[Axes], lines: int) -> None:
-    """Enlarges a figure so that the legends above its panels fit and do not squeeze the panels.
-
-    Args:
-        figure: to be enlarged.
-        axes: its panels, with legends.
-        lines: how many lines the longest legend has, with its title.
-    """
-    figure.set_figheight(figure.get_figheight() + 0.14 * lines)
-    legends = [legend for axis in axes if (legend := axis.get_legend()) is not None]
-    labels = [re.sub('[${}^]', '', text.get_text()) for legend in legends for text in legend.get_texts()]
-    # Inches of the axis and the handle, and of a letter.
-    needed = 1.05 + 0.055 * max(map(len, labels), default=0)
-    figure.set_figwidth(max(figure.get_figwidth(), needed * len(axes)))
