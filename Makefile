@@ -56,7 +56,7 @@ gallery: install  ## docs/gallery.md with Table 1, and the README's numbers, fro
 report: install  ## one HTML page to explore, and LaTeX fragments, from the committed results
 	$(RUN) experiments.report --latex --workdir=experiments/results --output=$(WORKDIR)/report
 
-benchmark: install $(VENV)/.installed-benchmark  ## ours beside PyTorch, every section (needs a quiet machine)
+benchmark: install $(VENV)/.installed-benchmark  ## ours beside PyTorch (needs a quiet machine)
 	$(RUN) experiments.benchmark --json=$(WORKDIR)/benchmark/benchmark.json
 
 docs: install $(VENV)/.installed-docs  ## the documentation into site/, strict and offline, all links checked

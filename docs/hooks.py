@@ -71,7 +71,9 @@ def explorer():
     """The page to explore the committed rows, of `make report`; made once where mkdocs builds again and again."""
     with tempfile.TemporaryDirectory() as folder:
         # A path from here, since the page names the directories as they are given.
-        return report.write([os.path.relpath(ROOT / 'experiments/results')], folder).read_text()
+        links = {'Documentation': 'index.html', 'Gallery': 'gallery.html'}
+        results = os.path.relpath(ROOT / 'experiments/results')
+        return report.write([results], folder, pages=exhibit.pages(linked=True), links=links).read_text()
 
 
 def exhibits():

@@ -30,7 +30,7 @@ from qstr_jax import checks, columns, plots, settings, sweeps
 from qstr_jax.analysis import card
 from qstr_jax.cli import base, command_line, runtime
 from qstr_jax.plots import cards as figures
-from qstr_jax.report import drawing, numbers
+from qstr_jax.report import drawing, numbers, page
 from qstr_jax.storage import files, provenance, records, results
 from qstr_jax.sweeps import Options, Sweep, lanes_per_batch, search, tuned
 from qstr_jax.sweeps.cells import Cell
@@ -270,6 +270,15 @@ def every() -> dict[str, Exhibit]:
     modules = [importlib.import_module(f'experiments.exhibits.{name}') for name in names]
     found = [(CardExhibit if hasattr(module, 'card') else Exhibit)(module) for module in modules]
     return {one.name: one for one in sorted(found, key=lambda one: (one.module.ORDER, one.name))}
+
+
+def pages(linked: bool = False) -> dict[str, page.Page]:
+    """By results directory its exhibit's title and, if linked, the address of its page in the documentation."""
+    return {
+        folder: page.Page(one.title.partition(':')[0], f'exhibits/{one.name}.html' if linked else '')
+        for one in every().values()
+        for folder in one.folders
+    }
 
 
 def find(name: str) -> tuple[Exhibit, tuple[str, ...]]:

@@ -6,6 +6,7 @@ python -m experiments.report --workdir=results/mine,results/yours
 
 from absl import flags
 
+from experiments import exhibit
 from qstr_jax import report
 from qstr_jax.cli import command_line, runtime
 from qstr_jax.storage import files, results
@@ -21,7 +22,7 @@ def run(*arguments: str) -> None:
     """
     workdirs = runtime.workdirs(arguments)
     try:
-        path = report.write(workdirs, runtime.output('results/report'), LATEX.value)
+        path = report.write(workdirs, runtime.output('results/report'), LATEX.value, pages=exhibit.pages())
     except OSError as error:
         raise files.ResultsError(error) from error
     for workdir in workdirs:

@@ -160,7 +160,7 @@ def test_samples_and_seconds_stand_side_by_side():
     rows.loc[rows['seq_len'] == 16, ['outcome', 'samples_to_threshold']] = ['censored', None]
     drawn = {line.get_gid(): line.get_xydata() for line in plots.samples_and_seconds(rows, seconds).axes[0].lines}
     np.testing.assert_allclose(drawn['mean ffn'], [[4, 400], [8, 800]])
-    assert drawn['censored ffn'].tolist() == [[16, 1e6]] * 2
+    np.testing.assert_allclose(drawn['censored ffn'], [[16, 1e6]] * 2, rtol=0.03)  # a little to the right
 
 
 def test_runs_stand_beside_their_floor():

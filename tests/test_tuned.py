@@ -202,7 +202,8 @@ def test_one_lane_that_missed_rules_its_values_out():
 def test_cells_that_differ_in_a_tuned_setting_race_one_another(tmp_path):
     """Only the winner is reported, and the loser stops where it has lost."""
     sweep = small.settings(**{
-        **TUNED, 'seq_lens': 2, 'batch_size': None, 'tune': {'learning_rate': (1e-2, 3e-2), 'batch_size': (8, 64), 'num_seeds': 2},
+        **TUNED, 'seq_lens': 2, 'batch_size': None,
+        'tune': {'learning_rate': (1e-2, 3e-2), 'batch_size': (8, 64), 'num_seeds': 2},
     })  # fmt: skip
     rows = sweeps.run(sweep, tmp_path, small.quiet())
     assert len(rows) == tuned.num_reported(sweep, sweeps.cells_of(sweep)) == 2

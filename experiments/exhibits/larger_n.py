@@ -54,17 +54,20 @@ def reduced(part='transformer'):
 
 
 def draw(workdir, config):
-    """What every sweep gets, with its figure on logarithmic axes, and samples and seconds side by side."""
+    """What every sweep gets, and samples and seconds side by side."""
     drawing.draw(workdir, config)
     folder = pathlib.Path(workdir)
     rows = lanes.load(folder)
     seconds = analysis.seconds_per_cell(provenance.load(folder), rows)
     for point, chosen in combinations.combinations(rows, (config.x,), combinations.model_settings(rows)):
-        words = {'title': combinations.title(config.title, chosen, point), 'notes': tuple(config.notes)}
+        words = {
+            'title': combinations.title(config.title, chosen, point),
+            'notes': combinations.notes(config.notes, chosen),
+        }
         suffix = combinations.suffix(point)
-        # On linear axes all small N would lie in one corner.
-        plots.save(plots.n_star_against(chosen, config.x, **words), folder / f'figure{suffix}')
-        plots.save(plots.samples_and_seconds(chosen, seconds, config.x, **words), folder / f'cost{suffix}')
+        plots.save(
+            plots.samples_and_seconds(chosen, seconds, config.x, title=title, notes=notes), folder / f'cost{suffix}'
+        )
     costs = seconds.drop(columns=['cell', 'wall_seconds']).sort_values(['model', 'seq_len'])
     files.write_text(folder / 'seconds.md', formats.markdown(costs))
 

@@ -157,7 +157,7 @@ def draw(workdir, config):
     chosen = selection.select(searches)
     lines = _lines(rows, chosen, curves)
     title = combinations.title('{task}: n* of constrained ERM, {risk} risk', searches)
-    figure = plots.n_star_against(chosen, lines=lines, title=title, notes=tuple(config.notes))
+    figure = plots.samples_against(chosen, lines=lines, title=title, notes=combinations.notes(config.notes, chosen))
     paths = plots.save(figure, folder / 'figure')
     table = formats.markdown(analysis.samples_table(chosen))
     files.write_text(folder / 'table.md', table)

@@ -1,6 +1,5 @@
-"""Tables of short texts and numbers as Markdown, LaTeX (booktabs) and HTML: the only writers in the package."""
+"""Tables of short texts and numbers as Markdown and LaTeX (booktabs): the only writers in the package."""
 
-import html
 import numbers
 import re
 from typing import Any
@@ -38,7 +37,7 @@ def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
         frame: texts and numbers.
         digits: significant digits of numbers that are no integers.
     """
-    lines = [list(map(str, frame.columns)), *_cells(frame, digits)]
+    lines = [list(map(str, frame.columns)), *cells(frame, digits)]
     lines = [[cell.replace('|', '\\|').replace('\n', ' ') for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     lines.insert(1, ['-' * width for width in widths])
@@ -74,7 +73,7 @@ def latex(frame: pd.DataFrame, caption: str = '', label: str = '') -> str:
         caption: plain text; none if empty.
         label: for \\ref; none if empty.
     """
-    body = [' & '.join(map(latex_text, line)) + r' \\' for line in [list(map(str, frame.columns)), *_cells(frame)]]
+    body = [' & '.join(map(latex_text, line)) + r' \\' for line in [list(map(str, frame.columns)), *cells(frame)]]
     lines = [
         r'\begin{table}[t]', r'\centering', r'\small',
         rf'\begin{{tabular}}{{{"l" * len(frame.columns)}}}', r'\toprule', body[0], r'\midrule', *body[1:],
@@ -86,18 +85,6 @@ def latex(frame: pd.DataFrame, caption: str = '', label: str = '') -> str:
     return '\n'.join(lines) + '\n'
 
 
-def as_html(frame: pd.DataFrame) -> str:
-    """A `<table>` with all texts escaped.
-
-    Args:
-        frame: texts and numbers.
-    """
-    head = ''.join(f'<th>{html.escape(str(name))}</th>' for name in frame.columns)
-    rows = ''.join(
-        '<tr>' + ''.join(f'<td>{html.escape(cell)}</td>' for cell in line) + '</tr>\n' for line in _cells(frame)
-    )
-    return f'<table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>\n'
-
-
-def _cells(frame: pd.DataFrame, digits: int = 4) -> list[list[str]]:
+def cells(frame: pd.DataFrame, digits: int = 4) -> list[list[str]]:
+    """The texts of a table, line by line."""
     return [[text(value, digits) for value in row] for row in frame.itertuples(index=False, name=None)]

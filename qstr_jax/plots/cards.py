@@ -7,15 +7,20 @@ import numpy as np
 import pandas as pd
 from matplotlib import ticker
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from qstr_jax.analysis.card import Card, Panel
 from qstr_jax.plots.labels import display, thousands, wrap
-from qstr_jax.plots.style import STYLE, frame
+from qstr_jax.plots.style import STYLE
 
 # Okabe and Ito's colours. Markers tell series apart without colour.
 _COLOURS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#56B4E9', '#E69F00', '#000000', '#7F7F7F', '#8B4513')
 _MARKERS = 'osDvP^Xph'
+# A card is as wide as a page, and its smallest letters have eight points.
+_PAGE, _COLUMNS = 6.8, 2
+_SIZES = ('legend.fontsize', 'xtick.labelsize', 'ytick.labelsize', 'figure.labelsize')
+_STYLE = {**STYLE, **dict.fromkeys(_SIZES, 8)}
 _DASHES: tuple[Any, ...] = ('--', ':', '-.', (0, (5, 1, 1, 1, 1, 1)))
 
 
@@ -31,16 +36,21 @@ def card_figure(card: Card) -> Figure:
         *map(str, card.checks),
         card.finding,
     ]
-    with matplotlib.rc_context(STYLE):
-        figure, axes = frame(len(card.panels), '', ())
-        width = figure.get_figwidth()
-        title = wrap(f'{card.statement}. {card.claim}', int(14 * width))
-        text = [line for note in notes if note for line in wrap(display(note), int(20 * width))]
+    with matplotlib.rc_context(_STYLE):
+        rows = -(-len(card.panels) // _COLUMNS)
+        title = wrap(f'{card.statement}. {card.claim}', 95)
+        text = [line for note in notes if note for line in wrap(display(note), 105)]
+        figure = Figure(figsize=(_PAGE, 1.0), layout='constrained')
+        FigureCanvasAgg(figure)
         figure.suptitle(display('\n'.join(title)), x=0.02, ha='left')
         colour = '0.35' if card.holds else '#B00020'
         figure.supxlabel('\n'.join(text), x=0.02, ha='left', color=colour)
-        entries = [_draw_panel(axis, card, i) for i, axis in enumerate(axes)]
-        figure.set_figheight(2.0 + 0.15 * len(title) + 0.11 * len(text) + 0.14 * max(entries))
+        axes = figure.subplots(rows, min(_COLUMNS, len(card.panels)), squeeze=False).ravel()
+        for spare in axes[len(card.panels) :]:
+            spare.set_visible(False)
+        entries = [_draw_panel(axis, card, i) for i, axis in enumerate(axes[: len(card.panels)])]
+        legends = sum(max(entries[i : i + _COLUMNS]) for i in range(0, len(entries), _COLUMNS))
+        figure.set_figheight(0.2 + 2.1 * rows + 0.16 * len(title) + 0.14 * len(text) + 0.16 * legends)
     return figure
 
 

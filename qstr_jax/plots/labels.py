@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from qstr_jax import analysis, columns
-from qstr_jax.analysis import resolution
+from qstr_jax.analysis import line_fit, resolution
 
 
 def display(name: object) -> str:
@@ -37,28 +37,23 @@ def thousands(samples: float, _: float = 0) -> str:
     Args:
         samples: a number of samples.
     """
-    return f'{samples / 1000:,g}k' if samples >= 1000 else f'{samples:g}'
+    for unit, letter in ((1e6, 'M'), (1e3, 'k')):
+        if samples >= unit:
+            return f'{samples / unit:,g}{letter}'
+    return f'{samples:g}'
 
 
 def power(fit: analysis.Exponent, x: str) -> str:
-    """'N^0.62 [0.55, 0.70], 23 of 25 learn, 2 as bounds' as mathtext, or why there is no exponent.
+    """'N^0.62 [0.55, 0.70]' as mathtext; a star behind an interval by the noise between lanes alone.
 
     Args:
-        fit: of a curve.
+        fit: of a curve, with a value.
         x: the setting on the x axis.
     """
-    if fit.value is None:
-        # The ring around a mean of one to three checks has its own key.
-        return f'({"; ".join(part for part in fit.note.split("; ") if not part.startswith(resolution.MARK))})'
     symbol = columns.get(x).symbol
-    base = f'${symbol}^{{{fit.value:.2f}}}$' if symbol else f'{display(analysis.heading(x))}$^{{{fit.value:.2f}}}$'
-    total = fit.num_points + len(fit.left_out)
-    part = f' ({fit.num_points} of {total} {analysis.heading(x)})' if fit.left_out else ''
-    words = [' '.join(word for word in (base, fit.interval_text) if word) + part]
-    if fit.fitted_to not in ('', 'all lanes'):
-        learn = f', {fit.learn}' if fit.learn and fit.fitted_to.startswith('lanes') else ''
-        words.append(f'{learn}{fit.fitted_to.removeprefix("lanes that learn").removeprefix("all lanes")}'.strip(', '))
-    return ', '.join(words)
+    base = f'${symbol}^{{{fit.value:.2f}}}$' if symbol else f'slope {fit.value:.2f}'
+    interval = fit.interval_text.replace(f' by {line_fit.BY_NOISE}]', ']*').replace('-', '−')
+    return f'{base} {interval}'.strip()
 
 
 def coarse_key(rows: pd.DataFrame, means: pd.DataFrame) -> list[str]:

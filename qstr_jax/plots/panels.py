@@ -13,18 +13,21 @@ from matplotlib.axes import Axes
 
 from qstr_jax import analysis, columns
 from qstr_jax.analysis import no_retrieval
+from qstr_jax.plots import ends
 
 # Numbers that spread over more than this factor get a logarithmic axis, unless they are integers such as N.
 _WIDE = 20
+_MOST_CURVES = 6
 
 
 def by_panel(curves: Iterable[analysis.Curve]) -> list[list[analysis.Curve]]:
-    """The curves of each panel: those whose tasks have the same settings.
+    """The curves of each panel: those whose tasks have the same settings, at most six.
 
     Args:
         curves: of `analysis.split_curves`, in its order.
     """
-    return [list(same) for _, same in itertools.groupby(curves, key=lambda curve: str(dict(curve.task)))]
+    tasks = [list(same) for _, same in itertools.groupby(curves, key=lambda curve: str(dict(curve.task)))]
+    return [same[i : i + _MOST_CURVES] for same in tasks for i in range(0, len(same), _MOST_CURVES)]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,6 +62,11 @@ class XAxis:
     def has_numbers(self) -> bool:
         """Whether all values are numbers."""
         return all(map(_is_number, self.values))
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether a slope can be seen: on a logarithmic axis whose values span a factor of two."""
+        return self.is_log and self.values[-1] >= 2 * self.values[0]
 
     @property
     def places(self) -> np.ndarray:
@@ -107,8 +115,8 @@ class XAxis:
         return float(places[-1] - places[0]) or abs(float(places[-1])) or 1.0
 
 
-def mark_means(axis: Axes, places: np.ndarray, cells: pd.DataFrame, colour: str) -> None:
-    """A ring around a mean of one to three checks, and 'k of n' above one of which some lanes never learn.
+def mark_means(axis: Axes, places: np.ndarray, cells: pd.DataFrame, colour: str) -> list[ends.Words]:
+    """Draws a ring around a mean of one to three checks; returns 'k of n' for one of which some lanes never learn.
 
     Args:
         axis: of the figure.
@@ -116,14 +124,14 @@ def mark_means(axis: Axes, places: np.ndarray, cells: pd.DataFrame, colour: str)
         cells: of `analysis.summarize`, with a line per mean.
         colour: of the curve.
     """
+    shares = []
     for at, cell in zip(places, cells.to_dict('records'), strict=True):
         if cell['is_coarse']:
             axis.plot(at, cell['mean'], 'o', color=colour, markersize=9, fillstyle='none', mew=0.7, gid='coarse')
         if 0 < cell['num_learn'] < cell['num_judged']:
-            axis.annotate(
-                f'{cell["num_learn"]} of {cell["num_judged"]}', (at, cell['mean']), (0, 6), ha='center', va='bottom',
-                textcoords='offset points', color=colour, fontsize=6, annotation_clip=True, gid='learn',
-            )  # fmt: skip
+            share = f'{cell["num_learn"]} of {cell["num_judged"]}'
+            shares.append(ends.Words(at, cell['mean'], share, colour, 'learn'))
+    return shares
 
 
 def mark_no_retrieval(axis: Axes, x: XAxis, rows: pd.DataFrame) -> None:

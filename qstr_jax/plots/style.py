@@ -50,6 +50,7 @@ STYLE: dict[Any, Any] = {
 logging.getLogger('fontTools').setLevel(logging.WARNING)
 
 WIDTH, HEIGHT = 3.4, 2.2  # Inches, of one panel without legend.
+_LETTER = 0.052  # Inches, of small type.
 # Colour, marker and line style.
 Look = tuple[Any, str, Any]
 # Okabe and Ito's colours: told apart by colour-blind readers. Marker and line style do it in grey.
@@ -116,7 +117,13 @@ def _other_look(index: int) -> Look:
 
 
 def frame(
-    num_panels: int, title: str, notes: str | Sequence[str], *, sharey: bool = False, key: str = ''
+    num_panels: int,
+    title: str,
+    notes: str | Sequence[str],
+    *,
+    sharey: bool = False,
+    key: str = '',
+    beside: Iterable[str] = (),
 ) -> tuple[Figure, list[Axes]]:
     """A row of panels with a title above and notes below.
 
@@ -126,11 +133,13 @@ def frame(
         notes: small, under the figure.
         sharey: whether the panels share the y axis.
         key: what lines and bands are, behind the notes.
+        beside: words that stand to the right of each panel, which gets so much wider.
 
     Returns:
         The figure and its panels.
     """
-    width = WIDTH if num_panels == 1 else 2.9 * num_panels
+    lengths = [len(re.sub('[${}^]', '', line)) for text in beside for line in text.split('\n')]
+    width = (WIDTH if num_panels == 1 else 2.9 * num_panels) + num_panels * _LETTER * max(lengths, default=0)
     text = wrap(notes_text(notes, key), int(22 * width))
     lines = wrap(display(title), int(15.5 * width))
     height = HEIGHT + (0.05 if lines else 0) + 0.15 * len(lines) + 0.11 * len(text)
@@ -152,19 +161,3 @@ def legend_line(look: Look, label: str) -> Line2D:
     """
     colour, marker, style = look
     return Line2D([], [], color=colour, marker=marker, linestyle=style, label=label)
-
-
-def make_room(figure: Figure, axes: Sequence[Axes], lines: int) -> None:
-    """Enlarges a figure so that the legends above its panels fit and do not squeeze the panels.
-
-    Args:
-        figure: to be enlarged.
-        axes: its panels, with legends.
-        lines: how many lines the longest legend has, with its title.
-    """
-    figure.set_figheight(figure.get_figheight() + 0.14 * lines)
-    legends = [legend for axis in axes if (legend := axis.get_legend()) is not None]
-    labels = [re.sub('[${}^]', '', text.get_text()) for legend in legends for text in legend.get_texts()]
-    # Inches of the axis and the handle, and of a letter.
-    needed = 1.05 + 0.055 * max(map(len, labels), default=0)
-    figure.set_figwidth(max(figure.get_figwidth(), needed * len(axes)))

@@ -14,19 +14,28 @@ exhibit_pages: a page of the documentation for each config.
 
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from qstr_jax.report import content, fragments, headline, page
 from qstr_jax.storage import files, results
 
 
-def write(workdirs: Sequence[str | os.PathLike], output: str | os.PathLike, latex: bool = False) -> pathlib.Path:
+def write(
+    workdirs: Sequence[str | os.PathLike],
+    output: str | os.PathLike,
+    latex: bool = False,
+    *,
+    pages: Mapping[str, page.Page] | None = None,
+    links: Mapping[str, str] | None = None,
+) -> pathlib.Path:
     """Writes `output`/report.html, and `output`/latex/* if asked.
 
     Args:
         workdirs: directories; each may be a results directory, or hold some at any depth.
         output: directory of the report, made if it does not exist.
         latex: write fragments too, which takes as long again.
+        pages: titles and addresses of results directories, by the last part of their names.
+        links: names and addresses of pages to go back to.
 
     Returns:
         The path of the page.
@@ -41,7 +50,7 @@ def write(workdirs: Sequence[str | os.PathLike], output: str | os.PathLike, late
     sections = [section for workdir in workdirs for section in content.sections(workdir, leave_out=folder)]
     measured = content.measured(sections)
     overview = content.overview(measured, sum(len(section.rows) for section in sections))
-    text = page.html_of(overview, sections, headline.headline(sections, measured))
+    text = page.html_of(overview, sections, headline.headline(sections, measured), pages, links)
     files.write_text(folder / 'report.html', text)
     if latex:
         fragments.write(overview, sections, folder / 'latex')

@@ -102,7 +102,7 @@ def draw_fixed_samples(folder: pathlib.Path, searches: pd.DataFrame, fits: pd.Da
 
 def draw_searches(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:
     """n* against a setting, and which power of N or of log N it is."""
-    _save(plots.n_star_against(rows, config.x, **_words(config, rows)), folder, 'figure')
+    _save(plots.samples_against(rows, config.x, **_words(config, rows)), folder, 'figure')
     _write(analysis.samples_table(rows, config.x), folder, 'table')
     if config.x == 'seq_len':
         _write(growth.growth(rows), folder, 'growth', digits=3)

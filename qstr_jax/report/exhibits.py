@@ -108,7 +108,7 @@ def _add_search(section: Section, rows: pd.DataFrame) -> None:
     section.tables.append(('n*, the smallest n with test loss below the threshold', analysis.samples_table(chosen, x)))
     if chosen[x].nunique() > 1:
         section.figures.append(
-            (f'n* against {analysis.heading(x)}', functools.partial(plots.n_star_against, chosen, x))
+            (f'n* against {analysis.heading(x)}', functools.partial(plots.samples_against, chosen, x))
         )
 
 

@@ -117,7 +117,8 @@ def _needs(sections: Sequence[Section]) -> list[Need]:
 def _need(name: str, rows: pd.DataFrame, x: str) -> list[Need]:
     """At the largest x that most architectures have in common."""
     points = analysis.summarize(rows, ['model', x])
-    points = points[points['num_learn'].gt(0) & points['mean'].gt(0)]
+    # Fewer than three lanes are not shown.
+    points = points[points['num_learn'].gt(0) & points['mean'].gt(0) & points['num_lanes'].ge(table1.MIN_LANES)]
     counts = points.groupby(x).size()
     if counts.empty or counts.max() < 2:
         return []

@@ -41,7 +41,7 @@ STATE = {'transformer': _transformer, 'rnn': _rnn, 'ffn': _ffn}
 def load(training, params, model):
     """Writes our parameters {'params': …} of one lane into a `baseline.Training`."""
     weights = STATE[model](_to_numpy(params['params']))
-    training.module.load_state_dict({name: torch.tensor(np.ascontiguousarray(w)) for name, w in weights.items()})
+    training.model.load_state_dict({name: torch.tensor(np.ascontiguousarray(w)) for name, w in weights.items()})
 
 
 def _to_numpy(tree):
