@@ -6,30 +6,41 @@ that stand later, so causal ones belong to causal tasks.
 
 from qstr_jax.models.mixers import (
     attention,
+    deep_cell,
     deltanet,
     gated_deltanet,
     gla,
+    gru,
     kda,
     linear_attention,
+    long_conv,
     mamba2,
+    mamba3,
     min_gru,
+    mlp_mixer,
     mlstm,
     retnet,
     rg_lru,
     rwkv7,
+    s5,
 )
-from qstr_jax.models.mixers.mixer import names, parsed, scan, spec
+from qstr_jax.models.mixers.mixer import names, parsed, spec
 from qstr_jax.models.mixers.registered import register
 
 __all__ = [
     'attention',
+    'deep_cell',
     'deltanet',
     'gated_deltanet',
     'gla',
+    'gru',
     'kda',
     'linear_attention',
+    'long_conv',
     'mamba2',
+    'mamba3',
     'min_gru',
+    'mlp_mixer',
     'mlstm',
     'names',
     'parsed',
@@ -37,6 +48,6 @@ __all__ = [
     'retnet',
     'rg_lru',
     'rwkv7',
-    'scan',
+    's5',
     'spec',
 ]

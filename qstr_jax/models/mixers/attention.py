@@ -62,10 +62,10 @@ def softmax_one(scores: jax.Array) -> jax.Array:
     return powers / (jnp.exp(-most) + jnp.sum(powers, axis=-1, keepdims=True))
 
 
-def rotated(x_NxHxA: jax.Array, base: float = 10_000.0) -> jax.Array:
-    """RoPE: pair j of coordinates (j, j + A/2) of token i turns by the angle i · base^{−2j/A}."""
+def rotated(x_NxHxA: jax.Array, first: jax.Array | int = 0) -> jax.Array:
+    """RoPE: pair j of coordinates (j, j + A/2) of token i turns by i · 10000^{−2j/A}; i counts from `first`."""
     num_tokens, _, dim = x_NxHxA.shape
-    angle = jnp.arange(num_tokens)[:, None] * base ** (-jnp.arange(dim // 2) / (dim // 2))[None, :]
+    angle = (first + jnp.arange(num_tokens))[:, None] * 10_000.0 ** (-jnp.arange(dim // 2) / (dim // 2))[None, :]
     cos, sin = jnp.cos(angle)[:, None, :], jnp.sin(angle)[:, None, :]
     first, second = jnp.split(x_NxHxA, 2, axis=-1)
     return jnp.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from qstr_jax.models.mixers.mixer import scan
+from qstr_jax.models import carry
 
 Form = Literal['parallel', 'recurrent']
 
@@ -14,21 +14,16 @@ Form = Literal['parallel', 'recurrent']
 def run(module: nn.Module, a_NxF: jax.Array, b_NxF: jax.Array, form: Form) -> jax.Array:
     """States (N, F) from h_0 = 0, in one of both forms."""
     if form == 'recurrent':
-        return scan(module, _step, jnp.zeros_like(b_NxF[0]), (a_NxF, b_NxF))
+        return carry.scan(module, _step, jnp.zeros_like(b_NxF[0]), (a_NxF, b_NxF))
 
     def then(first: tuple[jax.Array, jax.Array], second: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         return second[0] * first[0], second[0] * first[1] + second[1]
 
     decay_NxF, states_NxF = jax.lax.associative_scan(then, (a_NxF, b_NxF))
-    return scan_all(module, decay_NxF, states_NxF)
-
-
-def scan_all(module: nn.Module, decay_NxF: jax.Array, states_NxF: jax.Array) -> jax.Array:
-    """States that began at zero, moved to where the collection 'carry' has them begin; it keeps their end."""
-    if module.has_variable('carry', 'start'):
-        states_NxF = states_NxF + decay_NxF * module.get_variable('carry', 'start')[None]
-    if module.is_mutable_collection('carry'):
-        module.put_variable('carry', 'end', states_NxF[-1])
+    start_F = carry.start(module, 'state', None)
+    if start_F is not None:
+        states_NxF = states_NxF + decay_NxF * start_F[None]
+    carry.keep(module, 'state', states_NxF[-1])
     return states_NxF
 
 

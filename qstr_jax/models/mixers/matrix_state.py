@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from qstr_jax.models.mixers.mixer import scan
+from qstr_jax.models import carry
 
 Form = Literal['parallel', 'recurrent']
 # Tokens of a chunk. With a decay per key the products of all pairs have an axis of keys.
@@ -40,7 +40,7 @@ def run(module: nn.Module, inputs: Inputs, form: Form) -> jax.Array:
     num_tokens, num_heads, key_dim = inputs.k_NxHxK.shape
     start_HxKxV = jnp.zeros((num_heads, key_dim, inputs.v_NxHxV.shape[-1]))
     if form == 'recurrent':
-        return scan(module, _step, start_HxKxV, inputs)
+        return carry.scan(module, _step, start_HxKxV, inputs)
     size = min(num_tokens, CHUNK if inputs.g_NxHxG.shape[-1] == 1 else CHUNK_PER_KEY)
     padding = -num_tokens % size
     # Keys, values and decays of zero leave the state as it is.
@@ -48,7 +48,7 @@ def run(module: nn.Module, inputs: Inputs, form: Form) -> jax.Array:
         lambda leaf: jnp.pad(leaf, ((0, padding),) + ((0, 0),) * (leaf.ndim - 1)).reshape(-1, size, *leaf.shape[1:]),
         inputs,
     )
-    o_CxSxHxV = scan(module, _chunk, start_HxKxV, chunks)
+    o_CxSxHxV = carry.scan(module, _chunk, start_HxKxV, chunks)
     return o_CxSxHxV.reshape(num_tokens + padding, *o_CxSxHxV.shape[2:])[:num_tokens]
 
 

@@ -13,10 +13,8 @@ that is asked for; one that can see all tokens by itself has a field `causal`, w
 """
 
 import ast
-from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-import jax
 from flax import linen as nn
 
 from qstr_jax import checks
@@ -75,17 +73,3 @@ def parsed(text: str) -> Spec:
         except (SyntaxError, ValueError):
             settings[key] = value
     return spec(name, **settings)
-
-
-def scan(module: nn.Module, step: Callable[[Any, Any], tuple[Any, jax.Array]], start: Any, inputs: Any) -> jax.Array:
-    """Runs a recurrence over the tokens: (carry, input of a token) → (carry, output).
-
-    Where the collection 'carry' has a `start`, it begins there; where that collection may change, it keeps the `end`.
-    So a sequence can be read in pieces, and the size of what is carried can be measured.
-    """
-    if module.has_variable('carry', 'start'):
-        start = module.get_variable('carry', 'start')
-    end, outputs = jax.lax.scan(step, start, inputs)
-    if module.is_mutable_collection('carry'):
-        module.put_variable('carry', 'end', end)
-    return outputs

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from qstr_jax.models import carry
 from qstr_jax.models.mixers import matrix_state
-from qstr_jax.models.mixers.mixer import scan
 from qstr_jax.models.mixers.registered import register
 
 
@@ -32,7 +32,7 @@ class MLSTM(nn.Module):
         memory_HxKxV = jnp.zeros((self.heads, self.head_dim, self.head_dim))
         start = (memory_HxKxV, memory_HxKxV[..., 0], jnp.zeros(self.heads))
         inputs = (self.head_dim**-0.5 * q, k, v, log_i_NxH, jax.nn.log_sigmoid(forget_NxH))
-        h_NxHxV = nn.LayerNorm(use_bias=False, name='head_norm')(scan(self, _step, start, inputs))
+        h_NxHxV = nn.LayerNorm(use_bias=False, name='head_norm')(carry.scan(self, _step, start, inputs))
         gate_NxHxV = jax.nn.sigmoid(matrix_state.heads_of('output_gate', x_NxW, self.heads, self.head_dim))
         return matrix_state.merged(h_NxHxV * gate_NxHxV, x_NxW.shape[-1])
 
@@ -47,9 +47,9 @@ def _forget_bias(key: jax.Array, shape: tuple[int, ...], dtype: object = None) -
 
 
 def _step(
-    carry: tuple[jax.Array, jax.Array, jax.Array], one: tuple[jax.Array, ...]
+    state: tuple[jax.Array, jax.Array, jax.Array], one: tuple[jax.Array, ...]
 ) -> tuple[tuple[jax.Array, jax.Array, jax.Array], jax.Array]:
-    memory_HxKxV, norm_HxK, scale_H = carry
+    memory_HxKxV, norm_HxK, scale_H = state
     q_HxK, k_HxK, v_HxV, log_i_H, log_f_H = one
     new_scale_H = jnp.maximum(log_f_H + scale_H, log_i_H)
     f_Hx1, i_Hx1 = jnp.exp(log_f_H + scale_H - new_scale_H)[:, None], jnp.exp(log_i_H - new_scale_H)[:, None]

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from qstr_jax.models import carry
 from qstr_jax.models.mixers import matrix_state
 from qstr_jax.models.mixers.attention import rotated
 from qstr_jax.models.mixers.registered import register
@@ -30,7 +31,9 @@ class Retention(nn.Module):
         q, k, v = (matrix_state.heads_of(name, x_NxW, self.heads, self.head_dim) for name in ('query', 'key', 'value'))
         log_decay_H = jnp.log1p(-(2.0 ** (-5.0 - jnp.arange(self.heads))))
         g_NxHx1 = jnp.broadcast_to(log_decay_H[None, :, None], (len(x_NxW), self.heads, 1))
-        inputs = matrix_state.Inputs(self.head_dim**-0.5 * rotated(q), rotated(k), v, g_NxHx1)
+        first = carry.start(self, 'position', 0)
+        carry.keep(self, 'position', first + len(x_NxW))
+        inputs = matrix_state.Inputs(self.head_dim**-0.5 * rotated(q, first), rotated(k, first), v, g_NxHx1)
         o_NxHxV = nn.RMSNorm(name='head_norm')(matrix_state.run(self, inputs, self.form))
         gate_NxHxV = matrix_state.heads_of('gate', x_NxW, self.heads, self.head_dim)
         return matrix_state.merged(o_NxHxV * jax.nn.silu(gate_NxHxV), x_NxW.shape[-1])

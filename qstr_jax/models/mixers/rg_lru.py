@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from qstr_jax.models import carry
 from qstr_jax.models.mixers import diagonal
 from qstr_jax.models.mixers.registered import register
 
@@ -37,8 +38,9 @@ class RGLRU(nn.Module):
         log_a_NxF = (
             -SHARPNESS * recurrent_gate_NxF * jax.nn.softplus(self.param('decay', _decay, u_NxF.shape[1:]))[None]
         )
-        is_first_Nx1 = jnp.arange(len(x_NxW))[:, None] == 0
-        scale_NxF = jnp.where(is_first_Nx1, 1.0, jnp.sqrt(-jnp.expm1(2 * log_a_NxF)))
+        scale_NxF = jnp.sqrt(-jnp.expm1(2 * log_a_NxF))
+        if carry.start(self, 'state', None) is None:
+            scale_NxF = scale_NxF.at[0].set(1.0)
         h_NxF = diagonal.run(self, jnp.exp(log_a_NxF), scale_NxF * input_gate_NxF * u_NxF, self.form)
         gate_NxF = jax.nn.gelu(nn.Dense(self.state_dim, name='gate')(x_NxW))
         return nn.Dense(x_NxW.shape[-1], name='out')(h_NxF * gate_NxF)

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from qstr_jax.models import carry
 from qstr_jax.models.mixers import matrix_state
-from qstr_jax.models.mixers.mixer import scan
 from qstr_jax.models.mixers.registered import register
 
 
@@ -35,7 +35,7 @@ class RWKV7(nn.Module):
         removal = matrix_state.unit(k * self._per_key('removal_scale', 1.0), eps=1e-12)
         k = k * (1 + (a - 1) * self._per_key('key_rate', 1.0))
         start_HxKxV = jnp.zeros((self.heads, self.head_dim, self.head_dim))
-        o_NxHxV = scan(self, _step, start_HxKxV, (r, log_w, k, v, -removal, removal * a))
+        o_NxHxV = carry.scan(self, _step, start_HxKxV, (r, log_w, k, v, -removal, removal * a))
         o_NxHxV = nn.LayerNorm(epsilon=64e-5, name='head_norm')(o_NxHxV)
         bonus_NxHx1 = jnp.sum(r * k * self._per_key('bonus', 0.0), axis=-1, keepdims=True)
         gate = self._low_rank('gate', mixed['g'], jax.nn.sigmoid)
@@ -43,12 +43,7 @@ class RWKV7(nn.Module):
 
     def _mixes(self, x_NxW: jax.Array) -> list[jax.Array]:
         """Six mixes of each token with the one before it."""
-        start_W = jnp.zeros(x_NxW.shape[-1])
-        if self.has_variable('carry', 'token'):
-            start_W = self.get_variable('carry', 'token')
-        if self.is_mutable_collection('carry'):
-            self.put_variable('carry', 'last_token', x_NxW[-1])
-        before_NxW = jnp.concatenate([start_W[None], x_NxW[:-1]])
+        before_NxW = carry.before(self, 'token', x_NxW)
         share_6xW = self.param('token_shift', nn.initializers.constant(0.5), (6, x_NxW.shape[-1]))
         return [x_NxW + (before_NxW - x_NxW) * share_W[None] for share_W in share_6xW]
 
