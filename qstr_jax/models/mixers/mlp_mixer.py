@@ -1,4 +1,4 @@
-"""Token mixing of the MLP-Mixer (Tolstikhin et al., arXiv:2105.01601): a network over positions, the same for each channel."""
+"""Token mixing of the MLP-Mixer (Tolstikhin et al., arXiv:2105.01601): a network over positions."""
 
 import jax
 import jax.numpy as jnp
@@ -35,11 +35,7 @@ class MLPMixer(nn.Module):
     def _weights(self, name: str, num_tokens: int, init: nn.initializers.Initializer) -> jax.Array:
         """From position j to position i, (N, N, M)."""
         kernel_NxNxM = self.param(name, init, (num_tokens, num_tokens, self.expansion))
-        return (
-            jnp.where(jnp.triu(jnp.ones((num_tokens,) * 2, bool))[..., None], kernel_NxNxM, 0.0)
-            if self.causal
-            else kernel_NxNxM
-        )
+        return kernel_NxNxM * jnp.triu(jnp.ones((num_tokens, num_tokens)))[..., None] if self.causal else kernel_NxNxM
 
     def state_size(self, width: int, seq_len: int) -> int:
         """All tokens."""

@@ -31,7 +31,7 @@ class Retention(nn.Module):
         q, k, v = (matrix_state.heads_of(name, x_NxW, self.heads, self.head_dim) for name in ('query', 'key', 'value'))
         log_decay_H = jnp.log1p(-(2.0 ** (-5.0 - jnp.arange(self.heads))))
         g_NxHx1 = jnp.broadcast_to(log_decay_H[None, :, None], (len(x_NxW), self.heads, 1))
-        first = carry.start(self, 'position', 0)
+        first = carry.start(self, 'position', jnp.zeros((), int))
         carry.keep(self, 'position', first + len(x_NxW))
         inputs = matrix_state.Inputs(self.head_dim**-0.5 * rotated(q, first), rotated(k, first), v, g_NxHx1)
         o_NxHxV = nn.RMSNorm(name='head_norm')(matrix_state.run(self, inputs, self.form))

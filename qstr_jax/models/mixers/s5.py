@@ -47,10 +47,10 @@ class S5(nn.Module):
         def draw(key: jax.Array) -> jax.Array:
             vectors_GxF = _hippo(self.state_dim)[1]
             if name == 'b':
-                kernel_WxF = init(key, (shape[0], 2 * self.state_dim)) @ vectors_GxF.conj()
+                kernel = init(key, (shape[0], 2 * self.state_dim)) @ jnp.asarray(vectors_GxF.conj())
             else:
-                kernel_WxF = vectors_GxF.T @ init(key, (2 * self.state_dim, shape[1]))
-            return jnp.stack([kernel_WxF.real, kernel_WxF.imag])
+                kernel = jnp.asarray(vectors_GxF.T) @ init(key, (2 * self.state_dim, shape[1]))
+            return jnp.stack([kernel.real, kernel.imag])
 
         parts = self.param(name, draw)
         return jax.lax.complex(parts[0], parts[1])
@@ -61,7 +61,7 @@ class S5(nn.Module):
 
 
 def _hippo(num_states: int) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues (F,) and eigenvectors (2F, F) of HiPPO-LegS's normal part (Appendix B), one of each conjugate pair."""
+    """Eigenvalues (F,) and eigenvectors (2F, F) of HiPPO-LegS's normal part, one of each conjugate pair."""
     root_G = np.sqrt(np.arange(2 * num_states) + 0.5)
     skew_GxG = np.tril(root_G[:, None] * root_G[None, :], -1)
     skew_GxG = skew_GxG.T - skew_GxG
