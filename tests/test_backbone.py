@@ -48,6 +48,24 @@ def test_directions(mixer):
         assert jnp.all(change[3:] != 0)
 
 
+@pytest.mark.parametrize('mixer', ['gru:state_dim=4', 'attention', 'mlp_mixer'])
+def test_padding_is_not_seen(mixer):
+    module = build(mixers=(mixer,), depth=1, short_conv=2, **TINY)
+    params, z_NxE = made(module)
+    apply = jax.jit(module.apply)
+    padded = apply(params, z_NxE, length=3)
+    np.testing.assert_allclose(apply(params, z_NxE.at[3:].add(1.0), length=3)[:3], padded[:3], atol=1e-6)
+    assert not np.allclose(apply(params, z_NxE)[:3], padded[:3], atol=1e-3)
+    if mixer != 'mlp_mixer':  # whose weights belong to positions
+        np.testing.assert_allclose(apply(params, z_NxE[:3]), padded[:3], atol=1e-5)
+
+
+def test_several_outputs():
+    module = build(mixers=('min_gru',), depth=1, **TINY).clone(num_outputs=3)
+    params, z_NxE = made(module)
+    assert module.apply(params, z_NxE).shape == (TASK.seq_len, 3)
+
+
 def test_one_block_of_attention_is_the_papers_transformer():
     width = TASK.embedding_dim
     paper = models.build('transformer', TASK, num_heads=2, mlp_width=width)

@@ -1,4 +1,4 @@
-"""Mixers equal reference code, in outputs and gradients; `tests/oracles` has the arrays and the script that makes them."""
+"""Mixers equal reference code, in outputs and gradients; `tests/oracles` has the arrays, and what makes them."""
 
 import hashlib
 import json

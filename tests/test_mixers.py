@@ -86,7 +86,7 @@ def test_all_mixers_are_tested():
     assert set(OURS) <= set(models.names())
 
 
-@pytest.mark.parametrize('name', filter(has_forms, OURS))
+@pytest.mark.parametrize('name', [name for name in OURS if has_forms(name)])
 def test_the_recurrent_form_agrees(name):
     made = outputs(name)
     np.testing.assert_allclose(made['recurrent'], made['own'], atol=1e-5)
@@ -138,10 +138,10 @@ def test_attention_keeps_keys_and_values_of_the_tokens_that_it_sees(window):
     assert module.state_size(WIDTH, NUM_TOKENS) == 2 * 2 * 4 * (window or NUM_TOKENS)
 
 
-def test_softmax_one_may_attend_to_nothing():
-    weights = attention.softmax_one(jnp.array([-50.0, -60.0]))
+def test_softmax_1_may_attend_to_nothing():
+    weights = attention.softmax_1(jnp.array([[[-50.0, -60.0]]]))
     assert float(jnp.sum(weights)) < 1e-12
-    np.testing.assert_allclose(attention.softmax_one(jnp.array([100.0, 0.0])), [1.0, 0.0], atol=1e-6)
+    np.testing.assert_allclose(attention.softmax_1(jnp.array([[[100.0, 0.0]]])), [[[1.0, 0.0]]], atol=1e-6)
 
 
 def test_rope_knows_differences_of_positions():

@@ -45,11 +45,14 @@ class Backbone(nn.Module):
     num_outputs: int = 1
 
     @nn.compact
-    def __call__(self, z_NxE: jax.Array) -> jax.Array:
-        """Predictions (N,), or (N, C) where there are several outputs; arguments as in `models.predict`."""
+    def __call__(self, z_NxE: jax.Array, length: jax.Array | None = None) -> jax.Array:
+        """Predictions (N,), or (N, C) where there are several outputs; arguments as in `models.predict`.
+
+        Both directions read padding after all tokens.
+        """
         x_NxW = self._dense(self.width, 'embedding')(z_NxE) if self.embedding else z_NxE
         for i, spec in enumerate(self.mixers):
-            x_NxW = self._added(x_NxW, functools.partial(self._mix, spec, i), f'mixer_norm_{i}')
+            x_NxW = self._added(x_NxW, functools.partial(self._mix, spec, i, length), f'mixer_norm_{i}')
             if self.mlp != 'none':
                 x_NxW = self._added(x_NxW, functools.partial(self._mlp, i), f'mlp_norm_{i}')
         y_NxC = self._dense(self.num_outputs, 'out')(self._normed(x_NxW, 'out_norm'))
@@ -64,23 +67,27 @@ class Backbone(nn.Module):
             return x_NxW
         return (nn.RMSNorm if self.norm == 'rms' else nn.LayerNorm)(name=name)(x_NxW)
 
-    def _mix(self, spec: Spec, i: int, x_NxW: jax.Array) -> jax.Array:
+    def _mix(self, spec: Spec, i: int, length: jax.Array | None, x_NxW: jax.Array) -> jax.Array:
         """A mixer in both directions, or in one."""
-        kind, settings = spec
+        kind, settings = spec[0], dict(spec[1])
         if sees_all(kind):
-            return self._direction(kind, {**dict(settings), 'causal': not self.bidirectional}, f'mixer_{i}', x_NxW)
-        forward_NxW = self._direction(kind, dict(settings), f'mixer_{i}', x_NxW)
+            mixer = kind(**settings, causal=not self.bidirectional, name=f'mixer_{i}')
+            return mixer(self._convolved(x_NxW, f'mixer_{i}'), length=length)
+        forward_NxW = kind(**settings, name=f'mixer_{i}')(self._convolved(x_NxW, f'mixer_{i}'))
         if not self.bidirectional:
             return forward_NxW
-        return forward_NxW + self._direction(kind, dict(settings), f'mixer_{i}_back', x_NxW[::-1])[::-1]
+        # Its own inverse.
+        order = slice(None, None, -1) if length is None else (length - 1 - jnp.arange(len(x_NxW))) % len(x_NxW)
+        back = kind(**settings, name=f'mixer_{i}_back')
+        return forward_NxW + back(self._convolved(x_NxW[order], f'mixer_{i}_back'))[order]
 
-    def _direction(self, kind: Any, settings: dict[str, Any], name: str, x_NxW: jax.Array) -> jax.Array:
+    def _convolved(self, x_NxW: jax.Array, name: str) -> jax.Array:
         if self.short_conv:
             conv = nn.Conv(
                 self.width, (self.short_conv,), padding='CAUSAL', feature_group_count=self.width, name=f'{name}_conv'
             )
             x_NxW = jax.nn.silu(conv(x_NxW))
-        return kind(**settings, name=name)(x_NxW)
+        return x_NxW
 
     def _mlp(self, i: int, x_NxW: jax.Array) -> jax.Array:
         hidden_NxM = self._dense(self.mlp_width, f'mlp_in_{i}')(x_NxW)

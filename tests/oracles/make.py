@@ -11,7 +11,6 @@ import json
 import math
 import pathlib
 import sys
-import types
 
 import numpy as np
 import torch
@@ -156,9 +155,19 @@ def mamba2(packages, p, x):
     from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer
 
     config = Mamba2Config(
-        num_heads=H, head_dim=K, hidden_size=W, expand=H * K / W, state_size=K, n_groups=1, conv_kernel=1, chunk_size=4,
-        layer_norm_epsilon=1e-6, use_bias=False, use_conv_bias=False, num_hidden_layers=1,
-    )  # fmt: skip
+        num_heads=H,
+        head_dim=K,
+        hidden_size=W,
+        expand=H * K // W,
+        state_size=K,
+        n_groups=1,
+        conv_kernel=1,
+        chunk_size=4,
+        layer_norm_epsilon=1e-6,
+        use_bias=False,
+        use_conv_bias=False,
+        num_hidden_layers=1,
+    )
     mixer = Mamba2Mixer(config, 0).eval()
     parts = {name: p(f'{name}/kernel', W, H, K).reshape(W, -1) for name in ('gate', 'value')}
     rest = [p(f'{name}/kernel', W, size) for name, size in (('b', K), ('c', K), ('step', H))]
@@ -250,14 +259,23 @@ def mamba3(weights, x, total_weight):
     graph, state = nnx.split(mixer)
 
     def apply(params, x):
-        merged = nnx.merge(graph, state)
         parts = [params[f'{name}/kernel'].reshape(W, -1) for name, _ in shapes]
-        merged.in_proj.kernel.value = jnp.concatenate(parts, axis=1)
-        for ours, theirs in (('key', 'B'), ('query', 'C')):
-            getattr(merged, f'{theirs}_norm').weight.value = params[f'{ours}_norm/scale']
-            getattr(merged, f'{theirs}_bias').value = params[f'{ours}_bias'][:, None]
-        merged.dt_bias.value, merged.D.value = params['step_bias'], params['skip']
-        merged.out_proj.kernel.value = params['out/kernel'].reshape(-1, W)
+        theirs = {
+            'in_proj.kernel': jnp.concatenate(parts, axis=1),
+            'B_norm.weight': params['key_norm/scale'],
+            'C_norm.weight': params['query_norm/scale'],
+            'B_bias': params['key_bias'][:, None],
+            'C_bias': params['query_bias'][:, None],
+            'dt_bias': params['step_bias'],
+            'D': params['skip'],
+            'out_proj.kernel': params['out/kernel'].reshape(-1, W),
+        }
+        leaves, tree = jax.tree_util.tree_flatten_with_path(state)
+        names = ['.'.join(str(part.key) for part in path if hasattr(part, 'key')) for path, _ in leaves]
+        assert sorted(names) == sorted(theirs), names
+        for name, (_, leaf) in zip(names, leaves, strict=True):
+            assert theirs[name].shape == leaf.shape, name
+        merged = nnx.merge(graph, jax.tree.unflatten(tree, [theirs[name] for name in names]))
         y = merged(x[None])[0][0]
         return jnp.sum(y * total_weight), y
 
@@ -266,7 +284,9 @@ def mamba3(weights, x, total_weight):
     return y, gradients
 
 
-REFERENCES = (attention, linear_attention, retnet, gla, deltanet, gated_deltanet, kda, rwkv7, mamba2, rg_lru, mlstm, s5, gru)  # fmt: skip
+REFERENCES = (
+    attention, linear_attention, retnet, gla, deltanet, gated_deltanet, kda, rwkv7, mamba2, rg_lru, mlstm, s5, gru,
+)  # fmt: skip
 
 
 def saved(name, arrays):
@@ -279,7 +299,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--packages', type=pathlib.Path, required=True)
     packages = parser.parse_args().packages
-    sys.modules['triton'] = types.ModuleType('triton')  # some naive files import it and do not use it
     digests = {}
     for seed, reference in enumerate((*REFERENCES, mamba3)):
         p = Parameters(seed)

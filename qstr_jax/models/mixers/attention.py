@@ -19,7 +19,7 @@ class Attention(nn.Module):
         window: most tokens to either side that a token sees; 0 is all.
         rope: rotates queries and keys by their positions (Su et al., arXiv:2104.09864), besides the encodings that
             prompts bring.
-        softmax_one: adds 1 to the softmax's denominator, so that a token may attend to nothing.
+        softmax_1: adds 1 to the softmax's denominator, so that a token may attend to nothing.
         causal: whether a token sees no later ones; set by the backbone.
     """
 
@@ -27,11 +27,11 @@ class Attention(nn.Module):
     head_dim: int = 16
     window: int = 0
     rope: bool = False
-    softmax_one: bool = False
+    softmax_1: bool = False
     causal: bool = False
 
     @nn.compact
-    def __call__(self, x_NxW: jax.Array) -> jax.Array:
+    def __call__(self, x_NxW: jax.Array, length: jax.Array | None = None) -> jax.Array:
         num_tokens, width = x_NxW.shape
         head_dim = self.head_dim or width
         shape = (self.heads, head_dim)
@@ -39,27 +39,27 @@ class Attention(nn.Module):
         if self.rope:
             q, k = rotated(q), rotated(k)
         scores_HxNxN = jnp.einsum('iha,jha->hij', q, k) / math.sqrt(head_dim)
-        scores_HxNxN = jnp.where(self._sees(num_tokens)[None], scores_HxNxN, -jnp.inf)
-        weights_HxNxN = softmax_one(scores_HxNxN) if self.softmax_one else jax.nn.softmax(scores_HxNxN)
+        scores_HxNxN = jnp.where(self._sees(num_tokens, length)[None], scores_HxNxN, -jnp.inf)
+        weights_HxNxN = (softmax_1 if self.softmax_1 else jax.nn.softmax)(scores_HxNxN)
         o_NxHxA = jnp.einsum('hij,jha->iha', weights_HxNxN, v)
         return nn.DenseGeneral(width, axis=(-2, -1), name='out')(o_NxHxA)
 
-    def _sees(self, num_tokens: int) -> jax.Array:
+    def _sees(self, num_tokens: int, length: jax.Array | None) -> jax.Array:
         """Whether token i sees token j, (N, N)."""
         distance_NxN = jnp.arange(num_tokens)[:, None] - jnp.arange(num_tokens)[None, :]
         sees_NxN = distance_NxN >= 0 if self.causal else jnp.ones((num_tokens, num_tokens), bool)
-        return sees_NxN & (jnp.abs(distance_NxN) <= self.window) if self.window else sees_NxN
+        if self.window:
+            sees_NxN &= jnp.abs(distance_NxN) <= self.window
+        return sees_NxN if length is None else sees_NxN & (jnp.arange(num_tokens) < length)[None]
 
     def state_size(self, width: int, seq_len: int) -> int:
         """Keys and values of all tokens that a later one may see."""
         return 2 * self.heads * (self.head_dim or width) * min(self.window or seq_len, seq_len)
 
 
-def softmax_one(scores: jax.Array) -> jax.Array:
-    """e^{s_j} / (1 + Σ_j e^{s_j}) along the last axis."""
-    most = jnp.maximum(jnp.max(scores, axis=-1, keepdims=True), 0.0)
-    powers = jnp.exp(scores - most)
-    return powers / (jnp.exp(-most) + jnp.sum(powers, axis=-1, keepdims=True))
+def softmax_1(scores_HxNxN: jax.Array) -> jax.Array:
+    """e^{s_j} / (1 + Σ_j e^{s_j}): one more score, of 0, whose weight nobody gets."""
+    return jax.nn.softmax(jnp.pad(scores_HxNxN, ((0, 0), (0, 0), (0, 1))))[..., :-1]
 
 
 def rotated(x_NxHxA: jax.Array, first: jax.Array | int = 0) -> jax.Array:

@@ -8,8 +8,12 @@
         def __call__(self, x_NxW):
             return jnp.cumsum(x_NxW, axis=0) / jnp.arange(1, len(x_NxW) + 1)[:, None]
 
+        def state_size(self, width, seq_len):
+            return width
+
 The fields of the module are its settings. A mixer sees no later tokens, and `Backbone` runs it in both directions where
-that is asked for; one that can see all tokens by itself has a field `causal`, which is no setting.
+that is asked for. One that can see all tokens by itself has a field `causal`, which is no setting, and an argument
+`length`, after which there is padding or None. `state_size(width, seq_len)` is the numbers that it carries.
 """
 
 import ast

@@ -23,8 +23,10 @@ class MLPMixer(nn.Module):
     causal: bool = False
 
     @nn.compact
-    def __call__(self, x_NxW: jax.Array) -> jax.Array:
+    def __call__(self, x_NxW: jax.Array, length: jax.Array | None = None) -> jax.Array:
         num_tokens = len(x_NxW)
+        if length is not None:
+            x_NxW = jnp.where(jnp.arange(num_tokens)[:, None] < length, x_NxW, 0.0)
         in_NxNxM = self._weights('in_kernel', num_tokens, nn.initializers.lecun_normal(in_axis=0, out_axis=(1, 2)))
         out_NxNxM = self._weights('out_kernel', num_tokens, nn.initializers.lecun_normal(in_axis=(0, 2), out_axis=1))
         in_bias_NxM = self.param('in_bias', nn.initializers.zeros, (num_tokens, self.expansion))

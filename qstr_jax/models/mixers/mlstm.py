@@ -27,15 +27,20 @@ class MLSTM(nn.Module):
     @nn.compact
     def __call__(self, x_NxW: jax.Array) -> jax.Array:
         q, k, v = (matrix_state.heads_of(name, x_NxW, self.heads, self.head_dim) for name in ('query', 'key', 'value'))
-        zeros = nn.initializers.zeros
-        log_i_NxH = nn.Dense(self.heads, kernel_init=zeros, bias_init=nn.initializers.normal(0.1), name='input_gate')(x_NxW)
-        forget_NxH = nn.Dense(self.heads, kernel_init=zeros, bias_init=_forget_bias, name='forget_gate')(x_NxW)
+        log_i_NxH = self._gate('input', x_NxW, nn.initializers.normal(0.1))
+        forget_NxH = self._gate('forget', x_NxW, _forget_bias)
         memory_HxKxV = jnp.zeros((self.heads, self.head_dim, self.head_dim))
         start = (memory_HxKxV, memory_HxKxV[..., 0], jnp.zeros(self.heads))
         inputs = (self.head_dim**-0.5 * q, k, v, log_i_NxH, jax.nn.log_sigmoid(forget_NxH))
-        h_NxHxV = nn.LayerNorm(use_bias=False, feature_axes=(-2, -1), name='head_norm')(carry.scan(self, _step, start, inputs))
+        h_NxHxV = nn.LayerNorm(use_bias=False, feature_axes=(-2, -1), name='head_norm')(
+            carry.scan(self, _step, start, inputs)
+        )
         gate_NxHxV = jax.nn.sigmoid(matrix_state.heads_of('output_gate', x_NxW, self.heads, self.head_dim))
         return matrix_state.merged(h_NxHxV * gate_NxHxV, x_NxW.shape[-1])
+
+    def _gate(self, name: str, x_NxW: jax.Array, bias: nn.initializers.Initializer) -> jax.Array:
+        """Pre-activations (N, H) that start as their biases alone."""
+        return nn.Dense(self.heads, kernel_init=nn.initializers.zeros, bias_init=bias, name=f'{name}_gate')(x_NxW)
 
     def state_size(self, width: int, seq_len: int) -> int:
         """C, n and m."""
