@@ -117,6 +117,7 @@ def sees_all(kind: Any) -> bool:
     return 'causal' in {field.name for field in dataclasses.fields(kind)}
 
 
+@functools.lru_cache(maxsize=1024)
 def num_parameters(module: nn.Module, seq_len: int, embedding_dim: int) -> int:
     """Number of parameters of a model."""
     z_NxE = jax.ShapeDtypeStruct((seq_len, embedding_dim), jnp.float32)

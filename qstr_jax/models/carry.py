@@ -19,7 +19,7 @@ def start(module: nn.Module, name: str, default: Any) -> Any:
 
 def keep(module: nn.Module, name: str, end: Any) -> None:
     """Keeps what a sequence ended with."""
-    if module.is_mutable_collection('carry'):
+    if module.is_mutable_collection('carry') and not module.is_initializing():
         module.put_variable('carry', name, end)
 
 

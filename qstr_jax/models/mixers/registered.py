@@ -2,9 +2,11 @@
 
 import functools
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
 from flax import linen as nn
 
 from qstr_jax import checks, settings
@@ -127,21 +129,16 @@ def _built(task: Any, pattern: tuple[mixer.Spec, ...], label: str, **house: Any)
 
 
 def _of_parameters(make: Callable[[int], Backbone], wanted: int, task: Any, label: str) -> Backbone:
-    """The width whose number of parameters is nearest to what is wanted."""
+    """The width whose number of parameters is nearest to what is wanted; that number is a quadratic of the width."""
 
-    @functools.cache
     def count(width: int) -> int:
         return num_parameters(make(width), task.seq_len, task.embedding_dim)
 
-    low, high = 1, 2
-    while count(high) < wanted:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if count(middle) < wanted else (low, middle)
-    best = min((low, high), key=lambda width: abs(count(width) - wanted))
+    curve = np.polynomial.Polynomial.fit((4, 16, 64), [count(width) for width in (4, 16, 64)], deg=2)
+    low = max(1, math.floor(max((curve - wanted).roots().real)))
+    best = min((low, low + 1), key=lambda width: abs(count(width) - wanted))
     if abs(count(best) - wanted) > TOLERANCE * wanted:
         raise ValueError(
-            f'{label}.num_parameters={wanted}: widths {low} and {high} have {count(low)} and {count(high)}'
+            f'{label}.num_parameters={wanted}: widths {low} and {low + 1} have {count(low)} and {count(low + 1)}'
         )
     return make(best)
