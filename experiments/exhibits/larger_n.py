@@ -65,9 +65,7 @@ def draw(workdir, config):
             'notes': combinations.notes(config.notes, chosen),
         }
         suffix = combinations.suffix(point)
-        plots.save(
-            plots.samples_and_seconds(chosen, seconds, config.x, title=title, notes=notes), folder / f'cost{suffix}'
-        )
+        plots.save(plots.samples_and_seconds(chosen, seconds, config.x, **words), folder / f'cost{suffix}')
     costs = seconds.drop(columns=['cell', 'wall_seconds']).sort_values(['model', 'seq_len'])
     files.write_text(folder / 'seconds.md', formats.markdown(costs))
 

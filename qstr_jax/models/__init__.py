@@ -4,7 +4,7 @@ A model is any Linen module whose `__call__(z_NxE)` returns (N,); one that also 
 position without the others. `register` adds a builder of such modules under a name; its arguments are the settings.
 """
 
-from qstr_jax.models import builders
+from qstr_jax.models import builders, mixers
 from qstr_jax.models.baselines import LeastSquares, Ridge, Zero
 from qstr_jax.models.feedforward import Feedforward
 from qstr_jax.models.recurrent import Recurrent
@@ -22,6 +22,7 @@ __all__ = [
     'builders',
     'check_output',
     'is_closed_form',
+    'mixers',
     'names',
     'predict',
     'register',
