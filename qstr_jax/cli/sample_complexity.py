@@ -42,10 +42,15 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
         _of_config('draw', drawing.draw)(workdir, config)
 
 
+def check(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
+    """Checks a sweep as the file of --config does, so that it can draw it."""
+    _of_config('check', lambda *_: None)(config, sweep)
+
+
 def run() -> None:
     """Runs the sweep of --config into --workdir, then draws it."""
     config, sweep = CONFIG.value, base.to_sweep(CONFIG.value)
-    _of_config('check', lambda *_: None)(config, sweep)
+    check(config, sweep)
     runtime.check()
     if DRY_RUN.value:
         base.check_drawn(config, sweep)
