@@ -4,7 +4,7 @@ import collections
 import contextlib
 import pathlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from etils import epath
@@ -31,8 +31,9 @@ class Inbox:
             batch: its name.
         """
         folders = (self._workdir / 'checkpoints').glob(f'{names.check(batch)}-*')
-        paths = [path for folder in folders for path in sorted(folder.rglob('*')) if path.is_file()]
-        return {str(path.relative_to(self._workdir)): path.read_bytes() for path in paths}
+        return {
+            str(path.relative_to(self._workdir)): path.read_bytes() for folder in folders for path in _inside(folder)
+        }
 
     def write(self, content: Files) -> None:
         """Writes what a worker sent, in its order; rows and curves are added to those of their cells.
@@ -104,3 +105,12 @@ class Inbox:
             name: its path in the directory.
         """
         names.inside(self._workdir, *name.split('/')).unlink(missing_ok=True)
+
+
+def _inside(folder: epath.Path) -> Iterator[epath.Path]:
+    """All files in a folder; `epath` has no `rglob`."""
+    for path in folder.iterdir():
+        if path.is_dir():
+            yield from _inside(path)
+        else:
+            yield path
