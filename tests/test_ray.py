@@ -8,8 +8,7 @@ import time
 
 import pytest
 
-from qstr_jax.storage import provenance, results
-from qstr_jax.sweeps import monitor
+from qstr_jax.storage import provenance
 from tests import harness, helpers
 
 pytest.importorskip('ray', reason="needs Ray: pip install 'qstr_jax[ray]'")
@@ -79,3 +78,16 @@ def test_a_killed_driver_goes_on_and_a_killed_node_is_done_without(cluster, cach
     assert provenance.of_rows(tmp_path)['run'].notna().all()
     assert (tmp_path / 'table.md').exists()
     cluster.add_node(num_cpus=1)
+
+
+def test_a_batch_that_fails_by_itself_is_a_line_and_the_others_go_on(cluster, cache, single, tmp_path):
+    """One of two cells needs more memory than there is said to be."""
+    process = start(cluster, cache, tmp_path, '--memory_limit_gb=3.4e-5')
+    _, errors = process.communicate()
+    assert process.returncode == 1, errors
+    assert 'error: 2 batches failed\n' in errors
+    failed = [line for line in errors.splitlines()[-2:]]
+    assert all(line.startswith('ffn-qstr-N3') and 'MemoryError: 1 lanes need' in line for line in failed), errors
+    assert 'Traceback' not in errors
+    found = harness.tables(tmp_path)
+    assert found == {name: single[name] for name in single if '-N2-' in name}

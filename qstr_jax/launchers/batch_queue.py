@@ -1,6 +1,5 @@
 """Which lane batch a device gets: of the cell that it has compiled, else of the longest that nobody has begun."""
 
-import collections
 import heapq
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple

@@ -19,7 +19,7 @@ import jax
 from qstr_jax import sweeps
 from qstr_jax.cli import base, command_line, runtime, sample_complexity
 from qstr_jax.launchers.batch_queue import Batch
-from qstr_jax.storage import records
+from qstr_jax.progress import Progress
 from qstr_jax.sweeps import lane_batches, session, stopping
 
 Files = dict[str, bytes]
@@ -27,17 +27,15 @@ Files = dict[str, bytes]
 LEFT = ('errors', 'params', 'curves', 'rows', 'checkpoints')
 
 
-class _Lines:
-    """In place of a progress bar: keeps the lines about finished units."""
+class _Lines(Progress):
+    """Keeps the lines about finished units for the driver, who shows how far the run is."""
 
     def __init__(self) -> None:
+        super().__init__('lane', is_shown=False)
         self.said: list[str] = []
 
     def say(self, line: str) -> None:
         self.said.append(line)
-
-    def show(self, *_: Any) -> None:
-        pass
 
 
 class _Given:
@@ -75,7 +73,7 @@ class BatchWorker:
         sweep = base.to_sweep(sample_complexity.CONFIG.value)
         self._cells = {cell.id: cell for cell in sweeps.cells_of(sweep)}
         self._stop = stopping.Stop()
-        self._session = session.Session(sweep, runtime.options(), self._stop, Any)
+        self._session = session.Session(sweep, runtime.options(), self._stop, _Lines())
         self._scratch = tempfile.TemporaryDirectory(prefix='qstr_jax_worker_')
         folders = [pathlib.Path(self._scratch.name) / str(i) for i in range(len(self._session.workers))]
         self._workdirs = [self._session.open(folder, [], is_alone=True) for folder in folders]

@@ -1,6 +1,7 @@
 """Hands lane batches to workers, and what these send to the results directory; it knows no Ray and imports no JAX."""
 
 import collections
+import json
 import threading
 import time
 from collections.abc import Hashable, Sequence
@@ -181,8 +182,8 @@ class Driver:
         except ResultsError as error:  # of this cell
             self._fail(batch, str(error))
             return
-        if f'errors/{batch.cell}.json' in files:
-            self._fail(batch, f'see errors/{batch.cell}.json')
+        if record := files.get(f'errors/{batch.cell}.json'):
+            self._fail(batch, json.loads(record)['error'])
             return
         for line in result['lines']:
             self._progress.say(line)

@@ -44,7 +44,7 @@ class Inbox:
         Raises:
             results.ResultsError: it cannot be written, or contradicts what is there.
         """
-        checkpoints = collections.defaultdict(dict)
+        checkpoints: dict[str, dict[str, bytes]] = collections.defaultdict(dict)
         for name, data in content.items():
             kind, *rest = name.split('/')
             if kind == 'checkpoints':

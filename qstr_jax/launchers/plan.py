@@ -33,7 +33,7 @@ def run() -> None:
         return
     if sweep.tune:
         raise ValueError(
-            f'tune={", ".join(sweep.tune.names)}: a tuned sweep needs workers that see each other\'s rows: '
+            f"tune={', '.join(sweep.tune.names)}: a tuned sweep needs workers that see each other's rows: "
             'take --executor=slurm or local'
         )
     options = runtime.options()

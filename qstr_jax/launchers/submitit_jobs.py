@@ -66,10 +66,10 @@ def log_dir(workdir: str, chosen: str | None) -> pathlib.Path:
     Raises:
         ValueError: it is in the results directory, where nothing may be pickled.
     """
-    workdir = pathlib.Path(workdir).absolute()
-    folder = pathlib.Path(chosen).absolute() if chosen else workdir.parent / f'{workdir.name}-logs'
-    if folder == workdir or workdir in folder.parents:
-        raise ValueError(f'log_dir={str(chosen)!r}: must lie outside the results directory {workdir}')
+    results = pathlib.Path(workdir).absolute()
+    folder = pathlib.Path(chosen).absolute() if chosen else results.parent / f'{results.name}-logs'
+    if folder == results or results in folder.parents:
+        raise ValueError(f'log_dir={str(chosen)!r}: must lie outside the results directory {results}')
     return folder
 
 

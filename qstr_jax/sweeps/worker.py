@@ -1,7 +1,6 @@
 """One device's thread: claims lane batches, trains them, writes their tables."""
 
 import dataclasses
-import functools
 import threading
 import time
 from collections.abc import Callable, Sequence
