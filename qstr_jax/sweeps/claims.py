@@ -15,7 +15,7 @@ from typing import Any
 
 import filelock
 
-from qstr_jax.storage import cell_tables, checkpoint, files, lane_keys, names, results
+from qstr_jax.storage import checkpoint, files, lane_keys, names, results
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.lane_batches import LaneBatch
 
@@ -77,12 +77,10 @@ def num_there(workdir: Any, cell: Cell, tuned: Sequence[str] = ()) -> int:
 
 
 def _without_rows(workdir: Any, cell: Cell, lanes: Sequence[Any], tuned: Sequence[str] = ()) -> tuple[Any, ...]:
-    path = results.cell_path(workdir, 'rows', cell.id)
-    if not path.exists():
-        return tuple(lanes)
     fields = lanes[0]._fields
     names = [name for name in fields if name not in tuned]
-    done = lane_keys.found_in(cell_tables.read_rows(path, fields), names)
+    rows = results.read_rows(workdir, cell.id, fields)
+    done = lane_keys.found_in(rows, names) if len(rows) else set()
     return tuple(lane for lane in lanes if tuple(getattr(lane, name) for name in names) not in done)
 
 

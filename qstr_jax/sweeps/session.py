@@ -48,6 +48,7 @@ class Session:
         """
         workdir = results.open_workdir(workdir)
         record = provenance.start(sys.argv)
+        results.make_compact(workdir)
         stale.check(workdir, cells, record, self._options.refresh)
         with contextlib.nullcontext() if is_alone else claims.locked(workdir, 'config'):
             _check_tune(workdir, self.sweep)
@@ -168,8 +169,11 @@ def tidy(workdir: Any) -> None:
     Args:
         workdir: the results directory.
     """
+    results.make_compact(workdir)
     status = monitor.status(workdir)
+    has_checkpoints = any((workdir / 'checkpoints').iterdir())
     for cell_id in status.loc[status['state'] == 'done', 'cell']:
-        claims.remove_checkpoints(workdir, cell_id)
+        if has_checkpoints:
+            claims.remove_checkpoints(workdir, cell_id)
         monitor.clear_error(workdir, cell_id)
     monitor.remove_dead(workdir)

@@ -12,7 +12,7 @@ import pandas as pd
 from absl import logging
 
 from qstr_jax import columns, failures, function_names, registry
-from qstr_jax.storage import cell_tables, names, provenance, results, source_code
+from qstr_jax.storage import names, provenance, results, source_code
 from qstr_jax.sweeps import claims, programs
 from qstr_jax.sweeps.cells import Cell
 
@@ -82,8 +82,8 @@ def _error(workdir: Any, what: str, reason: str) -> results.ResultsError:
 
 def _tables(workdir: Any, cells: Sequence[Cell]) -> list[tuple[Cell, pd.DataFrame]]:
     """The rows of those cells that have some."""
-    paths = [(cell, results.cell_path(workdir, 'rows', cell.id)) for cell in cells]
-    return [(cell, cell_tables.read_rows(path, cell.lanes[0]._fields)) for cell, path in paths if path.exists()]
+    found = ((cell, results.read_rows(workdir, cell.id, cell.lanes[0]._fields)) for cell in cells)
+    return [(cell, rows) for cell, rows in found if len(rows)]
 
 
 def _settings(cell: Cell, rows: pd.DataFrame) -> str:
