@@ -6,6 +6,7 @@ It checks all settings, makes the results directory and writes the sweep and its
 import os
 
 from absl import flags
+from etils import epath
 
 from qstr_jax import progress, sweeps
 from qstr_jax.cli import base, command_line, runtime, sample_complexity
@@ -38,24 +39,25 @@ def run() -> None:
         )
     options = runtime.options()
     cells = sweeps.cells_of(sweep)
-    outputs.check(cells, outputs.probes_of(sweep))
     mine = lane_batches.share(cells, options.shard_index, options.num_shards)
+    there = {cell.id: claims.num_there(epath.Path(runtime.workdir()), cell) for cell in cells}
+    outputs.check([cell for cell in cells if there[cell.id] < len(cell.lanes)], outputs.probes_of(sweep))
     one = session.Session(sweep, options, stopping.Stop(), progress.Progress('lane', False))
     workdir = one.open(runtime.workdir(), mine, cells, is_alone=True)
+    left = {cell.id: set(claims.missing_of(workdir, cell)) for cell in mine}
     batches = [
         Batch(
             cell=batch.cell.id,
             number=batch.number,
             name=batch.name,
-            lanes=tuple(batch.lanes.index(lane) for lane in missing),
-            work=lane_batches.work(batch.cell) * len(missing),
+            lanes=tuple(places),
+            work=lane_batches.work(batch.cell) * len(places),
         )
         for batch in lane_batches.cut(mine, lambda cell: _size(sweep, cell))
-        if (missing := claims.missing(workdir, batch))
+        if (places := [i for i, lane in enumerate(batch.lanes) if lane in left[batch.cell.id]])
     ]
-    left = {batch.cell for batch in batches}
     for cell in mine:
-        if cell.id in left:
+        if left[cell.id]:
             _fill(workdir, cell)
     plan = {
         'workdir': os.fspath(workdir),

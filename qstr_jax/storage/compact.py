@@ -6,11 +6,12 @@ The files of the cells are what counts: a cell whose file is not as it was copie
 can be deleted. Small directories and object stores have none.
 """
 
+import dataclasses
 import functools
 import os
 import pathlib
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -21,7 +22,8 @@ FEWEST = 256
 _SIZE, _TIME = 'file_size', 'file_time_ns'
 
 
-class Copy(NamedTuple):
+@dataclasses.dataclass
+class Copy:
     """What is in one of the files.
 
     Attributes:
@@ -34,14 +36,25 @@ class Copy(NamedTuple):
     stamps: dict[str, tuple[int, int]]
     places: dict[str, tuple[int, int]]
 
-    def of_cell(self, cell_id: str) -> pd.DataFrame:
-        """The lines of one cell, without columns that it does not have.
+    def __post_init__(self) -> None:
+        self._lists: dict[str, list] = {}
+
+    def columns(self, cell_id: str) -> dict[str, list]:
+        """The columns of one cell.
 
         Args:
             cell_id: in `stamps`.
         """
         start, end = self.places[cell_id]
-        return self.frame.iloc[start:end].dropna(axis='columns', how='all').drop(columns='cell')
+        found = {name: self._list(name)[start:end] for name in self.frame.columns if name != 'cell'}
+        return {name: values for name, values in found.items() if any(value is not None for value in values)}
+
+    def _list(self, name: str) -> list:
+        """A whole column, in which None is what is missing: slices of a list are quick, those of a frame are not."""
+        if name not in self._lists:
+            values = self.frame[name]
+            self._lists[name] = values.astype(object).where(values.notna(), None).tolist()
+        return self._lists[name]
 
 
 EMPTY = Copy(pd.DataFrame(), {}, {})
@@ -92,7 +105,8 @@ def fresh(copy: Copy, paths: Iterable[Any]) -> set[str]:
         paths: of files of cells.
     """
     pairs = ((path, copy.stamps.get(path.name.removesuffix('.parquet'))) for path in paths)
-    return {path.name.removesuffix('.parquet') for path, known in pairs if known and known == stamp(path)}
+    is_fresh = (path for path, known in pairs if known and known == stamp(path))
+    return {path.name.removesuffix('.parquet') for path in is_fresh}
 
 
 def write(workdir: Any, kind: str, frame: pd.DataFrame, stamps: dict[str, tuple[int, int]]) -> None:

@@ -281,21 +281,23 @@ def make_compact(workdir: Any) -> None:
             compact.write(workdir, kind, frame, {cell: one for cell, one in stamps.items() if cell in known})
 
 
-def read_rows(workdir: Any, cell_id: str, lane_settings: Iterable[str] = ()) -> pd.DataFrame:
-    """The rows of one cell, from the copy of all where its file is as it was copied; empty if it has none.
+def columns_of(workdir: Any, cell_id: str, lane_settings: Iterable[str] = ()) -> dict[str, list]:
+    """The rows of one cell, column by column, from the copy of all if its file is as it was copied; {} without rows.
 
     Args:
         workdir: the results directory.
         cell_id: the cell's.
-        lane_settings: names of the traced settings that its learner looks at today.
+        lane_settings: names of the traced settings that its learner looks at today, which the rows have then.
 
     Raises:
         ResultsError: its file is damaged.
     """
     path = cell_path(workdir, 'rows', cell_id)
     if not path.exists():
-        return pd.DataFrame()
+        return {}
     copy = compact.read(workdir, 'rows')
-    if cell_id in copy.stamps and cell_id in compact.fresh(copy, [path]):
-        return defaults.filled(copy.of_cell(cell_id), lane_settings)
-    return cell_tables.read_rows(path, lane_settings)
+    if cell_id in copy.stamps and compact.fresh(copy, [path]):
+        found = copy.columns(cell_id)
+        if set(lane_settings) <= set(found):
+            return found
+    return {str(name): values.tolist() for name, values in cell_tables.read_rows(path, lane_settings).items()}

@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 from etils import epath
 
-from qstr_jax import failures
+from qstr_jax import columns, failures
 from qstr_jax.storage import files, lane_keys, merge, names, records, results
 from qstr_jax.sweeps.cells import Cell
 
@@ -172,13 +172,17 @@ def status(workdir: Any) -> pd.DataFrame:
 def _finished(workdir: Any, cell_id: str, planned: Sequence[str]) -> tuple[dict[str, int], int, str]:
     """How many of a cell's lanes ended in which way, how many planned ones have no row, and what is wrong."""
     try:
-        rows = results.read_rows(workdir, cell_id)
+        found = results.columns_of(workdir, cell_id)
     except results.ResultsError as error:
         return {}, len(planned), str(error)
-    if rows.empty:
+    if not found:
         return {}, len(planned), ''
-    known = {lane_keys.name_of(lane) for lane in rows[lane_keys.columns_of(rows)].to_dict('records')}
-    return rows['outcome'].value_counts().to_dict(), len(set(planned) - known), ''
+    lanes = columns.with_role(found, 'lane')
+    known = {
+        lane_keys.name_of(dict(zip(lanes, lane, strict=True)))
+        for lane in zip(*(found[name] for name in lanes), strict=True)
+    }
+    return collections.Counter(found['outcome']), len(set(planned) - known), ''
 
 
 def _cell_status(

@@ -88,7 +88,9 @@ class Session:
             # The next step needs all lanes of this one, so every process waits for those of the others.
             with claims.locked(workdir, 'config'):
                 monitor.add_plan(workdir, cells)
-        self.progress.expect(sum(len(claims.missing(workdir, batch)) for batch in batches))
+        left = {cell.id: set(claims.missing_of(workdir, cell)) for cell in cells}
+        batches = [batch for batch in batches if not left[batch.cell.id].isdisjoint(batch.lanes)]
+        self.progress.expect(sum(len(left[batch.cell.id].intersection(batch.lanes)) for batch in batches))
         own = claims.Claims(workdir, batches, self._stop)
         job = self.job(workdir, own, size_of or self.size_of, notes=dict(notes or {}))
         failed = self._run_threads(job)
