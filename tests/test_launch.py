@@ -1,15 +1,16 @@
-"""The launcher, with submitit's local executor: jobs are processes of this machine."""
+"""The launcher, with submitit's local executor: jobs are processes of this machine. `test_ray.py` has Ray."""
 
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import time
 
 import pytest
 
-from experiments import launch
-from qstr_jax import sweeps
+from qstr_jax import launchers, sweeps
+from qstr_jax.launchers import request, submitit_jobs
 from qstr_jax.storage import results
 from tests import harness, helpers
 
@@ -131,12 +132,13 @@ def test_a_preempted_job_saves_its_state_and_is_queued_again(cache, single, tmp_
     ('arguments', 'message'),
     [
         (['--executor=slurm'], "error: executor='slurm' cannot be used here"),
-        (['--executor=pigeon'], 'error: flag --executor=pigeon: value should be one of <slurm|local>'),
+        (['--executor=pigeon'], 'error: flag --executor=pigeon: value should be one of <slurm|local|ray>'),
         (['--log_dir=DIR/logs'], "error: log_dir='DIR/logs': must lie outside the results directory DIR"),
         (['--config.models=mamba'], "error: models='mamba': unknown, one of"),
         (['--config.num_sedes=2'], 'num_sedes'),
         (['--shards=2'], "Unknown command line flag 'shards'"),
         (['more'], "error: unknown argument 'more'"),
+        (['--gpus=0.5'], 'error: gpus=0.5, tpus=0: parts of GPUs and TPUs need --executor=ray'),
     ],
 )
 def test_bad_input_is_a_line_and_starts_nothing(tmp_path, arguments, message):
@@ -150,4 +152,20 @@ def test_bad_input_is_a_line_and_starts_nothing(tmp_path, arguments, message):
 def test_without_submitit_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, 'submitit', None)
     with pytest.raises(sweeps.SweepError, match=r"^submitit is missing: pip install 'qstr_jax\[launch\]'$"):
-        launch.submit([], 'x')
+        submitit_jobs.submit('local', [], 'x', request.Request(()))
+
+
+def test_without_ray_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'ray', None)
+    with pytest.raises(SystemExit) as end:
+        launchers.run('ray', request.Request(()))
+    assert end.value.code == "error: ray is missing: pip install 'qstr_jax[ray]'"
+
+
+def test_a_driver_imports_no_jax():
+    code = (
+        'import sys; from experiments import launch; from qstr_jax.launchers import driver, inbox, ray; '
+        'print([name for name in sys.modules if name.split(".")[0] in ("jax", "jaxlib", "flax")])'
+    )
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, cwd=helpers.ROOT, check=True)
+    assert done.stdout == '[]\n'

@@ -4,6 +4,7 @@
     provenance/RUN.json      versions, device and seconds of each run that added to it
     rows/CELL.parquet        one row per lane
     curves/CELL.parquet      one row per lane and check
+    compact/                 copies of all rows and all curves, where there are many cells, see `compact`
     params/CELL/LANE/        trained parameters, where they were asked for
     checkpoints/, progress/, errors/, locks/, plan.json   of runs that are going on
     selection/               a results directory of its own, of the runs that chose a tuned sweep's settings
@@ -21,7 +22,7 @@ import pandas as pd
 from etils import epath
 
 from qstr_jax import columns
-from qstr_jax.storage import cell_tables, defaults, files, lane_keys, names, records
+from qstr_jax.storage import cell_tables, compact, defaults, files, lane_keys, names, records
 from qstr_jax.storage.files import ResultsError
 
 FOLDERS = ('rows', 'curves', 'provenance', 'checkpoints', 'progress', 'errors', 'locks')
@@ -236,14 +237,62 @@ def _check_beside(workdir: Any, rows: pd.DataFrame, curves: pd.DataFrame, strict
 
 def _load(workdir: Any, kind: str, strict: bool) -> pd.DataFrame:
     read_config(workdir)
-    frames = []
-    for path in names.listed(epath.Path(workdir) / kind, '.parquet'):
+    paths = names.listed(epath.Path(workdir) / kind, '.parquet')
+    copy = compact.read(workdir, kind)
+    fresh = compact.fresh(copy, paths) if copy.stamps else set()
+    frames = [copy.frame[copy.frame['cell'].isin(fresh)]] if fresh else []
+    for path in paths:
+        cell_id = path.name.removesuffix('.parquet')
+        if cell_id in fresh:
+            continue
         try:
             frame = cell_tables.read_rows(path) if kind == 'rows' else cell_tables.read_curves(path)
-            frames.append(frame.assign(cell=path.name.removesuffix('.parquet')))
+            frames.append(frame.assign(cell=cell_id))
         except ResultsError as error:
             if strict:
                 raise
             warnings.warn(f'left out: {error}', stacklevel=3)
     # A column that only some cells have is missing for the others.
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    joined = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    if fresh and len(frames) > 1:  # in the order of the files, as if each had been read
+        joined = joined.sort_values('cell', key=lambda cells: cells + '.parquet', kind='stable', ignore_index=True)
+    return joined
+
+
+def make_compact(workdir: Any) -> None:
+    """Copies the tables of many cells into one file each, from which `load` reads them in seconds.
+
+    Args:
+        workdir: the results directory.
+    """
+    if '://' in str(workdir):
+        return
+    for kind in 'rows', 'curves':
+        paths = names.listed(epath.Path(workdir) / kind, '.parquet')
+        if len(paths) >= compact.FEWEST:
+            stamps = {path.name.removesuffix('.parquet'): compact.stamp(path) for path in paths}
+            frame = _load(workdir, kind, strict=False)
+            known = set(frame['cell'])
+            compact.write(workdir, kind, frame, {cell: one for cell, one in stamps.items() if cell in known})
+
+
+def columns_of(workdir: Any, cell_id: str, lane_settings: Iterable[str] = ()) -> dict[str, list]:
+    """The rows of one cell, column by column, from the copy of all if its file is as it was copied; {} without rows.
+
+    Args:
+        workdir: the results directory.
+        cell_id: the cell's.
+        lane_settings: names of the traced settings that its learner looks at today, which the rows have then.
+
+    Raises:
+        ResultsError: its file is damaged.
+    """
+    path = cell_path(workdir, 'rows', cell_id)
+    if not path.exists():
+        return {}
+    copy = compact.read(workdir, 'rows')
+    if cell_id in copy.stamps and compact.fresh(copy, [path]):
+        found = copy.columns(cell_id)
+        if set(lane_settings) <= set(found):
+            return found
+    return {str(name): values.tolist() for name, values in cell_tables.read_rows(path, lane_settings).items()}

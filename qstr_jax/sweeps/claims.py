@@ -13,7 +13,7 @@ from typing import Any
 
 import filelock
 
-from qstr_jax.storage import cell_tables, checkpoint, files, lane_keys, names, results
+from qstr_jax.storage import checkpoint, files, names, results
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.lane_batches import LaneBatch
 
@@ -67,18 +67,21 @@ def missing(workdir: Any, batch: LaneBatch) -> tuple[Any, ...]:
     return _without_rows(workdir, batch.cell, batch.lanes)
 
 
+def missing_of(workdir: Any, cell: Cell) -> tuple[Any, ...]:
+    """Lanes of a cell that have no row yet."""
+    return _without_rows(workdir, cell, cell.lanes)
+
+
 def num_there(workdir: Any, cell: Cell, tuned: Sequence[str] = ()) -> int:
     """How many lanes of a cell have rows; what is tuned tells no lanes apart, since it is not chosen yet."""
     return len(cell.lanes) - len(_without_rows(workdir, cell, cell.lanes, tuned))
 
 
 def _without_rows(workdir: Any, cell: Cell, lanes: Sequence[Any], tuned: Sequence[str] = ()) -> tuple[Any, ...]:
-    path = results.cell_path(workdir, 'rows', cell.id)
-    if not path.exists():
-        return tuple(lanes)
     fields = lanes[0]._fields
     names = [name for name in fields if name not in tuned]
-    done = lane_keys.found_in(cell_tables.read_rows(path, fields), names)
+    found = results.columns_of(workdir, cell.id, fields)
+    done = set(zip(*(found[name] for name in names), strict=True)) if found else set()
     return tuple(lane for lane in lanes if tuple(getattr(lane, name) for name in names) not in done)
 
 

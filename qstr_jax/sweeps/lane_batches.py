@@ -41,6 +41,12 @@ def cut(cells: Sequence[Cell], size_of: Callable[[Cell], int]) -> list[LaneBatch
     return batches
 
 
+def work(cell: Cell) -> int:
+    """About how much work a lane of a cell is, beside those of other cells."""
+    # Samples to the threshold grow with N too: one more factor of N than the operations of a prompt.
+    return cost.prediction_flops(cell.problem) * cell.problem.task.seq_len
+
+
 def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
     """The cells of one of `count` shares of about equal work: largest cells first, each to the lightest share.
 
@@ -57,8 +63,7 @@ def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
         return tuple(cells)
     loads = [0.0] * min(count, len(cells))  # the lightest share is then always among these
     mine = []
-    # Samples to the threshold grow with N too: one more factor of N than the operations of a prompt.
-    costs = [cost.prediction_flops(cell.problem) * cell.problem.task.seq_len for cell in cells]
+    costs = [work(cell) for cell in cells]
     for place in sorted(range(len(cells)), key=lambda i: (-costs[i], cells[i].id)):
         lightest = min(range(len(loads)), key=lambda i: loads[i])
         loads[lightest] += costs[place]

@@ -5,6 +5,7 @@ progress/RUN-DEVICE.json  what a device is doing; removed when it is done
 errors/CELL.json          the last error of a cell; removed when the cell succeeds
 """
 
+import collections
 import contextlib
 import datetime
 import os
@@ -18,8 +19,8 @@ from typing import Any
 import pandas as pd
 from etils import epath
 
-from qstr_jax import failures
-from qstr_jax.storage import cell_tables, files, lane_keys, merge, names, records, results
+from qstr_jax import columns, failures
+from qstr_jax.storage import files, lane_keys, merge, names, records, results
 from qstr_jax.sweeps.cells import Cell
 
 # A device writes its heartbeat at most this often.
@@ -155,8 +156,10 @@ def status(workdir: Any) -> pd.DataFrame:
     beats = {beat['cell']: beat for beat in sorted(reports, key=_is_alive)}
     errors = {error['cell']: error for error in records.read_all(workdir / 'errors', 'error').values()}
     runs = records.read_all(workdir / 'provenance', 'run').values()
-    batches = [entry for run in runs for entry in run['batches']]
-    known: dict[str, Any] = {'beats': beats, 'errors': errors, 'batches': batches}
+    seconds: collections.Counter[str] = collections.Counter()
+    for entry in (entry for run in runs for entry in run['batches']):
+        seconds[entry['cell']] += entry['wall_seconds'] + entry['compile_seconds']
+    known: dict[str, Any] = {'beats': beats, 'errors': errors, 'seconds': seconds}
     cells = [_cell_status(workdir, cell_id, plan[cell_id]['lanes'], **known) for cell_id in plan]
     frame = pd.DataFrame(cells, columns=COLUMNS)
     pace = frame['seconds'] / frame['finished'].where(frame['finished'] > 0)
@@ -168,19 +171,22 @@ def status(workdir: Any) -> pd.DataFrame:
 
 def _finished(workdir: Any, cell_id: str, planned: Sequence[str]) -> tuple[dict[str, int], int, str]:
     """How many of a cell's lanes ended in which way, how many planned ones have no row, and what is wrong."""
-    path = results.cell_path(workdir, 'rows', cell_id)
-    if not path.exists():
-        return {}, len(planned), ''
     try:
-        rows = cell_tables.read_rows(path)
+        found = results.columns_of(workdir, cell_id)
     except results.ResultsError as error:
         return {}, len(planned), str(error)
-    known = {lane_keys.name_of(row) for _, row in rows.iterrows()}
-    return rows['outcome'].value_counts().to_dict(), len(set(planned) - known), ''
+    if not found:
+        return {}, len(planned), ''
+    lanes = columns.with_role(found, 'lane')
+    known = {
+        lane_keys.name_of(dict(zip(lanes, lane, strict=True)))
+        for lane in zip(*(found[name] for name in lanes), strict=True)
+    }
+    return collections.Counter(found['outcome']), len(set(planned) - known), ''
 
 
 def _cell_status(
-    workdir: Any, cell_id: str, planned: Sequence[str], *, beats: dict, errors: dict, batches: list[dict]
+    workdir: Any, cell_id: str, planned: Sequence[str], *, beats: dict, errors: dict, seconds: collections.Counter
 ) -> dict[str, Any]:
     """One row of `status`."""
     counts, left, note = _finished(workdir, cell_id, planned)
@@ -192,7 +198,6 @@ def _cell_status(
         beat = beats[cell_id]
         state = 'running' if _is_alive(beat) else 'stopped'
         note = f'{beat.get("samples", 0) / 1e3:.1f}k samples, train loss {beat.get("train_loss", float("nan")):.3f}'
-    seconds = sum(b['wall_seconds'] + b['compile_seconds'] for b in batches if b['cell'] == cell_id)
     counts['censored'] = counts.get('censored', 0) + counts.pop('censored_below', 0)
     outcomes = {name: counts.get(name, 0) for name in ('reached', 'fitted', 'censored', 'outraced', 'diverged')}
     return {
@@ -201,7 +206,7 @@ def _cell_status(
         **outcomes,
         'left': left,
         'state': state,
-        'seconds': seconds,
+        'seconds': seconds[cell_id],
         'finished': finished,
         'note': note,
     }

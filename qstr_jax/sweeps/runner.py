@@ -3,11 +3,11 @@
 Whatever ends a run (a signal, a kill, a full disk), the same call continues it, and the rows are bit for bit the same.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax
 import pandas as pd
+from etils import epath
 
 from qstr_jax import progress
 from qstr_jax.storage import results
@@ -46,28 +46,24 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
         raise ValueError('JAX_ENABLE_X64=1: sweeps train in float32; leave it unset')
     _check_locks(sweep, workdir)
     all_cells = cells.cells_of(sweep)
-    outputs.check(all_cells, outputs.probes_of(sweep))
-    outputs.check_draws(all_cells)
+    tuned_names = sweep.tune.names if sweep.tune else ()
+    there = {cell.id: claims.num_there(epath.Path(workdir), cell, tuned_names) for cell in all_cells}
+    new = [cell for cell in all_cells if there[cell.id] < len(cell.lanes)]
+    outputs.check(new, outputs.probes_of(sweep))  # The others have passed.
+    outputs.check_draws(new)
     share = tuned.share if sweep.tune else lane_batches.share
     mine = share(all_cells, options.shard_index, options.num_shards)
     with stopping.stopping() as stop, progress.Progress('lane', options.progress, is_open=bool(sweep.tune)) as shown:
         one = session.Session(sweep, options, stop, shown)
         workdir = one.open(workdir, mine, () if sweep.tune else all_cells)
-        _say_there(shown, workdir, mine, sweep)
+        if done := sum(there[cell.id] for cell in mine):
+            shown.say(f'{done:,} of {tuned.num_reported(sweep, mine):,} lanes are there already')
         failed = tuned.run(one, workdir, mine) if sweep.tune else one.run(workdir, mine)
     if failed:
         folders = f'{workdir / "errors"}' + (f' and {workdir / tuned.SELECTION / "errors"}' if sweep.tune else '')
         raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {folders}')
     session.tidy(workdir)
     return results.load(workdir)
-
-
-def _say_there(shown: progress.Progress, workdir: Any, mine: Sequence[cells.Cell], sweep: Sweep) -> None:
-    """Says how many lanes need not be run, if there are any."""
-    tuned_names = sweep.tune.names if sweep.tune else ()
-    there = sum(claims.num_there(workdir, cell, tuned_names) for cell in mine)
-    if there:
-        shown.say(f'{there:,} of {tuned.num_reported(sweep, mine):,} lanes are there already')
 
 
 def _check_locks(sweep: Sweep, workdir: Any) -> None:

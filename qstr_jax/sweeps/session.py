@@ -1,6 +1,7 @@
 """One call of `run`: the workers of its devices, which keep their programs from one set of cells to the next."""
 
 import concurrent.futures
+import contextlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -30,24 +31,26 @@ class Session:
         self.progress = progress
         self._options, self._stop = options, stop
         self._probes = tuple(outputs.probes_of(sweep).values())
-        self._workers = [worker.Worker(device) for device in jax.local_devices()[: options.num_devices]]
+        self.workers = [worker.Worker(device) for device in jax.local_devices()[: options.num_devices]]
         self._records: dict[str, dict[str, Any]] = {}  # of provenance, by directory
 
-    def open(self, workdir: Any, cells: Sequence[Cell], planned: Sequence[Cell] = ()) -> Any:
+    def open(self, workdir: Any, cells: Sequence[Cell], planned: Sequence[Cell] = (), is_alone: bool = False) -> Any:
         """A results directory in which the sweep and its plan are recorded; it is made if it does not exist.
 
         Args:
             workdir: the results directory.
             cells: those that will be run here; their rows must be of the program that they have now.
             planned: those with all of their lanes, as far as these are known.
+            is_alone: nobody else writes to the directory, so no lock is needed.
 
         Raises:
             ResultsError: it cannot be used, or what is in it was tuned in another way, or is of another program.
         """
         workdir = results.open_workdir(workdir)
         record = provenance.start(sys.argv)
+        results.make_compact(workdir)
         stale.check(workdir, cells, record, self._options.refresh)
-        with claims.locked(workdir, 'config'):
+        with contextlib.nullcontext() if is_alone else claims.locked(workdir, 'config'):
             _check_tune(workdir, self.sweep)
             results.add_sweep(workdir, self.sweep.as_json())
             monitor.add_plan(workdir, planned)
@@ -85,8 +88,11 @@ class Session:
             # The next step needs all lanes of this one, so every process waits for those of the others.
             with claims.locked(workdir, 'config'):
                 monitor.add_plan(workdir, cells)
-        self.progress.expect(sum(len(claims.missing(workdir, batch)) for batch in batches))
-        job = self._job(workdir, batches, size_of or self.size_of, dict(notes or {}))
+        left = {cell.id: set(claims.missing_of(workdir, cell)) for cell in cells}
+        batches = [batch for batch in batches if not left[batch.cell.id].isdisjoint(batch.lanes)]
+        self.progress.expect(sum(len(left[batch.cell.id].intersection(batch.lanes)) for batch in batches))
+        own = claims.Claims(workdir, batches, self._stop)
+        job = self.job(workdir, own, size_of or self.size_of, notes=dict(notes or {}))
         failed = self._run_threads(job)
         if self._stop.signal_number is not None:
             raise stopping.Interrupted(self._stop.signal_number)
@@ -110,12 +116,18 @@ class Session:
         default = lanes_per_batch.default_size(cell.problem.module, num_lanes, jax.local_devices()[0].platform)
         return self.sweep.lanes_per_batch or default
 
-    def _job(
-        self, workdir: Any, batches: list[lane_batches.LaneBatch], size_of: Callable[[Cell], int], notes: dict[str, Any]
-    ) -> worker.Job:
+    def job(self, workdir: Any, own: Any, size_of: Callable[[Cell], int], **more: Any) -> worker.Job:
+        """What the workers of this session share when they run lane batches into a directory.
+
+        Args:
+            workdir: as `open` returned it.
+            own: hands out the lane batches, as `claims.Claims` does.
+            size_of: the number of lanes in a batch of a cell.
+            **more: further fields of the job.
+        """
         return worker.Job(
             workdir=workdir,
-            claims=claims.Claims(workdir, batches, self._stop),
+            claims=own,
             size_of=size_of,
             probes=self._probes,
             save_params=self.sweep.save_params,
@@ -124,13 +136,13 @@ class Session:
             stop=self._stop,
             record=self._records[str(workdir)],
             progress=self.progress,
-            notes=notes,
+            **more,
         )
 
     def _run_threads(self, job: worker.Job) -> list[str]:
         """Lets all workers do a job; the first exception stops the others and is raised."""
-        with concurrent.futures.ThreadPoolExecutor(len(self._workers)) as pool:
-            futures = [pool.submit(one.work, job) for one in self._workers]
+        with concurrent.futures.ThreadPoolExecutor(len(self.workers)) as pool:
+            futures = [pool.submit(one.work, job) for one in self.workers]
             pending = set(futures)
             try:
                 while pending:  # short waits, so that the main thread can handle signals
@@ -159,8 +171,11 @@ def tidy(workdir: Any) -> None:
     Args:
         workdir: the results directory.
     """
+    results.make_compact(workdir)
     status = monitor.status(workdir)
+    has_checkpoints = any((workdir / 'checkpoints').iterdir())
     for cell_id in status.loc[status['state'] == 'done', 'cell']:
-        claims.remove_checkpoints(workdir, cell_id)
+        if has_checkpoints:
+            claims.remove_checkpoints(workdir, cell_id)
         monitor.clear_error(workdir, cell_id)
     monitor.remove_dead(workdir)

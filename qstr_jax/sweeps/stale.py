@@ -12,7 +12,7 @@ import pandas as pd
 from absl import logging
 
 from qstr_jax import columns, failures, function_names, registry
-from qstr_jax.storage import cell_tables, names, provenance, results, source_code
+from qstr_jax.storage import names, provenance, results, source_code
 from qstr_jax.sweeps import claims, programs
 from qstr_jax.sweeps.cells import Cell
 
@@ -64,11 +64,12 @@ def check_added(workdir: Any, cell: Cell, made: dict[str, Any], record: dict[str
         made: `program`, `backend` and `lanes_per_batch` of the rows to be added.
         record: of the run, in provenance.
     """
-    rows = next((rows for _, rows in _tables(workdir, [cell])), pd.DataFrame())
-    if 'program' not in rows:
-        return
-    alike = rows[(rows['backend'] == made['backend']) & (rows['lanes_per_batch'] == made['lanes_per_batch'])]
-    others = set(alike['program'].dropna()) - {made['program']}
+    others = {
+        other['program']
+        for _, rows in _tables(workdir, [cell])
+        for other in _made(rows)
+        if all(other[name] == made[name] for name in ('backend', 'lanes_per_batch'))
+    } - {made['program']}
     runs = provenance.of_programs(workdir) if others else {}
     for program in sorted(others):
         known = _of_these_versions(runs.get((cell.id, program), []), record)
@@ -80,15 +81,24 @@ def _error(workdir: Any, what: str, reason: str) -> results.ResultsError:
     return results.ResultsError(f'the rows of {what} in {workdir} are of another program ({reason}): {HINT}')
 
 
-def _tables(workdir: Any, cells: Sequence[Cell]) -> list[tuple[Cell, pd.DataFrame]]:
-    """The rows of those cells that have some."""
-    paths = [(cell, results.cell_path(workdir, 'rows', cell.id)) for cell in cells]
-    return [(cell, cell_tables.read_rows(path, cell.lanes[0]._fields)) for cell, path in paths if path.exists()]
+def _tables(workdir: Any, cells: Sequence[Cell]) -> list[tuple[Cell, dict[str, list]]]:
+    """The rows of those cells that have some, column by column."""
+    found = ((cell, results.columns_of(workdir, cell.id, cell.lanes[0]._fields)) for cell in cells)
+    return [(cell, rows) for cell, rows in found if rows]
 
 
-def _settings(cell: Cell, rows: pd.DataFrame) -> str:
+def _made(rows: dict[str, list]) -> list[dict[str, Any]]:
+    """What made some rows: `program`, `backend` and `lanes_per_batch`, each combination once."""
+    names = ('program', 'backend', 'lanes_per_batch')
+    if not all(name in rows for name in names):
+        return []
+    found = dict.fromkeys(zip(*(rows[name] for name in names), strict=True))
+    return [dict(zip(names, one, strict=True)) for one in found if not any(map(pd.isna, one))]
+
+
+def _settings(cell: Cell, rows: dict[str, list]) -> str:
     """The settings that are not what they were, as the id knows only those that are not at their default."""
-    now, before = dict(cell.columns), rows.iloc[0].to_dict()
+    now, before = dict(cell.columns), {name: values[0] for name, values in rows.items()}
     shared = columns.with_role(now, 'task', 'model', 'learner')
     pairs = {name: (before.get(name), now[name]) for name in shared}
     given = {name: pair for name, pair in pairs.items() if not any(value is None or pd.isna(value) for value in pair)}
@@ -99,11 +109,11 @@ def _of_these_versions(runs: Sequence[dict[str, Any]], record: dict[str, Any]) -
     return [run for run in runs if provenance.versions(run) == provenance.versions(record)]
 
 
-def _doubtful(cell: Cell, rows: pd.DataFrame, runs: dict, record: dict[str, Any]) -> list[dict[str, Any]]:
+def _doubtful(cell: Cell, rows: dict[str, list], runs: dict, record: dict[str, Any]) -> list[dict[str, Any]]:
     """What made some of the rows: fingerprint, backend and lanes per batch of programs that this code may not make."""
-    if 'program' not in rows:
+    made = _made(rows)
+    if not made:
         return []
-    made = rows[['program', 'backend', 'lanes_per_batch']].dropna().drop_duplicates().to_dict('records')
     given = vars(cell.problem.task).values()
     can_read = all(source_code.has_file(value) for value in given if callable(getattr(value, 'apply', value)))
     found = []

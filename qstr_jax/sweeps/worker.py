@@ -1,7 +1,6 @@
 """One device's thread: claims lane batches, trains them, writes their tables."""
 
 import dataclasses
-import functools
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -40,6 +39,7 @@ class Job:
         record: provenance of the run.
         progress: where it is shown how far the run is.
         notes: further columns of the rows.
+        saved: called with the folder of a batch after each of its checkpoints.
     """
 
     workdir: Any
@@ -53,6 +53,7 @@ class Job:
     record: dict[str, Any]
     progress: Progress
     notes: dict[str, Any]
+    saved: Callable[[Any], None] = lambda folder: None
 
 
 class Worker:
@@ -145,8 +146,12 @@ class Worker:
             )
             return seconds['wall']
 
+        def save(state_K: Any) -> None:
+            checkpoint.save(folder, state_K, identity)
+            job.saved(folder)
+
         try:
-            watch = self._watch(cell, lanes, functools.partial(checkpoint.save, folder, identity=identity))
+            watch = self._watch(cell, lanes, save)
             data_K, state_K = training.train(self._programs, cell.problem, lanes, saved, watch)
         except Stopped:
             note_seconds(stopped=True)

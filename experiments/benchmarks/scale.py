@@ -1,0 +1,140 @@
+r"""How long a large results directory takes to list, load, report and resume, and what a driver costs a lane batch.
+
+python -m experiments.benchmarks.scale [--cells=10000] [--workdir=DIR]
+
+Makes a directory of so many cells with ten lanes each, whose rows and curves are those of one short run with the
+settings and seeds of their cells, then times each step in a process of its own. Prints a table; `docs/scaling.md` has
+one.
+"""
+
+import json
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+import pandas as pd
+from absl import app, flags
+
+CELLS = flags.DEFINE_integer('cells', 10_000, 'Cells of the directory, by thousands.', lower_bound=1000)
+WORKDIR = flags.DEFINE_string('workdir', None, 'Where it is made, or lies already; a temporary folder by default.')
+STEP = flags.DEFINE_enum('step', None, ['make', 'load', 'curves', 'status', 'resume'], 'One step, in this process.')
+
+SEEDS = 10
+SMALL = {
+    'models': ('transformer', 'ffn'), 'seq_lens': (2, 3, 4, 5, 6), 'num_seeds': SEEDS,
+    'transformer': {'mlp_width': 8}, 'ffn': {'widths': (8,)}, 'token_dim': tuple(range(3, 13)),
+    'batch_size': tuple(range(10, 20)), 'check_every': 5, 'test_samples': 40,
+}  # fmt: skip
+
+
+def sweep_of(num_cells):
+    """A sweep of so many cells."""
+    from qstr_jax import sweeps
+
+    return sweeps.Sweep(**SMALL, max_samples=tuple(range(2000, 2000 + num_cells // 1000)))
+
+
+def make(workdir):
+    """Writes the directory: every cell has the rows and curves of one cell, with its own settings."""
+    from qstr_jax import sweeps
+    from qstr_jax.storage import files, lane_keys, provenance, results
+    from qstr_jax.sweeps import monitor
+
+    sweep = sweep_of(CELLS.value)
+    cells = sweeps.cells_of(sweep)
+    settings = {**SMALL, 'models': 'ffn', 'seq_lens': 2, 'token_dim': 3, 'batch_size': 10, 'max_samples': 2000}
+    with tempfile.TemporaryDirectory() as folder:
+        rows = sweeps.run(sweeps.Sweep(**settings), folder, sweeps.Options(progress=False))
+        curves = results.load_curves(folder)
+        record = provenance.load(folder)[0]
+    rows, curves = rows.drop(columns='cell'), curves[['seed', 'task_seed', 'samples', *_lane_columns(rows, curves)]]
+    path = results.open_workdir(workdir)
+    results.add_sweep(path, sweep.as_json())
+    monitor.add_plan(path, cells)
+    record['batches'] = []
+    for cell in cells:
+        own = {name: value for name, value in cell.columns if name in rows.columns or name.startswith(cell.model)}
+        mine = rows[[name for name in rows.columns if not name.startswith('ffn_')]].assign(**own)
+        files.write_table(results.cell_path(path, 'curves', cell.id), curves, cell.id)
+        files.write_table(results.cell_path(path, 'rows', cell.id), mine, cell.id)
+        names = [lane_keys.name_of(lane) for lane in cell.lanes]
+        record['batches'] += [
+            {'cell': cell.id, 'lanes': [name], 'program': mine['program'].iloc[0], 'compile_seconds': 1.0,
+             'wall_seconds': 1.0}
+            for name in names
+        ]  # fmt: skip
+    files.write_json(path / 'provenance' / f'{record["id"]}.json', record)
+
+
+def _lane_columns(rows, curves):
+    from qstr_jax import columns
+
+    return [name for name in curves.columns if name not in ('seed', 'task_seed', 'samples', 'cell')
+            and columns.get(name).role not in ('task', 'model', 'learner')]  # fmt: skip
+
+
+def resume(workdir):
+    """The sweep again, with nothing left to run."""
+    from qstr_jax import sweeps
+
+    sweeps.run(sweep_of(CELLS.value), workdir, sweeps.Options(progress=False))
+
+
+def load(workdir):
+    from qstr_jax.storage import results
+
+    assert len(results.load(workdir)) == SEEDS * CELLS.value
+
+
+def curves(workdir):
+    from qstr_jax.storage import results
+
+    results.load_curves(workdir)
+
+
+def status(workdir):
+    from qstr_jax.sweeps import monitor
+
+    assert set(monitor.status(workdir)['state']) == {'done'}
+
+
+def timed(step, workdir):
+    """Seconds and peak memory of one step in a process of its own."""
+    command = [sys.executable, '-m', 'experiments.benchmarks.scale', f'--cells={CELLS.value}', f'--workdir={workdir}']
+    if step == 'report':
+        command = [sys.executable, '-m', 'experiments.report', f'--workdir={workdir}', f'--output={workdir}-report']
+    else:
+        command.append(f'--step={step}')
+    start = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    seconds = time.perf_counter() - start
+    inside = json.loads(done.stdout.splitlines()[-1]) if step != 'report' else {}
+    return {'step': step, 'seconds': round(seconds, 1), **inside}
+
+
+def main(argv):
+    del argv
+    if STEP.value:
+        start, start_cpu = time.perf_counter(), time.process_time()
+        globals()[STEP.value](WORKDIR.value)
+        print(json.dumps({
+            'inside': round(time.perf_counter() - start, 1), 'cpu': round(time.process_time() - start_cpu, 1),
+            'GB': round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
+        }))  # fmt: skip
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        workdir = WORKDIR.value or os.path.join(folder, 'sweep')
+        steps = ['load', 'curves', 'status', 'resume', 'report']
+        if not (pathlib.Path(workdir) / 'config.json').exists():
+            steps = ['make', *steps]
+        print(pd.DataFrame([timed(step, workdir) for step in steps]).to_markdown(index=False))
+
+
+if __name__ == '__main__':
+    app.run(main)

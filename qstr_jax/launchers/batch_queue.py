@@ -1,0 +1,78 @@
+"""Which lane batch a device gets: of the cell that it has compiled, else of the longest that nobody has begun."""
+
+import heapq
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+
+class Batch(NamedTuple):
+    """A lane batch by its numbers, for those who have no JAX.
+
+    Attributes:
+        cell: id of its cell.
+        number: of the batch within the cell, as in `lane_batches.LaneBatch`.
+        name: of its files.
+        lanes: which of the batch's lanes have no row yet, by their places in it.
+        work: how much it is, in any unit.
+    """
+
+    cell: str
+    number: int
+    name: str
+    lanes: tuple[int, ...]
+    work: float
+
+
+class BatchQueue:
+    """The lane batches that nobody runs.
+
+    Args:
+        batches: all of them.
+    """
+
+    def __init__(self, batches: Iterable[Batch]) -> None:
+        self._left: dict[str, list[tuple[float, int, Batch]]] = {}  # heaps, by cell
+        self._new: list[tuple[float, str]] = []  # a heap of cells that no device is at
+        self._cell_of: dict[Hashable, str] = {}  # by device
+        for batch in batches:
+            self._push(batch)
+        self._new = [(heap[0][0], cell) for cell, heap in self._left.items()]
+        heapq.heapify(self._new)
+
+    def _push(self, batch: Batch) -> None:
+        heapq.heappush(self._left.setdefault(batch.cell, []), (-batch.work, batch.number, batch))
+
+    def put_back(self, batch: Batch) -> None:
+        """Takes a batch back whose device is gone; it need not wait for it.
+
+        Args:
+            batch: it.
+        """
+        self._push(batch)
+        heapq.heappush(self._new, (-batch.work, batch.cell))
+
+    def take(self, device: Hashable) -> Batch | None:
+        """The next batch of a device, None if no batch is left.
+
+        Args:
+            device: whose cell is kept, since it has compiled it.
+        """
+        if not self._left:
+            return None
+        cell = self._cell_of.get(device)
+        if cell not in self._left:
+            while self._new and self._new[0][1] not in self._left:
+                heapq.heappop(self._new)
+            cell = heapq.heappop(self._new)[1] if self._new else self._largest()
+            self._cell_of[device] = cell
+        *_, batch = heapq.heappop(self._left[cell])
+        if not self._left[cell]:
+            del self._left[cell]
+        return batch
+
+    def _largest(self) -> str:
+        """The cell with the most work left, which another device is at."""
+        return min(self._left, key=lambda cell: sum(minus_work for minus_work, *_ in self._left[cell]))
+
+    def __len__(self) -> int:
+        return sum(map(len, self._left.values()))

@@ -1,0 +1,151 @@
+"""A worker's process: it runs the lane batches that a driver hands to it, in folders of its own, and hands back files.
+
+Files are dicts from paths in a results directory to bytes. Beside the plan this is the one module of launchers that
+imports JAX; whoever imports it has set the environment.
+"""
+
+import contextlib
+import dataclasses
+import pathlib
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+
+from qstr_jax import sweeps
+from qstr_jax.cli import base, command_line, runtime, sample_complexity
+from qstr_jax.launchers.batch_queue import Batch
+from qstr_jax.progress import Progress
+from qstr_jax.sweeps import lane_batches, session, stopping
+
+Files = dict[str, bytes]
+# What a batch leaves.
+LEFT = ('errors', 'params', 'curves', 'rows', 'checkpoints')
+
+
+class _Lines(Progress):
+    """Keeps the lines about finished units for the driver, who shows how far the run is."""
+
+    def __init__(self) -> None:
+        super().__init__('lane', is_shown=False)
+        self.said: list[str] = []
+
+    def say(self, line: str) -> None:
+        self.said.append(line)
+
+
+class _Given:
+    """In place of claims: one batch, given by the driver."""
+
+    def __init__(self, batch: lane_batches.LaneBatch, missing: tuple) -> None:
+        self._left = [(batch, missing)]
+
+    @contextlib.contextmanager
+    def claim(self) -> Iterator[tuple[lane_batches.LaneBatch, tuple] | None]:
+        yield self._left.pop() if self._left else None
+
+
+class BatchWorker:
+    """Runs lane batches, one on each device at a time.
+
+    Args:
+        arguments: the command line of `experiments.sample_complexity`.
+        promised: the platform that JAX must find.
+        num_devices: how many devices it must find.
+
+    Raises:
+        RuntimeError: it finds others.
+    """
+
+    def __init__(self, arguments: Sequence[str], promised: str, num_devices: int) -> None:
+        sys.argv = ['experiments.sample_complexity', *arguments]  # as provenance has it
+        command_line.parse(sys.argv)
+        if promised == 'cpu':
+            jax.config.update('jax_num_cpu_devices', num_devices)
+        runtime.start()
+        found = jax.local_devices()
+        if (found[0].platform, len(found)) != (promised, num_devices):
+            raise RuntimeError(f'promised {num_devices} × {promised}, but JAX found {len(found)} × {found[0].platform}')
+        sweep = base.to_sweep(sample_complexity.CONFIG.value)
+        self._cells = {cell.id: cell for cell in sweeps.cells_of(sweep)}
+        self._stop = stopping.Stop()
+        self._session = session.Session(sweep, runtime.options(), self._stop, _Lines())
+        self._scratch = tempfile.TemporaryDirectory(prefix='qstr_jax_worker_')
+        folders = [pathlib.Path(self._scratch.name) / str(i) for i in range(len(self._session.workers))]
+        self._workdirs = [self._session.open(folder, [], is_alone=True) for folder in folders]
+        self._saved: dict[int, Files] = {}
+        self._mutex = threading.Lock()
+
+    @property
+    def num_devices(self) -> int:
+        """How many batches it runs at a time."""
+        return len(self._workdirs)
+
+    def run(self, device: int, batch: Batch, checkpoint: Files) -> dict[str, Any]:
+        """Runs a batch to its end, or until `stop`.
+
+        Args:
+            device: the number of a device that is idle.
+            batch: it.
+            checkpoint: its files, if there are any.
+
+        Returns:
+            The `files` that it left, and the `lines` that it said.
+        """
+        workdir, lines = self._workdirs[device], _Lines()
+        for kind in LEFT:
+            shutil.rmtree(workdir / kind, ignore_errors=True)
+            (workdir / kind).mkdir()
+        for name, content in checkpoint.items():
+            (workdir / name).parent.mkdir(parents=True, exist_ok=True)
+            (workdir / name).write_bytes(content)
+        job = self._session.job(
+            workdir,
+            self._given(batch),
+            self._session.size_of,
+            notes={},
+            saved=lambda folder: self._keep(device, _files(workdir, folder)),
+        )
+        self._session.workers[device].work(dataclasses.replace(job, progress=lines))
+        self._keep(device, {})
+        # Provenance first and rows last: a row has its record, and is the sign that its lane is complete.
+        folders = [workdir / 'provenance', *(workdir / kind for kind in LEFT)]
+        return {'files': {k: v for folder in folders for k, v in _files(workdir, folder).items()}, 'lines': lines.said}
+
+    def _given(self, batch: Batch) -> _Given:
+        cell = self._cells[batch.cell]
+        size = self._session.size_of(cell)
+        lanes = cell.lanes[batch.number * size : (batch.number + 1) * size]
+        whole = lane_batches.LaneBatch(cell=cell, lanes=lanes, number=batch.number)
+        if whole.name != batch.name:
+            raise RuntimeError(f'{batch.name} is {whole.name} for a worker: it must have the code of the driver')
+        return _Given(whole, tuple(lanes[i] for i in batch.lanes))
+
+    def _keep(self, device: int, files: Files) -> None:
+        with self._mutex:
+            self._saved[device] = files
+
+    def news(self) -> dict[int, Files]:
+        """New checkpoints and what is going on, by device."""
+        with self._mutex:
+            saved, self._saved = self._saved, {}
+        beats = {device: _files(path, path / 'progress') for device, path in enumerate(self._workdirs)}
+        return {device: {**saved.get(device, {}), **beat} for device, beat in beats.items()}
+
+    def stop(self) -> None:
+        """Makes all batches save their states and return."""
+        self._stop.set()
+
+
+def _files(workdir: pathlib.Path, folder: pathlib.Path) -> Files:
+    """All files in a folder, in sorted order; one that is being written is left out."""
+    found = {}
+    for path in sorted(pathlib.Path(folder).rglob('*')):
+        with contextlib.suppress(FileNotFoundError):  # a heartbeat ends
+            if path.is_file() and not path.name.endswith('.tmp'):
+                found[path.relative_to(workdir).as_posix()] = path.read_bytes()
+    return found

@@ -1,0 +1,217 @@
+"""Hands lane batches to workers, and what these send to the results directory; it knows no Ray and imports no JAX."""
+
+import collections
+import json
+import threading
+import time
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from qstr_jax.launchers.batch_queue import Batch, BatchQueue
+from qstr_jax.launchers.inbox import Inbox
+from qstr_jax.progress import Progress
+from qstr_jax.storage.files import ResultsError
+
+# A batch that takes its worker with it so often, without a new checkpoint in between, has failed.
+DEATHS = 3
+
+
+class Lost(Exception):
+    """A worker is gone, with its process or its machine."""
+
+
+class Failed(Exception):
+    """A call has failed by itself, and its worker is there; the message is one line."""
+
+
+class Engine(Protocol):
+    """Starts workers on machines, and calls them. Every call returns at once, something that can be waited for."""
+
+    def start(self) -> Any:
+        """A new worker, which need not be there yet."""
+
+    def call(self, worker: Any, method: str, *arguments: Any) -> Hashable:
+        """Calls 'num_devices', 'run', 'news' or 'stop' of a worker, as `batch_worker.BatchWorker` has them."""
+
+    def wait(self, calls: Sequence[Hashable], timeout: float) -> Sequence[Hashable]:
+        """Those calls that have ended, as soon as there is one."""
+
+    def result(self, call: Hashable) -> Any:
+        """What a call returned; raises `Failed` or `Lost`."""
+
+    def end(self, worker: Any) -> None:
+        """Makes sure that a worker is gone."""
+
+
+class _Call(NamedTuple):
+    worker: int
+    method: str
+    device: int = 0
+
+
+class Driver:
+    """One run of the batches that are left of a sweep.
+
+    Args:
+        engine: where the workers are.
+        queue: the batches.
+        inbox: of the results directory.
+        num_workers: how many workers there are at a time.
+        poll_seconds: how often each one is asked for its checkpoints.
+        progress: where it is shown how far the run is.
+        stop: set when the run should end, with the states of its batches saved.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        queue: BatchQueue,
+        inbox: Inbox,
+        num_workers: int,
+        poll_seconds: float,
+        progress: Progress,
+        stop: threading.Event,
+    ) -> None:
+        self._engine, self._queue, self._inbox, self._progress = engine, queue, inbox, progress
+        self._num_workers, self._poll_seconds = num_workers, poll_seconds
+        self._workers: dict[int, Any] = {}
+        self._next_worker = 0
+        self._calls: dict[Hashable, _Call] = {}
+        self._running: dict[tuple[int, int], Batch] = {}  # by worker and device
+        self._idle: list[tuple[int, int]] = []
+        self._beats: dict[tuple[int, int], set[str]] = collections.defaultdict(set)  # files of heartbeats
+        self._deaths: collections.Counter[str] = collections.Counter()
+        self._stillborn = 0
+        self._stop, self._is_stopping = stop, False
+        self.failed: list[str] = []
+
+    def run(self) -> None:
+        """Runs all batches; `failed` has a line for each that could not be run.
+
+        Raises:
+            Failed: no worker can start.
+            ResultsError: the results directory cannot be written.
+        """
+        try:
+            for _ in range(min(self._num_workers, len(self._queue))):
+                self._start()
+            last_poll = time.monotonic()
+            while self._running or (len(self._queue) and not self._stop.is_set()):
+                self._assign()
+                if self._stop.is_set() and not self._is_stopping:
+                    self._is_stopping = True
+                    for number in self._workers:
+                        self._call(number, 'stop')
+                for call in self._engine.wait(list(self._calls), self._poll_seconds):
+                    if call in self._calls:  # which it is not if its worker was found to be gone
+                        self._end_call(call)
+                if time.monotonic() - last_poll >= self._poll_seconds:
+                    last_poll = time.monotonic()
+                    self._poll()
+        finally:
+            for worker in self._workers.values():
+                self._engine.end(worker)
+            for place in list(self._beats):
+                self._forget_beats(place)
+
+    def _start(self) -> None:
+        number, self._next_worker = self._next_worker, self._next_worker + 1
+        self._workers[number] = self._engine.start()
+        self._call(number, 'num_devices')
+
+    def _call(self, number: int, method: str, *arguments: Any, device: int = 0) -> None:
+        call = self._engine.call(self._workers[number], method, *arguments)
+        self._calls[call] = _Call(number, method, device)
+
+    def _assign(self) -> None:
+        """Gives batches to idle devices."""
+        while self._idle and not self._stop.is_set() and len(self._queue):
+            number, device = place = self._idle.pop()
+            batch = self._queue.take(place)
+            assert batch is not None
+            self._running[place] = batch
+            self._call(number, 'run', device, batch, self._inbox.checkpoint(batch.name), device=device)
+
+    def _poll(self) -> None:
+        """Asks workers for their checkpoints, unless they have not answered yet."""
+        asked = {call.worker for call in self._calls.values() if call.method == 'news'}
+        for number in {number for number, _ in self._running} - asked:
+            self._call(number, 'news')
+
+    def _end_call(self, key: Hashable) -> None:
+        call = self._calls.pop(key)
+        place = call.worker, call.device
+        try:
+            result = self._engine.result(key)
+        except Lost:
+            self._stillborn += call.method == 'num_devices'
+            if self._stillborn > DEATHS * self._num_workers:
+                raise Failed('workers die before they have started: look in their logs') from None
+            self._replace(call.worker)
+            return
+        except Failed as error:
+            if call.method != 'run':
+                raise
+            self._fail(self._running.pop(place), str(error))
+            self._idle.append(place)
+            return
+        if call.method == 'num_devices':
+            self._stillborn = 0
+            self._idle += [(call.worker, device) for device in range(result)]
+        elif call.method == 'news':
+            for device, files in result.items():
+                if (call.worker, device) in self._running:
+                    self._receive((call.worker, device), files)
+        elif call.method == 'run':
+            self._finish(place, result)
+
+    def _receive(self, place: tuple[int, int], files: dict[str, bytes]) -> None:
+        """Writes a running batch's checkpoint and heartbeat."""
+        self._inbox.write(files)
+        self._beats[place] |= {name for name in files if name.startswith('progress/')}
+        if any(name.startswith('checkpoints/') for name in files):
+            self._deaths[self._running[place].name] = 0
+
+    def _finish(self, place: tuple[int, int], result: dict[str, Any]) -> None:
+        """Writes what a batch left."""
+        batch, files = self._running.pop(place), result['files']
+        self._forget_beats(place)
+        self._idle.append(place)
+        try:
+            self._inbox.write(files)
+        except ResultsError as error:  # of this cell
+            self._fail(batch, str(error))
+            return
+        if record := files.get(f'errors/{batch.cell}.json'):
+            self._fail(batch, json.loads(record)['error'])
+            return
+        for line in result['lines']:
+            self._progress.say(line)
+        if f'rows/{batch.cell}.parquet' in files and not any(name.startswith('checkpoints/') for name in files):
+            self._inbox.end(batch.name)
+            self._progress.show(batch.cell.rsplit('-', 1)[0], f'{len(self._running)} running', len(batch.lanes))
+
+    def _fail(self, batch: Batch, reason: str) -> None:
+        self.failed.append(f'{batch.name}: {reason}')
+        self._progress.say(self.failed[-1])
+
+    def _replace(self, number: int) -> None:
+        """A worker is gone: its batches are given to others, and a new one is started."""
+        self._engine.end(self._workers.pop(number))
+        self._calls = {key: call for key, call in self._calls.items() if call.worker != number}
+        self._idle = [place for place in self._idle if place[0] != number]
+        for place in [place for place in self._running if place[0] == number]:
+            batch = self._running.pop(place)
+            self._forget_beats(place)
+            self._deaths[batch.name] += 1
+            if self._deaths[batch.name] >= DEATHS:
+                self._fail(batch, f'its worker died {DEATHS} times')
+            else:
+                self._progress.say(f'{batch.name}: its worker is gone, another goes on')
+                self._queue.put_back(batch)
+        if not self._stop.is_set():
+            self._start()
+
+    def _forget_beats(self, place: tuple[int, int]) -> None:
+        for name in self._beats.pop(place, ()):
+            self._inbox.remove(name)

@@ -1,0 +1,200 @@
+"""A sweep on a Ray cluster, or on one that starts by itself on this machine (`pip install qstr_jax[ray]`).
+
+An actor is a process with the devices of one worker, never one of a lane; the driver hands lane batches to it and
+writes what comes back. Ray starts actors as new Pythons: JAX hangs in forked ones.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from qstr_jax.launchers import driver
+from qstr_jax.launchers.batch_queue import Batch, BatchQueue
+from qstr_jax.launchers.inbox import Inbox
+from qstr_jax.launchers.request import LaunchError, Request
+from qstr_jax.progress import Progress
+from qstr_jax.storage.files import ResultsError
+
+# What rows may depend on is the same for all workers.
+SHARED = ('XLA_FLAGS', 'NPROC')
+# Of a GPU's memory; JAX takes 75 % unless told before it starts.
+MEMORY_SHARE = 0.9
+# What a cluster needs of the present folder is the code.
+EXCLUDES = ['.git', '/experiments/results', '/results', '/site', '/.venv*']
+
+
+class Actor:
+    """A worker's process, to which Ray has given its devices.
+
+    Args:
+        environment: of JAX.
+        arguments: of `batch_worker.BatchWorker`.
+    """
+
+    def __init__(self, environment: dict[str, str], arguments: tuple) -> None:
+        self._environment, self._arguments = environment, arguments
+
+    def num_devices(self) -> int:
+        """Starts JAX; the number of its devices."""
+        if 'jax' in sys.modules:
+            raise RuntimeError('JAX was imported before its environment was set')
+        os.environ.update(self._environment)
+        from qstr_jax.launchers import batch_worker
+
+        try:
+            self._worker = batch_worker.BatchWorker(*self._arguments)
+        except SystemExit as error:  # of flags; Ray would take it for the end of the actor
+            raise RuntimeError(str(error.code).removeprefix('error: ')) from None
+        return self._worker.num_devices
+
+    def run(self, device: int, batch: Batch, checkpoint: dict[str, bytes]) -> dict[str, Any]:
+        """See `batch_worker.BatchWorker`."""
+        return self._worker.run(device, batch, checkpoint)
+
+    def news(self) -> dict[int, dict[str, bytes]]:
+        """See `batch_worker.BatchWorker`."""
+        return self._worker.news()
+
+    def stop(self) -> None:
+        """See `batch_worker.BatchWorker`."""
+        self._worker.stop()
+
+
+class Engine:
+    """Workers as actors of a cluster that this process has joined.
+
+    Args:
+        request: what each worker needs.
+        actor: the class of the workers.
+    """
+
+    def __init__(self, request: Request, actor: type = Actor) -> None:
+        import ray
+
+        self._ray = ray
+        environment = {name: os.environ[name] for name in SHARED if name in os.environ}
+        environment['JAX_PLATFORMS'] = {'gpu': 'cuda'}.get(request.platform, request.platform)
+        if request.gpus:
+            environment['XLA_PYTHON_CLIENT_MEM_FRACTION'] = str(MEMORY_SHARE * min(request.gpus, 1))
+        self._arguments = environment, (request.arguments, request.platform, request.devices)
+        self._actor = ray.remote(actor).options(
+            **needs(request),
+            max_restarts=0,
+            max_concurrency=request.devices + 1,  # and one that answers
+        )
+
+    def start(self) -> Any:
+        """See `driver.Engine`."""
+        return self._actor.remote(*self._arguments)
+
+    def call(self, worker: Any, method: str, *arguments: Any) -> Hashable:
+        """See `driver.Engine`."""
+        return getattr(worker, method).remote(*arguments)
+
+    def wait(self, calls: Sequence[Hashable], timeout: float) -> Sequence[Hashable]:
+        """See `driver.Engine`."""
+        return self._ray.wait(calls, num_returns=1, timeout=timeout)[0]
+
+    def result(self, call: Hashable) -> Any:
+        """See `driver.Engine`."""
+        try:
+            return self._ray.get(call)
+        except self._ray.exceptions.RayTaskError as error:
+            raise driver.Failed(f'{type(error.cause).__name__}: {error.cause}'.splitlines()[0]) from None
+        except self._ray.exceptions.RayError as error:
+            raise driver.Lost(str(error)) from None
+
+    def end(self, worker: Any) -> None:
+        """See `driver.Engine`."""
+        self._ray.kill(worker)
+
+
+def needs(request: Request) -> dict[str, Any]:
+    """What a worker needs, as Ray has it."""
+    memory = {'memory': int(request.mem_gb * 2**30)} if request.mem_gb else {}
+    return {
+        'num_cpus': request.cpus,
+        'num_gpus': request.gpus,
+        'resources': {'TPU': request.tpus} if request.tpus else {},
+        **memory,
+    }
+
+
+def _room(request: Request, resources: dict[str, float]) -> int:
+    """How many workers a cluster has room for."""
+    wanted = {'CPU': request.cpus, 'GPU': request.gpus, 'TPU': request.tpus}
+    return min(int(resources.get(name, 0) / amount) for name, amount in wanted.items() if amount)
+
+
+def _run_plan(request: Request, *flags: str) -> None:
+    """Runs `plan` in a process of its own, on the CPU; ends this one with its exit code if that is no success."""
+    command = [sys.executable, '-m', 'qstr_jax.launchers.plan', *request.arguments, *flags]
+    code = subprocess.run(command, env={**os.environ, 'JAX_PLATFORMS': 'cpu'}).returncode
+    if code:
+        sys.exit(code)
+
+
+def _plan(request: Request) -> dict[str, Any] | None:
+    """What is to be done; None after a dry run."""
+    with tempfile.TemporaryDirectory(prefix='qstr_jax_plan_') as folder:
+        file = pathlib.Path(folder) / 'plan.json'
+        _run_plan(request, f'--plan_file={file}', f'--platform={request.platform}')
+        return json.loads(file.read_text()) if file.exists() else None
+
+
+def _join(request: Request) -> None:
+    """Joins the cluster of an address, or starts one here."""
+    import ray
+
+    environment = {'working_dir': '.', 'excludes': EXCLUDES} if request.address else {}
+    try:
+        ray.init(request.address or 'local', runtime_env=environment, log_to_driver=False, logging_level='ERROR')
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise LaunchError(f'address={request.address!r}: {str(error).splitlines()[0]}') from None
+
+
+def _run(request: Request) -> None:
+    try:
+        import ray
+    except ImportError:
+        raise LaunchError("ray is missing: pip install 'qstr_jax[ray]'") from None
+    plan = _plan(request)
+    if plan is None:
+        return
+    _join(request)
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    num_workers = request.num_workers or _room(request, ray.cluster_resources())
+    if not _room(request, ray.cluster_resources()) and not request.address:
+        raise LaunchError(f'a worker needs {needs(request)}, which this machine does not have')
+    queue = BatchQueue(Batch(**batch) for batch in plan['batches'])
+    with Progress('lane') as progress:
+        left = sum(len(batch['lanes']) for batch in plan['batches'])
+        progress.expect(left)
+        progress.say(f'{left} of {plan["lanes"]} lanes in {len(queue)} batches, {num_workers} workers')
+        one = driver.Driver(
+            Engine(request), queue, Inbox(plan['workdir']), num_workers, request.poll_seconds, progress, stop
+        )
+        one.run()
+    ray.shutdown()
+    if stop.is_set():
+        raise LaunchError('stopped: the running lanes are saved; the same command continues them')
+    if one.failed:
+        raise LaunchError('\n'.join([f'{len(one.failed)} batches failed', *one.failed]))
+    _run_plan(request, '--draw')
+
+
+def run(request: Request) -> None:
+    """See `qstr_jax.launchers`."""
+    try:
+        _run(request)
+    except (LaunchError, ResultsError, driver.Failed) as error:
+        sys.exit(f'error: {error}')

@@ -1,0 +1,130 @@
+"""All rows of a directory in one file, and all curves in another: opening ten thousand files takes minutes.
+
+    compact/rows.parquet, compact/curves.parquet   copies, with the size and time of the file of each cell
+
+The files of the cells are what counts: a cell whose file is not as it was copied is read from its file, and the copies
+can be deleted. Small directories and object stores have none.
+"""
+
+import dataclasses
+import functools
+import os
+import pathlib
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from qstr_jax.storage import files, names
+
+# So many cells that are not in the copy make a new one worth its while.
+FEWEST = 256
+_SIZE, _TIME = 'file_size', 'file_time_ns'
+
+
+@dataclasses.dataclass
+class Copy:
+    """What is in one of the files.
+
+    Attributes:
+        frame: rows or curves, with the column `cell`.
+        stamps: size and time of the file of each cell.
+        places: of each cell, its first line and the one after its last.
+    """
+
+    frame: pd.DataFrame
+    stamps: dict[str, tuple[int, int]]
+    places: dict[str, tuple[int, int]]
+
+    def __post_init__(self) -> None:
+        self._lists: dict[str, list] = {}
+
+    def columns(self, cell_id: str) -> dict[str, list]:
+        """The columns of one cell.
+
+        Args:
+            cell_id: in `stamps`.
+        """
+        start, end = self.places[cell_id]
+        found = {name: self._list(name)[start:end] for name in self.frame.columns if name != 'cell'}
+        return {name: values for name, values in found.items() if any(value is not None for value in values)}
+
+    def _list(self, name: str) -> list:
+        """A whole column, in which None is what is missing: slices of a list are quick, those of a frame are not."""
+        if name not in self._lists:
+            values = self.frame[name]
+            self._lists[name] = values.astype(object).where(values.notna(), None).tolist()
+        return self._lists[name]
+
+
+EMPTY = Copy(pd.DataFrame(), {}, {})
+
+
+def stamp(path: Any) -> tuple[int, int]:
+    """Size and time of a file, which change when it is written.
+
+    Args:
+        path: of a file of this machine.
+    """
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
+
+
+def read(workdir: Any, kind: str) -> Copy:
+    """The copy of a directory's 'rows' or 'curves'; an empty one if it has none that can be read.
+
+    Args:
+        workdir: the results directory.
+        kind: 'rows' or 'curves'.
+    """
+    if '://' in str(workdir):
+        return EMPTY
+    path = pathlib.Path(names.inside(workdir, 'compact', f'{kind}.parquet'))
+    return _read(str(path), stamp(path)) if path.exists() else EMPTY
+
+
+@functools.lru_cache(maxsize=2)
+def _read(path: str, _: tuple[int, int]) -> Copy:
+    try:
+        frame = files.read_table(path)
+        changes = frame['cell'].ne(frame['cell'].shift()).to_numpy().nonzero()[0]
+        first = frame.iloc[changes]
+        ends = [*changes[1:], len(frame)]
+        stamps = dict(zip(first['cell'], zip(first[_SIZE], first[_TIME], strict=True), strict=True))
+        places = dict(zip(first['cell'], zip(changes, ends, strict=True), strict=True))
+        return Copy(frame.drop(columns=[_SIZE, _TIME]), stamps, places)
+    except (files.ResultsError, KeyError):  # it is a copy, so nothing is lost
+        return EMPTY
+
+
+def fresh(copy: Copy, paths: Iterable[Any]) -> set[str]:
+    """The cells whose files are as they were copied.
+
+    Args:
+        copy: of `read`.
+        paths: of files of cells.
+    """
+    pairs = ((path, copy.stamps.get(path.name.removesuffix('.parquet'))) for path in paths)
+    is_fresh = (path for path, known in pairs if known and known == stamp(path))
+    return {path.name.removesuffix('.parquet') for path in is_fresh}
+
+
+def write(workdir: Any, kind: str, frame: pd.DataFrame, stamps: dict[str, tuple[int, int]]) -> None:
+    """Writes a copy, where it is worth its while.
+
+    Args:
+        workdir: the results directory.
+        kind: 'rows' or 'curves'.
+        frame: all of them, cell by cell, with the column `cell`.
+        stamps: of the files that they were read from, from before that.
+    """
+    if '://' in str(workdir):
+        return
+    before = read(workdir, kind).stamps
+    if sum(before.get(cell) != now for cell, now in stamps.items()) < FEWEST:
+        return
+    sizes, times = ({cell: pair[i] for cell, pair in stamps.items()} for i in range(2))
+    frame = frame.assign(**{_SIZE: frame['cell'].map(sizes), _TIME: frame['cell'].map(times)})
+    path = names.inside(workdir, 'compact', f'{kind}.parquet')
+    path.parent.mkdir(exist_ok=True)
+    files.write_table(path, frame)

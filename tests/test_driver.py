@@ -1,0 +1,178 @@
+"""The driver of lane batches beside workers that are functions: who gets what, who dies, what is written."""
+
+import threading
+
+import pytest
+
+from qstr_jax.launchers import driver
+from qstr_jax.launchers.batch_queue import Batch, BatchQueue
+from qstr_jax.launchers.inbox import Inbox
+from qstr_jax.progress import Progress
+
+
+def batch(cell, number=0, work=1.0):
+    return Batch(cell=cell, number=number, name=f'{cell}-batch{number}of1', lanes=(0,), work=work)
+
+
+class Workers:
+    """An engine whose calls end in turn, in this process.
+
+    Args:
+        run: what a worker does with a batch; returns its files or raises.
+        num_devices: of each worker; may raise too.
+    """
+
+    def __init__(self, run, num_devices=lambda: 2):
+        self._run, self._num_devices = run, num_devices
+        self.started, self.ended, self.ran, self._calls = 0, 0, [], []
+
+    def start(self):
+        self.started += 1
+        return self.started
+
+    def call(self, worker, method, *arguments):
+        self._calls.append((method, arguments))
+        return len(self._calls) - 1
+
+    def wait(self, calls, timeout):
+        return calls[:1]
+
+    def result(self, call):
+        method, arguments = self._calls[call]
+        if method == 'num_devices':
+            return self._num_devices()
+        if method == 'news':
+            return {}
+        if method == 'run':
+            self.ran.append(arguments[1].name)
+            return {'files': self._run(arguments[1]), 'lines': []}
+        return None
+
+    def end(self, worker):
+        self.ended += 1
+
+
+class Written:
+    """In place of the inbox: what was written."""
+
+    def __init__(self):
+        self.files, self.ended = [], []
+
+    def checkpoint(self, batch):
+        return {}
+
+    def write(self, files):
+        self.files += files
+
+    def end(self, batch):
+        self.ended.append(batch)
+
+    def remove(self, name):
+        pass
+
+
+def drive(engine, batches, num_workers=2):
+    inbox = Written()
+    queue = BatchQueue(batches)
+    one = driver.Driver(engine, queue, inbox, num_workers, 100.0, Progress('lane', False), threading.Event())
+    one.run()
+    return one, inbox
+
+
+def rows(one):
+    return {f'curves/{one.cell}.parquet': b'', f'rows/{one.cell}.parquet': b''}
+
+
+def lost(*_):
+    raise driver.Lost
+
+
+def test_the_longest_cell_comes_first_and_a_device_keeps_its_cell():
+    queue = BatchQueue([batch('a', 0, 1.0), batch('a', 1, 1.0), batch('b', 0, 5.0), batch('b', 1, 4.0), batch('c')])
+    taken = [queue.take(device) for device in (1, 2, 1, 3, 1, 1)]
+    assert [(one.cell, one.number) for one in taken[:5]] == [('b', 0), ('a', 0), ('b', 1), ('c', 0), ('a', 1)]
+    assert taken[5] is None
+
+
+def test_a_batch_that_is_put_back_comes_before_smaller_ones():
+    queue = BatchQueue([batch('a', 0, 3.0), batch('b', 0, 2.0), batch('c', 0, 1.0)])
+    first = queue.take(1)
+    queue.put_back(first)
+    assert queue.take(2) == first
+    assert [queue.take(2).cell, queue.take(2).cell, len(queue)] == ['b', 'c', 0]
+
+
+def test_each_batch_is_run_once():
+    batches = [batch(cell, number) for cell in 'abc' for number in range(4)]
+    one, inbox = drive(engine := Workers(rows), batches)
+    assert sorted(engine.ran) == sorted(inbox.ended) == sorted(each.name for each in batches)
+    assert (one.failed, engine.started, engine.ended) == ([], 2, 2)
+
+
+def test_a_batch_whose_workers_die_fails_at_last_and_the_others_are_run():
+    def run(one):
+        return lost() if one.cell == 'b' else rows(one)
+
+    one, inbox = drive(engine := Workers(run), [batch('a'), batch('b'), batch('c')])
+    assert one.failed == [f'b-batch0of1: its worker died {driver.DEATHS} times']
+    assert inbox.ended.count('a-batch0of1') == inbox.ended.count('c-batch0of1') == 1
+    assert engine.ran.count('b-batch0of1') == driver.DEATHS
+    assert engine.ended == engine.started
+
+
+def test_a_batch_that_raises_is_a_line():
+    def run(one):
+        if one.cell == 'b':
+            raise driver.Failed('KeyError: 3')
+        return rows(one)
+
+    one, inbox = drive(Workers(run), [batch('a'), batch('b'), batch('c')])
+    assert one.failed == ['b-batch0of1: KeyError: 3']
+    assert sorted(inbox.ended) == ['a-batch0of1', 'c-batch0of1']
+
+
+def test_an_error_of_a_cell_is_kept_and_its_checkpoint_stays():
+    one, inbox = drive(Workers(lambda one: {f'errors/{one.cell}.json': b'{"error": "MemoryError: 3"}'}), [batch('a')])
+    assert one.failed == ['a-batch0of1: MemoryError: 3']
+    assert (inbox.files, inbox.ended) == (['errors/a.json'], [])
+
+
+@pytest.mark.parametrize('start', [lost, lambda: (_ for _ in ()).throw(driver.Failed('promised 1 × gpu'))])
+def test_workers_that_cannot_start_end_the_run(start):
+    engine = Workers(rows, start)
+    with pytest.raises(driver.Failed, match=r'die before they have started|promised 1 × gpu'):
+        drive(engine, [batch('a')])
+    assert engine.ended == engine.started
+
+
+def test_a_stopped_driver_hands_out_nothing_more():
+    stop = threading.Event()
+
+    def run(one):
+        stop.set()
+        return {f'checkpoints/{one.name}-0-abc/00000001/arrays.npz': b'1'}
+
+    inbox = Written()
+    queue = BatchQueue([batch(cell) for cell in 'abc'])
+    engine = Workers(run, lambda: 1)
+    driver.Driver(engine, queue, inbox, 1, 100.0, Progress('lane', False), stop).run()
+    assert len(engine.ran) == len(inbox.files) == 1
+    assert inbox.ended == []
+
+
+def test_a_checkpoint_replaces_older_ones_and_comes_back(tmp_path):
+    inbox = Inbox(tmp_path)
+    for number in (1, 2):
+        name = f'checkpoints/a-batch0of1-0-abc/{number:08d}'
+        inbox.write({f'{name}/d/part': bytes([number]), f'{name}/arrays.npz': b'x'})
+    assert inbox.checkpoint('a-batch0of1') == {f'{name}/d/part': b'\x02', f'{name}/arrays.npz': b'x'}
+    assert inbox.checkpoint('a-batch0of11') == inbox.checkpoint('b-batch0of1') == {}
+    inbox.end('a-batch0of1')
+    assert inbox.checkpoint('a-batch0of1') == {}
+
+
+def test_a_path_that_leads_out_of_the_directory_is_refused(tmp_path):
+    for name in ('../x', 'params/../../x', 'provenance/.hidden'):
+        with pytest.raises(Exception, match='cannot be a name'):
+            Inbox(tmp_path / 'inside').write({name: b''})
+    assert list(tmp_path.rglob('*')) == []
