@@ -140,9 +140,10 @@ _TABLE = {column.name: column for column in _KNOWN}
 # Columns that mean the same in every file; those that a file or a plugin declares are not among them.
 OURS = frozenset(_TABLE)
 # Columns of the rows that no setting may be called: whose rows these are, and what became of them.
+_OF_PROBES = {'param_norm', 'retrieval_share', 'retrieval_mass', 'theorem6_floor'}
 RESERVED = frozenset(
     {'cell', 'folder', 'task', 'test_task', 'model', 'learner', 'seed', 'task_seed'}
-    | {column.name for column in _KNOWN if column.role in ('outcome', 'measure')}
+    | {column.name for column in _KNOWN if column.role in ('outcome', 'measure')} - _OF_PROBES
 )
 
 

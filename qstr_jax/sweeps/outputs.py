@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 
-from qstr_jax import failures, models
+from qstr_jax import columns, failures, models
 from qstr_jax.learners.held_out import abstract_params
 from qstr_jax.models import probes
 from qstr_jax.sweeps.cells import Cell
@@ -39,12 +39,22 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> Non
             shapes.check(problem.test_task)
         with failures.named(f'models={cell.model!r}'):
             models.check_output(cell.model, problem.module, problem.task)
+        taken = {name: 'a column of all rows' for name in columns.RESERVED - {'cell', 'folder'}}
+        taken |= dict.fromkeys((name for name, _ in cell.columns), 'a setting of the cell')
+        taken |= dict.fromkeys(cell.lanes[0]._fields, 'a setting of the lanes')
         for name, probe in probe_functions.items():
-            _check_probe(name, probe, problem)
+            for column in made_by(name, probe, problem):
+                if column in taken:
+                    raise ValueError(f'probes={name!r}: returns {column!r}, which is {taken[column]}: name it otherwise')
+                taken[column] = f"a column of probe '{name}'"
 
 
-def _check_probe(name: str, probe: Callable, problem: Any) -> None:
-    """Raises ValueError unless a probe makes a dict of scalars."""
+def made_by(name: str, probe: Callable, problem: Any) -> tuple[str, ...]:
+    """The columns that a probe adds to the rows of a cell.
+
+    Raises:
+        ValueError: it fails, or makes something else than a dict of scalars.
+    """
     task_draw = jax.eval_shape(problem.task.draw, streams.abstract_key())
     params = abstract_params(problem.module, problem.task)
     try:
@@ -54,3 +64,4 @@ def _check_probe(name: str, probe: Callable, problem: Any) -> None:
     if not isinstance(made, dict) or any(getattr(value, 'shape', None) != () for value in made.values()):
         found = {key: getattr(value, 'shape', None) for key, value in made.items()} if isinstance(made, dict) else made
         raise ValueError(f'probes={name!r}: must return a dict of scalars, not {found!r}')
+    return tuple(made)
