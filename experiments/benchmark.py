@@ -58,6 +58,9 @@ def run() -> None:
     names = SECTIONS.value or list(sections.SECTIONS)
     if unknown := [name for name in names if name not in sections.SECTIONS]:
         raise ValueError(f'--sections={",".join(unknown)}: unknown, one of {", ".join(sections.SECTIONS)}')
+    for flag, section in (RUN_SEEDS, 'runs'), (COMPILED, 'steps'):
+        if flag.value is not None and section not in names:
+            raise ValueError(f'--{flag.name}: {section} is not among the --sections, leave it out')
     chosen = plan()
     if JSON.value:
         files.make_folder(pathlib.Path(JSON.value).parent)  # before any work
@@ -78,4 +81,4 @@ def run() -> None:
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required=None)
+    command_line.launch(run, required=None, used=())

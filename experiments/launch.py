@@ -34,11 +34,11 @@ PARTITION = flags.DEFINE_string('slurm_partition', None, 'Partition of the Slurm
 TIMEOUT = flags.DEFINE_integer(
     'timeout_min', 24 * 60, 'Minutes per job, which is then queued again.', lower_bound=1, flag_values=OWN
 )
-CPUS = flags.DEFINE_integer('cpus', 2, 'CPU cores per job.', lower_bound=1, flag_values=OWN)
+CPUS = flags.DEFINE_integer('cpus', 2, 'CPU cores per Slurm job.', lower_bound=1, flag_values=OWN)
 GPUS = flags.DEFINE_integer(
     'gpus', 0, 'GPUs per job; local jobs share the first ones, and with 0 see none.', lower_bound=0, flag_values=OWN
 )
-MEMORY = flags.DEFINE_float('mem_gb', None, "Memory per job; the default is the cluster's.", flag_values=OWN)
+MEMORY = flags.DEFINE_float('mem_gb', None, "Memory per Slurm job; the default is the cluster's.", flag_values=OWN)
 LOG_DIR = flags.DEFINE_string('log_dir', None, 'Where submitit keeps job files and logs.', flag_values=OWN)
 WAIT = flags.DEFINE_bool('wait', True, 'Wait for the jobs, then draw the figure.', flag_values=OWN)
 POLL = flags.DEFINE_float('poll_seconds', 5.0, 'How often the jobs are looked at.', lower_bound=0, flag_values=OWN)
@@ -166,12 +166,23 @@ def _tail(job: Any) -> str:
     return '\n'.join(f'    {line}' for line in lines[-TAIL:]) or '    (nothing)'
 
 
+def refuse_unused() -> None:
+    """Raises ValueError for a flag that would be ignored."""
+    command_line.refuse_unused([name for name in command_line.SWEEP if name != 'shard_index'], 'the launcher')
+    of_local = ('slurm_partition', 'cpus', 'mem_gb') if EXECUTOR.value == 'local' else ()
+    ignored = dict.fromkeys(of_local, '--executor=local') | ({} if WAIT.value else {'poll_seconds': '--nowait'})
+    for name, by in ignored.items():
+        if OWN[name].present:
+            raise ValueError(f'--{name}: {by} does not use it, leave it out')
+
+
 def run(arguments: Sequence[str]) -> None:
     """Submits the shards, waits for them and draws the figure.
 
     Args:
         arguments: of the jobs' command line.
     """
+    refuse_unused()
     workdir, num_shards = runtime.workdir(), flags.FLAGS.num_shards
     config = sample_complexity.CONFIG.value
     sweep = base.to_sweep(config)

@@ -84,7 +84,7 @@ def run() -> None:
 
 def main() -> None:
     """The binary."""
-    command_line.launch(run)
+    command_line.launch(run, used=('config', 'dry_run', 'workdir', 'compilation_cache'))
 
 
 if __name__ == '__main__':
