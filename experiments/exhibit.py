@@ -29,7 +29,7 @@ from qstr_jax.sweeps import lanes_per_batch, search
 from qstr_jax.sweeps.cells import Cell
 
 REDUCED = flags.DEFINE_bool('reduced', False, 'Run the twin of seconds.')
-DRAW_ONLY = flags.DEFINE_bool('draw_only', False, 'Run nothing; draw the rows that are there.')
+DRAW_ONLY = flags.DEFINE_bool('draw_only', False, 'Run nothing; draw, or write the table of, what is there.')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,6 +193,8 @@ def run(*arguments: str) -> None:
     if not arguments:
         raise ValueError(f'which exhibit? There are {", ".join(every())}')
     found = [find(name) for name in arguments]
+    if DRAW_ONLY.value:
+        command_line.refuse_unused(('workdir',), '--draw_only')
     runtime.check()
     root = pathlib.Path(runtime.workdir('results'))
     root = root / 'reduced' if REDUCED.value else root
@@ -210,7 +212,7 @@ def run(*arguments: str) -> None:
 
 def main() -> None:
     """The binary."""
-    command_line.launch(run, required=None, takes_arguments=True)
+    command_line.launch(run, required=None, takes_arguments=True, used=(*command_line.DEVICES, *command_line.JOB))
 
 
 if __name__ == '__main__':

@@ -41,14 +41,14 @@ def read(path: pathlib.Path) -> dict[str, Any]:
 
 
 def make_one(name: str, overrides: Mapping[str, Any], workdir: pathlib.Path) -> Any:
-    """Makes a card, unless cards.json has it with these settings; writes its entry and its figure.
+    """Makes a card, unless cards.json has it with these settings and there is no --refresh; writes entry and figure.
 
     What the card trains is run, or continued, in the results directory cards/NAME.
     """
     path = workdir / 'cards.json'
     wanted = cards.plain_settings(name, overrides)
     entry = read(path).get(name)
-    if entry is None or entry.get('settings') != wanted:
+    if entry is None or entry.get('settings') != wanted or runtime.options().refresh:
         start, made_by = time.monotonic(), provenance.made_by(sys.argv)
         card = cards.make(name, overrides, workdir / results.CARDS / name, runtime.options())
         seconds = round(time.monotonic() - start, 1)
@@ -84,7 +84,7 @@ def run() -> None:
 
 def main() -> None:
     """The binary."""
-    command_line.launch(run, used=('config', 'dry_run', 'workdir', 'compilation_cache'))
+    command_line.launch(run, used=('config', 'dry_run', *command_line.DEVICES))
 
 
 if __name__ == '__main__':

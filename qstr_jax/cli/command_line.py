@@ -20,13 +20,12 @@ DESCRIBE = flags.DEFINE_string(
     'describe', None, "Print the settings of a registered name, as 'rnn', or the names of a kind, as 'models'."
 )
 
-# Modules of which every binary has all flags, whether it uses them or not.
-SHARED = tuple(f'qstr_jax.cli.{name}' for name in ('command_line', 'runtime', 'sample_complexity'))
+# A binary has all flags of the modules that it imports, whether it uses them or not; its own are the script's.
+IMPORTED = ('qstr_jax.', 'experiments.')
 # What binaries that run a sweep use of them, and what a dry run of theirs does.
-SWEEP = (
-    'config', 'dry_run', 'workdir', 'distributed', 'coordinator', 'num_processes', 'process_id', 'shard_index',
-    'num_shards', 'num_devices', 'checkpoint_seconds', 'memory_limit_gb', 'refresh', 'compilation_cache',
-)  # fmt: skip
+DEVICES = ('workdir', 'num_devices', 'checkpoint_seconds', 'memory_limit_gb', 'refresh', 'compilation_cache')
+JOB = ('distributed', 'coordinator', 'num_processes', 'process_id', 'shard_index', 'num_shards')
+SWEEP = ('config', 'dry_run', *DEVICES, *JOB)
 DRY_RUN = ('config', 'dry_run', 'workdir')
 
 
@@ -44,7 +43,7 @@ def launch(
         required: the flag that must be given, None if there is none.
         takes_arguments: whether words that are no flags are allowed.
         default_config: the file that is taken without --config; None for none.
-        used: the shared flags that `run` looks at; others are errors.
+        used: the flags of imported modules that `run` looks at; others are errors.
     """
     # JAX logs every backend that is missing.
     logging.getLogger('jax._src.xla_bridge').setLevel(logging.WARNING)
@@ -69,10 +68,10 @@ def _run(run: Callable[..., None], required: str | None, arguments: Sequence[str
 
 
 def refuse_unused(used: Collection[str], by: str) -> None:
-    """Raises ValueError for a shared flag on the command line that would be ignored `by` something."""
+    """Raises ValueError for an imported flag on the command line that would be ignored `by` something."""
     for name in flags.FLAGS:
-        is_shared = flags.FLAGS.find_module_defining_flag(name) in SHARED
-        if is_shared and flags.FLAGS[name].present and name not in used:
+        is_imported = str(flags.FLAGS.find_module_defining_flag(name)).startswith(IMPORTED)
+        if is_imported and flags.FLAGS[name].present and name not in used:
             raise ValueError(f'--{name}: {by} does not use it, leave it out')
 
 
