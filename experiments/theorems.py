@@ -1,6 +1,6 @@
 r"""The theorems as cards: claim, measured points, the theorem's line, verdict; figures, cards.json, rows of trainings.
 
-python -m experiments.theorems --config=experiments/exhibits/theorems.py --workdir=results/theorems \
+python -m experiments.theorems --config=experiments/configs/theorems.py --workdir=results/theorems \
     --config.cards=lemma11,proposition3 --config.lemma11.seq_lens=16,64
 """
 

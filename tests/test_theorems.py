@@ -262,7 +262,7 @@ def test_cards_come_as_a_tuple_or_as_one_string():
 
 def command(*arguments):
     """Runs the binary as a user would."""
-    return harness.run_binary('theorems', '--config=experiments/exhibits/theorems.py', *arguments)
+    return harness.run_binary('theorems', '--config=experiments/configs/theorems.py', *arguments)
 
 
 @pytest.mark.slow

@@ -44,12 +44,12 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
     options.check_devices()
     _check_locks(sweep, workdir)
     all_cells = cells.cells_of(sweep)
-    outputs.check(all_cells, outputs.probes_of(sweep))
+    made = outputs.check(all_cells, outputs.probes_of(sweep))
     share = tuned.share if sweep.tune else lane_batches.share
     mine = share(all_cells, options.shard_index, options.num_shards)
     with stopping.stopping() as stop, progress.Progress('lane', options.progress, is_open=bool(sweep.tune)) as shown:
-        one = session.Session(sweep, options, stop, shown)
-        workdir = one.open(workdir, mine, () if sweep.tune else all_cells)
+        one = session.Session(sweep, options, stop, shown, made)
+        workdir = one.open(workdir, mine, () if sweep.tune else all_cells, has_probes=True)
         _say_there(shown, workdir, mine, sweep)
         failed = tuned.run(one, workdir, mine) if sweep.tune else one.run(workdir, mine)
     if failed:
