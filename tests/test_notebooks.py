@@ -6,6 +6,7 @@ import io
 import pathlib
 import re
 import subprocess
+import sys
 import tomllib
 import types
 
@@ -45,6 +46,14 @@ def test_unknown_names_run_nothing(monkeypatch):
     monkeypatch.setattr(notebooks, 'execute', lambda path: pytest.fail('runs'))
     with pytest.raises(ValueError, match='--name=nothing: unknown, one of quickstart, theorems'):
         notebooks.run()
+
+
+def test_without_what_runs_them_the_extra_is_named(tmp_path):
+    """In a Python that has none of it, as after `make install`."""
+    hidden = "import sys; sys.modules.update(dict.fromkeys(('nbclient', 'nbformat', 'ipykernel')))\n"
+    code = hidden + "import runpy; runpy.run_module('experiments.notebooks', run_name='__main__')"
+    done = subprocess.run([sys.executable, '-c', code], cwd=ROOT, capture_output=True, text=True)
+    helpers.assert_one_error(done, 'nbclient, nbformat, ipykernel is missing', 'make install EXTRA=notebooks')
 
 
 @pytest.mark.parametrize('path', PATHS, ids=lambda path: path.stem)
