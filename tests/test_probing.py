@@ -7,7 +7,7 @@ import pytest
 
 from qstr_jax import registry, sweeps
 from qstr_jax.models import probes
-from qstr_jax.storage import results
+from qstr_jax.storage import files, results
 from tests import small
 
 SHORT = {'models': 'ffn', 'max_samples': 160, 'threshold': 1e-9}
@@ -70,6 +70,14 @@ def test_a_probe_that_was_edited_or_set_otherwise_is_computed_again(define, tmp_
     assert set(run(tmp_path, **settings)['mine']) == {2.0}
     define(lambda params, task_draw, problem, scale=1.0: {'mine': jnp.float32(scale + 1)})
     assert set(run(tmp_path, **settings)['mine']) == {3.0}
+
+
+def test_columns_from_before_there_were_fingerprints_are_taken_as_they_are(define, tmp_path):
+    define(lambda params, task_draw, problem: {'mine': jnp.float32(jnp.nan)})
+    first = run(tmp_path, probes='mine').drop(columns='probes')
+    (path,) = tmp_path.glob('rows/*.parquet')
+    files.write_table(path, files.read_table(path).drop(columns='probes'), path.stem)
+    pd.testing.assert_frame_equal(run(tmp_path, probes='mine'), first)
 
 
 def test_a_probe_that_makes_nothing_of_a_model_is_not_missing(tmp_path):

@@ -172,7 +172,7 @@ def _check_json(value: Any) -> None:
     if _is_deep(value):
         raise ValueError(f'more than {MOST_LEVELS} levels')
     if (digest := value.pop(DIGEST_KEY, None)) is None:
-        raise ValueError('it has no digest, so it was not written by qstr_jax')
+        raise ValueError('it has no digest: it is older than digests, or was edited')
     if digest != _digest_of(value):
         raise ValueError('its content is not what was written')
 

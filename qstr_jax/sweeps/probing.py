@@ -80,8 +80,9 @@ def _lacking(row: pd.Series, cell: Cell, made: Mapping[str, Made], runs: dict, r
     for name, one in made.items():
         if name in known:
             lacks = is_ours and known[name] != one.fingerprint
-        else:  # from before there were fingerprints, or without the probe
-            lacks = any(pd.isna(row.get(column)) for column in one.columns)
+        else:  # without the probe, or from before there were fingerprints, when a probe's number may be missing
+            can_miss = COLUMN not in row
+            lacks = any(column not in row or (pd.isna(row[column]) and not can_miss) for column in one.columns)
         found += [name] if lacks else []
     return found
 
