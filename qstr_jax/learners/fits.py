@@ -75,12 +75,14 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
     keys = held_out.stream_keys(lane, problem)
     task_draw = tasks.draw(keys['task'], task)
     indices_B = jnp.arange(learner.max_samples)
+    train = tasks.examples(keys['train'], indices_B, task, task_draw.link)
+    counts_BxN = jax.vmap(lambda prompt: prompt.counts_N)(train)
     place = starts.Place(key=keys['init'], problem=problem, task_draw=task_draw)
     sizes = {'test': learner.test_samples, 'validation': learner.validation_samples}
     data = Data(
         task_draw=task_draw,
-        train=tasks.examples(keys['train'], indices_B, task, task_draw.link),
-        position_B=tasks.positions(keys['position'], indices_B, task.seq_len),
+        train=train,
+        position_B=tasks.positions(keys['position'], indices_B, task.seq_len, counts_BxN),
         held_out=held_out.draw_prompts(keys, problem, sizes, task_draw),
         order_key=keys['order'],
         starts=starts.stacked(learner.starts, place),

@@ -38,6 +38,12 @@ def draw_prompts(
         sizes: number of prompts of each stream, such as {'test': 5000, 'validation': 1000}.
         task_draw: the lane's.
     """
+    if tasks.is_split(problem.test_task):
+        drawn = [
+            tasks.examples(keys[stream], jnp.arange(size), problem.test_task, task_draw.link, stream)
+            for stream, size in sizes.items()
+        ]
+        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *drawn)
     indices_B = jnp.concatenate([jnp.arange(size) for size in sizes.values()])
     stream_keys_B = [jnp.broadcast_to(keys[stream], (size,)) for stream, size in sizes.items()]
     keys_B = jax.vmap(jax.random.fold_in)(jnp.concatenate(stream_keys_B), indices_B)
@@ -58,8 +64,10 @@ def init_params(key: jax.Array, problem: Problem, number: int = 0) -> Any:
     return {'params': variables.get('params', {})}
 
 
-def errors_on(params: Any, task_draw: tasks.Draw, prompts: tasks.Prompt, problem: Problem) -> jax.Array:
-    """Error (2.1) of each held-out prompt, (B,), computed in chunks.
+def measured_on(
+    params: Any, task_draw: tasks.Draw, prompts: tasks.Prompt, problem: Problem
+) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """The error of each held-out prompt that the threshold is on, and further measures, all (B,), computed in chunks.
 
     Args:
         params: of one lane.
@@ -67,12 +75,50 @@ def errors_on(params: Any, task_draw: tasks.Draw, prompts: tasks.Prompt, problem
         prompts: with a leading axis B.
         problem: the cell's.
     """
+    module, task = problem.module, problem.test_task
 
-    def error(prompt: tasks.Prompt) -> jax.Array:
-        return risks.prompt_error(problem.module, params, prompt, problem.test_task, task_draw)
+    def measure(prompt: tasks.Prompt) -> tuple[jax.Array, dict[str, jax.Array]]:
+        loss = risks.prompt_error(module, params, prompt, task, task_draw)
+        if not other_measures(problem):
+            return loss, {}
+        accuracy = risks.prompt_accuracy(module, params, prompt, task, task_draw)
+        judged = loss if problem.learner.threshold_on == 'loss' else 1 - accuracy
+        return judged, {'test_loss': loss, 'accuracy': accuracy}
 
     num_prompts = prompts.y_N.shape[0]
-    return jax.lax.map(error, prompts, batch_size=min(problem.test_chunk, num_prompts))
+    return jax.lax.map(measure, prompts, batch_size=min(problem.test_chunk, num_prompts))
+
+
+def other_measures(problem: Problem) -> tuple[str, ...]:
+    """Names of what `measured_on` measures besides the error that the threshold is on.
+
+    Args:
+        problem: the cell's.
+    """
+    return ('test_loss', 'accuracy') if problem.test_task.loss == 'cross_entropy' else ()
+
+
+def check_threshold(threshold_on: str, task: tasks.Task) -> None:
+    """Raises ValueError for a threshold on the error rate where labels are numbers.
+
+    Args:
+        threshold_on: 'loss' or 'error_rate'.
+        task: of the prompts.
+    """
+    if threshold_on == 'error_rate' and task.loss != 'cross_entropy':
+        raise ValueError(f"threshold_on='error_rate': the labels of task {task.name!r} are numbers; use 'loss'")
+
+
+def errors_on(params: Any, task_draw: tasks.Draw, prompts: tasks.Prompt, problem: Problem) -> jax.Array:
+    """The error of each held-out prompt that the threshold is on: (2.1), or the error rate; (B,).
+
+    Args:
+        params: of one lane.
+        task_draw: the lane's.
+        prompts: with a leading axis B.
+        problem: the cell's.
+    """
+    return measured_on(params, task_draw, prompts, problem)[0]
 
 
 def abstract_params(module: nn.Module, task: tasks.Task) -> Any:

@@ -37,12 +37,14 @@ class Curves(NamedTuple):
         test_C: test loss, or its estimate on a subset if screening skipped the full evaluation.
         test_se_C: standard error of that estimate, 0 for a full evaluation.
         is_due_C: whether screening asked for a full evaluation.
+        others_C: further measures by name, see `held_out.measured_on`; of the subset where there was no evaluation.
     """
 
     train_C: jax.Array
     test_C: jax.Array
     test_se_C: jax.Array
     is_due_C: jax.Array
+    others_C: Any = {}  # noqa: RUF012 (never changed)
 
 
 class State(NamedTuple):
@@ -76,6 +78,7 @@ class Tested(NamedTuple):
         is_due: whether the estimate asks for a full evaluation.
         is_evaluated: whether there was a full evaluation.
         test_loss: of the full evaluation; meaningless if there was none.
+        others: further measures, of the full evaluation or else of the subset.
     """
 
     losses_S: jax.Array
@@ -85,6 +88,7 @@ class Tested(NamedTuple):
     is_due: jax.Array
     is_evaluated: jax.Array
     test_loss: jax.Array
+    others: dict[str, jax.Array]
 
 
 def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
@@ -112,7 +116,11 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
         checks=jnp.int32(0),
         screen=screening.start(learner.test_samples),
         curves=Curves(
-            train_C=nothing_C, test_C=nothing_C, test_se_C=nothing_C, is_due_C=jnp.zeros(nothing_C.shape, bool)
+            train_C=nothing_C,
+            test_C=nothing_C,
+            test_se_C=nothing_C,
+            is_due_C=jnp.zeros(nothing_C.shape, bool),
+            others_C=dict.fromkeys(held_out.other_measures(problem), nothing_C),
         ),
     )
     return data, state
@@ -131,7 +139,8 @@ def batch_loss(params: Any, data: Data, problem: Problem, indices_B: jax.Array) 
     prompts = tasks.examples(data.train_key, indices_B, task, data.task_draw.link)
     if problem.learner.risk == 'averaged':
         return risks.averaged(problem.module, params, prompts, task, data.task_draw)
-    positions_B = tasks.positions(data.position_key, indices_B, task.seq_len)
+    counts_BxN = jax.vmap(lambda prompt: prompt.counts_N)(prompts)
+    positions_B = tasks.positions(data.position_key, indices_B, task.seq_len, counts_BxN)
     return risks.pointwise(problem.module, params, prompts, positions_B, task=task, task_draw=data.task_draw)
 
 
@@ -158,15 +167,15 @@ def train_step(
     return optax.apply_updates(params, updates), opt_state, loss
 
 
-def evaluate(params: Any, data: Data, problem: Problem) -> jax.Array:
-    """Test loss (2.1) of one lane on its held-out prompts.
+def evaluate(params: Any, data: Data, problem: Problem) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """Test loss (2.1) of one lane on its held-out prompts, or what else the threshold is on, and further measures.
 
     Args:
         params: the lane's.
         data: the lane's.
         problem: the cell's.
     """
-    return jnp.mean(held_out.errors_on(params, data.task_draw, data.test_prompts, problem))
+    return jax.tree.map(jnp.mean, held_out.measured_on(params, data.task_draw, data.test_prompts, problem))
 
 
 def train_window(state: State, data: Data, lane: Any, problem: Problem) -> Any:
@@ -194,7 +203,7 @@ def train_window(state: State, data: Data, lane: Any, problem: Problem) -> Any:
 
 
 def screen(state: State, params: Any, data: Data, problem: Problem) -> Any:
-    """Errors of one lane on the screening subset, the test loss that they suggest, and its standard error.
+    """Errors of one lane on the screening subset, further measures, the suggested test loss and its standard error.
 
     Args:
         state: has the anchor.
@@ -204,8 +213,8 @@ def screen(state: State, params: Any, data: Data, problem: Problem) -> Any:
     """
     size = screening.subset_size(problem.learner.test_samples)
     subset = jax.tree.map(lambda leaf: leaf[:size], data.test_prompts)
-    errors_T = held_out.errors_on(params, data.task_draw, subset, problem)
-    return errors_T, *screening.estimate(state.screen, errors_T)
+    errors_T, others = held_out.measured_on(params, data.task_draw, subset, problem)
+    return errors_T, jax.tree.map(jnp.mean, others), *screening.estimate(state.screen, errors_T)
 
 
 def is_outraced(num_checks: jax.Array, lane: Any, learner: Any) -> jax.Array:
@@ -240,7 +249,13 @@ def record(state: State, tested: Tested, lane: Any, learner: Any) -> State:
     outcome = jnp.where(is_reached, REACHED, outcome)
     outcome = jnp.where(is_finite, outcome, DIVERGED)
     standard_error = jnp.where(tested.is_evaluated, 0.0, tested.standard_error)
-    point = Curves(train_C=train_loss, test_C=test_loss, test_se_C=standard_error, is_due_C=tested.is_due)
+    point = Curves(
+        train_C=train_loss,
+        test_C=test_loss,
+        test_se_C=standard_error,
+        is_due_C=tested.is_due,
+        others_C=tested.others,
+    )
     return state._replace(
         outcome=outcome.astype(jnp.int32),
         checks=state.checks + 1,

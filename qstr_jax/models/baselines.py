@@ -47,12 +47,19 @@ def _solve(gram_FxF: jax.Array, right_FxM: jax.Array, penalty: float | jax.Array
 
 
 class Zero(nn.Module):
-    """ŷ = 0. Its risk is the variance of the label."""
+    """ŷ = 0. Its risk is the variance of the label; with C classes it is log C, since all are as likely.
+
+    Attributes:
+        num_outputs: C, numbers at each position.
+    """
+
+    num_outputs: int = 1
 
     @nn.compact
     def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
-        """Zeros (N,), or () at a position; arguments as in `models.predict`."""
-        return jnp.zeros(z_NxE.shape[0] if position is None else (), z_NxE.dtype)
+        """Zeros (N,) or (N, C), or without N at a position; arguments as in `models.predict`."""
+        shape = () if self.num_outputs == 1 else (self.num_outputs,)
+        return jnp.zeros((z_NxE.shape[0], *shape) if position is None else shape, z_NxE.dtype)
 
     def closed_form(
         self, z_BxNxE: jax.Array, y_BxN: jax.Array, is_there_BxN: jax.Array, penalty: float | jax.Array, task_draw: Any

@@ -85,6 +85,15 @@ def dense(features: int, scheme: str, fan_in: int, name: str, use_bias: bool = T
     )
 
 
+def squeezed(out_NxC: jax.Array) -> jax.Array:
+    """C numbers at each position, (N, C); (N,) where C is 1.
+
+    Args:
+        out_NxC: outputs of the last layer.
+    """
+    return out_NxC[:, 0] if out_NxC.shape[-1] == 1 else out_NxC
+
+
 def attention_in(scheme: str, embedding_dim: int) -> Initializer:
     """Initializer of attention's input projection, of shape (D_e, 3, H, D_e).
 

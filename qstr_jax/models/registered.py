@@ -79,21 +79,29 @@ def _check_hashable(name: str, module: nn.Module) -> None:
             ) from None
 
 
-def predict(module: nn.Module, params: Any, z_NxE: jax.Array, position: Any = None) -> jax.Array:
-    """Predictions (N,), or () at one position, in the shortest way that the module offers.
+def predict(module: nn.Module, params: Any, z_NxE: jax.Array, position: Any = None, length: Any = None) -> jax.Array:
+    """Predictions (N,), or (N, C) of C numbers, or without N at one position, in the shortest way that there is.
 
     Args:
         module: the model.
         params: its parameters, {'params': …}.
         z_NxE: an encoded prompt.
         position: index of the position, may be traced; None for all positions.
+        length: n, of a prompt that ends after n ≤ N tokens, may be traced. No model can read the padding, which is zero
+            here, and a model that takes `length` can leave it out.
     """
     apply: Callable[..., Any] = module.apply  # whose own type allows for collections that change
+    known = inspect.signature(type(module).__call__).parameters
+    given: dict[str, Any] = {}
+    if length is not None:
+        z_NxE = jnp.where(jnp.arange(z_NxE.shape[0])[:, None] < length, z_NxE, 0.0)
+        if 'length' in known:
+            given['length'] = length
     if position is None:
-        return apply(params, z_NxE)
-    if 'position' in inspect.signature(type(module).__call__).parameters:
-        return apply(params, z_NxE, position=position)
-    return apply(params, z_NxE)[position]
+        return apply(params, z_NxE, **given)
+    if 'position' in known:
+        return apply(params, z_NxE, position=position, **given)
+    return apply(params, z_NxE, **given)[position]
 
 
 def _params(module: nn.Module, key: jax.Array, z_NxE: jax.Array) -> Any:
@@ -126,10 +134,12 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
         raise ValueError(f'models={name!r}: {failures.FROZEN}')
     shape: Any = getattr(made, 'shape', None)
     dtype: Any = getattr(made, 'dtype', None)
-    if shape != (task.seq_len,) or not jnp.issubdtype(dtype, jnp.floating):
+    wanted = (task.seq_len,) if task.num_outputs == 1 else (task.seq_len, task.num_outputs)
+    if shape != wanted or not jnp.issubdtype(dtype, jnp.floating):
         found = f'{dtype} of shape {shape}' if dtype is not None else f'a {type(made).__name__}'
+        what = 'one' if task.num_outputs == 1 else f'task.num_outputs={task.num_outputs}'
         raise ValueError(
-            f'models={name!r}: must predict floats of shape ({task.seq_len},), one for each position, not {found}'
+            f'models={name!r}: must predict floats of shape {wanted}, {what} for each position, not {found}'
         )
 
 

@@ -1,5 +1,7 @@
 """Tasks: prompts, labels, positional encodings, and the random streams that they are drawn from."""
 
+from qstr_jax.tasks.base import Base, Sequence
+from qstr_jax.tasks.mqar import MQAR
 from qstr_jax.tasks.qstr import INDICES, QSTR, TOKENS, SimpleQSTR
 from qstr_jax.tasks.task import (
     Draw,
@@ -11,6 +13,7 @@ from qstr_jax.tasks.task import (
     draw,
     encode,
     examples,
+    is_split,
     names,
     positions,
     register,
@@ -22,11 +25,14 @@ from qstr_jax.tasks.task import (
 
 __all__ = [
     'INDICES',
+    'MQAR',
     'QSTR',
     'TOKENS',
+    'Base',
     'Draw',
     'DrawError',
     'Prompt',
+    'Sequence',
     'SimpleQSTR',
     'Task',
     'build',
@@ -34,6 +40,7 @@ __all__ = [
     'draw',
     'encode',
     'examples',
+    'is_split',
     'names',
     'positions',
     'register',

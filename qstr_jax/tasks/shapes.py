@@ -9,12 +9,14 @@ from jax.extend.core import ClosedJaxpr, Literal
 
 from qstr_jax import failures, fingerprints, function_names, registry
 from qstr_jax.tasks import streams
-from qstr_jax.tasks.task import Prompt, Task
+from qstr_jax.tasks.task import Prompt, Task, sample
 
 
 @functools.lru_cache(maxsize=256)
 def check(task: Any) -> None:
-    """Raises ValueError unless a task draws N float labels and encodes N tokens as D_e floats, all by the key.
+    """Raises ValueError unless a task draws N labels and encodes N tokens as D_e floats, all by the key.
+
+    Labels are floats (N,), or (N, C) of C numbers; or with 'cross_entropy' integers (N,).
 
     Links, encodings and tasks are users' functions: the labels of a link that returns (1,) would broadcast silently,
     and numbers that NumPy draws would be the same in every prompt, and others when the code is traced again.
@@ -35,10 +37,16 @@ def check(task: Any) -> None:
         raise ValueError(f'{label}: {failures.FROZEN}')
     if not any(_follow_key(traced)[2:]):
         raise ValueError(f'{label}: every prompt is the same, since none of it follows from the key of its sample')
-    wanted = {'labels': (labels, (task.seq_len,)), 'encoded tokens': (encoded, (task.seq_len, task.embedding_dim))}
-    for what, (made, shape) in wanted.items():
-        if made.shape != shape or not jnp.issubdtype(made.dtype, jnp.floating):
-            raise ValueError(f'{label}: {what} must be floats of shape {shape}, not {made.dtype} of shape {made.shape}')
+    is_number = task.loss != 'cross_entropy'
+    numbers = (task.num_outputs,) if is_number and task.num_outputs > 1 else ()
+    wanted = {
+        'labels': (labels, (task.seq_len, *numbers), is_number),
+        'encoded tokens': (encoded, (task.seq_len, task.embedding_dim), True),
+    }
+    for what, (made, shape, is_float) in wanted.items():
+        if made.shape != shape or not jnp.issubdtype(made.dtype, jnp.floating if is_float else jnp.integer):
+            kind = 'floats' if is_float else 'integers'
+            raise ValueError(f'{label}: {what} must be {kind} of shape {shape}, not {made.dtype} of shape {made.shape}')
 
 
 def _is_ours(task: Task) -> bool:
@@ -55,7 +63,7 @@ def _is_ours(task: Task) -> bool:
 def _one_prompt(task: Task, task_key: jax.Array, key: jax.Array) -> tuple[tuple[jax.Array, jax.Array], Prompt]:
     """Labels and encoded tokens of one prompt, and the prompt."""
     drawn = task.draw(task_key)
-    prompt = task.sample(key, drawn.link)
+    prompt = sample(key, task, drawn.link)
     return (jnp.asarray(prompt.y_N), jnp.asarray(task.encode(prompt, drawn))), prompt
 
 
