@@ -1,5 +1,6 @@
 """Tasks: prompts, labels, positional encodings, and the random streams that they are drawn from."""
 
+from qstr_jax.tasks import data
 from qstr_jax.tasks.base import Base, Sequence
 from qstr_jax.tasks.mqar import MQAR
 from qstr_jax.tasks.qstr import INDICES, QSTR, TOKENS, SimpleQSTR
@@ -37,6 +38,7 @@ __all__ = [
     'Task',
     'build',
     'check_draw',
+    'data',
     'draw',
     'encode',
     'examples',
