@@ -39,6 +39,7 @@ class Column:
 _KNOWN = (
     Column('task', 'task', 'str'),
     Column('test_task', 'task', 'str', label='test task'),
+    Column('test_seq_len', 'task', 'int', label='$N$ of the test'),
     Column('seq_len', 'task', 'int', 'N', 'sequence length $N$'),
     Column('sparsity', 'task', 'int', 'q', 'relevant tokens $q$'),
     Column('token_dim', 'task', 'int', 'd', 'token dimension $d$'),
@@ -69,6 +70,7 @@ _KNOWN = (
     Column('check_every', 'learner', 'int', label='steps between checks'),
     Column('threshold', 'learner', 'float', label='threshold'),
     Column('thresholds', 'learner', 'str', label='further thresholds'),
+    Column('threshold_on', 'learner', 'str', label='thresholds on'),
     Column('max_samples', 'learner', 'int', label='budget of samples'),
     Column('min_samples', 'learner', 'int', label='smallest $n$ tried'),
     Column('test_samples', 'learner', 'int', label='test prompts'),
@@ -103,6 +105,8 @@ _KNOWN = (
     Column('test_loss_se', 'measure', label='standard error of the test loss'),
     Column('validation_loss', 'measure', label='validation loss'),
     Column('validation_loss_se', 'measure', label='standard error of the validation loss'),
+    Column('accuracy', 'measure', label='test accuracy'),
+    Column('no_retrieval', 'measure', label='error without retrieval'),
     Column('train_risk', 'measure', label='training risk'),
     Column('grad_norm', 'measure', label='gradient norm'),
     Column('distance', 'measure', label='distance to the constraint set'),
@@ -141,7 +145,7 @@ _TABLE = {column.name: column for column in _KNOWN}
 OURS = frozenset(_TABLE)
 # Columns of the rows that no setting may be called: whose rows these are, and what became of them.
 RESERVED = frozenset(
-    {'cell', 'folder', 'task', 'test_task', 'model', 'learner', 'seed', 'task_seed'}
+    {'cell', 'folder', 'task', 'test_task', 'test_seq_len', 'model', 'learner', 'seed', 'task_seed'}
     | {column.name for column in _KNOWN if column.role in ('outcome', 'measure')}
 )
 

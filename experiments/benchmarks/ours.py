@@ -63,7 +63,7 @@ def _test(params_K, data_K, count, problem):
         # Each test is of other parameters than the one before, or XLA would make only one.
         def one(_, carry):
             params, total = carry
-            loss = online_lane.evaluate(params, data, problem)
+            loss, _ = online_lane.evaluate(params, data, problem)
             return jax.tree.map(lambda leaf: leaf + 1e-12 * loss, params), total + loss
 
         return jax.lax.fori_loop(0, count, one, (params, 0.0))[1]

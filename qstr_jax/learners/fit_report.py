@@ -17,6 +17,7 @@ NEVER = np.iinfo(np.int32).max
 def _flat(record: Record, learner: Any) -> dict[str, Any]:
     """The columns of a `Record`, by name; those of starts and of the reference where the learner has them."""
     fields = record._asdict()
+    fields.pop('others')
     certified = fields.pop('certificate')
     columns = {**fields, **certified._asdict()}
     winner = columns.pop('winner')
@@ -73,6 +74,7 @@ def report(state_K: State, problem: Problem) -> dict[str, Any]:
         'validation_samples_to_threshold': [int(n) if is_search and n < NEVER else None for n in validation],
         'train_loss': columns['train_risk'],
         **columns,
+        **{name: values[chosen] for name, values in state_K.records.others.items()},
         'num_fits': state_K.num_fits,
     }
 
@@ -89,5 +91,6 @@ def report_curves(state_K: State, learner: Any) -> list[dict[str, Any]]:
     for k, num_fits in enumerate(num_fits_K):
         order = np.argsort(records_K.n[k, :num_fits])
         columns = {name: values[k, :num_fits][order] for name, values in _flat(records_K, learner).items()}
-        curves.append({'samples': columns.pop('n'), 'train_loss': columns['train_risk'], **columns})
+        others = {name: values[k, :num_fits][order] for name, values in records_K.others.items()}
+        curves.append({'samples': columns.pop('n'), 'train_loss': columns['train_risk'], **columns, **others})
     return curves

@@ -73,7 +73,7 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
     """
     task, learner = problem.task, problem.learner
     keys = held_out.stream_keys(lane, problem)
-    task_draw = tasks.draw(keys['task'], task)
+    task_draw = held_out.draw_task(keys, problem)
     indices_B = jnp.arange(learner.max_samples)
     train = tasks.examples(keys['train'], indices_B, task, task_draw.link)
     counts_BxN = jax.vmap(lambda prompt: prompt.counts_N)(train)
@@ -101,9 +101,22 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
         reported=jnp.int32(0),
         num_fits=jnp.int32(0),
         train_loss=jnp.float32(jnp.nan),
-        records=no_records(learner.max_fits),
+        records=no_records(learner.max_fits, OTHERS if held_out.other_measures(problem) else ()),
     )
     return data, state
+
+
+# What a record has besides for classes; its losses are of the error that the threshold is on, these of the loss.
+OTHERS = ('test_loss', 'test_loss_se', 'validation_loss', 'validation_loss_se', 'accuracy')
+
+
+def _others(measured: dict[str, jax.Array], num_tests: int) -> dict[str, jax.Array]:
+    """The further measures of one fit, from those of its held-out prompts."""
+    if not measured:
+        return {}
+    test_T, validation_T = jnp.split(measured['test_loss'], [num_tests])
+    values = *_mean_and_error(test_T), *_mean_and_error(validation_T), jnp.mean(measured['accuracy'][:num_tests])
+    return dict(zip(OTHERS, values, strict=True))
 
 
 def _mean_and_error(errors_B: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -152,7 +165,7 @@ def assess(state: State, data: Data, lane: Any, problem: Problem) -> Record:
     fit = state.fit._replace(params=params)
     found = certificate.measure(fit, state.stage.radius, data=data, lane=lane, problem=problem)
     expanded = span_of_inputs.expand(params, state.fit.basis_RxV, learner.span)
-    errors_T = held_out.errors_on(expanded, data.task_draw, data.held_out, problem)
+    errors_T, measured = held_out.measured_on(expanded, data.task_draw, data.held_out, problem)
     test_T, validation_T = jnp.split(errors_T, [learner.test_samples])
     test_loss, test_loss_se = _mean_and_error(test_T)
     validation_loss, validation_loss_se = _mean_and_error(validation_T)
@@ -177,6 +190,7 @@ def assess(state: State, data: Data, lane: Any, problem: Problem) -> Record:
         test_loss_se=test_loss_se,
         validation_loss=validation_loss,
         validation_loss_se=validation_loss_se,
+        others=_others(measured, learner.test_samples),
     )
 
 

@@ -27,6 +27,16 @@ def stream_keys(lane: Any, problem: Problem) -> dict[str, jax.Array]:
     return streams.stream_keys({stream: source(stream) for stream in streams.STREAMS})
 
 
+def draw_task(keys: dict[str, jax.Array], problem: Problem) -> tasks.Draw:
+    """The `Draw` of a lane, with encodings for the longer of training and test prompts; `tasks.encode` takes the first.
+
+    Args:
+        keys: of `stream_keys`.
+        problem: the cell's.
+    """
+    return tasks.draw(keys['task'], max(problem.task, problem.test_task, key=lambda task: task.seq_len))
+
+
 def draw_prompts(
     keys: dict[str, jax.Array], problem: Problem, sizes: dict[str, int], task_draw: tasks.Draw
 ) -> tasks.Prompt:

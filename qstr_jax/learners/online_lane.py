@@ -98,9 +98,9 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
         lane: its seeds and traced settings.
         problem: the cell's.
     """
-    task, learner = problem.task, problem.learner
+    learner = problem.learner
     keys = held_out.stream_keys(lane, problem)
-    task_draw = tasks.draw(keys['task'], task)
+    task_draw = held_out.draw_task(keys, problem)
     data = Data(
         task_draw=task_draw,
         test_prompts=held_out.draw_prompts(keys, problem, {'test': learner.test_samples}, task_draw),

@@ -10,8 +10,14 @@ from flax import linen as nn
 from qstr_jax import models, tasks
 
 
-def _errors(prediction: jax.Array, y: jax.Array, task: tasks.Task) -> jax.Array:
-    """The error at each position: (y − ŷ)², or −log softmax(ŷ)_y."""
+def errors(prediction: jax.Array, y: jax.Array, task: tasks.Task) -> jax.Array:
+    """The error at each position: (y − ŷ)², or −log softmax(ŷ)_y.
+
+    Args:
+        prediction: ŷ, of all positions or of one.
+        y: the labels.
+        task: has the loss.
+    """
     if task.loss == 'cross_entropy':
         return optax.softmax_cross_entropy_with_integer_labels(prediction, y)
     return (y - prediction) ** 2
@@ -27,7 +33,7 @@ def weighted_mean(errors: jax.Array, counts_N: jax.Array | None) -> jax.Array:
     if counts_N is None:
         return jnp.mean(errors)
     errors_N = errors.reshape(counts_N.shape[0], -1).mean(axis=1)
-    return jnp.sum(counts_N * errors_N) / jnp.sum(counts_N)
+    return jnp.sum(jnp.where(counts_N > 0, counts_N * errors_N, 0.0)) / jnp.sum(counts_N)
 
 
 def prompt_error(
@@ -43,7 +49,7 @@ def prompt_error(
         task_draw: the encodings that the prompt is encoded with.
     """
     prediction = models.predict(module, params, tasks.encode(prompt, task, task_draw), length=prompt.length)
-    return weighted_mean(_errors(prediction, prompt.y_N, task), prompt.counts_N)
+    return weighted_mean(errors(prediction, prompt.y_N, task), prompt.counts_N)
 
 
 def prompt_accuracy(
@@ -78,7 +84,7 @@ def position_error(
     """
     z_NxE = tasks.encode(prompt, task, task_draw)
     prediction = models.predict(module, params, z_NxE, position, prompt.length)
-    error = _errors(prediction, prompt.y_N[position], task)
+    error = errors(prediction, prompt.y_N[position], task)
     return jnp.mean(error) if error.ndim else error
 
 

@@ -126,7 +126,7 @@ def retrieval_mass(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[st
         return {}
     task = problem.task
     key = streams.stream_key(0, 'validation', task)
-    prompts = tasks.examples(key, jnp.arange(256), task, task_draw.link)
+    prompts = tasks.examples(key, jnp.arange(256), task, task_draw.link, 'validation')
 
     def mass(prompt: tasks.Prompt) -> jax.Array:
         z_NxE = tasks.encode(prompt, task, task_draw)

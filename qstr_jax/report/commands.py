@@ -99,6 +99,8 @@ def _flags(row: Mapping[str, Any], sweep: Mapping[str, Any]) -> dict[str, Any] |
 
 def _base(row: Mapping[str, Any], sweep: Mapping[str, Any], learner: str) -> dict[str, Any]:
     names = {'models': row['model'], 'task.name': row['task'], 'test_task': row['test_task'], 'learners': learner}
+    if sweep.get('test_seq_len'):
+        names['test_seq_len'] = sweep['test_seq_len']
     return {**names, 'preset': sweep['preset'], **({'probes': ','.join(sweep['probes'])} if sweep['probes'] else {})}
 
 

@@ -195,12 +195,18 @@ def _task(sweep: Sweep, settings: Settings, link_settings: Settings, encoding_se
 
 
 def _test_task(sweep: Sweep, task: Any) -> Any:
-    if sweep.test_task == task.name:
-        return task
+    asked = f'test_task={sweep.test_task!r}'
     try:
-        return tasks.sibling(task, sweep.test_task)
+        if sweep.test_task != task.name:
+            task = tasks.sibling(task, sweep.test_task)
+        if sweep.test_seq_len in (None, task.seq_len):
+            return task
+        asked = f'test_seq_len={sweep.test_seq_len}'
+        # Encodings of the same dimension, which a factor of ln N would change.
+        changes = {'encoding_factor': None} if hasattr(task, 'encoding_factor') else {}
+        return dataclasses.replace(task, seq_len=sweep.test_seq_len, **changes)
     except ValueError as error:
-        raise ValueError(f'test_task={sweep.test_task!r}: {error}') from None
+        raise ValueError(f'{asked}: {error}') from None
 
 
 def _learner_axes(sweep: Sweep, asked: str, name: str) -> dict[str, tuple]:

@@ -39,8 +39,24 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> Non
             shapes.check(problem.test_task)
         with failures.named(f'models={cell.model!r}'):
             models.check_output(cell.model, problem.module, problem.task)
+            _check_test_length(cell.model, problem)
         for name, probe in probe_functions.items():
             _check_probe(name, probe, problem)
+
+
+def _check_test_length(name: str, problem: Any) -> None:
+    """Raises ValueError unless the same parameters answer prompts of the length of the test."""
+    if problem.test_task.seq_len == problem.task.seq_len:
+        return
+    shapes_of = [
+        jax.tree.map(lambda leaf: leaf.shape, abstract_params(problem.module, task))
+        for task in (problem.task, problem.test_task)
+    ]
+    if shapes_of[0] != shapes_of[1]:
+        raise ValueError(
+            f'models={name!r}: its parameters are for seq_len={problem.task.seq_len} alone, not for '
+            f'test_seq_len={problem.test_task.seq_len}; leave one of the two out'
+        )
 
 
 def _check_probe(name: str, probe: Callable, problem: Any) -> None:

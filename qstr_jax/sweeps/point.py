@@ -37,6 +37,8 @@ class Point:
             ('task', 'test_task'): (self.problem.test_task.name, 'str'),
             ('learner', 'learner'): (learner.name, 'str'),
         }
+        if self.problem.test_task.seq_len != task.seq_len:
+            found['task', 'test_seq_len'] = self.problem.test_task.seq_len, 'int'
         for name, setting in registry.entries()[task.name].schema.items():
             found['task', name] = getattr(task, name), _type_of(setting)
         parts: list[Any] = [getattr(task, 'link', None), getattr(task, 'encoding', None)]
@@ -77,6 +79,8 @@ class Point:
         found = {'model': self.model, 'task': task.name, 'learner': learner.name, 'seq_len': task.seq_len}
         if test_task.name != task.name:
             found['test_task'] = test_task.name
+        if test_task.seq_len != task.seq_len:
+            found['test_seq_len'] = test_task.seq_len
         for name, setting in registry.entries()[task.name].schema.items():
             if name != 'seq_len' and not _is_same_without(task, name, setting.default):
                 found[f'task.{name}'] = _identity(getattr(task, name))

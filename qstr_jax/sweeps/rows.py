@@ -30,7 +30,11 @@ def rows(
     described = jax.device_get(_encoding_columns(data_K.task_draw))
     if probe_functions:
         described |= jax.device_get(_probed(state_K.params, data_K.task_draw, cell.problem, tuple(probe_functions)))
-    measured = {**cell.problem.learner.report(state_K, cell.problem), **described}
+    learner = cell.problem.learner
+    measured = {**learner.report(state_K, cell.problem), **described}
+    no_retrieval = cell.problem.test_task.no_retrieval(getattr(learner, 'threshold_on', 'loss'))
+    if no_retrieval is not None:
+        measured['no_retrieval'] = [no_retrieval] * len(lanes)
     frame = pd.DataFrame(
         {
             **dict(cell.columns),

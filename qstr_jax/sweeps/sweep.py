@@ -29,6 +29,7 @@ class Sweep:
         models: registered architectures.
         task: a registered task, or a mapping of its settings, in which `name` names it.
         test_task: what test prompts follow; by default the preset's.
+        test_seq_len: N of the test prompts, where task and architectures allow another; None is that of training.
         learners: registered learners. All but 'online' fit n prompts that are drawn once.
         num_samples: n of those learners, in `samples_unit`; () makes each lane search for n*.
         samples_unit: 'prompts', or multiples of 'd', 'qd', 'Nd'.
@@ -51,6 +52,7 @@ class Sweep:
     models: tuple[str, ...]
     task: str
     test_task: str
+    test_seq_len: int | None
     learners: tuple[str, ...]
     num_samples: tuple[float, ...]
     samples_unit: str
@@ -70,6 +72,7 @@ class Sweep:
         task: str | Mapping[str, Any] = 'qstr',
         *,
         test_task: str | None = None,
+        test_seq_len: int | None = None,
         learners: str | Sequence[str] = ('online',),
         num_samples: float | Sequence[float] = (),
         samples_unit: str = 'prompts',
@@ -92,6 +95,7 @@ class Sweep:
             models=distinct('models', models),
             task=task_name,
             test_task=presets.test_task(preset, task_name) if test_task is None else test_task,
+            test_seq_len=test_seq_len,
             learners=distinct('learners', learners),
             num_samples=distinct('num_samples', num_samples, least=0),
             samples_unit=samples_unit,
@@ -122,8 +126,9 @@ class Sweep:
         checks.choice('samples_unit', self.samples_unit, sample_sizes.UNITS)
         checks.integer('num_seeds', self.num_seeds)
         checks.integer('task_seed', self.task_seed, 0)
-        if self.lanes_per_batch is not None:
-            checks.integer('lanes_per_batch', self.lanes_per_batch)
+        for name in 'lanes_per_batch', 'test_seq_len':
+            if getattr(self, name) is not None:
+                checks.integer(name, getattr(self, name))
         for name in 'task_per_lane', 'save_params':
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f'{name}={getattr(self, name)!r}: must be True or False')
@@ -179,6 +184,8 @@ class Sweep:
         # A sweep that is not tuned is written as before there was tuning, so that both are the same sweep.
         tuned = {'tune': self.tune.as_json()} if self.tune else {}
         plain.pop('tune')
+        if self.test_seq_len is None:  # likewise
+            plain.pop('test_seq_len')
         return {
             **{name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()},
             **tuned,

@@ -2,7 +2,14 @@
 
 from qstr_jax.tasks import data
 from qstr_jax.tasks.base import Base, Sequence
+from qstr_jax.tasks.causal_qstr import CausalQSTR
+from qstr_jax.tasks.hops import Hops
+from qstr_jax.tasks.informative_token import InformativeToken
+from qstr_jax.tasks.latent_index import LatentIndex
+from qstr_jax.tasks.modular_sum import ModularSum
 from qstr_jax.tasks.mqar import MQAR
+from qstr_jax.tasks.noisy_keys import NoisyKeys
+from qstr_jax.tasks.permutations import Permutations
 from qstr_jax.tasks.qstr import INDICES, QSTR, TOKENS, SimpleQSTR
 from qstr_jax.tasks.task import (
     Draw,
@@ -23,6 +30,8 @@ from qstr_jax.tasks.task import (
     sibling,
     task_key,
 )
+from qstr_jax.tasks.varying_qstr import VaryingQSTR
+from qstr_jax.tasks.weighted_qstr import WeightedQSTR
 
 __all__ = [
     'INDICES',
@@ -30,12 +39,21 @@ __all__ = [
     'QSTR',
     'TOKENS',
     'Base',
+    'CausalQSTR',
     'Draw',
     'DrawError',
+    'Hops',
+    'InformativeToken',
+    'LatentIndex',
+    'ModularSum',
+    'NoisyKeys',
+    'Permutations',
     'Prompt',
     'Sequence',
     'SimpleQSTR',
     'Task',
+    'VaryingQSTR',
+    'WeightedQSTR',
     'build',
     'check_draw',
     'data',

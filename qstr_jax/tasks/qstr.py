@@ -168,6 +168,10 @@ class QSTR(Base):
             return jnp.broadcast_to(g(link_params, x_NxD[t_NxQ[0]]), (self.seq_len,))
         return jax.vmap(lambda t_Q: g(link_params, x_NxD[t_Q]))(t_NxQ)
 
+    def oracle(self, prompt: Prompt, link_params: Any) -> jax.Array:
+        """The labels, (N,): a predictor that knows the link errs by nothing."""
+        return self.labels(prompt.x_NxD, prompt.t_NxQ, link_params)
+
     def draw_indices(self, key: jax.Array, unit_RxQ: jax.Array) -> jax.Array:
         """Indices (R, q) in 0..N-1: R = N rows, or a single row that all positions share.
 

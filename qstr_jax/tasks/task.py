@@ -114,6 +114,14 @@ class Task(Protocol):
         """
         ...
 
+    def no_retrieval(self, threshold_on: str) -> float | None:
+        """Test error of the best predictor that does not look up what is asked for; None where it is not known.
+
+        Args:
+            threshold_on: 'loss', or 'error_rate' for 1 − accuracy.
+        """
+        ...
+
     def encode(self, prompt: Prompt, task_draw: Draw) -> jax.Array:
         """Encoded tokens z (N, D_e) of one prompt.
 
@@ -252,8 +260,11 @@ def encode(prompt: Prompt, task: Task, task_draw: Draw) -> jax.Array:
     Args:
         prompt: one prompt.
         task: the task.
-        task_draw: the task's `Draw`.
+        task_draw: the task's `Draw`, or one with more encodings, of which the first N are taken.
     """
+    if len(task_draw.encodings.omega_NxE) > task.seq_len:
+        omega_NxE = task_draw.encodings.omega_NxE[: task.seq_len]
+        task_draw = task_draw._replace(encodings=task_draw.encodings._replace(omega_NxE=omega_NxE))
     return task.encode(prompt, task_draw)
 
 
