@@ -96,7 +96,9 @@ def _draw_classes(axis: Axes, y_N: np.ndarray, answers: np.ndarray | None, class
         axis.text(i, 0.75, names[label], ha='center', va='center', fontsize='small')
         if answers is not None:
             colour = '0.2' if answers[i] == label else '#D55E00'
-            axis.text(i, 0.25, names[answers[i]], ha='center', va='center', fontsize='small', color=colour, gid='answer')
+            axis.text(
+                i, 0.25, names[answers[i]], ha='center', va='center', fontsize='small', color=colour, gid='answer'
+            )
     axis.set(ylim=(0, 1))
     axis.set_yticks([0.25, 0.75] if answers is not None else [0.75], ['answer', 'label'][answers is None :])
     axis.grid(False)
