@@ -152,7 +152,7 @@ def test_a_prompt_shows_where_attention_looks_and_what_is_answered():
     (answers,) = (line for line in labels.lines if line.get_gid() == 'answers')
     assert list(answers.get_ydata()) == [0, 1, 2, 3]
     classes = plots.prompt(x, t, np.array([0, 1, 1, 0]), answers=np.array([0, 1, 0, 0]), classes=('no', 'yes'))
-    assert texts(classes) == ['no', 'no', 'yes', 'yes', 'yes', 'no', 'no', 'no']
+    assert texts(classes) == ['no', 'yes', 'yes', 'no', 'no', 'yes', 'no', 'no']
     colours = [text.get_color() for text in classes.axes[-1].texts if text.get_gid() == 'answer']
     assert [colour == colours[0] for colour in colours] == [True, True, False, True]
 

@@ -92,15 +92,13 @@ def _draw_classes(axis: Axes, y_N: np.ndarray, answers: np.ndarray | None, class
     """The label's name, and below it what was answered, in red where that is wrong."""
     said = y_N if answers is None else np.append(y_N, answers)
     names = classes or [str(number) for number in range(said.max() + 1)]
-    for i, label in enumerate(y_N):
-        axis.text(i, 0.75, names[label], ha='center', va='center', fontsize='small')
-        if answers is not None:
-            colour = '0.2' if answers[i] == label else '#D55E00'
-            axis.text(
-                i, 0.25, names[answers[i]], ha='center', va='center', fontsize='small', color=colour, gid='answer'
-            )
-    axis.set(ylim=(0, 1))
-    axis.set_yticks([0.25, 0.75] if answers is not None else [0.75], ['answer', 'label'][answers is None :])
+    lines = {'label': y_N} if answers is None else {'label': y_N, 'answer': answers}
+    for line, (what, said_N) in enumerate(lines.items()):
+        for i, one in enumerate(said_N):
+            colour = '0.2' if one == y_N[i] else '#D55E00'
+            axis.text(i, -line, names[one], ha='center', va='center', fontsize='small', color=colour, gid=what)
+    axis.set(ylim=(-len(lines) + 0.5, 0.5))
+    axis.set_yticks(range(0, -len(lines), -1), lines)
     axis.grid(False)
 
 

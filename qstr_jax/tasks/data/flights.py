@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import zlib
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -86,8 +87,7 @@ class Flights(Sequence):
     @property
     def embedding_dim(self) -> int:
         """D_e = d + (q+1) d_e."""
-        assert self.encoding_dim is not None  # since `__post_init__`
-        return self.token_dim + (self.sparsity + 1) * self.encoding_dim
+        return self.token_dim + (self.sparsity + 1) * self._encoding_dim
 
     def no_retrieval(self, threshold_on: str) -> float:
         """(1 − 1/N) Var y: flights are exchangeable, so without t none is better than the mean label of the prompt."""
@@ -105,9 +105,9 @@ class Flights(Sequence):
         )
         t_NxQ = jnp.stack([jnp.argsort(rows) for rows in order], axis=1)
         if self.lookup == 'key':
-            kappa_NxE = unit_vectors(key_keys, (self.seq_len, self.encoding_dim))
+            kappa_NxE = unit_vectors(key_keys, (self.seq_len, self._encoding_dim))
             asked_NxQxE = kappa_NxE[t_NxQ]
-            noise_NxQxE = jax.random.normal(key_noise, asked_NxQxE.shape) / np.sqrt(self.encoding_dim)
+            noise_NxQxE = jax.random.normal(key_noise, asked_NxQxE.shape) / np.sqrt(self._encoding_dim)
             asked_NxQxE += self.key_noise * noise_NxQxE
             x_NxD = jnp.concatenate([x_NxD, kappa_NxE, asked_NxQxE.reshape(self.seq_len, -1)], axis=1)
         return Prompt(x_NxD, t_NxQ, _labels(flight_NxD, self.sparsity))
@@ -124,7 +124,7 @@ class Flights(Sequence):
         match_QxNxN = jax.nn.one_hot(prompt.t_NxQ.T, self.seq_len)
         if self.lookup == 'key':
             kappa_NxE, *asked = jnp.split(keys, self.sparsity + 1, axis=1)
-            precision = self.encoding_dim / max(self.key_noise, 1e-3) ** 2
+            precision = self._encoding_dim / max(self.key_noise, 1e-3) ** 2
             match_QxNxN = jax.nn.softmax(precision * jnp.stack(asked) @ kappa_NxE.T)
         value_QxN = jnp.stack([x_NxD[:, part.start] for part in _parts(self.sparsity)])
         return jnp.einsum('qij,qj->i', match_QxNxN, value_QxN) / np.sqrt(self.sparsity)
@@ -137,7 +137,7 @@ class Flights(Sequence):
 def _parts(num_tables: int) -> list[slice]:
     """Where the columns of each table stand."""
     ends = np.cumsum([0, *(len(table.columns) for table in TABLES[:num_tables])]).tolist()
-    return [slice(start, end) for start, end in zip(ends[:-1], ends[1:], strict=True)]
+    return [slice(start, end) for start, end in itertools.pairwise(ends)]
 
 
 def _labels(values_NxD: Any, num_tables: int) -> Any:

@@ -52,8 +52,7 @@ class PointingDigits(Sequence):
     @property
     def embedding_dim(self) -> int:
         """D_e = d + d_e, and d_e more where t_i is given."""
-        assert self.encoding_dim is not None  # since `__post_init__`
-        return self.token_dim + (1 if self.pointer == 'image' else 2) * self.encoding_dim
+        return self.token_dim + (1 if self.pointer == 'image' else 2) * self._encoding_dim
 
     @property
     def num_outputs(self) -> int:

@@ -62,8 +62,7 @@ class WordHeads(Sequence):
     @property
     def embedding_dim(self) -> int:
         """D_e = d + 2 d_e."""
-        assert self.encoding_dim is not None  # since `__post_init__`
-        return self.token_dim + 2 * self.encoding_dim
+        return self.token_dim + 2 * self._encoding_dim
 
     @property
     def num_outputs(self) -> int:
@@ -110,8 +109,8 @@ class WordHeads(Sequence):
 
         Half of all heads are the next word, and its tag is the best guess by far of one that looks at neighbours.
         """
-        tag_N = jnp.argmax(prompt.x_NxD, axis=1)
-        next_N = jnp.where(jnp.arange(self.seq_len) + 1 < prompt.length, jnp.roll(tag_N, -1), len(TAGS))
+        tag_N, length = jnp.argmax(prompt.x_NxD, axis=1), jnp.asarray(prompt.length)
+        next_N = jnp.where(jnp.arange(self.seq_len) + 1 < length, jnp.roll(tag_N, -1), len(TAGS))
         return jnp.log(jnp.asarray(guess_table(self.seq_len, self.hops), jnp.float32))[tag_N, next_N]
 
 
