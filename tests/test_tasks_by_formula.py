@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from qstr_jax import tasks
+from qstr_jax import learners, sweeps, tasks
 from qstr_jax.learners import risks
+from qstr_jax.sweeps import outputs, programs
 from qstr_jax.tasks import streams
 from tests.helpers import quick_jit
 
@@ -172,6 +173,19 @@ def test_words_are_multiplied_from_the_left():
             state = tuple(elements[token][i] for i in state)
             assert elements[y] == state
     np.testing.assert_array_equal(prompts.weights_N[0], [0, 0, 0, 0, 1])
+
+
+@pytest.mark.parametrize('name', TASKS)
+def test_all_architectures_answer(name):
+    """Nothing is computed."""
+    models = {'rnn.width': 8, 'ffn.widths': (8,), 'transformer.mlp_width': 8}
+    sweep = sweeps.Sweep(('transformer', 'rnn', 'ffn', 'zero'), name, learners='adamw', num_samples=8, **models)
+    cells = sweeps.cells_of(sweep.replace(**TASKS[name]))
+    outputs.check(cells, {})
+    assert len({cell.id for cell in cells}) == 4
+    online = sweeps.cells_of(sweep.replace(models='rnn', learners='online', num_samples=()))[0]
+    row = jax.eval_shape(functools.partial(learners.init, problem=online.problem), programs.lane_arrays(online.lanes))
+    assert row[1].outcome.shape == (5,)
 
 
 @pytest.mark.parametrize(

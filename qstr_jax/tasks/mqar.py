@@ -77,8 +77,7 @@ class MQAR(Sequence):
         num_gaps = self.seq_len // 2 - num_pairs
         log_p = (self.power - 1) * jnp.log(jnp.arange(1, num_gaps + 1))
         # The largest of log p + Gumbel noise are drawn one after the other without replacement.
-        _, gaps_K = jax.lax.top_k(log_p + jax.random.gumbel(key_gaps, (num_gaps,)), num_pairs)
-        query_K = 2 * num_pairs + 2 * gaps_K
+        query_K = 2 * num_pairs + 2 * jax.lax.top_k(log_p + jax.random.gumbel(key_gaps, (num_gaps,)), num_pairs)[1]
         tokens_N = jnp.zeros(self.seq_len, jnp.int32)
         tokens_N = tokens_N.at[: 2 * num_pairs].set(jnp.stack([keys_K, values_K], axis=1).ravel())
         positions_N = jnp.arange(self.seq_len)
