@@ -45,7 +45,7 @@ def prompt(
     if not len(x_NxD) == len(t_NxQ) == len(y_N):
         raise ValueError(f'x {x_NxD.shape}, t {t_NxQ.shape}, y {y_N.shape}: they must agree in N')
     seq_len, looks = len(x_NxD), weights_HxNxN is not None
-    heights = (1.4, 1.6, *([1.6] if looks else []), 1)
+    heights = (1.4, max(1.6, 0.18 * len(rows)), *([1.6] if looks else []), 1)
     with matplotlib.rc_context(STYLE):
         figure, (first,) = frame(1, title, ())
         first.remove()

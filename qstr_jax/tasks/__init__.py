@@ -1,8 +1,8 @@
 """Tasks: prompts, labels, positional encodings, and the random streams that they are drawn from."""
 
-from qstr_jax.tasks import data
 from qstr_jax.tasks.base import Base, Sequence
 from qstr_jax.tasks.causal_qstr import CausalQSTR
+from qstr_jax.tasks.data import Flights, PointingDigits, WordHeads
 from qstr_jax.tasks.hops import Hops
 from qstr_jax.tasks.informative_token import InformativeToken
 from qstr_jax.tasks.latent_index import LatentIndex
@@ -42,21 +42,23 @@ __all__ = [
     'CausalQSTR',
     'Draw',
     'DrawError',
+    'Flights',
     'Hops',
     'InformativeToken',
     'LatentIndex',
     'ModularSum',
     'NoisyKeys',
     'Permutations',
+    'PointingDigits',
     'Prompt',
     'Sequence',
     'SimpleQSTR',
     'Task',
     'VaryingQSTR',
     'WeightedQSTR',
+    'WordHeads',
     'build',
     'check_draw',
-    'data',
     'draw',
     'encode',
     'examples',
