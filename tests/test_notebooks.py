@@ -43,7 +43,7 @@ def test_there_are_four():
 def test_unknown_names_run_nothing(monkeypatch):
     monkeypatch.setattr(notebooks, '_NAME', types.SimpleNamespace(value=['quickstart', 'nothing']))
     monkeypatch.setattr(notebooks, 'execute', lambda path: pytest.fail('runs'))
-    with pytest.raises(ValueError, match='--name=nothing: unknown, one of quickstart, theorems'):
+    with pytest.raises(ValueError, match='--name=nothing: unknown, one of quickstart, real_data'):
         notebooks.run()
 
 
