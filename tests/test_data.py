@@ -129,7 +129,6 @@ def test_images_and_sentences_are_in_one_split():
 
 
 EXACT = [
-    ('flights', {}),
     ('flights', {'sparsity': 3}),
     ('flights', {'sparsity': 2, 'lookup': 'key'}),
     ('word_heads', {}),
@@ -188,10 +187,10 @@ def test_keys_are_drawn_anew_in_each_prompt_and_noise_hides_them():
     assert {row.tobytes() for row in asked_BxNxE[0]} == {row.tobytes() for row in kappa_BxNxE[0]}
     errors = [
         mean_error(noisy, noisy.oracle, number=500)
-        for noise in (0.3, 1.0, 3.0)
+        for noise in (0.3, 3.0)
         for noisy in [task('flights', lookup='key', encoding_dim=6, key_noise=noise)]
     ]
-    assert 0 < errors[0] < errors[1] < errors[2] < 1.05 * a_task.no_retrieval('loss')
+    assert 0 < errors[0] < errors[1] < 1.05 * a_task.no_retrieval('loss')
 
 
 @needs_data

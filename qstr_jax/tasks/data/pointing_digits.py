@@ -119,8 +119,9 @@ def class_probabilities(images_NxD: jax.Array) -> jax.Array:
         images_NxD: images, (N, 64).
     """
     known_IxD, digits_I = (jnp.asarray(array[_SPLITS['train']]) for array in read())
-    distance_NxI = jnp.sum((images_NxD[:, None] - known_IxD[None]) ** 2, axis=-1)
-    weight_NxI = jax.nn.softmax(-distance_NxI / _BANDWIDTH)
+    # ‖x‖² is the same for all j, so the softmax does without it.
+    score_NxI = 2 * images_NxD @ known_IxD.T - jnp.sum(known_IxD**2, axis=1)[None]
+    weight_NxI = jax.nn.softmax(score_NxI / _BANDWIDTH)
     return 0.99 * weight_NxI @ jax.nn.one_hot(digits_I, _DIGITS) + 0.01 / _DIGITS
 
 
