@@ -40,6 +40,8 @@ def run() -> None:
     options = runtime.options()
     cells = sweeps.cells_of(sweep)
     mine = lane_batches.share(cells, options.shard_index, options.num_shards)
+    if (epath.Path(runtime.workdir()) / 'config.json').exists():
+        results.make_compact(runtime.workdir())
     there = {cell.id: claims.num_there(epath.Path(runtime.workdir()), cell) for cell in cells}
     outputs.check([cell for cell in cells if there[cell.id] < len(cell.lanes)], outputs.probes_of(sweep))
     one = session.Session(sweep, options, stopping.Stop(), progress.Progress('lane', False))

@@ -46,6 +46,8 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
     _check_locks(sweep, workdir)
     all_cells = cells.cells_of(sweep)
     tuned_names = sweep.tune.names if sweep.tune else ()
+    if (epath.Path(workdir) / 'config.json').exists():
+        results.make_compact(workdir)
     there = {cell.id: claims.num_there(epath.Path(workdir), cell, tuned_names) for cell in all_cells}
     new = [cell for cell in all_cells if there[cell.id] < len(cell.lanes)]
     outputs.check(new, outputs.probes_of(sweep))  # The others have passed.

@@ -48,7 +48,6 @@ class Session:
         """
         workdir = results.open_workdir(workdir)
         record = provenance.start(sys.argv)
-        results.make_compact(workdir)
         stale.check(workdir, cells, record, self._options.refresh)
         with contextlib.nullcontext() if is_alone else claims.locked(workdir, 'config'):
             _check_tune(workdir, self.sweep)
