@@ -37,7 +37,6 @@ LIMIT = flags.DEFINE_integer('limit_seconds', 900, 'Seconds of a core that one p
 PRECISION = flags.DEFINE_enum(
     'precision', 'highest', ['highest', 'high', 'default'], 'Of matrix products, as the setting of that name.'
 )
-DRAW = flags.DEFINE_bool('draw_only', False, 'Write the table of what is there, compile nothing.')
 PROGRAM = flags.DEFINE_string('program', None, 'Compile one program, EXHIBIT:CELL, and print what was found.')
 # A machine that other work shares gives a process a part of a core.
 WALL_FACTOR = 10
@@ -157,7 +156,7 @@ def run() -> None:
     for name in EXHIBITS.value:
         exhibit.find(name)
     folder = files.make_folder(runtime.output(RESULTS))
-    for chip in [] if DRAW.value else chosen_devices():
+    for chip in [] if exhibit.DRAW_ONLY.value else chosen_devices():
         compile_all(chip, EXHIBITS.value or list(exhibit.every()), folder)
     if programs := entries.read(folder)['programs']:
         files.write_text(folder / 'table.md', entries.table(programs))

@@ -47,8 +47,10 @@ def cells_of(monkeypatch):
         values = flags.FlagValues()
         config_flags.DEFINE_config_file('config', None, flag_values=values)
         flags.DEFINE_string('workdir', None, '', flag_values=values)
-        monkeypatch.setattr(sys, 'argv', words[2:])  # Where config_flags looks for what is overridden.
-        values(words[2:])
+        monkeypatch.setattr(
+            sys, 'argv', [words[2], f'--config={base.__file__}', *words[3:]]
+        )  # Where config_flags looks for what is overridden.
+        values([words[2], f'--config={base.__file__}', *words[3:]])
         return sweeps.cells_of(base.to_sweep(values.config))
 
     return parse

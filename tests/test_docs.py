@@ -15,6 +15,7 @@ import pytest
 from absl import app
 from absl.testing import flagsaver
 
+from experiments import exhibit
 from qstr_jax import sweeps
 from qstr_jax.storage import results
 from qstr_jax.sweeps import pace
@@ -22,7 +23,10 @@ from tests import helpers
 
 ELSEWHERE = ('README.md', 'CONTRIBUTING.md', 'qstr_jax/theory/README.md', 'experiments/benchmarks/README.md')
 PAGES = [*(helpers.ROOT / page for page in ELSEWHERE), *sorted((helpers.ROOT / 'docs').rglob('*.md'))]
-TARGETS = set(re.findall(r'^([a-z0-9-]+):', (helpers.ROOT / 'Makefile').read_text(), flags=re.MULTILINE))
+TARGETS = {
+    *re.findall(r'^([a-z0-9-]+):', (helpers.ROOT / 'Makefile').read_text(), flags=re.MULTILINE),
+    *(name.replace('_', '-') for one in exhibit.every().values() for name in (one.name, *one.folders)),
+}
 
 
 def blocks(page, language):
@@ -109,7 +113,7 @@ def understood(words):
     """Fails unless a command is a target of make, or its flags are accepted: with --dry_run where there is a config."""
     program, *rest = words
     if program == 'make':
-        targets = {word for word in rest if '=' not in word}
+        targets = {word.removesuffix('-all') for word in rest if '=' not in word}
         assert targets <= TARGETS, targets - TARGETS
         return
     assert pathlib.PurePath(program).name == 'python', words

@@ -28,7 +28,7 @@ def test_a_program_is_compiled_once_and_makes_the_same_bits(sharing):
     ends, numbers_of_compiled, compile_anew = [], [], programs._compile
     for _ in range(2):
         compiled = sharing(compile_anew, 'flags')
-        init, advance = programs._compile(problem, 2, device)
+        init, advance, _ = programs._compile(problem, 2, device)
         data_K, state_K = init(lanes_K)
         ends.append(jax.device_get(advance(state_K, data_K, lanes_K, np.int32(2))))
         numbers_of_compiled.append(len(compiled))

@@ -43,7 +43,11 @@ def built(hooks):
         ('gallery.md', '../experiments/results/figure1a/figure.png', 'experiments/results/figure1a/figure.png'),
         ('howto/add.md', '../../CONTRIBUTING.md#tests', '../contributing.md#tests'),
         ('theory.md', '../../docs/gallery.md', 'gallery.md'),
-        ('gallery.md', '../experiments/configs', 'https://github.com/qstr-jax/qstr_jax/tree/main/experiments/configs'),
+        (
+            'gallery.md',
+            '../experiments/exhibits',
+            'https://github.com/qstr-jax/qstr_jax/tree/main/experiments/exhibits',
+        ),
         ('gallery.md', '../setup.py', 'https://github.com/qstr-jax/qstr_jax/blob/main/setup.py'),
         ('howto/report.md', f'{SITE}report.html', '../report.html'),
         ('gallery.md', f'{SITE}report.html#explore', 'report.html#explore'),

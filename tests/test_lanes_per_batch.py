@@ -50,7 +50,7 @@ def fake_compile(monkeypatch, bytes_per_lane):
 
     def compile_programs(problem, size, device):
         sizes.append(size)
-        return programs.Programs(None, None, size, device, compile_seconds=1.0, memory_bytes=size * bytes_per_lane)
+        return programs.Programs(None, None, size, device, 1.0, memory_bytes=size * bytes_per_lane, fingerprint='')
 
     monkeypatch.setattr(programs, 'compile_programs', compile_programs)
     return sizes

@@ -36,7 +36,7 @@ def assert_lowered(problem, num_lanes=2):
     for platform, name in measure.LOWERED_FOR.items():
         names_of[platforms.suited(problem, platform)].append(name)
     for suited, names in names_of.items():
-        for program in measure.traced(suited, num_lanes):
+        for program in programs.traced(suited, num_lanes):
             text = program.lower(lowering_platforms=tuple(names)).as_text()
             assert 'func.func public @main' in text
             assert 'callback' not in text

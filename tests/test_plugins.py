@@ -136,7 +136,7 @@ def test_an_architecture_goes_from_the_command_line_to_heat_map_and_report(plugi
     """Both settings are axes, columns, axes of the heat map, and in the report."""
     workdir = plugins / 'results'
     done = harness.run_binary(
-        'sensitivity', QUICKSTART, f'--workdir={workdir}', '--config.plugins=my_convolution',
+        'sample_complexity', QUICKSTART, f'--workdir={workdir}', '--config.plugins=my_convolution',
         '--config.models=convolution', '--config.convolution.channels=4,8', '--config.convolution.kernel=1,3',
         '--config.heatmap.x=convolution_channels', '--config.heatmap.y=convolution_kernel', *QUICK, folder=plugins,
     )  # fmt: skip

@@ -4,6 +4,7 @@ As published (preset `published`), once with one draw of (u, ω) for all lanes a
 which statements about the task rest. The RNN's own draws are a directory of their own, since its cells take an hour.
 """
 
+from qstr_jax import checks
 from qstr_jax.cli import base
 
 ORDER = 10
@@ -25,6 +26,7 @@ PUBLISHED = {('transformer', 6): 10_500, ('transformer', 12): 17_000, ('rnn', 6)
 
 def get_config(part='one_draw'):
     """All three architectures and one (u, ω); or Transformer and FFN, or the RNN, with a (u, ω) for each lane."""
+    checks.choice('part', part, sum(FOLDERS.values(), ()))
     config = base.get_config()
     config.seq_lens = (2, 4, 6, 8, 10, 12)
     config.title = '{task}: samples to test MSE {threshold}'

@@ -34,7 +34,7 @@ def get_config(part='transformer'):
     config.test_samples = 1000
     config.max_samples = 4_000_000
     config.title = '{task}, point-wise risk: samples to test MSE {threshold}'
-    config.notes = ('1,000 test prompts (published: 5,000), a test every 100 steps',)
+    config.notes = ('{test_samples} test prompts (published: 5,000), a test every {check_every} steps',)
     return config
 
 

@@ -48,7 +48,7 @@ def get_config(part='simple'):
     config.validation_samples = 500
     config.num_seeds = 3
     config.title = '{task}, d = {token_dim}: n* of AdamW on n prompts'
-    config.notes = ('weight decay 0.01 or 0.3, chosen on validation prompts',)
+    config.notes = ('weight decay chosen on validation prompts',)
     if part == 'qstr':
         config.models = ('transformer', 'rnn', 'ffn')
         config.task.name = config.test_task = 'qstr'

@@ -30,7 +30,7 @@ def get_config(part='simple_transformer'):
     if model == 'transformer':
         config.seq_lens = (4, 8, 16, 32)
     config.title = '{task}, d = 2: n* of AdamW on n prompts, the best of two starts'
-    config.notes = ('learning rate 0.003 or 0.01, chosen on validation prompts',)
+    config.notes = ('learning rate chosen on validation prompts',)
     return config
 
 

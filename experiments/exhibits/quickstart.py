@@ -18,7 +18,11 @@ def get_config():
     config.rnn.width = 128
     config.test_samples = 1000
     config.title = 'Quickstart: {task}, samples to test MSE {threshold}'
-    config.notes = ('3 seeds, 1,000 test prompts, GRU of width 128 (published: 5,000 and 500)',)
+    config.notes = (
+        'seeds: {num_seeds} (published: 5)',
+        'test prompts: {test_samples} (published: 5,000)',
+        '{rnn_cell} of width {rnn_width} (published: 500)',
+    )
     return config
 
 

@@ -44,13 +44,9 @@ _CACHE = flags.DEFINE_string(
 WAIT_SECONDS = 30 * 86_400
 
 
-def workdir() -> str:
-    """The directory of --workdir.
-
-    Raises:
-        ValueError: there is none, or there are several.
-    """
-    given = WORKDIR.value or []
+def workdir(default: str | None = None) -> str:
+    """The directory of --workdir, or the default; a ValueError says that there is none, or that there are several."""
+    given = WORKDIR.value or ([] if default is None else [default])
     if not ''.join(given).strip():
         raise ValueError('--workdir=DIR is missing: where should the results go?')
     if len(given) > 1:

@@ -27,8 +27,8 @@ DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters, wo
 
 def _of_config(name: str, default: Callable[..., None]) -> Callable[..., None]:
     """A function of the file that --config names, such as its `draw`; the default where it has none."""
-    path = config_flags.get_config_filename(flags.FLAGS['config'])
-    spec = importlib.util.spec_from_file_location('config_file', path)
+    path, _, _ = config_flags.get_config_filename(flags.FLAGS['config']).partition('.py:')
+    spec = importlib.util.spec_from_file_location('config_file', path.removesuffix('.py') + '.py')
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
