@@ -80,7 +80,9 @@ def main():
     longest = max(work, key=lambda one: one[1])
     rows = [{'devices': n, 'hours': round(makespan(work, n) / 3600, 2)} for n in (1, 8, 64)]
     print(pd.DataFrame(rows).to_markdown(index=False))
-    print(f'{len({cell for cell, *_ in work})} cells, {len(work)} lane batches, {training / 3600:.1f} hours of training')
+    print(
+        f'{len({cell for cell, *_ in work})} cells, {len(work)} lane batches, {training / 3600:.1f} hours of training'
+    )
     print(f'longest batch: {longest[0]}, {longest[1] / 3600:.2f} hours; without a program: {dict(missing)}')
 
 
