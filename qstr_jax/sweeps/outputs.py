@@ -8,6 +8,7 @@ import jax
 from qstr_jax import failures, models
 from qstr_jax.learners.held_out import abstract_params
 from qstr_jax.models import probes
+from qstr_jax.storage import results
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.sweep import Sweep
 from qstr_jax.tasks import shapes, streams
@@ -41,6 +42,22 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> Non
             models.check_output(cell.model, problem.module, problem.task)
         for name, probe in probe_functions.items():
             _check_probe(name, probe, problem)
+
+
+def check_new(sweep: Sweep, cells: Sequence[Cell], workdir: Any) -> None:
+    """Checks the cells that have no rows yet, since the others have passed; with probes all, which may be new.
+
+    Args:
+        sweep: the cells'.
+        cells: of the sweep.
+        workdir: the results directory, which need not exist.
+
+    Raises:
+        ValueError: as `check`.
+    """
+    probe_functions = probes_of(sweep)
+    new = [cell for cell in cells if probe_functions or not results.cell_path(workdir, 'rows', cell.id).exists()]
+    check(new, probe_functions)
 
 
 def _check_probe(name: str, probe: Callable, problem: Any) -> None:

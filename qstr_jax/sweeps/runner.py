@@ -45,15 +45,13 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
     options.check_devices()
     _check_locks(sweep, workdir)
     all_cells = cells.cells_of(sweep)
+    outputs.check_new(sweep, all_cells, workdir)
     share = tuned.share if sweep.tune else lane_batches.share
     mine = share(all_cells, options.shard_index, options.num_shards)
     if (epath.Path(workdir) / 'config.json').exists():
         results.make_compact(workdir)
     tuned_names = sweep.tune.names if sweep.tune else ()
     there = {cell.id: claims.num_there(epath.Path(workdir), cell, tuned_names) for cell in mine}
-    # Those that are complete have passed before.
-    new = [cell for cell in all_cells if there.get(cell.id, 0) < len(cell.lanes)]
-    outputs.check(new, outputs.probes_of(sweep))
     with stopping.stopping() as stop, progress.Progress('lane', options.progress, is_open=bool(sweep.tune)) as shown:
         one = session.Session(sweep, options, stop, shown)
         workdir = one.open(workdir, mine, () if sweep.tune else all_cells)
