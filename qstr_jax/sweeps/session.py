@@ -171,10 +171,9 @@ def tidy(workdir: Any) -> None:
         workdir: the results directory.
     """
     results.make_compact(workdir)
-    status = monitor.status(workdir)
-    has_checkpoints = any((workdir / 'checkpoints').iterdir())
-    for cell_id in status.loc[status['state'] == 'done', 'cell']:
-        if has_checkpoints:
+    if any(any((workdir / kind).iterdir()) for kind in ('checkpoints', 'errors')):
+        status = monitor.status(workdir)
+        for cell_id in status.loc[status['state'] == 'done', 'cell']:
             claims.remove_checkpoints(workdir, cell_id)
-        monitor.clear_error(workdir, cell_id)
+            monitor.clear_error(workdir, cell_id)
     monitor.remove_dead(workdir)
