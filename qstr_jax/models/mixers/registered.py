@@ -96,7 +96,7 @@ def backbone(
 
 
 # The settings of the backbone that every architecture of a mixer has.
-_HOUSE = {name: one for name, one in settings.schema_of(backbone, 1).items() if name != 'mixers'}
+_HOUSE = {name: one for name, one in settings.schema_of(backbone, ('task',)).items() if name != 'mixers'}
 
 
 def _built(task: Any, pattern: tuple[mixer.Spec, ...], label: str, **house: Any) -> nn.Module:
