@@ -1,4 +1,4 @@
-"""The frozen points at which architectures are compared: tasks, N, thresholds, seeds and budgets; versioned, never changed.
+"""The frozen points at which architectures are compared: tasks, N, thresholds, seeds, budgets. Versions never change.
 
 Whoever wants other points adds a version. Rows of two versions are never compared.
 """
