@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from qstr_jax import threads
 
 if TYPE_CHECKING:
+    from qstr_jax.comparison import compare
     from qstr_jax.learners import register as register_learner
     from qstr_jax.models import register as register_model
     from qstr_jax.models.probes import register as register_probe
@@ -38,6 +39,7 @@ __all__ = [
     'Options',
     'Sweep',
     'batches',
+    'compare',
     'judge',
     'load',
     'load_curves',
@@ -57,6 +59,7 @@ _NAMES = {
     'Options': ('sweeps', 'Options'),
     'Sweep': ('sweeps', 'Sweep'),
     'batches': ('outside', 'batches'),
+    'compare': ('comparison', 'compare'),
     'judge': ('outside', 'judge'),
     'load': ('storage.results', 'load'),
     'load_curves': ('storage.results', 'load_curves'),
@@ -70,7 +73,7 @@ _NAMES = {
     'register_task': ('tasks', 'register'),
     'run': ('sweeps', 'run'),
 }
-_MODULES = ('analysis', 'learners', 'models', 'outside', 'plots', 'storage', 'sweeps', 'tasks', 'theory')
+_MODULES = ('analysis', 'comparison', 'learners', 'models', 'outside', 'plots', 'storage', 'sweeps', 'tasks', 'theory')
 
 threads.ensure()
 

@@ -1,17 +1,13 @@
-"""Entries: the rows of a suite under the name of who is compared. The committed ones ship with the package.
-
-`python -m qstr_jax.comparison.entries DIR…` makes `reference.parquet` again from results directories of the suite.
-"""
+"""Entries: the rows of a suite under the name of who is compared. The board's ship with the package as one table."""
 
 import functools
 import pathlib
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
-from qstr_jax.comparison.suite import SUITES, Suite
+from qstr_jax.comparison.suite import Suite
 from qstr_jax.storage import files, provenance, results
 
 REFERENCE = pathlib.Path(__file__).parent / 'reference.parquet'
@@ -19,7 +15,7 @@ REFERENCE = pathlib.Path(__file__).parent / 'reference.parquet'
 COLUMNS = (
     'entry', 'suite', 'model', 'learner', 'task', 'seq_len', 'seed', 'outcome', 'num_samples', 'samples_to_threshold',
     'max_samples', 'threshold', 'no_retrieval', 'test_loss', 'batch_size', 'check_every', 'learning_rate',
-    'num_parameters', 'state_size', 'steps_per_second', 'device',
+    'num_parameters', 'state_size', 'steps_per_second', 'device', 'train_loss', 'lanes_per_batch', 'program',
 )  # fmt: skip
 
 
@@ -57,25 +53,6 @@ def reference() -> pd.DataFrame:
     return files.read_table(REFERENCE)
 
 
-def write_reference(workdirs: Sequence[Any], path: Any = REFERENCE) -> pd.DataFrame:
-    """Writes the rows that results directories have of any suite as one table, and returns it.
-
-    Args:
-        workdirs: results directories.
-        path: of the file.
-
-    Raises:
-        ValueError: an entry is in two of them.
-    """
-    found = [of_directory(workdir, suite) for suite in SUITES.values() for workdir in workdirs]
-    rows = pd.concat([one for one in found if len(one)], ignore_index=True)
-    twice = rows[rows.duplicated(['suite', 'entry', 'task', 'seq_len', 'seed'])]
-    if len(twice):
-        raise ValueError(f'entry {twice["entry"].iloc[0]} is in two directories')
-    files.write_table(path, rows)
-    return rows
-
-
 def _speed(runs: Sequence[dict[str, Any]], rows: pd.DataFrame) -> pd.DataFrame:
     """Training steps of lanes per second of each cell, and on which device; without compilation."""
     batches = [{'device': run.get('device'), **batch} for run in runs for batch in run['batches']]
@@ -87,7 +64,3 @@ def _speed(runs: Sequence[dict[str, Any]], rows: pd.DataFrame) -> pd.DataFrame:
         rate = steps / seconds if seconds > 0 and steps else None
         found.append({'cell': cell, 'steps_per_second': rate, 'device': own[-1]['device'] if own else None})
     return pd.DataFrame(found).astype({'steps_per_second': float})
-
-
-if __name__ == '__main__':
-    print(write_reference(sys.argv[1:]).groupby(['suite', 'entry', 'task', 'seq_len']).size().to_string())

@@ -7,12 +7,28 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import pandas as pd
 
 from qstr_jax import checks, sweeps
+from qstr_jax.models import probes
 
 # The learning rates among which one is chosen at each point, on a selection seed.
 RATES = (1e-3, 3e-3, 1e-2)
+
+
+@probes.register
+def state_size(params: Any, task_draw: Any, problem: Any) -> dict[str, jax.Array]:
+    """Numbers that a model carries from token to token, by its module's `state_size(N)`; NaN where it has none.
+
+    Args:
+        params: of one lane.
+        task_draw: the lane's.
+        problem: the cell's.
+    """
+    count = getattr(problem.module, 'state_size', lambda seq_len: jnp.nan)
+    return {'state_size': jnp.float32(count(problem.task.seq_len))}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +70,7 @@ class Suite:
     max_samples: int
     test_samples: int = 1000
 
-    def sweeps(
+    def sweeps_of(
         self, models: str | Sequence[str], seq_lens: Sequence[int] | None = None, **settings: Any
     ) -> list[sweeps.Sweep]:
         """A tuned sweep for each task.
@@ -73,11 +89,27 @@ class Suite:
                 seq_lens=tuple(seq_lens or self.seq_lens),
                 num_seeds=self.num_seeds,
                 tune={'learning_rate': RATES, 'num_seeds': 1},
+                probes=('state_size',),
                 **self.judged_by(task),
                 **settings,
             )
             for task in self.tasks
         ]
+
+    def again(self, task: str, row: Mapping[str, Any], **settings: Any) -> sweeps.Sweep:
+        """The sweep that makes one row of lane 0 again.
+
+        Args:
+            task: its task.
+            row: has its model, N, learning rate and lanes per batch.
+            **settings: of the model.
+        """
+        one = next(one for one in self.tasks if one.name == task)
+        return sweeps.Sweep(
+            models=str(row['model']), task={'name': one.name, **dict(one.settings)}, seq_lens=int(row['seq_len']),
+            num_seeds=1, learning_rate=float(row['learning_rate']), lanes_per_batch=int(row['lanes_per_batch']),
+            **self.judged_by(one), **settings,
+        )  # fmt: skip
 
     def judged_by(self, task: Task) -> dict[str, Any]:
         """How a lane of a task is judged: settings of `Online` that differ from its defaults, and of `judge`.

@@ -1,0 +1,48 @@
+r"""Your architecture beside all others: runs the suite, writes a card, and makes a folder to submit.
+
+python -m qstr_jax compare --plugins=my_models --models=mine --workdir=results/mine
+
+A second call goes on where the first was stopped. Without --models it takes the rows that are there.
+"""
+
+import logging
+
+from absl import flags
+
+from qstr_jax import comparison
+from qstr_jax.cli import base, command_line, runtime
+from qstr_jax.comparison import board
+
+MODELS = flags.DEFINE_list('models', None, 'Registered architectures; none takes the rows that --workdir has.')
+PLUGINS = flags.DEFINE_list('plugins', [], 'Modules that register them; found as Python finds modules.')
+SUITE = flags.DEFINE_string('suite', 'quick', "'quick' or 'long'.")
+SEQ_LENS = flags.DEFINE_list('seq_lens', None, "Some of the suite's N; all by default.")
+SETTINGS = flags.DEFINE_string('settings', '', 'Settings of the models, as "{\'mine.width\': 32}".')
+SUBMIT = flags.DEFINE_string('submit', None, 'Also writes a folder for the board here, such as board/.')
+
+
+def run() -> None:
+    """Runs what is missing and writes the card."""
+    base.import_plugins(','.join(PLUGINS.value))
+    workdir = runtime.workdir()
+    runtime.start()
+    try:
+        seq_lens = None if SEQ_LENS.value is None else tuple(map(int, SEQ_LENS.value))
+    except ValueError:
+        raise ValueError(f'--seq_lens={",".join(SEQ_LENS.value)}: give whole numbers with commas') from None
+    settings = base.parsed_axes(SETTINGS.value, '--settings')
+    cards = comparison.compare(
+        MODELS.value, workdir, suite=SUITE.value, seq_lens=seq_lens, options=runtime.options(), **settings
+    )
+    for entry, card in cards.items():
+        for task in card['tasks']:
+            logging.info('%s on %s: %s', entry, task['name'], '; '.join(task['says']))
+    print(f'{workdir}: card.html, card.png, card.md and card.json')
+    if SUBMIT.value:
+        folder = board.submit(workdir, SUBMIT.value, suite=SUITE.value, plugins=PLUGINS.value, settings=settings)
+        print(f'{folder}: read its README.md, then commit it')
+
+
+def main() -> None:
+    """The binary."""
+    command_line.launch(run, required=None)

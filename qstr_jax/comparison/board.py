@@ -1,0 +1,196 @@
+"""The board: a folder for each entry, `entry.json`, `rows.parquet` and the source of its plugin; what it shows is data.
+
+python -m qstr_jax.comparison.board page board             the page of the documentation, to standard output
+python -m qstr_jax.comparison.board reference board        all rows as the table that ships with the package
+python -m qstr_jax.comparison.board check board/NAME       runs two of its lanes again: a stranger's code, so run it
+                                                           where there is nothing to steal or to break
+"""
+
+import importlib.util
+import pathlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from qstr_jax import sweeps
+from qstr_jax.analysis import formats
+from qstr_jax.cli import command_line
+from qstr_jax.comparison import card, entries
+from qstr_jax.comparison import suite as suites
+from qstr_jax.outside import LEARNER
+from qstr_jax.storage import files, names, provenance, records
+from qstr_jax.storage.cell_tables import OUTCOMES
+
+# Of a row that is made again.
+_COMPARED = ('outcome', 'num_samples', 'train_loss', 'test_loss')
+_README = """# {entry}
+
+{about}
+
+Measured by `python -m qstr_jax compare` on the suite {suite}. Check it, best in a container, with
+
+    python -m qstr_jax.comparison.board check board/{entry}
+"""
+
+
+def submit(
+    workdir: Any, board: Any, *, suite: str, plugins: Sequence[str] = (), settings: Mapping[str, Any] | None = None
+) -> pathlib.Path:
+    """Writes the folder of an entry: its rows, what made them and the source of its plugins.
+
+    Args:
+        workdir: a results directory with rows of one model.
+        board: where the folder goes.
+        suite: 'quick' or 'long'.
+        plugins: modules that registered the model.
+        settings: of the model, as `compare` took them.
+
+    Raises:
+        ValueError: rows of no model or of several, or the folder is there.
+    """
+    points = suites.get(suite)
+    rows = entries.of_directory(workdir, points)
+    found = list(dict.fromkeys(rows['model']))
+    if len(found) != 1:
+        raise ValueError(f'workdir={str(workdir)!r}: has rows of {len(found)} models ({", ".join(found)}); submit one')
+    folder = pathlib.Path(names.inside(board, found[0]))
+    if folder.exists():
+        raise ValueError(f'{folder} is there already: remove it first, or give the model another name')
+    files.make_folder(folder)
+    for name in plugins:
+        source = importlib.util.find_spec(name)
+        if source is None or source.origin is None or '.' in name:
+            raise ValueError(f'plugins={name!r}: a submission takes modules of one file')
+        shutil.copyfile(source.origin, folder / f'{names.check(name)}.py')
+    says = ('command', 'git_commit', 'python', 'device', 'packages')
+    runs = [{name: run[name] for name in says} for run in provenance.load(workdir)]
+    files.write_table(folder / 'rows.parquet', rows)
+    files.write_json(folder / 'entry.json', {
+        'entry': found[0], 'suite': points.version, 'model': found[0], 'settings': dict(settings or {}),
+        'plugins': list(plugins), 'source': '', 'runs': runs,
+    })  # fmt: skip
+    files.write_text(folder / 'README.md', _README.format(entry=found[0], suite=points.version, about='What it is.'))
+    return folder
+
+
+def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
+    """What a folder says of its entry, and its rows; both checked, none of it run.
+
+    Args:
+        folder: of the entry.
+
+    Raises:
+        ResultsError: damaged, or not rows of the suite under the folder's name.
+    """
+    folder = pathlib.Path(folder)
+    entry = records.read(folder / 'entry.json', 'entry')
+    path = folder / 'rows.parquet'
+    rows = files.read_table(names.inside(folder, 'rows.parquet'))
+    known = {one.version: one for one in suites.SUITES.values()}
+    if entry['suite'] not in known or entry['entry'] != folder.name or tuple(rows.columns) != entries.COLUMNS:
+        raise files.damaged_table(path, 'not of this entry and a known suite')
+    good = rows['entry'].eq(folder.name) & rows['suite'].eq(entry['suite']) & rows['model'].eq(entry['model'])
+    good &= rows['outcome'].isin(OUTCOMES) & rows['num_samples'].between(0, rows['max_samples'])
+    good &= ~rows['outcome'].eq('reached') | rows['samples_to_threshold'].eq(rows['num_samples'])
+    good &= ~rows.duplicated(['task', 'seq_len', 'seed'])
+    if not good.all() or len(known[entry['suite']].rows_of(rows.assign(**_shared(rows, known[entry['suite']])))) != len(
+        rows
+    ):
+        raise files.damaged_table(path, 'rows that no run of the suite leaves')
+    return entry, rows
+
+
+def reference(board: Any) -> pd.DataFrame:
+    """The rows of all entries of a board, as `reference.parquet` has them.
+
+    Args:
+        board: the folder of the entries.
+    """
+    found = [read(path.parent)[1] for path in sorted(pathlib.Path(board).glob('*/entry.json'))]
+    return pd.concat(found, ignore_index=True)
+
+
+def check(folder: Any, num_lanes: int = 2) -> list[str]:
+    """Runs some lanes of an entry again, and says in a line each whether they are the same bit for bit, or by how much.
+
+    This imports the plugins of the folder, which are a stranger's code.
+
+    Args:
+        folder: of the entry.
+        num_lanes: how many, of lane 0 at the points with the fewest samples.
+
+    Raises:
+        ResultsError: as `read`.
+        ValueError: no lane of it can be run again.
+    """
+    entry, rows = read(folder)
+    points = next(one for one in suites.SUITES.values() if one.version == entry['suite'])
+    sys.path.insert(0, str(folder))
+    for name in entry['plugins']:
+        importlib.import_module(name)
+    lanes = rows[rows['seed'].eq(0) & rows['learner'].ne(LEARNER)].sort_values('num_samples').head(num_lanes)
+    if lanes.empty:
+        raise ValueError(f'{folder}: all of its rows are of training loops outside, which cannot be run here')
+    found = []
+    for row in lanes.to_dict('records'):
+        with tempfile.TemporaryDirectory() as workdir:
+            sweep = points.again(row['task'], row, **entry['settings'])
+            made = sweeps.run(sweep, workdir, sweeps.Options(progress=False, num_devices=1)).iloc[0]
+        different = [f'{name} {row[name]} now {made[name]}' for name in _COMPARED if row[name] != made[name]]
+        found.append(f'{row["task"]}, N = {row["seq_len"]}, seed 0: {", ".join(different) or "the same bit for bit"}')
+    return found
+
+
+def page(board: Any) -> str:
+    """The page of a board: a table for each task, sorted by the samples at the largest N, and no score over tasks.
+
+    Args:
+        board: the folder of the entries.
+    """
+    rows = reference(board)
+    parts = ['# The board', _ABOUT]
+    for points in suites.SUITES.values():
+        own = rows[rows['suite'] == points.version]
+        for task in points.tasks if len(own) else ():
+            lanes = own[own['task'] == task.name]
+            parts += [f'## {task.name}, {points.version}', f'It {task.about}; samples until {card.goal(task)}.']
+            parts.append(formats.markdown(card.table(card.lines_of(lanes, points.seq_lens), points.seq_lens)))
+    return '\n\n'.join(parts) + '\n'
+
+
+_ABOUT = """Training samples to a threshold; the learning rate of each entry is chosen at each point on another seed.
+`≥` is a bound: the budget was used up. Entries see the same prompts, so two of them are compared lane by lane:
+`python -m qstr_jax compare` says what is significant. There is no score over tasks.
+[CONTRIBUTING](../CONTRIBUTING.md) says how to add yours."""
+
+
+def _shared(rows: pd.DataFrame, points: suites.Suite) -> dict[str, Any]:
+    """The columns that all rows of a suite share and entries leave out."""
+    task_on = {task.name: task.threshold_on for task in points.tasks}
+    return {
+        'test_task': rows['task'], 'task_seed': 0, 'test_samples': points.test_samples,
+        'threshold_on': rows['task'].map(task_on),
+    }  # fmt: skip
+
+
+def main() -> None:
+    """`page`, `reference` or `check`, and a folder."""
+    asked, folder = (sys.argv[1:] + ['', ''])[:2]
+    if asked == 'page':
+        print(page(folder))
+    elif asked == 'reference':
+        files.write_table(entries.REFERENCE, reference(folder))
+    elif asked == 'check':
+        lines = check(folder)
+        print('\n'.join(lines))
+        sys.exit(any('bit for bit' not in line for line in lines))
+    else:
+        raise ValueError('give page, reference or check, and a folder')
+
+
+if __name__ == '__main__':
+    command_line.exit_on_error(main)
