@@ -1,13 +1,12 @@
 """`python -m qstr_jax` runs a sweep and draws it: see `qstr_jax.cli.sample_complexity`.
 
-`python -m qstr_jax compare` puts an architecture beside all others: see `qstr_jax.cli.compare`.
+`python -m qstr_jax compare` puts an architecture beside all others, `python -m qstr_jax board` looks after the board: see
+`qstr_jax.cli.compare` and `qstr_jax.cli.board`.
 """
 
 import importlib
 import sys
 
 if __name__ == '__main__':
-    is_compare = sys.argv[1:2] == ['compare']
-    if is_compare:
-        del sys.argv[1]
-    importlib.import_module('qstr_jax.cli.compare' if is_compare else 'qstr_jax.cli.sample_complexity').main()
+    command = sys.argv.pop(1) if sys.argv[1:2] in (['compare'], ['board']) else 'sample_complexity'
+    importlib.import_module(f'qstr_jax.cli.{command}').main()

@@ -1,10 +1,4 @@
-"""The board: a folder for each entry, `entry.json`, `rows.parquet` and the source of its plugin; what it shows is data.
-
-python -m qstr_jax.comparison.board page board             the page of the documentation, to standard output
-python -m qstr_jax.comparison.board reference board        all rows as the table that ships with the package
-python -m qstr_jax.comparison.board check board/NAME       runs two of its lanes again: a stranger's code, so run it
-                                                           where there is nothing to steal or to break
-"""
+"""The board: a folder for each entry, `entry.json`, `rows.parquet` and the source of its plugins; what it shows is data."""
 
 import importlib.util
 import pathlib
@@ -12,13 +6,12 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from qstr_jax import sweeps
 from qstr_jax.analysis import formats
-from qstr_jax.cli import command_line
 from qstr_jax.comparison import card, entries
 from qstr_jax.comparison import suite as suites
 from qstr_jax.outside import LEARNER
@@ -33,7 +26,7 @@ _README = """# {entry}
 
 Measured by `python -m qstr_jax compare` on the suite {suite}. Check it, best in a container, with
 
-    python -m qstr_jax.comparison.board check board/{entry}
+    python -m qstr_jax board check board/{entry}
 """
 
 
@@ -114,8 +107,20 @@ def reference(board: Any) -> pd.DataFrame:
     return pd.concat(found, ignore_index=True)
 
 
-def check(folder: Any, num_lanes: int = 2) -> list[str]:
-    """Runs some lanes of an entry again, and says in a line each whether they are the same bit for bit, or by how much.
+class Again(NamedTuple):
+    """A lane that was run again.
+
+    Attributes:
+        text: whether it is the same bit for bit, or what differs by how much.
+        holds: whether it ends in the same way, after the same samples or one check more or less.
+    """
+
+    text: str
+    holds: bool
+
+
+def check(folder: Any, num_lanes: int = 2) -> list[Again]:
+    """Runs some lanes of an entry again.
 
     This imports the plugins of the folder, which are a stranger's code.
 
@@ -135,14 +140,18 @@ def check(folder: Any, num_lanes: int = 2) -> list[str]:
     lanes = rows[rows['seed'].eq(0) & rows['learner'].ne(LEARNER)].sort_values('num_samples').head(num_lanes)
     if lanes.empty:
         raise ValueError(f'{folder}: all of its rows are of training loops outside, which cannot be run here')
-    found = []
-    for row in lanes.to_dict('records'):
-        with tempfile.TemporaryDirectory() as workdir:
-            sweep = points.again(row['task'], row, **entry['settings'])
-            made = sweeps.run(sweep, workdir, sweeps.Options(progress=False, num_devices=1)).iloc[0]
-        different = [f'{name} {row[name]} now {made[name]}' for name in _COMPARED if row[name] != made[name]]
-        found.append(f'{row["task"]}, N = {row["seq_len"]}, seed 0: {", ".join(different) or "the same bit for bit"}')
-    return found
+    return [_again(points, row, entry['settings']) for row in lanes.to_dict('records')]
+
+
+def _again(points: suites.Suite, row: Mapping[Any, Any], settings: Mapping[str, Any]) -> Again:
+    with tempfile.TemporaryDirectory() as workdir:
+        sweep = points.again(row['task'], row, **settings)
+        made = sweeps.run(sweep, workdir, sweeps.Options(progress=False, num_devices=1)).iloc[0]
+    different = [f'{name} {row[name]} now {made[name]}' for name in _COMPARED if row[name] != made[name]]
+    text = f'{row["task"]}, N = {row["seq_len"]}, seed 0: {", ".join(different) or "the same bit for bit"}'
+    one_check = row['batch_size'] * row['check_every']
+    is_near = abs(row['num_samples'] - made['num_samples']) <= one_check
+    return Again(text, holds=bool(row['outcome'] == made['outcome'] and is_near))
 
 
 def page(board: Any) -> str:
@@ -175,22 +184,3 @@ def _shared(rows: pd.DataFrame, points: suites.Suite) -> dict[str, Any]:
         'test_task': rows['task'], 'task_seed': 0, 'test_samples': points.test_samples,
         'threshold_on': rows['task'].map(task_on),
     }  # fmt: skip
-
-
-def main() -> None:
-    """`page`, `reference` or `check`, and a folder."""
-    asked, folder = (sys.argv[1:] + ['', ''])[:2]
-    if asked == 'page':
-        print(page(folder))
-    elif asked == 'reference':
-        files.write_table(entries.REFERENCE, reference(folder))
-    elif asked == 'check':
-        lines = check(folder)
-        print('\n'.join(lines))
-        sys.exit(any('bit for bit' not in line for line in lines))
-    else:
-        raise ValueError('give page, reference or check, and a folder')
-
-
-if __name__ == '__main__':
-    command_line.exit_on_error(main)
