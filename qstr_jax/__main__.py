@@ -1,7 +1,7 @@
 """`python -m qstr_jax` runs a sweep and draws it: see `qstr_jax.cli.sample_complexity`.
 
-`python -m qstr_jax compare` puts an architecture beside all others, `python -m qstr_jax board` looks after the board: see
-`qstr_jax.cli.compare` and `qstr_jax.cli.board`.
+`python -m qstr_jax compare` puts an architecture beside all others: see `qstr_jax.cli.compare`.
+`python -m qstr_jax board` looks after the board: see `qstr_jax.cli.board`.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""The board: a folder for each entry, `entry.json`, `rows.parquet` and the source of its plugins; what it shows is data."""
+"""The board: a folder for each entry, `entry.json`, `rows.parquet` the source of its plugins. What it shows is data."""
 
 import importlib.util
 import pathlib

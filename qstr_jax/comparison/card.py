@@ -18,6 +18,7 @@ from qstr_jax.analysis.no_retrieval import is_easy
 from qstr_jax.analysis.samples_table import learn_text, mean_text, short_number
 from qstr_jax.comparison import paired
 from qstr_jax.comparison.suite import Suite, Task
+from qstr_jax.outside import LEARNER
 from qstr_jax.plots.style import STYLE
 from qstr_jax.storage import files
 
@@ -118,7 +119,8 @@ def table(lines: Sequence[dict[str, Any]], seq_lens: Sequence[int]) -> pd.DataFr
     """
     return pd.DataFrame([
         {
-            'entry': line['entry'], **{f'N = {N}': line['samples'].get(str(N), '–') for N in seq_lens},
+            'entry': f'{line["entry"]} ({LEARNER})' if line['is_outside'] else line['entry'],
+            **{f'N = {N}': line['samples'].get(str(N), '–') for N in seq_lens},
             'exponent': line['exponent'], 'parameters': line['parameters'], 'state size': line['state_size'],
             'steps/s': line['steps_per_second'],
         }
@@ -164,7 +166,8 @@ def _line(entry: str, lanes: pd.DataFrame, seq_lens: Sequence[int]) -> dict[str,
             texts = (mean_text(means.loc[N]), learn_text(means.loc[N]))
             samples[str(N)] = ', '.join(text for text in texts if text)
     return {
-        'entry': entry, 'samples': samples, 'exponent': '–' if power.value is None else str(power),
+        'entry': entry, 'is_outside': bool(lanes['learner'].eq(LEARNER).any()), 'samples': samples,
+        'exponent': '–' if power.value is None else str(power),
         'parameters': _range(lanes['num_parameters']), 'state_size': _range(lanes['state_size']),
         'steps_per_second': _range(lanes['steps_per_second']),
     }  # fmt: skip
