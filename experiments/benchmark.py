@@ -113,4 +113,4 @@ def run() -> None:
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required=None)
+    command_line.launch(run, required=None, used=())

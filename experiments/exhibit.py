@@ -36,7 +36,7 @@ from qstr_jax.sweeps import Options, Sweep, lanes_per_batch, search, tuned
 from qstr_jax.sweeps.cells import Cell
 
 REDUCED = flags.DEFINE_bool('reduced', False, 'Run the twin of seconds.')
-DRAW_ONLY = flags.DEFINE_bool('draw_only', False, 'Run nothing; draw the rows that are there.')
+DRAW_ONLY = flags.DEFINE_bool('draw_only', False, 'Run nothing; draw, or write the table of, what is there.')
 SET = flags.DEFINE_multi_string('set', [], "A setting of a card, as 'seq_lens=16,64'; by repetition several.")
 
 
@@ -321,6 +321,8 @@ def run(*arguments: str) -> None:
     found = [find(name) for name in arguments]
     if overrides := dict(map(_setting, SET.value)):
         found = [(_overridden(one, overrides), folders) for one, folders in found]
+    if DRAW_ONLY.value:
+        command_line.refuse_unused(('workdir',), '--draw_only')
     runtime.check()
     root = pathlib.Path(runtime.workdir('results'))
     root = root / 'reduced' if REDUCED.value else root
@@ -356,7 +358,7 @@ def _overridden(one: Exhibit, overrides: Mapping[str, Any]) -> CardExhibit:
 
 def main() -> None:
     """The binary."""
-    command_line.launch(run, required=None, takes_arguments=True)
+    command_line.launch(run, required=None, takes_arguments=True, used=(*command_line.DEVICES, *command_line.JOB))
 
 
 if __name__ == '__main__':

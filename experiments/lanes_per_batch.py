@@ -89,6 +89,8 @@ def run() -> None:
         raise ValueError(f'sizes={",".join(SIZES.value)}: must be integers, at least 1')
     if not MODELS.value:
         raise ValueError('models=: give at least one')
+    if RNN_WIDTH.value is not None and 'rnn' not in MODELS.value:
+        raise ValueError(f'--rnn_width={RNN_WIDTH.value}: rnn is not among the --models, leave it out')
     checks.number('seconds', SECONDS.value)
     runtime.start()
     folder = files.make_folder(runtime.output('results/lanes_per_batch'))  # before any work
@@ -114,4 +116,4 @@ def run() -> None:
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required='output')
+    command_line.launch(run, required='output', used=('output', 'compilation_cache'))

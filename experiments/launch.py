@@ -44,6 +44,22 @@ WAIT = flags.DEFINE_bool('wait', True, 'Wait for the Slurm jobs, then draw the f
 POLL = flags.DEFINE_float('poll_seconds', 5.0, 'How often processes are looked at.', lower_bound=0, flag_values=OWN)
 
 
+# The flags that an executor does not use.
+UNUSED = {
+    'slurm': ('num_workers', 'address', 'tpus'),
+    'local': ('num_workers', 'address', 'tpus', 'slurm_partition', 'cpus', 'mem_gb'),
+    'ray': ('slurm_partition', 'timeout_min', 'log_dir', 'wait'),
+}
+
+
+def refuse_unused() -> None:
+    """Ends the process with one line for a flag that would be ignored."""
+    ignored = dict.fromkeys(UNUSED[EXECUTOR.value], f'--executor={EXECUTOR.value}')
+    for name, by in (ignored | ({} if WAIT.value else {'poll_seconds': '--nowait'})).items():
+        if OWN[name].present:
+            sys.exit(f'error: --{name}: {by} does not use it, leave it out')
+
+
 def parse(argv: Sequence[str]) -> list[str]:
     """Takes the launcher's own flags out; the rest is kept for the jobs.
 
@@ -56,6 +72,7 @@ def parse(argv: Sequence[str]) -> list[str]:
         rest = OWN([argument for argument in argv if argument != '--'], known_only=True)
     except flags.Error as error:
         sys.exit(f'error: {error}')
+    refuse_unused()
     flags.FLAGS(rest[:1])  # which absl looks at
     return rest
 

@@ -134,6 +134,7 @@ _KNOWN = (
     Column('retrieval_mass', 'measure', label='retrieval mass'),
     Column('theorem6_floor', 'measure', label='floor of Theorem 6'),
     Column('program', 'measure', 'str', label='fingerprint of the program'),
+    Column('probes', 'measure', 'str', label='fingerprints of the probes'),
     Column('backend', 'measure', 'str'),
     Column('lanes_per_batch', 'measure', 'int', label='lanes per batch'),
     # Curves: one line per check or fit.
@@ -143,10 +144,12 @@ _KNOWN = (
 _TABLE = {column.name: column for column in _KNOWN}
 # Columns that mean the same in every file; those that a file or a plugin declares are not among them.
 OURS = frozenset(_TABLE)
-# Columns of the rows that no setting may be called: whose rows these are, and what became of them.
+# Columns of our probes, which theirs may replace.
+_OF_PROBES = {'param_norm', 'retrieval_share', 'retrieval_mass', 'theorem6_floor'}
+# Columns of the rows that no setting or probe may have: whose rows these are, and what became of them.
 RESERVED = frozenset(
     {'cell', 'folder', 'task', 'test_task', 'test_seq_len', 'model', 'learner', 'seed', 'task_seed'}
-    | {column.name for column in _KNOWN if column.role in ('outcome', 'measure')}
+    | {column.name for column in _KNOWN if column.role in ('outcome', 'measure')} - _OF_PROBES
 )
 
 

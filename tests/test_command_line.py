@@ -1,6 +1,7 @@
 """The command line: what a user can mend there is one line that names it."""
 
 import math
+import os
 import pathlib
 import re
 import sys
@@ -12,7 +13,7 @@ from ml_collections import config_flags
 
 from qstr_jax import sweeps
 from qstr_jax.cli import base, command_line, runtime
-from tests import harness
+from tests import harness, helpers
 
 CONFIGS = pathlib.Path(__file__).parents[1] / 'experiments/exhibits'
 
@@ -100,6 +101,64 @@ def test_what_is_wrong_is_one_line(parse, arguments, line):
 def test_binaries_without_a_config(module, argument, line, tmp_path):
     done = harness.run_binary(module, argument, folder=tmp_path)
     assert (done.returncode, done.stderr.strip()) == (1, line)
+
+
+CARDS = f'--config={CONFIGS.parent / "configs/theorems.py"}'
+QUICKSTART = f'--config={CONFIGS / "quickstart.py"}'
+
+
+@pytest.mark.parametrize(
+    ('module', 'arguments', 'line'),
+    [
+        ('report', ['--workdir=a', '--coordinator=here:1'], '--coordinator: this binary does not use it'),
+        ('table1', ['--workdir=a', '--num_shards=2'], '--num_shards: this binary does not use it'),
+        ('table1', ['--workdir=a', '--output=a,b'], '--output=a,b: give one directory'),
+        ('status', ['--workdir=a', '--output=b'], '--output: this binary does not use it'),
+        ('site', ['--workdir=a'], '--workdir: this binary does not use it'),
+        ('accelerators', ['--draw_only', '--workdir=a'], '--workdir: this binary does not use it'),
+        ('benchmark', ['--output=a'], '--output: this binary does not use it'),
+        ('sample_complexity', [QUICKSTART, '--workdir=a', '--output=a,b'], '--output: this binary does not use it'),
+        ('sample_complexity', [QUICKSTART, '--dry_run', '--coordinator=here:1'], '--coordinator: --dry_run does not'),
+        ('exhibit', ['quickstart', '--output=a'], '--output: this binary does not use it'),
+        ('exhibit', ['quickstart', '--draw_only', '--num_devices=1'], '--num_devices: --draw_only does not use it'),
+        ('gallery', ['--reduced'], '--reduced: this binary does not use it'),
+        ('sample_complexity', ['--describe=rnn', '--workdir=a'], '--workdir: --describe does not use it'),
+        ('theorems', [CARDS, '--workdir=a', '--num_shards=2'], '--num_shards: this'),
+        ('lanes_per_batch', ['--output=a', '--models=ffn', '--rnn_width=8'], '--rnn_width=8: rnn is not among'),
+        ('launch', [QUICKSTART, '--workdir=a', '--shard_index=0'], '--shard_index: the launcher does not use it'),
+        ('launch', [QUICKSTART, '--workdir=a', '--describe=rnn'], '--describe: the launcher does not use it'),
+        ('launch', [QUICKSTART, '--workdir=a', '--executor=local', '--cpus=1'], '--cpus: --executor=local does not'),
+        ('launch', [QUICKSTART, '--workdir=a', '--nowait', '--poll_seconds=1'], '--poll_seconds: --nowait does not'),
+    ],
+)  # fmt: skip
+def test_flags_that_would_be_ignored_are_errors(module, arguments, line, tmp_path):
+    done = harness.run_binary(module, *arguments, folder=tmp_path)
+    helpers.assert_one_error(done, line)
+    assert not list(tmp_path.iterdir())
+
+
+@helpers.needs_torch
+def test_flags_of_sections_that_are_not_measured_are_errors(tmp_path):
+    for flag, section in ('--run_seeds=1', 'runs'), ('--compiled', 'steps'):
+        done = harness.run_binary('benchmark', '--sections=seeds', flag, folder=tmp_path)
+        helpers.assert_one_error(done, f'{section} is not among the --sections')
+
+
+@pytest.mark.parametrize('levels', [1800, 3000])
+def test_a_directory_of_thousands_of_levels_is_one_line(tmp_path, levels):
+    deep = '/'.join(['a'] * levels)
+    done = harness.run_binary('sample_complexity', QUICKSTART, f'--workdir={deep}', folder=tmp_path)
+    assert done.returncode == 1
+    assert 'Traceback' not in done.stderr
+    assert done.stderr.strip().splitlines()[-1].startswith('error: ')
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('flag', ['workdir', 'output'])
+def test_a_directory_whose_name_is_no_utf_8_is_one_line(tmp_path, flag):
+    arguments = {'workdir': 'experiments/results', 'output': str(tmp_path), flag: os.fsdecode(b'run\xff')}
+    done = harness.run_binary('table1', *(f'--{name}={value}' for name, value in arguments.items()))
+    helpers.assert_one_error(done, r"'run\udcff': the name is no UTF-8, rename it")
 
 
 @pytest.mark.parametrize(

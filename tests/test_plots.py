@@ -1,6 +1,8 @@
 """What the figures show: every lane, bound and word is an artist that can be found again."""
 
+import errno
 import itertools
+import os
 
 import matplotlib
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 from qstr_jax import analysis, plots
 from qstr_jax.plots import style
+from qstr_jax.storage import files
 
 
 def make_rows(model='transformer', exponent=0.6, budget=10**6, num_lanes=3, lengths=(2, 4, 8), task='qstr'):
@@ -292,17 +295,16 @@ def test_save_writes_both_files_and_leaves_nothing_else(tmp_path):
     assert pdf.stat().st_ino != inode  # Replaced, not written over.
 
 
-def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
+def test_a_full_disk_is_a_line_and_keeps_the_old_file(tmp_path, monkeypatch):
     figure = plots.samples_against(make_rows())
     pdf, _ = plots.save(figure, tmp_path / 'figure')
     before = pdf.read_bytes()
 
-    def fail(temporary, **_):
-        temporary.write_text('half')
-        raise OSError('disk full')
+    def full(file):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(figure, 'savefig', fail)
-    with pytest.raises(OSError, match='disk full'):
+    monkeypatch.setattr(os, 'fsync', full)
+    with pytest.raises(files.ResultsError, match=r'^cannot write .*figure\.pdf: No space left on device$'):
         plots.save(figure, tmp_path / 'figure')
     assert pdf.read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 2

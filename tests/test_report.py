@@ -1,6 +1,8 @@
 """The report: from result directories alone, in any state; self-contained; tables and figures as in the rows."""
 
+import html
 import html.parser
+import os
 import pathlib
 import re
 import shutil
@@ -225,6 +227,20 @@ def test_missing_lanes_are_told_by_what_tells_curves_apart():
     ]
     assert missing.words(plan, pd.DataFrame({'cell': [cell for cell in plan for _ in range(5)]})) == []
     assert missing.words({}, rows) == []
+
+
+def test_names_that_are_no_utf_8_are_left_out_and_named(sweep, tmp_path):
+    """Of folders, pictures, texts and tables; the rest is reported as ever, in LaTeX too."""
+    folder, odd = tmp_path / 'all', os.fsdecode(b'x\xff')
+    shutil.copytree(sweep, folder / odd)
+    shutil.copytree(sweep, folder / 'sweep')
+    for name in f'{odd}.png', f'{odd}.md', f'sweep/{odd}.png', f'sweep/rows/{odd}.parquet':
+        (folder / name).write_bytes(b'')
+    path = report.write([str(folder)], tmp_path / 'out', latex=True)
+    text = path.read_text(encoding='utf-8')
+    for name in r"x\udcff'", r"x\udcff.png'", r"x\udcff.md'", r"sweep/x\udcff.png'", r"rows/x\udcff.parquet'":
+        assert f'{html.escape(name)}, whose name is no UTF-8' in text
+    assert len(content.sections(folder)[-1].rows) == len(results.load(sweep))
 
 
 def test_pictures_and_texts_beside_results_are_shown_as_they_are(sweep, tmp_path):

@@ -1,7 +1,8 @@
 """Tables of results: adding, loading, several sweeps in one directory."""
 
-import json
+import os
 import pathlib
+import subprocess
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -11,7 +12,7 @@ from qstr_jax import columns
 from qstr_jax.storage import files, results, table_format
 from qstr_jax.sweeps import claims, lane_batches
 from tests import small
-from tests.stored import CELL, LANES, SETTINGS, curves_of, make, rows_of, snapshot
+from tests.stored import CELL, LANES, SETTINGS, curves_of, make, rows_of, signed, snapshot
 from tests.test_files import dead_pid
 
 # Adding and loading
@@ -90,6 +91,12 @@ def test_places_that_cannot_be_results_directories(tmp_path, path):
         results.open_workdir(tmp_path / path)
 
 
+def test_a_results_directory_of_thousands_of_levels_is_a_line(tmp_path):
+    for levels in 1800, 3000:
+        with pytest.raises(results.ResultsError, match=r'must be a directory that can be written \(.+\)$'):
+            results.open_workdir(tmp_path.joinpath(*['a'] * levels))
+
+
 def test_every_sweep_is_recorded_once(tmp_path):
     one, other = small.settings(seq_lens=(2, 4)), small.settings(threshold=0.5, lanes_per_batch=1)
     for sweep in one, other, one:
@@ -117,7 +124,7 @@ def test_a_damaged_config_is_a_line(tmp_path, text):
     ids=['newer', 'foreign'],
 )
 def test_another_format_is_a_line_and_stays_as_it_is(tmp_path, config, words):
-    (tmp_path / 'config.json').write_text(json.dumps(config))
+    files.write_json(tmp_path / 'config.json', config)
     for look in (results.load, results.load_curves, lambda path: results.add_sweep(path, small.settings().as_json())):
         with pytest.raises(results.ResultsError, match=words) as error:
             look(tmp_path)
@@ -129,6 +136,19 @@ def test_directories_are_found_at_and_below_a_folder(tmp_path):
     make(tmp_path / 'b' / 'deep')
     make(tmp_path / 'a')
     assert results.find(tmp_path) == [tmp_path / 'a', tmp_path / 'b' / 'deep']
+
+
+def test_what_lies_thousands_of_levels_below_is_left_out(tmp_path):
+    make(tmp_path / 'a')
+    here = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(2100):  # too long for a path
+        os.mkdir('b', dir_fd=here)
+        here, above = os.open('b', os.O_RDONLY, dir_fd=here), here
+        os.close(above)
+    os.close(here)
+    with pytest.warns(UserWarning, match='left out: .*, more than 32 levels below'):
+        assert results.find(tmp_path) == [tmp_path / 'a']
+    subprocess.run(['rm', '-r', str(tmp_path / 'b')], check=True)  # pytest's own way is recursive
     assert results.find(tmp_path / 'a') == [tmp_path / 'a']
     with pytest.raises(results.ResultsError, match='no such directory'):
         results.find(tmp_path / 'none')
@@ -225,9 +245,10 @@ def test_roles_of_a_plugins_columns_come_from_the_file(tmp_path, monkeypatch):
 def test_damaged_roles_are_a_line(tmp_path, roles):
     path = results.cell_path(make(tmp_path), 'rows', CELL)
     table = pq.read_table(path)
-    metadata = {**table.schema.metadata, table_format.ROLES_KEY: roles, table_format.DIGEST_KEY: None}
+    metadata = {**table.schema.metadata, table_format.ROLES_KEY: roles}
     table = table.append_column('x', [[1.0] * 4])
-    pq.write_table(table.replace_schema_metadata({k: v for k, v in metadata.items() if v is not None}), path)
+    table = table.replace_schema_metadata({k: v for k, v in metadata.items() if v is not None})
+    pq.write_table(signed(table), path)
     with pytest.raises(results.ResultsError, match='roles of its columns') as error:
         results.load(tmp_path, strict=True)
     assert '\n' not in str(error.value)

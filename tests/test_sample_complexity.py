@@ -123,6 +123,15 @@ def test_a_config_of_another_binary_is_named_as_such():
         base.to_sweep({'seq_lens': (3,)})
 
 
+def test_rows_whose_curves_are_all_damaged_are_drawn(tmp_path):
+    workdir = stored.make(tmp_path / 'sweep')
+    next(workdir.glob('curves/*.parquet')).write_bytes(b'')
+    with pytest.warns(UserWarning, match='left out: .*curves'):
+        drawing.draw(workdir, config_module('quickstart').get_config())
+    assert (workdir / 'figure.png').exists()
+    assert not (workdir / 'curves.png').exists()
+
+
 @pytest.mark.slow
 def test_several_settings_get_a_figure_each_and_those_of_a_model_a_line_each(tmp_path):
     config = config_module('quickstart').reduced()

@@ -7,6 +7,7 @@ settings and seeds of their cells, then times each step in a process of its own.
 one.
 """
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import pandas as pd
@@ -21,9 +23,14 @@ from absl import app, flags
 
 CELLS = flags.DEFINE_integer('cells', 10_000, 'Cells of the directory, by thousands.', lower_bound=1000)
 WORKDIR = flags.DEFINE_string('workdir', None, 'Where it is made, or lies already; a temporary folder by default.')
-STEP = flags.DEFINE_enum('step', None, ['make', 'load', 'curves', 'status', 'resume'], 'One step, in this process.')
+STEP = flags.DEFINE_enum(
+    'step', None, ['make', 'load', 'curves', 'status', 'resume', 'driver', 'ray'], 'One step, in this process.'
+)
 
 SEEDS = 10
+# Simulated workers, and how long a lane batch sleeps.
+WORKERS, SLEEP = 1000, 10.0
+SOURCE = 'QSTR_JAX_SCALE_SOURCE'
 SMALL = {
     'models': ('transformer', 'ffn'), 'seq_lens': (2, 3, 4, 5, 6), 'num_seeds': SEEDS,
     'transformer': {'mlp_width': 8}, 'ffn': {'widths': (8,)}, 'token_dim': tuple(range(3, 13)),
@@ -102,6 +109,96 @@ def status(workdir):
     assert set(monitor.status(workdir)['state']) == {'done'}
 
 
+class Sleeping:
+    """An engine of a thousand workers, threads that sleep instead of training."""
+
+    def __init__(self, seconds):
+        self._seconds = seconds
+        self._pool = concurrent.futures.ThreadPoolExecutor(WORKERS)
+
+    def start(self):
+        return object()
+
+    def call(self, worker, method, *arguments):
+        return self._pool.submit(getattr(self, f'_{method}'), *arguments)
+
+    def _num_devices(self):
+        return 1
+
+    def _news(self):
+        return {}
+
+    def _run(self, device, batch, checkpoint):
+        time.sleep(self._seconds)
+        return left(batch)
+
+    def wait(self, calls, timeout):
+        return list(concurrent.futures.wait(calls, timeout, concurrent.futures.FIRST_COMPLETED).done)
+
+    def result(self, call):
+        return call.result()
+
+    def end(self, worker):
+        pass
+
+
+class Idle:
+    """A worker of Ray that has nothing to do."""
+
+    def __init__(self, *_):
+        pass
+
+    def num_devices(self):
+        return 1
+
+    def run(self, device, batch, checkpoint):
+        return left(batch)
+
+    def news(self):
+        return {}
+
+
+def left(batch):
+    """The files of a batch whose rows lie in the present directory."""
+    names = [f'{kind}/{batch.cell}.parquet' for kind in ('curves', 'rows')]
+    return {'files': {name: (pathlib.Path(os.environ[SOURCE]) / name).read_bytes() for name in names}, 'lines': []}
+
+
+def driver(workdir, engine=None, num_workers=None):
+    """Ten thousand lane batches, each of which sends the rows and curves of a cell."""
+    from qstr_jax.launchers import driver as drivers
+    from qstr_jax.launchers.batch_queue import Batch, BatchQueue
+    from qstr_jax.launchers.inbox import Inbox
+    from qstr_jax.progress import Progress
+
+    os.environ[SOURCE] = os.path.abspath(workdir)
+    cells = [path.stem for path in sorted((pathlib.Path(workdir) / 'rows').iterdir())]
+    batches = [Batch(cell, 0, f'{cell}-batch0of{SEEDS}', tuple(range(SEEDS)), 1.0) for cell in cells]
+    with tempfile.TemporaryDirectory() as folder:
+        from qstr_jax.storage import results
+
+        inbox = Inbox(results.open_workdir(folder))
+        one = drivers.Driver(
+            engine or Sleeping(SLEEP), BatchQueue(batches), inbox, num_workers or WORKERS, 10.0,
+            Progress('lane', False), threading.Event(),
+        )  # fmt: skip
+        one.run()
+        assert one.failed == []
+        assert len(list((pathlib.Path(folder) / 'rows').iterdir())) == len(batches)
+
+
+def ray(workdir):
+    """The same with two workers of Ray that do not sleep: what a batch costs."""
+    import ray as library
+
+    from qstr_jax.launchers.ray import Engine
+    from qstr_jax.launchers.request import Request
+
+    os.environ[SOURCE] = os.path.abspath(workdir)
+    library.init('local', num_cpus=2, log_to_driver=False, runtime_env={'env_vars': {SOURCE: os.environ[SOURCE]}})
+    driver(workdir, Engine(Request((), cpus=1), Idle), 2)
+
+
 def timed(step, workdir):
     """Seconds and peak memory of one step in a process of its own."""
     command = [sys.executable, '-m', 'experiments.benchmarks.scale', f'--cells={CELLS.value}', f'--workdir={workdir}']
@@ -130,10 +227,15 @@ def main(argv):
         return
     with tempfile.TemporaryDirectory() as folder:
         workdir = WORKDIR.value or os.path.join(folder, 'sweep')
-        steps = ['load', 'curves', 'status', 'resume', 'report']
+        # The first `load` opens every file, the first `resume` makes the copies.
+        steps = ['load', 'resume', 'resume', 'load', 'curves', 'status', 'report', 'driver', 'ray']
         if not (pathlib.Path(workdir) / 'config.json').exists():
             steps = ['make', *steps]
-        print(pd.DataFrame([timed(step, workdir) for step in steps]).to_markdown(index=False))
+        found = []
+        for step in steps:
+            found.append(timed(step, workdir))
+            print(found[-1], flush=True)
+        print(pd.DataFrame(found).to_markdown(index=False))
 
 
 if __name__ == '__main__':

@@ -25,7 +25,6 @@ def get_config(part='transformer'):
     """The point-wise risk, 1,000 test prompts, a look at them every 100 steps; FFN and RNN as far as they go."""
     checks.choice('part', part, sum(FOLDERS.values(), ()))
     config = base.get_config()
-    config.preset = 'published'
     config.models = (part,)
     config.seq_lens = {'transformer': (4, 8, 16, 64, 256, 1024), 'ffn': (4, 8, 16), 'rnn': (4, 8)}[part]
     config.risk = 'pointwise'
@@ -60,12 +59,9 @@ def draw(workdir, config):
     rows = lanes.load(folder)
     seconds = analysis.seconds_per_cell(provenance.load(folder), rows)
     for point, chosen in combinations.combinations(rows, (config.x,), combinations.model_settings(rows)):
-        words = {
-            'title': combinations.title(config.title, chosen, point),
-            'notes': combinations.notes(config.notes, chosen),
-        }
-        suffix = combinations.suffix(point)
-        plots.save(plots.samples_and_seconds(chosen, seconds, config.x, **words), folder / f'cost{suffix}')
+        title, notes = combinations.title(config.title, chosen, point), combinations.notes(config.notes, chosen)
+        figure = plots.samples_and_seconds(chosen, seconds, config.x, title=title, notes=notes)
+        plots.save(figure, folder / f'cost{combinations.suffix(point)}')
     costs = seconds.drop(columns=['cell', 'wall_seconds']).sort_values(['model', 'seq_len'])
     files.write_text(folder / 'seconds.md', formats.markdown(costs))
 

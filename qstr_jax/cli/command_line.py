@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from absl import app, flags
@@ -21,12 +21,21 @@ DESCRIBE = flags.DEFINE_string(
     'describe', None, "Print the settings of a registered name, as 'rnn', or the names of a kind, as 'models'."
 )
 
+# A binary has all flags of the modules that it imports, whether it uses them or not; its own are the script's.
+IMPORTED = ('qstr_jax.', 'experiments.')
+# What binaries that run a sweep use of them, and what a dry run of theirs does.
+DEVICES = ('workdir', 'num_devices', 'checkpoint_seconds', 'memory_limit_gb', 'refresh', 'compilation_cache')
+JOB = ('distributed', 'coordinator', 'num_processes', 'process_id', 'shard_index', 'num_shards')
+SWEEP = ('config', 'dry_run', *DEVICES, *JOB)
+DRY_RUN = ('config', 'dry_run', 'workdir')
+
 
 def launch(
     run: Callable[..., None],
     required: str | None = 'config',
     takes_arguments: bool = False,
     default_config: str | None = None,
+    used: Collection[str] = SWEEP,
 ) -> None:
     """Runs a binary: parses the flags and calls `run()`, or `run(*arguments)` if there may be any.
 
@@ -35,24 +44,36 @@ def launch(
         required: the flag that must be given, None if there is none.
         takes_arguments: whether words that are no flags are allowed.
         default_config: the file that is taken without --config; None for none.
+        used: the flags of imported modules that `run` looks at; others are errors.
     """
     # JAX logs every backend that is missing.
     logging.getLogger('jax._src.xla_bridge').setLevel(logging.WARNING)
     warnings.formatwarning = lambda message, *_, **__: f'warning: {message}\n'
     app.run(
-        lambda argv: exit_on_error(functools.partial(_run, run, required, argv[1:])),
+        lambda argv: exit_on_error(functools.partial(_run, run, required, argv[1:], used)),
         flags_parser=functools.partial(parse, takes_arguments=takes_arguments, default_config=default_config),
     )
 
 
-def _run(run: Callable[..., None], required: str | None, arguments: Sequence[str]) -> None:
+def _run(run: Callable[..., None], required: str | None, arguments: Sequence[str], used: Collection[str]) -> None:
     """What --describe asks for, or the work."""
     if DESCRIBE.value:
+        refuse_unused(('config', 'describe'), '--describe')
         print(registry.describe(DESCRIBE.value))
         return
+    is_dry = 'dry_run' in flags.FLAGS and flags.FLAGS.dry_run
+    refuse_unused(DRY_RUN if is_dry else (*used, 'describe'), '--dry_run' if is_dry else 'this binary')
     if required is not None and flags.FLAGS[required].value is None:
         raise ValueError(f'--{required}=… is missing; --help lists the flags')
     run(*arguments)
+
+
+def refuse_unused(used: Collection[str], by: str) -> None:
+    """Raises ValueError for an imported flag on the command line that would be ignored `by` something."""
+    for name in flags.FLAGS:
+        is_imported = str(flags.FLAGS.find_module_defining_flag(name)).startswith(IMPORTED)
+        if is_imported and flags.FLAGS[name].present and name not in used:
+            raise ValueError(f'--{name}: {by} does not use it, leave it out')
 
 
 def import_plugins(argv: Sequence[str]) -> None:

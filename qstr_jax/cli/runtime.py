@@ -12,7 +12,7 @@ from absl import flags
 from etils import epath
 
 from qstr_jax import failures, sweeps
-from qstr_jax.storage import files, provenance
+from qstr_jax.storage import files, names, provenance
 
 WORKDIR = flags.DEFINE_multi_string(
     'workdir', None, 'Directory of the results. `report` and `table1` take several, by repetition, commas or globs.'
@@ -81,6 +81,7 @@ def reachable(flag: str, path: str) -> str:
         ValueError: the package for such an address is missing, or it cannot be reached.
     """
     path = os.path.expanduser(path.strip())
+    names.check_text(path)
     try:
         epath.Path(path).exists()
     except KeyError:
@@ -97,10 +98,12 @@ def output(default: str) -> str:
         default: unless it is given.
 
     Raises:
-        ValueError: it is given and empty.
+        ValueError: it is given and empty, or several.
     """
     if OUTPUT.value is not None and not OUTPUT.value.strip():
         raise ValueError(f'--output=: give a directory, or leave the flag out for {default}')
+    if OUTPUT.value is not None and ',' in OUTPUT.value:
+        raise ValueError(f'--output={OUTPUT.value}: give one directory')
     return reachable('output', OUTPUT.value or default)
 
 

@@ -20,7 +20,7 @@ from qstr_jax import sweeps
 from qstr_jax.cli import base, command_line, runtime, sample_complexity
 from qstr_jax.launchers.batch_queue import Batch
 from qstr_jax.progress import Progress
-from qstr_jax.sweeps import lane_batches, session, stopping
+from qstr_jax.sweeps import lane_batches, outputs, session, stopping
 
 Files = dict[str, bytes]
 # What a batch leaves.
@@ -73,7 +73,8 @@ class BatchWorker:
         sweep = base.to_sweep(sample_complexity.CONFIG.value)
         self._cells = {cell.id: cell for cell in sweeps.cells_of(sweep)}
         self._stop = stopping.Stop()
-        self._session = session.Session(sweep, runtime.options(), self._stop, _Lines())
+        made = outputs.check(list(self._cells.values()), outputs.probes_of(sweep)) if sweep.probes else {}
+        self._session = session.Session(sweep, runtime.options(), self._stop, _Lines(), made)
         self._scratch = tempfile.TemporaryDirectory(prefix='qstr_jax_worker_')
         folders = [pathlib.Path(self._scratch.name) / str(i) for i in range(len(self._session.workers))]
         self._workdirs = [self._session.open(folder, [], is_alone=True) for folder in folders]

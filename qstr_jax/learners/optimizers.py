@@ -1,5 +1,6 @@
 """The optimisers of optax by name; learning rate and weight decay may be traced."""
 
+import functools
 import inspect
 from typing import Any
 
@@ -31,7 +32,7 @@ def takes_decay(name: str) -> bool:
     Args:
         name: such as 'adamw'.
     """
-    return 'weight_decay' in inspect.signature(_function(name)).parameters
+    return 'weight_decay' in _parameters(_function(name))
 
 
 def build(name: str, learning_rate: Any, weight_decay: Any = None) -> optax.GradientTransformation:
@@ -49,11 +50,15 @@ def build(name: str, learning_rate: Any, weight_decay: Any = None) -> optax.Grad
     return function(learning_rate, **more)
 
 
+@functools.cache  # A sweep of ten thousand cells asks a million times.
+def _parameters(function: Any) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
 def _function(name: str) -> Any:
     for place in (optax, contrib):
         function = getattr(place, name, None) if isinstance(name, str) and not name.startswith('_') else None
         if inspect.isfunction(function) and name not in NOT_ONLINE:
-            first = next(iter(inspect.signature(function).parameters), '')
-            if first == 'learning_rate':
+            if next(iter(_parameters(function)), '') == 'learning_rate':
                 return function
     raise checks.unknown('optimizer', name, KNOWN)

@@ -4,6 +4,7 @@ Figures are plain `Figure` objects on an Agg canvas: no pyplot, no display, no g
 (3.4 inches), and marker and line style tell curves apart without colour.
 """
 
+import io
 import logging
 import os
 import pathlib
@@ -18,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from qstr_jax.plots.labels import display, notes_text, wrap
+from qstr_jax.storage import files
 
 STYLE: dict[Any, Any] = {
     'font.size': 8,
@@ -80,21 +82,20 @@ def save(figure: Figure, path: str | os.PathLike) -> tuple[pathlib.Path, pathlib
     Args:
         figure: to be saved.
         path: without a suffix.
+
+    Raises:
+        files.ResultsError: the disk is full or the directory cannot be written.
     """
     path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    written: list[pathlib.Path] = []
-    for suffix, metadata in _METADATA.items():
-        target = path.parent / f'{path.name}.{suffix}'  # Not with_suffix: '0.7' is no suffix.
-        temporary = path.parent / f'.{path.name}.{os.getpid()}.{suffix}'
-        try:
-            with matplotlib.rc_context(STYLE):
-                figure.savefig(temporary, dpi=200, metadata=metadata)
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
-        written.append(target)
-    return written[0], written[1]
+    files.make_folder(path.parent)
+    # Not with_suffix: '0.7' is no suffix.
+    written = {suffix: path.parent / f'{path.name}.{suffix}' for suffix in _METADATA}
+    for suffix, target in written.items():
+        content = io.BytesIO()  # since a full disk leaves a PDF's writer in pieces
+        with matplotlib.rc_context(STYLE):
+            figure.savefig(content, format=suffix, dpi=200, metadata=_METADATA[suffix])
+        files.write_bytes(target, content.getvalue())
+    return written['pdf'], written['png']
 
 
 def looks(keys: Iterable[str]) -> dict[str, Look]:

@@ -32,6 +32,8 @@ from qstr_jax.storage import files
 ARCHIVE = 'arrays.npz'
 # Bytes that a checkpoint takes besides its arrays, for names, shapes and blocks that are not full.
 MARGIN = 2**18
+# So many bytes more than twice its arrays' the files of one may have that is read.
+MOST_MORE = 2**24
 # Each device has a thread that saves, but two Orbax saves at once in one process confuse their signals and hang.
 _one_at_a_time = threading.Lock()
 
@@ -96,7 +98,7 @@ def _save_archive(path: Any, content: Any) -> None:
     buffer = io.BytesIO()
     np.savez(buffer, **_as_dict(content))
     path.mkdir(parents=True, exist_ok=True)
-    files.write_atomically(path / ARCHIVE, lambda temporary: temporary.write_bytes(buffer.getvalue()))
+    files.write_bytes(path / ARCHIVE, buffer.getvalue())
 
 
 def _load_archive(path: Any, abstract: Any) -> Any:
@@ -107,6 +109,16 @@ def _load_archive(path: Any, abstract: Any) -> Any:
     except zipfile.BadZipFile as error:
         raise ValueError(str(error)) from None
     return jax.tree.unflatten(jax.tree.structure(abstract), leaves)
+
+
+def _check_files(path: Any, num_bytes: int) -> None:
+    """Raises ValueError unless a checkpoint consists of files and folders, together not much larger than its arrays."""
+    found = [] if '://' in str(path) else list(pathlib.Path(path).rglob('*'))
+    odd = [one for one in found if one.is_symlink() or not (one.is_file() or one.is_dir())]
+    if odd:
+        raise ValueError(f'{odd[0].name} is no file, but a link, a pipe or a device')
+    if sum(one.stat().st_size for one in found) > 2 * num_bytes + MOST_MORE:
+        raise ValueError('its files are larger than its arrays')
 
 
 def _remove_unfinished(path: Any) -> None:
@@ -145,6 +157,7 @@ def load_tree(path: Any, abstract_tree: Any, identity: str = '') -> Any:
     wanted = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), abstract_tree)
     try:
         abstract = {'arrays': wanted, 'digest': _digest(wanted)}
+        _check_files(path, sum(leaf.nbytes for leaf in jax.tree.leaves(wanted)))
         if (path / ARCHIVE).exists():
             content = _load_archive(path, abstract)
         else:

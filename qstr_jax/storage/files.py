@@ -6,10 +6,11 @@ import json
 import os
 import re
 import socket
+import stat
 import time
 import uuid
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
 
 import pandas as pd
 import pyarrow as pa
@@ -22,6 +23,14 @@ from qstr_jax.storage import table_format
 LEFTOVER = re.compile(r'^\..+\.(?P<host>[^/]+)-(?P<pid>\d+)-[0-9a-f]{8}\.tmp$')
 # A temporary file of another machine, where we cannot see whether its writer is alive, is removed at this age.
 LEFTOVER_SECONDS = 86_400
+# So many bytes a file of each kind may have that is read; none of the committed ones has a million.
+MOST_BYTES = {'record': 2**26, 'table': 2**30, 'picture': 2**25, 'text': 2**24}
+# Columns times rows of a table, which compresses well: a file of a few KiB may hold a thousand million equal numbers.
+MOST_VALUES = 10**8
+# Objects and lists in one another in a JSON file; ours have six levels.
+MOST_LEVELS = 64
+# Where the digest of a JSON file stands in it.
+DIGEST_KEY = 'digest'
 
 
 class ResultsError(Exception):
@@ -40,9 +49,52 @@ def make_folder(path: Any) -> epath.Path:
     folder = epath.Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ResultsError(f'{str(path)!r}: must be a directory that can be written ({error.strerror})') from None
+    except (OSError, RecursionError) as error:  # the latter of a thousand folders to make
+        reason = getattr(error, 'strerror', None) or 'too many levels'
+        raise ResultsError(f'{str(path)!r}: must be a directory that can be written ({reason})') from None
     return folder
+
+
+def check_no_link(path: Any) -> None:
+    """Raises ResultsError if a path is a symbolic link, which may lead anywhere."""
+    if os.path.islink(path):
+        raise ResultsError(f'{path} is a symbolic link, which is not followed: replace it by what it leads to')
+
+
+@contextlib.contextmanager
+def opened(path: Any, kind: str) -> Iterator[BinaryIO]:
+    """Opens what was found in a directory, to be read: a file, and no larger than its kind may be.
+
+    A link may lead anywhere, a pipe blocks, a device has no end; a file with holes has any size and takes no room.
+
+    Args:
+        path: of the file.
+        kind: one of `MOST_BYTES`.
+
+    Raises:
+        ResultsError: it is a link, no file, or too large.
+        OSError: it cannot be opened.
+    """
+    check_no_link(path)
+    is_local = '://' not in str(path)
+    with open(path, 'rb', opener=_open_at_once) if is_local else epath.Path(path).open('rb') as file:
+        if is_local and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ResultsError(f'{path} is no file but a folder, a pipe or a device: delete it')
+        size = os.fstat(file.fileno()).st_size if is_local else epath.Path(path).stat().length
+        if size > MOST_BYTES[kind]:
+            raise ResultsError(f'{path} has {size:,} bytes, a {kind} has at most {MOST_BYTES[kind]:,}: delete it')
+        yield file
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Opens without waiting for the other end of a pipe, and not what a link leads to."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
+
+
+def read_bytes(path: Any, kind: str) -> bytes:
+    """The content of a file that `opened` opens."""
+    with opened(path, kind) as file:
+        return file.read(MOST_BYTES[kind])
 
 
 def temporary_path(path: Any) -> Any:
@@ -80,42 +132,62 @@ def write_atomically(path: Any, write: Callable[[Any], Any]) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def write_bytes(path: Any, content: bytes) -> None:
+    """Writes a file, whole or not at all."""
+    write_atomically(path, lambda temporary: temporary.write_bytes(content))
+
+
 def write_text(path: Any, text: str) -> None:
-    """Writes a text file, whole or not at all.
-
-    Args:
-        path: of the file.
-        text: its content.
-    """
-    write_atomically(path, lambda temporary: temporary.write_text(text))
+    """Writes a text file in UTF-8, whole or not at all; of a name that is no UTF-8 the odd bytes become \\udcXX."""
+    write_bytes(path, text.encode(errors='backslashreplace'))
 
 
-def write_json(path: Any, value: Any) -> None:
-    """Writes a value as indented JSON, whole or not at all.
-
-    Args:
-        path: of the file.
-        value: anything that JSON can hold.
-    """
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + '\n')
+def write_json(path: Any, value: dict[str, Any]) -> None:
+    """Writes a JSON object with a digest of what it says, indented, whole or not at all."""
+    signed = {DIGEST_KEY: _digest_of(value), **value}
+    write_text(path, json.dumps(signed, indent=2, ensure_ascii=False) + '\n')
 
 
 def read_json(path: Any) -> dict[str, Any]:
-    """Reads a JSON object as a dict.
-
-    Args:
-        path: of the file.
+    """Reads a JSON object that `write_json` wrote, without its digest.
 
     Raises:
-        ResultsError: the file is missing or cut short, is not JSON, or holds something other than an object.
+        ResultsError: the file is missing or cut short, is no JSON object, has no digest, or says something else than
+            what was written.
     """
     try:
-        value = json.loads(epath.Path(path).read_text(encoding='utf-8'))
-        if not isinstance(value, dict):
-            raise ValueError(f'a {type(value).__name__} where an object should be')
-    except (ValueError, OSError, RecursionError) as error:  # the last of a thousand brackets
-        raise ResultsError(f'{path} is damaged ({error}): restore it or delete it') from None
+        value = json.loads(read_bytes(path, 'record'))
+        _check_json(value)
+    except (ValueError, OSError, RecursionError, MemoryError) as error:
+        raise ResultsError(
+            f'{path} is damaged ({str(error) or type(error).__name__}): restore it or delete it'
+        ) from None
     return value
+
+
+def _check_json(value: Any) -> None:
+    """Takes the digest out of a JSON object; raises ValueError if it is none of ours."""
+    if not isinstance(value, dict):
+        raise ValueError(f'a {type(value).__name__} where an object should be')
+    if _is_deep(value):
+        raise ValueError(f'more than {MOST_LEVELS} levels')
+    if (digest := value.pop(DIGEST_KEY, None)) is None:
+        raise ValueError('it has no digest: it is older than digests, or was edited')
+    if digest != _digest_of(value):
+        raise ValueError('its content is not what was written')
+
+
+def _is_deep(value: Any) -> bool:
+    layer = [value]
+    for _ in range(MOST_LEVELS):
+        inner = (part.values() if isinstance(part, dict) else part for part in layer)
+        layer = [part for several in inner for part in several if isinstance(part, (dict, list))]
+    return bool(layer)
+
+
+def _digest_of(value: dict[str, Any]) -> str:
+    """SHA-256 of what a JSON object says, in this order; how it is indented does not count."""
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
 def write_table(path: Any, frame: pd.DataFrame, cell_id: str = '') -> None:
@@ -152,13 +224,18 @@ def read_table(path: Any, cell_id: str = '') -> pd.DataFrame:
             cell, or a bit of it has changed.
     """
     try:
-        with epath.Path(path).open('rb') as file:
-            table = pq.ParquetFile(file, page_checksum_verification=True).read(use_threads=False)
+        with opened(path, 'table') as file:
+            content = pq.ParquetFile(file, page_checksum_verification=True)
+            if content.metadata.num_rows * content.metadata.num_columns > MOST_VALUES:
+                raise ValueError(f'more than {MOST_VALUES:,} values')
+            table = content.read(use_threads=False)
         table_format.check(table, cell_id)
         frame = table.to_pandas()
         table_format.declare(table.schema)
     except table_format.ForeignError as error:
         raise ResultsError(f'{path} {error}') from None
+    except ResultsError:
+        raise
     except Exception as error:  # pyarrow raises whatever a damaged length leads to
         raise damaged_table(path, error) from None
     return frame

@@ -60,6 +60,7 @@ def open_workdir(workdir: Any) -> epath.Path:
         ResultsError: it is a file, not writable, or one of its folders is a link.
     """
     path = epath.Path(workdir)
+    names.check_text(path)
     for kind in (*FOLDERS, 'params'):
         names.inside(path, kind)
     try:
@@ -68,10 +69,9 @@ def open_workdir(workdir: Any) -> epath.Path:
         probe = files.temporary_path(path / 'writable')
         probe.write_text('')
         probe.unlink()
-    except OSError as error:
-        raise ResultsError(
-            f'workdir={str(workdir)!r}: must be a directory that can be written ({error.strerror})'
-        ) from None
+    except (OSError, RecursionError) as error:  # the latter of a thousand folders to make
+        reason = getattr(error, 'strerror', None) or 'too many levels'
+        raise ResultsError(f'workdir={str(workdir)!r}: must be a directory that can be written ({reason})') from None
     for folder in (path, *(path / kind for kind in FOLDERS)):
         files.remove_leftovers(folder)
     return path
@@ -156,12 +156,13 @@ def find(workdir: Any) -> list[pathlib.Path]:
         workdir: where to look; may be such a folder itself.
 
     Raises:
-        ResultsError: there is no such directory.
+        ResultsError: there is no such directory, or its name is no UTF-8.
     """
     workdir = pathlib.Path(workdir)
+    names.check_text(workdir)
     if not workdir.is_dir():
         raise ResultsError(f'{str(workdir)!r}: no such directory')
-    found = sorted(path.parent for path in workdir.rglob('config.json'))
+    found = sorted(folder for folder, inside in names.searched(workdir) if 'config.json' in inside)
     return [folder for folder in found if not {SELECTION, CARDS} & set(folder.relative_to(workdir).parts)]
 
 
@@ -175,7 +176,9 @@ def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
     Raises:
         ResultsError: not a results directory (or a damaged file, if `strict`).
     """
-    return _load(workdir, 'rows', strict)
+    rows = _load(workdir, 'rows', strict)
+    _check_curves_have_rows(workdir)
+    return rows
 
 
 def load_all(
@@ -215,7 +218,7 @@ def load_curves(workdir: Any, strict: bool = False, rows: pd.DataFrame | None = 
         ResultsError: not a results directory (or a damaged file, if `strict`).
     """
     curves = _load(workdir, 'curves', strict)
-    rows = _load(workdir, 'rows', strict) if rows is None else rows
+    rows = load(workdir, strict) if rows is None else rows
     _check_beside(workdir, rows, curves, strict)
     if curves.empty or rows.empty:
         return pd.DataFrame()
@@ -233,6 +236,16 @@ def _check_beside(workdir: Any, rows: pd.DataFrame, curves: pd.DataFrame, strict
             if strict:
                 raise error
             warnings.warn(str(error), stacklevel=3)
+
+
+def _check_curves_have_rows(workdir: Any) -> None:
+    """Warns of cells whose rows are gone; a killed write leaves such too, and its cell is run again."""
+    with_rows = {path.name for path in names.listed(epath.Path(workdir) / 'rows', '.parquet')}
+    for path in names.listed(epath.Path(workdir) / 'curves', '.parquet'):
+        if path.name not in with_rows:
+            warnings.warn(
+                f'{path} has no rows beside it, which were deleted or never written: run its cell again', stacklevel=3
+            )
 
 
 def _load(workdir: Any, kind: str, strict: bool) -> pd.DataFrame:

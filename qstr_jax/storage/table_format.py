@@ -34,8 +34,6 @@ def labelled(table: pa.Table, cell_id: str) -> pa.Table:
 def check(table: pa.Table, cell_id: str) -> None:
     """Checks whose table it is, and that no bit of it has changed since it was written.
 
-    A file from before there were digests has none, and no cell either; it is read as it is.
-
     Args:
         table: as it was read.
         cell_id: whose it should be, '' for anyone's.
@@ -51,7 +49,9 @@ def check(table: pa.Table, cell_id: str) -> None:
     if found != FORMAT:
         hint = ': version 0.1 of qstr_jax reads it' if found == b'1' else ''
         raise ForeignError(f'has format {found.decode(errors="replace")}, this version reads 2{hint}')
-    if DIGEST_KEY in metadata and metadata[DIGEST_KEY] != digest(table):
+    if DIGEST_KEY not in metadata:
+        raise ValueError('it has no digest')
+    if metadata[DIGEST_KEY] != digest(table):
         raise ValueError('its content is not what was written')
     owner = metadata.get(CELL_KEY, b'').decode(errors='replace')
     if cell_id and owner and owner != cell_id:

@@ -1,16 +1,23 @@
 """Whether tasks, models and probes of cells make what programs and rows need, found out before any work."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
-from qstr_jax import failures, models
+from qstr_jax import columns, failures, fingerprints, models
 from qstr_jax.learners.held_out import abstract_params
 from qstr_jax.models import probes
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.sweep import Sweep
 from qstr_jax.tasks import shapes, streams
+
+
+class Made(NamedTuple):
+    """What a probe adds to the rows of a cell, and the fingerprint of its steps and settings."""
+
+    columns: tuple[str, ...]
+    fingerprint: str
 
 
 def probes_of(sweep: Sweep) -> dict[str, Callable]:
@@ -25,13 +32,14 @@ def probes_of(sweep: Sweep) -> dict[str, Callable]:
     return {name: probes.get(name, **sweep.settings_of(name)) for name in sweep.probes}
 
 
-def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> None:
-    """Raises ValueError unless all cells make floats of the right shapes; traced, nothing is computed.
+def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> dict[str, dict[str, Made]]:
+    """What probes make, by cell and name; raises ValueError unless all cells make floats of the right shapes.
 
     Args:
         cells: of a sweep.
         probe_functions: of `probes_of`.
     """
+    found: dict[str, dict[str, Made]] = {}
     for cell in cells:
         problem: Any = cell.problem
         with failures.named(f'task={problem.task.name!r}'):  # whose own settings may not be hashable
@@ -40,8 +48,18 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> Non
         with failures.named(f'models={cell.model!r}'):
             models.check_output(cell.model, problem.module, problem.task)
             _check_test_length(cell.model, problem)
-        for name, probe in probe_functions.items():
-            _check_probe(name, probe, problem)
+        taken = dict.fromkeys(columns.RESERVED, 'a column of all rows')
+        taken |= dict.fromkeys((name for name, _ in cell.columns), 'a setting of the cell')
+        taken |= dict.fromkeys(cell.lanes[0]._fields, 'a setting of the lanes')
+        made = found[cell.id] = {name: made_by(name, probe, problem) for name, probe in probe_functions.items()}
+        for name, one in made.items():
+            for column in one.columns:
+                if column in taken:
+                    raise ValueError(
+                        f'probes={name!r}: returns {column!r}, which is {taken[column]}: name it otherwise'
+                    )
+                taken[column] = f"a column of probe '{name}'"
+    return found
 
 
 def check_draws(cells: Sequence[Cell]) -> None:
@@ -71,14 +89,19 @@ def _check_test_length(name: str, problem: Any) -> None:
         )
 
 
-def _check_probe(name: str, probe: Callable, problem: Any) -> None:
-    """Raises ValueError unless a probe makes a dict of scalars."""
+def made_by(name: str, probe: Callable, problem: Any) -> Made:
+    """What a probe adds to the rows of a cell; traced, nothing is computed.
+
+    Raises:
+        ValueError: it fails, or makes something else than a dict of scalars.
+    """
     task_draw = jax.eval_shape(problem.task.draw, streams.abstract_key())
     params = abstract_params(problem.module, problem.task)
     try:
-        made = jax.eval_shape(lambda params, draw: probe(params, draw, problem), params, task_draw)
+        traced, made = jax.make_jaxpr(lambda *given: probe(*given, problem), return_shape=True)(params, task_draw)
     except (Exception, SystemExit) as error:  # whatever a user's function does
         raise ValueError(f'probes={name!r}: {failures.reason(error)}') from error
     if not isinstance(made, dict) or any(getattr(value, 'shape', None) != () for value in made.values()):
         found = {key: getattr(value, 'shape', None) for key, value in made.items()} if isinstance(made, dict) else made
         raise ValueError(f'probes={name!r}: must return a dict of scalars, not {found!r}')
+    return Made(tuple(made), fingerprints.of(traced))

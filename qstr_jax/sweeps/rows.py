@@ -7,7 +7,8 @@ from typing import Any
 import jax
 import pandas as pd
 
-from qstr_jax import columns
+from qstr_jax import columns, tasks
+from qstr_jax.learners import held_out
 from qstr_jax.learners.problem import Problem
 from qstr_jax.models import probes
 from qstr_jax.sweeps import cost
@@ -29,7 +30,7 @@ def rows(
 
     described = jax.device_get(_encoding_columns(data_K.task_draw))
     if probe_functions:
-        described |= jax.device_get(_probed(state_K.params, data_K.task_draw, cell.problem, tuple(probe_functions)))
+        described |= jax.device_get(probed(state_K.params, data_K.task_draw, cell.problem, tuple(probe_functions)))
     learner = cell.problem.learner
     measured = {**learner.report(state_K, cell.problem), **described}
     no_retrieval = cell.problem.test_task.no_retrieval(getattr(learner, 'threshold_on', 'loss'))
@@ -46,13 +47,19 @@ def rows(
     return frame.astype({name: 'Int64' for name in frame.columns if columns.get(name).type == 'count'})
 
 
+@functools.partial(jax.jit, static_argnames='problem')
+def task_draws(lanes_K: Any, problem: Problem) -> Any:
+    """The draws of the task that some lanes have."""
+    return jax.vmap(lambda lane: tasks.draw(held_out.stream_keys(lane, problem)['task'], problem.task))(lanes_K)
+
+
 # Jitted here, so that they are traced once and not for every lane batch.
 _encoding_columns = jax.jit(jax.vmap(probes.encoding_columns))
 
 
 @functools.partial(jax.jit, static_argnames=('problem', 'probe_functions'))
-def _probed(params_K: Any, task_draw_K: Any, problem: Problem, probe_functions: tuple[Callable, ...]) -> dict[str, Any]:
-    """The columns of the probes."""
+def probed(params_K: Any, task_draw_K: Any, problem: Problem, probe_functions: tuple[Callable, ...]) -> dict[str, Any]:
+    """The columns of the probes, by lane."""
 
     def probe_lane(params: Any, task_draw: Any) -> dict[str, Any]:
         columns_of_lane: dict[str, Any] = {}

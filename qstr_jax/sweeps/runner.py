@@ -49,13 +49,14 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
     tuned_names = sweep.tune.names if sweep.tune else ()
     there = {cell.id: claims.num_there(epath.Path(workdir), cell, tuned_names) for cell in all_cells}
     new = [cell for cell in all_cells if there[cell.id] < len(cell.lanes)]
-    outputs.check(new, outputs.probes_of(sweep))  # The others have passed.
+    # Cells whose lanes are there have passed, but their rows may lack the columns of a probe.
+    made = outputs.check(all_cells if sweep.probes else new, outputs.probes_of(sweep))
     outputs.check_draws(new)
     share = tuned.share if sweep.tune else lane_batches.share
     mine = share(all_cells, options.shard_index, options.num_shards)
     with stopping.stopping() as stop, progress.Progress('lane', options.progress, is_open=bool(sweep.tune)) as shown:
-        one = session.Session(sweep, options, stop, shown)
-        workdir = one.open(workdir, mine, () if sweep.tune else all_cells)
+        one = session.Session(sweep, options, stop, shown, made)
+        workdir = one.open(workdir, mine, () if sweep.tune else all_cells, has_probes=True)
         if done := sum(there[cell.id] for cell in mine):
             shown.say(f'{done:,} of {tuned.num_reported(sweep, mine):,} lanes are there already')
         failed = tuned.run(one, workdir, mine) if sweep.tune else one.run(workdir, mine)

@@ -10,7 +10,7 @@ import jax
 
 from qstr_jax.progress import Progress
 from qstr_jax.storage import provenance, results
-from qstr_jax.sweeps import claims, lane_batches, lanes_per_batch, monitor, outputs, stale, stopping, worker
+from qstr_jax.sweeps import claims, lane_batches, lanes_per_batch, monitor, outputs, probing, stale, stopping, worker
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.options import Options
 from qstr_jax.sweeps.sweep import Sweep
@@ -24,17 +24,33 @@ class Session:
         options: how to run it.
         stop: set when the run should end.
         progress: where it is shown how far the run is.
+        made: by cell what its probes make.
     """
 
-    def __init__(self, sweep: Sweep, options: Options, stop: stopping.Stop, progress: Progress) -> None:
+    def __init__(
+        self,
+        sweep: Sweep,
+        options: Options,
+        stop: stopping.Stop,
+        progress: Progress,
+        made: Mapping[str, Mapping[str, outputs.Made]] | None = None,
+    ) -> None:
         self.sweep = sweep
         self.progress = progress
         self._options, self._stop = options, stop
-        self._probes = tuple(outputs.probes_of(sweep).values())
+        self._probes = outputs.probes_of(sweep)
+        self._made = made or {}
         self.workers = [worker.Worker(device) for device in jax.local_devices()[: options.num_devices]]
         self._records: dict[str, dict[str, Any]] = {}  # of provenance, by directory
 
-    def open(self, workdir: Any, cells: Sequence[Cell], planned: Sequence[Cell] = (), is_alone: bool = False) -> Any:
+    def open(
+        self,
+        workdir: Any,
+        cells: Sequence[Cell],
+        planned: Sequence[Cell] = (),
+        has_probes: bool = False,
+        is_alone: bool = False,
+    ) -> Any:
         """A results directory in which the sweep and its plan are recorded; it is made if it does not exist.
 
         Args:
@@ -42,6 +58,7 @@ class Session:
             cells: those that will be run here; their rows must be of the program that they have now.
             planned: those with all of their lanes, as far as these are known.
             is_alone: nobody else writes to the directory, so no lock is needed.
+            has_probes: whether all rows must have the columns of the sweep's probes.
 
         Raises:
             ResultsError: it cannot be used, or what is in it was tuned in another way, or is of another program.
@@ -50,6 +67,8 @@ class Session:
         record = provenance.start(sys.argv)
         results.make_compact(workdir)
         stale.check(workdir, cells, record, self._options.refresh)
+        if has_probes:
+            probing.complete(workdir, cells, self._probes, self._made, record, self._options.refresh)
         with contextlib.nullcontext() if is_alone else claims.locked(workdir, 'config'):
             _check_tune(workdir, self.sweep)
             results.add_sweep(workdir, self.sweep.as_json())
@@ -130,6 +149,7 @@ class Session:
             claims=own,
             size_of=size_of,
             probes=self._probes,
+            made={cell_id: probing.text(made) for cell_id, made in self._made.items()},
             save_params=self.sweep.save_params,
             memory_limit=self._options.memory_limit,
             checkpoint_seconds=self._options.checkpoint_seconds,

@@ -52,7 +52,7 @@ def check(workdir: Any, cells: Sequence[Cell], record: dict[str, Any], refresh: 
         others = f', and of {len(more)} more cells' if more else ''
         raise _error(workdir, cell.id + others, reason)
     for cell, _ in stale:
-        _set_aside(workdir, cell.id, record['id'])
+        set_aside(workdir, cell.id, record['id'])
 
 
 def check_added(workdir: Any, cell: Cell, made: dict[str, Any], record: dict[str, Any]) -> None:
@@ -72,7 +72,7 @@ def check_added(workdir: Any, cell: Cell, made: dict[str, Any], record: dict[str
     } - {made['program']}
     runs = provenance.of_programs(workdir) if others else {}
     for program in sorted(others):
-        known = _of_these_versions(runs.get((cell.id, program), []), record)
+        known = of_these_versions(runs.get((cell.id, program), []), record)
         if known:
             raise _error(workdir, cell.id, _changes(cell, known[-1], record))
 
@@ -105,7 +105,8 @@ def _settings(cell: Cell, rows: dict[str, list]) -> str:
     return ', '.join(f'{name} was {old} and is {new}' for name, (old, new) in given.items() if old != new)
 
 
-def _of_these_versions(runs: Sequence[dict[str, Any]], record: dict[str, Any]) -> list[dict[str, Any]]:
+def of_these_versions(runs: Sequence[dict[str, Any]], record: dict[str, Any]) -> list[dict[str, Any]]:
+    """The runs by the versions of JAX and this package that a run has."""
     return [run for run in runs if provenance.versions(run) == provenance.versions(record)]
 
 
@@ -118,7 +119,7 @@ def _doubtful(cell: Cell, rows: dict[str, list], runs: dict, record: dict[str, A
     can_read = all(source_code.has_file(value) for value in given if callable(getattr(value, 'apply', value)))
     found = []
     for one in made:
-        known = _of_these_versions(runs.get((cell.id, one['program']), []), record)
+        known = of_these_versions(runs.get((cell.id, one['program']), []), record)
         is_same = can_read and any(source_code.is_same(run.get('sources'), record['sources']) for run in known)
         found += [one] if known and not is_same else []
     return found
@@ -132,7 +133,7 @@ def _reason(cell: Cell, made: dict[str, Any], runs: dict, record: dict[str, Any]
             return ''
     except Exception as error:  # whatever a user's code does
         return f'{failures.reason(error)}'
-    return _changes(cell, _of_these_versions(runs[cell.id, made['program']], record)[-1], record)
+    return _changes(cell, of_these_versions(runs[cell.id, made['program']], record)[-1], record)
 
 
 def _changes(cell: Cell, run: dict[str, Any], record: dict[str, Any]) -> str:
@@ -147,7 +148,7 @@ def _changes(cell: Cell, run: dict[str, Any], record: dict[str, Any]) -> str:
     return f'changed: {", ".join(named or modules) or "a function without a file"}'
 
 
-def _set_aside(workdir: Any, cell_id: str, folder: str) -> None:
+def set_aside(workdir: Any, cell_id: str, folder: str) -> None:
     """Moves rows, curves, parameters and checkpoints of a cell to a folder that nothing reads."""
     with claims.locked(workdir, f'{cell_id}-tables'):
         paths = [results.cell_path(workdir, kind, cell_id) for kind in ('rows', 'curves')]

@@ -3,7 +3,7 @@
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from qstr_jax import failures, tasks
 from qstr_jax.learners.outcomes import RUNNING
 from qstr_jax.progress import Progress
 from qstr_jax.storage import checkpoint, files, lane_keys, names, provenance, results
-from qstr_jax.sweeps import claims, lanes_per_batch, monitor, pace, params, programs, rows, stale, training
+from qstr_jax.sweeps import claims, lanes_per_batch, monitor, pace, params, probing, programs, rows, stale, training
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.lane_batches import LaneBatch
 
@@ -31,7 +31,8 @@ class Job:
         workdir: the results directory.
         claims: hands out the lane batches.
         size_of: the number of lanes in a batch of a cell.
-        probes: functions of `models.probes`.
+        probes: functions of `models.probes`, by name.
+        made: by cell what its rows say of them.
         save_params: whether to save the trained parameters.
         memory_limit: bytes that a lane batch may use; None measures what is available.
         checkpoint_seconds: time between two checkpoints of a running batch.
@@ -45,7 +46,8 @@ class Job:
     workdir: Any
     claims: claims.Claims
     size_of: Callable[[Cell], int]
-    probes: Sequence[Callable]
+    probes: Mapping[str, Callable]
+    made: Mapping[str, str]
     save_params: bool
     memory_limit: int | None
     checkpoint_seconds: float
@@ -156,7 +158,9 @@ class Worker:
         except Stopped:
             note_seconds(stopped=True)
             raise
-        table = rows.rows(cell, lanes, data_K, state_K, job.probes).assign(**made, **job.notes)
+        table = rows.rows(cell, lanes, data_K, state_K, tuple(job.probes.values())).assign(**made, **job.notes)
+        if job.probes:
+            table[probing.COLUMN] = job.made[cell.id]
         seconds = note_seconds()  # Before the rows, so that each row has its record.
         with claims.locked(job.workdir, f'{cell.id}-tables'):
             stale.check_added(job.workdir, cell, made, job.record)  # another worker may have added rows meanwhile

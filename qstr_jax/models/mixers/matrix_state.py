@@ -18,8 +18,8 @@ from flax import linen as nn
 from qstr_jax.models import carry
 
 Form = Literal['parallel', 'recurrent']
-# Tokens of a chunk. With a decay per key the products of all pairs have an axis of keys.
-CHUNK, CHUNK_PER_KEY = 64, 16
+# Tokens of a chunk, the fastest on two cores. With a decay per key the products of all pairs have an axis of keys.
+CHUNK, CHUNK_PER_KEY = 16, 4
 
 
 class Inputs(NamedTuple):

@@ -1,0 +1,93 @@
+"""Copies of all tables in one file: whatever happens to the files of cells, what is read is what they hold."""
+
+import os
+
+import pandas as pd
+import pytest
+
+from qstr_jax import sweeps
+from qstr_jax.storage import compact, results
+from qstr_jax.sweeps import claims, monitor
+from tests import small
+
+
+@pytest.fixture(scope='module')
+def made(tmp_path_factory):
+    """A directory of three cells of two lanes."""
+    workdir = tmp_path_factory.mktemp('made')
+    sweep = small.settings(models=('ffn',), seq_lens=(2, 3, 4), num_seeds=2, max_samples=400)
+    sweeps.run(sweep, workdir, small.quiet())
+    return sweep, workdir
+
+
+@pytest.fixture
+def workdir(made, tmp_path, monkeypatch):
+    """A copy of it, with copies of its tables."""
+    monkeypatch.setattr(compact, 'FEWEST', 1)
+    for path in made[1].rglob('*'):
+        if path.is_file() and 'compact' not in path.parts:
+            target = tmp_path / path.relative_to(made[1])
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(path.read_bytes())
+    results.make_compact(tmp_path)
+    assert {path.name for path in (tmp_path / 'compact').iterdir()} == {'rows.parquet', 'curves.parquet'}
+    return tmp_path
+
+
+def both(workdir):
+    return results.load(workdir), results.load_curves(workdir)
+
+
+def opened(monkeypatch):
+    """The tables that are read from the files of cells from now on."""
+    found = []
+    read = results.cell_tables.read_rows
+    monkeypatch.setattr(results.cell_tables, 'read_rows', lambda path, *more: found.append(path) or read(path, *more))
+    return found
+
+
+def test_what_is_copied_is_what_the_files_hold(made, workdir, monkeypatch):
+    from_files = both(made[1])
+    found = opened(monkeypatch)
+    for copied, read in zip(both(workdir), from_files, strict=True):
+        pd.testing.assert_frame_equal(copied, read)
+    assert monitor.status(workdir)['state'].tolist() == ['done'] * 3
+    assert all(claims.num_there(workdir, cell) == 2 for cell in sweeps.cells_of(made[0]))
+    assert found == []
+
+
+def test_a_file_that_was_written_again_counts_and_not_its_copy(made, workdir, monkeypatch):
+    path = sorted((workdir / 'rows').iterdir())[1]
+    cell_id = path.stem
+    rows = results.cell_tables.read_rows(path).iloc[:1]
+    path.unlink()
+    results.files.write_table(path, rows, cell_id)
+    found = opened(monkeypatch)
+    loaded = results.load(workdir)
+    assert [str(one) for one in found] == [str(path)]
+    assert loaded['cell'].tolist() == sorted(loaded['cell'])
+    assert len(loaded) == 5
+    there = {cell.id: claims.num_there(workdir, cell) for cell in sweeps.cells_of(made[0])}
+    assert there.pop(cell_id) == 1
+    assert set(there.values()) == {2}
+
+
+def test_a_file_that_is_gone_is_gone(workdir):
+    path, *_ = sorted((workdir / 'rows').iterdir())
+    path.unlink()
+    assert path.stem not in set(results.load(workdir)['cell'])
+    assert monitor.status(workdir).set_index('cell')['left'][path.stem] == 2
+
+
+@pytest.mark.parametrize('content', [b'', b'PAR1', None])
+def test_a_damaged_copy_is_none(made, workdir, content):
+    """So is that of another directory, whose files have other times."""
+    path = workdir / 'compact/rows.parquet'
+    data = path.read_bytes()
+    path.write_bytes(content if content is not None else data[:500] + b'?' + data[501:])
+    pd.testing.assert_frame_equal(results.load(workdir), results.load(made[1]))
+
+
+def test_small_directories_have_no_copies(made):
+    results.make_compact(made[1])
+    assert not os.path.exists(made[1] / 'compact')
