@@ -93,7 +93,7 @@ def judge(
     held_out.check_threshold(threshold_on, built)
     for name, value in (('max_samples', max_samples), ('test_samples', test_samples)):
         checks.integer(name, value)
-    settings = {'threshold': threshold, 'max_samples': max_samples, 'test_samples': test_samples}
+    settings: dict[str, Any] = {'threshold': threshold, 'max_samples': max_samples, 'test_samples': test_samples}
     settings |= {'threshold_on': threshold_on} if threshold_on != 'loss' else {}
     return Judge(built, {'seed': seed, 'task_seed': task_seed}, settings)
 

@@ -36,4 +36,4 @@ def run(asked: str = '', folder: str = '') -> None:
 
 def main() -> None:
     """The binary."""
-    command_line.launch(run, required=None, takes_arguments=True)
+    command_line.launch(run, required=None, takes_arguments=True, used=())

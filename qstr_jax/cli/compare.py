@@ -18,12 +18,14 @@ PLUGINS = flags.DEFINE_list('plugins', [], 'Modules that register them; found as
 SUITE = flags.DEFINE_string('suite', 'quick', "'quick' or 'long'.")
 SEQ_LENS = flags.DEFINE_list('seq_lens', None, "Some of the suite's N; all by default.")
 SETTINGS = flags.DEFINE_string('settings', '', 'Settings of the models, as "{\'mine.width\': 32}".')
+SOURCE = flags.DEFINE_string('source', '', 'With --submit: the address where the code has its home, if it has one.')
 SUBMIT = flags.DEFINE_string('submit', None, 'Also writes a folder for the board here, such as board/.')
 
 
 def run() -> None:
     """Runs what is missing and writes the card."""
-    base.import_plugins(','.join(PLUGINS.value))
+    plugins = tuple(PLUGINS.value or ())
+    base.import_plugins(plugins)
     workdir = runtime.workdir()
     runtime.start()
     try:
@@ -39,10 +41,12 @@ def run() -> None:
             logging.info('%s on %s: %s', entry, task['name'], '; '.join(task['says']))
     print(f'{workdir}: card.html, card.png, card.md and card.json')
     if SUBMIT.value:
-        folder = board.submit(workdir, SUBMIT.value, suite=SUITE.value, plugins=PLUGINS.value, settings=settings)
+        made = {'suite': SUITE.value, 'plugins': plugins, 'settings': settings, 'source': SOURCE.value}
+        folder = board.submit(workdir, SUBMIT.value, **made)
         print(f'{folder}: read its README.md, then commit it')
 
 
 def main() -> None:
     """The binary."""
-    command_line.launch(run, required=None)
+    own = ('models', 'plugins', 'suite', 'seq_lens', 'settings', 'submit', 'source')
+    command_line.launch(run, required=None, used=(*command_line.DEVICES, *command_line.JOB, *own))

@@ -31,7 +31,13 @@ Measured by `python -m qstr_jax compare` on the suite {suite}. Check it, best in
 
 
 def submit(
-    workdir: Any, board: Any, *, suite: str, plugins: Sequence[str] = (), settings: Mapping[str, Any] | None = None
+    workdir: Any,
+    board: Any,
+    *,
+    suite: str,
+    plugins: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    source: str = '',
 ) -> pathlib.Path:
     """Writes the folder of an entry: its rows, what made them and the source of its plugins.
 
@@ -41,6 +47,7 @@ def submit(
         suite: 'quick' or 'long'.
         plugins: modules that registered the model.
         settings: of the model, as `compare` took them.
+        source: the address where its code has a home, if any.
 
     Raises:
         ValueError: rows of no model or of several, or the folder is there.
@@ -64,7 +71,7 @@ def submit(
     files.write_table(folder / 'rows.parquet', rows)
     files.write_json(folder / 'entry.json', {
         'entry': found[0], 'suite': points.version, 'model': found[0], 'settings': dict(settings or {}),
-        'plugins': list(plugins), 'source': '', 'runs': runs,
+        'plugins': list(plugins), 'source': source, 'runs': runs,
     })  # fmt: skip
     files.write_text(folder / 'README.md', _README.format(entry=found[0], suite=points.version, about='What it is.'))
     return folder
