@@ -1,4 +1,4 @@
-"""A small PyTorch Transformer on our prompts: `python examples/pytorch_model.py results/torch`, after `pip install torch`.
+"""A small PyTorch Transformer on our prompts: `python examples/pytorch_model.py results/torch`, with PyTorch installed.
 
 Its rows are read by `qstr_jax.load`, drawn by `qstr_jax.plot` and put beside all others by `qstr_jax.compare`.
 """

@@ -105,9 +105,7 @@ class Judge:
         while not judge.check(predict(judge.prompts), samples=...): train()
 
     Attributes:
-        prompts: z_TxNxE, encoded test prompts, float32.
-        labels: y_TxN, as of `batches`.
-        weights: weights_TxN, as of `batches`.
+        prompts, labels, weights: z_TxNxE, y_TxN and weights_TxN of the test prompts, as of `batches`.
         outcome: 'running', 'reached', 'censored' or 'diverged'.
         history: (samples, error) of each check.
     """

@@ -6,9 +6,13 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from absl import flags
+from absl.testing import flagsaver
 
 import qstr_jax
 from qstr_jax import sweeps
+from qstr_jax.cli import board as cli_board
+from qstr_jax.cli import compare, runtime
 from qstr_jax.comparison import board, entries, paired, suite
 from qstr_jax.storage import files
 from qstr_jax.storage.files import ResultsError
@@ -171,3 +175,26 @@ def test_rows_of_a_foreign_loop_are_compared_as_any_others(tmp_path):
     assert card['tasks'][0]['lines'][0]['entry'] == 'torch_net'
     assert {one['says'] for one in card['tasks'][0]['pairs']} <= {'better', 'worse', 'cannot say', 'neither learns'}
     assert any('fewer samples than rnn' in one for one in card['tasks'][0]['says'])
+
+
+@pytest.mark.parametrize(
+    'given',
+    [
+        {'models': ['nobody']}, {'plugins': ['my_missing']}, {'suite': 'other'}, {'seq_lens': ['x']},
+        {'seq_lens': ['9'], 'models': ['ffn']}, {'settings': '3'}, {'models': None},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_wrong_with_the_command_line_is_said(given, tmp_path, monkeypatch):
+    monkeypatch.setattr(runtime, 'start', lambda: None)
+    if not flags.FLAGS.is_parsed():
+        flags.FLAGS(['test'])
+    name, value = next(iter(given.items()))
+    says = 'results directory' if value is None else name
+    with flagsaver.flagsaver(workdir=[str(tmp_path)], **given), pytest.raises((ValueError, ResultsError), match=says):
+        compare.run()
+
+
+def test_the_board_says_what_it_can_do():
+    with pytest.raises(ValueError, match='page, reference or check'):
+        cli_board.run('nothing')
