@@ -153,6 +153,21 @@ def test_rows_that_no_run_leaves_are_refused(measured, tmp_path, column, value):
 
 
 @pytest.mark.usefixtures('tiny')
+def test_the_source_of_a_plugin_is_submitted_and_no_folder_is_overwritten(measured, tmp_path, monkeypatch):
+    (tmp_path / 'my_empty.py').write_text('# nothing\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    given = {'suite': 'quick', 'settings': WIDTH, 'source': 'https://example.org'}
+    folder = board.submit(measured / 'mine', tmp_path / 'board', plugins=('my_empty',), **given)
+    assert (folder / 'my_empty.py').read_text() == '# nothing\n'
+    assert board.read(folder)[0]['plugins'] == ['my_empty']
+    with pytest.raises(ValueError, match='is there already'):
+        board.submit(measured / 'mine', tmp_path / 'board', **given)
+    with pytest.raises(ValueError, match="plugins='json'"):
+        board.submit(measured / 'mine', tmp_path / 'other', plugins=('json',), **given)
+    assert not (tmp_path / 'other').exists()
+
+
+@pytest.mark.usefixtures('tiny')
 def test_the_page_shows_each_entry_on_each_task(measured):
     page = board.page(measured / 'board')
     assert '## qstr, tiny-1' in page

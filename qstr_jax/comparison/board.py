@@ -2,7 +2,6 @@
 
 import importlib.util
 import pathlib
-import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -60,12 +59,13 @@ def submit(
     folder = pathlib.Path(names.inside(board, found[0]))
     if folder.exists():
         raise ValueError(f'{folder} is there already: remove it first, or give the model another name')
-    files.make_folder(folder)
-    for name in plugins:
-        source = importlib.util.find_spec(name)
-        if source is None or source.origin is None or '.' in name:
+    specs = {name: importlib.util.find_spec(name) for name in plugins}
+    for name, spec in specs.items():
+        if spec is None or spec.origin is None or spec.submodule_search_locations is not None or '.' in name:
             raise ValueError(f'plugins={name!r}: a submission takes modules of one file')
-        shutil.copyfile(source.origin, folder / f'{names.check(name)}.py')
+    files.make_folder(folder)
+    for name, spec in specs.items():
+        files.write_bytes(folder / f'{name}.py', pathlib.Path(str(spec and spec.origin)).read_bytes())
     says = ('command', 'git_commit', 'python', 'device', 'packages')
     runs = [{name: run[name] for name in says} for run in provenance.load(workdir)]
     files.write_table(folder / 'rows.parquet', rows)

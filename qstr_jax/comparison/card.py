@@ -186,7 +186,7 @@ def _says(verdicts: Sequence[paired.Verdict], num_others: int) -> list[str]:
         return ['No committed rows to compare with.']
     words = {
         'better': 'significantly fewer samples than', 'worse': 'significantly more samples than',
-        'cannot say': 'three lanes cannot say whether fewer or more than', 'neither learns': 'neither it learns, nor',
+        'cannot say': 'three lanes cannot say whether fewer or more than', 'neither learns': 'does not learn within the budget, and neither do',
     }  # fmt: skip
     found = []
     for says, text in words.items():
