@@ -65,7 +65,8 @@ def main(workdir, seq_lens=(4, 8), num_seeds=3, max_samples=64_000, test_samples
             judge = qstr_jax.judge('qstr', seq_len, seed, max_samples=max_samples, test_samples=test_samples)
             model = train(judge)
             count = sum(one.numel() for one in model.parameters())
-            outside.write_rows(workdir, 'torch_encoder', [judge], settings={'width': 64}, num_parameters=count)
+            measures = {'num_parameters': count, 'batch_size': 64, 'check_every': 10, 'learning_rate': 1e-3}
+            outside.write_rows(workdir, 'torch_encoder', [judge], settings={'width': 64}, **measures)
             print(f'N = {seq_len}, seed {seed}: {judge.outcome} after {judge.history[-1][0]:,} prompts')
 
 

@@ -6,6 +6,7 @@ A second call goes on where the first was stopped. Without --models it takes the
 """
 
 import logging
+from typing import Any
 
 from absl import flags
 
@@ -31,7 +32,7 @@ def run() -> None:
     try:
         seq_lens = None if SEQ_LENS.value is None else tuple(map(int, SEQ_LENS.value))
     except ValueError:
-        raise ValueError(f'--seq_lens={",".join(SEQ_LENS.value)}: give whole numbers with commas') from None
+        raise ValueError(f'--seq_lens={SEQ_LENS.value}: give whole numbers with commas') from None
     settings = base.parsed_axes(SETTINGS.value, '--settings')
     cards = comparison.compare(
         MODELS.value, workdir, suite=SUITE.value, seq_lens=seq_lens, options=runtime.options(), **settings
@@ -41,7 +42,7 @@ def run() -> None:
             logging.info('%s on %s: %s', entry, task['name'], '; '.join(task['says']))
     print(f'{workdir}: card.html, card.png, card.md and card.json')
     if SUBMIT.value:
-        made = {'suite': SUITE.value, 'plugins': plugins, 'settings': settings, 'source': SOURCE.value}
+        made: dict[str, Any] = {'suite': SUITE.value, 'plugins': plugins, 'settings': settings, 'source': SOURCE.value}
         folder = board.submit(workdir, SUBMIT.value, **made)
         print(f'{folder}: read its README.md, then commit it')
 

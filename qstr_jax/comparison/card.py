@@ -44,7 +44,7 @@ def data(suite: Suite, entry: str, rows: pd.DataFrame, made: dict[str, Any]) -> 
         lines.sort(key=lambda line: line['entry'] != entry)
         tasks.append({
             'name': task.name, 'about': task.about, 'goal': goal(task), 'lines': lines,
-            'says': _says(here, len(others[others['task'] == task.name])),
+            'says': _says(here, len(others[others['task'] == task.name]), suite.num_seeds),
             'pairs': [{**_plain(one._asdict()), 'text': one.text} for one in here],
         })  # fmt: skip
     return {
@@ -180,14 +180,16 @@ def _range(values: pd.Series) -> str:
     return '–'.join(ends) if len(known) else '–'
 
 
-def _says(verdicts: Sequence[paired.Verdict], num_others: int) -> list[str]:
+def _says(verdicts: Sequence[paired.Verdict], num_others: int, num_lanes: int) -> list[str]:
     """In words: who needs more, who less, and where the lanes cannot say."""
     if not num_others:
         return ['No committed rows to compare with.']
     words = {
-        'better': 'significantly fewer samples than', 'worse': 'significantly more samples than',
-        'cannot say': 'three lanes cannot say whether fewer or more than', 'neither learns': 'does not learn within the budget, and neither do',
-    }  # fmt: skip
+        'better': 'significantly fewer samples than',
+        'worse': 'significantly more samples than',
+        'cannot say': f'{num_lanes} lanes cannot say whether fewer or more than',
+        'neither learns': 'does not learn within the budget, and neither do',
+    }
     found = []
     for says, text in words.items():
         by_other: dict[str, list[str]] = {}
