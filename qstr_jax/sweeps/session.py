@@ -193,7 +193,7 @@ def tidy(workdir: Any) -> None:
     """
     results.make_compact(workdir)
     status = monitor.status(workdir)
-    has_checkpoints = any((workdir / 'checkpoints').iterdir())
+    has_checkpoints = any((workdir / 'checkpoints').glob('*'))  # none where a file has taken its place
     for cell_id in status.loc[status['state'] == 'done', 'cell']:
         if has_checkpoints:
             claims.remove_checkpoints(workdir, cell_id)
