@@ -32,7 +32,7 @@ def unregister():
         ('ffn', {'ffn.form': 'flat'}),
         ('ffn', {'link': 'linear', 'indices': 'uniform', 'sparsity': 1, 'encoding_dim': 5}),
         ('ffn', {'optimizer': 'adamw', 'risk': 'averaged', 'screen': True}),
-        ('ffn', {'test_task': 'simple_qstr', 'preset': 'published', 'lanes_per_batch': 2, 'num_seeds': 7}),
+        ('ffn', {'test_task': 'qstr', 'preset': 'standard', 'lanes_per_batch': 2, 'num_seeds': 7}),
         ('ffn', {'rnn.width': 99, 'transformer.mlp_width': 3}),  # of other models
     ],
 )

@@ -163,7 +163,7 @@ def check_typed(overrides: Mapping[str, Any], sweep: sweeps.Sweep) -> None:
     """
     problems: list[Any] = [cell.problem for cell in sweeps.cells_of(sweep)]
     parts = [getattr(p.task, name, None) for p in problems for name in ('link', 'encoding')]
-    used = {*sweep.models, *sweep.learners, *sweep.probes, *(p.learner.name for p in problems)}
+    used = {*sweep.models, *sweep.learners, *map(str, sweep.probes), *(p.learner.name for p in problems)}
     used |= {getattr(part, 'name', '') for part in parts}
     for name, value in {**overrides, **parsed_axes(overrides.get('axes', ''))}.items():
         scope, _, setting = name.partition('.')
