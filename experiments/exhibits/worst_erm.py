@@ -26,9 +26,12 @@ FIGURES = {
 }
 PARTS = {
     'log': {},
+    'radius': {'radius': (0.5, 2.0)},
+    'wide': {'encoding_factor': None, 'encoding_dim': 75, 'max_coherence': 0.5},
     'log_256': {'seq_lens': (256,)},
-    'strong': {'hinge': (0.3,)},
+    'strong': {'hinge': (0.3, 1.0)},
     'shrunk': {'starts': ('construction:0.5',)},
+    'long': {'max_steps': 16_000, 'check_every': 4000},
 }
 FOLDERS = {'worst_erm': tuple(PARTS)}
 THRESHOLDS = (0.02, 0.05, 0.1)
@@ -44,7 +47,7 @@ def get_config(part='log'):
     config.test_task = 'qstr'
     config.seq_lens = (8, 16, 32, 64)
     config.token_dim = 10
-    config.encoding_factor, config.max_coherence = 3.0, 0.75
+    config.encoding_factor, config.encoding_dim, config.max_coherence = 3.0, None, 0.75
     config.encoding_scale = 'scaled'
     config.transformer.attention = 'merged'
     config.transformer.mlp_width = 32
