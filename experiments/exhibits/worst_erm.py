@@ -30,7 +30,7 @@ PARTS = {
     'wide': {'encoding_factor': None, 'encoding_dim': 75, 'max_coherence': 0.5},
     'log_256': {'seq_lens': (256,)},
     'strong': {'hinge': (0.3, 1.0)},
-    'shrunk': {'starts': ('construction:0.5',)},
+    'shrunk': {'starts': ('construction:0.5',), 'seq_lens': (8, 16, 32, 64, 256)},
     'long': {'max_steps': 16_000, 'check_every': 4000},
 }
 FOLDERS = {'worst_erm': tuple(PARTS)}
