@@ -186,10 +186,10 @@ N = {lengths[-1]}, as N^{str(analysis.exponent(lanes)).replace('-', '−')}, whi
 ERM ends at {ordinary.where(seq_len=lengths[0]).mean()} and
 {ordinary.where(seq_len=lengths[-1]).mean()}.
 
-Theorem 4 bounds it by polylog N; a power of N would have contradicted it. d_e itself grows as N^{slope:.2f}. Each number
-rests on a fit whose certificate stands in fits.md: its norm is {_ratio(rows)} of the radius or more, so that the ball
-binds, its training risk at most 0.001, which is within 0.001 of the least risk as risks are not negative, and its test
-loss is above 0.05 by two standard errors.
+Theorem 4 bounds it by polylog N; a power of N would have contradicted it. d_e itself grows as N^{slope:.2f}. Each
+number rests on a fit whose certificate stands in fits.md: its norm is {_ratio(rows)} of the radius or more, so that
+the ball binds, its training risk at most 0.001, which is within 0.001 of the least risk as risks are not negative, and
+its test loss is above 0.05 by two standard errors.
 {len(rows('worst_erm').table)} searches took {rows('worst_erm').time()}.
 """
 

@@ -43,7 +43,7 @@ def _line(table: pd.DataFrame, place: tuple[str, str], claim: Claim) -> dict[str
 
 def _measured(line: dict[str, Any]) -> str:
     """'n* as N^0.39 [-0.04, 0.71] at N = 8 to 256, constrained'."""
-    what = 'n* at least' if line['evidence'] == evidence.WORST else 'n*'
+    what = 'the largest n with an ERM that errs' if line['evidence'] == evidence.WORST else 'n*'
     interval = '' if pd.isna(line['low']) else f' [{line["low"]:.2f}, {line["high"]:.2f}]'
     lengths = line['N']
     learner = line['learner'].split(',')[0]
