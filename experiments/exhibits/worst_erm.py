@@ -22,13 +22,13 @@ from qstr_jax.theory import memory_lines
 ORDER = 165
 QUESTION = 'Up to how many prompts does some empirical minimiser of the ball fail to retrieve?'
 FIGURES = {
-    'worst_erm/figure.png': 'The largest n at which an ERM of the ball was found that errs, against N, beside n* of the '
-    'ERMs that Adam finds (dashed) and random labels that the ball fits (dotted)'
+    'worst_erm/figure.png': 'The largest n at which an ERM of the ball was found that errs, against N, beside n* of '
+    'the ERMs that Adam finds (dashed) and random labels that the ball fits (dotted)'
 }
 PARTS = {
     'log': {},
     'log_256': {'seq_lens': (256,)},
-    'shrunk': {'starts': ('construction:0.5',)},
+    'shrunk': {'seq_lens': (8, 16, 32), 'starts': ('construction:0.5',)},
     'radius': {'seq_lens': (8, 16), 'radius': (0.5, 2.0)},
 }
 FOLDERS = {'worst_erm': tuple(PARTS)}
