@@ -28,7 +28,7 @@ FIGURES = {
 PARTS = {
     'log': {},
     'log_256': {'seq_lens': (256,)},
-    'shrunk': {'seq_lens': (8, 16, 32), 'starts': ('construction:0.5',)},
+    'shrunk': {'starts': ('construction:0.5',)},
     'radius': {'seq_lens': (8, 16), 'radius': (0.5, 2.0)},
 }
 FOLDERS = {'worst_erm': tuple(PARTS)}
