@@ -5,6 +5,7 @@ position without the others. `register` adds a builder of such modules under a n
 """
 
 from qstr_jax.models import builders, mixers
+from qstr_jax.models.adapters import from_equinox, from_nnx, from_torch
 from qstr_jax.models.baselines import LeastSquares, Ridge, Zero
 from qstr_jax.models.feedforward import Feedforward
 from qstr_jax.models.recurrent import Recurrent
@@ -21,6 +22,9 @@ __all__ = [
     'build',
     'builders',
     'check_output',
+    'from_equinox',
+    'from_nnx',
+    'from_torch',
     'is_closed_form',
     'mixers',
     'names',

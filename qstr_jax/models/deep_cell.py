@@ -68,7 +68,7 @@ class DeepCell(nn.Module):
             [(kernel[k], 0.0 if bias is None else bias[k]) for kernel, bias in zip(kernels, biases, strict=True)]
             for k in range(directions)
         ]
-        w_hidden_of = w_hidden[0], w_hidden[1]
+        w_hidden_of = tuple(w_hidden)
 
         def step(k: int, h_H: jax.Array, inputs_M: jax.Array) -> jax.Array:
             layer = inputs_M + h_H @ w_hidden_of[k]

@@ -139,7 +139,7 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
     try:
         # As it is used: with the parameters alone, and no random numbers.
         traced, made = jax.make_jaxpr(_of_params(module), return_shape=True)(key, z_NxE)
-        is_ours = function_names.is_ours(type(module))
+        is_ours = function_names.is_ours(getattr(module, 'module_class', type(module)))
         again = traced if is_ours else jax.make_jaxpr(_of_params(module))(key, z_NxE)
     except flax.errors.InvalidRngError as error:
         raise ValueError(

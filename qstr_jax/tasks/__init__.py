@@ -2,6 +2,7 @@
 
 from qstr_jax.tasks.base import Base, Sequence
 from qstr_jax.tasks.causal_qstr import CausalQSTR
+from qstr_jax.tasks.data import Flights, PointingDigits, WordHeads
 from qstr_jax.tasks.hops import Hops
 from qstr_jax.tasks.informative_token import InformativeToken
 from qstr_jax.tasks.latent_index import LatentIndex
@@ -41,18 +42,21 @@ __all__ = [
     'CausalQSTR',
     'Draw',
     'DrawError',
+    'Flights',
     'Hops',
     'InformativeToken',
     'LatentIndex',
     'ModularSum',
     'NoisyKeys',
     'Permutations',
+    'PointingDigits',
     'Prompt',
     'Sequence',
     'SimpleQSTR',
     'Task',
     'VaryingQSTR',
     'WeightedQSTR',
+    'WordHeads',
     'build',
     'check_draw',
     'draw',

@@ -111,8 +111,12 @@ class Sequence(Base):
     @property
     def embedding_dim(self) -> int:
         """D_e = d + d_e, the width of an encoded token."""
+        return self.token_dim + self._encoding_dim
+
+    @property
+    def _encoding_dim(self) -> int:
         assert self.encoding_dim is not None  # since `__post_init__`
-        return self.token_dim + self.encoding_dim
+        return self.encoding_dim
 
     @property
     def stream_name(self) -> str:
