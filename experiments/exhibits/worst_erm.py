@@ -189,9 +189,10 @@ constrained ERM ends at {ordinary.where(seq_len=lengths[0]).mean()} and {ordinar
 
 Theorem 4 bounds it by polylog N, which a power of N would have contradicted; d_e itself grows as N^{slope:.2f}. Each
 number rests on a fit whose certificate stands in fits.md: norm at most R, training risk at most 0.001, which is within
-0.001 of the least risk as risks are not negative, test loss above 0.05 by two standard errors. In the ball R = 1/2
-{half.count(is_erm=True) or 'none'} of {half.count()} searches ends at an ERM by that measure.
-{len(rows('worst_erm').table)} searches took {rows('worst_erm').time()}.
+0.001 of the least risk as risks are not negative, test loss above 0.05 by two standard errors.
+
+In the ball R = 1/2
+{half.count(is_erm=True) or 'none'} of {half.count()} searches ends at an ERM by that measure. {len(rows('worst_erm').table)} searches took {rows('worst_erm').time()}.
 """
 
 
