@@ -191,8 +191,8 @@ Theorem 4 bounds it by polylog N, which a power of N would have contradicted; d_
 number rests on a fit whose certificate stands in fits.md: norm at most R, training risk at most 0.001, which is within
 0.001 of the least risk as risks are not negative, test loss above 0.05 by two standard errors.
 
-In the ball R = 1/2
-{half.count(is_erm=True) or 'none'} of {half.count()} searches ends at an ERM by that measure. {len(rows('worst_erm').table)} searches took {rows('worst_erm').time()}.
+In the ball R = 1/2 {half.count(is_erm=True) or 'none'} of {half.count()} searches ends at an ERM by that measure.
+{len(rows('worst_erm').table)} searches took {rows('worst_erm').time()}.
 """
 
 
