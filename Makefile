@@ -35,8 +35,8 @@ test-quick: install $(VENV)/.installed-test  ## the suite without its slow tests
 	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow'
 
 lint: install $(VENV)/.installed-test  ## ruff and mypy, without the tests
-	$(RUN) ruff check qstr_jax experiments tests docs setup.py
-	$(RUN) ruff format --check qstr_jax experiments tests docs setup.py
+	$(RUN) ruff check qstr_jax experiments examples tests docs setup.py
+	$(RUN) ruff format --check qstr_jax experiments examples tests docs setup.py
 	$(RUN) mypy
 
 theorems: install  ## all cards of theorems (45 minutes of a core)

@@ -19,6 +19,7 @@ from mkdocs.structure.files import File
 import qstr_jax
 from experiments import exhibit, gallery
 from qstr_jax import report
+from qstr_jax.comparison import board
 from qstr_jax.storage.files import ResultsError
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -55,6 +56,7 @@ def _with_generated(files, config):
     for path in (path for pattern in PICTURES for path in ROOT.glob(pattern)):
         files.append(File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)))
     files.append(File.generated(config, 'report.html', content=explorer()))
+    files.append(File.generated(config, 'board.md', content=board.page(ROOT / 'board')))
     pages = {'Gallery': exhibits(), 'API': api()}
     for uri, text in [item for some in pages.values() for item in some.items()]:
         files.append(File.generated(config, uri, content=text))

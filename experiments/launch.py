@@ -9,6 +9,7 @@ Arguments that are not the launcher's are those of `experiments.sample_complexit
 what is missing; docs/tutorials/cluster.md says which executor to take when.
 """
 
+import re
 import sys
 from collections.abc import Sequence
 
@@ -52,12 +53,15 @@ UNUSED = {
 }
 
 
-def refuse_unused() -> None:
+def refuse_unused(arguments: Sequence[str]) -> None:
     """Ends the process with one line for a flag that would be ignored."""
     ignored = dict.fromkeys(UNUSED[EXECUTOR.value], f'--executor={EXECUTOR.value}')
     for name, by in (ignored | ({} if WAIT.value else {'poll_seconds': '--nowait'})).items():
         if OWN[name].present:
             sys.exit(f'error: --{name}: {by} does not use it, leave it out')
+    for name in 'shard_index', 'describe':  # of `experiments.sample_complexity`
+        if any(re.match(f'--?{name}(=|$)', word) for word in arguments):
+            sys.exit(f'error: --{name}: the launcher does not use it, leave it out')
 
 
 def parse(argv: Sequence[str]) -> list[str]:
@@ -72,7 +76,7 @@ def parse(argv: Sequence[str]) -> list[str]:
         rest = OWN([argument for argument in argv if argument != '--'], known_only=True)
     except flags.Error as error:
         sys.exit(f'error: {error}')
-    refuse_unused()
+    refuse_unused(rest)
     flags.FLAGS(rest[:1])  # which absl looks at
     return rest
 

@@ -43,7 +43,7 @@ LIMIT = 1500 * 2**20
 
 # Files that take longest, which start first, so that two workers end at the same time: each takes whole files in order.
 LONGEST = (
-    'workers', 'fixed_sample', 'sample_complexity', 'cards', 'faults', 'online', 'distributed', 'damage',
+    'ray', 'workers', 'fixed_sample', 'sample_complexity', 'cards', 'faults', 'online', 'distributed', 'damage',
     'exhibits', 'learning_curves', 'notebooks', 'benchmark', 'docs', 'launch', 'plugins', 'tuned', 'runner', 'starts',
     'models', 'programs', 'recurrent', 'measures', 'links', 'constructions', 'report',
 )  # fmt: skip

@@ -103,7 +103,6 @@ def test_binaries_without_a_config(module, argument, line, tmp_path):
     assert (done.returncode, done.stderr.strip()) == (1, line)
 
 
-CARDS = f'--config={CONFIGS.parent / "configs/theorems.py"}'
 QUICKSTART = f'--config={CONFIGS / "quickstart.py"}'
 
 
@@ -123,7 +122,6 @@ QUICKSTART = f'--config={CONFIGS / "quickstart.py"}'
         ('exhibit', ['quickstart', '--draw_only', '--num_devices=1'], '--num_devices: --draw_only does not use it'),
         ('gallery', ['--reduced'], '--reduced: this binary does not use it'),
         ('sample_complexity', ['--describe=rnn', '--workdir=a'], '--workdir: --describe does not use it'),
-        ('theorems', [CARDS, '--workdir=a', '--num_shards=2'], '--num_shards: this'),
         ('lanes_per_batch', ['--output=a', '--models=ffn', '--rnn_width=8'], '--rnn_width=8: rnn is not among'),
         ('launch', [QUICKSTART, '--workdir=a', '--shard_index=0'], '--shard_index: the launcher does not use it'),
         ('launch', [QUICKSTART, '--workdir=a', '--describe=rnn'], '--describe: the launcher does not use it'),

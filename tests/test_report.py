@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 
+import markupsafe
 import pandas as pd
 import pytest
 
@@ -239,7 +240,7 @@ def test_names_that_are_no_utf_8_are_left_out_and_named(sweep, tmp_path):
     path = report.write([str(folder)], tmp_path / 'out', latex=True)
     text = path.read_text(encoding='utf-8')
     for name in r"x\udcff'", r"x\udcff.png'", r"x\udcff.md'", r"sweep/x\udcff.png'", r"rows/x\udcff.parquet'":
-        assert f'{html.escape(name)}, whose name is no UTF-8' in text
+        assert f'{markupsafe.escape(name)}, whose name is no UTF-8' in text
     assert len(content.sections(folder)[-1].rows) == len(results.load(sweep))
 
 

@@ -120,7 +120,7 @@ def to_sweep(config: config_dict.ConfigDict) -> sweeps.Sweep:
                 continue
         if value is not None:
             settings[name] = value
-    return sweeps.Sweep(**settings, axes=_axes(config.axes))
+    return sweeps.Sweep(**settings, axes=parsed_axes(config.axes))
 
 
 def check_drawn(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
@@ -165,7 +165,7 @@ def check_typed(overrides: Mapping[str, Any], sweep: sweeps.Sweep) -> None:
     parts = [getattr(p.task, name, None) for p in problems for name in ('link', 'encoding')]
     used = {*sweep.models, *sweep.learners, *sweep.probes, *(p.learner.name for p in problems)}
     used |= {getattr(part, 'name', '') for part in parts}
-    for name, value in {**overrides, **_axes(overrides.get('axes', ''))}.items():
+    for name, value in {**overrides, **parsed_axes(overrides.get('axes', ''))}.items():
         scope, _, setting = name.partition('.')
         entry = registry.entries().get(scope)
         if entry and setting and entry.kind != 'task' and value is not None and scope not in used:
@@ -176,13 +176,22 @@ def _several(value: Any) -> tuple:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
-def _axes(text: str) -> dict[str, Any]:
+def parsed_axes(text: str, name: str = 'axes') -> dict[str, Any]:
+    """Settings that are written as a dict of names and values; none for ''.
+
+    Args:
+        text: such as "{'rnn.width': (64, 128)}".
+        name: of the flag, for the error.
+
+    Raises:
+        ValueError: it is something else.
+    """
     try:
         axes = ast.literal_eval(text) if text else {}
     except (SyntaxError, ValueError):
         axes = None
     if not isinstance(axes, dict) or not all(isinstance(name, str) for name in axes):
-        raise ValueError(f'axes={text!r}: give names and values, as {{"rnn.width": (64, 128)}}')
+        raise ValueError(f'{name}={text!r}: give names and values, as {{"rnn.width": (64, 128)}}')
     return axes
 
 

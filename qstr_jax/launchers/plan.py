@@ -39,9 +39,10 @@ def run() -> None:
         )
     options = runtime.options()
     cells = sweeps.cells_of(sweep)
+    outputs.check_new(sweep, cells, runtime.workdir())
     mine = lane_batches.share(cells, options.shard_index, options.num_shards)
-    there = {cell.id: claims.num_there(epath.Path(runtime.workdir()), cell) for cell in cells}
-    outputs.check([cell for cell in cells if there[cell.id] < len(cell.lanes)], outputs.probes_of(sweep))
+    if (epath.Path(runtime.workdir()) / 'config.json').exists():
+        results.make_compact(runtime.workdir())
     one = session.Session(sweep, options, stopping.Stop(), progress.Progress('lane', False))
     workdir = one.open(runtime.workdir(), mine, cells, is_alone=True)
     left = {cell.id: set(claims.missing_of(workdir, cell)) for cell in mine}

@@ -52,7 +52,7 @@ class TorchModule(_Adapted):
 
         def make(key: jax.Array) -> Any:
             with env, env.override_property(prng=key), torch.no_grad(), torch.device('jax'):
-                return self.make().eval()
+                return self.make().train(False)
 
         params = self.param('module', lambda key: jax_view(dict(make(key).named_parameters())))
         module = make(jax.random.key(0))  # its weights are replaced, so XLA drops them

@@ -109,21 +109,33 @@ def fresh(copy: Copy, paths: Iterable[Any]) -> set[str]:
     return {path.name.removesuffix('.parquet') for path in is_fresh}
 
 
-def write(workdir: Any, kind: str, frame: pd.DataFrame, stamps: dict[str, tuple[int, int]]) -> None:
-    """Writes a copy, where it is worth its while.
+def stamps(paths: Iterable[Any]) -> dict[str, tuple[int, int]]:
+    """The stamps of files, by cell."""
+    return {path.name.removesuffix('.parquet'): stamp(path) for path in paths}
+
+
+def is_worthwhile(workdir: Any, kind: str, now: dict[str, tuple[int, int]]) -> bool:
+    """Whether enough cells are not in the copy as they are now.
+
+    Args:
+        workdir: the results directory.
+        kind: 'rows' or 'curves'.
+        now: `stamps` of its files.
+    """
+    before = read(workdir, kind).stamps
+    return sum(before.get(cell) != one for cell, one in now.items()) >= FEWEST
+
+
+def write(workdir: Any, kind: str, frame: pd.DataFrame, now: dict[str, tuple[int, int]]) -> None:
+    """Writes a copy.
 
     Args:
         workdir: the results directory.
         kind: 'rows' or 'curves'.
         frame: all of them, cell by cell, with the column `cell`.
-        stamps: of the files that they were read from, from before that.
+        now: `stamps` of the files that they were read from, from before that.
     """
-    if '://' in str(workdir):
-        return
-    before = read(workdir, kind).stamps
-    if sum(before.get(cell) != now for cell, now in stamps.items()) < FEWEST:
-        return
-    sizes, times = ({cell: pair[i] for cell, pair in stamps.items()} for i in range(2))
+    sizes, times = ({cell: pair[i] for cell, pair in now.items()} for i in range(2))
     frame = frame.assign(**{_SIZE: frame['cell'].map(sizes), _TIME: frame['cell'].map(times)})
     path = names.inside(workdir, 'compact', f'{kind}.parquet')
     path.parent.mkdir(exist_ok=True)

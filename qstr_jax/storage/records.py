@@ -42,6 +42,7 @@ _RUN = {
     'sources': {'type': 'object', 'additionalProperties': _TEXT},
     'checked': _CHECKED,
 }
+_RUN_SAYS = {name: _RUN[name] for name in ('command', 'git_commit', 'python', 'device', 'packages')}
 _LIST = {'type': 'array', 'items': {'type': 'object'}}
 _TABLE = {'type': 'object', 'additionalProperties': {'type': 'array'}}
 _CARD = _object(
@@ -70,6 +71,17 @@ SCHEMAS = {
     'error': _object({'cell': _NAME, 'error': _TEXT}),
     'accelerators': _object({'made': {'type': 'object'}, 'programs': {'type': 'array', 'items': _PROGRAM}}),
     'card': _CARD,
+    'entry': _object(
+        {
+            'entry': _NAME,
+            'suite': _NAME,
+            'model': _NAME,
+            'settings': {'type': 'object'},
+            'plugins': _LANES,
+            'source': _TEXT,
+            'runs': {'type': 'array', 'items': _object(_RUN_SAYS)},
+        }
+    ),
     'run': _object({'batches': {'type': 'array', 'items': _BATCH}}, _RUN),
 }
 _formats = jsonschema.FormatChecker(())

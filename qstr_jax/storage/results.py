@@ -281,9 +281,8 @@ def make_compact(workdir: Any) -> None:
     if '://' in str(workdir):
         return
     for kind in 'rows', 'curves':
-        paths = names.listed(epath.Path(workdir) / kind, '.parquet')
-        if len(paths) >= compact.FEWEST:
-            stamps = {path.name.removesuffix('.parquet'): compact.stamp(path) for path in paths}
+        stamps = compact.stamps(names.listed(epath.Path(workdir) / kind, '.parquet'))
+        if compact.is_worthwhile(workdir, kind, stamps):
             frame = _load(workdir, kind, strict=False)
             known = set(frame['cell'])
             compact.write(workdir, kind, frame, {cell: one for cell, one in stamps.items() if cell in known})

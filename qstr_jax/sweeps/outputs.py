@@ -8,6 +8,7 @@ import jax
 from qstr_jax import columns, failures, fingerprints, models
 from qstr_jax.learners.held_out import abstract_params
 from qstr_jax.models import probes
+from qstr_jax.storage import results
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.sweep import Sweep
 from qstr_jax.tasks import shapes, streams
@@ -60,6 +61,27 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> dic
                     )
                 taken[column] = f"a column of probe '{name}'"
     return found
+
+
+def check_new(sweep: Sweep, cells: Sequence[Cell], workdir: Any) -> dict[str, dict[str, Made]]:
+    """Checks the cells that have no rows yet, since the others have passed; with probes all, which may be new.
+
+    Args:
+        sweep: the cells'.
+        cells: of the sweep.
+        workdir: the results directory, which need not exist.
+
+    Returns:
+        What probes make, as `check` does.
+
+    Raises:
+        ValueError: as `check` and `check_draws`.
+    """
+    probe_functions = probes_of(sweep)
+    new = [cell for cell in cells if probe_functions or not results.cell_path(workdir, 'rows', cell.id).exists()]
+    made = check(new, probe_functions)
+    check_draws(new)
+    return made
 
 
 def check_draws(cells: Sequence[Cell]) -> None:

@@ -37,19 +37,8 @@ class Point:
             ('task', 'task'): (task.name, 'str'),
             ('task', 'test_task'): (self.problem.test_task.name, 'str'),
             ('learner', 'learner'): (learner.name, 'str'),
+            **task_columns(task, self.problem.test_task, self.unused()),
         }
-        without = self.unused()
-        if self.problem.test_task.seq_len != task.seq_len:
-            found['task', 'test_seq_len'] = self.problem.test_task.seq_len, 'int'
-        for name, setting in registry.entries()[task.name].schema.items():
-            if name not in without:
-                found['task', name] = getattr(task, name), _type_of(setting)
-        parts: list[Any] = [getattr(task, name, None) for name in ('link', 'encoding') if name not in without]
-        for part in parts:
-            given = dict(getattr(part, 'settings', ()))  # Those that are not at their default.
-            entry = registry.entries().get(getattr(part, 'name', ''))
-            for name, setting in entry.schema.items() if entry and entry.kind in ('link', 'encoding') else ():
-                found['task', f'{part.name}_{name}'] = given.get(name, setting.default), _type_of(setting)
         schema = registry.entries()[learner.name].schema
         for name, setting in schema.items():
             value = getattr(learner, name)
@@ -116,6 +105,34 @@ class Point:
             return bool(models.build(self.model, self.problem.task, **settings) == self.problem.module)
         except ValueError:
             return False
+
+
+def task_columns(
+    task: Any, test_task: Any, without: frozenset[str] = frozenset()
+) -> dict[tuple[str, str], tuple[Any, str]]:
+    """By role and name the value and type of the columns that say what was asked, before they are made plain.
+
+    Args:
+        task: of the training prompts.
+        test_task: of the test prompts.
+        without: settings that prompts do not depend on.
+    """
+    found: dict[tuple[str, str], tuple[Any, str]] = {
+        ('task', 'task'): (task.name, 'str'),
+        ('task', 'test_task'): (test_task.name, 'str'),
+    }
+    if test_task.seq_len != task.seq_len:
+        found['task', 'test_seq_len'] = test_task.seq_len, 'int'
+    for name, setting in registry.entries()[task.name].schema.items():
+        if name not in without:
+            found['task', name] = getattr(task, name), _type_of(setting)
+    parts: list[Any] = [getattr(task, name, None) for name in ('link', 'encoding') if name not in without]
+    for part in parts:
+        given = dict(getattr(part, 'settings', ()))  # Those that are not at their default.
+        entry = registry.entries().get(getattr(part, 'name', ''))
+        for name, setting in entry.schema.items() if entry and entry.kind in ('link', 'encoding') else ():
+            found['task', f'{part.name}_{name}'] = given.get(name, setting.default), _type_of(setting)
+    return found
 
 
 def _is_same_without(task: Any, name: str, default: Any) -> bool:

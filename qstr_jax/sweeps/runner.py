@@ -46,14 +46,13 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
         raise ValueError('JAX_ENABLE_X64=1: sweeps train in float32; leave it unset')
     _check_locks(sweep, workdir)
     all_cells = cells.cells_of(sweep)
-    tuned_names = sweep.tune.names if sweep.tune else ()
-    there = {cell.id: claims.num_there(epath.Path(workdir), cell, tuned_names) for cell in all_cells}
-    new = [cell for cell in all_cells if there[cell.id] < len(cell.lanes)]
-    # Cells whose lanes are there have passed, but their rows may lack the columns of a probe.
-    made = outputs.check(all_cells if sweep.probes else new, outputs.probes_of(sweep))
-    outputs.check_draws(new)
+    made = outputs.check_new(sweep, all_cells, workdir)
     share = tuned.share if sweep.tune else lane_batches.share
     mine = share(all_cells, options.shard_index, options.num_shards)
+    if (epath.Path(workdir) / 'config.json').exists():
+        results.make_compact(workdir)
+    tuned_names = sweep.tune.names if sweep.tune else ()
+    there = {cell.id: claims.num_there(epath.Path(workdir), cell, tuned_names) for cell in mine}
     with stopping.stopping() as stop, progress.Progress('lane', options.progress, is_open=bool(sweep.tune)) as shown:
         one = session.Session(sweep, options, stop, shown, made)
         workdir = one.open(workdir, mine, () if sweep.tune else all_cells, has_probes=True)

@@ -65,7 +65,6 @@ class Session:
         """
         workdir = results.open_workdir(workdir)
         record = provenance.start(sys.argv)
-        results.make_compact(workdir)
         stale.check(workdir, cells, record, self._options.refresh)
         if has_probes:
             probing.complete(workdir, cells, self._probes, self._made, record, self._options.refresh)
@@ -192,10 +191,10 @@ def tidy(workdir: Any) -> None:
         workdir: the results directory.
     """
     results.make_compact(workdir)
-    status = monitor.status(workdir)
-    has_checkpoints = any((workdir / 'checkpoints').iterdir())
-    for cell_id in status.loc[status['state'] == 'done', 'cell']:
-        if has_checkpoints:
+    # A file may have taken the place of a folder, which is then empty.
+    if any(any((workdir / kind).glob('*')) for kind in ('checkpoints', 'errors')):
+        status = monitor.status(workdir)
+        for cell_id in status.loc[status['state'] == 'done', 'cell']:
             claims.remove_checkpoints(workdir, cell_id)
-        monitor.clear_error(workdir, cell_id)
+            monitor.clear_error(workdir, cell_id)
     monitor.remove_dead(workdir)
