@@ -20,8 +20,9 @@ def test_the_texts_are_those_of_the_rows():
 
 def test_table_1_is_the_committed_one():
     """`test_table1` compares that with the rows."""
-    committed = gallery.RESULTS / 'table1/table1.md'
-    assert committed.read_text() in (gallery.ROOT / 'docs/gallery.md').read_text()
+    title, answers, *_ = (gallery.RESULTS / 'table1/table1.md').read_text().split('\n\n')
+    assert 'verdict' in title
+    assert answers in (gallery.ROOT / 'docs/gallery.md').read_text()
 
 
 @pytest.mark.slow

@@ -10,8 +10,13 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from qstr_jax.analysis.curves import setting_columns
+
 # The learners of the theorems about ERMs.
 LEARNERS = ('constrained', 'min_norm')
+# The learner of ERMs that err, and the settings in which its tries of one point differ.
+WORST = 'worst_erm'
+TRIES = ('hinge', 'fresh', 'level', 'starts', 'max_steps', 'check_every')
 # In the place of 'reached': n* of ERMs is at most the n* of the lane.
 AT_MOST = 'at_most'
 NOT_CHECKED = 'lanes not checked to be ERMs'
@@ -81,3 +86,30 @@ def failing(curves: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     largest = curves['samples'].where(is_failure, 0).groupby([curves[name] for name in (*by, 'seed')], dropna=False)
     lanes = largest.max().groupby(list(by), dropna=False)
     return lanes.agg(samples='mean', num_lanes='size').reset_index()
+
+
+def worst(rows: pd.DataFrame) -> pd.DataFrame:
+    """The largest n with an ERM that errs, at each point and seed the best of all tries, as samples to the threshold.
+
+    Args:
+        rows: searches of the learner `WORST`, with `erring_samples`. Lanes of a point differ in `TRIES`.
+
+    Returns:
+        A row per point and seed, without the columns of `TRIES`; without those where no ERM that errs was found. If
+        the budget was not enough, the row is 'censored' at it.
+    """
+    tries = [name for name in TRIES if name in rows.columns]
+    apart = [name for name in setting_columns(rows) if name not in tries and rows[name].nunique(dropna=False) > 1]
+    best = rows.loc[
+        rows.groupby([*dict.fromkeys(['seq_len', *apart, 'seed', 'task_seed'])], dropna=False)[
+            'erring_samples'
+        ].idxmax()
+    ]
+    best = best[best['erring_samples'] > 0].drop(columns=tries).reset_index(drop=True)
+    is_found = best['outcome'].ne('censored')
+    return best.assign(
+        outcome=best['outcome'].where(~is_found, 'reached'),
+        samples_to_threshold=best['erring_samples'].where(is_found),
+        num_samples=best['erring_samples'],
+        is_erm=True,  # Whatever the fit at the search's end is, that of this n is one.
+    )

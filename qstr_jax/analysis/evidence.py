@@ -1,7 +1,8 @@
-"""What Table 1 rests on: curves of samples against N, of three kinds that it keeps apart.
+"""What Table 1 rests on: curves of samples against N, of four kinds that it keeps apart.
 
 online: fresh prompts, one learning rate for all N.   tuned: fresh prompts, at each N the settings that need fewest
-samples.   fixed: searches for n*, the least size of a training set that is enough.
+samples.   fixed: searches for n*, the least size of a training set that is enough.   worst: searches for the largest n
+at which an ERM errs, a lower bound of the n from which none does.
 """
 
 import itertools
@@ -10,11 +11,13 @@ from collections.abc import Iterator
 import pandas as pd
 
 from qstr_jax import columns
-from qstr_jax.analysis import kinds, selection
+from qstr_jax.analysis import erms, kinds, selection
 from qstr_jax.analysis.curves import ALWAYS_NAMED, setting_columns
 
-ONLINE, TUNED, FIXED = 'online', 'tuned', 'fixed'
-KINDS = (ONLINE, TUNED, FIXED)
+ONLINE, TUNED, FIXED, WORST = 'online', 'tuned', 'fixed', 'worst'
+KINDS = (ONLINE, TUNED, FIXED, WORST)
+# The kinds that theorems are about.
+OF_THEOREMS = (FIXED, WORST)
 # Settings that save time or allow more of it, but do not change how many samples a lane needs.
 _COST = ('screen', 'max_samples')
 # Settings that say how another one follows from N; they follow from nothing themselves.
@@ -35,6 +38,7 @@ def kind_of(rows: pd.DataFrame) -> pd.Series:
     if 'tuned' in rows.columns:
         kind[(kind == ONLINE) & rows['tuned'].fillna('').ne('')] = TUNED
     kind[searches.index[searches['learner'] != _CLOSED_FORM]] = FIXED
+    kind[searches.index[searches['learner'] == erms.WORST]] = WORST
     return kind
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from qstr_jax.analysis import crossings, erms, evidence, formats, growth, summary
+from qstr_jax.analysis import answers, crossings, erms, evidence, formats, growth, summary
 from qstr_jax.analysis.claims import CLAIMS, Claim, judge
 from qstr_jax.analysis.curves import require
 from qstr_jax.analysis.exponents import Exponent, fit
@@ -18,6 +18,7 @@ TITLES = {
     evidence.ONLINE: 'Online training, one learning rate for all N',
     evidence.TUNED: 'Online training, at each N the settings that need fewest samples',
     evidence.FIXED: 'n*, the least training set that is enough, beside what the theorems claim about it',
+    evidence.WORST: 'The largest n at which an ERM of the ball that errs was found: n* of every ERM is larger',
 }
 COLUMNS = ('evidence', 'architecture', 'task', 'learner', 'loss', 'N', 'lanes', 'num_learn', 'num_judged', 'learn_low',
            'learn_high', 'fitted_to', 'exponent', 'low', 'high', 'interval_by', 'local_slopes', 'log_power', 'law',
@@ -51,6 +52,7 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
         kind = evidence.kind_of(rows)
         for name in evidence.KINDS:
             own = evidence.own_draws(rows[kind == name]) if (kind == name).any() else rows.iloc[:0]
+            own = erms.worst(own) if name == evidence.WORST and len(own) else own
             lines += [_line(name, lanes) for lanes in evidence.curves(own)] if len(own) else []
     seen = {(line['architecture'], line['task']) for line in lines if line['evidence'] == evidence.FIXED}
     lines += [_unmeasured(place, claim) for place, claim in CLAIMS.items() if place not in seen]
@@ -89,7 +91,7 @@ def readable(table: pd.DataFrame, kind: str) -> pd.DataFrame:
         'agrees': table['agrees'],
         'note': table['note'].replace('', '–'),
     })  # fmt: skip
-    return texts if kind == evidence.FIXED else texts.drop(columns=['claim', 'agrees'])
+    return texts if kind in evidence.OF_THEOREMS else texts.drop(columns=['claim', 'agrees'])
 
 
 def exponent_text(line: Mapping[str, Any]) -> str:
@@ -121,12 +123,13 @@ def blocks(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """The table of `measure` in Markdown, a block per kind of evidence.
+    """The table of `measure` in Markdown: the answers, then a block per kind of evidence.
 
     Args:
         table: of `measure`.
     """
-    titled = ((title.replace('*', r'\*'), block) for title, block in blocks(table))
+    parts = [(answers.TITLE, answers.answers(table)), *blocks(table)]
+    titled = ((title.replace('*', r'\*'), block) for title, block in parts)
     return '\n'.join(f'**{title}**\n\n{formats.markdown(block)}' for title, block in titled)
 
 
@@ -166,8 +169,11 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     found = fit(kept) if len(kept) else Exponent()
     few = f'without N = {", ".join(map(str, thin))}: fewer than {MIN_LANES} lanes' if thin else ''
     place = {'evidence': kind, 'architecture': first['model'], 'task': first['task'], 'loss': first['threshold']}
-    claim = CLAIMS.get((first['model'], first['task'])) if kind == evidence.FIXED else None
-    agrees, why = judge(claim, found, kept[~erms.is_short(kept)]) if kind == evidence.FIXED else ('–', '')
+    is_of_theorem = kind in evidence.OF_THEOREMS
+    claim = CLAIMS.get((first['model'], first['task'])) if is_of_theorem else None
+    agrees, why = judge(claim, found, kept[~erms.is_short(kept)]) if is_of_theorem else ('–', '')
+    if kind == evidence.WORST and agrees == 'yes':
+        agrees, why = 'open', 'a lower bound, which could only have contradicted it'
     unchecked = erms.not_checked(kept) if kind == evidence.FIXED else ''
     lengths = sorted(set(map(int, kept['seq_len'])) - set(found.left_out))
     return place | _claim(claim) | {

@@ -25,9 +25,10 @@ def _flat(record: Record, learner: Any) -> dict[str, Any]:
         columns |= {'start': np.array(learner.starts)[winner], 'num_starts': np.full(winner.shape, len(learner.starts))}
     else:
         columns.pop('highest_start_risk')
-    if learner.reference:
-        columns['is_erm'] = columns['train_risk'] <= columns['reference_train_risk'] + learner.erm_tolerance
-    else:
+    is_erm = learner.is_erm(record)
+    if is_erm is not None:
+        columns['is_erm'] = is_erm
+    if not learner.reference:
         columns.pop('reference_train_risk')
         columns.pop('reference_test_loss')
     return columns

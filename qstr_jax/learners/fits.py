@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from qstr_jax import tasks
 from qstr_jax.learners import bracket, certificate, fitting, held_out, restarts, span_of_inputs, stages, starts
 from qstr_jax.learners.fit_record import Record, no_records
-from qstr_jax.learners.outcomes import FITTED, RUNNING, is_below
+from qstr_jax.learners.outcomes import FITTED, RUNNING
 from qstr_jax.learners.problem import Problem
 
 
@@ -215,12 +215,12 @@ def close(state: State, record: Record, data: Data, lane: Any, problem: Problem)
         problem: the cell's.
     """
     learner = problem.learner
-    is_enough = is_below(record.test_loss, learner.threshold)
+    is_enough = learner.is_enough(record)
     found, outcome = state.bracket, jnp.int32(FITTED)
     if learner.is_search:
         sizes = learner.min_samples, learner.max_samples, learner.resolution
         found, outcome = bracket.update(state.bracket, is_enough, *sizes, stop_after=getattr(lane, 'stop_after', 0))
-    # The row reports the smallest n that met the threshold, or if none did, the largest n.
+    # The row reports the smallest n that was enough, or if none was, the largest n.
     is_reported = is_enough | (state.bracket.high == 0) if learner.is_search else True
     ended = learner.result(state.stage, state.fit.params)
     params = span_of_inputs.expand(ended, state.fit.basis_RxV, learner.span)

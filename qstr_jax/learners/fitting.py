@@ -162,12 +162,12 @@ def _step(fit: Fit, radius: Any, data: Any, lane: Any, problem: Problem) -> tupl
         indices_B = minibatch_order.minibatch(data.order_key, fit.step, learner.batch_size, fit.n)
 
         def objective(params: Any) -> jax.Array:
-            return batch_risk(params, fit, indices_B, data, problem) + learner.penalty(params, lane)
+            return batch_risk(params, fit, indices_B, data, problem) + learner.added(params, fit, data, lane, problem)
     else:
         risk = full_risk(fit, data, problem)
 
         def objective(params: Any) -> jax.Array:
-            return risk(params) + learner.penalty(params, lane)
+            return risk(params) + learner.added(params, fit, data, lane, problem)
 
     transform = learner.optimizer_at(lane, fit.step)
     value, grads = jax.value_and_grad(objective)(fit.params)

@@ -17,6 +17,7 @@ from flax import linen as nn
 
 from qstr_jax import checks, models, tasks
 from qstr_jax.learners import bracket, fit_report, fits, held_out, restarts, starts
+from qstr_jax.learners.fit_record import Record
 from qstr_jax.learners.fits import Data, State
 from qstr_jax.learners.lanes import Precision, over_lanes, over_lanes_in_parts, select, settle_precision
 from qstr_jax.learners.one_fit import OneFit
@@ -148,6 +149,12 @@ class FixedSample(OneFit):
         """Names of settings without effect: those of a search if n is given, the tolerance without a reference."""
         unused = () if self.is_search else ('max_samples', 'min_samples', 'resolution', 'stop_after')
         return unused if self.reference else (*unused, 'erm_tolerance')
+
+    def is_erm(self, record: Record) -> Any:
+        """Whether the training risk is at most the reference's plus the tolerance; None without a reference."""
+        if not self.reference:
+            return None
+        return record.certificate.train_risk <= record.reference_train_risk + self.erm_tolerance
 
     @property
     def is_measured_at_checks(self) -> bool:

@@ -8,7 +8,9 @@ import optax
 
 from qstr_jax.learners import fitting, stages
 from qstr_jax.learners.certificate import Certificate
+from qstr_jax.learners.fit_record import Record
 from qstr_jax.learners.fits import Data
+from qstr_jax.learners.outcomes import is_below
 from qstr_jax.learners.problem import Problem
 
 
@@ -21,6 +23,7 @@ class OneFit:
     # Settings of `FixedSample`.
     schedule: str
     max_steps: int
+    threshold: float
     tolerance: float
 
     def rate_at(self, lane: Any, step: Any) -> Any:
@@ -51,6 +54,18 @@ class OneFit:
             lane: its seeds and traced settings.
         """
         return 0.0
+
+    def added(self, params: Any, fit: fitting.Fit, data: Data, lane: Any, problem: Problem) -> Any:
+        """All that the objective of a step adds to the risk: the penalty, and what depends on the step or on data.
+
+        Args:
+            params: parameters as they are trained.
+            fit: the present fit.
+            data: the lane's.
+            lane: its seeds and traced settings.
+            problem: the cell's.
+        """
+        return self.penalty(params, lane)
 
     def project(self, params: Any, radius: Any) -> Any:
         """The parameters' projection onto the constraint set.
@@ -108,6 +123,22 @@ class OneFit:
             train_loss: mean objective of the last steps.
         """
         return found.grad_norm <= self.tolerance
+
+    def is_erm(self, record: Record) -> Any:
+        """Whether a fit is an ERM, by its record; None if its learner does not say.
+
+        Args:
+            record: of one fit or several, of JAX or NumPy.
+        """
+        return None
+
+    def is_enough(self, record: Record) -> Any:
+        """Whether the n of a fit is enough, for a search.
+
+        Args:
+            record: of the fit.
+        """
+        return is_below(record.test_loss, self.threshold)
 
     def is_at_end(self, fit: fitting.Fit, found: Certificate | None, train_loss: jax.Array) -> jax.Array:
         """Whether the steps are used up, or the gradient was measured and is within the tolerance.

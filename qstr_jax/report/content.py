@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from qstr_jax import analysis
-from qstr_jax.analysis import resolution, table1
+from qstr_jax.analysis import answers, resolution, table1
 from qstr_jax.report import exhibits, missing
 from qstr_jax.report.section import Section
 from qstr_jax.storage import files, names, provenance, records, results
@@ -111,7 +111,7 @@ def overview(measured: pd.DataFrame, num_lanes: int) -> Section:
         num_lanes: that it is from.
     """
     section = Section(name='Table 1, measured')
-    section.tables += table1.blocks(measured)
+    section.tables += [(answers.TITLE, answers.answers(measured)), *table1.blocks(measured)]
     section.say(
         f'From {num_lanes} lanes. Exponents come from lanes that draw their own task; the 95% intervals hold the '
         'misfit of the law as well as the noise between lanes. The theorems are about learners on n prompts, up to '

@@ -20,6 +20,7 @@ _KINDS = {
     evidence.ONLINE: 'online, one learning rate',
     evidence.TUNED: 'online, tuned at each N',
     evidence.FIXED: 'n*, a fixed training set',
+    evidence.WORST: 'largest n with an ERM that errs',
 }
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 
 from qstr_jax import analysis
 from qstr_jax.analysis import (
+    answers,
     evidence,
     exponents,
     floors,
@@ -69,8 +70,9 @@ class Rows:
         return Lanes(self.root, (folder,), table.assign(folder=folder))
 
     def table1(self) -> str:
-        """Table 1 of all directories as Markdown."""
-        return table1.markdown(table1.measure(results.load_all([self.root], strict=True, read=exhibit_lanes.load)))
+        """Table 1 of all directories in six lines, as Markdown."""
+        measured = table1.measure(results.load_all([self.root], strict=True, read=exhibit_lanes.load))
+        return formats.markdown(answers.answers(measured))
 
     def _table(self, folder: str) -> pd.DataFrame:
         if folder not in self._tables:

@@ -22,7 +22,7 @@ def construction(place: starts.Place, number: float | None) -> Any:
 
     Args:
         place: the lane's.
-        number: not used.
+        number: the factor on W_QK; None is 1. Where attention is saturated its gradient is zero; below it is not.
 
     Raises:
         ValueError: the model is no Transformer with merged attention, or too narrow for the link's two-layer form.
@@ -46,7 +46,7 @@ def construction(place: starts.Place, number: float | None) -> Any:
     qk_HxExE, kernel = zeros['attention']['qk_HxExE'], zeros['hidden']['kernel']
     with jax.ensure_compile_time_eval():  # α is a number of the task, and this runs within a program.
         alpha = construction_norm.transformer(task).bounds['alpha']
-    block_ExE = alpha * jnp.eye(d_e)
+    block_ExE = alpha * (1.0 if number is None else number) * jnp.eye(d_e)
     for index in range(task.sparsity):
         row = d + (index + 1) * d_e
         qk_HxExE = qk_HxExE.at[index, row : row + d_e, d : d + d_e].set(block_ExE)
