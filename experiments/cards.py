@@ -58,11 +58,7 @@ def own_draws(task: dict[str, Any], num_lanes: int, **more: Any) -> Sweep:
 
 
 def rows_of(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a sweep's own lanes, of a directory that may have others, in the order of the sweep.
-
-    Raises:
-        ResultsError: lanes are missing.
-    """
+    """The rows of a sweep's own lanes, of a directory that may have others, in the order of the sweep."""
     found, cells = [], cells_of(sweep)
     for cell in cells:
         own = rows[rows['cell'] == cell.id].set_index(list(cell.lanes[0]._fields), drop=False)

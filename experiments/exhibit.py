@@ -26,11 +26,12 @@ from absl import flags, logging
 from ml_collections import config_dict
 
 from experiments import cards, exhibits
-from qstr_jax import checks, columns, plots, settings, sweeps
+from qstr_jax import columns, plots, settings, sweeps
 from qstr_jax.analysis import card
 from qstr_jax.cli import base, command_line, runtime
 from qstr_jax.plots import cards as figures
 from qstr_jax.report import drawing, numbers, page
+from qstr_jax.settings import checks
 from qstr_jax.storage import files, provenance, records, results
 from qstr_jax.sweeps import Options, Sweep, lanes_per_batch, search, tuned
 from qstr_jax.sweeps.cells import Cell
@@ -282,11 +283,7 @@ def pages(linked: bool = False) -> dict[str, page.Page]:
 
 
 def find(name: str) -> tuple[Exhibit, tuple[str, ...]]:
-    """An exhibit and those of its directories that are meant: all, or the one that has the name.
-
-    Raises:
-        ValueError: there is neither; the message proposes the nearest.
-    """
+    """An exhibit and those of its directories that are meant: all, or the one that has the name."""
     name = name.replace('-', '_')
     by_folder = {folder: (one, (folder,)) for one in every().values() for folder in one.folders}
     by_name = {one.name: (one, tuple(one.folders)) for one in every().values()}

@@ -65,11 +65,7 @@ def refuse_unused(arguments: Sequence[str]) -> None:
 
 
 def parse(argv: Sequence[str]) -> list[str]:
-    """Takes the launcher's own flags out; the rest is kept for the jobs.
-
-    Args:
-        argv: the command line.
-    """
+    """Takes the launcher's own flags out; the rest is kept for the jobs."""
     if '--help' in argv:
         print(OWN.get_help())
     try:
@@ -82,11 +78,7 @@ def parse(argv: Sequence[str]) -> list[str]:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Runs the sweep; an error that the user can correct is one line.
-
-    Args:
-        argv: of `parse`.
-    """
+    """Runs the sweep; an error that the user can correct is one line."""
     request = Request(
         arguments=tuple(argv[1:]),
         num_workers=WORKERS.value,

@@ -21,11 +21,7 @@ _NAME = flags.DEFINE_list('name', None, 'Notebooks to run; all by default.')
 
 
 def execute(path: pathlib.Path) -> Any:
-    """The notebook with the outputs of this run, by a fresh kernel of this Python.
-
-    Args:
-        path: of the notebook.
-    """
+    """The notebook with the outputs of this run, by a fresh kernel of this Python."""
     import nbclient
     import nbformat
 

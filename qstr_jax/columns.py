@@ -156,44 +156,22 @@ RESERVED = frozenset(
 
 
 def get(name: str) -> Column:
-    """The column of a name; an undeclared one is a measure.
-
-    Args:
-        name: as in the rows.
-    """
+    """The column of a name; an undeclared one is a measure."""
     return _TABLE.get(name) or Column(name, 'measure')
 
 
 def is_declared(name: str) -> bool:
-    """Whether the table has a column of this name.
-
-    Args:
-        name: as in the rows.
-    """
+    """Whether the table has a column of this name."""
     return name in _TABLE
 
 
 def position(name: str) -> int:
-    """The place of a column in the table, from 0; undeclared columns come last.
-
-    Args:
-        name: as in the rows.
-    """
+    """The place of a column in the table, from 0; undeclared columns come last."""
     return list(_TABLE).index(name) if name in _TABLE else len(_TABLE)
 
 
 def declare(name: str, role: str, type: str = 'float', label: str = '') -> None:
-    """Adds a column to the table, unless the table has it already.
-
-    Args:
-        name: letters, digits and _.
-        role: one of `ROLES`.
-        type: as in `Column`.
-        label: as in `Column`.
-
-    Raises:
-        ValueError: an impossible name or role.
-    """
+    """Adds a column to the table, unless the table has it already."""
     if not _NAME.fullmatch(name) or role not in ROLES:
         roles = ', '.join(ROLES)
         raise ValueError(f'column {name!r}, role {role!r}: a name has letters, digits and _; a role is one of {roles}')
@@ -201,58 +179,33 @@ def declare(name: str, role: str, type: str = 'float', label: str = '') -> None:
 
 
 def symbol(name: str) -> str:
-    """The paper's symbol of a column, or its name.
-
-    Args:
-        name: as in the rows.
-    """
+    """The paper's symbol of a column, or its name."""
     return get(name).symbol or name
 
 
 def label(name: str) -> str:
-    """The name of a column in axes and legends: its label, or its name with spaces.
-
-    Args:
-        name: as in the rows.
-    """
+    """The name of a column in axes and legends: its label, or its name with spaces."""
     return get(name).label or name.replace('_', ' ')
 
 
 def with_role(names: Iterable[str], *roles: str) -> list[str]:
-    """The columns among `names` that have one of some roles; those of the role 'lane' alone in the table's order.
-
-    Args:
-        names: columns of a table.
-        *roles: one or more of `ROLES`.
-    """
+    """The columns among `names` that have one of some roles; those of the role 'lane' alone in the table's order."""
     found = [name for name in names if get(name).role in roles]
     return sorted(found, key=position) if roles == ('lane',) else found
 
 
 def settings(names: Iterable[str]) -> list[str]:
-    """The columns among `names` that are settings of the task, the model, the learner or the lane, without the seeds.
-
-    Args:
-        names: columns of a table.
-    """
+    """The columns among `names` that are settings of task, model, learner or lane, without the seeds."""
     return [name for name in with_role(names, *ROLES[:4]) if name not in ('seed', 'task_seed')]
 
 
 def roles_of(names: Iterable[str]) -> Mapping[str, str]:
-    """The role of each of some columns, as rows files keep it.
-
-    Args:
-        names: columns of a table.
-    """
+    """The role of each of some columns, as rows files keep it."""
     return {name: get(name).role for name in names}
 
 
 def plain(value: Any) -> Any:
-    """A setting's value as JSON and tables hold it: things with a name by that, tuples of numbers as '120,1000'.
-
-    Args:
-        value: of a setting.
-    """
+    """A setting's value as JSON and tables hold it: things with a name by that, tuples of numbers as '120,1000'."""
     if isinstance(value, tuple):
         return ','.join(map(str, value))
     if isinstance(value, (str, int, float, bool, type(None))):

@@ -30,9 +30,6 @@ def reason(error: BaseException) -> str:
     """The kind and first line of an error, and the user's line that it comes from: 'KeyError: 3 (mine.py, line 6)'.
 
     JAX and Flax put their advice into further lines.
-
-    Args:
-        error: any.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return ': '.join([type(error).__name__, *lines[:1]]) + place(error)
@@ -59,12 +56,6 @@ def named(what: str) -> Iterator[None]:
     """Turns whatever is raised inside, but a ValueError, into a ValueError of one line.
 
     A ValueError is taken to say itself what is wrong.
-
-    Args:
-        what: whose code runs, such as "models='mine'".
-
-    Raises:
-        ValueError: the code raised something, ended the process, or drew random numbers without a key.
     """
     before = _random_state()
     try:

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from qstr_jax import checks, columns, tasks
+from qstr_jax import columns, tasks
 from qstr_jax.learners import held_out
 from qstr_jax.learners.outcomes import is_below
+from qstr_jax.settings import checks
 from qstr_jax.storage import files, results
 from qstr_jax.sweeps import point
 from qstr_jax.tasks import streams, unused
@@ -124,14 +125,7 @@ class Judge:
         self.history: list[tuple[int, float]] = []
 
     def error(self, predictions: Any) -> float:
-        """The error that the threshold is on: the mean over prompts of Σ_i w_i ℓ(y_i, ŷ_i) / Σ_i w_i.
-
-        Args:
-            predictions: ŷ of all test prompts, (T, N), or (T, N, C) of C numbers or logits.
-
-        Raises:
-            ValueError: another shape.
-        """
+        """The error that the threshold is on: the mean over prompts of Σ_i w_i ℓ(y_i, ŷ_i) / Σ_i w_i."""
         found = np.asarray(predictions)
         classes = (self.task.num_outputs,) if self.task.num_outputs > 1 else ()
         if found.shape != (*self.labels.shape[:2], *classes):
@@ -148,15 +142,7 @@ class Judge:
         return float(np.mean(weighted_TxN.sum(1) / self.weights.sum(1)))
 
     def check(self, predictions: Any, samples: int) -> bool:
-        """Notes a check, and says whether the lane is over: below the threshold, out of budget, or not finite.
-
-        Args:
-            predictions: as of `error`.
-            samples: training prompts so far.
-
-        Raises:
-            ValueError: the lane is over already, or fewer samples than at the check before.
-        """
+        """Notes a check, and says whether the lane is over: below the threshold, out of budget, or not finite."""
         if self.outcome != 'running':
             raise ValueError(f'samples={samples}: the lane is over, {self.outcome}')
         checks.integer('samples', samples, self.history[-1][0] if self.history else 1)
@@ -177,21 +163,6 @@ def write_rows(
     """Adds the lanes of a foreign training loop to a results directory, which analysis and figures read as any other.
 
     Their learner is called 'outside', and so nobody takes them for lanes of ours. A lane that is there stays.
-
-    Args:
-        workdir: the results directory; it is made if it does not exist.
-        model: name of the architecture, a-z, 0-9 and _.
-        judges: of lanes that are over.
-        settings: what tells this model and its training from others, numbers or text, such as {'width': 64}; they
-            become columns `MODEL_NAME`.
-        **measures: further columns, the same for all lanes, such as num_parameters=20_000.
-
-    Returns:
-        The rows that were asked for.
-
-    Raises:
-        ValueError: a lane is not over.
-        ResultsError: the directory cannot be written, or a name is none.
     """
     if running := [one for one in judges if one.outcome == 'running']:
         raise ValueError(f'seed={running[0].seeds["seed"]}: its lane is not over; check until `check` says so')

@@ -13,11 +13,6 @@ _VARIANCES: dict[str, Callable[[int], float]] = {
 
 
 def of_link(link: str, sparsity: int) -> float | None:
-    """Σ_j E g_j² for tokens N(0, I); None for a link that is not known to be a sum over tokens.
-
-    Args:
-        link: its name.
-        sparsity: q.
-    """
+    """Σ_j E g_j² for tokens N(0, I); None for a link that is not known to be a sum over tokens."""
     variance = _VARIANCES.get(link)
     return None if variance is None else variance(sparsity)

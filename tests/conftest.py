@@ -14,7 +14,8 @@ import tempfile
 import jax
 import pytest
 
-from qstr_jax import columns, registry
+from qstr_jax import columns
+from qstr_jax.settings import registry
 from qstr_jax.sweeps import platforms
 from tests import helpers
 

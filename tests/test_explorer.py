@@ -167,13 +167,13 @@ def page(browser, address, said):
     assert said == []
 
 
-def settle(page):
+def validate_fields(page):
     page.evaluate('state.drawn')
 
 
 def choose(page, name):
     page.locator('#exhibit').select_option(label=name)
-    settle(page)
+    validate_fields(page)
 
 
 def box(page, name):
@@ -194,15 +194,15 @@ def test_filters_change_charts_and_table(page):
     assert legend == ['Transformer', 'FFN']
     box(page, 'FFN').uncheck()
     box(page, '4').uncheck()
-    settle(page)
+    validate_fields(page)
     assert page.locator(MARKS).count() == 4
     assert set(zip(column(page, 1), column(page, 2), strict=True)) == {('Transformer', '2'), ('Transformer', '6')}
     assert page.locator('#count').inner_text() == '4 of 12 rows'
     page.locator('#y').select_option('test_loss')
-    settle(page)
+    validate_fields(page)
     assert 'test loss against sequence length N' in page.locator('#points').get_attribute('aria-label')
     box(page, 'Transformer').uncheck()
-    settle(page)
+    validate_fields(page)
     assert not page.locator('#points').is_visible()
     choose(page, 'crossed')
     assert column(page, 4) == ['≥ 1,000,000'] * 6
@@ -297,7 +297,7 @@ def test_dark_narrow_and_printed(page):
 def test_several_exhibits_lie_over_each_other_and_the_address_keeps_the_choice(page, address):
     page.locator('#beside').select_option('crossed')
     box(page, 'Transformer').uncheck()
-    settle(page)
+    validate_fields(page)
     assert set(column(page, 1)) == {'sweep', 'crossed'}
     assert page.locator('#chosen .chip').count() == 2
     assert page.locator('#points .role-legend-label text').all_text_contents() == ['FFN', 'sweep', 'crossed']
@@ -306,7 +306,7 @@ def test_several_exhibits_lie_over_each_other_and_the_address_keeps_the_choice(p
     page.goto('about:blank')
     page.goto(kept)
     page.evaluate('state.ready')
-    settle(page)
+    validate_fields(page)
     assert page.locator('#count').inner_text() == count
     assert not box(page, 'Transformer').is_checked()
     page.get_by_role('button', name='Without crossed').click()

@@ -18,8 +18,8 @@ from absl.testing import flagsaver
 from hypothesis import strategies as st
 from ml_collections import config_dict
 
-from qstr_jax import registry
 from qstr_jax.cli import base
+from qstr_jax.settings import registry
 from qstr_jax.sweeps import pace
 from tests import helpers
 

@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
-from qstr_jax import analysis, columns, plots, registry, sweeps
+from qstr_jax import analysis, columns, plots, sweeps
 from qstr_jax.cli import base
+from qstr_jax.settings import registry
 from tests import harness, helpers, small
 
 CONVOLUTION = '''

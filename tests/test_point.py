@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from qstr_jax import columns, learners, models, registry, sweeps
+from qstr_jax import columns, learners, models, sweeps
 from qstr_jax.learners import online
-from qstr_jax.settings import traced
+from qstr_jax.settings import registry, traced
 from qstr_jax.storage import results
 from qstr_jax.sweeps import claims, lane_batches
 from tests import small

@@ -5,8 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qstr_jax import registry, sweeps
+from qstr_jax import sweeps
 from qstr_jax.models import probes
+from qstr_jax.settings import registry
 from qstr_jax.storage import files, results
 from tests import small
 

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import qstr_jax
-from qstr_jax import columns, registry, sweeps
+from qstr_jax import columns, sweeps
+from qstr_jax.settings import registry
 from qstr_jax.storage import checkpoint, files, results
 from qstr_jax.sweeps import programs, training
 from tests import small

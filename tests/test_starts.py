@@ -73,7 +73,7 @@ def test_the_construction_is_that_of_the_theory():
     task = cell.problem.task
     lane = cell.lanes[0]
     task_draw = helpers.draw(tasks.task_key(lane.task_seed, task), task)
-    place = starts.Place(
+    place = starts.StartContext(
         key=tasks.streams.stream_key(lane.seed, 'init', task), problem=cell.problem, task_draw=task_draw
     )
     names = 'construction', 'mixed:0.5', 'init', 'construction:0.5'

@@ -120,9 +120,6 @@ def storing_errors(task: SparseTask, bits: int, num_prompts: int) -> np.ndarray:
     """Errors of the RNN that stores every token when each stored number is rounded to one of 2^bits levels.
 
     At a position N − 1 numbers are stored in the two states together, so these hold B = bits · (N − 1) bits.
-
-    Returns:
-        The mean error of each prompt.
     """
     with jax.enable_x64(True):
         task_draw, prompts = draws.draw(task, num_prompts, seed=3)

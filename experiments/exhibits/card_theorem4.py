@@ -174,11 +174,7 @@ def card_of(
 
 
 def costs(settings: Settings, given: pd.DataFrame) -> pd.DataFrame:
-    """The n from which on a lane has learnt, for each N and part that is given.
-
-    Returns:
-        A row per lane: seq_len, part, lane, learnt, and num_samples, twice the largest n if the lane never learns.
-    """
+    """The n from which on a lane has learnt, for each N and part that is given."""
     groups = given.groupby(['seq_len', 'part', 'lane'], sort=False)
     rows = [(*place, learnt(lane, settings.threshold), lane['num_samples'].max()) for place, lane in groups]
     cost = pd.DataFrame(rows, columns=['seq_len', 'part', 'lane', 'num_samples', 'largest'])
@@ -190,9 +186,6 @@ def decline(rate: pd.DataFrame) -> pd.DataFrame:
     """Geometric mean losses of ERMs from the first n below 1 on, beside n^(−1/2) through that n.
 
     Above a loss of 1 the theorem says nothing: zero does better.
-
-    Returns:
-        A row per N and n, with loss, line and is_first.
     """
     erms = rate[rate['is_erm'].astype(bool)]
     means = np.exp(np.log(erms['test_loss']).groupby([erms['seq_len'], erms['num_samples']]).mean())

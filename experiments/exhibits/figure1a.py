@@ -4,8 +4,8 @@ As published (preset `published`), once with one draw of (u, ω) for all lanes a
 which statements about the task rest. The RNN's own draws are a directory of their own, since its cells take an hour.
 """
 
-from qstr_jax import checks
 from qstr_jax.cli import base
+from qstr_jax.settings import checks
 
 ORDER = 10
 QUESTION = 'How many training prompts does each architecture need as the prompt grows?'

@@ -6,10 +6,11 @@ O(N). A prompt then carries one label instead of N, which is why these samples a
 
 import pathlib
 
-from qstr_jax import analysis, checks, plots
+from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations, formats
 from qstr_jax.cli import base
 from qstr_jax.report import drawing, lanes
+from qstr_jax.settings import checks
 from qstr_jax.storage import files, provenance
 
 ORDER = 110

@@ -12,9 +12,10 @@ import pathlib
 import pandas as pd
 
 from experiments.exhibits import learning_curves
-from qstr_jax import analysis, checks, plots, registry
+from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations, erms, formats, growth, kinds, selection
 from qstr_jax.cli import base
+from qstr_jax.settings import checks, registry
 from qstr_jax.storage import files, results
 from qstr_jax.theory import memory_lines
 

@@ -3,8 +3,9 @@
 The settings of the published code but for these three; the published one is framed. A directory for each architecture.
 """
 
-from qstr_jax import analysis, checks
+from qstr_jax import analysis
 from qstr_jax.cli import base
+from qstr_jax.settings import checks
 
 ORDER = 130
 QUESTION = 'How far do the samples hang on learning rate, weight decay and width?'

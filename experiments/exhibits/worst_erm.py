@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 
 from experiments.exhibits import n_star_erm
-from qstr_jax import analysis, checks, plots
+from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations, erms, formats, growth
 from qstr_jax.cli import base
 from qstr_jax.learners import worst_erm
 from qstr_jax.report import numbers
+from qstr_jax.settings import checks
 from qstr_jax.storage import files, results
 from qstr_jax.theory import memory_lines
 

@@ -13,14 +13,7 @@ _DECIDED = ('yes', 'no')
 
 
 def answers(table: pd.DataFrame) -> pd.DataFrame:
-    """One line per architecture and task. A 'no' among the lines of a learner counts before a 'yes'.
-
-    Args:
-        table: of `table1.measure`.
-
-    Returns:
-        task, architecture, claim, measured and verdict, as texts.
-    """
+    """One line per architecture and task. A 'no' among the lines of a learner counts before a 'yes'."""
     return pd.DataFrame([_line(table, place, claim) for place, claim in CLAIMS.items()])
 
 

@@ -91,29 +91,17 @@ def above(
     tolerance: float = 1.0,
     can_fail: Numbers = True,
 ) -> Check:
-    """Checks that values ≥ floors, up to `tolerance` standard errors.
-
-    Raises:
-        ValueError: no values.
-    """
+    """Checks that values ≥ floors, up to `tolerance` standard errors."""
     return _check(what, lambda value, floor, error: value + tolerance * error - floor, values, floors, errors, can_fail)
 
 
 def below(what: str, values: Numbers, limits: Numbers, errors: Numbers = 0.0, *, can_fail: Numbers = True) -> Check:
-    """Checks that values ≤ limits, up to one standard error.
-
-    Raises:
-        ValueError: no values.
-    """
+    """Checks that values ≤ limits, up to one standard error."""
     return _check(what, lambda value, limit, error: limit + error - value, values, limits, errors, can_fail)
 
 
 def near(what: str, values: Numbers, targets: Numbers, errors: Numbers, tolerance: float = 4.0) -> Check:
-    """Checks that |values − targets| ≤ `tolerance` standard errors.
-
-    Raises:
-        ValueError: no values.
-    """
+    """Checks that |values − targets| ≤ `tolerance` standard errors."""
     return _check(
         what, lambda value, target, error: tolerance * error - np.abs(value - target), values, targets, errors
     )

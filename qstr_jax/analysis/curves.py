@@ -163,15 +163,7 @@ def _ruled(setting: tuple[str, Any], lanes: pd.DataFrame) -> tuple[str, Any]:
 
 
 def only_curve(rows: pd.DataFrame, x: str = 'seq_len') -> None:
-    """Checks that a table holds one curve.
-
-    Args:
-        rows: a table with the column `model`.
-        x: the setting on the x axis.
-
-    Raises:
-        ValueError: it holds several; the message names a setting in which they differ.
-    """
+    """Checks that a table holds one curve."""
     for column in curve_columns(rows, x):
         values = rows[column].drop_duplicates().tolist()
         if len(values) > 1:

@@ -27,11 +27,7 @@ _CLOSED_FORM = 'closed_form'
 
 
 def kind_of(rows: pd.DataFrame) -> pd.Series:
-    """The kind of each row; missing for fits of a given n, and for baselines in closed form.
-
-    Args:
-        rows: one row per lane.
-    """
+    """The kind of each row; missing for fits of a given n, and for baselines in closed form."""
     online, searches, _ = kinds.split_kinds(rows)
     kind = pd.Series(None, rows.index, dtype=object)
     kind[online.index[online['learner'] == 'online']] = ONLINE
@@ -43,11 +39,7 @@ def kind_of(rows: pd.DataFrame) -> pd.Series:
 
 
 def own_draws(rows: pd.DataFrame) -> pd.DataFrame:
-    """The lanes of those points at which every lane draws its own (u, ω); repeats of one draw understate the error.
-
-    Args:
-        rows: lanes of any sweeps, with the column `folder`.
-    """
+    """The lanes of those points at which every lane draws its own (u, ω); repeats of one draw understate the error."""
     lanes = rows.groupby(['folder', *_settings(rows)], dropna=False)
     return rows[lanes['task_seed'].transform('nunique') == lanes['seed'].transform('nunique')]
 
@@ -57,9 +49,6 @@ def curves(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
     A shape is made of the settings that follow from N in some directory, such as widths and d_e. Settings that are
     chosen at each N, by tuning or by validation, do not tell curves apart.
-
-    Args:
-        rows: lanes of one kind, with the column `folder`; a lane that several directories hold counts once.
     """
     chosen = _chosen(rows)
     if kind_of(rows).eq(FIXED).all():

@@ -16,12 +16,7 @@ _LATEX = {
 
 
 def text(value: Any, digits: int = 4) -> str:
-    """A cell as text: numbers rounded, missing values as '–', lists with commas.
-
-    Args:
-        value: of any kind.
-        digits: significant digits of numbers that are no integers.
-    """
+    """A cell as text: numbers rounded, missing values as '–', lists with commas."""
     if isinstance(value, (tuple, list)):
         return ', '.join(text(part, digits) for part in value)
     if value is None or pd.isna(value):
@@ -31,12 +26,7 @@ def text(value: Any, digits: int = 4) -> str:
 
 
 def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
-    """An aligned Markdown table that is readable raw; the index is left out.
-
-    Args:
-        frame: texts and numbers.
-        digits: significant digits of numbers that are no integers.
-    """
+    """An aligned Markdown table that is readable raw; the index is left out."""
     lines = [list(map(str, frame.columns)), *cells(frame, digits)]
     lines = [[cell.replace('|', '\\|').replace('\n', ' ') for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -45,34 +35,20 @@ def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
 
 
 def read_markdown(table: str) -> pd.DataFrame:
-    """The table of `markdown`, with its numbers as numbers.
-
-    Args:
-        table: the text.
-    """
+    """The table of `markdown`, with its numbers as numbers."""
     lines = [[cell.strip() for cell in line.strip().strip('|').split('|')] for line in table.strip().splitlines()]
     frame = pd.DataFrame(lines[2:], columns=lines[0])
     return frame.apply(lambda column: pd.to_numeric(column) if column.str.match(r'^-?[\d.e+-]+$').all() else column)
 
 
 def latex_text(value: str) -> str:
-    """A text as LaTeX source; letters that pdfLaTeX may not know become '?'.
-
-    Args:
-        value: any text.
-    """
+    """A text as LaTeX source; letters that pdfLaTeX may not know become '?'."""
     escaped = ''.join(_LATEX.get(letter, letter) for letter in value)
     return re.sub(r'[^\x00-ſ]', '?', escaped)
 
 
 def latex(frame: pd.DataFrame, caption: str = '', label: str = '') -> str:
-    """A `table` environment with booktabs rules; the document needs `\\usepackage{booktabs}`.
-
-    Args:
-        frame: texts and numbers.
-        caption: plain text; none if empty.
-        label: for \\ref; none if empty.
-    """
+    """A `table` environment with booktabs rules; the document needs `\\usepackage{booktabs}`."""
     body = [' & '.join(map(latex_text, line)) + r' \\' for line in [list(map(str, frame.columns)), *cells(frame)]]
     lines = [
         r'\begin{table}[t]', r'\centering', r'\small',

@@ -17,26 +17,13 @@ _NEEDED = {'task': ('qstr', 'simple_qstr'), 'indices': ('uniform',), 'tokens': (
 
 
 def no_retrieval_loss(link: str, sparsity: int, seq_len: int) -> float | None:
-    """Test loss of the best predictor that ignores t: 1 − 1/N where the label has variance 1.
-
-    Args:
-        link: its name.
-        sparsity: q.
-        seq_len: N.
-
-    Returns:
-        The loss; None for a link that is not known to be a sum over tokens.
-    """
+    """Test loss of the best predictor that ignores t: 1 − 1/N where the label has variance 1."""
     variance = variances.of_link(link, sparsity)
     return None if variance is None else variance * (1 - 1 / seq_len)
 
 
 def losses(rows: pd.DataFrame) -> pd.Series:
-    """Test loss of the best predictor that ignores t on the task of each lane, NaN where it is not known.
-
-    Args:
-        rows: one row per lane.
-    """
+    """Test loss of the best predictor that ignores t on the task of each lane, NaN where it is not known."""
     said = rows['no_retrieval'].astype(float) if 'no_retrieval' in rows.columns else pd.Series(float('nan'), rows.index)
     if not {'link', 'sparsity', 'seq_len'} <= set(rows.columns):
         return said
@@ -49,11 +36,7 @@ def losses(rows: pd.DataFrame) -> pd.Series:
 
 
 def is_easy(rows: pd.DataFrame) -> pd.Series:
-    """Which lanes have a threshold that needs no retrieval: the loss of a predictor that ignores t is not above it.
-
-    Args:
-        rows: one row per lane. Where a column is missing, or the loss is not known, no lane is easy.
-    """
+    """Which lanes have a threshold that needs no retrieval: the loss of a predictor that ignores t is not above it."""
     if 'threshold' not in rows.columns:
         return pd.Series(False, rows.index)
     return losses(rows) <= rows['threshold'].astype(float)

@@ -27,23 +27,7 @@ _LEARN = ('num_learn', 'num_judged', 'learn_low', 'learn_high')
 
 
 def measure(rows: pd.DataFrame) -> pd.DataFrame:
-    """One line per curve: the exponent of samples in N with its interval, and for n* whether a claim agrees.
-
-    Args:
-        rows: lanes of any sweeps, those with crossings at each threshold; a lane that several directories hold counts
-            once. Points whose lanes share one (u, ω) are left out, and so are lengths with fewer than `MIN_LANES`
-            lanes. The column `folder`, if there is one, tells which directory a row is from.
-
-    Returns:
-        COLUMNS: `evidence` is a kind of `analysis.evidence`, `loss` the threshold, `N` the lengths that the exponent is
-        fitted to, `lanes` per length; `num_learn` of `num_judged` lanes learn, with the 95% interval of their share;
-        `exponent` with `low` and `high`, `interval_by` and `fitted_to` as of `analysis.exponent` (NaN if there is
-        none), `local_slopes` and `law` as of `analysis.growth`, `log_power` the p of (log N)^p, `agrees` 'yes', 'no',
-        'open' or 'not measured' ('–' for online training, which no theorem is about), and `note`, why.
-
-    Raises:
-        ValueError: missing columns.
-    """
+    """One line per curve: the exponent of samples in N with its interval, and for n* whether a claim agrees."""
     lines: list[dict[str, Any]] = []
     if len(rows):
         require(rows, ('model', 'task', 'seq_len', 'learner', 'threshold', 'seed', 'task_seed', 'outcome'))
@@ -68,12 +52,7 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def readable(table: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """The lines of one kind of evidence as texts for readers: the exponent with its interval in one column.
-
-    Args:
-        table: of `measure`.
-        kind: of `analysis.evidence`.
-    """
+    """The lines of one kind of evidence as texts for readers: the exponent with its interval in one column."""
     table = table[table['evidence'] == kind]
     texts = pd.DataFrame({
         'architecture': table['architecture'].map(display),
@@ -95,11 +74,7 @@ def readable(table: pd.DataFrame, kind: str) -> pd.DataFrame:
 
 
 def exponent_text(line: Mapping[str, Any]) -> str:
-    """The exponent of a line with its interval; '–' if there is none.
-
-    Args:
-        line: of `measure`.
-    """
+    """The exponent of a line with its interval; '–' if there is none."""
     if np.isnan(line['exponent']):
         return '–'
     low, high = (None if np.isnan(line[name]) else line[name] for name in ('low', 'high'))
@@ -114,31 +89,19 @@ def _learn_text(line: Mapping[str, Any]) -> str:
 
 
 def blocks(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Title and lines of each kind of evidence that has any.
-
-    Args:
-        table: of `measure`.
-    """
+    """Title and lines of each kind of evidence that has any."""
     return [(title, readable(table, kind)) for kind, title in TITLES.items() if (table['evidence'] == kind).any()]
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """The table of `measure` in Markdown: the answers, then a block per kind of evidence.
-
-    Args:
-        table: of `measure`.
-    """
+    """The table of `measure` in Markdown: the answers, then a block per kind of evidence."""
     parts = [(answers.TITLE, answers.answers(table)), *blocks(table)]
     titled = ((title.replace('*', r'\*'), block) for title, block in parts)
     return '\n'.join(f'**{title}**\n\n{formats.markdown(block)}' for title, block in titled)
 
 
 def latex(table: pd.DataFrame) -> str:
-    """The table of `measure` in LaTeX, without the notes; a `table` per kind of evidence.
-
-    Args:
-        table: of `measure`.
-    """
+    """The table of `measure` in LaTeX, without the notes; a `table` per kind of evidence."""
     return '\n'.join(
         formats.latex(
             readable(table, kind).drop(columns=['note', 'between neighbours', 'fitted to']),

@@ -13,7 +13,8 @@ from typing import Any
 
 from ml_collections import config_dict
 
-from qstr_jax import checks, failures, registry, sweeps
+from qstr_jax import failures, sweeps
+from qstr_jax.settings import checks, registry
 from qstr_jax.sweeps.scopes import ALIASES
 from qstr_jax.sweeps.tune import OPTIONS
 
@@ -26,11 +27,7 @@ SWEEP = {
 
 
 def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
-    """All that can be set, and what the binaries draw.
-
-    Args:
-        plugins: modules that register more models, links, learners and so on; imported first.
-    """
+    """All that can be set, and what the binaries draw."""
     import_plugins(plugins)
     config = config_dict.ConfigDict()
     for name, default in SWEEP.items():
@@ -72,14 +69,7 @@ def _settings_of(kind: str) -> list[str]:
 
 
 def import_plugins(modules: Any) -> None:
-    """Imports modules that register something.
-
-    Args:
-        modules: names, or one string of names with commas.
-
-    Raises:
-        ValueError: a module is not there, or fails; the message is one line.
-    """
+    """Imports modules that register something."""
     for name in modules.split(',') if isinstance(modules, str) else modules:
         for module in name.split(','):
             path = pathlib.PurePath(module.strip())
@@ -93,14 +83,7 @@ def import_plugins(modules: Any) -> None:
 
 
 def to_sweep(config: config_dict.ConfigDict) -> sweeps.Sweep:
-    """The sweep that a config describes.
-
-    Args:
-        config: of `get_config`.
-
-    Raises:
-        ValueError: it is not a config of a sweep, or a setting is unknown or impossible.
-    """
+    """The sweep that a config describes."""
     is_config = isinstance(config, (config_dict.ConfigDict, dict))
     missing = [name for name in ('plugins', 'axes', *SWEEP) if not is_config or name not in config]
     if missing:
@@ -124,15 +107,7 @@ def to_sweep(config: config_dict.ConfigDict) -> sweeps.Sweep:
 
 
 def check_drawn(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
-    """Checks the columns that figures and tables run over.
-
-    Args:
-        config: of `get_config`.
-        sweep: what will be run.
-
-    Raises:
-        ValueError: no cell has such a setting, and the message proposes the nearest; or a value of another kind.
-    """
+    """Checks the columns that figures and tables run over."""
     cells = sweeps.cells_of(sweep)
     known = dict.fromkeys(name for cell in cells for name, _ in cell.columns)
     known |= dict.fromkeys(name for cell in cells for name in cell.lanes[0]._fields)
@@ -152,15 +127,7 @@ def check_drawn(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
 
 
 def check_typed(overrides: Mapping[str, Any], sweep: sweeps.Sweep) -> None:
-    """Checks that what was typed has an effect; a config may have settings of models that a command leaves out.
-
-    Args:
-        overrides: of the config, by the names of the command line.
-        sweep: what will be run.
-
-    Raises:
-        ValueError: a setting of a model, learner, link, encoding or probe that the sweep does not have.
-    """
+    """Checks that what was typed has an effect; a config may have settings of models that a command leaves out."""
     problems: list[Any] = [cell.problem for cell in sweeps.cells_of(sweep)]
     parts = [getattr(p.task, name, None) for p in problems for name in ('link', 'encoding')]
     used = {*sweep.models, *sweep.learners, *map(str, sweep.probes), *(p.learner.name for p in problems)}
@@ -177,15 +144,7 @@ def _several(value: Any) -> tuple:
 
 
 def parsed_axes(text: str, name: str = 'axes') -> dict[str, Any]:
-    """Settings that are written as a dict of names and values; none for ''.
-
-    Args:
-        text: such as "{'rnn.width': (64, 128)}".
-        name: of the flag, for the error.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """Settings that are written as a dict of names and values; none for ''."""
     try:
         axes = ast.literal_eval(text) if text else {}
     except (SyntaxError, ValueError):
@@ -196,11 +155,7 @@ def parsed_axes(text: str, name: str = 'axes') -> dict[str, Any]:
 
 
 def shrink_tuned(config: config_dict.ConfigDict) -> None:
-    """Makes a tuned sweep one of seconds, for the tests.
-
-    Args:
-        config: is changed.
-    """
+    """Makes a tuned sweep one of seconds, for the tests."""
     config.models = ('ffn',)
     config.num_seeds = 2
     config.ffn.widths = (32,)

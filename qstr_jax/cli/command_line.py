@@ -12,8 +12,9 @@ from typing import Any
 from absl import app, flags
 from ml_collections import config_dict
 
-from qstr_jax import failures, registry, sweeps
+from qstr_jax import failures, sweeps
 from qstr_jax.cli import base
+from qstr_jax.settings import registry
 from qstr_jax.storage import results
 from qstr_jax.sweeps import scopes
 
@@ -37,15 +38,7 @@ def launch(
     default_config: str | None = None,
     used: Collection[str] = SWEEP,
 ) -> None:
-    """Runs a binary: parses the flags and calls `run()`, or `run(*arguments)` if there may be any.
-
-    Args:
-        run: the work.
-        required: the flag that must be given, None if there is none.
-        takes_arguments: whether words that are no flags are allowed.
-        default_config: the file that is taken without --config; None for none.
-        used: the flags of imported modules that `run` looks at; others are errors.
-    """
+    """Runs a binary: parses the flags and calls `run()`, or `run(*arguments)` if there may be any."""
     # JAX logs every backend that is missing.
     logging.getLogger('jax._src.xla_bridge').setLevel(logging.WARNING)
     warnings.formatwarning = lambda message, *_, **__: f'warning: {message}\n'
@@ -77,11 +70,7 @@ def refuse_unused(used: Collection[str], by: str) -> None:
 
 
 def import_plugins(argv: Sequence[str]) -> None:
-    """Imports the modules of --config.plugins before the config is made, which has the settings that they register.
-
-    Args:
-        argv: the command line.
-    """
+    """Imports the modules of --config.plugins before the config is made, which has the settings that they register."""
     for word, following in zip(argv, [*argv[1:], ''], strict=True):
         name, has_value, value = word.lstrip('-').partition('=')
         if name == 'config.plugins' and word.startswith('-'):
@@ -90,16 +79,7 @@ def import_plugins(argv: Sequence[str]) -> None:
 
 
 def parse(argv: Sequence[str], takes_arguments: bool = False, default_config: str | None = None) -> list[str]:
-    """Sets all flags; what is wrong ends the process with one line.
-
-    Args:
-        argv: the command line, the program's name first.
-        takes_arguments: whether words that are no flags are allowed.
-        default_config: of `launch`.
-
-    Returns:
-        The words that are no flags.
-    """
+    """Sets all flags; what is wrong ends the process with one line."""
     import_plugins(argv)
     is_given = any(word.startswith(('--config=', '-config=')) or word in ('--config', '-config') for word in argv)
     if not is_given and default_config is not None:
@@ -174,11 +154,7 @@ def _hide_closed_loops(unraisable: Any) -> None:
 
 
 def exit_on_error(run: Callable[[], None]) -> None:
-    """Calls `run()`; an error that the user can correct ends the process with one line on standard error.
-
-    Args:
-        run: the work.
-    """
+    """Calls `run()`; an error that the user can correct ends the process with one line on standard error."""
     sys.unraisablehook = _hide_closed_loops
     try:
         run()

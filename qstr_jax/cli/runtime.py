@@ -55,14 +55,7 @@ def workdir(default: str | None = None) -> str:
 
 
 def workdirs(arguments: Iterable[str] = ()) -> list[str]:
-    """The directories of --workdir and further ones: split on commas, globs expanded, each once.
-
-    Args:
-        arguments: words of the command line that are no flags.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """The directories of --workdir and further ones: split on commas, globs expanded, each once."""
     parts = [part.strip() for text in [*(WORKDIR.value or []), *arguments] for part in text.split(',') if part.strip()]
     found = [path for part in parts for path in (sorted(glob.glob(part)) or [reachable('workdir', part)])]
     if not found:
@@ -71,15 +64,7 @@ def workdirs(arguments: Iterable[str] = ()) -> list[str]:
 
 
 def reachable(flag: str, path: str) -> str:
-    """A path, or an address such as gs://bucket/folder; ~ is the home directory.
-
-    Args:
-        flag: where it comes from, for the error.
-        path: it.
-
-    Raises:
-        ValueError: the package for such an address is missing, or it cannot be reached.
-    """
+    """A path, or an address such as gs://bucket/folder; ~ is the home directory."""
     path = os.path.expanduser(path.strip())
     names.check_text(path)
     try:
@@ -92,14 +77,7 @@ def reachable(flag: str, path: str) -> str:
 
 
 def output(default: str) -> str:
-    """The directory of --output.
-
-    Args:
-        default: unless it is given.
-
-    Raises:
-        ValueError: it is given and empty, or several.
-    """
+    """The directory of --output."""
     if OUTPUT.value is not None and not OUTPUT.value.strip():
         raise ValueError(f'--output=: give a directory, or leave the flag out for {default}')
     if OUTPUT.value is not None and ',' in OUTPUT.value:
@@ -122,11 +100,7 @@ def start() -> None:
 
 
 def check() -> None:
-    """Checks the values of all flags here, before any work.
-
-    Raises:
-        ValueError: a value is impossible.
-    """
+    """Checks the values of all flags here, before any work."""
     _options()
     for flag in (_NUM_PROCESSES, _PROCESS_ID):
         if flag.value is not None and not _is_distributed():

@@ -38,19 +38,7 @@ def submit(
     settings: Mapping[str, Any] | None = None,
     source: str = '',
 ) -> pathlib.Path:
-    """Writes the folder of an entry: its rows, what made them and the source of its plugins.
-
-    Args:
-        workdir: a results directory with rows of one model.
-        board: where the folder goes.
-        suite: 'quick' or 'long'.
-        plugins: modules that registered the model.
-        settings: of the model, as `compare` took them.
-        source: the address where its code has a home, if any.
-
-    Raises:
-        ValueError: rows of no model or of several, or the folder is there.
-    """
+    """Writes the folder of an entry: its rows, what made them and the source of its plugins."""
     points = suites.get(suite)
     rows = entries.of_directory(workdir, points)
     found = list(dict.fromkeys(rows['model']))
@@ -78,14 +66,7 @@ def submit(
 
 
 def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
-    """What a folder says of its entry, and its rows; both checked, none of it run.
-
-    Args:
-        folder: of the entry.
-
-    Raises:
-        ResultsError: damaged, or not rows of the suite under the folder's name.
-    """
+    """What a folder says of its entry, and its rows; both checked, none of it run."""
     folder = pathlib.Path(folder)
     entry = records.read(folder / 'entry.json', 'entry')
     path = folder / 'rows.parquet'
@@ -105,11 +86,7 @@ def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
 
 
 def reference(board: Any) -> pd.DataFrame:
-    """The rows of all entries of a board, as `reference.parquet` has them.
-
-    Args:
-        board: the folder of the entries.
-    """
+    """The rows of all entries of a board, as `reference.parquet` has them."""
     found = [read(path.parent)[1] for path in sorted(pathlib.Path(board).glob('*/entry.json'))]
     return pd.concat(found, ignore_index=True)
 
@@ -130,14 +107,6 @@ def check(folder: Any, num_lanes: int = 2) -> list[Again]:
     """Runs some lanes of an entry again.
 
     This imports the plugins of the folder, which are a stranger's code.
-
-    Args:
-        folder: of the entry.
-        num_lanes: how many, of lane 0 at the points with the fewest samples.
-
-    Raises:
-        ResultsError: as `read`.
-        ValueError: no lane of it can be run again.
     """
     entry, rows = read(folder)
     points = next(one for one in suites.SUITES.values() if one.version == entry['suite'])
@@ -162,11 +131,7 @@ def _again(points: suites.Suite, row: Mapping[Any, Any], settings: Mapping[str, 
 
 
 def page(board: Any) -> str:
-    """The page of a board: a table for each task, sorted by the samples at the largest N, and no score over tasks.
-
-    Args:
-        board: the folder of the entries.
-    """
+    """The page of a board: a table for each task, sorted by the samples at the largest N, and no score over tasks."""
     rows = reference(board)
     parts = ['# The board', _ABOUT]
     for points in suites.SUITES.values():

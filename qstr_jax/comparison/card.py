@@ -26,14 +26,7 @@ _TEMPLATE = 'card.html.jinja'
 
 
 def data(suite: Suite, entry: str, rows: pd.DataFrame, made: dict[str, Any]) -> dict[str, Any]:
-    """All that a card says, as JSON can hold it.
-
-    Args:
-        suite: of the rows.
-        entry: whose card it is.
-        rows: of all entries, of `entries`.
-        made: what made it, of `provenance.made_by`.
-    """
+    """All that a card says, as JSON can hold it."""
     mine, others = rows[rows['entry'] == entry], rows[rows['entry'] != entry]
     verdicts = paired.verdicts(mine, others)
     tasks = []
@@ -55,13 +48,7 @@ def data(suite: Suite, entry: str, rows: pd.DataFrame, made: dict[str, Any]) -> 
 
 
 def write(folder: Any, card: dict[str, Any], rows: pd.DataFrame) -> list[pathlib.Path]:
-    """Writes card.json, card.md, card.png and card.html.
-
-    Args:
-        folder: where to.
-        card: of `data`.
-        rows: of all entries, for the figure.
-    """
+    """Writes card.json, card.md, card.png and card.html."""
     folder = pathlib.Path(files.make_folder(folder))
     buffer = io.BytesIO()
     with matplotlib.rc_context(STYLE):
@@ -75,12 +62,7 @@ def write(folder: Any, card: dict[str, Any], rows: pd.DataFrame) -> list[pathlib
 
 
 def figure(entry: str, rows: pd.DataFrame) -> Figure:
-    """Samples against N, a panel for each task and five others in each.
-
-    Args:
-        entry: whose card it is, which is drawn in every panel.
-        rows: of all entries.
-    """
+    """Samples against N, a panel for each task and five others in each."""
     drawn = rows[['entry', 'task', 'seq_len', 'seed', 'outcome', 'num_samples', 'samples_to_threshold', 'max_samples']]
     closest = [entry, *(name for name in dict.fromkeys(rows['entry']) if name != entry)][:6]
     drawn = drawn[drawn['entry'].isin(closest)].rename(columns={'entry': 'model'})
@@ -88,11 +70,7 @@ def figure(entry: str, rows: pd.DataFrame) -> Figure:
 
 
 def markdown(card: dict[str, Any]) -> str:
-    """The card as Markdown.
-
-    Args:
-        card: of `data`.
-    """
+    """The card as Markdown."""
     parts = [f'# {card["entry"]}', _about(card)]
     for task in card['tasks']:
         parts += [f'## {task["name"]}', f'It {task["about"]}; samples until {task["goal"]}.']
@@ -102,21 +80,12 @@ def markdown(card: dict[str, Any]) -> str:
 
 
 def goal(task: Task) -> str:
-    """When a lane of a task is over, in words.
-
-    Args:
-        task: of a suite.
-    """
+    """When a lane of a task is over, in words."""
     return f'the {"error rate" if task.threshold_on == "error_rate" else "test loss"} is below {task.threshold:g}'
 
 
 def table(lines: Sequence[dict[str, Any]], seq_lens: Sequence[int]) -> pd.DataFrame:
-    """The table of one task, as texts.
-
-    Args:
-        lines: of `lines_of`.
-        seq_lens: the suite's N.
-    """
+    """The table of one task, as texts."""
     return pd.DataFrame([
         {
             'entry': f'{line["entry"]} ({LEARNER})' if line['is_outside'] else line['entry'],
@@ -138,12 +107,7 @@ def _about(card: dict[str, Any]) -> str:
 
 
 def lines_of(rows: pd.DataFrame, seq_lens: Sequence[int]) -> list[dict[str, Any]]:
-    """What each entry needs on one task, those that need least at the largest N first.
-
-    Args:
-        rows: of the task.
-        seq_lens: the suite's N.
-    """
+    """What each entry needs on one task, those that need least at the largest N first."""
 
     def place(item: tuple[Any, pd.DataFrame]) -> tuple[int, int, float]:
         last = item[1][item[1]['seq_len'] == item[1]['seq_len'].max()]

@@ -20,17 +20,7 @@ COLUMNS = (
 
 
 def of_directory(workdir: Any, suite: Suite, names: dict[str, str] | None = None) -> pd.DataFrame:
-    """The entries of a results directory: the rows of the suite's points, an entry for each model.
-
-    Args:
-        workdir: the results directory.
-        suite: whose points count.
-        names: what the entry of a model is called; others are called as their model.
-
-    Raises:
-        ResultsError: not a results directory.
-        ValueError: two rows of a model have the same point and seed, so that nobody knows which counts.
-    """
+    """The entries of a results directory: the rows of the suite's points, an entry for each model."""
     rows = suite.rows_of(results.load(workdir))
     if rows.empty:
         return pd.DataFrame(columns=list(COLUMNS))

@@ -55,12 +55,7 @@ class Verdict(NamedTuple):
 
 
 def verdicts(mine: pd.DataFrame, others: pd.DataFrame) -> list[Verdict]:
-    """What paired lanes say of one entry and all others, by task, other entry and N.
-
-    Args:
-        mine: the rows of one entry.
-        others: of all others.
-    """
+    """What paired lanes say of one entry and all others, by task, other entry and N."""
     found = []
     for (task, other), rivals in others.groupby(['task', 'entry'], sort=True):
         pairs = _lanes(mine[mine['task'] == task]).merge(_lanes(rivals), on=_POINT, suffixes=('', '_other'))

@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 import pandas as pd
 
-from qstr_jax import checks, sweeps
+from qstr_jax import sweeps
 from qstr_jax.models import probes
+from qstr_jax.settings import checks
 
 # The learning rates among which one is chosen at each point, on a selection seed.
 RATES = (1e-3, 3e-3, 1e-2)
@@ -73,13 +74,7 @@ class Suite:
     def sweeps_of(
         self, models: str | Sequence[str], seq_lens: Sequence[int] | None = None, **settings: Any
     ) -> list[sweeps.Sweep]:
-        """A tuned sweep for each task.
-
-        Args:
-            models: registered architectures.
-            seq_lens: some of the suite's N; None for all.
-            **settings: of the models, such as rnn={'width': 40}.
-        """
+        """A tuned sweep for each task."""
         for seq_len in seq_lens or ():
             checks.choice('seq_lens', seq_len, self.seq_lens)
         return [
@@ -97,13 +92,7 @@ class Suite:
         ]
 
     def again(self, task: str, row: Mapping[str, Any], **settings: Any) -> sweeps.Sweep:
-        """The sweep that makes one row of lane 0 again.
-
-        Args:
-            task: its task.
-            row: has its model, N, learning rate and lanes per batch.
-            **settings: of the model.
-        """
+        """The sweep that makes one row of lane 0 again."""
         one = next(one for one in self.tasks if one.name == task)
         return sweeps.Sweep(
             models=str(row['model']), task={'name': one.name, **dict(one.settings)}, seq_lens=int(row['seq_len']),
@@ -112,21 +101,13 @@ class Suite:
         )  # fmt: skip
 
     def judged_by(self, task: Task) -> dict[str, Any]:
-        """How a lane of a task is judged: settings of `Online` that differ from its defaults, and of `judge`.
-
-        Args:
-            task: of the suite.
-        """
+        """How a lane of a task is judged: settings of `Online` that differ from its defaults, and of `judge`."""
         judged: dict[str, Any] = {'threshold': task.threshold, 'max_samples': self.max_samples}
         judged['test_samples'] = self.test_samples
         return judged if task.threshold_on == 'loss' else {**judged, 'threshold_on': task.threshold_on}
 
     def rows_of(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The rows that are of the suite's points, whoever trained them.
-
-        Args:
-            rows: of `results.load`.
-        """
+        """The rows that are of the suite's points, whoever trained them."""
         if rows.empty:
             return rows
         found = [rows[self._is_of(rows, task)] for task in self.tasks]
@@ -154,13 +135,6 @@ SUITES = {
 
 
 def get(name: str) -> Suite:
-    """A suite by name.
-
-    Args:
-        name: 'quick' or 'long'.
-
-    Raises:
-        ValueError: another name.
-    """
+    """A suite by name."""
     checks.choice('suite', name, tuple(SUITES))
     return SUITES[name]

@@ -50,16 +50,7 @@ class _Given:
 
 
 class BatchWorker:
-    """Runs lane batches, one on each device at a time.
-
-    Args:
-        arguments: the command line of `experiments.sample_complexity`.
-        promised: the platform that JAX must find.
-        num_devices: how many devices it must find.
-
-    Raises:
-        RuntimeError: it finds others.
-    """
+    """Runs lane batches, one on each device at a time."""
 
     def __init__(self, arguments: Sequence[str], promised: str, num_devices: int) -> None:
         sys.argv = ['experiments.sample_complexity', *arguments]  # as provenance has it
@@ -87,16 +78,7 @@ class BatchWorker:
         return len(self._workdirs)
 
     def run(self, device: int, batch: Batch, checkpoint: Files) -> dict[str, Any]:
-        """Runs a batch to its end, or until `stop`.
-
-        Args:
-            device: the number of a device that is idle.
-            batch: it.
-            checkpoint: its files, if there are any.
-
-        Returns:
-            The `files` that it left, and the `lines` that it said.
-        """
+        """Runs a batch to its end, or until `stop`."""
         workdir, lines = self._workdirs[device], _Lines()
         for kind in LEFT:
             shutil.rmtree(workdir / kind, ignore_errors=True)

@@ -30,12 +30,7 @@ class Record(NamedTuple):
 
 
 def no_records(num_fits: int, others: tuple[str, ...]) -> Record:
-    """Room for the records of a lane, before its first fit has ended.
-
-    Args:
-        num_fits: most fits of a lane.
-        others: names of further measures.
-    """
+    """Room for the records of a lane, before its first fit has ended."""
     nan, zero = jnp.full((num_fits,), jnp.nan), jnp.zeros((num_fits,), jnp.int32)
     fields: dict[str, Any] = dict.fromkeys(Record._fields, nan)
     fields['n'] = fields['steps'] = fields['winner'] = zero

@@ -49,10 +49,6 @@ def report(state_K: State, problem: Problem) -> dict[str, Any]:
     `samples_to_threshold` is n*. `validation_samples_to_threshold` is the smallest n tried that had a validation loss
     below the threshold; settings are chosen by it. `miss_is_erm`, of searches beside a reference, says whether the
     largest n that missed the threshold has an ERM: if not, n* of ERMs may be smaller.
-
-    Args:
-        state_K: of the lane batch.
-        problem: the cell's.
     """
     unused: dict[str, Any] = {'fit': None, 'stage': None, 'restarts': None, 'params': None}
     state_K = jax.device_get(state_K._replace(**unused))
@@ -81,12 +77,7 @@ def report(state_K: State, problem: Problem) -> dict[str, Any]:
 
 
 def report_curves(state_K: State, learner: Any) -> list[dict[str, Any]]:
-    """The fits of a lane batch, by n: for each lane a dict of columns.
-
-    Args:
-        state_K: of the lane batch.
-        learner: the cell's.
-    """
+    """The fits of a lane batch, by n: for each lane a dict of columns."""
     num_fits_K, records_K = jax.device_get((state_K.num_fits, state_K.records))
     curves = []
     for k, num_fits in enumerate(num_fits_K):

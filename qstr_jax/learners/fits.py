@@ -65,19 +65,14 @@ class State(NamedTuple):
 
 
 def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
-    """Constants and the first state of one lane.
-
-    Args:
-        lane: its seeds and traced settings.
-        problem: the cell's.
-    """
+    """Constants and the first state of one lane."""
     task, learner = problem.task, problem.learner
     keys = held_out.stream_keys(lane, problem)
     task_draw = held_out.draw_task(keys, problem)
     indices_B = jnp.arange(learner.max_samples)
     train = tasks.examples(keys['train'], indices_B, task, task_draw.link)
     counts_BxN = jax.vmap(lambda prompt: prompt.counts_N)(train)
-    place = starts.Place(key=keys['init'], problem=problem, task_draw=task_draw)
+    place = starts.StartContext(key=keys['init'], problem=problem, task_draw=task_draw)
     sizes = {'test': learner.test_samples, 'validation': learner.validation_samples}
     data = Data(
         task_draw=task_draw,
@@ -124,27 +119,12 @@ def _mean_and_error(errors_B: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def measure_now(state: State, data: Data, lane: Any, problem: Problem) -> certificate.Certificate:
-    """The certificate of one lane's present parameters.
-
-    Args:
-        state: the lane's.
-        data: the lane's.
-        lane: its seeds and traced settings.
-        problem: the cell's.
-    """
+    """The certificate of one lane's present parameters."""
     return certificate.measure(state.fit, state.stage.radius, data=data, lane=lane, problem=problem)
 
 
 def step_stage(state: State, found: Any, data: Data, lane: Any, problem: Problem) -> tuple[Any, State]:
-    """Whether one lane's fit is over, and the lane's state; if only a stage is over, at the start of the next stage.
-
-    Args:
-        state: the lane's.
-        found: certificate of the present parameters, or None.
-        data: the lane's.
-        lane: its seeds and traced settings.
-        problem: the cell's.
-    """
+    """Whether one lane's fit is over, and the lane's state; if only a stage is over, at the start of the next stage."""
     is_over, fit, stage = problem.learner.step_stage(
         state.stage, state.fit, found, train_loss=state.train_loss, data=data, lane=lane, problem=problem
     )
@@ -152,14 +132,7 @@ def step_stage(state: State, found: Any, data: Data, lane: Any, problem: Problem
 
 
 def assess(state: State, data: Data, lane: Any, problem: Problem) -> Record:
-    """The record of one lane's present fit: its certificate, its test and validation loss.
-
-    Args:
-        state: the lane's.
-        data: the lane's.
-        lane: its seeds and traced settings.
-        problem: the cell's.
-    """
+    """The record of one lane's present fit: its certificate, its test and validation loss."""
     learner = problem.learner
     params = learner.result(state.stage, state.fit.params)
     fit = state.fit._replace(params=params)
@@ -205,15 +178,7 @@ def _measure_reference(fit: fitting.Fit, data: Data, problem: Problem) -> tuple[
 
 
 def close(state: State, record: Record, data: Data, lane: Any, problem: Problem) -> State:
-    """The state of one lane after a fit: the fit is recorded, and the lane is over or at the start of the next fit.
-
-    Args:
-        state: the lane's.
-        record: of the fit, by `assess`.
-        data: the lane's.
-        lane: its seeds and traced settings.
-        problem: the cell's.
-    """
+    """The state of one lane after a fit: the fit is recorded, and the lane is over or at the start of the next fit."""
     learner = problem.learner
     is_enough = learner.is_enough(record)
     found, outcome = state.bracket, jnp.int32(FITTED)

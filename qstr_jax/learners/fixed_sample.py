@@ -15,15 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from qstr_jax import checks, models, tasks
+from qstr_jax import models, tasks
 from qstr_jax.learners import bracket, fit_report, fits, held_out, restarts, starts
 from qstr_jax.learners.fit_record import Record
 from qstr_jax.learners.fits import Data, State
-from qstr_jax.learners.lanes import Precision, over_lanes, over_lanes_in_parts, select, settle_precision
+from qstr_jax.learners.lanes import Precision, over_lanes, over_lanes_in_parts, select, validate_precision
 from qstr_jax.learners.one_fit import OneFit
 from qstr_jax.learners.outcomes import DIVERGED, RUNNING
 from qstr_jax.learners.problem import Problem
-from qstr_jax.settings import derived, later, settle, static, traced
+from qstr_jax.settings import checks, derived, later, static, traced, validate_fields
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,8 +84,8 @@ class FixedSample(OneFit):
     is_search: bool = derived(False)
 
     def __post_init__(self) -> None:
-        settle(self)
-        settle_precision(self)
+        validate_fields(self)
+        validate_precision(self)
         counts = ('max_steps', 'check_every', 'max_samples', 'min_samples', 'test_samples', 'validation_samples')
         for name in counts:
             checks.integer(name, getattr(self, name))

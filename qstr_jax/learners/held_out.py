@@ -13,12 +13,7 @@ from qstr_jax.tasks import streams
 
 
 def stream_keys(lane: Any, problem: Problem) -> dict[str, jax.Array]:
-    """The keys of all streams of a lane, by stream: held-out prompts come from the test task.
-
-    Args:
-        lane: has `seed` and `task_seed`.
-        problem: the cell's.
-    """
+    """The keys of all streams of a lane, by stream: held-out prompts come from the test task."""
 
     def source(stream: str) -> tuple[Any, tasks.Task]:
         seed = lane.task_seed if stream == 'task' else lane.seed
@@ -28,26 +23,14 @@ def stream_keys(lane: Any, problem: Problem) -> dict[str, jax.Array]:
 
 
 def draw_task(keys: dict[str, jax.Array], problem: Problem) -> tasks.Draw:
-    """The `Draw` of a lane, with encodings for the longer of training and test prompts; `tasks.encode` takes the first.
-
-    Args:
-        keys: of `stream_keys`.
-        problem: the cell's.
-    """
+    """The `Draw` of a lane, with encodings for the longer of training and test prompts."""
     return tasks.draw(keys['task'], max(problem.task, problem.test_task, key=lambda task: task.seq_len))
 
 
 def draw_prompts(
     keys: dict[str, jax.Array], problem: Problem, sizes: dict[str, int], task_draw: tasks.Draw
 ) -> tasks.Prompt:
-    """Held-out prompts of one lane, drawn from the test task, one stream after the other.
-
-    Args:
-        keys: of `stream_keys`.
-        problem: the cell's.
-        sizes: number of prompts of each stream, such as {'test': 5000, 'validation': 1000}.
-        task_draw: the lane's.
-    """
+    """Held-out prompts of one lane, drawn from the test task, one stream after the other."""
     if tasks.is_split(problem.test_task):
         drawn = [
             tasks.examples(keys[stream], jnp.arange(size), problem.test_task, task_draw.link, stream)
@@ -61,13 +44,7 @@ def draw_prompts(
 
 
 def init_params(key: jax.Array, problem: Problem, number: int = 0) -> Any:
-    """The model's first parameters, {'params': …}.
-
-    Args:
-        key: of the stream 'init'.
-        problem: the cell's.
-        number: 0 for the parameters of all learners, others for further draws.
-    """
+    """The model's first parameters, {'params': …}."""
     z_NxE = jnp.zeros((problem.task.seq_len, problem.task.embedding_dim))
     variables = problem.module.init(jax.random.fold_in(key, number) if number else key, z_NxE)
     # Linen also returns what was sown; only parameters are trained.
@@ -77,14 +54,7 @@ def init_params(key: jax.Array, problem: Problem, number: int = 0) -> Any:
 def measured_on(
     params: Any, task_draw: tasks.Draw, prompts: tasks.Prompt, problem: Problem
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """The error of each held-out prompt that the threshold is on, and further measures, all (B,), computed in chunks.
-
-    Args:
-        params: of one lane.
-        task_draw: the lane's.
-        prompts: with a leading axis B.
-        problem: the cell's.
-    """
+    """The error of each held-out prompt that the threshold is on, and further measures, (B,), in chunks."""
     module, task = problem.module, problem.test_task
 
     def measure(prompt: tasks.Prompt) -> tuple[jax.Array, dict[str, jax.Array]]:
@@ -100,44 +70,23 @@ def measured_on(
 
 
 def other_measures(problem: Problem) -> tuple[str, ...]:
-    """Names of what `measured_on` measures besides the error that the threshold is on.
-
-    Args:
-        problem: the cell's.
-    """
+    """Names of what `measured_on` measures besides the error that the threshold is on."""
     return ('test_loss', 'accuracy') if problem.test_task.loss == 'cross_entropy' else ()
 
 
 def check_threshold(threshold_on: str, task: tasks.Task) -> None:
-    """Raises ValueError for a threshold on the error rate where labels are numbers.
-
-    Args:
-        threshold_on: 'loss' or 'error_rate'.
-        task: of the prompts.
-    """
+    """Raises ValueError for a threshold on the error rate where labels are numbers."""
     if threshold_on == 'error_rate' and task.loss != 'cross_entropy':
         raise ValueError(f"threshold_on='error_rate': the labels of task {task.name!r} are numbers; use 'loss'")
 
 
 def errors_on(params: Any, task_draw: tasks.Draw, prompts: tasks.Prompt, problem: Problem) -> jax.Array:
-    """The error of each held-out prompt that the threshold is on: (2.1), or the error rate; (B,).
-
-    Args:
-        params: of one lane.
-        task_draw: the lane's.
-        prompts: with a leading axis B.
-        problem: the cell's.
-    """
+    """The error of each held-out prompt that the threshold is on: (2.1), or the error rate; (B,)."""
     return measured_on(params, task_draw, prompts, problem)[0]
 
 
 def abstract_params(module: nn.Module, task: tasks.Task) -> Any:
-    """Shapes of a model's parameters, {'params': …}; nothing is computed.
-
-    Args:
-        module: the model.
-        task: has the shape of a prompt.
-    """
+    """Shapes of a model's parameters, {'params': …}; nothing is computed."""
     z_NxE = jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
     variables = jax.eval_shape(module.init, streams.abstract_key(), z_NxE)
     return {'params': variables.get('params', {})}

@@ -13,14 +13,14 @@ import numpy as np
 import optax
 from flax import linen as nn
 
-from qstr_jax import checks, models, tasks
+from qstr_jax import models, tasks
 from qstr_jax.learners import crossings, held_out, online_lane, optimizers, screening, starts
-from qstr_jax.learners.lanes import Precision, over_chosen, over_lanes, select, settle_precision
+from qstr_jax.learners.lanes import Precision, over_chosen, over_lanes, select, validate_precision
 from qstr_jax.learners.learner import register
 from qstr_jax.learners.online_lane import Data, State
 from qstr_jax.learners.outcomes import OUTCOMES, REACHED, RUNNING
 from qstr_jax.learners.problem import Problem
-from qstr_jax.settings import later, settle, static, traced
+from qstr_jax.settings import checks, later, static, traced, validate_fields
 
 
 @register('online')
@@ -79,8 +79,8 @@ class Online:
     threshold_on: Literal['loss', 'error_rate'] = later('loss')
 
     def __post_init__(self) -> None:
-        settle(self)
-        settle_precision(self)
+        validate_fields(self)
+        validate_precision(self)
         for name in 'batch_size', 'check_every', 'max_samples', 'test_samples':
             checks.integer(name, getattr(self, name))
         checks.positive('threshold', self.threshold)

@@ -92,12 +92,7 @@ class Tested(NamedTuple):
 
 
 def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
-    """Constants and the first state of one lane.
-
-    Args:
-        lane: its seeds and traced settings.
-        problem: the cell's.
-    """
+    """Constants and the first state of one lane."""
     learner = problem.learner
     keys = held_out.stream_keys(lane, problem)
     task_draw = held_out.draw_task(keys, problem)
@@ -107,7 +102,7 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
         train_key=keys['train'],
         position_key=keys['position'],
     )
-    params = starts.params(learner.first_params, starts.Place(keys['init'], problem, task_draw))
+    params = starts.params(learner.first_params, starts.StartContext(keys['init'], problem, task_draw))
     nothing_C = jnp.full((learner.max_checks,), jnp.nan)
     state = State(
         params=params,
@@ -127,14 +122,7 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
 
 
 def batch_loss(params: Any, data: Data, problem: Problem, indices_B: jax.Array) -> jax.Array:
-    """The learner's risk on some examples.
-
-    Args:
-        params: of one lane.
-        data: the lane's.
-        problem: the cell's.
-        indices_B: numbers of the examples.
-    """
+    """The learner's risk on some examples."""
     task = problem.task
     prompts = tasks.examples(data.train_key, indices_B, task, data.task_draw.link)
     if problem.learner.risk == 'averaged':
@@ -147,19 +135,7 @@ def batch_loss(params: Any, data: Data, problem: Problem, indices_B: jax.Array) 
 def train_step(
     params: Any, opt_state: Any, step: jax.Array, *, data: Data, lane: Any, problem: Problem
 ) -> tuple[Any, Any, jax.Array]:
-    """One step on the fresh examples step·B, …, (step+1)·B − 1.
-
-    Args:
-        params: of one lane.
-        opt_state: of its optimiser.
-        step: number of the step, from 0.
-        data: the lane's.
-        lane: its seeds and traced settings.
-        problem: the cell's.
-
-    Returns:
-        (params, opt_state, loss before the step).
-    """
+    """One step on the fresh examples step·B, …, (step+1)·B − 1."""
     learner = problem.learner
     indices_B = step * learner.batch_size + jnp.arange(learner.batch_size)
     loss, grads = jax.value_and_grad(batch_loss)(params, data, problem, indices_B)
@@ -168,28 +144,12 @@ def train_step(
 
 
 def evaluate(params: Any, data: Data, problem: Problem) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """Test loss (2.1) of one lane on its held-out prompts, or what else the threshold is on, and further measures.
-
-    Args:
-        params: the lane's.
-        data: the lane's.
-        problem: the cell's.
-    """
+    """Test loss (2.1) of one lane on its held-out prompts, or what else the threshold is on, and further measures."""
     return jax.tree.map(jnp.mean, held_out.measured_on(params, data.task_draw, data.test_prompts, problem))
 
 
 def train_window(state: State, data: Data, lane: Any, problem: Problem) -> Any:
-    """The steps of one lane from one check to the next.
-
-    Args:
-        state: the lane's.
-        data: the lane's.
-        lane: its seeds and traced settings.
-        problem: the cell's.
-
-    Returns:
-        ((params, opt_state) after the steps, their losses (S,)).
-    """
+    """The steps of one lane from one check to the next."""
     check_every = problem.learner.check_every
 
     def body(carry: Any, i: jax.Array) -> Any:
@@ -203,14 +163,7 @@ def train_window(state: State, data: Data, lane: Any, problem: Problem) -> Any:
 
 
 def screen(state: State, params: Any, data: Data, problem: Problem) -> Any:
-    """Errors of one lane on the screening subset, further measures, the suggested test loss and its standard error.
-
-    Args:
-        state: has the anchor.
-        params: the present parameters.
-        data: the lane's.
-        problem: the cell's.
-    """
+    """Errors of one lane on the screening subset, further measures, the suggested test loss and its standard error."""
     size = screening.subset_size(problem.learner.test_samples)
     subset = jax.tree.map(lambda leaf: leaf[:size], data.test_prompts)
     errors_T, others = held_out.measured_on(params, data.task_draw, subset, problem)
@@ -218,27 +171,14 @@ def screen(state: State, params: Any, data: Data, problem: Problem) -> Any:
 
 
 def is_outraced(num_checks: jax.Array, lane: Any, learner: Any) -> jax.Array:
-    """Whether a lane that has not reached the threshold has used the samples that it is given.
-
-    Args:
-        num_checks: checks made, the present one among them.
-        lane: its seeds and traced settings.
-        learner: the cell's `online.Online`.
-    """
+    """Whether a lane that has not reached the threshold has used the samples that it is given."""
     stop_after = getattr(lane, 'stop_after', 0)
     # Counted in checks, since the samples could overflow.
     return (stop_after > 0) & (num_checks > (stop_after - 1) // learner.samples_per_check)
 
 
 def record(state: State, tested: Tested, lane: Any, learner: Any) -> State:
-    """The state of one lane after a check.
-
-    Args:
-        state: has the parameters at the check.
-        tested: what the check measured.
-        lane: its seeds and traced settings.
-        learner: the cell's `online.Online`.
-    """
+    """The state of one lane after a check."""
     train_loss = jnp.mean(tested.losses_S)
     is_reached = tested.is_evaluated & is_below(tested.test_loss, learner.threshold)
     test_loss = jnp.where(tested.is_evaluated, tested.test_loss, tested.estimate)

@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qstr_jax import checks, tasks
+from qstr_jax import tasks
 from qstr_jax.learners import fitting, risks
 from qstr_jax.learners.constrained import Constrained
 from qstr_jax.learners.fit_record import Record
 from qstr_jax.learners.fits import State
 from qstr_jax.learners.learner import register
 from qstr_jax.learners.problem import Problem
-from qstr_jax.settings import traced
+from qstr_jax.settings import checks, traced
 
 # A norm may exceed R by this share, the rounding of float32.
 ROUNDING = 1e-5

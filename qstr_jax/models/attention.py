@@ -21,15 +21,7 @@ QUERY_BLOCK = 256
 
 
 def in_blocks(attend: Callable[[jax.Array], jax.Array], query_HxMxA: jax.Array) -> jax.Array:
-    """Applies `attend` to the queries, in blocks of `QUERY_BLOCK` if there are more than that.
-
-    Args:
-        attend: maps queries (H, M, A) to outputs (H, M, B), each query independently of the others.
-        query_HxMxA: the queries, (H, M, A).
-
-    Returns:
-        The outputs, (H, M, B).
-    """
+    """Applies `attend` to the queries, in blocks of `QUERY_BLOCK` if there are more than that."""
     num_queries = query_HxMxA.shape[1]
     if num_queries <= QUERY_BLOCK:
         return attend(query_HxMxA)
@@ -84,16 +76,7 @@ class MergedAttention(_Attention):
 
     @nn.compact
     def __call__(self, query_MxE: jax.Array, z_NxE: jax.Array, length: jax.Array | None = None) -> jax.Array:
-        """Attends from each query to all tokens.
-
-        Args:
-            query_MxE: the queries' encoded tokens, (M, D_e).
-            z_NxE: all encoded tokens of the prompt, (N, D_e).
-            length: n, where tokens after the first n are padding.
-
-        Returns:
-            The outputs of the heads side by side, (M, H D_e).
-        """
+        """Attends from each query to all tokens."""
         width = z_NxE.shape[-1]
         if self.initializer == 'flax':
             init = nn.initializers.lecun_normal(in_axis=1, out_axis=2, batch_axis=(0,))

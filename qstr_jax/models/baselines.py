@@ -23,14 +23,6 @@ def retrieved(z_NxE: jax.Array, token_dim: int, sparsity: int) -> jax.Array:
 
     Reads t off the encodings: t_il is the position whose ω_j has the largest inner product with the query's ω_{t_il}.
     This is exact if all encodings differ.
-
-    Args:
-        z_NxE: the encoded prompt, (N, D_e).
-        token_dim: d; the first d coordinates of z_i are x_i.
-        sparsity: q.
-
-    Returns:
-        The tokens of each position side by side, (N, q d).
     """
     x_NxD, encodings = z_NxE[:, :token_dim], z_NxE[:, token_dim:]
     keys_NxE, *queries = jnp.split(encodings, sparsity + 1, axis=-1)

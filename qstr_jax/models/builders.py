@@ -4,12 +4,12 @@ from typing import Any, Literal
 
 from flax import linen as nn
 
-from qstr_jax import checks
 from qstr_jax.models.baselines import LeastSquares, Ridge, Zero
 from qstr_jax.models.feedforward import Feedforward
 from qstr_jax.models.recurrent import Recurrent
 from qstr_jax.models.registered import register
 from qstr_jax.models.transformer import Transformer
+from qstr_jax.settings import checks
 
 Initializer = Literal['pytorch', 'flax']
 

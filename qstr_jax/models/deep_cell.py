@@ -12,16 +12,7 @@ from qstr_jax.models import carry, initializers
 
 
 def project_ball(h: jax.Array, radius: float) -> jax.Array:
-    """Projects onto the ball, Π_r h = min(1, r/‖h‖) h, over the last axis; smooth at 0.
-
-    Args:
-        h: any shape.
-        radius: r > 0.
-
-    Returns:
-        The same shape. Vectors inside the ball keep their bits: without the `where`, XLA compiles r/√(r²) to
-        r · rsqrt(r²), which is not exactly 1 where a CPU's rsqrt is an approximation.
-    """
+    """Projects onto the ball, Π_r h = min(1, r/‖h‖) h, over the last axis; smooth at 0."""
     square = jnp.sum(h**2, axis=-1, keepdims=True)
     shrunk = radius / jnp.sqrt(jnp.maximum(square, radius**2))
     return h * jnp.where(square > radius**2, shrunk, 1.0)

@@ -92,16 +92,7 @@ class Recurrent(nn.Module):
 
 
 def side_by_side(states_2xNxH: jax.Array, states: str, order: slice | jax.Array = slice(None, None, -1)) -> jax.Array:
-    """(h→_i, h←_i) at their own positions, from the states of both directions in the order of reading.
-
-    Args:
-        states_2xNxH: states of a cell, (2, N, d_h); state i has seen tokens 0..i of its direction.
-        states: one of `STATES`.
-        order: of positions in the backward direction, the inverse of itself.
-
-    Returns:
-        (N, 2 d_h).
-    """
+    """(h→_i, h←_i) at their own positions, from the states of both directions in the order of reading."""
     if states == 'exclusive':
         states_2xNxH = jnp.pad(states_2xNxH, ((0, 0), (1, 0), (0, 0)))[:, :-1]
     return jnp.concatenate([states_2xNxH[0], states_2xNxH[1, order]], axis=-1)

@@ -36,10 +36,6 @@ def at_ends(axis: Axes, words: Sequence[Words]) -> None:
     """Writes words beside a panel at the heights of their points, with a thin line from points that are not near.
 
     What ends in the left half of a panel has its words where it ends. The axes must have their limits and scales.
-
-    Args:
-        axis: the panel.
-        words: what to write.
     """
     at = _places(axis, words)
     far = [i for i, (x, _) in enumerate(at) if x > _HALF]
@@ -50,12 +46,7 @@ def at_ends(axis: Axes, words: Sequence[Words]) -> None:
 
 
 def above(axis: Axes, words: Sequence[Words]) -> None:
-    """Writes words above their points; where several points are near each other, above each other.
-
-    Args:
-        axis: the panel.
-        words: what to write.
-    """
+    """Writes words above their points; where several points are near each other, above each other."""
     at = _places(axis, words)
     for group in _groups([x for x, _ in at]):
         heights = _apart([at[i][1] + _LINE for i in group], [_height(words[i]) for i in group])

@@ -120,12 +120,7 @@ def curve_text(curve: Curve, x: str) -> str:
 
 
 def marks_text(rows: pd.DataFrame, words: Sequence[str] | Any = ()) -> str:
-    """What the marks of `draw_means` are, and what stands behind exponents.
-
-    Args:
-        rows: those that are drawn.
-        words: at the ends of curves.
-    """
+    """What the marks of `draw_means` are, and what stands behind exponents."""
     outcomes = set(erms.with_bounds(rows)['outcome'])
     marks = [text for outcome, text in _MARK_WORDS.items() if outcome in outcomes]
     lanes = 'dots: ERMs; rings: lanes that are none, in no exponent' if erms.is_known(rows).any() else 'dots: lanes'
@@ -135,15 +130,7 @@ def marks_text(rows: pd.DataFrame, words: Sequence[str] | Any = ()) -> str:
 
 
 def draw_means(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> list[ends.Words]:
-    """Draws one curve: the line of means with its interval, and every lane; returns words for its means and its end.
-
-    Args:
-        axis: the panel, whose scales are set.
-        curve: of `analysis.split_curves`.
-        look: of the curve.
-        x: the x axis.
-        shift: of the lanes to the right, as a share of the axis.
-    """
+    """Draws one curve: the line of means with its interval, and every lane; returns words for its means and its end."""
     colour = look[0]
     named = _draw_line(axis, curve, look, x, shift)
     is_filled = ~erms.is_short(curve.lanes)
@@ -189,13 +176,7 @@ def _draw_line(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> 
 
 
 def finish_panel(axis: Axes, named: Sequence[ends.Words], *, slopes: bool) -> None:
-    """Limits, ticks, slopes to compare with, and the words at means and ends.
-
-    Args:
-        axis: the panel, with all curves.
-        named: of `draw_means`.
-        slopes: whether slopes are drawn, under the curves; both axes must be logarithmic.
-    """
+    """Limits, ticks, slopes to compare with, and the words at means and ends."""
     learn = [one for one in named if one.gid == 'learn']
     low, high = axis.get_ylim()
     room = high / low

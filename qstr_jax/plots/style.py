@@ -126,19 +126,7 @@ def frame(
     key: str = '',
     beside: Iterable[str] = (),
 ) -> tuple[Figure, list[Axes]]:
-    """A row of panels with a title above and notes below.
-
-    Args:
-        num_panels: how many.
-        title: above the figure; '' for none.
-        notes: small, under the figure.
-        sharey: whether the panels share the y axis.
-        key: what lines and bands are, behind the notes.
-        beside: words that stand to the right of each panel, which gets so much wider.
-
-    Returns:
-        The figure and its panels.
-    """
+    """A row of panels with a title above and notes below."""
     lengths = [len(re.sub('[${}^]', '', line)) for text in beside for line in text.split('\n')]
     width = (WIDTH if num_panels == 1 else 2.9 * num_panels) + num_panels * _LETTER * max(lengths, default=0)
     text = wrap(notes_text(notes, key), int(22 * width))
@@ -154,11 +142,6 @@ def frame(
 
 
 def legend_line(look: Look, label: str) -> Line2D:
-    """An entry of a legend for one curve.
-
-    Args:
-        look: of the curve.
-        label: its name.
-    """
+    """An entry of a legend for one curve."""
     colour, marker, style = look
     return Line2D([], [], color=colour, marker=marker, linestyle=style, label=label)

@@ -28,22 +28,7 @@ def write(
     pages: Mapping[str, page.Page] | None = None,
     links: Mapping[str, str] | None = None,
 ) -> pathlib.Path:
-    """Writes `output`/report.html, and `output`/latex/* if asked.
-
-    Args:
-        workdirs: directories; each may be a results directory, or hold some at any depth.
-        output: directory of the report, made if it does not exist.
-        latex: write fragments too, which takes as long again.
-        pages: titles and addresses of results directories, by the last part of their names.
-        links: names and addresses of pages to go back to.
-
-    Returns:
-        The path of the page.
-
-    Raises:
-        files.ResultsError: a directory that does not exist, or an output that cannot be written. What is empty,
-            half-finished or damaged is said on the page instead.
-    """
+    """Writes `output`/report.html, and `output`/latex/* if asked."""
     for workdir in workdirs:
         results.find(workdir)  # Before anything is written.
     folder = pathlib.Path(files.make_folder(output))

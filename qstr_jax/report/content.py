@@ -18,15 +18,7 @@ from qstr_jax.storage.files import ResultsError
 
 
 def sections(workdir: str | os.PathLike, leave_out: str | os.PathLike | None = None) -> list[Section]:
-    """The sections of a directory: itself if it holds results, otherwise what lies below it.
-
-    Args:
-        workdir: the directory.
-        leave_out: a folder whose contents do not count, such as the report's own.
-
-    Raises:
-        ResultsError: there is no such directory.
-    """
+    """The sections of a directory: itself if it holds results, otherwise what lies below it."""
     workdir = pathlib.Path(workdir)
     whole = Section(name=str(workdir))
     with _saying(whole):
@@ -45,11 +37,7 @@ def sections(workdir: str | os.PathLike, leave_out: str | os.PathLike | None = N
 
 
 def sweep_section(folder: str | os.PathLike) -> Section:
-    """The section of one results directory; damage, gaps and emptiness become words.
-
-    Args:
-        folder: the directory.
-    """
+    """The section of one results directory; damage, gaps and emptiness become words."""
     folder = pathlib.Path(folder)
     section = Section(name=str(folder))
     with _saying(section):
@@ -94,22 +82,13 @@ def _saying(section: Section) -> Iterator[None]:
 
 
 def measured(sections: Sequence[Section]) -> pd.DataFrame:
-    """Table 1 over all directories, of `table1.measure`.
-
-    Args:
-        sections: of the directories.
-    """
+    """Table 1 over all directories, of `table1.measure`."""
     frames = [one.rows.assign(folder=one.name) for one in sections if len(one.rows)]
     return table1.measure(pd.concat(frames, ignore_index=True) if frames else pd.DataFrame())
 
 
 def overview(measured: pd.DataFrame, num_lanes: int) -> Section:
-    """The section of Table 1.
-
-    Args:
-        measured: of the function of this name.
-        num_lanes: that it is from.
-    """
+    """The section of Table 1."""
     section = Section(name='Table 1, measured')
     section.tables += [(answers.TITLE, answers.answers(measured)), *table1.blocks(measured)]
     section.say(

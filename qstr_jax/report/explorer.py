@@ -23,17 +23,7 @@ _CHOSEN = 'chosen'
 
 
 def exhibits(sections: Sequence[Section]) -> list[dict[str, Any]]:
-    """One exhibit for each kind of learner in each directory that has rows.
-
-    Args:
-        sections: of the directories.
-
-    Returns:
-        For each its `name`, which is `short` in addresses, and its `folder`, `filters` (settings in which lanes differ,
-        with values and those shown first), `axes` (for x), `values` (for y), `settings` that tell curves apart, others
-        that are `shown`, `fits` (exponents of curves), `rows` as columns, `lanes` with name, curve and command, and
-        `over`, the settings that validation may choose.
-    """
+    """One exhibit for each kind of learner in each directory that has rows."""
     found, short = [], short_names([section.name for section in sections])
     for section in sections:
         if section.rows.empty or 'test_loss' not in section.rows.columns:
@@ -52,11 +42,7 @@ def exhibits(sections: Sequence[Section]) -> list[dict[str, Any]]:
 
 
 def short_names(folders: Sequence[str]) -> dict[str, str]:
-    """Directories without the path that all of them share.
-
-    Args:
-        folders: their names.
-    """
+    """Directories without the path that all of them share."""
     paths = [pathlib.PurePath(name) for name in folders]
     levels = [len(set(parts)) == 1 for parts in zip(*(path.parts[:-1] for path in paths), strict=False)]
     shared = levels.index(False) if False in levels else len(levels)

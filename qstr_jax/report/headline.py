@@ -37,12 +37,7 @@ class Need(NamedTuple):
 
 
 def headline(sections: Sequence[Section], measured: pd.DataFrame) -> Section:
-    """The summary of all directories.
-
-    Args:
-        sections: of the directories.
-        measured: Table 1, of `table1.measure`.
-    """
+    """The summary of all directories."""
     section = Section(name='In a minute')
     section.say(_WHAT)
     rows = [one.rows for one in sections if len(one.rows)]

@@ -36,15 +36,7 @@ def html_of(
     pages: Mapping[str, Page] | None = None,
     links: Mapping[str, str] | None = None,
 ) -> str:
-    """The page of an explorer, a headline, an overview and sections.
-
-    Args:
-        overview: Table 1.
-        sections: one per directory.
-        headline: comes first.
-        pages: by the last part of a directory's name.
-        links: names and addresses of pages to go back to.
-    """
+    """The page of an explorer, a headline, an overview and sections."""
 
     def page_of(name: str) -> Page | None:
         return (pages or {}).get(pathlib.PurePath(name).name)
@@ -75,11 +67,7 @@ def html_of(
 
 
 class _Pictures:
-    """The pictures of sections as base64, as long as there is room.
-
-    Args:
-        room: bytes.
-    """
+    """The pictures of sections as base64, as long as there is room."""
 
     def __init__(self, room: int) -> None:
         self._room = room

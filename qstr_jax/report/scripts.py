@@ -37,11 +37,7 @@ def javascript() -> tuple[str, ...]:
 
 
 def policy(scripts: Sequence[str]) -> str:
-    """A Content-Security-Policy: no network, no frames, no code but the given.
-
-    Args:
-        scripts: texts of the page's scripts.
-    """
+    """A Content-Security-Policy: no network, no frames, no code but the given."""
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts]
     allowed = ' '.join(f"'sha256-{digest}'" for digest in digests) or "'none'"
     return (

@@ -56,16 +56,7 @@ def _quiet() -> Iterator[None]:
 
 
 def save_tree(path: Any, tree: Any, identity: str = '') -> None:
-    """Saves a pytree of arrays, replacing what is there.
-
-    Args:
-        path: folder of the checkpoint.
-        tree: the arrays.
-        identity: whose they are.
-
-    Raises:
-        files.ResultsError: the disk is full, or the folder cannot be written.
-    """
+    """Saves a pytree of arrays, replacing what is there."""
     arrays = jax.tree.map(np.asarray, jax.device_get(tree))
     content = {'arrays': arrays, 'digest': _digest(arrays, identity)}
     try:
@@ -144,16 +135,7 @@ def _reason(error: Exception) -> str:
 
 
 def load_tree(path: Any, abstract_tree: Any, identity: str = '') -> Any:
-    """Loads what `save_tree` saved, as NumPy arrays.
-
-    Args:
-        path: folder of the checkpoint.
-        abstract_tree: tree of the shapes and dtypes that are expected.
-        identity: whose they should be.
-
-    Raises:
-        files.ResultsError: it is damaged, holds other arrays, or is somebody else's.
-    """
+    """Loads what `save_tree` saved, as NumPy arrays."""
     wanted = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), abstract_tree)
     try:
         abstract = {'arrays': wanted, 'digest': _digest(wanted)}
@@ -228,11 +210,7 @@ def load(folder: Any, abstract_state_K: Any, identity: str = '') -> Any:
 
 
 def remove(path: Any) -> None:
-    """Removes a folder of checkpoints, or whatever lies in its place; of a link the link alone.
-
-    Args:
-        path: of the folder; it need not exist.
-    """
+    """Removes a folder of checkpoints, or whatever lies in its place; of a link the link alone."""
     if os.path.islink(path) or path.is_file():
         path.unlink()
     elif path.exists():

@@ -5,7 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from qstr_jax import columns, registry
+from qstr_jax import columns
+from qstr_jax.settings import registry
 
 
 def filled(rows: pd.DataFrame, lane_settings: Iterable[str] = ()) -> pd.DataFrame:
@@ -15,10 +16,6 @@ def filled(rows: pd.DataFrame, lane_settings: Iterable[str] = ()) -> pd.DataFram
     have the setting's column. A setting whose default follows from others (None, ()) stays missing, and so does one of
     something that is not registered in this process. Rows leave out what their learner ignores, so only those of its
     settings are filled in that are asked for.
-
-    Args:
-        rows: of one cell.
-        lane_settings: names of the traced settings that its learner looks at today.
     """
     learner = _defaults(rows, 'learner')
     found = {
@@ -36,12 +33,7 @@ def filled(rows: pd.DataFrame, lane_settings: Iterable[str] = ()) -> pd.DataFram
 
 
 def filled_curves(curves: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """The curves of one cell, with the columns of lanes that its rows have; they are newer than the file of curves.
-
-    Args:
-        curves: of one cell.
-        rows: of the same cell, of `filled`.
-    """
+    """The curves of one cell, with the columns of lanes that its rows have; they are newer than the file of curves."""
     newer = [name for name in columns.with_role(rows.columns, 'lane') if name not in curves.columns]
     return curves.assign(**{name: rows[name].iloc[0] for name in newer}) if len(rows) else curves
 

@@ -38,14 +38,7 @@ class ResultsError(Exception):
 
 
 def make_folder(path: Any) -> epath.Path:
-    """Makes a directory and its parents unless they exist, and returns it.
-
-    Args:
-        path: of the directory.
-
-    Raises:
-        ResultsError: it is a file, or cannot be written.
-    """
+    """Makes a directory and its parents unless they exist, and returns it."""
     folder = epath.Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -66,14 +59,6 @@ def opened(path: Any, kind: str) -> Iterator[BinaryIO]:
     """Opens what was found in a directory, to be read: a file, and no larger than its kind may be.
 
     A link may lead anywhere, a pipe blocks, a device has no end; a file with holes has any size and takes no room.
-
-    Args:
-        path: of the file.
-        kind: one of `MOST_BYTES`.
-
-    Raises:
-        ResultsError: it is a link, no file, or too large.
-        OSError: it cannot be opened.
     """
     check_no_link(path)
     is_local = '://' not in str(path)
@@ -98,25 +83,13 @@ def read_bytes(path: Any, kind: str) -> bytes:
 
 
 def temporary_path(path: Any) -> Any:
-    """A hidden name beside a file that says which process writes it, so that `remove_leftovers` can clean up.
-
-    Args:
-        path: of the file that is to be written.
-    """
+    """A hidden name beside a file that says which process writes it, so that `remove_leftovers` can clean up."""
     owner = f'{socket.gethostname()}-{os.getpid()}'
     return path.parent / f'.{path.name}.{owner}-{uuid.uuid4().hex[:8]}.tmp'
 
 
 def write_atomically(path: Any, write: Callable[[Any], Any]) -> None:
-    """Calls `write` with a temporary path, then moves that file to `path` in one step.
-
-    Args:
-        path: of the file.
-        write: writes the whole file to the path it is given.
-
-    Raises:
-        ResultsError: the disk is full or the directory cannot be written; an earlier file is left as it was.
-    """
+    """Calls `write` with a temporary path, then moves that file to `path` in one step."""
     path = epath.Path(path)
     temporary = temporary_path(path)
     try:
@@ -149,12 +122,7 @@ def write_json(path: Any, value: dict[str, Any]) -> None:
 
 
 def read_json(path: Any) -> dict[str, Any]:
-    """Reads a JSON object that `write_json` wrote, without its digest.
-
-    Raises:
-        ResultsError: the file is missing or cut short, is no JSON object, has no digest, or says something else than
-            what was written.
-    """
+    """Reads a JSON object that `write_json` wrote, without its digest."""
     try:
         value = json.loads(read_bytes(path, 'record'))
         _check_json(value)
@@ -194,14 +162,6 @@ def write_table(path: Any, frame: pd.DataFrame, cell_id: str = '') -> None:
     """Writes a DataFrame as Parquet, whole or not at all.
 
     Its metadata hold our format, the role of each column, the cell, and a digest of all that and every value.
-
-    Args:
-        path: of the file.
-        frame: the table.
-        cell_id: whose rows or curves they are, '' if of no cell.
-
-    Raises:
-        ResultsError: as `write_atomically`.
     """
     table = table_format.labelled(pa.Table.from_pandas(frame, preserve_index=False), cell_id)
 
@@ -213,16 +173,7 @@ def write_table(path: Any, frame: pd.DataFrame, cell_id: str = '') -> None:
 
 
 def read_table(path: Any, cell_id: str = '') -> pd.DataFrame:
-    """Reads a table that `write_table` wrote, and adds to the table of columns what it does not know yet.
-
-    Args:
-        path: of the file.
-        cell_id: whose rows or curves they should be, '' for anyone's.
-
-    Raises:
-        ResultsError: the file is cut short, is not Parquet, was not written by us, has another format, is of another
-            cell, or a bit of it has changed.
-    """
+    """Reads a table that `write_table` wrote, and adds to the table of columns what it does not know yet."""
     try:
         with opened(path, 'table') as file:
             content = pq.ParquetFile(file, page_checksum_verification=True)
@@ -242,22 +193,13 @@ def read_table(path: Any, cell_id: str = '') -> pd.DataFrame:
 
 
 def damaged_table(path: Any, reason: object) -> ResultsError:
-    """The error of a table that cannot be used.
-
-    Args:
-        path: of the file.
-        reason: what is wrong, an exception or words; the first line is kept.
-    """
+    """The error of a table that cannot be used."""
     line = (str(reason).splitlines() or [type(reason).__name__])[0][:300]
     return ResultsError(f'{path} is damaged ({line}): delete it, in rows/ and in curves/, and run its cell again')
 
 
 def remove_leftovers(folder: Any) -> None:
-    """Removes the temporary files of processes that are gone.
-
-    Args:
-        folder: where to look, not below it.
-    """
+    """Removes the temporary files of processes that are gone."""
     for file in folder.glob('.*.tmp'):
         found = LEFTOVER.match(file.name)
         if found is None:
@@ -270,11 +212,7 @@ def remove_leftovers(folder: Any) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process of this machine is alive.
-
-    Args:
-        pid: its number.
-    """
+    """Whether a process of this machine is alive."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -285,9 +223,5 @@ def is_running(pid: int) -> bool:
 
 
 def digest(*values: Any) -> str:
-    """Eight hexadecimal digits that depend on every value, for names of files.
-
-    Args:
-        *values: anything that JSON can hold.
-    """
+    """Eight hexadecimal digits that depend on every value, for names of files."""
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:8]

@@ -24,14 +24,7 @@ MOST_LEVELS = 32
 
 
 def check(name: Any) -> str:
-    """Returns a name that may become a part of a path.
-
-    Args:
-        name: from anywhere.
-
-    Raises:
-        ResultsError: it is something else.
-    """
+    """Returns a name that may become a part of a path."""
     if not isinstance(name, str) or not re.fullmatch(NAME, name):
         shown = repr(name) if len(repr(name)) <= 80 else f'{name!r:.80}…'
         raise ResultsError(f'{shown} cannot be a name of a file: letters, digits and _ . + - are allowed')
@@ -39,15 +32,7 @@ def check(name: Any) -> str:
 
 
 def inside(workdir: Any, *names: str) -> epath.Path:
-    """The path of something in a results directory, which may itself be a link.
-
-    Args:
-        workdir: the directory.
-        *names: of the folders on the way, and of the file.
-
-    Raises:
-        ResultsError: a name is none, or a part of the path is a symbolic link, which nothing is written through.
-    """
+    """The path of something in a results directory, which may itself be a link."""
     path = epath.Path(workdir)
     for name in names:
         path /= check(name)
@@ -66,12 +51,7 @@ def _is_text(name: str) -> bool:
 
 
 def listed(folder: Any, suffix: str) -> list[Any]:
-    """The files of a folder with an ending, sorted by name; a link, a folder or an odd name is left out with a warning.
-
-    Args:
-        folder: where to look, not below it; it need not exist.
-        suffix: such as '.json'.
-    """
+    """The files of a folder with an ending, by name; a link, a folder or an odd name is left out with a warning."""
     if not folder.is_dir():
         return []
     if os.path.islink(folder):

@@ -99,15 +99,7 @@ _VALIDATORS = {
 
 
 def read(path: Any, kind: str) -> dict[str, Any]:
-    """Reads a record.
-
-    Args:
-        path: of the file.
-        kind: one of `SCHEMAS`.
-
-    Raises:
-        ResultsError: it is missing, damaged, or not of this kind; the message names the file and the place in it.
-    """
+    """Reads a record."""
     record = files.read_json(path)
     error = next(_VALIDATORS[kind].iter_errors(record), None)
     if error is not None:
@@ -118,12 +110,7 @@ def read(path: Any, kind: str) -> dict[str, Any]:
 
 
 def read_all(folder: Any, kind: str) -> dict[pathlib.Path, dict[str, Any]]:
-    """The records of a folder by path; one that is damaged is left out with a warning.
-
-    Args:
-        folder: where to look; it need not exist.
-        kind: one of `SCHEMAS`.
-    """
+    """The records of a folder by path; one that is damaged is left out with a warning."""
     found = {}
     for path in names.listed(folder, '.json'):
         try:
@@ -135,13 +122,6 @@ def read_all(folder: Any, kind: str) -> dict[pathlib.Path, dict[str, Any]]:
 
 
 def read_plan(workdir: Any) -> dict[str, dict[str, Any]]:
-    """The directory's plan: by cell its `columns` and the names of its `lanes`; empty if there is none.
-
-    Args:
-        workdir: the results directory.
-
-    Raises:
-        ResultsError: plan.json is damaged.
-    """
+    """The directory's plan: by cell its `columns` and the names of its `lanes`; empty if there is none."""
     path = workdir / 'plan.json'
     return read(path, 'plan') if path.exists() else {}

@@ -37,28 +37,12 @@ class FormatError(ResultsError):
 
 
 def cell_path(workdir: Any, kind: str, cell_id: str) -> epath.Path:
-    """Where a cell's 'rows' or 'curves' are.
-
-    Args:
-        workdir: the results directory.
-        kind: 'rows' or 'curves'.
-        cell_id: the cell's.
-
-    Raises:
-        ResultsError: the id is no name, or a link is in the way.
-    """
+    """Where a cell's 'rows' or 'curves' are."""
     return names.inside(workdir, kind, f'{cell_id}.parquet')
 
 
 def open_workdir(workdir: Any) -> epath.Path:
-    """Makes the directories of a sweep, removes what killed writes left, and returns its path.
-
-    Args:
-        workdir: the results directory.
-
-    Raises:
-        ResultsError: it is a file, not writable, or one of its folders is a link.
-    """
+    """Makes the directories of a sweep, removes what killed writes left, and returns its path."""
     path = epath.Path(workdir)
     names.check_text(path)
     for kind in (*FOLDERS, 'params'):
@@ -78,15 +62,7 @@ def open_workdir(workdir: Any) -> epath.Path:
 
 
 def read_config(workdir: Any) -> list[dict[str, Any]]:
-    """The sweeps that were run into a directory.
-
-    Args:
-        workdir: the results directory.
-
-    Raises:
-        ResultsError: config.json is not there, or damaged.
-        FormatError: it is of another version.
-    """
+    """The sweeps that were run into a directory."""
     path = epath.Path(workdir) / 'config.json'
     if not path.exists():
         raise ResultsError(f'{str(workdir)!r} is not a results directory: no config.json in it')
@@ -98,15 +74,7 @@ def read_config(workdir: Any) -> list[dict[str, Any]]:
 
 
 def add_sweep(workdir: Any, sweep: dict[str, Any]) -> None:
-    """Adds a sweep to config.json, unless it is there. The caller holds the directory's lock.
-
-    Args:
-        workdir: the results directory.
-        sweep: as `Sweep.as_json` gives it.
-
-    Raises:
-        ResultsError: config.json is damaged, or of another version.
-    """
+    """Adds a sweep to config.json, unless it is there. The caller holds the directory's lock."""
     path = epath.Path(workdir) / 'config.json'
     sweeps = read_config(workdir) if path.exists() else []
     if sweep not in sweeps:
@@ -118,12 +86,6 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) ->
 
     A lane that has a row already keeps it and its curve. A curve without a row, as a killed write leaves it, is
     replaced. The caller holds the cell's lock.
-
-    Args:
-        workdir: the results directory.
-        cell_id: the cell's.
-        rows: of finished lanes.
-        curves: of the same lanes.
     """
     rows_path, curves_path = (cell_path(workdir, kind, cell_id) for kind in ('rows', 'curves'))
     lanes = lane_keys.columns_of(rows)
@@ -151,12 +113,6 @@ def find(workdir: Any) -> list[pathlib.Path]:
 
     Those in a folder named `selection` below it are left out: they hold the runs that chose a tuned sweep's settings;
     so are those in `cards`, of which cards of theorems are made.
-
-    Args:
-        workdir: where to look; may be such a folder itself.
-
-    Raises:
-        ResultsError: there is no such directory, or its name is no UTF-8.
     """
     workdir = pathlib.Path(workdir)
     names.check_text(workdir)
@@ -184,16 +140,7 @@ def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
 def load_all(
     workdirs: Iterable[Any], strict: bool = False, read: Callable[[Any, bool], pd.DataFrame] = load
 ) -> pd.DataFrame:
-    """All rows of the results directories at or below some directories, with the directory in the column `folder`.
-
-    Args:
-        workdirs: where to look.
-        strict: raise for a damaged file or directory instead of leaving it out with a warning.
-        read: what reads one directory.
-
-    Raises:
-        ResultsError: as `find` (and `load`, if `strict`).
-    """
+    """All rows of the results directories at or below some directories, with the directory in the column `folder`."""
     frames = []
     for folder in dict.fromkeys(folder for workdir in workdirs for folder in find(workdir)):
         try:
@@ -273,11 +220,7 @@ def _load(workdir: Any, kind: str, strict: bool) -> pd.DataFrame:
 
 
 def make_compact(workdir: Any) -> None:
-    """Copies the tables of many cells into one file each, from which `load` reads them in seconds.
-
-    Args:
-        workdir: the results directory.
-    """
+    """Copies the tables of many cells into one file each, from which `load` reads them in seconds."""
     if '://' in str(workdir):
         return
     for kind in 'rows', 'curves':
@@ -289,16 +232,7 @@ def make_compact(workdir: Any) -> None:
 
 
 def columns_of(workdir: Any, cell_id: str, lane_settings: Iterable[str] = ()) -> dict[str, list]:
-    """The rows of one cell, column by column, from the copy of all if its file is as it was copied; {} without rows.
-
-    Args:
-        workdir: the results directory.
-        cell_id: the cell's.
-        lane_settings: names of the traced settings that its learner looks at today, which the rows have then.
-
-    Raises:
-        ResultsError: its file is damaged.
-    """
+    """The rows of one cell, column by column, from the copy of all if its file is as it was copied; {} without rows."""
     path = cell_path(workdir, 'rows', cell_id)
     if not path.exists():
         return {}

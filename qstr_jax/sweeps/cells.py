@@ -8,8 +8,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from qstr_jax import columns, failures, learners, models, registry, tasks
+from qstr_jax import columns, failures, learners, models, tasks
 from qstr_jax.learners.problem import Problem
+from qstr_jax.settings import registry
 from qstr_jax.sweeps import presets, sample_sizes
 from qstr_jax.sweeps.point import Point
 from qstr_jax.sweeps.sweep import Sweep

@@ -22,23 +22,13 @@ POLL_SECONDS = 1.0
 
 
 def has_locks(workdir: Any) -> bool:
-    """Whether the file system of a directory has locks.
-
-    Args:
-        workdir: the results directory.
-    """
+    """Whether the file system of a directory has locks."""
     return '://' not in str(workdir)
 
 
 @contextlib.contextmanager
 def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
-    """Holds a lock of a directory; yields False if another worker has it after `timeout` seconds.
-
-    Args:
-        workdir: the results directory.
-        name: of the lock.
-        timeout: seconds to wait; below 0, as long as it takes.
-    """
+    """Holds a lock of a directory; yields False if another worker has it after `timeout` seconds."""
     if not has_locks(workdir):
         yield True
         return
@@ -58,12 +48,7 @@ def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
 
 
 def missing(workdir: Any, batch: LaneBatch) -> tuple[Any, ...]:
-    """Lanes of a batch that have no row yet.
-
-    Args:
-        workdir: the results directory.
-        batch: the lane batch.
-    """
+    """Lanes of a batch that have no row yet."""
     return _without_rows(workdir, batch.cell, batch.lanes)
 
 
@@ -90,10 +75,6 @@ def remove_checkpoints(workdir: Any, cell_id: str) -> None:
 
     They are left by a worker that was killed after it had written the rows, or by one that cut the cell into other
     batches. Those of a batch that a living worker holds stay.
-
-    Args:
-        workdir: the results directory.
-        cell_id: the cell's.
     """
     for path in (workdir / 'checkpoints').glob(f'{names.check(cell_id)}-batch*'):
         folder = names.inside(workdir, 'checkpoints', path.name)
@@ -104,13 +85,7 @@ def remove_checkpoints(workdir: Any, cell_id: str) -> None:
 
 
 class Claims:
-    """Hands out the lane batches of a sweep to the threads of this process, each batch once.
-
-    Args:
-        workdir: the results directory.
-        batches: those that this process may run.
-        stop: set when the sweep should end.
-    """
+    """Hands out the lane batches of a sweep to the threads of this process, each batch once."""
 
     def __init__(self, workdir: Any, batches: Sequence[LaneBatch], stop: threading.Event) -> None:
         self._workdir = workdir

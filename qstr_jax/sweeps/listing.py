@@ -13,27 +13,14 @@ from qstr_jax.sweeps.sweep import Sweep
 
 
 def summary(cells: Sequence[Cell]) -> str:
-    """How much work a sweep is at most, without tracing a program.
-
-    Args:
-        cells: of the sweep.
-    """
+    """How much work a sweep is at most, without tracing a program."""
     num_lanes = sum(len(cell.lanes) for cell in cells)
     examples = sum(len(cell.lanes) * cell.problem.learner.most_examples() for cell in cells)
     return f'{len(cells):,} cells, {num_lanes:,} lanes, at most {examples:,} prompts to train on, with repetition'
 
 
 def describe(sweep: Sweep, workdir: Any = None) -> str:
-    """One line per cell: lanes, parameters, the most operations of a lane, and how long the lanes that are left take.
-
-    Args:
-        sweep: the points to run.
-        workdir: where it would be run, which need not exist; None for nowhere yet.
-
-    Raises:
-        ValueError: a setting is impossible, or would be ignored.
-        results.ResultsError: a file of the directory is damaged.
-    """
+    """One line per cell: lanes, parameters, the most operations of a lane, and the time that is left."""
     cells = cells_of(sweep)
     outputs.check(cells, outputs.probes_of(sweep))
     folder = None if workdir is None or not (epath.Path(workdir) / 'plan.json').exists() else epath.Path(workdir)

@@ -22,24 +22,12 @@ class Made(NamedTuple):
 
 
 def probes_of(sweep: Sweep) -> dict[str, Callable]:
-    """The functions of a sweep's probes, with their settings, by name.
-
-    Args:
-        sweep: names them.
-
-    Raises:
-        ValueError: an unknown name or setting.
-    """
+    """The functions of a sweep's probes, with their settings, by name."""
     return {name: probes.get(name, **sweep.settings_of(name)) for name in sweep.probes}
 
 
 def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> dict[str, dict[str, Made]]:
-    """What probes make, by cell and name; raises ValueError unless all cells make floats of the right shapes.
-
-    Args:
-        cells: of a sweep.
-        probe_functions: of `probes_of`.
-    """
+    """What probes make, by cell and name; raises ValueError unless all cells make floats of the right shapes."""
     found: dict[str, dict[str, Made]] = {}
     for cell in cells:
         problem: Any = cell.problem
@@ -64,19 +52,7 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> dic
 
 
 def check_new(sweep: Sweep, cells: Sequence[Cell], workdir: Any) -> dict[str, dict[str, Made]]:
-    """Checks the cells that have no rows yet, since the others have passed; with probes all, which may be new.
-
-    Args:
-        sweep: the cells'.
-        cells: of the sweep.
-        workdir: the results directory, which need not exist.
-
-    Returns:
-        What probes make, as `check` does.
-
-    Raises:
-        ValueError: as `check` and `check_draws`.
-    """
+    """Checks the cells that have no rows yet, since the others have passed; with probes all, which may be new."""
     probe_functions = probes_of(sweep)
     new = [cell for cell in cells if probe_functions or not results.cell_path(workdir, 'rows', cell.id).exists()]
     made = check(new, probe_functions)
@@ -85,11 +61,7 @@ def check_new(sweep: Sweep, cells: Sequence[Cell], workdir: Any) -> dict[str, di
 
 
 def check_draws(cells: Sequence[Cell]) -> None:
-    """Raises ValueError unless prompts of all cells, some of which are drawn, point to tokens that they have.
-
-    Args:
-        cells: of a sweep.
-    """
+    """Raises ValueError unless prompts of all cells, some of which are drawn, point to tokens that they have."""
     problems: list[Any] = [cell.problem for cell in cells]
     for task in dict.fromkeys(task for problem in problems for task in (problem.task, problem.test_task)):
         with failures.named(f'task={task.name!r}'):
@@ -112,11 +84,7 @@ def _check_test_length(name: str, problem: Any) -> None:
 
 
 def made_by(name: str, probe: Callable, problem: Any) -> Made:
-    """What a probe adds to the rows of a cell; traced, nothing is computed.
-
-    Raises:
-        ValueError: it fails, or makes something else than a dict of scalars.
-    """
+    """What a probe adds to the rows of a cell; traced, nothing is computed."""
     task_draw = jax.eval_shape(problem.task.draw, streams.abstract_key())
     params = abstract_params(problem.module, problem.task)
     try:

@@ -51,12 +51,7 @@ class Pace(NamedTuple):
 
 
 def paces(cells: Sequence[Cell], workdir: Any = None) -> dict[str, Pace]:
-    """The pace of each cell, by its id.
-
-    Args:
-        cells: of a sweep.
-        workdir: a results directory, whose lanes tell their cells' paces; None for no directory.
-    """
+    """The pace of each cell, by its id."""
     try:
         jax.devices()
     except (RuntimeError, AssertionError):  # none, or another process has it: a dry run needs none
@@ -69,12 +64,7 @@ def paces(cells: Sequence[Cell], workdir: Any = None) -> dict[str, Pace]:
 
 
 def warning(cell: Cell, platform: str) -> str:
-    """What to say before a cell runs of which nothing will be seen for long, as a lane is shown after a check; or ''.
-
-    Args:
-        cell: the cell.
-        platform: of the device: 'cpu', 'gpu' or 'tpu'.
-    """
+    """What to say before a cell whose first check, and so its first sign of life, is far away; or ''."""
     learner = cell.problem.learner
     flops = cost.training_flops(cell.problem, learner.most_examples() // max(1, learner.max_checks))
     seconds = flops / SPEEDS.get(platform, SPEED)
@@ -134,12 +124,7 @@ def _step_flops(problem: Problem) -> int:
 
 @functools.lru_cache(maxsize=64)
 def step_seconds(problem: Problem, num_lanes: int) -> float:
-    """Seconds of a lane for the forward and backward pass of a batch, with as many lanes as run together.
-
-    Args:
-        problem: the cell's.
-        num_lanes: of the cell.
-    """
+    """Seconds of a lane for the forward and backward pass of a batch, with as many lanes as run together."""
     size = lanes_per_batch.default_size(problem.module, num_lanes, jax.default_backend())
     size = max(1, min(size, int(MOST_FLOPS_TOGETHER / _step_flops(problem))))
     shapes = held_out.abstract_params(problem.module, problem.task)

@@ -4,9 +4,9 @@ import dataclasses
 import typing
 from typing import Any
 
-from qstr_jax import columns, failures, models, registry
+from qstr_jax import columns, failures, models
 from qstr_jax.learners.problem import Problem
-from qstr_jax.settings import Setting
+from qstr_jax.settings import Setting, registry
 from qstr_jax.tasks import unused
 
 Settings = dict[str, Any]
@@ -110,13 +110,7 @@ class Point:
 def task_columns(
     task: Any, test_task: Any, without: frozenset[str] = frozenset()
 ) -> dict[tuple[str, str], tuple[Any, str]]:
-    """By role and name the value and type of the columns that say what was asked, before they are made plain.
-
-    Args:
-        task: of the training prompts.
-        test_task: of the test prompts.
-        without: settings that prompts do not depend on.
-    """
+    """By role and name the value and type of the columns that say what was asked, before they are made plain."""
     found: dict[tuple[str, str], tuple[Any, str]] = {
         ('task', 'task'): (task.name, 'str'),
         ('task', 'test_task'): (test_task.name, 'str'),

@@ -7,7 +7,7 @@ which made the figures, but for the test prompts: the published code trains on 1
 
 from typing import Any
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 
 TABLE: dict[str, dict[str, Any]] = {
     'standard': {},
@@ -21,23 +21,11 @@ TEST_TASKS: dict[str, dict[str, str]] = {'published': {'qstr': 'simple_qstr'}}
 
 
 def settings(preset: str) -> dict[str, Any]:
-    """The settings of a preset, by scope and name, such as 'rnn.cell'.
-
-    Args:
-        preset: a key of `TABLE`.
-
-    Raises:
-        ValueError: an unknown preset.
-    """
+    """The settings of a preset, by scope and name, such as 'rnn.cell'."""
     checks.choice('preset', preset, TABLE)
     return TABLE[preset]
 
 
 def test_task(preset: str, task: str) -> str:
-    """The name of the task of the test prompts.
-
-    Args:
-        preset: a key of `TABLE`.
-        task: name of the task of the training prompts.
-    """
+    """The name of the task of the test prompts."""
     return TEST_TASKS.get(preset, {}).get(task, task)

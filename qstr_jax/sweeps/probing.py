@@ -30,19 +30,7 @@ def complete(
     record: dict[str, Any],
     refresh: bool,
 ) -> None:
-    """Adds the columns of probes to the rows that lack them, or have them of other code.
-
-    Args:
-        workdir: the results directory.
-        cells: those that a run will return or add to.
-        probes: functions, by name.
-        made: by cell what they make there.
-        record: of the run, in provenance.
-        refresh: of `Options`; cells whose parameters were not kept are set aside, to be run again.
-
-    Raises:
-        ResultsError: the parameters were not kept, or cannot be read.
-    """
+    """Adds the columns of probes to the rows that lack them, or have them of other code."""
     runs = provenance.of_programs(workdir) if probes else {}
     lost = []
     for cell in cells if probes else ():

@@ -18,15 +18,7 @@ from qstr_jax.sweeps.cells import Cell
 def rows(
     cell: Cell, lanes: Sequence[Any], data_K: Any, state_K: Any, probe_functions: Sequence[Callable] = ()
 ) -> pd.DataFrame:
-    """One row per lane.
-
-    Args:
-        cell: the cell of the lanes.
-        lanes: the batch's lanes; the state may have more, which are fillers.
-        data_K: constants of the batch, as `training.train` returns them.
-        state_K: its last state, as `training.train` returns it.
-        probe_functions: of `models.probes`.
-    """
+    """One row per lane."""
 
     described = jax.device_get(_encoding_columns(data_K.task_draw))
     if probe_functions:
@@ -71,13 +63,7 @@ def probed(params_K: Any, task_draw_K: Any, problem: Problem, probe_functions: t
 
 
 def curves(cell: Cell, lanes: Sequence[Any], state_K: Any) -> pd.DataFrame:
-    """One line per check of a lane, or per fit of a lane on a fixed sample; the cell's settings are in its rows only.
-
-    Args:
-        cell: the cell of the lanes.
-        lanes: the batch's lanes.
-        state_K: the last state, as `training.train` returns it.
-    """
+    """One line per check of a lane, or per fit on a fixed sample; the cell's settings are in its rows only."""
     curves_K = cell.problem.learner.report_curves(state_K, cell.problem)
     frames = [pd.DataFrame({**lane._asdict(), **curve}) for lane, curve in zip(lanes, curves_K, strict=False)]
     return pd.concat(frames, ignore_index=True)

@@ -5,8 +5,9 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from qstr_jax import learners, registry
+from qstr_jax import learners
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
+from qstr_jax.settings import registry
 from qstr_jax.tasks.task import REGISTRY as TASKS
 
 # Everyday names of axes.
@@ -41,15 +42,7 @@ class Scopes:
     arguments: tuple[str, ...]
 
     def triples(self, settings: Mapping[str, Any], axes: Mapping[str, Any]) -> tuple[tuple[str, str, tuple], ...]:
-        """What was given as sorted (scope, name, values) triples.
-
-        Args:
-            settings: by their names, with or without a scope.
-            axes: the same.
-
-        Raises:
-            ValueError: an unknown name, one that is given twice, or a value of the wrong kind.
-        """
+        """What was given as sorted (scope, name, values) triples."""
         if twice := set(settings) & set(axes):
             raise ValueError(f'{sorted(twice)[0]}: given both as a setting and as an axis')
         found: dict[tuple[str, str], tuple] = {}
@@ -63,15 +56,7 @@ class Scopes:
         return tuple((scope, name, values) for (scope, name), values in sorted(found.items()))
 
     def of(self, key: str, value: Any) -> list[tuple[str, str, Any]]:
-        """(scope, name, value) of what was given under a key.
-
-        Args:
-            key: a name, one with its scope before a dot, or a scope.
-            value: one or several values; of a scope a mapping of its settings.
-
-        Raises:
-            ValueError: an unknown name, or a value of the wrong kind.
-        """
+        """(scope, name, value) of what was given under a key."""
         if isinstance(value, Mapping):
             of_learners = [name for learner in learners.names() for name in LEARNERS.get(learner).schema]
             if key in (*ALIASES, *TASKS.get(self.task).schema, *of_learners):

@@ -51,11 +51,7 @@ class Found(NamedTuple):
 
 
 def points_of(cell: Cell) -> list[list[Any]]:
-    """The lanes of a cell by point: lanes that differ in their seeds alone.
-
-    Args:
-        cell: the cell.
-    """
+    """The lanes of a cell by point: lanes that differ in their seeds alone."""
     found: dict[tuple, list[Any]] = {}
     for lane in cell.lanes:
         found.setdefault(tuple(lane._replace(seed=0, task_seed=0)), []).append(lane)
@@ -63,23 +59,12 @@ def points_of(cell: Cell) -> list[list[Any]]:
 
 
 def lanes_at_once(tune: Tune, cell: Cell) -> int:
-    """The most lanes of a cell that any step of a search has, so that one program serves them all.
-
-    Args:
-        tune: how the cell is tuned.
-        cell: the cell.
-    """
+    """The most lanes of a cell that any step of a search has, so that one program serves them all."""
     return max(tune.num_seeds, *map(len, points_of(cell)))
 
 
 class Search:
-    """The search for the best values of one cell.
-
-    Args:
-        session: of the sweep.
-        selection: the directory of the selection lanes.
-        cell: the cell, whose lanes are those to report, before they are tuned.
-    """
+    """The search for the best values of one cell."""
 
     def __init__(self, session: Session, selection: Any, cell: Cell) -> None:
         assert session.sweep.tune is not None
@@ -92,20 +77,11 @@ class Search:
         return points_of(self.cell)
 
     def size_of(self, cell: Cell) -> int:
-        """The number of lanes in a batch: the same at every step, so that one program serves them all.
-
-        Args:
-            cell: of a step.
-        """
+        """The number of lanes in a batch: the same at every step, so that one program serves them all."""
         return self._session.size_for(cell, lanes_at_once(self._tune, self.cell))
 
     def at(self, lane: Any, places: Places) -> Any:
-        """A lane with the values at some places.
-
-        Args:
-            lane: any lane of the cell.
-            places: one for each tuned setting.
-        """
+        """A lane with the values at some places."""
         return lane._replace(
             **{name: value for (name, _), value in zip(self._tune.grids, self._values(places), strict=True)}
         )
@@ -114,16 +90,7 @@ class Search:
         return tuple(grid.value(place) for grid, place in zip(self._grids, places, strict=True))
 
     def run(self, lane: Any, before: Found | None, rival: float = math.inf) -> Found:
-        """Tries values until none beside the best is better.
-
-        Args:
-            lane: has the settings that are not tuned.
-            before: what won in a cell that is like this one; None starts at the settings' defaults.
-            rival: samples of the best values of the cells that this one races.
-
-        Raises:
-            Failed: a step could not be run.
-        """
+        """Tries values until none beside the best is better."""
         start = before.places if before else tuple(grid.start for grid in self._grids)
         limit = self._first_limit(lane, before)
         last = self._limit(self._tune.margin * rival) if 'stop_after' in lane._fields else 0

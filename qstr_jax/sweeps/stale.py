@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 from absl import logging
 
-from qstr_jax import columns, failures, function_names, registry
+from qstr_jax import columns, failures, function_names
+from qstr_jax.settings import registry
 from qstr_jax.storage import names, provenance, results, source_code
 from qstr_jax.sweeps import claims, programs
 from qstr_jax.sweeps.cells import Cell
@@ -25,14 +26,7 @@ HINT = (
 
 
 def check(workdir: Any, cells: Sequence[Cell], record: dict[str, Any], refresh: bool) -> None:
-    """Raises ResultsError where rows of some cells are of another program; with `refresh` they are set aside.
-
-    Args:
-        workdir: the results directory.
-        cells: those that a run will return or add to.
-        record: of the run, in provenance.
-        refresh: of `Options`.
-    """
+    """Raises ResultsError where rows of some cells are of another program; with `refresh` they are set aside."""
     tables = _tables(workdir, cells)
     runs = provenance.of_programs(workdir) if any('program' in rows for _, rows in tables) else {}
     stale: list[tuple[Cell, str]] = []
@@ -56,14 +50,7 @@ def check(workdir: Any, cells: Sequence[Cell], record: dict[str, Any], refresh: 
 
 
 def check_added(workdir: Any, cell: Cell, made: dict[str, Any], record: dict[str, Any]) -> None:
-    """Raises ResultsError if a cell has rows of another program, so that no others are added to them.
-
-    Args:
-        workdir: the results directory.
-        cell: the cell.
-        made: `program`, `backend` and `lanes_per_batch` of the rows to be added.
-        record: of the run, in provenance.
-    """
+    """Raises ResultsError if a cell has rows of another program, so that no others are added to them."""
     others = {
         other['program']
         for _, rows in _tables(workdir, [cell])

@@ -4,9 +4,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qstr_jax import checks, columns, tasks
+from qstr_jax import columns, tasks
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
 from qstr_jax.models.registered import REGISTRY as MODELS
+from qstr_jax.settings import checks
 from qstr_jax.sweeps import presets, sample_sizes
 from qstr_jax.sweeps.scopes import Scopes
 from qstr_jax.sweeps.tune import Tune, parse

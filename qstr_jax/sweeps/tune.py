@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from qstr_jax import checks, registry
+from qstr_jax.settings import checks, registry
 from qstr_jax.sweeps.grids import Grid
 
 # Selection seeds start here, far from the seeds that are reported.
@@ -24,9 +24,6 @@ class Tune:
             combination is a cell of its own, and these cells race one another.
         num_seeds: number of selection seeds, each with a task of its own.
         margin: a rival's lane is stopped once it has used so many times the samples of the best values so far.
-
-    Raises:
-        ValueError: a setting is no learner's, or a value is impossible.
     """
 
     grids: tuple[tuple[str, tuple[float, ...]], ...]
@@ -54,14 +51,7 @@ class Tune:
         return tuple(range(FIRST_SEED, FIRST_SEED + self.num_seeds))
 
     def grids_of(self, learner: Any) -> tuple[Grid, ...]:
-        """The grid of each tuned setting for a learner.
-
-        Args:
-            learner: of a cell; its defaults are where a ladder starts.
-
-        Raises:
-            ValueError: a setting has no effect with this learner, or its default starts no ladder.
-        """
+        """The grid of each tuned setting for a learner."""
         schema = registry.entries()[learner.name].schema
         for name in self.names:
             if name not in schema or name in learner.ignored():
@@ -75,14 +65,7 @@ class Tune:
 
 
 def parse(given: Mapping[str, Any] | None) -> Tune | None:
-    """The tuning that a mapping asks for, such as {'learning_rate': 'auto', 'num_seeds': 3}; None for an empty one.
-
-    Args:
-        given: settings with 'auto' or several values, and options of `Tune`.
-
-    Raises:
-        ValueError: an unknown name or an impossible value.
-    """
+    """The tuning that a mapping asks for, such as {'learning_rate': 'auto', 'num_seeds': 3}; None for an empty one."""
     if not given:
         return None
     options = {name: given[name] for name in OPTIONS if name in given}

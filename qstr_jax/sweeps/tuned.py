@@ -21,16 +21,7 @@ SELECTION = 'selection'
 
 
 def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
-    """The cells of one of `count` shares: all cells of a model and learner, whose searches build on one another.
-
-    Args:
-        cells: all cells of a sweep.
-        index: number of the share, from 0.
-        count: number of shares.
-
-    Raises:
-        ValueError: `index` is not in 0..count − 1.
-    """
+    """The cells of one of `count` shares: all cells of a model and learner, whose searches build on one another."""
     lane_batches.check_share(index, count)
     chains = list(dict.fromkeys(map(_chain, cells)))
     return tuple(cell for cell in cells if chains.index(_chain(cell)) % count == index)
@@ -93,13 +84,13 @@ def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:
                 continue
             cell, search, lanes, found = winner
             chosen = dataclasses.replace(cell, lanes=tuple(search.at(lane, found.places) for lane in lanes))
-            notes = {
+            extra_columns = {
                 'tuned': ' '.join(tune.names),
                 'tuned_grid': ' '.join(values for values, _ in tried),
                 'tuned_samples': ' '.join(f'{samples:g}' for _, samples in tried),
                 'tuned_seeds': ' '.join(map(str, tune.seeds)),
             }
-            failed += session.run(workdir, [chosen], size_of=search.size_of, notes=notes)
+            failed += session.run(workdir, [chosen], size_of=search.size_of, extra_columns=extra_columns)
     return sorted(set(failed))
 
 

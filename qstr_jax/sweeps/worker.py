@@ -39,7 +39,7 @@ class Job:
         stop: set when the run should end.
         record: provenance of the run.
         progress: where it is shown how far the run is.
-        notes: further columns of the rows.
+        extra_columns: further columns of the rows.
         saved: called with the folder of a batch after each of its checkpoints.
     """
 
@@ -54,16 +54,12 @@ class Job:
     stop: threading.Event
     record: dict[str, Any]
     progress: Progress
-    notes: dict[str, Any]
+    extra_columns: dict[str, Any]
     saved: Callable[[Any], None] = lambda folder: None
 
 
 class Worker:
-    """One device's thread: claims lane batches, trains them, writes their tables.
-
-    Args:
-        device: a local device.
-    """
+    """One device's thread: claims lane batches, trains them, writes their tables."""
 
     def __init__(self, device: Any) -> None:
         self._device = device
@@ -72,14 +68,7 @@ class Worker:
         self._programs: programs.Programs | None = None
 
     def work(self, job: Job) -> list[str]:
-        """Runs lane batches until none is left or the sweep is stopped.
-
-        Args:
-            job: what all workers share.
-
-        Returns:
-            The ids of the cells that could not be run.
-        """
+        """Runs lane batches until none is left or the sweep is stopped."""
         self._job, self._failed = job, list[str]()
         self._heartbeat = monitor.Heartbeat(job.workdir, job.record['id'], self._device.id)
         try:
@@ -158,7 +147,7 @@ class Worker:
         except Stopped:
             note_seconds(stopped=True)
             raise
-        table = rows.rows(cell, lanes, data_K, state_K, tuple(job.probes.values())).assign(**made, **job.notes)
+        table = rows.rows(cell, lanes, data_K, state_K, tuple(job.probes.values())).assign(**made, **job.extra_columns)
         if job.probes:
             table[probing.COLUMN] = job.made[cell.id]
         seconds = note_seconds()  # Before the rows, so that each row has its record.

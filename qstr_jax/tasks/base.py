@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 from qstr_jax.tasks import encoders, encodings
 from qstr_jax.tasks.task import Draw, DrawError, Prompt
 
@@ -171,12 +171,7 @@ class Sequence(Base):
 
 
 def logits_of(y_N: jax.Array, num_classes: int) -> jax.Array:
-    """Logits (N, C) that leave a probability of 1e-9 for all other classes.
-
-    Args:
-        y_N: classes.
-        num_classes: C.
-    """
+    """Logits (N, C) that leave a probability of 1e-9 for all other classes."""
     return 20.0 * jax.nn.one_hot(y_N, num_classes)
 
 

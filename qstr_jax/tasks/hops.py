@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 from qstr_jax.tasks.task import register
 from qstr_jax.tasks.variant import Variant
 

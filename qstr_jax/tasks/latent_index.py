@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 from qstr_jax.tasks.base import Sequence
 from qstr_jax.tasks.task import Prompt, register
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 from qstr_jax.tasks.task import register
 from qstr_jax.tasks.word_problem import WordProblem
 

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 from qstr_jax.tasks.base import Sequence, logits_of
 from qstr_jax.tasks.task import Prompt, register
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 from qstr_jax.tasks import encoders, encodings, links, qstr_draws
 from qstr_jax.tasks.base import Base
 from qstr_jax.tasks.task import Draw, Prompt, register

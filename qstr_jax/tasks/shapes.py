@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
-from qstr_jax import failures, fingerprints, function_names, registry
+from qstr_jax import failures, fingerprints, function_names
+from qstr_jax.settings import registry
 from qstr_jax.tasks import streams
 from qstr_jax.tasks.task import Prompt, Task, sample
 
@@ -24,9 +25,6 @@ def check(task: Any) -> None:
 
     Links, encodings and tasks are users' functions: the labels of a link that returns (1,) would broadcast silently,
     and numbers that NumPy draws would be the same in every prompt, and others when the code is traced again.
-
-    Args:
-        task: the `tasks.Task`.
     """
     label = _label(task)
     keys = (streams.abstract_key(), streams.abstract_key())
@@ -53,11 +51,7 @@ def check(task: Any) -> None:
 
 @functools.lru_cache(maxsize=256)
 def check_indices(task: Any) -> None:
-    """Raises ValueError for indices outside 0..N-1, which JAX would clamp; prompts of users' code are drawn.
-
-    Args:
-        task: the `tasks.Task`.
-    """
+    """Raises ValueError for indices outside 0..N-1, which JAX would clamp; prompts of users' code are drawn."""
     indices = getattr(task, 'indices', None)
     if all(map(function_names.is_ours, [type(task), *([indices] if callable(indices) else [])])):
         return

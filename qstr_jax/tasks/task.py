@@ -12,7 +12,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import jax
 import jax.numpy as jnp
 
-from qstr_jax import failures, registry
+from qstr_jax import failures
+from qstr_jax.settings import registry
 from qstr_jax.tasks import encodings, streams
 
 REGISTRY = registry.Registry('task', 'task')

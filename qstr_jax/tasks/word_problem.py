@@ -45,11 +45,7 @@ class WordProblem(Sequence):
         return len(self.table())
 
     def products(self, tokens_N: jax.Array) -> jax.Array:
-        """Products of the first 1, …, N elements, (N,).
-
-        Args:
-            tokens_N: numbers of the elements.
-        """
+        """Products of the first 1, …, N elements, (N,)."""
         table = jnp.asarray(self.table())
         return jax.lax.associative_scan(lambda before, after: table[after, before], tokens_N)
 

@@ -17,7 +17,7 @@ from qstr_jax.theory import construction_norm
 
 
 @starts.register('construction')
-def construction(place: starts.Place, number: float | None) -> Any:
+def construction(place: starts.StartContext, number: float | None) -> Any:
     """Lemma 11's network for the lane's own link, with the α of `construction_norm.transformer`.
 
     Args:
@@ -62,7 +62,7 @@ def construction(place: starts.Place, number: float | None) -> Any:
 
 
 @starts.register('mixed')
-def mixed(place: starts.Place, number: float | None) -> Any:
+def mixed(place: starts.StartContext, number: float | None) -> Any:
     """(1 − s) times the first parameters plus s times the construction.
 
     Args:

@@ -67,11 +67,7 @@ def _square_errors(
 def square_errors(
     module: Any, params: dict, prompts: tasks.Prompt, task: SparseTask, task_draw: tasks.Draw
 ) -> np.ndarray:
-    """(y_i − ŷ_i)² of one network.
-
-    Returns:
-        (B, N).
-    """
+    """(y_i − ŷ_i)² of one network."""
     return np.asarray(_square_errors(params, prompts, task_draw, module, task))
 
 

@@ -3,9 +3,9 @@
 import jax
 from flax import linen as nn
 
-from qstr_jax import checks
 from qstr_jax.models import deep_cell
 from qstr_jax.models.mixers.registered import register
+from qstr_jax.settings import checks
 
 
 @register('deep_cell')

@@ -21,8 +21,7 @@ from typing import Any, TypeVar, cast
 
 from flax import linen as nn
 
-from qstr_jax import checks
-from qstr_jax.settings import Schema, schema_of
+from qstr_jax.settings import Schema, checks, schema_of
 
 Kind = TypeVar('Kind', bound=type[nn.Module])
 # Fields of a module that are no settings.

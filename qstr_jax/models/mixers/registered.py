@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from flax import linen as nn
 
-from qstr_jax import checks, settings
+from qstr_jax import settings
 from qstr_jax.models import registered
 from qstr_jax.models.backbone import Backbone, num_parameters
 from qstr_jax.models.mixers import mixer
+from qstr_jax.settings import checks
 
 # Found solutions for num_parameters lie within this share of it.
 TOLERANCE = 0.05

@@ -8,15 +8,7 @@ import numpy as np
 
 
 def folder(task: str, package: str) -> pathlib.Path:
-    """Where a package is installed.
-
-    Args:
-        task: whose data it has, for the error.
-        package: its import name.
-
-    Raises:
-        ValueError: it is not installed.
-    """
+    """Where a package is installed."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise ValueError(f"task={task!r}: its package {package} is not installed; pip install 'qstr_jax[data]'")
@@ -24,13 +16,7 @@ def folder(task: str, package: str) -> pathlib.Path:
 
 
 def check(task: str, arrays: dict[str, np.ndarray], digest: str) -> None:
-    """Raises ValueError unless arrays are those that the task is about.
-
-    Args:
-        task: whose they are.
-        arrays: what was read.
-        digest: the first 16 digits of their SHA-256.
-    """
+    """Raises ValueError unless arrays are those that the task is about."""
     found = hashlib.sha256()
     for name, array in arrays.items():
         found.update(f'{name} {array.dtype} {array.shape}'.encode() + array.tobytes())

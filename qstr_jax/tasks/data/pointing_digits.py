@@ -113,11 +113,7 @@ class PointingDigits(Sequence):
 
 
 def class_probabilities(images_NxD: jax.Array) -> jax.Array:
-    """Probabilities of the digits by a kernel classifier of the training images, Σ_j exp(−‖x − x_j‖²/h) 1[y_j = c].
-
-    Args:
-        images_NxD: images, (N, 64).
-    """
+    """Probabilities of the digits by a kernel classifier of the training images, Σ_j exp(−‖x − x_j‖²/h) 1[y_j = c]."""
     known_IxD, digits_I = (jnp.asarray(array[_SPLITS['train']]) for array in read())
     # ‖x‖² is the same for all j, so the softmax does without it.
     score_NxI = 2 * images_NxD @ known_IxD.T - jnp.sum(known_IxD**2, axis=1)[None]

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 from qstr_jax.tasks import encodings
 from qstr_jax.tasks.base import Sequence, logits_of
 from qstr_jax.tasks.data import files
@@ -120,24 +120,14 @@ def _asked(head_SxN: np.ndarray, hops: int) -> np.ndarray:
 
 
 def next_tags(tag_SxN: np.ndarray, length_S: np.ndarray) -> np.ndarray:
-    """The tag of the next word, 14 at the end of a sentence.
-
-    Args:
-        tag_SxN: tags of sentences.
-        length_S: their words.
-    """
+    """The tag of the next word, 14 at the end of a sentence."""
     following_SxN = np.roll(tag_SxN, -1, axis=1)
     return np.where(np.arange(tag_SxN.shape[1]) + 1 < length_S[:, None], following_SxN, len(TAGS))
 
 
 @functools.cache
 def guess_table(seq_len: int, hops: int) -> np.ndarray:
-    """Frequencies of what is asked for in training sentences, by own and next tag, (14, 15, 14); one is added to each.
-
-    Args:
-        seq_len: N.
-        hops: 1 or 2.
-    """
+    """Counts plus one of what training sentences ask for, by own and next tag, as frequencies (14, 15, 14)."""
     sentences = sentences_of('train', seq_len, hops)
     label_SxN = np.take_along_axis(sentences.tag, _asked(sentences.head, hops), axis=1)
     table = np.ones((len(TAGS), len(TAGS) + 1, len(TAGS)))
@@ -148,13 +138,7 @@ def guess_table(seq_len: int, hops: int) -> np.ndarray:
 
 @functools.cache
 def sentences_of(stream: str, seq_len: int, hops: int) -> Sentences:
-    """Sentences of at most N words in which somebody asks.
-
-    Args:
-        stream: 'train', 'validation' or 'test'.
-        seq_len: N.
-        hops: 1 or 2.
-    """
+    """Sentences of at most N words in which somebody asks."""
     words, split = read()
     found = np.split(words[:, 1:], np.flatnonzero(words[:, 0] == 0)[1:])
     kept = [one for one, name in zip(found, split, strict=True) if name == stream and 1 < len(one) <= seq_len]

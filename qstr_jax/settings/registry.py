@@ -7,8 +7,8 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from qstr_jax import checks, columns
-from qstr_jax.settings import Schema, schema_of
+from qstr_jax import columns
+from qstr_jax.settings import Schema, checks, schema_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,17 +53,7 @@ class Registry:
         self._entries: dict[str, Entry] = _ENTRIES if has_settings else {}
 
     def add(self, name: str, builder: Callable[..., Any], schema: Schema | None = None) -> None:
-        """Registers a thing.
-
-        Args:
-            name: a-z, 0-9 and _.
-            builder: a dataclass or a function.
-            schema: its settings; read from the builder by default.
-
-        Raises:
-            ValueError: the name is taken or impossible, or the builder has other arguments than it is called with, a
-                setting without a default, or one with the name of a column that all rows have.
-        """
+        """Registers a thing."""
         checks.name_part(self.kind, name)
         known = self._entries.get(name)
         if name in SCOPES or (known is not None and not self._is_rerun(known, builder)):
@@ -91,14 +81,7 @@ class Registry:
         return known.kind == self.kind and (known.builder is builder or is_same)
 
     def get(self, name: object) -> Entry:
-        """The entry of a name.
-
-        Args:
-            name: as registered.
-
-        Raises:
-            ValueError: there is none of this kind; the message suggests the nearest.
-        """
+        """The entry of a name."""
         found = self._entries.get(name) if isinstance(name, str) else None
         if found is None or found.kind != self.kind:
             raise checks.unknown(self.flag, name, self.names())
@@ -110,16 +93,7 @@ class Registry:
 
 
 def replace(owner: Registry, name: str, thing: Any) -> None:
-    """Registers a finished thing without settings, and replaces what had its name.
-
-    Args:
-        owner: the registry of its kind.
-        name: a-z, 0-9 and _.
-        thing: becomes the `builder` of the entry.
-
-    Raises:
-        ValueError: the name is impossible, or something of another kind has it.
-    """
+    """Registers a finished thing without settings, and replaces what had its name."""
     checks.name_part(owner.kind, name)
     known = _ENTRIES.get(name)
     if name in SCOPES or (known is not None and known.kind != owner.kind):
@@ -133,14 +107,7 @@ def entries() -> Mapping[str, Entry]:
 
 
 def describe(name: str) -> str:
-    """The settings of one registered thing, or the names of all things of a kind, as text.
-
-    Args:
-        name: as registered, such as 'rnn', or a kind, such as 'model'.
-
-    Raises:
-        ValueError: nothing is registered under this name.
-    """
+    """The settings of one registered thing, or the names of all things of a kind, as text."""
     kinds = dict.fromkeys(entry.kind for entry in _ENTRIES.values())
     if name.removesuffix('s') in kinds:
         found = [entry for entry in _ENTRIES.values() if entry.kind == name.removesuffix('s')]

@@ -7,11 +7,7 @@ _ENTRY = re.compile(r'^\s*([a-z]\w*(?:, [a-z]\w*)*): (.*)$')
 
 
 def meanings_of(thing: object) -> dict[str, str]:
-    """What a docstring says about each argument, from entries 'name: text' or 'name, other: text'.
-
-    Args:
-        thing: a function, or a class, whose bases' docstrings are read too.
-    """
+    """What a docstring says about each argument, from entries 'name: text' or 'name, other: text'."""
     docs = [inspect.getdoc(base) or '' for base in reversed(thing.__mro__[:-1])] if inspect.isclass(thing) else []
     docs = docs or [inspect.getdoc(thing) or '']
     meanings: dict[str, str] = {}

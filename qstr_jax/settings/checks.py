@@ -14,13 +14,7 @@ LARGEST, SMALLEST = 3.4e38, 1.2e-38
 
 
 def unknown(name: str, value: object, known: Iterable[object]) -> ValueError:
-    """The error for an unknown name; it suggests the nearest known one.
-
-    Args:
-        name: what was set, such as 'models'.
-        value: what it was set to.
-        known: what it may be.
-    """
+    """The error for an unknown name; it suggests the nearest known one."""
     names = [str(one) for one in known]
     near = difflib.get_close_matches(str(value), names, n=1)
     hint = f'; did you mean {near[0]!r}?' if near else ''
@@ -28,26 +22,14 @@ def unknown(name: str, value: object, known: Iterable[object]) -> ValueError:
 
 
 def choice(name: str, value: object, known: Iterable[object]) -> None:
-    """Raises the error of `unknown` unless `value` is one of `known`.
-
-    Args:
-        name: what was set.
-        value: what it was set to.
-        known: what it may be.
-    """
+    """Raises the error of `unknown` unless `value` is one of `known`."""
     known = tuple(known)
     if value not in known:
         raise unknown(name, value, known)
 
 
 def integer(name: str, value: object, least: int = 1) -> None:
-    """Raises ValueError unless `value` is an integer from `least` to `MOST`; True and False are not integers here.
-
-    Args:
-        name: what was set.
-        value: what it was set to.
-        least: the smallest value that is allowed.
-    """
+    """Raises ValueError unless `value` is an integer from `least` to `MOST`; True and False are not integers here."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f'{name}={value!r}: must be an integer, at least {least}')
     if value > MOST:
@@ -55,12 +37,7 @@ def integer(name: str, value: object, least: int = 1) -> None:
 
 
 def positive(name: str, value: Any) -> None:
-    """Raises ValueError unless `value` is a number above 0, and so in float32.
-
-    Args:
-        name: what was set.
-        value: what it was set to.
-    """
+    """Raises ValueError unless `value` is a number above 0, and so in float32."""
     number(name, value)
     if not value > 0:
         raise ValueError(f'{name}={value!r}: must be positive')
@@ -69,13 +46,7 @@ def positive(name: str, value: Any) -> None:
 
 
 def number(name: str, value: Any, least: float = -math.inf) -> None:
-    """Raises ValueError unless `value` is a number, finite in float32, and at least `least`.
-
-    Args:
-        name: what was set.
-        value: what it was set to.
-        least: the smallest value that is allowed.
-    """
+    """Raises ValueError unless `value` is a number, finite in float32, and at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError(f'{name}={value!r}: must be a number')
     if isinstance(value, int) and abs(value) > MOST:
@@ -89,11 +60,6 @@ def number(name: str, value: Any, least: float = -math.inf) -> None:
 
 
 def name_part(what: str, name: object) -> None:
-    """Raises ValueError unless a name can be a part of paths, flags and columns.
-
-    Args:
-        what: the kind of thing that has the name, for the error.
-        name: the name.
-    """
+    """Raises ValueError unless a name can be a part of paths, flags and columns."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise ValueError(f'{what} {name!r}: a name is made of a-z, 0-9 and _, and starts with a letter')

@@ -5,7 +5,7 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 
 # What errors and `--describe` call the types, and the entries of tuples.
 _WORDS = {
@@ -20,16 +20,7 @@ _ENTRIES = {int: 'integers', float: 'numbers', str: 'names'}
 
 
 def checked(name: str, value: object, annotation: Any) -> Any:
-    """The value in the annotated type: 1 becomes 1.0 where the type is float.
-
-    Args:
-        name: what errors call the value.
-        value: any value.
-        annotation: such as `int`, `float | None`, `tuple[str, ...]` or `Literal['adam', 'sgd']`.
-
-    Raises:
-        ValueError: it has another type, or is not finite.
-    """
+    """The value in the annotated type: 1 becomes 1.0 where the type is float."""
     members = _members(annotation)
     for member in members:
         if _fits(value, member):
@@ -41,20 +32,12 @@ def checked(name: str, value: object, annotation: Any) -> Any:
 
 
 def words(annotation: Any) -> str:
-    """The type in words, such as "an integer or None" or "'adam' or 'sgd'".
-
-    Args:
-        annotation: of a setting.
-    """
+    """The type in words, such as "an integer or None" or "'adam' or 'sgd'"."""
     return ' or '.join(_word(member) for member in _members(annotation))
 
 
 def has_tuples(annotation: Any) -> bool:
-    """Whether a tuple is one value of this type.
-
-    Args:
-        annotation: of a setting.
-    """
+    """Whether a tuple is one value of this type."""
     return any(_plain(member) is tuple for member in _members(annotation))
 
 

@@ -14,8 +14,8 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
-from qstr_jax import annotations, checks
-from qstr_jax.docstrings import meanings_of
+from qstr_jax.settings import annotations, checks
+from qstr_jax.settings.docstrings import meanings_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,7 +161,7 @@ def static(thing: Any) -> Any:
     return dataclasses.replace(thing, **changed)
 
 
-def settle(thing: Any) -> None:
+def validate_fields(thing: Any) -> None:
     """Checks the settings of a frozen dataclass and converts each to the type of its field; for `__post_init__`.
 
     Args:
