@@ -161,13 +161,13 @@ def _join(request: Request) -> None:
 
 
 def _run(request: Request) -> None:
+    plan = _plan(request)
+    if plan is None:
+        return
     try:
         import ray
     except ImportError:
         raise LaunchError("ray is missing: pip install 'qstr_jax[ray]'") from None
-    plan = _plan(request)
-    if plan is None:
-        return
     _join(request)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
