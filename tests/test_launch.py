@@ -157,6 +157,7 @@ def test_without_submitit_the_extra_is_named(monkeypatch):
 
 def test_without_ray_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, 'ray', None)
+    monkeypatch.setattr('qstr_jax.launchers.ray._plan', lambda _: {})
     with pytest.raises(SystemExit) as end:
         launchers.run('ray', request.Request(()))
     assert end.value.code == "error: ray is missing: pip install 'qstr_jax[ray]'"

@@ -1,6 +1,6 @@
 r"""How long a large results directory takes to list, load, report and resume, and what a driver costs a lane batch.
 
-python -m experiments.benchmarks.scale [--cells=10000] [--workdir=DIR]
+python -m experiments.benchmarks.scale [--cells=10000] [--directory=DIR]
 
 Makes a directory of so many cells with ten lanes each, whose rows and curves are those of one short run with the
 settings and seeds of their cells, then times each step in a process of its own. Prints a table; `docs/scaling.md` has
@@ -22,10 +22,12 @@ import pandas as pd
 from absl import app, flags
 
 CELLS = flags.DEFINE_integer('cells', 10_000, 'Cells of the directory, by thousands.', lower_bound=1000)
-WORKDIR = flags.DEFINE_string('workdir', None, 'Where it is made, or lies already; a temporary folder by default.')
+DIRECTORY = flags.DEFINE_string('directory', None, 'Where it is made, or lies already; a temporary folder by default.')
 STEP = flags.DEFINE_enum(
     'step', None, ['make', 'load', 'curves', 'status', 'resume', 'driver', 'ray'], 'One step, in this process.'
 )
+
+TABLES = flags.DEFINE_bool('tables', True, 'Whether simulated batches hand back tables, which the driver writes.')
 
 SEEDS = 10
 # Simulated workers, and how long a lane batch sleeps.
@@ -160,7 +162,7 @@ class Idle:
 
 def left(batch):
     """The files of a batch whose rows lie in the present directory."""
-    names = [f'{kind}/{batch.cell}.parquet' for kind in ('curves', 'rows')]
+    names = [f'{kind}/{batch.cell}.parquet' for kind in ('curves', 'rows') if TABLES.value]
     return {'files': {name: (pathlib.Path(os.environ[SOURCE]) / name).read_bytes() for name in names}, 'lines': []}
 
 
@@ -184,7 +186,7 @@ def driver(workdir, engine=None, num_workers=None):
         )  # fmt: skip
         one.run()
         assert one.failed == []
-        assert len(list((pathlib.Path(folder) / 'rows').iterdir())) == len(batches)
+        assert len(list((pathlib.Path(folder) / 'rows').iterdir())) == len(batches) * TABLES.value
 
 
 def ray(workdir):
@@ -201,7 +203,7 @@ def ray(workdir):
 
 def timed(step, workdir):
     """Seconds and peak memory of one step in a process of its own."""
-    command = [sys.executable, '-m', 'experiments.benchmarks.scale', f'--cells={CELLS.value}', f'--workdir={workdir}']
+    command = [sys.executable, '-m', 'experiments.benchmarks.scale', f'--cells={CELLS.value}', f'--directory={workdir}']
     if step == 'report':
         command = [sys.executable, '-m', 'experiments.report', f'--workdir={workdir}', f'--output={workdir}-report']
     else:
@@ -219,14 +221,14 @@ def main(argv):
     del argv
     if STEP.value:
         start, start_cpu = time.perf_counter(), time.process_time()
-        globals()[STEP.value](WORKDIR.value)
+        globals()[STEP.value](DIRECTORY.value)
         print(json.dumps({
             'inside': round(time.perf_counter() - start, 1), 'cpu': round(time.process_time() - start_cpu, 1),
             'GB': round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
         }))  # fmt: skip
         return
     with tempfile.TemporaryDirectory() as folder:
-        workdir = WORKDIR.value or os.path.join(folder, 'sweep')
+        workdir = DIRECTORY.value or os.path.join(folder, 'sweep')
         # The first `load` opens every file, the first `resume` makes the copies.
         steps = ['load', 'resume', 'resume', 'load', 'curves', 'status', 'report', 'driver', 'ray']
         if not (pathlib.Path(workdir) / 'config.json').exists():

@@ -5,6 +5,7 @@ writes what comes back. Ray starts actors as new Pythons: JAX hangs in forked on
 """
 
 import json
+import logging
 import os
 import pathlib
 import signal
@@ -68,13 +69,13 @@ class Engine:
     def __init__(self, request: Request, actor: type = Actor) -> None:
         import ray
 
-        self._ray = ray
+        self._ray: Any = ray
         environment = {name: os.environ[name] for name in SHARED if name in os.environ}
         environment['JAX_PLATFORMS'] = {'gpu': 'cuda'}.get(request.platform, request.platform)
         if request.gpus:
             environment['XLA_PYTHON_CLIENT_MEM_FRACTION'] = str(MEMORY_SHARE * min(request.gpus, 1))
         self._arguments = environment, (request.arguments, request.platform, request.devices)
-        self._actor = ray.remote(actor).options(
+        self._actor: Any = ray.remote(actor).options(
             **needs(request),
             max_restarts=0,
             max_concurrency=request.devices + 1,  # and one that answers
@@ -145,27 +146,27 @@ def _join(request: Request) -> None:
 
     environment = {'working_dir': '.', 'excludes': EXCLUDES} if request.address else {}
     try:
-        ray.init(request.address or 'local', runtime_env=environment, log_to_driver=False, logging_level='ERROR')
+        ray.init(request.address or 'local', runtime_env=environment, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise LaunchError(f'address={request.address!r}: {str(error).splitlines()[0]}') from None
 
 
 def _run(request: Request) -> None:
+    plan = _plan(request)
+    if plan is None:
+        return
     try:
         import ray
     except ImportError:
         raise LaunchError("ray is missing: pip install 'qstr_jax[ray]'") from None
-    plan = _plan(request)
-    if plan is None:
-        return
     _join(request)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    num_workers = request.num_workers or _room(request, ray.cluster_resources())
-    if not _room(request, ray.cluster_resources()) and not request.address:
+    room = _room(request, ray.cluster_resources())
+    if not room and not request.address:
         raise LaunchError(f'a worker needs {needs(request)}, which this machine does not have')
-    queue = BatchQueue(Batch(**batch) for batch in plan['batches'])
+    num_workers, queue = request.num_workers or max(1, room), BatchQueue(Batch(**batch) for batch in plan['batches'])
     with Progress('lane') as progress:
         left = sum(len(batch['lanes']) for batch in plan['batches'])
         progress.expect(left)

@@ -96,7 +96,9 @@ def _fits(rows: pd.DataFrame, axes: Sequence[str]) -> list[dict[str, Any]]:
             if fit.value is not None:
                 where = {'model': curve.model, **curve.task, **curve.settings, 'threshold': threshold}
                 plain = {name: _one(value) for name, value in where.items() if value is not None}
-                found.append({'x': x, 'where': plain, 'value': f'{fit.value:.2f}', 'text': str(fit)})
+                found.append(
+                    {'x': x, 'where': plain, 'value': f'{fit.value:.2f}', 'text': str(fit), 'name': curve.short}
+                )
     return found
 
 

@@ -184,7 +184,7 @@ function pointsOf(rows, x, y) {
     (fit) => fit.x === x && Object.entries(fit.where).every(([name, value]) => (row[name] ?? null) === value)));
   const others = Object.keys(state.exhibit.settings).filter((name) => name !== x && !follow.includes(name));
   return rows.filter((row) => (row[x] ?? null) !== null && (row[y] ?? null) !== null).map((row) => ({
-    id: row.id, exhibit: row.source.short, fit: fitOf(row)?.value, fitText: fitOf(row)?.text, x: row[x], y: row[y], model: nameOf(row.model), bound: y === 'samples' ? row.bound : 0,
+    id: row.id, exhibit: row.source.short, fit: fitOf(row)?.value, fitText: fitOf(row)?.text, fitName: fitOf(row)?.name, x: row[x], y: row[y], model: nameOf(row.model), bound: y === 'samples' ? row.bound : 0,
     learns: y !== 'samples' || row.outcome !== 'censored',
     curve: others.map((name) => row[name]).join('|') }));
 }
@@ -210,8 +210,8 @@ function drawCharts(rows) {
       { id: row.id, samples: one, loss: losses[place], model: nameOf(row.model) }));
   });
   const thresholds = [...new Set(rows.map((row) => row.threshold ?? 0))].filter((value) => value > 1e-6);
-  const fits = new Map(points.filter(({ fit }) => fit).map(({ exhibit, model, curve, fitText }) => [
-    `${exhibit} ${model} ${curve}`, `${state.names.length > 1 ? `${exhibit}, ` : ''}${model} ${titles.symbol}^${fitText}`]));
+  const fits = new Map(points.filter(({ fit }) => fit).map(({ exhibit, model, curve, fitText, fitName }) => [
+    `${exhibit} ${model} ${curve}`, `${state.names.length > 1 ? `${exhibit}, ` : ''}${fitName} ${titles.symbol}^${fitText}`]));
   byId('fits').textContent = fits.size ? `Exponents of all rows with 95 % intervals: ${[...fits.values()].join('; ')}.` : '';
   const spec = points.length ? pointsSpec(points, models, titles, inWords(points, titles)) : null;
   const scale = spec?.layer.find((layer) => layer.encoding.y)?.encoding.y.scale;
