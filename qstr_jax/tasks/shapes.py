@@ -61,7 +61,7 @@ def check_indices(task: Any) -> None:
     @jax.jit  # which leaves out all that indices do not follow from
     def bounds(keys_B: jax.Array) -> tuple[jax.Array, jax.Array]:
         drawn = task.draw(keys_B[0])
-        t_BxNxQ = jax.lax.map(lambda key: task.sample(key, drawn.link).t_NxQ, keys_B, batch_size=ROWS)
+        t_BxNxQ = jax.lax.map(lambda key: sample(key, task, drawn.link).t_NxQ, keys_B, batch_size=ROWS)
         return jnp.min(t_BxNxQ), jnp.max(t_BxNxQ)
 
     least, most = map(np.asarray, bounds(jax.random.split(jax.random.key(0), num_prompts)))

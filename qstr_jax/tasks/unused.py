@@ -11,6 +11,7 @@ from jax.interpreters import partial_eval
 
 from qstr_jax import fingerprints, function_names
 from qstr_jax.tasks import encoders, encodings, links, streams
+from qstr_jax.tasks.task import sample
 
 
 class _Zeros(encoders.Encoder):
@@ -53,7 +54,7 @@ def _program(task: Any) -> str:
 
     def prompt(task_key: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         drawn = task.draw(task_key)
-        made = task.sample(key, drawn.link)
+        made = sample(key, task, drawn.link)
         return made.y_N, task.encode(made, drawn)
 
     try:
