@@ -64,7 +64,7 @@ def check_indices(task: Any) -> None:
 
         def of_one(key: jax.Array) -> tuple[jax.Array, jax.Array]:
             t_NxQ = sample(key, task, drawn.link).t_NxQ  # Q may be 0
-            return jnp.min(t_NxQ, initial=0), jnp.max(t_NxQ, initial=0)
+            return jnp.min(t_NxQ, initial=task.seq_len - 1), jnp.max(t_NxQ, initial=0)
 
         least_B, most_B = jax.lax.map(of_one, keys_B, batch_size=ROWS)
         return jnp.min(least_B), jnp.max(most_B)
