@@ -6,7 +6,7 @@ WORKDIR ?= results
 RUN := $(VENV)/bin/python -m
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test suite test-quick lint table1 gallery report docs notebooks benchmark accelerators
+.PHONY: help install quickstart test suite test-quick lint theorems table1 gallery report docs notebooks benchmark accelerators
 
 help:  ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-24s %s\n", $$1, $$2}'
@@ -35,9 +35,12 @@ test-quick: install $(VENV)/.installed-test  ## the suite without its slow tests
 	$(RUN) pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow'
 
 lint: install $(VENV)/.installed-test  ## ruff and mypy, without the tests
-	$(RUN) ruff check qstr_jax experiments tests docs setup.py
-	$(RUN) ruff format --check qstr_jax experiments tests docs setup.py
+	$(RUN) ruff check qstr_jax experiments examples tests docs setup.py
+	$(RUN) ruff format --check qstr_jax experiments examples tests docs setup.py
 	$(RUN) mypy
+
+theorems: install  ## all cards of theorems (45 minutes of a core)
+	$(RUN) experiments.exhibit $(notdir $(basename $(wildcard experiments/exhibits/card_*.py))) --workdir=$(WORKDIR)
 
 # Every other name is an exhibit, a file of experiments/exhibits, or one of its results directories.
 .DEFAULT:
@@ -53,7 +56,7 @@ gallery: install  ## docs/gallery.md with Table 1, and the README's numbers, fro
 report: install  ## one HTML page to explore, and LaTeX fragments, from the committed results
 	$(RUN) experiments.report --latex --workdir=experiments/results --output=$(WORKDIR)/report
 
-benchmark: install $(VENV)/.installed-benchmark  ## ours beside PyTorch, every section (needs a quiet machine)
+benchmark: install $(VENV)/.installed-benchmark  ## ours beside PyTorch (needs a quiet machine)
 	$(RUN) experiments.benchmark --json=$(WORKDIR)/benchmark/benchmark.json
 
 docs: install $(VENV)/.installed-docs  ## the documentation into site/, strict and offline, all links checked

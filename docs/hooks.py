@@ -19,11 +19,12 @@ from mkdocs.structure.files import File
 import qstr_jax
 from experiments import exhibit, gallery
 from qstr_jax import report
+from qstr_jax.comparison import board
 from qstr_jax.storage.files import ResultsError
 
 ROOT = pathlib.Path(__file__).parents[1]
 REPOSITORY = 'https://github.com/qstr-jax/qstr_jax'
-PICTURES = ('experiments/results/*/*.png', 'experiments/benchmarks/*.png')
+PICTURES = ('experiments/results/**/*.png', 'experiments/benchmarks/*.png')
 # Pages that stand elsewhere in the repository, by their address in the site.
 MOVED = {
     'README.md': 'index.md',
@@ -55,6 +56,7 @@ def _with_generated(files, config):
     for path in (path for pattern in PICTURES for path in ROOT.glob(pattern)):
         files.append(File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)))
     files.append(File.generated(config, 'report.html', content=explorer()))
+    files.append(File.generated(config, 'board.md', content=board.page(ROOT / 'board')))
     pages = {'Gallery': exhibits(), 'API': api()}
     for uri, text in [item for some in pages.values() for item in some.items()]:
         files.append(File.generated(config, uri, content=text))
@@ -71,7 +73,9 @@ def explorer():
     """The page to explore the committed rows, of `make report`; made once where mkdocs builds again and again."""
     with tempfile.TemporaryDirectory() as folder:
         # A path from here, since the page names the directories as they are given.
-        return report.write([os.path.relpath(ROOT / 'experiments/results')], folder).read_text()
+        links = {'Documentation': 'index.html', 'Gallery': 'gallery.html'}
+        results = os.path.relpath(ROOT / 'experiments/results')
+        return report.write([results], folder, pages=exhibit.pages(linked=True), links=links).read_text()
 
 
 def exhibits():

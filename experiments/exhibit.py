@@ -4,32 +4,41 @@ python -m experiments.exhibit figure1a                       # into results/figu
 python -m experiments.exhibit figure1a_task_per_lane         # one directory of it
 python -m experiments.exhibit figure1a --reduced             # the same in seconds, into results/reduced/…
 python -m experiments.exhibit figure1a --draw_only --workdir=experiments/results
+python -m experiments.exhibit card_lemma11 --set=seq_lens=16,64   # a card with another setting
 """
 
+import ast
 import dataclasses
 import functools
 import importlib
 import inspect
+import json
 import pathlib
 import pkgutil
+import sys
+import time
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
-from absl import flags
+from absl import flags, logging
 from ml_collections import config_dict
 
-from experiments import exhibits
-from qstr_jax import checks, columns, sweeps
+from experiments import cards, exhibits
+from qstr_jax import columns, plots, settings, sweeps
+from qstr_jax.analysis import card
 from qstr_jax.cli import base, command_line, runtime
-from qstr_jax.report import drawing, numbers
-from qstr_jax.storage import results
-from qstr_jax.sweeps import lanes_per_batch, search
+from qstr_jax.plots import cards as figures
+from qstr_jax.report import drawing, numbers, page
+from qstr_jax.settings import checks
+from qstr_jax.storage import files, provenance, records, results
+from qstr_jax.sweeps import Options, Sweep, lanes_per_batch, search, tuned
 from qstr_jax.sweeps.cells import Cell
 
 REDUCED = flags.DEFINE_bool('reduced', False, 'Run the twin of seconds.')
-DRAW_ONLY = flags.DEFINE_bool('draw_only', False, 'Run nothing; draw the rows that are there.')
+DRAW_ONLY = flags.DEFINE_bool('draw_only', False, 'Run nothing; draw, or write the table of, what is there.')
+SET = flags.DEFINE_multi_string('set', [], "A setting of a card, as 'seq_lens=16,64'; by repetition several.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,9 +76,15 @@ class Exhibit:
         make = self.module.reduced if reduced else self.module.get_config
         return [make(part) if part else make() for part in self.folders[folder]]
 
-    def sweeps(self, folder: str, reduced: bool = False) -> list[sweeps.Sweep]:
+    def sweeps(self, folder: str, reduced: bool = False) -> list[Sweep]:
         """The sweeps of a results directory, in the order in which they run."""
         return [base.to_sweep(config) for config in self.configs(folder, reduced)]
+
+    def run(self, folder: str, root: pathlib.Path, options: Options, reduced: bool = False) -> None:
+        """Runs, or continues, the sweeps of a directory, and draws it after each."""
+        for sweep in self.sweeps(folder, reduced):
+            sweeps.run(sweep, root / folder, options)
+            self.draw(folder, root, reduced)  # so that a picture is there while the rest runs
 
     def draw(self, folder: str, root: pathlib.Path, reduced: bool = False) -> None:
         """Draws the rows of a directory."""
@@ -100,7 +115,9 @@ class Exhibit:
 
     def state(self, folder: str, root: pathlib.Path) -> str:
         """How many lanes of a directory have rows, and which have none."""
-        planned, done = self.planned(folder), self.done(folder, root)
+        if not (planned := self.planned(folder)):
+            return 'Nothing is trained.'
+        done = self.done(folder, root)
         missing = {cell: len(lanes - done.get(cell, set())) for cell, lanes in planned.items()}
         left = sum(missing.values())
         count = sum(map(len, planned.values()))
@@ -122,23 +139,123 @@ class Exhibit:
         return {path.stem: path.read_text().strip() for path in sorted((root / folder).glob('*.md'))}
 
     def planned(self, folder: str) -> dict[str, set[tuple]]:
-        """By cell of a directory its lanes, without what is tuned."""
+        """By cell of a directory its lanes, without what is tuned; cells that race one another count as the first."""
         found: dict[str, set[tuple]] = {}
         for sweep in self.sweeps(folder):
-            for cell in sweeps.cells_of(sweep):
-                lanes = (_key(lane._asdict(), sweep.tune.names if sweep.tune else ()) for lane in cell.lanes)
-                found.setdefault(cell.id, set()).update(lanes)
+            for first, *_ in groups_of(sweep):
+                lanes = (_key(lane._asdict(), sweep.tune.names if sweep.tune else ()) for lane in first.lanes)
+                found.setdefault(first.id, set()).update(lanes)
         return found
 
     def done(self, folder: str, root: pathlib.Path) -> dict[str, set[tuple]]:
         """By cell of a directory the lanes that have rows, without what is tuned."""
         found: dict[str, set[tuple]] = {}
+        firsts = {cell.id: group[0].id for sweep in self.sweeps(folder) for group in groups_of(sweep) for cell in group}
         for row in results.load(root / folder).to_dict('records'):
-            tuned = row.get('tuned')
-            tuned = tuned.split() if isinstance(tuned, str) else ()
+            names = row['tuned'].split() if isinstance(row.get('tuned'), str) else ()
             lane = {name: row[name] for name in columns.with_role(row, 'lane')}
-            found.setdefault(row['cell'], set()).add(_key(lane, tuned))
+            found.setdefault(firsts.get(row['cell'], row['cell']), set()).add(_key(lane, names))
         return found
+
+
+@dataclasses.dataclass(frozen=True)
+class CardExhibit(Exhibit):
+    """A card of a theorem: its file makes it of the rows of its sweeps, and it is kept as card.json beside them.
+
+    Attributes:
+        overrides: settings that differ from those of the file.
+    """
+
+    overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def folders(self) -> dict[str, tuple[str, ...]]:
+        """The only one, whose rows are evidence for the card alone."""
+        return {f'{results.CARDS}/{self.name.removeprefix("card_")}': ('',)}
+
+    def settings(self, reduced: bool = False) -> Any:
+        """The settings of the card, checked."""
+        given = {**(self.module.REDUCED if reduced else {}), **self.overrides}
+        schema = settings.schema_of(self.module.Settings)
+        values = schema.checked(given, self.name)
+        for name, value in values.items():
+            for one in value if isinstance(value, tuple) else (value,):
+                if isinstance(one, int):
+                    checks.integer(f'{self.name}.{name}', one)
+            if value == ():
+                raise ValueError(f'{self.name}.{name}=(): give at least one value')
+        return self.module.Settings(**values)
+
+    def plain_settings(self, reduced: bool = False) -> dict[str, Any]:
+        """The settings as they come back from JSON, to compare them with those of a card that is there."""
+        return json.loads(json.dumps(dataclasses.asdict(self.settings(reduced))))
+
+    def trained(self, reduced: bool = False) -> dict[str, Sweep]:
+        """The sweeps by what the card calls them; none if nothing is trained."""
+        return self.module.sweeps(self.settings(reduced)) if hasattr(self.module, 'sweeps') else {}
+
+    def sweeps(self, folder: str, reduced: bool = False) -> list[Sweep]:
+        """The sweeps."""
+        return list(self.trained(reduced).values())
+
+    def run(self, folder: str, root: pathlib.Path, options: Options, reduced: bool = False) -> None:
+        """Makes the card, unless it is there with these settings; what it trains is run, or continued."""
+        path, wanted = root / folder / 'card.json', self.plain_settings(reduced)
+        if path.exists() and records.read(path, 'card')['settings'] == wanted:
+            logging.info('%s: already in %s', self.name, path)
+        else:
+            start, needed = time.monotonic(), self.trained(reduced)
+            rows = {what: cards.rows_of(one, sweeps.run(one, path.parent, options)) for what, one in needed.items()}
+            made = card.as_json(self.module.card(self.settings(reduced), rows))
+            by, seconds = provenance.made_by(sys.argv), round(time.monotonic() - start, 1)
+            files.make_folder(path.parent)
+            entry = {**made, 'settings': wanted, 'seconds': seconds, 'device': by['device'], 'made_by': by}
+            files.write_json(path, entry)
+        self.draw(folder, root)
+
+    def draw(self, folder: str, root: pathlib.Path, reduced: bool = False) -> None:
+        """Draws the card that is there, and says its verdict."""
+        if (made := self.card(root)) is not None:
+            plots.save(figures.card_figure(made), root / folder / 'figure')
+            print(f'{self.name}: {made.verdict}', flush=True)
+
+    def card(self, root: pathlib.Path) -> card.Card | None:
+        """The card that is there; None if there is none."""
+        (folder,) = self.folders
+        path = root / folder / 'card.json'
+        return card.from_json(records.read(path, 'card')) if path.exists() else None
+
+    def text(self, rows: numbers.Rows) -> str:
+        """The claim and the verdict; then every check, what was run, and what else was found."""
+        made = self.card(rows.root)
+        points = sum(check.count for check in made.checks)
+        listed = '\n'.join(f'- {check}' for check in made.checks)
+        return f"""
+{made.statement}: {made.claim}
+Verdict: {made.conclusion}; {len(made.checks)} checks of {points} points that could have failed.
+
+The point of each check that is nearest to failing:
+
+{listed}
+
+Setting: {made.setting}
+
+{made.finding}
+""".strip()
+
+    @property
+    def figures(self) -> list[tuple[str, str]]:
+        """The picture of the card."""
+        return [
+            (f'{folder}/figure.png', 'Measured points, the lines of the theorem, and the verdict')
+            for folder in self.folders
+        ]
+
+
+def groups_of(sweep: sweeps.Sweep) -> list[list[Cell]]:
+    """The cells of a sweep; those that race one another together."""
+    cells = sweeps.cells_of(sweep)
+    return tuned.rivals(cells, sweep.tune) if sweep.tune else [[cell] for cell in cells]
 
 
 def _key(lane: Mapping[str, Any], tuned: Sequence[str]) -> tuple:
@@ -151,16 +268,22 @@ def _key(lane: Mapping[str, Any], tuned: Sequence[str]) -> tuple:
 def every() -> dict[str, Exhibit]:
     """All exhibits by name, in the order of the gallery."""
     names = [module.name for module in pkgutil.iter_modules(exhibits.__path__)]
-    found = [Exhibit(importlib.import_module(f'experiments.exhibits.{name}')) for name in names]
+    modules = [importlib.import_module(f'experiments.exhibits.{name}') for name in names]
+    found = [(CardExhibit if hasattr(module, 'card') else Exhibit)(module) for module in modules]
     return {one.name: one for one in sorted(found, key=lambda one: (one.module.ORDER, one.name))}
 
 
-def find(name: str) -> tuple[Exhibit, tuple[str, ...]]:
-    """An exhibit and those of its directories that are meant: all, or the one that has the name.
+def pages(linked: bool = False) -> dict[str, page.Page]:
+    """By results directory its exhibit's title and, if linked, the address of its page in the documentation."""
+    return {
+        folder: page.Page(one.title.partition(':')[0], f'exhibits/{one.name}.html' if linked else '')
+        for one in every().values()
+        for folder in one.folders
+    }
 
-    Raises:
-        ValueError: there is neither; the message proposes the nearest.
-    """
+
+def find(name: str) -> tuple[Exhibit, tuple[str, ...]]:
+    """An exhibit and those of its directories that are meant: all, or the one that has the name."""
     name = name.replace('-', '_')
     by_folder = {folder: (one, (folder,)) for one in every().values() for folder in one.folders}
     by_name = {one.name: (one, tuple(one.folders)) for one in every().values()}
@@ -193,24 +316,46 @@ def run(*arguments: str) -> None:
     if not arguments:
         raise ValueError(f'which exhibit? There are {", ".join(every())}')
     found = [find(name) for name in arguments]
+    if overrides := dict(map(_setting, SET.value)):
+        found = [(_overridden(one, overrides), folders) for one, folders in found]
+    if DRAW_ONLY.value:
+        command_line.refuse_unused(('workdir',), '--draw_only')
     runtime.check()
     root = pathlib.Path(runtime.workdir('results'))
     root = root / 'reduced' if REDUCED.value else root
+    for one, folders in found:
+        for folder in folders:
+            for sweep in one.sweeps(folder, REDUCED.value):
+                sweeps.cells_of(sweep)  # errors before any work
     if not DRAW_ONLY.value:
         runtime.start()
     for one, folders in found:
         for folder in folders:
-            for config in one.configs(folder, REDUCED.value):
-                if not DRAW_ONLY.value:
-                    sweeps.run(base.to_sweep(config), root / folder, runtime.options())
-                    one.draw(folder, root, REDUCED.value)  # so that a picture is there while the rest runs
             if DRAW_ONLY.value:
                 one.draw(folder, root, REDUCED.value)
+            else:
+                one.run(folder, root, runtime.options(), REDUCED.value)
+
+
+def _setting(word: str) -> tuple[str, Any]:
+    """Name and value of a word of --set; values with commas are tuples."""
+    name, _, text = word.partition('=')
+    try:
+        return name, ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return name, tuple(text.split(',')) if ',' in text else text
+
+
+def _overridden(one: Exhibit, overrides: Mapping[str, Any]) -> CardExhibit:
+    """A card with other settings."""
+    if not isinstance(one, CardExhibit):
+        raise ValueError(f'--set is of cards; settings of {one.name}: --config of experiments.sample_complexity')
+    return dataclasses.replace(one, overrides=overrides)
 
 
 def main() -> None:
     """The binary."""
-    command_line.launch(run, required=None, takes_arguments=True)
+    command_line.launch(run, required=None, takes_arguments=True, used=(*command_line.DEVICES, *command_line.JOB))
 
 
 if __name__ == '__main__':

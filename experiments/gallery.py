@@ -56,11 +56,7 @@ def filled() -> dict[pathlib.Path, str]:
 
 
 def placed(path: pathlib.Path, text: str) -> str:
-    """A page with other numbers between its marks.
-
-    Raises:
-        ValueError: it does not hold both, in this order.
-    """
+    """A page with other numbers between its marks."""
     page = path.read_text()
     if not 0 <= page.find(START) < page.find(END):
         raise ValueError(f'{path.name}: must hold {START.strip()!r} and then {END.strip()!r}')
@@ -82,4 +78,4 @@ def run() -> None:
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required=None)
+    command_line.launch(run, required=None, used=())

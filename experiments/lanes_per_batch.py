@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 from absl import flags
 
-from qstr_jax import checks, sweeps
+from qstr_jax import sweeps
 from qstr_jax.cli import command_line, runtime
+from qstr_jax.settings import checks
 from qstr_jax.storage import files, provenance
 from qstr_jax.sweeps import lanes_per_batch, programs, training
 
@@ -29,16 +30,7 @@ SECONDS = flags.DEFINE_float('seconds', 2.0, 'About how long one timed call shou
 
 
 def timed_call(compiled: Any, lanes_K: Any, data_K: Any, state_K: Any, num_checks: int) -> tuple[Any, float]:
-    """Advances a batch.
-
-    Args:
-        compiled: of `programs.compile_programs`.
-        lanes_K, data_K, state_K: of the batch.
-        num_checks: how far.
-
-    Returns:
-        The new state, and the seconds.
-    """
+    """Advances a batch."""
     start = time.perf_counter()
     state_K = compiled.advance(state_K, data_K, lanes_K, jax.device_put(np.int32(num_checks), compiled.device))
     jax.block_until_ready(state_K)
@@ -46,22 +38,12 @@ def timed_call(compiled: Any, lanes_K: Any, data_K: Any, state_K: Any, num_check
 
 
 def sweep_of(model: str, **settings: Any) -> sweeps.Sweep:
-    """A sweep of one architecture at its published size.
-
-    Args:
-        model: registered name.
-        **settings: of the sweep.
-    """
+    """A sweep of one architecture at its published size."""
     return sweeps.Sweep(models=model, rnn={'width': RNN_WIDTH.value}, **settings)
 
 
 def measure(model: str, sizes: Sequence[int]) -> dict[int, float]:
-    """Lane-steps per second of one architecture by lanes per batch, the median over the rounds.
-
-    Args:
-        model: registered name.
-        sizes: lanes per batch.
-    """
+    """Lane-steps per second of one architecture by lanes per batch, the median over the rounds."""
     # A threshold that nothing reaches: every lane runs all the time, and only the screen's subset is tested.
     (cell,) = sweeps.cells_of(sweep_of(model, seq_lens=SEQ_LEN.value, threshold=1e-9, num_seeds=max(sizes)))
     problem = cell.problem
@@ -89,6 +71,8 @@ def run() -> None:
         raise ValueError(f'sizes={",".join(SIZES.value)}: must be integers, at least 1')
     if not MODELS.value:
         raise ValueError('models=: give at least one')
+    if RNN_WIDTH.value is not None and 'rnn' not in MODELS.value:
+        raise ValueError(f'--rnn_width={RNN_WIDTH.value}: rnn is not among the --models, leave it out')
     checks.number('seconds', SECONDS.value)
     runtime.start()
     folder = files.make_folder(runtime.output('results/lanes_per_batch'))  # before any work
@@ -114,4 +98,4 @@ def run() -> None:
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required='output')
+    command_line.launch(run, required='output', used=('output', 'compilation_cache'))

@@ -9,6 +9,7 @@ Arguments that are not the launcher's are those of `experiments.sample_complexit
 what is missing; docs/tutorials/cluster.md says which executor to take when.
 """
 
+import re
 import sys
 from collections.abc import Sequence
 
@@ -44,28 +45,40 @@ WAIT = flags.DEFINE_bool('wait', True, 'Wait for the Slurm jobs, then draw the f
 POLL = flags.DEFINE_float('poll_seconds', 5.0, 'How often processes are looked at.', lower_bound=0, flag_values=OWN)
 
 
-def parse(argv: Sequence[str]) -> list[str]:
-    """Takes the launcher's own flags out; the rest is kept for the jobs.
+# The flags that an executor does not use.
+UNUSED = {
+    'slurm': ('num_workers', 'address', 'tpus'),
+    'local': ('num_workers', 'address', 'tpus', 'slurm_partition', 'cpus', 'mem_gb'),
+    'ray': ('slurm_partition', 'timeout_min', 'log_dir', 'wait'),
+}
 
-    Args:
-        argv: the command line.
-    """
+
+def refuse_unused(arguments: Sequence[str]) -> None:
+    """Ends the process with one line for a flag that would be ignored."""
+    ignored = dict.fromkeys(UNUSED[EXECUTOR.value], f'--executor={EXECUTOR.value}')
+    for name, by in (ignored | ({} if WAIT.value else {'poll_seconds': '--nowait'})).items():
+        if OWN[name].present:
+            sys.exit(f'error: --{name}: {by} does not use it, leave it out')
+    for name in 'shard_index', 'describe':  # of `experiments.sample_complexity`
+        if any(re.match(f'--?{name}(=|$)', word) for word in arguments):
+            sys.exit(f'error: --{name}: the launcher does not use it, leave it out')
+
+
+def parse(argv: Sequence[str]) -> list[str]:
+    """Takes the launcher's own flags out; the rest is kept for the jobs."""
     if '--help' in argv:
         print(OWN.get_help())
     try:
         rest = OWN([argument for argument in argv if argument != '--'], known_only=True)
     except flags.Error as error:
         sys.exit(f'error: {error}')
+    refuse_unused(rest)
     flags.FLAGS(rest[:1])  # which absl looks at
     return rest
 
 
 def main(argv: Sequence[str]) -> None:
-    """Runs the sweep; an error that the user can correct is one line.
-
-    Args:
-        argv: of `parse`.
-    """
+    """Runs the sweep; an error that the user can correct is one line."""
     request = Request(
         arguments=tuple(argv[1:]),
         num_workers=WORKERS.value,

@@ -3,14 +3,14 @@
 python -m experiments.notebooks [--name=quickstart]
 """
 
+import importlib.util
 import os
 import pathlib
 import sys
 import tempfile
 import time
+from typing import Any
 
-import nbclient
-import nbformat
 from absl import flags
 
 from qstr_jax.cli import command_line
@@ -20,12 +20,11 @@ FOLDER = ROOT / 'colab'
 _NAME = flags.DEFINE_list('name', None, 'Notebooks to run; all by default.')
 
 
-def execute(path: pathlib.Path) -> nbformat.NotebookNode:
-    """The notebook with the outputs of this run, by a fresh kernel of this Python.
+def execute(path: pathlib.Path) -> Any:
+    """The notebook with the outputs of this run, by a fresh kernel of this Python."""
+    import nbclient
+    import nbformat
 
-    Args:
-        path: of the notebook.
-    """
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == 'code':
@@ -50,8 +49,12 @@ def run() -> None:
     """Runs and writes the notebooks.
 
     Raises:
-        ValueError: a notebook that is not there.
+        ValueError: a notebook that is not there, or what runs notebooks is not installed.
     """
+    if missing := [name for name in ('nbclient', 'nbformat', 'ipykernel') if importlib.util.find_spec(name) is None]:
+        raise ValueError(f'{", ".join(missing)} is missing, which runs notebooks: make install EXTRA=notebooks')
+    import nbformat
+
     known = sorted(path.stem for path in FOLDER.glob('*.ipynb'))
     chosen = _NAME.value or known
     if unknown := [name for name in chosen if name not in known]:
@@ -63,4 +66,4 @@ def run() -> None:
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required=None)
+    command_line.launch(run, required=None, used=())

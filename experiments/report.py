@@ -6,9 +6,10 @@ python -m experiments.report --workdir=results/mine,results/yours
 
 from absl import flags
 
+from experiments import exhibit
 from qstr_jax import report
 from qstr_jax.cli import command_line, runtime
-from qstr_jax.storage import files
+from qstr_jax.storage import files, results
 
 LATEX = flags.DEFINE_bool('latex', False, 'Write tables and figures for a paper too.')
 
@@ -21,11 +22,14 @@ def run(*arguments: str) -> None:
     """
     workdirs = runtime.workdirs(arguments)
     try:
-        path = report.write(workdirs, runtime.output('results/report'), LATEX.value)
+        path = report.write(workdirs, runtime.output('results/report'), LATEX.value, pages=exhibit.pages())
     except OSError as error:
         raise files.ResultsError(error) from error
+    for workdir in workdirs:
+        if not results.find(workdir):
+            print(f'{workdir}: there are no results in it')
     print(f'report: {path}' + (f'\nLaTeX: {path.parent / "latex"}' if LATEX.value else ''))
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required=None, takes_arguments=True)
+    command_line.launch(run, required=None, takes_arguments=True, used=('workdir', 'output'))

@@ -8,11 +8,7 @@ from qstr_jax.sweeps import monitor
 
 
 def describe(status: pd.DataFrame) -> str:
-    """The status table as text.
-
-    Args:
-        status: of `monitor.status`.
-    """
+    """The status table as text."""
     width = max([4, *status['cell'].str.len()])
     head = ('lanes', 'reached', 'fitted', 'censored', 'outraced', 'diverged', 'left')
     columns = ' '.join(f'{name:>8s}' for name in (*head, 'spent', 'to go'))
@@ -33,4 +29,4 @@ def run() -> None:
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required='workdir')
+    command_line.launch(run, required='workdir', used=('workdir',))

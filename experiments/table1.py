@@ -21,18 +21,18 @@ def run(*arguments: str) -> None:
         *arguments: the further directories.
     """
     made_by = provenance.made_by(sys.argv)
-    workdirs = runtime.workdirs(arguments)
+    workdirs, output = runtime.workdirs(arguments), runtime.output('results/table1')
     rows = results.load_all(workdirs, read=lanes.load)
     if rows.empty:
         raise files.ResultsError(f'--workdir={",".join(workdirs)}: there are no rows of lanes to make a table of')
     table = table1.measure(rows)
-    output = files.make_folder(runtime.output('results/table1'))
-    files.write_text(output / 'table1.md', table1.markdown(table))
-    files.write_text(output / 'table1.tex', table1.latex(table))
-    files.write_table(output / 'table1.parquet', table.assign(N=table['N'].map(list)))
-    files.write_json(output / 'table1.json', {'made_by': made_by, 'rows_of': provenance.sources(rows)})
+    folder = files.make_folder(output)
+    files.write_text(folder / 'table1.md', table1.markdown(table))
+    files.write_text(folder / 'table1.tex', table1.latex(table))
+    files.write_table(folder / 'table1.parquet', table.assign(N=table['N'].map(list)))
+    files.write_json(folder / 'table1.json', {'made_by': made_by, 'rows_of': provenance.sources(rows)})
     print(table1.markdown(table))
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required=None, takes_arguments=True)
+    command_line.launch(run, required=None, takes_arguments=True, used=('workdir', 'output'))

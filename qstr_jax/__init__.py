@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING, Any
 from qstr_jax import threads
 
 if TYPE_CHECKING:
+    from qstr_jax.comparison import compare
     from qstr_jax.learners import register as register_learner
     from qstr_jax.models import register as register_model
     from qstr_jax.models.probes import register as register_probe
+    from qstr_jax.outside import batches, judge
     from qstr_jax.plots import samples_against as plot
     from qstr_jax.storage.results import load, load_curves
     from qstr_jax.sweeps import Options, Sweep, load_params, run
@@ -36,6 +38,9 @@ __version__ = '0.1.0'
 __all__ = [
     'Options',
     'Sweep',
+    'batches',
+    'compare',
+    'judge',
     'load',
     'load_curves',
     'load_params',
@@ -53,6 +58,9 @@ __all__ = [
 _NAMES = {
     'Options': ('sweeps', 'Options'),
     'Sweep': ('sweeps', 'Sweep'),
+    'batches': ('outside', 'batches'),
+    'compare': ('comparison', 'compare'),
+    'judge': ('outside', 'judge'),
     'load': ('storage.results', 'load'),
     'load_curves': ('storage.results', 'load_curves'),
     'load_params': ('sweeps', 'load_params'),
@@ -65,7 +73,7 @@ _NAMES = {
     'register_task': ('tasks', 'register'),
     'run': ('sweeps', 'run'),
 }
-_MODULES = ('analysis', 'learners', 'models', 'plots', 'storage', 'sweeps', 'tasks', 'theory')
+_MODULES = ('analysis', 'comparison', 'learners', 'models', 'outside', 'plots', 'storage', 'sweeps', 'tasks', 'theory')
 
 threads.ensure()
 

@@ -1,6 +1,12 @@
-"""`python -m qstr_jax` runs a sweep and draws it: see `qstr_jax.cli.sample_complexity`."""
+"""`python -m qstr_jax` runs a sweep and draws it: see `qstr_jax.cli.sample_complexity`.
 
-from qstr_jax.cli.sample_complexity import main
+`python -m qstr_jax compare` puts an architecture beside all others: see `qstr_jax.cli.compare`.
+`python -m qstr_jax board` looks after the board: see `qstr_jax.cli.board`.
+"""
+
+import importlib
+import sys
 
 if __name__ == '__main__':
-    main()
+    command = sys.argv.pop(1) if sys.argv[1:2] in (['compare'], ['board']) else 'sample_complexity'
+    importlib.import_module(f'qstr_jax.cli.{command}').main()

@@ -39,6 +39,7 @@ class Column:
 _KNOWN = (
     Column('task', 'task', 'str'),
     Column('test_task', 'task', 'str', label='test task'),
+    Column('test_seq_len', 'task', 'int', label='$N$ of the test'),
     Column('seq_len', 'task', 'int', 'N', 'sequence length $N$'),
     Column('sparsity', 'task', 'int', 'q', 'relevant tokens $q$'),
     Column('token_dim', 'task', 'int', 'd', 'token dimension $d$'),
@@ -69,6 +70,7 @@ _KNOWN = (
     Column('check_every', 'learner', 'int', label='steps between checks'),
     Column('threshold', 'learner', 'float', label='threshold'),
     Column('thresholds', 'learner', 'str', label='further thresholds'),
+    Column('threshold_on', 'learner', 'str', label='thresholds on'),
     Column('max_samples', 'learner', 'int', label='budget of samples'),
     Column('min_samples', 'learner', 'int', label='smallest $n$ tried'),
     Column('test_samples', 'learner', 'int', label='test prompts'),
@@ -91,6 +93,7 @@ _KNOWN = (
     Column('learning_rate', 'lane', 'float', label='learning rate'),
     Column('weight_decay', 'lane', 'float', 'λ', 'weight decay'),
     Column('radius', 'lane', 'float', 'R', 'radius $R$'),
+    Column('hinge', 'lane', 'float', label='weight of the hinge'),
     Column('sample_size', 'lane', 'int', 'n', 'sample size $n$'),
     Column('stop_after', 'lane', 'int', label='samples after which a lane is outraced'),
     Column('outcome', 'outcome', 'str'),
@@ -103,6 +106,8 @@ _KNOWN = (
     Column('test_loss_se', 'measure', label='standard error of the test loss'),
     Column('validation_loss', 'measure', label='validation loss'),
     Column('validation_loss_se', 'measure', label='standard error of the validation loss'),
+    Column('accuracy', 'measure', label='test accuracy'),
+    Column('no_retrieval', 'measure', label='error without retrieval'),
     Column('train_risk', 'measure', label='training risk'),
     Column('grad_norm', 'measure', label='gradient norm'),
     Column('distance', 'measure', label='distance to the constraint set'),
@@ -113,6 +118,7 @@ _KNOWN = (
     Column('span_residual', 'measure', label='share off the span'),
     Column('span_bound', 'measure', label='bound of the share off the span'),
     Column('radius_unit_norm', 'measure', label='norm of the radius unit'),
+    Column('erring_samples', 'measure', 'int', 'n', 'largest $n$ with an ERM that errs'),
     Column('steps', 'measure', 'int'),
     Column('converged', 'measure', 'bool'),
     Column('num_fits', 'measure', 'int', label='fits'),
@@ -130,6 +136,7 @@ _KNOWN = (
     Column('retrieval_mass', 'measure', label='retrieval mass'),
     Column('theorem6_floor', 'measure', label='floor of Theorem 6'),
     Column('program', 'measure', 'str', label='fingerprint of the program'),
+    Column('probes', 'measure', 'str', label='fingerprints of the probes'),
     Column('backend', 'measure', 'str'),
     Column('lanes_per_batch', 'measure', 'int', label='lanes per batch'),
     # Curves: one line per check or fit.
@@ -139,52 +146,32 @@ _KNOWN = (
 _TABLE = {column.name: column for column in _KNOWN}
 # Columns that mean the same in every file; those that a file or a plugin declares are not among them.
 OURS = frozenset(_TABLE)
-# Columns of the rows that no setting may be called: whose rows these are, and what became of them.
+# Columns of our probes, which theirs may replace.
+_OF_PROBES = {'param_norm', 'retrieval_share', 'retrieval_mass', 'theorem6_floor'}
+# Columns of the rows that no setting or probe may have: whose rows these are, and what became of them.
 RESERVED = frozenset(
-    {'cell', 'folder', 'task', 'test_task', 'model', 'learner', 'seed', 'task_seed'}
-    | {column.name for column in _KNOWN if column.role in ('outcome', 'measure')}
+    {'cell', 'folder', 'task', 'test_task', 'test_seq_len', 'model', 'learner', 'seed', 'task_seed'}
+    | {column.name for column in _KNOWN if column.role in ('outcome', 'measure')} - _OF_PROBES
 )
 
 
 def get(name: str) -> Column:
-    """The column of a name; an undeclared one is a measure.
-
-    Args:
-        name: as in the rows.
-    """
+    """The column of a name; an undeclared one is a measure."""
     return _TABLE.get(name) or Column(name, 'measure')
 
 
 def is_declared(name: str) -> bool:
-    """Whether the table has a column of this name.
-
-    Args:
-        name: as in the rows.
-    """
+    """Whether the table has a column of this name."""
     return name in _TABLE
 
 
 def position(name: str) -> int:
-    """The place of a column in the table, from 0; undeclared columns come last.
-
-    Args:
-        name: as in the rows.
-    """
+    """The place of a column in the table, from 0; undeclared columns come last."""
     return list(_TABLE).index(name) if name in _TABLE else len(_TABLE)
 
 
 def declare(name: str, role: str, type: str = 'float', label: str = '') -> None:
-    """Adds a column to the table, unless the table has it already.
-
-    Args:
-        name: letters, digits and _.
-        role: one of `ROLES`.
-        type: as in `Column`.
-        label: as in `Column`.
-
-    Raises:
-        ValueError: an impossible name or role.
-    """
+    """Adds a column to the table, unless the table has it already."""
     if not _NAME.fullmatch(name) or role not in ROLES:
         roles = ', '.join(ROLES)
         raise ValueError(f'column {name!r}, role {role!r}: a name has letters, digits and _; a role is one of {roles}')
@@ -192,58 +179,33 @@ def declare(name: str, role: str, type: str = 'float', label: str = '') -> None:
 
 
 def symbol(name: str) -> str:
-    """The paper's symbol of a column, or its name.
-
-    Args:
-        name: as in the rows.
-    """
+    """The paper's symbol of a column, or its name."""
     return get(name).symbol or name
 
 
 def label(name: str) -> str:
-    """The name of a column in axes and legends: its label, or its name with spaces.
-
-    Args:
-        name: as in the rows.
-    """
+    """The name of a column in axes and legends: its label, or its name with spaces."""
     return get(name).label or name.replace('_', ' ')
 
 
 def with_role(names: Iterable[str], *roles: str) -> list[str]:
-    """The columns among `names` that have one of some roles; those of the role 'lane' alone in the table's order.
-
-    Args:
-        names: columns of a table.
-        *roles: one or more of `ROLES`.
-    """
+    """The columns among `names` that have one of some roles; those of the role 'lane' alone in the table's order."""
     found = [name for name in names if get(name).role in roles]
     return sorted(found, key=position) if roles == ('lane',) else found
 
 
 def settings(names: Iterable[str]) -> list[str]:
-    """The columns among `names` that are settings of the task, the model, the learner or the lane, without the seeds.
-
-    Args:
-        names: columns of a table.
-    """
+    """The columns among `names` that are settings of task, model, learner or lane, without the seeds."""
     return [name for name in with_role(names, *ROLES[:4]) if name not in ('seed', 'task_seed')]
 
 
 def roles_of(names: Iterable[str]) -> Mapping[str, str]:
-    """The role of each of some columns, as rows files keep it.
-
-    Args:
-        names: columns of a table.
-    """
+    """The role of each of some columns, as rows files keep it."""
     return {name: get(name).role for name in names}
 
 
 def plain(value: Any) -> Any:
-    """A setting's value as JSON and tables hold it: things with a name by that, tuples of numbers as '120,1000'.
-
-    Args:
-        value: of a setting.
-    """
+    """A setting's value as JSON and tables hold it: things with a name by that, tuples of numbers as '120,1000'."""
     if isinstance(value, tuple):
         return ','.join(map(str, value))
     if isinstance(value, (str, int, float, bool, type(None))):

@@ -46,37 +46,16 @@ _eigh = _one_by_one_on_cpu(lambda w_AxA: tuple(jnp.linalg.eigh(w_AxA)), tpu=_eig
 
 
 def svd(w_AxB: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The thin singular value decomposition W = U diag(s) V; `jax.grad` through it is an error.
-
-    Args:
-        w_AxB: W, one matrix; use `vmap` for several.
-
-    Returns:
-        U (A, R), s (R,) in descending order, and V (R, B), with R = min(A, B).
-    """
+    """The thin singular value decomposition W = U diag(s) V; `jax.grad` through it is an error."""
     return _svd(w_AxB)
 
 
 def eigh(w_AxA: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The eigenvalues and eigenvectors of a symmetric matrix; `jax.grad` through them is an error.
-
-    Args:
-        w_AxA: one symmetric matrix; use `vmap` for several.
-
-    Returns:
-        The eigenvalues (A,) in ascending order, and the eigenvectors as columns (A, A).
-    """
+    """The eigenvalues and eigenvectors of a symmetric matrix; `jax.grad` through them is an error."""
     return _eigh(w_AxA)
 
 
 def operator_norm(w_AxB: jax.Array) -> jax.Array:
-    """‖W‖_op = uᵀ W v with the first singular vectors u and v, whose gradient is u vᵀ.
-
-    Args:
-        w_AxB: W, one matrix; use `vmap` for several.
-
-    Returns:
-        The largest singular value, ().
-    """
+    """‖W‖_op = uᵀ W v with the first singular vectors u and v, whose gradient is u vᵀ."""
     u_AxR, _, v_RxB = svd(jax.lax.stop_gradient(w_AxB))
     return u_AxR[:, 0] @ w_AxB @ v_RxB[0]

@@ -30,14 +30,15 @@ def reason(error: BaseException) -> str:
     """The kind and first line of an error, and the user's line that it comes from: 'KeyError: 3 (mine.py, line 6)'.
 
     JAX and Flax put their advice into further lines.
-
-    Args:
-        error: any.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = ': '.join([type(error).__name__, *lines[:1]])
+    return ': '.join([type(error).__name__, *lines[:1]]) + place(error)
+
+
+def place(error: BaseException) -> str:
+    """The user's line that an error comes from, as ' (mine.py, line 6)'; '' if there is none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
-    return f'{text} ({pathlib.Path(frames[-1].filename).name}, line {frames[-1].lineno})' if frames else text
+    return f' ({pathlib.Path(frames[-1].filename).name}, line {frames[-1].lineno})' if frames else ''
 
 
 def _is_users(filename: str) -> bool:
@@ -55,12 +56,6 @@ def named(what: str) -> Iterator[None]:
     """Turns whatever is raised inside, but a ValueError, into a ValueError of one line.
 
     A ValueError is taken to say itself what is wrong.
-
-    Args:
-        what: whose code runs, such as "models='mine'".
-
-    Raises:
-        ValueError: the code raised something, ended the process, or drew random numbers without a key.
     """
     before = _random_state()
     try:

@@ -18,11 +18,7 @@ _ADDRESS = re.compile(r' at 0x[0-9a-f]+')
 
 
 def of(*programs: ClosedJaxpr) -> str:
-    """Twelve hexadecimal digits that depend on every step and constant of some programs.
-
-    Args:
-        *programs: as `jax.make_jaxpr` returns them, or `trace` of a jitted function in its attribute `jaxpr`.
-    """
+    """Twelve hexadecimal digits that depend on every step and constant of some programs."""
     known: dict[int, str] = {}
     return _sha(*(_of_closed(program, known) for program in programs))[:12]
 

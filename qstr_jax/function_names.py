@@ -18,12 +18,7 @@ _DEPTH = 3
 
 
 def name_of(thing: Any, depth: int = _DEPTH) -> str:
-    """The name of a function, or of an object that is called like one, with what it holds.
-
-    Args:
-        thing: a function, a `functools.partial`, a method, or an object.
-        depth: so many functions that it holds are followed.
-    """
+    """The name of a function, or of an object that is called like one, with what it holds."""
     if isinstance(thing, functools.partial):
         name = name_of(thing.func, depth)
     else:
@@ -33,21 +28,13 @@ def name_of(thing: Any, depth: int = _DEPTH) -> str:
 
 
 def module_of(thing: Any) -> str:
-    """The name of the module that a class, a function, or the function of a link was defined in.
-
-    Args:
-        thing: any of these.
-    """
+    """The name of the module that a class, a function, or the function of a link was defined in."""
     function = thing if isinstance(thing, type) else getattr(thing, 'apply', thing)
     return str(getattr(function, '__module__', None) or type(function).__module__)
 
 
 def is_ours(thing: Any) -> bool:
-    """Whether something was defined in this package.
-
-    Args:
-        thing: as in `module_of`.
-    """
+    """Whether something was defined in this package."""
     return module_of(thing).startswith('qstr_jax.')
 
 

@@ -14,14 +14,7 @@ INTERVAL = 60.0
 
 
 class Progress:
-    """How much of some work is done, and about how long the rest takes.
-
-    Args:
-        unit: what is counted, such as 'lane'.
-        is_shown: False shows nothing.
-        clock: seconds that never go back.
-        is_open: whether more work is found on the way, so that nobody knows what is left.
-    """
+    """How much of some work is done, and about how long the rest takes."""
 
     def __init__(
         self,
@@ -46,32 +39,18 @@ class Progress:
         self._bar.close()
 
     def expect(self, count: int) -> None:
-        """More work is known.
-
-        Args:
-            count: number of further units.
-        """
+        """More work is known."""
         self._total += count
         if not self._is_open:
             self._bar.total = self._total
             self._bar.refresh()
 
     def begin(self, stage: str) -> None:
-        """A part of the work begins.
-
-        Args:
-            stage: what stands behind the name of what is worked at, such as 'point 2 of 5'.
-        """
+        """A part of the work begins."""
         self._stage = stage
 
     def show(self, name: str, detail: str = '', count: int = 0) -> None:
-        """Some units are done, or a long one has moved on.
-
-        Args:
-            name: what is worked at.
-            detail: how that stands.
-            count: number of units that were finished since the last call.
-        """
+        """Some units are done, or a long one has moved on."""
         self._done += count
         name = f'{name}, {self._stage}' if self._stage else name
         self._bar.set_description_str(name, refresh=False)
@@ -83,11 +62,7 @@ class Progress:
             print(self._line(name, detail), file=sys.stderr, flush=True)
 
     def say(self, line: str) -> None:
-        """A line that stays, such as one about a finished unit.
-
-        Args:
-            line: without its end.
-        """
+        """A line that stays, such as one about a finished unit."""
         if self._is_log:
             print(line, file=sys.stderr, flush=True)
         elif not self._bar.disable:
@@ -104,14 +79,7 @@ class Progress:
 
 
 def each(items: Iterable, name: str, total: int | None = None, is_shown: bool = True) -> Iterator:
-    """The items, with the progress of going through them.
-
-    Args:
-        items: what is gone through.
-        name: what is done with them.
-        total: number of items, for those that do not know it.
-        is_shown: False shows nothing.
-    """
+    """The items, with the progress of going through them."""
     with Progress('item', is_shown) as progress:
         progress.expect(operator.length_hint(items) if total is None else total)
         progress.show(name)
@@ -126,11 +94,7 @@ def is_watched() -> bool:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words: '12 s', '3 min', '2.5 h', or '?'.
-
-    Args:
-        seconds: NaN if nobody knows.
-    """
+    """Seconds in words: '12 s', '3 min', '2.5 h', or '?'."""
     if math.isnan(seconds):
         return '?'
     if seconds < 100:

@@ -14,7 +14,8 @@ import tempfile
 import jax
 import pytest
 
-from qstr_jax import columns, registry
+from qstr_jax import columns
+from qstr_jax.settings import registry
 from qstr_jax.sweeps import platforms
 from tests import helpers
 
@@ -43,7 +44,7 @@ LIMIT = 1500 * 2**20
 
 # Files that take longest, which start first, so that two workers end at the same time: each takes whole files in order.
 LONGEST = (
-    'ray', 'workers', 'fixed_sample', 'sample_complexity', 'theorems', 'faults', 'online', 'distributed', 'damage',
+    'ray', 'workers', 'fixed_sample', 'sample_complexity', 'cards', 'faults', 'online', 'distributed', 'damage',
     'exhibits', 'learning_curves', 'notebooks', 'benchmark', 'docs', 'launch', 'plugins', 'tuned', 'runner', 'starts',
     'models', 'programs', 'recurrent', 'measures', 'links', 'constructions', 'report',
 )  # fmt: skip

@@ -21,7 +21,7 @@ import tqdm
 
 from qstr_jax import sweeps
 from qstr_jax.cli import command_line
-from qstr_jax.sweeps import claims, training
+from qstr_jax.sweeps import training
 from tests import deaths, executables, helpers
 
 SPAWN = multiprocessing.get_context('forkserver')
@@ -83,7 +83,6 @@ def _child(settings, workdir, cache, options, death, num_devices, flags, log):
     jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)
     executables.share(cache / 'executables', flags)
     training.SECONDS_PER_CALL = 0.0  # one check per call
-    claims.PATIENCE = 0.0  # all devices at one cell
     if death is not None:
         deaths.arm(death, workdir)
     options = sweeps.Options(**{'progress': False, 'checkpoint_seconds': 0.0, 'num_devices': num_devices, **options})

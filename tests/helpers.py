@@ -1,11 +1,13 @@
 """What several test files share."""
 
+import contextlib
 import functools
 import importlib
 import importlib.util
 import math
 import os
 import pathlib
+import signal
 
 import jax
 import numpy as np
@@ -70,6 +72,22 @@ def random_params(module, *args, scale=1.0):
 def norm(tree):
     """‖vec tree‖₂, on the host: JAX would compile a program for every operation and shape."""
     return math.sqrt(sum(np.sum(np.square(leaf, dtype=np.float64)) for leaf in jax.tree.leaves(tree)))
+
+
+@contextlib.contextmanager
+def within(seconds):
+    """Raises TimeoutError if what is done here takes longer, as opening a pipe without a writer does."""
+
+    def ring(*_):
+        raise TimeoutError(f'nothing after {seconds} s')
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def assert_one_error(done, *words):

@@ -4,6 +4,7 @@ from qstr_jax import learners, sweeps
 
 # Narrow, short, and with few test prompts; enough to train.
 SMALL = {
+    'preset': 'published',
     'seq_lens': (3,),
     'num_seeds': 2,
     'token_dim': 4,

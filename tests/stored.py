@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 import pandas as pd
 
-from qstr_jax.storage import files, lane_keys, results
+from qstr_jax.storage import files, lane_keys, results, table_format
 from tests import small
 
 CELL = 'ffn-qstr-N3-q1-00000000'
@@ -49,6 +49,13 @@ def make(path, lanes=LANES, sweep=None, cell=CELL, **changes):
     results.add(workdir, cell, rows_of(lanes, **changes), curves_of(lanes))
     files.write_json(workdir / 'provenance' / f'{path.name}.json', {'batches': []})
     return workdir
+
+
+def signed(table):
+    """A Parquet table with the digest of what it holds now, as somebody writes it who means it."""
+    bare = {key: value for key, value in table.schema.metadata.items() if key != table_format.DIGEST_KEY}
+    table = table.replace_schema_metadata(bare)
+    return table.replace_schema_metadata({**bare, table_format.DIGEST_KEY: table_format.digest(table)})
 
 
 def snapshot(path):

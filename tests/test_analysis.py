@@ -340,4 +340,3 @@ def test_markdown_takes_the_number_of_digits():
     assert [line.split('|')[1].strip() for line in lines[2:]] == ['x & y_1', '–', '0.123']
     assert '0.1235' in formats.markdown(frame)
     assert r'x \& y\_1' in formats.latex(frame)
-    assert '&lt;b&gt;' in formats.as_html(frame)

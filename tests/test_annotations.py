@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 
-from qstr_jax import annotations
+from qstr_jax.settings import annotations
 
 Names = tuple[str, ...]
 

@@ -22,9 +22,10 @@ def torch_side():
     """PyTorch and what imports it; not above, since all workers collect this file, and it takes 180 MB."""
     import torch
 
-    from experiments.benchmarks import baseline, transfer
+    from experiments.benchmarks import baseline
+    from tests import torch_weights
 
-    return torch, baseline, transfer
+    return torch, baseline, torch_weights
 
 
 @pytest.fixture(params=MODELS)
@@ -87,7 +88,7 @@ def test_first_twenty_steps_agree(pair):
 
 
 def _distance(one, other):
-    weights = zip(one.module.parameters(), other.module.parameters(), strict=True)
+    weights = zip(one.model.parameters(), other.model.parameters(), strict=True)
     return math.sqrt(sum(float(((a - b).detach() ** 2).sum()) for a, b in weights))
 
 

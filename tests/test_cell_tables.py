@@ -8,7 +8,7 @@ import pytest
 
 from qstr_jax.learners import outcomes
 from qstr_jax.storage import cell_tables, files, results, table_format
-from tests.stored import CELL, LANES, make, rows_of
+from tests.stored import CELL, LANES, make, rows_of, signed
 
 READERS = {'rows': cell_tables.read_rows, 'curves': cell_tables.read_curves}
 
@@ -77,16 +77,15 @@ def test_a_file_of_another_cell_is_a_line(tmp_path, kind):
         READERS[kind](other)
 
 
-def test_a_file_from_before_digests_is_read_and_gets_one(tmp_path):
-    workdir = make(tmp_path, LANES[:2])
-    path = results.cell_path(workdir, 'rows', CELL)
+def test_a_file_whose_digest_was_taken_out_is_a_line(tmp_path):
+    path = results.cell_path(make(tmp_path), 'rows', CELL)
     table = pq.read_table(path)
-    new = (table_format.DIGEST_KEY, table_format.CELL_KEY)
-    old = {key: value for key, value in table.schema.metadata.items() if key not in new}
-    pq.write_table(table.replace_schema_metadata(old), path)
-    assert len(cell_tables.read_rows(path)) == 2
-    make(tmp_path)
-    assert table_format.DIGEST_KEY in pq.read_schema(path).metadata
+    bare = {key: value for key, value in table.schema.metadata.items() if key != table_format.DIGEST_KEY}
+    pq.write_table(table.replace_schema_metadata(bare), path)
+    with pytest.raises(files.ResultsError, match=r'is damaged \(it has no digest\)'):
+        cell_tables.read_rows(path)
+    pq.write_table(signed(table), path)
+    assert len(cell_tables.read_rows(path)) == 4
 
 
 def test_curves_lie_beside_every_rows(tmp_path):
@@ -96,6 +95,16 @@ def test_curves_lie_beside_every_rows(tmp_path):
         assert results.load_curves(workdir).empty
     with pytest.raises(files.ResultsError, match='is missing beside its rows'):
         results.load_curves(workdir, strict=True)
+
+
+def test_rows_that_were_deleted_are_missed(tmp_path):
+    """By whoever reads rows, and so before Table 1 or a report is made of the rest."""
+    workdir = make(tmp_path, cell='ffn-qstr-N3-q1-00000001')
+    make(tmp_path)
+    results.cell_path(workdir, 'rows', CELL).unlink()
+    for load in results.load, results.load_curves, lambda path: results.load_all([path]):
+        with pytest.warns(UserWarning, match=rf'curves/{CELL}\.parquet has no rows beside it.*: run its cell again'):
+            assert set(load(tmp_path)['cell']) == {'ffn-qstr-N3-q1-00000001'}
 
 
 def test_the_outcomes_are_those_of_the_learners():

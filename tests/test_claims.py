@@ -187,39 +187,22 @@ def test_a_thread_takes_cells_that_nobody_has_begun(workdir, cells, lanes):
     assert {frozenset(cell_ids) for cell_ids in taken.values()} == {frozenset({first.id}), frozenset({second.id})}
 
 
-@pytest.mark.parametrize('is_long', [True, False])
-def test_a_cell_is_helped_with_when_that_is_worth_compiling_again(workdir, cells, lanes, monkeypatch, is_long):
-    """The owner waits inside its batch; another thread gets one of the cell's batches only after `PATIENCE`."""
-    monkeypatch.setattr(claims, 'PATIENCE', 0.0 if is_long else 1000.0)
-    monkeypatch.setattr(claims, 'POLL_SECONDS', 0.01)
-    mine = claims.Claims(workdir, lane_batches.cut(cells[:1], lambda cell: 1), threading.Event())
-    helped, owning, done = threading.Event(), threading.Event(), threading.Event()
-
-    def own():
-        with mine.claim():
-            owning.set()
-            done.wait(timeout=30)
+def test_a_cell_is_helped_with_when_no_other_is_left(workdir, cells):
+    """The owner is inside its batch; another thread takes an untouched cell first, then one of the owner's batches."""
+    batches = lane_batches.cut(cells[:1], lambda cell: 1) + lane_batches.cut(cells[1:2], lambda cell: 5)
+    mine = claims.Claims(workdir, batches, threading.Event())
+    owning, taken = threading.Event(), []
 
     def help_out():
         owning.wait(timeout=30)
-        with mine.claim() as claimed:
-            if claimed is not None:
-                helped.set()
+        for _ in range(2):
+            with mine.claim() as claimed:
+                taken.append(claimed[0].cell.id)
 
-    threads = [threading.Thread(target=target, daemon=True) for target in (own, help_out)]
-    for thread in threads:
-        thread.start()
-    assert helped.wait(timeout=10 if is_long else 0.3) is is_long
-    done.set()
-
-
-def test_an_owner_of_quick_batches_needs_no_help(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(claims.time, 'monotonic', lambda: now[0])
-    owner = claims._Owner(thread=1)
-    for seconds in 10.0, 2.0:  # 8 s of them to compile
-        now[0] += seconds
-        owner.finish(thread=1)
-    owner.finish(thread=2)  # a helper's batches do not count
-    assert not owner.needs_help(4)
-    assert owner.needs_help(5)
+    thread = threading.Thread(target=help_out, daemon=True)
+    thread.start()
+    with mine.claim() as claimed:
+        assert claimed[0].cell.id == cells[0].id
+        owning.set()
+        thread.join(timeout=30)
+    assert taken == [cells[1].id, cells[0].id]

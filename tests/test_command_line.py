@@ -1,6 +1,7 @@
 """The command line: what a user can mend there is one line that names it."""
 
 import math
+import os
 import pathlib
 import re
 import sys
@@ -12,7 +13,7 @@ from ml_collections import config_flags
 
 from qstr_jax import sweeps
 from qstr_jax.cli import base, command_line, runtime
-from tests import harness
+from tests import harness, helpers
 
 CONFIGS = pathlib.Path(__file__).parents[1] / 'experiments/exhibits'
 
@@ -57,6 +58,24 @@ def test_settings_are_set(parse):
         (('figure1a.py', '--config.models[0]=rnn'), "no setting 'models[0]'"),
         (('figure1a.py', '--config.=3'), "no setting ''"),
         (('figure1a.py:rnn',), 'figure1a.py:rnn'),
+        (('figure1a.py', '--config.model=ffn'), 'is a group of settings: did you mean --config.models=ffn?'),
+        (('figure1a.py', '--config.learner=online'), 'did you mean --config.learners=online?'),
+        (('figure1a.py', '--config.task=mytask'), 'did you mean --config.task.name=mytask?'),
+        (('figure1a.py', '--config.tune=auto'), 'did you mean --config.tune.learning_rate=auto?'),
+        (('figure1a.py', '--config.rnn=64'), 'give --config.rnn.SETTING=VALUE; --describe=rnn lists them'),
+        (
+            ('figure1a.py', '--config.ffn.learning_rate=0.1'),
+            "no setting 'ffn.learning_rate': it is of the learner, --config.learning_rate=VALUE",
+        ),
+        (('figure1a.py', '--config.width=8'), "no setting 'width': it is of rnn, --config.rnn.width=VALUE"),
+        (
+            ('figure1a.py', '--config.plugins=my_models.py'),
+            "plugins='my_models.py': give the name of the module, my_models",
+        ),
+        (
+            ('figure1a.py', '--config.plugins=mine/my_models.py'),
+            'give the name of the module, my_models, with PYTHONPATH=mine',
+        ),
         (('sensitivity.py:lstm',), "model='lstm': unknown, one of transformer, rnn, ffn"),
     ],
 )
@@ -82,6 +101,62 @@ def test_what_is_wrong_is_one_line(parse, arguments, line):
 def test_binaries_without_a_config(module, argument, line, tmp_path):
     done = harness.run_binary(module, argument, folder=tmp_path)
     assert (done.returncode, done.stderr.strip()) == (1, line)
+
+
+QUICKSTART = f'--config={CONFIGS / "quickstart.py"}'
+
+
+@pytest.mark.parametrize(
+    ('module', 'arguments', 'line'),
+    [
+        ('report', ['--workdir=a', '--coordinator=here:1'], '--coordinator: this binary does not use it'),
+        ('table1', ['--workdir=a', '--num_shards=2'], '--num_shards: this binary does not use it'),
+        ('table1', ['--workdir=a', '--output=a,b'], '--output=a,b: give one directory'),
+        ('status', ['--workdir=a', '--output=b'], '--output: this binary does not use it'),
+        ('site', ['--workdir=a'], '--workdir: this binary does not use it'),
+        ('accelerators', ['--draw_only', '--workdir=a'], '--workdir: this binary does not use it'),
+        ('benchmark', ['--output=a'], '--output: this binary does not use it'),
+        ('sample_complexity', [QUICKSTART, '--workdir=a', '--output=a,b'], '--output: this binary does not use it'),
+        ('sample_complexity', [QUICKSTART, '--dry_run', '--coordinator=here:1'], '--coordinator: --dry_run does not'),
+        ('exhibit', ['quickstart', '--output=a'], '--output: this binary does not use it'),
+        ('exhibit', ['quickstart', '--draw_only', '--num_devices=1'], '--num_devices: --draw_only does not use it'),
+        ('gallery', ['--reduced'], '--reduced: this binary does not use it'),
+        ('sample_complexity', ['--describe=rnn', '--workdir=a'], '--workdir: --describe does not use it'),
+        ('lanes_per_batch', ['--output=a', '--models=ffn', '--rnn_width=8'], '--rnn_width=8: rnn is not among'),
+        ('launch', [QUICKSTART, '--workdir=a', '--shard_index=0'], '--shard_index: the launcher does not use it'),
+        ('launch', [QUICKSTART, '--workdir=a', '--describe=rnn'], '--describe: the launcher does not use it'),
+        ('launch', [QUICKSTART, '--workdir=a', '--executor=local', '--cpus=1'], '--cpus: --executor=local does not'),
+        ('launch', [QUICKSTART, '--workdir=a', '--nowait', '--poll_seconds=1'], '--poll_seconds: --nowait does not'),
+    ],
+)  # fmt: skip
+def test_flags_that_would_be_ignored_are_errors(module, arguments, line, tmp_path):
+    done = harness.run_binary(module, *arguments, folder=tmp_path)
+    helpers.assert_one_error(done, line)
+    assert not list(tmp_path.iterdir())
+
+
+@helpers.needs_torch
+def test_flags_of_sections_that_are_not_measured_are_errors(tmp_path):
+    for flag, section in ('--run_seeds=1', 'runs'), ('--compiled', 'steps'):
+        done = harness.run_binary('benchmark', '--sections=seeds', flag, folder=tmp_path)
+        helpers.assert_one_error(done, f'{section} is not among the --sections')
+
+
+@pytest.mark.parametrize('levels', [1800, 3000])
+def test_a_directory_of_thousands_of_levels_is_one_line(tmp_path, levels):
+    deep = '/'.join(['a'] * levels)
+    done = harness.run_binary('sample_complexity', QUICKSTART, f'--workdir={deep}', folder=tmp_path)
+    assert done.returncode == 1
+    assert 'Traceback' not in done.stderr
+    assert done.stderr.strip().splitlines()[-1].startswith('error: ')
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('flag', ['workdir', 'output'])
+def test_a_directory_whose_name_is_no_utf_8_is_one_line(tmp_path, flag):
+    arguments = {'workdir': 'experiments/results', 'output': str(tmp_path), flag: os.fsdecode(b'run\xff')}
+    done = harness.run_binary('table1', *(f'--{name}={value}' for name, value in arguments.items()))
+    helpers.assert_one_error(done, r"'run\udcff': the name is no UTF-8, rename it")
 
 
 @pytest.mark.parametrize(
@@ -134,6 +209,39 @@ def test_an_address_that_cannot_be_reached_is_one_line(monkeypatch):
     monkeypatch.setattr(runtime.epath, 'Path', refuse)
     with pytest.raises(ValueError, match=r'^--output=gs://x: ImportError: Please install gcsfs [(]'):
         runtime.reachable('output', 'gs://x')
+
+
+@pytest.mark.parametrize(
+    ('typed', 'line'),
+    [
+        (('ffn.widths=8,8', 'models=rnn'), 'ffn.widths=(8, 8): would be ignored, since the sweep has no model'),
+        (('min_norm.epsilon=0.1',), "would be ignored, since the sweep has no learner 'min_norm'"),
+        (('models=rnn', "axes={'ffn.widths': ((8,), (9,))}"), 'ffn.widths=((8,), (9,)): would be ignored'),
+        (('models=rnn', 'ffn.widths=None'), ''),
+        (('models=ffn,rnn', 'ffn.widths=8,8', 'online.threshold=0.5'), ''),
+        (('models=ridge', 'learners=adamw', 'num_samples=8', 'adamw.test_samples=50'), ''),
+    ],
+)
+def test_what_was_typed_must_have_an_effect_but_a_config_may_have_settings_of_what_is_left_out(parse, typed, line):
+    # Its own are of the RNN, which some of these leave out.
+    _, values = parse(f'--config={CONFIGS / "quickstart.py"}', *(f'--config.{text}' for text in typed))
+    overrides, sweep = config_flags.get_override_values(values['config']), base.to_sweep(values.config)
+    if line:
+        with pytest.raises(ValueError, match=re.escape(line)):
+            base.check_typed(overrides, sweep)
+    else:
+        base.check_typed(overrides, sweep)
+
+
+@pytest.mark.parametrize('error', [AssertionError(), RuntimeError("Unknown backend 'cuda'. (set JAX_PLATFORMS='' …)")])
+def test_a_platform_that_is_not_there_is_one_line(monkeypatch, error):
+    def devices():
+        raise error
+
+    monkeypatch.setattr(runtime.jax, 'devices', devices)
+    with pytest.raises(ValueError, match='no such device here: ') as caught:
+        runtime._check_platform()
+    assert 'set JAX_PLATFORMS' not in str(caught.value)
 
 
 def test_more_devices_than_there_are_is_an_error():

@@ -22,6 +22,7 @@ from qstr_jax.storage import checkpoint, files, results, table_format
 from qstr_jax.sweeps import monitor
 from tests import harness, small
 from tests.deaths import Death
+from tests.stored import signed
 
 ROOT = pathlib.Path(__file__).parent.parent
 
@@ -309,11 +310,9 @@ def test_a_hostile_directory_runs_no_code(undisturbed, copy, tmp_path):
         metadata={'ARROW:extension:name': 'arrow.py_extension_type', 'ARROW:extension:metadata': bomb},
     )
     hostile = table.append_column(field, pa.array([0] * len(table)))
-    unsigned = {key: value for key, value in table.schema.metadata.items() if key != table_format.DIGEST_KEY}
-    pq.write_table(hostile.replace_schema_metadata(unsigned), second)
-    unsigned = {key: value for key, value in pq.read_schema(third).metadata.items() if key != table_format.DIGEST_KEY}
+    pq.write_table(signed(hostile.replace_schema_metadata(table.schema.metadata)), second)
     objects = pq.read_table(third).append_column('object', pa.array([bomb] * 2))
-    pq.write_table(objects.replace_schema_metadata(unsigned), third)
+    pq.write_table(signed(objects), third)
     for path in copy.glob('params/*/*/**/*'):
         if path.is_file():
             path.write_bytes(bomb)

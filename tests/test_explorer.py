@@ -1,5 +1,7 @@
 """The report's explorer: its data are those of the rows, and a browser shows, filters, sorts and copies them."""
 
+import base64
+import gzip
 import json
 import re
 import shutil
@@ -7,7 +9,7 @@ import shutil
 import pandas as pd
 import pytest
 
-from qstr_jax import sweeps
+from qstr_jax import analysis, sweeps
 from qstr_jax.report import commands, content, explorer, headline, scripts
 from qstr_jax.report import page as html
 from qstr_jax.report.section import Section
@@ -28,6 +30,7 @@ def folder(tmp_path_factory):
     test_report.make(folder / 'sweep')
     (folder / 'sweep/config.json').unlink()
     results.add_sweep(folder / 'sweep', SWEEP.as_json())
+    test_report.make(folder / 'longer', models=('ffn', 'transformer'), seq_lens=(4, 6, 8))
     test_report.make(folder / 'crossed', models=('ffn',), crossings='0.9:640 0.8: 0.7:', **CENSORED)
     test_report.make(folder / 'hostile', models=('rnn',), link=HOSTILE)
     test_report.add(folder / 'hostile', 'rnn-linear', test_report.lanes('rnn', 4))
@@ -79,11 +82,23 @@ def test_settings_that_validation_chose_are_shown_first():
     assert exhibit['values'] == [['test_loss', 'test loss']]
 
 
+def test_exponents_are_those_of_the_analysis_and_tuned_settings_are_shown(folder):
+    section = sections_of(folder)['longer']
+    section.rows = section.rows.assign(tuned='learning_rate')
+    (exhibit,) = explorer.exhibits([section])
+    own = section.rows[section.rows['model'] == 'ffn']
+    (fit,) = [fit for fit in exhibit['fits'] if fit['where'] == {'model': 'ffn', 'threshold': 0.7}]
+    assert (fit['x'], fit['text']) == ('seq_len', str(analysis.exponent(own)))
+    assert exhibit['shown'] == {'learning_rate': 'learning rate'}
+    assert exhibit['rows']['learning_rate'] == 12 * [0.001]
+
+
 def test_odd_values_are_json(folder):
     rows = test_report.lanes('ffn', 4).assign(cell='a', test_loss=[float('nan'), float('inf')], thing=[{1}, None])
-    text = scripts.as_json(explorer.exhibits([Section(name='</script>', rows=rows)]))
+    text = scripts.packed(explorer.exhibits([Section(name='</script>', rows=rows)]))
     assert '<' not in text
-    assert json.loads(text)[0]['rows']['test_loss'] == [None, None]
+    data = json.loads(gzip.decompress(base64.b64decode(text)))
+    assert data[0]['rows']['test_loss'] == [None, None]
     assert explorer.exhibits([Section(name='empty'), Section(name='x', rows=rows.drop(columns='test_loss'))]) == []
 
 
@@ -145,19 +160,20 @@ def page(browser, address, said):
     page.on('dialog', lambda dialog: said.append(f'dialog {dialog.message}') or dialog.dismiss())
     page.on('request', lambda request: request.url.startswith(('file:', 'data:')) or said.append(request.url))
     page.goto(address)
+    page.evaluate('state.ready')
     choose(page, 'sweep')
     yield page
     context.close()
     assert said == []
 
 
-def settle(page):
+def validate_fields(page):
     page.evaluate('state.drawn')
 
 
 def choose(page, name):
     page.locator('#exhibit').select_option(label=name)
-    settle(page)
+    validate_fields(page)
 
 
 def box(page, name):
@@ -178,15 +194,15 @@ def test_filters_change_charts_and_table(page):
     assert legend == ['Transformer', 'FFN']
     box(page, 'FFN').uncheck()
     box(page, '4').uncheck()
-    settle(page)
+    validate_fields(page)
     assert page.locator(MARKS).count() == 4
     assert set(zip(column(page, 1), column(page, 2), strict=True)) == {('Transformer', '2'), ('Transformer', '6')}
     assert page.locator('#count').inner_text() == '4 of 12 rows'
     page.locator('#y').select_option('test_loss')
-    settle(page)
+    validate_fields(page)
     assert 'test loss against sequence length N' in page.locator('#points').get_attribute('aria-label')
     box(page, 'Transformer').uncheck()
-    settle(page)
+    validate_fields(page)
     assert not page.locator('#points').is_visible()
     choose(page, 'crossed')
     assert column(page, 4) == ['≥ 1,000,000'] * 6
@@ -278,8 +294,46 @@ def test_dark_narrow_and_printed(page):
 
 
 @browser_needed
+def test_several_exhibits_lie_over_each_other_and_the_address_keeps_the_choice(page, address):
+    page.locator('#beside').select_option('crossed')
+    box(page, 'Transformer').uncheck()
+    validate_fields(page)
+    assert set(column(page, 1)) == {'sweep', 'crossed'}
+    assert page.locator('#chosen .chip').count() == 2
+    assert page.locator('#points .role-legend-label text').all_text_contents() == ['FFN', 'sweep', 'crossed']
+    count, kept = page.locator('#count').inner_text(), page.url
+    assert 'exhibit=sweep+crossed' in kept
+    page.goto('about:blank')
+    page.goto(kept)
+    page.evaluate('state.ready')
+    validate_fields(page)
+    assert page.locator('#count').inner_text() == count
+    assert not box(page, 'Transformer').is_checked()
+    page.get_by_role('button', name='Without crossed').click()
+    assert 'crossed' not in page.url
+
+
+@browser_needed
+def test_the_first_screen_has_the_controls_and_both_charts(page):
+    choose(page, 'longer')
+    assert page.locator('#points').bounding_box()['y'] < page.viewport_size['height'] / 2
+    exponent = page.locator('#points .mark-text.role-mark text').all_text_contents()
+    assert len(exponent) == 2
+    assert exponent == [f'N^{value}' for value in re.findall(r'N\^([\d.−-]+) ', page.locator('#fits').inner_text())]
+
+
+@browser_needed
+def test_one_value_far_from_all_others_stands_at_the_edge(page):
+    scales = page.evaluate('[[1, 2, 3, 4, 5, 6, 1e9], [1, 2, 3, 4, 5, 6, 9]].map((values) => scaleOf(values, 8))')
+    assert scales[0]['clamp']
+    assert 6 <= scales[0]['domain'][1] < 20
+    assert 'clamp' not in scales[1]
+
+
+@browser_needed
 def test_links_choose_an_exhibit_and_open_a_section(page):
-    page.locator('#headline [data-exhibit]').first.click()
-    assert page.locator('#exhibit').input_value().endswith('sweep')
+    page.evaluate("choose('crossed')")
+    page.locator('a[data-exhibit$=sweep]').first.evaluate('(link) => link.click()')
+    assert page.locator('#exhibit').input_value() == 'sweep'
     page.locator('nav a').first.click()
     assert page.locator('details.section').first.get_attribute('open') is not None

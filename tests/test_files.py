@@ -17,6 +17,7 @@ from etils import epath
 
 from qstr_jax import columns
 from qstr_jax.storage import files, table_format
+from tests import helpers
 
 FRAME = pd.DataFrame({'name': ['a', 'b'], 'loss': np.array([0.1, np.nan], np.float32), 'seed': [0, 1]}).assign(
     samples=pd.array([640, None], 'Int64'), width=None
@@ -60,6 +61,97 @@ def test_damaged_json_is_named(tmp_path, text):
     path.write_bytes(text.encode(errors='surrogateescape'))
     with pytest.raises(files.ResultsError, match=r'a\.json is damaged'):
         files.read_json(path)
+
+
+def test_what_json_says_has_a_digest_which_is_no_part_of_it(tmp_path):
+    path = tmp_path / 'a.json'
+    files.write_json(path, {'b': [1e-05, float('inf')], 'a': {}})
+    assert list(json.loads(path.read_text())) == ['digest', 'b', 'a']
+    assert list(files.read_json(path)) == ['b', 'a']
+    path.write_text(json.dumps(json.loads(path.read_text())))  # other blanks say nothing else
+    assert list(files.read_json(path)) == ['b', 'a']
+
+
+def test_no_flipped_bit_of_json_goes_unseen(tmp_path):
+    """Every third of them is tried."""
+    path = tmp_path / 'a.json'
+    files.write_json(path, {'samples': [64, 0.25, 1e-3], 'model': 'ffn', 'is_search': True, 'none': None})
+    whole = path.read_bytes()
+    for place in range(0, 8 * len(whole), 3):
+        flipped = bytearray(whole)
+        flipped[place // 8] ^= 1 << place % 8
+        path.write_bytes(bytes(flipped))
+        with pytest.raises(files.ResultsError, match=r'a\.json is damaged'):
+            files.read_json(path)
+
+
+@pytest.mark.parametrize('text', ['{}', '{"a": 1}', '{"digest": 3}', '{"digest": null, "a": 1}'])
+def test_json_without_its_digest_is_a_line(tmp_path, text):
+    (tmp_path / 'a.json').write_text(text)
+    with pytest.raises(files.ResultsError, match=r'it has no digest|its content is not what was written'):
+        files.read_json(tmp_path / 'a.json')
+
+
+def test_json_of_a_thousand_levels_is_a_line_even_if_it_is_signed(tmp_path):
+    value = {}
+    for _ in range(900):
+        value = {'a': value}
+    files.write_json(tmp_path / 'a.json', value)
+    with pytest.raises(files.ResultsError, match=r'is damaged \(more than 64 levels\)'):
+        files.read_json(tmp_path / 'a.json')
+
+
+def test_names_that_are_no_utf_8_can_be_written(tmp_path):
+    odd = os.fsdecode(b'run\xff')
+    files.write_text(tmp_path / 'a.txt', f'{odd} ²')
+    assert (tmp_path / 'a.txt').read_text(encoding='utf-8') == 'run\\udcff ²'
+    files.write_json(tmp_path / 'a.json', {'folder': odd})
+    assert files.read_json(tmp_path / 'a.json') == {'folder': odd}
+
+
+def pipe(path):
+    os.mkfifo(path)
+
+
+def link(path):
+    files.write_json(path.parent / 'elsewhere', {})
+    path.symlink_to(path.parent / 'elsewhere')
+
+
+def sparse(path):
+    with path.open('wb') as file:
+        file.truncate(2 * 2**30)
+
+
+READERS = {
+    'record': files.read_json,
+    'table': files.read_table,
+    'picture': lambda path: files.read_bytes(path, 'picture'),
+    'text': lambda path: files.read_bytes(path, 'text'),
+}
+
+
+@pytest.mark.parametrize('kind', READERS)
+@pytest.mark.parametrize(
+    ('make', 'words'),
+    [
+        (pipe, 'is no file but a folder, a pipe or a device'),
+        (link, 'is a symbolic link, which is not followed'),
+        (sparse, 'has 2,147,483,648 bytes, a .* has at most'),
+    ],
+)
+def test_only_files_of_a_sane_size_are_read(tmp_path, kind, make, words):
+    make(tmp_path / 'odd')
+    with helpers.within(10), pytest.raises(files.ResultsError, match=rf'odd {words}'):
+        READERS[kind](tmp_path / 'odd')
+
+
+def test_a_table_of_a_thousand_million_equal_numbers_is_a_line(tmp_path, monkeypatch):
+    """It has few bytes; here the limit is lowered instead."""
+    files.write_table(tmp_path / 'table', FRAME)
+    monkeypatch.setattr(files, 'MOST_VALUES', 2 * len(FRAME.columns) - 1)
+    with pytest.raises(files.ResultsError, match=r'table is damaged \(more than 9 values\)'):
+        files.read_table(tmp_path / 'table')
 
 
 def test_an_interrupted_write_changes_nothing(tmp_path):
@@ -107,7 +199,8 @@ def test_a_place_that_cannot_be_written_is_a_line(tmp_path):
     for path in tmp_path / 'file' / 'a.json', pathlib.Path('/proc/a.json'):
         with pytest.raises(files.ResultsError, match='cannot write'):
             files.write_json(path, {})
-    for path in tmp_path / 'file', tmp_path / 'file' / 'a', pathlib.Path('/proc/a'):
+    deep = tmp_path.joinpath(*['a'] * 1800)
+    for path in tmp_path / 'file', tmp_path / 'file' / 'a', pathlib.Path('/proc/a'), deep, deep.joinpath(*['a'] * 1200):
         with pytest.raises(files.ResultsError, match='must be a directory that can be written'):
             files.make_folder(path)
 

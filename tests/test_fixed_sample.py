@@ -50,8 +50,8 @@ def make(module, learner, task=TASK, is_search=False, **changes):
     return Problem(task=task, test_task=task, module=module, learner=bound)
 
 
-def lane(problem, n, seed=0, rate=0.02, decay=0.0, radius=0.0, stop_after=0):
-    rates = {'learning_rate': rate, 'weight_decay': decay, 'radius': radius, 'stop_after': stop_after}
+def lane(problem, n, seed=0, rate=0.02, decay=0.0, radius=0.0, hinge=0.0, stop_after=0):
+    rates = {'learning_rate': rate, 'weight_decay': decay, 'radius': radius, 'hinge': hinge, 'stop_after': stop_after}
     return learners.lane(problem.learner, seed=seed, task_seed=seed, sample_size=n, **rates)
 
 
@@ -105,6 +105,7 @@ CASES = {
     'stationary': (make(FFN, learners.Stationary, SIMPLE), {'decay': 0.01}),
     'adamw': (make(TRANSFORMER, learners.AdamW, batch_size=4, risk='pointwise'), {'decay': 0.1}),
     'constrained': (make(TRANSFORMER, learners.Constrained, batch_size=4, schedule='cosine'), {'radius': 2.0}),
+    'worst_erm': (make(TRANSFORMER, learners.WorstERM, batch_size=4, fresh=4), {'radius': 2.0, 'hinge': 0.3}),
     'min_norm': (make(FFN, learners.MinNorm, SIMPLE, bisections=3, epsilon=0.3), {}),
     'closed_form': (make(baselines.Ridge(), learners.ClosedForm, risk='pointwise'), {'decay': 0.05}),
 }

@@ -11,8 +11,7 @@ from flax import linen as nn
 
 from qstr_jax import models, tasks
 from qstr_jax.models import attention, deep_cell
-from qstr_jax.theory import floors, networks, recurrences
-from qstr_jax.theory.cards import heads
+from qstr_jax.theory import floors, heads, networks, recurrences
 from tests import helpers
 
 PROMPTS = 4000
@@ -36,8 +35,8 @@ def oracle_errors(task, task_draw, qk_HxExE, keys):
     module = attention.MergedAttention(qk_HxExE.shape[0])
 
     def error(key):
-        x_NxD, t_NxQ, _ = tasks.sample(key, task, task_draw.link)
-        x_NxD = x_NxD.astype(qk_HxExE.dtype)
+        prompt = tasks.sample(key, task, task_draw.link)
+        x_NxD, t_NxQ = prompt.x_NxD.astype(qk_HxExE.dtype), prompt.t_NxQ
         z_NxE = tasks.encode(tasks.Prompt(x_NxD, t_NxQ, None), task, task_draw)
         heads_1xF = module.apply({'params': {'qk_HxExE': qk_HxExE}}, z_NxE[position][None], z_NxE)
         heads_HxE = heads_1xF.reshape(qk_HxExE.shape[0], -1)

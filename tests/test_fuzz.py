@@ -18,10 +18,9 @@ from absl.testing import flagsaver
 from hypothesis import strategies as st
 from ml_collections import config_dict
 
-from qstr_jax import registry
 from qstr_jax.cli import base
+from qstr_jax.settings import registry
 from qstr_jax.sweeps import pace
-from qstr_jax.theory import cards
 from tests import helpers
 
 # By name a binary and a config, made small; what is generated comes after.
@@ -32,7 +31,6 @@ BINARIES = {
     'learning_curves': ('sample_complexity', 'learning_curves', ('seq_lens=3',)),
     'figure2': ('sample_complexity', 'figure2', ('seq_lens=3',)),
     'sensitivity': ('sample_complexity', 'sensitivity', ('learning_rate=1e-3',)),
-    'theorems': ('theorems', 'theorems', ('cards=lemma11,theorem9',)),
 }
 NASTY = (
     '', '0', '1', '2', '-1', '3,4', '4,4', '0.5', '1e-3', '1e999', '1e300', '1e-300', 'nan', 'inf', 'None', 'True',
@@ -74,19 +72,17 @@ def flat(config, prefix=''):
 
 
 @functools.cache
-def names(binary):
-    """What can be set on the command line of a binary, and what cannot."""
-    config = helpers.config_module('theorems').get_config() if binary == 'theorems' else base.get_config()
-    return (*(f'config.{name}' for name in (*flat(config), *ODD) if name != 'plugins'), *FLAGS)
+def names():
+    """What can be set on a command line, and what cannot."""
+    return (*(f'config.{name}' for name in (*flat(base.get_config()), *ODD) if name != 'plugins'), *FLAGS)
 
 
-def words(binary):
-    """Lists of further words of a binary's command line."""
-    known = [*registry.entries(), *cards.names()]
+def words():
+    """Lists of further words of a command line."""
     nasty = st.sampled_from(NASTY)
-    values = st.one_of(nasty, nasty, st.sampled_from(known), st.floats().map(str))
-    axes = st.dictionaries(st.sampled_from(names(binary)).map(lambda name: name.removeprefix('config.')), values)
-    word = st.builds('--{}={}'.format, st.sampled_from(names(binary)), values)
+    values = st.one_of(nasty, nasty, st.sampled_from(list(registry.entries())), st.floats().map(str))
+    axes = st.dictionaries(st.sampled_from(names()).map(lambda name: name.removeprefix('config.')), values)
+    word = st.builds('--{}={}'.format, st.sampled_from(names()), values)
     return st.lists(word | axes.map('--config.axes={}'.format), min_size=1, max_size=2)
 
 
@@ -122,7 +118,7 @@ def test_a_dry_run_ends_in_success_or_in_one_line(binary):
         max_examples=int(os.environ.get('FUZZ', 200 if is_first else 10)), deadline=None, derandomize=True,
         database=None, suppress_health_check=list(hypothesis.HealthCheck),
     )  # fmt: skip
-    @hypothesis.given(words(binary))
+    @hypothesis.given(words())
     def ends_well(arguments):
         code = end_of(binary, *arguments)
         is_line = isinstance(code, str) and code.startswith('error: ') and '\n' not in code

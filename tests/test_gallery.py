@@ -20,8 +20,9 @@ def test_the_texts_are_those_of_the_rows():
 
 def test_table_1_is_the_committed_one():
     """`test_table1` compares that with the rows."""
-    committed = gallery.RESULTS / 'table1/table1.md'
-    assert committed.read_text() in (gallery.ROOT / 'docs/gallery.md').read_text()
+    title, answers, *_ = (gallery.RESULTS / 'table1/table1.md').read_text().split('\n\n')
+    assert 'verdict' in title
+    assert answers in (gallery.ROOT / 'docs/gallery.md').read_text()
 
 
 @pytest.mark.slow
@@ -55,7 +56,7 @@ def test_pictures_of_an_exhibit_are_there(name):
     assert one.figures
     for path, words in one.figures:
         assert (gallery.RESULTS / path).stat().st_size > 1000
-        assert path.partition('/')[0] in one.folders
+        assert path.rpartition('/')[0] in one.folders
         assert len(words) > 10
 
 

@@ -91,7 +91,7 @@ def test_damaged_files_and_other_formats_merge_not_at_all(tmp_path):
     with pytest.raises(results.ResultsError, match='is damaged'):
         merge.merge([tmp_path / 'a', tmp_path / 'c'], tmp_path / 'both')
     files.write_json(tmp_path / 'c' / 'config.json', {'models': ['ffn']})
-    with pytest.raises(results.ResultsError, match='has format 1, this version reads 2'):
+    with pytest.raises(results.ResultsError, match='has no format, this version reads 2'):
         merge.merge([tmp_path / 'a', tmp_path / 'c'], tmp_path / 'both')
     assert not (tmp_path / 'both').exists()
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import linen as nn
+from flax import nnx
 
 from qstr_jax import models, tasks
 from qstr_jax.models import initializers
@@ -128,11 +129,52 @@ def test_predictions_of_another_shape_or_type_are_refused_before_training(kind):
 
 
 @pytest.mark.usefixtures('own_entries')
-@pytest.mark.parametrize('made', [None, 3])
-def test_a_builder_of_something_else_is_refused(made):
-    models.register('nothing')(lambda task: made)
-    with pytest.raises(ValueError, match='must return a flax'):
+@pytest.mark.parametrize(
+    ('builder', 'words'),
+    [
+        (lambda task: None, 'None'),
+        (lambda task: 3, 'int'),
+        (lambda task: Mean, 'the class Mean itself'),
+        (lambda task: nnx.Linear(2, 3, rngs=nnx.Rngs(0)), 'Linear, a module of Flax NNX'),
+    ],
+)
+def test_a_builder_of_something_else_is_refused(builder, words):
+    models.register('nothing')(builder)
+    with pytest.raises(
+        ValueError, match=f"^models='nothing': its builder must return a flax.linen Module, not {words}$"
+    ):
         models.build('nothing', TASK)
+
+
+class Odd(nn.Module):
+    """Needs more than parameters."""
+
+    kind: str
+
+    @nn.compact
+    def __call__(self, z_NxE):
+        layer = {
+            'dropout': lambda: nn.Dropout(0.5, deterministic=False),
+            'batch': lambda: nn.BatchNorm(use_running_average=False),
+            'running': lambda: nn.BatchNorm(use_running_average=True),
+            'quiet': lambda: nn.Dropout(0.5, deterministic=True),
+        }[self.kind]()
+        return nn.Dense(1)(layer(z_NxE))[:, 0]
+
+
+@pytest.mark.parametrize(
+    ('kind', 'line'),
+    [
+        ('dropout', r'asks for random numbers when it predicts \(test_models.py, line \d+\).*leave out Dropout'),
+        ('batch', r'keeps a state beside its parameters \(test_models.py, line \d+\).*LayerNorm'),
+        ('running', 'keeps a state beside its parameters'),
+    ],
+)
+def test_a_module_with_state_or_randomness_is_refused_and_told_why(kind, line):
+    with pytest.raises(ValueError, match=f"^models='odd': {line}") as error:
+        models.check_output('odd', Odd(kind), TASK)
+    assert '\n' not in str(error.value)
+    models.check_output('odd', Odd('quiet'), TASK)
 
 
 class Tattling(nn.Module):

@@ -140,7 +140,7 @@ def test_outcomes():
     assert report['num_samples'][1] == 1600
     assert report['samples_to_threshold'][0] == report['num_samples'][0] < 1600
     # The frozen lane still has the parameters of its crossing.
-    loss = online_lane.evaluate(one_lane(state_K.params, 0), one_lane(data_K, 0), problem)
+    loss, _ = online_lane.evaluate(one_lane(state_K.params, 0), one_lane(data_K, 0), problem)
     assert float(loss) == pytest.approx(float(report['test_loss'][0]), rel=1e-5)
     assert float(loss) < problem.learner.threshold
     # A race changes nothing before its end.

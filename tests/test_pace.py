@@ -56,6 +56,18 @@ def test_a_budget_twice_as_long_takes_twice_as_long(timed):
     assert [2 * one.seconds for one in once.values()] == pytest.approx([two.seconds for two in twice.values()])
 
 
+@pytest.mark.parametrize(
+    ('platform', 'seq_len', 'is_long'), [('cpu', 20_000, True), ('cpu', 8, False), ('gpu', 8, False)]
+)
+def test_who_will_see_nothing_for_long_is_told_so(platform, seq_len, is_long):
+    (cell,) = sweeps.cells_of(sweeps.Sweep(models='transformer', seq_len=seq_len))
+    text = pace.warning(cell, platform)
+    assert bool(text) == is_long
+    if is_long:
+        assert 'TFLOP to the first check of a lane' in text
+        assert 'a smaller check_every, batch_size or seq_len' in text
+
+
 def test_a_step_too_large_to_time_is_not(timed, monkeypatch):
     monkeypatch.setattr(pace, 'MOST_FLOPS', 1)
     (found,) = pace.paces(sweeps.cells_of(small.settings(models='ffn'))).values()

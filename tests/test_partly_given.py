@@ -20,7 +20,9 @@ def place():
     task = tasks.build('qstr', seq_len=3, sparsity=1, token_dim=2, link='linear', encoding_dim=4)
     module = models.Transformer(num_heads=1, mlp_width=4, attention='merged')
     problem = Problem(task=task, test_task=task, module=module, learner=learners.AdamW())
-    return starts.Place(tasks.streams.stream_key(0, 'init', task), problem, helpers.draw(tasks.task_key(0, task), task))
+    return starts.StartContext(
+        tasks.streams.stream_key(0, 'init', task), problem, helpers.draw(tasks.task_key(0, task), task)
+    )
 
 
 def told(place, part):

@@ -34,7 +34,7 @@ def assert_lowered(problem, num_lanes=2):
     """Both programs lower for both platforms, at once where they get the same, and none asks its host for anything."""
     names_of = collections.defaultdict(list)
     for platform, name in measure.LOWERED_FOR.items():
-        names_of[platforms.suited(problem, platform)].append(name)
+        names_of[platforms.for_platform(problem, platform)].append(name)
     for suited, names in names_of.items():
         for program in programs.traced(suited, num_lanes):
             text = program.lower(lowering_platforms=tuple(names)).as_text()
@@ -134,7 +134,7 @@ def test_a_tpu_finds_singular_values_by_one_polar_decomposition_and_jacobi():
 def test_loops_are_joined_as_the_table_says(platform, seq_len, unroll):
     """In equal parts; and the parameters are the same, so that a checkpoint of one platform is one of another."""
     problem = small.cell('rnn', seq_lens=seq_len).problem
-    suited = platforms.suited(problem, platform)
+    suited = platforms.for_platform(problem, platform)
     assert suited.module.unroll == unroll <= platforms.TABLE[platform].unroll
     assert suited.module.clone(unroll=gated_cell.UNROLL) == problem.module
     assert (suited is problem) == (platform == 'cpu')
@@ -144,9 +144,9 @@ def test_loops_are_joined_as_the_table_says(platform, seq_len, unroll):
 def test_a_model_without_such_a_loop_only_has_other_chunks_of_test_prompts(platform):
     chunk = platforms.TABLE[platform].test_chunk
     problem = small.cell('ffn', test_samples=chunk + 1).problem
-    assert platforms.suited(problem, platform) == dataclasses.replace(problem, test_chunk=chunk)
+    assert platforms.for_platform(problem, platform) == dataclasses.replace(problem, test_chunk=chunk)
     problem = small.cell('ffn', test_samples=chunk).problem
-    assert platforms.suited(problem, platform) is problem
+    assert platforms.for_platform(problem, platform) is problem
 
 
 def test_the_chunk_of_test_prompts_changes_errors_by_rounding_alone():

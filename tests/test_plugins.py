@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
-from qstr_jax import analysis, columns, plots, registry, sweeps
+from qstr_jax import analysis, columns, plots, sweeps
 from qstr_jax.cli import base
+from qstr_jax.settings import registry
 from tests import harness, helpers, small
 
 CONVOLUTION = '''
@@ -102,8 +103,30 @@ def small_share(params, task_draw, problem, below: float = 0.1):
     leaves = [jnp.abs(leaf).ravel() for leaf in jax.tree.leaves(params)]
     return {'small_share': jnp.mean(jnp.concatenate(leaves) < below)}
 '''
-NAMES = ('my_convolution', 'my_nearby', 'my_soft', 'my_circle', 'my_clipped', 'my_share')
-SOURCES = dict(zip(NAMES, (CONVOLUTION, NEARBY, SOFT, CIRCLE, CLIPPED, SHARE), strict=True))
+AVERAGE = '''
+import jax.numpy as jnp
+from flax import linen as nn
+from qstr_jax import models
+
+@models.mixers.register('average')
+class Average(nn.Module):
+    """A weighted mean of the tokens so far.
+
+    Attributes:
+        power: of a token's place, its weight.
+    """
+    power: float = 0.0
+
+    @nn.compact
+    def __call__(self, x_NxW):
+        weight_Nx1 = jnp.arange(1, len(x_NxW) + 1)[:, None] ** self.power
+        return jnp.cumsum(weight_Nx1 * x_NxW, axis=0) / jnp.cumsum(weight_Nx1)[:, None]
+
+    def state_size(self, width, seq_len):
+        return width
+'''
+NAMES = ('my_average', 'my_convolution', 'my_nearby', 'my_soft', 'my_circle', 'my_clipped', 'my_share')
+SOURCES = dict(zip(NAMES, (AVERAGE, CONVOLUTION, NEARBY, SOFT, CIRCLE, CLIPPED, SHARE), strict=True))
 SMALL = {name: value for name, value in small.SMALL.items() if '.' not in name} | {'ffn': {'widths': (16, 16)}}
 QUICKSTART = f'--config={helpers.ROOT}/experiments/exhibits/quickstart.py'
 SHORT = ('seq_lens=3', 'num_seeds=1', 'token_dim=2', 'test_samples=40', 'max_samples=1280', 'threshold=9.0')
@@ -246,3 +269,15 @@ def test_describe_lists_a_plugin_like_everything_else(plugins):
     assert 'nearby.reach = 1' in done.stdout
     assert 'how far.' in done.stdout
     assert 'nearby.seq_len = 8' in done.stdout
+
+
+@pytest.mark.slow
+def test_a_mixer_is_an_architecture_and_part_of_a_pattern(plugins):
+    config = base.get_config(('my_average',))
+    config.update(
+        {**SMALL, 'models': ('average', 'backbone'), 'backbone': {'mixers': ('average:power=1.0', 'min_gru')}}
+    )
+    config.average.power = (0.0, 1.0)
+    rows = sweeps.run(base.to_sweep(config), plugins / 'results', small.quiet())
+    assert set(rows['average_power'].dropna()) == {0.0, 1.0}
+    assert rows.groupby('cell')['train_loss'].mean().nunique() == rows['cell'].nunique() == 3

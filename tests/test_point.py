@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from qstr_jax import columns, learners, models, registry, sweeps
+from qstr_jax import columns, learners, models, sweeps
 from qstr_jax.learners import online
-from qstr_jax.settings import traced
+from qstr_jax.settings import registry, traced
 from qstr_jax.storage import results
 from qstr_jax.sweeps import claims, lane_batches
 from tests import small
@@ -32,7 +32,7 @@ def unregister():
         ('ffn', {'ffn.form': 'flat'}),
         ('ffn', {'link': 'linear', 'indices': 'uniform', 'sparsity': 1, 'encoding_dim': 5}),
         ('ffn', {'optimizer': 'adamw', 'risk': 'averaged', 'screen': True}),
-        ('ffn', {'test_task': 'simple_qstr', 'preset': 'published', 'lanes_per_batch': 2, 'num_seeds': 7}),
+        ('ffn', {'test_task': 'qstr', 'preset': 'standard', 'lanes_per_batch': 2, 'num_seeds': 7}),
         ('ffn', {'rnn.width': 99, 'transformer.mlp_width': 3}),  # of other models
     ],
 )

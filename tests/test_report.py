@@ -1,10 +1,13 @@
 """The report: from result directories alone, in any state; self-contained; tables and figures as in the rows."""
 
+import html
 import html.parser
+import os
 import pathlib
 import re
 import shutil
 
+import markupsafe
 import pandas as pd
 import pytest
 
@@ -37,7 +40,7 @@ class Reader(html.parser.HTMLParser):
 
 
 PNG = b'\x89PNG'
-SCRIPTS = ['<script type="application/json" id="data">', '<script>', '<script>']  # Lanes, Vega-Lite, ours.
+SCRIPTS = ['<script type="application/octet-stream" id="data">', '<script>', '<script>']  # Lanes, Vega-Lite, ours.
 
 RUN = {
     'started': '2026-01-01T00:00:00', 'device': 'cpu', 'git_commit': 'abc', 'python': '3.12',
@@ -165,6 +168,16 @@ def test_an_empty_directory_is_said_in_words(with_settings, tmp_path):
     assert 'not measured' in found.text
 
 
+def test_a_folder_without_results_is_no_unfinished_run(tmp_path):
+    (tmp_path / 'docs').mkdir()
+    (tmp_path / 'docs/index.md').write_text('# Words')
+    done = harness.run_binary('report', '--workdir=docs', '--output=out', folder=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, 'docs: there are no results in it')
+    text = Reader((tmp_path / 'out/report.html').read_text()).text
+    assert 'There are no results here' in text
+    assert 'No lane has finished' not in text
+
+
 def test_all_lanes_censored_and_fewer_than_three_lengths(tmp_path):
     censored = {'outcome': 'censored', 'samples_to_threshold': pd.NA, 'num_samples': 160, 'max_samples': 160}
     make(tmp_path / 'all' / 'censored', **censored)
@@ -183,7 +196,7 @@ def test_a_directory_of_another_format_is_said_in_words(sweep, tmp_path):
     files.write_json(old / 'config.json', {'models': ['ffn']})
     found = read([tmp_path / 'all'], tmp_path / 'out')
     assert 'Damaged file' in found.text
-    assert 'has format 1, this version reads 2' in found.text
+    assert 'has no format, this version reads 2' in found.text
 
 
 @pytest.mark.slow
@@ -215,6 +228,20 @@ def test_missing_lanes_are_told_by_what_tells_curves_apart():
     ]
     assert missing.words(plan, pd.DataFrame({'cell': [cell for cell in plan for _ in range(5)]})) == []
     assert missing.words({}, rows) == []
+
+
+def test_names_that_are_no_utf_8_are_left_out_and_named(sweep, tmp_path):
+    """Of folders, pictures, texts and tables; the rest is reported as ever, in LaTeX too."""
+    folder, odd = tmp_path / 'all', os.fsdecode(b'x\xff')
+    shutil.copytree(sweep, folder / odd)
+    shutil.copytree(sweep, folder / 'sweep')
+    for name in f'{odd}.png', f'{odd}.md', f'sweep/{odd}.png', f'sweep/rows/{odd}.parquet':
+        (folder / name).write_bytes(b'')
+    path = report.write([str(folder)], tmp_path / 'out', latex=True)
+    text = path.read_text(encoding='utf-8')
+    for name in r"x\udcff'", r"x\udcff.png'", r"x\udcff.md'", r"sweep/x\udcff.png'", r"rows/x\udcff.parquet'":
+        assert f'{markupsafe.escape(name)}, whose name is no UTF-8' in text
+    assert len(content.sections(folder)[-1].rows) == len(results.load(sweep))
 
 
 def test_pictures_and_texts_beside_results_are_shown_as_they_are(sweep, tmp_path):
@@ -301,18 +328,20 @@ def test_latex_fragments_are_complete(sweep, tmp_path):
 
 
 def test_the_headline_says_who_needs_how_many_and_what_is_missing(sweep, tmp_path):
-    other = make(tmp_path / 'rnn', models=('ffn',), seq_lens=(2, 4))
+    other = make(tmp_path / 'rnn', models=(), seq_lens=(2, 4))
     for seq_len in (2, 4):
-        add(other, f'rnn-{seq_len}', lanes('rnn', seq_len, num_samples=64, samples_to_threshold=64))
+        add(other, f'ffn-{seq_len}', lanes('ffn', seq_len, num_seeds=3))
+        add(other, f'rnn-{seq_len}', lanes('rnn', seq_len, num_seeds=3, num_samples=64, samples_to_threshold=64))
     sections = [content.sweep_section(path) for path in (sweep, other)]
     found = headline.headline(sections, content.measured(sections))
     words = ' '.join(text for text, _ in found.words)
-    assert '20 lanes of Transformer, RNN, FFN in 2 directories: 20 reached' in words
-    assert 'Of 2 directories with several architectures, fewest samples: Transformer, FFN in 1, RNN in 1' in words
+    assert '24 lanes of Transformer, RNN, FFN in 2 directories: 24 reached' in words
+    # Fewer than three lanes, as of the first one, are not shown.
+    assert 'Of 1 directories with several architectures, fewest samples: RNN in 1' in words
     caption, table = found.tables[0]
     assert caption.startswith('Geometric mean of the samples')
-    line = table[table['directory'] == str(other)].iloc[0]
-    assert (line['at'], line['RNN'], line['FFN'], line['Transformer']) == ('N = 4', '64', '2.59k (40×)', '–')
+    (line,) = table.to_dict('records')
+    assert line == {'directory': str(other), 'at': 'N = 4', 'loss below': '0.7', 'RNN': '64', 'FFN': '2.62k (41×)'}
     empty = headline.headline([section.Section(name='x')], content.measured([]))
     assert empty.words[-1].is_problem
 

@@ -1,17 +1,18 @@
 """Tables of results: adding, loading, several sweeps in one directory."""
 
-import json
+import os
 import pathlib
+import subprocess
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
 from qstr_jax import columns
-from qstr_jax.storage import files, merge, results, table_format
+from qstr_jax.storage import files, results, table_format
 from qstr_jax.sweeps import claims, lane_batches
 from tests import small
-from tests.stored import CELL, LANES, SETTINGS, curves_of, make, rows_of, snapshot
+from tests.stored import CELL, LANES, SETTINGS, curves_of, make, rows_of, signed, snapshot
 from tests.test_files import dead_pid
 
 # Adding and loading
@@ -90,6 +91,12 @@ def test_places_that_cannot_be_results_directories(tmp_path, path):
         results.open_workdir(tmp_path / path)
 
 
+def test_a_results_directory_of_thousands_of_levels_is_a_line(tmp_path):
+    for levels in 1800, 3000:
+        with pytest.raises(results.ResultsError, match=r'must be a directory that can be written \(.+\)$'):
+            results.open_workdir(tmp_path.joinpath(*['a'] * levels))
+
+
 def test_every_sweep_is_recorded_once(tmp_path):
     one, other = small.settings(seq_lens=(2, 4)), small.settings(threshold=0.5, lanes_per_batch=1)
     for sweep in one, other, one:
@@ -111,17 +118,13 @@ def test_a_damaged_config_is_a_line(tmp_path, text):
 @pytest.mark.parametrize(
     ('config', 'words'),
     [
-        (
-            {'models': ['ffn'], 'seq_lens': [3], 'threshold': 0.7},
-            r'format 1, this version reads 2: version 0\.1',
-        ),
         ({'format': 3, 'sweeps': []}, r'format 3, this version reads 2$'),
-        ({}, r'format 1, this version reads 2$'),
+        ({}, r'no format, this version reads 2$'),
     ],
-    ids=['old', 'newer', 'foreign'],
+    ids=['newer', 'foreign'],
 )
 def test_another_format_is_a_line_and_stays_as_it_is(tmp_path, config, words):
-    (tmp_path / 'config.json').write_text(json.dumps(config))
+    files.write_json(tmp_path / 'config.json', config)
     for look in (results.load, results.load_curves, lambda path: results.add_sweep(path, small.settings().as_json())):
         with pytest.raises(results.ResultsError, match=words) as error:
             look(tmp_path)
@@ -133,6 +136,19 @@ def test_directories_are_found_at_and_below_a_folder(tmp_path):
     make(tmp_path / 'b' / 'deep')
     make(tmp_path / 'a')
     assert results.find(tmp_path) == [tmp_path / 'a', tmp_path / 'b' / 'deep']
+
+
+def test_what_lies_thousands_of_levels_below_is_left_out(tmp_path):
+    make(tmp_path / 'a')
+    here = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(2100):  # too long for a path
+        os.mkdir('b', dir_fd=here)
+        here, above = os.open('b', os.O_RDONLY, dir_fd=here), here
+        os.close(above)
+    os.close(here)
+    with pytest.warns(UserWarning, match='left out: .*, more than 32 levels below'):
+        assert results.find(tmp_path) == [tmp_path / 'a']
+    subprocess.run(['rm', '-r', str(tmp_path / 'b')], check=True)  # pytest's own way is recursive
     assert results.find(tmp_path / 'a') == [tmp_path / 'a']
     with pytest.raises(results.ResultsError, match='no such directory'):
         results.find(tmp_path / 'none')
@@ -206,22 +222,6 @@ def test_lanes_from_before_a_traced_setting_are_at_its_default(tmp_path):
         assert sorted(table['weight_decay']) == [0.01, 0.01, 0.1, 0.1]
 
 
-def test_rows_and_curves_from_before_races_ran_in_none(tmp_path):
-    """Old and new cells stand side by side, and old and new lanes of a cell; merged or loaded."""
-    old, new, both = (make(tmp_path / name, LANES[:2], learner='online') for name in ('old', 'new', 'both'))
-    for kind in 'rows', 'curves':
-        for workdir in (old, both):
-            path = results.cell_path(workdir, kind, CELL)
-            files.write_table(path, files.read_table(path).drop(columns='stop_after'))
-    results.add(both, 'another', rows_of(LANES, learner='online'), curves_of(LANES))
-    for frame in (results.load(both), results.load_curves(both)):
-        assert set(frame['stop_after']) == {0}
-    merge.merge([old, new], tmp_path / 'merged')
-    for kind in 'rows', 'curves':
-        merged, alone = (files.read_table(results.cell_path(w, kind, CELL)) for w in (tmp_path / 'merged', new))
-        pd.testing.assert_frame_equal(merged, alone, check_like=True)
-
-
 def test_roles_of_a_plugins_columns_come_from_the_file(tmp_path, monkeypatch):
     """One who only reads results has not imported the plugin that made them."""
     monkeypatch.setattr(columns, '_TABLE', dict(columns._TABLE))
@@ -245,9 +245,10 @@ def test_roles_of_a_plugins_columns_come_from_the_file(tmp_path, monkeypatch):
 def test_damaged_roles_are_a_line(tmp_path, roles):
     path = results.cell_path(make(tmp_path), 'rows', CELL)
     table = pq.read_table(path)
-    metadata = {**table.schema.metadata, table_format.ROLES_KEY: roles, table_format.DIGEST_KEY: None}
+    metadata = {**table.schema.metadata, table_format.ROLES_KEY: roles}
     table = table.append_column('x', [[1.0] * 4])
-    pq.write_table(table.replace_schema_metadata({k: v for k, v in metadata.items() if v is not None}), path)
+    table = table.replace_schema_metadata({k: v for k, v in metadata.items() if v is not None})
+    pq.write_table(signed(table), path)
     with pytest.raises(results.ResultsError, match='roles of its columns') as error:
         results.load(tmp_path, strict=True)
     assert '\n' not in str(error.value)

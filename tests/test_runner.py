@@ -46,6 +46,12 @@ def test_a_row_per_lane_with_the_promised_columns(workdir):
     assert rows.loc[~is_transformer, 'transformer_mlp_width'].isna().all()
 
 
+def test_float64_is_refused_before_any_work(tmp_path):
+    with jax.enable_x64(True), pytest.raises(ValueError, match='JAX_ENABLE_X64=1: sweeps train in float32'):
+        sweeps.run(small.settings(), tmp_path / 'results', small.quiet())
+    assert not (tmp_path / 'results').exists()
+
+
 def test_a_repeated_run_says_what_is_there(workdir, tmp_path, capsys):
     sweep = small.settings(models=('transformer', 'ffn'), save_params=True, probes=PROBES)
     sweeps.run(sweep, workdir, small.quiet(progress=True))

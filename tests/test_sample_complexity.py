@@ -120,7 +120,16 @@ def test_what_is_no_setting_of_a_sweep_is_checked_too(changes, words):
 
 def test_a_config_of_another_binary_is_named_as_such():
     with pytest.raises(ValueError, match='--config is not of a sweep, it has no plugins'):
-        base.to_sweep(config_module('theorems').get_config())
+        base.to_sweep({'seq_lens': (3,)})
+
+
+def test_rows_whose_curves_are_all_damaged_are_drawn(tmp_path):
+    workdir = stored.make(tmp_path / 'sweep')
+    next(workdir.glob('curves/*.parquet')).write_bytes(b'')
+    with pytest.warns(UserWarning, match='left out: .*curves'):
+        drawing.draw(workdir, config_module('quickstart').get_config())
+    assert (workdir / 'figure.png').exists()
+    assert not (workdir / 'curves.png').exists()
 
 
 @pytest.mark.slow

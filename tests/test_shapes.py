@@ -66,6 +66,27 @@ def test_a_part_of_a_prompt_may_be_constant_but_not_all_of_it():
         check(tokens=constant, indices=first)
 
 
+def from_one(key, seq_len, sparsity):
+    return 1 + jax.random.randint(key, (seq_len, sparsity), 0, seq_len)
+
+
+def before_the_first(key, seq_len, sparsity):
+    return from_one(key, seq_len, sparsity) - 2
+
+
+def within(key, seq_len, sparsity):
+    return from_one(key, seq_len, sparsity) - 1
+
+
+@pytest.mark.parametrize('task', ['qstr', 'simple_qstr'])
+def test_indices_of_tokens_that_are_not_there_are_refused_before_any_work(task, tmp_path):
+    for indices, found in (from_one, r'1\.\.3'), (before_the_first, r'-1\.\.1'):
+        with pytest.raises(ValueError, match=rf'indices must lie in 0\.\.2 \(0\.\.N−1\), not in {found}'):
+            sweeps.run(small.settings(models='ffn', task=task, indices=indices), tmp_path / 'results', small.quiet())
+    assert not (tmp_path / 'results').exists()
+    outputs.check_draws(sweeps.cells_of(small.settings(models='ffn', task=task, indices=within)))
+
+
 class Drawn(nn.Module):
     how: str
 

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import qstr_jax
-from qstr_jax import columns, registry, sweeps
+from qstr_jax import columns, sweeps
+from qstr_jax.settings import registry
 from qstr_jax.storage import checkpoint, files, results
 from qstr_jax.sweeps import programs, training
 from tests import small
@@ -34,8 +35,8 @@ LINK = """
 from qstr_jax.tasks import links
 
 @links.register('doubled')
-def doubled():
-    return links.Link('doubled', lambda key, q, d: {}, lambda params, x_QxD: 2.0 * x_QxD[0, 0])
+def doubled(own: float = 5.0):
+    return links.Link('doubled', lambda key, q, d: {}, lambda params, x_QxD: 2.0 * own * x_QxD[0, 0])
 """
 TASK = """
 import dataclasses
@@ -44,16 +45,18 @@ from qstr_jax import tasks
 @tasks.register('scaled')
 @dataclasses.dataclass(frozen=True)
 class Scaled(tasks.QSTR):
+    own: float = 5.0
+
     def draw_tokens(self, key, normal_GxD):
-        return 2.0 * normal_GxD
+        return 2.0 * self.own * normal_GxD
 """
 ENCODING = """
 import jax.numpy as jnp
 from qstr_jax.tasks import encoders
 
 @encoders.register('plain')
-def plain(key, task):
-    return 2.0 * jnp.eye(task.seq_len, task.encoding_dim)
+def plain(key, task, own: float = 5.0):
+    return 2.0 * own * jnp.eye(task.seq_len, task.encoding_dim)
 """
 LEARNER = """
 import dataclasses
@@ -63,8 +66,10 @@ from qstr_jax import learners
 @learners.register('slow')
 @dataclasses.dataclass(frozen=True)
 class Slow(learners.Online):
+    own: float = 5.0
+
     def transform(self, lane):
-        return optax.chain(optax.clip(2.0), super().transform(lane))
+        return optax.chain(optax.clip(2.0 * self.own), super().transform(lane))
 """
 OWN = {'models': 'mine', 'num_seeds': 1, 'max_samples': 160, 'threshold': 1e-9}
 
@@ -128,19 +133,22 @@ def test_rows_of_edited_code_are_refused_and_kept_aside(plugin, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ('source', 'changes', 'named'),
+    ('source', 'changes', 'named', 'setting'),
     [
-        (LINK, {'link': 'doubled'}, "link 'doubled'"),
-        (TASK, {'task': 'scaled', 'test_task': 'scaled'}, "task 'scaled'"),
-        (ENCODING, {'encoding': 'plain'}, "encoding 'plain'"),
-        (LEARNER, {'learners': 'slow'}, "learner 'slow'"),
+        (LINK, {'link': 'doubled'}, "link 'doubled'", 'doubled_own'),
+        (TASK, {'task': 'scaled', 'test_task': 'scaled'}, "task 'scaled'", 'own'),
+        (ENCODING, {'encoding': 'plain'}, "encoding 'plain'", 'plain_own'),
+        (LEARNER, {'learners': 'slow'}, "learner 'slow'", 'own'),
     ],
 )
-def test_so_are_those_of_an_edited_task_link_encoding_or_learner(plugin, tmp_path, source, changes, named):
+def test_so_are_those_of_an_edited_task_link_encoding_or_learner(plugin, tmp_path, source, changes, named, setting):
     plugin.write(source)
     run(tmp_path, models='ffn', **changes)
     plugin.write(source.replace('2.0', '3.0'))
     with pytest.raises(results.ResultsError, match=f'changed: {named} of my_edited'):
+        run(tmp_path, models='ffn', **changes)
+    plugin.write(source.replace('5.0', '7.0'))  # another default
+    with pytest.raises(results.ResultsError, match=f'{setting} was 5.0 and is 7.0; changed: {named} of my_edited'):
         run(tmp_path, models='ffn', **changes)
 
 

@@ -73,12 +73,12 @@ def test_the_construction_is_that_of_the_theory():
     task = cell.problem.task
     lane = cell.lanes[0]
     task_draw = helpers.draw(tasks.task_key(lane.task_seed, task), task)
-    place = starts.Place(
+    place = starts.StartContext(
         key=tasks.streams.stream_key(lane.seed, 'init', task), problem=cell.problem, task_draw=task_draw
     )
-    names = 'construction', 'mixed:0.5', 'init'
+    names = 'construction', 'mixed:0.5', 'init', 'construction:0.5'
     make = helpers.quick_jit(lambda draw: [starts.params(name, place._replace(task_draw=draw)) for name in names])
-    params, half, first = make(task_draw)
+    params, half, first, shrunk = make(task_draw)
     radius = construction_norm.token_radius(task)
     built = constructions.transformer(task, jax.device_get(task_draw), radius, coherence=task.max_coherence)
     z_NxE = jax.random.normal(jax.random.key(0), (task.seq_len, task.embedding_dim))
@@ -86,6 +86,13 @@ def test_the_construction_is_that_of_the_theory():
         cell.problem.module.apply(params, z_NxE), built.module.apply(built.params, z_NxE), rtol=1e-5, atol=1e-5
     )
     jax.tree.map(lambda a, b, c: np.testing.assert_allclose(a, (b + c) / 2, atol=1e-6), half, first, params)
+    factors = {'attention': 0.5, 'hidden': 1.0, 'out': 1.0}
+    for name, factor in factors.items():
+        jax.tree.map(
+            lambda a, b, factor=factor: np.testing.assert_allclose(a, factor * b, atol=1e-6),
+            shrunk['params'][name],
+            params['params'][name],
+        )
 
 
 def test_a_start_that_diverged_cannot_win():

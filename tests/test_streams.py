@@ -37,7 +37,7 @@ def bits(key):
 
 def digests(prompt):
     """sha256 of tokens, indices and labels; reals in hundredths, so that another device's last bit may differ."""
-    scaled = (np.asarray(leaf, np.float64) * factor for leaf, factor in zip(prompt, (100, 1, 100), strict=True))
+    scaled = (np.asarray(leaf, np.float64) * factor for leaf, factor in zip(prompt[:3], (100, 1, 100), strict=True))
     return tuple(hashlib.sha256(np.round(leaf).astype('<i4').tobytes()).hexdigest()[:16] for leaf in scaled)
 
 

@@ -1,6 +1,7 @@
 """A sweep: presets, scopes, axes, and what is refused."""
 
 import json
+import re
 
 import pytest
 
@@ -14,7 +15,7 @@ def problem_of(**settings):
 
 
 def test_presets_fill_what_is_left_open_and_nothing_else():
-    published, paper = problem_of(models='rnn'), problem_of(models='rnn', preset='paper')
+    published, paper = problem_of(models='rnn', preset='published'), problem_of(models='rnn', preset='paper')
     assert (published.module.cell, published.learner.test_samples, published.test_task.name) == (
         'gru', 5000, 'simple_qstr',
     )  # fmt: skip
@@ -121,6 +122,23 @@ def test_bad_values_are_named_in_one_line(name, value, word):
     with pytest.raises(ValueError, match=word) as caught:
         sweeps.cells_of(sweeps.Sweep(**{name: value}))
     assert '\n' not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ('given', 'line'),
+    [
+        ({'model': 'ffn'}, "model='ffn': has settings, not names; did you mean models='ffn'?"),
+        ({'learner': 'online'}, "did you mean learners='online'?"),
+        ({'axes': {'model': ('ffn', 'rnn')}}, "did you mean models=('ffn', 'rnn')?"),
+        ({'rnn': 64}, 'rnn=64: give its settings by name, as rnn={…}; --describe=rnn lists them'),
+        ({'ffn': {'learning_rate': 0.1}}, 'ffn has no such setting; it is of the learner, give learning_rate'),
+        ({'task': {'width': 8}}, 'task has no such setting; it is of rnn, give rnn.width'),
+        ({'ffn': {'width': 8}}, 'did you mean ffn.widths?'),
+    ],
+)
+def test_what_is_given_to_another_thing_is_told_where_it_belongs(given, line):
+    with pytest.raises(ValueError, match=re.escape(line)):
+        sweeps.Sweep(**given)
 
 
 def test_one_setting_given_twice_is_an_error():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from qstr_jax import columns
-from qstr_jax.analysis import claims, growth, table1
+from qstr_jax.analysis import answers, claims, growth, table1
 from tests import harness, helpers
 
 LENGTHS = (4, 8, 16, 32, 64)
@@ -64,6 +64,57 @@ def test_a_known_law_of_n_star_gets_its_verdict(model, learner, law, agrees):
     assert row['agrees'] == agrees
     assert row['N'] == LENGTHS
     assert row['low'] <= row['exponent'] <= row['high']
+
+
+def answer(rows, model='transformer', task='qSTR'):
+    table = answers.answers(table1.measure(rows))
+    assert len(table) == 6
+    (found,) = table[table['architecture'].str.lower().eq(model) & table['task'].eq(task)].to_dict('records')
+    return found
+
+
+@pytest.mark.parametrize(
+    ('law', 'verdict'), [(lambda n: 90.0 * n, 'no'), (lambda n: 9000 * n**-0.5, 'yes'), (lambda n: 9000.0, 'open')]
+)
+def test_the_answer_is_the_verdict_of_the_theorems_own_learner(law, verdict):
+    rows = pd.concat([
+        searches('transformer', 'constrained', law),
+        searches('transformer', 'adamw', lambda n: 90.0 * n),
+        lanes('transformer', law=lambda n: 90.0 * n**2),
+    ])  # fmt: skip
+    found = answer(rows)
+    assert found['verdict'].split(':')[0] == verdict
+    assert 'constrained' in found['measured']
+    assert 'adamw' not in found['measured']
+    assert answer(rows, task='simple-qSTR')['verdict'] == 'not measured'
+
+
+def test_a_no_of_one_radius_counts_before_a_yes_of_another():
+    laws = {1.0: lambda n: 9000 * n**-0.5, 2.0: lambda n: 90.0 * n}
+    rows = [searches('transformer', 'constrained', law, radius=radius) for radius, law in laws.items()]
+    assert answer(pd.concat(rows))['verdict'] == 'no'
+
+
+def worst(law, **changes):
+    rows = searches('transformer', 'worst_erm', law, **changes)
+    # n* of the search is no bound; the largest n with an ERM that errs is one.
+    return rows.assign(erring_samples=rows['samples_to_threshold'], samples_to_threshold=10**6)
+
+
+@pytest.mark.parametrize(('law', 'verdict'), [(lambda n: 90.0 * n, 'no'), (lambda n: 9000 * n**-0.5, 'open')])
+def test_a_lower_bound_contradicts_an_upper_one_or_says_nothing(law, verdict):
+    row = line(table1.measure(worst(law)), 'transformer', kind='worst')
+    assert row['agrees'] == verdict
+    assert row['exponent'] == pytest.approx(1.0 if verdict == 'no' else -0.5, abs=0.05)
+
+
+def test_of_several_tries_the_largest_n_with_an_erm_that_errs_counts():
+    weak, strong = worst(lambda n: 100.0 * n, hinge=0.1), worst(lambda n: 4000.0, hinge=0.3)
+    none = worst(lambda n: 1.0, hinge=1.0).assign(erring_samples=0, outcome='censored_below')
+    row = line(table1.measure(pd.concat([weak, strong, none])), 'transformer', kind='worst')
+    highest = np.maximum(4000.0, 100.0 * np.array(LENGTHS))
+    assert row['exponent'] == pytest.approx(np.polyfit(np.log(LENGTHS), np.log(highest), 1)[0], abs=0.05)
+    assert 'without' not in row['note']
 
 
 @pytest.mark.parametrize(
@@ -230,7 +281,7 @@ def test_lengths_that_need_no_retrieval_are_left_out():
 def test_the_tables_can_be_printed():
     table = table1.measure(pd.concat([lanes('ffn'), searches('mamba', 'adamw', lambda n: 90.0 * n)]))
     text = table1.markdown(table)
-    assert text.count('|\n') == 4 + len(table)  # Two heads and two rules.
+    assert text.count('|\n') == 6 + 6 + len(table)  # Three heads and three rules, and six answers.
     assert 'claims nothing' in text
     latex = table1.latex(table)
     assert latex.count(r'\\') == 2 + len(table)

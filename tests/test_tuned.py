@@ -197,3 +197,33 @@ def test_one_lane_that_missed_rules_its_values_out():
     missed = {'outcome': 'outraced', 'samples_to_threshold': None, 'test_loss': 0.9}
     assert search._score([reached, missed]) == search._score([missed]) == (np.inf, 0.9)
     assert search._score([reached, {**reached, 'samples_to_threshold': 700}]).samples == 700
+
+
+def test_cells_that_differ_in_a_tuned_setting_race_one_another(tmp_path):
+    """Only the winner is reported, and the loser stops where it has lost."""
+    sweep = small.settings(**{
+        **TUNED, 'seq_lens': 2, 'batch_size': None,
+        'tune': {'learning_rate': (1e-2, 3e-2), 'batch_size': (8, 64), 'num_seeds': 2},
+    })  # fmt: skip
+    rows = sweeps.run(sweep, tmp_path, small.quiet())
+    assert len(rows) == tuned.num_reported(sweep, sweeps.cells_of(sweep)) == 2
+    assert len(sweeps.cells_of(sweep)) == 2
+    (row,) = (
+        rows[['batch_size', 'learning_rate', 'tuned', 'tuned_grid', 'tuned_samples']].drop_duplicates().itertuples()
+    )
+    assert row.tuned == 'batch_size learning_rate'
+    samples = dict(zip(row.tuned_grid.split(), values(row.tuned_samples), strict=True))
+    assert min(samples, key=samples.get) == f'{row.batch_size:g}/{row.learning_rate:g}'
+    assert {int(text.partition('/')[0]) for text in samples} == {8, 64}
+    selected = results.load(tmp_path / tuned.SELECTION)
+    lost = selected[selected['batch_size'] != row.batch_size]
+    assert (lost['num_samples'] <= 1.1 * min(samples.values()) + 64).all() or row.batch_size == 64
+    again = sweeps.run(sweep, tmp_path, small.quiet())
+    pd.testing.assert_frame_equal(again, rows)
+
+
+def test_what_is_tuned_and_how_is_checked():
+    with pytest.raises(ValueError, match=r"tune[.]batch_size='auto': give several values"):
+        settings(batch_size=None, tune={'batch_size': 'auto'})
+    with pytest.raises(ValueError, match='is tuned, so it cannot be given'):
+        settings(tune={'batch_size': (8, 16)}, batch_size=8)

@@ -16,14 +16,7 @@ CPU_CHUNK = 500
 
 
 class Task:
-    """Prompts of 1STR with a linear link, y_i = (1/√q) Σ_l ⟨u, x_{t_il}⟩, drawn on the device.
-
-    Args:
-        protocol: `protocol.Protocol`.
-        name: one of `protocol.TASKS`.
-        direction_D: u.
-        omega_NxE: the positions' encodings.
-    """
+    """Prompts of qSTR with a linear link, y_i = (1/√q) Σ_l ⟨u, x_{t_il}⟩, drawn on the device."""
 
     def __init__(self, protocol, name, direction_D, omega_NxE):
         self.protocol, self.name = protocol, name
@@ -111,22 +104,10 @@ class Feedforward(nn.Module):
 BUILDERS = {'transformer': Transformer, 'rnn': Recurrent, 'ffn': Feedforward}
 
 
-def build(protocol):
-    """Module of a cell, on the CPU, with fresh weights."""
-    return BUILDERS[protocol.model](protocol)
-
-
 class Training:
-    """One seed of a cell: its model, its data, and the steps and tests that a run is made of.
+    """One seed of a `protocol.Protocol`: its model, its data, and the steps and tests that a run is made of."""
 
-    Args:
-        protocol: `protocol.Protocol`.
-        seed: of everything that is drawn.
-        device: 'cpu' or 'cuda'.
-        compiled: whether the model runs under `torch.compile`.
-    """
-
-    def __init__(self, protocol, seed=0, device='cpu', compiled=False):
+    def __init__(self, protocol, seed=0, device='cpu'):
         self.protocol = protocol
         torch.manual_seed(seed)
         self.generator = torch.Generator(device).manual_seed(seed)
@@ -135,11 +116,10 @@ class Training:
         signs_NxE = torch.randint(2, (protocol.seq_len, protocol.encoding_dim)) * 2.0 - 1
         self.omega_NxE = (signs_NxE / math.sqrt(protocol.encoding_dim)).to(device)
         self.task = Task(protocol, protocol.task, self.direction_D, self.omega_NxE)
-        self.module = build(protocol).to(device)
-        self.model = torch.compile(self.module) if compiled else self.module
+        self.model = BUILDERS[protocol.model](protocol).to(device)
         # `fused` is one kernel for all parameters, on CPUs too.
         self.optimizer = torch.optim.AdamW(
-            self.module.parameters(), protocol.learning_rate, weight_decay=protocol.weight_decay, fused=True
+            self.model.parameters(), protocol.learning_rate, weight_decay=protocol.weight_decay, fused=True
         )
         test_task = Task(protocol, protocol.test_task, self.direction_D, self.omega_NxE)
         # Encoded once: the test set does not change.
@@ -158,6 +138,18 @@ class Training:
         self.optimizer.step()
         return loss.detach()
 
+    def steps(self, count):
+        """`count` steps, done when it returns."""
+        for _ in range(count):
+            self.step()
+        if self.omega_NxE.is_cuda:
+            torch.cuda.synchronize()
+
+    def tests(self, count):
+        """`count` tests."""
+        for _ in range(count):
+            self.test()
+
     @torch.inference_mode()
     def test(self):
         """Test loss, on the host."""
@@ -170,8 +162,7 @@ class Training:
         protocol, start = self.protocol, time.perf_counter()
         samples, reached = 0, False
         while not reached and samples < protocol.max_samples:
-            for _ in range(protocol.check_every):
-                self.step()
+            self.steps(protocol.check_every)
             samples += protocol.check_every * protocol.batch_size
             reached = self.test() < protocol.threshold
         return samples, reached, time.perf_counter() - start

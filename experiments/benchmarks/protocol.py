@@ -4,27 +4,11 @@ import dataclasses
 import math
 
 MODELS = ('transformer', 'rnn', 'ffn')
-TASKS = ('qstr', 'simple_qstr')
 
 
 @dataclasses.dataclass(frozen=True)
 class Protocol:
-    """A cell of Figure 1 and how it is trained; defaults as published.
-
-    Attributes:
-        model: one of `MODELS`.
-        seq_len, sparsity, token_dim: N, q, d.
-        task, test_task: one of `TASKS`.
-        batch_size: fresh prompts per step.
-        check_every: steps between two tests.
-        threshold: training ends at the first test loss below.
-        max_samples: or with so many prompts.
-        test_samples: prompts of the held-out set.
-        learning_rate, weight_decay: of AdamW.
-        rnn_width: d_h; None is 500 q.
-        mlp_width: the Transformer's ReLU layer.
-        ffn_widths: None is (N d q, 1000).
-    """
+    """A cell of Figure 1a and its training as published; rnn_width None is 500 q, ffn_widths None is (N d q, 1000)."""
 
     model: str
     seq_len: int

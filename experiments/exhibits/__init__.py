@@ -16,6 +16,16 @@ An exhibit's docstring says what is run: its first line is the exhibit's title. 
     table(rows)                                  Markdown: a small table; may be missing
     limits(rows)                                 what it does not show
 
+A card of a theorem, card_NAME.py, has its ORDER, QUESTION and limits(rows) too, but instead of the others
+
+    Settings                                     a frozen dataclass, whose defaults are the full run
+    REDUCED = {…}                                what the twin of seconds changes of them
+    sweeps(settings)                             by name what it trains; without it nothing is trained
+    card(settings, rows)                         the `qstr_jax.analysis.card.Card` of the rows of these sweeps, by the
+                                                 same names: claim, points, lines, checks; so its figure, verdict, text
+
+It is kept with its settings as cards/NAME/card.json, beside its rows, which are evidence for nothing else.
+
 `rows` is a `qstr_jax.report.numbers.Rows`: numbers in texts are expressions over it, never typed. From the files follow
 `python -m experiments.exhibit NAME`, `make NAME`, gallery and site, the index of results, the programs that are
 compiled for accelerators, and the tests of the reduced twins.

@@ -67,6 +67,6 @@ def table(rows):
 def limits(rows):
     (seq_len,) = rows('encodings').values('seq_len')
     return f"""
-The FFN and the RNN, and another N than {seq_len}. It is tested on simple-1STR, though trained on 1STR, at one learning
-rate, whose effect a scale of the encodings can imitate.
+The FFN and the RNN, and another N than {seq_len}. It is at one learning rate, whose effect a
+scale of the encodings can imitate.
 """

@@ -4,8 +4,8 @@ As published (preset `published`), once with one draw of (u, ω) for all lanes a
 which statements about the task rest. The RNN's own draws are a directory of their own, since its cells take an hour.
 """
 
-from qstr_jax import checks
 from qstr_jax.cli import base
+from qstr_jax.settings import checks
 
 ORDER = 10
 QUESTION = 'How many training prompts does each architecture need as the prompt grows?'
@@ -28,6 +28,7 @@ def get_config(part='one_draw'):
     """All three architectures and one (u, ω); or Transformer and FFN, or the RNN, with a (u, ω) for each lane."""
     checks.choice('part', part, sum(FOLDERS.values(), ()))
     config = base.get_config()
+    config.preset = 'published'
     config.seq_lens = (2, 4, 6, 8, 10, 12)
     config.title = '{task}: samples to test MSE {threshold}'
     config.notes = ('tested on simple-1STR, as published', 'at N = 2 a predictor that ignores t errs by 0.5')

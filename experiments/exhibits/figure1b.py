@@ -21,6 +21,7 @@ PUBLISHED = {('transformer', 25): 117_000, ('transformer', 33): 140_000, ('rnn',
 def get_config(part='transformer'):
     """One architecture, with a (u, ω) for each lane; or `draws`, 24 of them for the FFN at N = 25."""
     config = base.get_config()
+    config.preset = 'published'
     config.models = ('ffn',) if part == 'draws' else (part,)
     config.task.name = 'simple_qstr'
     config.seq_lens = (25, 27, 29, 31, 33)

@@ -8,9 +8,10 @@ import pathlib
 
 import pandas as pd
 
-from qstr_jax import analysis, checks, plots
+from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations, formats
 from qstr_jax.cli import base
+from qstr_jax.settings import checks
 from qstr_jax.storage import files, results
 from qstr_jax.theory import portraits
 

@@ -16,6 +16,7 @@ FIGURES = {'figure3/figure.png': 'Samples to test error 0.88 against q on hermit
 def get_config(part='transformer'):
     """One architecture at rate 1e-4, with H = q, RNN width 500 q or FFN widths (N d q, 1000); a task per lane."""
     config = base.get_config()
+    config.preset = 'published'
     config.models = (part,)
     config.link = 'hermite2'
     config.seq_lens = (7,)

@@ -63,7 +63,7 @@ def draw(workdir, config):
         figure = plots.training_curves_by_setting(
             curves[curves['cell'].isin(chosen['cell']) & combinations.matches(curves, point)], x,
             floors=dict(zip(losses[x], losses['floor'], strict=True)),
-            title=combinations.title(config.title, chosen, point), notes=tuple(config.notes),
+            title=combinations.title(config.title, chosen, point), notes=combinations.notes(config.notes, chosen),
         )  # fmt: skip
         plots.save(figure, folder / f'heads{suffix}')
         text = formats.markdown(losses.rename(columns={x: analysis.heading(x)}))

@@ -6,10 +6,11 @@ O(N). A prompt then carries one label instead of N, which is why these samples a
 
 import pathlib
 
-from qstr_jax import analysis, checks, plots
+from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations, formats
 from qstr_jax.cli import base
 from qstr_jax.report import drawing, lanes
+from qstr_jax.settings import checks
 from qstr_jax.storage import files, provenance
 
 ORDER = 110
@@ -53,17 +54,15 @@ def reduced(part='transformer'):
 
 
 def draw(workdir, config):
-    """What every sweep gets, with its figure on logarithmic axes, and samples and seconds side by side."""
+    """What every sweep gets, and samples and seconds side by side."""
     drawing.draw(workdir, config)
     folder = pathlib.Path(workdir)
     rows = lanes.load(folder)
     seconds = analysis.seconds_per_cell(provenance.load(folder), rows)
     for point, chosen in combinations.combinations(rows, (config.x,), combinations.model_settings(rows)):
-        words = {'title': combinations.title(config.title, chosen, point), 'notes': tuple(config.notes)}
-        suffix = combinations.suffix(point)
-        # On linear axes all small N would lie in one corner.
-        plots.save(plots.n_star_against(chosen, config.x, **words), folder / f'figure{suffix}')
-        plots.save(plots.samples_and_seconds(chosen, seconds, config.x, **words), folder / f'cost{suffix}')
+        title, notes = combinations.title(config.title, chosen, point), combinations.notes(config.notes, chosen)
+        figure = plots.samples_and_seconds(chosen, seconds, config.x, title=title, notes=notes)
+        plots.save(figure, folder / f'cost{combinations.suffix(point)}')
     costs = seconds.drop(columns=['cell', 'wall_seconds']).sort_values(['model', 'seq_len'])
     files.write_text(folder / 'seconds.md', formats.markdown(costs))
 

@@ -5,8 +5,8 @@ has N labels, and by the point-wise risk, where it has one, as in the theorem.
 """
 
 from experiments.exhibits import learning_curves
-from qstr_jax import checks
 from qstr_jax.cli import base
+from qstr_jax.settings import checks
 
 ORDER = 160
 QUESTION = 'How many prompts does a Transformer of bounded norm need until its empirical minimiser retrieves?'

@@ -12,9 +12,10 @@ import pathlib
 import pandas as pd
 
 from experiments.exhibits import learning_curves
-from qstr_jax import analysis, checks, plots, registry
+from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations, erms, formats, growth, kinds, selection
 from qstr_jax.cli import base
+from qstr_jax.settings import checks, registry
 from qstr_jax.storage import files, results
 from qstr_jax.theory import memory_lines
 
@@ -157,7 +158,7 @@ def draw(workdir, config):
     chosen = selection.select(searches)
     lines = _lines(rows, chosen, curves)
     title = combinations.title('{task}: n* of constrained ERM, {risk} risk', searches)
-    figure = plots.n_star_against(chosen, lines=lines, title=title, notes=tuple(config.notes))
+    figure = plots.samples_against(chosen, lines=lines, title=title, notes=combinations.notes(config.notes, chosen))
     paths = plots.save(figure, folder / 'figure')
     table = formats.markdown(analysis.samples_table(chosen))
     files.write_text(folder / 'table.md', table)

@@ -4,8 +4,8 @@ Exclusive GRU of width 32 with a two-layer read-out, FFN (128, 64), merged Trans
 """
 
 from experiments.exhibits import learning_curves
-from qstr_jax import checks
 from qstr_jax.cli import base
+from qstr_jax.settings import checks
 
 ORDER = 180
 QUESTION = 'How large must a fixed training set be for AdamW, architecture by architecture?'

@@ -55,6 +55,6 @@ def table(rows):
 
 def limits(rows):
     return f"""
-It is tested on simple-1STR, though trained on 1STR. {rows('quickstart').lanes()} seeds share one draw of (u, ω), so
+{rows('quickstart').lanes()} seeds share one draw of (u, ω), so
 that it says nothing of the task in general; Figure 1a has more draws, lengths and the published sizes.
 """

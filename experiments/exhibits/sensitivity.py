@@ -1,10 +1,11 @@
 """Sensitivity: samples to test MSE 0.7 on 1STR, N = 6, over learning rate × weight decay × width.
 
-Preset `published` but for these three; the published setting is framed. A directory for each architecture.
+The settings of the published code but for these three; the published one is framed. A directory for each architecture.
 """
 
-from qstr_jax import analysis, checks
+from qstr_jax import analysis
 from qstr_jax.cli import base
+from qstr_jax.settings import checks
 
 ORDER = 130
 QUESTION = 'How far do the samples hang on learning rate, weight decay and width?'
@@ -33,6 +34,7 @@ def get_config(model='transformer'):
     setting, widths, published = WIDTHS[model]
     column = f'{model}_{setting}'
     config = base.get_config()
+    config.preset = 'published'
     config.models = (model,)
     config.seq_lens = (6,)
     config.num_seeds = 1 if model == 'rnn' else 3
@@ -95,6 +97,6 @@ def table(rows):
 def limits(rows):
     (seq_len,) = rows('sensitivity_transformer').values('seq_len')
     return f"""
-Another N than {seq_len}; and it is tested on simple-1STR, though trained on 1STR. The RNN has
+Another N than {seq_len}. It is tested on simple-1STR, though trained on 1STR. The RNN has
 {rows('sensitivity_rnn').lanes()} lane a point, which is drawn and in no number.
 """

@@ -5,8 +5,8 @@ n/(Nd) from 0.1 to 3. A directory of its own has gradient descent with momentum 
 """
 
 from experiments.exhibits import learning_curves
-from qstr_jax import checks
 from qstr_jax.cli import base
+from qstr_jax.settings import checks
 
 ORDER = 200
 QUESTION = 'Do FFNs on n < N d prompts stay above their floor?'

@@ -11,7 +11,7 @@ from typing import Any
 
 from jax.experimental import topologies
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 
 PACKAGES = {'tpu': 'libtpu', 'gpu': 'jax_cuda12_plugin'}
 # What all CUDA devices since 8.0 have in common.

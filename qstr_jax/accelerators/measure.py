@@ -45,7 +45,7 @@ def versions(chip: Chip) -> dict[str, str]:
 
 def lowered(problem: Problem, lanes: int, platform: str) -> tuple[Any, Any]:
     """Both programs of a cell as they are handed to the compiler of 'tpu' or 'gpu', which need not be there."""
-    init, advance = programs.traced(platforms.suited(problem, platform), lanes)
+    init, advance = programs.traced(platforms.for_platform(problem, platform), lanes)
     names = (LOWERED_FOR[platform],)
     return init.lower(lowering_platforms=names), advance.lower(lowering_platforms=names)
 

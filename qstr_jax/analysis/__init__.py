@@ -16,6 +16,7 @@ selection: hyperparameters by validation.              seconds: what the cells c
 formats: tables as Markdown, LaTeX and HTML.           combinations: what gets figures of its own.
 published: the paper's values beside ours.             kinds: online training, searches, fits.
 final_losses: losses at the end of the budget.        crossings: several thresholds from one run.
+card, check: a statement beside its points.
 """
 
 from qstr_jax.analysis.curves import (

@@ -8,7 +8,7 @@ import dataclasses
 
 import pandas as pd
 
-from qstr_jax.analysis import laws, line_fit
+from qstr_jax.analysis import erms, laws, line_fit
 from qstr_jax.analysis.exponents import Exponent
 
 
@@ -33,7 +33,9 @@ class Claim:
     risk: str = 'pointwise'
 
 
-_POLYLOG = Claim(words='n ≤ polylog N', source='Theorem 4', kind='at most', value=0.0, learners=('constrained',))
+_POLYLOG = Claim(
+    words='n ≤ polylog N', source='Theorem 4', kind='at most', value=0.0, learners=('constrained', erms.WORST)
+)
 _LINEAR = Claim(
     words='n ≥ Ω(N d)', source='Theorem 6', kind='at least', value=1.0, learners=('stationary', 'min_norm'), risk=''
 )

@@ -17,16 +17,7 @@ Point = Mapping[str, Any]
 def combinations(
     rows: pd.DataFrame, axes: Sequence[str], together: Sequence[str] = ()
 ) -> list[tuple[Point, pd.DataFrame]]:
-    """Rows by the settings in which they differ, but for those that a figure shows itself.
-
-    Args:
-        rows: rows or curves, with the column `model`. Those without a value on some axis are left out.
-        axes: the settings on the figure's axes; what follows from them makes no group.
-        together: further settings whose values stay together, such as those that get panels or lines.
-
-    Returns:
-        Pairs of the settings of a group and its rows; one pair with no settings where nothing else varies.
-    """
+    """Rows by the settings in which they differ, but for those that a figure shows itself."""
     rows = rows.dropna(subset=list(axes))
     if rows.empty:
         return []
@@ -46,12 +37,7 @@ def combinations(
 
 
 def matches(rows: pd.DataFrame, point: Point) -> pd.Series:
-    """Which rows of a table have the settings of a combination; a setting that the table lacks counts as equal.
-
-    Args:
-        rows: rows or curves.
-        point: of `combinations`.
-    """
+    """Which rows of a table have the settings of a combination; a setting that the table lacks counts as equal."""
     found = pd.Series(True, rows.index)
     for name, value in point.items():
         if name in rows.columns:
@@ -60,33 +46,19 @@ def matches(rows: pd.DataFrame, point: Point) -> pd.Series:
 
 
 def model_settings(rows: pd.DataFrame) -> list[str]:
-    """The column `model` and those of the models' own settings: a figure shows them as lines.
-
-    Args:
-        rows: rows or curves.
-    """
+    """The column `model` and those of the models' own settings: a figure shows them as lines."""
     return ['model', *(name for name in rows.columns if columns.get(name).role == 'model')]
 
 
 def suffix(point: Point) -> str:
-    """A part of a file's name that tells a combination apart, such as '_q2_learning_rate0.001'; '' for an empty one.
-
-    Args:
-        point: of `combinations`.
-    """
+    """A part of a file's name that tells a combination apart, such as '_q2_learning_rate0.001'; '' for an empty one."""
     texts = {name: _text(value) for name, value in point.items()}
     parts = [f'{_short(name)}{text}' for name, text in texts.items()]
     return re.sub(r'[^\w.+-]', '_', ''.join(f'_{part}' for part in parts))
 
 
 def title(text: str, rows: pd.DataFrame, point: Point | None = None) -> str:
-    """A title that says what is drawn: 'N = {seq_len}' becomes 'N = 4, 8', and the combination follows behind it.
-
-    Args:
-        text: the figure's own title, or ''; names of columns in braces stand for their values, '{task}' for '1STR'.
-        rows: those that are drawn.
-        point: of `combinations`; None for no settings.
-    """
+    """A title that says what is drawn: 'N = {seq_len}' becomes 'N = 4, 8', and the combination follows behind it."""
 
     parts = [setting_text(*item) for item in (point or {}).items() if f'{{{item[0]}}}' not in text]
     return ', '.join(part for part in (_filled(text, rows, _text), *parts) if part)
@@ -106,12 +78,7 @@ def _filled(text: str, rows: pd.DataFrame, text_of: Callable[[Any], str]) -> str
 
 
 def notes(texts: str | Sequence[str], rows: pd.DataFrame) -> tuple[str, ...]:
-    """Small print that says what is drawn: braces as in titles, and '{num_seeds}' for the number of seeds.
-
-    Args:
-        texts: one or several; one about a column without a value, such as a model's that was not run, is left out.
-        rows: those that are drawn.
-    """
+    """Small print that says what is drawn: braces as in titles, and '{num_seeds}' for the number of seeds."""
     counted = rows.assign(num_seeds=rows['seed'].nunique())
     known = set(counted.columns[counted.notna().any()])
     several = [texts] if isinstance(texts, str) else texts

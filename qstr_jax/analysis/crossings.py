@@ -11,11 +11,7 @@ _CONSTANT = ('num_parameters', 'backend', 'lanes_per_batch', 'encoding_coherence
 
 
 def has_crossings(rows: pd.DataFrame) -> bool:
-    """Whether some lanes recorded several thresholds.
-
-    Args:
-        rows: any rows.
-    """
+    """Whether some lanes recorded several thresholds."""
     return 'crossings' in rows.columns and bool(rows['crossings'].notna().any())
 
 
@@ -24,12 +20,6 @@ def at_thresholds(rows: pd.DataFrame) -> pd.DataFrame:
 
     Where a lane crossed a threshold on its way, what was measured at the lane's end is missing. Rows without crossings
     stay as they are.
-
-    Args:
-        rows: one row per lane; `crossings` is as '0.7:12800 0.5:25600 0.1:', the lane's own threshold last.
-
-    Raises:
-        ValueError: crossings that are not written like that.
     """
     if not has_crossings(rows):
         return rows

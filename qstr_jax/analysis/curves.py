@@ -46,6 +46,16 @@ class Curve:
         """For readers: 'Transformer', or 'Transformer, learning rate 0.01'."""
         return ', '.join([names.display(self.model), *(names.setting_text(*item) for item in self.settings.items())])
 
+    @property
+    def short(self) -> str:
+        """As `name` for figures, without the model's name in settings: 'gated_delta, heads 1, not bidirectional'."""
+        words = f'{self.model.replace("_", " ")} '
+        texts = {name: names.setting_text(name, value).removeprefix(words) for name, value in self.settings.items()}
+        for name, value in self.settings.items():
+            if isinstance(value, (bool, np.bool_)):
+                texts[name] = f'{"" if value else "not "}{names.heading(name).removeprefix(words)}'
+        return ', '.join([names.display(self.model), *texts.values()])
+
 
 def require(rows: pd.DataFrame, needed: Sequence[str]) -> None:
     """Checks that a table has rows and some columns.
@@ -153,15 +163,7 @@ def _ruled(setting: tuple[str, Any], lanes: pd.DataFrame) -> tuple[str, Any]:
 
 
 def only_curve(rows: pd.DataFrame, x: str = 'seq_len') -> None:
-    """Checks that a table holds one curve.
-
-    Args:
-        rows: a table with the column `model`.
-        x: the setting on the x axis.
-
-    Raises:
-        ValueError: it holds several; the message names a setting in which they differ.
-    """
+    """Checks that a table holds one curve."""
     for column in curve_columns(rows, x):
         values = rows[column].drop_duplicates().tolist()
         if len(values) > 1:

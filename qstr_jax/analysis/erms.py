@@ -10,58 +10,42 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from qstr_jax.analysis.curves import setting_columns
+
 # The learners of the theorems about ERMs.
 LEARNERS = ('constrained', 'min_norm')
+# The learner of ERMs that err, and the settings in which its tries of one point differ.
+WORST = 'worst_erm'
+TRIES = ('hinge', 'fresh', 'level', 'starts', 'max_steps', 'check_every')
 # In the place of 'reached': n* of ERMs is at most the n* of the lane.
 AT_MOST = 'at_most'
 NOT_CHECKED = 'lanes not checked to be ERMs'
 
 
 def is_known(rows: pd.DataFrame) -> pd.Series:
-    """Whether a lane was compared with a reference.
-
-    Args:
-        rows: one row per lane.
-    """
+    """Whether a lane was compared with a reference."""
     return rows['is_erm'].notna() if 'is_erm' in rows.columns else pd.Series(False, rows.index)
 
 
 def is_short(rows: pd.DataFrame) -> pd.Series:
-    """Whether a lane is known to be no ERM.
-
-    Args:
-        rows: one row per lane.
-    """
+    """Whether a lane is known to be no ERM."""
     return is_known(rows) & rows['is_erm'].eq(False) if 'is_erm' in rows.columns else is_known(rows)
 
 
 def is_at_most(rows: pd.DataFrame) -> pd.Series:
-    """Whether n* of ERMs is known to be no more than a lane's n*: just below it, the optimiser stopped short.
-
-    Args:
-        rows: one row per lane; `miss_is_erm` says of a search whether its largest n that missed the threshold has an
-            ERM.
-    """
+    """Whether n* of ERMs is known to be no more than a lane's n*: just below it, the optimiser stopped short."""
     if 'miss_is_erm' not in rows.columns:
         return pd.Series(False, rows.index)
     return rows['outcome'].eq('reached') & rows['miss_is_erm'].eq(False)
 
 
 def with_bounds(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the outcome `AT_MOST` where n* of ERMs is at most the n* of the lane.
-
-    Args:
-        rows: one row per lane.
-    """
+    """The rows with the outcome `AT_MOST` where n* of ERMs is at most the n* of the lane."""
     return rows.assign(outcome=rows['outcome'].astype(object).where(~is_at_most(rows), AT_MOST))
 
 
 def not_checked(rows: pd.DataFrame) -> str:
-    """Says if lanes of a learner of ERMs were compared with no reference; '' otherwise.
-
-    Args:
-        rows: the lanes of one curve.
-    """
+    """Says if lanes of a learner of ERMs were compared with no reference; '' otherwise."""
     return NOT_CHECKED if rows['learner'].isin(LEARNERS).all() and not is_known(rows).any() else ''
 
 
@@ -69,15 +53,27 @@ def failing(curves: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """The largest n at which the ERM that a search found errs by its threshold or more: n* of ERMs is larger.
 
     A search also misses the threshold where its optimiser stopped short; those fits are left out.
-
-    Args:
-        curves: the fits of searches, with is_erm, test_loss, threshold, samples and seed.
-        by: the settings that tell points apart.
-
-    Returns:
-        The columns of `by`; `samples`, the mean over lanes, where a lane without such a fit counts as 0; `num_lanes`.
     """
     is_failure = is_known(curves) & ~is_short(curves) & (curves['test_loss'] >= curves['threshold'])
     largest = curves['samples'].where(is_failure, 0).groupby([curves[name] for name in (*by, 'seed')], dropna=False)
     lanes = largest.max().groupby(list(by), dropna=False)
     return lanes.agg(samples='mean', num_lanes='size').reset_index()
+
+
+def worst(rows: pd.DataFrame) -> pd.DataFrame:
+    """The largest n with an ERM that errs, of each point and seed the best try, as samples to the threshold."""
+    tries = [name for name in TRIES if name in rows.columns]
+    apart = [name for name in setting_columns(rows) if name not in tries and rows[name].nunique(dropna=False) > 1]
+    best = rows.loc[
+        rows.groupby([*dict.fromkeys(['seq_len', *apart, 'seed', 'task_seed'])], dropna=False)[
+            'erring_samples'
+        ].idxmax()
+    ]
+    best = best[best['erring_samples'] > 0].drop(columns=tries).reset_index(drop=True)
+    is_found = best['outcome'].ne('censored')
+    return best.assign(
+        outcome=best['outcome'].where(~is_found, 'reached'),
+        samples_to_threshold=best['erring_samples'].where(is_found),
+        num_samples=best['erring_samples'],
+        is_erm=True,  # Whatever the fit at the search's end is, that of this n is one.
+    )

@@ -1,7 +1,8 @@
-"""What Table 1 rests on: curves of samples against N, of three kinds that it keeps apart.
+"""What Table 1 rests on: curves of samples against N, of four kinds that it keeps apart.
 
 online: fresh prompts, one learning rate for all N.   tuned: fresh prompts, at each N the settings that need fewest
-samples.   fixed: searches for n*, the least size of a training set that is enough.
+samples.   fixed: searches for n*, the least size of a training set that is enough.   worst: searches for the largest n
+at which an ERM errs, a lower bound of the n from which none does.
 """
 
 import itertools
@@ -10,11 +11,13 @@ from collections.abc import Iterator
 import pandas as pd
 
 from qstr_jax import columns
-from qstr_jax.analysis import kinds, selection
+from qstr_jax.analysis import erms, kinds, selection
 from qstr_jax.analysis.curves import ALWAYS_NAMED, setting_columns
 
-ONLINE, TUNED, FIXED = 'online', 'tuned', 'fixed'
-KINDS = (ONLINE, TUNED, FIXED)
+ONLINE, TUNED, FIXED, WORST = 'online', 'tuned', 'fixed', 'worst'
+KINDS = (ONLINE, TUNED, FIXED, WORST)
+# The kinds that theorems are about.
+OF_THEOREMS = (FIXED, WORST)
 # Settings that save time or allow more of it, but do not change how many samples a lane needs.
 _COST = ('screen', 'max_samples')
 # Settings that say how another one follows from N; they follow from nothing themselves.
@@ -24,26 +27,19 @@ _CLOSED_FORM = 'closed_form'
 
 
 def kind_of(rows: pd.DataFrame) -> pd.Series:
-    """The kind of each row; missing for fits of a given n, and for baselines in closed form.
-
-    Args:
-        rows: one row per lane.
-    """
+    """The kind of each row; missing for fits of a given n, and for baselines in closed form."""
     online, searches, _ = kinds.split_kinds(rows)
     kind = pd.Series(None, rows.index, dtype=object)
     kind[online.index[online['learner'] == 'online']] = ONLINE
     if 'tuned' in rows.columns:
         kind[(kind == ONLINE) & rows['tuned'].fillna('').ne('')] = TUNED
     kind[searches.index[searches['learner'] != _CLOSED_FORM]] = FIXED
+    kind[searches.index[searches['learner'] == erms.WORST]] = WORST
     return kind
 
 
 def own_draws(rows: pd.DataFrame) -> pd.DataFrame:
-    """The lanes of those points at which every lane draws its own (u, ω); repeats of one draw understate the error.
-
-    Args:
-        rows: lanes of any sweeps, with the column `folder`.
-    """
+    """The lanes of those points at which every lane draws its own (u, ω); repeats of one draw understate the error."""
     lanes = rows.groupby(['folder', *_settings(rows)], dropna=False)
     return rows[lanes['task_seed'].transform('nunique') == lanes['seed'].transform('nunique')]
 
@@ -53,9 +49,6 @@ def curves(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
     A shape is made of the settings that follow from N in some directory, such as widths and d_e. Settings that are
     chosen at each N, by tuning or by validation, do not tell curves apart.
-
-    Args:
-        rows: lanes of one kind, with the column `folder`; a lane that several directories hold counts once.
     """
     chosen = _chosen(rows)
     if kind_of(rows).eq(FIXED).all():

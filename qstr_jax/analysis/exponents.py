@@ -117,12 +117,7 @@ def exponent(rows: pd.DataFrame, x: str = 'seq_len') -> Exponent:
 
 
 def fit(lanes: pd.DataFrame, x: str = 'seq_len') -> Exponent:
-    """The exponent of lanes that are known to be one curve; see `exponent`.
-
-    Args:
-        lanes: the lanes of one curve.
-        x: the setting on the x axis.
-    """
+    """The exponent of lanes that are known to be one curve; see `exponent`."""
     if not pd.api.types.is_numeric_dtype(lanes[x].infer_objects()):
         return Exponent(note=f'no power: {heading(x)} is no number')
     usable, notes = _usable(lanes, x)
@@ -148,15 +143,7 @@ def fit(lanes: pd.DataFrame, x: str = 'seq_len') -> Exponent:
 
 
 def of_points(x: Sequence[float], samples: Sequence[float]) -> Exponent:
-    """The exponent of a power law through points without lanes, such as measurements that are exact.
-
-    Args:
-        x: positive numbers, each once.
-        samples: positive numbers.
-
-    Returns:
-        As of `exponent`; two or three points have no interval, and fewer no exponent.
-    """
+    """The exponent of a power law through points without lanes, such as measurements that are exact."""
     log_x, logs = np.log(np.asarray(x, float)), np.log(np.asarray(samples, float))
     if len(log_x) < 2:
         return Exponent(num_points=len(log_x), note=f'only {len(log_x)} points, 2 needed')

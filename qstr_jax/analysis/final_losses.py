@@ -8,20 +8,7 @@ from qstr_jax.analysis.curves import require
 
 
 def final_losses(rows: pd.DataFrame, setting: str, floors: Sequence[float]) -> pd.DataFrame:
-    """Test loss at the end of the budget by value of a setting, beside a floor.
-
-    Args:
-        rows: one row per lane.
-        setting: the column.
-        floors: the floor of each lane's test loss, 0 where there is none.
-
-    Returns:
-        Columns: the setting, lanes (their number), samples (the most), mean, smallest, largest (of the test loss),
-        floor.
-
-    Raises:
-        ValueError: no rows, or missing columns.
-    """
+    """Test loss at the end of the budget by value of a setting, beside a floor."""
     require(rows, (setting, 'seed', 'num_samples', 'test_loss'))
     table = rows.groupby(setting).agg(
         lanes=('seed', 'size'),

@@ -2,8 +2,9 @@
 
 import pandas as pd
 
-from qstr_jax import checks, columns
+from qstr_jax import columns
 from qstr_jax.analysis.curves import require
+from qstr_jax.settings import checks
 
 # The models that Theorem 6 is about; all others are controls.
 BOUND_MODELS = ('ffn', 'theorem6_oracle')
@@ -14,37 +15,14 @@ ROUNDING = 1e-5
 
 
 def theorem6_floor(num_samples: float, seq_len: int, token_dim: int) -> float:
-    """Theorem 6: sup_u E[R | S_n] ≥ 1 − n/(N d) for every stationary point or min-norm ε-ERM of an FFN.
-
-    Args:
-        num_samples: n.
-        seq_len: N.
-        token_dim: d.
-
-    Returns:
-        The floor; 0 from n = N d on.
-
-    Raises:
-        ValueError: a negative n, or N or d below 1.
-    """
+    """Theorem 6: sup_u E[R | S_n] ≥ 1 − n/(N d) for every stationary point or min-norm ε-ERM of an FFN."""
     for name, value, least in ('seq_len', seq_len, 1), ('token_dim', token_dim, 1), ('num_samples', num_samples, 0):
         checks.number(name, value, least)
     return max(0.0, 1 - num_samples / (seq_len * token_dim))
 
 
 def with_floor(rows: pd.DataFrame) -> pd.DataFrame:
-    """Joins each run with the floor of its own u and training set, which the oracle's row of the same draw holds.
-
-    Args:
-        rows: runs and the model 'theorem6_oracle', which has the column `theorem6_floor`.
-
-    Returns:
-        The rows with `floor`, `printed_floor` = max(0, 1 − n/(Nd)), `load` = n/(Nd), `margin` = test loss − floor, and
-        `is_bound`, whether Theorem 6 is about the model.
-
-    Raises:
-        ValueError: there is no oracle, or a run without one.
-    """
+    """Joins each run with the floor of its own u and training set, which the oracle's row of the same draw holds."""
     require(rows, ('task', 'seq_len', 'token_dim', 'seed', 'num_samples', 'model', 'learner', 'test_loss'))
     require(rows, ('test_loss_se',))
     oracle = rows[rows['model'] == 'theorem6_oracle']
@@ -68,16 +46,7 @@ def with_floor(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def floor_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Per model, learner and n/(Nd): the mean loss, the mean floors, and the worst run against its own floor.
-
-    Args:
-        rows: of `with_floor`.
-
-    Returns:
-        Columns: model, learner, load, num_runs, test_loss (mean), printed_floor, own_floor (mean), worst_se (the
-        smallest margin in standard errors), num_below (runs more than three standard errors below their floor),
-        span_residual (largest, NaN where nobody measured it) and num_converged.
-    """
+    """Per model, learner and n/(Nd): the mean loss, the mean floors, and the worst run against its own floor."""
     table = []
     for (model, learner, load), runs in rows.groupby(['model', 'learner', 'load'], dropna=False):
         margin_se = runs['margin'].mask(runs['margin'].abs() < ROUNDING, 0) / runs['test_loss_se']

@@ -1,6 +1,5 @@
-"""Tables of short texts and numbers as Markdown, LaTeX (booktabs) and HTML: the only writers in the package."""
+"""Tables of short texts and numbers as Markdown and LaTeX (booktabs): the only writers in the package."""
 
-import html
 import numbers
 import re
 from typing import Any
@@ -17,12 +16,7 @@ _LATEX = {
 
 
 def text(value: Any, digits: int = 4) -> str:
-    """A cell as text: numbers rounded, missing values as '–', lists with commas.
-
-    Args:
-        value: of any kind.
-        digits: significant digits of numbers that are no integers.
-    """
+    """A cell as text: numbers rounded, missing values as '–', lists with commas."""
     if isinstance(value, (tuple, list)):
         return ', '.join(text(part, digits) for part in value)
     if value is None or pd.isna(value):
@@ -32,13 +26,8 @@ def text(value: Any, digits: int = 4) -> str:
 
 
 def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
-    """An aligned Markdown table that is readable raw; the index is left out.
-
-    Args:
-        frame: texts and numbers.
-        digits: significant digits of numbers that are no integers.
-    """
-    lines = [list(map(str, frame.columns)), *_cells(frame, digits)]
+    """An aligned Markdown table that is readable raw; the index is left out."""
+    lines = [list(map(str, frame.columns)), *cells(frame, digits)]
     lines = [[cell.replace('|', '\\|').replace('\n', ' ') for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     lines.insert(1, ['-' * width for width in widths])
@@ -46,35 +35,21 @@ def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
 
 
 def read_markdown(table: str) -> pd.DataFrame:
-    """The table of `markdown`, with its numbers as numbers.
-
-    Args:
-        table: the text.
-    """
+    """The table of `markdown`, with its numbers as numbers."""
     lines = [[cell.strip() for cell in line.strip().strip('|').split('|')] for line in table.strip().splitlines()]
     frame = pd.DataFrame(lines[2:], columns=lines[0])
     return frame.apply(lambda column: pd.to_numeric(column) if column.str.match(r'^-?[\d.e+-]+$').all() else column)
 
 
 def latex_text(value: str) -> str:
-    """A text as LaTeX source; letters that pdfLaTeX may not know become '?'.
-
-    Args:
-        value: any text.
-    """
+    """A text as LaTeX source; letters that pdfLaTeX may not know become '?'."""
     escaped = ''.join(_LATEX.get(letter, letter) for letter in value)
     return re.sub(r'[^\x00-ſ]', '?', escaped)
 
 
 def latex(frame: pd.DataFrame, caption: str = '', label: str = '') -> str:
-    """A `table` environment with booktabs rules; the document needs `\\usepackage{booktabs}`.
-
-    Args:
-        frame: texts and numbers.
-        caption: plain text; none if empty.
-        label: for \\ref; none if empty.
-    """
-    body = [' & '.join(map(latex_text, line)) + r' \\' for line in [list(map(str, frame.columns)), *_cells(frame)]]
+    """A `table` environment with booktabs rules; the document needs `\\usepackage{booktabs}`."""
+    body = [' & '.join(map(latex_text, line)) + r' \\' for line in [list(map(str, frame.columns)), *cells(frame)]]
     lines = [
         r'\begin{table}[t]', r'\centering', r'\small',
         rf'\begin{{tabular}}{{{"l" * len(frame.columns)}}}', r'\toprule', body[0], r'\midrule', *body[1:],
@@ -86,18 +61,6 @@ def latex(frame: pd.DataFrame, caption: str = '', label: str = '') -> str:
     return '\n'.join(lines) + '\n'
 
 
-def as_html(frame: pd.DataFrame) -> str:
-    """A `<table>` with all texts escaped.
-
-    Args:
-        frame: texts and numbers.
-    """
-    head = ''.join(f'<th>{html.escape(str(name))}</th>' for name in frame.columns)
-    rows = ''.join(
-        '<tr>' + ''.join(f'<td>{html.escape(cell)}</td>' for cell in line) + '</tr>\n' for line in _cells(frame)
-    )
-    return f'<table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>\n'
-
-
-def _cells(frame: pd.DataFrame, digits: int = 4) -> list[list[str]]:
+def cells(frame: pd.DataFrame, digits: int = 4) -> list[list[str]]:
+    """The texts of a table, line by line."""
     return [[text(value, digits) for value in row] for row in frame.itertuples(index=False, name=None)]

@@ -12,17 +12,7 @@ _COLUMNS = ('curve', 'N', 'exponent', 'low', 'high', 'interval_by', 'fitted_to',
 
 
 def growth(rows: pd.DataFrame) -> pd.DataFrame:
-    """Both laws for every curve against N: N^a with its interval, and (log N)^p.
-
-    Args:
-        rows: one row per lane, as for `samples_table`.
-
-    Returns:
-        curve (its name), N (those of the fit), exponent, low, high, interval_by and fitted_to (as of
-        `exponents.Exponent`), local_slopes (as text), log_power, law ('N^a',
-        '(log N)^p' or 'undecided'), difference (of −2 log likelihood, positive for N^a) and note; NaN and '–' where
-        there is none.
-    """
+    """Both laws for every curve against N: N^a with its interval, and (log N)^p."""
     table = []
     for curve in split_curves(rows):
         fit = exponent(curve.lanes)
@@ -39,20 +29,12 @@ def growth(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def local_slopes(fit: Exponent) -> str:
-    """'1.21, 0.40, −0.05': the exponents between neighbouring values of N; '–' if there are none.
-
-    Args:
-        fit: of a curve.
-    """
+    """'1.21, 0.40, −0.05': the exponents between neighbouring values of N; '–' if there are none."""
     return ', '.join(f'{slope.value:.2f}'.replace('-', '−') for slope in fit.local_slopes) or '–'
 
 
 def law(fit: Exponent) -> str:
-    """'N^a', '(log N)^1.5', 'undecided', or 'undecided: N = 4 decides'; '–' where there is no fit of both laws.
-
-    Args:
-        fit: of a curve.
-    """
+    """'N^a', '(log N)^1.5', 'undecided', or 'undecided: N = 4 decides'; '–' where there is no fit of both laws."""
     if fit.law is None:
         return '–'
     if fit.law.deciding is not None:

@@ -20,11 +20,7 @@ class Kinds(NamedTuple):
 
 
 def split_kinds(rows: pd.DataFrame) -> Kinds:
-    """The rows of each kind.
-
-    Args:
-        rows: rows or curves of any learners.
-    """
+    """The rows of each kind."""
     nothing = pd.Series(False, rows.index)
     is_search = rows['is_search'].eq(True) if 'is_search' in rows.columns else nothing
     has_size = rows['sample_size'].fillna(0).gt(0) if 'sample_size' in rows.columns else nothing

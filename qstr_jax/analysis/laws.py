@@ -13,7 +13,7 @@ from qstr_jax.analysis import line_fit
 from qstr_jax.analysis.log_means import LogMeans
 
 POWER, POWER_OF_LOG, UNDECIDED = 'N^a', '(log N)^p', 'undecided'
-# As many that leaving out one leaves a line something to miss.
+# Leaving one length out needs three points for the line that is left to miss one.
 _MIN_LENGTHS = 4
 # A difference of −2 log likelihood from which one law counts as better: then it is e² times as likely.
 _DIFFERENCE = 4.0
@@ -40,14 +40,7 @@ class Law:
 
 
 def law(means: LogMeans) -> Law | None:
-    """Which law the lengths follow: undecided if both fit alike, or if that hangs on one length.
-
-    Args:
-        means: by length.
-
-    Returns:
-        The law; None for fewer than four lengths, or one below 2.
-    """
+    """Which law the lengths follow: undecided if both fit alike, or if that hangs on one length."""
     known = means.only(means.is_measured)
     if len(known.x) < _MIN_LENGTHS or means.x.min() < 2:
         return None

@@ -22,12 +22,7 @@ _MIN_POINTS = 3
 
 
 def is_failure(lanes: pd.DataFrame, x: str) -> pd.Series:
-    """Which lanes used up a budget that lanes that learn do not come near.
-
-    Args:
-        lanes: of one curve, none of which diverged.
-        x: the setting on the x axis.
-    """
+    """Which lanes used up a budget that lanes that learn do not come near."""
     is_spent = (lanes['outcome'] == 'censored').to_numpy()
     side = lanes['outcome'].map(SIDES).to_numpy(int)
     # Rounding must not depend on the order of the rows.
@@ -39,14 +34,7 @@ def is_failure(lanes: pd.DataFrame, x: str) -> pd.Series:
 
 
 def failures(x: np.ndarray, logs: np.ndarray, side: np.ndarray, is_spent: np.ndarray) -> np.ndarray:
-    """As `is_failure`, from arrays.
-
-    Args:
-        x: the value of each lane.
-        logs: log samples of each lane, or its bound.
-        side: 0, 1 or −1 for each lane, as in `log_means.SIDES`.
-        is_spent: whether a lane used up its budget.
-    """
+    """As `is_failure`, from arrays."""
     found = np.zeros(len(x), bool)
     if not is_spent.any() or is_spent.all():
         return found

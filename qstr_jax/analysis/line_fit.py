@@ -47,12 +47,7 @@ class Slope(NamedTuple):
 
 
 def slope(x: np.ndarray, means: LogMeans) -> Slope:
-    """The slope a with its interval.
-
-    Args:
-        x: one number per mean.
-        means: at least three of them measured.
-    """
+    """The slope a with its interval."""
     known = means.is_measured
     design = np.stack([np.ones_like(x), x], axis=1)
     weight = 1 / np.maximum(

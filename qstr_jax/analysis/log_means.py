@@ -43,11 +43,7 @@ class LogMeans:
         return self.side == 0
 
     def only(self, keep: np.ndarray) -> 'LogMeans':
-        """Some of the values.
-
-        Args:
-            keep: a mask.
-        """
+        """Some of the values."""
         parts = {name: getattr(self, name)[keep] for name in ('x', 'mean', 'variance', 'side')}
         return LogMeans(**parts, noise=self.noise, degrees=self.degrees)
 
@@ -57,10 +53,6 @@ def log_means(lanes: pd.DataFrame, x: str) -> LogMeans:
 
     Lanes are normal about the mean with one variance for all values. A mean with censored lanes is the most likely one
     (Tobit), and where no lane was measured it is a bound.
-
-    Args:
-        lanes: of one curve, with samples above 0; none has diverged.
-        x: the setting.
     """
     values, group = np.unique(lanes[x].to_numpy(float), return_inverse=True)
     logs, side = np.log(samples_or_bound(lanes).to_numpy(float)), lanes['outcome'].map(SIDES).to_numpy(int)
@@ -69,14 +61,7 @@ def log_means(lanes: pd.DataFrame, x: str) -> LogMeans:
 
 
 def from_logs(values: np.ndarray, group: np.ndarray, logs: np.ndarray, side: np.ndarray) -> LogMeans:
-    """As `log_means`, from arrays.
-
-    Args:
-        values: of the setting, increasing.
-        group: which value each lane has, as an index.
-        logs: log samples of each lane, or its bound.
-        side: 0, 1 or −1 for each lane, as in `SIDES`.
-    """
+    """As `log_means`, from arrays."""
     count = len(values)
     measured, lanes = (np.bincount(group, weights=part, minlength=count) for part in (side == 0, side == side))
     mean = np.bincount(group, weights=logs, minlength=count) / lanes

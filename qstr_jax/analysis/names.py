@@ -72,11 +72,7 @@ def headings(names: Iterable[str]) -> dict[str, str]:
 
 
 def value_text(value: Any) -> str:
-    """The value of a setting as text: numbers without trailing zeros, names as readers know them.
-
-    Args:
-        value: a number, a name or anything else.
-    """
+    """The value of a setting as text: numbers without trailing zeros, names as readers know them."""
     is_number = isinstance(value, numbers.Number) and not isinstance(value, (bool, np.bool_))
     return f'{value:g}' if is_number and abs(value) < 1e6 else display(value)  # type: ignore[operator]
 
@@ -105,11 +101,7 @@ def ordered(values: Iterable[Any]) -> list[Any]:
 
 
 def sort_key(value: Any) -> list[tuple[bool, float, str]]:
-    """The key by which values of settings are sorted: numbers before names, lists part by part, missing values last.
-
-    Args:
-        value: of a setting.
-    """
+    """The key by which values of settings are sorted: numbers before names, lists part by part, missing values last."""
     if pd.isna(value):
         return [(True, math.inf, '')]
     parts = str(value).split(',') if isinstance(value, str) else [value]

@@ -13,49 +13,31 @@ from qstr_jax import columns
 
 # The column of the interpolated crossing, which rows on disk never have.
 CROSSING = 'crossing'
-# A mean of at most so many checks is coarse.
+# A mean of at most this many checks is coarse.
 COARSE = 3
 MARK = '~'
 
 
 def step(rows: pd.DataFrame) -> pd.Series:
-    """Samples between two checks of each lane; NaN for lanes without checks.
-
-    Args:
-        rows: one row per lane.
-    """
+    """Samples between two checks of each lane; NaN for lanes without checks."""
     if not {'check_every', 'batch_size', 'learner'} <= set(rows.columns):
         return pd.Series(np.nan, rows.index)
     return (rows['check_every'] * rows['batch_size']).astype(float).where(rows['learner'] == 'online')
 
 
 def is_coarse(lanes: pd.DataFrame, mean: float) -> bool:
-    """Whether a mean is one to three checks.
-
-    Args:
-        lanes: of one point.
-        mean: of their samples.
-    """
+    """Whether a mean is one to three checks."""
     return bool(mean <= COARSE * step(lanes).max())
 
 
 def note(rows: pd.DataFrame) -> str:
-    """What `MARK` means: '~: one to three checks of 6,400 samples'.
-
-    Args:
-        rows: lanes with checks.
-    """
+    """What `MARK` means: '~: one to three checks of 6,400 samples'."""
     steps = sorted(set(step(rows).dropna()))
     return f'{MARK}: one to three checks of {" or ".join(f"{one:,.0f}" for one in steps)} samples'
 
 
 def interpolated(rows: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the crossing of each lane's threshold between two checks; missing where it is not known.
-
-    Args:
-        rows: one row per lane (and threshold), with the column `cell`.
-        curves: of the same directory, one line per lane and check.
-    """
+    """The rows with the crossing of each lane's threshold between two checks; missing where it is not known."""
     crossed = rows[rows['outcome'].eq('reached') & step(rows).notna()] if len(rows) else rows
     if crossed.empty or curves.empty:
         return rows

@@ -65,21 +65,13 @@ def _line(curve: Curve, named: dict[str, str], values: list, x: str) -> dict[str
 
 
 def mean_text(cell: Mapping[str, Any]) -> str:
-    """'17.2k', '≥ 1000k', '≤ 900', '~ 1.28k': the mean of a point and what it is.
-
-    Args:
-        cell: of `summary.point`, or a line of `summarize`.
-    """
+    """'17.2k', '≥ 1000k', '≤ 900', '~ 1.28k': the mean of a point and what it is."""
     marks = {'≥ ': cell['lower_bound'], '≤ ': cell['upper_bound'], '~ ': cell['is_coarse']}
     return ''.join(mark for mark, holds in marks.items() if holds) + short_number(cell['mean'])
 
 
 def learn_text(cell: Mapping[str, Any]) -> str:
-    """'3 of 5 learn', or '' where all do.
-
-    Args:
-        cell: of `summary.point`, or a line of `summarize`.
-    """
+    """'3 of 5 learn', or '' where all do."""
     return '' if cell['num_learn'] == cell['num_judged'] else f'{cell["num_learn"]} of {cell["num_judged"]} learn'
 
 

@@ -20,16 +20,6 @@ def select(rows: pd.DataFrame, over: Sequence[str] | None = None) -> pd.DataFram
 
     The score is the median over seeds of the validation loss, or for searches of the smallest n whose validation loss
     is below the threshold; test losses play no part. Ties go to the first values in sorted order.
-
-    Args:
-        rows: rows of learners on a fixed sample.
-        over: the settings that are chosen; None takes those of `DEFAULT_OVER` that the learners have.
-
-    Returns:
-        A table with the columns of `rows`.
-
-    Raises:
-        ValueError: no rows, or missing columns.
     """
     over = _chosen(rows, over)
     require(rows, ('model', *over, 'validation_loss'))
@@ -45,16 +35,7 @@ def select(rows: pd.DataFrame, over: Sequence[str] | None = None) -> pd.DataFram
 
 
 def sensitivity(rows: pd.DataFrame, over: Sequence[str] | None = None, value: str = 'test_loss') -> pd.DataFrame:
-    """How much hyperparameters matter: at each point the chosen, best, median and worst of them.
-
-    Args:
-        rows: as in `select`.
-        over: as in `select`.
-        value: the column that is compared, by its median over seeds; a missing value counts as infinite.
-
-    Returns:
-        A table with the point's columns, `chosen` (by validation), `best`, `median`, `worst` and `num_settings`.
-    """
+    """How much hyperparameters matter: at each point the chosen, best, median and worst of them."""
     over = _chosen(rows, over)
     chosen = select(rows, over)
     names = point_columns(rows, leave_out=over)
@@ -78,11 +59,7 @@ def _chosen(rows: pd.DataFrame, over: Sequence[str] | None) -> list[str]:
 
 
 def is_search(rows: pd.DataFrame) -> bool:
-    """Whether some rows are of searches for n*, the smallest n that is enough.
-
-    Args:
-        rows: any rows.
-    """
+    """Whether some rows are of searches for n*, the smallest n that is enough."""
     return 'is_search' in rows.columns and bool(rows['is_search'].eq(True).any())
 
 

@@ -42,11 +42,7 @@ class Share(NamedTuple):
 
 
 def share(outcomes: pd.Series) -> Share:
-    """The share of lanes that learn.
-
-    Args:
-        outcomes: of the lanes.
-    """
+    """The share of lanes that learn."""
     total, some = int((outcomes != 'outraced').sum()), int(outcomes.isin(LEARNED).sum())
     low = float(scipy.special.betaincinv(some, total - some + 1, 0.025)) if some else 0.0
     high = float(scipy.special.betaincinv(some + 1, total - some, 0.975)) if some < total else 1.0
@@ -90,15 +86,7 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFra
 
 
 def check(rows: pd.DataFrame, by: Sequence[str]) -> None:
-    """Checks that rows are lanes, each once.
-
-    Args:
-        rows: one row per lane.
-        by: the columns that make a point.
-
-    Raises:
-        ValueError: in one line, what is wrong.
-    """
+    """Checks that rows are lanes, each once."""
     require(rows, (*by, *MEASURED))
     unknown = sorted(map(str, set(rows['outcome']) - set(OUTCOMES)))
     if unknown:
@@ -120,21 +108,12 @@ def check(rows: pd.DataFrame, by: Sequence[str]) -> None:
 
 
 def samples_of(lanes: pd.DataFrame) -> np.ndarray:
-    """Samples of the lanes that did not diverge, or the bound where a lane is censored; sorted.
-
-    Args:
-        lanes: as for `samples_or_bound`.
-    """
+    """Samples of the lanes that did not diverge, or the bound where a lane is censored; sorted."""
     return np.sort(samples_or_bound(lanes[lanes['outcome'] != 'diverged']).to_numpy())
 
 
 def samples_or_bound(lanes: pd.DataFrame) -> pd.Series:
-    """Samples to the threshold of each lane, or the bound where a lane is censored; NaN where a lane diverged.
-
-    Args:
-        lanes: rows with outcome, samples_to_threshold and max_samples; min_samples for searches, and num_samples where
-            lanes are outraced. Where `resolution.interpolated` found the crossing between two checks, it counts.
-    """
+    """Samples to the threshold of each lane, or the bound where a lane is censored; NaN where a lane diverged."""
     bounds = {'reached': 'samples_to_threshold', 'censored': 'max_samples', 'outraced': 'num_samples',
               'censored_below': 'min_samples', erms.AT_MOST: 'samples_to_threshold'}  # fmt: skip
     found = pd.Series(np.nan, lanes.index)

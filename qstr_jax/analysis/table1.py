@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from qstr_jax.analysis import crossings, erms, evidence, formats, growth, summary
+from qstr_jax.analysis import answers, crossings, erms, evidence, formats, growth, summary
 from qstr_jax.analysis.claims import CLAIMS, Claim, judge
 from qstr_jax.analysis.curves import require
 from qstr_jax.analysis.exponents import Exponent, fit
@@ -18,6 +18,7 @@ TITLES = {
     evidence.ONLINE: 'Online training, one learning rate for all N',
     evidence.TUNED: 'Online training, at each N the settings that need fewest samples',
     evidence.FIXED: 'n*, the least training set that is enough, beside what the theorems claim about it',
+    evidence.WORST: 'The largest n at which an ERM of the ball that errs was found: n* of every ERM is larger',
 }
 COLUMNS = ('evidence', 'architecture', 'task', 'learner', 'loss', 'N', 'lanes', 'num_learn', 'num_judged', 'learn_low',
            'learn_high', 'fitted_to', 'exponent', 'low', 'high', 'interval_by', 'local_slopes', 'log_power', 'law',
@@ -26,23 +27,7 @@ _LEARN = ('num_learn', 'num_judged', 'learn_low', 'learn_high')
 
 
 def measure(rows: pd.DataFrame) -> pd.DataFrame:
-    """One line per curve: the exponent of samples in N with its interval, and for n* whether a claim agrees.
-
-    Args:
-        rows: lanes of any sweeps, those with crossings at each threshold; a lane that several directories hold counts
-            once. Points whose lanes share one (u, ω) are left out, and so are lengths with fewer than `MIN_LANES`
-            lanes. The column `folder`, if there is one, tells which directory a row is from.
-
-    Returns:
-        COLUMNS: `evidence` is a kind of `analysis.evidence`, `loss` the threshold, `N` the lengths that the exponent is
-        fitted to, `lanes` per length; `num_learn` of `num_judged` lanes learn, with the 95% interval of their share;
-        `exponent` with `low` and `high`, `interval_by` and `fitted_to` as of `analysis.exponent` (NaN if there is
-        none), `local_slopes` and `law` as of `analysis.growth`, `log_power` the p of (log N)^p, `agrees` 'yes', 'no',
-        'open' or 'not measured' ('–' for online training, which no theorem is about), and `note`, why.
-
-    Raises:
-        ValueError: missing columns.
-    """
+    """One line per curve: the exponent of samples in N with its interval, and for n* whether a claim agrees."""
     lines: list[dict[str, Any]] = []
     if len(rows):
         require(rows, ('model', 'task', 'seq_len', 'learner', 'threshold', 'seed', 'task_seed', 'outcome'))
@@ -51,6 +36,7 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
         kind = evidence.kind_of(rows)
         for name in evidence.KINDS:
             own = evidence.own_draws(rows[kind == name]) if (kind == name).any() else rows.iloc[:0]
+            own = erms.worst(own) if name == evidence.WORST and len(own) else own
             lines += [_line(name, lanes) for lanes in evidence.curves(own)] if len(own) else []
     seen = {(line['architecture'], line['task']) for line in lines if line['evidence'] == evidence.FIXED}
     lines += [_unmeasured(place, claim) for place, claim in CLAIMS.items() if place not in seen]
@@ -66,12 +52,7 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def readable(table: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """The lines of one kind of evidence as texts for readers: the exponent with its interval in one column.
-
-    Args:
-        table: of `measure`.
-        kind: of `analysis.evidence`.
-    """
+    """The lines of one kind of evidence as texts for readers: the exponent with its interval in one column."""
     table = table[table['evidence'] == kind]
     texts = pd.DataFrame({
         'architecture': table['architecture'].map(display),
@@ -89,15 +70,11 @@ def readable(table: pd.DataFrame, kind: str) -> pd.DataFrame:
         'agrees': table['agrees'],
         'note': table['note'].replace('', '–'),
     })  # fmt: skip
-    return texts if kind == evidence.FIXED else texts.drop(columns=['claim', 'agrees'])
+    return texts if kind in evidence.OF_THEOREMS else texts.drop(columns=['claim', 'agrees'])
 
 
 def exponent_text(line: Mapping[str, Any]) -> str:
-    """The exponent of a line with its interval; '–' if there is none.
-
-    Args:
-        line: of `measure`.
-    """
+    """The exponent of a line with its interval; '–' if there is none."""
     if np.isnan(line['exponent']):
         return '–'
     low, high = (None if np.isnan(line[name]) else line[name] for name in ('low', 'high'))
@@ -112,30 +89,19 @@ def _learn_text(line: Mapping[str, Any]) -> str:
 
 
 def blocks(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Title and lines of each kind of evidence that has any.
-
-    Args:
-        table: of `measure`.
-    """
+    """Title and lines of each kind of evidence that has any."""
     return [(title, readable(table, kind)) for kind, title in TITLES.items() if (table['evidence'] == kind).any()]
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """The table of `measure` in Markdown, a block per kind of evidence.
-
-    Args:
-        table: of `measure`.
-    """
-    titled = ((title.replace('*', r'\*'), block) for title, block in blocks(table))
+    """The table of `measure` in Markdown: the answers, then a block per kind of evidence."""
+    parts = [(answers.TITLE, answers.answers(table)), *blocks(table)]
+    titled = ((title.replace('*', r'\*'), block) for title, block in parts)
     return '\n'.join(f'**{title}**\n\n{formats.markdown(block)}' for title, block in titled)
 
 
 def latex(table: pd.DataFrame) -> str:
-    """The table of `measure` in LaTeX, without the notes; a `table` per kind of evidence.
-
-    Args:
-        table: of `measure`.
-    """
+    """The table of `measure` in LaTeX, without the notes; a `table` per kind of evidence."""
     return '\n'.join(
         formats.latex(
             readable(table, kind).drop(columns=['note', 'between neighbours', 'fitted to']),
@@ -166,8 +132,11 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     found = fit(kept) if len(kept) else Exponent()
     few = f'without N = {", ".join(map(str, thin))}: fewer than {MIN_LANES} lanes' if thin else ''
     place = {'evidence': kind, 'architecture': first['model'], 'task': first['task'], 'loss': first['threshold']}
-    claim = CLAIMS.get((first['model'], first['task'])) if kind == evidence.FIXED else None
-    agrees, why = judge(claim, found, kept[~erms.is_short(kept)]) if kind == evidence.FIXED else ('–', '')
+    is_of_theorem = kind in evidence.OF_THEOREMS
+    claim = CLAIMS.get((first['model'], first['task'])) if is_of_theorem else None
+    agrees, why = judge(claim, found, kept[~erms.is_short(kept)]) if is_of_theorem else ('–', '')
+    if kind == evidence.WORST and agrees == 'yes':
+        agrees, why = 'open', 'a lower bound, which could only have contradicted it'
     unchecked = erms.not_checked(kept) if kind == evidence.FIXED else ''
     lengths = sorted(set(map(int, kept['seq_len'])) - set(found.left_out))
     return place | _claim(claim) | {

@@ -8,19 +8,7 @@ from qstr_jax.analysis.names import model_order
 
 
 def chosen(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
-    """The chosen values of a tuned sweep, one line per point.
-
-    Args:
-        rows: the reported lanes of a tuned sweep.
-        x: the setting on the x axis.
-
-    Returns:
-        `model`, `x`, each tuned setting, `lanes` (reported), `samples` (their mean), then `tuned_grid`, the values that
-        were tried, `tuned_samples`, those of the slowest selection lane of each, and `tuned_seeds`.
-
-    Raises:
-        ValueError: no rows, or rows that are not tuned.
-    """
+    """The chosen values of a tuned sweep, one line per point."""
     require(rows, ('model', x, 'tuned', 'tuned_grid', 'tuned_samples', 'tuned_seeds', 'samples_to_threshold'))
     names = list(dict.fromkeys(name for text in rows['tuned'].dropna() for name in text.split()))
     by = ['model', x, *names, 'tuned_grid', 'tuned_samples', 'tuned_seeds']
@@ -31,11 +19,7 @@ def chosen(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
 
 
 def longest(selected: pd.DataFrame) -> pd.DataFrame:
-    """Of each selection lane that was stopped at several limits, the row of the last.
-
-    Args:
-        selected: rows of the selection lanes.
-    """
+    """Of each selection lane that was stopped at several limits, the row of the last."""
     lane = ['seed', *(name for name in setting_columns(selected) if name != 'stop_after')]
     order = selected['stop_after'].replace(0, np.inf).sort_values(kind='stable').index
     return selected.loc[order].drop_duplicates(lane, keep='last').sort_index()

@@ -7,11 +7,14 @@ A setting is there by its name (`config.threshold`), in the group of its kind (`
 import ast
 import importlib
 import inspect
+import pathlib
+from collections.abc import Mapping
 from typing import Any
 
 from ml_collections import config_dict
 
-from qstr_jax import checks, failures, registry, sweeps
+from qstr_jax import failures, sweeps
+from qstr_jax.settings import checks, registry
 from qstr_jax.sweeps.scopes import ALIASES
 from qstr_jax.sweeps.tune import OPTIONS
 
@@ -24,11 +27,7 @@ SWEEP = {
 
 
 def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
-    """All that can be set, and what the binaries draw.
-
-    Args:
-        plugins: modules that register more models, links, learners and so on; imported first.
-    """
+    """All that can be set, and what the binaries draw."""
     import_plugins(plugins)
     config = config_dict.ConfigDict()
     for name, default in SWEEP.items():
@@ -42,9 +41,8 @@ def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
     for name, entry in registry.entries().items():
         if entry.schema and entry.kind != 'task':
             config[name] = config_dict.ConfigDict({setting: unset() for setting in entry.schema})
-    traced = {n: unset() for e in registry.entries().values() if e.kind == 'learner' for n in e.schema.traced}
     # Settings to tune, each 'auto' or several values, and how; see `sweeps.tune.Tune`.
-    config.tune = config_dict.ConfigDict({**traced, **{name: unset() for name in OPTIONS}})
+    config.tune = config_dict.ConfigDict({**{name: unset() for name in (*schemas['learner'], *OPTIONS)}})
     config.axes = ''  # further axes, as "{'rnn.width': (64, 128)}"
     config.plugins = plugins
     config.x = 'seq_len'  # the column that figures and tables run over
@@ -71,16 +69,13 @@ def _settings_of(kind: str) -> list[str]:
 
 
 def import_plugins(modules: Any) -> None:
-    """Imports modules that register something.
-
-    Args:
-        modules: names, or one string of names with commas.
-
-    Raises:
-        ValueError: a module is not there, or fails; the message is one line.
-    """
+    """Imports modules that register something."""
     for name in modules.split(',') if isinstance(modules, str) else modules:
         for module in name.split(','):
+            path = pathlib.PurePath(module.strip())
+            if path.suffix == '.py' or len(path.parts) > 1:
+                where = f', with PYTHONPATH={path.parent}' if len(path.parts) > 1 else ''
+                raise ValueError(f'plugins={module!r}: give the name of the module, {path.stem}{where}')
             try:
                 importlib.import_module(module.strip())
             except (Exception, SystemExit) as error:  # whatever a user's file does
@@ -88,14 +83,7 @@ def import_plugins(modules: Any) -> None:
 
 
 def to_sweep(config: config_dict.ConfigDict) -> sweeps.Sweep:
-    """The sweep that a config describes.
-
-    Args:
-        config: of `get_config`.
-
-    Raises:
-        ValueError: it is not a config of a sweep, or a setting is unknown or impossible.
-    """
+    """The sweep that a config describes."""
     is_config = isinstance(config, (config_dict.ConfigDict, dict))
     missing = [name for name in ('plugins', 'axes', *SWEEP) if not is_config or name not in config]
     if missing:
@@ -115,19 +103,11 @@ def to_sweep(config: config_dict.ConfigDict) -> sweeps.Sweep:
                 continue
         if value is not None:
             settings[name] = value
-    return sweeps.Sweep(**settings, axes=_axes(config.axes))
+    return sweeps.Sweep(**settings, axes=parsed_axes(config.axes))
 
 
 def check_drawn(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
-    """Checks the columns that figures and tables run over.
-
-    Args:
-        config: of `get_config`.
-        sweep: what will be run.
-
-    Raises:
-        ValueError: no cell has such a setting, and the message proposes the nearest; or a value of another kind.
-    """
+    """Checks the columns that figures and tables run over."""
     cells = sweeps.cells_of(sweep)
     known = dict.fromkeys(name for cell in cells for name, _ in cell.columns)
     known |= dict.fromkeys(name for cell in cells for name in cell.lanes[0]._fields)
@@ -146,26 +126,36 @@ def check_drawn(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
             raise ValueError(f'reference={point!r}: give triples of model, N and samples')
 
 
+def check_typed(overrides: Mapping[str, Any], sweep: sweeps.Sweep) -> None:
+    """Checks that what was typed has an effect; a config may have settings of models that a command leaves out."""
+    problems: list[Any] = [cell.problem for cell in sweeps.cells_of(sweep)]
+    parts = [getattr(p.task, name, None) for p in problems for name in ('link', 'encoding')]
+    used = {*sweep.models, *sweep.learners, *map(str, sweep.probes), *(p.learner.name for p in problems)}
+    used |= {getattr(part, 'name', '') for part in parts}
+    for name, value in {**overrides, **parsed_axes(overrides.get('axes', ''))}.items():
+        scope, _, setting = name.partition('.')
+        entry = registry.entries().get(scope)
+        if entry and setting and entry.kind != 'task' and value is not None and scope not in used:
+            raise ValueError(f'{name}={value!r}: would be ignored, since the sweep has no {entry.kind} {scope!r}')
+
+
 def _several(value: Any) -> tuple:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
-def _axes(text: str) -> dict[str, Any]:
+def parsed_axes(text: str, name: str = 'axes') -> dict[str, Any]:
+    """Settings that are written as a dict of names and values; none for ''."""
     try:
         axes = ast.literal_eval(text) if text else {}
     except (SyntaxError, ValueError):
         axes = None
     if not isinstance(axes, dict) or not all(isinstance(name, str) for name in axes):
-        raise ValueError(f'axes={text!r}: give names and values, as {{"rnn.width": (64, 128)}}')
+        raise ValueError(f'{name}={text!r}: give names and values, as {{"rnn.width": (64, 128)}}')
     return axes
 
 
 def shrink_tuned(config: config_dict.ConfigDict) -> None:
-    """Makes a tuned sweep one of seconds, for the tests.
-
-    Args:
-        config: is changed.
-    """
+    """Makes a tuned sweep one of seconds, for the tests."""
     config.models = ('ffn',)
     config.num_seeds = 2
     config.ffn.widths = (32,)

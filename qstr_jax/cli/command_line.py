@@ -6,19 +6,29 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from absl import app, flags
 from ml_collections import config_dict
 
-from qstr_jax import failures, registry, sweeps
+from qstr_jax import failures, sweeps
 from qstr_jax.cli import base
+from qstr_jax.settings import registry
 from qstr_jax.storage import results
+from qstr_jax.sweeps import scopes
 
 DESCRIBE = flags.DEFINE_string(
     'describe', None, "Print the settings of a registered name, as 'rnn', or the names of a kind, as 'models'."
 )
+
+# A binary has all flags of the modules that it imports, whether it uses them or not; its own are the script's.
+IMPORTED = ('qstr_jax.', 'experiments.')
+# What binaries that run a sweep use of them, and what a dry run of theirs does.
+DEVICES = ('workdir', 'num_devices', 'checkpoint_seconds', 'memory_limit_gb', 'refresh', 'compilation_cache')
+JOB = ('distributed', 'coordinator', 'num_processes', 'process_id', 'shard_index', 'num_shards')
+SWEEP = ('config', 'dry_run', *DEVICES, *JOB)
+DRY_RUN = ('config', 'dry_run', 'workdir')
 
 
 def launch(
@@ -26,40 +36,41 @@ def launch(
     required: str | None = 'config',
     takes_arguments: bool = False,
     default_config: str | None = None,
+    used: Collection[str] = SWEEP,
 ) -> None:
-    """Runs a binary: parses the flags and calls `run()`, or `run(*arguments)` if there may be any.
-
-    Args:
-        run: the work.
-        required: the flag that must be given, None if there is none.
-        takes_arguments: whether words that are no flags are allowed.
-        default_config: the file that is taken without --config; None for none.
-    """
+    """Runs a binary: parses the flags and calls `run()`, or `run(*arguments)` if there may be any."""
     # JAX logs every backend that is missing.
     logging.getLogger('jax._src.xla_bridge').setLevel(logging.WARNING)
     warnings.formatwarning = lambda message, *_, **__: f'warning: {message}\n'
     app.run(
-        lambda argv: exit_on_error(functools.partial(_run, run, required, argv[1:])),
+        lambda argv: exit_on_error(functools.partial(_run, run, required, argv[1:], used)),
         flags_parser=functools.partial(parse, takes_arguments=takes_arguments, default_config=default_config),
     )
 
 
-def _run(run: Callable[..., None], required: str | None, arguments: Sequence[str]) -> None:
+def _run(run: Callable[..., None], required: str | None, arguments: Sequence[str], used: Collection[str]) -> None:
     """What --describe asks for, or the work."""
     if DESCRIBE.value:
+        refuse_unused(('config', 'describe'), '--describe')
         print(registry.describe(DESCRIBE.value))
         return
+    is_dry = 'dry_run' in flags.FLAGS and flags.FLAGS.dry_run
+    refuse_unused(DRY_RUN if is_dry else (*used, 'describe'), '--dry_run' if is_dry else 'this binary')
     if required is not None and flags.FLAGS[required].value is None:
         raise ValueError(f'--{required}=… is missing; --help lists the flags')
     run(*arguments)
 
 
-def import_plugins(argv: Sequence[str]) -> None:
-    """Imports the modules of --config.plugins before the config is made, which has the settings that they register.
+def refuse_unused(used: Collection[str], by: str) -> None:
+    """Raises ValueError for an imported flag on the command line that would be ignored `by` something."""
+    for name in flags.FLAGS:
+        is_imported = str(flags.FLAGS.find_module_defining_flag(name)).startswith(IMPORTED)
+        if is_imported and flags.FLAGS[name].present and name not in used:
+            raise ValueError(f'--{name}: {by} does not use it, leave it out')
 
-    Args:
-        argv: the command line.
-    """
+
+def import_plugins(argv: Sequence[str]) -> None:
+    """Imports the modules of --config.plugins before the config is made, which has the settings that they register."""
     for word, following in zip(argv, [*argv[1:], ''], strict=True):
         name, has_value, value = word.lstrip('-').partition('=')
         if name == 'config.plugins' and word.startswith('-'):
@@ -68,16 +79,7 @@ def import_plugins(argv: Sequence[str]) -> None:
 
 
 def parse(argv: Sequence[str], takes_arguments: bool = False, default_config: str | None = None) -> list[str]:
-    """Sets all flags; what is wrong ends the process with one line.
-
-    Args:
-        argv: the command line, the program's name first.
-        takes_arguments: whether words that are no flags are allowed.
-        default_config: of `launch`.
-
-    Returns:
-        The words that are no flags.
-    """
+    """Sets all flags; what is wrong ends the process with one line."""
     import_plugins(argv)
     is_given = any(word.startswith(('--config=', '-config=')) or word in ('--config', '-config') for word in argv)
     if not is_given and default_config is not None:
@@ -90,7 +92,7 @@ def parse(argv: Sequence[str], takes_arguments: bool = False, default_config: st
         if 'config' in flags.FLAGS:
             getattr(flags.FLAGS.config, 'lock', None)  # An error of the config's file shows up here.
     except flags.Error as error:
-        sys.exit(f'error: {_one_line(str(error))}')
+        sys.exit(f'error: {_group_error(str(error)) or _one_line(str(error))}')
     except OSError as error:
         sys.exit(f'error: --config: {str(error).strip().splitlines()[-1].strip()}')
     except (Exception, SystemExit) as error:  # whatever a user's config does
@@ -115,8 +117,24 @@ def _config_error(argv: Sequence[str], error: BaseException) -> str:
         return f'--config={given[-1]}: {failures.reason(own)}'
     missing = odd or [name for name in names if not _has(config, name)]
     if isinstance(error, AttributeError) and missing:
-        return f'the config has no setting {". ".join(_innermost(error).splitlines())}'
+        text = _innermost(error)
+        known = scopes.whose(missing[0].rpartition('.')[2])
+        if known and ('.' not in missing[0] or 'Did you mean' not in text):
+            return f'the config has no setting {missing[0]!r}: it is of {known[0]}, --config.{known[1]}=VALUE'
+        return f'the config has no setting {". ".join(text.splitlines())}'
     return f'the config has no setting {missing[0]!r}' if missing else f'--config: {failures.reason(error)}'
+
+
+def _group_error(text: str) -> str:
+    """What is wrong with a value that was given to a group of settings; '' if the error is another one."""
+    found = re.match(r'flag --config[.](\w+)=(.*?): Failed to parse .* as a ConfigDict', text, re.DOTALL)
+    if found is None:
+        return ''
+    name, value = found.groups()
+    named = {**scopes.NAMED_BY, 'tune': 'tune.learning_rate'}
+    hint = f'did you mean --config.{named[name]}={value}?' if name in named else f'give --config.{name}.SETTING=VALUE'
+    lists = f'; --describe={name} lists them' if name in registry.entries() else ''
+    return f'--config.{name}={value}: is a group of settings: {hint}{lists}'
 
 
 def _has(config: Any, name: str) -> bool:
@@ -136,11 +154,7 @@ def _hide_closed_loops(unraisable: Any) -> None:
 
 
 def exit_on_error(run: Callable[[], None]) -> None:
-    """Calls `run()`; an error that the user can correct ends the process with one line on standard error.
-
-    Args:
-        run: the work.
-    """
+    """Calls `run()`; an error that the user can correct ends the process with one line on standard error."""
     sys.unraisablehook = _hide_closed_loops
     try:
         run()

@@ -12,7 +12,7 @@ from absl import flags
 from etils import epath
 
 from qstr_jax import failures, sweeps
-from qstr_jax.storage import files, provenance
+from qstr_jax.storage import files, names, provenance
 
 WORKDIR = flags.DEFINE_multi_string(
     'workdir', None, 'Directory of the results. `report` and `table1` take several, by repetition, commas or globs.'
@@ -55,14 +55,7 @@ def workdir(default: str | None = None) -> str:
 
 
 def workdirs(arguments: Iterable[str] = ()) -> list[str]:
-    """The directories of --workdir and further ones: split on commas, globs expanded, each once.
-
-    Args:
-        arguments: words of the command line that are no flags.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """The directories of --workdir and further ones: split on commas, globs expanded, each once."""
     parts = [part.strip() for text in [*(WORKDIR.value or []), *arguments] for part in text.split(',') if part.strip()]
     found = [path for part in parts for path in (sorted(glob.glob(part)) or [reachable('workdir', part)])]
     if not found:
@@ -71,16 +64,9 @@ def workdirs(arguments: Iterable[str] = ()) -> list[str]:
 
 
 def reachable(flag: str, path: str) -> str:
-    """A path, or an address such as gs://bucket/folder; ~ is the home directory.
-
-    Args:
-        flag: where it comes from, for the error.
-        path: it.
-
-    Raises:
-        ValueError: the package for such an address is missing, or it cannot be reached.
-    """
+    """A path, or an address such as gs://bucket/folder; ~ is the home directory."""
     path = os.path.expanduser(path.strip())
+    names.check_text(path)
     try:
         epath.Path(path).exists()
     except KeyError:
@@ -91,16 +77,11 @@ def reachable(flag: str, path: str) -> str:
 
 
 def output(default: str) -> str:
-    """The directory of --output.
-
-    Args:
-        default: unless it is given.
-
-    Raises:
-        ValueError: it is given and empty.
-    """
+    """The directory of --output."""
     if OUTPUT.value is not None and not OUTPUT.value.strip():
         raise ValueError(f'--output=: give a directory, or leave the flag out for {default}')
+    if OUTPUT.value is not None and ',' in OUTPUT.value:
+        raise ValueError(f'--output={OUTPUT.value}: give one directory')
     return reachable('output', OUTPUT.value or default)
 
 
@@ -114,15 +95,12 @@ def start() -> None:
     use_all_cores()
     if _is_distributed():
         _join()
+    _check_platform()
     logging.info('device: %s', provenance.describe_device())
 
 
 def check() -> None:
-    """Checks the values of all flags here, before any work.
-
-    Raises:
-        ValueError: a value is impossible.
-    """
+    """Checks the values of all flags here, before any work."""
     _options()
     for flag in (_NUM_PROCESSES, _PROCESS_ID):
         if flag.value is not None and not _is_distributed():
@@ -132,6 +110,17 @@ def check() -> None:
     number, count = _PROCESS_ID.value, _NUM_PROCESSES.value
     if number is not None and count is not None and number >= count:
         raise ValueError(f'--process_id={number}, --num_processes={count}: need 0 ≤ process_id < num_processes')
+
+
+def _check_platform() -> None:
+    """Raises ValueError where JAX finds none of the devices that it is told to use."""
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError) as error:  # it raises either
+        asked = jax.config.jax_platforms  # type: ignore[attr-defined]
+        why = str(error).partition(' (set JAX_PLATFORMS')[0] or 'JAX finds none'
+        hint = f'JAX_PLATFORMS={asked}: leave it unset to use what there is; ' if asked else ''
+        raise ValueError(f'{hint}no such device here: {why}') from None
 
 
 def _is_distributed() -> bool:

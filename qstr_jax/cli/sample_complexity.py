@@ -47,18 +47,24 @@ def check(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
     _of_config('check', lambda *_: None)(config, sweep)
 
 
+def check_settings(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
+    """Checks what is drawn, and that what was typed has an effect; may use the device."""
+    base.check_drawn(config, sweep)
+    base.check_typed(config_flags.get_override_values(flags.FLAGS['config']), sweep)
+
+
 def run() -> None:
     """Runs the sweep of --config into --workdir, then draws it."""
     config, sweep = CONFIG.value, base.to_sweep(CONFIG.value)
     check(config, sweep)
     runtime.check()
     if DRY_RUN.value:
-        base.check_drawn(config, sweep)
+        check_settings(config, sweep)
         print(listing.describe(sweep, runtime.workdir() if runtime.WORKDIR.value else None))
         return
     workdir = runtime.workdir()
     runtime.start()
-    base.check_drawn(config, sweep)  # After the start, since it may use the device.
+    check_settings(config, sweep)  # After the start, since it may use the device.
     logging.info('sweep: %s', listing.summary(sweeps.cells_of(sweep)))
     sweeps.run(sweep, workdir, runtime.options())
     if runtime.is_first():

@@ -24,11 +24,7 @@ class Batch(NamedTuple):
 
 
 class BatchQueue:
-    """The lane batches that nobody runs.
-
-    Args:
-        batches: all of them.
-    """
+    """The lane batches that nobody runs."""
 
     def __init__(self, batches: Iterable[Batch]) -> None:
         self._left: dict[str, list[tuple[float, int, Batch]]] = {}  # heaps, by cell
@@ -43,20 +39,12 @@ class BatchQueue:
         heapq.heappush(self._left.setdefault(batch.cell, []), (-batch.work, batch.number, batch))
 
     def put_back(self, batch: Batch) -> None:
-        """Takes a batch back whose device is gone; it need not wait for it.
-
-        Args:
-            batch: it.
-        """
+        """Takes a batch back whose device is gone; it need not wait for it."""
         self._push(batch)
         heapq.heappush(self._new, (-batch.work, batch.cell))
 
     def take(self, device: Hashable) -> Batch | None:
-        """The next batch of a device, None if no batch is left.
-
-        Args:
-            device: whose cell is kept, since it has compiled it.
-        """
+        """The next batch of a device, None if no batch is left."""
         if not self._left:
             return None
         cell = self._cell_of.get(device)

@@ -20,7 +20,7 @@ from qstr_jax import sweeps
 from qstr_jax.cli import base, command_line, runtime, sample_complexity
 from qstr_jax.launchers.batch_queue import Batch
 from qstr_jax.progress import Progress
-from qstr_jax.sweeps import lane_batches, session, stopping
+from qstr_jax.sweeps import lane_batches, outputs, session, stopping
 
 Files = dict[str, bytes]
 # What a batch leaves.
@@ -50,16 +50,7 @@ class _Given:
 
 
 class BatchWorker:
-    """Runs lane batches, one on each device at a time.
-
-    Args:
-        arguments: the command line of `experiments.sample_complexity`.
-        promised: the platform that JAX must find.
-        num_devices: how many devices it must find.
-
-    Raises:
-        RuntimeError: it finds others.
-    """
+    """Runs lane batches, one on each device at a time."""
 
     def __init__(self, arguments: Sequence[str], promised: str, num_devices: int) -> None:
         sys.argv = ['experiments.sample_complexity', *arguments]  # as provenance has it
@@ -73,7 +64,8 @@ class BatchWorker:
         sweep = base.to_sweep(sample_complexity.CONFIG.value)
         self._cells = {cell.id: cell for cell in sweeps.cells_of(sweep)}
         self._stop = stopping.Stop()
-        self._session = session.Session(sweep, runtime.options(), self._stop, _Lines())
+        made = outputs.check(list(self._cells.values()), outputs.probes_of(sweep)) if sweep.probes else {}
+        self._session = session.Session(sweep, runtime.options(), self._stop, _Lines(), made)
         self._scratch = tempfile.TemporaryDirectory(prefix='qstr_jax_worker_')
         folders = [pathlib.Path(self._scratch.name) / str(i) for i in range(len(self._session.workers))]
         self._workdirs = [self._session.open(folder, [], is_alone=True) for folder in folders]
@@ -86,16 +78,7 @@ class BatchWorker:
         return len(self._workdirs)
 
     def run(self, device: int, batch: Batch, checkpoint: Files) -> dict[str, Any]:
-        """Runs a batch to its end, or until `stop`.
-
-        Args:
-            device: the number of a device that is idle.
-            batch: it.
-            checkpoint: its files, if there are any.
-
-        Returns:
-            The `files` that it left, and the `lines` that it said.
-        """
+        """Runs a batch to its end, or until `stop`."""
         workdir, lines = self._workdirs[device], _Lines()
         for kind in LEFT:
             shutil.rmtree(workdir / kind, ignore_errors=True)

@@ -50,17 +50,7 @@ class _Call(NamedTuple):
 
 
 class Driver:
-    """One run of the batches that are left of a sweep.
-
-    Args:
-        engine: where the workers are.
-        queue: the batches.
-        inbox: of the results directory.
-        num_workers: how many workers there are at a time.
-        poll_seconds: how often each one is asked for its checkpoints.
-        progress: where it is shown how far the run is.
-        stop: set when the run should end, with the states of its batches saved.
-    """
+    """One run of the batches that are left of a sweep."""
 
     def __init__(
         self,
@@ -86,12 +76,7 @@ class Driver:
         self.failed: list[str] = []
 
     def run(self) -> None:
-        """Runs all batches; `failed` has a line for each that could not be run.
-
-        Raises:
-            Failed: no worker can start.
-            ResultsError: the results directory cannot be written.
-        """
+        """Runs all batches; `failed` has a line for each that could not be run."""
         try:
             for _ in range(min(self._num_workers, len(self._queue))):
                 self._start()

@@ -15,35 +15,20 @@ Files = Mapping[str, bytes]
 
 
 class Inbox:
-    """Writes files of workers into a results directory.
-
-    Args:
-        workdir: the results directory, which is there.
-    """
+    """Writes files of workers into a results directory."""
 
     def __init__(self, workdir: Any) -> None:
         self._workdir = epath.Path(workdir)
 
     def checkpoint(self, batch: str) -> dict[str, bytes]:
-        """The files of a batch's checkpoints.
-
-        Args:
-            batch: its name.
-        """
+        """The files of a batch's checkpoints."""
         folders = (self._workdir / 'checkpoints').glob(f'{names.check(batch)}-*')
         return {
             str(path.relative_to(self._workdir)): path.read_bytes() for folder in folders for path in _inside(folder)
         }
 
     def write(self, content: Files) -> None:
-        """Writes what a worker sent, in its order; rows and curves are added to those of their cells.
-
-        Args:
-            content: by paths in the directory.
-
-        Raises:
-            results.ResultsError: it cannot be written, or contradicts what is there.
-        """
+        """Writes what a worker sent, in its order; rows and curves are added to those of their cells."""
         checkpoints: dict[str, dict[str, bytes]] = collections.defaultdict(dict)
         for name, data in content.items():
             kind, *rest = name.split('/')
@@ -90,20 +75,12 @@ class Inbox:
                 other.rmtree()
 
     def end(self, batch: str) -> None:
-        """Removes the checkpoints of a finished batch.
-
-        Args:
-            batch: its name.
-        """
+        """Removes the checkpoints of a finished batch."""
         for folder in (self._workdir / 'checkpoints').glob(f'{names.check(batch)}-*'):
             folder.rmtree()
 
     def remove(self, name: str) -> None:
-        """Removes a file, if it is there.
-
-        Args:
-            name: its path in the directory.
-        """
+        """Removes a file, if it is there."""
         names.inside(self._workdir, *name.split('/')).unlink(missing_ok=True)
 
 

@@ -25,7 +25,7 @@ def run() -> None:
     config, sweep = sample_complexity.CONFIG.value, base.to_sweep(sample_complexity.CONFIG.value)
     sample_complexity.check(config, sweep)
     runtime.check()
-    base.check_drawn(config, sweep)
+    sample_complexity.check_settings(config, sweep)
     if sample_complexity.DRY_RUN.value:
         print(listing.describe(sweep, runtime.workdir() if runtime.WORKDIR.value else None))
         return

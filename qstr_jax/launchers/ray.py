@@ -32,12 +32,7 @@ EXCLUDES = ['.git', '/experiments/results', '/results', '/site', '/.venv*']
 
 
 class Actor:
-    """A worker's process, to which Ray has given its devices.
-
-    Args:
-        environment: of JAX.
-        arguments: of `batch_worker.BatchWorker`.
-    """
+    """A worker's process, to which Ray has given its devices."""
 
     def __init__(self, environment: dict[str, str], arguments: tuple) -> None:
         self._environment, self._arguments = environment, arguments
@@ -69,12 +64,7 @@ class Actor:
 
 
 class Engine:
-    """Workers as actors of a cluster that this process has joined.
-
-    Args:
-        request: what each worker needs.
-        actor: the class of the workers.
-    """
+    """Workers as actors of a cluster that this process has joined."""
 
     def __init__(self, request: Request, actor: type = Actor) -> None:
         import ray

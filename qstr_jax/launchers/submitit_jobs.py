@@ -57,15 +57,7 @@ class Shard:
 
 
 def log_dir(workdir: str, chosen: str | None) -> pathlib.Path:
-    """Where job files go: `chosen`, or beside the results.
-
-    Args:
-        workdir: the results directory.
-        chosen: the folder that the user named, if any.
-
-    Raises:
-        ValueError: it is in the results directory, where nothing may be pickled.
-    """
+    """Where job files go: `chosen`, or beside the results."""
     results = pathlib.Path(workdir).absolute()
     folder = pathlib.Path(chosen).absolute() if chosen else results.parent / f'{results.name}-logs'
     if folder == results or results in folder.parents:
@@ -74,17 +66,7 @@ def log_dir(workdir: str, chosen: str | None) -> pathlib.Path:
 
 
 def submit(cluster: str, shards: Sequence[Shard], folder: pathlib.Path, request: Request) -> list[Any]:
-    """Submits all shards as one array; returns submitit's jobs.
-
-    Args:
-        cluster: 'slurm' or 'local'.
-        shards: the jobs.
-        folder: where submitit keeps its files.
-        request: what each job needs.
-
-    Raises:
-        sweeps.SweepError: submitit is not installed, or there is no such cluster here.
-    """
+    """Submits all shards as one array; returns submitit's jobs."""
     try:
         import submitit
     except ImportError:
@@ -106,15 +88,7 @@ def submit(cluster: str, shards: Sequence[Shard], folder: pathlib.Path, request:
 
 
 def wait(jobs: Sequence[Any], poll_seconds: float) -> None:
-    """Waits for all jobs.
-
-    Args:
-        jobs: submitit's.
-        poll_seconds: how often they are looked at.
-
-    Raises:
-        sweeps.SweepError: some failed; the message has the end of each one's log.
-    """
+    """Waits for all jobs."""
     while not all(job.done() for job in jobs):
         time.sleep(poll_seconds)
     failed = [(i, job, reason) for i, job in enumerate(jobs) if (reason := _failure(job))]
@@ -150,8 +124,9 @@ def _run(cluster: str, request: Request) -> None:
     workdir, num_shards = runtime.workdir(), flags.FLAGS.num_shards
     config = sample_complexity.CONFIG.value
     sweep = base.to_sweep(config)
+    sample_complexity.check(config, sweep)
     runtime.check()
-    base.check_drawn(config, sweep)  # An impossible setting is better found here than in every job.
+    sample_complexity.check_settings(config, sweep)  # An impossible setting is better found here than in every job.
     if sample_complexity.DRY_RUN.value:
         print(listing.describe(sweep, workdir))
         return

@@ -4,6 +4,7 @@ online         fresh prompts at every step, as in Figures 1 and 3
 adamw          AdamW on n prompts, as in Figure 2
 constrained    ERM in a norm ball                               (Theorems 4 and 7)
 min_norm       least norm within ε of the least training risk   (Theorems 6 and 9)
+worst_erm      an ERM in a norm ball that errs                  (Theorem 4)
 stationary     stationary points of the regularised risk        (Theorem 6)
 closed_form    baselines with a solution in closed form
 """
@@ -19,6 +20,7 @@ from qstr_jax.learners.online import Online
 from qstr_jax.learners.outcomes import OUTCOMES
 from qstr_jax.learners.problem import Problem
 from qstr_jax.learners.stationary import Stationary
+from qstr_jax.learners.worst_erm import WorstERM
 
 __all__ = [
     'OUTCOMES',
@@ -31,6 +33,7 @@ __all__ = [
     'Online',
     'Problem',
     'Stationary',
+    'WorstERM',
     'advance',
     'init',
     'lane',

@@ -28,22 +28,12 @@ class Bracket(NamedTuple):
 
 
 def start(n: Any) -> Bracket:
-    """The bracket before the first fit.
-
-    Args:
-        n: the first sample size to try, may be traced.
-    """
+    """The bracket before the first fit."""
     return Bracket(n=jnp.int32(n), low=jnp.int32(0), high=jnp.int32(0))
 
 
 def max_fits(least: int, most: int, resolution: float) -> int:
-    """Upper bound on the fits of one search: doublings, then halvings of log 2 down to log(1 + resolution).
-
-    Args:
-        least: the smallest n that is tried.
-        most: the largest n that is tried.
-        resolution: the search ends when n* is known up to the factor 1 + resolution.
-    """
+    """Upper bound on the fits of one search: doublings, then halvings of log 2 down to log(1 + resolution)."""
     doublings = math.ceil(math.log2(most / least)) + 1
     return doublings + max(0, math.ceil(math.log2(math.log(2) / math.log1p(resolution)))) + 2
 
@@ -51,20 +41,7 @@ def max_fits(least: int, most: int, resolution: float) -> int:
 def update(
     bracket: Bracket, is_below: jax.Array, least: int, most: int, resolution: float, *, stop_after: Any = 0
 ) -> tuple[Bracket, jax.Array]:
-    """The bracket after a fit at `bracket.n`, and the outcome of the search.
-
-    Args:
-        bracket: the bracket that the fit belongs to.
-        is_below: whether the test loss was below the threshold.
-        least: the smallest n that is tried.
-        most: the largest n that is tried.
-        resolution: the search ends when high ≤ low (1 + resolution), or when low and high are neighbours.
-        stop_after: the search gives up when this n is not enough, and does not try a larger one; 0 is never.
-
-    Returns:
-        (bracket, outcome). The outcome is REACHED (n* is `bracket.high`), CENSORED (`most` is not enough),
-        OUTRACED (`stop_after` is not enough), CENSORED_BELOW (`least` is already enough) or RUNNING.
-    """
+    """The bracket after a fit at `bracket.n`, and the outcome of the search."""
     n = bracket.n
     low, high = jnp.where(is_below, bracket.low, n), jnp.where(is_below, n, bracket.high)
     is_tight = (high - low <= 1) | (high <= low * (1 + resolution))

@@ -33,15 +33,7 @@ class Certificate(NamedTuple):
 
 
 def measure(fit: fitting.Fit, radius: Any, *, data: Any, lane: Any, problem: Problem) -> Certificate:
-    """The certificate of a fit.
-
-    Args:
-        fit: has the parameters (coordinates with span='coordinates'), n and the basis of the span.
-        radius: of the constraint.
-        data: the lane's `fits.Data`.
-        lane: its seeds and traced settings.
-        problem: the cell's.
-    """
+    """The certificate of a fit."""
     learner, params = problem.learner, fit.params
     risk, grads = jax.value_and_grad(fitting.full_risk(fit, data, problem))(params)
     penalty_grads = jax.grad(lambda params: jnp.float32(learner.penalty(params, lane)))(params)

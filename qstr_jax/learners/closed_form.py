@@ -69,6 +69,9 @@ class ClosedForm(FixedSample):
         z_BxNxE = jax.vmap(lambda p: tasks.encode(p, task, data.task_draw))(data.train)
         counts_B = jnp.arange(self.max_samples) < fit.n
         is_there_BxN = jnp.broadcast_to(counts_B[:, None], (self.max_samples, task.seq_len))
+        counts_BxN = jax.vmap(lambda prompt: prompt.counts_N)(data.train)
+        if counts_BxN is not None:
+            is_there_BxN &= counts_BxN > 0
         size = fit.n * task.seq_len
         if self.risk == 'pointwise':
             is_there_BxN &= jax.nn.one_hot(data.position_B, task.seq_len, dtype=bool)

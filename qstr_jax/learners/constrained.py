@@ -7,14 +7,14 @@ import jax
 import numpy as np
 from flax import linen as nn
 
-from qstr_jax import checks, tasks
+from qstr_jax import tasks
 from qstr_jax.learners import projections, radius_units
 from qstr_jax.learners.fits import State
 from qstr_jax.learners.gradient_steps import GradientSteps
 from qstr_jax.learners.held_out import abstract_params
 from qstr_jax.learners.learner import register
 from qstr_jax.learners.problem import Problem
-from qstr_jax.settings import derived, traced
+from qstr_jax.settings import checks, derived, traced
 
 
 @register('constrained')

@@ -15,15 +15,7 @@ from qstr_jax.learners.outcomes import is_below
 
 
 def checked(thresholds: tuple[float, ...], last: float) -> tuple[float, ...]:
-    """The thresholds from the largest to the smallest.
-
-    Args:
-        thresholds: those that are crossed on the way.
-        last: the threshold where a lane is over.
-
-    Raises:
-        ValueError: one is not above `last`, or given twice.
-    """
+    """The thresholds from the largest to the smallest."""
     if not all(value > last for value in thresholds):
         raise ValueError(f'thresholds={thresholds}: must be above threshold={last}, where a lane is over')
     if len(set(thresholds)) < len(thresholds):
@@ -32,12 +24,7 @@ def checked(thresholds: tuple[float, ...], last: float) -> tuple[float, ...]:
 
 
 def pending(curves: Any, learner: Any) -> jax.Array:
-    """The largest threshold that one lane has not crossed, −∞ if there is none.
-
-    Args:
-        curves: the lane's `online_lane.Curves`.
-        learner: the cell's `online.Online`.
-    """
+    """The largest threshold that one lane has not crossed, −∞ if there is none."""
     if not learner.thresholds:
         return jnp.float32(learner.threshold)
     values = jnp.array([*learner.thresholds, learner.threshold])
@@ -46,12 +33,7 @@ def pending(curves: Any, learner: Any) -> jax.Array:
 
 
 def text(curves: Any, learner: Any) -> str:
-    """The samples at each crossing, '0.7:12800 0.5:25600 0.1:'; nothing where a threshold was not crossed.
-
-    Args:
-        curves: the lane's `online_lane.Curves`, on the host.
-        learner: the cell's `online.Online`.
-    """
+    """The samples at each crossing, '0.7:12800 0.5:25600 0.1:'; nothing where a threshold was not crossed."""
     parts = []
     # As for the end of a lane, the loss is of all test prompts, and the training loss is finite.
     is_judged_C = (curves.test_se_C == 0) & np.isfinite(curves.train_C)

@@ -26,17 +26,15 @@ class Record(NamedTuple):
     test_loss_se: jax.Array
     validation_loss: jax.Array
     validation_loss_se: jax.Array
+    others: dict[str, jax.Array]
 
 
-def no_records(num_fits: int) -> Record:
-    """Room for the records of a lane, before its first fit has ended.
-
-    Args:
-        num_fits: most fits of a lane.
-    """
+def no_records(num_fits: int, others: tuple[str, ...]) -> Record:
+    """Room for the records of a lane, before its first fit has ended."""
     nan, zero = jnp.full((num_fits,), jnp.nan), jnp.zeros((num_fits,), jnp.int32)
     fields: dict[str, Any] = dict.fromkeys(Record._fields, nan)
     fields['n'] = fields['steps'] = fields['winner'] = zero
     fields['converged'] = jnp.zeros((num_fits,), bool)
     fields['certificate'] = certificate.Certificate(**dict.fromkeys(certificate.Certificate._fields, nan))
+    fields['others'] = dict.fromkeys(others, nan)
     return Record(**fields)

@@ -17,6 +17,7 @@ NEVER = np.iinfo(np.int32).max
 def _flat(record: Record, learner: Any) -> dict[str, Any]:
     """The columns of a `Record`, by name; those of starts and of the reference where the learner has them."""
     fields = record._asdict()
+    fields.pop('others')
     certified = fields.pop('certificate')
     columns = {**fields, **certified._asdict()}
     winner = columns.pop('winner')
@@ -24,9 +25,10 @@ def _flat(record: Record, learner: Any) -> dict[str, Any]:
         columns |= {'start': np.array(learner.starts)[winner], 'num_starts': np.full(winner.shape, len(learner.starts))}
     else:
         columns.pop('highest_start_risk')
-    if learner.reference:
-        columns['is_erm'] = columns['train_risk'] <= columns['reference_train_risk'] + learner.erm_tolerance
-    else:
+    is_erm = learner.is_erm(record)
+    if is_erm is not None:
+        columns['is_erm'] = is_erm
+    if not learner.reference:
         columns.pop('reference_train_risk')
         columns.pop('reference_test_loss')
     return columns
@@ -47,10 +49,6 @@ def report(state_K: State, problem: Problem) -> dict[str, Any]:
     `samples_to_threshold` is n*. `validation_samples_to_threshold` is the smallest n tried that had a validation loss
     below the threshold; settings are chosen by it. `miss_is_erm`, of searches beside a reference, says whether the
     largest n that missed the threshold has an ERM: if not, n* of ERMs may be smaller.
-
-    Args:
-        state_K: of the lane batch.
-        problem: the cell's.
     """
     unused: dict[str, Any] = {'fit': None, 'stage': None, 'restarts': None, 'params': None}
     state_K = jax.device_get(state_K._replace(**unused))
@@ -73,21 +71,18 @@ def report(state_K: State, problem: Problem) -> dict[str, Any]:
         'validation_samples_to_threshold': [int(n) if is_search and n < NEVER else None for n in validation],
         'train_loss': columns['train_risk'],
         **columns,
+        **{name: values[chosen] for name, values in state_K.records.others.items()},
         'num_fits': state_K.num_fits,
     }
 
 
 def report_curves(state_K: State, learner: Any) -> list[dict[str, Any]]:
-    """The fits of a lane batch, by n: for each lane a dict of columns.
-
-    Args:
-        state_K: of the lane batch.
-        learner: the cell's.
-    """
+    """The fits of a lane batch, by n: for each lane a dict of columns."""
     num_fits_K, records_K = jax.device_get((state_K.num_fits, state_K.records))
     curves = []
     for k, num_fits in enumerate(num_fits_K):
         order = np.argsort(records_K.n[k, :num_fits])
         columns = {name: values[k, :num_fits][order] for name, values in _flat(records_K, learner).items()}
-        curves.append({'samples': columns.pop('n'), 'train_loss': columns['train_risk'], **columns})
+        others = {name: values[k, :num_fits][order] for name, values in records_K.others.items()}
+        curves.append({'samples': columns.pop('n'), 'train_loss': columns['train_risk'], **columns, **others})
     return curves

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from qstr_jax import tasks
 from qstr_jax.learners import bracket, certificate, fitting, held_out, restarts, span_of_inputs, stages, starts
 from qstr_jax.learners.fit_record import Record, no_records
-from qstr_jax.learners.outcomes import FITTED, RUNNING, is_below
+from qstr_jax.learners.outcomes import FITTED, RUNNING
 from qstr_jax.learners.problem import Problem
 
 
@@ -65,22 +65,19 @@ class State(NamedTuple):
 
 
 def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
-    """Constants and the first state of one lane.
-
-    Args:
-        lane: its seeds and traced settings.
-        problem: the cell's.
-    """
+    """Constants and the first state of one lane."""
     task, learner = problem.task, problem.learner
     keys = held_out.stream_keys(lane, problem)
-    task_draw = tasks.draw(keys['task'], task)
+    task_draw = held_out.draw_task(keys, problem)
     indices_B = jnp.arange(learner.max_samples)
-    place = starts.Place(key=keys['init'], problem=problem, task_draw=task_draw)
+    train = tasks.examples(keys['train'], indices_B, task, task_draw.link)
+    counts_BxN = jax.vmap(lambda prompt: prompt.counts_N)(train)
+    place = starts.StartContext(key=keys['init'], problem=problem, task_draw=task_draw)
     sizes = {'test': learner.test_samples, 'validation': learner.validation_samples}
     data = Data(
         task_draw=task_draw,
-        train=tasks.examples(keys['train'], indices_B, task, task_draw.link),
-        position_B=tasks.positions(keys['position'], indices_B, task.seq_len),
+        train=train,
+        position_B=tasks.positions(keys['position'], indices_B, task.seq_len, counts_BxN),
         held_out=held_out.draw_prompts(keys, problem, sizes, task_draw),
         order_key=keys['order'],
         starts=starts.stacked(learner.starts, place),
@@ -99,9 +96,22 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
         reported=jnp.int32(0),
         num_fits=jnp.int32(0),
         train_loss=jnp.float32(jnp.nan),
-        records=no_records(learner.max_fits),
+        records=no_records(learner.max_fits, OTHERS if held_out.other_measures(problem) else ()),
     )
     return data, state
+
+
+# What a record has besides for classes; its losses are of the error that the threshold is on, these of the loss.
+OTHERS = ('test_loss', 'test_loss_se', 'validation_loss', 'validation_loss_se', 'accuracy')
+
+
+def _others(measured: dict[str, jax.Array], num_tests: int) -> dict[str, jax.Array]:
+    """The further measures of one fit, from those of its held-out prompts."""
+    if not measured:
+        return {}
+    test_T, validation_T = jnp.split(measured['test_loss'], [num_tests])
+    values = *_mean_and_error(test_T), *_mean_and_error(validation_T), jnp.mean(measured['accuracy'][:num_tests])
+    return dict(zip(OTHERS, values, strict=True))
 
 
 def _mean_and_error(errors_B: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -109,27 +119,12 @@ def _mean_and_error(errors_B: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def measure_now(state: State, data: Data, lane: Any, problem: Problem) -> certificate.Certificate:
-    """The certificate of one lane's present parameters.
-
-    Args:
-        state: the lane's.
-        data: the lane's.
-        lane: its seeds and traced settings.
-        problem: the cell's.
-    """
+    """The certificate of one lane's present parameters."""
     return certificate.measure(state.fit, state.stage.radius, data=data, lane=lane, problem=problem)
 
 
 def step_stage(state: State, found: Any, data: Data, lane: Any, problem: Problem) -> tuple[Any, State]:
-    """Whether one lane's fit is over, and the lane's state; if only a stage is over, at the start of the next stage.
-
-    Args:
-        state: the lane's.
-        found: certificate of the present parameters, or None.
-        data: the lane's.
-        lane: its seeds and traced settings.
-        problem: the cell's.
-    """
+    """Whether one lane's fit is over, and the lane's state; if only a stage is over, at the start of the next stage."""
     is_over, fit, stage = problem.learner.step_stage(
         state.stage, state.fit, found, train_loss=state.train_loss, data=data, lane=lane, problem=problem
     )
@@ -137,20 +132,13 @@ def step_stage(state: State, found: Any, data: Data, lane: Any, problem: Problem
 
 
 def assess(state: State, data: Data, lane: Any, problem: Problem) -> Record:
-    """The record of one lane's present fit: its certificate, its test and validation loss.
-
-    Args:
-        state: the lane's.
-        data: the lane's.
-        lane: its seeds and traced settings.
-        problem: the cell's.
-    """
+    """The record of one lane's present fit: its certificate, its test and validation loss."""
     learner = problem.learner
     params = learner.result(state.stage, state.fit.params)
     fit = state.fit._replace(params=params)
     found = certificate.measure(fit, state.stage.radius, data=data, lane=lane, problem=problem)
     expanded = span_of_inputs.expand(params, state.fit.basis_RxV, learner.span)
-    errors_T = held_out.errors_on(expanded, data.task_draw, data.held_out, problem)
+    errors_T, measured = held_out.measured_on(expanded, data.task_draw, data.held_out, problem)
     test_T, validation_T = jnp.split(errors_T, [learner.test_samples])
     test_loss, test_loss_se = _mean_and_error(test_T)
     validation_loss, validation_loss_se = _mean_and_error(validation_T)
@@ -175,6 +163,7 @@ def assess(state: State, data: Data, lane: Any, problem: Problem) -> Record:
         test_loss_se=test_loss_se,
         validation_loss=validation_loss,
         validation_loss_se=validation_loss_se,
+        others=_others(measured, learner.test_samples),
     )
 
 
@@ -189,22 +178,14 @@ def _measure_reference(fit: fitting.Fit, data: Data, problem: Problem) -> tuple[
 
 
 def close(state: State, record: Record, data: Data, lane: Any, problem: Problem) -> State:
-    """The state of one lane after a fit: the fit is recorded, and the lane is over or at the start of the next fit.
-
-    Args:
-        state: the lane's.
-        record: of the fit, by `assess`.
-        data: the lane's.
-        lane: its seeds and traced settings.
-        problem: the cell's.
-    """
+    """The state of one lane after a fit: the fit is recorded, and the lane is over or at the start of the next fit."""
     learner = problem.learner
-    is_enough = is_below(record.test_loss, learner.threshold)
+    is_enough = learner.is_enough(record)
     found, outcome = state.bracket, jnp.int32(FITTED)
     if learner.is_search:
         sizes = learner.min_samples, learner.max_samples, learner.resolution
         found, outcome = bracket.update(state.bracket, is_enough, *sizes, stop_after=getattr(lane, 'stop_after', 0))
-    # The row reports the smallest n that met the threshold, or if none did, the largest n.
+    # The row reports the smallest n that was enough, or if none was, the largest n.
     is_reported = is_enough | (state.bracket.high == 0) if learner.is_search else True
     ended = learner.result(state.stage, state.fit.params)
     params = span_of_inputs.expand(ended, state.fit.basis_RxV, learner.span)

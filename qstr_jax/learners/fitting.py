@@ -35,15 +35,7 @@ class Fit(NamedTuple):
 
 
 def gradient_mapping(fit: Fit, grads: Any, radius: Any, lane: Any, learner: Any) -> Any:
-    """(Θ − P(Θ − η g))/η with η the learning rate: g in the interior of the constraint set, 0 at a stationary point.
-
-    Args:
-        fit: has Θ.
-        grads: g.
-        radius: of the constraint.
-        lane: has η.
-        learner: has the projection P; without a constraint the result is g.
-    """
+    """(Θ − P(Θ − η g))/η with η the learning rate: g in the interior of the constraint set, 0 at a stationary point."""
     if not learner.is_projected:
         return grads
     moved = jax.tree.map(lambda leaf, grad: leaf - lane.learning_rate * grad, fit.params, grads)
@@ -52,16 +44,7 @@ def gradient_mapping(fit: Fit, grads: Any, radius: Any, lane: Any, learner: Any)
 
 
 def start(data: Any, lane: Any, n: jax.Array, problem: Problem, number: Any = 0, basis_RxV: Any = None) -> Fit:
-    """The first state of a fit.
-
-    Args:
-        data: the lane's `fits.Data`.
-        lane: its seeds and traced settings.
-        n: sample size.
-        problem: the cell's.
-        number: of the start.
-        basis_RxV: of the span of the n prompts, where it is known.
-    """
+    """The first state of a fit."""
     learner = problem.learner
     if learner.span == 'free':
         basis_RxV = jnp.zeros((1, 1))  # not (0, 0): Orbax saves no empty arrays
@@ -74,14 +57,7 @@ def start(data: Any, lane: Any, n: jax.Array, problem: Problem, number: Any = 0,
 
 
 def restart(fit: Fit, params: Any, lane: Any, learner: Any) -> Fit:
-    """The fit started again from other parameters, with a fresh optimiser.
-
-    Args:
-        fit: has the sample.
-        params: to start from.
-        lane: its seeds and traced settings.
-        learner: has the optimiser.
-    """
+    """The fit started again from other parameters, with a fresh optimiser."""
     return fit._replace(params=params, opt_state=learner.optimizer_at(lane, 0).init(params), step=jnp.int32(0))
 
 
@@ -100,15 +76,7 @@ def _errors(
 
 
 def batch_risk(params: Any, fit: Fit, indices_B: jax.Array, data: Any, problem: Problem) -> jax.Array:
-    """Training risk on some examples.
-
-    Args:
-        params: as they are trained.
-        fit: has the basis of the span.
-        indices_B: numbers of the examples.
-        data: the lane's `fits.Data`.
-        problem: the cell's.
-    """
+    """Training risk on some examples."""
     expanded = span_of_inputs.expand(params, fit.basis_RxV, problem.learner.span)
     prompts = jax.tree.map(lambda leaf: leaf[indices_B], data.train)
     return jnp.mean(_errors(expanded, prompts, data.position_B[indices_B], data.task_draw, problem))
@@ -119,11 +87,6 @@ def full_risk(fit: Fit, data: Any, problem: Problem) -> Callable[[Any], jax.Arra
 
     The number of chunks depends on n, which is traced. JAX cannot differentiate such a loop backwards, so the function
     has its own derivative.
-
-    Args:
-        fit: has n and the basis of the span.
-        data: the lane's `fits.Data`.
-        problem: the cell's.
     """
     size = min(CHUNK, problem.learner.max_samples)
 
@@ -162,12 +125,12 @@ def _step(fit: Fit, radius: Any, data: Any, lane: Any, problem: Problem) -> tupl
         indices_B = minibatch_order.minibatch(data.order_key, fit.step, learner.batch_size, fit.n)
 
         def objective(params: Any) -> jax.Array:
-            return batch_risk(params, fit, indices_B, data, problem) + learner.penalty(params, lane)
+            return batch_risk(params, fit, indices_B, data, problem) + learner.added(params, fit, data, lane, problem)
     else:
         risk = full_risk(fit, data, problem)
 
         def objective(params: Any) -> jax.Array:
-            return risk(params) + learner.penalty(params, lane)
+            return risk(params) + learner.added(params, fit, data, lane, problem)
 
     transform = learner.optimizer_at(lane, fit.step)
     value, grads = jax.value_and_grad(objective)(fit.params)
@@ -184,15 +147,7 @@ def _step(fit: Fit, radius: Any, data: Any, lane: Any, problem: Problem) -> tupl
 
 
 def steps(fit: Fit, radius: Any, data: Any, lane: Any, problem: Problem) -> tuple[Fit, jax.Array]:
-    """`check_every` steps: the fit after them, and the mean of the objective.
-
-    Args:
-        fit: the fit before them.
-        radius: of the constraint, or infinite.
-        data: the lane's `fits.Data`.
-        lane: its seeds and traced settings.
-        problem: the cell's.
-    """
+    """`check_every` steps: the fit after them, and the mean of the objective."""
 
     def body(fit: Fit, _: None) -> tuple[Fit, jax.Array]:
         with jax.named_scope(STEP_SCOPE):

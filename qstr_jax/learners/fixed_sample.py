@@ -15,14 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from qstr_jax import checks, models, tasks
-from qstr_jax.learners import bracket, fit_report, fits, restarts, starts
+from qstr_jax import models, tasks
+from qstr_jax.learners import bracket, fit_report, fits, held_out, restarts, starts
+from qstr_jax.learners.fit_record import Record
 from qstr_jax.learners.fits import Data, State
-from qstr_jax.learners.lanes import Precision, over_lanes, over_lanes_in_parts, select, settle_precision
+from qstr_jax.learners.lanes import Precision, over_lanes, over_lanes_in_parts, select, validate_precision
 from qstr_jax.learners.one_fit import OneFit
 from qstr_jax.learners.outcomes import DIVERGED, RUNNING
 from qstr_jax.learners.problem import Problem
-from qstr_jax.settings import derived, settle, static, traced
+from qstr_jax.settings import checks, derived, later, static, traced, validate_fields
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +53,7 @@ class FixedSample(OneFit):
             an ERM if its training risk is at most that plus `erm_tolerance`.
         erm_tolerance: see there.
         precision: of matrix products on an accelerator, 'highest' (None), 'high' or 'default'; see `lanes.run_checks`.
+        threshold_on: what the threshold is on: the test loss, or with classes the error rate, 1 − accuracy.
 
     Raises:
         ValueError: a size is impossible, a name is unknown, or two settings exclude each other.
@@ -78,11 +80,12 @@ class FixedSample(OneFit):
     reference: str = ''
     erm_tolerance: float = 1e-3
     precision: Precision = None
+    threshold_on: Literal['loss', 'error_rate'] = later('loss')
     is_search: bool = derived(False)
 
     def __post_init__(self) -> None:
-        settle(self)
-        settle_precision(self)
+        validate_fields(self)
+        validate_precision(self)
         counts = ('max_steps', 'check_every', 'max_samples', 'min_samples', 'test_samples', 'validation_samples')
         for name in counts:
             checks.integer(name, getattr(self, name))
@@ -124,6 +127,7 @@ class FixedSample(OneFit):
         Raises:
             ValueError: a span that the model does not have, or a search from n above the largest n.
         """
+        held_out.check_threshold(self.threshold_on, task)
         is_search = not any(sample_sizes)
         if not is_search and not all(sample_sizes):
             raise ValueError(f'sample_size={sample_sizes}: 0 searches for n* and cannot be combined with other values')
@@ -145,6 +149,12 @@ class FixedSample(OneFit):
         """Names of settings without effect: those of a search if n is given, the tolerance without a reference."""
         unused = () if self.is_search else ('max_samples', 'min_samples', 'resolution', 'stop_after')
         return unused if self.reference else (*unused, 'erm_tolerance')
+
+    def is_erm(self, record: Record) -> Any:
+        """Whether the training risk is at most the reference's plus the tolerance; None without a reference."""
+        if not self.reference:
+            return None
+        return record.certificate.train_risk <= record.reference_train_risk + self.erm_tolerance
 
     @property
     def is_measured_at_checks(self) -> bool:

@@ -13,12 +13,7 @@ from qstr_jax.tasks import streams
 
 
 def stream_keys(lane: Any, problem: Problem) -> dict[str, jax.Array]:
-    """The keys of all streams of a lane, by stream: held-out prompts come from the test task.
-
-    Args:
-        lane: has `seed` and `task_seed`.
-        problem: the cell's.
-    """
+    """The keys of all streams of a lane, by stream: held-out prompts come from the test task."""
 
     def source(stream: str) -> tuple[Any, tasks.Task]:
         seed = lane.task_seed if stream == 'task' else lane.seed
@@ -27,17 +22,21 @@ def stream_keys(lane: Any, problem: Problem) -> dict[str, jax.Array]:
     return streams.stream_keys({stream: source(stream) for stream in streams.STREAMS})
 
 
+def draw_task(keys: dict[str, jax.Array], problem: Problem) -> tasks.Draw:
+    """The `Draw` of a lane, with encodings for the longer of training and test prompts."""
+    return tasks.draw(keys['task'], max(problem.task, problem.test_task, key=lambda task: task.seq_len))
+
+
 def draw_prompts(
     keys: dict[str, jax.Array], problem: Problem, sizes: dict[str, int], task_draw: tasks.Draw
 ) -> tasks.Prompt:
-    """Held-out prompts of one lane, drawn from the test task, one stream after the other.
-
-    Args:
-        keys: of `stream_keys`.
-        problem: the cell's.
-        sizes: number of prompts of each stream, such as {'test': 5000, 'validation': 1000}.
-        task_draw: the lane's.
-    """
+    """Held-out prompts of one lane, drawn from the test task, one stream after the other."""
+    if tasks.is_split(problem.test_task):
+        drawn = [
+            tasks.examples(keys[stream], jnp.arange(size), problem.test_task, task_draw.link, stream)
+            for stream, size in sizes.items()
+        ]
+        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *drawn)
     indices_B = jnp.concatenate([jnp.arange(size) for size in sizes.values()])
     stream_keys_B = [jnp.broadcast_to(keys[stream], (size,)) for stream, size in sizes.items()]
     keys_B = jax.vmap(jax.random.fold_in)(jnp.concatenate(stream_keys_B), indices_B)
@@ -45,43 +44,49 @@ def draw_prompts(
 
 
 def init_params(key: jax.Array, problem: Problem, number: int = 0) -> Any:
-    """The model's first parameters, {'params': …}.
-
-    Args:
-        key: of the stream 'init'.
-        problem: the cell's.
-        number: 0 for the parameters of all learners, others for further draws.
-    """
+    """The model's first parameters, {'params': …}."""
     z_NxE = jnp.zeros((problem.task.seq_len, problem.task.embedding_dim))
     variables = problem.module.init(jax.random.fold_in(key, number) if number else key, z_NxE)
     # Linen also returns what was sown; only parameters are trained.
     return {'params': variables.get('params', {})}
 
 
-def errors_on(params: Any, task_draw: tasks.Draw, prompts: tasks.Prompt, problem: Problem) -> jax.Array:
-    """Error (2.1) of each held-out prompt, (B,), computed in chunks.
+def measured_on(
+    params: Any, task_draw: tasks.Draw, prompts: tasks.Prompt, problem: Problem
+) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """The error of each held-out prompt that the threshold is on, and further measures, (B,), in chunks."""
+    module, task = problem.module, problem.test_task
 
-    Args:
-        params: of one lane.
-        task_draw: the lane's.
-        prompts: with a leading axis B.
-        problem: the cell's.
-    """
-
-    def error(prompt: tasks.Prompt) -> jax.Array:
-        return risks.prompt_error(problem.module, params, prompt, problem.test_task, task_draw)
+    def measure(prompt: tasks.Prompt) -> tuple[jax.Array, dict[str, jax.Array]]:
+        loss = risks.prompt_error(module, params, prompt, task, task_draw)
+        if not other_measures(problem):
+            return loss, {}
+        accuracy = risks.prompt_accuracy(module, params, prompt, task, task_draw)
+        judged = loss if problem.learner.threshold_on == 'loss' else 1 - accuracy
+        return judged, {'test_loss': loss, 'accuracy': accuracy}
 
     num_prompts = prompts.y_N.shape[0]
-    return jax.lax.map(error, prompts, batch_size=min(problem.test_chunk, num_prompts))
+    return jax.lax.map(measure, prompts, batch_size=min(problem.test_chunk, num_prompts))
+
+
+def other_measures(problem: Problem) -> tuple[str, ...]:
+    """Names of what `measured_on` measures besides the error that the threshold is on."""
+    return ('test_loss', 'accuracy') if problem.test_task.loss == 'cross_entropy' else ()
+
+
+def check_threshold(threshold_on: str, task: tasks.Task) -> None:
+    """Raises ValueError for a threshold on the error rate where labels are numbers."""
+    if threshold_on == 'error_rate' and task.loss != 'cross_entropy':
+        raise ValueError(f"threshold_on='error_rate': the labels of task {task.name!r} are numbers; use 'loss'")
+
+
+def errors_on(params: Any, task_draw: tasks.Draw, prompts: tasks.Prompt, problem: Problem) -> jax.Array:
+    """The error of each held-out prompt that the threshold is on: (2.1), or the error rate; (B,)."""
+    return measured_on(params, task_draw, prompts, problem)[0]
 
 
 def abstract_params(module: nn.Module, task: tasks.Task) -> Any:
-    """Shapes of a model's parameters, {'params': …}; nothing is computed.
-
-    Args:
-        module: the model.
-        task: has the shape of a prompt.
-    """
+    """Shapes of a model's parameters, {'params': …}; nothing is computed."""
     z_NxE = jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
     variables = jax.eval_shape(module.init, streams.abstract_key(), z_NxE)
     return {'params': variables.get('params', {})}

@@ -15,23 +15,19 @@ from qstr_jax.learners.outcomes import RUNNING
 STEP_SCOPE = 'training_step'
 # Of matrix products; None is 'highest', full float32.
 Precision = Literal['highest', 'high', 'default'] | None
-# On an accelerator so many lanes at most are tested, assessed or draw a fixed sample at once. By the compilers, 64
+# The most lanes that an accelerator tests, assesses or draws together. By the compilers, 64
 # lanes of Figure 1a's GRU at N = 12 take 9.0 GiB on a TPU v5e and 4.9 on an H100 this way, 12.5 and 8.1 all at once; on
 # the TPU they compile in half the time. What draws the prompts of 42 lanes of the learning curves' Transformer compiles
 # there in 10 seconds of a core instead of 33.
 MOST_TOGETHER = 8
-# More lanes than that are assessed or drawn in parts of so many. It is done once in hundreds of steps: 40 lanes of
+# Larger batches go in chunks of this size. It is done once in hundreds of steps: 40 lanes of
 # Theorem 6's FFN compile for a TPU in 27 seconds of a core this way, in 33 in parts of eight.
 ASSESSED_TOGETHER = 4
 
 
 @functools.cache
 def lane_type(names: tuple[str, ...]) -> Any:
-    """The NamedTuple of a lane: its seeds and its traced settings, in the order of the table of columns.
-
-    Args:
-        names: the traced settings.
-    """
+    """The NamedTuple of a lane: its seeds and its traced settings, in the order of the table of columns."""
     known = columns.with_role(names, 'lane')
     fields = ('seed', 'task_seed', *known, *(name for name in names if name not in known))
     return collections.namedtuple('Lane', fields)
@@ -41,9 +37,6 @@ def over_lanes(function: Callable) -> Callable:
     """`jax.vmap(function)`, except that a batch of a single lane runs without the axis of lanes.
 
     XLA's matrix products on a CPU are slower with a batch axis of size 1: a wide GRU's step takes 1.4 times as long.
-
-    Args:
-        function: takes and returns trees of one lane.
     """
 
     def mapped(*arguments_K: Any) -> Any:
@@ -56,13 +49,7 @@ def over_lanes(function: Callable) -> Callable:
 
 
 def in_parts(function: Callable, *arguments_K: Any, most: int = MOST_TOGETHER) -> Any:
-    """A function of lane batches, applied to equal parts of a batch one after the other.
-
-    Args:
-        function: of trees with a leading axis of lanes.
-        *arguments_K: of all lanes.
-        most: most lanes of a part.
-    """
+    """A function of lane batches, applied to equal parts of a batch one after the other."""
     num_lanes = jax.tree.leaves(arguments_K)[0].shape[0]
     size = next(size for size in range(min(most, num_lanes), 0, -1) if num_lanes % size == 0)
     if size == num_lanes:
@@ -73,11 +60,7 @@ def in_parts(function: Callable, *arguments_K: Any, most: int = MOST_TOGETHER) -
 
 
 def over_lanes_in_parts(function: Callable) -> Callable:
-    """`over_lanes(function)`, which more than `MOST_TOGETHER` lanes of an accelerator go through in equal parts.
-
-    Args:
-        function: takes and returns trees of one lane.
-    """
+    """`over_lanes(function)`, which more than `MOST_TOGETHER` lanes of an accelerator go through in equal parts."""
     mapped = over_lanes(function)
 
     def in_parts_where_many(*arguments_K: Any) -> Any:
@@ -96,11 +79,6 @@ def over_chosen(function: Callable, is_chosen_K: jax.Array, *arguments_K: Any) -
     there, and five lanes of a Transformer take half of the time even if all are chosen. On an accelerator they run
     together as soon as one is chosen, in equal parts of at most `MOST_TOGETHER`. A lane's result does not depend on
     which others are chosen.
-
-    Args:
-        function: takes trees of one lane and returns a tree of floats.
-        is_chosen_K: booleans (k,).
-        *arguments_K: trees with a leading axis of lanes.
     """
 
     # Traced once for all that follows.
@@ -131,13 +109,7 @@ def over_chosen(function: Callable, is_chosen_K: jax.Array, *arguments_K: Any) -
 
 
 def select(is_chosen_K: jax.Array, new_K: Any, old_K: Any) -> Any:
-    """The chosen lanes of one tree, and the other lanes of another.
-
-    Args:
-        is_chosen_K: booleans (k,).
-        new_K: tree of the chosen lanes.
-        old_K: tree of the others.
-    """
+    """The chosen lanes of one tree, and the other lanes of another."""
 
     def choose(new: jax.Array, old: jax.Array) -> jax.Array:
         return jnp.where(is_chosen_K.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
@@ -145,12 +117,8 @@ def select(is_chosen_K: jax.Array, new_K: Any, old_K: Any) -> Any:
     return jax.tree.map(choose, new_K, old_K)
 
 
-def settle_precision(learner: Any) -> None:
-    """Writes the default precision as None, so that naming it is the same setting and adds no column.
-
-    Args:
-        learner: a frozen dataclass with a `precision`.
-    """
+def validate_precision(learner: Any) -> None:
+    """Writes the default precision as None, so that naming it is the same setting and adds no column."""
     if learner.precision == 'highest':
         object.__setattr__(learner, 'precision', None)
 
@@ -162,12 +130,6 @@ def run_checks(check: Callable, state_K: Any, num_checks: jax.Array, precision: 
     full float32 unless a learner's `precision` says otherwise: a GPU or TPU would multiply in TF32 or bf16 by default,
     and rows of different devices would differ by more than rounding. Emulated, both hardly move samples to Figure 1's
     thresholds (experiments/benchmarks). A CPU multiplies in float32 always.
-
-    Args:
-        check: maps the state of a lane batch to its state one check later.
-        state_K: has `outcome` (k,).
-        num_checks: integer ().
-        precision: of the products, as JAX calls it; None is 'highest'.
     """
 
     def unfinished(carry: Any) -> jax.Array:

@@ -8,9 +8,10 @@ import jax
 import numpy as np
 from flax import linen as nn
 
-from qstr_jax import registry, tasks
+from qstr_jax import tasks
 from qstr_jax.learners import lanes
 from qstr_jax.learners.problem import Problem
+from qstr_jax.settings import registry
 
 REGISTRY = registry.Registry('learner', 'learners')
 Kind = TypeVar('Kind', bound=type[Any])

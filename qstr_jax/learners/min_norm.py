@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import optax
 from flax import linen as nn
 
-from qstr_jax import checks, tasks
+from qstr_jax import tasks
 from qstr_jax.learners import fitting, projections, stages
 from qstr_jax.learners.certificate import Certificate
 from qstr_jax.learners.fixed_sample import Data
@@ -24,6 +24,7 @@ from qstr_jax.learners.gradient_steps import GradientSteps
 from qstr_jax.learners.learner import register
 from qstr_jax.learners.problem import Problem
 from qstr_jax.learners.stages import Stage
+from qstr_jax.settings import checks
 
 # Lower end of the first bracket, as a share of the unconstrained norm.
 LEAST_SHARE = 0.05

@@ -26,16 +26,7 @@ def _half_bits(size: jax.Array) -> jax.Array:
 
 
 def permuted(key: jax.Array, i: jax.Array, size: jax.Array) -> jax.Array:
-    """Element i of a permutation of 0..size−1 that is a function of `key`.
-
-    Args:
-        key: typed key.
-        i: integer in 0..size−1, may be traced.
-        size: n, may be traced.
-
-    Returns:
-        An int32 in 0..size−1.
-    """
+    """Element i of a permutation of 0..size−1 that is a function of `key`."""
     half = _half_bits(size)
     mask = (jnp.uint32(1) << half) - 1
     keys_R = jax.random.bits(key, (ROUNDS,), jnp.uint32)
@@ -52,14 +43,7 @@ def permuted(key: jax.Array, i: jax.Array, size: jax.Array) -> jax.Array:
 
 
 def minibatch(key: jax.Array, step: jax.Array, batch_size: int, size: jax.Array) -> jax.Array:
-    """Indices (B,) of the examples of one minibatch: each example once per epoch, each epoch in its own order.
-
-    Args:
-        key: of the lane's stream 'order'.
-        step: number of the minibatch, from 0; may be traced.
-        batch_size: B; a minibatch may extend into the next epoch.
-        size: n, may be traced.
-    """
+    """Indices (B,) of the examples of one minibatch: each example once per epoch, each epoch in its own order."""
 
     def element(place: jax.Array) -> jax.Array:
         # 32 bits: good for 4·10⁹ examples.

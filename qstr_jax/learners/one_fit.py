@@ -8,7 +8,9 @@ import optax
 
 from qstr_jax.learners import fitting, stages
 from qstr_jax.learners.certificate import Certificate
+from qstr_jax.learners.fit_record import Record
 from qstr_jax.learners.fits import Data
+from qstr_jax.learners.outcomes import is_below
 from qstr_jax.learners.problem import Problem
 
 
@@ -21,102 +23,61 @@ class OneFit:
     # Settings of `FixedSample`.
     schedule: str
     max_steps: int
+    threshold: float
     tolerance: float
 
     def rate_at(self, lane: Any, step: Any) -> Any:
-        """The learning rate at a step, by the schedule.
-
-        Args:
-            lane: its seeds and traced settings.
-            step: number of the step, may be traced.
-        """
+        """The learning rate at a step, by the schedule."""
         if self.schedule == 'constant':
             return lane.learning_rate
         return lane.learning_rate * (1 + jnp.cos(jnp.pi * step / self.max_steps)) / 2
 
     def optimizer_at(self, lane: Any, step: Any) -> optax.GradientTransformation:
-        """The optimiser at a step; its state may not depend on the learning rate.
-
-        Args:
-            lane: its seeds and traced settings.
-            step: number of the step, may be traced.
-        """
+        """The optimiser at a step; its state may not depend on the learning rate."""
         raise NotImplementedError
 
     def penalty(self, params: Any, lane: Any) -> Any:
-        """The term that the objective adds to the risk.
-
-        Args:
-            params: parameters as they are trained.
-            lane: its seeds and traced settings.
-        """
+        """The term that the objective adds to the risk."""
         return 0.0
 
-    def project(self, params: Any, radius: Any) -> Any:
-        """The parameters' projection onto the constraint set.
+    def added(self, params: Any, fit: fitting.Fit, data: Data, lane: Any, problem: Problem) -> Any:
+        """All that the objective of a step adds to the risk: the penalty, and what depends on the step or on data."""
+        return self.penalty(params, lane)
 
-        Args:
-            params: parameters as they are trained.
-            radius: norm bound of the constraint set.
-        """
+    def project(self, params: Any, radius: Any) -> Any:
+        """The parameters' projection onto the constraint set."""
         return params
 
     def first_radius(self, lane: Any) -> Any:
-        """The norm bound of the constraint set.
-
-        Args:
-            lane: its seeds and traced settings.
-        """
+        """The norm bound of the constraint set."""
         return jnp.float32(jnp.inf)
 
     def first_stage(self, params: Any, lane: Any) -> stages.Stage:
-        """The stage that a fit starts with.
-
-        Args:
-            params: parameters as they are trained.
-            lane: its seeds and traced settings.
-        """
+        """The stage that a fit starts with."""
         return stages.first(self.first_radius(lane))
 
     def result(self, stage: stages.Stage, params: Any) -> Any:
-        """The parameters that a fit ends with.
-
-        Args:
-            stage: the present stage.
-            params: parameters as they are trained.
-        """
+        """The parameters that a fit ends with."""
         return params
 
     def steps(self, fit: fitting.Fit, radius: Any, data: Data, lane: Any, problem: Problem) -> Any:
-        """`check_every` steps: the fit after them, and the mean of the objective over them.
-
-        Args:
-            fit: the present fit.
-            radius: norm bound of the constraint set.
-            data: the lane's.
-            lane: its seeds and traced settings.
-            problem: the cell's.
-        """
+        """`check_every` steps: the fit after them, and the mean of the objective over them."""
         return fitting.steps(fit, radius, data, lane, problem)
 
     def is_converged(self, stage: stages.Stage, found: Certificate, train_loss: jax.Array) -> jax.Array:
-        """Whether a fit that is over reached the learner's goal.
-
-        Args:
-            stage: the present stage.
-            found: certificate of the present parameters.
-            train_loss: mean objective of the last steps.
-        """
+        """Whether a fit that is over reached the learner's goal."""
         return found.grad_norm <= self.tolerance
 
-    def is_at_end(self, fit: fitting.Fit, found: Certificate | None, train_loss: jax.Array) -> jax.Array:
-        """Whether the steps are used up, or the gradient was measured and is within the tolerance.
+    def is_erm(self, record: Record) -> Any:
+        """Whether a fit is an ERM, by its record; None if its learner does not say."""
+        return None
 
-        Args:
-            fit: the present fit.
-            found: certificate of the present parameters.
-            train_loss: mean objective of the last steps.
-        """
+    def is_enough(self, record: Record) -> Any:
+        """Whether the n of a fit is enough, for a search."""
+        return is_below(record.test_loss, self.threshold)
+
+    def is_at_end(self, fit: fitting.Fit, found: Certificate | None, train_loss: jax.Array) -> jax.Array:
+        """Whether the steps are used up, or the gradient was measured and is within the tolerance."""
         is_end = fit.step >= self.max_steps
         return is_end if found is None else is_end | (found.grad_norm <= self.tolerance)
 
@@ -124,24 +85,10 @@ class OneFit:
         self, stage: stages.Stage, fit: fitting.Fit, found: Certificate | None, *, train_loss: Any, data: Data,
         lane: Any, problem: Problem,
     ) -> tuple[Any, fitting.Fit, stages.Stage]:  # fmt: skip
-        """Whether the fit is over, and the fit and stage to continue with.
-
-        Args:
-            stage: the present stage.
-            fit: the present fit.
-            found: certificate of the present parameters, None if it is not measured at checks.
-            train_loss: mean objective of the last steps.
-            data: the lane's.
-            lane: its seeds and traced settings.
-            problem: the cell's.
-        """
+        """Whether the fit is over, and the fit and stage to continue with."""
         return self.is_at_end(fit, found, train_loss), fit, stage
 
     def report_radii(self, stage: stages.Stage) -> tuple[Any, Any]:
-        """The radius of the result, and the largest radius that failed; NaN if there is none.
-
-        Args:
-            stage: the present stage.
-        """
+        """The radius of the result, and the largest radius that failed; NaN if there is none."""
         nan = jnp.float32(jnp.nan)
         return (stage.radius if self.is_projected else nan), nan

@@ -13,14 +13,14 @@ import numpy as np
 import optax
 from flax import linen as nn
 
-from qstr_jax import checks, models, tasks
-from qstr_jax.learners import crossings, online_lane, optimizers, screening, starts
-from qstr_jax.learners.lanes import Precision, over_chosen, over_lanes, select, settle_precision
+from qstr_jax import models, tasks
+from qstr_jax.learners import crossings, held_out, online_lane, optimizers, screening, starts
+from qstr_jax.learners.lanes import Precision, over_chosen, over_lanes, select, validate_precision
 from qstr_jax.learners.learner import register
-from qstr_jax.learners.online_lane import Curves, Data, State
+from qstr_jax.learners.online_lane import Data, State
 from qstr_jax.learners.outcomes import OUTCOMES, REACHED, RUNNING
 from qstr_jax.learners.problem import Problem
-from qstr_jax.settings import later, settle, static, traced
+from qstr_jax.settings import checks, later, static, traced, validate_fields
 
 
 @register('online')
@@ -46,6 +46,7 @@ class Online:
             rises from 0 for `warmup_steps` before it falls.
         warmup_steps: W, steps of the rise.
         first_params: where training starts, see `starts`, such as 'init' or 'attention:0'.
+        threshold_on: what thresholds are on: the test loss, or with classes the error rate, 1 − accuracy.
 
     With η the learning rate, step t = 0, 1, …, T − 1 has the rate
 
@@ -75,10 +76,11 @@ class Online:
     schedule: Literal['constant', 'cosine', 'warmup_cosine'] = later('constant')
     warmup_steps: int = 0
     first_params: str = later('init')
+    threshold_on: Literal['loss', 'error_rate'] = later('loss')
 
     def __post_init__(self) -> None:
-        settle(self)
-        settle_precision(self)
+        validate_fields(self)
+        validate_precision(self)
         for name in 'batch_size', 'check_every', 'max_samples', 'test_samples':
             checks.integer(name, getattr(self, name))
         checks.positive('threshold', self.threshold)
@@ -125,6 +127,7 @@ class Online:
         """
         if models.is_closed_form(module):
             raise ValueError(f'learners={self.name!r}: a baseline with a closed form cannot be trained online')
+        held_out.check_threshold(self.threshold_on, task)
         return static(self)
 
     def lane_settings(self) -> tuple[str, ...]:
@@ -168,7 +171,7 @@ class Online:
 
         (params_K, opt_state_K), losses_KxS = over_lanes(window)(state_K, data_K, lanes_K)
         screen = functools.partial(online_lane.screen, problem=problem)
-        errors_KxT, estimate_K, error_K = over_chosen(screen, is_active_K, state_K, params_K, data_K)
+        errors_KxT, guessed_K, estimate_K, error_K = over_chosen(screen, is_active_K, state_K, params_K, data_K)
         threshold_K = jax.vmap(functools.partial(crossings.pending, learner=self))(state_K.curves)
         is_due_K = screening.is_due(estimate_K, error_K, threshold_K)
         # The last loss of a censored lane always comes from a full evaluation.
@@ -176,7 +179,7 @@ class Online:
         # Without screening every check is a full evaluation; `is_due` still records what screening would have done.
         is_evaluated_K = is_active_K & is_due_K if self.screen else is_active_K
         evaluate = functools.partial(online_lane.evaluate, problem=problem)
-        test_loss_K = over_chosen(evaluate, is_evaluated_K, params_K, data_K)
+        test_loss_K, others_K = over_chosen(evaluate, is_evaluated_K, params_K, data_K)
         moved_K = state_K._replace(params=params_K, opt_state=opt_state_K)
         tested_K = online_lane.Tested(
             losses_S=losses_KxS,
@@ -186,6 +189,7 @@ class Online:
             is_due=is_due_K,
             is_evaluated=is_evaluated_K,
             test_loss=test_loss_K,
+            others=select(is_evaluated_K, others_K, guessed_K),
         )
         new_K = jax.vmap(functools.partial(online_lane.record, learner=self))(moved_K, tested_K, lanes_K)
         return select(is_active_K, new_K, state_K)
@@ -195,7 +199,8 @@ class Online:
         outcome_K, checks_K, curves_K = jax.device_get((state_K.outcome, state_K.checks, state_K.curves))
         last_K = (checks_K - 1).clip(0)[:, None]
         samples_K = checks_K * self.samples_per_check
-        texts = [crossings.text(Curves(*curves), self) for curves in zip(*curves_K, strict=True)]
+        of_lanes = [jax.tree.map(lambda leaf, k=k: leaf[k], curves_K) for k in range(len(checks_K))]
+        texts = [crossings.text(curves, self) for curves in of_lanes]
         return {
             'outcome': [OUTCOMES[outcome] for outcome in outcome_K],
             'num_samples': samples_K,
@@ -208,6 +213,7 @@ class Online:
             'converged': outcome_K == REACHED,
             'test_loss': np.take_along_axis(curves_K.test_C, last_K, axis=1)[:, 0],
             'num_evaluations': np.sum(curves_K.test_se_C == 0, axis=1),
+            **{name: np.take_along_axis(all_, last_K, axis=1)[:, 0] for name, all_ in curves_K.others_C.items()},
         }
 
     def report_curves(self, state_K: State, problem: Problem) -> list[dict[str, Any]]:
@@ -221,6 +227,7 @@ class Online:
                 'test_loss': curves_K.test_C[k, :checks],
                 'test_loss_se': curves_K.test_se_C[k, :checks],
                 'is_due': curves_K.is_due_C[k, :checks],
+                **{name: all_[k, :checks] for name, all_ in curves_K.others_C.items()},
             }
             for k, checks in enumerate(checks_K)
         ]

@@ -7,7 +7,7 @@ from typing import Any
 import optax
 from optax import contrib
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 
 # Momentum of 'sgd'.
 MOMENTUM = 0.9
@@ -18,20 +18,12 @@ NOT_ONLINE = ('lbfgs', 'polyak_sgd', 'optimistic_gradient_descent', 'optimistic_
 
 
 def check(name: str) -> None:
-    """Raises ValueError unless optax has an optimiser of this name.
-
-    Args:
-        name: such as 'adamw'.
-    """
+    """Raises ValueError unless optax has an optimiser of this name."""
     _function(name)
 
 
 def takes_decay(name: str) -> bool:
-    """Whether an optimiser has a weight decay.
-
-    Args:
-        name: such as 'adamw'.
-    """
+    """Whether an optimiser has a weight decay."""
     return 'weight_decay' in _parameters(_function(name))
 
 

@@ -14,7 +14,7 @@ class Problem:
 
     Attributes:
         task: the task of the training prompts.
-        test_task: the task of the held-out prompts; has the same N, q, d, link and encodings.
+        test_task: the task of the held-out prompts; has the same q, d, link and encodings.
         module: the model.
         learner: a `learners.Learner`, bound to module and task.
         test_chunk: held-out prompts of a lane that are evaluated together.

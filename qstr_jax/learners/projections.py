@@ -22,35 +22,20 @@ TINY = 1e-30
 
 
 def frobenius(w_AxB: jax.Array, radius: Any) -> jax.Array:
-    """argmin_V ‖V − W‖_F s.t. ‖V‖_F ≤ R: W min(1, R/‖W‖_F).
-
-    Args:
-        w_AxB: W.
-        radius: R, may be traced.
-    """
+    """argmin_V ‖V − W‖_F s.t. ‖V‖_F ≤ R: W min(1, R/‖W‖_F)."""
     norm = jnp.linalg.norm(w_AxB)
     return w_AxB * jnp.minimum(1.0, radius / jnp.maximum(norm, TINY))
 
 
 def operator(w_AxB: jax.Array, radius: Any) -> jax.Array:
-    """argmin_V ‖V − W‖_F s.t. ‖V‖_op ≤ R: singular values above R become R.
-
-    Args:
-        w_AxB: W.
-        radius: R, may be traced.
-    """
+    """argmin_V ‖V − W‖_F s.t. ‖V‖_op ≤ R: singular values above R become R."""
     u_AxR, sizes_R, v_RxB = decompositions.svd(w_AxB)
     cut_AxB = (u_AxR * jnp.minimum(sizes_R, radius)[None, :]) @ v_RxB
     return jnp.where(sizes_R[0] <= radius, w_AxB, cut_AxB)
 
 
 def two_one(w_AxB: jax.Array, radius: Any) -> jax.Array:
-    """argmin_V ‖V − W‖_F s.t. ‖V‖_{2,1} ≤ R: the norms of the columns are projected onto the l1 ball.
-
-    Args:
-        w_AxB: W.
-        radius: R, may be traced.
-    """
+    """argmin_V ‖V − W‖_F s.t. ‖V‖_{2,1} ≤ R: the norms of the columns are projected onto the l1 ball."""
     norms_B = jnp.linalg.norm(w_AxB, axis=0)
     shrunk_B = optax.projections.projection_l1_ball(norms_B, radius)
     cut_AxB = w_AxB * (shrunk_B / jnp.maximum(norms_B, TINY))[None, :]
@@ -61,12 +46,7 @@ SETS = {'frobenius': frobenius, 'two_one': two_one, 'operator': operator}
 
 
 def l2(tree: Any, radius: Any) -> Any:
-    """The whole tree, scaled to ‖vec Θ‖₂ ≤ R if it is longer.
-
-    Args:
-        tree: Θ.
-        radius: R, may be traced.
-    """
+    """The whole tree, scaled to ‖vec Θ‖₂ ≤ R if it is longer."""
     norm = optax.tree.norm(tree)
     return jax.tree.map(lambda leaf: leaf * jnp.minimum(1.0, radius / jnp.maximum(norm, TINY)), tree)
 
@@ -76,12 +56,6 @@ def parse(constraint: str) -> tuple[tuple[str, str, float], ...]:
     """The sets of a constraint: 'l2' → (), 'PATH:SET:RADIUS,…' → ((path, name, radius), …).
 
     PATH is that of a leaf, such as 'attention/qk_HxExE'. RADIUS is multiplied by the lane's radius.
-
-    Args:
-        constraint: as it is written in the setting of this name.
-
-    Raises:
-        ValueError: another form, an unknown set, or a radius that is not positive.
     """
     if constraint == 'l2':
         return ()
@@ -103,22 +77,13 @@ def parse(constraint: str) -> tuple[tuple[str, str, float], ...]:
 
 
 def leaf_path(path: tuple[Any, ...]) -> str:
-    """The name of a leaf, such as 'attention/qk_HxExE'; the outer 'params' is left out.
-
-    Args:
-        path: a JAX key path.
-    """
+    """The name of a leaf, such as 'attention/qk_HxExE'; the outer 'params' is left out."""
     names = [str(key.key) for key in path]
     return '/'.join(names[1:] if names[0] == 'params' else names)
 
 
 def check(constraint: str, params: Any) -> None:
-    """Raises ValueError when a constraint names a leaf that does not exist or is not a matrix.
-
-    Args:
-        constraint: see `parse`.
-        params: parameters, or their shapes.
-    """
+    """Raises ValueError when a constraint names a leaf that does not exist or is not a matrix."""
     leaves = {leaf_path(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(params)}
     for path, name, _ in parse(constraint):
         if path not in leaves or len(leaves[path].shape) < 2:
@@ -127,13 +92,7 @@ def check(constraint: str, params: Any) -> None:
 
 
 def project(tree: Any, constraint: str, radius: Any) -> Any:
-    """The projection of parameters onto their constraint set.
-
-    Args:
-        tree: the parameters.
-        constraint: see `parse`.
-        radius: R of 'l2'; for sets of single matrices the factor on their radii. May be traced.
-    """
+    """The projection of parameters onto their constraint set."""
     sets = parse(constraint)
     if not sets:
         return l2(tree, radius)

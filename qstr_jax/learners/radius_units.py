@@ -6,9 +6,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from qstr_jax import registry
+from qstr_jax.settings import registry
 
-REGISTRY = registry.Registry('radius unit', 'radius_unit', skip=2, has_settings=False)
+REGISTRY = registry.Registry('radius unit', 'radius_unit', leading=('module', 'task'), has_settings=False)
 
 
 def register(name: str) -> Callable[[Callable], Callable]:
@@ -26,16 +26,7 @@ def register(name: str) -> Callable[[Callable], Callable]:
 
 
 def norm(name: str, module: Any, task: Any) -> float:
-    """The norm that one unit stands for.
-
-    Args:
-        name: as registered.
-        module: the model.
-        task: the task.
-
-    Raises:
-        ValueError: an unknown name.
-    """
+    """The norm that one unit stands for."""
     try:
         unit = REGISTRY.get(name).builder
     except ValueError as error:

@@ -34,11 +34,7 @@ class Restarts(NamedTuple):
 
 
 def first(params: Any) -> Restarts:
-    """Before the first start is done.
-
-    Args:
-        params: any parameters of the right shapes.
-    """
+    """Before the first start is done."""
     zero, infinite = jnp.int32(0), jnp.float32(jnp.inf)
     return Restarts(
         number=zero,
@@ -52,15 +48,7 @@ def first(params: Any) -> Restarts:
 
 
 def add(restarts: Restarts, params: Any, *, risk: jax.Array, train_loss: jax.Array, steps: jax.Array) -> Restarts:
-    """A start is done.
-
-    Args:
-        restarts: before.
-        params: what it ended with.
-        risk: training risk on all n examples; not finite if the start diverged, which then cannot win.
-        train_loss: mean objective of its last steps.
-        steps: that it made.
-    """
+    """A start is done."""
     is_best = risk < restarts.risk  # False for NaN.
 
     def choose(new: Any, old: Any) -> Any:
@@ -78,14 +66,7 @@ def add(restarts: Restarts, params: Any, *, risk: jax.Array, train_loss: jax.Arr
 
 
 def next_start(state: Any, data: Any, lane: Any, problem: Problem) -> Any:
-    """The state of one lane whose present start is done: at the next start, or after the last at the best result.
-
-    Args:
-        state: the lane's `fits.State`.
-        data: the lane's `fits.Data`.
-        lane: its seeds and traced settings.
-        problem: the cell's.
-    """
+    """The state of one lane whose present start is done: at the next start, or after the last at the best result."""
     learner, fit = problem.learner, state.fit
     risk = fitting.full_risk(fit, data, problem)(fit.params)
     done = add(state.restarts, fit.params, risk=risk, train_loss=state.train_loss, steps=fit.step)

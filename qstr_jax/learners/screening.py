@@ -44,30 +44,17 @@ class Screen(NamedTuple):
 
 
 def subset_size(test_samples: int) -> int:
-    """The size m of the subset: an eighth of the test prompts, at most `MAX_SUBSET`.
-
-    Args:
-        test_samples: number of test prompts.
-    """
+    """The size m of the subset: an eighth of the test prompts, at most `MAX_SUBSET`."""
     return max(1, min(MAX_SUBSET, test_samples // 8))
 
 
 def start(test_samples: int) -> Screen:
-    """The anchor before any evaluation: zeros.
-
-    Args:
-        test_samples: number of test prompts.
-    """
+    """The anchor before any evaluation: zeros."""
     return Screen(anchor_loss=jnp.float32(0), anchor_errors_T=jnp.zeros(subset_size(test_samples)))
 
 
 def estimate(screen: Screen, errors_T: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The test loss as estimated from the subset, and its standard error.
-
-    Args:
-        screen: the lane's anchor.
-        errors_T: errors on the subset now, (m,).
-    """
+    """The test loss as estimated from the subset, and its standard error."""
     difference_T = errors_T - screen.anchor_errors_T
     return (
         screen.anchor_loss + jnp.mean(difference_T),
@@ -76,24 +63,11 @@ def estimate(screen: Screen, errors_T: jax.Array) -> tuple[jax.Array, jax.Array]
 
 
 def is_due(loss: jax.Array, standard_error: jax.Array, threshold: Any) -> jax.Array:
-    """Whether a full evaluation might find the test loss below the threshold; also True where the estimate is NaN.
-
-    Args:
-        loss: estimated test loss.
-        standard_error: of the estimate.
-        threshold: the largest that the test loss has not crossed.
-    """
+    """Whether a full evaluation might find the test loss below the threshold; also True where the estimate is NaN."""
     return ~(loss - NUM_SE * standard_error >= threshold)
 
 
 def update(screen: Screen, errors_T: jax.Array, test_loss: jax.Array, is_due: jax.Array) -> Screen:
-    """The anchor after a check: a new one where a full evaluation was due.
-
-    Args:
-        screen: the lane's anchor before the check.
-        errors_T: errors on the subset, (m,).
-        test_loss: of the full evaluation.
-        is_due: whether screening asked for that evaluation.
-    """
+    """The anchor after a check: a new one where a full evaluation was due."""
     anchor = Screen(anchor_loss=test_loss, anchor_errors_T=errors_T)
     return jax.tree.map(lambda new, old: jnp.where(is_due, new, old), anchor, screen)

@@ -16,14 +16,7 @@ LAYER = 'tokens'
 
 
 def basis(x_BxV: jax.Array) -> jax.Array:
-    """An orthonormal basis of the span of some rows.
-
-    Args:
-        x_BxV: the rows, (n, N d).
-
-    Returns:
-        Orthonormal rows, (min(n, N d), N d); rows beyond the rank are 0.
-    """
+    """An orthonormal basis of the span of some rows."""
     _, sizes_R, v_RxV = decompositions.svd(x_BxV)
     tolerance = sizes_R[0] * max(x_BxV.shape) * jnp.finfo(x_BxV.dtype).eps
     return v_RxV * (sizes_R > tolerance)[:, None]
@@ -35,22 +28,12 @@ def _with_kernel(params: Any, kernel: jax.Array) -> Any:
 
 
 def kernel(params: Any) -> jax.Array:
-    """The first layer W^T, (N d, m), or its coordinates.
-
-    Args:
-        params: of `models.Feedforward(form='theorem6')`.
-    """
+    """The first layer W^T, (N d, m), or its coordinates."""
     return params['params'][LAYER]['kernel']
 
 
 def enter(params: Any, basis_RxV: jax.Array, span: str) -> Any:
-    """The first parameters of a fit, with W in the span.
-
-    Args:
-        params: as the module has them.
-        basis_RxV: of the span.
-        span: 'free' changes nothing, 'started' projects W onto the span, 'coordinates' replaces W by its coordinates.
-    """
+    """The first parameters of a fit, with W in the span."""
     if span == 'free':
         return params
     coordinates_RxM = basis_RxV @ kernel(params)
@@ -58,36 +41,17 @@ def enter(params: Any, basis_RxV: jax.Array, span: str) -> Any:
 
 
 def expand(params: Any, basis_RxV: jax.Array, span: str) -> Any:
-    """Parameters as the module has them.
-
-    Args:
-        params: as they are trained.
-        basis_RxV: of the span.
-        span: with 'coordinates' W is computed from its coordinates; otherwise nothing changes.
-    """
+    """Parameters as the module has them."""
     return _with_kernel(params, basis_RxV.T @ kernel(params)) if span == 'coordinates' else params
 
 
 def residual(params: Any, basis_RxV: jax.Array) -> jax.Array:
-    """The distance ‖W (I − P_S)‖_F of W from the span S.
-
-    Args:
-        params: as the module has them.
-        basis_RxV: of the span.
-    """
+    """The distance ‖W (I − P_S)‖_F of W from the span S."""
     kernel_VxM = kernel(params)
     return jnp.linalg.norm(kernel_VxM - basis_RxV.T @ (basis_RxV @ kernel_VxM))
 
 
 def masked(x_BxNxD: jax.Array, size: jax.Array) -> jax.Array:
-    """The tokens of the first `size` prompts as rows, with zeros in all other rows.
-
-    Args:
-        x_BxNxD: tokens of all prompts, (n_max, N, d).
-        size: n, may be traced.
-
-    Returns:
-        (n_max, N d).
-    """
+    """The tokens of the first `size` prompts as rows, with zeros in all other rows."""
     x_BxV = x_BxNxD.reshape(x_BxNxD.shape[0], -1)
     return jnp.where(jnp.arange(x_BxV.shape[0])[:, None] < size, x_BxV, 0.0)

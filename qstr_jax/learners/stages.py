@@ -29,11 +29,6 @@ class Stage(NamedTuple):
 
 
 def first(radius: Any, kept: Any = ()) -> Stage:
-    """The stage that a fit starts with.
-
-    Args:
-        radius: of the constraint.
-        kept: the first parameters, for a fit with several stages.
-    """
+    """The stage that a fit starts with."""
     nan = jnp.float32(jnp.nan)
     return Stage(number=jnp.int32(0), radius=radius, low=nan, high=nan, min_risk=nan, steps=jnp.int32(0), kept=kept)

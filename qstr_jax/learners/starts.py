@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from qstr_jax import registry, tasks
+from qstr_jax import tasks
 from qstr_jax.learners import held_out
 from qstr_jax.learners.problem import Problem
+from qstr_jax.settings import registry
 
-REGISTRY = registry.Registry('start', 'starts', skip=2, has_settings=False)
+REGISTRY = registry.Registry('start', 'starts', leading=('place', 'number'), has_settings=False)
 
 
-class Place(NamedTuple):
+class StartContext(NamedTuple):
     """What a start may depend on.
 
     Attributes:
@@ -46,14 +47,7 @@ def register(name: str) -> Callable[[Callable], Callable]:
 
 
 def check(texts: tuple[str, ...]) -> None:
-    """Checks the names of some starts.
-
-    Args:
-        texts: such as ('init', 'attention:0').
-
-    Raises:
-        ValueError: none, an unknown name, a number that is none, or a start that is named twice.
-    """
+    """Checks the names of some starts."""
     if not texts:
         raise ValueError("starts=(): give at least one, such as 'init'")
     for text in texts:
@@ -62,16 +56,8 @@ def check(texts: tuple[str, ...]) -> None:
         raise ValueError(f'starts={",".join(texts)}: a start is given twice; init:2 draws other first parameters')
 
 
-def params(text: str, place: Place) -> Any:
-    """The parameters that a fit starts from.
-
-    Args:
-        text: such as 'init' or 'attention:0'.
-        place: the lane's.
-
-    Raises:
-        ValueError: the model has no such start.
-    """
+def params(text: str, place: StartContext) -> Any:
+    """The parameters that a fit starts from."""
     function, number = _parse(text)
     return function(place, number)
 
@@ -90,7 +76,7 @@ def _parse(text: str) -> tuple[Callable, float | None]:
 
 
 @register('init')
-def init(place: Place, number: float | None) -> Any:
+def init(place: StartContext, number: float | None) -> Any:
     """The module's own first parameters; `init:K` draws others.
 
     Args:
@@ -101,7 +87,7 @@ def init(place: Place, number: float | None) -> Any:
 
 
 @register('attention')
-def attention(place: Place, number: float | None) -> Any:
+def attention(place: StartContext, number: float | None) -> Any:
     """The module's first parameters with W_QK times a number: `attention:0` starts from uniform attention.
 
     Args:
@@ -123,11 +109,6 @@ def attention(place: Place, number: float | None) -> Any:
     return {'params': {**first['params'], 'attention': {**kernels, **scaled}}}
 
 
-def stacked(texts: tuple[str, ...], place: Place) -> Any:
-    """The parameters of several starts, with a leading axis.
-
-    Args:
-        texts: the starts.
-        place: the lane's.
-    """
+def stacked(texts: tuple[str, ...], place: StartContext) -> Any:
+    """The parameters of several starts, with a leading axis."""
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *(params(text, place) for text in texts))

@@ -4,7 +4,8 @@ A model is any Linen module whose `__call__(z_NxE)` returns (N,); one that also 
 position without the others. `register` adds a builder of such modules under a name; its arguments are the settings.
 """
 
-from qstr_jax.models import builders
+from qstr_jax.models import builders, mixers
+from qstr_jax.models.adapters import from_equinox, from_nnx, from_torch
 from qstr_jax.models.baselines import LeastSquares, Ridge, Zero
 from qstr_jax.models.feedforward import Feedforward
 from qstr_jax.models.recurrent import Recurrent
@@ -21,7 +22,11 @@ __all__ = [
     'build',
     'builders',
     'check_output',
+    'from_equinox',
+    'from_nnx',
+    'from_torch',
     'is_closed_form',
+    'mixers',
     'names',
     'predict',
     'register',

@@ -21,15 +21,7 @@ QUERY_BLOCK = 256
 
 
 def in_blocks(attend: Callable[[jax.Array], jax.Array], query_HxMxA: jax.Array) -> jax.Array:
-    """Applies `attend` to the queries, in blocks of `QUERY_BLOCK` if there are more than that.
-
-    Args:
-        attend: maps queries (H, M, A) to outputs (H, M, B), each query independently of the others.
-        query_HxMxA: the queries, (H, M, A).
-
-    Returns:
-        The outputs, (H, M, B).
-    """
+    """Applies `attend` to the queries, in blocks of `QUERY_BLOCK` if there are more than that."""
     num_queries = query_HxMxA.shape[1]
     if num_queries <= QUERY_BLOCK:
         return attend(query_HxMxA)
@@ -46,17 +38,25 @@ class _Attention(nn.Module):
 
     num_heads: int
     initializer: str = 'pytorch'
+    softmax_1: bool = False
 
     def _attend(
         self,
         query_HxMxA: jax.Array,
         scores: Callable[[jax.Array], jax.Array],
         mix: Callable[[jax.Array], jax.Array],
+        length: jax.Array | None,
     ) -> jax.Array:
         """Outputs `mix(softmax(scores(query)))`, (H, M, B). Sows the weights where intermediates are asked for."""
 
         def weights(query_HxMxA: jax.Array) -> jax.Array:
-            return jax.nn.softmax(scores(query_HxMxA), axis=-1)
+            scores_HxMxN = scores(query_HxMxA)
+            if length is not None:
+                is_there_N = jnp.arange(scores_HxMxN.shape[-1]) < length
+                scores_HxMxN = jnp.where(is_there_N[None, None], scores_HxMxN, -jnp.inf)
+            if self.softmax_1:  # one more score, of 0, whose weight nobody gets
+                return jax.nn.softmax(jnp.pad(scores_HxMxN, ((0, 0), (0, 0), (0, 1))), axis=-1)[..., :-1]
+            return jax.nn.softmax(scores_HxMxN, axis=-1)
 
         if self.is_mutable_collection('intermediates'):
             self.sow('intermediates', 'weights_HxMxN', weights(query_HxMxA))
@@ -71,19 +71,12 @@ class MergedAttention(_Attention):
     Attributes:
         num_heads: H.
         initializer: 'flax' or 'pytorch', see `initializers`.
+        softmax_1: whether weights are exp(s_j)/(1 + Σ_k exp(s_k)), so that a head can look at nothing.
     """
 
     @nn.compact
-    def __call__(self, query_MxE: jax.Array, z_NxE: jax.Array) -> jax.Array:
-        """Attends from each query to all tokens.
-
-        Args:
-            query_MxE: the queries' encoded tokens, (M, D_e).
-            z_NxE: all encoded tokens of the prompt, (N, D_e).
-
-        Returns:
-            The outputs of the heads side by side, (M, H D_e).
-        """
+    def __call__(self, query_MxE: jax.Array, z_NxE: jax.Array, length: jax.Array | None = None) -> jax.Array:
+        """Attends from each query to all tokens."""
         width = z_NxE.shape[-1]
         if self.initializer == 'flax':
             init = nn.initializers.lecun_normal(in_axis=1, out_axis=2, batch_axis=(0,))
@@ -94,6 +87,7 @@ class MergedAttention(_Attention):
             jnp.einsum('me,hef->hmf', query_MxE, qk_HxExE),
             scores=lambda query_HxMxE: jnp.einsum('hmf,nf->hmn', query_HxMxE, z_NxE),
             mix=lambda weights_HxMxN: jnp.einsum('hmn,ne->hme', weights_HxMxN, z_NxE),
+            length=length,
         )
         return einops.rearrange(heads_HxMxE, 'h m e -> m (h e)')
 
@@ -104,10 +98,11 @@ class SeparateAttention(_Attention):
     Attributes:
         num_heads: H.
         initializer: 'flax' or 'pytorch', see `initializers`.
+        softmax_1: as of `MergedAttention`.
     """
 
     @nn.compact
-    def __call__(self, query_MxE: jax.Array, z_NxE: jax.Array) -> jax.Array:
+    def __call__(self, query_MxE: jax.Array, z_NxE: jax.Array, length: jax.Array | None = None) -> jax.Array:
         """The projected outputs of the heads, (M, D_e); arguments as in `MergedAttention`."""
         width = z_NxE.shape[-1]
         shape = (width, 3, self.num_heads, width)
@@ -128,6 +123,7 @@ class SeparateAttention(_Attention):
             query_HxMxA,
             scores=lambda query_HxMxA: jnp.einsum(f'hma,{tokens}->hmn', query_HxMxA, key) / math.sqrt(width),
             mix=lambda weights_HxMxN: jnp.einsum(f'hmn,{tokens}->hma', weights_HxMxN, value),
+            length=length,
         )
         if are_few:
             heads_HxMxA = jnp.einsum('hme,eha->hma', heads_HxMxA, kernel_Ex3xHxA[:, 2]) + bias_3xHxA[2][:, None, :]

@@ -23,14 +23,6 @@ def retrieved(z_NxE: jax.Array, token_dim: int, sparsity: int) -> jax.Array:
 
     Reads t off the encodings: t_il is the position whose ω_j has the largest inner product with the query's ω_{t_il}.
     This is exact if all encodings differ.
-
-    Args:
-        z_NxE: the encoded prompt, (N, D_e).
-        token_dim: d; the first d coordinates of z_i are x_i.
-        sparsity: q.
-
-    Returns:
-        The tokens of each position side by side, (N, q d).
     """
     x_NxD, encodings = z_NxE[:, :token_dim], z_NxE[:, token_dim:]
     keys_NxE, *queries = jnp.split(encodings, sparsity + 1, axis=-1)
@@ -47,12 +39,19 @@ def _solve(gram_FxF: jax.Array, right_FxM: jax.Array, penalty: float | jax.Array
 
 
 class Zero(nn.Module):
-    """ŷ = 0. Its risk is the variance of the label."""
+    """ŷ = 0. Its risk is the variance of the label; with C classes it is log C, since all are as likely.
+
+    Attributes:
+        num_outputs: C, numbers at each position.
+    """
+
+    num_outputs: int = 1
 
     @nn.compact
     def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
-        """Zeros (N,), or () at a position; arguments as in `models.predict`."""
-        return jnp.zeros(z_NxE.shape[0] if position is None else (), z_NxE.dtype)
+        """Zeros (N,) or (N, C), or without N at a position; arguments as in `models.predict`."""
+        shape = () if self.num_outputs == 1 else (self.num_outputs,)
+        return jnp.zeros((z_NxE.shape[0], *shape) if position is None else shape, z_NxE.dtype)
 
     def closed_form(
         self, z_BxNxE: jax.Array, y_BxN: jax.Array, is_there_BxN: jax.Array, penalty: float | jax.Array, task_draw: Any

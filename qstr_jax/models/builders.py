@@ -4,12 +4,12 @@ from typing import Any, Literal
 
 from flax import linen as nn
 
-from qstr_jax import checks
 from qstr_jax.models.baselines import LeastSquares, Ridge, Zero
 from qstr_jax.models.feedforward import Feedforward
 from qstr_jax.models.recurrent import Recurrent
 from qstr_jax.models.registered import register
 from qstr_jax.models.transformer import Transformer
+from qstr_jax.settings import checks
 
 Initializer = Literal['pytorch', 'flax']
 
@@ -21,6 +21,7 @@ def transformer(
     mlp_width: int = 100,
     attention: Literal['separate', 'merged'] = 'separate',
     initializer: Initializer = 'pytorch',
+    softmax_1: bool = False,
 ) -> nn.Module:
     """One layer of attention, then one ReLU layer; no residual, no layer norm.
 
@@ -30,11 +31,19 @@ def transformer(
         mlp_width: m, width of the ReLU layer.
         attention: 'separate' has W_Q, W_K, W_V and an output projection, 'merged' W_QK alone, as in the theory.
         initializer: whose initial weights.
+        softmax_1: attention weights exp(s_j)/(1 + Σ_k exp(s_k)), so that a head can look at nothing.
     """
     num_heads = task.sparsity if num_heads is None else num_heads
     checks.integer('transformer.num_heads', num_heads)
     checks.integer('transformer.mlp_width', mlp_width)
-    return Transformer(num_heads=num_heads, mlp_width=mlp_width, attention=attention, initializer=initializer)
+    return Transformer(
+        num_heads=num_heads,
+        mlp_width=mlp_width,
+        attention=attention,
+        initializer=initializer,
+        num_outputs=task.num_outputs,
+        softmax_1=softmax_1,
+    )
 
 
 @register('rnn')
@@ -81,6 +90,7 @@ def rnn(
         radius=radius,
         lipschitz=lipschitz,
         initializer=initializer,
+        num_outputs=task.num_outputs,
     )
 
 
@@ -119,22 +129,41 @@ def ffn(
     """
     widths = widths or (task.seq_len * task.token_dim * task.sparsity, 1000)
     _check_widths('ffn.widths', widths)
-    return Feedforward(widths=widths, token_dim=task.token_dim, form=form, initializer=initializer)
+    return Feedforward(
+        widths=widths,
+        token_dim=task.token_dim,
+        form=form,
+        initializer=initializer,
+        num_outputs=task.num_outputs,
+    )
 
 
 @register('zero')
 def zero(task: Any) -> nn.Module:
-    """ŷ = 0: errs by the variance of the label."""
-    return Zero()
+    """ŷ = 0: errs by the variance of the label, or with C classes by log C."""
+    return Zero(num_outputs=task.num_outputs)
 
 
 @register('least_squares')
 def least_squares(task: Any) -> nn.Module:
     """Least squares by a learner that knows t."""
+    _check_is_linear('least_squares', task)
+    if task.embedding_dim != task.token_dim + (task.sparsity + 1) * task.encoding_dim:
+        raise ValueError(f"models='least_squares': knows t, and task={task.name!r} gives none; leave it out")
     return LeastSquares(token_dim=task.token_dim, sparsity=task.sparsity)
 
 
 @register('ridge')
 def ridge(task: Any) -> nn.Module:
     """Ridge regression on the flattened prompt."""
+    _check_is_linear('ridge', task)
     return Ridge()
+
+
+def _check_is_linear(name: str, task: Any) -> None:
+    """Raises ValueError for a task that has no number as its label."""
+    if task.num_outputs > 1:
+        raise ValueError(
+            f'models={name!r}: has one output, and task={task.name!r} asks for num_outputs={task.num_outputs}; '
+            'leave it out'
+        )

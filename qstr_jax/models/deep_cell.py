@@ -1,7 +1,6 @@
 """The recurrent cell of the theory: deep transitions, projected onto a ball, with a bounded Lipschitz factor."""
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -9,46 +8,14 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from qstr_jax import decompositions
-from qstr_jax.models import initializers
-
-Step = Callable[[int, jax.Array, jax.Array], jax.Array]
+from qstr_jax.models import carry, initializers
 
 
 def project_ball(h: jax.Array, radius: float) -> jax.Array:
-    """Projects onto the ball, Π_r h = min(1, r/‖h‖) h, over the last axis; smooth at 0.
-
-    Args:
-        h: any shape.
-        radius: r > 0.
-
-    Returns:
-        The same shape. Vectors inside the ball keep their bits: without the `where`, XLA compiles r/√(r²) to
-        r · rsqrt(r²), which is not exactly 1 where a CPU's rsqrt is an approximation.
-    """
+    """Projects onto the ball, Π_r h = min(1, r/‖h‖) h, over the last axis; smooth at 0."""
     square = jnp.sum(h**2, axis=-1, keepdims=True)
     shrunk = radius / jnp.sqrt(jnp.maximum(square, radius**2))
     return h * jnp.where(square > radius**2, shrunk, 1.0)
-
-
-def _states(step: Step, start_H: jax.Array, inputs_of: tuple[jax.Array, ...]) -> jax.Array:
-    """Runs both directions over their prompts.
-
-    Args:
-        step: (direction, state, inputs of one token) → state.
-        start_H: the state that both directions start from, (d_h,).
-        inputs_of: inputs of each direction, with a leading axis N.
-
-    Returns:
-        States, (2, N, d_h).
-    """
-
-    def both(state_of: Any, input_of: Any) -> Any:
-        pairs = zip(state_of, input_of, strict=True)
-        state_of = tuple(step(direction, *pair) for direction, pair in enumerate(pairs))
-        return state_of, state_of
-
-    _, states_of = jax.lax.scan(both, (start_H, start_H), inputs_of)
-    return jnp.stack(states_of)
 
 
 class DeepCell(nn.Module):
@@ -70,28 +37,29 @@ class DeepCell(nn.Module):
     initializer: str = 'pytorch'
 
     @nn.compact
-    def __call__(self, z_2xNxE: jax.Array) -> jax.Array:
-        """States (2, N, d_h); argument as in `gated_cell.GatedCell`."""
+    def __call__(self, z_KxNxE: jax.Array) -> jax.Array:
+        """States (K, N, d_h) of K directions; argument as in `gated_cell.GatedCell`, which has two."""
+        directions = len(z_KxNxE)
         first_width, *_ = widths = (*self.hidden_widths, self.width)
-        fan_in = self.width + z_2xNxE.shape[-1]
-        w_hidden = self._kernel('hidden_kernel', fan_in, (self.width, first_width))
-        w_input = self._kernel('input_kernel', fan_in, (z_2xNxE.shape[-1], first_width))
-        bias_0 = self._bias(0, fan_in, widths[0])
+        fan_in = self.width + z_KxNxE.shape[-1]
+        w_hidden = self._kernel('hidden_kernel', fan_in, (directions, self.width, first_width))
+        w_input = self._kernel('input_kernel', fan_in, (directions, z_KxNxE.shape[-1], first_width))
+        bias_0 = self._bias(0, fan_in, (directions, first_width))
         kernels: list[jax.Array] = []
         biases: list[jax.Array | None] = []
         for i, (rows, columns) in enumerate(itertools.pairwise(widths), start=1):
-            kernels.append(self._kernel(f'kernel_{i}', rows, (rows, columns)))
-            biases.append(self._bias(i, rows, columns) if i < len(widths) - 1 else None)
+            kernels.append(self._kernel(f'kernel_{i}', rows, (directions, rows, columns)))
+            biases.append(self._bias(i, rows, (directions, columns)) if i < len(widths) - 1 else None)
         w_hidden = self._bounded(w_hidden, kernels)
-        inputs_of = tuple(z_2xNxE[k] @ w_input[k] + bias_0[k][None] for k in range(2))
+        inputs_of = tuple(z_KxNxE[k] @ w_input[k] + bias_0[k][None] for k in range(directions))
 
-        # Split by direction before the scan: its backward pass would otherwise add up gradients of both directions at
+        # Split by direction before the scan: its backward pass would otherwise add up gradients of all directions at
         # every token.
         layers_of = [
             [(kernel[k], 0.0 if bias is None else bias[k]) for kernel, bias in zip(kernels, biases, strict=True)]
-            for k in range(2)
+            for k in range(directions)
         ]
-        w_hidden_of = w_hidden[0], w_hidden[1]
+        w_hidden_of = tuple(w_hidden)
 
         def step(k: int, h_H: jax.Array, inputs_M: jax.Array) -> jax.Array:
             layer = inputs_M + h_H @ w_hidden_of[k]
@@ -100,14 +68,19 @@ class DeepCell(nn.Module):
             h_H = h_H + layer
             return h_H if self.radius is None else project_ball(h_H, self.radius)
 
-        return _states(step, jnp.zeros(self.width, z_2xNxE.dtype), inputs_of)
+        def all_directions(state_of: Any, input_of: Any) -> Any:
+            state_of = tuple(step(k, *pair) for k, pair in enumerate(zip(state_of, input_of, strict=True)))
+            return state_of, state_of
 
-    def _kernel(self, name: str, fan_in: int, shape: tuple[int, int]) -> Any:
+        start_of = (jnp.zeros(self.width, z_KxNxE.dtype),) * directions
+        return jnp.stack(carry.scan(self, all_directions, start_of, inputs_of))
+
+    def _kernel(self, name: str, fan_in: int, shape: tuple[int, int, int]) -> Any:
         init = initializers.kernel(self.initializer, fan_in, in_axis=1, batch_axis=(0,))
-        return self.param(name, init, (2, *shape))
+        return self.param(name, init, shape)
 
-    def _bias(self, layer: int, fan_in: int, width: int) -> Any:
-        return self.param(f'bias_{layer}', initializers.bias(self.initializer, fan_in), (2, width))
+    def _bias(self, layer: int, fan_in: int, shape: tuple[int, int]) -> Any:
+        return self.param(f'bias_{layer}', initializers.bias(self.initializer, fan_in), shape)
 
     def _bounded(self, w_hidden: jax.Array, kernels: list[jax.Array]) -> jax.Array:
         """W_{1,h}, shrunk so that the product of operator norms is at most α_N in each direction."""

@@ -22,23 +22,28 @@ class Feedforward(nn.Module):
         token_dim: d; the first d coordinates of z_i are x_i.
         form: 'flat' or 'theorem6'.
         initializer: 'flax' or 'pytorch', see `initializers`.
+        num_outputs: C, numbers at each position.
     """
 
     widths: tuple[int, ...]
     token_dim: int
     form: str = 'flat'
     initializer: str = 'pytorch'
+    num_outputs: int = 1
 
     @nn.compact
     def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
-        """Predictions (N,), or () at a position; arguments as in `models.predict`."""
+        """Predictions (N,) or (N, C), or without N at a position; arguments as in `models.predict`."""
         hidden = jax.nn.relu(self._first_layer(z_NxE))
         for i, width in enumerate(self.widths[1:], start=1):
             fan_in = self.widths[i - 1]
             layer = initializers.dense(width, self.initializer, fan_in, name=f'hidden_{i}')
             hidden = jax.nn.relu(layer(hidden))
-        out = initializers.dense(z_NxE.shape[0], self.initializer, self.widths[-1], name='out')
+        size = z_NxE.shape[0] * self.num_outputs
+        out = initializers.dense(size, self.initializer, self.widths[-1], name='out')
         prediction_N = out(hidden)
+        if self.num_outputs > 1:
+            prediction_N = prediction_N.reshape(z_NxE.shape[0], self.num_outputs)
         return prediction_N if position is None else prediction_N[position]
 
     def _first_layer(self, z_NxE: jax.Array) -> jax.Array:

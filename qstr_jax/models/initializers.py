@@ -15,24 +15,13 @@ Position = int | jax.Array | None
 
 
 def check(scheme: str) -> None:
-    """Checks the name of a scheme.
-
-    Args:
-        scheme: the name.
-
-    Raises:
-        ValueError: it is not one of `SCHEMES`.
-    """
+    """Checks the name of a scheme."""
     if scheme not in SCHEMES:
         raise ValueError(f'initializer={scheme!r}: unknown, one of {", ".join(SCHEMES)}')
 
 
 def uniform(limit: float) -> Initializer:
-    """Initializer that draws from U(−limit, limit).
-
-    Args:
-        limit: the largest absolute value.
-    """
+    """Initializer that draws from U(−limit, limit)."""
 
     def init(
         key: jax.Array, shape: Sequence[int], dtype: Any = jax.numpy.float32, out_sharding: Any = None
@@ -43,39 +32,19 @@ def uniform(limit: float) -> Initializer:
 
 
 def kernel(scheme: str, fan_in: int, in_axis: int = -2, batch_axis: Sequence[int] = ()) -> Initializer:
-    """Initializer of a dense layer's weights: LeCun normal ('flax') or U(±1/√fan_in) ('pytorch').
-
-    Args:
-        scheme: one of `SCHEMES`.
-        fan_in: number of inputs; only 'pytorch' uses it.
-        in_axis: the axis of the inputs; only 'flax' uses it.
-        batch_axis: axes over which independent layers are stacked; only 'flax' uses it.
-    """
+    """Initializer of a dense layer's weights: LeCun normal ('flax') or U(±1/√fan_in) ('pytorch')."""
     if scheme == 'flax':
         return nn.initializers.lecun_normal(in_axis=in_axis, batch_axis=batch_axis)
     return uniform(1 / math.sqrt(fan_in))
 
 
 def bias(scheme: str, fan_in: int) -> Initializer:
-    """Initializer of a dense layer's biases: zero ('flax') or U(±1/√fan_in) ('pytorch').
-
-    Args:
-        scheme: one of `SCHEMES`.
-        fan_in: number of inputs of the layer.
-    """
+    """Initializer of a dense layer's biases: zero ('flax') or U(±1/√fan_in) ('pytorch')."""
     return nn.initializers.zeros if scheme == 'flax' else uniform(1 / math.sqrt(fan_in))
 
 
 def dense(features: int, scheme: str, fan_in: int, name: str, use_bias: bool = True) -> nn.Dense:
-    """`nn.Dense` with the initial weights of a scheme.
-
-    Args:
-        features: number of outputs.
-        scheme: one of `SCHEMES`.
-        fan_in: number of inputs, which PyTorch's weights depend on.
-        name: of the layer in the parameter tree.
-        use_bias: whether the layer has a bias.
-    """
+    """`nn.Dense` with the initial weights of a scheme."""
     return nn.Dense(
         features,
         use_bias=use_bias,
@@ -85,14 +54,15 @@ def dense(features: int, scheme: str, fan_in: int, name: str, use_bias: bool = T
     )
 
 
+def squeezed(out_NxC: jax.Array) -> jax.Array:
+    """C numbers at each position, (N, C); (N,) where C is 1."""
+    return out_NxC[:, 0] if out_NxC.shape[-1] == 1 else out_NxC
+
+
 def attention_in(scheme: str, embedding_dim: int) -> Initializer:
     """Initializer of attention's input projection, of shape (D_e, 3, H, D_e).
 
     LeCun normal ('flax'), or Xavier uniform on each head's stacked (3 D_e, D_e) matrix, U(±√(6/(4 D_e))) ('pytorch').
-
-    Args:
-        scheme: one of `SCHEMES`.
-        embedding_dim: D_e.
     """
     if scheme == 'flax':
         return nn.initializers.lecun_normal(in_axis=0, out_axis=3, batch_axis=(1, 2))
@@ -100,13 +70,7 @@ def attention_in(scheme: str, embedding_dim: int) -> Initializer:
 
 
 def recurrent(scheme: str, width: int, gates: int) -> Initializer:
-    """Initializer of hidden-to-hidden weights (2, d_h, gates · d_h): orthogonal per gate, or U(±1/√d_h).
-
-    Args:
-        scheme: one of `SCHEMES`.
-        width: d_h.
-        gates: number of gates, 1 for a simple RNN.
-    """
+    """Initializer of hidden-to-hidden weights (2, d_h, gates · d_h): orthogonal per gate, or U(±1/√d_h)."""
     if scheme == 'pytorch':
         return uniform(1 / math.sqrt(width))
 
@@ -123,20 +87,10 @@ def recurrent(scheme: str, width: int, gates: int) -> Initializer:
 
 
 def recurrent_input(scheme: str, width: int) -> Initializer:
-    """Initializer of input-to-hidden weights (2, D_e, gates · d_h): LeCun normal, or U(±1/√d_h) as in PyTorch.
-
-    Args:
-        scheme: one of `SCHEMES`.
-        width: d_h.
-    """
+    """Initializer of input-to-hidden weights (2, D_e, gates · d_h): LeCun normal, or U(±1/√d_h) as in PyTorch."""
     return kernel(scheme, width, in_axis=1, batch_axis=(0,))
 
 
 def recurrent_bias(scheme: str, width: int) -> Initializer:
-    """Initializer of a recurrent cell's biases: zero, or U(±1/√d_h).
-
-    Args:
-        scheme: one of `SCHEMES`.
-        width: d_h.
-    """
+    """Initializer of a recurrent cell's biases: zero, or U(±1/√d_h)."""
     return bias(scheme, width)

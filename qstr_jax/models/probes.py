@@ -12,11 +12,12 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from qstr_jax import registry, tasks
+from qstr_jax import tasks
 from qstr_jax.models import Transformer
+from qstr_jax.settings import registry
 from qstr_jax.tasks import encodings, streams
 
-REGISTRY = registry.Registry('probe', 'probes', skip=3)
+REGISTRY = registry.Registry('probe', 'probes', leading=('params', 'task_draw', 'problem'))
 Probe = Callable[..., dict[str, Any]]
 
 
@@ -39,25 +40,13 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str, **settings: Any) -> Probe:
-    """The probe of a name, with its settings.
-
-    Args:
-        name: as registered.
-        **settings: of the probe.
-
-    Raises:
-        ValueError: an unknown name or setting.
-    """
+    """The probe of a name, with its settings."""
     entry = REGISTRY.get(name)
     return functools.partial(entry.builder, **entry.schema.checked(settings, name))
 
 
 def encoding_columns(task_draw: tasks.Draw) -> dict[str, jax.Array]:
-    """Columns that every row has: how well the positional encodings can be told apart.
-
-    Args:
-        task_draw: the lane's draw.
-    """
+    """Columns that every row has: how well the positional encodings can be told apart."""
     omega_NxE = task_draw.encodings.omega_NxE
     return {
         'encoding_coherence': encodings.coherence(omega_NxE),
@@ -79,14 +68,7 @@ def param_norm(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[str, j
 
 
 def query_key_HxExE(params: dict) -> jax.Array:
-    """W_QK = W_Q^T W_K of each head. The score is z_i^T W_QK z_j, i the query; the factor 1/√D_e is left out.
-
-    Args:
-        params: of `models.Transformer`, one lane, either form of attention.
-
-    Returns:
-        (H, D_e, D_e); rows belong to the query.
-    """
+    """W_QK = W_Q^T W_K of each head. The score is z_i^T W_QK z_j, i the query; the factor 1/√D_e is left out."""
     weights = params['params']['attention']
     if 'qk_HxExE' in weights:
         return weights['qk_HxExE']
@@ -126,7 +108,7 @@ def retrieval_mass(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[st
         return {}
     task = problem.task
     key = streams.stream_key(0, 'validation', task)
-    prompts = tasks.examples(key, jnp.arange(256), task, task_draw.link)
+    prompts = tasks.examples(key, jnp.arange(256), task, task_draw.link, 'validation')
 
     def mass(prompt: tasks.Prompt) -> jax.Array:
         z_NxE = tasks.encode(prompt, task, task_draw)

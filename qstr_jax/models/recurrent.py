@@ -35,6 +35,7 @@ class Recurrent(nn.Module):
         lipschitz: α_N of the deep cell, see `DeepCell`.
         initializer: 'flax' or 'pytorch', see `initializers`.
         unroll: tokens of a gated cell whose loop bodies are joined; no result depends on it.
+        num_outputs: C, numbers at each position.
     """
 
     width: int
@@ -47,12 +48,17 @@ class Recurrent(nn.Module):
     lipschitz: float | None = None
     initializer: str = 'pytorch'
     unroll: int = UNROLL
+    num_outputs: int = 1
 
     @nn.compact
-    def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
-        """Predictions (N,), or () at a position; arguments as in `models.predict`."""
-        z_2xNxE = jnp.stack([z_NxE, z_NxE[::-1]])
-        states_NxF = side_by_side(self._cell()(z_2xNxE), self.states)
+    def __call__(self, z_NxE: jax.Array, position: Position = None, length: jax.Array | None = None) -> jax.Array:
+        """Predictions (N,) or (N, C), or without N at a position; arguments as in `models.predict`.
+
+        Both directions read padding after all tokens.
+        """
+        order = slice(None, None, -1) if length is None else (length - 1 - jnp.arange(len(z_NxE))) % len(z_NxE)
+        z_2xNxE = jnp.stack([z_NxE, z_NxE[order]])
+        states_NxF = side_by_side(self._cell()(z_2xNxE), self.states, order)
         if position is not None:
             states_NxF, z_NxE = states_NxF[position][None], z_NxE[position][None]
         prediction_N = self._read_out(states_NxF, z_NxE)
@@ -71,28 +77,22 @@ class Recurrent(nn.Module):
         )
 
     def _read_out(self, states_NxF: jax.Array, z_NxE: jax.Array) -> jax.Array:
-        """f_y at each position, (N,)."""
+        """f_y at each position, (N,) or (N, C)."""
         scheme = self.initializer
         if self.readout == 'linear':
             layer = states_NxF
-            return initializers.dense(1, scheme, layer.shape[-1], name='out')(layer)[:, 0]
+            out = initializers.dense(self.num_outputs, scheme, layer.shape[-1], name='out')
+            return initializers.squeezed(out(layer))
         layer = jnp.concatenate([states_NxF, z_NxE], axis=-1)
         for i, width in enumerate(self.readout_widths or (self.width,)):
             hidden = initializers.dense(width, scheme, layer.shape[-1], name=f'readout_{i}')
             layer = jax.nn.relu(hidden(layer))
-        return initializers.dense(1, scheme, layer.shape[-1], name='out', use_bias=False)(layer)[:, 0]
+        out = initializers.dense(self.num_outputs, scheme, layer.shape[-1], name='out', use_bias=False)
+        return initializers.squeezed(out(layer))
 
 
-def side_by_side(states_2xNxH: jax.Array, states: str) -> jax.Array:
-    """(h→_i, h←_i) at their own positions, from the states of both directions in the order of reading.
-
-    Args:
-        states_2xNxH: states of a cell, (2, N, d_h); state i has seen tokens 0..i of its direction.
-        states: one of `STATES`.
-
-    Returns:
-        (N, 2 d_h).
-    """
+def side_by_side(states_2xNxH: jax.Array, states: str, order: slice | jax.Array = slice(None, None, -1)) -> jax.Array:
+    """(h→_i, h←_i) at their own positions, from the states of both directions in the order of reading."""
     if states == 'exclusive':
         states_2xNxH = jnp.pad(states_2xNxH, ((0, 0), (1, 0), (0, 0)))[:, :-1]
-    return jnp.concatenate([states_2xNxH[0], states_2xNxH[1, ::-1]], axis=-1)
+    return jnp.concatenate([states_2xNxH[0], states_2xNxH[1, order]], axis=-1)

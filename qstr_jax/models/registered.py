@@ -6,14 +6,16 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import flax.errors
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from qstr_jax import failures, fingerprints, function_names, registry
+from qstr_jax import failures, fingerprints, function_names
+from qstr_jax.settings import registry
 from qstr_jax.tasks import streams
 
-REGISTRY = registry.Registry('model', 'models', skip=1)
+REGISTRY = registry.Registry('model', 'models', leading=('task',))
 
 
 def register(name: str) -> Callable[[Callable[..., nn.Module]], Callable[..., nn.Module]]:
@@ -61,9 +63,21 @@ def build(name: str, task: Any, **settings: Any) -> nn.Module:
     with failures.named(f'models={name!r}'):
         module = entry.builder(task, **settings)
     if not isinstance(module, nn.Module):
-        raise ValueError(f'models={name!r}: its builder must return a flax.linen Module, not {module!r}')
+        raise ValueError(f'models={name!r}: its builder must return a flax.linen Module, not {_what(module)}')
     _check_hashable(name, module)
     return module
+
+
+def _what(made: Any) -> str:
+    """What a builder returned, in words."""
+    if made is None:
+        return 'None'
+    if isinstance(made, type):
+        return f'the class {made.__name__} itself'
+    packages = {kind.__module__.partition('.')[0] for kind in type(made).__mro__}
+    known = {'flax': 'Flax NNX', 'equinox': 'Equinox', 'torch': 'PyTorch'}
+    of = next((f', a module of {title}' for package, title in known.items() if package in packages), '')
+    return f'{type(made).__name__}{of}'
 
 
 def _check_hashable(name: str, module: nn.Module) -> None:
@@ -79,21 +93,29 @@ def _check_hashable(name: str, module: nn.Module) -> None:
             ) from None
 
 
-def predict(module: nn.Module, params: Any, z_NxE: jax.Array, position: Any = None) -> jax.Array:
-    """Predictions (N,), or () at one position, in the shortest way that the module offers.
+def predict(module: nn.Module, params: Any, z_NxE: jax.Array, position: Any = None, length: Any = None) -> jax.Array:
+    """Predictions (N,), or (N, C) of C numbers, or without N at one position, in the shortest way that there is.
 
     Args:
         module: the model.
         params: its parameters, {'params': …}.
         z_NxE: an encoded prompt.
         position: index of the position, may be traced; None for all positions.
+        length: n, of a prompt that ends after n ≤ N tokens, may be traced. No model can read the padding, which is zero
+            here, and a model that takes `length` can leave it out.
     """
     apply: Callable[..., Any] = module.apply  # whose own type allows for collections that change
+    known = inspect.signature(type(module).__call__).parameters
+    given: dict[str, Any] = {}
+    if length is not None:
+        z_NxE = jnp.where(jnp.arange(z_NxE.shape[0])[:, None] < length, z_NxE, 0.0)
+        if 'length' in known:
+            given['length'] = length
     if position is None:
-        return apply(params, z_NxE)
-    if 'position' in inspect.signature(type(module).__call__).parameters:
-        return apply(params, z_NxE, position=position)
-    return apply(params, z_NxE)[position]
+        return apply(params, z_NxE, **given)
+    if 'position' in known:
+        return apply(params, z_NxE, position=position, **given)
+    return apply(params, z_NxE, **given)[position]
 
 
 def _params(module: nn.Module, key: jax.Array, z_NxE: jax.Array) -> Any:
@@ -118,18 +140,30 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
     try:
         # As it is used: with the parameters alone, and no random numbers.
         traced, made = jax.make_jaxpr(_of_params(module), return_shape=True)(key, z_NxE)
-        is_ours = function_names.is_ours(type(module))
+        is_ours = function_names.is_ours(getattr(module, 'module_class', type(module)))
         again = traced if is_ours else jax.make_jaxpr(_of_params(module))(key, z_NxE)
+    except flax.errors.InvalidRngError as error:
+        raise ValueError(
+            f'models={name!r}: asks for random numbers when it predicts{failures.place(error)}; '
+            'a model is a function of parameters and prompt alone: leave out Dropout and the like'
+        ) from error
+    except (flax.errors.ScopeCollectionNotFound, flax.errors.ModifyScopeVariableError) as error:
+        raise ValueError(
+            f'models={name!r}: keeps a state beside its parameters{failures.place(error)}; '
+            'a model is a function of parameters and prompt alone: take LayerNorm in place of BatchNorm'
+        ) from error
     except (Exception, SystemExit) as error:  # whatever a user's module does
         raise ValueError(f'models={name!r}: {failures.reason(error)}') from error
     if again is not traced and fingerprints.of(traced) != fingerprints.of(again):
         raise ValueError(f'models={name!r}: {failures.FROZEN}')
     shape: Any = getattr(made, 'shape', None)
     dtype: Any = getattr(made, 'dtype', None)
-    if shape != (task.seq_len,) or not jnp.issubdtype(dtype, jnp.floating):
+    wanted = (task.seq_len,) if task.num_outputs == 1 else (task.seq_len, task.num_outputs)
+    if shape != wanted or not jnp.issubdtype(dtype, jnp.floating):
         found = f'{dtype} of shape {shape}' if dtype is not None else f'a {type(made).__name__}'
+        what = 'one' if task.num_outputs == 1 else f'task.num_outputs={task.num_outputs}'
         raise ValueError(
-            f'models={name!r}: must predict floats of shape ({task.seq_len},), one for each position, not {found}'
+            f'models={name!r}: must predict floats of shape {wanted}, {what} for each position, not {found}'
         )
 
 

@@ -17,6 +17,8 @@ class Transformer(nn.Module):
         attention: 'separate' (W_Q, W_K, W_V and an output projection) or 'merged' (W_QK alone).
         output_bias: whether there is a c; the theory has none.
         initializer: 'flax' or 'pytorch', see `initializers`.
+        num_outputs: C, rows of a.
+        softmax_1: whether a head can look at nothing, see `attention.MergedAttention`.
     """
 
     num_heads: int = 1
@@ -24,18 +26,22 @@ class Transformer(nn.Module):
     attention: str = 'separate'
     output_bias: bool = True
     initializer: str = 'pytorch'
+    num_outputs: int = 1
+    softmax_1: bool = False
 
     @nn.compact
-    def __call__(self, z_NxE: jax.Array, position: Position = None) -> jax.Array:
-        """Predictions (N,), or () at a position; arguments as in `models.predict`.
+    def __call__(self, z_NxE: jax.Array, position: Position = None, length: jax.Array | None = None) -> jax.Array:
+        """Predictions (N,) or (N, C), or without N at a position; arguments as in `models.predict`.
 
         One position needs one query, which is O(N) work instead of O(N²).
         """
         query_MxE = z_NxE if position is None else z_NxE[jnp.atleast_1d(position)]
         form = {'merged': attention.MergedAttention, 'separate': attention.SeparateAttention}[self.attention]
-        attend = form(num_heads=self.num_heads, initializer=self.initializer, name='attention')
-        heads_MxF = attend(query_MxE, z_NxE)
+        attend = form(self.num_heads, self.initializer, self.softmax_1, name='attention')
+        heads_MxF = attend(query_MxE, z_NxE, length)
         hidden = initializers.dense(self.mlp_width, self.initializer, heads_MxF.shape[-1], name='hidden')
-        out = initializers.dense(1, self.initializer, self.mlp_width, name='out', use_bias=self.output_bias)
-        prediction_M = out(jax.nn.relu(hidden(heads_MxF)))[:, 0]
+        out = initializers.dense(
+            self.num_outputs, self.initializer, self.mlp_width, name='out', use_bias=self.output_bias
+        )
+        prediction_M = initializers.squeezed(out(jax.nn.relu(hidden(heads_MxF))))
         return prediction_M if position is None else prediction_M[0]

@@ -1,7 +1,7 @@
 """From numbers to pictures: every figure, drawn from tables. No JAX.
 
 One module per kind of figure. `style` has what all share, `panels` how curves spread over panels and what their x axis
-is, `labels` the words.
+is, `labels` the words, `ends` where words stand beside marks.
 """
 
 from qstr_jax.plots.attention import attention_weights, query_key_matrices
@@ -9,7 +9,6 @@ from qstr_jax.plots.cards import card_figure
 from qstr_jax.plots.floors import loss_against_floor
 from qstr_jax.plots.heatmaps import samples_heatmap
 from qstr_jax.plots.learning_curves import learning_curves
-from qstr_jax.plots.n_star import n_star_against
 from qstr_jax.plots.prompts import prompt
 from qstr_jax.plots.samples import samples_against
 from qstr_jax.plots.seconds import samples_and_seconds
@@ -25,7 +24,6 @@ __all__ = [
     'learning_curves',
     'looks',
     'loss_against_floor',
-    'n_star_against',
     'prompt',
     'query_key_matrices',
     'samples_against',

@@ -1,84 +1,34 @@
 """The figure of a card: claim, setting, points with error bars, the theorem's lines, verdict."""
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib import ticker
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from qstr_jax.analysis.card import Card, Panel
 from qstr_jax.plots.labels import display, thousands, wrap
-from qstr_jax.plots.style import STYLE, frame
+from qstr_jax.plots.style import STYLE
 
 # Okabe and Ito's colours. Markers tell series apart without colour.
 _COLOURS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#56B4E9', '#E69F00', '#000000', '#7F7F7F', '#8B4513')
 _MARKERS = 'osDvP^Xph'
+# A card is as wide as a page, and its smallest letters have eight points.
+_PAGE, _COLUMNS = 6.8, 2
+_SIZES = ('legend.fontsize', 'xtick.labelsize', 'ytick.labelsize', 'figure.labelsize')
+_STYLE = {**STYLE, **dict.fromkeys(_SIZES, 8)}
 _DASHES: tuple[Any, ...] = ('--', ':', '-.', (0, (5, 1, 1, 1, 1, 1)))
-
-
-class CardPanel(Protocol):
-    """What a panel of a card must tell; see `theory.cards.Panel`."""
-
-    @property
-    def title(self) -> str:
-        """Above the legend."""
-
-    @property
-    def x(self) -> str:
-        """Label of the x axis."""
-
-    @property
-    def y(self) -> str:
-        """Label of the y axis."""
-
-    @property
-    def log_x(self) -> bool:
-        """Whether the x axis is logarithmic."""
-
-    @property
-    def log_y(self) -> bool:
-        """Whether the y axis is logarithmic."""
-
-    @property
-    def join(self) -> bool:
-        """Whether the points of a series are joined."""
-
-
-class Card(Protocol):
-    """What a card must tell; see `theory.cards.Card`."""
-
-    statement: str
-    claim: str
-    setting: str
-    finding: str
-    points: pd.DataFrame
-    lines: pd.DataFrame
-
-    @property
-    def panels(self) -> Sequence[CardPanel]:
-        """The panels, in order."""
-
-    @property
-    def checks(self) -> Sequence[object]:
-        """The comparisons that the verdict consists of."""
-
-    @property
-    def holds(self) -> bool:
-        """The verdict."""
-
-    @property
-    def conclusion(self) -> str:
-        """The verdict in words."""
 
 
 def card_figure(card: Card) -> Figure:
     """The figure of a card: a panel each, the theorem's lines dashed, the verdict below.
 
     Args:
-        card: a `theory.cards.Card`, freshly made or read from cards.json.
+        card: freshly made, or read from its card.json.
     """
     notes = [
         f'Setting: {card.setting}',
@@ -86,16 +36,21 @@ def card_figure(card: Card) -> Figure:
         *map(str, card.checks),
         card.finding,
     ]
-    with matplotlib.rc_context(STYLE):
-        figure, axes = frame(len(card.panels), '', ())
-        width = figure.get_figwidth()
-        title = wrap(f'{card.statement}. {card.claim}', int(14 * width))
-        text = [line for note in notes if note for line in wrap(display(note), int(20 * width))]
+    with matplotlib.rc_context(_STYLE):
+        rows = -(-len(card.panels) // _COLUMNS)
+        title = wrap(f'{card.statement}. {card.claim}', 95)
+        text = [line for note in notes if note for line in wrap(display(note), 105)]
+        figure = Figure(figsize=(_PAGE, 1.0), layout='constrained')
+        FigureCanvasAgg(figure)
         figure.suptitle(display('\n'.join(title)), x=0.02, ha='left')
         colour = '0.35' if card.holds else '#B00020'
         figure.supxlabel('\n'.join(text), x=0.02, ha='left', color=colour)
-        entries = [_draw_panel(axis, card, i) for i, axis in enumerate(axes)]
-        figure.set_figheight(2.0 + 0.15 * len(title) + 0.11 * len(text) + 0.14 * max(entries))
+        axes = figure.subplots(rows, min(_COLUMNS, len(card.panels)), squeeze=False).ravel()
+        for spare in axes[len(card.panels) :]:
+            spare.set_visible(False)
+        entries = [_draw_panel(axis, card, i) for i, axis in enumerate(axes[: len(card.panels)])]
+        legends = sum(max(entries[i : i + _COLUMNS]) for i in range(0, len(entries), _COLUMNS))
+        figure.set_figheight(0.2 + 2.1 * rows + 0.16 * len(title) + 0.14 * len(text) + 0.16 * legends)
     return figure
 
 
@@ -136,7 +91,7 @@ def _draw_lines(axis: Axes, lines: pd.DataFrame, looks: dict[str, tuple[str, str
         )
 
 
-def _draw_points(axis: Axes, rows: pd.DataFrame, look: tuple[str, str], panel: CardPanel, zorder: float) -> None:
+def _draw_points(axis: Axes, rows: pd.DataFrame, look: tuple[str, str], panel: Panel, zorder: float) -> None:
     """Points of one series with error bars of one standard error; joined if each x stands once."""
     rows, name = rows.sort_values('x'), rows['series'].iloc[0]
     colour, marker = look
@@ -161,7 +116,7 @@ def _draw_points(axis: Axes, rows: pd.DataFrame, look: tuple[str, str], panel: C
     )
 
 
-def _ticks(axis: Axes, panel: CardPanel, points: pd.DataFrame, lines: pd.DataFrame) -> None:
+def _ticks(axis: Axes, panel: Panel, points: pd.DataFrame, lines: pd.DataFrame) -> None:
     """A tick for each x where they are few; otherwise powers of ten."""
     places = sorted(set(points['x']))
     if len(places) <= 8 and all(float(x).is_integer() for x in places):
@@ -176,7 +131,7 @@ def _ticks(axis: Axes, panel: CardPanel, points: pd.DataFrame, lines: pd.DataFra
         axis.set_ylim(lowest - 0.03 * (highest - lowest), highest + 0.08 * (highest - lowest) or 1.0)
 
 
-def _legend(axis: Axes, panel: CardPanel) -> int:
+def _legend(axis: Axes, panel: Panel) -> int:
     """A legend above the panel, where it hides nothing; returns how many lines it takes with its title."""
     entries = [label for label in axis.get_legend_handles_labels()[1] if not label.startswith('_')]
     columns = 2 if len(entries) > 4 and max(map(len, entries)) < 20 else 1

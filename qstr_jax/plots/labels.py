@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from qstr_jax import analysis, columns
-from qstr_jax.analysis import resolution
+from qstr_jax.analysis import line_fit, resolution
 
 
 def display(name: object) -> str:
@@ -21,80 +21,43 @@ def display(name: object) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """A text in lines, none of which ends within 'N = 7' or 'MSE 0.7'.
-
-    Args:
-        text: one paragraph.
-        width: the most characters of a line.
-    """
+    """A text in lines, none of which ends within 'N = 7' or 'MSE 0.7'."""
     joined = re.sub(r'(?<=[^\W\d]) (?=\d)', '\u00a0', text.replace(' = ', '\u00a0=\u00a0'))
     return textwrap.wrap(joined, width=width)
 
 
 def thousands(samples: float, _: float = 0) -> str:
-    """A tick label: 20000 -> '20k', 500 -> '500'.
-
-    Args:
-        samples: a number of samples.
-    """
-    return f'{samples / 1000:,g}k' if samples >= 1000 else f'{samples:g}'
+    """A tick label: 20000 -> '20k', 500 -> '500'."""
+    for unit, letter in ((1e6, 'M'), (1e3, 'k')):
+        if samples >= unit:
+            return f'{samples / unit:,g}{letter}'
+    return f'{samples:g}'
 
 
 def power(fit: analysis.Exponent, x: str) -> str:
-    """'N^0.62 [0.55, 0.70], 23 of 25 learn, 2 as bounds' as mathtext, or why there is no exponent.
-
-    Args:
-        fit: of a curve.
-        x: the setting on the x axis.
-    """
-    if fit.value is None:
-        # The ring around a mean of one to three checks has its own key.
-        return f'({"; ".join(part for part in fit.note.split("; ") if not part.startswith(resolution.MARK))})'
+    """'N^0.62 [0.55, 0.70]' as mathtext; a star behind an interval by the noise between lanes alone."""
     symbol = columns.get(x).symbol
-    base = f'${symbol}^{{{fit.value:.2f}}}$' if symbol else f'{display(analysis.heading(x))}$^{{{fit.value:.2f}}}$'
-    total = fit.num_points + len(fit.left_out)
-    part = f' ({fit.num_points} of {total} {analysis.heading(x)})' if fit.left_out else ''
-    words = [' '.join(word for word in (base, fit.interval_text) if word) + part]
-    if fit.fitted_to not in ('', 'all lanes'):
-        learn = f', {fit.learn}' if fit.learn and fit.fitted_to.startswith('lanes') else ''
-        words.append(f'{learn}{fit.fitted_to.removeprefix("lanes that learn").removeprefix("all lanes")}'.strip(', '))
-    return ', '.join(words)
+    base = f'${symbol}^{{{fit.value:.2f}}}$' if symbol else f'slope {fit.value:.2f}'
+    interval = fit.interval_text.replace(f' by {line_fit.BY_NOISE}]', ']*').replace('-', '−')
+    return f'{base} {interval}'.strip()
 
 
 def coarse_key(rows: pd.DataFrame, means: pd.DataFrame) -> list[str]:
-    """What the ring around a mean is; empty if there is none.
-
-    Args:
-        rows: one row per lane.
-        means: of `analysis.summarize`.
-    """
+    """What the ring around a mean is; empty if there is none."""
     return [resolution.note(rows).replace(resolution.MARK, 'rings around means', 1)] if means['is_coarse'].any() else []
 
 
 def samples_to_threshold(rows: pd.DataFrame) -> str:
-    """The label of an axis of samples: 'samples to test MSE < 0.7', or without the number if there are several.
-
-    Args:
-        rows: one row per lane.
-    """
+    """The label of an axis of samples: 'samples to test MSE < 0.7', or without the number if there are several."""
     thresholds = set(rows['threshold']) if 'threshold' in rows.columns else set()
     return f'samples to test MSE < {thresholds.pop():g}' if len(thresholds) == 1 else 'samples to threshold'
 
 
 def point_text(curve: analysis.Curve) -> str:
-    """The settings of a curve's task in which curves differ, the title of its panel; '' if there are none.
-
-    Args:
-        curve: of `analysis.split_curves`.
-    """
+    """The settings of a curve's task in which curves differ, the title of its panel; '' if there are none."""
     return display(', '.join(analysis.setting_text(name, value) for name, value in curve.task.items()))
 
 
 def notes_text(notes: str | Sequence[str], key: str) -> str:
-    """Notes and the key of marks as one paragraph.
-
-    Args:
-        notes: one or several.
-        key: what lines and bands are; '' for nothing.
-    """
+    """Notes and the key of marks as one paragraph."""
     return display('; '.join([*([notes] if isinstance(notes, str) else notes), *([key] if key else [])]))

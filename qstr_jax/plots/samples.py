@@ -1,49 +1,38 @@
-"""Mean samples to the threshold against N, q or any other setting, on linear axes: Figures 1 and 3 of the paper."""
+"""Samples to the threshold, or n*, against N, q or any other setting on logarithmic axes: how the need grows."""
 
-import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib import lines
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from qstr_jax import analysis
-from qstr_jax.analysis import Curve
-from qstr_jax.analysis.summary import NEED_MORE, samples_or_bound
+from qstr_jax.analysis import Curve, erms, line_fit
+from qstr_jax.analysis.summary import samples_or_bound
+from qstr_jax.plots import ends
 from qstr_jax.plots.labels import coarse_key, display, point_text, power, samples_to_threshold, thousands
-from qstr_jax.plots.panels import XAxis, by_panel, mark_means, mark_no_retrieval, no_retrieval_key
-from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks, make_room
+from qstr_jax.plots.panels import XAxis, by_panel, log_ticks, mark_means, mark_no_retrieval, no_retrieval_key
+from qstr_jax.plots.style import STYLE, Look, frame, looks
 
-_MARKS: dict[str, dict[str, Any]] = {
-    'reached': {'marker': '.', 'markersize': 4, 'alpha': 0.6, 'mew': 0, 'linestyle': 'none'},
-    'censored': {'marker': '^', 'markersize': 5, 'fillstyle': 'none', 'linestyle': 'none'},
-    'outraced': {'marker': '^', 'markersize': 5, 'linestyle': 'none'},
-    'censored_below': {'marker': 'v', 'markersize': 5, 'fillstyle': 'none', 'linestyle': 'none'},
-    'diverged': {'marker': 'x', 'markersize': 4.5, 'linestyle': 'none'},
-    'published': {'markersize': 6, 'alpha': 0.5, 'fillstyle': 'none', 'linestyle': 'none'},
+_LANE_MARKS = {
+    'reached': '.', 'censored': '^', 'outraced': '^', 'censored_below': 'v', erms.AT_MOST: 'v', 'diverged': 'x',
+}  # fmt: skip
+_LINE_STYLES = ('--', ':', '-.', (0, (1, 3)), (0, (4, 1, 1, 1, 1, 1)))
+_MARK_WORDS = {
+    'censored': '△ more than the budget',
+    'outraced': '▲ more than this n, a rival needs less',
+    'censored_below': '▽ the smallest n tried was enough',
+    erms.AT_MOST: '▼ at most this: just below, the fit is no ERM',
+    'diverged': '× diverged',
 }
-# A budget so many times above all that was measured would flatten the curves.
-_OFF_SCALE = 2.5
-_KEY = 'dots: lanes; lines: geometric means of those that learn; bands: 95 % t intervals of the mean'
-# Marks at the top stand at this share of the samples axis.
-_EDGE = 0.965
+# Where crosses of diverged lanes stand, as a share of the panel's height.
+_TOP = 0.97
 
 Reference = Mapping[str, Mapping[Any, float]]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Panel:
-    """What the parts of one panel share."""
-
-    axis: Axes
-    x: XAxis
-    rows: pd.DataFrame
-    top: float
-    is_off_scale: bool
 
 
 def samples_against(
@@ -51,168 +40,185 @@ def samples_against(
     x: str = 'seq_len',
     *,
     reference: Reference | None = None,
+    lines: pd.DataFrame | None = None,
     title: str = '',
     notes: Sequence[str] = (),
 ) -> Figure:
-    """Samples to the threshold as in Figure 1, with every lane, intervals and exponents.
+    """Samples to the threshold on logarithmic axes, with every lane, intervals, exponents and slopes to compare with.
 
-    A curve is the geometric mean of the lanes that learn, with Student's 95% interval of the log mean as a band; the
-    legend has its exponent. A dotted line and '≥' lead to a mean that is a lower bound, 'k of n' stands at one of which
-    some lanes never learn, and a ring is around one of one to three checks. Lanes are dots beside the mean: one that
-    did not reach is an open triangle at its budget or, off scale, at the top edge; one that was outraced has a full one
-    where it was stopped, and one that diverged is a cross at the top. Curves differ in any setting but those that
-    follow from `x`; settings of the task make panels.
+    A curve is the geometric mean of the lanes that learn, with Student's 95% interval of the log mean as a band; its
+    name and exponent stand at its end. It is dotted where it is a bound, 'k of n' stands at a mean of which some lanes
+    never learn, and a ring is around one of one to three checks. Every lane is a dot, or a ring where lanes were
+    checked to be ERMs and it is none (`analysis.erms`). A lane that needs more than its budget is a triangle there, one
+    that needs less than the smallest n tried a triangle down, and one that diverged a cross at the top. Curves differ
+    in any setting but those that follow from `x`; settings of the task make panels, and so do more than six curves.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`.
         x: the setting on the x axis; names stand side by side.
         reference: published values, model -> {value of x: samples}, drawn as open faint markers.
+        lines: further lines, black: `name`, the column `x`, `samples`, and the settings of the task by which panels
+            differ; NaN samples leave a gap.
         title: above the figure.
         notes: small, under the figure, such as '1,000 test prompts'.
-
-    Returns:
-        The figure. The samples axis starts at 0, and so does the other unless all values lie in its upper half.
 
     Raises:
         ValueError: as `analysis.summarize`, or a reference for more than one panel.
     """
     means = analysis.summarize(rows)  # Checks the rows before anything is drawn.
-    panels = by_panel(analysis.split_curves(rows, x))
-    reference = reference or {}
+    panels, reference = by_panel(analysis.split_curves(rows, x)), reference or {}
     if reference and len(panels) > 1:
         raise ValueError(f'reference values belong to one panel, rows make {len(panels)}')
-    look = looks(sorted({*(curve.key for curves in panels for curve in curves), *reference}))
+    look = looks([*(curve.key for curves in panels for curve in curves), *reference])
+    words = {curve.key: curve_text(curve, x) for curves in panels for curve in curves}
+    across = XAxis.of(x, [*rows[x], *(value for own in reference.values() for value in own)], prefer_log=True)
+    published = ['open: published'] if reference else []
     with matplotlib.rc_context(STYLE):
-        figure, axes = frame(
-            len(panels), title, notes, key='; '.join([_KEY, *coarse_key(rows, means), *no_retrieval_key(rows)])
-        )
-        entries = [_fill(axis, curves, x, look, reference) for axis, curves in zip(axes, panels, strict=True)]
+        key = '; '.join([
+            marks_text(rows, words.values()), *coarse_key(rows, means), *no_retrieval_key(rows), *published,
+        ])  # fmt: skip
+        figure, axes = frame(len(panels), title, notes, sharey=True, key=key, beside=words.values())
+        axes[0].set_yscale('log')
+        named = [
+            _draw_panel(axis, curves, look, across, (reference, lines), words)
+            for axis, curves in zip(axes, panels, strict=True)
+        ]
         axes[0].set_ylabel(samples_to_threshold(rows))
-        make_room(figure, axes, max(entries) + (len(panels) > 1))
+        for axis, own in zip(axes, named, strict=True):
+            finish_panel(axis, own, slopes=across.is_wide)
     return figure
 
 
-def _fill(axis: Axes, curves: list[Curve], x: str, look: dict[str, Look], reference: Reference) -> int:
-    """Draws one panel; returns how many entries its legend has."""
-    panel = _panel(axis, curves, x, reference)
-    _draw_panel(panel, curves, look, reference)
-    return _legend(panel, curves, look, bool(reference))
-
-
-def _panel(axis: Axes, curves: list[Curve], x: str, reference: Reference) -> _Panel:
-    """The axes of a panel and their limits."""
-    rows = pd.concat([curve.lanes for curve in curves])
-    published = [samples for points in reference.values() for samples in points.values()]
-    means = [analysis.summarize(curve.lanes, [x]) for curve in curves]
-    shown = [value for summary in means for value in summary['mean'][summary['num_reached'] > 0]]
-    top, is_off_scale = _top(rows, [*shown, *published])
-    values = [*rows[x], *(value for points in reference.values() for value in points)]
-    return _Panel(axis=axis, x=XAxis.of(x, values), rows=rows, top=top, is_off_scale=is_off_scale)
-
-
-def _draw_panel(panel: _Panel, curves: list[Curve], look: dict[str, Look], reference: Reference) -> None:
-    """Curves, lanes, published values, limits and ticks."""
-    step = min(0.013, 0.05 / len(curves))
+def _draw_panel(
+    axis: Axes,
+    curves: list[Curve],
+    look: dict[str, Look],
+    x: XAxis,
+    others: tuple[Reference, pd.DataFrame | None],
+    words: Mapping[str, str],
+) -> list[ends.Words]:
+    """Draws the curves of a panel, published values and further lines; returns what is to stand at their ends."""
+    reference, lines = others
+    named = []
     for place, curve in enumerate(curves):
-        _draw_mean(panel, curve, look[curve.key])
-        # Right of the mean, which would hide the dots.
-        _draw_lanes(panel, curve, look[curve.key], 0.02 + step * place)
+        found = draw_means(axis, curve, look[curve.key], x, 0.006 * (place - (len(curves) - 1) / 2))
+        named += [one._replace(text=words[curve.key]) if one.gid.startswith('end') else one for one in found]
     for model, points in reference.items():
         colour, marker, _ = look[model]
-        panel.axis.plot(
-            panel.x.place(points), list(points.values()), color=colour, marker=marker, zorder=2,
-            gid=f'reference {model}', **_MARKS['published'],
+        style = {'linestyle': 'none', 'fillstyle': 'none', 'markersize': 6, 'alpha': 0.5, 'color': colour}
+        axis.plot(x.place(points), list(points.values()), marker, gid=f'reference {model}', zorder=2, **style)
+    x.draw(axis)
+    mark_no_retrieval(axis, x, pd.concat([curve.lanes for curve in curves]))
+    axis.set_title(point_text(curves[0]), loc='left')
+    return [*named, *(() if lines is None else _draw_lines(axis, lines, curves[0], x))]
+
+
+def curve_text(curve: Curve, x: str) -> str:
+    """What stands at the end of a curve: its name, and under it its exponent if it has one."""
+    fit = analysis.exponent(curve.lanes, x)
+    return '\n'.join([display(curve.short), *([power(fit, x)] if fit.value is not None else [])])
+
+
+def marks_text(rows: pd.DataFrame, words: Sequence[str] | Any = ()) -> str:
+    """What the marks of `draw_means` are, and what stands behind exponents."""
+    outcomes = set(erms.with_bounds(rows)['outcome'])
+    marks = [text for outcome, text in _MARK_WORDS.items() if outcome in outcomes]
+    lanes = 'dots: ERMs; rings: lanes that are none, in no exponent' if erms.is_known(rows).any() else 'dots: lanes'
+    by_noise = [f'*: by {line_fit.BY_NOISE}'] if any('*' in text for text in words) else []
+    means = 'lines: geometric means of lanes that learn, with 95 % intervals, dotted where they are bounds'
+    return '; '.join([lanes, *marks, means, *by_noise])
+
+
+def draw_means(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> list[ends.Words]:
+    """Draws one curve: the line of means with its interval, and every lane; returns words for its means and its end."""
+    colour = look[0]
+    named = _draw_line(axis, curve, look, x, shift)
+    is_filled = ~erms.is_short(curve.lanes)
+    for (outcome, filled), lanes in erms.with_bounds(curve.lanes).groupby(['outcome', is_filled], observed=True):
+        samples, is_open = samples_or_bound(lanes), outcome in ('censored', 'censored_below')
+        transform: dict[str, Any] = {'transform': axis.get_xaxis_transform()} if samples.isna().all() else {}
+        axis.plot(
+            x.place(lanes[x.column], shift + 0.012), samples.fillna(_TOP).to_numpy(), _LANE_MARKS[str(outcome)],
+            color=colour, markersize=4, alpha=0.7, fillstyle='full' if filled and not is_open else 'none',
+            gid=f'{outcome} {curve.key}', **transform,
         )  # fmt: skip
-    panel.x.draw(panel.axis)
-    mark_no_retrieval(panel.axis, panel.x, panel.rows)
-    panel.axis.set_ylim(0, panel.top)
-    panel.axis.yaxis.set_major_formatter(thousands)
+    ends_at = curve.lanes.assign(bound=samples_or_bound(curve.lanes), place=x.place(curve.lanes[x.column]))
+    if not any(one.gid.startswith('end') for one in named) and ends_at['bound'].notna().any():
+        last = ends_at.sort_values(['place', 'bound']).iloc[-1]
+        named.append(ends.Words(last['place'], last['bound'], '', colour, f'end {curve.key}'))
+    return named
 
 
-def _draw_mean(panel: _Panel, curve: Curve, look: Look) -> None:
-    """The mean with its band; a thin dotted line to an open marker and '≥' for a lower bound."""
-    axis, (colour, marker, style) = panel.axis, look
-    cells = analysis.summarize(curve.lanes, [panel.x.column])
-    cells = cells[cells['mean'].notna()]
-    place, mean = panel.x.place(cells[panel.x.column]), cells['mean'].to_numpy(float)
-    order = np.argsort(place)
-    cells, place, mean = cells.iloc[order], place[order], mean[order]
-    bound, reached = cells['lower_bound'].to_numpy(bool), cells['num_reached'].to_numpy() > 0
-    mark_means(axis, place, cells, colour)
+def _draw_line(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> list[ends.Words]:
+    """The line of means, of the lanes that the exponent is of: without those that are no ERMs."""
+    colour, marker, style = look
+    lanes = curve.lanes[~erms.is_short(curve.lanes)]
+    if lanes.empty:
+        return []
+    cells = analysis.summarize(lanes, [x.column])
+    cells = cells[cells['num_learn'].gt(0) | cells['num_outraced'].gt(0)]
+    if cells.empty:
+        return []
+    places = x.place(cells[x.column], shift)
+    order = np.argsort(places)
+    cells, places = cells.iloc[order], places[order]
+    mean, is_bound = cells['mean'].to_numpy(), (cells['lower_bound'] | cells['upper_bound']).to_numpy(bool)
     axis.fill_between(
-        place, cells['low'].mask(bound), cells['high'], color=colour, alpha=0.18, linewidth=0, zorder=1.5,
+        places, cells['low'].mask(is_bound), cells['high'], color=colour, alpha=0.15, linewidth=0, zorder=1.5,
         gid=f'interval {curve.key}',
     )  # fmt: skip
-    axis.plot(
-        place, np.where(bound, np.nan, mean), color=colour, linestyle=style, marker=marker, zorder=3,
-        gid=f'mean {curve.key}',
-    )  # fmt: skip
-    if reached.any():  # Otherwise there is no curve, and triangles at the budget say it all.
-        near = bound | np.append(bound[1:], False) | np.append(False, bound[:-1])
-        dotted = np.where(near, mean, np.nan)
-        axis.plot(place, dotted, ':', color=colour, linewidth=0.8, zorder=2, gid=f'bound line {curve.key}')
-    for at, value in zip(place[bound & reached], mean[bound & reached], strict=True):
-        axis.plot(at, value, marker, color=colour, markerfacecolor='white', zorder=3, gid=f'bound {curve.key}')
-        axis.annotate(
-            '≥', (at, value), (0, 4), textcoords='offset points', ha='center', va='bottom', color=colour,
-            annotation_clip=True,
-        )  # fmt: skip
+    axis.plot(places, mean, color=colour, linestyle=':', linewidth=0.8, gid=f'bounds {curve.key}')
+    axis.plot(places, np.where(is_bound, np.nan, mean), color=colour, linestyle=style, gid=f'mean {curve.key}')
+    for some, face in ((~is_bound, colour), (is_bound, 'white')):
+        axis.plot(places[some], mean[some], marker, color=colour, markerfacecolor=face, linestyle='none')
+    end = ends.Words(places[-1], mean[-1], '', colour, f'end {curve.key}')
+    return [*mark_means(axis, places, cells, colour), end]
 
 
-def _draw_lanes(panel: _Panel, curve: Curve, look: Look, shift: float) -> None:
-    """Every lane: a dot where it reached, a mark at its bound where not, a cross if it diverged."""
-    edge = _EDGE * panel.top
-    for outcome, lanes in curve.lanes.groupby('outcome', observed=True):
-        samples = samples_or_bound(lanes).fillna(edge)
-        if outcome in NEED_MORE:
-            samples = samples.clip(upper=edge)
-        panel.axis.plot(
-            panel.x.place(lanes[panel.x.column], shift), samples,
-            color=look[0], zorder=4, gid=f'{outcome} {curve.key}', **_MARKS[str(outcome)],
-        )  # fmt: skip
+def finish_panel(axis: Axes, named: Sequence[ends.Words], *, slopes: bool) -> None:
+    """Limits, ticks, slopes to compare with, and the words at means and ends."""
+    learn = [one for one in named if one.gid == 'learn']
+    low, high = axis.get_ylim()
+    room = high / low
+    axis.set_ylim(low / room ** (0.15 * slopes), max(high * room ** (0.12 * bool(learn)), 8 * low))
+    log_ticks(axis.yaxis, thousands)
+    if slopes:
+        _draw_slopes(axis)
+    ends.at_ends(axis, [one for one in named if one.gid != 'learn'])
+    ends.above(axis, learn)
 
 
-def _top(rows: pd.DataFrame, shown: list[float]) -> tuple[float, bool]:
-    """Upper end of the samples axis, and whether the budget of a censored lane lies above it."""
-    reached = rows['samples_to_threshold'][rows['outcome'] == 'reached'].astype(float)
-    budget = max([1.0, *samples_or_bound(rows[rows['outcome'].isin(NEED_MORE)])])
-    highest = max([0.0, *reached, *shown])
-    if highest and budget > _OFF_SCALE * highest:
-        return 1.2 * highest, True
-    return 1.08 * max(highest, budget), False
+def _draw_slopes(axis: Axes) -> None:
+    """Grey lines x and x² from the lower left corner."""
+    (left, right), (low, high) = axis.get_xlim(), axis.get_ylim()
+    for slope, text in ((1, 'slope 1'), (2, 'slope 2')):
+        end = min(right, left * (high / low) ** (1 / slope))
+        top = low * (end / left) ** slope
+        axis.plot([left, end], [low, top], color='0.75', linewidth=0.7, zorder=0.6, gid=f'slope {slope}')
+        middle = (left * (end / left) ** 0.5, low * (top / low) ** 0.5)
+        axis.annotate(text, middle, (2, -1), textcoords='offset points', va='top', color='0.6', fontsize=6, zorder=0.6)
+    axis.set(xlim=(left, right), ylim=(low, high))
 
 
-def _legend(panel: _Panel, curves: list[Curve], look: dict[str, Look], has_reference: bool) -> int:
-    """Curves with their exponents, then what the other marks mean, above the panel, where it hides no lane."""
-    x, rows = panel.x.column, panel.rows
-    entries = []
-    for curve in curves:
-        exponent = power(analysis.exponent(curve.lanes, x), x)
-        entries.append(legend_line(look[curve.key], f'{display(curve.name)}  {exponent}, {_num_lanes(curve.lanes, x)}'))
-    budgets = sorted(set(rows['max_samples'][rows['outcome'] == 'censored'].astype(float)))
-    within = ', '.join(map(thousands, budgets)) + (' (off scale)' if panel.is_off_scale else '')
-    labels = {
-        'published': 'published',
-        'censored': f'not reached within {within}',
-        'outraced': 'stopped here, since a rival needs fewer',
-        'censored_below': 'the smallest n tried was enough',
-        'diverged': 'diverged',
-    }
-    seen = {*rows['outcome'], *(['published'] if has_reference else [])}
-    entries += [
-        lines.Line2D([], [], color='0.4', label=label, **{'marker': 'o'} | _MARKS[mark])
-        for mark, label in labels.items()
-        if mark in seen
-    ]
-    panel.axis.legend(
-        handles=entries, loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2, alignment='left',
-        title=point_text(curves[0]) or None,
-    )  # fmt: skip
-    return len(entries)
+def _of_panel(lines: pd.DataFrame, curve: Curve) -> pd.DataFrame:
+    """The lines that belong to the panel of a curve."""
+    for name, value in curve.task.items():
+        if name in lines.columns:
+            lines = lines[lines[name].isna() if pd.isna(value) else lines[name].eq(value)]
+    return lines
 
 
-def _num_lanes(lanes: pd.DataFrame, x: str) -> str:
-    """'5 lanes' behind every mean of a curve, or '1–5 lanes'."""
-    counts = lanes.groupby(x).size()
-    few, most = counts.min(), counts.max()
-    return f'{few if few == most else f"{few}–{most}"} lane{"s" if most > 1 else ""}'
+def _draw_lines(axis: Axes, lines: pd.DataFrame, curve: Curve, x: XAxis) -> list[ends.Words]:
+    """Draws the further lines of a curve's panel, and returns their names for their ends."""
+    named = []
+    for name, style in zip(lines['name'].unique(), itertools.cycle(_LINE_STYLES), strict=False):
+        points = _of_panel(lines[lines['name'] == name], curve)
+        points = points[points[x.column].isin(x.values)].sort_values(x.column)
+        if points['samples'].isna().all():
+            continue
+        look: dict[str, Any] = {'color': '0.25', 'linestyle': style, 'marker': '.', 'markersize': 3, 'linewidth': 1.0}
+        places, samples = x.place(points[x.column]), points['samples'].to_numpy(float)
+        axis.plot(places, samples, gid=f'line {name}', **look)
+        last = np.flatnonzero(np.isfinite(samples))[-1]
+        named.append(ends.Words(places[last], samples[last], display(name), '0.25', f'end {name}'))
+    return named

@@ -9,10 +9,11 @@ from matplotlib.figure import Figure
 
 from qstr_jax import analysis
 from qstr_jax.analysis import Curve
-from qstr_jax.analysis.summary import NEED_MORE, samples_or_bound
-from qstr_jax.plots.labels import coarse_key, display, power, samples_to_threshold, thousands
-from qstr_jax.plots.panels import XAxis, by_panel, log_ticks, mark_means
-from qstr_jax.plots.style import STYLE, Look, frame, looks, make_room
+from qstr_jax.plots import ends
+from qstr_jax.plots.labels import coarse_key, display, samples_to_threshold
+from qstr_jax.plots.panels import XAxis, by_panel
+from qstr_jax.plots.samples import curve_text, draw_means, finish_panel, marks_text
+from qstr_jax.plots.style import STYLE, Look, frame, looks
 
 
 def samples_and_seconds(
@@ -25,8 +26,7 @@ def samples_and_seconds(
 ) -> Figure:
     """What a curve costs. Left: samples to threshold of every lane, and the means. Right: seconds of training per lane.
 
-    Means are geometric, of the lanes that learn. A lane that is censored or outraced is an open triangle at its last
-    samples; a mean that is a bound is left out.
+    The left panel is that of `samples_against`.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`, with the column `cell`; curves of one task.
@@ -40,22 +40,22 @@ def samples_and_seconds(
     """
     curves = _checked_curves(rows, seconds, x)
     look, across = looks(curve.key for curve in curves), XAxis.of(x, rows[x], prefer_log=True)
+    words = {curve.key: curve_text(curve, x) for curve in curves}
     with matplotlib.rc_context(STYLE):
-        key = '; '.join(['lines: geometric means of lanes that learn', *coarse_key(rows, analysis.summarize(rows))])
-        figure, (left, right) = frame(2, title, notes, key=key)
-        for curve in curves:
-            _draw_samples(left, curve, look[curve.key], across)
-            _draw_seconds(right, curve, look[curve.key], (across, seconds))
-        if rows['outcome'].isin(NEED_MORE).any():
-            left.plot([], [], '^', color='0.4', fillstyle='none', label='not reached within so many')
-        left.set(yscale='log', ylabel=samples_to_threshold(rows))
-        right.set(yscale='log', ylabel='seconds per lane')
-        log_ticks(left.yaxis, thousands)
-        log_ticks(right.yaxis)
+        key = '; '.join([marks_text(rows, words.values()), *coarse_key(rows, analysis.summarize(rows))])
+        figure, (left, right) = frame(2, title, notes, key=key, beside=words.values())
         for axis in (left, right):
+            axis.set_yscale('log')
+        named, taken = [], []
+        for curve in curves:
+            found = draw_means(left, curve, look[curve.key], across, 0.0)
+            named += [one._replace(text=words[curve.key]) if one.gid.startswith('end') else one for one in found]
+            taken.append(_draw_seconds(right, curve, look[curve.key], (across, seconds)))
+        left.set_ylabel(samples_to_threshold(rows))
+        right.set_ylabel('seconds per lane')
+        for axis, own in ((left, named), (right, taken)):
             across.draw(axis)
-        legend = left.legend(loc='lower left', bbox_to_anchor=(0, 1.0), borderaxespad=0.2)
-        make_room(figure, (left, right), len(legend.get_texts()))
+            finish_panel(axis, own, slopes=across.is_wide)
     return figure
 
 
@@ -70,29 +70,11 @@ def _checked_curves(rows: pd.DataFrame, seconds: pd.DataFrame, x: str) -> list[C
     return curves
 
 
-def _draw_samples(axis: Axes, curve: Curve, look: Look, x: XAxis) -> None:
-    """Means and lanes of one curve."""
-    colour, marker, style = look
-    cells = analysis.summarize(curve.lanes, [x.column])
-    cells = cells[~cells['lower_bound']]
-    label = f'{display(curve.name)}  {power(analysis.exponent(curve.lanes, x.column), x.column)}'
-    axis.plot(
-        x.place(cells[x.column]), cells['mean'], color=colour, marker=marker, linestyle=style, label=label,
-        gid=f'mean {curve.key}',
-    )  # fmt: skip
-    reached, censored = (curve.lanes[curve.lanes['outcome'].isin(some)] for some in (('reached',), NEED_MORE))
-    mark_means(axis, x.place(cells[x.column]), cells, colour)
-    samples = samples_or_bound(reached)
-    places = x.place(reached[x.column])
-    axis.plot(places, samples, '.', color=colour, markersize=3, alpha=0.6, gid=f'lanes {curve.key}')
-    bounds = samples_or_bound(censored)
-    axis.plot(x.place(censored[x.column]), bounds, '^', color=colour, fillstyle='none', gid=f'censored {curve.key}')
-
-
-def _draw_seconds(axis: Axes, curve: Curve, look: Look, where: tuple[XAxis, pd.DataFrame]) -> None:
-    """Seconds per lane of one curve."""
+def _draw_seconds(axis: Axes, curve: Curve, look: Look, where: tuple[XAxis, pd.DataFrame]) -> ends.Words:
+    """Seconds per lane of one curve; returns its name for its end."""
     (colour, marker, style), (x, seconds) = look, where
     cells = curve.lanes[['cell', x.column]].drop_duplicates()
     taken = cells.merge(seconds, on='cell', suffixes=('', ' of seconds')).groupby(x.column)['seconds_per_lane'].mean()
     places = x.place(taken.index)
     axis.plot(places, taken, color=colour, marker=marker, linestyle=style, gid=f'seconds {curve.key}')
+    return ends.Words(places[-1], taken.iloc[-1], display(curve.short), colour, f'end {curve.key}')

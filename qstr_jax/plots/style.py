@@ -4,6 +4,7 @@ Figures are plain `Figure` objects on an Agg canvas: no pyplot, no display, no g
 (3.4 inches), and marker and line style tell curves apart without colour.
 """
 
+import io
 import logging
 import os
 import pathlib
@@ -18,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from qstr_jax.plots.labels import display, notes_text, wrap
+from qstr_jax.storage import files
 
 STYLE: dict[Any, Any] = {
     'font.size': 8,
@@ -50,6 +52,7 @@ STYLE: dict[Any, Any] = {
 logging.getLogger('fontTools').setLevel(logging.WARNING)
 
 WIDTH, HEIGHT = 3.4, 2.2  # Inches, of one panel without legend.
+_LETTER = 0.052  # Inches, of small type.
 # Colour, marker and line style.
 Look = tuple[Any, str, Any]
 # Okabe and Ito's colours: told apart by colour-blind readers. Marker and line style do it in grey.
@@ -79,21 +82,20 @@ def save(figure: Figure, path: str | os.PathLike) -> tuple[pathlib.Path, pathlib
     Args:
         figure: to be saved.
         path: without a suffix.
+
+    Raises:
+        files.ResultsError: the disk is full or the directory cannot be written.
     """
     path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    written: list[pathlib.Path] = []
-    for suffix, metadata in _METADATA.items():
-        target = path.parent / f'{path.name}.{suffix}'  # Not with_suffix: '0.7' is no suffix.
-        temporary = path.parent / f'.{path.name}.{os.getpid()}.{suffix}'
-        try:
-            with matplotlib.rc_context(STYLE):
-                figure.savefig(temporary, dpi=200, metadata=metadata)
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
-        written.append(target)
-    return written[0], written[1]
+    files.make_folder(path.parent)
+    # Not with_suffix: '0.7' is no suffix.
+    written = {suffix: path.parent / f'{path.name}.{suffix}' for suffix in _METADATA}
+    for suffix, target in written.items():
+        content = io.BytesIO()  # since a full disk leaves a PDF's writer in pieces
+        with matplotlib.rc_context(STYLE):
+            figure.savefig(content, format=suffix, dpi=200, metadata=_METADATA[suffix])
+        files.write_bytes(target, content.getvalue())
+    return written['pdf'], written['png']
 
 
 def looks(keys: Iterable[str]) -> dict[str, Look]:
@@ -116,21 +118,17 @@ def _other_look(index: int) -> Look:
 
 
 def frame(
-    num_panels: int, title: str, notes: str | Sequence[str], *, sharey: bool = False, key: str = ''
+    num_panels: int,
+    title: str,
+    notes: str | Sequence[str],
+    *,
+    sharey: bool = False,
+    key: str = '',
+    beside: Iterable[str] = (),
 ) -> tuple[Figure, list[Axes]]:
-    """A row of panels with a title above and notes below.
-
-    Args:
-        num_panels: how many.
-        title: above the figure; '' for none.
-        notes: small, under the figure.
-        sharey: whether the panels share the y axis.
-        key: what lines and bands are, behind the notes.
-
-    Returns:
-        The figure and its panels.
-    """
-    width = WIDTH if num_panels == 1 else 2.9 * num_panels
+    """A row of panels with a title above and notes below."""
+    lengths = [len(re.sub('[${}^]', '', line)) for text in beside for line in text.split('\n')]
+    width = (WIDTH if num_panels == 1 else 2.9 * num_panels) + num_panels * _LETTER * max(lengths, default=0)
     text = wrap(notes_text(notes, key), int(22 * width))
     lines = wrap(display(title), int(15.5 * width))
     height = HEIGHT + (0.05 if lines else 0) + 0.15 * len(lines) + 0.11 * len(text)
@@ -144,27 +142,6 @@ def frame(
 
 
 def legend_line(look: Look, label: str) -> Line2D:
-    """An entry of a legend for one curve.
-
-    Args:
-        look: of the curve.
-        label: its name.
-    """
+    """An entry of a legend for one curve."""
     colour, marker, style = look
     return Line2D([], [], color=colour, marker=marker, linestyle=style, label=label)
-
-
-def make_room(figure: Figure, axes: Sequence[Axes], lines: int) -> None:
-    """Enlarges a figure so that the legends above its panels fit and do not squeeze the panels.
-
-    Args:
-        figure: to be enlarged.
-        axes: its panels, with legends.
-        lines: how many lines the longest legend has, with its title.
-    """
-    figure.set_figheight(figure.get_figheight() + 0.14 * lines)
-    legends = [legend for axis in axes if (legend := axis.get_legend()) is not None]
-    labels = [re.sub('[${}^]', '', text.get_text()) for legend in legends for text in legend.get_texts()]
-    # Inches of the axis and the handle, and of a letter.
-    needed = 1.05 + 0.055 * max(map(len, labels), default=0)
-    figure.set_figwidth(max(figure.get_figwidth(), needed * len(axes)))

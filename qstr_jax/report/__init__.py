@@ -14,34 +14,28 @@ exhibit_pages: a page of the documentation for each config.
 
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from qstr_jax.report import content, fragments, headline, page
 from qstr_jax.storage import files, results
 
 
-def write(workdirs: Sequence[str | os.PathLike], output: str | os.PathLike, latex: bool = False) -> pathlib.Path:
-    """Writes `output`/report.html, and `output`/latex/* if asked.
-
-    Args:
-        workdirs: directories; each may be a results directory, or hold some at any depth.
-        output: directory of the report, made if it does not exist.
-        latex: write fragments too, which takes as long again.
-
-    Returns:
-        The path of the page.
-
-    Raises:
-        files.ResultsError: a directory that does not exist, or an output that cannot be written. What is empty,
-            half-finished or damaged is said on the page instead.
-    """
+def write(
+    workdirs: Sequence[str | os.PathLike],
+    output: str | os.PathLike,
+    latex: bool = False,
+    *,
+    pages: Mapping[str, page.Page] | None = None,
+    links: Mapping[str, str] | None = None,
+) -> pathlib.Path:
+    """Writes `output`/report.html, and `output`/latex/* if asked."""
     for workdir in workdirs:
         results.find(workdir)  # Before anything is written.
     folder = pathlib.Path(files.make_folder(output))
     sections = [section for workdir in workdirs for section in content.sections(workdir, leave_out=folder)]
     measured = content.measured(sections)
     overview = content.overview(measured, sum(len(section.rows) for section in sections))
-    text = page.html_of(overview, sections, headline.headline(sections, measured))
+    text = page.html_of(overview, sections, headline.headline(sections, measured), pages, links)
     files.write_text(folder / 'report.html', text)
     if latex:
         fragments.write(overview, sections, folder / 'latex')

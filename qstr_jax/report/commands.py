@@ -41,11 +41,6 @@ def command_of(row: Mapping[str, Any], sweeps: Sequence[Mapping[str, Any]], plug
     """A command line that runs the lanes of a row's point, seeds up to its own; '' if no sweep has such a row.
 
     What was tuned is given at the value that was chosen. What all rows of a cell share comes first.
-
-    Args:
-        row: with settings and seeds, as `storage.results.load` has it.
-        sweeps: of config.json.
-        plugins: modules that registered some of the names.
     """
     for sweep in reversed(sweeps):  # The last of equal ones.
         try:
@@ -62,11 +57,7 @@ def command_of(row: Mapping[str, Any], sweeps: Sequence[Mapping[str, Any]], plug
 
 
 def plugins_of(runs: Iterable[Mapping[str, Any]]) -> str:
-    """The modules that runs named as plugins, with commas between them.
-
-    Args:
-        runs: records of provenance.
-    """
+    """The modules that runs named as plugins, with commas between them."""
     words = [str(word) for run in runs for word in run.get('command') or []]
     named = [word.partition('=')[2] for word in words if word.startswith('--config.plugins=')]
     return ','.join(dict.fromkeys(named))
@@ -99,6 +90,8 @@ def _flags(row: Mapping[str, Any], sweep: Mapping[str, Any]) -> dict[str, Any] |
 
 def _base(row: Mapping[str, Any], sweep: Mapping[str, Any], learner: str) -> dict[str, Any]:
     names = {'models': row['model'], 'task.name': row['task'], 'test_task': row['test_task'], 'learners': learner}
+    if sweep.get('test_seq_len'):
+        names['test_seq_len'] = sweep['test_seq_len']
     return {**names, 'preset': sweep['preset'], **({'probes': ','.join(sweep['probes'])} if sweep['probes'] else {})}
 
 

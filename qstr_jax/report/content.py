@@ -4,35 +4,30 @@ import contextlib
 import os
 import pathlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
 
 from qstr_jax import analysis
-from qstr_jax.analysis import resolution, table1
+from qstr_jax.analysis import answers, resolution, table1
 from qstr_jax.report import exhibits, missing
 from qstr_jax.report.section import Section
-from qstr_jax.storage import names, provenance, records, results
+from qstr_jax.storage import files, names, provenance, records, results
 from qstr_jax.storage.files import ResultsError
 
 
 def sections(workdir: str | os.PathLike, leave_out: str | os.PathLike | None = None) -> list[Section]:
-    """The sections of a directory: itself if it holds results, otherwise what lies below it.
-
-    Args:
-        workdir: the directory.
-        leave_out: a folder whose contents do not count, such as the report's own.
-
-    Raises:
-        ResultsError: there is no such directory.
-    """
+    """The sections of a directory: itself if it holds results, otherwise what lies below it."""
     workdir = pathlib.Path(workdir)
-    folders = [path for path in results.find(workdir) if not _is_below(path, leave_out)]
+    whole = Section(name=str(workdir))
+    with _saying(whole):
+        folders = [path for path in results.find(workdir) if not _is_below(path, leave_out)]
+        with_pictures = _picture_folders(workdir, folders, leave_out)
+    found = [whole] if whole.words else []
     if workdir in folders:
-        return [sweep_section(workdir)]
-    found = []
-    for holder in sorted({path.parent for path in folders} | _picture_folders(workdir, folders, leave_out)):
+        return [*found, sweep_section(workdir)]
+    for holder in sorted({path.parent for path in folders} | with_pictures):
         found += _loose_sections(holder)
         found += [sweep_section(path) for path in folders if path.parent == holder]
     if not found:
@@ -42,11 +37,7 @@ def sections(workdir: str | os.PathLike, leave_out: str | os.PathLike | None = N
 
 
 def sweep_section(folder: str | os.PathLike) -> Section:
-    """The section of one results directory; damage, gaps and emptiness become words.
-
-    Args:
-        folder: the directory.
-    """
+    """The section of one results directory; damage, gaps and emptiness become words."""
     folder = pathlib.Path(folder)
     section = Section(name=str(folder))
     with _saying(section):
@@ -64,9 +55,20 @@ def sweep_section(folder: str | os.PathLike) -> Section:
             section.say(f'Cell {error["cell"]} failed: {error["error"]}', is_problem=True)
         # Pictures that a binary drew hold the published values too; they may be older than the rows.
         kept = [path for path in names.listed(folder, '.png') if not path.stem.startswith('curves')]
-        drawn = [(f'{path.stem.replace("_", " ")}, as the binary drew it', path.read_bytes()) for path in kept]
-        section.pictures += drawn
+        drawn = _contents(kept, 'picture').items()
+        section.pictures += [(f'{path.stem.replace("_", " ")}, as the binary drew it', png) for path, png in drawn]
     return section
+
+
+def _contents(paths: Iterable[pathlib.Path], kind: str) -> dict[pathlib.Path, bytes]:
+    """Files by path; one that cannot be read, or is too large for its kind, is left out with a warning."""
+    found = {}
+    for path in paths:
+        try:
+            found[path] = files.read_bytes(path, kind)
+        except (ResultsError, OSError) as error:
+            warnings.warn(f'left out: {error}', stacklevel=2)
+    return found
 
 
 @contextlib.contextmanager
@@ -80,24 +82,15 @@ def _saying(section: Section) -> Iterator[None]:
 
 
 def measured(sections: Sequence[Section]) -> pd.DataFrame:
-    """Table 1 over all directories, of `table1.measure`.
-
-    Args:
-        sections: of the directories.
-    """
+    """Table 1 over all directories, of `table1.measure`."""
     frames = [one.rows.assign(folder=one.name) for one in sections if len(one.rows)]
     return table1.measure(pd.concat(frames, ignore_index=True) if frames else pd.DataFrame())
 
 
 def overview(measured: pd.DataFrame, num_lanes: int) -> Section:
-    """The section of Table 1.
-
-    Args:
-        measured: of the function of this name.
-        num_lanes: that it is from.
-    """
+    """The section of Table 1."""
     section = Section(name='Table 1, measured')
-    section.tables += table1.blocks(measured)
+    section.tables += [(answers.TITLE, answers.answers(measured)), *table1.blocks(measured)]
     section.say(
         f'From {num_lanes} lanes. Exponents come from lanes that draw their own task; the 95% intervals hold the '
         'misfit of the law as well as the noise between lanes. The theorems are about learners on n prompts, up to '
@@ -114,18 +107,18 @@ def _picture_folders(
     workdir: pathlib.Path, folders: Sequence[pathlib.Path], leave_out: str | os.PathLike | None
 ) -> set[pathlib.Path]:
     """Folders with pictures that are no results directories, such as those of the theorems."""
-    inside = {path for path in workdir.rglob('*.png') if not any(_is_below(path.parent, folder) for folder in folders)}
-    return {path.parent for path in inside if not _is_below(path, leave_out)}
+    holders = {path for path, inside in names.searched(workdir) if any(name.endswith('.png') for name in inside)}
+    return {path for path in holders if not any(_is_below(path, folder) for folder in (*folders, leave_out))}
 
 
 def _loose_sections(folder: pathlib.Path) -> list[Section]:
     """A section of the pictures and texts that lie beside results directories, if there are any."""
     section = Section(name=str(folder))
     with _saying(section):
-        pictures = names.listed(folder, '.png')
-        texts = [path for path in names.listed(folder, '.md') if path.name != 'README.md']
-    section.pictures = [(path.stem.replace('_', ' '), path.read_bytes()) for path in pictures]
-    section.texts = [(path.name, path.read_text(errors='replace')) for path in texts]
+        pictures = _contents(names.listed(folder, '.png'), 'picture')
+        texts = _contents((path for path in names.listed(folder, '.md') if path.name != 'README.md'), 'text')
+    section.pictures = [(path.stem.replace('_', ' '), png) for path, png in pictures.items()]
+    section.texts = [(path.name, text.decode(errors='replace')) for path, text in texts.items()]
     if section.pictures or section.texts:
         section.say('Figures and tables as they were written.')
     return [section] if section.words else []

@@ -54,6 +54,8 @@ def draw_samples(folder: pathlib.Path, config: Any) -> None:
 def draw_curves(folder: pathlib.Path, config: Any) -> None:
     """Training curves of all lanes, shaded by the setting on the x axis; a figure per further setting."""
     curves = kinds.split_kinds(results.load_curves(folder)).online
+    if curves.empty:  # their files are gone or damaged, of which was warned
+        return
     for point, chosen in combinations.combinations(curves, (config.x,), ('model',)):
         threshold = chosen['threshold'].iloc[0] if chosen['threshold'].nunique() == 1 else None
         title = combinations.title('', chosen, point)
@@ -102,7 +104,7 @@ def draw_fixed_samples(folder: pathlib.Path, searches: pd.DataFrame, fits: pd.Da
 
 def draw_searches(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:
     """n* against a setting, and which power of N or of log N it is."""
-    _save(plots.n_star_against(rows, config.x, **_words(config, rows)), folder, 'figure')
+    _save(plots.samples_against(rows, config.x, **_words(config, rows)), folder, 'figure')
     _write(analysis.samples_table(rows, config.x), folder, 'table')
     if config.x == 'seq_len':
         _write(growth.growth(rows), folder, 'growth', digits=3)

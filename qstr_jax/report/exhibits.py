@@ -18,13 +18,7 @@ _LEAST_THRESHOLD = 1e-6
 
 
 def add(section: Section, rows: pd.DataFrame, curves: pd.DataFrame) -> None:
-    """Adds what the rows and curves of a directory show.
-
-    Args:
-        section: gets words, tables and figures.
-        rows: not empty.
-        curves: may be empty.
-    """
+    """Adds what the rows and curves of a directory show."""
     is_search = rows['is_search'].eq(True) if 'is_search' in rows.columns else pd.Series(False, rows.index)
     is_fit = ~is_search & (rows['outcome'].eq('fitted') | _sample_size(rows).gt(0))
     online = rows[~is_search & ~is_fit]
@@ -40,14 +34,7 @@ def add(section: Section, rows: pd.DataFrame, curves: pd.DataFrame) -> None:
 
 
 def x_axis(rows: pd.DataFrame) -> str | None:
-    """What the curves of a directory run over: N, or q, or the first other number in which rows differ.
-
-    Args:
-        rows: of one kind of learner.
-
-    Returns:
-        A column; None if rows differ in no number.
-    """
+    """What the curves of a directory run over: N, or q, or the first other number in which rows differ."""
     apart = [name for name in analysis.curve_columns(rows) if pd.api.types.is_numeric_dtype(rows[name])]
     return next((name for name in ('seq_len', 'sparsity', *apart) if name in apart), None)
 
@@ -108,7 +95,7 @@ def _add_search(section: Section, rows: pd.DataFrame) -> None:
     section.tables.append(('n*, the smallest n with test loss below the threshold', analysis.samples_table(chosen, x)))
     if chosen[x].nunique() > 1:
         section.figures.append(
-            (f'n* against {analysis.heading(x)}', functools.partial(plots.n_star_against, chosen, x))
+            (f'n* against {analysis.heading(x)}', functools.partial(plots.samples_against, chosen, x))
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax import analysis, columns
-from qstr_jax.analysis import crossings, kinds, names, selection, summary
+from qstr_jax.analysis import crossings, exponents, kinds, names, selection, summary
 from qstr_jax.report import commands
 from qstr_jax.report.section import Section
 from qstr_jax.storage import lane_keys
@@ -23,16 +23,7 @@ _CHOSEN = 'chosen'
 
 
 def exhibits(sections: Sequence[Section]) -> list[dict[str, Any]]:
-    """One exhibit for each kind of learner in each directory that has rows.
-
-    Args:
-        sections: of the directories.
-
-    Returns:
-        For each its `name`, which is `short` in a list of all, `filters` (settings in which lanes differ, with values
-        and those shown first), `axes` (for x), `values` (for y), `rows` as columns, `lanes` with name, curve and
-        command, and `over`, the settings that validation may choose.
-    """
+    """One exhibit for each kind of learner in each directory that has rows."""
     found, short = [], short_names([section.name for section in sections])
     for section in sections:
         if section.rows.empty or 'test_loss' not in section.rows.columns:
@@ -41,17 +32,17 @@ def exhibits(sections: Sequence[Section]) -> list[dict[str, Any]]:
         parts = {name: some for name, some in kinds.split_kinds(rows)._asdict().items() if len(some)}
         for name, some in parts.items():
             suffix = f' ({name})' if len(parts) > 1 else ''
-            named = {'name': f'{section.name}{suffix}', 'short': f'{short[section.name]}{suffix}'}
+            named = {
+                'name': f'{section.name}{suffix}',
+                'short': f'{short[section.name]}{suffix}',
+                'folder': section.name,
+            }
             found.append({**named, **_exhibit(section, some, is_fit=name == 'fits')})
     return found
 
 
 def short_names(folders: Sequence[str]) -> dict[str, str]:
-    """Directories without the path that all of them share.
-
-    Args:
-        folders: their names.
-    """
+    """Directories without the path that all of them share."""
     paths = [pathlib.PurePath(name) for name in folders]
     levels = [len(set(parts)) == 1 for parts in zip(*(path.parts[:-1] for path in paths), strict=False)]
     shared = levels.index(False) if False in levels else len(levels)
@@ -76,16 +67,39 @@ def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, An
     numeric = [name for name in settings if pd.api.types.is_numeric_dtype(rows[name]) and name != _CHOSEN]
     axes = [name for name in numeric if rows[name].nunique() > 1] or ['seq_len']
     filters = [_filter(name, headings[name], rows[name], own_thresholds) for name in settings]
+    tuned = {name for text in rows['tuned'].dropna() for name in text.split()} if 'tuned' in rows.columns else set()
+    shown = {name: analysis.heading(name) for name in sorted(tuned) if name in rows.columns and name not in settings}
     return {
         'filters': [one for one in filters if one],
         'axes': [['num_samples', 'training samples n']] * is_fit + [[name, _axis(name)] for name in axes],
-        'values': [['samples', 'samples to threshold']] * has_samples + [['test_loss', 'test loss']],
+        'values': [['samples', 'samples to threshold']] * has_samples + [['test_loss', 'test loss'],
+                  *([name, f'tuned {heading}'] for name, heading in shown.items())],
         'settings': {name: headings[name] for name in settings},
+        'shown': shown,
+        'fits': _fits(rows, axes) if has_samples else [],
         'rows': {name: _plain(rows[name]) for name in
-                 [*settings, 'num_samples', 'samples', 'bound', 'outcome', 'test_loss', 'seed', 'lane']},
+                 [*settings, *shown, 'num_samples', 'samples', 'bound', 'outcome', 'test_loss', 'seed', 'lane']},
         'over': list(selection.DEFAULT_OVER),
         'lanes': lanes,
     }  # fmt: skip
+
+
+def _fits(rows: pd.DataFrame, axes: Sequence[str]) -> list[dict[str, Any]]:
+    """The exponent of each curve over each axis: `x`, the settings of its rows, `text` and `value`."""
+    found = []
+    if _CHOSEN in rows.columns:
+        rows = rows[rows[_CHOSEN].eq(True)]
+    groups = rows.groupby('threshold') if 'threshold' in rows.columns else [(None, rows)]
+    for x, (threshold, own) in itertools.product(axes, groups):
+        for curve in analysis.split_curves(own, x) if own[x].notna().any() else ():
+            fit = exponents.fit(curve.lanes, x)
+            if fit.value is not None:
+                where = {'model': curve.model, **curve.task, **curve.settings, 'threshold': threshold}
+                plain = {name: _one(value) for name, value in where.items() if value is not None}
+                found.append(
+                    {'x': x, 'where': plain, 'value': f'{fit.value:.2f}', 'text': str(fit), 'name': curve.short}
+                )
+    return found
 
 
 def _sorted(rows: pd.DataFrame) -> pd.DataFrame:

@@ -15,16 +15,7 @@ from qstr_jax.storage import files
 
 
 def write(overview: Section, sections: Sequence[Section], folder: pathlib.Path) -> list[str]:
-    """Writes table1.tex, and per section NAME.tex with its tables and figures, the figures beside it as PDF.
-
-    Args:
-        overview: becomes table1.tex.
-        sections: one per directory.
-        folder: where to write, made if it does not exist.
-
-    Returns:
-        Names of the fragments, in order.
-    """
+    """Writes table1.tex, and per section NAME.tex with its tables and figures, the figures beside it as PDF."""
     folder.mkdir(parents=True, exist_ok=True)
     files.write_text(folder / 'table1.tex', _tables(overview, 'table1'))
     names = ['table1.tex']
@@ -38,11 +29,7 @@ def write(overview: Section, sections: Sequence[Section], folder: pathlib.Path) 
 
 
 def slug(name: str) -> str:
-    """A directory's name as a file name that LaTeX takes: letters, digits and '-'.
-
-    Args:
-        name: of a directory.
-    """
+    """A directory's name as a file name that LaTeX takes: letters, digits and '-'."""
     return re.sub('[^A-Za-z0-9]+', '-', name).strip('-') or 'results'
 
 

@@ -20,6 +20,7 @@ _KINDS = {
     evidence.ONLINE: 'online, one learning rate',
     evidence.TUNED: 'online, tuned at each N',
     evidence.FIXED: 'n*, a fixed training set',
+    evidence.WORST: 'largest n with an ERM that errs',
 }
 
 
@@ -36,17 +37,13 @@ class Need(NamedTuple):
 
 
 def headline(sections: Sequence[Section], measured: pd.DataFrame) -> Section:
-    """The summary of all directories.
-
-    Args:
-        sections: of the directories.
-        measured: Table 1, of `table1.measure`.
-    """
+    """The summary of all directories."""
     section = Section(name='In a minute')
     section.say(_WHAT)
     rows = [one.rows for one in sections if len(one.rows)]
     if not rows:
-        section.say('No lane has finished yet.', is_problem=True)
+        is_begun = any(one.sweeps for one in sections)
+        section.say('No lane has finished yet.' if is_begun else 'There are no results here.', is_problem=True)
         return section
     section.say(_counts(rows))
     hurt = [one.name for one in sections if any(is_problem for _, is_problem in one.words)]
@@ -116,7 +113,8 @@ def _needs(sections: Sequence[Section]) -> list[Need]:
 def _need(name: str, rows: pd.DataFrame, x: str) -> list[Need]:
     """At the largest x that most architectures have in common."""
     points = analysis.summarize(rows, ['model', x])
-    points = points[points['num_learn'].gt(0) & points['mean'].gt(0)]
+    # Fewer than three lanes are not shown.
+    points = points[points['num_learn'].gt(0) & points['mean'].gt(0) & points['num_lanes'].ge(table1.MIN_LANES)]
     counts = points.groupby(x).size()
     if counts.empty or counts.max() < 2:
         return []

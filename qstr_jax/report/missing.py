@@ -11,12 +11,7 @@ _MOST_NAMED = 12
 
 
 def words(plan: Mapping[str, Any], rows: pd.DataFrame) -> list[str]:
-    """A sentence about the lanes that are missing; none if all are there, or if there is no plan.
-
-    Args:
-        plan: of plan.json, cell's id -> {'columns': the cell's settings, 'lanes': names of its lanes}.
-        rows: those that are there, with the column `cell`.
-    """
+    """A sentence about the lanes that are missing; none if all are there, or if there is no plan."""
     cells = _cells(plan, rows)
     total = int(cells['left'].sum()) if len(cells) else 0
     if not total:

@@ -14,6 +14,7 @@ import pandas as pd
 
 from qstr_jax import analysis
 from qstr_jax.analysis import (
+    answers,
     evidence,
     exponents,
     floors,
@@ -33,44 +34,27 @@ MIN_LANES = 3
 
 
 class Rows:
-    """The results directories below a folder, each read once.
-
-    Args:
-        root: the folder.
-    """
+    """The results directories below a folder, each read once."""
 
     def __init__(self, root: str | pathlib.Path) -> None:
         self.root = pathlib.Path(root)
         self._tables: dict[str, pd.DataFrame] = {}
 
     def __call__(self, *folders: str, **settings: Any) -> 'Lanes':
-        """The lanes of some directories with some settings.
-
-        Args:
-            *folders: names of directories.
-            **settings: by column a value, or a tuple of values.
-
-        Raises:
-            ValueError: there are none.
-            ResultsError: a file is damaged.
-        """
+        """The lanes of some directories with some settings."""
         tables = [self._table(folder) for folder in folders]
         lanes = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
         return Lanes(self.root, folders, lanes).where(**settings)
 
     def written(self, folder: str, name: str) -> 'Lanes':
-        """A table that a drawing wrote beside the rows, such as 'table.md'.
-
-        Args:
-            folder: name of the directory.
-            name: of the file.
-        """
+        """A table that a drawing wrote beside the rows, such as 'table.md'."""
         table = formats.read_markdown((self.root / folder / name).read_text())
         return Lanes(self.root, (folder,), table.assign(folder=folder))
 
     def table1(self) -> str:
-        """Table 1 of all directories as Markdown."""
-        return table1.markdown(table1.measure(results.load_all([self.root], strict=True, read=exhibit_lanes.load)))
+        """Table 1 of all directories in six lines, as Markdown."""
+        measured = table1.measure(results.load_all([self.root], strict=True, read=exhibit_lanes.load))
+        return formats.markdown(answers.answers(measured))
 
     def _table(self, folder: str) -> pd.DataFrame:
         if folder not in self._tables:
@@ -79,26 +63,13 @@ class Rows:
 
 
 class Lanes:
-    """Some lanes, and what a text says of them.
-
-    Args:
-        root: the folder of their directories.
-        folders: names of their directories.
-        table: a row a lane.
-    """
+    """Some lanes, and what a text says of them."""
 
     def __init__(self, root: pathlib.Path, folders: tuple[str, ...], table: pd.DataFrame) -> None:
         self.root, self.folders, self.table = root, folders, table
 
     def where(self, **settings: Any) -> 'Lanes':
-        """Those with some settings.
-
-        Args:
-            **settings: by column a value, or a tuple of values; None is a missing one.
-
-        Raises:
-            ValueError: there are none.
-        """
+        """Those with some settings."""
         table = self.table
         for name, value in settings.items():
             wanted = [_plain(one) for one in (value if isinstance(value, tuple) else (value,))]
@@ -108,40 +79,19 @@ class Lanes:
         return Lanes(self.root, self.folders, table)
 
     def exponent(self, x: str = 'seq_len') -> str:
-        """'0.82 [0.43, 1.20]'.
-
-        Args:
-            x: the setting that samples are a power of.
-        """
+        """'0.82 [0.43, 1.20]'."""
         return _minus(str(self._fit(x)))
 
     def law(self, x: str = 'seq_len') -> str:
-        """'N^a', '(log N)^1.5', 'undecided' or 'undecided: N = 4 decides'.
-
-        Args:
-            x: as for `exponent`.
-        """
+        """'N^a', '(log N)^1.5', 'undecided' or 'undecided: N = 4 decides'."""
         return _minus(growth.law(self._fit(x)))
 
     def slopes(self, x: str = 'seq_len') -> str:
-        """'1.36, 0.58': exponents between neighbours.
-
-        Args:
-            x: as for `exponent`.
-        """
+        """'1.36, 0.58': exponents between neighbours."""
         return _minus(growth.local_slopes(self._fit(x)))
 
     def mean(self, column: str = '', by: str = '', digits: int = 2) -> str:
-        """'12k, 20k, ≥ 40k': means of samples, or of a column, at each value of a setting.
-
-        Args:
-            column: the column; '' is the samples.
-            by: the setting; '' takes all lanes together.
-            digits: significant digits of a column's mean.
-
-        Raises:
-            ValueError: fewer than three lanes at some value, or lanes of several points.
-        """
+        """'12k, 20k, ≥ 40k': means of samples, or of a column, at each value of a setting."""
         return self._listed('mean', column, by, digits)
 
     def smallest(self, column: str = '', by: str = '', digits: int = 2) -> str:
@@ -165,11 +115,7 @@ class Lanes:
         return f'{counts.min()}' if counts.nunique() == 1 else f'{counts.min()} to {counts.max()}'
 
     def samples_table(self, by: str) -> str:
-        """Markdown: a line an architecture, a column a value of a setting, mean samples of the lanes that get there.
-
-        Args:
-            by: the setting.
-        """
+        """Markdown: a line an architecture, a column a value of a setting, mean samples of the lanes that get there."""
         lanes = self._selected()
         values = sorted(lanes[by].unique())
         lines = [['samples', *(names.setting_text(by, value) for value in values)], ['---'] * (len(values) + 1)]
@@ -179,30 +125,18 @@ class Lanes:
         return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
 
     def count(self, **settings: Any) -> int:
-        """How many lanes there are, or how many with some settings.
-
-        Args:
-            **settings: as for `where`, but there may be none.
-        """
+        """How many lanes there are, or how many with some settings."""
         try:
             return len(self.where(**settings).table)
         except ValueError:
             return 0
 
     def values(self, column: str) -> list[Any]:
-        """The values of a column, sorted, each once.
-
-        Args:
-            column: its name.
-        """
+        """The values of a column, sorted, each once."""
         return sorted(self.table[column].dropna().unique())
 
     def extent(self, column: str) -> str:
-        """'0.03', or '0.001 to 0.01' where there are several: the values of a setting.
-
-        Args:
-            column: its name.
-        """
+        """'0.03', or '0.001 to 0.01' where there are several: the values of a setting."""
         values = self.values(column)
         return f'{values[0]:g}' if len(values) == 1 else f'{values[0]:g} to {values[-1]:g}'
 

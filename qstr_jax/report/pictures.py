@@ -15,11 +15,7 @@ _MOST_COLOURS = 32
 
 
 def png_of(figure: Figure) -> bytes:
-    """A figure as PNG bytes.
-
-    Args:
-        figure: to be drawn.
-    """
+    """A figure as PNG bytes."""
     buffer = io.BytesIO()
     with matplotlib.rc_context(STYLE):
         figure.savefig(buffer, format='png', dpi=_DPI)
@@ -27,11 +23,7 @@ def png_of(figure: Figure) -> bytes:
 
 
 def small(png: bytes) -> bytes:
-    """A picture with a quarter of the bytes; whatever is no picture stays as it is.
-
-    Args:
-        png: the bytes of a PNG.
-    """
+    """A picture with a quarter of the bytes; whatever is no picture stays as it is."""
     buffer = io.BytesIO()
     try:
         with warnings.catch_warnings():

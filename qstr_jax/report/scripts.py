@@ -2,6 +2,7 @@
 
 import base64
 import functools
+import gzip
 import hashlib
 import json
 import pathlib
@@ -17,30 +18,26 @@ from matplotlib.markers import MarkerStyle
 from qstr_jax import analysis
 from qstr_jax.plots import style
 
-_ASSETS = pathlib.Path(__file__).parent / 'assets'
+ASSETS = pathlib.Path(__file__).parent / 'assets'
 _SVG = {1: 'M', 2: 'L', 3: 'Q', 4: 'C', 79: 'Z'}  # Matplotlib's codes of a path.
 
 
 def css() -> str:
     """The page's styles."""
-    return (_ASSETS / 'page.css').read_text()
+    return (ASSETS / 'page.css').read_text()
 
 
 @functools.cache
 def javascript() -> tuple[str, ...]:
     """The scripts of a page with an explorer: Vega-Lite with all that it needs, then ours."""
-    ours = ''.join((_ASSETS / name).read_text() for name in ('charts.js', 'explorer.js'))
+    ours = ''.join((ASSETS / name).read_text() for name in ('charts.js', 'explorer.js'))
     # Within a script the end tag may only stand escaped, which is the same inside a string.
     bundle = vl_convert.javascript_bundle()  # type: ignore[call-arg]
     return tuple(text.replace('</script', r'<\/script') for text in (bundle, ours))
 
 
 def policy(scripts: Sequence[str]) -> str:
-    """A Content-Security-Policy: no network, no frames, no code but the given.
-
-    Args:
-        scripts: texts of the page's scripts.
-    """
+    """A Content-Security-Policy: no network, no frames, no code but the given."""
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts]
     allowed = ' '.join(f"'sha256-{digest}'" for digest in digests) or "'none'"
     return (
@@ -49,14 +46,10 @@ def policy(scripts: Sequence[str]) -> str:
     )
 
 
-def as_json(data: Any) -> str:
-    """JSON that cannot end the script element which holds it.
-
-    Args:
-        data: without NaN.
-    """
+def packed(data: Any) -> str:
+    """Data without NaN as JSON, gzip and base64."""
     text = json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(',', ':'))
-    return text.replace('<', r'\u003c')
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def looks(models: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -44,10 +44,5 @@ class Section:
     curves: pd.DataFrame = dataclasses.field(default_factory=pd.DataFrame)
 
     def say(self, text: str, is_problem: bool = False) -> None:
-        """Adds a paragraph.
-
-        Args:
-            text: plain.
-            is_problem: whether it tells of something that is missing or went wrong.
-        """
+        """Adds a paragraph."""
         self.words.append(Paragraph(text, is_problem))

@@ -32,12 +32,7 @@ class _Page(html.parser.HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Notes what an element names, links to or loads.
-
-        Args:
-            tag: its name.
-            attrs: its attributes.
-        """
+        """Notes what an element names, links to or loads."""
         given = {name: value or '' for name, value in attrs}
         self.anchors |= {given[name] for name in ('id', 'name') if name in given}
         if tag == 'a' and 'href' in given:
@@ -49,11 +44,7 @@ class _Page(html.parser.HTMLParser):
 
 
 def problems(folder: str | os.PathLike) -> list[str]:
-    """A line for each link without a target and each resource that is missing or lies elsewhere.
-
-    Args:
-        folder: of the pages.
-    """
+    """A line for each link without a target and each resource that is missing or lies elsewhere."""
     root = pathlib.Path(folder).resolve()
     # The page for addresses that are not there is written for a server, with addresses from its root.
     paths = [path for path in sorted(root.rglob('*.html')) if path != root / '404.html']

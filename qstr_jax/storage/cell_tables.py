@@ -25,27 +25,12 @@ _NOT_NEGATIVE = (
 
 
 def read_rows(path: Any, lane_settings: Iterable[str] = ()) -> pd.DataFrame:
-    """The rows of one cell; settings that are newer than the file are at their defaults.
-
-    Args:
-        path: of the file.
-        lane_settings: names of the traced settings that its learner looks at today.
-
-    Raises:
-        ResultsError: as `files.read_table`, or it holds what no row of this cell can be.
-    """
+    """The rows of one cell; settings that are newer than the file are at their defaults."""
     return defaults.filled(_checked(path, 'rows'), lane_settings)
 
 
 def read_curves(path: Any) -> pd.DataFrame:
-    """The curves of one cell.
-
-    Args:
-        path: of the file.
-
-    Raises:
-        ResultsError: as `read_rows`.
-    """
+    """The curves of one cell."""
     return _checked(path, 'curves')
 
 

@@ -2,7 +2,7 @@
 
 A checkpoint is a folder named after its number of checks, and appears whole: Orbax renames it into place. A batch whose
 checkpoint cannot be read starts again from the beginning and ends with the same rows. With the arrays lies a digest of
-them and of an identity, whose they are; one of before there were identities counts as anyone's.
+them and of an identity, whose they are.
 
 In a `jax.distributed` job Orbax waits at every save until all processes save, but ours run lane batches of their own at
 their own pace. There the arrays go into one NumPy archive in the same folder. Any job reads both kinds.
@@ -32,6 +32,8 @@ from qstr_jax.storage import files
 ARCHIVE = 'arrays.npz'
 # Bytes that a checkpoint takes besides its arrays, for names, shapes and blocks that are not full.
 MARGIN = 2**18
+# So many bytes more than twice its arrays' the files of one may have that is read.
+MOST_MORE = 2**24
 # Each device has a thread that saves, but two Orbax saves at once in one process confuse their signals and hang.
 _one_at_a_time = threading.Lock()
 
@@ -54,16 +56,7 @@ def _quiet() -> Iterator[None]:
 
 
 def save_tree(path: Any, tree: Any, identity: str = '') -> None:
-    """Saves a pytree of arrays, replacing what is there.
-
-    Args:
-        path: folder of the checkpoint.
-        tree: the arrays.
-        identity: whose they are.
-
-    Raises:
-        files.ResultsError: the disk is full, or the folder cannot be written.
-    """
+    """Saves a pytree of arrays, replacing what is there."""
     arrays = jax.tree.map(np.asarray, jax.device_get(tree))
     content = {'arrays': arrays, 'digest': _digest(arrays, identity)}
     try:
@@ -96,7 +89,7 @@ def _save_archive(path: Any, content: Any) -> None:
     buffer = io.BytesIO()
     np.savez(buffer, **_as_dict(content))
     path.mkdir(parents=True, exist_ok=True)
-    files.write_atomically(path / ARCHIVE, lambda temporary: temporary.write_bytes(buffer.getvalue()))
+    files.write_bytes(path / ARCHIVE, buffer.getvalue())
 
 
 def _load_archive(path: Any, abstract: Any) -> Any:
@@ -107,6 +100,16 @@ def _load_archive(path: Any, abstract: Any) -> Any:
     except zipfile.BadZipFile as error:
         raise ValueError(str(error)) from None
     return jax.tree.unflatten(jax.tree.structure(abstract), leaves)
+
+
+def _check_files(path: Any, num_bytes: int) -> None:
+    """Raises ValueError unless a checkpoint consists of files and folders, together not much larger than its arrays."""
+    found = [] if '://' in str(path) else list(pathlib.Path(path).rglob('*'))
+    odd = [one for one in found if one.is_symlink() or not (one.is_file() or one.is_dir())]
+    if odd:
+        raise ValueError(f'{odd[0].name} is no file, but a link, a pipe or a device')
+    if sum(one.stat().st_size for one in found) > 2 * num_bytes + MOST_MORE:
+        raise ValueError('its files are larger than its arrays')
 
 
 def _remove_unfinished(path: Any) -> None:
@@ -132,19 +135,11 @@ def _reason(error: Exception) -> str:
 
 
 def load_tree(path: Any, abstract_tree: Any, identity: str = '') -> Any:
-    """Loads what `save_tree` saved, as NumPy arrays.
-
-    Args:
-        path: folder of the checkpoint.
-        abstract_tree: tree of the shapes and dtypes that are expected.
-        identity: whose they should be.
-
-    Raises:
-        files.ResultsError: it is damaged, holds other arrays, or is somebody else's.
-    """
+    """Loads what `save_tree` saved, as NumPy arrays."""
     wanted = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), abstract_tree)
     try:
         abstract = {'arrays': wanted, 'digest': _digest(wanted)}
+        _check_files(path, sum(leaf.nbytes for leaf in jax.tree.leaves(wanted)))
         if (path / ARCHIVE).exists():
             content = _load_archive(path, abstract)
         else:
@@ -157,7 +152,7 @@ def load_tree(path: Any, abstract_tree: Any, identity: str = '') -> Any:
     shapes = [[leaf.shape for leaf in jax.tree.leaves(tree)] for tree in (wanted, found)]
     if shapes[0] != shapes[1]:
         raise files.ResultsError(f'{path} cannot be read: other shapes than this program has')
-    if not any(np.array_equal(content['digest'], _digest(found, owner)) for owner in (identity, '')):
+    if not np.array_equal(content['digest'], _digest(found, identity)):
         raise files.ResultsError(f'{path} cannot be read: its numbers are not those that were saved for {identity!r}')
     return found
 
@@ -215,11 +210,7 @@ def load(folder: Any, abstract_state_K: Any, identity: str = '') -> Any:
 
 
 def remove(path: Any) -> None:
-    """Removes a folder of checkpoints, or whatever lies in its place; of a link the link alone.
-
-    Args:
-        path: of the folder; it need not exist.
-    """
+    """Removes a folder of checkpoints, or whatever lies in its place; of a link the link alone."""
     if os.path.islink(path) or path.is_file():
         path.unlink()
     elif path.exists():

@@ -40,11 +40,7 @@ class Copy:
         self._lists: dict[str, list] = {}
 
     def columns(self, cell_id: str) -> dict[str, list]:
-        """The columns of one cell.
-
-        Args:
-            cell_id: in `stamps`.
-        """
+        """The columns of one cell."""
         start, end = self.places[cell_id]
         found = {name: self._list(name)[start:end] for name in self.frame.columns if name != 'cell'}
         return {name: values for name, values in found.items() if any(value is not None for value in values)}
@@ -61,22 +57,13 @@ EMPTY = Copy(pd.DataFrame(), {}, {})
 
 
 def stamp(path: Any) -> tuple[int, int]:
-    """Size and time of a file, which change when it is written.
-
-    Args:
-        path: of a file of this machine.
-    """
+    """Size and time of a file, which change when it is written."""
     found = os.stat(path)
     return found.st_size, found.st_mtime_ns
 
 
 def read(workdir: Any, kind: str) -> Copy:
-    """The copy of a directory's 'rows' or 'curves'; an empty one if it has none that can be read.
-
-    Args:
-        workdir: the results directory.
-        kind: 'rows' or 'curves'.
-    """
+    """The copy of a directory's 'rows' or 'curves'; an empty one if it has none that can be read."""
     if '://' in str(workdir):
         return EMPTY
     path = pathlib.Path(names.inside(workdir, 'compact', f'{kind}.parquet'))
@@ -98,12 +85,7 @@ def _read(path: str, _: tuple[int, int]) -> Copy:
 
 
 def fresh(copy: Copy, paths: Iterable[Any]) -> set[str]:
-    """The cells whose files are as they were copied.
-
-    Args:
-        copy: of `read`.
-        paths: of files of cells.
-    """
+    """The cells whose files are as they were copied."""
     pairs = ((path, copy.stamps.get(path.name.removesuffix('.parquet'))) for path in paths)
     is_fresh = (path for path, known in pairs if known and known == stamp(path))
     return {path.name.removesuffix('.parquet') for path in is_fresh}
@@ -115,26 +97,13 @@ def stamps(paths: Iterable[Any]) -> dict[str, tuple[int, int]]:
 
 
 def is_worthwhile(workdir: Any, kind: str, now: dict[str, tuple[int, int]]) -> bool:
-    """Whether enough cells are not in the copy as they are now.
-
-    Args:
-        workdir: the results directory.
-        kind: 'rows' or 'curves'.
-        now: `stamps` of its files.
-    """
+    """Whether enough cells are not in the copy as they are now."""
     before = read(workdir, kind).stamps
     return sum(before.get(cell) != one for cell, one in now.items()) >= FEWEST
 
 
 def write(workdir: Any, kind: str, frame: pd.DataFrame, now: dict[str, tuple[int, int]]) -> None:
-    """Writes a copy.
-
-    Args:
-        workdir: the results directory.
-        kind: 'rows' or 'curves'.
-        frame: all of them, cell by cell, with the column `cell`.
-        now: `stamps` of the files that they were read from, from before that.
-    """
+    """Writes a copy."""
     sizes, times = ({cell: pair[i] for cell, pair in now.items()} for i in range(2))
     frame = frame.assign(**{_SIZE: frame['cell'].map(sizes), _TIME: frame['cell'].map(times)})
     path = names.inside(workdir, 'compact', f'{kind}.parquet')

@@ -5,10 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from qstr_jax import columns, registry
-
-# Traced settings that came later and that all rows have whose lanes search for something: online or for n*.
-NEWER = ('stop_after',)
+from qstr_jax import columns
+from qstr_jax.settings import registry
 
 
 def filled(rows: pd.DataFrame, lane_settings: Iterable[str] = ()) -> pd.DataFrame:
@@ -17,19 +15,13 @@ def filled(rows: pd.DataFrame, lane_settings: Iterable[str] = ()) -> pd.DataFram
     A cell keeps its id when something that it uses gets another setting, so its old rows stand beside new ones that
     have the setting's column. A setting whose default follows from others (None, ()) stays missing, and so does one of
     something that is not registered in this process. Rows leave out what their learner ignores, so only those of its
-    settings are filled in that are asked for, and those of `NEWER`.
-
-    Args:
-        rows: of one cell.
-        lane_settings: names of the traced settings that its learner looks at today.
+    settings are filled in that are asked for.
     """
     learner = _defaults(rows, 'learner')
-    is_fit = 'is_search' in rows.columns and not rows['is_search'].any()
-    asked = dict.fromkeys([*lane_settings, *(() if is_fit else NEWER)])
     found = {
         'task': _defaults(rows, 'task'),
         'model': _defaults(rows, 'model'),
-        'lane': {name: learner[name] for name in asked if name in learner},
+        'lane': {name: learner[name] for name in lane_settings if name in learner},
     }
     missing = {}
     for role, defaults in found.items():
@@ -41,12 +33,7 @@ def filled(rows: pd.DataFrame, lane_settings: Iterable[str] = ()) -> pd.DataFram
 
 
 def filled_curves(curves: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """The curves of one cell, with the columns of lanes that its rows have; they are newer than the file of curves.
-
-    Args:
-        curves: of one cell.
-        rows: of the same cell, of `filled`.
-    """
+    """The curves of one cell, with the columns of lanes that its rows have; they are newer than the file of curves."""
     newer = [name for name in columns.with_role(rows.columns, 'lane') if name not in curves.columns]
     return curves.assign(**{name: rows[name].iloc[0] for name in newer}) if len(rows) else curves
 

@@ -6,10 +6,11 @@ import json
 import os
 import re
 import socket
+import stat
 import time
 import uuid
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
 
 import pandas as pd
 import pyarrow as pa
@@ -22,6 +23,14 @@ from qstr_jax.storage import table_format
 LEFTOVER = re.compile(r'^\..+\.(?P<host>[^/]+)-(?P<pid>\d+)-[0-9a-f]{8}\.tmp$')
 # A temporary file of another machine, where we cannot see whether its writer is alive, is removed at this age.
 LEFTOVER_SECONDS = 86_400
+# So many bytes a file of each kind may have that is read; none of the committed ones has a million.
+MOST_BYTES = {'record': 2**26, 'table': 2**30, 'picture': 2**25, 'text': 2**24}
+# Columns times rows of a table, which compresses well: a file of a few KiB may hold a thousand million equal numbers.
+MOST_VALUES = 10**8
+# Objects and lists in one another in a JSON file; ours have six levels.
+MOST_LEVELS = 64
+# Where the digest of a JSON file stands in it.
+DIGEST_KEY = 'digest'
 
 
 class ResultsError(Exception):
@@ -29,42 +38,58 @@ class ResultsError(Exception):
 
 
 def make_folder(path: Any) -> epath.Path:
-    """Makes a directory and its parents unless they exist, and returns it.
-
-    Args:
-        path: of the directory.
-
-    Raises:
-        ResultsError: it is a file, or cannot be written.
-    """
+    """Makes a directory and its parents unless they exist, and returns it."""
     folder = epath.Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ResultsError(f'{str(path)!r}: must be a directory that can be written ({error.strerror})') from None
+    except (OSError, RecursionError) as error:  # the latter of a thousand folders to make
+        reason = getattr(error, 'strerror', None) or 'too many levels'
+        raise ResultsError(f'{str(path)!r}: must be a directory that can be written ({reason})') from None
     return folder
 
 
-def temporary_path(path: Any) -> Any:
-    """A hidden name beside a file that says which process writes it, so that `remove_leftovers` can clean up.
+def check_no_link(path: Any) -> None:
+    """Raises ResultsError if a path is a symbolic link, which may lead anywhere."""
+    if os.path.islink(path):
+        raise ResultsError(f'{path} is a symbolic link, which is not followed: replace it by what it leads to')
 
-    Args:
-        path: of the file that is to be written.
+
+@contextlib.contextmanager
+def opened(path: Any, kind: str) -> Iterator[BinaryIO]:
+    """Opens what was found in a directory, to be read: a file, and no larger than its kind may be.
+
+    A link may lead anywhere, a pipe blocks, a device has no end; a file with holes has any size and takes no room.
     """
+    check_no_link(path)
+    is_local = '://' not in str(path)
+    with open(path, 'rb', opener=_open_at_once) if is_local else epath.Path(path).open('rb') as file:
+        if is_local and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ResultsError(f'{path} is no file but a folder, a pipe or a device: delete it')
+        size = os.fstat(file.fileno()).st_size if is_local else epath.Path(path).stat().length
+        if size > MOST_BYTES[kind]:
+            raise ResultsError(f'{path} has {size:,} bytes, a {kind} has at most {MOST_BYTES[kind]:,}: delete it')
+        yield file
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Opens without waiting for the other end of a pipe, and not what a link leads to."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
+
+
+def read_bytes(path: Any, kind: str) -> bytes:
+    """The content of a file that `opened` opens."""
+    with opened(path, kind) as file:
+        return file.read(MOST_BYTES[kind])
+
+
+def temporary_path(path: Any) -> Any:
+    """A hidden name beside a file that says which process writes it, so that `remove_leftovers` can clean up."""
     owner = f'{socket.gethostname()}-{os.getpid()}'
     return path.parent / f'.{path.name}.{owner}-{uuid.uuid4().hex[:8]}.tmp'
 
 
 def write_atomically(path: Any, write: Callable[[Any], Any]) -> None:
-    """Calls `write` with a temporary path, then moves that file to `path` in one step.
-
-    Args:
-        path: of the file.
-        write: writes the whole file to the path it is given.
-
-    Raises:
-        ResultsError: the disk is full or the directory cannot be written; an earlier file is left as it was.
-    """
+    """Calls `write` with a temporary path, then moves that file to `path` in one step."""
     path = epath.Path(path)
     temporary = temporary_path(path)
     try:
@@ -80,56 +105,63 @@ def write_atomically(path: Any, write: Callable[[Any], Any]) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def write_bytes(path: Any, content: bytes) -> None:
+    """Writes a file, whole or not at all."""
+    write_atomically(path, lambda temporary: temporary.write_bytes(content))
+
+
 def write_text(path: Any, text: str) -> None:
-    """Writes a text file, whole or not at all.
-
-    Args:
-        path: of the file.
-        text: its content.
-    """
-    write_atomically(path, lambda temporary: temporary.write_text(text))
+    """Writes a text file in UTF-8, whole or not at all; of a name that is no UTF-8 the odd bytes become \\udcXX."""
+    write_bytes(path, text.encode(errors='backslashreplace'))
 
 
-def write_json(path: Any, value: Any) -> None:
-    """Writes a value as indented JSON, whole or not at all.
-
-    Args:
-        path: of the file.
-        value: anything that JSON can hold.
-    """
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + '\n')
+def write_json(path: Any, value: dict[str, Any]) -> None:
+    """Writes a JSON object with a digest of what it says, indented, whole or not at all."""
+    signed = {DIGEST_KEY: _digest_of(value), **value}
+    write_text(path, json.dumps(signed, indent=2, ensure_ascii=False) + '\n')
 
 
 def read_json(path: Any) -> dict[str, Any]:
-    """Reads a JSON object as a dict.
-
-    Args:
-        path: of the file.
-
-    Raises:
-        ResultsError: the file is missing or cut short, is not JSON, or holds something other than an object.
-    """
+    """Reads a JSON object that `write_json` wrote, without its digest."""
     try:
-        value = json.loads(epath.Path(path).read_text(encoding='utf-8'))
-        if not isinstance(value, dict):
-            raise ValueError(f'a {type(value).__name__} where an object should be')
-    except (ValueError, OSError, RecursionError) as error:  # the last of a thousand brackets
-        raise ResultsError(f'{path} is damaged ({error}): restore it or delete it') from None
+        value = json.loads(read_bytes(path, 'record'))
+        _check_json(value)
+    except (ValueError, OSError, RecursionError, MemoryError) as error:
+        raise ResultsError(
+            f'{path} is damaged ({str(error) or type(error).__name__}): restore it or delete it'
+        ) from None
     return value
+
+
+def _check_json(value: Any) -> None:
+    """Takes the digest out of a JSON object; raises ValueError if it is none of ours."""
+    if not isinstance(value, dict):
+        raise ValueError(f'a {type(value).__name__} where an object should be')
+    if _is_deep(value):
+        raise ValueError(f'more than {MOST_LEVELS} levels')
+    if (digest := value.pop(DIGEST_KEY, None)) is None:
+        raise ValueError('it has no digest: it is older than digests, or was edited')
+    if digest != _digest_of(value):
+        raise ValueError('its content is not what was written')
+
+
+def _is_deep(value: Any) -> bool:
+    layer = [value]
+    for _ in range(MOST_LEVELS):
+        inner = (part.values() if isinstance(part, dict) else part for part in layer)
+        layer = [part for several in inner for part in several if isinstance(part, (dict, list))]
+    return bool(layer)
+
+
+def _digest_of(value: dict[str, Any]) -> str:
+    """SHA-256 of what a JSON object says, in this order; how it is indented does not count."""
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
 def write_table(path: Any, frame: pd.DataFrame, cell_id: str = '') -> None:
     """Writes a DataFrame as Parquet, whole or not at all.
 
     Its metadata hold our format, the role of each column, the cell, and a digest of all that and every value.
-
-    Args:
-        path: of the file.
-        frame: the table.
-        cell_id: whose rows or curves they are, '' if of no cell.
-
-    Raises:
-        ResultsError: as `write_atomically`.
     """
     table = table_format.labelled(pa.Table.from_pandas(frame, preserve_index=False), cell_id)
 
@@ -141,46 +173,33 @@ def write_table(path: Any, frame: pd.DataFrame, cell_id: str = '') -> None:
 
 
 def read_table(path: Any, cell_id: str = '') -> pd.DataFrame:
-    """Reads a table that `write_table` wrote, and adds to the table of columns what it does not know yet.
-
-    Args:
-        path: of the file.
-        cell_id: whose rows or curves they should be, '' for anyone's.
-
-    Raises:
-        ResultsError: the file is cut short, is not Parquet, was not written by us, has another format, is of another
-            cell, or a bit of it has changed.
-    """
+    """Reads a table that `write_table` wrote, and adds to the table of columns what it does not know yet."""
     try:
-        with epath.Path(path).open('rb') as file:
-            table = pq.ParquetFile(file, page_checksum_verification=True).read(use_threads=False)
+        with opened(path, 'table') as file:
+            content = pq.ParquetFile(file, page_checksum_verification=True)
+            if content.metadata.num_rows * content.metadata.num_columns > MOST_VALUES:
+                raise ValueError(f'more than {MOST_VALUES:,} values')
+            table = content.read(use_threads=False)
         table_format.check(table, cell_id)
         frame = table.to_pandas()
         table_format.declare(table.schema)
     except table_format.ForeignError as error:
         raise ResultsError(f'{path} {error}') from None
+    except ResultsError:
+        raise
     except Exception as error:  # pyarrow raises whatever a damaged length leads to
         raise damaged_table(path, error) from None
     return frame
 
 
 def damaged_table(path: Any, reason: object) -> ResultsError:
-    """The error of a table that cannot be used.
-
-    Args:
-        path: of the file.
-        reason: what is wrong, an exception or words; the first line is kept.
-    """
+    """The error of a table that cannot be used."""
     line = (str(reason).splitlines() or [type(reason).__name__])[0][:300]
     return ResultsError(f'{path} is damaged ({line}): delete it, in rows/ and in curves/, and run its cell again')
 
 
 def remove_leftovers(folder: Any) -> None:
-    """Removes the temporary files of processes that are gone.
-
-    Args:
-        folder: where to look, not below it.
-    """
+    """Removes the temporary files of processes that are gone."""
     for file in folder.glob('.*.tmp'):
         found = LEFTOVER.match(file.name)
         if found is None:
@@ -193,11 +212,7 @@ def remove_leftovers(folder: Any) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process of this machine is alive.
-
-    Args:
-        pid: its number.
-    """
+    """Whether a process of this machine is alive."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -208,9 +223,5 @@ def is_running(pid: int) -> bool:
 
 
 def digest(*values: Any) -> str:
-    """Eight hexadecimal digits that depend on every value, for names of files.
-
-    Args:
-        *values: anything that JSON can hold.
-    """
+    """Eight hexadecimal digits that depend on every value, for names of files."""
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:8]

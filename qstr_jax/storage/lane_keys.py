@@ -15,52 +15,29 @@ UNNAMED = {'stop_after': 0}
 
 
 def columns_of(frame: pd.DataFrame) -> list[str]:
-    """The columns of a table that tell its lanes apart.
-
-    Args:
-        frame: rows or curves.
-    """
+    """The columns of a table that tell its lanes apart."""
     return columns.with_role(frame.columns, 'lane')
 
 
 def found_in(frame: pd.DataFrame, names: Iterable[str] | None = None) -> set[tuple]:
-    """The lanes of a table, as tuples.
-
-    Args:
-        frame: rows or curves of one cell.
-        names: of the columns that tell lanes apart, in the order of the tuples; None is `columns_of`.
-    """
+    """The lanes of a table, as tuples."""
     wanted = columns_of(frame) if names is None else list(names)
     return set(frame[wanted].itertuples(index=False, name=None))
 
 
 def without(frame: pd.DataFrame, lanes: set[tuple]) -> pd.DataFrame:
-    """A table without some lanes.
-
-    Args:
-        frame: rows or curves of one cell.
-        lanes: of `found_in`.
-    """
+    """A table without some lanes."""
     keys = frame[columns_of(frame)].itertuples(index=False, name=None)
     return frame[[key not in lanes for key in keys]]
 
 
 def sort(frame: pd.DataFrame, *more: str) -> pd.DataFrame:
-    """A table sorted by its lanes.
-
-    Args:
-        frame: rows or curves of one cell.
-        *more: further columns to sort by.
-    """
+    """A table sorted by its lanes."""
     return frame.sort_values([*columns_of(frame), *more], ignore_index=True)
 
 
 def name_of(lane: Any) -> str:
-    """Short name of a lane within its cell, for folders and the plan.
-
-    Args:
-        lane: a lane, or a row.
-    """
+    """Short name of a lane within its cell, for folders and the plan."""
     values = lane._asdict() if hasattr(lane, '_asdict') else dict(lane)
     named = [name for name, value in values.items() if not pd.isna(value) and UNNAMED.get(name) != value]
     names = columns.with_role(named, 'lane')

@@ -17,14 +17,6 @@ def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
     A lane that several directories hold is taken from the first of them. Rows of one lane, backend and
     `lanes_per_batch` must be equal; rows of different ones may differ by rounding, which is warned of. Trained
     parameters and checkpoints stay where they are.
-
-    Args:
-        sources: results directories.
-        destination: the directory to write to.
-
-    Raises:
-        ResultsError: a damaged file, rows that contradict each other, or a destination that holds other results;
-            nothing is written then.
     """
     sources = [epath.Path(source) for source in sources]
     if (epath.Path(destination) / 'config.json').exists() and epath.Path(destination) not in sources:
@@ -53,12 +45,7 @@ def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
 
 
 def joined(known: dict[str, Any] | None, entry: dict[str, Any]) -> dict[str, Any]:
-    """A cell's entry of plan.json with the lanes of two.
-
-    Args:
-        known: the first entry, None if there is none.
-        entry: the second.
-    """
+    """A cell's entry of plan.json with the lanes of two."""
     lanes = dict.fromkeys([*(known or {}).get('lanes', []), *entry['lanes']])
     return {'columns': entry['columns'], 'lanes': list(lanes)}
 

@@ -4,28 +4,27 @@ What is read from a results directory is data: a name in plan.json may be '../..
 somewhere else. Whoever makes a path of such a name goes through `inside`, and whoever lists files through `listed`.
 """
 
+import contextlib
 import os
+import pathlib
 import re
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from etils import epath
 
+from qstr_jax.storage import files
 from qstr_jax.storage.files import ResultsError
 
 # Ids of cells and runs, names of lanes and lane batches. No '/', no leading '.', nothing that a glob expands.
 NAME = r'[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}'
+# So many levels below a directory are searched for others.
+MOST_LEVELS = 32
 
 
 def check(name: Any) -> str:
-    """Returns a name that may become a part of a path.
-
-    Args:
-        name: from anywhere.
-
-    Raises:
-        ResultsError: it is something else.
-    """
+    """Returns a name that may become a part of a path."""
     if not isinstance(name, str) or not re.fullmatch(NAME, name):
         shown = repr(name) if len(repr(name)) <= 80 else f'{name!r:.80}…'
         raise ResultsError(f'{shown} cannot be a name of a file: letters, digits and _ . + - are allowed')
@@ -33,30 +32,26 @@ def check(name: Any) -> str:
 
 
 def inside(workdir: Any, *names: str) -> epath.Path:
-    """The path of something in a results directory, which may itself be a link.
-
-    Args:
-        workdir: the directory.
-        *names: of the folders on the way, and of the file.
-
-    Raises:
-        ResultsError: a name is none, or a part of the path is a symbolic link, which nothing is written through.
-    """
+    """The path of something in a results directory, which may itself be a link."""
     path = epath.Path(workdir)
     for name in names:
         path /= check(name)
-        if os.path.islink(path):
-            raise ResultsError(f'{path} is a symbolic link, which is not followed: replace it by what it leads to')
+        files.check_no_link(path)
     return path
 
 
-def listed(folder: Any, suffix: str) -> list[Any]:
-    """The files of a folder with an ending, sorted by name; a link or a folder is left out with a warning.
+def check_text(path: Any) -> None:
+    """Raises ResultsError if a path holds bytes that are no UTF-8, which no page, table or record can name."""
+    if not _is_text(str(path)):
+        raise ResultsError(f'{str(path)!a}: the name is no UTF-8, rename it')
 
-    Args:
-        folder: where to look, not below it; it need not exist.
-        suffix: such as '.json'.
-    """
+
+def _is_text(name: str) -> bool:
+    return not any('\ud800' <= letter <= '\udfff' for letter in name)
+
+
+def listed(folder: Any, suffix: str) -> list[Any]:
+    """The files of a folder with an ending, by name; a link, a folder or an odd name is left out with a warning."""
     if not folder.is_dir():
         return []
     if os.path.islink(folder):
@@ -66,9 +61,34 @@ def listed(folder: Any, suffix: str) -> list[Any]:
     for path in sorted(folder.iterdir(), key=lambda path: path.name):
         if path.name.startswith('.') or not path.name.endswith(suffix):
             continue
-        if os.path.islink(path) or not path.is_file():
+        if not _is_text(path.name):
+            warnings.warn(f'left out: {str(path)!a}, whose name is no UTF-8', stacklevel=2)
+        elif os.path.islink(path) or not path.is_file():
             what = 'a symbolic link' if os.path.islink(path) else 'no file'
             warnings.warn(f'left out: {path} is {what}', stacklevel=2)
         else:
             found.append(path)
     return found
+
+
+def searched(folder: pathlib.Path) -> Iterator[tuple[pathlib.Path, list[str]]]:
+    """A folder and all folders below it, no links, each with the names in it.
+
+    What lies too deep, or has a name that is no UTF-8, is left out with a warning.
+    """
+    level = [folder]
+    for _ in range(MOST_LEVELS + 1):
+        below = []
+        for one in level:
+            found: list[os.DirEntry] = []
+            with contextlib.suppress(OSError):  # it may be gone, or not ours to read
+                found += os.scandir(one)
+            for entry in found:
+                if entry.is_dir(follow_symlinks=False) and not _is_text(entry.name):
+                    warnings.warn(f'left out: {entry.path!a}, whose name is no UTF-8', stacklevel=2)
+                elif entry.is_dir(follow_symlinks=False):
+                    below.append(one / entry.name)
+            yield one, [entry.name for entry in found]
+        level = below
+    if level:
+        warnings.warn(f'left out: {level[0]}, more than {MOST_LEVELS} levels below {folder}', stacklevel=2)

@@ -73,11 +73,7 @@ def _portable(word: str) -> str:
 
 
 def made_by(command: Sequence[str]) -> dict[str, Any]:
-    """What makes something now: command, commit, versions and device.
-
-    Args:
-        command: the words of the command line.
-    """
+    """What makes something now: command, commit, versions and device."""
     now = datetime.datetime.now(datetime.UTC)
     return {
         'id': f'{now:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}',
@@ -93,11 +89,7 @@ def made_by(command: Sequence[str]) -> dict[str, Any]:
 
 
 def start(command: Sequence[str]) -> dict[str, Any]:
-    """The record of a run that begins: what makes its rows, and no lane batch yet.
-
-    Args:
-        command: the words of the command line.
-    """
+    """The record of a run that begins: what makes its rows, and no lane batch yet."""
     return {**made_by(command), 'sources': source_code.digests(), 'batches': []}
 
 
@@ -136,17 +128,7 @@ def add_batch(
     seconds: dict[str, float],
     stopped: bool = False,
 ) -> None:
-    """Adds a lane batch to the run's record; a run that added nothing leaves none.
-
-    Args:
-        workdir: the results directory.
-        record: of `start`.
-        cell_id: the cell's.
-        lanes: of the batch.
-        program: its fingerprint.
-        seconds: 'wall' and 'compile'.
-        stopped: another run goes on with these lanes.
-    """
+    """Adds a lane batch to the run's record; a run that added nothing leaves none."""
     entry = {
         'cell': cell_id,
         'lanes': [lane_keys.name_of(lane) for lane in lanes],
@@ -175,10 +157,6 @@ def of_rows(workdir: Any, rows: pd.DataFrame | None = None) -> pd.DataFrame:
     A run is recorded before its rows are written, so of several that finished a lane the last one wrote it. What no
     record tells is missing: the tree of a run outside a checkout, and lanes that old records call by their seed alone
     where several runs had that seed.
-
-    Args:
-        workdir: the results directory.
-        rows: of the directory, if they are read already.
     """
     rows = results.load(workdir) if rows is None else rows
     finished: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -202,11 +180,7 @@ def of_rows(workdir: Any, rows: pd.DataFrame | None = None) -> pd.DataFrame:
 
 
 def sources(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """The runs that rows of several directories are from, with how many lanes each.
-
-    Args:
-        rows: of `results.load_all`, with the directory in the column `folder`.
-    """
+    """The runs that rows of several directories are from, with how many lanes each."""
     found = []
     for folder, own in rows.groupby('folder', sort=True) if len(rows) else ():
         columns = ['run', 'git_commit', 'is_clean']

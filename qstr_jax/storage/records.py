@@ -4,7 +4,6 @@ Each kind has a schema. What it leaves out may be there too: records of other ve
 """
 
 import datetime
-import os
 import pathlib
 import warnings
 from typing import Any
@@ -43,6 +42,7 @@ _RUN = {
     'sources': {'type': 'object', 'additionalProperties': _TEXT},
     'checked': _CHECKED,
 }
+_RUN_SAYS = {name: _RUN[name] for name in ('command', 'git_commit', 'python', 'device', 'packages')}
 _LIST = {'type': 'array', 'items': {'type': 'object'}}
 _TABLE = {'type': 'object', 'additionalProperties': {'type': 'array'}}
 _CARD = _object(
@@ -70,7 +70,18 @@ SCHEMAS = {
     ),
     'error': _object({'cell': _NAME, 'error': _TEXT}),
     'accelerators': _object({'made': {'type': 'object'}, 'programs': {'type': 'array', 'items': _PROGRAM}}),
-    'cards': {'type': 'object', 'additionalProperties': _CARD},
+    'card': _CARD,
+    'entry': _object(
+        {
+            'entry': _NAME,
+            'suite': _NAME,
+            'model': _NAME,
+            'settings': {'type': 'object'},
+            'plugins': _LANES,
+            'source': _TEXT,
+            'runs': {'type': 'array', 'items': _object(_RUN_SAYS)},
+        }
+    ),
     'run': _object({'batches': {'type': 'array', 'items': _BATCH}}, _RUN),
 }
 _formats = jsonschema.FormatChecker(())
@@ -88,17 +99,7 @@ _VALIDATORS = {
 
 
 def read(path: Any, kind: str) -> dict[str, Any]:
-    """Reads a record.
-
-    Args:
-        path: of the file.
-        kind: one of `SCHEMAS`.
-
-    Raises:
-        ResultsError: it is missing, damaged, or not of this kind; the message names the file and the place in it.
-    """
-    if os.path.islink(path):
-        raise ResultsError(f'{path} is a symbolic link, which is not followed: replace it by what it leads to')
+    """Reads a record."""
     record = files.read_json(path)
     error = next(_VALIDATORS[kind].iter_errors(record), None)
     if error is not None:
@@ -109,12 +110,7 @@ def read(path: Any, kind: str) -> dict[str, Any]:
 
 
 def read_all(folder: Any, kind: str) -> dict[pathlib.Path, dict[str, Any]]:
-    """The records of a folder by path; one that is damaged is left out with a warning.
-
-    Args:
-        folder: where to look; it need not exist.
-        kind: one of `SCHEMAS`.
-    """
+    """The records of a folder by path; one that is damaged is left out with a warning."""
     found = {}
     for path in names.listed(folder, '.json'):
         try:
@@ -126,13 +122,6 @@ def read_all(folder: Any, kind: str) -> dict[pathlib.Path, dict[str, Any]]:
 
 
 def read_plan(workdir: Any) -> dict[str, dict[str, Any]]:
-    """The directory's plan: by cell its `columns` and the names of its `lanes`; empty if there is none.
-
-    Args:
-        workdir: the results directory.
-
-    Raises:
-        ResultsError: plan.json is damaged.
-    """
+    """The directory's plan: by cell its `columns` and the names of its `lanes`; empty if there is none."""
     path = workdir / 'plan.json'
     return read(path, 'plan') if path.exists() else {}

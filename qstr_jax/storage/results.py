@@ -8,7 +8,7 @@
     params/CELL/LANE/        trained parameters, where they were asked for
     checkpoints/, progress/, errors/, locks/, plan.json   of runs that are going on
     selection/               a results directory of its own, of the runs that chose a tuned sweep's settings
-    cards/CARD/              the same, of what a card of a theorem trains
+    cards/CARD/              the same, of a card of a theorem: its card.json, its figure, and what it trains
 
 Files appear whole or not at all. Nothing is pickled; a file that is not ours is an error that names it.
 """
@@ -37,29 +37,14 @@ class FormatError(ResultsError):
 
 
 def cell_path(workdir: Any, kind: str, cell_id: str) -> epath.Path:
-    """Where a cell's 'rows' or 'curves' are.
-
-    Args:
-        workdir: the results directory.
-        kind: 'rows' or 'curves'.
-        cell_id: the cell's.
-
-    Raises:
-        ResultsError: the id is no name, or a link is in the way.
-    """
+    """Where a cell's 'rows' or 'curves' are."""
     return names.inside(workdir, kind, f'{cell_id}.parquet')
 
 
 def open_workdir(workdir: Any) -> epath.Path:
-    """Makes the directories of a sweep, removes what killed writes left, and returns its path.
-
-    Args:
-        workdir: the results directory.
-
-    Raises:
-        ResultsError: it is a file, not writable, or one of its folders is a link.
-    """
+    """Makes the directories of a sweep, removes what killed writes left, and returns its path."""
     path = epath.Path(workdir)
+    names.check_text(path)
     for kind in (*FOLDERS, 'params'):
         names.inside(path, kind)
     try:
@@ -68,46 +53,28 @@ def open_workdir(workdir: Any) -> epath.Path:
         probe = files.temporary_path(path / 'writable')
         probe.write_text('')
         probe.unlink()
-    except OSError as error:
-        raise ResultsError(
-            f'workdir={str(workdir)!r}: must be a directory that can be written ({error.strerror})'
-        ) from None
+    except (OSError, RecursionError) as error:  # the latter of a thousand folders to make
+        reason = getattr(error, 'strerror', None) or 'too many levels'
+        raise ResultsError(f'workdir={str(workdir)!r}: must be a directory that can be written ({reason})') from None
     for folder in (path, *(path / kind for kind in FOLDERS)):
         files.remove_leftovers(folder)
     return path
 
 
 def read_config(workdir: Any) -> list[dict[str, Any]]:
-    """The sweeps that were run into a directory.
-
-    Args:
-        workdir: the results directory.
-
-    Raises:
-        ResultsError: config.json is not there, or damaged.
-        FormatError: it is of another version.
-    """
+    """The sweeps that were run into a directory."""
     path = epath.Path(workdir) / 'config.json'
     if not path.exists():
         raise ResultsError(f'{str(workdir)!r} is not a results directory: no config.json in it')
     config = records.read(path, 'any')
     if config.get('format') != FORMAT:
-        hint = ': version 0.1 of qstr_jax reads it' if 'format' not in config and 'models' in config else ''
-        found = str(config.get('format', 1))[:40]
-        raise FormatError(f'{path} has format {found}, this version reads {FORMAT}{hint}')
+        found = f'format {str(config["format"])[:40]}' if 'format' in config else 'no format'
+        raise FormatError(f'{path} has {found}, this version reads {FORMAT}')
     return list(records.read(path, 'config')['sweeps'])
 
 
 def add_sweep(workdir: Any, sweep: dict[str, Any]) -> None:
-    """Adds a sweep to config.json, unless it is there. The caller holds the directory's lock.
-
-    Args:
-        workdir: the results directory.
-        sweep: as `Sweep.as_json` gives it.
-
-    Raises:
-        ResultsError: config.json is damaged, or of another version.
-    """
+    """Adds a sweep to config.json, unless it is there. The caller holds the directory's lock."""
     path = epath.Path(workdir) / 'config.json'
     sweeps = read_config(workdir) if path.exists() else []
     if sweep not in sweeps:
@@ -119,12 +86,6 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) ->
 
     A lane that has a row already keeps it and its curve. A curve without a row, as a killed write leaves it, is
     replaced. The caller holds the cell's lock.
-
-    Args:
-        workdir: the results directory.
-        cell_id: the cell's.
-        rows: of finished lanes.
-        curves: of the same lanes.
     """
     rows_path, curves_path = (cell_path(workdir, kind, cell_id) for kind in ('rows', 'curves'))
     lanes = lane_keys.columns_of(rows)
@@ -152,17 +113,12 @@ def find(workdir: Any) -> list[pathlib.Path]:
 
     Those in a folder named `selection` below it are left out: they hold the runs that chose a tuned sweep's settings;
     so are those in `cards`, of which cards of theorems are made.
-
-    Args:
-        workdir: where to look; may be such a folder itself.
-
-    Raises:
-        ResultsError: there is no such directory.
     """
     workdir = pathlib.Path(workdir)
+    names.check_text(workdir)
     if not workdir.is_dir():
         raise ResultsError(f'{str(workdir)!r}: no such directory')
-    found = sorted(path.parent for path in workdir.rglob('config.json'))
+    found = sorted(folder for folder, inside in names.searched(workdir) if 'config.json' in inside)
     return [folder for folder in found if not {SELECTION, CARDS} & set(folder.relative_to(workdir).parts)]
 
 
@@ -176,22 +132,15 @@ def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
     Raises:
         ResultsError: not a results directory (or a damaged file, if `strict`).
     """
-    return _load(workdir, 'rows', strict)
+    rows = _load(workdir, 'rows', strict)
+    _check_curves_have_rows(workdir)
+    return rows
 
 
 def load_all(
     workdirs: Iterable[Any], strict: bool = False, read: Callable[[Any, bool], pd.DataFrame] = load
 ) -> pd.DataFrame:
-    """All rows of the results directories at or below some directories, with the directory in the column `folder`.
-
-    Args:
-        workdirs: where to look.
-        strict: raise for a damaged file or directory instead of leaving it out with a warning.
-        read: what reads one directory.
-
-    Raises:
-        ResultsError: as `find` (and `load`, if `strict`).
-    """
+    """All rows of the results directories at or below some directories, with the directory in the column `folder`."""
     frames = []
     for folder in dict.fromkeys(folder for workdir in workdirs for folder in find(workdir)):
         try:
@@ -216,16 +165,12 @@ def load_curves(workdir: Any, strict: bool = False, rows: pd.DataFrame | None = 
         ResultsError: not a results directory (or a damaged file, if `strict`).
     """
     curves = _load(workdir, 'curves', strict)
-    rows = _load(workdir, 'rows', strict) if rows is None else rows
+    rows = load(workdir, strict) if rows is None else rows
     _check_beside(workdir, rows, curves, strict)
     if curves.empty or rows.empty:
         return pd.DataFrame()
     settings = ['cell', *columns.with_role(rows.columns, 'task', 'model', 'learner')]
     constant = rows[settings].drop_duplicates('cell')
-    for name in defaults.NEWER:
-        if name in rows.columns:
-            first = curves['cell'].map(rows.groupby('cell')[name].first())
-            curves[name] = curves[name].fillna(first) if name in curves.columns else first
     return curves.merge(constant, on='cell', how='inner', validate='many_to_one')
 
 
@@ -238,6 +183,16 @@ def _check_beside(workdir: Any, rows: pd.DataFrame, curves: pd.DataFrame, strict
             if strict:
                 raise error
             warnings.warn(str(error), stacklevel=3)
+
+
+def _check_curves_have_rows(workdir: Any) -> None:
+    """Warns of cells whose rows are gone; a killed write leaves such too, and its cell is run again."""
+    with_rows = {path.name for path in names.listed(epath.Path(workdir) / 'rows', '.parquet')}
+    for path in names.listed(epath.Path(workdir) / 'curves', '.parquet'):
+        if path.name not in with_rows:
+            warnings.warn(
+                f'{path} has no rows beside it, which were deleted or never written: run its cell again', stacklevel=3
+            )
 
 
 def _load(workdir: Any, kind: str, strict: bool) -> pd.DataFrame:
@@ -265,11 +220,7 @@ def _load(workdir: Any, kind: str, strict: bool) -> pd.DataFrame:
 
 
 def make_compact(workdir: Any) -> None:
-    """Copies the tables of many cells into one file each, from which `load` reads them in seconds.
-
-    Args:
-        workdir: the results directory.
-    """
+    """Copies the tables of many cells into one file each, from which `load` reads them in seconds."""
     if '://' in str(workdir):
         return
     for kind in 'rows', 'curves':
@@ -281,16 +232,7 @@ def make_compact(workdir: Any) -> None:
 
 
 def columns_of(workdir: Any, cell_id: str, lane_settings: Iterable[str] = ()) -> dict[str, list]:
-    """The rows of one cell, column by column, from the copy of all if its file is as it was copied; {} without rows.
-
-    Args:
-        workdir: the results directory.
-        cell_id: the cell's.
-        lane_settings: names of the traced settings that its learner looks at today, which the rows have then.
-
-    Raises:
-        ResultsError: its file is damaged.
-    """
+    """The rows of one cell, column by column, from the copy of all if its file is as it was copied; {} without rows."""
     path = cell_path(workdir, 'rows', cell_id)
     if not path.exists():
         return {}

@@ -19,12 +19,7 @@ class ForeignError(ValueError):
 
 
 def labelled(table: pa.Table, cell_id: str) -> pa.Table:
-    """A table with our metadata.
-
-    Args:
-        table: as pandas made it.
-        cell_id: whose rows or curves they are, '' if of no cell.
-    """
+    """A table with our metadata."""
     roles = json.dumps(columns.roles_of(table.column_names)).encode()
     own = {FORMAT_KEY: FORMAT, ROLES_KEY: roles} | ({CELL_KEY: cell_id.encode()} if cell_id else {})
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), **own})
@@ -32,18 +27,7 @@ def labelled(table: pa.Table, cell_id: str) -> pa.Table:
 
 
 def check(table: pa.Table, cell_id: str) -> None:
-    """Checks whose table it is, and that no bit of it has changed since it was written.
-
-    A file from before there were digests has none, and no cell either; it is read as it is.
-
-    Args:
-        table: as it was read.
-        cell_id: whose it should be, '' for anyone's.
-
-    Raises:
-        ForeignError: it is not ours, or of another format or cell.
-        ValueError: its content has changed.
-    """
+    """Checks whose table it is, and that no bit of it has changed since it was written."""
     metadata = table.schema.metadata or {}
     found = metadata.get(FORMAT_KEY)
     if found is None:
@@ -51,7 +35,9 @@ def check(table: pa.Table, cell_id: str) -> None:
     if found != FORMAT:
         hint = ': version 0.1 of qstr_jax reads it' if found == b'1' else ''
         raise ForeignError(f'has format {found.decode(errors="replace")}, this version reads 2{hint}')
-    if DIGEST_KEY in metadata and metadata[DIGEST_KEY] != digest(table):
+    if DIGEST_KEY not in metadata:
+        raise ValueError('it has no digest')
+    if metadata[DIGEST_KEY] != digest(table):
         raise ValueError('its content is not what was written')
     owner = metadata.get(CELL_KEY, b'').decode(errors='replace')
     if cell_id and owner and owner != cell_id:
@@ -59,11 +45,7 @@ def check(table: pa.Table, cell_id: str) -> None:
 
 
 def digest(table: pa.Table) -> bytes:
-    """SHA-256 of names, types, metadata and every value, in hexadecimal digits; it does not depend on the encoding.
-
-    Args:
-        table: its own digest in the metadata does not count.
-    """
+    """SHA-256 of names, types, metadata and every value, in hexadecimal digits; it does not depend on the encoding."""
     state = hashlib.sha256()
     metadata = {key: value for key, value in (table.schema.metadata or {}).items() if key != DIGEST_KEY}
     parts = [part for key in sorted(metadata) for part in (key, metadata[key])]
@@ -83,14 +65,7 @@ def _bytes_of(column: pa.ChunkedArray) -> list[bytes]:
 
 
 def declare(schema: pa.Schema) -> None:
-    """Declares the settings, lanes and outcomes of a file. Whatever is in no table of columns is a measure anyway.
-
-    Args:
-        schema: of a table that was read.
-
-    Raises:
-        ValueError: impossible roles.
-    """
+    """Declares the settings, lanes and outcomes of a file. Whatever is in no table of columns is a measure anyway."""
     try:
         for name, role in json.loads(schema.metadata[ROLES_KEY]).items():
             if name in schema.names and role != 'measure':

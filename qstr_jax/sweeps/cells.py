@@ -8,8 +8,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from qstr_jax import columns, failures, learners, models, registry, tasks
+from qstr_jax import columns, failures, learners, models, tasks
 from qstr_jax.learners.problem import Problem
+from qstr_jax.settings import registry
 from qstr_jax.sweeps import presets, sample_sizes
 from qstr_jax.sweeps.point import Point
 from qstr_jax.sweeps.sweep import Sweep
@@ -127,6 +128,8 @@ def _resolved(sweep: Sweep, kind: str, name: str) -> dict[str, tuple]:
     # A setting given under the own name of the task, model or learner overrides one given for its kind.
     for wanted in (kind, name):
         found |= {setting: values for scope, setting, values in sweep.given if scope == wanted and setting in schema}
+    if kind == 'learner' and sweep.tune:
+        found |= {setting: values for setting, values in sweep.tune.choices if setting in schema}
     return found
 
 
@@ -159,7 +162,8 @@ def _cells_of_model(sweep: Sweep, settings: Settings, learner_name: str, model: 
                 problem = Problem(task=task, test_task=test_task, module=module, learner=learner)
                 point = Point(model=model, given=model_settings, problem=problem)
                 idle = learner.ignored()
-                used |= {('task', key) for key in settings} | {('model', key) for key in model_settings}
+                used |= {('task', key) for key in settings if key not in point.unused()}
+                used |= {('model', key) for key in model_settings}
                 used |= {('learner', key) for key in (*learner_settings, *traced) if key not in idle}
                 yield Cell(
                     model=model,
@@ -195,12 +199,18 @@ def _task(sweep: Sweep, settings: Settings, link_settings: Settings, encoding_se
 
 
 def _test_task(sweep: Sweep, task: Any) -> Any:
-    if sweep.test_task == task.name:
-        return task
+    asked = f'test_task={sweep.test_task!r}'
     try:
-        return tasks.sibling(task, sweep.test_task)
+        if sweep.test_task != task.name:
+            task = tasks.sibling(task, sweep.test_task)
+        if sweep.test_seq_len in (None, task.seq_len):
+            return task
+        asked = f'test_seq_len={sweep.test_seq_len}'
+        # Encodings of the same dimension, which a factor of ln N would change.
+        changes = {'encoding_factor': None} if hasattr(task, 'encoding_factor') else {}
+        return dataclasses.replace(task, seq_len=sweep.test_seq_len, **changes)
     except ValueError as error:
-        raise ValueError(f'test_task={sweep.test_task!r}: {error}') from None
+        raise ValueError(f'{asked}: {error}') from None
 
 
 def _learner_axes(sweep: Sweep, asked: str, name: str) -> dict[str, tuple]:
@@ -237,7 +247,7 @@ def _check_used(sweep: Sweep, used: set[tuple[str, str]]) -> None:
         is_here = scope in (*registry.SCOPES, *sweep.models, *sweep.learners)
         if is_here and kind in registry.SCOPES and (kind, name) not in used:
             value = values if len(values) > 1 else values[0]
+            by = f'task {sweep.task}' if scope == 'task' else f'every {scope}' if scope in registry.SCOPES else scope
             raise ValueError(
-                f'{name}={value!r}: would be ignored by {scope if scope not in registry.SCOPES else "every " + scope} '
-                'with these settings; leave it out, or set it to None'
+                f'{name}={value!r}: would be ignored by {by} with these settings; leave it out, or set it to None'
             )

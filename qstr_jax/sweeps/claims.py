@@ -6,10 +6,8 @@ needs a file system with locks (local disks, NFS 4, Lustre with `flock`). `gs://
 processes of one job divide the cells among them, each whole, and other jobs need directories of their own.
 """
 
-import collections
 import contextlib
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,28 +19,16 @@ from qstr_jax.sweeps.lane_batches import LaneBatch
 
 # Seconds between two attempts to claim a batch that another worker holds.
 POLL_SECONDS = 1.0
-# A thread that has been at the first batches of a cell for so many seconds gets help: compiling takes less.
-PATIENCE = 20.0
 
 
 def has_locks(workdir: Any) -> bool:
-    """Whether the file system of a directory has locks.
-
-    Args:
-        workdir: the results directory.
-    """
+    """Whether the file system of a directory has locks."""
     return '://' not in str(workdir)
 
 
 @contextlib.contextmanager
 def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
-    """Holds a lock of a directory; yields False if another worker has it after `timeout` seconds.
-
-    Args:
-        workdir: the results directory.
-        name: of the lock.
-        timeout: seconds to wait; below 0, as long as it takes.
-    """
+    """Holds a lock of a directory; yields False if another worker has it after `timeout` seconds."""
     if not has_locks(workdir):
         yield True
         return
@@ -62,12 +48,7 @@ def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
 
 
 def missing(workdir: Any, batch: LaneBatch) -> tuple[Any, ...]:
-    """Lanes of a batch that have no row yet.
-
-    Args:
-        workdir: the results directory.
-        batch: the lane batch.
-    """
+    """Lanes of a batch that have no row yet."""
     return _without_rows(workdir, batch.cell, batch.lanes)
 
 
@@ -94,10 +75,6 @@ def remove_checkpoints(workdir: Any, cell_id: str) -> None:
 
     They are left by a worker that was killed after it had written the rows, or by one that cut the cell into other
     batches. Those of a batch that a living worker holds stay.
-
-    Args:
-        workdir: the results directory.
-        cell_id: the cell's.
     """
     for path in (workdir / 'checkpoints').glob(f'{names.check(cell_id)}-batch*'):
         folder = names.inside(workdir, 'checkpoints', path.name)
@@ -107,53 +84,13 @@ def remove_checkpoints(workdir: Any, cell_id: str) -> None:
                 checkpoint.remove(folder)
 
 
-class _Owner:
-    """The thread that began a cell, and the seconds of its batches; the first one includes compiling the cell."""
-
-    def __init__(self, thread: int) -> None:
-        self.thread = thread
-        self._first_seconds: float | None = None
-        self._batch_seconds: float | None = None
-        self._start = time.monotonic()
-
-    def finish(self, thread: int) -> None:
-        """Notes that a thread has finished a batch of the cell; only the owner's are timed.
-
-        Args:
-            thread: its identity.
-        """
-        if thread == self.thread:
-            now = time.monotonic()
-            seconds, self._start = now - self._start, now
-            if self._first_seconds is None:
-                self._first_seconds = seconds
-            else:
-                self._batch_seconds = seconds
-
-    def needs_help(self, num_batches: int) -> bool:
-        """Whether the batches that are left take longer than compiling the cell again on another device.
-
-        Args:
-            num_batches: how many are left.
-        """
-        if self._batch_seconds is None or self._first_seconds is None:
-            return time.monotonic() - self._start > PATIENCE
-        return num_batches * self._batch_seconds > self._first_seconds - self._batch_seconds
-
-
 class Claims:
-    """Hands out the lane batches of a sweep to the threads of this process, each batch once.
-
-    Args:
-        workdir: the results directory.
-        batches: those that this process may run.
-        stop: set when the sweep should end.
-    """
+    """Hands out the lane batches of a sweep to the threads of this process, each batch once."""
 
     def __init__(self, workdir: Any, batches: Sequence[LaneBatch], stop: threading.Event) -> None:
         self._workdir = workdir
         self._pending = list(batches)
-        self._owners: dict[str, _Owner] = {}  # by cell id
+        self._owners: dict[str, int] = {}  # by cell id the thread that began it
         self._stop = stop
         self._drained = threading.Event()  # set when no batch is left, to wake the threads that wait for one
         self._mutex = threading.Lock()
@@ -163,8 +100,8 @@ class Claims:
         """Yields (batch, missing lanes) with the batch's lock held, or None when nothing is left to do.
 
         Each device compiles a cell for itself. A thread therefore takes batches of cells that it has begun first, then
-        of cells that nobody has begun, and then of other threads' cells if that is worth compiling them again. While
-        other processes hold everything that is left it waits, and takes over what they leave unfinished.
+        of cells that nobody has begun, and then of other threads' cells, so that no device is idle. While other
+        processes hold everything that is left it waits, and takes over what they leave unfinished.
         """
         with contextlib.ExitStack() as held:
             while not self._stop.is_set():
@@ -172,8 +109,6 @@ class Claims:
                     found, is_empty = self._next(held, threading.get_ident())
                 if found is not None or is_empty:
                     yield found
-                    if found is not None:
-                        self._owners[found[0].cell.id].finish(threading.get_ident())
                     return
                 self._drained.wait(POLL_SECONDS)
             yield None
@@ -181,12 +116,9 @@ class Claims:
     def _next(self, held: contextlib.ExitStack, thread: int) -> tuple[tuple[LaneBatch, tuple] | None, bool]:
         def distance(batch: LaneBatch) -> int:
             owner = self._owners.get(batch.cell.id)
-            return 1 if owner is None else 2 * (owner.thread != thread)
+            return 1 if owner is None else 2 * (owner != thread)
 
-        left = collections.Counter(batch.cell.id for batch in self._pending)
         for batch in sorted(self._pending, key=distance):
-            if distance(batch) == 2 and not self._owners[batch.cell.id].needs_help(left[batch.cell.id]):
-                continue
             attempt = contextlib.ExitStack()
             if not attempt.enter_context(locked(self._workdir, batch.name, timeout=0)):
                 attempt.close()
@@ -196,7 +128,7 @@ class Claims:
                 self._drained.set()
             lanes = missing(self._workdir, batch)
             if lanes:
-                self._owners.setdefault(batch.cell.id, _Owner(thread))
+                self._owners.setdefault(batch.cell.id, thread)
                 held.push(attempt)
                 return (batch, lanes), False
             attempt.close()

@@ -13,11 +13,7 @@ from qstr_jax.learners.problem import Problem
 
 
 def num_parameters(problem: Problem) -> int:
-    """Number of trained parameters.
-
-    Args:
-        problem: the cell's.
-    """
+    """Number of trained parameters."""
     return sum(
         math.prod(leaf.shape) for leaf in jax.tree.leaves(held_out.abstract_params(problem.module, problem.task))
     )
@@ -25,11 +21,7 @@ def num_parameters(problem: Problem) -> int:
 
 @functools.lru_cache(maxsize=64)
 def prediction_flops(problem: Problem) -> int:
-    """Floating-point operations of the matrix products of one prompt's predictions.
-
-    Args:
-        problem: the cell's.
-    """
+    """Floating-point operations of the matrix products of one prompt's predictions."""
     task = problem.task
     z_NxE = jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
     params = held_out.abstract_params(problem.module, task)
@@ -38,12 +30,7 @@ def prediction_flops(problem: Problem) -> int:
 
 
 def training_flops(problem: Problem, num_samples: int) -> int:
-    """Floating-point operations of training: one forward pass, and twice as many for the backward pass.
-
-    Args:
-        problem: the cell's.
-        num_samples: number of prompts to train on.
-    """
+    """Floating-point operations of training: one forward pass, and twice as many for the backward pass."""
     return 3 * num_samples * prediction_flops(problem)
 
 

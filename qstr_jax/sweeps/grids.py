@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-# So many places a grid may grow beyond each of its ends, or a ladder to each side of the default.
+# The most steps past either end of a grid, or to each side of a ladder's default.
 MOST_STEPS = 8
 
 Places = tuple[int, ...]
@@ -36,9 +36,6 @@ class Grid:
         values: as they were given; none for a ladder of 1 and 3 times powers of ten.
         default: where the search starts.
         name: of the setting, for errors.
-
-    Raises:
-        ValueError: a ladder cannot start at this default.
     """
 
     values: tuple[float, ...]
@@ -62,11 +59,7 @@ class Grid:
         return tuple(range(len(self.values)))
 
     def has(self, place: int) -> bool:
-        """Whether there is a value at a place.
-
-        Args:
-            place: any integer.
-        """
+        """Whether there is a value at a place."""
         if not self.values:
             return abs(place - self.start) <= MOST_STEPS
         if place in self.given:
@@ -76,11 +69,7 @@ class Grid:
         return is_near and first > 0 and second > 0
 
     def value(self, place: int) -> float:
-        """The value at a place; beyond the given values the last ratio goes on.
-
-        Args:
-            place: one that `has` is True for.
-        """
+        """The value at a place; beyond the given values the last ratio goes on."""
         if not self.values:
             return _rung(place)
         if place in self.given:
@@ -101,25 +90,12 @@ def _rounded(value: float) -> float:
 
 
 def best(scores: Mapping[Places, Score]) -> Places:
-    """The places with the best score; of equal ones the first.
-
-    Args:
-        scores: by places.
-    """
+    """The places with the best score; of equal ones the first."""
     return min(scores, key=lambda places: (scores[places], places))
 
 
 def following(grids: Sequence[Grid], scores: Mapping[Places, Score], start: Places) -> list[Places]:
-    """The places to try next: the start, then all given values from the nearest on, then the neighbours of the best.
-
-    Args:
-        grids: one for each setting.
-        scores: of the places that were tried.
-        start: where the search begins.
-
-    Returns:
-        Places that can be tried together; none when the best values are known: no neighbour is better.
-    """
+    """The places to try next: the start, then all given values from the nearest on, then the neighbours of the best."""
     if start not in scores:
         return [start]
     given = itertools.product(*(grid.given or (place,) for grid, place in zip(grids, start, strict=True)))

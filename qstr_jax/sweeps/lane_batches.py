@@ -27,12 +27,7 @@ class LaneBatch(NamedTuple):
 
 
 def cut(cells: Sequence[Cell], size_of: Callable[[Cell], int]) -> list[LaneBatch]:
-    """The lane batches of some cells; the last one of a cell may be smaller.
-
-    Args:
-        cells: in the order in which they should run.
-        size_of: the number of lanes in a batch of a cell.
-    """
+    """The lane batches of some cells; the last one of a cell may be smaller."""
     batches = []
     for cell in cells:
         size = size_of(cell)
@@ -48,16 +43,7 @@ def work(cell: Cell) -> int:
 
 
 def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
-    """The cells of one of `count` shares of about equal work: largest cells first, each to the lightest share.
-
-    Args:
-        cells: all cells of a sweep.
-        index: number of the share, from 0.
-        count: number of shares.
-
-    Raises:
-        ValueError: `index` is not in 0..count − 1.
-    """
+    """The cells of one of `count` shares of about equal work: largest cells first, each to the lightest share."""
     check_share(index, count)
     if count == 1:
         return tuple(cells)
@@ -73,14 +59,6 @@ def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
 
 
 def check_share(index: int, count: int) -> None:
-    """Checks the number of a share.
-
-    Args:
-        index: number of the share, from 0.
-        count: number of shares.
-
-    Raises:
-        ValueError: `index` is not in 0..count − 1.
-    """
+    """Checks the number of a share."""
     if count < 1 or not 0 <= index < count:
         raise ValueError(f'shard_index={index}, num_shards={count}: need 0 ≤ shard_index < num_shards')

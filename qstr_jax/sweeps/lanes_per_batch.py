@@ -18,11 +18,6 @@ def default_size(module: Any, num_lanes: int, platform: str) -> int:
     """Lanes of one program unless the sweep sets them: as many as the platform allows, in batches of equal size.
 
     Baselines in closed form run one lane at a time, since they solve large linear systems.
-
-    Args:
-        module: the model.
-        num_lanes: number of lanes of the cell.
-        platform: of the device: 'cpu', 'gpu' or 'tpu'.
     """
     most = 1 if models.is_closed_form(module) else platforms.of(platform).most_lanes
     # 100 lanes become 50 + 50, not 64 + 36: smaller batches are filled up, and a filler costs as much as a lane.
@@ -30,11 +25,7 @@ def default_size(module: Any, num_lanes: int, platform: str) -> int:
 
 
 def available_memory(device: Any) -> int:
-    """Bytes that programs may use: an accelerator's own limit, or a CPU device's share of the host's free memory.
-
-    Args:
-        device: a local device.
-    """
+    """Bytes that programs may use: an accelerator's own limit, or a CPU device's share of the host's free memory."""
     stats = device.memory_stats() or {}
     if 'bytes_limit' in stats:
         return int(stats['bytes_limit'] - stats.get('bytes_in_use', 0))
@@ -55,15 +46,6 @@ def fitting_programs(problem: Problem, size: int, device: Any, memory_limit: int
 
     A failed allocation kills the process on a CPU and loses the donated state on a GPU, so the size is decided
     beforehand, from the compiler's own estimate.
-
-    Args:
-        problem: the cell's.
-        size: number of lanes to begin with.
-        device: to compile for.
-        memory_limit: in bytes; None measures what is available.
-
-    Raises:
-        MemoryError: a single lane needs more than is available.
     """
     limit = memory_limit or MEMORY_SHARE * available_memory(device)
     while True:
@@ -72,7 +54,7 @@ def fitting_programs(problem: Problem, size: int, device: Any, memory_limit: int
             return compiled
         need = f'{size} lanes need {compiled.memory_bytes / 2**20:,.0f} MiB of {limit / 2**20:,.0f} MiB'
         if size == 1:
-            raise MemoryError(f'{need}: use fewer test_samples or max_samples, a smaller batch_size or a smaller model')
+            raise MemoryError(f'{need}: use fewer test_samples or max_samples, a smaller batch_size, seq_len or model')
         # 45 lanes become 23 + 22, not 22 + 22 + 1.
         size = -(-size // 2)
         logging.warning('%s: continuing with lanes_per_batch=%d', need, size)

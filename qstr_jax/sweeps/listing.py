@@ -7,54 +7,41 @@ from typing import Any
 from etils import epath
 
 from qstr_jax.progress import duration
-from qstr_jax.sweeps import claims, cost, outputs, pace
+from qstr_jax.sweeps import claims, cost, outputs, pace, tuned
 from qstr_jax.sweeps.cells import Cell, cells_of
 from qstr_jax.sweeps.sweep import Sweep
 
 
 def summary(cells: Sequence[Cell]) -> str:
-    """How much work a sweep is at most, without tracing a program.
-
-    Args:
-        cells: of the sweep.
-    """
+    """How much work a sweep is at most, without tracing a program."""
     num_lanes = sum(len(cell.lanes) for cell in cells)
     examples = sum(len(cell.lanes) * cell.problem.learner.most_examples() for cell in cells)
     return f'{len(cells):,} cells, {num_lanes:,} lanes, at most {examples:,} prompts to train on, with repetition'
 
 
 def describe(sweep: Sweep, workdir: Any = None) -> str:
-    """One line per cell: lanes, parameters, the most operations of a lane, and how long the lanes that are left take.
-
-    Args:
-        sweep: the points to run.
-        workdir: where it would be run, which need not exist; None for nowhere yet.
-
-    Raises:
-        ValueError: a setting is impossible, or would be ignored.
-        results.ResultsError: a file of the directory is damaged.
-    """
+    """One line per cell: lanes, parameters, the most operations of a lane, and the time that is left."""
     cells = cells_of(sweep)
     outputs.check(cells, outputs.probes_of(sweep))
     folder = None if workdir is None or not (epath.Path(workdir) / 'plan.json').exists() else epath.Path(workdir)
-    tuned = sweep.tune.names if sweep.tune else ()
-    there = [claims.num_there(folder, cell, tuned) if folder is not None else 0 for cell in cells]
+    names = sweep.tune.names if sweep.tune else ()
+    there = [claims.num_there(folder, cell, names) if folder is not None else 0 for cell in cells]
     paces = pace.paces([cell for cell, known in zip(cells, there, strict=True) if known < len(cell.lanes)], folder)
     times = [_time(cell, known, paces.get(cell.id)) for cell, known in zip(cells, there, strict=True)]
     lines = _table(cells, there, times)
     flops = sum(len(cell.lanes) * _most_flops(cell) for cell in cells)
-    num_lanes = sum(len(cell.lanes) for cell in cells)
+    num_lanes, num_reported = sum(len(cell.lanes) for cell in cells), tuned.num_reported(sweep, cells)
     lines.append(
         f'{len(cells)} cells, {num_lanes} lanes, at most {flops / 1e12:,.0f} TFLOP of '
         f'training (a lane stops when it reaches its goal)'
     )
     if folder is not None:
-        lines.append(f'{sum(there):,} of {num_lanes:,} lanes are there already')
-    if sum(there) < num_lanes:
+        lines.append(f'{sum(there):,} of {num_reported:,} lanes are there already')
+    if sum(there) < num_reported:
         lines.append(_total(times))
     if sweep.tune:
-        names = ' and '.join(sweep.tune.names)
-        lines.append(f'{names} tuned at each point on {sweep.tune.num_seeds} selection seeds, whose lanes come on top')
+        tuned_names, seeds = ' and '.join(names), sweep.tune.num_seeds
+        lines.append(f'{tuned_names} tuned at each point on {seeds} selection seeds, whose lanes come on top')
     return '\n'.join(lines)
 
 

@@ -25,7 +25,7 @@ from qstr_jax.sweeps.cells import Cell
 
 # A device writes its heartbeat at most this often.
 BEAT_SECONDS = 2.0
-# A worker on another machine that has been silent for so many seconds counts as gone.
+# Seconds of silence after which a worker on another machine counts as gone.
 SILENT_SECONDS = 300.0
 
 COLUMNS = (
@@ -39,12 +39,7 @@ def _now() -> str:
 
 
 def add_plan(workdir: Any, cells: Sequence[Cell]) -> None:
-    """Adds the lanes of some cells to the plan; the caller holds the directory's lock.
-
-    Args:
-        workdir: the results directory.
-        cells: those that a run was asked for.
-    """
+    """Adds the lanes of some cells to the plan; the caller holds the directory's lock."""
     plan = records.read_plan(workdir)
     for cell in cells:
         entry = {'columns': dict(cell.columns), 'lanes': [lane_keys.name_of(lane) for lane in cell.lanes]}
@@ -53,24 +48,14 @@ def add_plan(workdir: Any, cells: Sequence[Cell]) -> None:
 
 
 class Heartbeat:
-    """What one device is doing, written to a file at most every `BEAT_SECONDS`.
-
-    Args:
-        workdir: the results directory.
-        run_id: id of the run, as in its provenance.
-        device_id: the device's number.
-    """
+    """What one device is doing, written to a file at most every `BEAT_SECONDS`."""
 
     def __init__(self, workdir: Any, run_id: str, device_id: int) -> None:
         self._path = names.inside(workdir, 'progress', f'{run_id}-{device_id}.json')
         self._last = 0.0
 
     def beat(self, report: dict[str, Any]) -> None:
-        """Writes what is going on, unless the last report is recent.
-
-        Args:
-            report: `cell`, `state` and more, all of which JSON can hold.
-        """
+        """Writes what is going on, unless the last report is recent."""
         if time.monotonic() - self._last < BEAT_SECONDS:
             return
         self._last = time.monotonic()
@@ -84,35 +69,20 @@ class Heartbeat:
 
 
 def write_error(workdir: Any, cell_id: str, error: Exception) -> None:
-    """Records the last error of a cell.
-
-    Args:
-        workdir: the results directory.
-        cell_id: the cell's.
-        error: it; a line tells its reason, without JAX's advice.
-    """
+    """Records the last error of a cell."""
     text = ''.join(traceback.format_exception(error))
     report = {'cell': cell_id, 'time': _now(), 'error': failures.reason(error), 'traceback': text}
     files.write_json(names.inside(workdir, 'errors', f'{cell_id}.json'), report)
 
 
 def clear_error(workdir: Any, cell_id: str) -> None:
-    """Removes the error of a cell that has succeeded.
-
-    Args:
-        workdir: the results directory.
-        cell_id: the cell's.
-    """
+    """Removes the error of a cell that has succeeded."""
     with contextlib.suppress(OSError):  # there is none, or the directory is gone, which others say
         names.inside(workdir, 'errors', f'{cell_id}.json').unlink()
 
 
 def remove_dead(workdir: Any) -> None:
-    """Removes the heartbeats of workers that are gone.
-
-    Args:
-        workdir: the results directory.
-    """
+    """Removes the heartbeats of workers that are gone."""
     for path, beat in records.read_all(workdir / 'progress', 'heartbeat').items():
         if not _is_alive(beat):
             path.unlink(missing_ok=True)
@@ -126,20 +96,7 @@ def _is_alive(beat: dict[str, Any]) -> bool:
 
 
 def status(workdir: Any) -> pd.DataFrame:
-    """State of every planned cell, one row per cell.
-
-    Args:
-        workdir: the results directory.
-
-    Returns:
-        A table of `cell`; `lanes`, and how many of them ended as `reached`, `fitted`, `censored` (above or below),
-        `outraced` and `diverged` or are `left`; `state`, which is 'done', 'running', 'stopped', 'failed' or 'left';
-        `seconds` spent; `expected_seconds` for the lanes that are left, at the pace of the cell's finished lanes or
-        else of its model's, missing if there are none; and `note`, what runs now or the last error.
-
-    Raises:
-        results.ResultsError: not a results directory, one of another format, or its plan is damaged.
-    """
+    """State of every planned cell, one row per cell."""
     workdir = epath.Path(workdir)
     if not (workdir / 'plan.json').exists():
         raise results.ResultsError(f'{str(workdir)!r} is not a results directory: no plan.json in it')

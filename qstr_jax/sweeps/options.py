@@ -4,7 +4,7 @@ import dataclasses
 
 import jax
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 
 
 @dataclasses.dataclass(frozen=True)

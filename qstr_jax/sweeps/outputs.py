@@ -1,11 +1,11 @@
-"""Whether tasks, models and probes of cells make what programs and rows need; traced, nothing is computed."""
+"""Whether tasks, models and probes of cells make what programs and rows need, found out before any work."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
-from qstr_jax import failures, models
+from qstr_jax import columns, failures, fingerprints, models
 from qstr_jax.learners.held_out import abstract_params
 from qstr_jax.models import probes
 from qstr_jax.storage import results
@@ -14,25 +14,21 @@ from qstr_jax.sweeps.sweep import Sweep
 from qstr_jax.tasks import shapes, streams
 
 
+class Made(NamedTuple):
+    """What a probe adds to the rows of a cell, and the fingerprint of its steps and settings."""
+
+    columns: tuple[str, ...]
+    fingerprint: str
+
+
 def probes_of(sweep: Sweep) -> dict[str, Callable]:
-    """The functions of a sweep's probes, with their settings, by name.
-
-    Args:
-        sweep: names them.
-
-    Raises:
-        ValueError: an unknown name or setting.
-    """
+    """The functions of a sweep's probes, with their settings, by name."""
     return {name: probes.get(name, **sweep.settings_of(name)) for name in sweep.probes}
 
 
-def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> None:
-    """Raises ValueError unless all cells make floats of the right shapes.
-
-    Args:
-        cells: of a sweep.
-        probe_functions: of `probes_of`.
-    """
+def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> dict[str, dict[str, Made]]:
+    """What probes make, by cell and name; raises ValueError unless all cells make floats of the right shapes."""
+    found: dict[str, dict[str, Made]] = {}
     for cell in cells:
         problem: Any = cell.problem
         with failures.named(f'task={problem.task.name!r}'):  # whose own settings may not be hashable
@@ -40,34 +36,62 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> Non
             shapes.check(problem.test_task)
         with failures.named(f'models={cell.model!r}'):
             models.check_output(cell.model, problem.module, problem.task)
-        for name, probe in probe_functions.items():
-            _check_probe(name, probe, problem)
+            _check_test_length(cell.model, problem)
+        taken = dict.fromkeys(columns.RESERVED, 'a column of all rows')
+        taken |= dict.fromkeys((name for name, _ in cell.columns), 'a setting of the cell')
+        taken |= dict.fromkeys(cell.lanes[0]._fields, 'a setting of the lanes')
+        made = found[cell.id] = {name: made_by(name, probe, problem) for name, probe in probe_functions.items()}
+        for name, one in made.items():
+            for column in one.columns:
+                if column in taken:
+                    raise ValueError(
+                        f'probes={name!r}: returns {column!r}, which is {taken[column]}: name it otherwise'
+                    )
+                taken[column] = f"a column of probe '{name}'"
+    return found
 
 
-def check_new(sweep: Sweep, cells: Sequence[Cell], workdir: Any) -> None:
-    """Checks the cells that have no rows yet, since the others have passed; with probes all, which may be new.
-
-    Args:
-        sweep: the cells'.
-        cells: of the sweep.
-        workdir: the results directory, which need not exist.
-
-    Raises:
-        ValueError: as `check`.
-    """
+def check_new(sweep: Sweep, cells: Sequence[Cell], workdir: Any) -> dict[str, dict[str, Made]]:
+    """Checks the cells that have no rows yet, since the others have passed; with probes all, which may be new."""
     probe_functions = probes_of(sweep)
     new = [cell for cell in cells if probe_functions or not results.cell_path(workdir, 'rows', cell.id).exists()]
-    check(new, probe_functions)
+    made = check(new, probe_functions)
+    check_draws(new)
+    return made
 
 
-def _check_probe(name: str, probe: Callable, problem: Any) -> None:
-    """Raises ValueError unless a probe makes a dict of scalars."""
+def check_draws(cells: Sequence[Cell]) -> None:
+    """Raises ValueError unless prompts of all cells, some of which are drawn, point to tokens that they have."""
+    problems: list[Any] = [cell.problem for cell in cells]
+    for task in dict.fromkeys(task for problem in problems for task in (problem.task, problem.test_task)):
+        with failures.named(f'task={task.name!r}'):
+            shapes.check_indices(task)
+
+
+def _check_test_length(name: str, problem: Any) -> None:
+    """Raises ValueError unless the same parameters answer prompts of the length of the test."""
+    if problem.test_task.seq_len == problem.task.seq_len:
+        return
+    shapes_of = [
+        jax.tree.map(lambda leaf: leaf.shape, abstract_params(problem.module, task))
+        for task in (problem.task, problem.test_task)
+    ]
+    if shapes_of[0] != shapes_of[1]:
+        raise ValueError(
+            f'models={name!r}: its parameters are for seq_len={problem.task.seq_len} alone, not for '
+            f'test_seq_len={problem.test_task.seq_len}; leave one of the two out'
+        )
+
+
+def made_by(name: str, probe: Callable, problem: Any) -> Made:
+    """What a probe adds to the rows of a cell; traced, nothing is computed."""
     task_draw = jax.eval_shape(problem.task.draw, streams.abstract_key())
     params = abstract_params(problem.module, problem.task)
     try:
-        made = jax.eval_shape(lambda params, draw: probe(params, draw, problem), params, task_draw)
+        traced, made = jax.make_jaxpr(lambda *given: probe(*given, problem), return_shape=True)(params, task_draw)
     except (Exception, SystemExit) as error:  # whatever a user's function does
         raise ValueError(f'probes={name!r}: {failures.reason(error)}') from error
     if not isinstance(made, dict) or any(getattr(value, 'shape', None) != () for value in made.values()):
         found = {key: getattr(value, 'shape', None) for key, value in made.items()} if isinstance(made, dict) else made
         raise ValueError(f'probes={name!r}: must return a dict of scalars, not {found!r}')
+    return Made(tuple(made), fingerprints.of(traced))

@@ -19,6 +19,7 @@ import numpy as np
 from qstr_jax import failures, models
 from qstr_jax.learners import held_out, lanes
 from qstr_jax.learners.problem import Problem
+from qstr_jax.progress import duration
 from qstr_jax.sweeps import cost, lanes_per_batch, monitor
 from qstr_jax.sweeps.cells import Cell
 
@@ -30,6 +31,11 @@ MOST_FLOPS = 5e10
 MOST_FLOPS_TOGETHER = 5e11
 # A step is repeated for so long, and three times at least.
 TIMING_SECONDS = 0.2
+# A guess at the floating-point operations of a device in a second, for who waits for the first check of a large model.
+SPEEDS = {'cpu': 1e11}
+SPEED = 1e13
+# Who waits longer is told so.
+LONG_SECONDS = 60.0
 
 
 class Pace(NamedTuple):
@@ -45,12 +51,7 @@ class Pace(NamedTuple):
 
 
 def paces(cells: Sequence[Cell], workdir: Any = None) -> dict[str, Pace]:
-    """The pace of each cell, by its id.
-
-    Args:
-        cells: of a sweep.
-        workdir: a results directory, whose lanes tell their cells' paces; None for no directory.
-    """
+    """The pace of each cell, by its id."""
     try:
         jax.devices()
     except (RuntimeError, AssertionError):  # none, or another process has it: a dry run needs none
@@ -60,6 +61,19 @@ def paces(cells: Sequence[Cell], workdir: Any = None) -> dict[str, Pace]:
     for model in dict.fromkeys(cell.model for cell in rest):
         found |= _estimated([cell for cell in rest if cell.model == model])
     return found
+
+
+def warning(cell: Cell, platform: str) -> str:
+    """What to say before a cell whose first check, and so its first sign of life, is far away; or ''."""
+    learner = cell.problem.learner
+    flops = cost.training_flops(cell.problem, learner.most_examples() // max(1, learner.max_checks))
+    seconds = flops / SPEEDS.get(platform, SPEED)
+    if seconds < LONG_SECONDS:
+        return ''
+    return (
+        f'{cell.id}: {flops / 1e12:,.0f} TFLOP to the first check of a lane, perhaps {duration(seconds)} in which '
+        'nothing is shown; a smaller check_every, batch_size or seq_len shows more'
+    )
 
 
 def _measured(workdir: Any) -> dict[str, Pace]:
@@ -110,12 +124,7 @@ def _step_flops(problem: Problem) -> int:
 
 @functools.lru_cache(maxsize=64)
 def step_seconds(problem: Problem, num_lanes: int) -> float:
-    """Seconds of a lane for the forward and backward pass of a batch, with as many lanes as run together.
-
-    Args:
-        problem: the cell's.
-        num_lanes: of the cell.
-    """
+    """Seconds of a lane for the forward and backward pass of a batch, with as many lanes as run together."""
     size = lanes_per_batch.default_size(problem.module, num_lanes, jax.default_backend())
     size = max(1, min(size, int(MOST_FLOPS_TOGETHER / _step_flops(problem))))
     shapes = held_out.abstract_params(problem.module, problem.task)

@@ -25,7 +25,7 @@ class Choices(NamedTuple):
 
     Attributes:
         most_lanes: most lanes of one program.
-        unroll: most tokens of a gated cell whose loop bodies are joined, see `suited`.
+        unroll: most tokens of a gated cell whose loop bodies are joined, see `for_platform`.
         test_chunk: held-out prompts of a lane that are evaluated together.
         init: compiler options of `init`.
         advance: compiler options of `advance`.
@@ -55,23 +55,15 @@ TABLE = {
 
 
 def of(platform: str) -> Choices:
-    """The choices for a platform; an unknown one is treated as a GPU.
-
-    Args:
-        platform: of a device, as JAX calls it.
-    """
+    """The choices for a platform; an unknown one is treated as a GPU."""
     return TABLE.get(platform, TABLE['gpu'])
 
 
-def suited(problem: Problem, platform: str) -> Problem:
+def for_platform(problem: Problem, platform: str) -> Problem:
     """A cell's static side with the loops and the chunks of test prompts that suit a platform.
 
     Tokens are joined in parts as equal as possible: 33 of them, at most 12 at once, as 11 + 11 + 11, since a last part
     of another length is compiled beside the loop.
-
-    Args:
-        problem: the cell's.
-        platform: of a device.
     """
     choices, seq_len = of(platform), problem.task.seq_len
     # Fewer prompts are one chunk anyway, and the cell stays the one that may have been traced.
@@ -85,12 +77,7 @@ def suited(problem: Problem, platform: str) -> Problem:
 
 
 def options(platform: str, program: str) -> dict[str, Any] | None:
-    """Compiler options of a program; None where there are none, or where the user sets the level in XLA_FLAGS.
-
-    Args:
-        platform: of a device.
-        program: 'init' or 'advance'.
-    """
+    """Compiler options of a program; None where there are none, or where the user sets the level in XLA_FLAGS."""
     found = {'init': of(platform).init, 'advance': of(platform).advance}[program]
     flags = os.environ.get('XLA_FLAGS', '')
     return {name: value for name, value in found.items() if name not in flags} or None

@@ -4,9 +4,10 @@ import dataclasses
 import typing
 from typing import Any
 
-from qstr_jax import columns, models, registry
+from qstr_jax import columns, failures, models
 from qstr_jax.learners.problem import Problem
-from qstr_jax.settings import Setting
+from qstr_jax.settings import Setting, registry
+from qstr_jax.tasks import unused
 
 Settings = dict[str, Any]
 
@@ -36,15 +37,8 @@ class Point:
             ('task', 'task'): (task.name, 'str'),
             ('task', 'test_task'): (self.problem.test_task.name, 'str'),
             ('learner', 'learner'): (learner.name, 'str'),
+            **task_columns(task, self.problem.test_task, self.unused()),
         }
-        for name, setting in registry.entries()[task.name].schema.items():
-            found['task', name] = getattr(task, name), _type_of(setting)
-        parts: list[Any] = [getattr(task, 'link', None), getattr(task, 'encoding', None)]
-        for part in parts:
-            given = dict(getattr(part, 'settings', ()))  # Those that are not at their default.
-            entry = registry.entries().get(getattr(part, 'name', ''))
-            for name, setting in entry.schema.items() if entry and entry.kind in ('link', 'encoding') else ():
-                found['task', f'{part.name}_{name}'] = given.get(name, setting.default), _type_of(setting)
         schema = registry.entries()[learner.name].schema
         for name, setting in schema.items():
             value = getattr(learner, name)
@@ -62,6 +56,12 @@ class Point:
             columns.declare(name, 'lane', _type_of(schema.get(name)))
         return tuple((name, columns.plain(value)) for (_, name), (value, _) in found.items())
 
+    def unused(self) -> frozenset[str]:
+        """Names of the task's settings that neither training nor test prompts depend on."""
+        problem: Any = self.problem
+        with failures.named(f'task={problem.task.name!r}'):  # whose own settings may not be hashable
+            return unused.names(problem.task) & unused.names(problem.test_task)
+
     def _model_settings(self) -> Settings:
         """All settings of the model; a default that depends on the task is read from the module."""
         schema = registry.entries()[self.model].schema
@@ -77,6 +77,8 @@ class Point:
         found = {'model': self.model, 'task': task.name, 'learner': learner.name, 'seq_len': task.seq_len}
         if test_task.name != task.name:
             found['test_task'] = test_task.name
+        if test_task.seq_len != task.seq_len:
+            found['test_seq_len'] = test_task.seq_len
         for name, setting in registry.entries()[task.name].schema.items():
             if name != 'seq_len' and not _is_same_without(task, name, setting.default):
                 found[f'task.{name}'] = _identity(getattr(task, name))
@@ -103,6 +105,28 @@ class Point:
             return bool(models.build(self.model, self.problem.task, **settings) == self.problem.module)
         except ValueError:
             return False
+
+
+def task_columns(
+    task: Any, test_task: Any, without: frozenset[str] = frozenset()
+) -> dict[tuple[str, str], tuple[Any, str]]:
+    """By role and name the value and type of the columns that say what was asked, before they are made plain."""
+    found: dict[tuple[str, str], tuple[Any, str]] = {
+        ('task', 'task'): (task.name, 'str'),
+        ('task', 'test_task'): (test_task.name, 'str'),
+    }
+    if test_task.seq_len != task.seq_len:
+        found['task', 'test_seq_len'] = test_task.seq_len, 'int'
+    for name, setting in registry.entries()[task.name].schema.items():
+        if name not in without:
+            found['task', name] = getattr(task, name), _type_of(setting)
+    parts: list[Any] = [getattr(task, name, None) for name in ('link', 'encoding') if name not in without]
+    for part in parts:
+        given = dict(getattr(part, 'settings', ()))  # Those that are not at their default.
+        entry = registry.entries().get(getattr(part, 'name', ''))
+        for name, setting in entry.schema.items() if entry and entry.kind in ('link', 'encoding') else ():
+            found['task', f'{part.name}_{name}'] = given.get(name, setting.default), _type_of(setting)
+    return found
 
 
 def _is_same_without(task: Any, name: str, default: Any) -> bool:

@@ -39,12 +39,7 @@ class Programs(NamedTuple):
 
 
 def lane_arrays(lanes: Sequence[Any], device: Any = None) -> Any:
-    """The lanes of a batch as one NamedTuple of arrays (k,): integers as int32, all other numbers as float32.
-
-    Args:
-        lanes: NamedTuples of numbers, of one learner.
-        device: the device of the arrays; None is JAX's default.
-    """
+    """The lanes of a batch as one NamedTuple of arrays (k,): integers as int32, all other numbers as float32."""
     kind = type(lanes[0])
     dtypes = [np.int32 if isinstance(value, int) else np.float32 for value in lanes[0]]
     columns = zip(dtypes, zip(*lanes, strict=True), strict=True)
@@ -52,12 +47,7 @@ def lane_arrays(lanes: Sequence[Any], device: Any = None) -> Any:
 
 
 def abstract_lanes(problem: Problem, size: int) -> Any:
-    """Shapes of the lanes of a cell.
-
-    Args:
-        problem: the cell's.
-        size: k.
-    """
+    """Shapes of the lanes of a cell."""
     learner = problem.learner
     values = {name: getattr(learner, name) for name in learner.lane_settings()}
     one = learners.lane(learner, seed=0, task_seed=0, **values)
@@ -66,12 +56,7 @@ def abstract_lanes(problem: Problem, size: int) -> Any:
 
 
 def abstract_state(problem: Problem, size: int) -> Any:
-    """Shapes of a lane batch's state, for restoring a checkpoint.
-
-    Args:
-        problem: the cell's.
-        size: k.
-    """
+    """Shapes of a lane batch's state, for restoring a checkpoint."""
     # `compile_programs` has traced the same, so this finds it.
     return learners.init.trace(abstract_lanes(problem, size), problem).out_info[1]
 
@@ -82,13 +67,7 @@ _compiling: collections.defaultdict[tuple, threading.Lock] = collections.default
 
 
 def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
-    """Compiles the programs of a cell; nothing is run.
-
-    Args:
-        problem: the cell's.
-        size: number of lanes of a batch.
-        device: to compile for.
-    """
+    """Compiles the programs of a cell; nothing is run."""
     start = time.perf_counter()
     is_shared = device.platform == 'gpu' and bool(getattr(jax.config, 'jax_compilation_cache_dir', None))
     with _compiling[problem, size] if is_shared else contextlib.nullcontext():
@@ -108,7 +87,7 @@ def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
 def _compile(problem: Problem, size: int, device: Any) -> tuple[Any, Any, str]:
     """Both programs, compiled for one device, and their fingerprint."""
     place = functools.partial(_placed, sharding=jax.sharding.SingleDeviceSharding(device))
-    programs = traced(platforms.suited(problem, device.platform), size, place)
+    programs = traced(platforms.for_platform(problem, device.platform), size, place)
     init, advance = (
         program.lower().compile(compiler_options=platforms.options(device.platform, name))
         for program, name in zip(programs, ('init', 'advance'), strict=True)
@@ -118,7 +97,7 @@ def _compile(problem: Problem, size: int, device: Any) -> tuple[Any, Any, str]:
 
 def fingerprint(problem: Problem, size: int, platform: str) -> str:
     """The fingerprint that the programs of a cell would have; they are traced and not compiled, on any machine."""
-    return _fingerprint(traced(platforms.suited(problem, platform), size))
+    return _fingerprint(traced(platforms.for_platform(problem, platform), size))
 
 
 def _fingerprint(programs: tuple[Any, Any]) -> str:
@@ -140,11 +119,7 @@ def _placed(leaf: Any, sharding: Any) -> Any:
 
 
 def program_bytes(program: Any) -> int:
-    """Bytes of a program: arguments, results and scratch; 0 if the backend does not report them.
-
-    Args:
-        program: compiled.
-    """
+    """Bytes of a program: arguments, results and scratch; 0 if the backend does not report them."""
     analysis = program.memory_analysis()
     if analysis is None:
         return 0

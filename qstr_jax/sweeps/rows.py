@@ -7,7 +7,8 @@ from typing import Any
 import jax
 import pandas as pd
 
-from qstr_jax import columns
+from qstr_jax import columns, tasks
+from qstr_jax.learners import held_out
 from qstr_jax.learners.problem import Problem
 from qstr_jax.models import probes
 from qstr_jax.sweeps import cost
@@ -17,20 +18,16 @@ from qstr_jax.sweeps.cells import Cell
 def rows(
     cell: Cell, lanes: Sequence[Any], data_K: Any, state_K: Any, probe_functions: Sequence[Callable] = ()
 ) -> pd.DataFrame:
-    """One row per lane.
-
-    Args:
-        cell: the cell of the lanes.
-        lanes: the batch's lanes; the state may have more, which are fillers.
-        data_K: constants of the batch, as `training.train` returns them.
-        state_K: its last state, as `training.train` returns it.
-        probe_functions: of `models.probes`.
-    """
+    """One row per lane."""
 
     described = jax.device_get(_encoding_columns(data_K.task_draw))
     if probe_functions:
-        described |= jax.device_get(_probed(state_K.params, data_K.task_draw, cell.problem, tuple(probe_functions)))
-    measured = {**cell.problem.learner.report(state_K, cell.problem), **described}
+        described |= jax.device_get(probed(state_K.params, data_K.task_draw, cell.problem, tuple(probe_functions)))
+    learner = cell.problem.learner
+    measured = {**learner.report(state_K, cell.problem), **described}
+    no_retrieval = cell.problem.test_task.no_retrieval(getattr(learner, 'threshold_on', 'loss'))
+    if no_retrieval is not None:
+        measured['no_retrieval'] = [no_retrieval] * len(lanes)
     frame = pd.DataFrame(
         {
             **dict(cell.columns),
@@ -42,13 +39,19 @@ def rows(
     return frame.astype({name: 'Int64' for name in frame.columns if columns.get(name).type == 'count'})
 
 
+@functools.partial(jax.jit, static_argnames='problem')
+def task_draws(lanes_K: Any, problem: Problem) -> Any:
+    """The draws of the task that some lanes have."""
+    return jax.vmap(lambda lane: tasks.draw(held_out.stream_keys(lane, problem)['task'], problem.task))(lanes_K)
+
+
 # Jitted here, so that they are traced once and not for every lane batch.
 _encoding_columns = jax.jit(jax.vmap(probes.encoding_columns))
 
 
 @functools.partial(jax.jit, static_argnames=('problem', 'probe_functions'))
-def _probed(params_K: Any, task_draw_K: Any, problem: Problem, probe_functions: tuple[Callable, ...]) -> dict[str, Any]:
-    """The columns of the probes."""
+def probed(params_K: Any, task_draw_K: Any, problem: Problem, probe_functions: tuple[Callable, ...]) -> dict[str, Any]:
+    """The columns of the probes, by lane."""
 
     def probe_lane(params: Any, task_draw: Any) -> dict[str, Any]:
         columns_of_lane: dict[str, Any] = {}
@@ -60,13 +63,7 @@ def _probed(params_K: Any, task_draw_K: Any, problem: Problem, probe_functions: 
 
 
 def curves(cell: Cell, lanes: Sequence[Any], state_K: Any) -> pd.DataFrame:
-    """One line per check of a lane, or per fit of a lane on a fixed sample; the cell's settings are in its rows only.
-
-    Args:
-        cell: the cell of the lanes.
-        lanes: the batch's lanes.
-        state_K: the last state, as `training.train` returns it.
-    """
+    """One line per check of a lane, or per fit on a fixed sample; the cell's settings are in its rows only."""
     curves_K = cell.problem.learner.report_curves(state_K, cell.problem)
     frames = [pd.DataFrame({**lane._asdict(), **curve}) for lane, curve in zip(lanes, curves_K, strict=False)]
     return pd.concat(frames, ignore_index=True)

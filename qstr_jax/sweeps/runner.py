@@ -3,7 +3,6 @@
 Whatever ends a run (a signal, a kill, a full disk), the same call continues it, and the rows are bit for bit the same.
 """
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -36,16 +35,18 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
         The rows, as `results.load` returns them.
 
     Raises:
-        ValueError: a setting is impossible; nothing has been run then.
+        ValueError: a setting is impossible, or JAX is set to float64; nothing has been run then.
         results.ResultsError: the directory cannot be used, or a file in it is damaged.
         Interrupted: SIGTERM or SIGINT; the states of running lanes are saved.
         SweepError: some cells failed; the others are complete.
     """
     options = options or Options()
     options.check_devices()
+    if jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+        raise ValueError('JAX_ENABLE_X64=1: sweeps train in float32; leave it unset')
     _check_locks(sweep, workdir)
     all_cells = cells.cells_of(sweep)
-    outputs.check_new(sweep, all_cells, workdir)
+    made = outputs.check_new(sweep, all_cells, workdir)
     share = tuned.share if sweep.tune else lane_batches.share
     mine = share(all_cells, options.shard_index, options.num_shards)
     if (epath.Path(workdir) / 'config.json').exists():
@@ -53,22 +54,16 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
     tuned_names = sweep.tune.names if sweep.tune else ()
     there = {cell.id: claims.num_there(epath.Path(workdir), cell, tuned_names) for cell in mine}
     with stopping.stopping() as stop, progress.Progress('lane', options.progress, is_open=bool(sweep.tune)) as shown:
-        one = session.Session(sweep, options, stop, shown)
-        workdir = one.open(workdir, mine, () if sweep.tune else all_cells)
-        _say_there(shown, mine, there)
+        one = session.Session(sweep, options, stop, shown, made)
+        workdir = one.open(workdir, mine, () if sweep.tune else all_cells, has_probes=True)
+        if done := sum(there[cell.id] for cell in mine):
+            shown.say(f'{done:,} of {tuned.num_reported(sweep, mine):,} lanes are there already')
         failed = tuned.run(one, workdir, mine) if sweep.tune else one.run(workdir, mine)
     if failed:
         folders = f'{workdir / "errors"}' + (f' and {workdir / tuned.SELECTION / "errors"}' if sweep.tune else '')
         raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {folders}')
     session.tidy(workdir)
     return results.load(workdir)
-
-
-def _say_there(shown: progress.Progress, mine: Sequence[cells.Cell], there: Mapping[str, int]) -> None:
-    """Says how many lanes need not be run, if there are any."""
-    done = sum(there[cell.id] for cell in mine)
-    if done:
-        shown.say(f'{done:,} of {sum(len(cell.lanes) for cell in mine):,} lanes are there already')
 
 
 def _check_locks(sweep: Sweep, workdir: Any) -> None:

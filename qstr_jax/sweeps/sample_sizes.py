@@ -2,21 +2,13 @@
 
 from typing import Any
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 
 UNITS = ('prompts', 'd', 'qd', 'Nd')
 
 
 def unit(name: str, task: Any) -> int:
-    """Prompts in one unit.
-
-    Args:
-        name: one of `UNITS`.
-        task: has N, q and d.
-
-    Raises:
-        ValueError: an unknown unit.
-    """
+    """Prompts in one unit."""
     checks.choice('samples_unit', name, UNITS)
     if name == 'prompts':
         return 1
@@ -25,16 +17,7 @@ def unit(name: str, task: Any) -> int:
 
 
 def in_prompts(values: tuple[float, ...], unit_name: str, task: Any) -> tuple[int, ...]:
-    """Sample sizes in prompts.
-
-    Args:
-        values: n in units.
-        unit_name: one of `UNITS`.
-        task: has N, q and d.
-
-    Raises:
-        ValueError: a value is not positive, or not a whole number of prompts.
-    """
+    """Sample sizes in prompts."""
     return tuple(_prompts(value, unit_name, task) for value in values)
 
 

@@ -5,12 +5,24 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from qstr_jax import learners, registry
+from qstr_jax import learners
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
+from qstr_jax.settings import registry
 from qstr_jax.tasks.task import REGISTRY as TASKS
 
 # Everyday names of axes.
 ALIASES = {'seq_lens': 'seq_len'}
+# What names the thing whose settings a scope has, for those who give its name to the scope.
+NAMED_BY = {'model': 'models', 'learner': 'learners', 'task': 'task.name'}
+
+
+def whose(setting: str) -> tuple[str, str] | None:
+    """Whose setting has a name, and how it is given, as ('the learner', 'learning_rate'); None if nobody's."""
+    for kind in ('task', 'learner'):
+        if any(entry.kind == kind and setting in entry.schema for entry in registry.entries().values()):
+            return f'the {kind}', setting
+    owners = [name for name, entry in registry.entries().items() if setting in entry.schema]
+    return (owners[0], f'{owners[0]}.{setting}') if owners else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,15 +42,7 @@ class Scopes:
     arguments: tuple[str, ...]
 
     def triples(self, settings: Mapping[str, Any], axes: Mapping[str, Any]) -> tuple[tuple[str, str, tuple], ...]:
-        """What was given as sorted (scope, name, values) triples.
-
-        Args:
-            settings: by their names, with or without a scope.
-            axes: the same.
-
-        Raises:
-            ValueError: an unknown name, one that is given twice, or a value of the wrong kind.
-        """
+        """What was given as sorted (scope, name, values) triples."""
         if twice := set(settings) & set(axes):
             raise ValueError(f'{sorted(twice)[0]}: given both as a setting and as an axis')
         found: dict[tuple[str, str], tuple] = {}
@@ -52,15 +56,7 @@ class Scopes:
         return tuple((scope, name, values) for (scope, name), values in sorted(found.items()))
 
     def of(self, key: str, value: Any) -> list[tuple[str, str, Any]]:
-        """(scope, name, value) of what was given under a key.
-
-        Args:
-            key: a name, one with its scope before a dot, or a scope.
-            value: one or several values; of a scope a mapping of its settings.
-
-        Raises:
-            ValueError: an unknown name, or a value of the wrong kind.
-        """
+        """(scope, name, value) of what was given under a key."""
         if isinstance(value, Mapping):
             of_learners = [name for learner in learners.names() for name in LEARNERS.get(learner).schema]
             if key in (*ALIASES, *TASKS.get(self.task).schema, *of_learners):
@@ -76,16 +72,24 @@ class Scopes:
             return [('task', name, value)]
         if any(name in LEARNERS.get(learner).schema for learner in learners.names()):
             return [('learner', name, value)]
+        if name in NAMED_BY:
+            raise ValueError(f'{name}={value!r}: has settings, not names; did you mean {NAMED_BY[name]}={value!r}?')
+        if name in registry.entries():
+            raise ValueError(
+                f'{name}={value!r}: give its settings by name, as {name}={{…}}; --describe={name} lists them'
+            )
         raise self._unknown(key)
 
     def _unknown(self, key: str) -> ValueError:
         """The error for a name that no task or learner has as a setting; it proposes the nearest."""
         if key in self.arguments:
             raise ValueError(f'{key}: cannot be an axis; it is the same for all points of a sweep')
-        owners = [f'{name}.{key}' for name, entry in registry.entries().items() if key in entry.schema]
+        owner = whose(key)
         bare = [*self.arguments, *ALIASES, *TASKS.get(self.task).schema]
         bare += [name for learner in self.learners for name in LEARNERS.get(learner).schema]
-        near = owners or difflib.get_close_matches(key, [*bare, *registry.SCOPES, *registry.entries()], n=1)
+        near = (
+            [owner[1]] if owner else difflib.get_close_matches(key, [*bare, *registry.SCOPES, *registry.entries()], n=1)
+        )
         hint = (
             f'did you mean {near[0]!r}?' if near else '--describe=NAME lists the settings of a task, model or learner'
         )
@@ -111,5 +115,8 @@ class Scopes:
                 f'{name}={value!r}: would be ignored, since learners={",".join(self.learners)} has no {name}'
             )
         owner, schema = next(iter(schemas.items()))
+        known = whose(name)
+        if known and not difflib.get_close_matches(name, schema, n=1):
+            raise ValueError(f'{scope}.{name}: {scope} has no such setting; it is of {known[0]}, give {known[1]}')
         schema.pick(name, scope if scope in registry.SCOPES else owner)
         raise AssertionError('pick raises')

@@ -40,17 +40,18 @@ class Found(NamedTuple):
     scores: Mapping[Places, Score]
 
     @property
+    def score(self) -> Score:
+        """Of the best values."""
+        return self.scores[self.places]
+
+    @property
     def samples(self) -> float:
         """Samples of the slowest selection lane of the best values, infinite if one missed."""
-        return self.scores[self.places].samples
+        return self.score.samples
 
 
 def points_of(cell: Cell) -> list[list[Any]]:
-    """The lanes of a cell by point: lanes that differ in their seeds alone.
-
-    Args:
-        cell: the cell.
-    """
+    """The lanes of a cell by point: lanes that differ in their seeds alone."""
     found: dict[tuple, list[Any]] = {}
     for lane in cell.lanes:
         found.setdefault(tuple(lane._replace(seed=0, task_seed=0)), []).append(lane)
@@ -58,69 +59,45 @@ def points_of(cell: Cell) -> list[list[Any]]:
 
 
 def lanes_at_once(tune: Tune, cell: Cell) -> int:
-    """The most lanes of a cell that any step of a search has, so that one program serves them all.
-
-    Args:
-        tune: how the cell is tuned.
-        cell: the cell.
-    """
+    """The most lanes of a cell that any step of a search has, so that one program serves them all."""
     return max(tune.num_seeds, *map(len, points_of(cell)))
 
 
 class Search:
-    """The search for the best values of one cell.
-
-    Args:
-        session: of the sweep.
-        selection: the directory of the selection lanes.
-        cell: the cell, whose lanes are those to report, before they are tuned.
-    """
+    """The search for the best values of one cell."""
 
     def __init__(self, session: Session, selection: Any, cell: Cell) -> None:
         assert session.sweep.tune is not None
         self._tune: Tune = session.sweep.tune
-        self._session, self._selection, self._cell = session, selection, cell
+        self._session, self._selection, self.cell = session, selection, cell
         self._grids: tuple[Grid, ...] = self._tune.grids_of(cell.problem.learner)
 
     def points(self) -> list[list[Any]]:
         """The lanes of the cell by point."""
-        return points_of(self._cell)
+        return points_of(self.cell)
 
     def size_of(self, cell: Cell) -> int:
-        """The number of lanes in a batch: the same at every step, so that one program serves them all.
-
-        Args:
-            cell: of a step.
-        """
-        return self._session.size_for(cell, lanes_at_once(self._tune, self._cell))
+        """The number of lanes in a batch: the same at every step, so that one program serves them all."""
+        return self._session.size_for(cell, lanes_at_once(self._tune, self.cell))
 
     def at(self, lane: Any, places: Places) -> Any:
-        """A lane with the values at some places.
-
-        Args:
-            lane: any lane of the cell.
-            places: one for each tuned setting.
-        """
-        return lane._replace(**dict(zip(self._tune.names, self._values(places), strict=True)))
+        """A lane with the values at some places."""
+        return lane._replace(
+            **{name: value for (name, _), value in zip(self._tune.grids, self._values(places), strict=True)}
+        )
 
     def _values(self, places: Places) -> tuple[float, ...]:
         return tuple(grid.value(place) for grid, place in zip(self._grids, places, strict=True))
 
-    def run(self, lane: Any, before: Found | None) -> Found:
-        """Tries values until none beside the best is better.
-
-        Args:
-            lane: has the settings that are not tuned.
-            before: what won in a cell that is like this one; None starts at the settings' defaults.
-
-        Raises:
-            Failed: a step could not be run.
-        """
+    def run(self, lane: Any, before: Found | None, rival: float = math.inf) -> Found:
+        """Tries values until none beside the best is better."""
         start = before.places if before else tuple(grid.start for grid in self._grids)
         limit = self._first_limit(lane, before)
+        last = self._limit(self._tune.margin * rival) if 'stop_after' in lane._fields else 0
         while True:
+            limit = min((one for one in (limit, last) if one), default=0)
             found = self._climb(lane, start, limit)
-            if math.isfinite(found.samples) or not limit:
+            if math.isfinite(found.samples) or limit == last:
                 return found
             start, limit = found.places, self._limit(GROWTH * limit)
 
@@ -129,12 +106,12 @@ class Search:
         if 'stop_after' not in lane._fields:
             return 0
         known = before.samples if before else math.inf
-        budget = self._cell.problem.learner.max_samples
+        budget = self.cell.problem.learner.max_samples
         return self._limit(GROWTH * known if math.isfinite(known) else FIRST_SHARE * budget)
 
     def _limit(self, samples: float) -> int:
         """A number of samples as `stop_after`: 0, which is none, from the budget on."""
-        return 0 if samples >= self._cell.problem.learner.max_samples else math.ceil(samples)
+        return 0 if samples >= self.cell.problem.learner.max_samples else math.ceil(samples)
 
     def _climb(self, lane: Any, start: Places, limit: int) -> Found:
         """The search with one limit, which is that of the race once some values have won."""
@@ -169,28 +146,28 @@ class Search:
         known = self._reached(wanted)
         missing = tuple(one for one in wanted if one not in known)
         if missing:
-            step = dataclasses.replace(self._cell, lanes=missing)
+            step = dataclasses.replace(self.cell, lanes=missing)
             if self._session.run(self._selection, [step], size_of=self.size_of):
-                raise Failed
+                raise Failed(self.cell.id)
             by_lane = {tuple(row[name] for name in missing[0]._fields): row for row in self._rows()}
             known |= {one: by_lane[tuple(one)] for one in missing}
         return {places: [known[one] for one in several] for places, several in lanes.items()}
 
     def _rows(self) -> list[Mapping[str, Any]]:
         """All selection rows of the cell."""
-        path = results.cell_path(self._selection, 'rows', self._cell.id)
+        path = results.cell_path(self._selection, 'rows', self.cell.id)
         if not path.exists():
             return []
-        return [row for _, row in cell_tables.read_rows(path, self._cell.lanes[0]._fields).iterrows()]
+        return [row for _, row in cell_tables.read_rows(path, self.cell.lanes[0]._fields).iterrows()]
 
     def _reached(self, lanes: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
         """The rows of lanes that have reached the threshold with another limit, which changes nothing before its end.
 
         A search for n* is left out, since it tries its limit as an n.
         """
-        if getattr(self._cell.problem.learner, 'is_search', False) or 'stop_after' not in self._cell.lanes[0]._fields:
+        if getattr(self.cell.problem.learner, 'is_search', False) or 'stop_after' not in self.cell.lanes[0]._fields:
             return {}
-        names = [name for name in self._cell.lanes[0]._fields if name != 'stop_after']
+        names = [name for name in self.cell.lanes[0]._fields if name != 'stop_after']
         rows = [row for row in self._rows() if row['outcome'] == 'reached']
         by_rest = {tuple(row[name] for name in names): row for row in rows}
         found = {one: by_rest.get(tuple(getattr(one, name) for name in names)) for one in lanes}
@@ -200,19 +177,23 @@ class Search:
             if row is not None and (one.stop_after == 0 or row['samples_to_threshold'] <= one.stop_after)
         }
 
-    def notes(self, found: Found) -> dict[str, str]:
-        """The columns that say how the values of a row were chosen.
+    @property
+    def choices(self) -> tuple[tuple[str, Any], ...]:
+        """The tuned settings that are static, with this cell's values."""
+        return tuple((name, getattr(self.cell.problem.learner, name)) for name, _ in self._tune.choices)
 
-        Args:
-            found: by `run`.
-        """
-        tried = sorted(found.scores)
-        return {
-            'tuned': ' '.join(self._tune.names),
-            'tuned_grid': ' '.join('/'.join(f'{value:g}' for value in self._values(places)) for places in tried),
-            'tuned_samples': ' '.join(f'{found.scores[places].samples:g}' for places in tried),
-            'tuned_seeds': ' '.join(map(str, self._tune.seeds)),
-        }
+    def tried(self, found: Found) -> list[tuple[str, float]]:
+        """What was tried: the values of each setting in the order of their names, and their samples."""
+        traced = [name for name, _ in self._tune.grids]
+        lines = []
+        for places in sorted(found.scores):
+            values = {**dict(self.choices), **dict(zip(traced, self._values(places), strict=True))}
+            lines.append(('/'.join(_word(values[name]) for name in self._tune.names), found.scores[places].samples))
+        return lines
+
+
+def _word(value: Any) -> str:
+    return f'{value:g}' if isinstance(value, (int, float)) else str(value).replace(' ', '')
 
 
 def _score(rows: Sequence[Mapping[str, Any]]) -> Score:

@@ -10,45 +10,45 @@ import jax
 
 from qstr_jax.progress import Progress
 from qstr_jax.storage import provenance, results
-from qstr_jax.sweeps import claims, lane_batches, lanes_per_batch, monitor, outputs, stale, stopping, worker
+from qstr_jax.sweeps import claims, lane_batches, lanes_per_batch, monitor, outputs, probing, stale, stopping, worker
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.options import Options
 from qstr_jax.sweeps.sweep import Sweep
 
 
 class Session:
-    """Runs cells of one sweep into directories, on the local devices.
+    """Runs cells of one sweep into directories, on the local devices."""
 
-    Args:
-        sweep: the sweep.
-        options: how to run it.
-        stop: set when the run should end.
-        progress: where it is shown how far the run is.
-    """
-
-    def __init__(self, sweep: Sweep, options: Options, stop: stopping.Stop, progress: Progress) -> None:
+    def __init__(
+        self,
+        sweep: Sweep,
+        options: Options,
+        stop: stopping.Stop,
+        progress: Progress,
+        made: Mapping[str, Mapping[str, outputs.Made]] | None = None,
+    ) -> None:
         self.sweep = sweep
         self.progress = progress
         self._options, self._stop = options, stop
-        self._probes = tuple(outputs.probes_of(sweep).values())
+        self._probes = outputs.probes_of(sweep)
+        self._made = made or {}
         self.workers = [worker.Worker(device) for device in jax.local_devices()[: options.num_devices]]
         self._records: dict[str, dict[str, Any]] = {}  # of provenance, by directory
 
-    def open(self, workdir: Any, cells: Sequence[Cell], planned: Sequence[Cell] = (), is_alone: bool = False) -> Any:
-        """A results directory in which the sweep and its plan are recorded; it is made if it does not exist.
-
-        Args:
-            workdir: the results directory.
-            cells: those that will be run here; their rows must be of the program that they have now.
-            planned: those with all of their lanes, as far as these are known.
-            is_alone: nobody else writes to the directory, so no lock is needed.
-
-        Raises:
-            ResultsError: it cannot be used, or what is in it was tuned in another way, or is of another program.
-        """
+    def open(
+        self,
+        workdir: Any,
+        cells: Sequence[Cell],
+        planned: Sequence[Cell] = (),
+        has_probes: bool = False,
+        is_alone: bool = False,
+    ) -> Any:
+        """A results directory in which the sweep and its plan are recorded; it is made if it does not exist."""
         workdir = results.open_workdir(workdir)
         record = provenance.start(sys.argv)
         stale.check(workdir, cells, record, self._options.refresh)
+        if has_probes:
+            probing.complete(workdir, cells, self._probes, self._made, record, self._options.refresh)
         with contextlib.nullcontext() if is_alone else claims.locked(workdir, 'config'):
             _check_tune(workdir, self.sweep)
             results.add_sweep(workdir, self.sweep.as_json())
@@ -62,22 +62,9 @@ class Session:
         workdir: Any,
         cells: Sequence[Cell],
         size_of: Callable[[Cell], int] | None = None,
-        notes: Mapping[str, Any] | None = None,
+        extra_columns: Mapping[str, Any] | None = None,
     ) -> list[str]:
-        """Runs the lanes of some cells that have no rows yet.
-
-        Args:
-            workdir: as `open` returned it.
-            cells: the cells.
-            size_of: the number of lanes in a batch of a cell; None chooses by model and device.
-            notes: further columns of the rows.
-
-        Returns:
-            The ids of the cells that failed, sorted.
-
-        Raises:
-            Interrupted: a signal; the states of running lanes are saved.
-        """
+        """Runs the lanes of some cells that have no rows yet."""
         if not claims.has_locks(workdir):  # So that a cell's table has one writer.
             cells = lane_batches.share(cells, jax.process_index(), jax.process_count())
         batches = lane_batches.cut(cells, size_of or self.size_of)
@@ -91,44 +78,29 @@ class Session:
         batches = [batch for batch in batches if not left[batch.cell.id].isdisjoint(batch.lanes)]
         self.progress.expect(sum(len(left[batch.cell.id].intersection(batch.lanes)) for batch in batches))
         own = claims.Claims(workdir, batches, self._stop)
-        job = self.job(workdir, own, size_of or self.size_of, notes=dict(notes or {}))
+        job = self.job(workdir, own, size_of or self.size_of, extra_columns=dict(extra_columns or {}))
         failed = self._run_threads(job)
         if self._stop.signal_number is not None:
             raise stopping.Interrupted(self._stop.signal_number)
         return failed
 
     def size_of(self, cell: Cell) -> int:
-        """The number of lanes in a batch of a cell.
-
-        Args:
-            cell: the cell, with all of its lanes.
-        """
+        """The number of lanes in a batch of a cell."""
         return self.size_for(cell, len(cell.lanes))
 
     def size_for(self, cell: Cell, num_lanes: int) -> int:
-        """The number of lanes in a batch of a cell that has so many.
-
-        Args:
-            cell: the cell.
-            num_lanes: the number of its lanes.
-        """
+        """The number of lanes in a batch of a cell that has `num_lanes` lanes."""
         default = lanes_per_batch.default_size(cell.problem.module, num_lanes, jax.local_devices()[0].platform)
         return self.sweep.lanes_per_batch or default
 
     def job(self, workdir: Any, own: Any, size_of: Callable[[Cell], int], **more: Any) -> worker.Job:
-        """What the workers of this session share when they run lane batches into a directory.
-
-        Args:
-            workdir: as `open` returned it.
-            own: hands out the lane batches, as `claims.Claims` does.
-            size_of: the number of lanes in a batch of a cell.
-            **more: further fields of the job.
-        """
+        """What the workers of this session share when they run lane batches into a directory."""
         return worker.Job(
             workdir=workdir,
             claims=own,
             size_of=size_of,
             probes=self._probes,
+            made={cell_id: probing.text(made) for cell_id, made in self._made.items()},
             save_params=self.sweep.save_params,
             memory_limit=self._options.memory_limit,
             checkpoint_seconds=self._options.checkpoint_seconds,
@@ -165,13 +137,10 @@ def _check_tune(workdir: Any, sweep: Sweep) -> None:
 
 
 def tidy(workdir: Any) -> None:
-    """Removes what killed workers left behind in cells that are now complete.
-
-    Args:
-        workdir: the results directory.
-    """
+    """Removes what killed workers left behind in cells that are now complete."""
     results.make_compact(workdir)
-    if any(any((workdir / kind).iterdir()) for kind in ('checkpoints', 'errors')):
+    # A file may have taken the place of a folder, which is then empty.
+    if any(any((workdir / kind).glob('*')) for kind in ('checkpoints', 'errors')):
         status = monitor.status(workdir)
         for cell_id in status.loc[status['state'] == 'done', 'cell']:
             claims.remove_checkpoints(workdir, cell_id)

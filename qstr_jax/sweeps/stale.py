@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 from absl import logging
 
-from qstr_jax import columns, failures, function_names, registry
+from qstr_jax import columns, failures, function_names
+from qstr_jax.settings import registry
 from qstr_jax.storage import names, provenance, results, source_code
 from qstr_jax.sweeps import claims, programs
 from qstr_jax.sweeps.cells import Cell
@@ -25,14 +26,7 @@ HINT = (
 
 
 def check(workdir: Any, cells: Sequence[Cell], record: dict[str, Any], refresh: bool) -> None:
-    """Raises ResultsError where rows of some cells are of another program; with `refresh` they are set aside.
-
-    Args:
-        workdir: the results directory.
-        cells: those that a run will return or add to.
-        record: of the run, in provenance.
-        refresh: of `Options`.
-    """
+    """Raises ResultsError where rows of some cells are of another program; with `refresh` they are set aside."""
     tables = _tables(workdir, cells)
     runs = provenance.of_programs(workdir) if any('program' in rows for _, rows in tables) else {}
     stale: list[tuple[Cell, str]] = []
@@ -52,18 +46,11 @@ def check(workdir: Any, cells: Sequence[Cell], record: dict[str, Any], refresh: 
         others = f', and of {len(more)} more cells' if more else ''
         raise _error(workdir, cell.id + others, reason)
     for cell, _ in stale:
-        _set_aside(workdir, cell.id, record['id'])
+        set_aside(workdir, cell.id, record['id'])
 
 
 def check_added(workdir: Any, cell: Cell, made: dict[str, Any], record: dict[str, Any]) -> None:
-    """Raises ResultsError if a cell has rows of another program, so that no others are added to them.
-
-    Args:
-        workdir: the results directory.
-        cell: the cell.
-        made: `program`, `backend` and `lanes_per_batch` of the rows to be added.
-        record: of the run, in provenance.
-    """
+    """Raises ResultsError if a cell has rows of another program, so that no others are added to them."""
     others = {
         other['program']
         for _, rows in _tables(workdir, [cell])
@@ -72,7 +59,7 @@ def check_added(workdir: Any, cell: Cell, made: dict[str, Any], record: dict[str
     } - {made['program']}
     runs = provenance.of_programs(workdir) if others else {}
     for program in sorted(others):
-        known = _of_these_versions(runs.get((cell.id, program), []), record)
+        known = of_these_versions(runs.get((cell.id, program), []), record)
         if known:
             raise _error(workdir, cell.id, _changes(cell, known[-1], record))
 
@@ -105,7 +92,8 @@ def _settings(cell: Cell, rows: dict[str, list]) -> str:
     return ', '.join(f'{name} was {old} and is {new}' for name, (old, new) in given.items() if old != new)
 
 
-def _of_these_versions(runs: Sequence[dict[str, Any]], record: dict[str, Any]) -> list[dict[str, Any]]:
+def of_these_versions(runs: Sequence[dict[str, Any]], record: dict[str, Any]) -> list[dict[str, Any]]:
+    """The runs by the versions of JAX and this package that a run has."""
     return [run for run in runs if provenance.versions(run) == provenance.versions(record)]
 
 
@@ -118,7 +106,7 @@ def _doubtful(cell: Cell, rows: dict[str, list], runs: dict, record: dict[str, A
     can_read = all(source_code.has_file(value) for value in given if callable(getattr(value, 'apply', value)))
     found = []
     for one in made:
-        known = _of_these_versions(runs.get((cell.id, one['program']), []), record)
+        known = of_these_versions(runs.get((cell.id, one['program']), []), record)
         is_same = can_read and any(source_code.is_same(run.get('sources'), record['sources']) for run in known)
         found += [one] if known and not is_same else []
     return found
@@ -132,7 +120,7 @@ def _reason(cell: Cell, made: dict[str, Any], runs: dict, record: dict[str, Any]
             return ''
     except Exception as error:  # whatever a user's code does
         return f'{failures.reason(error)}'
-    return _changes(cell, _of_these_versions(runs[cell.id, made['program']], record)[-1], record)
+    return _changes(cell, of_these_versions(runs[cell.id, made['program']], record)[-1], record)
 
 
 def _changes(cell: Cell, run: dict[str, Any], record: dict[str, Any]) -> str:
@@ -147,7 +135,7 @@ def _changes(cell: Cell, run: dict[str, Any], record: dict[str, Any]) -> str:
     return f'changed: {", ".join(named or modules) or "a function without a file"}'
 
 
-def _set_aside(workdir: Any, cell_id: str, folder: str) -> None:
+def set_aside(workdir: Any, cell_id: str, folder: str) -> None:
     """Moves rows, curves, parameters and checkpoints of a cell to a folder that nothing reads."""
     with claims.locked(workdir, f'{cell_id}-tables'):
         paths = [results.cell_path(workdir, kind, cell_id) for kind in ('rows', 'curves')]

@@ -4,9 +4,10 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qstr_jax import checks, columns, tasks
+from qstr_jax import columns, tasks
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
 from qstr_jax.models.registered import REGISTRY as MODELS
+from qstr_jax.settings import checks
 from qstr_jax.sweeps import presets, sample_sizes
 from qstr_jax.sweeps.scopes import Scopes
 from qstr_jax.sweeps.tune import Tune, parse
@@ -28,14 +29,15 @@ class Sweep:
     Attributes:
         models: registered architectures.
         task: a registered task, or a mapping of its settings, in which `name` names it.
-        test_task: what test prompts follow; by default the preset's.
+        test_task: what test prompts follow; by default the task itself, but for the preset 'published'.
+        test_seq_len: N of the test prompts, where task and architectures allow another; None is that of training.
         learners: registered learners. All but 'online' fit n prompts that are drawn once.
         num_samples: n of those learners, in `samples_unit`; () makes each lane search for n*.
         samples_unit: 'prompts', or multiples of 'd', 'qd', 'Nd'.
         num_seeds: seeds 0..num_seeds − 1.
         task_per_lane: draw (u, ω) from the lane's seed; otherwise all lanes share that of `task_seed`.
         task_seed: see there.
-        preset: 'published' or 'paper'.
+        preset: 'standard', 'published' (tests on simple-qSTR, as the published code) or 'paper'.
         probes: further columns, see `models.probes`.
         save_params: keep the trained parameters.
         lanes_per_batch: lanes that one program vectorises; None chooses by model and device.
@@ -51,6 +53,7 @@ class Sweep:
     models: tuple[str, ...]
     task: str
     test_task: str
+    test_seq_len: int | None
     learners: tuple[str, ...]
     num_samples: tuple[float, ...]
     samples_unit: str
@@ -70,13 +73,14 @@ class Sweep:
         task: str | Mapping[str, Any] = 'qstr',
         *,
         test_task: str | None = None,
+        test_seq_len: int | None = None,
         learners: str | Sequence[str] = ('online',),
         num_samples: float | Sequence[float] = (),
         samples_unit: str = 'prompts',
         num_seeds: int = 5,
         task_per_lane: bool = False,
         task_seed: int = 0,
-        preset: str = 'published',
+        preset: str = 'standard',
         probes: str | Sequence[str] = (),
         save_params: bool = False,
         lanes_per_batch: int | None = None,
@@ -92,6 +96,7 @@ class Sweep:
             models=distinct('models', models),
             task=task_name,
             test_task=presets.test_task(preset, task_name) if test_task is None else test_task,
+            test_seq_len=test_seq_len,
             learners=distinct('learners', learners),
             num_samples=distinct('num_samples', num_samples, least=0),
             samples_unit=samples_unit,
@@ -122,8 +127,9 @@ class Sweep:
         checks.choice('samples_unit', self.samples_unit, sample_sizes.UNITS)
         checks.integer('num_seeds', self.num_seeds)
         checks.integer('task_seed', self.task_seed, 0)
-        if self.lanes_per_batch is not None:
-            checks.integer('lanes_per_batch', self.lanes_per_batch)
+        for name in 'lanes_per_batch', 'test_seq_len':
+            if getattr(self, name) is not None:
+                checks.integer(name, getattr(self, name))
         for name in 'task_per_lane', 'save_params':
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f'{name}={getattr(self, name)!r}: must be True or False')
@@ -179,6 +185,8 @@ class Sweep:
         # A sweep that is not tuned is written as before there was tuning, so that both are the same sweep.
         tuned = {'tune': self.tune.as_json()} if self.tune else {}
         plain.pop('tune')
+        if self.test_seq_len is None:  # likewise
+            plain.pop('test_seq_len')
         return {
             **{name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()},
             **tuned,

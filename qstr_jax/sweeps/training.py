@@ -22,10 +22,6 @@ def start(programs: Programs, lanes: Sequence[Any]) -> tuple[Any, Any, Any]:
 
     A batch with fewer lanes is filled up with copies of its last lane that are over from the start, so that every batch
     of a cell runs the same program.
-
-    Args:
-        programs: of the batch's cell.
-        lanes: at most `programs.size` lanes.
     """
     size = programs.size
     lanes_K = lane_arrays([*lanes, *[lanes[-1]] * (size - len(lanes))], programs.device)
@@ -42,21 +38,7 @@ def train(
     saved: Any = None,
     on_call: Callable[[Any], None] | None = None,
 ) -> tuple[Any, Any]:
-    """Trains one lane batch to its end.
-
-    Args:
-        programs: of the batch's cell.
-        problem: the cell's.
-        lanes: at most `programs.size` lanes.
-        saved: a saved state of this batch to continue from; the result is bit for bit that of an uninterrupted run.
-        on_call: called with the state after every call of `advance`; it may raise an exception to stop.
-
-    Returns:
-        (constants, state), with `programs.size` lanes.
-
-    Raises:
-        ValueError: the task's encodings cannot be drawn.
-    """
+    """Trains one lane batch to its end."""
     lanes_K, data_K, state_K = start(programs, lanes)
     tasks.check_draw(data_K.task_draw.encodings.complete, problem.task)
     if saved is not None:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from qstr_jax import checks, registry
+from qstr_jax.settings import checks, registry
 from qstr_jax.sweeps.grids import Grid
 
 # Selection seeds start here, far from the seeds that are reported.
@@ -18,24 +18,24 @@ class Tune:
     """At each point the values whose slowest selection lane needs the fewest samples; the rows are of other seeds.
 
     Attributes:
-        grids: (name, values) of each tuned setting, sorted by name; no values means 'auto', a ladder of 1 and 3 times
-            powers of ten that starts at the setting's default.
+        grids: (name, values) of each tuned number that lanes can differ in, sorted by name; no values means 'auto', a
+            ladder of 1 and 3 times powers of ten that starts at the setting's default.
+        choices: (name, values) of each other tuned setting of a learner, such as the batch size, sorted by name. Each
+            combination is a cell of its own, and these cells race one another.
         num_seeds: number of selection seeds, each with a task of its own.
         margin: a rival's lane is stopped once it has used so many times the samples of the best values so far.
-
-    Raises:
-        ValueError: a setting is no number that lanes can differ in, or a value is impossible.
     """
 
     grids: tuple[tuple[str, tuple[float, ...]], ...]
+    choices: tuple[tuple[str, tuple], ...] = ()
     num_seeds: int = 3
     margin: float = 1.1
 
     def __post_init__(self) -> None:
-        known = sorted({name for entry in _learners() for name in entry.schema.traced} - {'sample_size', 'stop_after'})
-        if not self.grids:
+        known = sorted({name for entry in _learners() for name in entry.schema} - {'sample_size', 'stop_after'})
+        if not self.names:
             raise ValueError(f'tune: name the settings to tune, such as learning_rate=auto; one of {", ".join(known)}')
-        for name, _ in self.grids:
+        for name in self.names:
             checks.choice('tune', name, known)
         checks.integer('tune.num_seeds', self.num_seeds)
         checks.number('tune.margin', self.margin, 1)
@@ -43,7 +43,7 @@ class Tune:
     @property
     def names(self) -> tuple[str, ...]:
         """The tuned settings."""
-        return tuple(name for name, _ in self.grids)
+        return tuple(sorted(name for name, _ in (*self.grids, *self.choices)))
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -51,51 +51,41 @@ class Tune:
         return tuple(range(FIRST_SEED, FIRST_SEED + self.num_seeds))
 
     def grids_of(self, learner: Any) -> tuple[Grid, ...]:
-        """The grid of each tuned setting for a learner.
-
-        Args:
-            learner: of a cell; its defaults are where a ladder starts.
-
-        Raises:
-            ValueError: a setting has no effect with this learner, or its default starts no ladder.
-        """
+        """The grid of each tuned setting for a learner."""
         schema = registry.entries()[learner.name].schema
         for name in self.names:
-            if name not in learner.lane_settings():
+            if name not in schema or name in learner.ignored():
                 raise ValueError(f'tune.{name}: would be ignored by learner {learner.name}')
         return tuple(Grid(values=values, default=schema[name].default, name=name) for name, values in self.grids)
 
     def as_json(self) -> dict[str, Any]:
         """The tuning as a dict that JSON can hold."""
-        grids = {name: list(values) or 'auto' for name, values in self.grids}
-        return {**grids, **{name: getattr(self, name) for name in OPTIONS}}
+        tuned = {name: list(values) or 'auto' for name, values in (*self.grids, *self.choices)}
+        return {**tuned, **{name: getattr(self, name) for name in OPTIONS}}
 
 
 def parse(given: Mapping[str, Any] | None) -> Tune | None:
-    """The tuning that a mapping asks for, such as {'learning_rate': 'auto', 'num_seeds': 3}; None for an empty one.
-
-    Args:
-        given: settings with 'auto' or several values, and options of `Tune`.
-
-    Raises:
-        ValueError: an unknown name or an impossible value.
-    """
+    """The tuning that a mapping asks for, such as {'learning_rate': 'auto', 'num_seeds': 3}; None for an empty one."""
     if not given:
         return None
     options = {name: given[name] for name in OPTIONS if name in given}
-    grids = {name: _values(name, value) for name, value in given.items() if name not in OPTIONS}
-    return Tune(grids=tuple(sorted(grids.items())), **options)
+    traced = {name for entry in _learners() for name in entry.schema.traced}
+    tuned = sorted((name, _values(name, value)) for name, value in given.items() if name not in OPTIONS)
+    for name, values in tuned:
+        if not values and name not in traced and any(name in entry.schema for entry in _learners()):
+            raise ValueError(f"tune.{name}='auto': give several values")
+    grids = tuple((name, tuple(sorted(values))) for name, values in tuned if name in traced)
+    return Tune(grids=grids, choices=tuple(one for one in tuned if one[0] not in traced), **options)
 
 
-def _values(name: str, given: Any) -> tuple[float, ...]:
-    """The values of a grid, ascending; none for 'auto'."""
+def _values(name: str, given: Any) -> tuple:
+    """The values of a tuned setting; none for 'auto'."""
     if given == 'auto':
         return ()
     if not isinstance(given, (tuple, list)) or len(given) < 2:
         raise ValueError(f"tune.{name}={given!r}: give 'auto' or several values")
     settings = [entry.schema[name] for entry in _learners() if name in entry.schema]
-    values = settings[0].values(tuple(given), f'tune.{name}') if settings else given
-    return tuple(sorted(values))
+    return settings[0].values(tuple(given), f'tune.{name}') if settings else tuple(given)
 
 
 def _learners() -> list[registry.Entry]:

@@ -6,28 +6,22 @@ directory share the lanes of each step.
 """
 
 import dataclasses
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from qstr_jax.sweeps import lane_batches
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.search import Failed, Found, Search
 from qstr_jax.sweeps.session import Session
+from qstr_jax.sweeps.sweep import Sweep
+from qstr_jax.sweeps.tune import Tune
 
 SELECTION = 'selection'
 
 
 def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
-    """The cells of one of `count` shares: all cells of a model and learner, whose searches build on one another.
-
-    Args:
-        cells: all cells of a sweep.
-        index: number of the share, from 0.
-        count: number of shares.
-
-    Raises:
-        ValueError: `index` is not in 0..count − 1.
-    """
+    """The cells of one of `count` shares: all cells of a model and learner, whose searches build on one another."""
     lane_batches.check_share(index, count)
     chains = list(dict.fromkeys(map(_chain, cells)))
     return tuple(cell for cell in cells if chains.index(_chain(cell)) % count == index)
@@ -35,6 +29,29 @@ def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
 
 def _chain(cell: Cell) -> tuple[str, str]:
     return cell.model, cell.problem.learner.name
+
+
+def rivals(cells: Sequence[Cell], tune: Tune) -> list[list[Cell]]:
+    """The cells that race one another: those that differ in tuned settings alone."""
+    found: dict[tuple, list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(tuple(one for one in cell.columns if one[0] not in tune.names), []).append(cell)
+    return list(found.values())
+
+
+def num_reported(sweep: Sweep, cells: Sequence[Cell]) -> int:
+    """The number of rows that a sweep leaves: of cells that race one another only the winner is reported."""
+    groups = rivals(cells, sweep.tune) if sweep.tune else [[cell] for cell in cells]
+    return sum(len(group[0].lanes) for group in groups)
+
+
+class Winner(NamedTuple):
+    """What has won so far among the cells of one point."""
+
+    cell: Cell
+    search: Search
+    lanes: list[Any]
+    found: Found
 
 
 def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:
@@ -49,21 +66,46 @@ def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:
     Returns:
         The ids of the cells that failed.
     """
+    tune = session.sweep.tune
+    assert tune is not None
     selection = session.open(workdir / SELECTION, cells)
-    before: dict[tuple[str, str], Found] = {}
+    before: dict[tuple, Found] = {}
     failed = []
-    searches = [Search(session, selection, cell) for cell in cells]
-    num_points, number = sum(len(search.points()) for search in searches), 0
-    for cell, search in zip(cells, searches, strict=True):
-        for lanes in search.points():
+    groups = [[Search(session, selection, cell) for cell in group] for group in rivals(cells, tune)]
+    num_points, number = sum(len(group[0].points()) for group in groups), 0
+    for group in groups:
+        for points in zip(*(search.points() for search in group), strict=True):
             number += 1
             session.progress.begin(f'point {number} of {num_points}')
             try:
-                found = search.run(lanes[0], before.get(_chain(cell)))
-            except Failed:
-                failed.append(cell.id)
+                winner, tried = _race(group, points, before)
+            except Failed as error:
+                failed.append(str(error))
                 continue
-            before[_chain(cell)] = found
+            cell, search, lanes, found = winner
             chosen = dataclasses.replace(cell, lanes=tuple(search.at(lane, found.places) for lane in lanes))
-            failed += session.run(workdir, [chosen], size_of=search.size_of, notes=search.notes(found))
+            extra_columns = {
+                'tuned': ' '.join(tune.names),
+                'tuned_grid': ' '.join(values for values, _ in tried),
+                'tuned_samples': ' '.join(f'{samples:g}' for _, samples in tried),
+                'tuned_seeds': ' '.join(map(str, tune.seeds)),
+            }
+            failed += session.run(workdir, [chosen], size_of=search.size_of, extra_columns=extra_columns)
     return sorted(set(failed))
+
+
+def _race(
+    group: Sequence[Search], points: Sequence[list[Any]], before: dict[tuple, Found]
+) -> tuple[Winner, list[tuple[str, float]]]:
+    """The best values of the cells of one point, and all that were tried; a Failed has the id of the cell."""
+    winner, tried = None, []
+    for search, lanes in zip(group, points, strict=True):
+        cell = search.cell
+        chain = (*_chain(cell), *search.choices)
+        found = search.run(lanes[0], before.get(chain), winner.found.samples if winner else math.inf)
+        before[chain] = found
+        tried += search.tried(found)
+        if winner is None or found.score < winner.found.score:
+            winner = Winner(cell, search, lanes, found)
+    assert winner is not None
+    return winner, tried

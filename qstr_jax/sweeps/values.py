@@ -4,16 +4,7 @@ from typing import Any
 
 
 def distinct(name: str, value: Any, least: int = 1) -> tuple:
-    """A tuple of distinct values, from one value or several; names may be one string with commas.
-
-    Args:
-        name: of the setting, for errors.
-        value: one value, or a tuple or list.
-        least: the least number of values.
-
-    Raises:
-        ValueError: too few, or a value twice.
-    """
+    """A tuple of distinct values, from one value or several; names may be one string with commas."""
     values = value if isinstance(value, (tuple, list)) else (value,)
     parts = [part.split(',') if isinstance(part, str) else [part] for part in values]
     flat = [part.strip() if isinstance(part, str) else part for inner in parts for part in inner]

@@ -3,7 +3,7 @@
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from qstr_jax import failures, tasks
 from qstr_jax.learners.outcomes import RUNNING
 from qstr_jax.progress import Progress
 from qstr_jax.storage import checkpoint, files, lane_keys, names, provenance, results
-from qstr_jax.sweeps import claims, lanes_per_batch, monitor, params, programs, rows, stale, training
+from qstr_jax.sweeps import claims, lanes_per_batch, monitor, pace, params, probing, programs, rows, stale, training
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.lane_batches import LaneBatch
 
@@ -31,37 +31,35 @@ class Job:
         workdir: the results directory.
         claims: hands out the lane batches.
         size_of: the number of lanes in a batch of a cell.
-        probes: functions of `models.probes`.
+        probes: functions of `models.probes`, by name.
+        made: by cell what its rows say of them.
         save_params: whether to save the trained parameters.
         memory_limit: bytes that a lane batch may use; None measures what is available.
         checkpoint_seconds: time between two checkpoints of a running batch.
         stop: set when the run should end.
         record: provenance of the run.
         progress: where it is shown how far the run is.
-        notes: further columns of the rows.
+        extra_columns: further columns of the rows.
         saved: called with the folder of a batch after each of its checkpoints.
     """
 
     workdir: Any
     claims: claims.Claims
     size_of: Callable[[Cell], int]
-    probes: Sequence[Callable]
+    probes: Mapping[str, Callable]
+    made: Mapping[str, str]
     save_params: bool
     memory_limit: int | None
     checkpoint_seconds: float
     stop: threading.Event
     record: dict[str, Any]
     progress: Progress
-    notes: dict[str, Any]
+    extra_columns: dict[str, Any]
     saved: Callable[[Any], None] = lambda folder: None
 
 
 class Worker:
-    """One device's thread: claims lane batches, trains them, writes their tables.
-
-    Args:
-        device: a local device.
-    """
+    """One device's thread: claims lane batches, trains them, writes their tables."""
 
     def __init__(self, device: Any) -> None:
         self._device = device
@@ -70,14 +68,7 @@ class Worker:
         self._programs: programs.Programs | None = None
 
     def work(self, job: Job) -> list[str]:
-        """Runs lane batches until none is left or the sweep is stopped.
-
-        Args:
-            job: what all workers share.
-
-        Returns:
-            The ids of the cells that could not be run.
-        """
+        """Runs lane batches until none is left or the sweep is stopped."""
         self._job, self._failed = job, list[str]()
         self._heartbeat = monitor.Heartbeat(job.workdir, job.record['id'], self._device.id)
         try:
@@ -117,6 +108,8 @@ class Worker:
         if self._programs is not None and self._cell_id == cell.id:
             return self._programs, 0.0
         self._heartbeat.beat({'cell': cell.id, 'state': 'compiling'})
+        if text := pace.warning(cell, self._device.platform):
+            logging.warning(text)
         size, limit = self._job.size_of(cell), self._job.memory_limit
         self._programs = lanes_per_batch.fitting_programs(cell.problem, size, self._device, limit)
         self._cell_id = cell.id
@@ -154,7 +147,9 @@ class Worker:
         except Stopped:
             note_seconds(stopped=True)
             raise
-        table = rows.rows(cell, lanes, data_K, state_K, job.probes).assign(**made, **job.notes)
+        table = rows.rows(cell, lanes, data_K, state_K, tuple(job.probes.values())).assign(**made, **job.extra_columns)
+        if job.probes:
+            table[probing.COLUMN] = job.made[cell.id]
         seconds = note_seconds()  # Before the rows, so that each row has its record.
         with claims.locked(job.workdir, f'{cell.id}-tables'):
             stale.check_added(job.workdir, cell, made, job.record)  # another worker may have added rows meanwhile

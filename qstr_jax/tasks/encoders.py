@@ -7,10 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from qstr_jax import registry
+from qstr_jax.settings import registry
 from qstr_jax.tasks import encodings
 
-REGISTRY = registry.Registry('encoding', 'encoding', skip=2)
+REGISTRY = registry.Registry('encoding', 'encoding', leading=('key', 'task'))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,15 +26,7 @@ class Encoder:
     settings: tuple[tuple[str, Any], ...] = ()
 
     def draw(self, key: jax.Array, task: Any) -> encodings.Encodings:
-        """Draws the encodings of one task.
-
-        Args:
-            key: typed key.
-            task: has N, d_e and whatever else the function reads.
-
-        Raises:
-            ValueError: the function returns a shape other than (N, d_e).
-        """
+        """Draws the encodings of one task."""
         found = REGISTRY.get(self.name).builder(key, task, **dict(self.settings))
         if not isinstance(found, encodings.Encodings):
             found = encodings.Encodings(found, jnp.int32(0), jnp.bool_(True))
@@ -62,15 +54,7 @@ def register(name: str) -> Callable[[Callable], Callable]:
 
 
 def get(encoder: 'str | Encoder', **settings: Any) -> Encoder:
-    """The encoder of a name; an `Encoder` is returned as it is.
-
-    Args:
-        encoder: a name or an `Encoder`.
-        **settings: of the named function.
-
-    Raises:
-        ValueError: an unknown name or setting.
-    """
+    """The encoder of a name; an `Encoder` is returned as it is."""
     if isinstance(encoder, Encoder):
         return encoder
     entry = REGISTRY.get(encoder)

@@ -7,7 +7,7 @@ import einops
 import jax
 import jax.numpy as jnp
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 
 SCALES = ('unscaled', 'scaled')
 
@@ -30,26 +30,12 @@ class Encodings(NamedTuple):
 
 
 def default_encoding_dim(seq_len: int, factor: float = 5.0) -> int:
-    """d_e = ⌊c ln N⌋, with c = 5 as in the published experiments.
-
-    Args:
-        seq_len: N.
-        factor: c.
-    """
+    """d_e = ⌊c ln N⌋, with c = 5 as in the published experiments."""
     return math.floor(factor * math.log(seq_len))
 
 
 def checked_dim(seq_len: int, encoding_dim: int | None, factor: float | None) -> int:
-    """d_e as given, or ⌊c ln N⌋.
-
-    Args:
-        seq_len: N.
-        encoding_dim: d_e; None takes ⌊c ln N⌋.
-        factor: c; None is 5.
-
-    Raises:
-        ValueError: no positive integer, or two values that contradict each other.
-    """
+    """d_e as given, or ⌊c ln N⌋."""
     if factor is not None:
         checks.positive('encoding_factor', factor)
     by_rule = default_encoding_dim(seq_len, *([] if factor is None else [factor]))
@@ -67,15 +53,6 @@ def check_sizes(seq_len: int, encoding_dim: int, max_coherence: float, distinct:
     """Checks that N vectors in {±1/√d_e}^{d_e} may exist, so that a sweep is refused before it draws any.
 
     Any N unit vectors have a coherence of at least √((N − d_e)/(d_e (N − 1))), Welch's bound.
-
-    Args:
-        seq_len: N.
-        encoding_dim: d_e.
-        max_coherence: largest |⟨ω_i, ω_j⟩| allowed.
-        distinct: whether they must differ.
-
-    Raises:
-        ValueError: there are too few vectors, or none meet the coherence.
     """
     least = (seq_len - 1).bit_length()
     if distinct and encoding_dim < least:
@@ -150,46 +127,25 @@ def _is_allowed(
 
 
 def coherence(omega_NxE: jax.Array) -> jax.Array:
-    """The coherence max_{i≠j} |⟨ω_i, ω_j⟩|, which Assumption 3 bounds by 1/2.
-
-    Args:
-        omega_NxE: unit vectors, (N, d_e).
-    """
+    """The coherence max_{i≠j} |⟨ω_i, ω_j⟩|, which Assumption 3 bounds by 1/2."""
     gram_NxN = omega_NxE @ omega_NxE.T
     return jnp.max(jnp.abs(gram_NxN - jnp.diag(jnp.diag(gram_NxN))))
 
 
 def signed_coherence(omega_NxE: jax.Array) -> jax.Array:
-    """The signed coherence max_{i≠j} ⟨ω_i, ω_j⟩. Lemma 11's construction needs only that it is below 1.
-
-    Args:
-        omega_NxE: unit vectors, (N, d_e).
-    """
+    """The signed coherence max_{i≠j} ⟨ω_i, ω_j⟩. Lemma 11's construction needs only that it is below 1."""
     gram_NxN = omega_NxE @ omega_NxE.T
     return jnp.max(gram_NxN - 3.0 * jnp.eye(gram_NxN.shape[0], dtype=gram_NxN.dtype))
 
 
 def equal_pairs(omega_NxE: jax.Array) -> jax.Array:
-    """Number of pairs i < j with ω_i = ω_j: positions that no model can tell apart.
-
-    Args:
-        omega_NxE: unit vectors, (N, d_e).
-    """
+    """Number of pairs i < j with ω_i = ω_j: positions that no model can tell apart."""
     equal_NxN = jnp.all(omega_NxE[:, None, :] == omega_NxE[None, :, :], axis=-1)
     return (jnp.sum(equal_NxN) - omega_NxE.shape[0]) // 2
 
 
 def scale_factor(scale: str, token_dim: int, sparsity: int) -> float:
-    """The factor of the encodings: √(d/q) if 'scaled' (Section 3), 1 if 'unscaled' (Section 5 and the experiments).
-
-    Args:
-        scale: one of `SCALES`.
-        token_dim: d.
-        sparsity: q.
-
-    Raises:
-        ValueError: an unknown scale.
-    """
+    """The factor of the encodings: √(d/q) if 'scaled' (Section 3), 1 if 'unscaled' (Section 5 and the experiments)."""
     if scale not in SCALES:
         raise ValueError(f'encoding_scale={scale!r}: one of {", ".join(SCALES)}')
     return math.sqrt(token_dim / sparsity) if scale == 'scaled' else 1.0

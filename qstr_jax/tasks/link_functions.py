@@ -17,12 +17,7 @@ TWO_LAYER_WIDTH = 16
 
 
 def unit_vectors(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Independent vectors, uniform on the unit sphere.
-
-    Args:
-        key: typed key.
-        shape: of the result; the last axis is a vector's.
-    """
+    """Independent vectors, uniform on the unit sphere."""
     normal = jax.random.normal(key, shape)
     return normal / jnp.linalg.norm(normal, axis=-1, keepdims=True)
 
@@ -31,36 +26,17 @@ def unit_vectors(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
 
 def linear_init(key: jax.Array, sparsity: int, token_dim: int) -> Params:
-    """Draws u.
-
-    Args:
-        key: typed key.
-        sparsity: q.
-        token_dim: d.
-    """
+    """Draws u."""
     return {'u_V': unit_vectors(key, (sparsity * token_dim,))}
 
 
 def linear_apply(params: Params, x_QxD: jax.Array) -> jax.Array:
-    """⟨u, vec(x)⟩.
-
-    Args:
-        params: of this link, as its `init` draws them.
-        x_QxD: the relevant tokens, (q, d).
-    """
+    """⟨u, vec(x)⟩."""
     return jnp.sum(params['u_V'] * x_QxD.reshape(-1))
 
 
 def linear_two_layer(params: Params, sparsity: int, token_dim: int, radius: float, error: float) -> TwoLayer:
-    """Two units, exact.
-
-    Args:
-        params: of this link, as its `init` draws them.
-        sparsity: q.
-        token_dim: d.
-        radius: largest ‖x_j‖ that the form is built for.
-        error: largest error allowed there; exact forms ignore it.
-    """
+    """Two units, exact."""
     return two_layer.linear(params['u_V'])
 
 
@@ -68,36 +44,17 @@ def linear_two_layer(params: Params, sparsity: int, token_dim: int, radius: floa
 
 
 def mean_init(key: jax.Array, sparsity: int, token_dim: int) -> Params:
-    """Draws u.
-
-    Args:
-        key: typed key.
-        sparsity: q.
-        token_dim: d.
-    """
+    """Draws u."""
     return {'u_D': unit_vectors(key, (token_dim,))}
 
 
 def mean_apply(params: Params, x_QxD: jax.Array) -> jax.Array:
-    """(1/q) Σ_j ⟨u, x_j⟩.
-
-    Args:
-        params: of this link, as its `init` draws them.
-        x_QxD: the relevant tokens, (q, d).
-    """
+    """(1/q) Σ_j ⟨u, x_j⟩."""
     return jnp.mean(x_QxD @ params['u_D'])
 
 
 def mean_two_layer(params: Params, sparsity: int, token_dim: int, radius: float, error: float) -> TwoLayer:
-    """Two units, exact.
-
-    Args:
-        params: of this link, as its `init` draws them.
-        sparsity: q.
-        token_dim: d.
-        radius: largest ‖x_j‖ that the form is built for.
-        error: largest error allowed there; exact forms ignore it.
-    """
+    """Two units, exact."""
     return two_layer.linear(jnp.tile(params['u_D'] / sparsity, sparsity))
 
 
@@ -105,13 +62,7 @@ def mean_two_layer(params: Params, sparsity: int, token_dim: int, radius: float,
 
 
 def separate_init(key: jax.Array, sparsity: int, token_dim: int) -> Params:
-    """Draws u_1, …, u_q, for the links sum and hermite2.
-
-    Args:
-        key: typed key.
-        sparsity: q.
-        token_dim: d.
-    """
+    """Draws u_1, …, u_q, for the links sum and hermite2."""
     return {'u_QxD': unit_vectors(key, (sparsity, token_dim))}
 
 
@@ -120,49 +71,23 @@ def _projections(params: Params, x_QxD: jax.Array) -> jax.Array:
 
 
 def sum_apply(params: Params, x_QxD: jax.Array) -> jax.Array:
-    """Σ_j ⟨u_j, x_j⟩/√q.
-
-    Args:
-        params: of this link, as its `init` draws them.
-        x_QxD: the relevant tokens, (q, d).
-    """
+    """Σ_j ⟨u_j, x_j⟩/√q."""
     return jnp.sum(_projections(params, x_QxD)) / math.sqrt(x_QxD.shape[0])
 
 
 def sum_two_layer(params: Params, sparsity: int, token_dim: int, radius: float, error: float) -> TwoLayer:
-    """Two units, exact.
-
-    Args:
-        params: of this link, as its `init` draws them.
-        sparsity: q.
-        token_dim: d.
-        radius: largest ‖x_j‖ that the form is built for.
-        error: largest error allowed there; exact forms ignore it.
-    """
+    """Two units, exact."""
     return two_layer.linear((params['u_QxD'] / math.sqrt(sparsity)).reshape(-1))
 
 
 def hermite2_apply(params: Params, x_QxD: jax.Array) -> jax.Array:
-    """(1/√q) Σ_j He2(⟨u_j, x_j⟩).
-
-    Args:
-        params: of this link, as its `init` draws them.
-        x_QxD: the relevant tokens, (q, d).
-    """
+    """(1/√q) Σ_j He2(⟨u_j, x_j⟩)."""
     he2_Q = (_projections(params, x_QxD) ** 2 - 1) / math.sqrt(2)
     return jnp.sum(he2_Q) / math.sqrt(x_QxD.shape[0])
 
 
 def hermite2_two_layer(params: Params, sparsity: int, token_dim: int, radius: float, error: float) -> TwoLayer:
-    """Squares, interpolated between knots.
-
-    Args:
-        params: of this link, as its `init` draws them.
-        sparsity: q.
-        token_dim: d.
-        radius: largest ‖x_j‖ that the form is built for.
-        error: largest error allowed there; exact forms ignore it.
-    """
+    """Squares, interpolated between knots."""
     scale = 1 / math.sqrt(2 * sparsity)
     directions = two_layer.block_rows(params['u_QxD'])
     return two_layer.quadratic(directions, scale=scale, constant=-math.sqrt(sparsity / 2), radius=radius, error=error)
@@ -172,36 +97,17 @@ def hermite2_two_layer(params: Params, sparsity: int, token_dim: int, radius: fl
 
 
 def norm2_init(key: jax.Array, sparsity: int, token_dim: int) -> Params:
-    """No parameters: an empty dict.
-
-    Args:
-        key: typed key.
-        sparsity: q.
-        token_dim: d.
-    """
+    """No parameters: an empty dict."""
     return {}
 
 
 def norm2_apply(params: Params, x_QxD: jax.Array) -> jax.Array:
-    """(1/√(qd)) Σ_j (‖x_j‖² − d).
-
-    Args:
-        params: of this link, as its `init` draws them.
-        x_QxD: the relevant tokens, (q, d).
-    """
+    """(1/√(qd)) Σ_j (‖x_j‖² − d)."""
     return (jnp.sum(x_QxD**2) - x_QxD.size) / math.sqrt(x_QxD.size)
 
 
 def norm2_two_layer(params: Params, sparsity: int, token_dim: int, radius: float, error: float) -> TwoLayer:
-    """Squares of all coordinates, interpolated between knots.
-
-    Args:
-        params: of this link, as its `init` draws them.
-        sparsity: q.
-        token_dim: d.
-        radius: largest ‖x_j‖ that the form is built for.
-        error: largest error allowed there; exact forms ignore it.
-    """
+    """Squares of all coordinates, interpolated between knots."""
     size = sparsity * token_dim
     return two_layer.quadratic(
         jnp.eye(size), scale=1 / math.sqrt(size), constant=-math.sqrt(size), radius=radius, error=error
@@ -212,13 +118,7 @@ def norm2_two_layer(params: Params, sparsity: int, token_dim: int, radius: float
 
 
 def two_layer_init(key: jax.Array, sparsity: int, token_dim: int) -> Params:
-    """Draws a, W and b.
-
-    Args:
-        key: typed key.
-        sparsity: q.
-        token_dim: d.
-    """
+    """Draws a, W and b."""
     key_a, key_w, key_b = jax.random.split(key, 3)
     return {
         'a_M': jax.random.normal(key_a, (TWO_LAYER_WIDTH,)) / math.sqrt(TWO_LAYER_WIDTH),
@@ -228,23 +128,10 @@ def two_layer_init(key: jax.Array, sparsity: int, token_dim: int) -> Params:
 
 
 def two_layer_apply(params: Params, x_QxD: jax.Array) -> jax.Array:
-    """The network itself.
-
-    Args:
-        params: of this link, as its `init` draws them.
-        x_QxD: the relevant tokens, (q, d).
-    """
+    """The network itself."""
     return TwoLayer(**params, error=0.0)(x_QxD)
 
 
 def two_layer_two_layer(params: Params, sparsity: int, token_dim: int, radius: float, error: float) -> TwoLayer:
-    """The network itself, exact.
-
-    Args:
-        params: of this link, as its `init` draws them.
-        sparsity: q.
-        token_dim: d.
-        radius: largest ‖x_j‖ that the form is built for.
-        error: largest error allowed there; exact forms ignore it.
-    """
+    """The network itself, exact."""
     return TwoLayer(**params, error=0.0)

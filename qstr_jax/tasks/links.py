@@ -11,7 +11,8 @@ from typing import Any
 
 import jax
 
-from qstr_jax import failures, function_names, registry
+from qstr_jax import failures, function_names
+from qstr_jax.settings import registry
 from qstr_jax.tasks import link_functions
 from qstr_jax.tasks.link_functions import unit_vectors
 from qstr_jax.tasks.two_layer import TwoLayer
@@ -43,19 +44,7 @@ class Link:
 def two_layer_form(
     link: Link, params: Any, sparsity: int, token_dim: int, *, radius: float, error: float = 0.1
 ) -> TwoLayer:
-    """The link as a two-layer ReLU network whose error is at most `error` wherever all ‖x_j‖ ≤ radius.
-
-    Args:
-        link: a link that has such a form.
-        params: its parameters.
-        sparsity: q.
-        token_dim: d.
-        radius: r_x.
-        error: largest |g − net|, the square root of the paper's ε_2NN; exact forms ignore it.
-
-    Raises:
-        ValueError: the link has no two-layer form, or radius or error is not positive.
-    """
+    """The link as a two-layer ReLU network whose error is at most `error` wherever all ‖x_j‖ ≤ radius."""
     if link.two_layer is None:
         raise ValueError(f'link {link.name!r} has no two-layer form (give Link(two_layer=...))')
     if not radius > 0 or not error > 0:
@@ -117,15 +106,7 @@ def _from_builder(builder: Callable[..., 'Link'], name: str, settings: tuple) ->
 
 
 def get(link: 'str | Link | Callable', **settings: Any) -> 'Link':
-    """The `Link` of a name; a `Link` is returned as it is, and a plain function x (q, d) → scalar is wrapped.
-
-    Args:
-        link: a name, a `Link` or a function.
-        **settings: of the named link.
-
-    Raises:
-        ValueError: an unknown name or setting.
-    """
+    """The `Link` of a name; a `Link` is returned as it is, and a plain function x (q, d) → scalar is wrapped."""
     if isinstance(link, Link):
         return link
     if callable(link):

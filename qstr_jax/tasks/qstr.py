@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 from qstr_jax.tasks import encoders, encodings, links, qstr_draws
-from qstr_jax.tasks.task import Draw, DrawError, Prompt, register
+from qstr_jax.tasks.base import Base
+from qstr_jax.tasks.task import Draw, Prompt, register
 
 INDICES = ('uniform', 'half')
 TOKENS = ('gaussian', 'half')
@@ -18,7 +19,7 @@ TOKENS = ('gaussian', 'half')
 
 @register('qstr')
 @dataclasses.dataclass(frozen=True)
-class QSTR:
+class QSTR(Base):
     """qSTR: x ~ N(0, I), t_i uniform on [N]^q for every position i, y_i = g(x_{t_i1}, …, x_{t_iq}).
 
     A task of your own inherits from this class and overrides `draw_indices`, `draw_tokens` or `labels`.
@@ -43,7 +44,6 @@ class QSTR:
         ValueError: a size is impossible or a name unknown.
     """
 
-    name: ClassVar[str]
     # Whether all positions share one row of t.
     shares_indices: ClassVar[bool] = False
 
@@ -123,19 +123,6 @@ class QSTR:
             encodings=encoders.get(self.encoding).draw(key_encodings, self),
         )
 
-    def check_draw(self, complete: jax.Array) -> None:
-        """Raises DrawError when the encodings of a `Draw`, or of several, are not complete.
-
-        Args:
-            complete: of `Draw.encodings`, of one lane or of many.
-        """
-        if not bool(jnp.all(complete)):
-            raise DrawError(
-                f'encoding_dim={self.encoding_dim}: too small to draw seq_len={self.seq_len} distinct vectors with '
-                f'max_coherence={self.max_coherence}; 16-20 ln N, here '
-                f'{round(18 * encodings.default_encoding_dim(self.seq_len) / 5)}, meets even 1/2'
-            )
-
     def sample(self, key: jax.Array, link_params: Any) -> Prompt:
         """Draws one prompt.
 
@@ -180,6 +167,10 @@ class QSTR:
         if self.shares_indices:  # one t, so one label
             return jnp.broadcast_to(g(link_params, x_NxD[t_NxQ[0]]), (self.seq_len,))
         return jax.vmap(lambda t_Q: g(link_params, x_NxD[t_Q]))(t_NxQ)
+
+    def oracle(self, prompt: Prompt, link_params: Any) -> jax.Array:
+        """The labels, (N,): a predictor that knows the link errs by nothing."""
+        return self.labels(prompt.x_NxD, prompt.t_NxQ, link_params)
 
     def draw_indices(self, key: jax.Array, unit_RxQ: jax.Array) -> jax.Array:
         """Indices (R, q) in 0..N-1: R = N rows, or a single row that all positions share.

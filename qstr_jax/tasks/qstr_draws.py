@@ -11,11 +11,6 @@ def normals_and_uniforms(key: jax.Array, num_normals: int, num_uniforms: int) ->
     """Standard normal numbers, and uniform ones in [0, 1), from a single draw of bits.
 
     A single draw compiles several times faster than separate ones and runs in half the time.
-
-    Args:
-        key: typed key.
-        num_normals: how many normal numbers.
-        num_uniforms: how many uniform numbers.
     """
     smallest = jnp.nextafter(jnp.float32(-1), jnp.float32(0))
     uniform = jax.random.uniform(key, (num_normals + num_uniforms,), jnp.float32, smallest, 1.0)
@@ -25,35 +20,19 @@ def normals_and_uniforms(key: jax.Array, num_normals: int, num_uniforms: int) ->
 
 
 def uniform_indices(unit: jax.Array, seq_len: int) -> jax.Array:
-    """⌊uniform · N⌋, integers in 0..N-1.
-
-    Args:
-        unit: uniform numbers in [0, 1), any shape.
-        seq_len: N.
-    """
+    """⌊uniform · N⌋, integers in 0..N-1."""
     # The minimum guards against a product that rounds up to N.
     return jnp.minimum((unit * seq_len).astype(jnp.int32), seq_len - 1)
 
 
 def check_shape(name: str, array: jax.Array, *shape: int) -> None:
-    """Raises ValueError if a user's function returned another shape, which would be broadcast silently.
-
-    Args:
-        name: of the function, for the error.
-        array: what it returned.
-        *shape: the right shape.
-    """
+    """Raises ValueError if a user's function returned another shape, which would be broadcast silently."""
     if jnp.shape(array) != shape:
         raise ValueError(f'{name}: the function must return shape {shape}, not {jnp.shape(array)}')
 
 
 def in_halves(function: Callable, keys_B: jax.Array) -> Any:
-    """`function` of each key; an even number of keys is processed in two halves, one after the other.
-
-    Args:
-        function: of one key.
-        keys_B: typed keys, (B,).
-    """
+    """`function` of each key; an even number of keys is processed in two halves, one after the other."""
     size = len(keys_B)
     if size % 2:
         return jax.vmap(function)(keys_B)

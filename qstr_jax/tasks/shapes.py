@@ -1,30 +1,32 @@
-"""Whether a task makes prompts of the right shapes, each by its key; nothing is computed."""
+"""Whether a task makes prompts of the right shapes, each by its key, with indices of tokens that are there."""
 
 import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
-from qstr_jax import failures, fingerprints, function_names, registry
+from qstr_jax import failures, fingerprints, function_names
+from qstr_jax.settings import registry
 from qstr_jax.tasks import streams
-from qstr_jax.tasks.task import Prompt, Task
+from qstr_jax.tasks.task import Prompt, Task, sample
+
+# Rows of indices that are drawn of a user's task, as a multiple of N: one that occurs once in N rows is not missed.
+ROWS = 64
 
 
 @functools.lru_cache(maxsize=256)
 def check(task: Any) -> None:
-    """Raises ValueError unless a task draws N float labels and encodes N tokens as D_e floats, all by the key.
+    """Raises ValueError unless a task draws N labels and encodes N tokens as D_e floats, all by the key.
+
+    Labels are floats (N,), or (N, C) of C numbers; or with 'cross_entropy' integers (N,).
 
     Links, encodings and tasks are users' functions: the labels of a link that returns (1,) would broadcast silently,
     and numbers that NumPy draws would be the same in every prompt, and others when the code is traced again.
-
-    Args:
-        task: the `tasks.Task`.
     """
-    parts = [f'task={task.name!r}']
-    parts += [f'{name}={part!r}' for name in ('link', 'encoding') if (part := _name(getattr(task, name, None)))]
-    label = ', '.join(parts)
+    label = _label(task)
     keys = (streams.abstract_key(), streams.abstract_key())
     try:
         traced, ((labels, encoded), _) = jax.make_jaxpr(functools.partial(_one_prompt, task), return_shape=True)(*keys)
@@ -35,10 +37,42 @@ def check(task: Any) -> None:
         raise ValueError(f'{label}: {failures.FROZEN}')
     if not any(_follow_key(traced)[2:]):
         raise ValueError(f'{label}: every prompt is the same, since none of it follows from the key of its sample')
-    wanted = {'labels': (labels, (task.seq_len,)), 'encoded tokens': (encoded, (task.seq_len, task.embedding_dim))}
-    for what, (made, shape) in wanted.items():
-        if made.shape != shape or not jnp.issubdtype(made.dtype, jnp.floating):
-            raise ValueError(f'{label}: {what} must be floats of shape {shape}, not {made.dtype} of shape {made.shape}')
+    is_number = task.loss != 'cross_entropy'
+    numbers = (task.num_outputs,) if is_number and task.num_outputs > 1 else ()
+    wanted = {
+        'labels': (labels, (task.seq_len, *numbers), is_number),
+        'encoded tokens': (encoded, (task.seq_len, task.embedding_dim), True),
+    }
+    for what, (made, shape, is_float) in wanted.items():
+        if made.shape != shape or not jnp.issubdtype(made.dtype, jnp.floating if is_float else jnp.integer):
+            kind = 'floats' if is_float else 'integers'
+            raise ValueError(f'{label}: {what} must be {kind} of shape {shape}, not {made.dtype} of shape {made.shape}')
+
+
+@functools.lru_cache(maxsize=256)
+def check_indices(task: Any) -> None:
+    """Raises ValueError for indices outside 0..N-1, which JAX would clamp; prompts of users' code are drawn."""
+    indices = getattr(task, 'indices', None)
+    if all(map(function_names.is_ours, [type(task), *([indices] if callable(indices) else [])])):
+        return
+    # A prompt has N rows, or one that all positions share.
+    num_prompts = ROWS * (task.seq_len if getattr(task, 'shares_indices', False) else 1)
+
+    @jax.jit  # which leaves out all that indices do not follow from
+    def bounds(keys_B: jax.Array) -> tuple[jax.Array, jax.Array]:
+        drawn = task.draw(keys_B[0])
+        t_BxNxQ = jax.lax.map(lambda key: sample(key, task, drawn.link).t_NxQ, keys_B, batch_size=ROWS)
+        return jnp.min(t_BxNxQ), jnp.max(t_BxNxQ)
+
+    least, most = map(np.asarray, bounds(jax.random.split(jax.random.key(0), num_prompts)))
+    if least < 0 or most >= task.seq_len:
+        raise ValueError(f'{_label(task)}: indices must lie in 0..{task.seq_len - 1} (0..N−1), not in {least}..{most}')
+
+
+def _label(task: Task) -> str:
+    parts = [f'task={task.name!r}']
+    parts += [f'{name}={part!r}' for name in ('link', 'encoding') if (part := _name(getattr(task, name, None)))]
+    return ', '.join(parts)
 
 
 def _is_ours(task: Task) -> bool:
@@ -55,7 +89,7 @@ def _is_ours(task: Task) -> bool:
 def _one_prompt(task: Task, task_key: jax.Array, key: jax.Array) -> tuple[tuple[jax.Array, jax.Array], Prompt]:
     """Labels and encoded tokens of one prompt, and the prompt."""
     drawn = task.draw(task_key)
-    prompt = task.sample(key, drawn.link)
+    prompt = sample(key, task, drawn.link)
     return (jnp.asarray(prompt.y_N), jnp.asarray(task.encode(prompt, drawn))), prompt
 
 

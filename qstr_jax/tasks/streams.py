@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from qstr_jax import checks
+from qstr_jax.settings import checks
 
 # The position in this tuple is folded into the key. Append only.
 STREAMS = (
@@ -34,27 +34,12 @@ def fingerprint(task: Any) -> int:
     """A 32-bit number of what shapes a prompt: the task's name, N, q and d.
 
     The link and the encodings are left out on purpose: two links see the same tokens and indices.
-
-    Args:
-        task: a `qstr_jax.tasks.Task`.
     """
     return zlib.crc32(task.stream_name.encode())
 
 
 def stream_key(seed: Any, stream: str, task: Any) -> jax.Array:
-    """The key of one stream.
-
-    Args:
-        seed: integer, may be traced.
-        stream: one of `STREAMS`.
-        task: a `qstr_jax.tasks.Task`.
-
-    Returns:
-        A typed threefry key; example i of the stream is drawn from `jax.random.fold_in(key, i)`.
-
-    Raises:
-        ValueError: an unknown stream.
-    """
+    """The key of one stream."""
     checks.choice('stream', stream, STREAMS)
     key = jax.random.key(seed, impl=IMPLEMENTATION)
     key = jax.random.fold_in(key, STREAMS.index(stream))
@@ -62,14 +47,7 @@ def stream_key(seed: Any, stream: str, task: Any) -> jax.Array:
 
 
 def stream_keys(sources: Mapping[str, tuple[Any, Any]]) -> dict[str, jax.Array]:
-    """`stream_key` of several streams at once, which compiles several times faster than one after the other.
-
-    Args:
-        sources: the seed and the task of each stream, by stream.
-
-    Raises:
-        ValueError: an unknown stream.
-    """
+    """`stream_key` of several streams at once, which compiles several times faster than one after the other."""
     for stream in sources:
         checks.choice('stream', stream, STREAMS)
     seeds_S = jnp.stack([jnp.asarray(seed) for seed, _ in sources.values()])

@@ -5,12 +5,15 @@ and training sets are nested in n.
 """
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import jax
+import jax.numpy as jnp
 
-from qstr_jax import failures, registry
+from qstr_jax import failures
+from qstr_jax.settings import registry
 from qstr_jax.tasks import encodings, streams
 
 REGISTRY = registry.Registry('task', 'task')
@@ -18,11 +21,30 @@ Kind = TypeVar('Kind', bound=type[Any])
 
 
 class Prompt(NamedTuple):
-    """One prompt and its labels: tokens x (N, d), indices t (N, q) in 0..N-1, labels y (N,)."""
+    """One prompt and its labels.
+
+    Attributes:
+        x_NxD: tokens.
+        t_NxQ: the positions that each label is made of, in 0..N-1; (N, 0) where the question makes no sense.
+        y_N: labels: numbers (N,) or (N, C), or with `loss` 'cross_entropy' classes 0..C-1, integers (N,).
+        weights_N: how much each position counts in the risks, at least 0 and not all 0; None: all the same.
+        length: n, of a prompt that ends after n ≤ N tokens; the others are padding, which no model can read and which
+            does not count. None: N.
+    """
 
     x_NxD: jax.Array
     t_NxQ: jax.Array
     y_N: jax.Array
+    weights_N: jax.Array | None = None
+    length: jax.Array | None = None
+
+    @property
+    def counts_N(self) -> jax.Array | None:
+        """The weights, 0 at padding; None where all positions count the same."""
+        if self.length is None:
+            return self.weights_N
+        is_there_N = (jnp.arange(self.x_NxD.shape[-2]) < self.length).astype(jnp.float32)
+        return is_there_N if self.weights_N is None else is_there_N * self.weights_N
 
 
 class DrawError(ValueError):
@@ -44,6 +66,8 @@ class Task(Protocol):
         seq_len: N.
         embedding_dim: D_e, width of an encoded token.
         stream_name: text that its random streams depend on, besides the seed.
+        num_outputs: C, numbers that a model says at each position.
+        loss: 'squared', or 'cross_entropy' with C logits at each position.
     """
 
     name: ClassVar[str]
@@ -53,6 +77,10 @@ class Task(Protocol):
     def embedding_dim(self) -> int: ...
     @property
     def stream_name(self) -> str: ...
+    @property
+    def num_outputs(self) -> int: ...
+    @property
+    def loss(self) -> str: ...
     def draw(self, key: jax.Array) -> Draw:
         """Draws what all prompts share.
 
@@ -70,7 +98,7 @@ class Task(Protocol):
         ...
 
     def sample(self, key: jax.Array, link_params: Any) -> Prompt:
-        """Draws one prompt.
+        """Draws one prompt. With a third argument `stream` it is told which stream asks, to split finite data.
 
         Args:
             key: typed key of this prompt.
@@ -84,6 +112,14 @@ class Task(Protocol):
         Args:
             keys_B: typed keys, (B,).
             link_params: `Draw.link`.
+        """
+        ...
+
+    def no_retrieval(self, threshold_on: str) -> float | None:
+        """Test error of the best predictor that does not look up what is asked for; None where it is not known.
+
+        Args:
+            threshold_on: 'loss', or 'error_rate' for 1 − accuracy.
         """
         ...
 
@@ -171,29 +207,42 @@ def check_draw(complete: jax.Array, task: Task) -> None:
     task.check_draw(complete)
 
 
-def sample(key: jax.Array, task: Task, link_params: Any) -> Prompt:
+def sample(key: jax.Array, task: Task, link_params: Any, stream: str = 'train') -> Prompt:
     """Draws one prompt.
 
     Args:
         key: typed key of this prompt.
         task: the task.
         link_params: `Draw.link`.
+        stream: 'train', 'validation' or 'test', for tasks that split finite data.
     """
-    return task.sample(key, link_params)
+    return task.sample(key, link_params, **({'stream': stream} if is_split(task) else {}))
 
 
-def samples(keys_B: jax.Array, task: Task, link_params: Any) -> Prompt:
+def samples(keys_B: jax.Array, task: Task, link_params: Any, stream: str = 'train') -> Prompt:
     """`sample` of each key: a `Prompt` with a leading axis.
 
     Args:
         keys_B: typed keys (B,).
         task: the task.
         link_params: `Draw.link`.
+        stream: as for `sample`.
     """
+    if is_split(task):
+        return jax.vmap(lambda key: sample(key, task, link_params, stream))(keys_B)
     return task.samples(keys_B, link_params)
 
 
-def examples(key: jax.Array, indices_B: jax.Array, task: Task, link_params: Any) -> Prompt:
+def is_split(task: Task) -> bool:
+    """Whether a task has other data in each stream: its `sample` has an argument `stream`.
+
+    Args:
+        task: the task.
+    """
+    return 'stream' in inspect.signature(type(task).sample).parameters
+
+
+def examples(key: jax.Array, indices_B: jax.Array, task: Task, link_params: Any, stream: str = 'train') -> Prompt:
     """Examples of a stream: a `Prompt` with a leading axis.
 
     Args:
@@ -201,8 +250,9 @@ def examples(key: jax.Array, indices_B: jax.Array, task: Task, link_params: Any)
         indices_B: numbers of the examples (B,).
         task: the task.
         link_params: `Draw.link`.
+        stream: as for `sample`.
     """
-    return samples(jax.vmap(jax.random.fold_in, (None, 0))(key, indices_B), task, link_params)
+    return samples(jax.vmap(jax.random.fold_in, (None, 0))(key, indices_B), task, link_params, stream)
 
 
 def encode(prompt: Prompt, task: Task, task_draw: Draw) -> jax.Array:
@@ -211,20 +261,26 @@ def encode(prompt: Prompt, task: Task, task_draw: Draw) -> jax.Array:
     Args:
         prompt: one prompt.
         task: the task.
-        task_draw: the task's `Draw`.
+        task_draw: the task's `Draw`, or one with more encodings, of which the first N are taken.
     """
+    if len(task_draw.encodings.omega_NxE) > task.seq_len:
+        omega_NxE = task_draw.encodings.omega_NxE[: task.seq_len]
+        task_draw = task_draw._replace(encodings=task_draw.encodings._replace(omega_NxE=omega_NxE))
     return task.encode(prompt, task_draw)
 
 
-def positions(key: jax.Array, indices_B: jax.Array, seq_len: int) -> jax.Array:
-    """The positions j(i) ~ Unif[N] of the point-wise risk (2.3), (B,); each depends on the example alone.
+def positions(key: jax.Array, indices_B: jax.Array, seq_len: int, counts_BxN: jax.Array | None = None) -> jax.Array:
+    """The positions j(i) of the point-wise risk (2.3), (B,); each depends on the example alone.
 
     Args:
         key: of the stream 'position'.
         indices_B: numbers of the examples (B,).
         seq_len: N.
+        counts_BxN: `Prompt.counts_N` of the examples, to which the probability of j is proportional; None: j ~ Unif[N].
     """
     keys = jax.vmap(jax.random.fold_in, (None, 0))(key, indices_B)
+    if counts_BxN is not None:
+        return jax.vmap(lambda k, counts_N: jax.random.categorical(k, jnp.log(counts_N)))(keys, counts_BxN)
     return jax.vmap(lambda k: jax.random.randint(k, (), 0, seq_len))(keys)
 
 

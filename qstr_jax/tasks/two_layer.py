@@ -24,23 +24,12 @@ class TwoLayer(NamedTuple):
     error: float
 
     def __call__(self, x_QxD: jax.Array) -> jax.Array:
-        """The network's value.
-
-        Args:
-            x_QxD: tokens, (q, d).
-
-        Returns:
-            A scalar.
-        """
+        """The network's value."""
         return self.a_M @ jax.nn.relu(self.W_MxV @ x_QxD.reshape(-1) + self.b_M)
 
 
 def linear(weight_V: jax.Array) -> TwoLayer:
-    """⟨w, vec(x)⟩ = σ(⟨w, vec(x)⟩) − σ(−⟨w, vec(x)⟩): two units, exact.
-
-    Args:
-        weight_V: w, (q d,).
-    """
+    """⟨w, vec(x)⟩ = σ(⟨w, vec(x)⟩) − σ(−⟨w, vec(x)⟩): two units, exact."""
     a_M = jnp.array([1.0, -1.0])
     return TwoLayer(a_M=a_M, W_MxV=jnp.stack([weight_V, -weight_V]), b_M=jnp.zeros(2), error=0.0)
 
@@ -50,13 +39,6 @@ def quadratic(directions_PxV: jax.Array, *, scale: float, constant: float, radiu
 
     The chord of z² over a step h is above it by at most h²/4, so the sum over P directions is too large by at most
     P · scale · h²/4 = 2 · error. Lowering the constant by `error` turns this into ±error.
-
-    Args:
-        directions_PxV: unit vectors v_p, (P, q d).
-        scale: factor of the squares.
-        constant: what is added.
-        radius: largest |⟨v_p, vec(x)⟩|.
-        error: largest error allowed there.
     """
     num_directions = directions_PxV.shape[0]
     step = math.sqrt(8 * error / (num_directions * scale))
@@ -75,13 +57,6 @@ def quadratic(directions_PxV: jax.Array, *, scale: float, constant: float, radiu
 
 
 def block_rows(u_QxD: jax.Array) -> jax.Array:
-    """The matrix whose row j computes ⟨u_j, x_j⟩ from vec(x).
-
-    Args:
-        u_QxD: one direction per token, (q, d).
-
-    Returns:
-        (q, q d).
-    """
+    """The matrix whose row j computes ⟨u_j, x_j⟩ from vec(x)."""
     sparsity = u_QxD.shape[0]
     return jnp.einsum('qd,qr->qrd', u_QxD, jnp.eye(sparsity)).reshape(sparsity, -1)

@@ -9,7 +9,7 @@ measures, sensitivity: quantities of the proofs on trained weights.
 portraits: a trained W_QK beside the construction.
 twisted_teacher, capacity, memory_lines: what else fits a training set, as lines beside n*.
 oracles, construction_norm, construction_start, capacity: plugins.
-cards: one per statement, with measured points and a verdict; `experiments/theorems.py` draws them.
+draws: tasks and prompts in float64.                heads: losses of best readers of H heads.
 
 README.md beside this file maps the paper's statements to functions, tests and cards.
 """

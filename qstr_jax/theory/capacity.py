@@ -60,16 +60,7 @@ class Capacity(NamedTuple):
 
 
 def capacity(num_samples: Any, train_risk: Any, level: float = 0.05) -> Capacity:
-    """The capacity from fits of random labels at several n.
-
-    Args:
-        num_samples: n of each fit.
-        train_risk: its training risk; labels have variance 1.
-        level: largest training risk that counts as fitted.
-
-    Raises:
-        ValueError: no fits, or another number of risks.
-    """
+    """The capacity from fits of random labels at several n."""
     sizes, risks = np.asarray(num_samples, float), np.asarray(train_risk, float)
     if not len(sizes) or sizes.shape != risks.shape:
         raise ValueError(f'capacity: {sizes.size} sample sizes and {risks.size} training risks; give one risk for each')

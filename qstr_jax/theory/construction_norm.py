@@ -43,21 +43,13 @@ def construction(module: Any, task: SparseTask) -> float:
 
 
 def transformer(task: SparseTask) -> Construction:
-    """Lemma 11's network for the first draw of a task, for tokens up to the 99 % quantile of ‖x_j‖.
-
-    Args:
-        task: the task; its link must have a two-layer form.
-    """
+    """Lemma 11's network for the first draw of a task, for tokens up to the 99 % quantile of ‖x_j‖."""
     coherence = task.max_coherence if task.max_coherence < 1 else None
     return constructions.transformer(task, _first_draw(task), token_radius(task), ERROR, coherence=coherence)
 
 
 def token_radius(task: SparseTask) -> float:
-    """The 99 % quantile of ‖x_j‖ for tokens N(0, I).
-
-    Args:
-        task: has d.
-    """
+    """The 99 % quantile of ‖x_j‖ for tokens N(0, I)."""
     return float(np.sqrt(special.chdtri(task.token_dim, 1 - TOKEN_SHARE)))
 
 

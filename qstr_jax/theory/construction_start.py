@@ -17,12 +17,12 @@ from qstr_jax.theory import construction_norm
 
 
 @starts.register('construction')
-def construction(place: starts.Place, number: float | None) -> Any:
+def construction(place: starts.StartContext, number: float | None) -> Any:
     """Lemma 11's network for the lane's own link, with the α of `construction_norm.transformer`.
 
     Args:
         place: the lane's.
-        number: not used.
+        number: the factor on W_QK; None is 1. Where attention is saturated its gradient is zero; below it is not.
 
     Raises:
         ValueError: the model is no Transformer with merged attention, or too narrow for the link's two-layer form.
@@ -46,7 +46,7 @@ def construction(place: starts.Place, number: float | None) -> Any:
     qk_HxExE, kernel = zeros['attention']['qk_HxExE'], zeros['hidden']['kernel']
     with jax.ensure_compile_time_eval():  # α is a number of the task, and this runs within a program.
         alpha = construction_norm.transformer(task).bounds['alpha']
-    block_ExE = alpha * jnp.eye(d_e)
+    block_ExE = alpha * (1.0 if number is None else number) * jnp.eye(d_e)
     for index in range(task.sparsity):
         row = d + (index + 1) * d_e
         qk_HxExE = qk_HxExE.at[index, row : row + d_e, d : d + d_e].set(block_ExE)
@@ -62,7 +62,7 @@ def construction(place: starts.Place, number: float | None) -> Any:
 
 
 @starts.register('mixed')
-def mixed(place: starts.Place, number: float | None) -> Any:
+def mixed(place: starts.StartContext, number: float | None) -> Any:
     """(1 − s) times the first parameters plus s times the construction.
 
     Args:

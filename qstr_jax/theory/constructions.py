@@ -102,23 +102,6 @@ def transformer(
 
     α = log(2 L √q r_x (N−1)/η) / (s² (1−c)) makes the second term η. The paper uses c = 1/2, r_a r_w for L, N for
     N − 1, and η_g = η = √ε_2NN, which gives 2√ε_2NN.
-
-    Args:
-        task: a task whose link has a two-layer form.
-        task_draw: its draw.
-        radius: r_x.
-        error: η, the error allowed to the two-layer form, and again to the attention.
-        alpha: α; None computes it from `error`.
-        num_heads: H ≥ q; None is q. Heads beyond q are zero.
-        coherence: the c to use, for instance 1/2; None takes that of the encodings.
-
-    Returns:
-        `Construction` for `models.Transformer(attention='merged')`, with norms r_a, r_w, lipschitz, param_norm,
-        query_key_frobenius and query_key_two_one (largest over heads), query_key_balanced (W_Q and W_K of all heads),
-        and bounds alpha, off_mass, output (of |ŷ − y|), squared_error, coherence, token_radius.
-
-    Raises:
-        ValueError: equal encodings, encodings that exceed `coherence`, no two-layer form, or H < q.
     """
     q = task.sparsity
     num_heads = q if num_heads is None else num_heads
@@ -142,14 +125,7 @@ def transformer(
 
 
 def paper_alpha(task: SparseTask, task_draw: tasks.Draw, radius: float, error: float = 0.1) -> float:
-    """Lemma 11's α = (2/s²) log(2 r_a r_w √q r_x N/√ε_2NN), for coherence ≤ 1/2.
-
-    Args:
-        task: a task whose link has a two-layer form.
-        task_draw: its draw.
-        radius: r_x.
-        error: √ε_2NN.
-    """
+    """Lemma 11's α = (2/s²) log(2 r_a r_w √q r_x N/√ε_2NN), for coherence ≤ 1/2."""
     norms = networks.feedforward_norms(*networks.two_layer_arrays(task, task_draw, radius, error)[:3])
     leak = 2 * norms['r_a'] * norms['r_w'] * math.sqrt(task.sparsity) * radius
     return _sharpness(leak * task.seq_len, error, task.scale**2 / 2)
@@ -167,20 +143,6 @@ def sparse_average(
 
     The indices t_i1, …, t_iq must differ: a score that is linear in the encodings gives a token that is named twice
     the weight e^{2α} instead of 2 e^α. The rows of Ω must be linearly independent, d_e ≥ N.
-
-    Args:
-        task: a task with link 'mean' and distinct indices.
-        task_draw: its draw.
-        radius: r_x.
-        error: the error |ŷ − y| to reach.
-        alpha: α; None computes it from `error`.
-
-    Returns:
-        `Construction` for one head, with the norms of `transformer` and bounds alpha, off_mass, output,
-        squared_error, token_radius.
-
-    Raises:
-        ValueError: another link, or linearly dependent encodings.
     """
     if task.link.name != 'mean':
         raise ValueError(f"link={task.link.name!r}: one head can only average, so the link must be 'mean'")

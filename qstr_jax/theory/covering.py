@@ -12,13 +12,7 @@ from qstr_jax.theory import domain
 
 
 def log_ball(dim: int, radius: float, distance: float) -> float:
-    """log size of a covering of a Euclidean ball, by volumes: dim · log(1 + 2 radius/distance).
-
-    Args:
-        dim: dimension of the ball.
-        radius: its radius.
-        distance: ε.
-    """
+    """log size of a covering of a Euclidean ball, by volumes: dim · log(1 + 2 radius/distance)."""
     return dim * math.log1p(2 * radius / distance)
 
 
@@ -26,11 +20,6 @@ def log_maurey(size: int, radius: float, distance: float) -> float:
     """log size of a covering of {W ∈ R^{D×D}: Σ|W_ij| ≤ r} in ‖·‖_F: ⌈r²/ε²⌉ log(2D² + 1), by Maurey's lemma.
 
     Each point of the convex hull of 0 and the 2D² vertices ± r e_i e_j^T is within r/√k of a mean of k of them.
-
-    Args:
-        size: D.
-        radius: r.
-        distance: ε.
     """
     return math.ceil((radius / distance) ** 2) * math.log(2 * size**2 + 1)
 
@@ -40,9 +29,6 @@ def attention_lipschitz(radius_z: float) -> float:
 
     Scores move by at most r_z² ‖W − W'‖, the softmax weights by at most twice that in ℓ1, and the output by at most
     r_z times the weights.
-
-    Args:
-        radius_z: r_z.
     """
     return 2 * radius_z**3
 
@@ -54,13 +40,6 @@ def transformer_steps(
 
     With ρ² = H r_z² + 1 ≥ ‖(h_i, 1)‖², a change of a moves the output by at most ‖δa‖ R_w ρ, one of (W, b) by at most
     r_a ‖δ(W, b)‖_F ρ, and one of the heads by at most r_a R_w √H 2 r_z³ δ_QK. They get a quarter, a quarter and a half.
-
-    Args:
-        distance: ε.
-        num_heads: H.
-        norm_a: r_a ≥ ‖a‖.
-        norm_w: R_w ≥ ‖(W, b)‖_F.
-        radius_z: r_z ≥ ‖z_j‖.
     """
     reach = math.sqrt(num_heads * radius_z**2 + 1)
     for_heads = norm_a * norm_w * math.sqrt(num_heads) * attention_lipschitz(radius_z)
@@ -85,22 +64,6 @@ def log_cover_transformer(
 
     with the δ of `transformer_steps`, so that r_QK²/δ_QK² = 16 H r_a² R_w² r_z⁶ r_QK²/ε². The paper has
     m H D_e log(1 + R/ε) + min(r_z⁶ r_a² R_w² H² r_QK² log(·)/ε², H D_e² log(·)).
-
-    Args:
-        distance: ε.
-        num_heads: H.
-        width: m.
-        embedding_dim: D_e.
-        norm_a: r_a ≥ ‖a‖.
-        norm_w: R_w ≥ ‖(W, b)‖_F.
-        norm_qk: r_QK ≥ Σ_ij |W_QK,ij| of each head; for the second branch r_QK ≥ ‖W_QK‖_F is enough.
-        radius_z: r_z ≥ ‖z_j‖.
-
-    Returns:
-        The bound.
-
-    Raises:
-        ValueError: a number that is not positive.
     """
     domain.positive(distance=distance, num_heads=num_heads, width=width, embedding_dim=embedding_dim)
     domain.positive(norm_a=norm_a, norm_w=norm_w, norm_qk=norm_qk, radius_z=radius_z)
@@ -119,22 +82,12 @@ def mlp_lipschitz(depth: int, norm: float, radius_in: float) -> float:
 
     For ‖vec Θ‖ ≤ R with R ≥ 1, layer by layer ‖x_l‖ + 1 ≤ 2R (‖x_{l−1}‖ + 1) and
     Δ_l ≤ R Δ_{l−1} + ‖δΘ‖ (‖x_{l−1}‖ + 1) (Lemma 30).
-
-    Args:
-        depth: L.
-        norm: R.
-        radius_in: r, the largest norm of an input.
     """
     return (2**depth - 1) * norm ** (depth - 1) * (radius_in + 1)
 
 
 def state_growth(seq_len: int, lipschitz: float) -> float:
-    """Σ_{i<N} (1 + α)^i ≤ N e^{αN}: how an error of f adds up in the states (Lemma 29); at most e N if α ≤ 1/N.
-
-    Args:
-        seq_len: N.
-        lipschitz: α.
-    """
+    """Σ_{i<N} (1 + α)^i ≤ N e^{αN}: how an error of f adds up in the states (Lemma 29); at most e N if α ≤ 1/N."""
     return seq_len if lipschitz == 0 else math.expm1(seq_len * math.log1p(lipschitz)) / lipschitz
 
 
@@ -155,22 +108,6 @@ def log_cover_rnn(
     `state_growth` times the error ε_h of f, so ε_h = ε/(4 R^{L_y} state_growth). K_h and K_y are `mlp_lipschitz` for
     the inputs (h, z) and (h→, h←, z). The projection Π is 1-Lipschitz and changes nothing. Θ are the weights after the
     constraint ‖W_L‖_op ⋯ ‖W_{1,h}‖_op ≤ α_N has been enforced.
-
-    Args:
-        distance: ε.
-        seq_len: N.
-        norm: R ≥ 1, bound on ‖vec Θ‖ of each of f→, f← and f_y.
-        depths: (L_h, L_y).
-        sizes: (p_h, p_y), numbers of parameters of one transition and of f_y.
-        radius_h: r_h.
-        radius_z: r_z.
-        lipschitz: α_N; None is 1/N.
-
-    Returns:
-        The bound.
-
-    Raises:
-        ValueError: R < 1, or a number that is not positive.
     """
     domain.positive(distance=distance, seq_len=seq_len, radius_h=radius_h, radius_z=radius_z)
     if norm < 1:

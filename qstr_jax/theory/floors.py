@@ -35,14 +35,7 @@ LATE_VARIANCE = 2.0
 
 
 def late_positions(seq_len: int) -> jax.Array:
-    """The positions i ≥ N/2 (1-based), where t_i = (1, …, q) and x_i = 0.
-
-    Args:
-        seq_len: N.
-
-    Returns:
-        A mask, (N,).
-    """
+    """The positions i ≥ N/2 (1-based), where t_i = (1, …, q) and x_i = 0."""
     return 2 * (jnp.arange(seq_len) + 1) >= seq_len
 
 
@@ -52,15 +45,6 @@ def proposition3(num_heads: int, sparsity: int, token_dim: int, late: bool = Fal
     A late position sees the q d Gaussian numbers of X (rows x_1, …, x_q) through H heads. The scores of head h depend
     on X through X u_h, q numbers, and its output shows X^T α_h, d numbers: at most H (q + d) linear functions V X in
     all. By Lemma 40 the label's variance given these is Var(‖X‖² | V X)/(q d) = 2 (q d − rank V)/(q d).
-
-    Args:
-        num_heads: H.
-        sparsity: q.
-        token_dim: d.
-        late: whether to return twice as much, the floor of the mean error over `late_positions`.
-
-    Returns:
-        The floor of the mean squared error.
     """
     domain.at_least(1, num_heads=num_heads, sparsity=sparsity, token_dim=token_dim)
     floor = 1 - num_heads * (sparsity + token_dim) / (sparsity * token_dim)
@@ -77,12 +61,6 @@ def head_floor(num_heads: int, sparsity: int, token_dim: int, late: bool = False
     indices of the other positions included), its squared norm has variance 2 (q − H)(d − H), and y is ‖X‖²/√(qd)
     + const. `oracle` attains the floor if U and A have rank H. For d ≥ q the floor proves that H ≥ q heads are
     necessary, whatever W_QK is. Not in the paper.
-
-    Args:
-        num_heads: H.
-        sparsity: q.
-        token_dim: d.
-        late: whether to return the floor over `late_positions` alone, twice as much.
     """
     domain.at_least(1, num_heads=num_heads, sparsity=sparsity, token_dim=token_dim)
     if num_heads >= min(sparsity, token_dim):
@@ -97,11 +75,6 @@ def proposition21(num_heads: int, sparsity: int, late: bool = False) -> float:
     At the late positions, without the factor 2 (variance 1), it also holds for hermite2 with any unit u_j: given X^T A
     the projections ⟨u_j, x_j⟩ keep a covariance Σ of trace ≥ q − H, and the error is (2 tr Σ − ‖Σ‖_F²)/q ≥ tr Σ/q, with
     equality if all u_j are the same. The paper has d = 1 and q < N/2.
-
-    Args:
-        num_heads: H.
-        sparsity: q.
-        late: whether to return the floor over `late_positions` alone, twice as much.
     """
     domain.at_least(1, num_heads=num_heads, sparsity=sparsity)
     return (1 + late) * max(0.0, 1 - num_heads / sparsity)
@@ -113,10 +86,6 @@ def hermite2_floor(num_heads: int, sparsity: int) -> float:
     Of the variance q of the projections ⟨u_j, x_j⟩, X U explains Σ_j ‖P_U u_j‖² ≤ H, and X^T A at most H more. What
     remains has a covariance Σ of trace ≥ q − 2H, and the error is ≥ tr Σ/q as in `proposition21`. If all u_j are the
     same there is no such floor, since one head can see u through its scores.
-
-    Args:
-        num_heads: H.
-        sparsity: q.
     """
     domain.at_least(1, num_heads=num_heads, sparsity=sparsity)
     return max(0.0, 1 - 2 * num_heads / sparsity)
@@ -135,20 +104,6 @@ def seen_through_heads(
 
     The encodings' part of Σ_j α_j z_j gives the weights, if the ω are linearly independent (d_e ≥ N). The ratios of the
     weights to that of the last token, which is 0 and so has a known score, give the scores' X U.
-
-    Args:
-        heads_HxE: outputs of the heads, (H, D_e).
-        qk_HxExE: their W_QK, (H, D_e, D_e).
-        t_NxQ: indices of the prompt, which the predictor knows, (N, q).
-        position: i.
-        task: has N ≤ 2q + 2, so that all but the q relevant tokens are 0.
-        omega_NxE: encodings, (N, d_e).
-
-    Returns:
-        X U (q, H), X^T A (H, d), U (d, H) and A (q, H), the arguments of `oracle`.
-
-    Raises:
-        ValueError: N > 2q + 2 or d_e < N.
     """
     q, d, d_e = task.sparsity, task.token_dim, task.encoding_dim
     if task.num_gaussian != q or d_e < task.seq_len:
@@ -168,15 +123,6 @@ def oracle(scores_QxH: jax.Array, outputs_HxD: jax.Array, u_DxH: jax.Array, weig
     """The best prediction of the norm2 label from X U and X^T A: (‖seen‖² + unseen dimensions − qd)/√(qd).
 
     It attains `head_floor` (`proposition21` if U = 0) if U and A have rank H. Uses Lemma 40.
-
-    Args:
-        scores_QxH: X U, (q, H).
-        outputs_HxD: A^T X, (H, d).
-        u_DxH: U, (d, H).
-        weights_QxH: A, (q, H).
-
-    Returns:
-        The prediction, a scalar.
     """
     q, d = weights_QxH.shape[0], u_DxH.shape[0]
     by_scores_QxD = scores_QxH @ jnp.linalg.pinv(u_DxH)  # X P_U
@@ -196,13 +142,6 @@ def theorem6_given(x_BxNxD: jax.Array, u_D: jax.Array) -> jax.Array:
     the network sees V x, and y = ⟨e_t ⊗ u, x⟩ keeps the variance 1 − ‖V (e_t ⊗ u)‖²; the floor is its mean over t. If u
     is uniform on the sphere, the mean of the floor is the printed `theorem6_floor`, 1 − rank(V)/(Nd), which therefore
     bounds the average over u as well. A single run must be compared with its own floor, which fluctuates around that.
-
-    Args:
-        x_BxNxD: tokens of the training prompts, (n, N, d).
-        u_D: the link's direction, a unit vector.
-
-    Returns:
-        The floor, a scalar.
     """
     num_samples, seq_len, token_dim = x_BxNxD.shape
     v_RxNxD = span_basis(x_BxNxD.reshape(num_samples, -1)).reshape(-1, seq_len, token_dim)
@@ -210,17 +149,7 @@ def theorem6_given(x_BxNxD: jax.Array, u_D: jax.Array) -> jax.Array:
 
 
 def theorem6_oracle(basis_RxV: jax.Array, x_NxD: jax.Array, t: jax.Array | int, u_D: jax.Array) -> jax.Array:
-    """ŷ = ⟨V^T V (e_t ⊗ u), x⟩, the best prediction from V x; it attains `theorem6_given`.
-
-    Args:
-        basis_RxV: V, orthonormal rows, (R, N d).
-        x_NxD: tokens of the prompt, (N, d).
-        t: its index.
-        u_D: the link's direction, a unit vector.
-
-    Returns:
-        The prediction, a scalar.
-    """
+    """ŷ = ⟨V^T V (e_t ⊗ u), x⟩, the best prediction from V x; it attains `theorem6_given`."""
     target_V = jnp.outer(jax.nn.one_hot(t, x_NxD.shape[0], dtype=u_D.dtype), u_D).reshape(-1)
     return (basis_RxV @ target_V) @ (basis_RxV @ x_NxD.reshape(-1))
 
@@ -234,13 +163,6 @@ def proposition8_bits(bits: float, seq_len: int) -> float:
     (N−1)/2 · log₂(1/D) ≤ B for the mean D of E(s_j − ŝ_j)², where ŝ_j is f_y's answer to t_i = j (x_i, i and t, which
     f_y sees as well, are independent of s). t_i ≠ i has probability 1 − 1/N. A Gaussian test channel with I = B attains
     the floor; scalar quantisers of b bits come within a factor π√3/2 ≈ 2.72. Not in the paper.
-
-    Args:
-        bits: B of both states together, at one position.
-        seq_len: N ≥ 2.
-
-    Returns:
-        The floor.
     """
     domain.at_least(2, seq_len=seq_len)
     domain.at_least(0, bits=bits)

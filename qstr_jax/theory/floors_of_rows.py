@@ -9,11 +9,7 @@ from qstr_jax.theory import floors
 
 
 def head_floor(row: Mapping[str, Any]) -> float:
-    """The floor of the test loss that the number of heads sets; 0 where the task is not Proposition 3's.
-
-    Args:
-        row: of a lane: model, link, indices, tokens, sparsity, token_dim and, for Transformers, transformer_num_heads.
-    """
+    """The floor of the test loss that the number of heads sets; 0 where the task is not Proposition 3's."""
     heads = row.get('transformer_num_heads')
     is_task = (row['link'], row['indices'], row['tokens']) == ('norm2', 'half', 'half')
     if not is_task or heads is None or pd.isna(heads):

@@ -17,30 +17,17 @@ SLACK = 1e-4
 
 
 def signed(kernel: np.ndarray) -> np.ndarray:
-    """The kernel of z ↦ (Kz, −Kz), whose ReLUs keep the positive and the negative part of Kz.
-
-    Args:
-        kernel: K, (inputs, outputs).
-    """
+    """The kernel of z ↦ (Kz, −Kz), whose ReLUs keep the positive and the negative part of Kz."""
     return np.concatenate([kernel, -kernel], axis=1)
 
 
 def unsigned(size: int) -> np.ndarray:
-    """The kernel of (σ(v), σ(−v)) ↦ v.
-
-    Args:
-        size: dimension of v.
-    """
+    """The kernel of (σ(v), σ(−v)) ↦ v."""
     return np.concatenate([np.eye(size), -np.eye(size)])
 
 
 def pre_activations(values_ixo: np.ndarray, distances_jxo: np.ndarray) -> np.ndarray:
-    """The kernel from (σ(v), σ(−v), distances) to the pre-activations (v − distance, −v − distance) of gates.
-
-    Args:
-        values_ixo: which of the i values each of the o gates passes on.
-        distances_jxo: the factor M/δ where one of the j distances belongs to a gate, 0 elsewhere.
-    """
+    """The kernel from (σ(v), σ(−v), distances) to the pre-activations (v − distance, −v − distance) of gates."""
     v_2ixo = np.concatenate([values_ixo, -values_ixo])
     return np.block([[v_2ixo, -v_2ixo], [-distances_jxo, -distances_jxo]])
 
@@ -50,10 +37,6 @@ def own_kernels(task: SparseTask, gain: float) -> tuple[np.ndarray, np.ndarray]:
 
     The first computes (±x, ±s(ω_i − ω_{t_l})), the second the pre-activations of the gates, whose distance is
     s ‖ω_i − ω_{t_l}‖₁.
-
-    Args:
-        task: has q, d and d_e.
-        gain: M/δ.
     """
     q, d, d_e = task.sparsity, task.token_dim, task.encoding_dim
     differences = np.concatenate([np.tile(np.eye(d_e), (1, q)), -np.eye(q * d_e)])

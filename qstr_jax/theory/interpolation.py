@@ -14,11 +14,7 @@ from qstr_jax.theory.sparse_task import SparseTask
 
 
 def least_separation(num_samples: int) -> float:
-    """Lemma 37's separation √π/(3n²).
-
-    Args:
-        num_samples: n.
-    """
+    """Lemma 37's separation √π/(3n²)."""
     return math.sqrt(math.pi) / (3 * num_samples**2)
 
 
@@ -26,17 +22,6 @@ def separating_direction(key: jax.Array, tokens_BxD: np.ndarray, tries: int = 64
     """Lemma 37: the first of `tries` uniform unit vectors v that separates all ⟨v, x^(i)⟩ by at least √π/(3n²).
 
     For independent Gaussian x^(i) each vector does so with probability at least 1/3.
-
-    Args:
-        key: typed key.
-        tokens_BxD: the tokens x^(i)_{j(i)}, (n, d).
-        tries: number of vectors to draw.
-
-    Returns:
-        v, (d,), float64.
-
-    Raises:
-        ValueError: none of them does, so two tokens (nearly) coincide.
     """
     tokens_BxD = np.asarray(tokens_BxD, np.float64)
     normal_TxD = np.asarray(jax.random.normal(key, (tries, tokens_BxD.shape[1])), np.float64)
@@ -56,16 +41,6 @@ def interpolate(z_B: np.ndarray, y_B: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
     A constant unit holds the first value; for each interval, one unit that starts at its left end adds the change of
     slope.
-
-    Args:
-        z_B: points, (n,).
-        y_B: values, (n,).
-
-    Returns:
-        (a, w, b), each (n,).
-
-    Raises:
-        ValueError: two z are equal.
     """
     z_B, y_B = np.asarray(z_B, np.float64), np.asarray(y_B, np.float64)
     order_B = np.argsort(z_B)
@@ -80,16 +55,7 @@ def interpolate(z_B: np.ndarray, y_B: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def rescale(a_B: np.ndarray, w_B: np.ndarray, b_B: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same function with |a_k| = ‖(w_k, b_k)‖ for each unit, which has the least norm by homogeneity.
-
-    Args:
-        a_B: output weights, (n,).
-        w_B: input weights, (n,).
-        b_B: biases, (n,).
-
-    Returns:
-        The rescaled (a, w, b).
-    """
+    """The same function with |a_k| = ‖(w_k, b_k)‖ for each unit, which has the least norm by homogeneity."""
     size_B = np.hypot(w_B, b_B)
     factor_B = np.sqrt(np.abs(a_B) / size_B)
     safe_B = np.where(factor_B > 0, factor_B, 1.0)
@@ -115,22 +81,6 @@ def memorising(
     The sum is the least ‖Θ‖² when each unit is rescaled by its own factor, the right side when all units share one
     factor, as in the paper. With L_y > 2 layers the second layer computes (y, −y), and the later ones pass
     (σ(y), σ(−y)) on; each of these adds 2 to ‖Θ‖².
-
-    Args:
-        key: typed key, from which v is drawn.
-        prompts: the training prompts, with a leading axis n.
-        positions_B: the positions j(i) of the point-wise risk, (n,).
-        task: the task of the prompts.
-        depth: L_y ≥ 2.
-        width: d_h ≥ n; None is n.
-
-    Returns:
-        `Construction` for `models.Recurrent(cell='deep', states='exclusive', readout='mlp', lipschitz=0)`, with
-        norms param_norm, square (‖Θ‖²), square_layerwise (2 ‖a‖ ‖(w, b)‖, one factor for all units) and
-        separation (of ⟨v, x⟩), and bounds square (Lemma 38's 2 ‖a‖ ‖(w, b)‖ from the separation alone).
-
-    Raises:
-        ValueError: depth < 2, width < n, n < 2, or tokens that coincide.
     """
     num_samples = len(positions_B)
     at = np.arange(num_samples), np.asarray(positions_B)

@@ -33,14 +33,7 @@ class Alignment(NamedTuple):
 
 
 def match_heads(gain_HxQ: jax.Array | np.ndarray) -> jax.Array:
-    """Matches heads to indices one to one, with the largest total gain; tries all ways, so H and q are small.
-
-    Args:
-        gain_HxQ: gain of matching head h to index l, (H, q).
-
-    Returns:
-        The index of each head, −1 for heads without a match, (H,).
-    """
+    """Matches heads to indices one to one, with the largest total gain; tries all ways, so H and q are small."""
     gain_HxQ = jnp.asarray(gain_HxQ)
     num_heads, sparsity = gain_HxQ.shape
     if num_heads < sparsity:
@@ -58,15 +51,7 @@ def _matched(values_HxQ: jax.Array, index_H: jax.Array) -> tuple[jax.Array, jax.
 
 
 def alignment(params: dict, task: SparseTask) -> Alignment:
-    """How much a Transformer's W_QK = W_Q^T W_K resembles Lemma 11's construction, (A.2).
-
-    Args:
-        params: of `models.Transformer`, one lane, either form of attention.
-        task: the task that it was trained on.
-
-    Returns:
-        `Alignment`; a matrix of zeros has share and cosine 0.
-    """
+    """How much a Transformer's W_QK = W_Q^T W_K resembles Lemma 11's construction, (A.2)."""
     d, d_e, q = task.token_dim, task.encoding_dim, task.sparsity
     qk_HxExE = probes.query_key_HxExE(params)
     rows_HxQxExE = qk_HxExE[:, d + d_e :, d : d + d_e].reshape(-1, q, d_e, d_e)
@@ -89,18 +74,7 @@ def alignment(params: dict, task: SparseTask) -> Alignment:
 def retrieval_weights(
     module: Any, params: dict, prompt: tasks.Prompt, task: SparseTask, task_draw: tasks.Draw
 ) -> jax.Array:
-    """The attention weights of the relevant tokens of one prompt.
-
-    Args:
-        module: a `models.Transformer`.
-        params: its parameters.
-        prompt: one prompt.
-        task: the prompt's task.
-        task_draw: its draw.
-
-    Returns:
-        The weight that head h at position i gives to token t_il, (H, N, q).
-    """
+    """The attention weights of the relevant tokens of one prompt."""
     z_NxE = tasks.encode(prompt, task, task_draw)
     _, sown = module.apply(params, z_NxE, mutable='intermediates')
     weights_HxNxN = sown['intermediates']['attention']['weights_HxMxN'][0]
@@ -120,71 +94,30 @@ def _mean_and_least_weights(
 def off_mass(
     module: Any, params: dict, prompts: tasks.Prompt, task: SparseTask, task_draw: tasks.Draw
 ) -> dict[str, jax.Array]:
-    """Attention mass off the right token, 1 − weight of t_il, with heads matched to indices by mean weight.
-
-    Args:
-        module: a `models.Transformer`.
-        params: its parameters.
-        prompts: prompts with a leading axis.
-        task: the prompts' task.
-        task_draw: its draw.
-
-    Returns:
-        {'mean': …, 'max': …} over matched heads, positions and prompts; Lemma 11 bounds it by N e^{−αd/(2q)}.
-    """
+    """Attention mass off the right token, 1 − weight of t_il, with heads matched to indices by mean weight."""
     mean_HxQ, least_HxQ = _mean_and_least_weights(module, params, prompts, task, task_draw)
     index_H = match_heads(mean_HxQ)
     return {'mean': 1 - _matched(mean_HxQ, index_H)[0], 'max': 1 - _matched(least_HxQ, index_H)[1]}
 
 
 def operator_norm(w_AxB: jax.Array) -> jax.Array:
-    """‖W‖_op, the largest singular value.
-
-    Args:
-        w_AxB: (..., A, B).
-
-    Returns:
-        (...,).
-    """
+    """‖W‖_op, the largest singular value."""
     return jnp.linalg.norm(w_AxB, ord=2, axis=(-2, -1))
 
 
 def two_one_norm(w_AxB: jax.Array) -> jax.Array:
-    """‖W‖_{2,1} = Σ_b ‖w_·b‖₂, the sum of the columns' norms.
-
-    Args:
-        w_AxB: (..., A, B).
-
-    Returns:
-        (...,).
-    """
+    """‖W‖_{2,1} = Σ_b ‖w_·b‖₂, the sum of the columns' norms."""
     return jnp.sum(jnp.linalg.norm(w_AxB, axis=-2), axis=-1)
 
 
 def span_residual(w_VxM: jax.Array, x_BxV: jax.Array) -> jax.Array:
-    """‖(I − P_S) W‖_F/‖W‖_F, where S is the span of the rows of x.
-
-    Args:
-        w_VxM: a kernel with one unit per column, (N d, m).
-        x_BxV: the inputs, (n, N d).
-
-    Returns:
-        The residual, a scalar in [0, 1].
-    """
+    """‖(I − P_S) W‖_F/‖W‖_F, where S is the span of the rows of x."""
     basis_RxV = floors.span_basis(x_BxV)
     return jnp.linalg.norm(w_VxM - basis_RxV.T @ (basis_RxV @ w_VxM)) / jnp.linalg.norm(w_VxM)
 
 
 def feedforward_span_residual(params: dict, x_BxNxD: jax.Array) -> jax.Array:
-    """The share of an FFN's token weights that lies outside the span of the training tokens (Theorem 6: none).
-
-    Args:
-        params: of `models.Feedforward`, one lane. In the form 'flat' only the weights that read x count.
-        x_BxNxD: tokens of the training prompts, (n, N, d).
-
-    Returns:
-        The residual of `span_residual`.
-    """
+    """The share of an FFN's token weights that lies outside the span of the training tokens (Theorem 6: none)."""
     num_samples, seq_len, token_dim = x_BxNxD.shape
     tree = params['params']
     if 'tokens' in tree:
@@ -200,13 +133,5 @@ def mixed_norm(matrix_AxB: jax.Array, p: float, r: float) -> jax.Array:
 
     Lemma 39: ‖A B‖_{2,r} ≤ ‖A‖_{2,p} ‖B‖_{q,r} for all r ≥ 1 and conjugate p and q, since A b is the sum of the columns
     of A with weights b, and Hölder's inequality bounds Σ_j ‖A_j‖ |b_j|.
-
-    Args:
-        matrix_AxB: A.
-        p: of the columns, at least 1; may be infinite.
-        r: of their norms, at least 1; may be infinite.
-
-    Returns:
-        A scalar.
     """
     return jnp.linalg.norm(jnp.linalg.norm(matrix_AxB, ord=p, axis=0), ord=r)

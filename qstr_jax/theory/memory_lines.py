@@ -15,15 +15,7 @@ _COLUMNS = ['name', 'seq_len', *_RULE, 'samples']
 
 
 def capacity_lines(rows: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
-    """The capacity for random labels at each N, a line per radius: the geometric mean over lanes.
-
-    Args:
-        rows: rows of a directory; fits of the task `random_labels` are used.
-        level: largest training risk that counts as fitted.
-
-    Returns:
-        The columns name, seq_len, those of the rule for d_e, samples. Empty without such fits.
-    """
+    """The capacity for random labels at each N, a line per radius: the geometric mean over lanes."""
     fits = rows[rows['task'].eq(capacity.RandomLabels.name) & rows['outcome'].eq('fitted')]
     found = []
     for (radius, n, *rule), lanes in fits.groupby(['radius', 'seq_len', *_RULE], dropna=False):
@@ -36,16 +28,7 @@ def capacity_lines(rows: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
 
 
 def twisted_lines(rows: pd.DataFrame, *, threshold: float, tolerance: float = 1e-3) -> pd.DataFrame:
-    """The largest n at which a twisted teacher is an ERM that fails, for each N and rule: the median over draws.
-
-    Args:
-        rows: searches for n* with the linear link; by the averaged risk a prompt asks for the indices of all positions.
-        threshold: the test loss that counts as success.
-        tolerance: how far above the construction's training risk an ERM's may be.
-
-    Returns:
-        As for `capacity_lines`; NaN where no n fails in half of the draws.
-    """
+    """The largest n at which a twisted teacher is an ERM that fails, for each N and rule: the median over draws."""
     found = []
     for (n, *rule), lanes in rows.groupby(['seq_len', *_RULE], dropna=False):
         task, is_pointwise = _task(lanes.iloc[0]), lanes['risk'].iloc[0] == 'pointwise'

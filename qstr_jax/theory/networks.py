@@ -59,14 +59,7 @@ class TwoLayerArrays(NamedTuple):
 
 
 def separation(omega_NxE: jax.Array | np.ndarray) -> Separation:
-    """How far apart encodings are.
-
-    Args:
-        omega_NxE: unit vectors ω, (N, d_e).
-
-    Raises:
-        ValueError: two encodings are equal, or one is not a unit vector.
-    """
+    """How far apart encodings are."""
     omega_NxE = np.asarray(omega_NxE, np.float64)
     if np.max(np.abs(np.sum(omega_NxE**2, axis=1) - 1)) > 1e-5:
         raise ValueError('encodings: every ω_i must have norm 1')
@@ -80,15 +73,7 @@ def separation(omega_NxE: jax.Array | np.ndarray) -> Separation:
 
 
 def check_tokens(built: Construction, x_BxD: jax.Array | np.ndarray) -> None:
-    """Checks that a construction was built for tokens of this size.
-
-    Args:
-        built: the construction.
-        x_BxD: tokens, (..., d).
-
-    Raises:
-        ValueError: a token is larger than the construction allows.
-    """
+    """Checks that a construction was built for tokens of this size."""
     x_BxD = np.asarray(x_BxD)
     largest = {
         'token_bound': ('M', 'max |x_jk|', float(np.max(np.abs(x_BxD)))),
@@ -101,53 +86,26 @@ def check_tokens(built: Construction, x_BxD: jax.Array | np.ndarray) -> None:
 
 
 def as_params(tree: dict) -> dict:
-    """Flax parameters {'params': …} in JAX's default precision.
-
-    Args:
-        tree: nested dicts of numpy arrays.
-    """
+    """Flax parameters {'params': …} in JAX's default precision."""
     dtype = jnp.result_type(float)
     # Put there as it is: `jnp.asarray` compiles a program for every shape.
     return {'params': jax.device_put(jax.tree.map(lambda leaf: np.asarray(leaf, dtype), tree))}
 
 
 def square_norm(tree: Any) -> float:
-    """‖vec Θ‖₂², summed on the host in float64.
-
-    Args:
-        tree: a pytree of arrays.
-    """
+    """‖vec Θ‖₂², summed on the host in float64."""
     return float(sum(np.sum(np.square(leaf, dtype=np.float64)) for leaf in jax.tree.leaves(tree)))
 
 
 def two_layer_arrays(task: SparseTask, task_draw: tasks.Draw, radius: float, error: float) -> TwoLayerArrays:
-    """The two-layer form of the task's link.
-
-    Args:
-        task: its link must have a two-layer form.
-        task_draw: has the link's parameters.
-        radius: r_x, the largest ‖x_j‖.
-        error: the error allowed to the form.
-
-    Raises:
-        ValueError: the link has no two-layer form, or radius or error is not positive.
-    """
+    """The two-layer form of the task's link."""
     form = links.two_layer_form(task.link, task_draw.link, task.sparsity, task.token_dim, radius=radius, error=error)
     a_M, W_MxV, b_M = (np.asarray(leaf, np.float64) for leaf in form[:3])
     return TwoLayerArrays(a_M=a_M, W_MxV=W_MxV, b_M=b_M, error=form.error)
 
 
 def feedforward_norms(a_M: np.ndarray, W_MxV: np.ndarray, b_M: np.ndarray) -> dict[str, float]:
-    """Assumption 2's r_a = √m ‖a‖ and r_w = ‖(W, b)‖_F/√m, and the Lipschitz constant ‖a‖ ‖W‖_op.
-
-    Args:
-        a_M: output weights, (m,).
-        W_MxV: input weights, (m, V).
-        b_M: biases, (m,).
-
-    Returns:
-        {'r_a': …, 'r_w': …, 'lipschitz': …}.
-    """
+    """Assumption 2's r_a = √m ‖a‖ and r_w = ‖(W, b)‖_F/√m, and the Lipschitz constant ‖a‖ ‖W‖_op."""
     root = math.sqrt(len(a_M))
     size_a, size_w = np.linalg.norm(a_M), math.hypot(np.linalg.norm(W_MxV), np.linalg.norm(b_M))
     return {

@@ -53,7 +53,7 @@ def partly_given(
 
 
 @starts.register('given')
-def given(place: starts.Place, number: float | None) -> Any:
+def given(place: starts.StartContext, number: float | None) -> Any:
     """The first parameters with W_QK = 0, and the part that the model `partly_given` is told as in the construction.
 
     Args:

@@ -60,27 +60,14 @@ def _rows(rows: pd.DataFrame, cell: Any, lane: Any) -> pd.DataFrame:
 
 
 def portrait(params: dict, task: SparseTask, row: pd.Series | None = None) -> Portrait:
-    """The portrait of one lane.
-
-    Args:
-        params: of `models.Transformer`, one lane.
-        task: the task that it was trained on.
-        row: the lane's row; None is an empty one.
-    """
+    """The portrait of one lane."""
     query_key = np.asarray(probes.query_key_HxExE(params))
     row = pd.Series(dtype=object) if row is None else row
     return Portrait(task=task, row=row, query_key_HxExE=query_key, alignment=measures.alignment(params, task))
 
 
 def sharpness(portrait: Portrait) -> np.ndarray:
-    """α of the nearest construction: the mean of the diagonal of each head's block (ω_t, ω).
-
-    Args:
-        portrait: of one lane.
-
-    Returns:
-        (H,); 0 for heads without a match.
-    """
+    """α of the nearest construction: the mean of the diagonal of each head's block (ω_t, ω)."""
     d, d_e = portrait.task.token_dim, portrait.task.encoding_dim
     found = []
     for query_key, index in zip(portrait.query_key_HxExE, portrait.alignment.index_H, strict=True):
@@ -90,14 +77,7 @@ def sharpness(portrait: Portrait) -> np.ndarray:
 
 
 def constructed(portrait: Portrait) -> np.ndarray:
-    """Lemma 11's W_QK with the portrait's α and its match of heads to indices.
-
-    Args:
-        portrait: of one lane.
-
-    Returns:
-        (H, D_e, D_e).
-    """
+    """Lemma 11's W_QK with the portrait's α and its match of heads to indices."""
     d, d_e = portrait.task.token_dim, portrait.task.encoding_dim
     built = np.zeros_like(portrait.query_key_HxExE)
     for head, (index, alpha) in enumerate(zip(portrait.alignment.index_H, sharpness(portrait), strict=True)):
@@ -108,14 +88,7 @@ def constructed(portrait: Portrait) -> np.ndarray:
 
 
 def panels(portrait: Portrait) -> list[tuple[str, np.ndarray, int]]:
-    """What `plots.query_key_matrices` draws: for each head its trained matrix, then the constructed one.
-
-    Args:
-        portrait: of one lane.
-
-    Returns:
-        (title, matrix, index of the block to frame) per panel.
-    """
+    """What `plots.query_key_matrices` draws: for each head its trained matrix, then the constructed one."""
     found, built = [], constructed(portrait)
     for head, index in enumerate(map(int, portrait.alignment.index_H)):
         share, cosine = (float(values_HxQ[head, index]) for values_HxQ in portrait.alignment[:2])
@@ -127,15 +100,7 @@ def panels(portrait: Portrait) -> list[tuple[str, np.ndarray, int]]:
 
 
 def table(portraits: Sequence[Portrait]) -> pd.DataFrame:
-    """One line per lane and head: energy share of its block (ω_t, ω), cosine to the identity, α, and the losses.
-
-    Args:
-        portraits: the lanes.
-
-    Returns:
-        Columns q, N, head, index (1-based, 0 for none), share, cosine, alpha, and the row's seed, num_samples, steps,
-        train_loss and test_loss if it has them.
-    """
+    """One line per lane and head: energy share of its block (ω_t, ω), cosine to the identity, α, and the losses."""
     lines = []
     for one in portraits:
         kept = {name: one.row.get(name) for name in ('seed', 'num_samples', 'steps', 'train_loss', 'test_loss')}
@@ -148,12 +113,7 @@ def table(portraits: Sequence[Portrait]) -> pd.DataFrame:
 
 
 def title(portrait: Portrait, form: str) -> str:
-    """A figure's title, such as 'simple-qSTR, q = 2, N = 100, separate W_Q, W_K: share 0.910, cosine 0.980'.
-
-    Args:
-        portrait: of one lane; with several heads the title has their mean share and cosine.
-        form: 'separate' or 'merged'.
-    """
+    """A figure's title, such as 'simple-qSTR, q = 2, N = 100, separate W_Q, W_K: share 0.910, cosine 0.980'."""
     names = {'separate': 'separate W_Q, W_K', 'merged': 'merged W_QK'}
     task, found = portrait.task, portrait.alignment
     name = analysis.DISPLAY_NAMES.get(task.name, task.name)

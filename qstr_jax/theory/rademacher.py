@@ -18,24 +18,13 @@ LogCover = Callable[[float], float]
 
 
 def truncated(log_cover: LogCover, level: float) -> LogCover:
-    """log C of the losses min((y − f)², τ): they are 2√τ-Lipschitz in the prediction.
-
-    Args:
-        log_cover: of the predictions, for d_∞.
-        level: τ.
-    """
+    """log C of the losses min((y − f)², τ): they are 2√τ-Lipschitz in the prediction."""
     domain.positive(level=level)
     return lambda distance: log_cover(distance / (2 * math.sqrt(level)))
 
 
 def one_step(log_cover: LogCover, num_samples: int, bound: float) -> float:
-    """Lemma 32: the empirical Rademacher complexity is ≤ inf_ε ε + B √(2 log C(ε)/n), by Massart's lemma.
-
-    Args:
-        log_cover: ε → log C(ε), for d_∞.
-        num_samples: n.
-        bound: B ≥ |ℓ| of the class.
-    """
+    """Lemma 32: the empirical Rademacher complexity is ≤ inf_ε ε + B √(2 log C(ε)/n), by Massart's lemma."""
     domain.positive(num_samples=num_samples, bound=bound)
     distances = np.geomspace(1e-6, 1, LEVELS) * bound
     return min(float(eps) + bound * math.sqrt(2 * max(0.0, log_cover(float(eps))) / num_samples) for eps in distances)
@@ -45,11 +34,6 @@ def chaining(log_cover: LogCover, num_samples: int, bound: float) -> float:
     """Lemma 18: the empirical Rademacher complexity is ≤ inf_α 4α + 12 ∫_α^B √(log C(ε)/n) dε (Dudley).
 
     log C falls with ε, so the sum over left ends of intervals is at least the integral.
-
-    Args:
-        log_cover: ε → log C(ε), not increasing, for d_∞.
-        num_samples: n.
-        bound: B ≥ |ℓ| of the class.
     """
     domain.positive(num_samples=num_samples, bound=bound)
     ends = np.geomspace(1e-6, 1, LEVELS + 1) * bound
@@ -59,14 +43,6 @@ def chaining(log_cover: LogCover, num_samples: int, bound: float) -> float:
 
 
 def risk(train_risk: float, complexity: float, *, num_samples: int, bound: float, failure: float) -> float:
-    """Corollaries 19 and 33: with probability ≥ 1 − δ all losses of the class have E ℓ ≤ R̂ + 2ℛ̂ + 3B √(log(2/δ)/2n).
-
-    Args:
-        train_risk: R̂, the mean loss of the training set.
-        complexity: ℛ̂, the empirical Rademacher complexity, or a bound on it.
-        num_samples: n.
-        bound: B, with losses in [0, B].
-        failure: δ.
-    """
+    """Corollaries 19 and 33: with probability ≥ 1 − δ all losses of the class have E ℓ ≤ R̂ + 2ℛ̂ + 3B √(log(2/δ)/2n)."""
     domain.positive(num_samples=num_samples, bound=bound, failure=failure)
     return train_risk + 2 * complexity + 3 * bound * math.sqrt(math.log(2 / failure) / (2 * num_samples))

@@ -11,47 +11,20 @@ from qstr_jax.theory import domain
 
 
 def through(curve: Callable[[float], float], at: float, value: float) -> Callable[[float], float]:
-    """Scales a curve so that it passes through one measured point.
-
-    Args:
-        curve: function of one number, positive at `at`.
-        at: the point's x.
-        value: its y, positive.
-
-    Returns:
-        The scaled function.
-
-    Raises:
-        ValueError: the value or the curve is not positive there.
-    """
+    """Scales a curve so that it passes through one measured point."""
     domain.positive(value=value, curve=curve(at))
     constant = value / curve(at)
     return lambda x: constant * curve(x)
 
 
 def token_radius(num_samples: float, seq_len: int, token_dim: int, moment: float = 1.0) -> float:
-    """Assumption 2's r_x = √(3 C_x e d log(nN)): with high probability all ‖x_j‖ of n prompts are below it.
-
-    Args:
-        num_samples: n.
-        seq_len: N.
-        token_dim: d.
-        moment: C_x of Assumption 1.
-    """
+    """Assumption 2's r_x = √(3 C_x e d log(nN)): with high probability all ‖x_j‖ of n prompts are below it."""
     domain.positive(num_samples=num_samples, seq_len=seq_len, token_dim=token_dim)
     return math.sqrt(3 * moment * math.e * token_dim * math.log(num_samples * seq_len))
 
 
 def theorem4_radius_square(*, sparsity: int, token_dim: int, width: int, r_a: float, r_w: float) -> float:
-    """Theorem 4's R² = r_a²/m_g + m_g r_w² + q²/d, up to logarithms.
-
-    Args:
-        sparsity: q.
-        token_dim: d.
-        width: m_g.
-        r_a: size of a_g (Assumption 2).
-        r_w: size of (W_g, b_g) (Assumption 2).
-    """
+    """Theorem 4's R² = r_a²/m_g + m_g r_w² + q²/d, up to logarithms."""
     domain.positive(token_dim=token_dim, width=width)
     return r_a**2 / width + width * r_w**2 + sparsity**2 / token_dim
 
@@ -76,23 +49,7 @@ def theorem4(
     constant: float = 1.0,
     log_power: float = 1.0,
 ) -> float:
-    """Theorem 4, Transformer with H = q heads: R ≲ ε_2NN + C_1 √(q (d + q)(m_g + d + q) polylog(nN)/n).
-
-    Args:
-        num_samples: n.
-        seq_len: N.
-        sparsity: q.
-        token_dim: d.
-        width: m_g.
-        r_a: size of a_g (Assumption 2).
-        r_w: size of (W_g, b_g) (Assumption 2).
-        approximation: ε_2NN.
-        constant: factor of both terms (free).
-        log_power: p in polylog(nN) = log(nN)^p (free).
-
-    Returns:
-        The bound on the risk.
-    """
+    """Theorem 4, Transformer with H = q heads: R ≲ ε_2NN + C_1 √(q (d + q)(m_g + d + q) polylog(nN)/n)."""
     domain.positive(num_samples=num_samples, seq_len=seq_len)
     complexity = _theorem4_complexity(sparsity=sparsity, token_dim=token_dim, width=width, r_a=r_a, r_w=r_w)
     logs = math.log(num_samples * seq_len) ** log_power
@@ -120,43 +77,19 @@ def theorem4_samples(
     constant: float = 1.0,
     log_power: float = 1.0,
 ) -> float:
-    """n at which Theorem 4's second term is `excess`; N enters only through log(nN).
-
-    Args:
-        seq_len: N.
-        sparsity: q.
-        token_dim: d.
-        width: m_g.
-        r_a: size of a_g (Assumption 2).
-        r_w: size of (W_g, b_g) (Assumption 2).
-        excess: the risk above ε_2NN.
-        constant: factor of the bound (free).
-        log_power: p in polylog(nN) = log(nN)^p (free).
-    """
+    """n at which Theorem 4's second term is `excess`; N enters only through log(nN)."""
     domain.positive(excess=excess)
     complexity = _theorem4_complexity(sparsity=sparsity, token_dim=token_dim, width=width, r_a=r_a, r_w=r_w)
     return _solve_log((constant / excess) ** 2 * complexity, seq_len, log_power)
 
 
 def information_limit(sparsity: int, token_dim: int, constant: float = 1.0) -> float:
-    """n = Ω(q d): the number of directions of the link that have to be learnt (the remark after Theorem 4).
-
-    Args:
-        sparsity: q.
-        token_dim: d.
-        constant: the factor (free).
-    """
+    """n = Ω(q d): the number of directions of the link that have to be learnt (the remark after Theorem 4)."""
     return constant * sparsity * token_dim
 
 
 def theorem6_samples(seq_len: int, token_dim: int, loss: float) -> float:
-    """Theorem 6, FFN on simple-1STR: n ≥ N d (1 − loss) for a test loss below 1; no free constant.
-
-    Args:
-        seq_len: N.
-        token_dim: d.
-        loss: the test loss to reach.
-    """
+    """Theorem 6, FFN on simple-1STR: n ≥ N d (1 − loss) for a test loss below 1; no free constant."""
     domain.positive(seq_len=seq_len, token_dim=token_dim)
     return seq_len * token_dim * max(0.0, 1 - loss)
 
@@ -170,19 +103,7 @@ def theorem7(
     constant: float = 1.0,
     log_power: float = 1.0,
 ) -> float:
-    """Theorem 7, RNN on simple-qSTR: R ≲ ε_2NN + √(poly(d, q, m_g, r_a, r_w, 1/ε_2NN) log(nN)^p/n).
-
-    Args:
-        num_samples: n.
-        seq_len: N.
-        complexity: the value of the polynomial, which the paper does not give (free).
-        approximation: ε_2NN.
-        constant: factor of both terms (free).
-        log_power: p (free).
-
-    Returns:
-        The bound on the risk.
-    """
+    """Theorem 7, RNN on simple-qSTR: R ≲ ε_2NN + √(poly(d, q, m_g, r_a, r_w, 1/ε_2NN) log(nN)^p/n)."""
     domain.positive(num_samples=num_samples, seq_len=seq_len, complexity=complexity)
     logs = math.log(num_samples * seq_len) ** log_power
     return constant * (approximation + math.sqrt(complexity * logs / num_samples))
@@ -191,14 +112,6 @@ def theorem7(
 def theorem7_samples(
     seq_len: int, *, complexity: float = 1.0, excess: float = 1.0, constant: float = 1.0, log_power: float = 1.0
 ) -> float:
-    """n at which Theorem 7's second term is `excess`.
-
-    Args:
-        seq_len: N.
-        complexity: the value of the polynomial (free).
-        excess: the risk above ε_2NN.
-        constant: factor of the bound (free).
-        log_power: p (free).
-    """
+    """n at which Theorem 7's second term is `excess`."""
     domain.positive(excess=excess, complexity=complexity)
     return _solve_log((constant / excess) ** 2 * complexity, seq_len, log_power)

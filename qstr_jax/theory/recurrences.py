@@ -104,23 +104,6 @@ def retrieving(
         ‖Θ_f‖² = 4 q d_e + 2d + 6 q d + 4 q d d_e M²/δ².
 
     N enters only through d_e, M and δ. Scaled encodings multiply δ by √(d/q).
-
-    Args:
-        task: a task of name 'simple_qstr' whose link has a two-layer form.
-        task_draw: its draw.
-        token_bound: M.
-        radius: r_x of the two-layer form; None is √d M.
-        error: the error allowed to the two-layer form (exact forms ignore it).
-        state_radius: r_h of the projection Π, at least √q r_x; None leaves the projection out.
-
-    Returns:
-        `Construction` for `models.Recurrent(cell='deep', states='exclusive', readout='mlp', lipschitz=0)`, with
-        norms param_norm, transition_square (‖Θ_f‖², one direction), readout_square, state_projection (‖U‖_op),
-        readout_lipschitz (product over the later layers) and bounds output (of |ŷ − y|), squared_error,
-        token_bound, token_radius, state_norm, lipschitz (α_N).
-
-    Raises:
-        ValueError: another task, equal encodings, no two-layer form, or a radius that is too small.
     """
     if task.name != 'simple_qstr':
         raise ValueError(f"task={task.name!r}: the retrieving RNN needs 'simple_qstr'; see `storing`")
@@ -169,21 +152,6 @@ def storing(
     Transitions write x_i to block i, through gates with distance ‖ω_k‖² − ⟨ω_i, ω_k⟩ ≥ 1 − c; the ω_k are constants in
     the weights. The read-out opens block k if t_l = k (distance ‖ω_k‖² − ⟨ω_{t_l}, ω_k⟩), adds the gated own token and
     applies (a_g, W_g, b_g). Exact up to rounding for ‖x_j‖_∞ ≤ M and c = max_{i≠j} ⟨ω_i, ω_j⟩ < 1.
-
-    Args:
-        task: a task whose link has a two-layer form.
-        task_draw: its draw.
-        token_bound: M.
-        radius: r_x of the two-layer form; None is √d M.
-        error: the error allowed to the two-layer form (exact forms ignore it).
-        state_radius: r_h. States are scaled into this ball, and the read-out scales them back. None leaves the states
-            as they are, with ‖h‖ ≤ √N r_x.
-
-    Returns:
-        `Construction` with the norms and bounds of `retrieving`.
-
-    Raises:
-        ValueError: equal encodings, or no two-layer form.
     """
     _check_bound(token_bound)
     radius = _token_radius(task, token_bound, radius)

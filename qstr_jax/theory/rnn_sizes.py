@@ -9,25 +9,13 @@ from qstr_jax.theory import domain
 
 
 def proposition8_width(seq_len: int, lipschitz_projection: float, constant: float = 1.0) -> float:
-    """Proposition 8, RNN on 1STR below a constant loss: d_h ≥ constant · N/log(1 + L² ‖U‖_op²).
-
-    Args:
-        seq_len: N.
-        lipschitz_projection: L ‖U‖_op.
-        constant: the factor (free).
-    """
+    """Proposition 8, RNN on 1STR below a constant loss: d_h ≥ constant · N/log(1 + L² ‖U‖_op²)."""
     domain.positive(seq_len=seq_len, lipschitz_projection=lipschitz_projection)
     return constant * seq_len / math.log1p(lipschitz_projection**2)
 
 
 def proposition8_norm(seq_len: int, width: float, constant: float = 1.0) -> float:
-    """Proposition 8's other half: L² ‖U‖_op² ≥ constant · N/log(1 + d_h); compare `measures.state_sensitivity`.
-
-    Args:
-        seq_len: N.
-        width: d_h.
-        constant: the factor (free).
-    """
+    """Proposition 8's other half: L² ‖U‖_op² ≥ constant · N/log(1 + d_h); compare `measures.state_sensitivity`."""
     domain.positive(seq_len=seq_len, width=width)
     return constant * seq_len / math.log1p(width)
 
@@ -36,11 +24,6 @@ def log_packing(dim: int, distance: float, constant: float = 1.0) -> float:
     """Lemma 41: log P(ε) of the unit ball of R^d ≤ min(d log(1 + 2/ε), constant · ε^{−2} log(1 + d ε²)).
 
     The first bound (by volumes) is exact; the second (Maurey's) has a free constant.
-
-    Args:
-        dim: d.
-        distance: ε.
-        constant: of the second bound (free).
     """
     domain.positive(dim=dim, distance=distance)
     by_volume = dim * math.log1p(2 / distance)
@@ -49,12 +32,7 @@ def log_packing(dim: int, distance: float, constant: float = 1.0) -> float:
 
 
 def theorem9_memorise(num_samples: float, constant: float = 1.0) -> float:
-    """Theorem 9, upper side: ‖Θ‖² = constant · n³ is enough to fit n samples; compare `interpolation.memorising`.
-
-    Args:
-        num_samples: n.
-        constant: the factor (free).
-    """
+    """Theorem 9, upper side: ‖Θ‖² = constant · n³ is enough to fit n samples; compare `interpolation.memorising`."""
     domain.positive(num_samples=num_samples)
     return constant * num_samples**3
 
@@ -63,12 +41,6 @@ def theorem9_generalise(seq_len: float, width: float, depth: int, constant: floa
     """Theorem 9, lower side: ‖Θ‖² ≥ constant · (N/log d_h)^{1/L_y} below a constant risk.
 
     This is Proposition 8's L² ‖U‖² with L ≤ Π_{l ≥ 2} ‖W_l‖_op, and the AM-GM inequality for the L_y factors.
-
-    Args:
-        seq_len: N.
-        width: d_h ≥ 2.
-        depth: L_y.
-        constant: the factor (free).
     """
     domain.positive(seq_len=seq_len, depth=depth)
     if width < 2:
@@ -77,14 +49,6 @@ def theorem9_generalise(seq_len: float, width: float, depth: int, constant: floa
 
 
 def theorem9_samples(seq_len: int, width: int, depth: int, *, memorise: float = 1.0, generalise: float = 1.0) -> float:
-    """n at which the two sides of Theorem 9 meet. Fewer samples are memorised, not learnt; asymptotic only.
-
-    Args:
-        seq_len: N.
-        width: d_h ≥ 2.
-        depth: L_y.
-        memorise: constant of the upper side (free).
-        generalise: constant of the lower side (free).
-    """
+    """n at which the two sides of Theorem 9 meet. Fewer samples are memorised, not learnt; asymptotic only."""
     domain.positive(memorise=memorise, generalise=generalise)
     return (theorem9_generalise(seq_len, width, depth, generalise) / memorise) ** (1 / 3)

@@ -19,14 +19,7 @@ def _read_out_kernels(tree: dict) -> list[jax.Array]:
 
 
 def lipschitz_product(kernels: Sequence[jax.Array]) -> jax.Array | float:
-    """Π_l ‖W_l‖_op, an upper bound on the Lipschitz constant of a ReLU net.
-
-    Args:
-        kernels: W_l^T of all layers, (..., A, B) each.
-
-    Returns:
-        (...,), or 1.0 without layers.
-    """
+    """Π_l ‖W_l‖_op, an upper bound on the Lipschitz constant of a ReLU net."""
     product: jax.Array | float = 1.0
     for kernel in kernels:
         product = product * measures.operator_norm(kernel)
@@ -34,15 +27,7 @@ def lipschitz_product(kernels: Sequence[jax.Array]) -> jax.Array | float:
 
 
 def lipschitz_sampled(function: Callable[[jax.Array], jax.Array], points_BxV: jax.Array) -> jax.Array:
-    """max ‖J(x)‖_op over given points, a lower bound on the Lipschitz constant of a function.
-
-    Args:
-        function: (K,) → scalar or vector, differentiable almost everywhere.
-        points_BxV: the points, (B, V).
-
-    Returns:
-        The largest operator norm of a Jacobian, a scalar.
-    """
+    """max ‖J(x)‖_op over given points, a lower bound on the Lipschitz constant of a function."""
     jacobians_BxFxV = jax.vmap(lambda x_V: jnp.atleast_2d(jax.jacrev(function)(x_V)))(points_BxV)
     return jnp.max(measures.operator_norm(jacobians_BxFxV))
 
@@ -51,12 +36,6 @@ def transition_lipschitz(params: dict) -> jax.Array | float:
     """‖W_L‖_op ⋯ ‖W_2‖_op ‖W_{1,h}‖_op of the deep cell's stored weights; Theorem 7 asks for at most α_N.
 
     A module with `lipschitz=α` shrinks W_{1,h} in the forward pass, so its effective value is at most α.
-
-    Args:
-        params: of `models.Recurrent(cell='deep')`, one lane.
-
-    Returns:
-        The product for each direction, (2,).
     """
     cell = params['params']['cell']
     kernels = [cell[f'kernel_{i}'] for i in range(1, sum(n.startswith('kernel_') for n in cell) + 1)]
@@ -64,16 +43,7 @@ def transition_lipschitz(params: dict) -> jax.Array | float:
 
 
 def read_out(params: dict, states_F: jax.Array, z_E: jax.Array) -> jax.Array:
-    """f_y(h→, h←, z) of a `models.Recurrent(readout='mlp')`.
-
-    Args:
-        params: its parameters.
-        states_F: (h→, h←), (2 d_h,).
-        z_E: the encoded token, (D_e,).
-
-    Returns:
-        The prediction, a scalar.
-    """
+    """f_y(h→, h←, z) of a `models.Recurrent(readout='mlp')`."""
     tree = params['params']
     layer = jnp.concatenate([states_F, z_E])
     for i in range(sum(name.startswith('readout_') for name in tree)):
@@ -86,14 +56,6 @@ def state_sensitivity(params: dict, width: int, state_norm: jax.Array | float) -
 
     U is the part of the read-out's first layer that acts on (h→, h←). f_y is (L/r_h)-Lipschitz in U h with
     L/r_h = Π_{l ≥ 2} ‖W_l‖_op (1 for a linear read-out) and ‖h‖ ≤ r_h.
-
-    Args:
-        params: of `models.Recurrent`, one lane.
-        width: d_h.
-        state_norm: r_h, the module's radius or the largest ‖(h→, h←)‖ that was seen.
-
-    Returns:
-        (r_h Π_{l ≥ 2} ‖W_l‖_op ‖U‖_op)², a scalar.
     """
     first, *later = _read_out_kernels(params['params'])
     return (state_norm * lipschitz_product(later) * measures.operator_norm(first[: 2 * width])) ** 2
@@ -102,32 +64,13 @@ def state_sensitivity(params: dict, width: int, state_norm: jax.Array | float) -
 def state_sensitivity_sampled(
     params: dict, states_BxF: jax.Array, z_BxE: jax.Array, state_norm: jax.Array | float
 ) -> jax.Array:
-    """A lower bound on L² ‖U‖_op²: the largest r_h² ‖∂f_y/∂(h→, h←)‖² over samples; at most `state_sensitivity`.
-
-    Args:
-        params: of `models.Recurrent(readout='mlp')`, one lane.
-        states_BxF: (h→, h←) of the samples, (B, 2 d_h).
-        z_BxE: their encoded tokens, (B, D_e).
-        state_norm: r_h.
-
-    Returns:
-        A scalar.
-    """
+    """A lower bound on L² ‖U‖_op²: the largest r_h² ‖∂f_y/∂(h→, h←)‖² over samples; at most `state_sensitivity`."""
     gradients_BxF = jax.vmap(lambda h, z: jax.grad(read_out, argnums=1)(params, h, z))(states_BxF, z_BxE)
     return state_norm**2 * jnp.max(jnp.sum(gradients_BxF**2, axis=-1))
 
 
 def recurrent_states(module: Any, params: dict, z_NxE: jax.Array) -> jax.Array:
-    """(h→_i, h←_i) as the read-out of an RNN sees them.
-
-    Args:
-        module: a `models.Recurrent`.
-        params: its parameters.
-        z_NxE: the encoded prompt, (N, D_e).
-
-    Returns:
-        The states, (N, 2 d_h).
-    """
+    """(h→_i, h←_i) as the read-out of an RNN sees them."""
     _, sown = module.apply(params, z_NxE, capture_intermediates=_is_cell, mutable='intermediates')
     states_2xNxH = sown['intermediates']['cell']['__call__'][0]
     return recurrent.side_by_side(states_2xNxH, module.states)

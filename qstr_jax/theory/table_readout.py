@@ -25,48 +25,25 @@ class Fitted(NamedTuple):
     residual: float
 
     def loss(self, u_D: np.ndarray) -> float:
-        """The population loss for tokens N(0, I) and the linear link: the mean of ‖M_t − e_t ⊗ u‖² over t.
-
-        Args:
-            u_D: the link's direction.
-        """
+        """The population loss for tokens N(0, I) and the linear link: the mean of ‖M_t − e_t ⊗ u‖² over t."""
         return float(np.mean(np.sum((self.a_NxM @ self.w_MxV - targets(len(self.a_NxM), u_D)) ** 2, axis=1)))
 
     def off_span(self, x_BxV: np.ndarray) -> float:
-        """‖W (I − P)‖_F/‖W‖_F, with P the projection onto the span of the training prompts.
-
-        Args:
-            x_BxV: their tokens.
-        """
+        """‖W (I − P)‖_F/‖W‖_F, with P the projection onto the span of the training prompts."""
         basis_VxR = np.linalg.svd(x_BxV.T, full_matrices=False)[0]
         outside = self.w_MxV - (self.w_MxV @ basis_VxR) @ basis_VxR.T
         return float(np.linalg.norm(outside) / np.linalg.norm(self.w_MxV))
 
 
 def targets(seq_len: int, u_D: np.ndarray) -> np.ndarray:
-    """The rows e_t ⊗ u, (N, N d): the best M.
-
-    Args:
-        seq_len: N.
-        u_D: the link's direction.
-    """
+    """The rows e_t ⊗ u, (N, N d): the best M."""
     return np.kron(np.eye(seq_len), np.asarray(u_D)[None])
 
 
 def fit(
     x_BxV: np.ndarray, t_BxR: np.ndarray, u_D: np.ndarray, *, width: int, weight_decay: float, max_steps: int, seed: int
 ) -> Fitted:
-    """A stationary point of risk + (λ/2)(‖W‖² + ‖A‖²) by L-BFGS, from a start outside the span of the prompts.
-
-    Args:
-        x_BxV: tokens of the training prompts, (n, N d).
-        t_BxR: the indices that each prompt asks for: one on simple-1STR, N on 1STR.
-        u_D: the link's direction, which makes the labels.
-        width: m.
-        weight_decay: λ.
-        max_steps: most steps of L-BFGS.
-        seed: of the start.
-    """
+    """A stationary point of risk + (λ/2)(‖W‖² + ‖A‖²) by L-BFGS, from a start outside the span of the prompts."""
     x_BxV, size = np.asarray(x_BxV, np.float64), x_BxV.shape[1]
     seq_len = size // len(u_D)
     # How often each prompt asks for each index; the label depends on the index alone.

@@ -9,9 +9,6 @@ def gaussian_moment(token_dim: int) -> float:
     """The least C_x of Assumption 1 for x ~ N(0, I_d): sup_r E[‖x‖^r]^{2/r}/(d r) over r ≥ 1, reached at r = 1.
 
     E‖x‖ = √2 Γ((d+1)/2)/Γ(d/2) ≤ √d, so that C_x ≤ 1.
-
-    Args:
-        token_dim: d.
     """
     domain.at_least(1, token_dim=token_dim)
     mean = math.sqrt(2) * math.exp(math.lgamma((token_dim + 1) / 2) - math.lgamma(token_dim / 2))
@@ -23,16 +20,6 @@ def largest_token(radius: float, num_samples: int, seq_len: int, token_dim: int,
 
     Markov's inequality for the r-th moment gives nN (C_x d r)^{r/2}/R^r, and r = R²/(e C_x d) ≥ 1 the bound. At the
     radius r_x = √(3 C_x e d log(nN)) (`rates.token_radius`) it is 1/√(nN). The prompts need not be independent.
-
-    Args:
-        radius: R.
-        num_samples: n.
-        seq_len: N.
-        token_dim: d.
-        moment: C_x.
-
-    Returns:
-        The bound, at most 1.
     """
     domain.positive(radius=radius, num_samples=num_samples, seq_len=seq_len, token_dim=token_dim, moment=moment)
     order = radius**2 / (math.e * moment * token_dim)

@@ -40,13 +40,7 @@ class Twisted(NamedTuple):
 
 
 def twist(omega_NxE: np.ndarray, asked_B: np.ndarray, sharpness: float) -> Twisted:
-    """The twisted teacher of a training set.
-
-    Args:
-        omega_NxE: unit vectors ω, (N, d_e).
-        asked_B: the indices that training prompts ask for, with repetition, (n,).
-        sharpness: α s², see `sharpness_of`.
-    """
+    """The twisted teacher of a training set."""
     omega_NxE = np.asarray(omega_NxE, np.float64)
     seq_len = len(omega_NxE)
     target_N = np.arange(seq_len)
@@ -64,13 +58,7 @@ def twist(omega_NxE: np.ndarray, asked_B: np.ndarray, sharpness: float) -> Twist
 
 
 def errors(block_ExE: np.ndarray, omega_NxE: np.ndarray, sharpness: float) -> np.ndarray:
-    """E (ŷ − y)² = ‖p_t − e_t‖² of each index t, (N,), for the linear link with ‖u‖ = 1 and tokens N(0, I).
-
-    Args:
-        block_ExE: B; the identity is Lemma 11's.
-        omega_NxE: unit vectors ω, (N, d_e).
-        sharpness: α s².
-    """
+    """E (ŷ − y)² = ‖p_t − e_t‖² of each index t, (N,), for the linear link with ‖u‖ = 1 and tokens N(0, I)."""
     scores_NxN = sharpness * omega_NxE @ block_ExE @ omega_NxE.T
     weights_NxN = np.exp(scores_NxN - scores_NxN.max(axis=1, keepdims=True))
     weights_NxN /= weights_NxN.sum(axis=1, keepdims=True)
@@ -84,13 +72,6 @@ def largest_sample(
 
     It is one while its training risk is at most Lemma 11's on the same indices plus a tolerance, and its test loss at
     least the threshold. Training sets are nested, and only an n that is followed by a new index can be the largest.
-
-    Args:
-        omega_NxE: unit vectors ω, (N, d_e).
-        asked_B: indices in the order of the training prompts.
-        sharpness: α s².
-        threshold: the test loss that counts as success.
-        tolerance: how far above the construction's training risk an ERM's may be.
     """
     # Places of the prompts that ask for an index which no earlier prompt asks for.
     firsts = np.sort(np.unique(asked_B, return_index=True)[1])
@@ -104,14 +85,7 @@ def largest_sample(
 
 
 def sharpness_of(task: SparseTask) -> float:
-    """α s² of the network whose norm is the unit 'construction' of radii.
-
-    Args:
-        task: its link is linear and q = 1.
-
-    Raises:
-        ValueError: another link or q.
-    """
+    """α s² of the network whose norm is the unit 'construction' of radii."""
     if task.sparsity != 1 or task.link.name != 'linear':
         raise ValueError(f'twisted teacher: needs the linear link and q = 1, not {task.link.name} and {task.sparsity}')
     return construction_norm.transformer(task).bounds['alpha'] * task.scale**2

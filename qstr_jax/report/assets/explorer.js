@@ -1,8 +1,9 @@
 // The explorer: what is chosen decides what the charts and the table show. All text reaches the page as text nodes.
 
-const DATA = JSON.parse(document.getElementById('data').textContent);
+let DATA = null;
 const byId = (id) => document.getElementById(id);
-const state = { exhibit: null, chosen: {}, sort: { name: 'id', up: true }, lane: null,
+// `exhibit` is what is shown: one exhibit, or several as one, whose names are in `names`.
+const state = { names: [], exhibit: null, chosen: {}, sort: { name: 'id', up: true }, lane: null,
   drawn: Promise.resolve() };
 
 function element(tag, attributes = {}, ...children) {
@@ -15,38 +16,50 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-// Rows as objects, made once an exhibit is looked at.
-function rowsOf(exhibit) {
-  exhibit.table ??= exhibit.rows.lane.map((lane, id) => {
-    const row = { id };
-    for (const [name, values] of Object.entries(exhibit.rows)) row[name] = values[id];
+// Several exhibits as one: the axes are those of the first, settings and filters those of all.
+function merged(exhibits) {
+  const table = exhibits.flatMap((source) => source.rows.lane.map((_, place) => {
+    const row = { source };
+    for (const [name, values] of Object.entries(source.rows)) row[name] = values[place];
     return row;
+  }));
+  table.forEach((row, id) => { row.id = id; });
+  const names = [...new Set(exhibits.flatMap((one) => one.filters.map((filter) => filter.name)))];
+  const filters = names.map((name) => {
+    const found = exhibits.flatMap((one) => one.filters.filter((filter) => filter.name === name));
+    const texts = new Map(found.flatMap((one) => one.values.map((value, place) => [value, one.texts[place]])));
+    return { name, heading: found[0].heading, values: [...texts.keys()], texts: [...texts.values()],
+      first: [...new Set(found.flatMap((one) => one.first))] };
   });
-  return exhibit.table;
+  const all = (part) => Object.assign({}, ...exhibits.map((one) => one[part]));
+  return { ...exhibits[0], exhibits, table, filters, settings: all('settings'), shown: all('shown') };
 }
+
+const rowsOf = (exhibit) => exhibit.table;
 
 // A row without a setting, such as a baseline's learning rate, is shown whatever is chosen of it.
 const shownRows = () => rowsOf(state.exhibit).filter(
-  (row) => Object.entries(state.chosen).every(([name, values]) => row[name] === null || values.has(row[name])));
+  (row) => Object.entries(state.chosen).every(([name, values]) => (row[name] ?? null) === null || values.has(row[name])));
 const nameOf = (model) => DATA.looks[model].name;
 const grouped = (value) => (value === null ? '–' : value.toLocaleString('en-US'));
+const headings = () => Object.entries({ ...state.exhibit.settings, ...state.exhibit.shown });
 const samplesText = (row) => (row.samples === null ? '–'
   : `${row.bound > 0 ? '≥ ' : row.bound < 0 ? '≤ ' : ''}${grouped(row.samples)}`);
 
 function valueText(name, value) {
   if (name === 'model') return nameOf(value);
-  return value === null ? '–' : value === true ? 'yes' : value === false ? 'no' : String(value);
+  return value === null || value === undefined ? '–' : value === true ? 'yes' : value === false ? 'no' : String(value);
 }
 
 // What a lane is called: its architecture and the settings in which lanes differ.
 function laneText(row) {
-  const others = Object.entries(state.exhibit.settings).filter(([name]) => name !== 'model' && row[name] !== null);
+  const others = headings().filter(([name]) => name !== 'model' && (row[name] ?? null) !== null);
   return [nameOf(row.model), ...others.map(([name, heading]) => `${heading} ${valueText(name, row[name])}`),
     `seed ${row.seed}`].join(', ');
 }
 
 function commandOf(row) {
-  const { cell, cells, shared, command } = state.exhibit.lanes;
+  const { cell, cells, shared, command } = row.source.lanes;
   return { cell: cells[cell[row.lane]], text: shared[cell[row.lane]] + command[row.lane] };
 }
 
@@ -57,7 +70,7 @@ function option([value, text], index) {
 }
 
 function filterControl(filter) {
-  const type = filter.name === 'threshold' ? 'radio' : 'checkbox';
+  const type = filter.name === 'threshold' && state.names.length === 1 ? 'radio' : 'checkbox';
   const inputs = filter.values.map((value, place) => {
     const input = element('input', { type, name: filter.name, checked: state.chosen[filter.name].has(value),
       change: () => {
@@ -71,18 +84,66 @@ function filterControl(filter) {
   return element('fieldset', { 'data-filter': filter.name }, element('legend', {}, filter.heading), ...inputs);
 }
 
-function choose(name) {
-  const exhibit = DATA.exhibits.find((one) => one.name === name);
-  if (!exhibit) return;
-  state.exhibit = exhibit;
+const named = (name) => DATA.exhibits.find((one) => one.short === name || one.name === name);
+
+// An exhibit that is shown: a link to its page, and a button that takes it away.
+function chip(exhibit) {
+  const text = exhibit.page ? element('a', { href: exhibit.page }, exhibit.title) : exhibit.title;
+  const close = state.names.length > 1 && element('button', { type: 'button', 'aria-label': `Without ${exhibit.title}`,
+    click: () => choose(...state.names.filter((name) => name !== exhibit.short)) }, '×');
+  return element('span', { class: 'chip' }, text, ...(close ? [close] : []));
+}
+
+function choose(...names) {
+  const found = [...new Set(names.map(named).filter(Boolean))];
+  if (!found.length) return;
+  state.names = found.map((one) => one.short);
+  state.exhibit = merged(found);
   state.lane = null;
   state.sort = { name: 'id', up: true };
-  state.chosen = Object.fromEntries(exhibit.filters.map((filter) => [filter.name, new Set(filter.first)]));
-  byId('exhibit').value = name;
-  byId('x').replaceChildren(...exhibit.axes.map(option));
-  byId('y').replaceChildren(...exhibit.values.map(option));
-  byId('filters').replaceChildren(...exhibit.filters.map(filterControl));
+  state.chosen = Object.fromEntries(state.exhibit.filters.map((filter) => [filter.name, new Set(filter.first)]));
+  byId('exhibit').value = found[0].short;
+  const others = DATA.exhibits.filter((one) => !found.includes(one) && one.axes.some(([x]) => x === found[0].axes[0][0]));
+  byId('beside').replaceChildren(option(['', '…'], 0), ...others.map(({ short, title }) => option([short, title], 1)));
+  byId('chosen').replaceChildren(...found.map(chip));
+  byId('x').replaceChildren(...state.exhibit.axes.map(option));
+  byId('y').replaceChildren(...state.exhibit.values.map(option));
+  drawFilters();
   update();
+}
+
+const drawFilters = () => byId('filters').replaceChildren(...state.exhibit.filters.map(filterControl));
+
+// The address
+
+function addressOf() {
+  const parts = new URLSearchParams({ exhibit: state.names.join(' ') });
+  for (const id of ['x', 'y']) if (byId(id).selectedIndex > 0) parts.set(id, byId(id).value);
+  for (const { name, first } of state.exhibit.filters) {
+    const values = [...state.chosen[name]].map(String);
+    if (values.length !== first.length || !first.every((value) => state.chosen[name].has(value))) {
+      parts.set(name, JSON.stringify(values));
+    }
+  }
+  return `#${parts}`;
+}
+
+// Shows what an address says; what it does not say stays at what is shown first.
+function goTo(address) {
+  const parts = new URLSearchParams(address.slice(1));
+  if (!parts.has('exhibit')) return false;
+  choose(...parts.get('exhibit').split(' '));
+  for (const id of ['x', 'y']) {
+    if ([...byId(id).options].some(({ value }) => value === parts.get(id))) byId(id).value = parts.get(id);
+  }
+  for (const { name, values } of state.exhibit.filters) {
+    if (!parts.has(name)) continue;
+    const wanted = parts.get(name).match(/[^"[\],]+/g) ?? [];
+    state.chosen[name] = new Set(values.filter((value) => wanted.includes(String(value))));
+  }
+  drawFilters();
+  update();
+  return state.names.length > 0;
 }
 
 // Charts
@@ -119,9 +180,11 @@ function pointsOf(rows, x, y) {
   // Where validation chose some settings at each point, these tell no curves apart.
   const { chosen } = state.chosen;
   const follow = chosen && !chosen.has(false) ? ['chosen', ...state.exhibit.over] : [];
+  const fitOf = (row) => (y !== 'samples' ? undefined : row.source.fits.find(
+    (fit) => fit.x === x && Object.entries(fit.where).every(([name, value]) => (row[name] ?? null) === value)));
   const others = Object.keys(state.exhibit.settings).filter((name) => name !== x && !follow.includes(name));
-  return rows.filter((row) => row[x] !== null && row[y] !== null).map((row) => ({
-    id: row.id, x: row[x], y: row[y], model: nameOf(row.model), bound: y === 'samples' ? row.bound : 0,
+  return rows.filter((row) => (row[x] ?? null) !== null && (row[y] ?? null) !== null).map((row) => ({
+    id: row.id, exhibit: row.source.short, fit: fitOf(row)?.value, fitText: fitOf(row)?.text, fitName: fitOf(row)?.name, x: row[x], y: row[y], model: nameOf(row.model), bound: y === 'samples' ? row.bound : 0,
     learns: y !== 'samples' || row.outcome !== 'censored',
     curve: others.map((name) => row[name]).join('|') }));
 }
@@ -135,19 +198,28 @@ function inWords(points, titles) {
 
 function drawCharts(rows) {
   const [x, y] = [byId('x'), byId('y')];
-  const titles = { x: x.selectedOptions[0].text, y: y.selectedOptions[0].text };
+  const titles = { x: x.selectedOptions[0].text, y: y.selectedOptions[0].text, isSamples: y.value === 'samples',
+    isLog: y.value === 'samples' || y.value in state.exhibit.shown,
+    symbol: state.exhibit.settings[x.value] ?? 'x', exhibits: state.names };
   const models = state.exhibit.filters[0].values.filter((model) => rows.some((row) => row.model === model));
   const points = pointsOf(rows, x.value, y.value);
-  const lanes = [...new Map(rows.map((row) => [row.lane, row])).values()];
+  const lanes = [...new Map(rows.map((row) => [`${row.source.short} ${row.lane}`, row])).values()];
   const checks = lanes.flatMap((row) => {
-    const [samples, losses] = state.exhibit.lanes.curve[row.lane];
+    const [samples, losses] = row.source.lanes.curve[row.lane];
     return samples.length < 2 ? [] : samples.map((one, place) => (
       { id: row.id, samples: one, loss: losses[place], model: nameOf(row.model) }));
   });
   const thresholds = [...new Set(rows.map((row) => row.threshold ?? 0))].filter((value) => value > 1e-6);
+  const fits = new Map(points.filter(({ fit }) => fit).map(({ exhibit, model, curve, fitText, fitName }) => [
+    `${exhibit} ${model} ${curve}`, `${state.names.length > 1 ? `${exhibit}, ` : ''}${fitName} ${titles.symbol}^${fitText}`]));
+  byId('fits').textContent = fits.size ? `Exponents of all rows with 95 % intervals: ${[...fits.values()].join('; ')}.` : '';
+  const spec = points.length ? pointsSpec(points, models, titles, inWords(points, titles)) : null;
+  const scale = spec?.layer.find((layer) => layer.encoding.y)?.encoding.y.scale;
+  const off = points.filter((point) => isOff(scale, point.y)).length;
+  byId('off').textContent = off ? `${off} far from all others at the edge.` : '';
   const words = `Test loss against training samples of ${lanes.length} lanes.`;
   return Promise.all([
-    draw('points', points.length ? pointsSpec(points, models, titles, inWords(points, titles)) : null),
+    draw('points', spec),
     draw('curves', checks.length ? curvesSpec(checks, models, thresholds, words) : null),
   ]);
 }
@@ -155,7 +227,7 @@ function drawCharts(rows) {
 // Table
 
 function compare(a, b) {
-  if (a === null || b === null) return (a === null) - (b === null);
+  if ((a ?? null) === null || (b ?? null) === null) return ((a ?? null) === null) - ((b ?? null) === null);
   return typeof a === 'number' && typeof b === 'number' ? a - b
     : String(a).localeCompare(String(b), 'en', { numeric: true });
 }
@@ -176,10 +248,10 @@ function header(name, heading) {
 function drawTable(rows) {
   const { name, up } = state.sort;
   const sorted = [...rows].sort((a, b) => (up ? 1 : -1) * compare(a[name], b[name]));
-  const settings = Object.entries(state.exhibit.settings);
-  const names = [...settings, ['samples', 'samples'], ['outcome', 'outcome'], ['test_loss', 'test loss'], ['seed', 'seed']];
+  const exhibit = state.names.length > 1 ? [['exhibit', 'exhibit']] : [];
+  const names = [...exhibit, ...headings(), ['samples', 'samples'], ['outcome', 'outcome'], ['test_loss', 'test loss'], ['seed', 'seed']];
   const lines = sorted.map((row) => element('tr', { 'data-id': row.id, 'aria-selected': String(row === state.lane) },
-    ...names.map(([key]) => element('td', {}, key === 'samples' ? samplesText(row) : valueText(key, row[key]))),
+    ...names.map(([key]) => element('td', {}, key === 'samples' ? samplesText(row) : key === 'exhibit' ? row.source.short : valueText(key, row[key]))),
     element('td', { class: 'screen' }, element('button', { type: 'button', click: () => select(row, true),
       'aria-label': `Copy the command of ${laneText(row)}` }, 'copy command'))));
   byId('lanes').replaceChildren(element('table', {},
@@ -219,6 +291,7 @@ function select(row, isCopied) {
 
 function update() {
   const rows = shownRows();
+  history.replaceState(null, '', addressOf());
   drawTable(rows);
   if (state.lane === null) byId('lane').replaceChildren('Choose a point, a curve or a row: its command appears here.');
   state.drawn = state.drawn.then(() => drawCharts(shownRows()));
@@ -226,16 +299,31 @@ function update() {
 
 // Start
 
-byId('exhibit').replaceChildren(...DATA.exhibits.map(({ name, short }) => option([name, short])));
-byId('exhibit').addEventListener('change', () => choose(byId('exhibit').value));
-for (const id of ['x', 'y']) byId(id).addEventListener('change', update);
-for (const link of document.querySelectorAll('[data-exhibit]')) {
-  link.addEventListener('click', () => choose(link.dataset.exhibit));
+async function start() {
+  const bytes = Uint8Array.from(atob(byId('data').textContent), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  DATA = await new Response(stream).json();
+  byId('exhibit').replaceChildren(...DATA.exhibits.map(({ short, title }) => option([short, title])));
+  byId('exhibit').addEventListener('change', () => choose(byId('exhibit').value));
+  byId('beside').addEventListener('change', () => choose(...state.names, byId('beside').value));
+  for (const id of ['x', 'y']) byId(id).addEventListener('change', update);
+  for (const link of document.querySelectorAll('[data-exhibit]')) {
+    link.addEventListener('click', (event) => {
+      event.preventDefault();
+      choose(link.dataset.exhibit);
+      byId('explore').scrollIntoView();
+    });
+  }
+  const first = location.hash;
+  window.addEventListener('hashchange', () => goTo(location.hash));
+  if (!goTo(first)) choose(DATA.first);
+  if (byId(first.slice(1))) byId(first.slice(1)).scrollIntoView();
 }
-for (const link of document.querySelectorAll('nav a')) {
+
+for (const link of document.querySelectorAll('nav a[href^="#"]')) {
   link.addEventListener('click', () => { byId(link.hash.slice(1)).querySelector('details').open = true; });
 }
 window.addEventListener('beforeprint', () => {
   for (const one of document.querySelectorAll('details.section')) one.open = true;
 });
-choose(DATA.first);
+state.ready = start();

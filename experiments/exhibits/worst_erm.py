@@ -1,0 +1,219 @@
+"""The worst ERM: the largest n at which an ERM of the ball was found that errs (Theorem 4 is about every ERM).
+
+Minimises R̂ + λ max(0, level − error on fresh prompts) within the ball of Lemma 11's norm (R = 1), from Lemma 11's
+network. A fit counts if its norm is at most R, its training risk at most 0.001 and its test loss at least 0.05 by two
+standard errors. d_e = ⌊3 ln N⌋ at coherence ≤ 3/4 and the point-wise risk, as in n_star_erm. Part `shrunk` starts at
+half of W_QK: where the softmax is saturated, as at N = 32, its gradient is zero and the hinge cannot pull.
+"""
+
+import pathlib
+
+import numpy as np
+import pandas as pd
+
+from experiments.exhibits import n_star_erm
+from qstr_jax import analysis, plots
+from qstr_jax.analysis import combinations, erms, formats, growth
+from qstr_jax.cli import base
+from qstr_jax.learners import worst_erm
+from qstr_jax.report import numbers
+from qstr_jax.settings import checks
+from qstr_jax.storage import files, results
+from qstr_jax.theory import memory_lines
+
+ORDER = 165
+QUESTION = 'Up to how many prompts does some empirical minimiser of the ball fail to retrieve?'
+FIGURES = {
+    'worst_erm/figure.png': 'The largest n at which an ERM of the ball was found that errs, against N, beside n* of '
+    'the ERMs that Adam finds (dashed) and random labels that the ball fits (dotted)'
+}
+PARTS = {
+    'log': {},
+    'log_256': {'seq_lens': (256,)},
+    'shrunk': {'starts': ('construction:0.5',)},
+    'radius': {'seq_lens': (8, 16), 'radius': (0.5, 2.0)},
+}
+FOLDERS = {'worst_erm': tuple(PARTS)}
+THRESHOLDS = (0.02, 0.05, 0.1)
+RULE = ['max_coherence', 'encoding_dim']
+POINT = [*RULE, 'radius', 'seq_len', 'seed']
+TRIES = ['hinge', 'starts', 'max_steps']
+
+
+def get_config(part='log'):
+    """As `n_star_erm` at R = 1 and d_e = ⌊3 ln N⌋, with the hinge, from Lemma 11's network."""
+    checks.choice('part', part, PARTS)
+    config = base.get_config(n_star_erm.PLUGINS)
+    config.models = ('transformer',)
+    config.learners = ('worst_erm',)
+    config.preset = 'paper'
+    config.test_task = 'qstr'
+    config.seq_lens = (8, 16, 32, 64)
+    config.token_dim = 10
+    config.encoding_factor, config.encoding_dim, config.max_coherence = 3.0, None, 0.75
+    config.encoding_scale = 'scaled'
+    config.transformer.attention = 'merged'
+    config.transformer.mlp_width = 32
+    config.task_per_lane = True
+    config.risk = 'pointwise'
+    config.radius = (1.0,)
+    config.radius_unit = 'construction'
+    config.starts = ('construction',)
+    config.hinge = (0.1,)
+    config.threshold = 0.05
+    config.min_samples = 1600
+    config.max_samples = 25_600
+    config.resolution = 0.2
+    config.learning_rate = (3e-3,)
+    config.schedule = 'cosine'
+    config.batch_size = 64
+    config.max_steps = 4000
+    config.check_every = 1000
+    config.test_samples = 1000
+    config.validation_samples = 100
+    config.num_seeds = 3
+    config.title = '{task}: up to which n an ERM of the ball errs, {risk} risk'
+    config.update(PARTS[part])
+    return config
+
+
+def reduced(part='log'):
+    """The same in seconds, for the tests."""
+    config = get_config(part)
+    config.seq_lens = (3,)
+    config.starts = ('construction',)
+    config.token_dim = 2
+    config.encoding_factor = None
+    config.encoding_dim = 6
+    config.max_coherence = 0.9
+    config.transformer.mlp_width = 8
+    config.erm_tolerance = 0.5
+    config.min_samples = 2
+    config.max_samples = 16
+    config.max_steps = 60
+    config.check_every = 30
+    config.test_samples = 100
+    config.validation_samples = 50
+    config.num_seeds = 2
+    return config
+
+
+def draw(workdir, config):
+    """Writes figure and tables: the largest n with an ERM that errs by task, and the fits that are the evidence.
+
+    Where the rows of `n_star_erm` lie beside these, their n* and random labels at R = 1 are drawn, too.
+    """
+    folder = pathlib.Path(workdir)
+    rows = results.load(folder)
+    lanes = erms.worst(rows)
+    if lanes.empty:
+        return
+    beside = folder.parent / 'n_star_erm'
+    figure = plots.samples_against(
+        lanes,
+        lines=of_n_star_erm(results.load(beside), lanes) if (beside / 'rows').exists() else None,
+        title=combinations.title(config.title, lanes),
+        notes=combinations.notes(config.notes, lanes),
+    )
+    figure.axes[0].set_ylabel('largest $n$ with an ERM that errs')
+    paths = plots.save(figure, folder / 'figure')
+    text = formats.markdown(analysis.samples_table(lanes))
+    files.write_text(folder / 'table.md', text)
+    files.write_text(folder / 'growth.md', formats.markdown(growth.growth(lanes), digits=3))
+    found = evidence(results.load_curves(folder, rows=rows))
+    files.write_text(folder / 'thresholds.md', formats.markdown(by_threshold(found)))
+    files.write_text(folder / 'fits.md', formats.markdown(largest_fits(found), digits=3))
+    print(f'{text}figure: {paths[1]}')
+
+
+def of_n_star_erm(rows, lanes):
+    """Lines beside these lanes: n* of the ERMs that Adam finds at R = 1, and the random labels that the ball fits."""
+    rows = rows[rows['radius'].eq(1.0) & rows['max_coherence'].isin(lanes['max_coherence'])]
+    searches = rows[rows['samples_to_threshold'].notna()]
+    means = searches.groupby([*RULE, 'seq_len'], dropna=False)['samples_to_threshold'].mean()
+    found = means.rename('samples').reset_index().assign(name='n* of the ERMs that Adam finds')
+    return pd.concat([found, memory_lines.capacity_lines(rows)], ignore_index=True)
+
+
+def evidence(curves):
+    """The fits that are ERMs, with the test loss that they have at least, by two standard errors."""
+    least = curves['test_loss'] - worst_erm.ERRORS * curves['test_loss_se']
+    ratio = curves['norm'] / curves['fitted_radius']
+    return curves[curves['is_erm'].eq(True)].assign(least_test_loss=least, norm_over_radius=ratio)
+
+
+def largest_fits(found):
+    """The certificate of the largest n of each point: the fit that is its evidence."""
+    found = found[found['least_test_loss'] >= found['threshold']]
+    largest = found.loc[found.groupby(POINT, dropna=False)['samples'].idxmax()]
+    return largest[[*POINT, *TRIES, 'samples', 'train_risk', 'norm_over_radius', 'test_loss', 'test_loss_se']]
+
+
+def by_threshold(found):
+    """The largest n with an ERM that errs by each threshold: geometric mean, smallest and largest of the tasks."""
+    lines = []
+    for threshold in THRESHOLDS:
+        largest = found[found['least_test_loss'] >= threshold].groupby(POINT, dropna=False)['samples'].max()
+        for place, own in largest.groupby(POINT[:-1], dropna=False):
+            numbers = {'mean': np.exp(np.log(own).mean()), 'smallest': own.min(), 'largest': own.max()}
+            texts = {name: analysis.short_number(value) for name, value in numbers.items()}
+            lines.append(
+                {'threshold': threshold, **dict(zip(POINT[:-1], place, strict=True)), 'tasks': len(own), **texts}
+            )
+    return pd.DataFrame(lines)
+
+
+def _of(rows, **settings):
+    """The points of some settings, as `erms.worst` has them, where there are tasks enough for a number."""
+    lanes = erms.worst(rows('worst_erm', **settings).table)
+    return lanes[lanes.groupby(['radius', 'seq_len'])['seed'].transform('nunique') >= numbers.MIN_LANES]
+
+
+def _mean(lanes, n):
+    """'5.7k': the geometric mean of the tasks at one N, '–' where no ERM that errs was found."""
+    own = lanes.loc[lanes['seq_len'].eq(n), 'num_samples']
+    return analysis.short_number(float(np.exp(np.log(own).mean()))) if len(own) else '–'
+
+
+def text(rows):
+    lanes = _of(rows, radius=1, encoding_factor=3)
+    lengths = sorted(lanes['seq_len'].unique())
+    ordinary = rows('n_star_erm', task='qstr', radius=1, encoding_factor=3)
+    half = rows('worst_erm', radius=0.5)
+    widths = lanes.groupby('seq_len')['encoding_dim'].first()
+    slope = np.polyfit(np.log(widths.index), np.log(widths), 1)[0]
+    fit = analysis.exponent(lanes)
+    return f"""
+ERMs that err were found up to {_mean(lanes, lengths[0])} prompts at N = {lengths[0]} and {_mean(lanes, lengths[-1])} at
+N = {lengths[-1]}, as N^{str(fit).replace('-', '−')} (N^a or (log N)^p: {growth.law(fit)}), while the search by
+constrained ERM ends at {ordinary.where(seq_len=lengths[0]).mean()} and {ordinary.where(seq_len=lengths[-1]).mean()}.
+
+Theorem 4 bounds it by polylog N, which a power of N would have contradicted; d_e itself grows as N^{slope:.2f}. Each
+number rests on a fit whose certificate stands in fits.md: norm at most R, training risk at most 0.001, which is within
+0.001 of the least risk as risks are not negative, test loss above 0.05 by two standard errors.
+
+In the ball R = 1/2 {half.count(is_erm=True) or 'none'} of {half.count()} searches ends at an ERM by that measure.
+{len(rows('worst_erm').table)} searches took {rows('worst_erm').time()}.
+"""
+
+
+def table(rows):
+    lanes = _of(rows)
+    lengths = sorted(lanes['seq_len'].unique())
+    lines = [f'| prompts | {" | ".join(f"N = {n}" for n in lengths)} |', '|---' * (len(lengths) + 1) + '|']
+    for radius, own in lanes.groupby('radius'):
+        lines.append(f'| R = {radius:g} | {" | ".join(_mean(own, n) for n in lengths)} |')
+    return '\n'.join(lines)
+
+
+def limits(rows):
+    tries = rows('worst_erm').table.drop_duplicates(TRIES)
+    longest = rows('worst_erm', seq_len=256).count()
+    fits = rows.written('worst_erm', 'fits.md').table.astype({'radius': float, 'norm_over_radius': float})
+    ratios = fits.loc[fits['radius'].eq(1), 'norm_over_radius']
+    return f"""
+That no ERM errs from these n on: each is a lower bound, the best of {len(tries)} kinds of tries (λ, start, steps), and
+where the search ends an ERM that it misses may still err. That the radius matters: the norm of these fits is
+{ratios.min():.2f} to {ratios.max():.2f} of R = 1, the least from the shrunk start. Not run: the third task at N = 256
+({longest} are done), R = 2 to its end, five tasks, N = 128 and 512, d_e = 75, other λ and levels, more steps, RNN, FFN.
+"""

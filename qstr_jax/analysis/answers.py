@@ -1,0 +1,53 @@
+"""Table 1 in six lines: what the paper claims, what was measured by the theorem's own learner, and the verdict."""
+
+from typing import Any
+
+import pandas as pd
+
+from qstr_jax.analysis import evidence
+from qstr_jax.analysis.claims import CLAIMS, Claim
+from qstr_jax.analysis.names import display
+
+TITLE = "Two tasks by three architectures: the claim, what was measured by the theorem's own learner, the verdict"
+_DECIDED = ('yes', 'no')
+
+
+def answers(table: pd.DataFrame) -> pd.DataFrame:
+    """One line per architecture and task. A 'no' among the lines of a learner counts before a 'yes'."""
+    return pd.DataFrame([_line(table, place, claim) for place, claim in CLAIMS.items()])
+
+
+def _line(table: pd.DataFrame, place: tuple[str, str], claim: Claim) -> dict[str, str]:
+    """The answer for one architecture and task."""
+    model, task = place
+    own = table[table['architecture'].eq(model) & table['task'].eq(task) & table['exponent'].notna()]
+    own = own[own['learner'].str.split(',').str[0].isin(claim.learners) & own['evidence'].isin(evidence.OF_THEOREMS)]
+    # Of several radii, starts and risks the longest line of each kind of evidence, and those with a verdict first.
+    order = own.assign(is_open=~own['agrees'].isin(_DECIDED), length=-own['N'].map(len))
+    best = order.sort_values(['is_open', 'length'], kind='stable').groupby('evidence', sort=False).head(1)
+    return {
+        'task': display(task),
+        'architecture': display(model),
+        'claim': f'{claim.words} ({claim.source})',
+        'measured': '; '.join(map(_measured, best.to_dict('records'))) or 'nothing by a learner of the theorem',
+        'verdict': _verdict(own, best),
+    }
+
+
+def _measured(line: dict[str, Any]) -> str:
+    """'n* as N^0.39 [-0.04, 0.71] at N = 8 to 256, constrained'."""
+    what = 'the largest n with an ERM that errs' if line['evidence'] == evidence.WORST else 'n*'
+    interval = '' if pd.isna(line['low']) else f' [{line["low"]:.2f}, {line["high"]:.2f}]'
+    lengths = line['N']
+    learner = line['learner'].split(',')[0]
+    return f'{what} as N^{line["exponent"]:.2f}{interval} at N = {lengths[0]} to {lengths[-1]}, {learner}'
+
+
+def _verdict(own: pd.DataFrame, best: pd.DataFrame) -> str:
+    """'yes', 'no', 'open: why' or 'not measured'."""
+    if own.empty:
+        return 'not measured'
+    for verdict in reversed(_DECIDED):
+        if own['agrees'].eq(verdict).any():
+            return verdict
+    return f'open: {best["note"].iloc[0].split("; ")[0]}'

@@ -1,0 +1,140 @@
+"""A card: one statement, the points that were measured for it, its lines, and checks that can fail; as JSON too."""
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from qstr_jax.analysis.check import Check
+
+POINT_COLUMNS = ('panel', 'series', 'x', 'y', 'error')
+LINE_COLUMNS = ('panel', 'label', 'of', 'x', 'y')
+
+
+class Panel(NamedTuple):
+    """One panel of a card's figure.
+
+    Attributes:
+        title: above the panel.
+        x: label of the x-axis.
+        y: label of the y-axis.
+        log_x: whether the x-axis is logarithmic.
+        log_y: whether the y-axis is logarithmic.
+        join: whether points of a series are joined by lines.
+    """
+
+    title: str
+    x: str
+    y: str
+    log_x: bool = False
+    log_y: bool = False
+    join: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """What one statement says, and what was measured.
+
+    Attributes:
+        statement: where the statement stands in the paper.
+        claim: what it says, in one line.
+        setting: what was run, in one line.
+        panels: the panels of the figure.
+        points: measured points, columns panel (its number), series, x, y, error (standard error or NaN).
+        lines: the theorem's lines, columns panel, label, of (the series whose colour they take, or ''), x, y.
+        checks: the comparisons that make up the verdict; at least one.
+        finding: further numbers, and what the card cannot show.
+    """
+
+    statement: str
+    claim: str
+    setting: str
+    panels: tuple[Panel, ...]
+    points: pd.DataFrame
+    lines: pd.DataFrame
+    checks: tuple[Check, ...]
+    finding: str = ''
+
+    def __post_init__(self) -> None:
+        for frame, columns in ((self.points, POINT_COLUMNS), (self.lines, LINE_COLUMNS)):
+            missing = [column for column in columns if column not in frame]
+            if missing:
+                raise ValueError(f'card {self.statement}: columns missing: {", ".join(missing)}')
+        if not self.checks:
+            raise ValueError(f'card {self.statement}: no checks, so it can have no verdict')
+
+    @property
+    def holds(self) -> bool:
+        """Whether every check passes."""
+        return all(check.holds for check in self.checks)
+
+    @property
+    def conclusion(self) -> str:
+        """The verdict in a few words."""
+        failed = [check for check in self.checks if not check.holds]
+        return 'holds' if self.holds else f'DOES NOT HOLD, {len(failed)} of {len(self.checks)} checks fail'
+
+    @property
+    def verdict(self) -> str:
+        """The conclusion, followed by all checks with their numbers."""
+        return '; '.join([self.conclusion, *map(str, self.checks)])
+
+
+def point(panel: int, series: str, x: float, y: float, error: float = math.nan, **more: Any) -> dict[str, Any]:
+    """A row of `Card.points`; `more` are further columns."""
+    return {'panel': panel, 'series': series, 'x': float(x), 'y': float(y), 'error': float(error), **more}
+
+
+def line(panel: int, label: str, x: Iterable[float], y: Iterable[float], of: str = '') -> list[dict[str, Any]]:
+    """Rows of `Card.lines` for one line."""
+    return [{'panel': panel, 'label': label, 'of': of, 'x': float(a), 'y': float(b)} for a, b in zip(x, y, strict=True)]
+
+
+def as_json(made: Card) -> dict[str, Any]:
+    """A card as a dict that JSON can hold; `from_json` reads it."""
+    columns = {name: getattr(made, name).astype(object).to_dict('list') for name in ('points', 'lines')}
+    columns = {name: {c: [_plain(v) for v in values] for c, values in table.items()} for name, table in columns.items()}
+    return {
+        'statement': made.statement,
+        'claim': made.claim,
+        'setting': made.setting,
+        'verdict': made.verdict,
+        'holds': made.holds,
+        'checks': [{name: _plain(v) for name, v in dataclasses.asdict(check).items()} for check in made.checks],
+        'finding': made.finding,
+        'panels': [panel._asdict() for panel in made.panels],
+        **columns,
+    }
+
+
+def from_json(entry: dict[str, Any]) -> Card:
+    """The card of what `as_json` made. Its verdict is computed again from the checks."""
+    tables = {key: pd.DataFrame(entry[key]) for key in ('points', 'lines')}
+    for table in tables.values():
+        for column in table.columns.intersection(['x', 'y', 'error']):
+            table[column] = pd.to_numeric(table[column])
+    return Card(
+        statement=entry['statement'],
+        claim=entry['claim'],
+        setting=entry['setting'],
+        panels=tuple(Panel(**panel) for panel in entry['panels']),
+        points=tables['points'],
+        lines=tables['lines'],
+        checks=tuple(map(_check_from, entry['checks'])),
+        finding=entry['finding'],
+    )
+
+
+def _check_from(entry: dict[str, Any]) -> Check:
+    """A check of its JSON, where null stands for NaN."""
+    fields: dict[str, Any] = {name: math.nan if value is None else value for name, value in entry.items()}
+    return Check(**fields)
+
+
+def _plain(value: Any) -> Any:
+    """A value for JSON: None for NaN and infinities, Python's numbers for numpy's."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,39 @@
+"""The board of entries: its page, the rows that ship with the package, and a check of an entry.
+
+python -m qstr_jax board page board          the page of the documentation, to standard output
+python -m qstr_jax board reference board     all rows as the table that ships with the package
+python -m qstr_jax board check board/NAME    runs two lanes again: a stranger's code, so where nothing can be stolen
+"""
+
+import sys
+
+from qstr_jax.cli import command_line
+from qstr_jax.comparison import board, entries
+from qstr_jax.storage import files
+
+
+def run(asked: str = '', folder: str = '') -> None:
+    """Does what is asked with a folder.
+
+    Args:
+        asked: 'page', 'reference' or 'check'.
+        folder: the board, or of an entry.
+
+    Raises:
+        ValueError: something else is asked.
+    """
+    if asked == 'page':
+        print(board.page(folder))
+    elif asked == 'reference':
+        files.write_table(entries.REFERENCE, board.reference(folder))
+    elif asked == 'check':
+        lanes = board.check(folder)
+        print('\n'.join(lane.text for lane in lanes))
+        sys.exit(not all(lane.holds for lane in lanes))
+    else:
+        raise ValueError(f'board {asked}: give page, reference or check, and a folder')
+
+
+def main() -> None:
+    """The binary."""
+    command_line.launch(run, required=None, takes_arguments=True, used=())

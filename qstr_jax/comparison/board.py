@@ -1,0 +1,158 @@
+"""The board: a folder for each entry, `entry.json`, `rows.parquet` the source of its plugins. What it shows is data."""
+
+import importlib.util
+import pathlib
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from qstr_jax import sweeps
+from qstr_jax.analysis import formats
+from qstr_jax.comparison import card, entries
+from qstr_jax.comparison import suite as suites
+from qstr_jax.outside import LEARNER
+from qstr_jax.storage import files, names, provenance, records
+from qstr_jax.storage.cell_tables import OUTCOMES
+
+# Of a row that is made again.
+_COMPARED = ('outcome', 'num_samples', 'train_loss', 'test_loss')
+_README = """# {entry}
+
+{about}
+
+Measured by `python -m qstr_jax compare` on the suite {suite}. Check it, best in a container, with
+
+    python -m qstr_jax board check board/{entry}
+"""
+
+
+def submit(
+    workdir: Any,
+    board: Any,
+    *,
+    suite: str,
+    plugins: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    source: str = '',
+) -> pathlib.Path:
+    """Writes the folder of an entry: its rows, what made them and the source of its plugins."""
+    points = suites.get(suite)
+    rows = entries.of_directory(workdir, points)
+    found = list(dict.fromkeys(rows['model']))
+    if len(found) != 1:
+        raise ValueError(f'workdir={str(workdir)!r}: has rows of {len(found)} models ({", ".join(found)}); submit one')
+    folder = pathlib.Path(names.inside(board, found[0]))
+    if folder.exists():
+        raise ValueError(f'{folder} is there already: remove it first, or give the model another name')
+    specs = {name: importlib.util.find_spec(name) for name in plugins}
+    for name, spec in specs.items():
+        if spec is None or spec.origin is None or spec.submodule_search_locations is not None or '.' in name:
+            raise ValueError(f'plugins={name!r}: a submission takes modules of one file')
+    files.make_folder(folder)
+    for name, spec in specs.items():
+        files.write_bytes(folder / f'{name}.py', pathlib.Path(str(spec and spec.origin)).read_bytes())
+    says = ('command', 'git_commit', 'python', 'device', 'packages')
+    runs = [{name: run[name] for name in says} for run in provenance.load(workdir)]
+    files.write_table(folder / 'rows.parquet', rows)
+    files.write_json(folder / 'entry.json', {
+        'entry': found[0], 'suite': points.version, 'model': found[0], 'settings': dict(settings or {}),
+        'plugins': list(plugins), 'source': source, 'runs': runs,
+    })  # fmt: skip
+    files.write_text(folder / 'README.md', _README.format(entry=found[0], suite=points.version, about='What it is.'))
+    return folder
+
+
+def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
+    """What a folder says of its entry, and its rows; both checked, none of it run."""
+    folder = pathlib.Path(folder)
+    entry = records.read(folder / 'entry.json', 'entry')
+    path = folder / 'rows.parquet'
+    rows = files.read_table(names.inside(folder, 'rows.parquet'))
+    known = {one.version: one for one in suites.SUITES.values()}
+    if entry['suite'] not in known or entry['entry'] != folder.name or tuple(rows.columns) != entries.COLUMNS:
+        raise files.damaged_table(path, 'not of this entry and a known suite')
+    good = rows['entry'].eq(folder.name) & rows['suite'].eq(entry['suite']) & rows['model'].eq(entry['model'])
+    good &= rows['outcome'].isin(OUTCOMES) & rows['num_samples'].between(0, rows['max_samples'])
+    good &= ~rows['outcome'].eq('reached') | rows['samples_to_threshold'].eq(rows['num_samples'])
+    good &= ~rows.duplicated(['task', 'seq_len', 'seed'])
+    if not good.all() or len(known[entry['suite']].rows_of(rows.assign(**_shared(rows, known[entry['suite']])))) != len(
+        rows
+    ):
+        raise files.damaged_table(path, 'rows that no run of the suite leaves')
+    return entry, rows
+
+
+def reference(board: Any) -> pd.DataFrame:
+    """The rows of all entries of a board, as `reference.parquet` has them."""
+    found = [read(path.parent)[1] for path in sorted(pathlib.Path(board).glob('*/entry.json'))]
+    return pd.concat(found, ignore_index=True)
+
+
+class Again(NamedTuple):
+    """A lane that was run again.
+
+    Attributes:
+        text: whether it is the same bit for bit, or what differs by how much.
+        holds: whether it ends in the same way, after the same samples or one check more or less.
+    """
+
+    text: str
+    holds: bool
+
+
+def check(folder: Any, num_lanes: int = 2) -> list[Again]:
+    """Runs some lanes of an entry again.
+
+    This imports the plugins of the folder, which are a stranger's code.
+    """
+    entry, rows = read(folder)
+    points = next(one for one in suites.SUITES.values() if one.version == entry['suite'])
+    sys.path.insert(0, str(folder))
+    for name in entry['plugins']:
+        importlib.import_module(name)
+    lanes = rows[rows['seed'].eq(0) & rows['learner'].ne(LEARNER)].sort_values('num_samples').head(num_lanes)
+    if lanes.empty:
+        raise ValueError(f'{folder}: all of its rows are of training loops outside, which cannot be run here')
+    return [_again(points, row, entry['settings']) for row in lanes.to_dict('records')]
+
+
+def _again(points: suites.Suite, row: Mapping[Any, Any], settings: Mapping[str, Any]) -> Again:
+    with tempfile.TemporaryDirectory() as workdir:
+        sweep = points.again(row['task'], row, **settings)
+        made = sweeps.run(sweep, workdir, sweeps.Options(progress=False, num_devices=1)).iloc[0]
+    different = [f'{name} {row[name]} now {made[name]}' for name in _COMPARED if row[name] != made[name]]
+    text = f'{row["task"]}, N = {row["seq_len"]}, seed 0: {", ".join(different) or "the same bit for bit"}'
+    one_check = row['batch_size'] * row['check_every']
+    is_near = abs(row['num_samples'] - made['num_samples']) <= one_check
+    return Again(text, holds=bool(row['outcome'] == made['outcome'] and is_near))
+
+
+def page(board: Any) -> str:
+    """The page of a board: a table for each task, sorted by the samples at the largest N, and no score over tasks."""
+    rows = reference(board)
+    parts = ['# The board', _ABOUT]
+    for points in suites.SUITES.values():
+        own = rows[rows['suite'] == points.version]
+        for task in points.tasks if len(own) else ():
+            lanes = own[own['task'] == task.name]
+            parts += [f'## {task.name}, {points.version}', f'It {task.about}; samples until {card.goal(task)}.']
+            parts.append(formats.markdown(card.table(card.lines_of(lanes, points.seq_lens), points.seq_lens)))
+    return '\n\n'.join(parts) + '\n'
+
+
+_ABOUT = """Training samples to a threshold; the learning rate of each entry is chosen at each point on another seed.
+`≥` is a bound: the budget was used up. Entries see the same prompts, so two of them are compared lane by lane:
+`python -m qstr_jax compare` says what is significant. There is no score over tasks.
+[CONTRIBUTING](../CONTRIBUTING.md) says how to add yours."""
+
+
+def _shared(rows: pd.DataFrame, points: suites.Suite) -> dict[str, Any]:
+    """The columns that all rows of a suite share and entries leave out."""
+    task_on = {task.name: task.threshold_on for task in points.tasks}
+    return {
+        'test_task': rows['task'], 'task_seed': 0, 'test_samples': points.test_samples,
+        'threshold_on': rows['task'].map(task_on),
+    }  # fmt: skip

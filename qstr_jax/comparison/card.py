@@ -1,0 +1,184 @@
+"""The card of an entry: what it needs beside all others, as one page, a figure, a text and data."""
+
+import base64
+import io
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import jinja2
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from qstr_jax import analysis, plots
+from qstr_jax.analysis import exponents, formats
+from qstr_jax.analysis.no_retrieval import is_easy
+from qstr_jax.analysis.samples_table import learn_text, mean_text, short_number
+from qstr_jax.comparison import paired
+from qstr_jax.comparison.suite import Suite, Task
+from qstr_jax.outside import LEARNER
+from qstr_jax.plots.style import STYLE
+from qstr_jax.storage import files
+
+_TEMPLATE = 'card.html.jinja'
+
+
+def data(suite: Suite, entry: str, rows: pd.DataFrame, made: dict[str, Any]) -> dict[str, Any]:
+    """All that a card says, as JSON can hold it."""
+    mine, others = rows[rows['entry'] == entry], rows[rows['entry'] != entry]
+    verdicts = paired.verdicts(mine, others)
+    tasks = []
+    for task in suite.tasks:
+        own = rows[rows['task'] == task.name]
+        here = [one for one in verdicts if one.task == task.name]
+        lines = lines_of(own, suite.seq_lens)
+        lines.sort(key=lambda line: line['entry'] != entry)
+        tasks.append({
+            'name': task.name, 'about': task.about, 'goal': goal(task), 'lines': lines,
+            'says': _says(here, len(others[others['task'] == task.name]), suite.num_seeds),
+            'pairs': [{**_plain(one._asdict()), 'text': one.text} for one in here],
+        })  # fmt: skip
+    return {
+        'entry': entry, 'suite': suite.version, 'seq_lens': list(suite.seq_lens), 'num_seeds': suite.num_seeds,
+        'max_samples': suite.max_samples, 'test_samples': suite.test_samples, 'tasks': tasks, 'made': made,
+        'rows': [_plain(row) for row in mine.to_dict('records')],
+    }  # fmt: skip
+
+
+def write(folder: Any, card: dict[str, Any], rows: pd.DataFrame) -> list[pathlib.Path]:
+    """Writes card.json, card.md, card.png and card.html."""
+    folder = pathlib.Path(files.make_folder(folder))
+    buffer = io.BytesIO()
+    with matplotlib.rc_context(STYLE):
+        figure(card['entry'], rows).savefig(buffer, format='png', dpi=150)
+    picture = buffer.getvalue()
+    files.write_json(folder / 'card.json', card)
+    files.write_text(folder / 'card.md', markdown(card))
+    files.write_atomically(folder / 'card.png', lambda path: path.write_bytes(picture))
+    files.write_text(folder / 'card.html', _html(card, picture))
+    return [folder / f'card.{suffix}' for suffix in ('html', 'png', 'md', 'json')]
+
+
+def figure(entry: str, rows: pd.DataFrame) -> Figure:
+    """Samples against N, a panel for each task and five others in each."""
+    drawn = rows[['entry', 'task', 'seq_len', 'seed', 'outcome', 'num_samples', 'samples_to_threshold', 'max_samples']]
+    closest = [entry, *(name for name in dict.fromkeys(rows['entry']) if name != entry)][:6]
+    drawn = drawn[drawn['entry'].isin(closest)].rename(columns={'entry': 'model'})
+    return plots.samples_against(drawn, title=f'{analysis.display(entry)} beside others')
+
+
+def markdown(card: dict[str, Any]) -> str:
+    """The card as Markdown."""
+    parts = [f'# {card["entry"]}', _about(card)]
+    for task in card['tasks']:
+        parts += [f'## {task["name"]}', f'It {task["about"]}; samples until {task["goal"]}.']
+        parts += [f'- {sentence}' for sentence in task['says']] if task['says'] else []
+        parts.append(formats.markdown(table(task['lines'], card['seq_lens'])) if task['lines'] else 'No rows yet.')
+    return '\n\n'.join(parts).replace('\n\n- ', '\n- ') + '\n'
+
+
+def goal(task: Task) -> str:
+    """When a lane of a task is over, in words."""
+    return f'the {"error rate" if task.threshold_on == "error_rate" else "test loss"} is below {task.threshold:g}'
+
+
+def table(lines: Sequence[dict[str, Any]], seq_lens: Sequence[int]) -> pd.DataFrame:
+    """The table of one task, as texts."""
+    return pd.DataFrame([
+        {
+            'entry': f'{line["entry"]} ({LEARNER})' if line['is_outside'] else line['entry'],
+            **{f'N = {N}': line['samples'].get(str(N), '–') for N in seq_lens},
+            'exponent': line['exponent'], 'parameters': line['parameters'], 'state size': line['state_size'],
+            'steps/s': line['steps_per_second'],
+        }
+        for line in lines
+    ])  # fmt: skip
+
+
+def _about(card: dict[str, Any]) -> str:
+    return (
+        f'Suite {card["suite"]}: training samples to a threshold, {card["num_seeds"]} lanes a point, at most '
+        f'{card["max_samples"]:,} samples, the learning rate chosen at each point on another seed. A mean is '
+        'geometric, of the lanes that learn; ≥ is a bound, ~ is one to three checks. Lanes are paired: all entries see '
+        'the same prompts.'
+    )
+
+
+def lines_of(rows: pd.DataFrame, seq_lens: Sequence[int]) -> list[dict[str, Any]]:
+    """What each entry needs on one task, those that need least at the largest N first."""
+
+    def place(item: tuple[Any, pd.DataFrame]) -> tuple[int, int, float]:
+        last = item[1][item[1]['seq_len'] == item[1]['seq_len'].max()]
+        return (
+            -int(last['seq_len'].iloc[0]),
+            -int((last['outcome'] == 'reached').sum()),
+            float(last['num_samples'].mean()),
+        )
+
+    return [_line(str(name), lanes, seq_lens) for name, lanes in sorted(rows.groupby('entry'), key=place)]
+
+
+def _line(entry: str, lanes: pd.DataFrame, seq_lens: Sequence[int]) -> dict[str, Any]:
+    """One entry on one task."""
+    means = analysis.summarize(lanes.assign(model=entry), ['seq_len']).set_index('seq_len')
+    power = exponents.fit(lanes[~is_easy(lanes)].assign(model=entry))
+    samples = {}
+    for N in seq_lens:
+        if N in means.index:
+            texts = (mean_text(means.loc[N]), learn_text(means.loc[N]))
+            samples[str(N)] = ', '.join(text for text in texts if text)
+    return {
+        'entry': entry, 'is_outside': bool(lanes['learner'].eq(LEARNER).any()), 'samples': samples,
+        'exponent': '–' if power.value is None else str(power),
+        'parameters': _range(lanes['num_parameters']), 'state_size': _range(lanes['state_size']),
+        'steps_per_second': _range(lanes['steps_per_second']),
+    }  # fmt: skip
+
+
+def _range(values: pd.Series) -> str:
+    """'7k', '7k–12k' or '–'."""
+    known = values.dropna().astype(float)
+    ends = dict.fromkeys(short_number(value) for value in (known.min(), known.max()))
+    return '–'.join(ends) if len(known) else '–'
+
+
+def _says(verdicts: Sequence[paired.Verdict], num_others: int, num_lanes: int) -> list[str]:
+    """In words: who needs more, who less, and where the lanes cannot say."""
+    if not num_others:
+        return ['No committed rows to compare with.']
+    words = {
+        'better': 'significantly fewer samples than',
+        'worse': 'significantly more samples than',
+        'cannot say': f'{num_lanes} lanes cannot say whether fewer or more than',
+        'neither learns': 'does not learn within the budget, and neither do',
+    }
+    found = []
+    for says, text in words.items():
+        by_other: dict[str, list[str]] = {}
+        for one in verdicts:
+            if one.says == says:
+                by_other.setdefault(one.other, []).append(str(one.seq_len))
+        whom = '; '.join(f'{other} (N = {", ".join(at)})' for other, at in by_other.items())
+        found += [f'{text} {whom}'] if whom else []
+    return found
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Values as JSON holds them; what is missing or not finite is null."""
+    found = {}
+    for name, value in values.items():
+        value = value.item() if isinstance(value, np.generic) else value
+        found[name] = None if value is pd.NA or (isinstance(value, float) and not np.isfinite(value)) else value
+    return found
+
+
+def _html(card: dict[str, Any], picture: bytes) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    tables = [table(task['lines'], card['seq_lens']) for task in card['tasks']]
+    return environment.get_template(_TEMPLATE).render(
+        card=card, about=_about(card), tables=tables, picture=base64.b64encode(picture).decode(), cells=formats.cells
+    )

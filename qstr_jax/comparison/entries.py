@@ -1,0 +1,56 @@
+"""Entries: the rows of a suite under the name of who is compared. The board's ship with the package as one table."""
+
+import functools
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from qstr_jax.comparison.suite import Suite
+from qstr_jax.storage import files, provenance, results
+
+REFERENCE = pathlib.Path(__file__).parent / 'reference.parquet'
+# What an entry keeps of each row.
+COLUMNS = (
+    'entry', 'suite', 'model', 'learner', 'task', 'seq_len', 'seed', 'outcome', 'num_samples', 'samples_to_threshold',
+    'max_samples', 'threshold', 'no_retrieval', 'test_loss', 'batch_size', 'check_every', 'learning_rate',
+    'num_parameters', 'state_size', 'steps_per_second', 'device', 'train_loss', 'lanes_per_batch', 'program',
+)  # fmt: skip
+
+
+def of_directory(workdir: Any, suite: Suite, names: dict[str, str] | None = None) -> pd.DataFrame:
+    """The entries of a results directory: the rows of the suite's points, an entry for each model."""
+    rows = suite.rows_of(results.load(workdir))
+    if rows.empty:
+        return pd.DataFrame(columns=list(COLUMNS))
+    speed = _speed(provenance.load(workdir), rows)
+    entries = rows['model'].map(lambda model: (names or {}).get(model, model))
+    rows = rows.assign(entry=entries, suite=suite.version).merge(speed, on='cell', how='left')
+    twice = rows.duplicated(['entry', 'task', 'seq_len', 'seed'])
+    if twice.any():
+        one = rows[twice].iloc[0]
+        raise ValueError(
+            f'{workdir}: several rows of {one["model"]} at {one["task"]}, N = {one["seq_len"]}, seed {one["seed"]}; '
+            'give each setting of a model a directory of its own'
+        )
+    return rows.reindex(columns=list(COLUMNS)).sort_values(['entry', 'task', 'seq_len', 'seed'], ignore_index=True)
+
+
+@functools.cache
+def reference() -> pd.DataFrame:
+    """The committed entries; those of all suites."""
+    return files.read_table(REFERENCE)
+
+
+def _speed(runs: Sequence[dict[str, Any]], rows: pd.DataFrame) -> pd.DataFrame:
+    """Training steps of lanes per second of each cell, and on which device; without compilation."""
+    batches = [{'device': run.get('device'), **batch} for run in runs for batch in run['batches']]
+    found = []
+    for cell, lanes in rows.groupby('cell'):
+        own = [batch for batch in batches if batch['cell'] == cell]
+        seconds = sum(batch['wall_seconds'] - batch['compile_seconds'] for batch in own)
+        steps = lanes['steps'].sum() if 'steps' in lanes.columns else 0
+        rate = steps / seconds if seconds > 0 and steps else None
+        found.append({'cell': cell, 'steps_per_second': rate, 'device': own[-1]['device'] if own else None})
+    return pd.DataFrame(found).astype({'steps_per_second': float})

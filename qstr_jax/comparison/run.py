@@ -1,0 +1,67 @@
+"""Runs the suite for an architecture and writes its card beside the committed rows of all others."""
+
+import logging
+import pathlib
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from qstr_jax import sweeps
+from qstr_jax.comparison import card, entries
+from qstr_jax.comparison import suite as suites
+from qstr_jax.storage import provenance
+
+
+def compare(
+    models: str | Sequence[str] | None,
+    workdir: Any,
+    *,
+    suite: str = 'quick',
+    seq_lens: Sequence[int] | None = None,
+    options: sweeps.Options | None = None,
+    **settings: Any,
+) -> dict[str, dict[str, Any]]:
+    """Your architecture beside all others: runs the suite's points that are not there yet, and writes a card.
+
+    A directory that was stopped goes on where it was. The card is card.html, card.png, card.md and card.json in
+    `workdir`, or in a folder of each entry where there are several.
+
+        qstr_jax.compare('mine', 'results/mine', mine={'width': 32})
+
+    Args:
+        models: registered architectures; None runs nothing and takes what is there, such as rows of `outside`.
+        workdir: the results directory.
+        suite: 'quick' or 'long'.
+        seq_lens: some of the suite's N; None for all.
+        options: how to run.
+        **settings: of the models, such as rnn={'width': 40}.
+
+    Returns:
+        What each card says, by entry.
+
+    Raises:
+        ValueError: an unknown name, or no row of the suite in the directory.
+    """
+    points, start = suites.get(suite), time.monotonic()
+    todo = points.sweeps_of(models, seq_lens, **settings) if models else []
+    for number, one in enumerate(todo, start=1):
+        logging.info('task %d of %d: %s', number, len(todo), one.task)
+        sweeps.run(one, workdir, options)
+        seconds = (time.monotonic() - start) * (len(todo) - number) / number
+        logging.info('about %.0f minutes left', seconds / 60)
+    mine = entries.of_directory(workdir, points)
+    if mine.empty:
+        raise ValueError(f'workdir={str(workdir)!r}: has no rows of the suite {points.version}')
+    made = provenance.made_by(['qstr_jax.compare'])
+    known = entries.reference()
+    known = known[known['suite'] == points.version]
+    names = list(dict.fromkeys(mine['entry']))
+    cards = {}
+    for name in names:
+        rows = pd.concat([known[~known['entry'].isin(names)], mine], ignore_index=True)
+        cards[name] = card.data(points, name, rows, made)
+        folder = pathlib.Path(workdir) / name if len(names) > 1 else pathlib.Path(workdir)
+        card.write(folder, cards[name], rows)
+    return cards

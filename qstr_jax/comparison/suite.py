@@ -1,0 +1,140 @@
+"""The frozen points at which architectures are compared: tasks, N, thresholds, seeds, budgets. Versions never change.
+
+Whoever wants other points adds a version. Rows of two versions are never compared.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pandas as pd
+
+from qstr_jax import sweeps
+from qstr_jax.models import probes
+from qstr_jax.settings import checks
+
+# The learning rates among which one is chosen at each point, on a selection seed.
+RATES = (1e-3, 3e-3, 1e-2)
+
+
+@probes.register
+def state_size(params: Any, task_draw: Any, problem: Any) -> dict[str, jax.Array]:
+    """Numbers that a model carries from token to token, by its module's `state_size(N)`; NaN where it has none.
+
+    Args:
+        params: of one lane.
+        task_draw: the lane's.
+        problem: the cell's.
+    """
+    count = getattr(problem.module, 'state_size', lambda seq_len: jnp.nan)
+    return {'state_size': jnp.float32(count(problem.task.seq_len))}
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One task of a suite.
+
+    Attributes:
+        name: as registered.
+        about: what it asks, for readers.
+        threshold: a lane is over at the first check with an error strictly below.
+        threshold_on: of which error, 'loss' or 'error_rate'.
+        settings: further settings of the task.
+    """
+
+    name: str
+    about: str
+    threshold: float
+    threshold_on: str = 'loss'
+    settings: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    """Points at which every architecture is measured.
+
+    Attributes:
+        version: its name; rows are compared within one version.
+        tasks: what is asked.
+        seq_lens: N.
+        num_seeds: reported lanes of a point, seeds 0, 1, …; selection has a seed of its own.
+        max_samples: budget of a lane.
+        test_samples: test prompts.
+    """
+
+    version: str
+    tasks: tuple[Task, ...]
+    seq_lens: tuple[int, ...]
+    num_seeds: int
+    max_samples: int
+    test_samples: int = 1000
+
+    def sweeps_of(
+        self, models: str | Sequence[str], seq_lens: Sequence[int] | None = None, **settings: Any
+    ) -> list[sweeps.Sweep]:
+        """A tuned sweep for each task."""
+        for seq_len in seq_lens or ():
+            checks.choice('seq_lens', seq_len, self.seq_lens)
+        return [
+            sweeps.Sweep(
+                models=models,
+                task={'name': task.name, **dict(task.settings)},
+                seq_lens=tuple(seq_lens or self.seq_lens),
+                num_seeds=self.num_seeds,
+                tune={'learning_rate': RATES, 'num_seeds': 1},
+                probes=('state_size',),
+                **self.judged_by(task),
+                **settings,
+            )
+            for task in self.tasks
+        ]
+
+    def again(self, task: str, row: Mapping[str, Any], **settings: Any) -> sweeps.Sweep:
+        """The sweep that makes one row of lane 0 again."""
+        one = next(one for one in self.tasks if one.name == task)
+        return sweeps.Sweep(
+            models=str(row['model']), task={'name': one.name, **dict(one.settings)}, seq_lens=int(row['seq_len']),
+            num_seeds=1, learning_rate=float(row['learning_rate']), lanes_per_batch=int(row['lanes_per_batch']),
+            **self.judged_by(one), **settings,
+        )  # fmt: skip
+
+    def judged_by(self, task: Task) -> dict[str, Any]:
+        """How a lane of a task is judged: settings of `Online` that differ from its defaults, and of `judge`."""
+        judged: dict[str, Any] = {'threshold': task.threshold, 'max_samples': self.max_samples}
+        judged['test_samples'] = self.test_samples
+        return judged if task.threshold_on == 'loss' else {**judged, 'threshold_on': task.threshold_on}
+
+    def rows_of(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The rows that are of the suite's points, whoever trained them."""
+        if rows.empty:
+            return rows
+        found = [rows[self._is_of(rows, task)] for task in self.tasks]
+        return pd.concat(found)
+
+    def _is_of(self, rows: pd.DataFrame, task: Task) -> pd.Series:
+        wanted: Mapping[str, Any] = {
+            'task': task.name, 'test_task': task.name, 'task_seed': 0, **dict(task.settings), **self.judged_by(task)
+        }  # fmt: skip
+        is_of = rows['seq_len'].isin(self.seq_lens) & (rows['seed'] < self.num_seeds)
+        for name, value in wanted.items():
+            is_of &= rows[name].eq(value) if name in rows.columns else False
+        return is_of & ~rows['outcome'].isin(('outraced', 'fitted'))
+
+
+_TASKS = (
+    Task('qstr', 'looks up the token that each position points to', 0.7),
+    Task('noisy_keys', 'recalls the value whose key is nearest to a noisy one', 0.7),
+    Task('modular_sum', 'tracks the parity of all bits so far', 0.1, 'error_rate'),
+)
+SUITES = {
+    'quick': Suite('quick-1', _TASKS, (8, 16, 32), num_seeds=3, max_samples=64_000),
+    'long': Suite('long-1', _TASKS, (8, 16, 32, 64), num_seeds=5, max_samples=640_000),
+}
+
+
+def get(name: str) -> Suite:
+    """A suite by name."""
+    checks.choice('suite', name, tuple(SUITES))
+    return SUITES[name]

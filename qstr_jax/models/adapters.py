@@ -1,0 +1,140 @@
+"""Modules of Equinox, of Flax's NNX and of PyTorch as Linen modules, so that they run in vmapped lanes like ours."""
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import jax
+from flax import linen as nn
+from flax import nnx
+
+
+class _Adapted(nn.Module):
+    """A module of another library, by its class and arguments: they are hashable, the module is not."""
+
+    module_class: Callable[..., Any]
+    args: tuple = ()
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def make(self, **key: Any) -> Any:
+        """The module of the other library."""
+        return self.module_class(*self.args, **dict(self.settings), **key)
+
+
+class EquinoxModule(_Adapted):
+    """Parameters are the floating-point arrays of the Equinox module, by their paths."""
+
+    @nn.compact
+    def __call__(self, z_NxE: jax.Array) -> jax.Array:
+        """Its outputs, as of `models.predict`."""
+        equinox = _library('equinox', "pip install 'qstr_jax[adapters]'")
+
+        def draw(key: jax.Array) -> dict[str, jax.Array]:
+            arrays = equinox.filter(self.make(key=key), equinox.is_inexact_array)
+            return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree.leaves_with_path(arrays)}
+
+        drawn, rest = equinox.partition(self.make(key=jax.random.key(0)), equinox.is_inexact_array)
+        params = self.param('module', draw)
+        arrays = jax.tree.map_with_path(lambda path, _: params[jax.tree_util.keystr(path)], drawn)
+        return equinox.combine(arrays, rest)(z_NxE)
+
+
+class TorchModule(_Adapted):
+    """Parameters are those of the PyTorch module, drawn by its own initialisation, which torchax runs in JAX."""
+
+    @nn.compact
+    def __call__(self, z_NxE: jax.Array) -> jax.Array:
+        """Its outputs, as of `models.predict`."""
+        torch, torchax = _torch()
+        jax_view, torch_view, env = torchax.interop.jax_view, torchax.interop.torch_view, torchax.default_env()
+
+        def make(key: jax.Array) -> Any:
+            with env, env.override_property(prng=key), torch.no_grad(), torch.device('jax'):
+                return self.make().train(False)
+
+        params = self.param('module', lambda key: jax_view(dict(make(key).named_parameters())))
+        module = make(jax.random.key(0))  # its weights are replaced, so XLA drops them
+        with env, torch.no_grad(), jax.numpy_rank_promotion('allow'):  # as PyTorch does
+            return jax_view(torch.func.functional_call(module, torch_view(params), (torch_view(z_NxE),)))
+
+
+def from_nnx(module_class: Callable[..., nnx.Module], *args: Any, **settings: Any) -> nn.Module:
+    """An NNX module as a Linen module; `module_class(*args, **settings, rngs=rngs)` makes it.
+
+        @models.register('my_mixer')
+        def my_mixer(task, width: int = 32):
+            return models.from_nnx(MyMixer, task.embedding_dim, width=width)
+
+    Args:
+        module_class: of a module that maps one encoded prompt z (N, D_e) to predictions (N,).
+        *args: its arguments: numbers, names or tuples.
+        **settings: its arguments by name.
+    """
+    return nnx.bridge.to_linen(module_class, *args, **settings)
+
+
+def from_equinox(module_class: Callable[..., Any], *args: Any, **settings: Any) -> nn.Module:
+    """An Equinox module as a Linen module; `module_class(*args, **settings, key=key)` makes it.
+
+        @models.register('my_mixer')
+        def my_mixer(task, width: int = 32):
+            return models.from_equinox(MyMixer, task.embedding_dim, width=width)
+
+    Args:
+        module_class: of a module that maps one encoded prompt z (N, D_e) to predictions (N,).
+        *args: its arguments: numbers, names or tuples.
+        **settings: its arguments by name.
+
+    Raises:
+        ValueError: Equinox is not installed.
+    """
+    _library('equinox', "pip install 'qstr_jax[adapters]'")
+    return EquinoxModule(module_class, args, tuple(sorted(settings.items())))
+
+
+def from_torch(module_class: Callable[..., Any], *args: Any, **settings: Any) -> nn.Module:
+    """A PyTorch module as a Linen module, by torchax; `module_class(*args, **settings)` makes it.
+
+    The module is in evaluation mode: it trains without dropout, and its buffers stay as they are made.
+
+        @models.register('my_mixer')
+        def my_mixer(task, width: int = 32):
+            return models.from_torch(MyMixer, task.embedding_dim, width=width)
+
+    Args:
+        module_class: of a `torch.nn.Module` that maps one encoded prompt z (N, D_e) to predictions (N,).
+        *args: its arguments: numbers, names or tuples.
+        **settings: its arguments by name.
+
+    Raises:
+        ValueError: torch or torchax is not installed.
+    """
+    _torch()
+    return TorchModule(module_class, args, tuple(sorted(settings.items())))
+
+
+def _library(name: str, install: str) -> Any:
+    """A library that not everybody has."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise ValueError(f'models.from_{name.removesuffix("ax")}: {name} is not installed; {install}') from None
+
+
+@functools.cache
+def _torch() -> tuple[Any, Any]:
+    """torch and torchax 0.0.13, which asks torch for operations on named dimensions that torch 2.13 has no more."""
+    install = "pip install torch==2.13.0 'qstr_jax[adapters]'"
+    torch = _library('torch', install)
+    packet = torch._ops.OpOverloadPacket
+    found = packet.__getattr__
+
+    def lenient(self: Any, name: str) -> Any:
+        return None if 'name' in name.lower() and not name.startswith('_') else found(self, name)
+
+    with mock.patch.object(packet, '__getattr__', lenient):
+        torchax = _library('torchax', install)
+        torchax.default_env()
+    return torch, torchax

@@ -1,0 +1,78 @@
+"""What a mixer is, and mixers by name. A mixer maps a sequence (N, W) to a sequence (N, W).
+
+    @mixers.register('average')
+    class Average(nn.Module):
+        '''Each token gets the mean of the tokens so far.'''
+
+        @nn.compact
+        def __call__(self, x_NxW):
+            return jnp.cumsum(x_NxW, axis=0) / jnp.arange(1, len(x_NxW) + 1)[:, None]
+
+        def state_size(self, width, seq_len):
+            return width
+
+The fields of the module are its settings. A mixer sees no later tokens, and `Backbone` runs it in both directions where
+that is asked for. One that can see all tokens by itself has a field `causal`, which is no setting, and an argument
+`length`, after which there is padding or None. `state_size(width, seq_len)` is the numbers that it carries.
+"""
+
+import ast
+from typing import Any, TypeVar, cast
+
+from flax import linen as nn
+
+from qstr_jax.settings import Schema, checks, schema_of
+
+Kind = TypeVar('Kind', bound=type[nn.Module])
+# Fields of a module that are no settings.
+_OTHERS = ('parent', 'name', 'causal')
+_MIXERS: dict[str, Any] = {}
+
+# A class and its settings as sorted pairs, which a compiled program can be told apart by.
+Spec = tuple[type[nn.Module], tuple[tuple[str, Any], ...]]
+
+
+def add(name: str, kind: Kind) -> None:
+    """Keeps a mixer under its name; `mixers.register` also makes an architecture of it."""
+    _MIXERS[name] = kind
+
+
+def names() -> tuple[str, ...]:
+    """Names of all mixers."""
+    return tuple(_MIXERS)
+
+
+def schema(kind: type[nn.Module]) -> Schema:
+    """The settings of a mixer."""
+    return Schema({name: setting for name, setting in schema_of(cast(Any, kind)).items() if name not in _OTHERS})
+
+
+def spec(name: str, **settings: Any) -> Spec:
+    """A mixer with settings.
+
+    Raises:
+        ValueError: an unknown name or setting, or a value of the wrong type.
+    """
+    if name not in _MIXERS:
+        raise checks.unknown('mixers', name, names())
+    kind = _MIXERS[name]
+    return kind, tuple(sorted(schema(kind).checked(settings, name).items()))
+
+
+def parsed(text: str) -> Spec:
+    """A mixer with settings from its text, such as 'deltanet' or 'deltanet:heads=4:head_dim=8'.
+
+    Raises:
+        ValueError: as `spec`, or a part without '='.
+    """
+    name, *parts = text.split(':')
+    settings = {}
+    for part in parts:
+        key, equals, value = part.partition('=')
+        if not equals:
+            raise ValueError(f'mixers={text!r}: write settings as {name}:NAME=VALUE')
+        try:
+            settings[key] = ast.literal_eval(value)
+        except (SyntaxError, ValueError):
+            settings[key] = value
+    return spec(name, **settings)

@@ -1,0 +1,240 @@
+"""Our prompts and our judgement for training loops of other frameworks, whose results become rows as ours are."""
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+
+from qstr_jax import columns, tasks
+from qstr_jax.learners import held_out
+from qstr_jax.learners.outcomes import is_below
+from qstr_jax.settings import checks
+from qstr_jax.storage import files, results
+from qstr_jax.sweeps import point
+from qstr_jax.tasks import streams, unused
+
+# What rows call the learner of a foreign training loop.
+LEARNER = 'outside'
+# Prompts that are drawn in one call where many are asked for.
+_CHUNK = 1000
+
+Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def batches(
+    task: str | Mapping[str, Any],
+    seq_len: int,
+    seed: int,
+    batch_size: int,
+    stream: str = 'train',
+    *,
+    task_seed: int = 0,
+) -> Iterator[Batch]:
+    """Yields (prompts, labels, weights) without end: those that our own training of this seed sees, bit for bit.
+
+    Batch b of `train` has the examples b B, …, (b + 1) B − 1, as step b of `learners='online'` with batch_size B.
+
+        for z_BxNxE, y_BxN, weights_BxN in qstr_jax.batches('qstr', 8, seed=0, batch_size=64): ...
+
+    Args:
+        task: a registered task, or a mapping of its settings in which `name` names it, as of `Sweep`.
+        seq_len: N.
+        seed: of the lane.
+        batch_size: B, prompts of a batch.
+        stream: 'train', 'validation' or 'test'.
+        task_seed: which (u, ω) all prompts share; that of a `Sweep` is 0.
+
+    Yields:
+        z_BxNxE: encoded tokens, float32, which is what a model reads; zero at padding.
+        y_BxN: labels, float32 (B, N) or (B, N, C), or int32 classes (B, N).
+        weights_BxN: how much each position counts in a prompt's error, float32; 1 where all count the same.
+
+    Raises:
+        ValueError: an unknown name, or an impossible value.
+    """
+    built = _task(task, seq_len)
+    checks.integer('batch_size', batch_size)
+    checks.choice('stream', stream, ('train', 'validation', 'test'))
+    return _batches(built, _source(built, seed, task_seed, stream), batch_size, stream)
+
+
+def judge(
+    task: str | Mapping[str, Any],
+    seq_len: int,
+    seed: int,
+    *,
+    threshold: float = 0.7,
+    threshold_on: str = 'loss',
+    max_samples: int = 1_000_000,
+    test_samples: int = 5000,
+    task_seed: int = 0,
+) -> 'Judge':
+    """Holds the test prompts of a lane and says when its test loss is below the threshold; defaults as `Online`'s.
+
+    Args:
+        task: as of `batches`.
+        seq_len: N.
+        seed: of the lane.
+        threshold: the lane is over at the first check with an error strictly below this.
+        threshold_on: 'loss', or with classes 'error_rate', 1 − accuracy.
+        max_samples: budget of training prompts.
+        test_samples: test prompts.
+        task_seed: as of `batches`.
+
+    Raises:
+        ValueError: an unknown name, or an impossible value.
+    """
+    built = _task(task, seq_len)
+    checks.positive('threshold', threshold)
+    checks.choice('threshold_on', threshold_on, ('loss', 'error_rate'))
+    held_out.check_threshold(threshold_on, built)
+    for name, value in (('max_samples', max_samples), ('test_samples', test_samples)):
+        checks.integer(name, value)
+    settings: dict[str, Any] = {'threshold': threshold, 'max_samples': max_samples, 'test_samples': test_samples}
+    settings |= {'threshold_on': threshold_on} if threshold_on != 'loss' else {}
+    return Judge(built, {'seed': seed, 'task_seed': task_seed}, settings)
+
+
+class Judge:
+    """The test prompts of a lane, and what became of it.
+
+        judge = qstr_jax.judge('qstr', 8, seed=0)
+        while not judge.check(predict(judge.prompts), samples=...): train()
+
+    Attributes:
+        prompts, labels, weights: z_TxNxE, y_TxN and weights_TxN of the test prompts, as of `batches`.
+        outcome: 'running', 'reached', 'censored' or 'diverged'.
+        history: (samples, error) of each check.
+    """
+
+    def __init__(self, task: Any, seeds: Mapping[str, int], settings: Mapping[str, Any]) -> None:
+        self.task, self.seeds, self.settings = task, dict(seeds), dict(settings)
+        test_samples = self.settings['test_samples']
+        source = _source(task, seeds['seed'], seeds['task_seed'], 'test')
+        size = min(_CHUNK, test_samples)
+        drawn = _batches(task, source, size, 'test')
+        parts = [next(drawn) for _ in range(-(-test_samples // size))]
+        self.prompts, self.labels, self.weights = (
+            np.concatenate(one)[:test_samples] for one in zip(*parts, strict=True)
+        )
+        self.outcome = 'running'
+        self.history: list[tuple[int, float]] = []
+
+    def error(self, predictions: Any) -> float:
+        """The error that the threshold is on: the mean over prompts of Σ_i w_i ℓ(y_i, ŷ_i) / Σ_i w_i."""
+        found = np.asarray(predictions)
+        classes = (self.task.num_outputs,) if self.task.num_outputs > 1 else ()
+        if found.shape != (*self.labels.shape[:2], *classes):
+            raise ValueError(f'predictions of shape {found.shape}: must be {(*self.labels.shape[:2], *classes)}')
+        if self.settings.get('threshold_on') == 'error_rate':
+            errors = (found.argmax(-1) != self.labels).astype(np.float32)
+        elif self.task.loss == 'cross_entropy':
+            top = found.max(-1, keepdims=True)
+            right = np.take_along_axis(found, self.labels[..., None], -1)
+            errors = (np.log(np.exp(found - top).sum(-1, keepdims=True)) + top - right)[..., 0]
+        else:
+            errors = ((found - self.labels) ** 2).reshape(*self.labels.shape[:2], -1).mean(-1)
+        weighted_TxN = np.where(self.weights > 0, self.weights * errors, 0)
+        return float(np.mean(weighted_TxN.sum(1) / self.weights.sum(1)))
+
+    def check(self, predictions: Any, samples: int) -> bool:
+        """Notes a check, and says whether the lane is over: below the threshold, out of budget, or not finite."""
+        if self.outcome != 'running':
+            raise ValueError(f'samples={samples}: the lane is over, {self.outcome}')
+        checks.integer('samples', samples, self.history[-1][0] if self.history else 1)
+        error = self.error(predictions)
+        self.history.append((samples, error))
+        if not np.isfinite(error):
+            self.outcome = 'diverged'
+        elif is_below(error, self.settings['threshold']) and samples <= self.settings['max_samples']:
+            self.outcome = 'reached'
+        elif samples >= self.settings['max_samples']:
+            self.outcome = 'censored'
+        return self.outcome != 'running'
+
+
+def write_rows(
+    workdir: Any, model: str, judges: Sequence[Judge], *, settings: Mapping[str, Any] | None = None, **measures: Any
+) -> pd.DataFrame:
+    """Adds the lanes of a foreign training loop to a results directory, which analysis and figures read as any other.
+
+    Their learner is called 'outside', and so nobody takes them for lanes of ours. A lane that is there stays.
+    """
+    if running := [one for one in judges if one.outcome == 'running']:
+        raise ValueError(f'seed={running[0].seeds["seed"]}: its lane is not over; check until `check` says so')
+    own = {f'{model}_{name}': columns.plain(value) for name, value in (settings or {}).items()}
+    for name, value in own.items():
+        columns.declare(name, 'model', type(value).__name__)
+    folder = results.open_workdir(workdir)
+    rows = pd.DataFrame([{**_row(one, model, own), **measures} for one in judges])
+    for cell, mine in rows.groupby('cell', sort=False):
+        kept = mine.drop(columns='cell').dropna(axis=1, how='all')
+        kept['samples_to_threshold'] = mine['samples_to_threshold'].astype('Int64')
+        lanes = [judges[place] for place in mine.index]
+        results.add(folder, str(cell), kept, pd.concat(map(_curve, lanes), ignore_index=True))
+    results.add_sweep(folder, {'models': [model], 'learners': [LEARNER]})
+    return rows
+
+
+def _task(given: str | Mapping[str, Any], seq_len: int) -> Any:
+    settings = {'name': given} if isinstance(given, str) else {'name': 'qstr', **given}
+    return tasks.build(settings.pop('name'), **settings, seq_len=seq_len)
+
+
+def _source(task: Any, seed: int, task_seed: int, stream: str) -> tuple[Any, tasks.Draw]:
+    """The key of a stream and what its prompts share."""
+    checks.integer('seed', seed, 0)
+    checks.integer('task_seed', task_seed, 0)
+    task_draw = jax.jit(tasks.draw, static_argnums=1)(tasks.task_key(task_seed, task), task)
+    tasks.check_draw(task_draw.encodings.complete, task)
+    return streams.stream_key(seed, stream, task), task_draw
+
+
+def _batches(task: Any, source: tuple[Any, tasks.Draw], size: int, stream: str) -> Iterator[Batch]:
+    first = 0
+    while True:
+        yield jax.device_get(_drawn(*source, first, task=task, size=size, stream=stream))
+        first += size
+
+
+@functools.partial(jax.jit, static_argnames=('task', 'size', 'stream'))
+def _drawn(key: Any, task_draw: tasks.Draw, first: Any, *, task: Any, size: int, stream: str) -> Any:
+    """Examples first, …, first + size − 1 as a model and a loss take them."""
+    prompts = tasks.examples(key, first + jnp.arange(size), task, task_draw.link, stream)
+    z_BxNxE = jax.vmap(lambda prompt: tasks.encode(prompt, task, task_draw))(prompts)
+    counts_BxN = jnp.ones(z_BxNxE.shape[:2])
+    if prompts.length is not None:
+        is_there_BxN = jnp.arange(task.seq_len)[None] < prompts.length[:, None]
+        z_BxNxE = jnp.where(is_there_BxN[..., None], z_BxNxE, 0.0)
+    if prompts.weights_N is not None or prompts.length is not None:
+        counts_BxN = jax.vmap(lambda prompt: prompt.counts_N)(prompts)
+    return z_BxNxE, prompts.y_N, counts_BxN
+
+
+def _row(one: Judge, model: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a lane, with the id of its cell."""
+    task = one.task
+    asked = point.task_columns(task, task, unused.names(task))
+    for (role, name), (_, kind) in asked.items():
+        columns.declare(name, role, kind)
+    shared = {name: columns.plain(value) for (_, name), (value, _) in asked.items()}
+    sparsity = f'-q{task.sparsity}' if 'sparsity' in shared else ''
+    said = files.digest(sorted({**shared, **one.settings, **own, 'learner': LEARNER}.items()))
+    samples, error = one.history[-1]
+    no_retrieval = task.no_retrieval(one.settings.get('threshold_on', 'loss'))
+    return {
+        'cell': f'{model}-{task.name}-N{task.seq_len}{sparsity}-{said}',
+        'model': model, 'learner': LEARNER, **shared, **one.settings, **own, **one.seeds,
+        'outcome': one.outcome, 'num_samples': min(samples, one.settings['max_samples']),
+        'samples_to_threshold': samples if one.outcome == 'reached' else None,
+        'test_loss': error, **({} if no_retrieval is None else {'no_retrieval': no_retrieval}),
+    }  # fmt: skip
+
+
+def _curve(one: Judge) -> pd.DataFrame:
+    samples, errors = zip(*one.history, strict=True)
+    return pd.DataFrame({**one.seeds, 'samples': samples, 'test_loss': errors})

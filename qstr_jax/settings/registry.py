@@ -1,0 +1,125 @@
+"""What is registered by name, with its settings: tasks, models, learners, links, encodings, probes, radius units."""
+
+import dataclasses
+import inspect
+import sys
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from qstr_jax import columns
+from qstr_jax.settings import Schema, checks, schema_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """Something that is registered.
+
+    Attributes:
+        kind: 'task', 'model', 'learner', 'link', 'encoding', 'probe' or 'radius unit'.
+        name: the name that sweeps use.
+        builder: the class or function that makes it, or the thing itself.
+        schema: its settings.
+    """
+
+    kind: str
+    name: str
+    builder: Callable[..., Any]
+    schema: Schema
+
+    @property
+    def summary(self) -> str:
+        """The first line of its documentation."""
+        return (inspect.getdoc(self.builder) or '').split('\n')[0]
+
+
+# Prefixes of a setting besides the registered names, as in `--config.learner.threshold=0.5`.
+SCOPES = ('task', 'model', 'learner')
+_ENTRIES: dict[str, Entry] = {}
+
+
+class Registry:
+    """The things of one kind by name. Names are unique across kinds, since they are prefixes of settings.
+
+    Attributes:
+        kind: what is registered, such as 'model'.
+        flag: the setting that takes such a name, such as 'models'.
+        leading: the arguments of a builder that come first and are not settings.
+        has_settings: whether things of this kind can have settings; only then are their names unique across kinds.
+    """
+
+    def __init__(self, kind: str, flag: str, leading: tuple[str, ...] = (), has_settings: bool = True) -> None:
+        self.kind, self.flag, self.leading = kind, flag, leading
+        self._entries: dict[str, Entry] = _ENTRIES if has_settings else {}
+
+    def add(self, name: str, builder: Callable[..., Any], schema: Schema | None = None) -> None:
+        """Registers a thing."""
+        checks.name_part(self.kind, name)
+        known = self._entries.get(name)
+        if name in SCOPES or (known is not None and not self._is_rerun(known, builder)):
+            kind = 'scope' if known is None else known.kind
+            raise ValueError(f'{self.kind} {name!r} exists already, as a {kind}: choose another name')
+        schema = schema_of(builder, self.leading) if schema is None else schema
+        # Settings of a model have columns with its name before theirs.
+        taken = () if self.kind == 'model' else sorted(columns.RESERVED.intersection(schema))
+        if taken:
+            raise ValueError(
+                f'{self.kind} {name!r}: no setting may be called {taken[0]!r}, which is a column of all rows'
+            )
+        self._entries[name] = Entry(self.kind, name, builder, schema)
+        if known is not None and known.builder is not builder and 'jax' in sys.modules:
+            # What was traced by the name, of an encoding for one, is of the definition before.
+            sys.modules['jax'].clear_caches()
+
+    def _is_rerun(self, known: Entry, builder: Callable[..., Any]) -> bool:
+        """Whether this is the same definition again, as when a notebook cell is run twice."""
+
+        def place(thing: Any) -> tuple:
+            return getattr(thing, '__module__', ''), getattr(thing, '__qualname__', repr(thing))
+
+        is_same = place(known.builder) == place(builder) and '<lambda>' not in place(builder)[1]
+        return known.kind == self.kind and (known.builder is builder or is_same)
+
+    def get(self, name: object) -> Entry:
+        """The entry of a name."""
+        found = self._entries.get(name) if isinstance(name, str) else None
+        if found is None or found.kind != self.kind:
+            raise checks.unknown(self.flag, name, self.names())
+        return found
+
+    def names(self) -> tuple[str, ...]:
+        """All names of this kind, in the order in which they were registered."""
+        return tuple(entry.name for entry in self._entries.values() if entry.kind == self.kind)
+
+
+def replace(owner: Registry, name: str, thing: Any) -> None:
+    """Registers a finished thing without settings, and replaces what had its name."""
+    checks.name_part(owner.kind, name)
+    known = _ENTRIES.get(name)
+    if name in SCOPES or (known is not None and known.kind != owner.kind):
+        raise ValueError(f'{owner.kind} {name!r} exists already, as something else: choose another name')
+    _ENTRIES[name] = Entry(owner.kind, name, thing, Schema())
+
+
+def entries() -> Mapping[str, Entry]:
+    """Everything that is registered, by name."""
+    return types.MappingProxyType(_ENTRIES)
+
+
+def describe(name: str) -> str:
+    """The settings of one registered thing, or the names of all things of a kind, as text."""
+    kinds = dict.fromkeys(entry.kind for entry in _ENTRIES.values())
+    if name.removesuffix('s') in kinds:
+        found = [entry for entry in _ENTRIES.values() if entry.kind == name.removesuffix('s')]
+        width = max(len(entry.name) for entry in found)
+        return '\n'.join(f'{entry.name:{width}s}  {entry.summary}' for entry in found)
+    if name not in _ENTRIES:
+        raise checks.unknown('--describe', name, [*kinds, *_ENTRIES])
+    entry = _ENTRIES[name]
+    lines = [f'{entry.kind} {name}: {entry.summary}']
+    for setting in entry.schema.values():
+        is_lane = '; values are lanes of one program' if setting.is_traced else ''
+        default = getattr(setting.default, '__name__', None) or repr(setting.default)
+        lines.append(f'  {name}.{setting.name} = {default}    {setting.type_name}{is_lane}')
+        lines += [f'      {setting.meaning}'] if setting.meaning else []
+    return '\n'.join(lines if entry.schema else [*lines, '  no settings'])

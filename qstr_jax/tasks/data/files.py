@@ -1,0 +1,26 @@
+"""Files of installed packages: found without importing the package, and checked by a digest of what was read."""
+
+import hashlib
+import importlib.util
+import pathlib
+
+import numpy as np
+
+
+def folder(task: str, package: str) -> pathlib.Path:
+    """Where a package is installed."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ValueError(f"task={task!r}: its package {package} is not installed; pip install 'qstr_jax[data]'")
+    return pathlib.Path(spec.origin).parent
+
+
+def check(task: str, arrays: dict[str, np.ndarray], digest: str) -> None:
+    """Raises ValueError unless arrays are those that the task is about."""
+    found = hashlib.sha256()
+    for name, array in arrays.items():
+        found.update(f'{name} {array.dtype} {array.shape}'.encode() + array.tobytes())
+    if found.hexdigest()[: len(digest)] != digest:
+        raise ValueError(
+            f"task={task!r}: the installed data are others than docs/data.md says; pip install 'qstr_jax[data]'"
+        )

@@ -1,0 +1,100 @@
+"""Multi-query associative recall (Arora et al., "Zoology", arXiv:2312.04927; its zoology/data/multiquery_ar.py)."""
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from qstr_jax.settings import checks
+from qstr_jax.tasks.base import Sequence, logits_of
+from qstr_jax.tasks.task import Prompt, register
+
+
+@register('mqar')
+@dataclasses.dataclass(frozen=True)
+class MQAR(Sequence):
+    """Pairs k_1 v_1 k_2 v_2 …, then each key once more among blanks, where the label is its value.
+
+    As zoology's, but for what stands between queries: a blank, where theirs is a random token, which can be a key with
+    another value behind it. Keys and values of a prompt are distinct. Query k stands 2 g_k tokens behind the pairs; the
+    g_k are distinct, drawn one after the other with P(g) ∝ (g + 1)^(a − 1).
+
+    Attributes:
+        num_pairs: K; None is N/4, the most that there can be.
+        vocab_size: V: a blank, V/2 − 1 keys, V/2 values; z_i has the token as V indicators.
+        power: a; 1 is uniform.
+
+    Raises:
+        ValueError: N is odd, too small for the pairs, or there are fewer keys than pairs.
+    """
+
+    num_pairs: int | None = None
+    vocab_size: int = 64
+    power: float = 0.01
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, 'num_pairs', self.seq_len // 4 if self.num_pairs is None else self.num_pairs)
+        checks.integer('num_pairs', self.num_pairs)
+        checks.positive('power', self.power)
+        if self.seq_len % 2 or self.seq_len < 4 * self._num_pairs:
+            raise ValueError(f'seq_len={self.seq_len}: must be even and at least 4 num_pairs = {4 * self._num_pairs}')
+        if self.vocab_size // 2 - 1 < self._num_pairs:
+            raise ValueError(f'vocab_size={self.vocab_size}: must be at least 2 num_pairs + 2')
+
+    @property
+    def _num_pairs(self) -> int:
+        assert self.num_pairs is not None  # since `__post_init__`
+        return self.num_pairs
+
+    @property
+    def token_dim(self) -> int:
+        """V, indicators of the token."""
+        return self.vocab_size
+
+    @property
+    def num_outputs(self) -> int:
+        """V, logits of the tokens."""
+        return self.vocab_size
+
+    @property
+    def loss(self) -> str:
+        """Labels are tokens."""
+        return 'cross_entropy'
+
+    def no_retrieval(self, threshold_on: str) -> float:
+        """Of a guess among the K values of the prompt: log K, or 1 − 1/K."""
+        return math.log(self._num_pairs) if threshold_on == 'loss' else 1 - 1 / self._num_pairs
+
+    def sample(self, key: jax.Array, link_params: Any) -> Prompt:
+        """Draws one prompt; arguments as in `Sequence.sample`."""
+        num_pairs, half = self._num_pairs, self.vocab_size // 2
+        key_keys, key_values, key_gaps = jax.random.split(key, 3)
+        keys_K = 1 + jax.random.permutation(key_keys, half - 1)[:num_pairs]
+        values_K = half + jax.random.permutation(key_values, self.vocab_size - half)[:num_pairs]
+        num_gaps = self.seq_len // 2 - num_pairs
+        log_p = (self.power - 1) * jnp.log(jnp.arange(1, num_gaps + 1))
+        # The largest of log p + Gumbel noise are drawn one after the other without replacement.
+        query_K = 2 * num_pairs + 2 * jax.lax.top_k(log_p + jax.random.gumbel(key_gaps, (num_gaps,)), num_pairs)[1]
+        tokens_N = jnp.zeros(self.seq_len, jnp.int32)
+        tokens_N = tokens_N.at[: 2 * num_pairs].set(jnp.stack([keys_K, values_K], axis=1).ravel())
+        positions_N = jnp.arange(self.seq_len)
+        return Prompt(
+            x_NxD=jax.nn.one_hot(tokens_N.at[query_K].set(keys_K), self.vocab_size),
+            t_NxQ=positions_N.at[query_K].set(2 * jnp.arange(num_pairs) + 1)[:, None],
+            y_N=tokens_N.at[query_K].set(values_K),
+            weights_N=jnp.zeros(self.seq_len).at[query_K].set(1.0),
+        )
+
+    def oracle(self, prompt: Prompt, link_params: Any) -> jax.Array:
+        """Logits of the value behind the same key, (N, C): no error."""
+        tokens_N = jnp.argmax(prompt.x_NxD, axis=-1)
+        keys_K, values_K = tokens_N[: 2 * self._num_pairs].reshape(-1, 2).T
+        return logits_of(values_K[jnp.argmax(tokens_N[:, None] == keys_K[None], axis=1)], self.num_outputs)
+
+    def trivial(self, prompt: Prompt, link_params: Any) -> jax.Array:
+        """The same logits for all values of the prompt, (N, C): `no_retrieval`."""
+        is_value_C = jnp.any(prompt.x_NxD[1 : 2 * self._num_pairs : 2] > 0, axis=0)
+        return jnp.broadcast_to(jnp.where(is_value_C, 0.0, -jnp.inf), (self.seq_len, self.num_outputs))

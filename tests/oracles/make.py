@@ -1,0 +1,325 @@
+"""Makes the arrays that mixers are compared with, by reference code in PyTorch (and mamba3-jax); see README.md.
+
+The recurrences are the references'; the linear maps around them are written out here.
+"""
+
+import argparse
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import math
+import pathlib
+import sys
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+N, W, H, K, R = 10, 8, 2, 4, 4
+FOLDER = pathlib.Path(__file__).parent
+PACKAGES = ('torch', 'transformers', 'einops', 'mamba3-jax')
+
+
+class Parameters(dict):
+    """Parameters by name, drawn when they are first asked for."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.rng = np.random.default_rng(seed)
+
+    def __call__(self, name, *shape, scale=None, center=0.0):
+        scale = 1 / math.sqrt(shape[0]) if scale is None else scale
+        if name not in self:
+            drawn = center + scale * self.rng.standard_normal(shape)
+            self[name] = torch.tensor(drawn, dtype=torch.float32, requires_grad=True)
+        return self[name]
+
+    def heads(self, name, x, dim=K):
+        return torch.einsum('nw,whk->nhk', x, self(f'{name}/kernel', x.shape[-1], H, dim))
+
+    def dense(self, name, x, dim, bias=True):
+        y = x @ self(f'{name}/kernel', x.shape[-1], dim)
+        return y + self(f'{name}/bias', dim, scale=0.3) if bias else y
+
+    def merged(self, o):
+        return torch.einsum('nhv,hvw->nw', o, self('out/kernel', H, o.shape[-1], W, scale=0.3))
+
+    def rms(self, name, o):
+        scale = self(f'{name}/scale', o.shape[-1], scale=0.3, center=1.0)
+        return o * torch.rsqrt(o.pow(2).mean(-1, keepdim=True) + 1e-6) * scale
+
+
+def by_path(path, name):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def naive(packages, folder):
+    return by_path(packages / 'fla/ops' / folder / 'naive.py', folder.replace('/', '_'))
+
+
+def head_first(*parts):
+    """(N, H, …) → (1, H, N, …)."""
+    return [part.transpose(0, 1)[None] for part in parts]
+
+
+def linear_attention(packages, p, x):
+    q, k, v = (p.heads(name, x) for name in ('query', 'key', 'value'))
+    run = naive(packages, 'linear_attn').naive_recurrent_linear_attn
+    return p.merged(run(F.elu(q)[None] + 1, F.elu(k)[None] + 1, v[None], scale=1.0, normalize=True)[0][0])
+
+
+def rotated(x):
+    angle = torch.arange(N)[:, None] * 10_000.0 ** (-torch.arange(K // 2) / (K // 2))
+    first, second = x.chunk(2, dim=-1)
+    cos, sin = angle.cos()[:, None], angle.sin()[:, None]
+    return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
+
+
+def gated(p, x, o):
+    return p.merged(p.rms('head_norm', o) * F.silu(p.heads('gate', x)))
+
+
+def retnet(packages, p, x):
+    q, k, v = (p.heads(name, x) for name in ('query', 'key', 'value'))
+    o = naive(packages, 'retention').naive_retention(*head_first(rotated(q), rotated(k), v))
+    return gated(p, x, o[0].transpose(0, 1))
+
+
+def gla(packages, p, x):
+    q, k, v = (p.heads(name, x) for name in ('query', 'key', 'value'))
+    decay = p.heads('decay_out', p.dense('decay_in', x, R, bias=False)) + p('decay_out/bias', H, K)
+    g = F.logsigmoid(decay) / 16
+    return gated(p, x, naive(packages, 'gla').naive_recurrent_gla(*(part[None] for part in (q, k, v, g)))[0][0])
+
+
+def delta_inputs(p, x):
+    q, k, v = (F.silu(p.heads(name, x)) for name in ('query', 'key', 'value'))
+    q, k = (part * torch.rsqrt(part.pow(2).sum(-1, keepdim=True) + 1e-6) for part in (q, k))
+    return q, k, v, torch.sigmoid(p.dense('beta', x, H, bias=False))
+
+
+def deltanet(packages, p, x):
+    q, k, v, beta = delta_inputs(p, x)
+    o, _ = naive(packages, 'delta_rule').delta_rule_recurrence(*head_first(q, k, v, beta))
+    return p.merged(p.rms('head_norm', o[0].transpose(0, 1)))
+
+
+def gated_deltanet(packages, p, x):
+    q, k, v, beta = delta_inputs(p, x)
+    step = F.softplus(p.dense('step', x, H, bias=False) + p('step_bias', H))
+    g = -torch.exp(p('log_rate', H)) * step
+    run = naive(packages, 'gated_delta_rule').naive_recurrent_gated_delta_rule
+    return gated(p, x, run(*(part[None] for part in (q, k, v, beta, g)))[0][0])
+
+
+def kda(packages, p, x):
+    q, k, v, beta = delta_inputs(p, x)
+    step = F.softplus(p.heads('step_out', p.dense('step_in', x, K, bias=False)) + p('step_bias', H, K))
+    g = -torch.exp(p('log_rate', H))[:, None] * step
+    o = naive(packages, 'kda').naive_recurrent_kda(*(part[None] for part in (q, k, v, g, beta)))[0][0]
+    gate = p.heads('gate_out', p.dense('gate_in', x, K, bias=False))
+    return p.merged(p.rms('head_norm', o) * torch.sigmoid(gate))
+
+
+def per_head_norm(p, o, eps, bias):
+    o = F.layer_norm(o, (K,), eps=eps) * p('head_norm/scale', H, K, scale=0.3, center=1.0)
+    return o + p('head_norm/bias', H, K) if bias else o
+
+
+def rwkv7(packages, p, x):
+    before = torch.cat([torch.zeros(1, W), x[:-1]])
+    share = p('token_shift', 6, W, center=0.5)
+    mixed = {name: x + (before - x) * share[i] for i, name in enumerate('rwkvag')}
+
+    def low_rank(name, x, inner):
+        return p.heads(f'{name}_out', inner(p.dense(f'{name}_in', x, R, bias=False)))
+
+    r, k, v = (p.heads(name, mixed[name]) for name in 'rkv')
+    g = -math.exp(-0.5) * torch.sigmoid(low_rank('decay', mixed['w'], torch.tanh) + p('decay_bias', H, K))
+    a = torch.sigmoid(low_rank('rate', mixed['a'], lambda x: x) + p('rate_bias', H, K))
+    removal = F.normalize(k * p('removal_scale', H, K, center=1.0), dim=-1)
+    k = k * (1 + (a - 1) * p('key_rate', H, K, center=1.0))
+    run = naive(packages, 'generalized_delta_rule/dplr').dplr_recurrence
+    o, _ = run(*head_first(r * math.sqrt(K), k, v, -removal, removal * a, g))
+    o = per_head_norm(p, o[0].transpose(0, 1), 64e-5, bias=True)
+    o = o + (r * k * p('bonus', H, K)).sum(-1, keepdim=True) * v
+    return p.merged(o * low_rank('gate', mixed['g'], torch.sigmoid))
+
+
+def mamba2(packages, p, x):
+    from transformers import Mamba2Config
+    from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer
+
+    config = Mamba2Config(
+        num_heads=H,
+        head_dim=K,
+        hidden_size=W,
+        expand=H * K // W,
+        state_size=K,
+        n_groups=1,
+        conv_kernel=1,
+        chunk_size=4,
+        layer_norm_epsilon=1e-6,
+        use_bias=False,
+        use_conv_bias=False,
+        num_hidden_layers=1,
+    )
+    mixer = Mamba2Mixer(config, 0).eval()
+    parts = {name: p(f'{name}/kernel', W, H, K).reshape(W, -1) for name in ('gate', 'value')}
+    rest = [p(f'{name}/kernel', W, size) for name, size in (('b', K), ('c', K), ('step', H))]
+    weights = {
+        'in_proj.weight': torch.cat([parts['gate'], parts['value'], *rest], dim=1).T,
+        'conv1d.weight': torch.ones(H * K + 2 * K, 1, 1),
+        'dt_bias': p('step_bias', H),
+        'A_log': p('log_rate', H),
+        'D': p('skip', H, center=1.0),
+        'norm.weight': p('gated_norm/scale', H, K, scale=0.3, center=1.0).reshape(-1),
+        'out_proj.weight': p('out/kernel', H, K, W, scale=0.3).reshape(-1, W).T,
+    }
+    return torch.func.functional_call(mixer, weights, (x[None],))[0]
+
+
+def rg_lru(packages, p, x):
+    from transformers import RecurrentGemmaConfig
+    from transformers.models.recurrent_gemma.modeling_recurrent_gemma import RecurrentGemmaRglru
+
+    cell = RecurrentGemmaRglru(RecurrentGemmaConfig(num_attention_heads=H, lru_width=W, hidden_size=W))
+    weights = {'recurrent_param': p('decay', W)}
+    for name in ('input', 'recurrent'):
+        weights[f'{name}_gate_weight'] = p(f'{name}_gate_kernel', H, W // H, W // H)
+        weights[f'{name}_gate_bias'] = p(f'{name}_gate_bias', W).reshape(H, -1)
+    u = p.dense('value', x, W)
+    h = torch.func.functional_call(cell, weights, (u[None], torch.arange(N)[None]))[0]
+    return p.dense('out', h * F.gelu(p.dense('gate', x, W), approximate='tanh'), W)
+
+
+def mlstm(packages, p, x):
+    from transformers.models.xlstm import modeling_xlstm
+
+    q, k, v = (p.heads(name, x) for name in ('query', 'key', 'value'))
+    gates = [p.dense(f'{name}_gate', x, H) for name in ('input', 'forget')]
+    o = modeling_xlstm.mlstm_recurrent_sequence_native(*head_first(q, k, v, *gates))
+    o = per_head_norm(p, (o[0] if isinstance(o, tuple) else o)[0].transpose(0, 1), 1e-6, bias=False)
+    return p.merged(o * torch.sigmoid(p.heads('output_gate', x)))
+
+
+def s5(packages, p, x):
+    sys.path.insert(0, str(next(packages.glob('s5-pytorch*'))))
+    from s5 import s5_model
+
+    values = torch.complex(-torch.exp(p('log_rate', K)), p('frequency', K))
+    b, c = (torch.complex(*p(name, 2, *shape)) for name, shape in (('b', (W, K)), ('c', (K, W))))
+    decay, inputs = s5_model.discretize_zoh(values, b.T, torch.exp(p('log_step', K, scale=0.3, center=-2.0)))
+    y, _ = s5_model.apply_ssm(decay, inputs, 2 * c.T, p('skip', W), x)
+    g = F.gelu(y, approximate='tanh')
+    return g * torch.sigmoid(p.dense('gate', g, W))
+
+
+def gru(packages, p, x):
+    cell = torch.nn.GRU(W, K, batch_first=True)
+    weights = {
+        'weight_ih_l0': p('input/kernel', W, 3 * K).T,
+        'bias_ih_l0': p('input/bias', 3 * K),
+        'weight_hh_l0': p('hidden_kernel', 1, K, 3 * K, scale=0.5)[0].T,
+        'bias_hh_l0': p('hidden_bias', 3 * K),
+    }
+    return p.dense('out', torch.func.functional_call(cell, weights, (x[None],))[0][0], W)
+
+
+def attention(packages, p, x):
+    q, k, v = (p.heads(name, x) + p(f'{name}/bias', H, K) for name in ('query', 'key', 'value'))
+    o = F.scaled_dot_product_attention(*head_first(q, k, v), is_causal=True)[0].transpose(0, 1)
+    return p.merged(o) + p('out/bias', W)
+
+
+def mamba3(weights, x, total_weight):
+    """Outputs and gradients by mamba3-jax, whose gradients JAX takes; weights are drawn here as everywhere."""
+    import jax
+    import jax.numpy as jnp
+    from flax import nnx
+    from mamba3_jax.modeling import Mamba3Config, Mamba3Mixer
+
+    config = Mamba3Config(hidden_size=W, state_size=K, head_dim=K, expand=H * K // W, chunk_size=16)
+    mixer = Mamba3Mixer(config, layer_idx=0, rngs=nnx.Rngs(0))
+    shapes = [('gate', (W, H, K)), ('value', (W, H, K)), ('key', (W, K)), ('query', (W, K)), ('step', (W, H)),
+              ('rate', (W, H)), ('share', (W, H)), ('angle', (W, K // 4))]  # fmt: skip
+    for name, shape in shapes:
+        weights(f'{name}/kernel', *shape)
+    for name in ('key', 'query'):
+        weights(f'{name}_norm/scale', K, scale=0.3, center=1.0)
+        weights(f'{name}_bias', H, K)
+    weights('step_bias', H)
+    weights('skip', H)
+    weights('out/kernel', H, K, W, scale=0.3)
+    params = {name: jnp.asarray(value.detach().numpy()) for name, value in weights.items()}
+    graph, state = nnx.split(mixer)
+
+    def apply(params, x):
+        parts = [params[f'{name}/kernel'].reshape(W, -1) for name, _ in shapes]
+        theirs = {
+            'in_proj.kernel': jnp.concatenate(parts, axis=1),
+            'B_norm.weight': params['key_norm/scale'],
+            'C_norm.weight': params['query_norm/scale'],
+            'B_bias': params['key_bias'][:, None],
+            'C_bias': params['query_bias'][:, None],
+            'dt_bias': params['step_bias'],
+            'D': params['skip'],
+            'out_proj.kernel': params['out/kernel'].reshape(-1, W),
+        }
+        leaves, tree = jax.tree_util.tree_flatten_with_path(state)
+        names = ['.'.join(str(part.key) for part in path if hasattr(part, 'key')) for path, _ in leaves]
+        assert sorted(names) == sorted(theirs), names
+        for name, (_, leaf) in zip(names, leaves, strict=True):
+            assert theirs[name].shape == leaf.shape, name
+        merged = nnx.merge(graph, jax.tree.unflatten(tree, [theirs[name] for name in names]))
+        y = merged(x[None])[0][0]
+        return jnp.sum(y * total_weight), y
+
+    with jax.default_matmul_precision('highest'):
+        (_, y), gradients = jax.value_and_grad(apply, argnums=(0, 1), has_aux=True)(params, jnp.asarray(x))
+    return y, gradients
+
+
+REFERENCES = (
+    attention, linear_attention, retnet, gla, deltanet, gated_deltanet, kda, rwkv7, mamba2, rg_lru, mlstm, s5, gru,
+)  # fmt: skip
+
+
+def saved(name, arrays):
+    path = FOLDER / f'{name}.npz'
+    np.savez_compressed(path, **{key: np.asarray(value, np.float32) for key, value in arrays.items()})
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--packages', type=pathlib.Path, required=True)
+    packages = parser.parse_args().packages
+    digests = {}
+    for seed, reference in enumerate((*REFERENCES, mamba3)):
+        p = Parameters(seed)
+        x = torch.tensor(p.rng.standard_normal((N, W)), dtype=torch.float32, requires_grad=True)
+        weight = torch.tensor(p.rng.standard_normal((N, W)), dtype=torch.float32)
+        if reference is mamba3:
+            y, (gradients, x_gradient) = mamba3(p, x.detach().numpy(), weight.numpy())
+        else:
+            y = reference(packages, p, x)
+            made = torch.autograd.grad((y * weight).sum(), [x, *p.values()])
+            x_gradient, gradients = made[0], dict(zip(p, made[1:], strict=True))
+            y = y.detach()
+        arrays = {'x': x.detach(), 'weight': weight, 'y': y, 'gradient/x': x_gradient}
+        arrays |= {f'params/{name}': value.detach() for name, value in p.items()}
+        arrays |= {f'gradient/params/{name}': value for name, value in gradients.items()}
+        digests[reference.__name__] = saved(reference.__name__, arrays)
+        print(reference.__name__, float(np.abs(np.asarray(y)).max()))
+    versions = {name: importlib.metadata.version(name) for name in PACKAGES}
+    versions |= {'fla-core': '0.6.0', 's5-pytorch': '0.2.1'}
+    (FOLDER / 'made.json').write_text(json.dumps({'versions': versions, 'sha256': digests}, indent=2) + '\n')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,175 @@
+"""Modules of other libraries train in vmapped lanes, each lane from its own weights, as Linen ones do."""
+
+import importlib.util
+import sys
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import nnx
+
+from qstr_jax import models, sweeps
+from tests import small
+
+LIBRARIES = ('equinox', 'nnx', 'torch')
+KINDS = ('attention', 'recurrent')
+SEQ_LEN, DIM = 3, 6
+
+
+def needs(library):
+    """Skips a test where a library is not installed."""
+    for name in {'torch': ('torch', 'torchax'), 'nnx': ()}.get(library, (library,)):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f'{name} is not installed')
+
+
+class NnxAttention(nnx.Module):
+    def __init__(self, dim: int, width: int, *, rngs: nnx.Rngs):
+        self.attention = nnx.MultiHeadAttention(1, dim, width, decode=False, rngs=rngs)
+        self.readout = nnx.Linear(dim, 1, rngs=rngs)
+
+    def __call__(self, z_NxE):
+        return self.readout(self.attention(z_NxE))[:, 0]
+
+
+class NnxRecurrent(nnx.Module):
+    def __init__(self, dim: int, width: int, *, rngs: nnx.Rngs):
+        self.cell = nnx.RNN(nnx.GRUCell(dim, width, rngs=rngs))
+        self.readout = nnx.Linear(width, 1, rngs=rngs)
+
+    def __call__(self, z_NxE):
+        return self.readout(self.cell(z_NxE))[:, 0]
+
+
+def equinox_modules():
+    import equinox as eqx
+
+    class Attention(eqx.Module):
+        attention: eqx.nn.MultiheadAttention
+        readout: eqx.nn.Linear
+
+        def __init__(self, dim: int, width: int, *, key):
+            keys = jax.random.split(key)
+            self.attention = eqx.nn.MultiheadAttention(1, dim, qk_size=width, key=keys[0])
+            self.readout = eqx.nn.Linear(dim, 1, key=keys[1])
+
+        def __call__(self, z_NxE):
+            return jax.vmap(self.readout)(self.attention(z_NxE, z_NxE, z_NxE))[:, 0]
+
+    class Recurrent(eqx.Module):
+        cell: eqx.nn.GRUCell
+        readout: eqx.nn.Linear
+
+        def __init__(self, dim: int, width: int, *, key):
+            keys = jax.random.split(key)
+            self.cell = eqx.nn.GRUCell(dim, width, key=keys[0])
+            self.readout = eqx.nn.Linear(width, 1, key=keys[1])
+
+        def __call__(self, z_NxE):
+            def step(state, z_E):
+                state = self.cell(z_E, state)
+                return state, self.readout(state)[0]
+
+            return jax.lax.scan(step, jnp.zeros(self.cell.hidden_size), z_NxE)[1]
+
+    return {'attention': Attention, 'recurrent': Recurrent}
+
+
+def torch_modules():
+    import torch
+
+    class Attention(torch.nn.Module):
+        def __init__(self, dim: int, width: int):
+            super().__init__()
+            self.embed = torch.nn.Linear(dim, width)
+            self.attention = torch.nn.MultiheadAttention(width, 1)
+            self.readout = torch.nn.Linear(width, 1)
+
+        def forward(self, z_NxE):
+            h_NxE = self.embed(z_NxE)
+            return self.readout(self.attention(h_NxE, h_NxE, h_NxE, need_weights=False)[0])[:, 0]
+
+    class Recurrent(torch.nn.Module):
+        def __init__(self, dim: int, width: int):
+            super().__init__()
+            self.cell = torch.nn.GRU(dim, width)
+            self.readout = torch.nn.Linear(width, 1)
+
+        def forward(self, z_NxE):
+            return self.readout(self.cell(z_NxE)[0])[:, 0]
+
+    return {'attention': Attention, 'recurrent': Recurrent}
+
+
+def adapted(library, kind, dim, width):
+    """One module of each library and kind as a Linen module."""
+    if library == 'nnx':
+        return models.from_nnx({'attention': NnxAttention, 'recurrent': NnxRecurrent}[kind], dim, width=width)
+    modules = equinox_modules() if library == 'equinox' else torch_modules()
+    adapter = models.from_equinox if library == 'equinox' else models.from_torch
+    return adapter(modules[kind], dim, width=width)
+
+
+@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('library', LIBRARIES)
+def test_a_module_trains_in_vmapped_lanes(library, kind):
+    """Lanes start from weights of their own keys, are the same alone, and learn which token is the label."""
+    needs(library)
+    module = adapted(library, kind, DIM, width=8)
+    z_BxNxE = jax.random.normal(jax.random.key(0), (64, SEQ_LEN, DIM))
+
+    def train(key):
+        def loss(params):
+            prediction_BxN = jax.vmap(lambda z_NxE: models.predict(module, params, z_NxE))(z_BxNxE)
+            return jnp.mean((prediction_BxN - z_BxNxE[:, :, 0]) ** 2)
+
+        def step(state, _):
+            params, moments = state
+            value, grads = jax.value_and_grad(loss)(params)
+            updates, moments = optimizer.update(grads, moments, params)
+            return (optax.apply_updates(params, updates), moments), value
+
+        optimizer = optax.adam(3e-2)
+        params = module.init(key, z_BxNxE[0])
+        return jax.lax.scan(step, (params, optimizer.init(params)), length=100)[1]
+
+    keys = jax.random.split(jax.random.key(1), 2)
+    losses_KxS = jax.jit(jax.vmap(train))(keys)
+    assert losses_KxS[0, 0] != losses_KxS[1, 0]
+    assert (losses_KxS[:, -1] < 0.3 * losses_KxS[:, 0]).all()
+    chex.assert_trees_all_close(losses_KxS[1, :10], jax.jit(train)(keys[1])[:10], rtol=1e-4)
+
+
+def test_its_settings_are_those_of_the_builder(tmp_path, own_entries):
+    """The width of an NNX module is a column."""
+
+    @models.register('adapted')
+    def builder(task, width: int = 8):
+        return models.from_nnx(NnxRecurrent, task.embedding_dim, width=width)
+
+    rows = sweeps.run(small.settings(models='adapted', adapted={'width': 3}), tmp_path, small.quiet())
+    assert list(rows['adapted_width']) == [3, 3]
+    assert rows['test_loss'].nunique() == 2
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_a_torch_module_says_what_it_says_in_pytorch(kind):
+    needs('torch')
+    import torch
+
+    module, z_NxE = adapted('torch', kind, DIM, width=8), jax.random.normal(jax.random.key(0), (SEQ_LEN, DIM))
+    params = module.init(jax.random.key(1), z_NxE)
+    original = module.make()
+    original.load_state_dict({name: torch.tensor(np.asarray(v)) for name, v in params['params']['module'].items()})
+    with torch.no_grad():
+        said_N = original(torch.tensor(np.asarray(z_NxE))).numpy()
+    np.testing.assert_allclose(models.predict(module, params, z_NxE), said_N, rtol=1e-4, atol=1e-5)
+
+
+def test_a_library_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'equinox', None)
+    with pytest.raises(ValueError, match=r"models.from_equinox: equinox is not installed; pip install 'qstr_jax\[adap"):
+        models.from_equinox(object)

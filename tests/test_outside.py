@@ -1,0 +1,118 @@
+"""Prompts, judgement and rows for training loops of other frameworks are those of ours."""
+
+import dataclasses
+import importlib.util
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+import qstr_jax
+from qstr_jax import analysis, models, outside, sweeps, tasks
+from qstr_jax.learners import online_lane
+from qstr_jax.storage import results
+from tests import helpers, small
+
+
+@dataclasses.dataclass(frozen=True)
+class Ending(tasks.NoisyKeys):
+    """Prompts of one to N tokens, the first of which counts twice."""
+
+    def sample(self, key, link_params):
+        weights_N = jax.numpy.ones(self.seq_len).at[0].set(2.0)
+        length = jax.random.randint(key, (), 1, self.seq_len + 1)
+        return super().sample(key, link_params)._replace(length=length, weights_N=weights_N)
+
+
+def test_prompts_are_those_of_our_training_bit_for_bit(own_entries):
+    tasks.register('ending')(Ending)
+    cell = sweeps.cells_of(sweeps.Sweep(models='ffn', task='ending', seq_lens=4, ffn={'widths': (8,)}))[0]
+    problem = cell.problem
+    data, _ = jax.jit(lambda: online_lane.init_lane(small.lane(3, task_seed=1), problem))()
+
+    @jax.jit
+    def seen(data):
+        prompts = tasks.examples(data.train_key, jax.numpy.arange(32, 64), problem.task, data.task_draw.link)
+        return prompts, jax.vmap(lambda one: tasks.encode(one, problem.task, data.task_draw))(prompts)
+
+    ours, encoded = seen(data)
+    drawn = qstr_jax.batches('ending', 4, seed=3, batch_size=32, task_seed=1)
+    z_BxNxE, y_BxN, weights_BxN = next(itertools.islice(drawn, 1, None))
+    is_there = np.arange(4) < np.asarray(ours.length)[:, None]
+    assert not is_there.all()
+    np.testing.assert_array_equal(z_BxNxE, np.where(is_there[..., None], encoded, 0))
+    np.testing.assert_array_equal(y_BxN, ours.y_N)
+    np.testing.assert_array_equal(weights_BxN, is_there * np.array([2.0, 1.0, 1.0, 1.0]))
+
+
+@pytest.mark.parametrize(
+    ('task', 'threshold_on', 'column'), [('qstr', 'loss', 'test_loss'), ('modular_sum', 'error_rate', 'accuracy')]
+)
+def test_the_judge_agrees_with_the_rows_of_our_own_lane(task, threshold_on, column, tmp_path):
+    settings = {'threshold_on': threshold_on} if threshold_on != 'loss' else {}
+    sizes = {'test_samples': 70, 'max_samples': 640, 'ffn': {'widths': (8,)}, 'num_seeds': 1}
+    sweep = sweeps.Sweep(models='ffn', task=task, seq_lens=3, save_params=True, threshold=0.01, **sizes, **settings)
+    row = sweeps.run(sweep, tmp_path, sweeps.Options(progress=False, num_devices=1)).iloc[0]
+    cell = sweeps.cells_of(sweep)[0]
+    params = sweeps.load_params(tmp_path, cell, cell.lanes[0])
+    judge = qstr_jax.judge(task, 3, 0, threshold_on=threshold_on, threshold=0.01, max_samples=640, test_samples=70)
+    predictions = jax.vmap(lambda z: models.predict(cell.problem.module, params, z))(judge.prompts)
+    error = judge.error(predictions)
+    assert error == pytest.approx(row[column] if column == 'test_loss' else 1 - row[column], rel=1e-5, abs=1e-6)
+    assert judge.check(predictions, 640)
+    assert judge.outcome == row['outcome'] == 'censored'
+
+
+def test_a_lane_is_over_below_the_threshold_out_of_budget_or_not_finite():
+    def outcome(scale, samples):
+        one = qstr_jax.judge('qstr', 3, 0, test_samples=50, max_samples=100)
+        assert not one.check(one.labels * 0, 10)
+        one.check(one.labels * scale, samples)
+        return one.outcome
+
+    assert outcome(1.0, 100) == 'reached'
+    assert outcome(0.0, 100) == 'censored'
+    assert outcome(1.0, 101) == 'censored'
+    assert outcome(np.nan, 20) == 'diverged'
+    assert outcome(0.0, 99) == 'running'
+
+
+def test_rows_are_read_as_any_others(tmp_path):
+    judges = [qstr_jax.judge('qstr', N, seed, test_samples=20, threshold=0.5) for N in (3, 4, 6) for seed in range(2)]
+    for one in judges:
+        one.check(one.labels, 100 * one.task.seq_len + one.seeds['seed'])
+    for _ in range(2):  # what is there stays
+        outside.write_rows(tmp_path, 'torch_net', judges, settings={'width': 5}, num_parameters=50)
+    rows = results.load(tmp_path, strict=True)
+    assert len(rows) == 6
+    assert set(rows['learner']) == {'outside'}
+    assert set(rows['torch_net_width']) == {5}
+    assert len(results.load_curves(tmp_path, strict=True)) == 6
+    assert analysis.exponent(rows).value == pytest.approx(1.0, abs=0.02)
+    qstr_jax.plot(rows)
+
+
+def test_what_is_wrong_is_one_line(tmp_path):
+    one = qstr_jax.judge('qstr', 3, 0, test_samples=5)
+    with pytest.raises(ValueError, match=r'must be \(5, 3\)'):
+        one.check(np.zeros((5, 4)), 10)
+    with pytest.raises(ValueError, match='is not over'):
+        outside.write_rows(tmp_path, 'net', [one])
+    with pytest.raises(ValueError, match='stream'):
+        qstr_jax.batches('qstr', 3, 0, 4, stream='init')
+    with pytest.raises(ValueError, match='error_rate'):
+        qstr_jax.judge('qstr', 3, 0, threshold_on='error_rate')
+
+
+def test_the_example_in_pytorch(tmp_path):
+    pytest.importorskip('torch', reason='PyTorch is not installed: make install EXTRA=benchmark')
+    path = helpers.ROOT / 'examples/pytorch_model.py'
+    spec = importlib.util.spec_from_file_location('pytorch_model', path)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    example.main(tmp_path, seq_lens=(2,), num_seeds=1, max_samples=1280, test_samples=100)
+    row = results.load(tmp_path, strict=True).iloc[0]
+    assert row['learner'] == 'outside'
+    assert row['num_samples'] <= 1280
+    assert row['test_loss'] < 1.0
