@@ -17,7 +17,8 @@ from ray import cluster_utils
 pytestmark = pytest.mark.slow
 
 CONFIG = '--config=experiments/exhibits/quickstart.py'
-SETTINGS = harness.arguments({**harness.JOB, 'num_seeds': 2})
+# Eight lane batches, so that both nodes are at work when one of them dies.
+SETTINGS = harness.arguments({**harness.JOB, 'max_samples': 3200})
 
 
 @pytest.fixture(scope='module')
@@ -85,8 +86,8 @@ def test_a_batch_that_fails_by_itself_is_a_line_and_the_others_go_on(cluster, ca
     process = start(cluster, cache, tmp_path, '--memory_limit_gb=3.4e-5')
     _, errors = process.communicate()
     assert process.returncode == 1, errors
-    assert 'error: 2 batches failed\n' in errors
-    failed = [line for line in errors.splitlines()[-2:]]
+    assert 'error: 4 batches failed\n' in errors
+    failed = [line for line in errors.splitlines()[-4:]]
     assert all(line.startswith('ffn-qstr-N3') and 'MemoryError: 1 lanes need' in line for line in failed), errors
     assert 'Traceback' not in errors
     found = harness.tables(tmp_path)

@@ -109,13 +109,9 @@ class Engine:
 
 def needs(request: Request) -> dict[str, Any]:
     """What a worker needs, as Ray has it."""
+    tpus = {'TPU': request.tpus} if request.tpus else {}
     memory = {'memory': int(request.mem_gb * 2**30)} if request.mem_gb else {}
-    return {
-        'num_cpus': request.cpus,
-        'num_gpus': request.gpus,
-        'resources': {'TPU': request.tpus} if request.tpus else {},
-        **memory,
-    }
+    return {'num_cpus': request.cpus, 'num_gpus': request.gpus, 'resources': tpus, **memory}
 
 
 def _room(request: Request, resources: dict[str, float]) -> int:
@@ -166,14 +162,14 @@ def _run(request: Request) -> None:
     room = _room(request, ray.cluster_resources())
     if not room and not request.address:
         raise LaunchError(f'a worker needs {needs(request)}, which this machine does not have')
-    num_workers, queue = request.num_workers or max(1, room), BatchQueue(Batch(**batch) for batch in plan['batches'])
+    num_workers = request.num_workers or max(1, room)
+    queue = BatchQueue(Batch(**batch) for batch in plan['batches'])
     with Progress('lane') as progress:
         left = sum(len(batch['lanes']) for batch in plan['batches'])
         progress.expect(left)
         progress.say(f'{left} of {plan["lanes"]} lanes in {len(queue)} batches, {num_workers} workers')
-        one = driver.Driver(
-            Engine(request), queue, Inbox(plan['workdir']), num_workers, request.poll_seconds, progress, stop
-        )
+        inbox, poll_seconds = Inbox(plan['workdir']), request.poll_seconds
+        one = driver.Driver(Engine(request), queue, inbox, num_workers, poll_seconds, progress, stop)
         one.run()
     ray.shutdown()
     if stop.is_set():
