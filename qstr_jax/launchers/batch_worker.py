@@ -90,7 +90,7 @@ class BatchWorker:
             workdir,
             self._given(batch),
             self._session.size_of,
-            notes={},
+            extra_columns={},
             saved=lambda folder: self._keep(device, _files(workdir, folder)),
         )
         self._session.workers[device].work(dataclasses.replace(job, progress=lines))
