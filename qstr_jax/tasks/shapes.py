@@ -61,8 +61,13 @@ def check_indices(task: Any) -> None:
     @jax.jit  # which leaves out all that indices do not follow from
     def bounds(keys_B: jax.Array) -> tuple[jax.Array, jax.Array]:
         drawn = task.draw(keys_B[0])
-        t_BxNxQ = jax.lax.map(lambda key: sample(key, task, drawn.link).t_NxQ, keys_B, batch_size=ROWS)
-        return jnp.min(t_BxNxQ), jnp.max(t_BxNxQ)
+
+        def of_one(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+            t_NxQ = sample(key, task, drawn.link).t_NxQ  # Q may be 0
+            return jnp.min(t_NxQ, initial=task.seq_len - 1), jnp.max(t_NxQ, initial=0)
+
+        least_B, most_B = jax.lax.map(of_one, keys_B, batch_size=ROWS)
+        return jnp.min(least_B), jnp.max(most_B)
 
     least, most = map(np.asarray, bounds(jax.random.split(jax.random.key(0), num_prompts)))
     if least < 0 or most >= task.seq_len:
