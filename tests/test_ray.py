@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 CONFIG = '--config=experiments/exhibits/quickstart.py'
 # Eight lane batches, so that both nodes are at work when one of them dies.
-SETTINGS = harness.arguments({**harness.JOB, 'max_samples': 3200})
+SETTINGS = harness.arguments({**harness.JOB, 'max_samples': 3200, 'probes': ('param_norm',)})
 
 
 @pytest.fixture(scope='module')

@@ -62,7 +62,8 @@ class BatchWorker:
         if (found[0].platform, len(found)) != (promised, num_devices):
             raise RuntimeError(f'promised {num_devices} × {promised}, but JAX found {len(found)} × {found[0].platform}')
         sweep = base.to_sweep(sample_complexity.CONFIG.value)
-        self._cells = {cell.id: cell for cell in sweeps.cells_of(sweep)}
+        cells = sweeps.cells_of(sweep)
+        self._cells = {cell.id: cell for cell in cells}
         self._stop = stopping.Stop()
         made = outputs.check(list(self._cells.values()), outputs.probes_of(sweep)) if sweep.probes else {}
         self._session = session.Session(sweep, runtime.options(), self._stop, _Lines(), made)

@@ -39,12 +39,12 @@ def run() -> None:
         )
     options = runtime.options()
     cells = sweeps.cells_of(sweep)
-    outputs.check_new(sweep, cells, runtime.workdir())
+    made = outputs.check_new(sweep, cells, runtime.workdir())
     mine = lane_batches.share(cells, options.shard_index, options.num_shards)
     if (epath.Path(runtime.workdir()) / 'config.json').exists():
         results.make_compact(runtime.workdir())
-    one = session.Session(sweep, options, stopping.Stop(), progress.Progress('lane', False))
-    workdir = one.open(runtime.workdir(), mine, cells, is_alone=True)
+    one = session.Session(sweep, options, stopping.Stop(), progress.Progress('lane', False), made)
+    workdir = one.open(runtime.workdir(), mine, cells, is_alone=True, has_probes=True)
     left = {cell.id: set(claims.missing_of(workdir, cell)) for cell in mine}
     batches = [
         Batch(
