@@ -117,7 +117,7 @@ def test_a_signal_saves_the_state(lab, undisturbed, tmp_path, number):
     assert code == 128 + number
     assert output.strip() == (f'stopped by {number.name}: the running lanes are saved; the same command continues them')
     (checkpoint,) = (tmp_path / 'checkpoints').glob('*/*')
-    assert int(checkpoint.name) >= 4
+    assert int(checkpoint.name) >= 1  # though none was due
     assert harness.tables(tmp_path) == {}
     (sitting,) = harness.sittings(tmp_path)
     assert sitting['stopped']
