@@ -138,7 +138,7 @@ def test_a_read_only_directory(lab, undisturbed, small_disk):
 
 @pytest.mark.parametrize(
     ('owner', 'name'),
-    [(checkpoint, 'save'), (checkpoint, 'remove'), (monitor, 'status')],
+    [(checkpoint, 'save'), (checkpoint, 'remove'), (monitor, 'remove_dead')],
     ids=lambda value: str(value)[-30:],
 )
 def test_a_directory_that_is_replaced_by_a_file_in_mid_run(monkeypatch, tmp_path, owner, name):

@@ -26,6 +26,7 @@ def get_config(part='transformer'):
     """The point-wise risk, 1,000 test prompts, a look at them every 100 steps; FFN and RNN as far as they go."""
     checks.choice('part', part, sum(FOLDERS.values(), ()))
     config = base.get_config()
+    config.preset = 'published'
     config.models = (part,)
     config.seq_lens = {'transformer': (4, 8, 16, 64, 256, 1024), 'ffn': (4, 8, 16), 'rnn': (4, 8)}[part]
     config.risk = 'pointwise'
