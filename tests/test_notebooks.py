@@ -119,7 +119,10 @@ def test_the_table_of_the_quickstart_is_what_today_s_rules_make_of_its_rows():
     texts = [output.get('text') or output.get('data', {}).get('text/plain', '') for output in outputs]
     (listed,) = (text for text in texts if 'samples_to_threshold' in text)
     rows = pd.read_csv(io.StringIO(listed), sep=r'\s+')
-    rows = rows.assign(task='qstr', link='linear', sparsity=1, threshold=0.7, max_samples=200_000, learner='online')
+    rows = rows.assign(
+        task='qstr', link='linear', sparsity=1, threshold=0.7, max_samples=200_000, learner='online', check_every=10,
+        batch_size=64,
+    )  # fmt: skip
     (table,) = (text for text in texts if 'exponent of N' in text)
     assert table.strip() == formats.markdown(analysis.samples_table(rows)).strip()
 
