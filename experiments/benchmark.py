@@ -90,6 +90,8 @@ def runs(protocol, device, num_seeds=None):
 
 def run() -> None:
     """Measures the sections one after the other; what is done is in the file at once."""
+    if flags.FLAGS['run_seeds'].present and 'runs' not in SECTIONS.value:
+        raise ValueError('--run_seeds: runs is not among the --sections, leave it out')
     if importlib.util.find_spec('torch') is None:
         raise ValueError('PyTorch is missing, which the benchmark compares with: make install EXTRA=benchmark')
     import torch

@@ -136,10 +136,9 @@ def test_flags_that_would_be_ignored_are_errors(module, arguments, line, tmp_pat
 
 
 @helpers.needs_torch
-def test_flags_of_sections_that_are_not_measured_are_errors(tmp_path):
-    for flag, section in ('--run_seeds=1', 'runs'), ('--compiled', 'steps'):
-        done = harness.run_binary('benchmark', '--sections=seeds', flag, folder=tmp_path)
-        helpers.assert_one_error(done, f'{section} is not among the --sections')
+def test_a_flag_of_a_section_that_is_not_measured_is_an_error(tmp_path):
+    done = harness.run_binary('benchmark', '--sections=steps', '--run_seeds=1', folder=tmp_path)
+    helpers.assert_one_error(done, 'runs is not among the --sections')
 
 
 @pytest.mark.parametrize('levels', [1800, 3000])
