@@ -19,7 +19,9 @@ from tests import test_report
 pytestmark = pytest.mark.slow
 
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror=alert(1)>'
-SWEEP = sweeps.Sweep(models=('transformer', 'ffn'), seq_lens=(2, 4, 6), num_seeds=2, task_per_lane=True)
+SWEEP = sweeps.Sweep(
+    models=('transformer', 'ffn'), seq_lens=(2, 4, 6), num_seeds=2, task_per_lane=True, preset='published'
+)
 CENSORED = {'outcome': 'censored', 'samples_to_threshold': pd.NA, 'num_samples': 10**6}
 
 
