@@ -36,7 +36,7 @@ def test_the_readme_shows_the_picture_of_its_table():
     rows = numbers.Rows(gallery.RESULTS)
     for name, model in (('Transformer', 'transformer'), ('RNN', 'rnn'), ('FFN', 'ffn')):
         exponent = rows(*gallery.SHOWN, model=model).exponent().split()[0]
-        assert re.search(rf'{name}.*{exponent}', legend), (name, exponent)
+        assert re.search(rf'{name}\n.*{exponent}', legend), (name, exponent)
 
 
 @pytest.mark.parametrize('name', exhibit.every())

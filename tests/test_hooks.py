@@ -67,7 +67,7 @@ def test_generated_pages_are_there_and_in_the_navigation(hooks, built):
     uris = {file.src_uri for file in found}
     gallery, api = config.nav[1]['Gallery'], config.nav[2]['API']
     assert {*hooks.MOVED.values(), *gallery, *api, 'report.html'} <= uris
-    assert gallery[:2] == ['gallery.md', 'exhibits/figure1a.md']
+    assert gallery[:2] == ['gallery.md', 'exhibits/quickstart.md']
     assert 'gone.md' not in gallery
     assert len(gallery) > 15
     assert all((helpers.ROOT / source).exists() for source in hooks.MOVED)
