@@ -32,6 +32,7 @@ SPAWN.set_forkserver_preload([*PRELOADED, 'qstr_jax.plots', 'qstr_jax.report'])
 MODELS = ('transformer', 'rnn', 'ffn')
 # Three cells of two lanes that train in a fraction of a second once they are compiled; some reach the threshold.
 TINY = {
+    'preset': 'published',
     'models': MODELS,
     'seq_lens': (3,),
     'num_seeds': 2,
