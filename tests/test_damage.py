@@ -19,7 +19,7 @@ from etils import epath
 
 from qstr_jax import sweeps
 from qstr_jax.storage import checkpoint, files, results, table_format
-from qstr_jax.sweeps import monitor
+from qstr_jax.sweeps import monitor, session
 from tests import harness, small
 from tests.deaths import Death
 from tests.stored import signed
@@ -138,7 +138,7 @@ def test_a_read_only_directory(lab, undisturbed, small_disk):
 
 @pytest.mark.parametrize(
     ('owner', 'name'),
-    [(checkpoint, 'save'), (checkpoint, 'remove'), (monitor, 'remove_dead')],
+    [(checkpoint, 'save'), (checkpoint, 'remove'), (session, 'tidy')],
     ids=lambda value: str(value)[-30:],
 )
 def test_a_directory_that_is_replaced_by_a_file_in_mid_run(monkeypatch, tmp_path, owner, name):

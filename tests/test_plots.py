@@ -407,7 +407,7 @@ def test_n_star_fills_the_marks_of_erms_alone_and_draws_further_lines():
     assert filled == {'full': [80, 81, 160, 161], 'none': [640, 641]}
     [mean] = artists(wide, 'mean ffn')  # As the exponent, of ERMs.
     np.testing.assert_allclose(mean.get_ydata(), [(80 * 81) ** 0.5, (160 * 161) ** 0.5])
-    assert 'dots: ERMs; rings: lanes that are none' in figure.get_supxlabel().replace('\n', ' ')
+    assert 'dots: ERMs; rings: fits that are no ERMs' in figure.get_supxlabel().replace('\n', ' ')
 
 
 def test_n_star_marks_lanes_that_only_bound_that_of_erms():

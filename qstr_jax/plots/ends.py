@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import matplotlib
+from matplotlib import patheffects
 from matplotlib.axes import Axes
 
 # Of a panel's height: a line of small type.
@@ -69,7 +70,7 @@ def _write(
     axis.annotate(
         words.text, at, (shift, 0), xycoords='axes fraction', textcoords='offset points', ha=ha, va='center',
         color=words.colour, fontsize=matplotlib.rcParams['figure.labelsize'] + 0.5, annotation_clip=False,
-        linespacing=1.0, gid=words.gid,
+        linespacing=1.0, gid=words.gid, path_effects=[patheffects.withStroke(linewidth=2, foreground='white')],
     )  # fmt: skip
     if line:
         axis.annotate(

@@ -123,7 +123,7 @@ def marks_text(rows: pd.DataFrame, words: Sequence[str] | Any = ()) -> str:
     """What the marks of `draw_means` are, and what stands behind exponents."""
     outcomes = set(erms.with_bounds(rows)['outcome'])
     marks = [text for outcome, text in _MARK_WORDS.items() if outcome in outcomes]
-    lanes = 'dots: ERMs; rings: lanes that are none, in no exponent' if erms.is_known(rows).any() else 'dots: lanes'
+    lanes = 'dots: ERMs; rings: fits that are no ERMs, in no exponent' if erms.is_known(rows).any() else 'dots: lanes'
     by_noise = [f'*: by {line_fit.BY_NOISE}'] if any('*' in text for text in words) else []
     means = 'lines: geometric means of lanes that learn, with 95 % intervals, dotted where they are bounds'
     return '; '.join([lanes, *marks, means, *by_noise])

@@ -1,4 +1,4 @@
-"""k-hop retrieval: the indices are followed k times, t of t, as asked for by reviewers of arXiv:2503.11272."""
+"""k-hop retrieval: the indices are followed k times, t of t. The definition is ours."""
 
 import dataclasses
 from typing import Any

@@ -1,4 +1,4 @@
-"""qSTR with a varying number of relevant tokens, asked for by reviewers of arXiv:2503.11272."""
+"""qSTR with a varying number of relevant tokens. The definition is ours."""
 
 import dataclasses
 from typing import Any

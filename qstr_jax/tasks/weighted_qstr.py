@@ -1,4 +1,4 @@
-"""qSTR with weighted retrieval, asked for by reviewers of arXiv:2503.11272."""
+"""qSTR with weighted retrieval. The definition is ours."""
 
 import dataclasses
 from typing import Any
