@@ -127,7 +127,7 @@ def test_mamba2_starts_with_slow_decays():
         ({'width': 8, 'num_parameters': 100}, 'give one of both'),
         ({'mlp': 'none', 'mlp_width': 8}, "would be ignored, since mlp='none'"),
         ({'embedding': False, 'width': 8}, 'the width is D_e then'),
-        ({'num_parameters': 3000}, 'num_parameters=3000: widths 7 and 8 have 2839 and 3313'),
+        ({'num_parameters': 3000}, 'num_parameters=3000: no width comes near; 7 and 8 have 2839 and 3313 parameters'),
         ({'short_conv': -1}, 'backbone.short_conv=-1'),
     ],
 )

@@ -160,6 +160,8 @@ def test_rope_knows_differences_of_positions():
         ('deltanet:heads', 'write settings as deltanet:NAME=VALUE'),
         ('deltanet:heads=two', 'deltanet.heads'),
         ('deltanet:causal=True', 'deltanet.causal: no such setting'),
+        ('gla:heads=0', 'gla.heads=0: must be an integer, at least 1'),
+        ('attention:window=-1', 'attention.window=-1: must be an integer, at least 0'),
     ],
 )
 def test_a_mistake_in_a_mixer_is_one_line(text, message):

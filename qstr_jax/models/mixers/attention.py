@@ -1,6 +1,7 @@
 """Softmax attention as a mixer: causal or of all tokens, in a window, with RoPE, with softmax-1."""
 
 import math
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +23,8 @@ class Attention(nn.Module):
         softmax_1: adds 1 to the softmax's denominator, so that a token may attend to nothing.
         causal: whether a token sees no later ones; set by the backbone.
     """
+
+    may_be_zero: ClassVar[tuple[str, ...]] = ('head_dim',)
 
     heads: int = 2
     head_dim: int = 16

@@ -51,12 +51,18 @@ def spec(name: str, **settings: Any) -> Spec:
     """A mixer with settings.
 
     Raises:
-        ValueError: an unknown name or setting, or a value of the wrong type.
+        ValueError: an unknown name or setting, a value of the wrong type, or a size below 1 (below 0 where 0 is off).
     """
     if name not in _MIXERS:
         raise checks.unknown('mixers', name, names())
     kind = _MIXERS[name]
-    return kind, tuple(sorted(schema(kind).checked(settings, name).items()))
+    known = schema(kind)
+    values = known.checked(settings, name)
+    for key, value in values.items():
+        if known[key].type is int:
+            may_be_zero = key in getattr(kind, 'may_be_zero', ())
+            checks.integer(f'{name}.{key}', value, min(0 if may_be_zero else 1, known[key].default))
+    return kind, tuple(sorted(values.items()))
 
 
 def parsed(text: str) -> Spec:

@@ -140,6 +140,7 @@ def _of_parameters(make: Callable[[int], Backbone], wanted: int, task: Any, labe
     best = min((low, low + 1), key=lambda width: abs(count(width) - wanted))
     if abs(count(best) - wanted) > TOLERANCE * wanted:
         raise ValueError(
-            f'{label}.num_parameters={wanted}: widths {low} and {low + 1} have {count(low)} and {count(low + 1)}'
+            f'{label}.num_parameters={wanted}: no width comes near; '
+            f'{low} and {low + 1} have {count(low)} and {count(low + 1)} parameters'
         )
     return make(best)
