@@ -1,8 +1,8 @@
 """States of running lane batches on disk, written with Orbax: arrays only, no code that runs when they are read.
 
 A checkpoint is a folder named after its number of checks, and appears whole: Orbax renames it into place. A batch whose
-checkpoint cannot be read starts again from the beginning and ends with the same rows. With the arrays lies a digest of
-them and of an identity, whose they are.
+checkpoint cannot be read starts again from the beginning and ends with the same rows. With the arrays lie a digest of
+them and the name of what they belong to: a lane batch and its program.
 
 In a `jax.distributed` job Orbax waits at every save until all processes save, but ours run lane batches of their own at
 their own pace. There the arrays go into one NumPy archive in the same folder. Any job reads both kinds.
