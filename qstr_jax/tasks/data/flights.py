@@ -170,7 +170,7 @@ def read() -> tuple[np.ndarray, np.ndarray]:
     named = [_named(flights, table, pd.read_csv(where / table.file)) for table in TABLES]
     values = np.concatenate([values for values, _ in named], axis=1)
     split = np.stack([split for _, split in named], axis=1)
-    files.check('flights', {'values': values, 'split': np.char.encode(split)}, _DIGEST)
+    files.check('flights', {'values': values, 'split': split.astype('S')}, _DIGEST)
     return values, split
 
 
@@ -178,7 +178,8 @@ def _named(flights: 'pd.DataFrame', table: Table, rows: 'pd.DataFrame') -> tuple
     """The columns of the row of a table that each flight names, and that row's split."""
     rows = rows.assign(day=rows['time_hour'].str[:10]) if table.unit == 'day' else rows
     rows = rows.assign(split=[split_of(unit) for unit in rows[table.unit]])
-    found = flights.merge(rows[[*table.key, *table.columns, 'split']], on=list(table.key), how='left')
+    keys = flights[list(table.key)]
+    found = keys.merge(rows[[*table.key, *table.columns, 'split']], on=list(table.key), how='left')
     return found[list(table.columns)].to_numpy(np.float32), found['split'].fillna('none').to_numpy(str)
 
 
