@@ -21,6 +21,16 @@ MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 needs_data = pytest.mark.skipif(bool(MISSING), reason=f'not installed: {", ".join(MISSING)}')
 
 
+@pytest.fixture(autouse=True, scope='module')
+def _forget_the_tables():
+    """The files after this one need the memory."""
+    yield
+    for module in flights, pointing_digits, word_heads:
+        for value in vars(module).values():
+            if hasattr(value, 'cache_clear'):
+                value.cache_clear()
+
+
 def task(name, **settings):
     return tasks.build(name, seq_len=4, **settings)
 

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+import types
 
 import pandas as pd
 import pytest
@@ -164,6 +165,9 @@ def test_another_default_is_another_program_and_is_named(plugin, tmp_path):
 
 
 def test_nothing_is_traced_unless_the_code_has_changed_and_then_once(plugin, tmp_path, monkeypatch):
+    made_by_a_package = types.ModuleType('made_by_a_package')  # as PyTorch makes torch.ops
+    made_by_a_package.__file__ = '_of_no_folder.py'
+    monkeypatch.setitem(sys.modules, 'made_by_a_package', made_by_a_package)
     plugin.write(MINE)
     first = run(tmp_path)
     traced, fingerprint = [], programs.fingerprint

@@ -49,8 +49,10 @@ def has_file(thing: Any) -> bool:
 
 
 def _is_users(path: str) -> bool:
-    parts = pathlib.PurePath(path).parts
-    return not path.startswith(_INSTALLED) and not {'site-packages', 'dist-packages'}.intersection(parts)
+    """Modules that a package makes as it runs, such as PyTorch's `torch.ops`, name no file by its whole path."""
+    file = pathlib.PurePath(path)
+    is_installed = path.startswith(_INSTALLED) or {'site-packages', 'dist-packages'}.intersection(file.parts)
+    return file.is_absolute() and not is_installed
 
 
 @functools.cache

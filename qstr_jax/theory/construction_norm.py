@@ -4,6 +4,7 @@ For a Transformer the unit is ‖vec Θ‖ of Lemma 11's network, for a deep RNN
 For all other models it is 1, since the proofs construct no network for them.
 """
 
+import functools
 from typing import Any
 
 import jax
@@ -53,5 +54,7 @@ def token_radius(task: SparseTask) -> float:
     return float(np.sqrt(special.chdtri(task.token_dim, 1 - TOKEN_SHARE)))
 
 
+@functools.cache
 def _first_draw(task: SparseTask) -> tasks.Draw:
+    """Kept, since each draw outside of jit compiles its loops once more."""
     return jax.device_get(tasks.draw(tasks.task_key(0, task), task))
