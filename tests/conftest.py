@@ -52,6 +52,9 @@ LONGEST = (
     'models', 'programs', 'recurrent', 'measures', 'links', 'constructions', 'report',
 )  # fmt: skip
 
+# Files that import PyTorch, whose 300 MB a worker keeps, so they come last.
+WITH_TORCH = ('adapters', 'baseline', 'outside')
+
 # Modules of the package that register something when they are imported, as configs ask for.
 PLUGINS = tuple(
     f'qstr_jax.theory.{name}'
@@ -101,7 +104,8 @@ def pytest_runtest_teardown(item, nextitem):
 
 def pytest_collection_modifyitems(items):
     place = {f'test_{name}': number for number, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
+    place |= {f'test_{name}': len(LONGEST) + 1 for name in WITH_TORCH}
+    items.sort(key=lambda item: place.get(item.path.stem, len(LONGEST)))
 
 
 def pytest_collection_finish(session):
