@@ -72,13 +72,6 @@ def resident_bytes():
     return int(statm.read_text().split()[1]) * resource.getpagesize() if statm.exists() else 0
 
 
-def forget(module):
-    """Drops what a test module's functions remember."""
-    for value in vars(module).values():
-        if hasattr(value, 'cache_clear'):
-            value.cache_clear()
-
-
 def trim():
     """The C library keeps what a compilation gave back, for each of its threads; this hands it to the system."""
     libc = ctypes.CDLL(None)
@@ -90,12 +83,12 @@ def trim():
 def pytest_runtest_teardown(item, nextitem):
     """What a file's functions remember goes with it; compiled programs go where they take much memory."""
     if nextitem is None or nextitem.module is not item.module:
-        forget(item.module)
+        helpers.forget(item.module)
     limit = max(FULL, item.config.stash[_LEFT] + GROWTH)
     if resident_bytes() > limit:
         trim()
         if resident_bytes() > limit:
-            forget(item.module)
+            helpers.forget(item.module)
             jax.clear_caches()
             gc.collect()
             trim()

@@ -12,6 +12,8 @@ import signal
 import jax
 import numpy as np
 import pytest
+from absl import flags
+from absl.testing import flagsaver
 
 from qstr_jax import tasks
 
@@ -31,6 +33,24 @@ OPTIMISED = {'xla_cpu_parallel_codegen_split_count': 1}
 if jax.__version_info__ < (0, 11):  # Later versions have no other emitters and refuse the flag.
     OPTIMISED['xla_cpu_use_fusion_emitters'] = False
 QUICK = {'xla_backend_optimization_level': 0, 'xla_llvm_disable_expensive_passes': True, **OPTIMISED}
+
+
+def forget(module):
+    """Drops what the functions of a module remember."""
+    for value in vars(module).values():
+        if hasattr(value, 'cache_clear'):
+            value.cache_clear()
+
+
+@contextlib.contextmanager
+def flags_as_before(module):
+    """Undoes what is set of absl's flags, and of those that a binary has for itself (`OWN`)."""
+    saved = [(own, flagsaver.save_flag_values(own)) for own in (flags.FLAGS, getattr(module, 'OWN', None)) if own]
+    try:
+        yield
+    finally:
+        for own, values in saved:
+            flagsaver.restore_flag_values(values, own)
 
 
 def flags_of(options):

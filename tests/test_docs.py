@@ -12,8 +12,7 @@ import warnings
 
 import matplotlib.pyplot as plt
 import pytest
-from absl import app, flags
-from absl.testing import flagsaver
+from absl import app
 
 from experiments import exhibit
 from qstr_jax import sweeps
@@ -125,12 +124,8 @@ def understood(words):
     sys.argv = [rest[1], *rest[2:], *([] if any(word.startswith('--describe') for word in rest) else ['--dry_run'])]
     main = getattr(module, 'main', None) or functools.partial(module.command_line.launch, module.run)
     main = functools.partial(app.run, module.main, flags_parser=module.parse) if 'launch' in rest[1] else main
-    flag_values = [flags.FLAGS, *([module.OWN] if hasattr(module, 'OWN') else [])]
-    saved = [flagsaver.save_flag_values(own) for own in flag_values]
-    with contextlib.redirect_stdout(io.StringIO()), pytest.raises(SystemExit) as end:
+    with helpers.flags_as_before(module), contextlib.redirect_stdout(io.StringIO()), pytest.raises(SystemExit) as end:
         main()
-    for one, own in zip(saved, flag_values, strict=True):
-        flagsaver.restore_flag_values(one, own)
     assert end.value.code in (None, 0), (words, end.value.code)
 
 

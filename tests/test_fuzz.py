@@ -14,7 +14,6 @@ import warnings
 import hypothesis
 import pytest
 from absl import app
-from absl.testing import flagsaver
 from hypothesis import strategies as st
 from ml_collections import config_dict
 
@@ -94,7 +93,7 @@ def end_of(name, *arguments):
     sys.argv = [binary, f'--config={path}', '--dry_run', '--workdir=nowhere', *(f'--config.{one}' for one in small)]
     sys.argv += arguments
     run = functools.partial(app.run, module.main, flags_parser=module.parse) if binary == 'launch' else module.main
-    with flagsaver.flagsaver(), contextlib.redirect_stdout(io.StringIO()), pytest.raises(SystemExit) as end:
+    with helpers.flags_as_before(module), contextlib.redirect_stdout(io.StringIO()), pytest.raises(SystemExit) as end:
         run()
     return end.value.code
 

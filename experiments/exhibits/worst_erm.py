@@ -25,7 +25,7 @@ ORDER = 165
 QUESTION = 'Up to how many prompts does some empirical minimiser of the ball fail to retrieve?'
 FIGURES = {
     'worst_erm/figure.png': 'The largest n at which an ERM of the ball was found that errs, against N, beside n* of '
-    'the ERMs that Adam finds (dashed) and random labels that the ball fits (dotted)'
+    'the ERMs that Adam finds and random labels that the ball fits'
 }
 PARTS = {
     'log': {},
@@ -94,7 +94,7 @@ def reduced(part='log'):
     config.check_every = 30
     config.test_samples = 100
     config.validation_samples = 50
-    config.num_seeds = 2
+    config.num_seeds = 3
     return config
 
 
@@ -105,13 +105,16 @@ def draw(workdir, config):
     """
     folder = pathlib.Path(workdir)
     rows = results.load(folder)
-    lanes = erms.worst(rows)
+    lanes, thin = _by_tasks(rows)
     if lanes.empty:
         return
     beside = folder.parent / 'n_star_erm'
+    thin = thin[thin['radius'].isin(lanes['radius'])]
+    lines = [_of_thin(thin)] if len(thin) else []
+    lines += [of_n_star_erm(results.load(beside), lanes)] if (beside / 'rows').exists() else []
     figure = plots.samples_against(
         lanes,
-        lines=of_n_star_erm(results.load(beside), lanes) if (beside / 'rows').exists() else None,
+        lines=pd.concat(lines, ignore_index=True) if lines else None,
         title=combinations.title(config.title, lanes),
         notes=combinations.notes(config.notes, lanes),
     )
@@ -133,6 +136,13 @@ def of_n_star_erm(rows, lanes):
     means = searches.groupby([*RULE, 'seq_len'], dropna=False)['samples_to_threshold'].mean()
     found = means.rename('samples').reset_index().assign(name='n* of the ERMs that Adam finds')
     return pd.concat([found, memory_lines.capacity_lines(rows)], ignore_index=True)
+
+
+def _of_thin(lanes):
+    """Lines of the points with too few tasks for a number, by radius."""
+    means = lanes.groupby([*RULE, 'radius', 'seq_len'], dropna=False)['num_samples']
+    found = means.agg(lambda n: np.exp(np.log(n).mean())).rename('samples').reset_index()
+    return found.assign(name=[f'R = {radius:g}, fewer than three tasks' for radius in found.pop('radius')])
 
 
 def evidence(curves):
@@ -163,10 +173,16 @@ def by_threshold(found):
     return pd.DataFrame(lines)
 
 
+def _by_tasks(rows):
+    """The points as `erms.worst` has them: those that have tasks enough for a number, and the others."""
+    lanes = erms.worst(rows)
+    is_enough = lanes.groupby(['radius', 'seq_len'])['seed'].transform('nunique') >= numbers.MIN_LANES
+    return lanes[is_enough], lanes[~is_enough]
+
+
 def _of(rows, **settings):
-    """The points of some settings, as `erms.worst` has them, where there are tasks enough for a number."""
-    lanes = erms.worst(rows('worst_erm', **settings).table)
-    return lanes[lanes.groupby(['radius', 'seq_len'])['seed'].transform('nunique') >= numbers.MIN_LANES]
+    """The points of some settings that have tasks enough for a number."""
+    return _by_tasks(rows('worst_erm', **settings).table)[0]
 
 
 def _mean(lanes, n):

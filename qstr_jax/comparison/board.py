@@ -88,6 +88,8 @@ def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
 def reference(board: Any) -> pd.DataFrame:
     """The rows of all entries of a board, as `reference.parquet` has them."""
     found = [read(path.parent)[1] for path in sorted(pathlib.Path(board).glob('*/entry.json'))]
+    if not found:
+        raise ValueError(f'{board}: holds no entries of a board; give the folder of all of them, such as board')
     return pd.concat(found, ignore_index=True)
 
 

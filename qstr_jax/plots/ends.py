@@ -96,8 +96,8 @@ def _apart(middles: Sequence[float], heights: Sequence[float]) -> list[float]:
     moved = list(middles)
     for before, after in itertools.pairwise(order):
         moved[after] = max(moved[after], moved[before] + (heights[before] + heights[after]) / 2)
-    top = 1.0
-    for i in reversed(order):
-        moved[i] = min(moved[i], top)
-        top = moved[i] - heights[i]
+    for i in order[-1:]:
+        moved[i] = min(moved[i], 1.0)
+    for after, before in itertools.pairwise(reversed(order)):
+        moved[before] = min(moved[before], moved[after] - (heights[before] + heights[after]) / 2)
     return moved

@@ -71,7 +71,8 @@ def samples_against(
         raise ValueError(f'reference values belong to one panel, rows make {len(panels)}')
     look = looks([*(curve.key for curves in panels for curve in curves), *reference])
     words = {curve.key: curve_text(curve, x) for curves in panels for curve in curves}
-    across = XAxis.of(x, [*rows[x], *(value for own in reference.values() for value in own)], prefer_log=True)
+    others = [value for own in (*reference.values(), *(() if lines is None else (lines[x],))) for value in own]
+    across = XAxis.of(x, [*rows[x], *others], prefer_log=True)
     published = ['open: published'] if reference else []
     with matplotlib.rc_context(STYLE):
         key = '; '.join([

@@ -1,0 +1,25 @@
+"""Words at the ends of lines never overlap."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from qstr_jax.plots import ends
+
+
+@pytest.mark.parametrize('seed', range(20))
+def test_words_of_any_heights_move_apart_and_stay_below_the_top(seed):
+    rng = np.random.default_rng(seed)
+    middles = rng.uniform(0.6, 1.2, size=6)
+    heights = rng.choice([0.07, 0.14, 0.21], size=6)
+    moved = ends._apart(middles, heights)
+    order = np.argsort(middles)
+    for below, above in itertools.pairwise(order):
+        assert moved[above] - moved[below] >= (heights[above] + heights[below]) / 2 - 1e-9
+    assert max(moved) <= 1.0
+
+
+def test_words_that_have_room_stay_where_they_are():
+    assert ends._apart([0.2, 0.8, 0.5], [0.1, 0.1, 0.1]) == [0.2, 0.8, 0.5]
+    assert ends._apart([], []) == []
