@@ -143,6 +143,15 @@ def test_other_lanes_of_a_finished_cell_are_left(workdir):
     assert states(workdir)[CELLS[0]] == 'done'
 
 
+def test_deleted_rows_are_said_where_their_curves_remain(workdir):
+    add_rows(workdir, CELLS[0], ['reached'] * 3)
+    results.cell_path(workdir, 'rows', CELLS[0]).unlink()
+    status = monitor.status(workdir).set_index('cell')
+    assert status['left'].tolist() == [3, 3, 3]
+    assert status['note'].map(bool).to_dict() == {CELLS[0]: True, CELLS[1]: False, CELLS[2]: False}
+    assert 'deleted' in status['note'][CELLS[0]]
+
+
 def test_a_plan_is_added_to(workdir):
     names = [lane_keys.name_of(lane) for lane in LANES]
     add_plan(workdir, LANES[:1], ['new-qstr'])

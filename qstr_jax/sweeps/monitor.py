@@ -133,7 +133,8 @@ def _finished(workdir: Any, cell_id: str, planned: Sequence[str]) -> tuple[dict[
     except results.ResultsError as error:
         return {}, len(planned), str(error)
     if not found:
-        return {}, len(planned), ''
+        has_curves = results.cell_path(workdir, 'curves', cell_id).exists()
+        return {}, len(planned), 'its rows were deleted or never written, its curves remain' if has_curves else ''
     lanes = columns.with_role(found, 'lane')
     known = {
         lane_keys.name_of(dict(zip(lanes, lane, strict=True)))
