@@ -5,8 +5,16 @@ every position. Real data: flights with given positions, heads of words, digits 
 of the published kinds: a Transformer of one layer, a bidirectional GRU of width 32, an FFN of widths 64 and 64.
 """
 
+import pathlib
+
+import pandas as pd
+
+from qstr_jax import analysis, plots
+from qstr_jax.analysis import formats
 from qstr_jax.cli import base
+from qstr_jax.report import lanes
 from qstr_jax.settings import checks
+from qstr_jax.storage import files
 
 ORDER = 32
 QUESTION = 'Which architecture needs the fewest samples for retrieval, recall, tracking, and on real data?'
@@ -23,7 +31,20 @@ PARTS = {
     'causal_qstr': (LENGTHS, MSE, {}),
     'flights': (LENGTHS, MSE, {}),
 }
+# What they are called, in the order of the figure.
+NAMES = {
+    'qstr': '1STR',
+    'noisy_keys': 'noisy keys',
+    'mqar': 'MQAR, N/4 pairs',
+    'modular_sum': 'parity',
+    'permutations': 'words over S_3',
+    'flights': 'flights',
+    'word_heads': 'heads of words',
+    'pointing_digits': 'digits that point',
+    'causal_qstr': 'causal 1STR',
+}
 FOLDERS = {'who_wins': tuple(PARTS)}
+FIGURES = {'who_wins/figure.png': 'Samples to a small test error against N, a panel for each task'}
 
 
 def get_config(part='qstr'):
@@ -54,4 +75,69 @@ def reduced(part='qstr'):
 
 
 def draw(workdir, config):
-    """Nothing yet."""
+    """Writes one figure of all tasks, and a table of all points."""
+    folder = pathlib.Path(workdir)
+    rows = lanes.load(folder)
+    found = {name: rows[rows['task'] == task] for task, name in NAMES.items() if task in set(rows['task'])}
+    figure = plots.samples_in_panels({f'{name}, {goal(own)}': own for name, own in found.items()})
+    plots.save(figure, folder / 'figure')
+    point = ['model', 'seq_len', 'learning_rate']
+    tables = [analysis.summarize(own, point).assign(task=name, until=goal(own)) for name, own in found.items()]
+    shown = ['task', 'until', *point, 'num_lanes', 'num_learn', 'mean', 'min', 'max', 'lower_bound']
+    text = formats.markdown(pd.concat(tables)[shown], digits=3)
+    files.write_text(folder / 'table.md', text)
+    print(f'{text}figure: {folder / "figure.png"}')
+
+
+def goal(rows):
+    """What a lane has to reach: 'MSE 0.3', or 'error rate 0.05'."""
+    kind = 'error rate' if rows['threshold_on'].eq('error_rate').all() else 'MSE'
+    return f'{kind} {rows["threshold"].iloc[0]:g}'
+
+
+def winner(rows, task, seq_len):
+    """The architecture of which most lanes learn, and of those the one that needs fewest samples; '' if none learns."""
+    some = rows('who_wins', task=task, seq_len=seq_len).table
+    points = analysis.summarize(some, ['model']).sort_values(['num_learn', 'mean'], ascending=[False, True])
+    return analysis.display(points['model'].iloc[0]) if points['num_learn'].iloc[0] else ''
+
+
+def text(rows):
+    best = {task: winner(rows, task, max(PARTS[task][0])) for task in PARTS}
+    by_name = {name: [NAMES[task] for task in NAMES if best.get(task) == name] for name in dict.fromkeys(best.values())}
+    won = '; '.join(f'the {name} on {", ".join(some)}' for name, some in by_name.items() if name)
+    none = f'; none learns {", ".join(by_name[""])}' if '' in by_name else ''
+    retrieval, parity = rows('who_wins', task='qstr', seq_len=4), rows('who_wins', task='modular_sum', seq_len=4)
+    return f"""
+At the largest N that was run, most lanes learn, or as many with fewest samples, of {won}{none}.
+
+At N = 4 Transformer, RNN and FFN need {listed(retrieval)} samples for retrieval (1STR) and {listed(parity)} for
+parity. The triangles are lanes that did not get there within {rows('who_wins').values('max_samples')[0]:,} prompts.
+
+{rows('who_wins').lanes()} lanes with a task each; lanes and the choice of rates took
+{rows('who_wins', 'who_wins/selection').time()}.
+"""
+
+
+def listed(lanes):
+    """Mean samples of the three architectures, in the order of the names."""
+    return ', '.join(lanes.where(model=model).mean() for model in analysis.MODELS)
+
+
+def table(rows):
+    lines = ['| samples to | | Transformer | RNN | FFN |', '|---|---|---|---|---|']
+    for task in (task for task in NAMES if task in PARTS):
+        some = rows('who_wins', task=task)
+        for seq_len in some.values('seq_len'):
+            means = [some.where(seq_len=seq_len, model=model).mean() for model in analysis.MODELS]
+            lines.append(f'| {NAMES[task]}, {goal(some.table)} | N = {seq_len} | {" | ".join(means)} |')
+    return '\n'.join(lines)
+
+
+def limits(rows):
+    some = rows('who_wins')
+    return f"""
+Each architecture has one small size ({some.extent('num_parameters')} parameters) and one budget, so a failure is one of
+this size within this budget, and N ends at {max(some.values('seq_len'))}. Not run are weighted and varying retrieval,
+hops, latent index and informative token.
+"""
