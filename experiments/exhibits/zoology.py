@@ -1,4 +1,4 @@
-"""Zoology's picture: accuracy on MQAR against width, attention beside recurrent mixers, and the samples to 99 %.
+"""Zoology's picture: accuracy on MQAR against width, attention beside DeltaNet, and the samples to 99 %.
 
 As in Figure 2 of Arora et al., "Zoology" (arXiv:2312.04927): two causal blocks of norm and mixer without MLP, here one
 head as wide as the sequence, and a convolution of two tokens before each mixer, for all alike. N = 4 K for K pairs.
@@ -18,7 +18,7 @@ ORDER = 34
 QUESTION = 'How wide must attention and recurrent networks be to recall K pairs, and how many prompts do they need?'
 WIDTHS = {'w8': 8, 'w16': 16, 'w32': 32}
 FOLDERS = {'zoology': tuple(WIDTHS)}
-MODELS = ('attention', 'deltanet', 'mamba2')
+MODELS = ('attention', 'deltanet')
 FIGURES = {
     'zoology/accuracy.png': 'Test accuracy on MQAR against width, after the budget or where 99 % were reached',
     'zoology/samples.png': 'Samples to 99 % accuracy against width',
@@ -26,7 +26,7 @@ FIGURES = {
 
 
 def get_config(part='w8'):
-    """One width: three mixers, two and four pairs, five lanes with a task each, at most 32,000 prompts."""
+    """One width: two mixers, two and four pairs, five lanes with a task each, at most 32,000 prompts."""
     checks.choice('part', part, WIDTHS)
     width = WIDTHS[part]
     config = base.get_config()
@@ -35,7 +35,6 @@ def get_config(part='w8'):
     config.seq_lens = (8, 16)
     for model in MODELS:
         config[model].update(width=width, head_dim=width, heads=1, mlp='none', short_conv=2, bidirectional=False)
-    config.mamba2.state_dim = width
     config.task_per_lane = True
     config.tune.learning_rate = (3e-3, 1e-2)
     config.threshold, config.threshold_on = 0.01, 'error_rate'
