@@ -35,7 +35,7 @@ FIGURES = {
 
 
 def get_config(part='transformer'):
-    """Transformer at N = 4, …, 64, FFN up to 16; or Transformers at N = 8, four sizes of noise, for all their budget."""
+    """Transformer at N = 4, …, 64, FFN up to 16; or Transformers with four sizes of noise, for all of their budget."""
     checks.choice('part', part, PARTS)
     config = base.get_config()
     config.task.name, config.task.lookup = 'flights', 'key'
