@@ -38,6 +38,7 @@ def samples_in_panels(
     Raises:
         ValueError: as `analysis.summarize`, or no panels.
     """
+    _check(panels, ('model', x))
     rows = pd.concat(panels.values(), ignore_index=True)
     means = pd.concat([analysis.summarize(own, ['model', x]) for own in panels.values()], ignore_index=True)
     key = '; '.join([marks_text(rows), *coarse_key(rows, means)])
@@ -52,6 +53,13 @@ def samples_in_panels(
         _label_below(axes, num_columns)
         figure.supylabel('samples', fontsize=STYLE['axes.labelsize'])
     return figure
+
+
+def _check(panels: Panels, needed: Sequence[str]) -> None:
+    if not panels:
+        raise ValueError('panels: give at least one')
+    for rows in panels.values():
+        analysis.require(rows, needed)
 
 
 def _draw_samples(axis: Axes, rows: pd.DataFrame, look: Mapping[str, Look], x: str) -> list[ends.Words]:
@@ -91,8 +99,7 @@ def measure_in_panels(
     Raises:
         ValueError: no panels, or rows lack columns.
     """
-    for own in panels.values():
-        analysis.require(own, ('model', x, y))
+    _check(panels, ('model', x, y))
     key = "dots: lanes; lines: their means, with Student's 95 % intervals"
     with matplotlib.rc_context(STYLE):
         figure, axes, look = _grid(panels, num_columns, (title, notes, key))
@@ -126,8 +133,6 @@ def _draw_measure(axis: Axes, lanes: pd.DataFrame, look: Look, x: XAxis, y: str)
 
 def _grid(panels: Panels, num_columns: int, words: tuple) -> tuple[Figure, list[Axes], Mapping[str, Look]]:
     """Panels in rows of at most `num_columns` that share their y axis, with a legend of architectures above them."""
-    if not panels:
-        raise ValueError('panels: give at least one')
     title, notes, key = words
     num_columns = min(num_columns, len(panels))
     lines = -(-len(panels) // num_columns)
