@@ -46,7 +46,7 @@ def get_config(part='transformer'):
     config.models = ('ffn',) if part == 'ffn' else ('transformer',)
     if part != 'noise':
         config.ffn.widths = (64, 64)
-        config.seq_lens = (4, 8, 16) if part == 'ffn' else (4, 8, 16, 32, 64)
+        config.seq_lens = (4, 16) if part == 'ffn' else (4, 16, 64)
         config.threshold = 0.3
     else:
         config.seq_lens = (8,)
