@@ -127,7 +127,17 @@ def _draw_measure(axis: Axes, lanes: pd.DataFrame, look: Look, x: XAxis, y: str)
     half = scipy.special.stdtrit(np.maximum(points['count'] - 1, 1), 0.975) * points['std'] / np.sqrt(points['count'])
     places, mean = x.place(points.index), points['mean']
     axis.fill_between(places, mean - half, mean + half, color=colour, alpha=0.15, linewidth=0, zorder=1.5)
-    axis.plot(places, mean, color=colour, marker=marker, linestyle=style, gid=f'mean {lanes["model"].iloc[0]}')
+    # The first value may stand on the axis.
+    axis.plot(
+        places,
+        mean,
+        color=colour,
+        marker=marker,
+        linestyle=style,
+        clip_on=False,
+        zorder=3,
+        gid=f'mean {lanes["model"].iloc[0]}',
+    )
     axis.plot(x.place(lanes[x.column], 0.02), lanes[y], '.', color=colour, markersize=3, alpha=0.6, gid='lanes')
 
 
