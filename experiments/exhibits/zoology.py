@@ -88,22 +88,23 @@ def points(rows):
 
 
 def learnt(rows, model, pairs):
-    """The least width of those run at which all lanes of a mixer reach 99 %, as text."""
-    own = points(rows).loc[pairs, model]
+    """At which widths all lanes of a mixer reach 99 %, of those that were run: 'attention at W = 32, of W = 16, 32'."""
+    own = points(rows).loc[(pairs, model)]
     whole = own.index[own['num_learn'] == own['num_lanes']]
-    return f'width {whole[0]}' if len(whole) else f'no width up to {own.index[-1]}'
+    found = f'at W = {", ".join(map(str, whole))}' if len(whole) else 'at none'
+    return f'{analysis.display(model)} {found}, of W = {", ".join(map(str, own.index))}'
 
 
 def text(rows):
-    lengths = rows('zoology').values('num_pairs')
+    some = rows('zoology')
     found = '; '.join(
-        f'{analysis.display(model)} at {", ".join(learnt(rows, model, pairs) for pairs in lengths)}' for model in MODELS
+        f'with {pairs} pairs {" and ".join(learnt(rows, one, pairs) for one in own["model"].unique())}'
+        for pairs, own in some.table.groupby('num_pairs')
     )
     return f"""
-With {' and '.join(f'{pairs}' for pairs in lengths)} pairs all lanes reach 99 % accuracy first at: {found}.
+Within {some.values('max_samples')[0]:,} prompts all lanes reach 99 % accuracy {found}.
 
-Within {rows('zoology').values('max_samples')[0]:,} prompts; guessing among the values of a prompt is right in one of K
-cases. {rows('zoology').lanes()} lanes with a task each; all of it took
+A guess among the values of a prompt is right in one of K cases. {some.lanes()} lanes with a task each; all of it took
 {rows('zoology', 'zoology/selection').time()}.
 """
 
@@ -111,10 +112,10 @@ cases. {rows('zoology').lanes()} lanes with a task each; all of it took
 def table(rows):
     found, widths = points(rows), sorted(WIDTHS.values())
     lines = [f'| samples to 99 % | pairs | {" | ".join(f"W = {width}" for width in widths)} |', '|---' * 5 + '|']
-    for pairs in rows('zoology').values('num_pairs'):
-        for model in MODELS:
-            entries = [entry(found.loc[pairs, model, width]) for width in widths]
-            lines.append(f'| {analysis.display(model)} | {pairs} | {" | ".join(entries)} |')
+    for pairs, model in dict.fromkeys((pairs, model) for pairs, model, _ in found.index):
+        here = found.loc[(pairs, model)]
+        entries = [entry(here.loc[width]) if width in here.index else 'not run' for width in widths]
+        lines.append(f'| {analysis.display(model)} | {pairs} | {" | ".join(entries)} |')
     return '\n'.join(lines)
 
 
@@ -128,7 +129,7 @@ def entry(point):
 
 def limits(rows):
     return f"""
-Prompts are far shorter than zoology's, N up to {max(rows('zoology').values('seq_len'))}, with {len(MODELS)} mixers and
-no depth but two; a lane that does not reach 99 % within the budget may do so later. What the convolution does alone is
+Prompts are far shorter than zoology's, N up to {max(rows('zoology').values('seq_len'))}, and there are two mixers at one
+depth; a lane that does not reach 99 % within the budget may do so later. What the convolution does alone is
 not told apart.
 """

@@ -23,7 +23,7 @@ _PANEL_WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 2.2, 1.4, 0.35  # Inches.
 def samples_in_panels(
     panels: Panels, x: str = 'seq_len', *, num_columns: int = 3, title: str = '', notes: Sequence[str] = ()
 ) -> Figure:
-    """Samples to the threshold against a setting, a panel for each table of rows; all share the axis of samples.
+    """Samples to the threshold against a setting, a panel for each table of rows; all share their axes.
 
     Lanes, means and marks are those of `samples_against`; one legend names the architectures, and 'k of n' stands where
     some lanes never learn. There are no exponents, for which the panels are too small.
@@ -44,7 +44,8 @@ def samples_in_panels(
     key = '; '.join([marks_text(rows), *coarse_key(rows, means)])
     with matplotlib.rc_context(STYLE):
         figure, axes, look = _grid(panels, num_columns, (title, notes, key))
-        named = [_draw_samples(axis, own, look, x) for axis, own in zip(axes, panels.values(), strict=True)]
+        across = XAxis.of(x, rows[x], prefer_log=True)
+        named = [_draw_samples(axis, own, look, across) for axis, own in zip(axes, panels.values(), strict=True)]
         low, high = axes[0].get_ylim()
         axes[0].set_ylim(low, high * (high / low) ** 0.1)
         log_ticks(axes[0].yaxis, thousands)
@@ -62,9 +63,9 @@ def _check(panels: Panels, needed: Sequence[str]) -> None:
         analysis.require(rows, needed)
 
 
-def _draw_samples(axis: Axes, rows: pd.DataFrame, look: Mapping[str, Look], x: str) -> list[ends.Words]:
+def _draw_samples(axis: Axes, rows: pd.DataFrame, look: Mapping[str, Look], across: XAxis) -> list[ends.Words]:
     """The curves of a panel; returns how many lanes learn where some do not."""
-    models, across = analysis.model_order(rows), XAxis.of(x, rows[x], prefer_log=True)
+    models = analysis.model_order(rows)
     axis.set_yscale('log')
     found = []
     for place, model in enumerate(models):
@@ -103,8 +104,9 @@ def measure_in_panels(
     key = "dots: lanes; lines: their means, with Student's 95 % intervals"
     with matplotlib.rc_context(STYLE):
         figure, axes, look = _grid(panels, num_columns, (title, notes, key))
+        values = pd.concat([own[x] for own in panels.values()])
+        across = XAxis.of(x, values, prefer_log=values.min() > 0)
         for axis, (name, own) in zip(axes, panels.items(), strict=True):
-            across = XAxis.of(x, own[x], prefer_log=own[x].min() > 0)
             for model in analysis.model_order(own):
                 _draw_measure(axis, own[own['model'] == model], look[model], across, y)
             for (label, lines), style in zip((references or {}).items(), ('--', ':', '-.'), strict=False):
