@@ -17,7 +17,7 @@ from qstr_jax.settings import checks
 from qstr_jax.storage import files
 
 ORDER = 32
-QUESTION = 'Which architecture needs the fewest samples for retrieval, recall, tracking, and on real data?'
+QUESTION = 'Which architecture needs the fewest samples for retrieval, for recall, for tracking, and on real data?'
 MSE, LENGTHS = 0.3, (4, 8)
 # By task: its lengths, its threshold, the settings that are not at their default.
 PARTS = {
@@ -141,6 +141,6 @@ def limits(rows):
     waiting = f'No rows yet of {", ".join(left)}, which the sweep has. ' if left else ''
     return f"""
 Each architecture has one small size ({some.extent('num_parameters')} parameters), so a failure is one of this size
-within this budget; a Transformer of one layer cannot do MQAR, see the next exhibit. {waiting}N ends at
+within its budget; MQAR takes a Transformer of two layers, which is the next exhibit. {waiting}N ends at
 {max(some.values('seq_len'))}.
 """
