@@ -84,27 +84,29 @@ def points(rows):
     """By number of pairs, mixer and width the samples to 99 %, and the accuracies."""
     table = with_width(rows('zoology').table)
     found = analysis.summarize(table, ['num_pairs', 'model', 'width']).set_index(['num_pairs', 'model', 'width'])
+    found = found.sort_index()
     return found.assign(accuracy=table.groupby(['num_pairs', 'model', 'width'])['accuracy'].mean())
 
 
-def learnt(rows, model, pairs):
-    """At which widths all lanes of a mixer reach 99 %, of those that were run: 'attention at W = 32, of W = 16, 32'."""
-    own = points(rows).loc[(pairs, model)]
-    whole = own.index[own['num_learn'] == own['num_lanes']]
-    found = f'at W = {", ".join(map(str, whole))}' if len(whole) else 'at none'
-    return f'{analysis.display(model)} {found}, of W = {", ".join(map(str, own.index))}'
+def shares(rows, pairs):
+    """How many lanes of each mixer reach 99 %, by width: 'attention 4, 5, 5 at W = 8, 16, 32; deltanet …'."""
+    found = points(rows).loc[pairs]
+    parts = []
+    for model, own in found.groupby(level='model'):
+        widths = ', '.join(f'{width}' for _, width in own.index)
+        parts.append(f'{analysis.display(model)} {", ".join(map(str, own["num_learn"]))} at W = {widths}')
+    return '; '.join(parts)
 
 
 def text(rows):
     some = rows('zoology')
-    found = '; '.join(
-        f'with {pairs} pairs {" and ".join(learnt(rows, one, pairs) for one in own["model"].unique())}'
-        for pairs, own in some.table.groupby('num_pairs')
-    )
+    most, *others = some.values('num_pairs')[::-1]
+    further = ''.join(f'With {pairs} pairs it is {shares(rows, pairs)}. ' for pairs in others)
     return f"""
-Within {some.values('max_samples')[0]:,} prompts all lanes reach 99 % accuracy {found}.
+Of {some.lanes()} lanes these reach 99 % accuracy with {most} pairs within {some.values('max_samples')[0]:,} prompts:
+{shares(rows, most)}.
 
-A guess among the values of a prompt is right in one of K cases. {some.lanes()} lanes with a task each; all of it took
+{further}Guessing among the values of a prompt is right in one of K cases. Lanes have a task each; all of it took
 {rows('zoology', 'zoology/selection').time()}.
 """
 

@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import matplotlib
-import numpy as np
 import pandas as pd
-import scipy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -50,7 +48,8 @@ def samples_in_panels(
         axes[0].set_ylim(low, high * (high / low) ** 0.1)
         log_ticks(axes[0].yaxis, thousands)
         for axis, words in zip(axes, named, strict=True):
-            ends.above(axis, words)
+            # A line of type is a larger part of a small panel.
+            ends.above(axis, [one._replace(y=one.y * (high / low) ** 0.05) for one in words])
         _label_below(axes, num_columns)
         figure.supylabel('samples', fontsize=STYLE['axes.labelsize'])
     return figure
@@ -86,7 +85,7 @@ def measure_in_panels(
     title: str = '',
     notes: Sequence[str] = (),
 ) -> Figure:
-    """A measure of trained lanes, such as the accuracy, against a setting: lanes, means and their 95 % intervals.
+    """A measure of trained lanes, such as the accuracy, against a setting: lanes, their means and their range.
 
     Args:
         panels: by title the rows of a panel, one per lane.
@@ -101,7 +100,7 @@ def measure_in_panels(
         ValueError: no panels, or rows lack columns.
     """
     _check(panels, ('model', x, y))
-    key = "dots: lanes; lines: their means, with Student's 95 % intervals"
+    key = 'dots: lanes; lines: their means; bands: their range'
     with matplotlib.rc_context(STYLE):
         figure, axes, look = _grid(panels, num_columns, (title, notes, key))
         values = pd.concat([own[x] for own in panels.values()])
@@ -125,10 +124,9 @@ def measure_in_panels(
 def _draw_measure(axis: Axes, lanes: pd.DataFrame, look: Look, x: XAxis, y: str) -> None:
     """The lanes of one architecture, and their means."""
     colour, marker, style = look
-    points = lanes.groupby(x.column)[y].agg(['mean', 'std', 'count'])
-    half = scipy.special.stdtrit(np.maximum(points['count'] - 1, 1), 0.975) * points['std'] / np.sqrt(points['count'])
+    points = lanes.groupby(x.column)[y].agg(['mean', 'min', 'max'])
     places, mean = x.place(points.index), points['mean']
-    axis.fill_between(places, mean - half, mean + half, color=colour, alpha=0.15, linewidth=0, zorder=1.5)
+    axis.fill_between(places, points['min'], points['max'], color=colour, alpha=0.15, linewidth=0, zorder=1.5)
     # The first value may stand on the axis.
     axis.plot(
         places,
