@@ -138,9 +138,8 @@ def table(rows):
 def limits(rows):
     some = rows('who_wins')
     left = [name for task, name in NAMES.items() if task not in some.values('task')]
-    waiting = f'No rows yet of {", ".join(left)}, which the sweep has. ' if left else ''
+    waiting = f'The sweep has no rows yet of {", ".join(left)}.' if left else ''
     return f"""
 Each architecture has one small size ({some.extent('num_parameters')} parameters), so a failure is one of this size
-within its budget; MQAR takes a Transformer of two layers, which is the next exhibit. {waiting}N ends at
-{max(some.values('seq_len'))}.
+within its budget, and N ends at {max(some.values('seq_len'))}; two layers on MQAR are the next exhibit. {waiting}
 """
