@@ -16,7 +16,6 @@ FIGURES = {
 def get_config():
     """Transformer and FFN, five lanes with a task each, a test every five steps, at most 400,000 samples."""
     config = base.get_config()
-    config.preset = 'published'
     config.models = ('transformer', 'ffn')
     config.seq_lens = (4, 8)
     config.threshold = 0.1

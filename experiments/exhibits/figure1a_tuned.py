@@ -20,6 +20,7 @@ FIGURES = {
 def get_config(part='transformer'):
     """One architecture as in Figure 1a, a task per lane, the rate tuned, a test every two steps."""
     config = figure1a.get_config()
+    config.preset = 'standard'
     config.models = (part,)
     config.seq_lens = (4, 6, 8, 10, 12)
     config.task_per_lane = True

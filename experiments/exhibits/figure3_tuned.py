@@ -19,6 +19,7 @@ FIGURES = {
 def get_config(part='transformer'):
     """One architecture as in Figure 3, the rate tuned, threshold 0.7."""
     config = figure3.get_config(part)
+    config.preset = 'standard'
     config.learning_rate = None
     config.tune.learning_rate = 'auto'
     config.threshold = 0.7
