@@ -62,6 +62,6 @@ def table(rows):
 
 def limits(rows):
     return f"""
-It is tested on simple-1STR, though trained on 1STR. There is no RNN, and no length beyond
+There is no RNN, and no length beyond
 {max(rows('accuracy').values('seq_len'))}. The rate is the best for the last threshold, not for each.
 """

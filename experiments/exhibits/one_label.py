@@ -61,9 +61,23 @@ def reduced(part='transformer_4'):
 
 
 def text(rows):
-    transformer = rows('one_label', model='transformer')
+    transformer, rnn, ffn = (rows('one_label', model=model) for model in ('transformer', 'rnn', 'ffn'))
+    shortest, longest = (transformer.where(seq_len=pick(transformer.values('seq_len'))) for pick in (min, max))
+    failed = ffn.where(outcome='censored')
     return f"""
-The Transformer's prompts grow as N^{transformer.exponent()}.
+With one label a prompt the Transformer's samples grow as N^{transformer.exponent()}: {shortest.mean()} at N =
+{shortest.values('seq_len')[0]}, {longest.mean()} at N = {longest.values('seq_len')[0]}. At N = 8 the RNN needs
+{rnn.where(seq_len=8).mean()} and the FFN does not learn within {failed.values('max_samples')[0]:,}.
+
+N^a or (log N)^p for the Transformer: {transformer.law()}; between neighbouring N the exponent is
+{transformer.slopes()}. Theorem 4 claims samples that do not grow with N beyond the logarithm for an empirical risk
+minimiser in a ball; this is AdamW, stopped at its first crossing, so that the power of N is the optimiser's and
+contradicts no theorem. Steps beside samples: {transformer.mean('steps', by='seq_len', digits=3)} at N =
+{', '.join(f'{seq_len:g}' for seq_len in transformer.values('seq_len'))}, with batches of
+{transformer.extent('batch_size')} and rates of {transformer.extent('learning_rate')}. Of the FFN's lanes
+{ffn.where(seq_len=4).count(outcome='reached')} of {ffn.where(seq_len=4).count()} learn at N = 4, of the others
+{ffn.count(outcome='reached') - ffn.where(seq_len=4).count(outcome='reached')} of {ffn.count() - ffn.where(seq_len=4).count()}.
+Lanes and choice took {rows('one_label', 'one_label/selection').time()}.
 """
 
 
@@ -72,6 +86,9 @@ def table(rows):
 
 
 def limits(rows):
-    return """
-Width, depth and weight decay are not tuned.
+    return f"""
+Width, depth, weight decay and batches below {min(rows('one_label/selection').values('batch_size')):g} are not tuned,
+and settings are the best of those tried on five selection lanes. FFN beyond N =
+{max(rows('one_label', model='ffn').values('seq_len')):g} and RNN beyond
+{max(rows('one_label', model='rnn').values('seq_len')):g} are not run.
 """
