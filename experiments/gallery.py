@@ -34,6 +34,7 @@ def environment() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(ROOT / 'docs'), undefined=jinja2.StrictUndefined, keep_trailing_newline=True
     )
     made.globals.update(exhibits=tuple(exhibit.every().values()), rows=numbers.Rows(RESULTS), root=RESULTS)
+    made.filters['cell'] = lambda text: ' '.join(text.split()).replace('|', '\\|')
     return made
 
 
