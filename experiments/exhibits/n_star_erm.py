@@ -25,12 +25,14 @@ FOLDERS = {
     'n_star_erm': ('log', 'log_128', 'log_256', 'wide', 'log_labels', 'wide_labels', 'wide_labels_64'),
     'n_star_erm_long': ('long',),
     'n_star_erm_averaged': ('averaged', 'averaged_64'),
+    'n_star_erm_simple': ('simple',),
 }
 FIGURES = {
     'n_star_erm/figure.png': 'n* against N, point-wise risk, beside random labels that the ball fits (dotted) and '
     'ERMs that err (dashed)',
     'n_star_erm_long/figure.png': 'The same with four times as many steps',
     'n_star_erm_averaged/figure.png': 'The same by the averaged risk, where a prompt has N labels',
+    'n_star_erm_simple/figure.png': 'The same on simple-1STR',
 }
 PLUGINS = (*learning_curves.PLUGINS, 'qstr_jax.theory.construction_start', 'qstr_jax.theory.capacity')
 # By rule: c of d_e = ⌊c ln N⌋, d_e, the largest coherence, and what the title says.
@@ -47,6 +49,7 @@ PARTS = {
     'long': {'seq_lens': (16, 32, 64, 128), 'max_steps': 16_000},
     'averaged': {'seq_lens': (8, 16, 32), 'radius': (0.5, 1.0, 2.0)},
     'averaged_64': {'seq_lens': (64,), 'num_seeds': 3},
+    'simple': {'test_task': 'simple_qstr', 'seq_lens': (8, 16, 32, 64, 128)},
 }
 _POINT = ['encoding_factor', 'encoding_dim', 'radius', 'seq_len']
 
@@ -84,6 +87,7 @@ def get_config(part='log'):
         _search(config, part.startswith('averaged'))
         config.title = f'{{task}}: n* of constrained ERM, {{risk}} risk, {words}'
     config.update(PARTS[part])
+    config.task.name = config.test_task
     return config
 
 
@@ -102,7 +106,7 @@ def _search(config, averaged):
 
 
 def _fit_labels(config):
-    config.task.name = config.test_task = 'random_labels'
+    config.test_task = 'random_labels'
     config.num_samples = (100, 200, 400, 800, 1600, 3200, 6400)
     config.num_seeds = 3
 
