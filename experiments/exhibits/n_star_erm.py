@@ -26,6 +26,7 @@ FOLDERS = {
     'n_star_erm_long': ('long',),
     'n_star_erm_averaged': ('averaged', 'averaged_64'),
     'n_star_erm_simple': ('simple',),
+    'n_star_erm_rnn': ('rnn',),
 }
 FIGURES = {
     'n_star_erm/figure.png': 'n* against N, point-wise risk, beside random labels that the ball fits (dotted) and '
@@ -33,6 +34,7 @@ FIGURES = {
     'n_star_erm_long/figure.png': 'The same with four times as many steps',
     'n_star_erm_averaged/figure.png': 'The same by the averaged risk, where a prompt has N labels',
     'n_star_erm_simple/figure.png': 'The same on simple-1STR',
+    'n_star_erm_rnn/figure.png': "The same of Theorem 7's RNN on simple-1STR",
 }
 PLUGINS = (*learning_curves.PLUGINS, 'qstr_jax.theory.construction_start', 'qstr_jax.theory.capacity')
 # By rule: c of d_e = ⌊c ln N⌋, d_e, the largest coherence, and what the title says.
@@ -50,6 +52,7 @@ PARTS = {
     'averaged': {'seq_lens': (8, 16, 32), 'radius': (0.5, 1.0, 2.0)},
     'averaged_64': {'seq_lens': (64,), 'num_seeds': 3},
     'simple': {'test_task': 'simple_qstr', 'seq_lens': (8, 16, 32, 64, 128)},
+    'rnn': {'test_task': 'simple_qstr', 'seq_lens': (4, 8, 16, 32)},
 }
 _POINT = ['encoding_factor', 'encoding_dim', 'radius', 'seq_len']
 
@@ -86,6 +89,8 @@ def get_config(part='log'):
     else:
         _search(config, part.startswith('averaged'))
         config.title = f'{{task}}: n* of constrained ERM, {{risk}} risk, {words}'
+    if part == 'rnn':
+        _be_recurrent(config)
     config.update(PARTS[part])
     config.task.name = config.test_task
     return config
@@ -103,6 +108,16 @@ def _search(config, averaged):
         config.risk = 'averaged'
         config.batch_size = 32
         config.min_samples = 10
+
+
+def _be_recurrent(config):
+    """The RNN of Theorem 7, whose states hardly depend on those before: α_N ≤ 1/N at every N that is run."""
+    config.models = ('rnn',)
+    config.rnn.cell, config.rnn.states, config.rnn.readout = 'deep', 'exclusive', 'mlp'
+    config.rnn.width, config.rnn.transition_widths, config.rnn.readout_widths = 10, (32, 32), (64, 64)
+    config.rnn.lipschitz = 1 / 32
+    config.starts = ('init', 'init:1')
+    config.learner.reference = ''
 
 
 def _fit_labels(config):
