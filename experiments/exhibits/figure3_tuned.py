@@ -42,13 +42,16 @@ def text(rows):
     transformer, ffn = (rows('figure3_tuned', model=model) for model in ('transformer', 'ffn'))
     return f"""
 They do, for both: from q = 1 to {max(transformer.values('sparsity'))} the Transformer goes from
-{transformer.where(sparsity=1).mean()} to {transformer.where(sparsity=4).mean()} samples, q^{transformer.exponent('sparsity')},
-the FFN from {ffn.where(sparsity=1).mean()} to {ffn.where(sparsity=max(ffn.values('sparsity'))).mean()} at q =
-{max(ffn.values('sparsity'))}, q^{ffn.exponent('sparsity')}.
+{transformer.where(sparsity=1).mean()} to {transformer.where(sparsity=4).mean()} samples,
+q^{transformer.exponent('sparsity')}, the FFN from
+{ffn.where(sparsity=1).mean()} to {ffn.where(sparsity=3).mean()} at q = 3,
+q^{ffn.exponent('sparsity')}.
 
-{ffn.count(outcome='reached')} of the FFN's {ffn.count()} lanes get there within {ffn.values('max_samples')[0]:,} prompts.
+At q = 4 {ffn.where(sparsity=4).count(outcome='reached') or 'none'} of the FFN's
+{ffn.where(sparsity=4).count()} lanes gets there within {ffn.values('max_samples')[0]:,} prompts.
 The Transformer's best rate falls from {transformer.where(sparsity=1).extent('learning_rate')} at q = 1
-to {transformer.where(sparsity=4).extent('learning_rate')} at q = 4. All of it, with what the rates were chosen from, took
+to {transformer.where(sparsity=4).extent('learning_rate')} at q = 4. All of it, with what the rates were chosen
+from, took
 {rows('figure3_tuned', 'figure3_tuned/selection').time()}.
 """
 
@@ -59,5 +62,6 @@ def table(rows):
 
 def limits(rows):
     return """
-The RNN is not run, nor are more heads than q. Lanes draw tasks of their own, so that lanes of different q are not paired.
+The RNN is not run, nor are more heads than q. Lanes draw tasks of their own, so that
+lanes of different q are not paired.
 """

@@ -209,6 +209,7 @@ def text(rows):
     labels = rows('n_star_erm', task='random_labels', encoding_factor=3, num_samples=3200)
     long, averaged = rows('n_star_erm_long'), rows('n_star_erm_averaged')
     beyond = lanes.where(seq_len=(128, 256))
+    simple, rnn = rows('n_star_erm_simple'), rows('n_star_erm_rnn', seq_len=(4, 8, 16))
     return f"""
 With d_e = ⌊3 ln N⌋ the search ends at {lanes.where(seq_len=8).mean()} prompts at N = 8 and at
 {lanes.where(seq_len=256).mean()} at N = 256; read as bounds where they are bounds, the prompts from which on these
@@ -223,9 +224,13 @@ ends where memorising does: the mean training risk on 3,200 random labels falls 
 Beyond it ends well above, and four times as many steps do not mend that: {long.where(seq_len=128).mean()} prompts at N
 = 128, as before.
 
+On simple-1STR, where all positions ask for the same token, the Transformer's grow as N^{simple.exponent()} (N^a or (log
+N)^p: {simple.law()}), {simple.count(is_erm=True)} of {simple.count()} lanes end at an ERM, and those of Theorem 7's RNN
+as N^{rnn.exponent()}, from {rnn.where(seq_len=4).mean()} at N = 4 to {rnn.where(seq_len=16).mean()} at N = 16.
+
 By the averaged risk, where a prompt has N labels, n\\* falls with N, and {averaged.count(is_erm=True)} of
-{averaged.count()} lanes end at an ERM. The three directories took {rows('n_star_erm').time()}, {long.time()} and
-{averaged.time()}.
+{averaged.count()} lanes end at an ERM. The five directories took {rows('n_star_erm').time()}, {long.time()},
+{averaged.time()}, {simple.time()} and {rnn.time()}.
 """
 
 

@@ -61,7 +61,7 @@ They do, and more: n\\* grows as N^{learnt.exponent()}, from {learnt.where(seq_l
 Between neighbouring N the exponent is {learnt.slopes()}; N^a or (log N)^p: {learnt.law()}. These fits have a training
 risk of {learnt.largest('train_risk')} or less after {ffn.values('max_steps')[0]:,} steps. At N =
 {min(beyond.values('seq_len'))} and {max(beyond.values('seq_len'))} none of {beyond.count()} lanes gets there within
-{ffn.values('max_samples')[0]:,} prompts: from the start in the span they end at the stationary point that predicts
+{ffn.values('max_samples')[0]:,} prompts: they end at a stationary point that predicts
 nothing, with training risk {beyond.mean('train_risk')}. It took {ffn.time()}.
 """
 

@@ -68,7 +68,8 @@ def text(rows):
 The Transformer needs {transformer.where(seq_len=lengths[0]).mean()} at N = {lengths[0]} and
 {transformer.where(seq_len=lengths[-1]).mean()} at N = {lengths[-1]}, N^{transformer.exponent()}. The RNN goes from
 {rnn.where(seq_len=4).mean()} at N = 4 to {rnn.where(seq_len=8).mean()} at N = 8, and of {failed.count()} FFNs at N =
-{min(failed.values('seq_len'))} and {max(failed.values('seq_len'))} none learns within {failed.values('max_samples')[0]:,}.
+{min(failed.values('seq_len'))} and {max(failed.values('seq_len'))} none learns within
+{failed.values('max_samples')[0]:,}.
 
 With all N labels of each prompt (Figure 1a at the best rate) the Transformer's exponent is
 {rows('figure1a_tuned', model='transformer').exponent()}: labels cost as much as prompts. N^a or (log N)^p:
@@ -89,6 +90,7 @@ def table(rows):
 def limits(rows):
     rnn, least = rows('one_label', model='rnn'), min(rows('one_label/selection').values('batch_size'))
     return f"""
-Batches below {least:g}, width, depth and weight decay are not tuned, so another optimiser may do better. The RNN beyond
-N = {max(rnn.values('seq_len'))} and the FFN beyond {max(rows('one_label', model='ffn').values('seq_len'))} have no rows.
+Batches below {least:g}, width, depth and weight decay are not tuned, so another optimiser may do better. The RNN
+beyond N = {max(rnn.values('seq_len'))} and the FFN beyond
+{max(rows('one_label', model='ffn').values('seq_len'))} have no rows.
 """
