@@ -1,12 +1,11 @@
 """The settings of a cell: the columns of its rows, and the settings not at their default, from which its id is made."""
 
 import dataclasses
-import typing
 from typing import Any
 
 from qstr_jax import columns, failures, models
 from qstr_jax.learners.problem import Problem
-from qstr_jax.settings import Setting, registry
+from qstr_jax.settings import registry
 from qstr_jax.tasks import unused
 
 Settings = dict[str, Any]
@@ -27,34 +26,25 @@ class Point:
     problem: Problem
 
     def columns(self) -> tuple[tuple[str, Any], ...]:
-        """(name, value) of columns that all rows share; settings of a model, link or encoding are prefixed by its name.
-
-        Columns that the table does not have yet are declared, and so are those of the traced settings.
-        """
+        """(name, value) of columns that all rows share; names of a model, link or encoding stand before their settings."""
         task, learner = self.problem.task, self.problem.learner
-        found: dict[tuple[str, str], tuple[Any, str]] = {
-            ('model', 'model'): (self.model, 'str'),
-            ('task', 'task'): (task.name, 'str'),
-            ('task', 'test_task'): (self.problem.test_task.name, 'str'),
-            ('learner', 'learner'): (learner.name, 'str'),
+        found: Settings = {
+            'model': self.model,
+            'task': task.name,
+            'test_task': self.problem.test_task.name,
+            'learner': learner.name,
             **task_columns(task, self.problem.test_task, self.unused()),
         }
-        schema = registry.entries()[learner.name].schema
-        for name, setting in schema.items():
+        for name, setting in registry.entries()[learner.name].schema.items():
             value = getattr(learner, name)
             # `max_samples` is in every row, since it is also the number of stored prompts. An empty tuple sets nothing.
             is_said = value != () and not (setting.is_later and value == setting.default)
             if not setting.is_traced and is_said and (name not in learner.ignored() or name == 'max_samples'):
-                found['learner', name] = value, _type_of(setting)
+                found[name] = value
         if learner.is_search is not None:
-            found['learner', 'is_search'] = learner.is_search, 'bool'
-        for name, value in self._model_settings().items():
-            found['model', f'{self.model}_{name}'] = value, _type_of(registry.entries()[self.model].schema[name])
-        for (role, name), (_, kind) in found.items():
-            columns.declare(name, role, kind)
-        for name in learner.lane_settings():
-            columns.declare(name, 'lane', _type_of(schema.get(name)))
-        return tuple((name, columns.plain(value)) for (_, name), (value, _) in found.items())
+            found['is_search'] = learner.is_search
+        found |= {f'{self.model}_{name}': value for name, value in self._model_settings().items()}
+        return tuple((name, columns.plain(value)) for name, value in found.items())
 
     def unused(self) -> frozenset[str]:
         """Names of the task's settings that neither training nor test prompts depend on."""
@@ -107,25 +97,18 @@ class Point:
             return False
 
 
-def task_columns(
-    task: Any, test_task: Any, without: frozenset[str] = frozenset()
-) -> dict[tuple[str, str], tuple[Any, str]]:
-    """By role and name the value and type of the columns that say what was asked, before they are made plain."""
-    found: dict[tuple[str, str], tuple[Any, str]] = {
-        ('task', 'task'): (task.name, 'str'),
-        ('task', 'test_task'): (test_task.name, 'str'),
-    }
+def task_columns(task: Any, test_task: Any, without: frozenset[str] = frozenset()) -> Settings:
+    """The columns that say what was asked, before their values are made plain."""
+    found: Settings = {'task': task.name, 'test_task': test_task.name}
     if test_task.seq_len != task.seq_len:
-        found['task', 'test_seq_len'] = test_task.seq_len, 'int'
-    for name, setting in registry.entries()[task.name].schema.items():
-        if name not in without:
-            found['task', name] = getattr(task, name), _type_of(setting)
+        found['test_seq_len'] = test_task.seq_len
+    found |= {name: getattr(task, name) for name in registry.entries()[task.name].schema if name not in without}
     parts: list[Any] = [getattr(task, name, None) for name in ('link', 'encoding') if name not in without]
     for part in parts:
         given = dict(getattr(part, 'settings', ()))  # Those that are not at their default.
         entry = registry.entries().get(getattr(part, 'name', ''))
         for name, setting in entry.schema.items() if entry and entry.kind in ('link', 'encoding') else ():
-            found['task', f'{part.name}_{name}'] = given.get(name, setting.default), _type_of(setting)
+            found[f'{part.name}_{name}'] = given.get(name, setting.default)
     return found
 
 
@@ -141,12 +124,3 @@ def _identity(value: Any) -> Any:
     """The value of a task's setting in the id: its plain form, with the settings of a link or an encoding."""
     settings = getattr(value, 'settings', ())
     return [columns.plain(value), *map(list, settings)] if settings else columns.plain(value)
-
-
-def _type_of(setting: Setting | None) -> str:
-    """The type of a setting's column."""
-    if setting is None or setting.is_tuple:
-        return 'str'
-    names = {bool: 'bool', int: 'int', float: 'float'}
-    parts = typing.get_args(setting.type) or (setting.type,)
-    return next((names[part] for part in parts if part in names), 'str')
