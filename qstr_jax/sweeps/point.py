@@ -26,7 +26,7 @@ class Point:
     problem: Problem
 
     def columns(self) -> tuple[tuple[str, Any], ...]:
-        """(name, value) of columns that all rows share; names of a model, link or encoding stand before their settings."""
+        """(name, value) of columns that all rows share; those of a model, link or encoding have its name in front."""
         task, learner = self.problem.task, self.problem.learner
         found: Settings = {
             'model': self.model,
