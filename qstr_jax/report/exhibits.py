@@ -13,7 +13,7 @@ from qstr_jax.report.section import Section
 # Figures of one kind in a section: one for each learning rate, and so on.
 _MOST_FIGURES = 6
 _MOST_TRAINING_CURVES = 3
-# A smaller threshold only keeps lanes from stopping before their budget.
+# With smaller thresholds lanes only run on to the end of their budget.
 _LEAST_THRESHOLD = 1e-6
 
 

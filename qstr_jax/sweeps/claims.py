@@ -58,7 +58,7 @@ def missing_of(workdir: Any, cell: Cell) -> tuple[Any, ...]:
 
 
 def num_there(workdir: Any, cell: Cell, tuned: Sequence[str] = ()) -> int:
-    """How many lanes of a cell have rows; what is tuned tells no lanes apart, since it is not chosen yet."""
+    """How many lanes of a cell have rows. Tuned settings do not tell lanes apart, since they are not chosen yet."""
     return len(cell.lanes) - len(_without_rows(workdir, cell, cell.lanes, tuned))
 
 
