@@ -9,13 +9,13 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from qstr_jax import columns, failures, models, tasks
+from qstr_jax import columns, failures, learners, models, tasks
 from qstr_jax.learners.lanes import lane_type
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import registry
-from qstr_jax.sweeps import presets, sample_sizes
+from qstr_jax.sweeps import presets
 from qstr_jax.sweeps.point import Asked, Built, Point
-from qstr_jax.sweeps.sweep import Sweep
+from qstr_jax.sweeps.sweep import Sweep, in_prompts
 from qstr_jax.tasks import encoders, links
 
 # Part of every id. To be raised when the same settings come to mean something else.
@@ -157,7 +157,7 @@ def _cells_of_model(sweep: Sweep, settings: Settings, learner_name: str, model: 
                 name = 'closed_form'
             axes = _learner_axes(sweep, learner_name, name)
             traced = {key: axes.pop(key) for key in registry.entries()[name].schema.traced if key in axes}
-            sizes = sample_sizes.in_prompts(sweep.num_samples, sweep.samples_unit, task)
+            sizes = in_prompts(sweep.num_samples, sweep.samples_unit, task)
             for learner_settings in _product(axes):
                 with failures.named(f'learners={name!r}'):
                     learner = _learner(name, learner_settings, traced).bind(module, task, sizes or (0,))
