@@ -15,7 +15,7 @@ _MOST_FIGURES = 6
 _MOST_TRAINING_CURVES = 3
 # A figure of more has no room for the name of any, and takes minutes to draw.
 _MOST_CURVES = 300
-# A smaller threshold only keeps lanes from stopping before their budget.
+# With smaller thresholds lanes only run on to the end of their budget.
 _LEAST_THRESHOLD = 1e-6
 
 

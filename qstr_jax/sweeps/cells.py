@@ -18,9 +18,9 @@ from qstr_jax.sweeps.point import Asked, Built, Point
 from qstr_jax.sweeps.sweep import Sweep, in_prompts
 from qstr_jax.tasks import encoders, links
 
-# Part of every id. To be raised when the same settings come to mean something else.
+# Part of every id; raise it when the same settings come to mean something else.
 SCHEMA_VERSION = 2
-# So much can be listed at once; a cell takes milliseconds to make and seconds to compile.
+# The most cells and lanes of a sweep; a cell takes milliseconds to make and seconds to compile.
 MOST_CELLS, MOST_LANES = 10_000, 100_000
 
 Settings = dict[str, Any]
