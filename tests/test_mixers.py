@@ -112,6 +112,19 @@ def test_lanes_are_single_runs(name):
     assert np.max(np.abs(made['lanes'][1] - made['own'])) > 1e-2
 
 
+@pytest.mark.parametrize('name', OURS)
+def test_no_part_waits_for_xlas_threads(name):
+    # Two of LAPACK's batched solvers at once, one in each direction, wait for each other's threads for ever.
+    module = small(name)
+    x_LxNxW = jnp.ones((2, NUM_TOKENS, WIDTH))
+    params_L = jax.eval_shape(lambda: jax.vmap(lambda x: module.init(jax.random.key(0), x))(x_LxNxW))
+
+    def total(params, x_NxW):
+        return jnp.sum(module.apply(params, x_NxW))
+
+    assert 'lapack' not in jax.jit(jax.vmap(jax.grad(total))).lower(params_L, x_LxNxW).as_text()
+
+
 @pytest.mark.parametrize('name', sorted(set(OURS) - set(SEE_ALL) - {'long_conv'}))
 def test_a_prompt_can_be_read_in_pieces(name):
     made = outputs(name)

@@ -218,6 +218,10 @@ def test_cells_that_differ_in_a_tuned_setting_race_one_another(tmp_path):
     selected = results.load(tmp_path / tuned.SELECTION)
     lost = selected[selected['batch_size'] != row.batch_size]
     assert (lost['num_samples'] <= 1.1 * min(samples.values()) + 64).all() or row.batch_size == 64
+    for setting, other in (('batch_size', 'learning_rate'), ('learning_rate', 'batch_size')):
+        lanes = tuning.beside(selected, rows, setting)
+        assert set(lanes[other]) == {getattr(row, other)}
+        assert set(lanes[setting]) == set(selected.loc[selected[other] == getattr(row, other), setting])
     again = sweeps.run(sweep, tmp_path, small.quiet())
     pd.testing.assert_frame_equal(again, rows)
 

@@ -16,7 +16,6 @@ FIGURES = {
 def get_config():
     """Transformer and FFN, five lanes with a task each, a test every five steps, at most 400,000 samples."""
     config = base.get_config()
-    config.preset = 'published'
     config.models = ('transformer', 'ffn')
     config.seq_lens = (4, 8)
     config.threshold = 0.1
@@ -63,6 +62,6 @@ def table(rows):
 
 def limits(rows):
     return f"""
-It is tested on simple-1STR, though trained on 1STR. There is no RNN, and no length beyond
+There is no RNN, and no length beyond
 {max(rows('accuracy').values('seq_len'))}. The rate is the best for the last threshold, not for each.
 """

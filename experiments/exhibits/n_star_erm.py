@@ -25,12 +25,16 @@ FOLDERS = {
     'n_star_erm': ('log', 'log_128', 'log_256', 'wide', 'log_labels', 'wide_labels', 'wide_labels_64'),
     'n_star_erm_long': ('long',),
     'n_star_erm_averaged': ('averaged', 'averaged_64'),
+    'n_star_erm_simple': ('simple',),
+    'n_star_erm_rnn': ('rnn',),
 }
 FIGURES = {
     'n_star_erm/figure.png': 'n* against N, point-wise risk, beside random labels that the ball fits (dotted) and '
     'ERMs that err (dashed)',
     'n_star_erm_long/figure.png': 'The same with four times as many steps',
     'n_star_erm_averaged/figure.png': 'The same by the averaged risk, where a prompt has N labels',
+    'n_star_erm_simple/figure.png': 'The same on simple-1STR',
+    'n_star_erm_rnn/figure.png': "The same of Theorem 7's RNN on simple-1STR",
 }
 PLUGINS = (*learning_curves.PLUGINS, 'qstr_jax.theory.construction_start', 'qstr_jax.theory.capacity')
 # By rule: c of d_e = ⌊c ln N⌋, d_e, the largest coherence, and what the title says.
@@ -47,6 +51,8 @@ PARTS = {
     'long': {'seq_lens': (16, 32, 64, 128), 'max_steps': 16_000},
     'averaged': {'seq_lens': (8, 16, 32), 'radius': (0.5, 1.0, 2.0)},
     'averaged_64': {'seq_lens': (64,), 'num_seeds': 3},
+    'simple': {'test_task': 'simple_qstr', 'seq_lens': (8, 16, 32, 64, 128)},
+    'rnn': {'test_task': 'simple_qstr', 'seq_lens': (4, 8, 16, 32)},
 }
 _POINT = ['encoding_factor', 'encoding_dim', 'radius', 'seq_len']
 
@@ -83,7 +89,10 @@ def get_config(part='log'):
     else:
         _search(config, part.startswith('averaged'))
         config.title = f'{{task}}: n* of constrained ERM, {{risk}} risk, {words}'
+    if part == 'rnn':
+        _be_recurrent(config)
     config.update(PARTS[part])
+    config.task.name = config.test_task
     return config
 
 
@@ -101,8 +110,18 @@ def _search(config, averaged):
         config.min_samples = 10
 
 
+def _be_recurrent(config):
+    """The RNN of Theorem 7, whose states hardly depend on those before: α_N ≤ 1/N at every N that is run."""
+    config.models = ('rnn',)
+    config.rnn.cell, config.rnn.states, config.rnn.readout = 'deep', 'exclusive', 'mlp'
+    config.rnn.width, config.rnn.transition_widths, config.rnn.readout_widths = 10, (32, 32), (64, 64)
+    config.rnn.lipschitz = 1 / 32
+    config.starts = ('init', 'init:1')
+    config.learner.reference = ''
+
+
 def _fit_labels(config):
-    config.task.name = config.test_task = 'random_labels'
+    config.test_task = 'random_labels'
     config.num_samples = (100, 200, 400, 800, 1600, 3200, 6400)
     config.num_seeds = 3
 
@@ -117,7 +136,7 @@ def reduced(part='log'):
     config.max_coherence = 0.9
     config.transformer.mlp_width = 8
     config.radius = (1.0,)
-    config.starts = ('attention:0',)
+    config.starts = config.starts[:1]
     config.max_steps = 60
     config.check_every = 30
     config.test_samples = 100
@@ -190,6 +209,7 @@ def text(rows):
     labels = rows('n_star_erm', task='random_labels', encoding_factor=3, num_samples=3200)
     long, averaged = rows('n_star_erm_long'), rows('n_star_erm_averaged')
     beyond = lanes.where(seq_len=(128, 256))
+    simple, rnn = rows('n_star_erm_simple'), rows('n_star_erm_rnn', seq_len=(4, 8, 16))
     return f"""
 With d_e = ⌊3 ln N⌋ the search ends at {lanes.where(seq_len=8).mean()} prompts at N = 8 and at
 {lanes.where(seq_len=256).mean()} at N = 256; read as bounds where they are bounds, the prompts from which on these
@@ -204,9 +224,13 @@ ends where memorising does: the mean training risk on 3,200 random labels falls 
 Beyond it ends well above, and four times as many steps do not mend that: {long.where(seq_len=128).mean()} prompts at N
 = 128, as before.
 
+On simple-1STR, where all positions ask for the same token, the Transformer's grow as N^{simple.exponent()} (N^a or (log
+N)^p: {simple.law()}), {simple.count(is_erm=True)} of {simple.count()} lanes end at an ERM, and those of Theorem 7's RNN
+as N^{rnn.exponent()}, from {rnn.where(seq_len=4).mean()} at N = 4 to {rnn.where(seq_len=16).mean()} at N = 16.
+
 By the averaged risk, where a prompt has N labels, n\\* falls with N, and {averaged.count(is_erm=True)} of
-{averaged.count()} lanes end at an ERM. The three directories took {rows('n_star_erm').time()}, {long.time()} and
-{averaged.time()}.
+{averaged.count()} lanes end at an ERM. The five directories took {rows('n_star_erm').time()}, {long.time()},
+{averaged.time()}, {simple.time()} and {rnn.time()}.
 """
 
 

@@ -18,6 +18,13 @@ def chosen(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
     return found[['model', x, *names, 'lanes', 'samples', *by[-3:]]].reset_index(drop=True)
 
 
+def beside(selected: pd.DataFrame, chosen: pd.DataFrame, setting: str, x: str = 'seq_len') -> pd.DataFrame:
+    """The selection lanes that have, at their point, the chosen value of every other tuned setting."""
+    names = {name for text in chosen['tuned'].dropna() for name in text.split()}
+    point = ['model', x, *sorted(names - {setting})]
+    return selected.merge(chosen[point].drop_duplicates(), on=point)
+
+
 def longest(selected: pd.DataFrame) -> pd.DataFrame:
     """Of each selection lane that was stopped at several limits, the row of the last."""
     lane = ['seed', *(name for name in setting_columns(selected) if name != 'stop_after')]

@@ -5,7 +5,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
+from matplotlib import colormaps, ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -15,6 +15,8 @@ from qstr_jax.plots.panels import log_ticks
 from qstr_jax.plots.style import STYLE, frame
 
 _KEY = 'dots: selection lanes; lines: the slowest; rings: the chosen values; triangles: lanes that were stopped there'
+# Up to four values that were tried are the ticks; more would overlap.
+_MAX_TICKS = 4
 
 
 def tuning(rows: pd.DataFrame, setting: str = 'learning_rate', by: str = 'seq_len', *, title: str = '') -> Figure:
@@ -43,6 +45,10 @@ def tuning(rows: pd.DataFrame, setting: str = 'learning_rate', by: str = 'seq_le
             for value in analysis.ordered(mine[by]):
                 _draw(axis, mine[mine[by] == value], setting, colours[value], analysis.setting_text(by, value))
             axis.set_xscale('log')
+            if rows[setting].nunique() <= _MAX_TICKS:
+                axis.set_xticks(sorted(rows[setting].unique()), minor=False)
+                axis.xaxis.set_major_formatter('{x:g}')
+                axis.xaxis.set_minor_locator(ticker.NullLocator())
             axis.set_xlabel(columns.label(setting))
             axis.legend(loc='lower left', bbox_to_anchor=(0, 1.0), ncols=3, title=display(model), columnspacing=1.0)
         axes[0].set_yscale('log')

@@ -70,7 +70,8 @@ def draw_tuning(folder: pathlib.Path, config: Any) -> None:
         return
     rows, chosen = tuning.longest(results.load(selected)), results.load(folder)
     for setting in sorted({name for text in chosen['tuned'].dropna() for name in text.split()}):
-        figure = plots.tuning(rows, setting, config.x, title=f'Choosing the {columns.label(setting)}')
+        lanes = tuning.beside(rows, chosen, setting, config.x)
+        figure = plots.tuning(lanes, setting, config.x, title=f'Choosing the {columns.label(setting)}')
         _save(figure, folder, f'tuning_{setting}')
     _write(tuning.chosen(chosen, config.x), folder, 'tuning')
 

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 
 from qstr_jax.models import carry
@@ -69,15 +70,31 @@ def _chunk(state_HxKxV: jax.Array, chunk: Inputs) -> tuple[jax.Array, jax.Array]
     if beta_NxH is not None:
         known_NxHxV = jnp.einsum('nhk,hkv->nhv', k * jnp.exp(total), state_HxKxV)
         overlap_HxNxN = beta_NxH.T[:, :, None] * _products(k, k, total)
-        lower_HxNxN = jnp.tril(overlap_HxNxN, -1) + jnp.eye(len(k))[None]
-        target_HxNxV = jnp.swapaxes(beta_NxH[:, :, None] * (v_NxHxV - known_NxHxV), 0, 1)
-        solved_HxNxV = jax.scipy.linalg.solve_triangular(lower_HxNxN, target_HxNxV, lower=True, unit_diagonal=True)
-        v_NxHxV = jnp.swapaxes(solved_HxNxV, 0, 1)
+        target_NxHxV = beta_NxH[:, :, None] * (v_NxHxV - known_NxHxV)
+        v_NxHxV = jnp.einsum('hij,jhv->ihv', _inverse(overlap_HxNxN), target_NxHxV)
     o_NxHxV = jnp.einsum('nhk,hkv->nhv', q * jnp.exp(total), state_HxKxV)
     o_NxHxV = o_NxHxV + jnp.einsum('hij,jhv->ihv', _products(q, k, total), v_NxHxV)
     left = k * jnp.exp(total[-1:] - total)
     state_HxKxV = state_HxKxV * jnp.exp(total[-1])[:, :, None] + jnp.einsum('nhk,nhv->hkv', left, v_NxHxV)
     return state_HxKxV, o_NxHxV
+
+
+def _inverse(lower_HxNxN: jax.Array) -> jax.Array:
+    """(I + strict lower part)^{-1}, by blocks of 1, 2, 4, … rows: a pair's inverse is made of those of its two blocks.
+
+    LAPACK's batched solvers are not used: on a CPU two of them at once, as in two directions, can wait for each
+    other's threads for ever (jaxlib 0.10).
+    """
+    size = lower_HxNxN.shape[-1]
+    block, row_N = 1, np.arange(size)
+    inverse_HxNxN = jnp.broadcast_to(jnp.eye(size), lower_HxNxN.shape)
+    while block < size:
+        place_N = row_N // block
+        is_corner_NxN = (place_N[:, None] == place_N[None, :] + 1) & (place_N[:, None] % 2 == 1)
+        corner_HxNxN = jnp.where(is_corner_NxN, lower_HxNxN, 0)
+        inverse_HxNxN = inverse_HxNxN - inverse_HxNxN @ corner_HxNxN @ inverse_HxNxN
+        block *= 2
+    return inverse_HxNxN
 
 
 def _products(q_NxHxK: jax.Array, k_NxHxK: jax.Array, total_NxHxG: jax.Array) -> jax.Array:

@@ -1,0 +1,77 @@
+"""n* of FFNs at stationary points: the least n with test loss 0.2 against N, beside Theorem 6's N d (1 − 0.2).
+
+simple-1STR, linear link, d = 2, N = 4 to 64; FFN f(T, W x) of widths (64, 32), trained to stationary points of the
+regularised risk, the setting of Theorem 6.
+"""
+
+from experiments.exhibits import theorem6
+from qstr_jax.cli import base
+
+ORDER = 205
+QUESTION = 'Do FFNs at stationary points need n ≥ Ω(N d) prompts?'
+FIGURES = {'n_star_stationary/figure.png': 'n* of FFNs at stationary points against N, d = 2'}
+
+
+def get_config():
+    """The FFN of `theorem6` at d = 2, five lanes with a task each; searches from n = 8 to 20,480."""
+    config = theorem6.get_config()
+    config.models = ('ffn',)
+    config.learners = ('stationary',)
+    config.probes = ()
+    config.seq_lens = (4, 6, 8, 12, 16, 32, 64)
+    config.token_dim = 2
+    config.encoding_dim = 16
+    config.num_samples = base.unset()
+    config.samples_unit = 'prompts'
+    config.batch_size = 64
+    config.threshold = 0.2
+    config.min_samples = 8
+    config.max_samples = 20_480
+    config.resolution = 0.1
+    config.test_samples = 1000
+    config.title = '{task}, d = {token_dim}: n* of FFNs at stationary points'
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests."""
+    config = get_config()
+    config.seq_lens = (2,)
+    config.encoding_dim = 4
+    config.ffn.widths = (8, 8)
+    config.max_steps = 60
+    config.check_every = 30
+    config.threshold = 0.6
+    config.max_samples = 64
+    config.resolution = 0.5
+    config.test_samples = 100
+    config.num_seeds = 2
+    return config
+
+
+def text(rows):
+    ffn = rows('n_star_stationary')
+    learnt = ffn.where(outcome='reached')
+    ratio = learnt.table['samples_to_threshold'] / (learnt.table['seq_len'] * learnt.table['token_dim'])
+    longest, beyond = max(learnt.values('seq_len')), ffn.where(outcome='censored')
+    return f"""
+They do, and more: n\\* grows as N^{learnt.exponent()}, from {learnt.where(seq_len=4).mean()} prompts at N = 4 to
+{learnt.where(seq_len=longest).mean()} at N = {longest}, {ratio.min():.0f} to {ratio.max():.0f} times N d.
+
+Between neighbouring N the exponent is {learnt.slopes()}; N^a or (log N)^p: {learnt.law()}. These fits have a training
+risk of {learnt.largest('train_risk')} or less after {ffn.values('max_steps')[0]:,} steps. At N =
+{min(beyond.values('seq_len'))} and {max(beyond.values('seq_len'))} none of {beyond.count()} lanes gets there within
+{ffn.values('max_samples')[0]:,} prompts: they end at a stationary point that predicts
+nothing, with training risk {beyond.mean('train_risk')}. It took {ffn.time()}.
+"""
+
+
+def table(rows):
+    return rows('n_star_stationary').samples_table('seq_len')
+
+
+def limits(rows):
+    return """
+A lower bound allows any faster growth, so only a slower one could have refuted it. FFNs of least norm, for which the
+theorem holds as well, are not searched.
+"""

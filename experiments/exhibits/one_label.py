@@ -1,0 +1,96 @@
+"""One label a prompt: samples to test MSE 0.7 on 1STR by the point-wise risk, N = 4 to 256, about 20,000 parameters.
+
+Each architecture has at each N the batch size and learning rate whose slowest of five selection lanes needs the fewest
+prompts; ten other lanes are reported, each with its own (u, ω).
+"""
+
+from qstr_jax.cli import base
+from qstr_jax.settings import checks
+
+ORDER = 8
+QUESTION = 'How many labels does each architecture need, at one label a prompt and its own best settings?'
+# By model and N the width at which it has 18,000 to 22,000 parameters: of the Transformer's ReLU layer, of the GRU's
+# states in each direction, and of the FFN's first layer of two.
+WIDTHS = {
+    'transformer': {4: 748, 8: 508, 16: 386, 32: 262, 64: 188, 256: 50},
+    'rnn': {4: 46, 8: 43, 16: 41},
+    'ffn': {4: 103, 8: 55, 16: 27},
+}
+FOLDERS = {'one_label': tuple(f'{model}_{n}' for n in WIDTHS['transformer'] for model in WIDTHS if n in WIDTHS[model])}
+FIGURES = {
+    'one_label/figure.png': 'Prompts of one label each to test error 0.7 against N',
+    'one_label/tuning_learning_rate.png': 'Prompts against the learning rate, from which the best is chosen',
+    'one_label/tuning_batch_size.png': 'Prompts against the batch size, from which the best is chosen',
+}
+
+
+def get_config(part='transformer_4'):
+    """One architecture at one N, ten lanes; at most 300,000 prompts."""
+    checks.choice('part', part, FOLDERS['one_label'])
+    model, _, number = part.rpartition('_')
+    width = WIDTHS[model][int(number)]
+    config = base.get_config()
+    config.models = (model,)
+    config.seq_lens = (int(number),)
+    config.risk = 'pointwise'
+    config.num_seeds = 10
+    config.task_per_lane = True
+    config.tune.learning_rate = 'auto'
+    config.tune.batch_size = (16, 64, 256)
+    config.tune.num_seeds = 5
+    config.check_every = 4
+    config.test_samples = 1000
+    config.max_samples = 300_000
+    setting, value = {
+        'transformer': ('mlp_width', width), 'rnn': ('width', width), 'ffn': ('widths', (width, 100)),
+    }[model]  # fmt: skip
+    config[model][setting] = value
+    config.title = '{task}, one label a prompt, best batch size and rate: prompts to test MSE {threshold}'
+    config.notes = ('about 20,000 parameters each; tested on 1STR', '1,000 test prompts, a test every 4 steps')
+    return config
+
+
+def reduced(part='transformer_4'):
+    """The same in seconds, for the tests: every part is a small FFN."""
+    config = get_config(part)
+    base.shrink_tuned(config)
+    config.seq_lens = (2,)
+    config.tune.batch_size = (16, 64)
+    config.threshold = 0.9
+    return config
+
+
+def text(rows):
+    transformer, rnn, ffn = (rows('one_label', model=model) for model in ('transformer', 'rnn', 'ffn'))
+    lengths = transformer.values('seq_len')
+    failed = ffn.where(outcome='censored')
+    return f"""
+The Transformer needs {transformer.where(seq_len=lengths[0]).mean()} at N = {lengths[0]} and
+{transformer.where(seq_len=lengths[-1]).mean()} at N = {lengths[-1]}, N^{transformer.exponent()}. The RNN goes from
+{rnn.where(seq_len=4).mean()} at N = 4 to {rnn.where(seq_len=8).mean()} at N = 8, and of {failed.count()} FFNs at N =
+{min(failed.values('seq_len'))} and {max(failed.values('seq_len'))} none learns within
+{failed.values('max_samples')[0]:,}.
+
+With all N labels of each prompt (Figure 1a at the best rate) the Transformer's exponent is
+{rows('figure1a_tuned', model='transformer').exponent()}: labels cost as much as prompts. N^a or (log N)^p:
+{transformer.law()}; between neighbouring N the exponent is {transformer.slopes()}. Theorem 4 claims (log N)^p, but of
+empirical risk minimisers in a ball; this is AdamW, stopped when it first crosses the threshold, and decides nothing
+about the theorem.
+
+In steps of the optimiser the Transformer takes {transformer.mean('steps', by='seq_len')} at these N, at batches of
+{transformer.extent('batch_size')} and rates of {transformer.extent('learning_rate')}. Lanes and choice took
+{rows('one_label', 'one_label/selection').time()}.
+"""
+
+
+def table(rows):
+    return rows('one_label').samples_table('seq_len')
+
+
+def limits(rows):
+    rnn, least = rows('one_label', model='rnn'), min(rows('one_label/selection').values('batch_size'))
+    return f"""
+Batches below {least:g}, width, depth and weight decay are not tuned, so another optimiser may do better. The RNN
+beyond N = {max(rnn.values('seq_len'))} and the FFN beyond
+{max(rows('one_label', model='ffn').values('seq_len'))} have no rows.
+"""
