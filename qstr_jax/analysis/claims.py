@@ -86,6 +86,9 @@ def _not_of_the_theorem(claim: Claim, lanes: pd.DataFrame) -> str:
         return f'{claim.source} is about {" and ".join(claim.learners)}'
     if claim.risk and set(lanes['risk']) != {claim.risk}:
         return f'{claim.source} is about the point-wise risk'
+    moving = lanes['learner'].eq('stationary') & lanes['outcome'].eq('reached') & lanes['converged'].eq(False)
+    if moving.any():
+        return f'{moving.sum()} of {len(lanes)} lanes end at no stationary point'
     # A training risk above the threshold is far from the least one, which is about 0.
     above = lanes['train_risk'] > lanes['threshold']
     return f'{above.sum()} of {len(lanes)} lanes do not minimise the training risk' if above.any() else ''
