@@ -65,7 +65,7 @@ def text(rows):
     lengths = transformer.values('seq_len')
     failed = ffn.where(outcome='censored')
     return f"""
-The Transformer needs {transformer.where(seq_len=lengths[0]).mean()} at N = {lengths[0]} and
+The Transformer needs {transformer.where(seq_len=lengths[0]).mean()} prompts at N = {lengths[0]} and
 {transformer.where(seq_len=lengths[-1]).mean()} at N = {lengths[-1]}, N^{transformer.exponent()}. The RNN goes from
 {rnn.where(seq_len=4).mean()} at N = 4 to {rnn.where(seq_len=8).mean()} at N = 8, and of {failed.count()} FFNs at N =
 {min(failed.values('seq_len'))} and {max(failed.values('seq_len'))} none learns within
