@@ -39,7 +39,7 @@ class Setting:
     is_traced: bool = False
     is_later: bool = False
 
-    @property
+    @functools.cached_property
     def is_tuple(self) -> bool:
         """Whether one value of this setting is a tuple."""
         return annotations.has_tuples(self.type)

@@ -1,6 +1,7 @@
 """The cells of a sweep, one compiled program each, and their lanes."""
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 import json
@@ -8,11 +9,12 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from qstr_jax import columns, failures, learners, models, tasks
+from qstr_jax import columns, failures, models, tasks
+from qstr_jax.learners.lanes import lane_type
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import registry
 from qstr_jax.sweeps import presets, sample_sizes
-from qstr_jax.sweeps.point import Point
+from qstr_jax.sweeps.point import Asked, Built, Point
 from qstr_jax.sweeps.sweep import Sweep
 from qstr_jax.tasks import encoders, links
 
@@ -42,7 +44,7 @@ class Cell:
     changed: tuple[tuple[str, Any], ...]
     lanes: tuple[Any, ...]
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         """A readable, unique name that is safe for files.
 
@@ -78,7 +80,8 @@ def cells_of(sweep: Sweep) -> tuple[Cell, ...]:
             for settings in _product(task_axes):
                 for cell in _cells_of_model(sweep, {**first, **settings}, learner, model, used):
                     known = found.setdefault(cell.id, cell)
-                    _check_same(known.problem, cell.problem)
+                    if known is not cell:
+                        _check_same(known.problem, cell.problem)
                     if known.lanes != cell.lanes:
                         lanes = dict.fromkeys((*known.lanes, *cell.lanes))
                         found[cell.id] = dataclasses.replace(known, lanes=tuple(lanes))
@@ -145,9 +148,10 @@ def _cells_of_model(sweep: Sweep, settings: Settings, learner_name: str, model: 
     model_axes = _resolved(sweep, 'model', model)
     for link_settings, encoding_settings in itertools.product(_product(link_axes), _product(encoding_axes)):
         task = _task(sweep, settings, link_settings, encoding_settings)
-        test_task = _test_task(sweep, task)
+        asked = Asked(task, _test_task(sweep, task))
         for model_settings in _product(model_axes):
             module = models.build(model, task, **model_settings)
+            built = Built(model, model_settings, task, module)
             name = learner_name
             if models.is_closed_form(module) and learner_name != 'online':
                 name = 'closed_form'
@@ -159,15 +163,14 @@ def _cells_of_model(sweep: Sweep, settings: Settings, learner_name: str, model: 
                     learner = _learner(name, learner_settings, traced).bind(module, task, sizes or (0,))
                 if sweep.tune:
                     sweep.tune.grids_of(learner)  # which checks that the learner looks at what is tuned
-                problem = Problem(task=task, test_task=test_task, module=module, learner=learner)
-                point = Point(model=model, given=model_settings, problem=problem)
+                point = Point(asked, built, learner)
                 idle = learner.ignored()
-                used |= {('task', key) for key in settings if key not in point.unused()}
+                used |= {('task', key) for key in settings if key not in asked.unused}
                 used |= {('model', key) for key in model_settings}
                 used |= {('learner', key) for key in (*learner_settings, *traced) if key not in idle}
                 yield Cell(
                     model=model,
-                    problem=problem,
+                    problem=Problem(task=task, test_task=asked.test_task, module=module, learner=learner),
                     columns=point.columns(),
                     changed=point.changed(),
                     lanes=_lanes(sweep, learner, {**traced, 'sample_size': sizes or (0,)}),
@@ -229,9 +232,9 @@ def _lanes(sweep: Sweep, learner: Any, axes: dict[str, tuple]) -> tuple[Any, ...
     names = columns.with_role(learner.lane_settings(), 'lane')
     names += [name for name in learner.lane_settings() if name not in names]
     values = [axes.get(name, (getattr(learner, name),)) for name in names]
+    kind = lane_type(tuple(learner.lane_settings()))
     return tuple(
-        learners.lane(
-            learner,
+        kind(
             seed=seed,
             task_seed=seed if sweep.task_per_lane else sweep.task_seed,
             **dict(zip(names, point, strict=True)),

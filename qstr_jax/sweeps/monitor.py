@@ -40,11 +40,13 @@ def _now() -> str:
 
 def add_plan(workdir: Any, cells: Sequence[Cell]) -> None:
     """Adds the lanes of some cells to the plan; the caller holds the directory's lock."""
-    plan = records.read_plan(workdir)
+    path, known = workdir / 'plan.json', records.read_plan(workdir)
+    plan = dict(known)
     for cell in cells:
         entry = {'columns': dict(cell.columns), 'lanes': [lane_keys.name_of(lane) for lane in cell.lanes]}
         plan[cell.id] = merge.joined(plan.get(cell.id), entry)
-    files.write_json(workdir / 'plan.json', plan)
+    if plan != known or not path.exists():
+        files.write_json(path, plan)
 
 
 class Heartbeat:

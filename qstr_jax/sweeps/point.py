@@ -1,11 +1,11 @@
 """The settings of a cell: the columns of its rows, and the settings not at their default, from which its id is made."""
 
 import dataclasses
+import functools
 import typing
 from typing import Any
 
 from qstr_jax import columns, failures, models
-from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import Setting, registry
 from qstr_jax.tasks import unused
 
@@ -13,68 +13,33 @@ Settings = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Point:
-    """The static settings of a point, which all points of a cell share.
+class Asked:
+    """What the points of one task say of it, found once for all of them.
 
     Attributes:
-        model: registered name of the architecture.
-        given: the settings of the model that a preset or the sweep sets.
-        problem: the static part of the cell.
+        task: of the training prompts.
+        test_task: of the test prompts.
     """
 
-    model: str
-    given: Settings
-    problem: Problem
+    task: Any
+    test_task: Any
 
-    def columns(self) -> tuple[tuple[str, Any], ...]:
-        """(name, value) of columns that all rows share; settings of a model, link or encoding are prefixed by its name.
-
-        Columns that the table does not have yet are declared, and so are those of the traced settings.
-        """
-        task, learner = self.problem.task, self.problem.learner
-        found: dict[tuple[str, str], tuple[Any, str]] = {
-            ('model', 'model'): (self.model, 'str'),
-            ('task', 'task'): (task.name, 'str'),
-            ('task', 'test_task'): (self.problem.test_task.name, 'str'),
-            ('learner', 'learner'): (learner.name, 'str'),
-            **task_columns(task, self.problem.test_task, self.unused()),
-        }
-        schema = registry.entries()[learner.name].schema
-        for name, setting in schema.items():
-            value = getattr(learner, name)
-            # `max_samples` is in every row, since it is also the number of stored prompts. An empty tuple sets nothing.
-            is_said = value != () and not (setting.is_later and value == setting.default)
-            if not setting.is_traced and is_said and (name not in learner.ignored() or name == 'max_samples'):
-                found['learner', name] = value, _type_of(setting)
-        if hasattr(learner, 'is_search'):
-            found['learner', 'is_search'] = learner.is_search, 'bool'
-        for name, value in self._model_settings().items():
-            found['model', f'{self.model}_{name}'] = value, _type_of(registry.entries()[self.model].schema[name])
-        for (role, name), (_, kind) in found.items():
-            columns.declare(name, role, kind)
-        for name in learner.lane_settings():
-            columns.declare(name, 'lane', _type_of(schema.get(name)))
-        return tuple((name, columns.plain(value)) for (_, name), (value, _) in found.items())
-
+    @functools.cached_property
     def unused(self) -> frozenset[str]:
         """Names of the task's settings that neither training nor test prompts depend on."""
-        problem: Any = self.problem
-        with failures.named(f'task={problem.task.name!r}'):  # whose own settings may not be hashable
-            return unused.names(problem.task) & unused.names(problem.test_task)
+        with failures.named(f'task={self.task.name!r}'):  # whose own settings may not be hashable
+            return unused.names(self.task) & unused.names(self.test_task)
 
-    def _model_settings(self) -> Settings:
-        """All settings of the model; a default that depends on the task is read from the module."""
-        schema = registry.entries()[self.model].schema
-        defaults = {name: self.given.get(name, setting.default) for name, setting in schema.items()}
-        return {name: getattr(self.problem.module, name, value) for name, value in defaults.items()}
+    @functools.cached_property
+    def columns(self) -> dict[tuple[str, str], tuple[Any, str]]:
+        """`task_columns` without the settings that are not used."""
+        return task_columns(self.task, self.test_task, self.unused)
 
-    def changed(self) -> tuple[tuple[str, Any], ...]:
-        """The names of model, task and learner, N, and the settings without which this would be another cell.
-
-        A setting that is given at its default is left out, even if the default depends on other settings.
-        """
-        task, test_task, learner = self.problem.task, self.problem.test_task, self.problem.learner
-        found = {'model': self.model, 'task': task.name, 'learner': learner.name, 'seq_len': task.seq_len}
+    @functools.cached_property
+    def changed(self) -> Settings:
+        """The settings without which this would be another task."""
+        task, test_task = self.task, self.test_task
+        found = {}
         if test_task.name != task.name:
             found['test_task'] = test_task.name
         if test_task.seq_len != task.seq_len:
@@ -82,17 +47,35 @@ class Point:
         for name, setting in registry.entries()[task.name].schema.items():
             if name != 'seq_len' and not _is_same_without(task, name, setting.default):
                 found[f'task.{name}'] = _identity(getattr(task, name))
-        for name, setting in registry.entries()[learner.name].schema.items():
-            is_idle = name in learner.ignored() and name != 'max_samples'
-            if not setting.is_traced and not is_idle and getattr(learner, name) != setting.default:
-                found[f'learner.{name}'] = getattr(learner, name)
-        if getattr(learner, 'is_search', False):
-            found['learner.is_search'] = True
-        found |= {f'model.{name}': columns.plain(value) for name, value in self._needed().items()}
-        return tuple(found.items())
+        return found
 
-    def _needed(self) -> Settings:
-        """The given settings of the model, without those that do not change the module."""
+
+@dataclasses.dataclass(frozen=True)
+class Built:
+    """A model on a task, and which of its settings made it, found once for all learners.
+
+    Attributes:
+        model: registered name of the architecture.
+        given: the settings of the model that a preset or the sweep sets.
+        task: the task it is built for.
+        module: the model.
+    """
+
+    model: str
+    given: Settings
+    task: Any
+    module: Any
+
+    @functools.cached_property
+    def settings(self) -> Settings:
+        """All settings of the model; a default that depends on the task is read from the module."""
+        schema = registry.entries()[self.model].schema
+        defaults = {name: self.given.get(name, setting.default) for name, setting in schema.items()}
+        return {name: getattr(self.module, name, value) for name, value in defaults.items()}
+
+    @functools.cached_property
+    def needed(self) -> Settings:
+        """The given settings, without those that do not change the module."""
         needed = dict(self.given)
         for name in sorted(self.given):
             without = {key: value for key, value in needed.items() if key != name}
@@ -102,9 +85,72 @@ class Point:
 
     def _makes_module(self, settings: Settings) -> bool:
         try:
-            return bool(models.build(self.model, self.problem.task, **settings) == self.problem.module)
+            return bool(models.build(self.model, self.task, **settings) == self.module)
         except ValueError:
             return False
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """The static settings of a point, which all points of a cell share.
+
+    Attributes:
+        asked: the task.
+        built: the model.
+        learner: how it is trained.
+    """
+
+    asked: Asked
+    built: Built
+    learner: Any
+
+    def columns(self) -> tuple[tuple[str, Any], ...]:
+        """(name, value) of columns that all rows share; settings of a model, link or encoding are prefixed by its name.
+
+        Columns that the table does not have yet are declared, and so are those of the traced settings.
+        """
+        task, model, learner = self.asked.task, self.built.model, self.learner
+        found: dict[tuple[str, str], tuple[Any, str]] = {
+            ('model', 'model'): (model, 'str'),
+            ('task', 'task'): (task.name, 'str'),
+            ('task', 'test_task'): (self.asked.test_task.name, 'str'),
+            ('learner', 'learner'): (learner.name, 'str'),
+            **self.asked.columns,
+        }
+        schema, ignored = registry.entries()[learner.name].schema, learner.ignored()
+        for name, setting in schema.items():
+            value = getattr(learner, name)
+            # `max_samples` is in every row, since it is also the number of stored prompts. An empty tuple sets nothing.
+            is_said = value != () and not (setting.is_later and value == setting.default)
+            if not setting.is_traced and is_said and (name not in ignored or name == 'max_samples'):
+                found['learner', name] = value, _type_of(setting)
+        if hasattr(learner, 'is_search'):
+            found['learner', 'is_search'] = learner.is_search, 'bool'
+        for name, value in self.built.settings.items():
+            found['model', f'{model}_{name}'] = value, _type_of(registry.entries()[model].schema[name])
+        for (role, name), (_, kind) in found.items():
+            columns.declare(name, role, kind)
+        for name in learner.lane_settings():
+            columns.declare(name, 'lane', _type_of(schema.get(name)))
+        return tuple((name, columns.plain(value)) for (_, name), (value, _) in found.items())
+
+    def changed(self) -> tuple[tuple[str, Any], ...]:
+        """The names of model, task and learner, N, and the settings without which this would be another cell.
+
+        A setting that is given at its default is left out, even if the default depends on other settings.
+        """
+        task, learner = self.asked.task, self.learner
+        found = {'model': self.built.model, 'task': task.name, 'learner': learner.name, 'seq_len': task.seq_len}
+        found |= self.asked.changed
+        ignored = learner.ignored()
+        for name, setting in registry.entries()[learner.name].schema.items():
+            is_idle = name in ignored and name != 'max_samples'
+            if not setting.is_traced and not is_idle and getattr(learner, name) != setting.default:
+                found[f'learner.{name}'] = getattr(learner, name)
+        if getattr(learner, 'is_search', False):
+            found['learner.is_search'] = True
+        found |= {f'model.{name}': columns.plain(value) for name, value in self.built.needed.items()}
+        return tuple(found.items())
 
 
 def task_columns(
