@@ -45,7 +45,7 @@ def run() -> None:
         results.make_compact(runtime.workdir())
     one = session.Session(sweep, options, stopping.Stop(), progress.Progress('lane', False), made)
     workdir = one.open(runtime.workdir(), mine, cells, is_alone=True, has_probes=True)
-    left = {cell.id: set(claims.missing_of(workdir, cell)) for cell in mine}
+    left = {cell_id: set(lanes) for cell_id, lanes in claims.missing_of(workdir, mine).items()}
     batches = [
         Batch(
             cell=batch.cell.id,

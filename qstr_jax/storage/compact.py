@@ -36,21 +36,24 @@ class Copy:
     stamps: dict[str, tuple[int, int]]
     places: dict[str, tuple[int, int]]
 
-    def __post_init__(self) -> None:
-        self._lists: dict[str, list] = {}
-
     def columns(self, cell_id: str) -> dict[str, list]:
         """The columns of one cell."""
         start, end = self.places[cell_id]
-        found = {name: self._list(name)[start:end] for name in self.frame.columns if name != 'cell'}
+        found = {name: values[start:end] for name, values in self._lists.items()}
         return {name: values for name, values in found.items() if any(value is not None for value in values)}
 
-    def _list(self, name: str) -> list:
-        """A whole column, in which None is what is missing: slices of a list are quick, those of a frame are not."""
-        if name not in self._lists:
-            values = self.frame[name]
-            self._lists[name] = values.astype(object).where(values.notna(), None).tolist()
-        return self._lists[name]
+    def has(self, cell_id: str, wanted: Iterable[str]) -> bool:
+        """Whether a cell has some columns."""
+        start, end = self.places[cell_id]
+        return all(any(value is not None for value in self._lists.get(name, ())[start:end]) for name in wanted)
+
+    @functools.cached_property
+    def _lists(self) -> dict[str, list]:
+        """Whole columns, in which None is what is missing: slices of a list are quick, those of a frame are not."""
+        whole = self.frame.drop(columns='cell')
+        return {
+            str(name): values.astype(object).where(values.notna(), None).tolist() for name, values in whole.items()
+        }
 
 
 EMPTY = Copy(pd.DataFrame(), {}, {})

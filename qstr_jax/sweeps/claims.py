@@ -7,6 +7,7 @@ processes of one job divide the cells among them, each whole, and other jobs nee
 """
 
 import contextlib
+import operator
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -49,25 +50,38 @@ def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
 
 def missing(workdir: Any, batch: LaneBatch) -> tuple[Any, ...]:
     """Lanes of a batch that have no row yet."""
-    return _without_rows(workdir, batch.cell, batch.lanes)
+    fields = batch.lanes[0]._fields
+    return _without_rows(results.columns_of(workdir, batch.cell.id, fields), batch.lanes, fields)
 
 
-def missing_of(workdir: Any, cell: Cell) -> tuple[Any, ...]:
-    """Lanes of a cell that have no row yet."""
-    return _without_rows(workdir, cell, cell.lanes)
+def missing_of(workdir: Any, cells: Sequence[Cell], tuned: Sequence[str] = ()) -> dict[str, tuple[Any, ...]]:
+    """By id of some cells the lanes that have no row yet.
+
+    Args:
+        workdir: the results directory.
+        cells: the cells.
+        tuned: settings that tell no lanes apart, since they are not chosen yet.
+    """
+    found = results.columns_of_each(workdir, {cell.id: cell.lanes[0]._fields for cell in cells})
+    missing = {}
+    for cell in cells:
+        names = [name for name in cell.lanes[0]._fields if name not in tuned]
+        missing[cell.id] = _without_rows(found.get(cell.id, {}), cell.lanes, names)
+    return missing
 
 
-def num_there(workdir: Any, cell: Cell, tuned: Sequence[str] = ()) -> int:
-    """How many lanes of a cell have rows; what is tuned tells no lanes apart, since it is not chosen yet."""
-    return len(cell.lanes) - len(_without_rows(workdir, cell, cell.lanes, tuned))
+def num_there(workdir: Any, cells: Sequence[Cell], tuned: Sequence[str] = ()) -> dict[str, int]:
+    """By id of some cells how many lanes have rows; see `missing_of`."""
+    missing = missing_of(workdir, cells, tuned)
+    return {cell.id: len(cell.lanes) - len(missing[cell.id]) for cell in cells}
 
 
-def _without_rows(workdir: Any, cell: Cell, lanes: Sequence[Any], tuned: Sequence[str] = ()) -> tuple[Any, ...]:
-    fields = lanes[0]._fields
-    names = [name for name in fields if name not in tuned]
-    found = results.columns_of(workdir, cell.id, fields)
-    done = set(zip(*(found[name] for name in names), strict=True)) if found else set()
-    return tuple(lane for lane in lanes if tuple(getattr(lane, name) for name in names) not in done)
+def _without_rows(found: dict[str, list], lanes: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
+    """The lanes that are not among the rows of their cell."""
+    if not found:
+        return tuple(lanes)
+    done, values = set(zip(*(found[name] for name in names), strict=True)), operator.attrgetter(*names)
+    return tuple(lane for lane in lanes if values(lane) not in done)
 
 
 def remove_checkpoints(workdir: Any, cell_id: str) -> None:

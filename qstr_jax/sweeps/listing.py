@@ -25,7 +25,8 @@ def describe(sweep: Sweep, workdir: Any = None) -> str:
     outputs.check(cells, outputs.probes_of(sweep))
     folder = None if workdir is None or not (epath.Path(workdir) / 'plan.json').exists() else epath.Path(workdir)
     names = sweep.tune.names if sweep.tune else ()
-    there = [claims.num_there(folder, cell, names) if folder is not None else 0 for cell in cells]
+    known = {} if folder is None else claims.num_there(folder, cells, names)
+    there = [known.get(cell.id, 0) for cell in cells]
     paces = pace.paces([cell for cell, known in zip(cells, there, strict=True) if known < len(cell.lanes)], folder)
     times = [_time(cell, known, paces.get(cell.id)) for cell, known in zip(cells, there, strict=True)]
     lines = _table(cells, there, times)

@@ -52,11 +52,11 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
     if (epath.Path(workdir) / 'config.json').exists():
         results.make_compact(workdir)
     tuned_names = sweep.tune.names if sweep.tune else ()
-    there = {cell.id: claims.num_there(epath.Path(workdir), cell, tuned_names) for cell in mine}
+    there = claims.num_there(epath.Path(workdir), mine, tuned_names)
     with stopping.stopping() as stop, progress.Progress('lane', options.progress, is_open=bool(sweep.tune)) as shown:
         one = session.Session(sweep, options, stop, shown, made)
         workdir = one.open(workdir, mine, () if sweep.tune else all_cells, has_probes=True)
-        if done := sum(there[cell.id] for cell in mine):
+        if done := sum(there.values()):
             shown.say(f'{done:,} of {tuned.num_reported(sweep, mine):,} lanes are there already')
         failed = tuned.run(one, workdir, mine) if sweep.tune else one.run(workdir, mine)
     if failed:

@@ -74,7 +74,7 @@ class Session:
             # The next step needs all lanes of this one, so every process waits for those of the others.
             with claims.locked(workdir, 'config'):
                 monitor.add_plan(workdir, cells)
-        left = {cell.id: set(claims.missing_of(workdir, cell)) for cell in cells}
+        left = {cell_id: set(lanes) for cell_id, lanes in claims.missing_of(workdir, cells).items()}
         batches = [batch for batch in batches if not left[batch.cell.id].isdisjoint(batch.lanes)]
         self.progress.expect(sum(len(left[batch.cell.id].intersection(batch.lanes)) for batch in batches))
         own = claims.Claims(workdir, batches, self._stop)

@@ -70,8 +70,8 @@ def _error(workdir: Any, what: str, reason: str) -> results.ResultsError:
 
 def _tables(workdir: Any, cells: Sequence[Cell]) -> list[tuple[Cell, dict[str, list]]]:
     """The rows of those cells that have some, column by column."""
-    found = ((cell, results.columns_of(workdir, cell.id, cell.lanes[0]._fields)) for cell in cells)
-    return [(cell, rows) for cell, rows in found if rows]
+    found = results.columns_of_each(workdir, {cell.id: cell.lanes[0]._fields for cell in cells})
+    return [(cell, found[cell.id]) for cell in cells if cell.id in found]
 
 
 def _made(rows: dict[str, list]) -> list[dict[str, Any]]:
@@ -88,8 +88,9 @@ def _settings(cell: Cell, rows: dict[str, list]) -> str:
     now, before = dict(cell.columns), {name: values[0] for name, values in rows.items()}
     shared = columns.with_role(now, 'task', 'model', 'learner')
     pairs = {name: (before.get(name), now[name]) for name in shared}
-    given = {name: pair for name, pair in pairs.items() if not any(value is None or pd.isna(value) for value in pair)}
-    return ', '.join(f'{name} was {old} and is {new}' for name, (old, new) in given.items() if old != new)
+    differ = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    given = {name: pair for name, pair in differ.items() if not any(value is None or pd.isna(value) for value in pair)}
+    return ', '.join(f'{name} was {old} and is {new}' for name, (old, new) in given.items())
 
 
 def of_these_versions(runs: Sequence[dict[str, Any]], record: dict[str, Any]) -> list[dict[str, Any]]:
