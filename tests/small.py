@@ -1,6 +1,7 @@
 """Small sweeps that several test files run: cells of a fraction of a second."""
 
 from qstr_jax import learners, sweeps
+from qstr_jax.sweeps import listing
 
 # Narrow, short, and with few test prompts; enough to train.
 SMALL = {
@@ -35,6 +36,11 @@ def settings(**changes):
 def cell(model='transformer', **changes):
     """One cell of a small sweep."""
     return sweeps.cells_of(settings(models=(model,), **changes))[0]
+
+
+def listed(sweep, workdir=None):
+    """The listing of a dry run."""
+    return listing.describe(sweep, sweeps.cells_of(sweep), workdir)
 
 
 def quiet(**options):

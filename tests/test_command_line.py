@@ -227,9 +227,9 @@ def test_what_was_typed_must_have_an_effect_but_a_config_may_have_settings_of_wh
     overrides, sweep = config_flags.get_override_values(values['config']), base.to_sweep(values.config)
     if line:
         with pytest.raises(ValueError, match=re.escape(line)):
-            base.check_typed(overrides, sweep)
+            base.check_typed(overrides, sweep, sweeps.cells_of(sweep))
     else:
-        base.check_typed(overrides, sweep)
+        base.check_typed(overrides, sweep, sweeps.cells_of(sweep))
 
 
 @pytest.mark.parametrize('error', [AssertionError(), RuntimeError("Unknown backend 'cuda'. (set JAX_PLATFORMS='' …)")])

@@ -9,7 +9,6 @@ from qstr_jax import sweeps
 from qstr_jax.cli import base
 from qstr_jax.report import numbers
 from qstr_jax.storage import results
-from qstr_jax.sweeps import listing
 from qstr_jax.theory import floors_of_rows
 from tests import helpers, small
 
@@ -29,7 +28,7 @@ def test_every_part_is_possible_and_its_twin_too(name):
             configs = one(name).configs(folder, reduced)
             assert len(configs) == len(parts)
             for config in configs:
-                base.check_drawn(config, base.to_sweep(config))
+                base.check_drawn(config, sweeps.cells_of(base.to_sweep(config)))
 
 
 def test_all_committed_rows_are_lanes_of_their_exhibit():
@@ -183,5 +182,6 @@ def test_names_from_the_command_line_are_split():
 
 
 def test_a_dry_run_lists_all_points():
-    text = listing.describe(base.to_sweep(helpers.config_module('heads').get_config()))
+    sweep = base.to_sweep(helpers.config_module('heads').get_config())
+    text = small.listed(sweep)
     assert '6 cells, 18 lanes' in text

@@ -7,7 +7,7 @@ import pytest
 
 from qstr_jax import sweeps
 from qstr_jax.storage import files, lane_keys
-from qstr_jax.sweeps import cost, listing, monitor, pace
+from qstr_jax.sweeps import cost, monitor, pace
 from tests import helpers, small, stored
 
 
@@ -94,28 +94,28 @@ def test_steps_of_all_models_can_be_timed(model, risk, monkeypatch):
 
 def test_a_dry_run_tells_the_time_that_is_left(timed, tmp_path):
     sweep = small.settings(models='ffn', num_seeds=5)
-    lines = listing.describe(sweep, tmp_path / 'nowhere').splitlines()
+    lines = small.listed(sweep, tmp_path / 'nowhere').splitlines()
     (cell,) = sweeps.cells_of(sweep)
     bound = pace.BESIDE_STEPS * 3200 / 16 * 5
     assert f'≤ {bound / 60:.0f} min' in lines[1]
     assert lines[3] == f'time on this machine: at most {bound / 60:.0f} min'
     assert not any('there already' in line for line in lines)
     folder = finished(tmp_path, sweep, 2, 40.0)
-    lines = listing.describe(sweep, folder).splitlines()
+    lines = small.listed(sweep, folder).splitlines()
     assert lines[1].split()[:3] == [cell.id, '5', '2']
     assert lines[1].endswith('about 30 s')
     assert lines[3:] == [
         '2 of 5 lanes are there already',
         'time on this machine: about 30 s at the pace of lanes that are there',
     ]
-    more = listing.describe(small.settings(models='ffn', num_seeds=5, seq_lens=(3, 4)), folder)
+    more = small.listed(small.settings(models='ffn', num_seeds=5, seq_lens=(3, 4)), folder)
     assert f'about 30 s at the pace of lanes that are there, at most {bound / 60:.0f} min for cells without any' in more
     assert '2 of 10 lanes are there already' in more
 
 
 def test_a_dry_run_of_what_is_finished_says_so_and_times_nothing(timed, tmp_path):
     sweep = small.settings(models='ffn', num_seeds=2)
-    lines = listing.describe(sweep, finished(tmp_path, sweep, 2, 40.0)).splitlines()
+    lines = small.listed(sweep, finished(tmp_path, sweep, 2, 40.0)).splitlines()
     assert lines[-1] == '2 of 2 lanes are there already'
     assert timed == []
 
@@ -127,7 +127,7 @@ def test_without_a_device_a_dry_run_tells_the_rest(monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr(jax, 'devices', devices)
-    lines = listing.describe(small.settings(models='ffn')).splitlines()
+    lines = small.listed(small.settings(models='ffn')).splitlines()
     assert lines[1].split()[-1] == '?'
     assert lines[-1] == 'time on this machine: unknown for 1 cells'
 
@@ -136,4 +136,4 @@ def test_a_budget_too_small_for_a_tenth_of_a_teraflop_is_no_zero(timed):
     sweep = small.settings(models='ffn')
     (cell,) = sweeps.cells_of(sweep)
     flops = cost.training_flops(cell.problem, small.SMALL['max_samples']) / 1e12
-    assert f' {flops:.3g} ' in listing.describe(sweep)
+    assert f' {flops:.3g} ' in small.listed(sweep)

@@ -7,7 +7,7 @@ import pytest
 from qstr_jax import sweeps
 from qstr_jax.analysis import tuning
 from qstr_jax.storage import results
-from qstr_jax.sweeps import listing, search, session, tune, tuned
+from qstr_jax.sweeps import search, session, tune, tuned
 from tests import small
 
 # Few steps, so that the highest rate wins.
@@ -51,7 +51,7 @@ def test_a_repeated_run_says_what_is_there_and_so_does_a_dry_run(workdir, capsys
     """Whatever rate was chosen."""
     sweeps.run(settings(), workdir, small.quiet(progress=True))
     assert '4 of 4 lanes are there already' in capsys.readouterr().err.splitlines()
-    assert '4 of 4 lanes are there already' in listing.describe(settings(), workdir).splitlines()
+    assert '4 of 4 lanes are there already' in small.listed(settings(), workdir).splitlines()
 
 
 def test_the_chosen_rate_needs_the_fewest_samples_and_no_neighbour_is_untried(workdir):

@@ -8,7 +8,7 @@ import ast
 import importlib
 import inspect
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ml_collections import config_dict
@@ -106,9 +106,8 @@ def to_sweep(config: config_dict.ConfigDict) -> sweeps.Sweep:
     return sweeps.Sweep(**settings, axes=parsed_axes(config.axes))
 
 
-def check_drawn(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
+def check_drawn(config: config_dict.ConfigDict, cells: Sequence[sweeps.Cell]) -> None:
     """Checks the columns that figures and tables run over."""
-    cells = sweeps.cells_of(sweep)
     known = dict.fromkeys(name for cell in cells for name, _ in cell.columns)
     known |= dict.fromkeys(name for cell in cells for name in cell.lanes[0]._fields)
     checks.choice('x', config.x, known)
@@ -126,9 +125,9 @@ def check_drawn(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
             raise ValueError(f'reference={point!r}: give triples of model, N and samples')
 
 
-def check_typed(overrides: Mapping[str, Any], sweep: sweeps.Sweep) -> None:
+def check_typed(overrides: Mapping[str, Any], sweep: sweeps.Sweep, cells: Sequence[sweeps.Cell]) -> None:
     """Checks that what was typed has an effect; a config may have settings of models that a command leaves out."""
-    problems: list[Any] = [cell.problem for cell in sweeps.cells_of(sweep)]
+    problems: list[Any] = [cell.problem for cell in cells]
     parts = [getattr(p.task, name, None) for p in problems for name in ('link', 'encoding')]
     used = {*sweep.models, *sweep.learners, *map(str, sweep.probes), *(p.learner.name for p in problems)}
     used |= {getattr(part, 'name', '') for part in parts}

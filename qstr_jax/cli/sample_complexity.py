@@ -47,10 +47,12 @@ def check(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
     _of_config('check', lambda *_: None)(config, sweep)
 
 
-def check_settings(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
-    """Checks what is drawn, and that what was typed has an effect; may use the device."""
-    base.check_drawn(config, sweep)
-    base.check_typed(config_flags.get_override_values(flags.FLAGS['config']), sweep)
+def checked_cells(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> tuple[sweeps.Cell, ...]:
+    """The cells of a sweep that can be drawn, and in which what was typed has an effect; may use the device."""
+    cells = sweeps.cells_of(sweep)
+    base.check_drawn(config, cells)
+    base.check_typed(config_flags.get_override_values(flags.FLAGS['config']), sweep, cells)
+    return cells
 
 
 def run() -> None:
@@ -59,14 +61,14 @@ def run() -> None:
     check(config, sweep)
     runtime.check()
     if DRY_RUN.value:
-        check_settings(config, sweep)
-        print(listing.describe(sweep, runtime.workdir() if runtime.WORKDIR.value else None))
+        cells = checked_cells(config, sweep)
+        print(listing.describe(sweep, cells, runtime.workdir() if runtime.WORKDIR.value else None))
         return
     workdir = runtime.workdir()
     runtime.start()
-    check_settings(config, sweep)  # After the start, since it may use the device.
-    logging.info('sweep: %s', listing.summary(sweeps.cells_of(sweep)))
-    sweeps.run(sweep, workdir, runtime.options())
+    cells = checked_cells(config, sweep)  # After the start, since it may use the device.
+    logging.info('sweep: %s', listing.summary(cells))
+    sweeps.run(sweep, workdir, runtime.options(), cells)
     if runtime.is_first():
         draw(workdir, config)
 

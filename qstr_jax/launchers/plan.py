@@ -25,9 +25,9 @@ def run() -> None:
     config, sweep = sample_complexity.CONFIG.value, base.to_sweep(sample_complexity.CONFIG.value)
     sample_complexity.check(config, sweep)
     runtime.check()
-    sample_complexity.check_settings(config, sweep)
+    cells = sample_complexity.checked_cells(config, sweep)
     if sample_complexity.DRY_RUN.value:
-        print(listing.describe(sweep, runtime.workdir() if runtime.WORKDIR.value else None))
+        print(listing.describe(sweep, cells, runtime.workdir() if runtime.WORKDIR.value else None))
         return
     if _DRAW.value:
         sample_complexity.draw(runtime.workdir(), config)
@@ -38,7 +38,6 @@ def run() -> None:
             'take --executor=slurm or local'
         )
     options = runtime.options()
-    cells = sweeps.cells_of(sweep)
     made = outputs.check_new(sweep, cells, runtime.workdir())
     mine = lane_batches.share(cells, options.shard_index, options.num_shards)
     if (epath.Path(runtime.workdir()) / 'config.json').exists():

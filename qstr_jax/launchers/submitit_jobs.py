@@ -126,9 +126,10 @@ def _run(cluster: str, request: Request) -> None:
     sweep = base.to_sweep(config)
     sample_complexity.check(config, sweep)
     runtime.check()
-    sample_complexity.check_settings(config, sweep)  # An impossible setting is better found here than in every job.
+    # An impossible setting is better found here than in every job.
+    cells = sample_complexity.checked_cells(config, sweep)
     if sample_complexity.DRY_RUN.value:
-        print(listing.describe(sweep, workdir))
+        print(listing.describe(sweep, cells, workdir))
         return
     if request.gpus != int(request.gpus) or request.tpus:
         raise ValueError(f'gpus={request.gpus:g}, tpus={request.tpus}: parts of GPUs and TPUs need --executor=ray')

@@ -51,9 +51,7 @@ class Copy:
     def _lists(self) -> dict[str, list]:
         """Whole columns, in which None is what is missing: slices of a list are quick, those of a frame are not."""
         whole = self.frame.drop(columns='cell')
-        return {
-            str(name): values.astype(object).where(values.notna(), None).tolist() for name, values in whole.items()
-        }
+        return {str(name): values.astype(object).where(values.notna(), None).tolist() for name, values in whole.items()}
 
 
 EMPTY = Copy(pd.DataFrame(), {}, {})

@@ -41,6 +41,11 @@ def cell_path(workdir: Any, kind: str, cell_id: str) -> epath.Path:
     return names.inside(workdir, kind, f'{cell_id}.parquet')
 
 
+def cells_with_rows(workdir: Any) -> set[str]:
+    """The ids of the cells of a directory that have rows; none if there is no such directory."""
+    return {path.name.removesuffix('.parquet') for path in names.listed(epath.Path(workdir) / 'rows', '.parquet')}
+
+
 def open_workdir(workdir: Any) -> epath.Path:
     """Makes the directories of a sweep, removes what killed writes left, and returns its path."""
     path = epath.Path(workdir)

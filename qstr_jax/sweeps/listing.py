@@ -8,7 +8,7 @@ from etils import epath
 
 from qstr_jax.progress import duration
 from qstr_jax.sweeps import claims, cost, outputs, pace, tuned
-from qstr_jax.sweeps.cells import Cell, cells_of
+from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.sweep import Sweep
 
 
@@ -19,9 +19,8 @@ def summary(cells: Sequence[Cell]) -> str:
     return f'{len(cells):,} cells, {num_lanes:,} lanes, at most {examples:,} prompts to train on, with repetition'
 
 
-def describe(sweep: Sweep, workdir: Any = None) -> str:
-    """One line per cell: lanes, parameters, the most operations of a lane, and the time that is left."""
-    cells = cells_of(sweep)
+def describe(sweep: Sweep, cells: Sequence[Cell], workdir: Any = None) -> str:
+    """One line per cell of a sweep: lanes, parameters, the most operations of a lane, and the time that is left."""
     outputs.check(cells, outputs.probes_of(sweep))
     folder = None if workdir is None or not (epath.Path(workdir) / 'plan.json').exists() else epath.Path(workdir)
     names = sweep.tune.names if sweep.tune else ()

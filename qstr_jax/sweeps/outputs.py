@@ -53,8 +53,8 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> dic
 
 def check_new(sweep: Sweep, cells: Sequence[Cell], workdir: Any) -> dict[str, dict[str, Made]]:
     """Checks the cells that have no rows yet, since the others have passed; with probes all, which may be new."""
-    probe_functions = probes_of(sweep)
-    new = [cell for cell in cells if probe_functions or not results.cell_path(workdir, 'rows', cell.id).exists()]
+    probe_functions, known = probes_of(sweep), results.cells_with_rows(workdir)
+    new = [cell for cell in cells if probe_functions or cell.id not in known]
     made = check(new, probe_functions)
     check_draws(new)
     return made

@@ -3,6 +3,7 @@
 Whatever ends a run (a signal, a kill, a full disk), the same call continues it, and the rows are bit for bit the same.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -20,7 +21,9 @@ class SweepError(Exception):
     """Some cells could not be run; the others are complete."""
 
 
-def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFrame:
+def run(
+    sweep: Sweep, workdir: Any, options: Options | None = None, made_cells: Sequence[cells.Cell] | None = None
+) -> pd.DataFrame:
     """Runs the lanes of a sweep that have no rows yet, and returns all rows of the directory.
 
     A sweep with more seeds, lengths or models adds rows to those of the directory. Several processes may call this on
@@ -30,6 +33,7 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
         sweep: the points to run.
         workdir: the results directory; it is made if it does not exist.
         options: how to run it; None uses the defaults.
+        made_cells: `cells_of` the sweep, if they are made already.
 
     Returns:
         The rows, as `results.load` returns them.
@@ -45,7 +49,7 @@ def run(sweep: Sweep, workdir: Any, options: Options | None = None) -> pd.DataFr
     if jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise ValueError('JAX_ENABLE_X64=1: sweeps train in float32; leave it unset')
     _check_locks(sweep, workdir)
-    all_cells = cells.cells_of(sweep)
+    all_cells = cells.cells_of(sweep) if made_cells is None else made_cells
     made = outputs.check_new(sweep, all_cells, workdir)
     share = tuned.share if sweep.tune else lane_batches.share
     mine = share(all_cells, options.shard_index, options.num_shards)
