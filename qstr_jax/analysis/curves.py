@@ -29,12 +29,14 @@ class Curve:
         task: settings of the task in which the curves of the table differ; a figure makes a panel of each.
         settings: other settings in which this curve differs from others of the same model.
         lanes: the rows.
+        places: the numbers of their lines in the table.
     """
 
     model: str
     task: Mapping[str, Any]
     settings: Mapping[str, Any]
     lanes: pd.DataFrame
+    places: np.ndarray
 
     @property
     def key(self) -> str:
@@ -131,7 +133,8 @@ def split_curves(rows: pd.DataFrame, x: str = 'seq_len') -> list[Curve]:
         ValueError: no row has a value of `x`.
     """
     require(rows, ('model', x))
-    rows = rows[rows[x].notna()]
+    present = np.flatnonzero(rows[x].notna())
+    rows = rows.iloc[present]
     if rows.empty:
         raise ValueError(f'no row has a value of {x}')
     apart = curve_columns(rows, x)
@@ -140,8 +143,8 @@ def split_curves(rows: pd.DataFrame, x: str = 'seq_len') -> list[Curve]:
         model: [name for name in apart[1:] if lanes[name].nunique(dropna=False) > 1]
         for model, lanes in rows.groupby('model')
     }
-    curves = []
-    for values, lanes in rows.groupby(apart, dropna=False, sort=False):
+    curves, groups = [], rows.groupby(apart, dropna=False, sort=False)
+    for (values, lanes), places in zip(groups, places_of(groups), strict=True):
         point = dict(zip(apart, values, strict=True))
         model = point.pop('model')
         task = dict(_ruled(item, lanes) for item in point.items() if columns.get(item[0]).role == 'task')
@@ -150,8 +153,19 @@ def split_curves(rows: pd.DataFrame, x: str = 'seq_len') -> list[Curve]:
             for name, value in point.items()
             if columns.get(name).role != 'task' and name in varying[model] and not pd.isna(value)
         }
-        curves.append(Curve(model=model, task=task, settings=own, lanes=lanes))
+        curves.append(Curve(model=model, task=task, settings=own, lanes=lanes, places=present[places]))
     return sorted(curves, key=lambda curve: _curve_order(curve, order))
+
+
+def places_of(groups: Any) -> list[np.ndarray]:
+    """The numbers of the lines of each group of a table, in the order of the groups.
+
+    Args:
+        groups: what `groupby` returns.
+    """
+    codes = groups.ngroup().to_numpy()
+    order = np.argsort(codes, kind='stable')
+    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
 
 
 def _ruled(setting: tuple[str, Any], lanes: pd.DataFrame) -> tuple[str, Any]:

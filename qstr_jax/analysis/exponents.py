@@ -9,11 +9,11 @@ import pandas as pd
 import scipy
 
 from qstr_jax.analysis import erms, laws, learning, line_fit, resolution
-from qstr_jax.analysis.curves import only_curve, require
-from qstr_jax.analysis.log_means import SIDES, LogMeans, from_logs, log_means
+from qstr_jax.analysis.curves import Curve, only_curve, require
+from qstr_jax.analysis.log_means import LogMeans, from_logs, log_means, sides
+from qstr_jax.analysis.measured import Measured, measured
 from qstr_jax.analysis.names import heading, value_text
-from qstr_jax.analysis.no_retrieval import is_easy
-from qstr_jax.analysis.summary import MEASURED, Share, check, point, samples_or_bound, share
+from qstr_jax.analysis.summary import MEASURED, Share, check, point_of, share
 
 _MIN_POINTS = 3
 # A wider interval holds everything from constant samples to N^5: readers are told that the points are too few for one.
@@ -118,16 +118,43 @@ def exponent(rows: pd.DataFrame, x: str = 'seq_len') -> Exponent:
 
 def fit(lanes: pd.DataFrame, x: str = 'seq_len') -> Exponent:
     """The exponent of lanes that are known to be one curve; see `exponent`."""
-    if not pd.api.types.is_numeric_dtype(lanes[x].infer_objects()):
-        return Exponent(note=f'no power: {heading(x)} is no number')
-    usable, notes = _usable(lanes, x)
-    is_failure = learning.is_failure(usable, x)
-    learners = usable[~is_failure]
+    return _fit(measured(lanes, x), x) if _is_number(lanes[x]) else _no_power(x)
+
+
+def fits(curves: Sequence[Curve], rows: pd.DataFrame, x: str = 'seq_len') -> list[Exponent]:
+    """The exponent of each of some curves, whose table is read once.
+
+    Args:
+        curves: of `split_curves`.
+        rows: the table that they are curves of.
+        x: the setting on the x axis.
+    """
+    if not _is_number(rows[x]):
+        return [fit(curve.lanes, x) for curve in curves]
+    lanes = measured(rows, x)
+    return [_fit(lanes.at(curve.places), x) for curve in curves]
+
+
+def _is_number(values: pd.Series) -> bool:
+    return bool(pd.api.types.is_numeric_dtype(values.infer_objects()))
+
+
+def _no_power(x: str) -> Exponent:
+    return Exponent(note=f'no power: {heading(x)} is no number')
+
+
+def _fit(lanes: Measured, x: str) -> Exponent:
+    """The exponent of lanes as arrays."""
+    is_usable, notes = _usable(lanes, x)
+    is_failure = np.zeros(len(lanes), bool)
+    is_failure[is_usable] = learning.is_failure(lanes.at(is_usable))
     if is_failure.any():
-        notes.append(f'without {_lanes(is_failure.sum())} that never learn ({_where(usable[is_failure], x)})')
-    left_out = tuple(_number(value) for value in sorted(set(lanes[x]) - set(learners[x])))
-    learn = share(erms.with_bounds(lanes)['outcome'])
-    means = log_means(learners, x) if len(learners) else None
+        notes.append(f'without {_lanes(int(is_failure.sum()))} that never learn ({_where(lanes.x[is_failure], x)})')
+    is_learner = is_usable & ~is_failure
+    learners = lanes.at(is_learner)
+    left_out = tuple(_number(value) for value in sorted(set(lanes.x) - set(learners.x)))
+    learn = share(lanes.outcome.tolist())
+    means = log_means(learners) if len(learners) else None
     num_measured = int(means.is_measured.sum()) if means else 0
     if means is None or num_measured < _MIN_POINTS:
         few = [_why_none(learners, num_measured, x)] if means else []
@@ -136,7 +163,7 @@ def fit(lanes: pd.DataFrame, x: str = 'seq_len') -> Exponent:
     found = line_fit.slope(np.log(means.x), means)
     return Exponent(
         value=found.value, **_interval(found), num_points=len(means.x), left_out=left_out, learn=learn,
-        fitted_to=_fitted_to(learners, lanes),
+        fitted_to=_fitted_to(learners, lanes.at(~is_learner)),
         note='; '.join([*notes, *_caveats(learners, x), *_coarse(lanes, x)]), local_slopes=_local_slopes(means),
         law=laws.law(means) if x == 'seq_len' else None,
     )  # fmt: skip
@@ -160,30 +187,30 @@ def _interval(found: line_fit.Slope) -> dict[str, Any]:
     return {'low': found.low, 'high': found.high, 'interval_by': found.by} if found.by else {}
 
 
-def _fitted_to(learners: pd.DataFrame, lanes: pd.DataFrame) -> str:
+def _fitted_to(learners: Measured, others: Measured) -> str:
     """'all lanes', or 'lanes that learn, 2 as bounds'."""
-    num_bounds = int((learners['outcome'].map(SIDES) != 0).sum())
-    is_all = not (lanes['outcome'].isin(('censored', 'diverged')) & ~lanes.index.isin(learners.index)).any()
+    num_bounds = int((sides(learners) != 0).sum())
+    is_all = not others.has('censored', 'diverged').any()
     return ('all lanes' if is_all else 'lanes that learn') + (f', {num_bounds} as bounds' if num_bounds else '')
 
 
-def _usable(lanes: pd.DataFrame, x: str) -> tuple[pd.DataFrame, list[str]]:
-    """The lanes that an exponent is fitted to, and in words what was left out."""
-    easy, diverged = is_easy(lanes), lanes['outcome'] == 'diverged'
-    short = erms.is_short(lanes) & ~easy & ~diverged
+def _usable(lanes: Measured, x: str) -> tuple[np.ndarray, list[str]]:
+    """Which lanes an exponent is fitted to, and in words what was left out."""
+    easy, diverged = lanes.is_easy, lanes.has('diverged')
+    short = lanes.is_short & ~easy & ~diverged
     # A threshold that was met before training has no logarithm, and neither has 0 on the x axis.
-    impossible = ~diverged & (~(samples_or_bound(lanes) > 0) | ~(lanes[x].astype(float) > 0))
-    impossible = impossible.groupby(lanes[x]).transform('max') & ~diverged
+    impossible = ~diverged & (~(lanes.samples > 0) | ~(lanes.x > 0))
+    impossible = np.isin(lanes.x, lanes.x[impossible]) & ~diverged
     notes = []
     if easy.any():
-        notes.append(f'without {_where(lanes[easy], x)}: no retrieval needed')
+        notes.append(f'without {_where(lanes.x[easy], x)}: no retrieval needed')
     if (diverged & ~easy).any():
-        notes.append(f'without {_lanes((diverged & ~easy).sum())} that diverged')
+        notes.append(f'without {_lanes(int((diverged & ~easy).sum()))} that diverged')
     if short.any():
         notes.append(f'without {int(short.sum())} of {len(lanes)} lanes that are no ERMs')
     if (impossible & ~easy).any():
-        notes.append(f'without {_where(lanes[impossible & ~easy], x)}: 0 samples were enough')
-    return erms.with_bounds(lanes[~easy & ~diverged & ~short & ~impossible]), notes
+        notes.append(f'without {_where(lanes.x[impossible & ~easy], x)}: 0 samples were enough')
+    return ~easy & ~diverged & ~short & ~impossible, notes
 
 
 def _lanes(count: int) -> str:
@@ -196,42 +223,42 @@ def _number(value: Any) -> int | float:
     return int(value) if float(value).is_integer() else float(value)
 
 
-def _where(lanes: pd.DataFrame, x: str) -> str:
+def _where(values: np.ndarray, x: str) -> str:
     """'N = 4, 8'."""
-    return f'{heading(x)} = {", ".join(value_text(_number(value)) for value in sorted(set(lanes[x])))}'
+    return f'{heading(x)} = {", ".join(value_text(_number(value)) for value in np.unique(values))}'
 
 
-def _why_none(usable: pd.DataFrame, num_points: int, x: str) -> str:
-    if not (usable['outcome'] == 'reached').any():
-        if (usable['outcome'] == erms.AT_MOST).any():
+def _why_none(usable: Measured, num_points: int, x: str) -> str:
+    if not usable.has('reached').any():
+        if usable.has(erms.AT_MOST).any():
             return 'n* of ERMs has upper bounds alone'
-        all_below = len(usable) > 0 and (usable['outcome'].map(SIDES) < 0).all()
+        all_below = len(usable) > 0 and (sides(usable) < 0).all()
         return 'the fewest samples tried were enough' if all_below else 'threshold not reached'
-    num_usable, symbol = usable[x].nunique(), heading(x)
-    done = 'known' if (usable['outcome'] == erms.AT_MOST).any() else 'reached'
+    num_usable, symbol = len(np.unique(usable.x)), heading(x)
+    done = 'known' if usable.has(erms.AT_MOST).any() else 'reached'
     where = f'of {num_usable} {symbol} {done}' if num_usable > num_points else symbol
     return f'only {num_points} {where}, {_MIN_POINTS} needed'
 
 
-def _caveats(usable: pd.DataFrame, x: str) -> list[str]:
+def _caveats(usable: Measured, x: str) -> list[str]:
     """In words, which lanes are bounds, and where one lane stands alone."""
     notes = []
-    bounds = usable['outcome'].map(SIDES) != 0
+    bounds = sides(usable) != 0
     if bounds.any():
-        notes.append(f'{int(bounds.sum())} of {len(usable)} lanes are bounds ({_where(usable[bounds], x)})')
-    counts = usable.groupby(x).size()
+        notes.append(f'{int(bounds.sum())} of {len(usable)} lanes are bounds ({_where(usable.x[bounds], x)})')
+    values, counts = np.unique(usable.x, return_counts=True)
     if (counts == 1).all():
         notes.append('one lane each')
     elif (counts == 1).any():
-        notes.append(f'one lane at {_where(usable[usable[x].map(counts) == 1], x)}')
+        notes.append(f'one lane at {_where(values[counts == 1], x)}')
     return notes
 
 
-def _coarse(lanes: pd.DataFrame, x: str) -> list[str]:
+def _coarse(lanes: Measured, x: str) -> list[str]:
     """In words, where means are one to three checks."""
-    coarse = [value for value, own in lanes.groupby(x) if point(own)['is_coarse']]
-    own = lanes[lanes[x].isin(coarse)]
-    return [f'{resolution.note(own)} ({_where(own, x)})'] if coarse else []
+    coarse = [value for value in np.unique(lanes.x) if point_of(lanes.at(lanes.x == value))['is_coarse']]
+    steps = lanes.step[np.isin(lanes.x, coarse)]
+    return [f'{resolution.note(steps)} ({_where(np.array(coarse), x)})'] if coarse else []
 
 
 def _local_slopes(means: LogMeans) -> tuple[LocalSlope, ...]:

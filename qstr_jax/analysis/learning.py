@@ -8,12 +8,11 @@ else it is a failure: it counts in the share and in no mean or exponent, which a
 """
 
 import numpy as np
-import pandas as pd
 import scipy
 
 from qstr_jax.analysis import line_fit
-from qstr_jax.analysis.log_means import SIDES, LogMeans, from_logs
-from qstr_jax.analysis.summary import samples_or_bound
+from qstr_jax.analysis.log_means import LogMeans, from_logs, sides
+from qstr_jax.analysis.measured import Measured
 
 # So large a share of learners needs more than the budget, or a lane that used it up is a failure.
 LEAST_SHARE = 0.05
@@ -21,16 +20,13 @@ LEAST_SHARE = 0.05
 _MIN_POINTS = 3
 
 
-def is_failure(lanes: pd.DataFrame, x: str) -> pd.Series:
-    """Which lanes used up a budget that lanes that learn do not come near."""
-    is_spent = (lanes['outcome'] == 'censored').to_numpy()
-    side = lanes['outcome'].map(SIDES).to_numpy(int)
-    # Rounding must not depend on the order of the rows.
-    logs = np.log(samples_or_bound(lanes).to_numpy(float)) if len(lanes) else np.zeros(0)
-    order = np.lexsort((side, logs, lanes[x].to_numpy(float)))
+def is_failure(lanes: Measured) -> np.ndarray:
+    """Which lanes used up a budget that lanes that learn do not come near; none of them has diverged."""
+    is_spent, side, logs = lanes.has('censored'), sides(lanes), np.log(lanes.samples)
+    order = np.lexsort((side, logs, lanes.x))  # Rounding must not depend on the order of the rows.
     found = np.zeros(len(lanes), bool)
-    found[order] = failures(lanes[x].to_numpy(float)[order], logs[order], side[order], is_spent[order])
-    return pd.Series(found, lanes.index)
+    found[order] = failures(lanes.x[order], logs[order], side[order], is_spent[order])
+    return found
 
 
 def failures(x: np.ndarray, logs: np.ndarray, side: np.ndarray, is_spent: np.ndarray) -> np.ndarray:

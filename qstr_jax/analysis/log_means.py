@@ -3,11 +3,10 @@
 import dataclasses
 
 import numpy as np
-import pandas as pd
 import scipy
 
 from qstr_jax.analysis import erms
-from qstr_jax.analysis.summary import samples_or_bound
+from qstr_jax.analysis.measured import Measured
 
 # Where the samples of a lane lie: at the number itself, above it, or below it.
 SIDES = {'reached': 0, 'censored': 1, 'outraced': 1, 'censored_below': -1, erms.AT_MOST: -1}
@@ -48,16 +47,21 @@ class LogMeans:
         return LogMeans(**parts, noise=self.noise, degrees=self.degrees)
 
 
-def log_means(lanes: pd.DataFrame, x: str) -> LogMeans:
+def log_means(lanes: Measured) -> LogMeans:
     """Mean log samples of the lanes at each value of a setting.
 
     Lanes are normal about the mean with one variance for all values. A mean with censored lanes is the most likely one
     (Tobit), and where no lane was measured it is a bound.
     """
-    values, group = np.unique(lanes[x].to_numpy(float), return_inverse=True)
-    logs, side = np.log(samples_or_bound(lanes).to_numpy(float)), lanes['outcome'].map(SIDES).to_numpy(int)
+    values, group = np.unique(lanes.x, return_inverse=True)
+    logs, side = np.log(lanes.samples), sides(lanes)
     order = np.lexsort((side, logs, group))  # so that rounding does not depend on the order of the rows
     return from_logs(values, group[order], logs[order], side[order])
+
+
+def sides(lanes: Measured) -> np.ndarray:
+    """On which side of the number the samples of each lane lie, by `SIDES`; no lane has diverged."""
+    return np.array([SIDES[outcome] for outcome in lanes.outcome.tolist()], int)
 
 
 def from_logs(values: np.ndarray, group: np.ndarray, logs: np.ndarray, side: np.ndarray) -> LogMeans:

@@ -25,14 +25,14 @@ def step(rows: pd.DataFrame) -> pd.Series:
     return (rows['check_every'] * rows['batch_size']).astype(float).where(rows['learner'] == 'online')
 
 
-def is_coarse(lanes: pd.DataFrame, mean: float) -> bool:
-    """Whether a mean is one to three checks."""
-    return bool(mean <= COARSE * step(lanes).max())
+def is_coarse(steps: np.ndarray, mean: float) -> bool:
+    """Whether a mean is one to three checks of lanes, some of which have no checks."""
+    return bool((mean <= COARSE * steps).any())
 
 
-def note(rows: pd.DataFrame) -> str:
+def note(steps: np.ndarray) -> str:
     """What `MARK` means: '~: one to three checks of 6,400 samples'."""
-    steps = sorted(set(step(rows).dropna()))
+    steps = sorted(set(steps[~np.isnan(steps)].tolist()))
     return f'{MARK}: one to three checks of {" or ".join(f"{one:,.0f}" for one in steps)} samples'
 
 

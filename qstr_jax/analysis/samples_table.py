@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax.analysis.curves import Curve, point_columns, require, split_curves
-from qstr_jax.analysis.exponents import fit
+from qstr_jax.analysis.exponents import Exponent, fits
+from qstr_jax.analysis.measured import measured
 from qstr_jax.analysis.names import display, heading, headings, ordered, value_text
-from qstr_jax.analysis.summary import MEASURED, check, summarize
+from qstr_jax.analysis.summary import MEASURED, check, point_of
 
 
 def samples_table(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
@@ -32,10 +33,16 @@ def samples_table(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
     """
     require(rows, ('model', *MEASURED))
     check(rows, point_columns(rows))
-    curves = split_curves(rows, x)
-    values = ordered(rows[x])
-    named = list(dict.fromkeys(name for curve in curves for name in (*curve.task, *curve.settings)))
-    return pd.DataFrame([_line(curve, headings(named), values, x) for curve in curves])
+    curves, lanes, at = split_curves(rows, x), measured(rows), rows[x].tolist()
+    named = headings(dict.fromkeys(name for curve in curves for name in (*curve.task, *curve.settings)))
+    lines = []
+    for curve, power in zip(curves, fits(curves, rows, x), strict=True):
+        places: dict[Any, list[int]] = {}
+        for place in curve.places.tolist():
+            places.setdefault(at[place], []).append(place)
+        points = {value: point_of(lanes.at(own)) for value, own in places.items()}
+        lines.append(_line(curve, named, {value: points.get(value) for value in ordered(at)}, power, x))
+    return pd.DataFrame(lines)
 
 
 def short_number(value: float) -> str:
@@ -51,15 +58,15 @@ def short_number(value: float) -> str:
     return f'{value:g}' if value < 1000 else f'{value / 1000:.{decimals}f}k'
 
 
-def _line(curve: Curve, named: dict[str, str], values: list, x: str) -> dict[str, str]:
-    """One line of the table."""
+def _line(
+    curve: Curve, named: dict[str, str], points: Mapping[Any, dict | None], power: Exponent, x: str
+) -> dict[str, str]:
+    """One line of the table: of a curve, its points by value of `x`, and its exponent."""
     point = {**curve.task, **curve.settings}
-    cells = summarize(curve.lanes, [x]).set_index(x)
-    power = fit(curve.lanes, x)
     return {
         'model': display(curve.model),
         **{text: value_text(point[name]) if name in point else '–' for name, text in named.items()},
-        **{f'{heading(x)} = {value_text(v)}': _cell_text(cells.loc[v]) if v in cells.index else '–' for v in values},
+        **{f'{heading(x)} = {value_text(v)}': _cell_text(cell) if cell else '–' for v, cell in points.items()},
         f'exponent of {heading(x)}': str(power) if power.value is None or not power.note else f'{power} ({power.note})',
     }
 
@@ -75,10 +82,10 @@ def learn_text(cell: Mapping[str, Any]) -> str:
     return '' if cell['num_learn'] == cell['num_judged'] else f'{cell["num_learn"]} of {cell["num_judged"]} learn'
 
 
-def _cell_text(cell: pd.Series) -> str:
+def _cell_text(cell: Mapping[str, Any]) -> str:
     """'17.2k (16.1k–18.0k)', '28.5k (22.7k–35.8k), 3 of 5 learn', '≥ 1000k, 0 of 5 learn', '–'."""
     text = mean_text(cell)
-    if not cell[['low', 'high']].isna().any():
+    if not np.isnan([cell['low'], cell['high']]).any():
         text += f' ({short_number(cell["low"])}–{short_number(cell["high"])})'
     diverged = f'{cell["num_diverged"]} diverged' if cell['num_diverged'] else ''
     return ', '.join(part for part in (text, learn_text(cell), diverged) if part)

@@ -1,5 +1,6 @@
 """One row for all lanes of a point, which differ in their seeds alone: counts, the share that learns, their mean."""
 
+import collections
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -8,7 +9,8 @@ import pandas as pd
 import scipy
 
 from qstr_jax.analysis import erms, resolution
-from qstr_jax.analysis.curves import point_columns, require
+from qstr_jax.analysis.curves import places_of, point_columns, require
+from qstr_jax.analysis.measured import Measured, measured, samples_or_bound
 from qstr_jax.analysis.names import model_order
 
 OUTCOMES = ('reached', 'censored', 'outraced', 'censored_below', 'diverged')
@@ -41,9 +43,9 @@ class Share(NamedTuple):
         return f'{self.num_learn} of {self.num_lanes} learn'
 
 
-def share(outcomes: pd.Series) -> Share:
+def share(outcomes: Sequence[str]) -> Share:
     """The share of lanes that learn."""
-    total, some = int((outcomes != 'outraced').sum()), int(outcomes.isin(LEARNED).sum())
+    total, some = sum(one != 'outraced' for one in outcomes), sum(one in LEARNED for one in outcomes)
     low = float(scipy.special.betaincinv(some, total - some + 1, 0.025)) if some else 0.0
     high = float(scipy.special.betaincinv(some + 1, total - some, 0.975)) if some < total else 1.0
     return Share(some, total, low, high)
@@ -77,8 +79,9 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFra
     require(rows, ('model', *MEASURED) if by is None else (*by, *MEASURED))
     by = point_columns(rows) if by is None else list(by)
     check(rows, by)
-    points = rows.groupby(by, observed=True, dropna=False)
-    summary = pd.DataFrame(dict(zip(by, key, strict=True)) | point(lanes) for key, lanes in points)
+    points, lanes = places_of(rows.groupby(by, observed=True, dropna=False)), measured(rows)
+    keys = rows[by].iloc[[places[0] for places in points]].to_dict('records')
+    summary = pd.DataFrame(key | point_of(lanes.at(own)) for key, own in zip(keys, points, strict=True))
     if 'model' in by:
         rank = {model: place for place, model in enumerate(model_order(rows))}
         summary = summary.sort_values('model', key=lambda names: names.map(rank), kind='stable')
@@ -112,32 +115,26 @@ def samples_of(lanes: pd.DataFrame) -> np.ndarray:
     return np.sort(samples_or_bound(lanes[lanes['outcome'] != 'diverged']).to_numpy())
 
 
-def samples_or_bound(lanes: pd.DataFrame) -> pd.Series:
-    """Samples to the threshold of each lane, or the bound where a lane is censored; NaN where a lane diverged."""
-    bounds = {'reached': 'samples_to_threshold', 'censored': 'max_samples', 'outraced': 'num_samples',
-              'censored_below': 'min_samples', erms.AT_MOST: 'samples_to_threshold'}  # fmt: skip
-    found = pd.Series(np.nan, lanes.index)
-    for outcome, column in bounds.items():
-        if column in lanes.columns:
-            numbers = pd.to_numeric(lanes[column]).astype('Float64').astype(float)
-            found = found.where(lanes['outcome'] != outcome, numbers)
-    return lanes[resolution.CROSSING].fillna(found) if resolution.CROSSING in lanes.columns else found
-
-
 def point(lanes: pd.DataFrame) -> dict[str, Any]:
     """The columns of `summarize` for the lanes of one point."""
-    outcomes, numbers = lanes['outcome'], samples_or_bound(lanes)
-    learn = share(outcomes)
+    return point_of(measured(lanes))
+
+
+def point_of(lanes: Measured) -> dict[str, Any]:
+    """As `point`, from arrays."""
+    outcomes = lanes.outcome.tolist()
+    learn, counts = share(outcomes), collections.Counter(outcomes)
+    counts['reached'] += counts[erms.AT_MOST]
     found: dict[str, Any] = {'num_lanes': len(lanes)}
-    found |= {f'num_{outcome}': int((outcomes == outcome).sum()) for outcome in OUTCOMES}
+    found |= {f'num_{outcome}': counts[outcome] for outcome in OUTCOMES}
     found |= dict(zip(('num_learn', 'num_judged', 'learn_low', 'learn_high'), learn, strict=True))
-    counted = outcomes.isin([*LEARNED, 'outraced'] if learn.num_learn or found['num_outraced'] else NEED_MORE)
-    found |= _mean(np.sort(numbers[counted].to_numpy()))
-    found['lower_bound'] = bool(outcomes[counted].isin(NEED_MORE).any())
-    found['upper_bound'] = found['num_censored_below'] > 0 or bool(erms.is_at_most(lanes).any())
+    counted = lanes.has(*((*LEARNED, 'outraced') if learn.num_learn or counts['outraced'] else NEED_MORE))
+    found |= _mean(np.sort(lanes.samples[counted]))
+    found['lower_bound'] = bool((counted & lanes.has(*NEED_MORE)).any())
+    found['upper_bound'] = counts['censored_below'] > 0 or counts[erms.AT_MOST] > 0
     found['low'] = np.nan if found['upper_bound'] else found['low']
     found['high'] = np.nan if found['lower_bound'] else found['high']
-    found['is_coarse'] = bool(learn.num_learn) and resolution.is_coarse(lanes, found['mean'])
+    found['is_coarse'] = bool(learn.num_learn) and resolution.is_coarse(lanes.step, found['mean'])
     return found
 
 
