@@ -258,7 +258,7 @@ def _coarse(lanes: Measured, x: str) -> list[str]:
     """In words, where means are one to three checks."""
     coarse = [value for value in np.unique(lanes.x) if point_of(lanes.at(lanes.x == value))['is_coarse']]
     steps = lanes.step[np.isin(lanes.x, coarse)]
-    return [f'{resolution.note(steps)} ({_where(np.array(coarse), x)})'] if coarse else []
+    return [f'{resolution.note_of(steps)} ({_where(np.array(coarse), x)})'] if coarse else []
 
 
 def _local_slopes(means: LogMeans) -> tuple[LocalSlope, ...]:

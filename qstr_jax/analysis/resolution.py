@@ -30,8 +30,13 @@ def is_coarse(steps: np.ndarray, mean: float) -> bool:
     return bool((mean <= COARSE * steps).any())
 
 
-def note(steps: np.ndarray) -> str:
+def note(rows: pd.DataFrame) -> str:
     """What `MARK` means: '~: one to three checks of 6,400 samples'."""
+    return note_of(step(rows).to_numpy(float))
+
+
+def note_of(steps: np.ndarray) -> str:
+    """As `note`, from the steps of lanes."""
     steps = sorted(set(steps[~np.isnan(steps)].tolist()))
     return f'{MARK}: one to three checks of {" or ".join(f"{one:,.0f}" for one in steps)} samples'
 

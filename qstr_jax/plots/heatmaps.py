@@ -67,11 +67,7 @@ def samples_heatmap(
     grid = _grid(rows, x, y, settings)
     keys = analysis.ordered(rows[panels]) if panels else [None]
     with matplotlib.rc_context(STYLE):
-        key = (
-            resolution.note(resolution.step(rows).to_numpy(float))
-            if analysis.summarize(rows, settings)['is_coarse'].any()
-            else ''
-        )
+        key = resolution.note(rows) if analysis.summarize(rows, settings)['is_coarse'].any() else ''
         figure, axes = frame(len(keys), title, notes, sharey=True, key=key)
         figure.set_figheight(figure.get_figheight() - HEIGHT + _ROW_HEIGHT * len(grid.ys) + (1.0 if top else 0.75))
         for axis, key in zip(axes, keys, strict=True):

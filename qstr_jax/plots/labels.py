@@ -44,11 +44,7 @@ def power(fit: analysis.Exponent, x: str) -> str:
 
 def coarse_key(rows: pd.DataFrame, means: pd.DataFrame) -> list[str]:
     """What the ring around a mean is; empty if there is none."""
-    return (
-        [resolution.note(resolution.step(rows).to_numpy(float)).replace(resolution.MARK, 'rings around means', 1)]
-        if means['is_coarse'].any()
-        else []
-    )
+    return [resolution.note(rows).replace(resolution.MARK, 'rings around means', 1)] if means['is_coarse'].any() else []
 
 
 def samples_to_threshold(rows: pd.DataFrame) -> str:

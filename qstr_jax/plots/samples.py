@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from qstr_jax import analysis
 from qstr_jax.analysis import Curve, erms, line_fit
+from qstr_jax.analysis.exponents import Exponent, fits
 from qstr_jax.analysis.summary import samples_or_bound
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import coarse_key, display, point_text, power, samples_to_threshold, thousands
@@ -66,11 +67,12 @@ def samples_against(
         ValueError: as `analysis.summarize`, or a reference for more than one panel.
     """
     means = analysis.summarize(rows)  # Checks the rows before anything is drawn.
-    panels, reference = by_panel(analysis.split_curves(rows, x)), reference or {}
+    split, reference = analysis.split_curves(rows, x), reference or {}
+    panels = by_panel(split)
     if reference and len(panels) > 1:
         raise ValueError(f'reference values belong to one panel, rows make {len(panels)}')
     look = looks([*(curve.key for curves in panels for curve in curves), *reference])
-    words = {curve.key: curve_text(curve, x) for curves in panels for curve in curves}
+    words = {curve.key: curve_text(curve, fit, x) for curve, fit in zip(split, fits(split, rows, x), strict=True)}
     others = [value for own in (*reference.values(), *(() if lines is None else (lines[x],))) for value in own]
     across = XAxis.of(x, [*rows[x], *others], prefer_log=True)
     published = ['open: published'] if reference else []
@@ -114,9 +116,8 @@ def _draw_panel(
     return [*named, *(() if lines is None else _draw_lines(axis, lines, curves[0], x))]
 
 
-def curve_text(curve: Curve, x: str) -> str:
+def curve_text(curve: Curve, fit: Exponent, x: str) -> str:
     """What stands at the end of a curve: its name, and under it its exponent if it has one."""
-    fit = analysis.exponent(curve.lanes, x)
     return '\n'.join([display(curve.short), *([power(fit, x)] if fit.value is not None else [])])
 
 

@@ -49,7 +49,8 @@ def command_of(row: Mapping[str, Any], sweeps: Sequence[Mapping[str, Any]], plug
             continue
         if flags is not None:
             words = [f'--config.{name}={_text(value)}' for name, value in flags.items()]
-            needed = [module for end, module in _PLUGINS.items() if any(word.endswith(end) for word in words)]
+            named = [word for word in words if word.endswith(tuple(_PLUGINS))]
+            needed = [module for end, module in _PLUGINS.items() if any(word.endswith(end) for word in named)]
             modules = ','.join(dict.fromkeys([*filter(None, plugins.split(',')), *needed]))
             given = [f'--config.plugins={modules}'] if modules else []
             return shlex.join(['python', '-m', 'qstr_jax', *_START, *given, *words])
@@ -76,7 +77,7 @@ def _flags(row: Mapping[str, Any], sweep: Mapping[str, Any]) -> dict[str, Any] |
         if scope in (*sweep['models'], *sweep['learners']) and scope not in (row['model'], learner):
             continue
         value = row.get(_column(key, row, learner))
-        if _is_given(value) and _text(value) not in map(_text, values):
+        if _is_given(value) and not _is_among(value, values):
             return None
         if scope in sweep['probes']:  # No row has these.
             shared[key] = values[0]
@@ -111,6 +112,12 @@ def _column(key: str, row: Mapping[str, Any], learner: str) -> str:
     if scope in (*_BARE, learner):
         return name
     return f'{row["model"] if scope == "model" else scope}_{name}'
+
+
+def _is_among(value: Any, values: Sequence[Any]) -> bool:
+    """Whether a sweep has a value; mostly it is there as it is, which is quicker to see than equal texts."""
+    is_there = any(type(one) is type(value) and one == value for one in values)
+    return is_there or _text(value) in map(_text, values)
 
 
 def _is_given(value: Any) -> bool:

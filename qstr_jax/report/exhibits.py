@@ -13,6 +13,8 @@ from qstr_jax.report.section import Section
 # Figures of one kind in a section: one for each learning rate, and so on.
 _MOST_FIGURES = 6
 _MOST_TRAINING_CURVES = 3
+# A figure of more has no room for the name of any, and takes minutes to draw.
+_MOST_CURVES = 300
 # A smaller threshold only keeps lanes from stopping before their budget.
 _LEAST_THRESHOLD = 1e-6
 
@@ -68,8 +70,12 @@ def _add_online(section: Section, rows: pd.DataFrame) -> None:
 def _add_samples(section: Section, rows: pd.DataFrame, x: str) -> None:
     """Tables with exponents and figures, one for each optimiser: each choice of the lanes' settings."""
     for caption, lanes in _groups('Samples to threshold', rows, x, _MOST_FIGURES):
-        section.tables.append((caption, analysis.samples_table(lanes, x)))
-        section.figures.append((caption, functools.partial(plots.samples_against, lanes, x)))
+        table = analysis.samples_table(lanes, x)
+        section.tables.append((caption, table))
+        if len(table) <= _MOST_CURVES:
+            section.figures.append((caption, functools.partial(plots.samples_against, lanes, x)))
+        else:
+            section.say(f'{caption}: no figure of {len(table):,} curves; choose some of them in the charts above.')
 
 
 def _add_summary(section: Section, rows: pd.DataFrame) -> None:

@@ -1,5 +1,6 @@
 """What the page's explorer shows: per directory its lanes, thinned curves and commands, as plain data for JSON."""
 
+import functools
 import itertools
 import math
 import pathlib
@@ -91,8 +92,8 @@ def _fits(rows: pd.DataFrame, axes: Sequence[str]) -> list[dict[str, Any]]:
         rows = rows[rows[_CHOSEN].eq(True)]
     groups = rows.groupby('threshold') if 'threshold' in rows.columns else [(None, rows)]
     for x, (threshold, own) in itertools.product(axes, groups):
-        for curve in analysis.split_curves(own, x) if own[x].notna().any() else ():
-            fit = exponents.fit(curve.lanes, x)
+        curves = analysis.split_curves(own, x) if own[x].notna().any() else []
+        for curve, fit in zip(curves, exponents.fits(curves, own, x), strict=True):
             if fit.value is not None:
                 where = {'model': curve.model, **curve.task, **curve.settings, 'threshold': threshold}
                 plain = {name: _one(value) for name, value in where.items() if value is not None}
@@ -143,11 +144,11 @@ def _lanes(section: Section, rows: pd.DataFrame) -> dict[str, Any]:
     for row, line in zip(records, lines, strict=True):
         of_cells.setdefault(row['cell'], []).append(line)
     shared = {cell: _shared(some) for cell, some in of_cells.items()}
-    cells = list(shared)
+    number = {cell: place for place, cell in enumerate(shared)}
     return {
-        'cells': cells,
+        'cells': list(shared),
         'shared': list(shared.values()),
-        'cell': [cells.index(row['cell']) for row in records],
+        'cell': [number[row['cell']] for row in records],
         'name': [lane_keys.name_of(row) for row in records],
         'command': [line[len(shared[row['cell']]) :] for row, line in zip(records, lines, strict=True)],
         'curve': _curves(section.curves, rows),
@@ -167,14 +168,26 @@ def _curves(curves: pd.DataFrame, rows: pd.DataFrame) -> list[list[list[float]]]
         return [empty] * len(rows)
     keys = ['cell', *(name for name in lane_keys.columns_of(rows) if name in curves.columns)]
     finite = curves[np.isfinite(curves['test_loss'].astype(float)) & curves['samples'].gt(0)]
-    lines = finite[[*keys, 'samples', 'test_loss']].merge(rows[[*keys, 'lane']], on=keys).sort_values('samples')
-    found = {lane: _thin(own['samples'].to_numpy(), own['test_loss'].to_numpy()) for lane, own in lines.groupby('lane')}
+    lines = finite[[*keys, 'samples', 'test_loss']].merge(rows[[*keys, 'lane']], on=keys)
+    if lines.empty:
+        return [empty] * len(rows)
+    lines = lines.sort_values(['lane', 'samples'])
+    lanes, samples, losses = (lines[name].to_numpy() for name in ('lane', 'samples', 'test_loss'))
+    starts = np.flatnonzero(np.diff(lanes, prepend=lanes[0] - 1))
+    parts = zip(np.split(samples, starts[1:]), np.split(losses, starts[1:]), strict=True)
+    found = {lane: _thin(*part) for lane, part in zip(lanes[starts].tolist(), parts, strict=True)}
     return [found.get(lane, empty) for lane in rows['lane']]
 
 
 def _thin(samples: np.ndarray, losses: np.ndarray) -> list[list[float]]:
-    kept = np.unique(np.geomspace(1, len(samples), _MOST_POINTS).round().astype(int)) - 1
+    kept = _kept(len(samples))
     return [[int(value) for value in samples[kept]], [float(f'{value:.3g}') for value in losses[kept]]]
+
+
+@functools.cache  # Lanes have few numbers of checks.
+def _kept(count: int) -> np.ndarray:
+    """Which of so many checks are kept."""
+    return np.unique(np.geomspace(1, count, _MOST_POINTS).round().astype(int)) - 1
 
 
 def _plain(values: pd.Series | Sequence[Any]) -> list[Any]:
