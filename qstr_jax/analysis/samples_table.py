@@ -35,7 +35,7 @@ def samples_table(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
     check(rows, point_columns(rows))
     curves, lanes, at, seeds = split_curves(rows, x), measured(rows), rows[x].tolist(), rows['seed'].to_numpy()
     named = headings(dict.fromkeys(name for curve in curves for name in (*curve.task, *curve.settings)))
-    lines = []
+    values, lines = ordered(at), []
     for curve, power in zip(curves, fits(curves, rows, x), strict=True):
         places: dict[Any, list[int]] = {}
         for place in curve.places.tolist():
@@ -43,7 +43,7 @@ def samples_table(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
         if any(len(set(seeds[own])) < len(own) for own in places.values()):
             check(curve.lanes, (x,))  # which says what is there twice
         points = {value: point_of(lanes.at(own)) for value, own in places.items()}
-        lines.append(_line(curve, named, {value: points.get(value) for value in ordered(at)}, power, x))
+        lines.append(_line(curve, named, {value: points.get(value) for value in values}, power, x))
     return pd.DataFrame(lines)
 
 

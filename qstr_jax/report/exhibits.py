@@ -8,13 +8,14 @@ import pandas as pd
 
 from qstr_jax import analysis, columns, plots
 from qstr_jax.analysis import selection
+from qstr_jax.plots.panels import by_panel
 from qstr_jax.report.section import Section
 
 # Figures of one kind in a section: one for each learning rate, and so on.
 _MOST_FIGURES = 6
 _MOST_TRAINING_CURVES = 3
-# A figure of more has no room for the name of any, and takes minutes to draw.
-_MOST_CURVES = 300
+# A row of more panels is too wide to be read, and one of hundreds takes minutes to draw.
+_MOST_PANELS = 12
 # A smaller threshold only keeps lanes from stopping before their budget.
 _LEAST_THRESHOLD = 1e-6
 
@@ -70,12 +71,12 @@ def _add_online(section: Section, rows: pd.DataFrame) -> None:
 def _add_samples(section: Section, rows: pd.DataFrame, x: str) -> None:
     """Tables with exponents and figures, one for each optimiser: each choice of the lanes' settings."""
     for caption, lanes in _groups('Samples to threshold', rows, x, _MOST_FIGURES):
-        table = analysis.samples_table(lanes, x)
-        section.tables.append((caption, table))
-        if len(table) <= _MOST_CURVES:
+        section.tables.append((caption, analysis.samples_table(lanes, x)))
+        num_panels = len(by_panel(analysis.split_curves(lanes, x)))
+        if num_panels <= _MOST_PANELS:
             section.figures.append((caption, functools.partial(plots.samples_against, lanes, x)))
         else:
-            section.say(f'{caption}: no figure of {len(table):,} curves; choose some of them in the charts above.')
+            section.say(f'{caption}: a figure would have {num_panels} panels; choose some curves in the charts above.')
 
 
 def _add_summary(section: Section, rows: pd.DataFrame) -> None:
