@@ -89,3 +89,15 @@ def test_plugins_are_named_and_words_are_quoted():
     assert '--config.models=; rm -rf x' in words
     probed = sweeps.Sweep(models='ffn', seq_lens=4, num_seeds=1).as_json() | {'probes': ['theorem6_floor']}
     assert '--config.plugins=qstr_jax.theory.oracles' in commands.command_of(row, [probed])
+
+
+@pytest.mark.parametrize('names', [*([name] for name in SWEEPS), list(SWEEPS)], ids=str)
+def test_commands_of_a_table_are_those_of_its_rows(names):
+    """Sweeps with a task per lane and with one for all lie in one directory."""
+    recorded = [other.as_json() for other in SWEEPS.values()]
+    recorded.append(SWEEPS['axes of all kinds'].replace(task_per_lane=False).as_json())
+    rows = [row for name in names for row in rows_of(SWEEPS[name])]
+    rows = pd.DataFrame([*rows, *({**row, 'task_seed': 0} for row in rows), *({**row, 'task_seed': 5} for row in rows)])
+    rows = rows.to_dict('records')
+    assert commands.commands_of(rows, recorded) == [commands.command_of(row, recorded) for row in rows]
+    assert commands.commands_of([], recorded) == []

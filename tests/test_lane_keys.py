@@ -1,5 +1,6 @@
 """Lanes of tables, and their names."""
 
+import pandas as pd
 import pytest
 
 from qstr_jax import sweeps
@@ -32,3 +33,9 @@ def test_a_table_without_some_lanes(tmp_path):
     kept = lane_keys.without(rows, lane_keys.found_in(rows[1:3]))
     assert list(kept['seed']) == [0, 3]
     assert lane_keys.found_in(rows, ['seed']) == {(0,), (1,), (2,), (3,)}
+
+
+def test_names_of_a_table_are_those_of_its_lines():
+    rows = rows_of(LANES)
+    rows = pd.concat([rows, rows.assign(radius=0.5), rows.assign(learning_rate=float('nan'))], ignore_index=True)
+    assert lane_keys.names_of(rows) == [lane_keys.name_of(row) for row in rows.to_dict('records')]

@@ -223,3 +223,12 @@ def test_the_text_has_a_line_per_cell_and_a_sum(workdir):
 )
 def test_durations(seconds, words):
     assert progress.duration(seconds) == words
+
+
+def test_a_plan_that_says_the_same_is_not_written_again(workdir):
+    path = workdir / 'plan.json'
+    before = os.stat(path).st_mtime_ns
+    add_plan(workdir, LANES, CELLS)
+    assert os.stat(path).st_mtime_ns == before
+    add_plan(workdir, LANES, [*CELLS, 'new-qstr'])
+    assert os.stat(path).st_mtime_ns > before

@@ -412,3 +412,12 @@ def test_directories_whose_names_differ_in_a_dash_have_fragments_of_their_own(sw
     assert names[-1] == f'{fragments.slug(str(tmp_path / "c"))}.tex'
     for name, found in zip(names[1:], sections, strict=True):
         assert found.name.replace('_', r'\_') in (tmp_path / 'latex' / name).read_text()
+
+
+def test_a_figure_of_too_many_panels_is_left_out_and_said():
+    found = section.Section(name='many')
+    rows = pd.concat([lanes('ffn', n, token_dim=d) for n in (2, 4) for d in range(2, 15)], ignore_index=True)
+    exhibits.add(found, rows, pd.DataFrame())
+    assert found.figures == []
+    assert any('a figure would have 13 panels' in paragraph.text for paragraph in found.words)
+    assert len(found.tables[0][1]) == 13

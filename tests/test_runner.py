@@ -14,7 +14,7 @@ from flax import linen as nn
 from qstr_jax import models, sweeps, tasks
 from qstr_jax.learners import online_lane, risks
 from qstr_jax.storage import checkpoint, files, results
-from qstr_jax.sweeps import training
+from qstr_jax.sweeps import cells, training
 from tests import helpers, small
 
 init_lane = helpers.quick_jit(online_lane.init_lane, static_argnames='problem')
@@ -251,3 +251,12 @@ def test_labels_of_a_task_do_not_depend_on_the_lane_count():
     one = helpers.draw(tasks.task_key(3, problem.task), problem.task)
     data, _ = init_lane(small.lane(0, 3, weight_decay=0.0), problem)
     np.testing.assert_array_equal(one.link['u_V'], data.task_draw.link['u_V'])
+
+
+def test_cells_that_are_made_are_not_made_again(monkeypatch, tmp_path):
+    sweep = small.settings(models='ffn', num_seeds=1, max_samples=400)
+    made = sweeps.cells_of(sweep)
+    monkeypatch.setattr(cells, 'cells_of', None)
+    rows = sweeps.run(sweep, tmp_path, small.quiet(), made)
+    assert rows['cell'].tolist() == [made[0].id]
+    pd.testing.assert_frame_equal(sweeps.run(sweep, tmp_path, small.quiet(), made), rows)

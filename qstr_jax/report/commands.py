@@ -57,6 +57,21 @@ def command_of(row: Mapping[str, Any], sweeps: Sequence[Mapping[str, Any]], plug
     return ''
 
 
+def commands_of(rows: Sequence[Mapping[str, Any]], sweeps: Sequence[Mapping[str, Any]], plugins: str = '') -> list[str]:
+    """`command_of` each row of a directory; rows that differ in their seeds alone differ in the last word."""
+    fixed = {sweep.get('task_seed') for sweep in sweeps}
+    lane = [name for name in columns.with_role(rows[0] if rows else (), 'lane') if name not in ('seed', 'task_seed')]
+    starts: dict[tuple, str] = {}
+    found = []
+    for row in rows:
+        seed, task_seed = row['seed'], row['task_seed']
+        key = (row['cell'], *(row[name] for name in lane), seed == task_seed, task_seed if task_seed in fixed else None)
+        if key not in starts:
+            starts[key] = command_of(row, sweeps, plugins).rpartition('=')[0]
+        found.append(f'{starts[key]}={int(seed) + 1}' if starts[key] else '')
+    return found
+
+
 def plugins_of(runs: Iterable[Mapping[str, Any]]) -> str:
     """The modules that runs named as plugins, with commas between them."""
     words = [str(word) for run in runs for word in run.get('command') or []]

@@ -10,6 +10,7 @@ from qstr_jax import analysis, columns, plots
 from qstr_jax.analysis import selection
 from qstr_jax.plots.panels import by_panel
 from qstr_jax.report.section import Section
+from qstr_jax.storage import lane_keys
 
 # Figures of one kind in a section: one for each learning rate, and so on.
 _MOST_FIGURES = 6
@@ -137,7 +138,7 @@ def _add_training_curves(section: Section, curves: pd.DataFrame) -> None:
     online = curves[~_sample_size(curves).gt(0)] if len(curves) else curves
     if online.empty:
         return
-    by = x_axis(online) or 'seq_len'
+    by = x_axis(_lanes(online)) or 'seq_len'
     for caption, lanes in _groups('Training curves', online, by, _MOST_TRAINING_CURVES, tasks=True):
         thresholds = set(lanes['threshold']) if 'threshold' in lanes.columns else set()
         threshold = thresholds.pop() if len(thresholds) == 1 else 0.0
@@ -145,12 +146,17 @@ def _add_training_curves(section: Section, curves: pd.DataFrame) -> None:
         section.figures.append((caption, functools.partial(plots.training_curves, lanes, by=by, threshold=shown)))
 
 
+def _lanes(curves: pd.DataFrame) -> pd.DataFrame:
+    """One line of each lane, whose lines have the same settings; rows that have no cell are lanes themselves."""
+    return curves.drop_duplicates(['cell', *lane_keys.columns_of(curves)]) if 'cell' in curves.columns else curves
+
+
 def _groups(
     caption: str, rows: pd.DataFrame, x: str, most: int, tasks: bool = False
 ) -> Iterator[tuple[str, pd.DataFrame]]:
     """Rows by the settings of lanes in which they differ, and perhaps of tasks, with captions; at most so many."""
     roles = ('lane', 'learner', 'task') if tasks else ('lane',)
-    apart = columns.with_role(analysis.curve_columns(rows, x), *roles)
+    apart = columns.with_role(analysis.curve_columns(_lanes(rows), x), *roles)
     if not apart:
         yield caption, rows
         return

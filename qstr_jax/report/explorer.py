@@ -139,7 +139,7 @@ def _lanes(section: Section, rows: pd.DataFrame) -> dict[str, Any]:
     """Name, cell, curve and command of each lane; what the commands of a cell share is there once."""
     records = rows.to_dict('records')
     plugins = commands.plugins_of(section.runs)
-    lines = [commands.command_of(row, section.sweeps, plugins) for row in records]
+    lines = commands.commands_of(records, section.sweeps, plugins)
     of_cells: dict[str, list[str]] = {}
     for row, line in zip(records, lines, strict=True):
         of_cells.setdefault(row['cell'], []).append(line)
@@ -149,7 +149,7 @@ def _lanes(section: Section, rows: pd.DataFrame) -> dict[str, Any]:
         'cells': list(shared),
         'shared': list(shared.values()),
         'cell': [number[row['cell']] for row in records],
-        'name': [lane_keys.name_of(row) for row in records],
+        'name': lane_keys.names_of(rows),
         'command': [line[len(shared[row['cell']]) :] for row, line in zip(records, lines, strict=True)],
         'curve': _curves(section.curves, rows),
     }

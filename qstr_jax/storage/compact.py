@@ -36,16 +36,14 @@ class Copy:
     stamps: dict[str, tuple[int, int]]
     places: dict[str, tuple[int, int]]
 
-    def columns(self, cell_id: str) -> dict[str, list]:
-        """The columns of one cell."""
+    def columns(self, cell_id: str, whole: Iterable[str] | None = None) -> dict[str, list]:
+        """The columns of one cell that are not empty; where `whole` is given, of all others the first value alone."""
         start, end = self.places[cell_id]
-        found = {name: values[start:end] for name, values in self._lists.items()}
-        return {name: values for name, values in found.items() if any(value is not None for value in values)}
-
-    def has(self, cell_id: str, wanted: Iterable[str]) -> bool:
-        """Whether a cell has some columns."""
-        start, end = self.places[cell_id]
-        return all(any(value is not None for value in self._lists.get(name, ())[start:end]) for name in wanted)
+        names = self._lists if whole is None else [name for name in whole if name in self._lists]
+        found = {name: self._lists[name][start:end] for name in names}
+        found = {name: values for name, values in found.items() if any(value is not None for value in values)}
+        firsts = {name: [values[start]] for name, values in self._lists.items() if values[start] is not None}
+        return firsts | found
 
     @functools.cached_property
     def _lists(self) -> dict[str, list]:
@@ -77,9 +75,9 @@ def _read(path: str, _: tuple[int, int]) -> Copy:
         frame = files.read_table(path)
         changes = frame['cell'].ne(frame['cell'].shift()).to_numpy().nonzero()[0]
         first = frame.iloc[changes]
-        ends = [*changes[1:], len(frame)]
+        ends = [*changes[1:].tolist(), len(frame)]
         stamps = dict(zip(first['cell'], zip(first[_SIZE], first[_TIME], strict=True), strict=True))
-        places = dict(zip(first['cell'], zip(changes, ends, strict=True), strict=True))
+        places = dict(zip(first['cell'], zip(changes.tolist(), ends, strict=True), strict=True))
         return Copy(frame.drop(columns=[_SIZE, _TIME]), stamps, places)
     except (files.ResultsError, KeyError):  # it is a copy, so nothing is lost
         return EMPTY
@@ -97,9 +95,10 @@ def stamps(paths: Iterable[Any]) -> dict[str, tuple[int, int]]:
     return {path.name.removesuffix('.parquet'): stamp(path) for path in paths}
 
 
-def is_worthwhile(workdir: Any, kind: str, now: dict[str, tuple[int, int]]) -> bool:
-    """Whether enough cells are not in the copy as they are now."""
-    before = read(workdir, kind).stamps
+def is_worthwhile(workdir: Any, now: dict[str, tuple[int, int]]) -> bool:
+    """Whether the rows of enough cells are not in the copy as they are now, or there is no copy of the curves."""
+    before = read(workdir, 'rows').stamps
+    before = before if names.inside(workdir, 'compact', 'curves.parquet').exists() else {}
     return sum(before.get(cell) != one for cell, one in now.items()) >= FEWEST
 
 

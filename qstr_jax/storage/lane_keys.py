@@ -44,6 +44,14 @@ def name_of(lane: Any) -> str:
     return '-'.join(f'{SHORT.get(name, name)}{_number(values[name])}' for name in names)
 
 
+def names_of(frame: pd.DataFrame) -> list[str]:
+    """`name_of` each line of a table, in which many cells have lanes of the same name."""
+    columns_here = columns_of(frame)
+    lanes = list(zip(*(frame[name].tolist() for name in columns_here), strict=True))
+    known = {lane: name_of(dict(zip(columns_here, lane, strict=True))) for lane in dict.fromkeys(lanes)}
+    return [known[lane] for lane in lanes]
+
+
 def _number(value: Any) -> str:
     """A number as short as it can be without becoming another: 0.001, 1e+06, 1234567."""
     if float(f'{value:g}') == value:

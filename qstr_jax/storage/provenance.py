@@ -103,8 +103,9 @@ def of_programs(workdir: Any) -> dict[tuple[str, str], list[dict[str, Any]]]:
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for run in load(workdir):
         for entry in (*run['batches'], *run.get('checked', ())):
-            if 'program' in entry:
-                found.setdefault((entry['cell'], entry['program']), []).append(run)
+            known = found.setdefault((entry['cell'], entry['program']), []) if 'program' in entry else [run]
+            if not known or known[-1] is not run:  # A run has many batches of a program.
+                known.append(run)
     return found
 
 

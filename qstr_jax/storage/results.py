@@ -228,12 +228,17 @@ def make_compact(workdir: Any) -> None:
     """Copies the tables of many cells into one file each, from which `load` reads them in seconds."""
     if '://' in str(workdir):
         return
-    for kind in 'rows', 'curves':
-        stamps = compact.stamps(names.listed(epath.Path(workdir) / kind, '.parquet'))
-        if compact.is_worthwhile(workdir, kind, stamps):
-            frame = _load(workdir, kind, strict=False)
-            known = set(frame['cell'])
-            compact.write(workdir, kind, frame, {cell: one for cell, one in stamps.items() if cell in known})
+    if not compact.is_worthwhile(workdir, _stamps(workdir, 'rows')):
+        return
+    for kind in 'curves', 'rows':  # Where there is a copy of the rows, there is one of the curves.
+        stamps = _stamps(workdir, kind)
+        frame = _load(workdir, kind, strict=False)
+        known = set(frame['cell']) if len(frame) else set()
+        compact.write(workdir, kind, frame, {cell: one for cell, one in stamps.items() if cell in known})
+
+
+def _stamps(workdir: Any, kind: str) -> dict[str, tuple[int, int]]:
+    return compact.stamps(names.listed(epath.Path(workdir) / kind, '.parquet'))
 
 
 def columns_of(workdir: Any, cell_id: str, lane_settings: Iterable[str] = ()) -> dict[str, list]:
@@ -242,24 +247,31 @@ def columns_of(workdir: Any, cell_id: str, lane_settings: Iterable[str] = ()) ->
     if not path.exists():
         return {}
     copy = compact.read(workdir, 'rows')
-    if cell_id in copy.stamps and compact.fresh(copy, [path]) and copy.has(cell_id, lane_settings):
-        return copy.columns(cell_id)
+    if cell_id in copy.stamps and compact.fresh(copy, [path]):
+        found = copy.columns(cell_id)
+        if set(lane_settings) <= set(found):
+            return found
     return {str(name): values.tolist() for name, values in cell_tables.read_rows(path, lane_settings).items()}
 
 
-def columns_of_each(workdir: Any, cells: Mapping[str, Iterable[str]]) -> dict[str, dict[str, list]]:
+def columns_of_each(
+    workdir: Any, cells: Mapping[str, Iterable[str]], whole: Iterable[str] = ()
+) -> dict[str, dict[str, list]]:
     """As `columns_of` for many cells, whose files are looked at once: by id, without the cells that have no rows.
 
     Args:
         workdir: the results directory.
         cells: by id of a cell the settings that tell its lanes apart.
+        whole: further columns that are wanted whole; of all others, such as the settings of the cell, the first value
+            may be there alone.
     """
     copy = compact.read(workdir, 'rows')
     fresh = compact.fresh(copy, names.listed(epath.Path(workdir) / 'rows', '.parquet')) if copy.stamps else set()
-    found = {
-        cell_id: copy.columns(cell_id)
-        if cell_id in fresh and copy.has(cell_id, lane_settings)
-        else columns_of(workdir, cell_id, lane_settings)
-        for cell_id, lane_settings in cells.items()
-    }
-    return {cell_id: rows for cell_id, rows in found.items() if rows}
+    found = {}
+    for cell_id, lane_settings in cells.items():
+        rows = copy.columns(cell_id, (*lane_settings, *whole)) if cell_id in fresh else {}
+        if not rows or not set(lane_settings) <= set(rows):
+            rows = columns_of(workdir, cell_id, lane_settings)
+        if rows:
+            found[cell_id] = rows
+    return found

@@ -8,6 +8,7 @@ errors/CELL.json          the last error of a cell; removed when the cell succee
 import collections
 import contextlib
 import datetime
+import functools
 import os
 import socket
 import time
@@ -41,9 +42,9 @@ def _now() -> str:
 def add_plan(workdir: Any, cells: Sequence[Cell]) -> None:
     """Adds the lanes of some cells to the plan; the caller holds the directory's lock."""
     path, known = workdir / 'plan.json', records.read_plan(workdir)
-    plan = dict(known)
-    for cell in cells:
-        entry = {'columns': dict(cell.columns), 'lanes': [lane_keys.name_of(lane) for lane in cell.lanes]}
+    plan, names_of = dict(known), functools.cache(lambda fields, lanes: list(map(lane_keys.name_of, lanes)))
+    for cell in cells:  # Most have the same lanes.
+        entry = {'columns': dict(cell.columns), 'lanes': names_of(cell.lanes[0]._fields, cell.lanes)}
         plan[cell.id] = merge.joined(plan.get(cell.id), entry)
     if plan != known or not path.exists():
         files.write_json(path, plan)

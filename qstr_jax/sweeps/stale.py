@@ -19,6 +19,8 @@ from qstr_jax.sweeps.cells import Cell
 
 # Where cells that were run again have their old rows, in a folder for each run.
 REPLACED = 'replaced'
+# The columns that say what made a row.
+_MADE = ('program', 'backend', 'lanes_per_batch')
 HINT = (
     'run again with --refresh (in Python Options(refresh=True)), which keeps the old rows in '
     f'{REPLACED}/, or into another directory'
@@ -70,17 +72,16 @@ def _error(workdir: Any, what: str, reason: str) -> results.ResultsError:
 
 def _tables(workdir: Any, cells: Sequence[Cell]) -> list[tuple[Cell, dict[str, list]]]:
     """The rows of those cells that have some, column by column."""
-    found = results.columns_of_each(workdir, {cell.id: cell.lanes[0]._fields for cell in cells})
+    found = results.columns_of_each(workdir, {cell.id: cell.lanes[0]._fields for cell in cells}, _MADE)
     return [(cell, found[cell.id]) for cell in cells if cell.id in found]
 
 
 def _made(rows: dict[str, list]) -> list[dict[str, Any]]:
     """What made some rows: `program`, `backend` and `lanes_per_batch`, each combination once."""
-    names = ('program', 'backend', 'lanes_per_batch')
-    if not all(name in rows for name in names):
+    if not all(name in rows for name in _MADE):
         return []
-    found = dict.fromkeys(zip(*(rows[name] for name in names), strict=True))
-    return [dict(zip(names, one, strict=True)) for one in found if not any(map(pd.isna, one))]
+    found = dict.fromkeys(zip(*(rows[name] for name in _MADE), strict=True))
+    return [dict(zip(_MADE, one, strict=True)) for one in found if not any(map(pd.isna, one))]
 
 
 def _settings(cell: Cell, rows: dict[str, list]) -> str:
