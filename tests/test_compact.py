@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from qstr_jax import sweeps
-from qstr_jax.storage import compact, results
+from qstr_jax.storage import cell_columns, compact, results
 from qstr_jax.sweeps import claims, monitor
 from tests import small
 
@@ -98,15 +98,15 @@ def test_cells_at_once_are_the_cells_one_by_one(made, workdir):
     second.unlink()
     third.write_bytes((made[1] / 'rows' / third.name).read_bytes())  # at another time, so that its copy does not count
     cells = {path.stem: ('seed', 'task_seed', 'learning_rate') for path in (first, second, third)}
-    found = results.columns_of_each(workdir, {**cells, 'none': ()}, ['outcome'])
+    found = cell_columns.columns_of_each(workdir, {**cells, 'none': ()}, ['outcome'])
     assert list(found) == [first.stem, third.stem]
     for name, rows in found.items():
-        alone = results.columns_of(workdir, name, cells[name])
+        alone = cell_columns.columns_of(workdir, name, cells[name])
         assert {column: rows[column] for column in (*cells[name], 'outcome')} == {
             column: alone[column] for column in (*cells[name], 'outcome')
         }
         assert name == third.stem or {column: values[0] for column, values in rows.items()} == {
             column: values[0] for column, values in alone.items() if values[0] is not None
         }
-    assert results.cells_with_rows(workdir) == {first.stem, third.stem}
-    assert results.cells_with_rows(workdir / 'nowhere') == set()
+    assert cell_columns.with_rows(workdir) == {first.stem, third.stem}
+    assert cell_columns.with_rows(workdir / 'nowhere') == set()

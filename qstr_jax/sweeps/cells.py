@@ -9,14 +9,13 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from qstr_jax import columns, failures, models, tasks
+from qstr_jax import columns, failures, models
 from qstr_jax.learners.lanes import lane_type
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import registry
-from qstr_jax.sweeps import presets, sample_sizes
+from qstr_jax.sweeps import presets, sample_sizes, task_of
 from qstr_jax.sweeps.point import Asked, Built, Point
 from qstr_jax.sweeps.sweep import Sweep
-from qstr_jax.tasks import encoders, links
 
 # Part of every id. To be raised when the same settings come to mean something else.
 SCHEMA_VERSION = 2
@@ -71,6 +70,7 @@ def cells_of(sweep: Sweep) -> tuple[Cell, ...]:
     _check_size(sweep)
     found: dict[str, Cell] = {}
     used: set[tuple[str, str]] = set()
+    made: dict[tuple, Any] = {}  # learners, which all tasks and models share
     task_axes = _resolved(sweep, 'task', sweep.task)
     # The outer loops, so that cells are sorted by these first.
     names: tuple[str, ...] = ('sparsity', 'seq_len')
@@ -78,7 +78,7 @@ def cells_of(sweep: Sweep) -> tuple[Cell, ...]:
     for first in _product(outer):
         for learner, model in itertools.product(sweep.learners, sweep.models):
             for settings in _product(task_axes):
-                for cell in _cells_of_model(sweep, {**first, **settings}, learner, model, used):
+                for cell in _cells_of_model(sweep, {**first, **settings}, learner, model, used, made):
                     known = found.setdefault(cell.id, cell)
                     if known is not cell:
                         _check_same(known.problem, cell.problem)
@@ -142,13 +142,15 @@ def _product(axes: dict[str, tuple]) -> Iterator[Settings]:
         yield dict(zip(axes, values, strict=True))
 
 
-def _cells_of_model(sweep: Sweep, settings: Settings, learner_name: str, model: str, used: set) -> Iterator[Cell]:
+def _cells_of_model(
+    sweep: Sweep, settings: Settings, learner_name: str, model: str, used: set, made: dict
+) -> Iterator[Cell]:
     """The cells of one model and learner on one task: a program for each combination of their static settings."""
-    link_axes, encoding_axes = _part(sweep, settings.get('link')), _part(sweep, settings.get('encoding'))
+    link_axes, encoding_axes = task_of.part(sweep, settings.get('link')), task_of.part(sweep, settings.get('encoding'))
     model_axes = _resolved(sweep, 'model', model)
     for link_settings, encoding_settings in itertools.product(_product(link_axes), _product(encoding_axes)):
-        task = _task(sweep, settings, link_settings, encoding_settings)
-        asked = Asked(task, _test_task(sweep, task))
+        task = task_of.task(sweep, settings, link_settings, encoding_settings)
+        asked = Asked(task, task_of.test_task(sweep, task))
         for model_settings in _product(model_axes):
             module = models.build(model, task, **model_settings)
             built = Built(model, model_settings, task, module)
@@ -158,9 +160,12 @@ def _cells_of_model(sweep: Sweep, settings: Settings, learner_name: str, model: 
             axes = _learner_axes(sweep, learner_name, name)
             traced = {key: axes.pop(key) for key in registry.entries()[name].schema.traced if key in axes}
             sizes = sample_sizes.in_prompts(sweep.num_samples, sweep.samples_unit, task)
-            for learner_settings in _product(axes):
+            for place, learner_settings in enumerate(_product(axes)):
+                key = (learner_name, name, place)
                 with failures.named(f'learners={name!r}'):
-                    learner = _learner(name, learner_settings, traced).bind(module, task, sizes or (0,))
+                    if key not in made:
+                        made[key] = _learner(name, learner_settings, traced)
+                    learner = made[key].bind(module, task, sizes or (0,))
                 if sweep.tune:
                     sweep.tune.grids_of(learner)  # which checks that the learner looks at what is tuned
                 point = Point(asked, built, learner)
@@ -184,36 +189,6 @@ def _learner(name: str, settings: Settings, traced: dict[str, tuple]) -> Any:
         for value in values:
             make(**settings, **{setting: value})
     return make(**settings)
-
-
-def _part(sweep: Sweep, thing: Any) -> dict[str, tuple]:
-    """Axes of the settings of a link or an encoding, which are given under its name."""
-    name = 'linear' if thing is None else thing if isinstance(thing, str) else None
-    return {setting: values for scope, setting, values in sweep.given if scope == name}
-
-
-def _task(sweep: Sweep, settings: Settings, link_settings: Settings, encoding_settings: Settings) -> Any:
-    settings = dict(settings)
-    if link_settings:
-        settings['link'] = links.get(settings.get('link', 'linear'), **link_settings)
-    if encoding_settings:
-        settings['encoding'] = encoders.get(settings.get('encoding', 'rademacher'), **encoding_settings)
-    return tasks.build(sweep.task, **settings)
-
-
-def _test_task(sweep: Sweep, task: Any) -> Any:
-    asked = f'test_task={sweep.test_task!r}'
-    try:
-        if sweep.test_task != task.name:
-            task = tasks.sibling(task, sweep.test_task)
-        if sweep.test_seq_len in (None, task.seq_len):
-            return task
-        asked = f'test_seq_len={sweep.test_seq_len}'
-        # Encodings of the same dimension, which a factor of ln N would change.
-        changes = {'encoding_factor': None} if hasattr(task, 'encoding_factor') else {}
-        return dataclasses.replace(task, seq_len=sweep.test_seq_len, **changes)
-    except ValueError as error:
-        raise ValueError(f'{asked}: {error}') from None
 
 
 def _learner_axes(sweep: Sweep, asked: str, name: str) -> dict[str, tuple]:

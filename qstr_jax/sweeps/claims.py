@@ -14,7 +14,7 @@ from typing import Any
 
 import filelock
 
-from qstr_jax.storage import checkpoint, files, names, results
+from qstr_jax.storage import cell_columns, checkpoint, files, names
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.lane_batches import LaneBatch
 
@@ -51,7 +51,7 @@ def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
 def missing(workdir: Any, batch: LaneBatch) -> tuple[Any, ...]:
     """Lanes of a batch that have no row yet."""
     fields = batch.lanes[0]._fields
-    return _without_rows(results.columns_of(workdir, batch.cell.id, fields), batch.lanes, fields)
+    return _without_rows(cell_columns.columns_of(workdir, batch.cell.id, fields), batch.lanes, fields)
 
 
 def missing_of(workdir: Any, cells: Sequence[Cell], tuned: Sequence[str] = ()) -> dict[str, tuple[Any, ...]]:
@@ -62,7 +62,7 @@ def missing_of(workdir: Any, cells: Sequence[Cell], tuned: Sequence[str] = ()) -
         cells: the cells.
         tuned: settings that tell no lanes apart, since they are not chosen yet.
     """
-    found = results.columns_of_each(workdir, {cell.id: cell.lanes[0]._fields for cell in cells})
+    found = cell_columns.columns_of_each(workdir, {cell.id: cell.lanes[0]._fields for cell in cells})
     missing = {}
     for cell in cells:
         names = [name for name in cell.lanes[0]._fields if name not in tuned]

@@ -21,7 +21,7 @@ import pandas as pd
 from etils import epath
 
 from qstr_jax import columns, failures
-from qstr_jax.storage import files, lane_keys, merge, names, records, results
+from qstr_jax.storage import cell_columns, files, lane_keys, merge, names, records, results
 from qstr_jax.sweeps.cells import Cell
 
 # A device writes its heartbeat at most this often.
@@ -132,7 +132,7 @@ def status(workdir: Any) -> pd.DataFrame:
 def _finished(workdir: Any, cell_id: str, planned: Sequence[str]) -> tuple[dict[str, int], int, str]:
     """How many of a cell's lanes ended in which way, how many planned ones have no row, and what is wrong."""
     try:
-        found = results.columns_of(workdir, cell_id)
+        found = cell_columns.columns_of(workdir, cell_id)
     except results.ResultsError as error:
         return {}, len(planned), str(error)
     if not found:

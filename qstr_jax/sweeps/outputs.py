@@ -8,7 +8,7 @@ import jax
 from qstr_jax import columns, failures, fingerprints, models
 from qstr_jax.learners.held_out import abstract_params
 from qstr_jax.models import probes
-from qstr_jax.storage import results
+from qstr_jax.storage import cell_columns
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.sweep import Sweep
 from qstr_jax.tasks import shapes, streams
@@ -53,7 +53,7 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> dic
 
 def check_new(sweep: Sweep, cells: Sequence[Cell], workdir: Any) -> dict[str, dict[str, Made]]:
     """Checks the cells that have no rows yet, since the others have passed; with probes all, which may be new."""
-    probe_functions, known = probes_of(sweep), results.cells_with_rows(workdir)
+    probe_functions, known = probes_of(sweep), cell_columns.with_rows(workdir)
     new = [cell for cell in cells if probe_functions or cell.id not in known]
     made = check(new, probe_functions)
     check_draws(new)

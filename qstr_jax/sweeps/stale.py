@@ -13,7 +13,7 @@ from absl import logging
 
 from qstr_jax import columns, failures, function_names
 from qstr_jax.settings import registry
-from qstr_jax.storage import names, provenance, results, source_code
+from qstr_jax.storage import cell_columns, names, provenance, results, source_code
 from qstr_jax.sweeps import claims, programs
 from qstr_jax.sweeps.cells import Cell
 
@@ -72,7 +72,7 @@ def _error(workdir: Any, what: str, reason: str) -> results.ResultsError:
 
 def _tables(workdir: Any, cells: Sequence[Cell]) -> list[tuple[Cell, dict[str, list]]]:
     """The rows of those cells that have some, column by column."""
-    found = results.columns_of_each(workdir, {cell.id: cell.lanes[0]._fields for cell in cells}, _MADE)
+    found = cell_columns.columns_of_each(workdir, {cell.id: cell.lanes[0]._fields for cell in cells}, _MADE)
     return [(cell, found[cell.id]) for cell in cells if cell.id in found]
 
 
