@@ -37,8 +37,8 @@ def note(rows: pd.DataFrame) -> str:
 
 def note_of(steps: np.ndarray) -> str:
     """As `note`, from the steps of lanes."""
-    steps = sorted(set(steps[~np.isnan(steps)].tolist()))
-    return f'{MARK}: one to three checks of {" or ".join(f"{one:,.0f}" for one in steps)} samples'
+    known = sorted(set(steps[~np.isnan(steps)].tolist()))
+    return f'{MARK}: one to three checks of {" or ".join(f"{one:,.0f}" for one in known)} samples'
 
 
 def interpolated(rows: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:

@@ -72,7 +72,7 @@ def samples_against(
     if reference and len(panels) > 1:
         raise ValueError(f'reference values belong to one panel, rows make {len(panels)}')
     look = looks([*(curve.key for curves in panels for curve in curves), *reference])
-    words = {curve.key: curve_text(curve, fit, x) for curve, fit in zip(split, fits(split, rows, x), strict=True)}
+    words = curve_texts(split, rows, x)
     others = [value for own in (*reference.values(), *(() if lines is None else (lines[x],))) for value in own]
     across = XAxis.of(x, [*rows[x], *others], prefer_log=True)
     published = ['open: published'] if reference else []
@@ -116,8 +116,12 @@ def _draw_panel(
     return [*named, *(() if lines is None else _draw_lines(axis, lines, curves[0], x))]
 
 
-def curve_text(curve: Curve, fit: Exponent, x: str) -> str:
-    """What stands at the end of a curve: its name, and under it its exponent if it has one."""
+def curve_texts(curves: Sequence[Curve], rows: pd.DataFrame, x: str) -> dict[str, str]:
+    """What stands at the end of each curve of a table, by key: its name, and under it its exponent if it has one."""
+    return {curve.key: _text(curve, fit, x) for curve, fit in zip(curves, fits(curves, rows, x), strict=True)}
+
+
+def _text(curve: Curve, fit: Exponent, x: str) -> str:
     return '\n'.join([display(curve.short), *([power(fit, x)] if fit.value is not None else [])])
 
 

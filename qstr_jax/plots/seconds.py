@@ -12,7 +12,7 @@ from qstr_jax.analysis import Curve
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import coarse_key, display, samples_to_threshold
 from qstr_jax.plots.panels import XAxis, by_panel
-from qstr_jax.plots.samples import curve_text, draw_means, finish_panel, marks_text
+from qstr_jax.plots.samples import curve_texts, draw_means, finish_panel, marks_text
 from qstr_jax.plots.style import STYLE, Look, frame, looks
 
 
@@ -40,7 +40,7 @@ def samples_and_seconds(
     """
     curves = _checked_curves(rows, seconds, x)
     look, across = looks(curve.key for curve in curves), XAxis.of(x, rows[x], prefer_log=True)
-    words = {curve.key: curve_text(curve, x) for curve in curves}
+    words = curve_texts(curves, rows, x)
     with matplotlib.rc_context(STYLE):
         key = '; '.join([marks_text(rows, words.values()), *coarse_key(rows, analysis.summarize(rows))])
         figure, (left, right) = frame(2, title, notes, key=key, beside=words.values())

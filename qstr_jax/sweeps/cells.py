@@ -78,7 +78,7 @@ def cells_of(sweep: Sweep) -> tuple[Cell, ...]:
     for first in _product(outer):
         for learner, model in itertools.product(sweep.learners, sweep.models):
             for settings in _product(task_axes):
-                for cell in _cells_of_model(sweep, {**first, **settings}, learner, model, used, made):
+                for cell in _cells_of_model(sweep, {**first, **settings}, learner, model, used, made=made):
                     known = found.setdefault(cell.id, cell)
                     if known is not cell:
                         _check_same(known.problem, cell.problem)
@@ -143,7 +143,7 @@ def _product(axes: dict[str, tuple]) -> Iterator[Settings]:
 
 
 def _cells_of_model(
-    sweep: Sweep, settings: Settings, learner_name: str, model: str, used: set, made: dict
+    sweep: Sweep, settings: Settings, learner_name: str, model: str, used: set, *, made: dict
 ) -> Iterator[Cell]:
     """The cells of one model and learner on one task: a program for each combination of their static settings."""
     link_axes, encoding_axes = task_of.part(sweep, settings.get('link')), task_of.part(sweep, settings.get('encoding'))
