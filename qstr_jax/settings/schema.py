@@ -157,8 +157,9 @@ def static(thing: Any) -> Any:
     Args:
         thing: the learner.
     """
-    changed = {field.name: field.default for field in dataclasses.fields(thing) if field.metadata.get('traced')}
-    return dataclasses.replace(thing, **changed)
+    traced = {field.name: field.default for field in dataclasses.fields(thing) if field.metadata.get('traced')}
+    is_static = all(getattr(thing, name) == default for name, default in traced.items())
+    return thing if is_static else dataclasses.replace(thing, **traced)
 
 
 def validate_fields(thing: Any) -> None:

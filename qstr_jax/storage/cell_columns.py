@@ -27,21 +27,23 @@ def columns_of(workdir: Any, cell_id: str, lane_settings: Iterable[str] = ()) ->
 
 
 def columns_of_each(
-    workdir: Any, cells: Mapping[str, Iterable[str]], whole: Iterable[str] = ()
+    workdir: Any, cells: Mapping[str, Iterable[str]], more: Iterable[str] | None = None
 ) -> dict[str, dict[str, list]]:
     """As `columns_of` for many cells, whose files are looked at once: by id, without the cells that have no rows.
 
     Args:
         workdir: the results directory.
         cells: by id of a cell the settings that tell its lanes apart.
-        whole: further columns that are wanted whole; of all others, such as the settings of the cell, the first value
-            may be there alone.
+        more: further columns that are wanted, and of all others, such as the settings of the cell, the first value;
+            without it the others may be missing.
     """
     copy = compact.read(workdir, 'rows')
     fresh = compact.fresh(copy, names.listed(epath.Path(workdir) / 'rows', '.parquet')) if copy.stamps else set()
     found = {}
     for cell_id, lane_settings in cells.items():
-        rows = copy.columns(cell_id, (*lane_settings, *whole)) if cell_id in fresh else {}
+        rows = copy.columns(cell_id, (*lane_settings, *(more or ()))) if cell_id in fresh else {}
+        if rows and more is not None:
+            rows = copy.firsts(cell_id) | rows
         if not rows or not set(lane_settings) <= set(rows):
             rows = columns_of(workdir, cell_id, lane_settings)
         if rows:

@@ -36,14 +36,17 @@ class Copy:
     stamps: dict[str, tuple[int, int]]
     places: dict[str, tuple[int, int]]
 
-    def columns(self, cell_id: str, whole: Iterable[str] | None = None) -> dict[str, list]:
-        """The columns of one cell that are not empty; where `whole` is given, of all others the first value alone."""
+    def columns(self, cell_id: str, names: Iterable[str] | None = None) -> dict[str, list]:
+        """The columns of one cell that are not empty, or those of some names."""
         start, end = self.places[cell_id]
-        names = self._lists if whole is None else [name for name in whole if name in self._lists]
-        found = {name: self._lists[name][start:end] for name in names}
-        found = {name: values for name, values in found.items() if any(value is not None for value in values)}
-        firsts = {name: [values[start]] for name, values in self._lists.items() if values[start] is not None}
-        return firsts | found
+        wanted = self._lists if names is None else [name for name in names if name in self._lists]
+        found = {name: self._lists[name][start:end] for name in wanted}
+        return {name: values for name, values in found.items() if any(value is not None for value in values)}
+
+    def firsts(self, cell_id: str) -> dict[str, list]:
+        """The first value of each column of one cell, where it has one."""
+        start, _ = self.places[cell_id]
+        return {name: [values[start]] for name, values in self._lists.items() if values[start] is not None}
 
     @functools.cached_property
     def _lists(self) -> dict[str, list]:

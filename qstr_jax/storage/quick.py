@@ -29,7 +29,16 @@ def compiled(schema: dict[str, Any]) -> Check:
         KeyError: it has another keyword.
     """
     checks = [_KEYWORDS[name](schema[name], schema) for name in schema]
-    return checks[0] if len(checks) == 1 else lambda value: all(check(value) for check in checks)
+    if len(checks) == 1:
+        return checks[0]
+
+    def is_right(value: Any) -> bool:
+        for check in checks:  # `all` takes twice as long
+            if not check(value):
+                return False
+        return True
+
+    return is_right
 
 
 def _type(names: str | list[str], _: Any) -> Check:
@@ -43,7 +52,14 @@ def _required(names: list[str], _: Any) -> Check:
 
 def _properties(schemas: dict[str, Any], _: Any) -> Check:
     checks = {name: compiled(schema) for name, schema in schemas.items()}
-    return lambda value: all(check(value[name]) for name, check in checks.items() if name in value)
+
+    def is_right(value: dict[str, Any]) -> bool:
+        for name, check in checks.items():
+            if name in value and not check(value[name]):
+                return False
+        return True
+
+    return is_right
 
 
 def _additional(schema: dict[str, Any], whole: dict[str, Any]) -> Check:
