@@ -115,7 +115,7 @@ def test_what_is_no_setting_of_a_sweep_is_checked_too(changes, words):
     config = config_module('figure1a').get_config()
     config.update(changes)
     with pytest.raises(ValueError, match=words):
-        base.check_drawn(config, base.to_sweep(config))
+        base.check_drawn(config, sweeps.cells_of(base.to_sweep(config)))
 
 
 def test_a_config_of_another_binary_is_named_as_such():
