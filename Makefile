@@ -50,7 +50,7 @@ theorems: install  ## all cards of theorems (45 minutes of a core)
 table1: install  ## Table 1 measured, from the committed results
 	$(RUN) experiments.table1 --workdir=experiments/results --output=experiments/results/table1
 
-gallery: install  ## docs/gallery.md with Table 1, and the README's numbers, from the committed results
+gallery: install $(VENV)/.installed-data  ## docs/gallery.md with Table 1, and the README's numbers, from the committed results
 	$(RUN) experiments.gallery
 
 report: install  ## one HTML page to explore, and LaTeX fragments, from the committed results
@@ -59,7 +59,7 @@ report: install  ## one HTML page to explore, and LaTeX fragments, from the comm
 benchmark: install $(VENV)/.installed-benchmark  ## ours beside PyTorch (needs a quiet machine)
 	$(RUN) experiments.benchmark --json=$(WORKDIR)/benchmark/benchmark.json
 
-docs: install $(VENV)/.installed-docs  ## the documentation into site/, strict and offline, all links checked
+docs: install $(VENV)/.installed-docs $(VENV)/.installed-data  ## the documentation into site/, strict and offline, all links checked
 	NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
 	$(RUN) experiments.site --output=site
 

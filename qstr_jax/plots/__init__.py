@@ -12,6 +12,7 @@ from qstr_jax.plots.learning_curves import learning_curves
 from qstr_jax.plots.prompts import prompt
 from qstr_jax.plots.samples import samples_against
 from qstr_jax.plots.seconds import samples_and_seconds
+from qstr_jax.plots.small_panels import measure_in_panels, samples_in_panels
 from qstr_jax.plots.style import STYLE, looks, save
 from qstr_jax.plots.thresholds import samples_against_threshold
 from qstr_jax.plots.training_curves import training_curves, training_curves_by_setting
@@ -24,12 +25,14 @@ __all__ = [
     'learning_curves',
     'looks',
     'loss_against_floor',
+    'measure_in_panels',
     'prompt',
     'query_key_matrices',
     'samples_against',
     'samples_against_threshold',
     'samples_and_seconds',
     'samples_heatmap',
+    'samples_in_panels',
     'save',
     'training_curves',
     'training_curves_by_setting',

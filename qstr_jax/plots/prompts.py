@@ -85,6 +85,7 @@ def _draw_numbers(axis: Axes, y_N: np.ndarray, answers: np.ndarray | None, class
     axis.set(ylabel='label $y_i$')
     if answers is not None:
         axis.plot(range(len(y_N)), answers, 'D', color='C0', markersize=4, label='answer', gid='answers')
+        axis.margins(y=0.15)
         axis.legend(ncols=2)
 
 

@@ -125,10 +125,11 @@ def frame(
     sharey: bool = False,
     key: str = '',
     beside: Iterable[str] = (),
+    panel_width: float = 2.9,
 ) -> tuple[Figure, list[Axes]]:
-    """A row of panels with a title above and notes below."""
+    """A row of panels with a title above and notes below; one panel is as wide as a column of print."""
     lengths = [len(re.sub('[${}^]', '', line)) for text in beside for line in text.split('\n')]
-    width = (WIDTH if num_panels == 1 else 2.9 * num_panels) + num_panels * _LETTER * max(lengths, default=0)
+    width = max(WIDTH, panel_width * (num_panels > 1) * num_panels) + num_panels * _LETTER * max(lengths, default=0)
     text = wrap(notes_text(notes, key), int(22 * width))
     lines = wrap(display(title), int(15.5 * width))
     height = HEIGHT + (0.05 if lines else 0) + 0.15 * len(lines) + 0.11 * len(text)

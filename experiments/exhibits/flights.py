@@ -1,0 +1,152 @@
+"""Flights that name rows of a table by a key: samples against N, and the error against the noise of keys.
+
+A prompt is a table of N hours of weather, each with a key that is drawn anew, and N flights that have the key of one of
+them and ask for its wind speed: a database join. Rows that a test sees were never trained on. Once at growing N for
+the samples to test error 0.3, and once at N = 8 for the error after a fixed budget, with noise on the flights' keys.
+"""
+
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+
+from qstr_jax import plots, sweeps, tasks
+from qstr_jax.analysis import formats
+from qstr_jax.cli import base
+from qstr_jax.report import drawing
+from qstr_jax.settings import checks
+from qstr_jax.storage import files, results
+from qstr_jax.tasks import streams
+from qstr_jax.tasks.data import flights
+
+ORDER = 36
+QUESTION = 'How many prompts does a learnt join by key need as the table grows, and how blurred may keys be?'
+PARTS = ('transformer', 'ffn', 'noise')
+FOLDERS = {'flights': ('transformer', 'ffn'), 'flights_noise': ('noise',)}
+
+FIGURES = {
+    'flights/figure.png': 'Samples to test error 0.3 against N, joins by key',
+    'flights_noise/prompt.png': 'A prompt of a test day: which row each flight asks for (arcs), the rows, where the '
+    'head looks (column i; the ring is the row asked for), and what was answered',
+    'flights_noise/noise.png': 'Test error against the noise of the keys, N = 8, beside the oracle',
+}
+
+
+def get_config(part='transformer'):
+    """Transformer at N = 4, …, 64, FFN up to 16; or Transformers with four sizes of noise, for all of their budget."""
+    checks.choice('part', part, PARTS)
+    config = base.get_config()
+    config.task.name, config.task.lookup = 'flights', 'key'
+    config.task_per_lane = True
+    config.tune.learning_rate = (3e-3, 1e-2)
+    config.test_samples = 1000
+    config.max_samples = 64_000
+    config.models = ('ffn',) if part == 'ffn' else ('transformer',)
+    if part != 'noise':
+        config.ffn.widths = (64, 64)
+        config.seq_lens = (4, 16) if part == 'ffn' else (4, 16, 64)
+        config.threshold = 0.3
+    else:
+        config.seq_lens = (8,)
+        config.task.key_noise = (0.0, 0.5, 1.0, 2.0)
+        config.threshold = 1e-9  # never reached: all lanes get the same budget
+        config.x = 'key_noise'
+        config.save_params = True
+    return config
+
+
+def reduced(part='transformer'):
+    """The same in seconds, for the tests: a small FFN, or Transformers with and without noise."""
+    config = get_config(part)
+    base.shrink_tuned(config)
+    config.seq_lens = (3, 4)
+    if part == 'noise':
+        config.models = ('transformer',)
+        config.seq_lens, config.task.key_noise = (4,), (0.0, 1.0)
+    return config
+
+
+def draw(workdir, config):
+    """Samples against N as for any sweep; or the errors against the noise, and a prompt of the first seed."""
+    if config.x != 'key_noise':
+        drawing.draw(workdir, config)
+        return
+    folder, rows = pathlib.Path(workdir), results.load(workdir)
+    cells = {cell.id: cell for cell in sweeps.cells_of(base.to_sweep(config)) if cell.id in set(rows['cell'])}
+    oracle = pd.Series({cell.problem.task.key_noise: oracle_error(cell.problem.task) for cell in cells.values()})
+    lines = {'oracle': oracle, 'mean of the prompt': rows.groupby('key_noise')['no_retrieval'].mean()}
+    panel = f'N = {rows["seq_len"].iloc[0]}'
+    figure = plots.measure_in_panels(
+        {panel: rows}, 'key_noise', 'test_loss', references={name: {panel: line} for name, line in lines.items()}
+    )
+    plots.save(figure, folder / 'noise')
+    means = rows.groupby('key_noise').agg(lanes=('seed', 'nunique'), rate=('learning_rate', 'first'),
+                                          transformer=('test_loss', 'mean'))  # fmt: skip
+    text = formats.markdown(means.assign(**{name: line for name, line in lines.items()}).reset_index(), digits=3)
+    files.write_text(folder / 'table.md', text)
+    first = rows.sort_values(['key_noise', 'seed']).iloc[0]
+    plots.save(prompt_figure(folder, cells[first['cell']], first), folder / 'prompt')
+    print(f'{text}figure: {folder / "noise.png"}')
+
+
+def oracle_error(task, num_prompts=4000):
+    """Test MSE of the predictor that weighs rows by how likely their keys are."""
+    drawn, prompts = prompts_of(task, 0, num_prompts)
+    said = jax.jit(jax.vmap(lambda prompt: task.oracle(prompt, drawn.link)))(prompts)
+    return float(jnp.mean((said - prompts.y_N) ** 2))
+
+
+def prompts_of(task, task_seed, num_prompts):
+    """What a task draws once, and prompts of its test."""
+    drawn = tasks.draw(tasks.task_key(task_seed, task), task)
+    key = streams.stream_key(0, 'test', task)
+    return drawn, tasks.examples(key, jnp.arange(num_prompts), task, drawn.link, 'test')
+
+
+def prompt_figure(folder, cell, row):
+    """The first test prompt and what a trained lane does with it."""
+    lane = cell.lanes[0]._replace(**{name: type(value)(row[name]) for name, value in cell.lanes[0]._asdict().items()})
+    task, params = cell.problem.task, sweeps.load_params(folder, cell, lane)
+    drawn, prompts = prompts_of(task, lane.task_seed, 1)
+    one = jax.tree.map(lambda leaf: np.asarray(leaf[0]), prompts)
+    said, sown = cell.problem.module.apply(params, tasks.encode(one, task, drawn), mutable='intermediates')
+    names = [name.replace('_', ' ') for name in flights.TABLES[0].columns]
+    return plots.prompt(
+        one.x_NxD[:, : len(names)], one.t_NxQ, one.y_N, 'Flights ask for the weather by a key',
+        rows=names, weights_HxNxN=sown['intermediates']['attention']['weights_HxMxN'][0], answers=said,
+    )  # fmt: skip
+
+
+def text(rows):
+    join, noisy = rows('flights'), rows.written('flights_noise', 'table.md').table.set_index('key_noise')
+    transformer, ffn = join.where(model='transformer'), join.where(model='ffn')
+    last, ffn_last = (max(some.values('seq_len')) for some in (transformer, ffn))
+    errors = ', '.join(f'{value:.2g}' for value in noisy['transformer'])
+    best = ', '.join(f'{value:.2g}' for value in noisy['oracle'])
+    return f"""
+The Transformer learns the join with {transformer.where(seq_len=4).mean()} prompts at N = 4 and
+{transformer.where(seq_len=last).mean()} at N = {last}, N^{transformer.exponent()}; the FFN with
+{ffn.where(seq_len=4).mean()} at N = 4 and {ffn.where(seq_len=ffn_last).mean()} at N = {ffn_last}.
+
+With noise of norm {', '.join(f'{noise:g}' for noise in noisy.index)} on keys of norm 1 the Transformer errs, after all
+of its budget, by {errors}, the oracle, which knows the noise, by {best}, and the mean of the prompt by
+{noisy['mean of the prompt'].mean():.2g}.
+
+Lanes and the choice of rates took {rows('flights', 'flights/selection').time()} for the samples and
+{rows('flights_noise', 'flights_noise/selection').time()} for the noise.
+"""
+
+
+def table(rows):
+    return rows('flights').samples_table('seq_len')
+
+
+def limits(rows):
+    noise = rows('flights_noise')
+    return f"""
+One table and one column, with keys of {rows('flights').extent('encoding_dim')} numbers, and a Transformer of one
+layer; noise at N = {noise.values('seq_len')[0]} and after {noise.values('max_samples')[0]:,} prompts alone. There is
+no recurrent network, and no N beyond {max(rows('flights').values('seq_len'))}.
+"""

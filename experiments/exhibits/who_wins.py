@@ -1,0 +1,145 @@
+"""Who wins where: samples to a small error against N, at the best rate, for retrieval, recall, tracking and real data.
+
+Retrieval: qSTR and causal qSTR. Recall: MQAR, and keys with noise. Tracking: parity and words over S_3, supervised at
+every position. Real data: flights with given positions, heads of words, digits that point. The networks are small and
+of the published kinds: a Transformer of one layer, a bidirectional GRU of width 32, an FFN of widths 64 and 64.
+"""
+
+import pathlib
+
+import pandas as pd
+
+from qstr_jax import analysis, plots
+from qstr_jax.analysis import formats
+from qstr_jax.cli import base
+from qstr_jax.report import lanes
+from qstr_jax.settings import checks
+from qstr_jax.storage import files
+
+ORDER = 32
+QUESTION = 'Which architecture needs the fewest samples for retrieval, for recall, for tracking, and on real data?'
+MSE, LENGTHS = 0.3, (4, 8)
+# By task: its lengths, its threshold, the settings that are not at their default.
+PARTS = {
+    'qstr': ((4, 8, 12), MSE, {}),
+    'modular_sum': (LENGTHS, 0.05, {}),
+    'mqar': ((8, 12), 0.05, {'vocab_size': 32}),  # N = 4 has one pair, which needs no recall
+    'permutations': (LENGTHS, 0.05, {}),
+    'noisy_keys': (LENGTHS, MSE, {}),
+    'pointing_digits': (LENGTHS, 0.2, {}),
+    'word_heads': ((8, 12), 0.05, {}),  # few sentences have four words
+    'causal_qstr': (LENGTHS, MSE, {}),
+    'flights': (LENGTHS, MSE, {}),
+}
+# What they are called, in the order of the figure.
+NAMES = {
+    'qstr': '1STR',
+    'noisy_keys': 'noisy keys',
+    'mqar': 'MQAR, N/4 pairs',
+    'modular_sum': 'parity',
+    'permutations': 'words over S_3',
+    'flights': 'flights',
+    'word_heads': 'heads of words',
+    'pointing_digits': 'digits that point',
+    'causal_qstr': 'causal 1STR',
+}
+FOLDERS = {'who_wins': tuple(PARTS)}
+FIGURES = {'who_wins/figure.png': 'Samples to a small test error against N, a panel for each task'}
+
+
+def get_config(part='qstr'):
+    """One task: three architectures, five lanes with a task each, the rate tuned, at most 64,000 prompts."""
+    checks.choice('part', part, PARTS)
+    seq_lens, threshold, settings = PARTS[part]
+    config = base.get_config()
+    config.task.name = part
+    config.task.update(settings)
+    config.seq_lens, config.threshold = seq_lens, threshold
+    if threshold != MSE:
+        config.threshold_on = 'error_rate'
+    config.task_per_lane = True
+    config.tune.learning_rate = (1e-3, 3e-3, 1e-2)
+    config.rnn.width = 32
+    config.ffn.widths = (64, 64)
+    config.test_samples = 1000
+    config.max_samples = 64_000
+    return config
+
+
+def reduced(part='qstr'):
+    """The same in seconds, for the tests: every part is a small FFN."""
+    config = get_config(part)
+    base.shrink_tuned(config)
+    config.seq_lens = config.seq_lens[:1]
+    return config
+
+
+def draw(workdir, config):
+    """Writes one figure of all tasks, and a table of all points."""
+    folder = pathlib.Path(workdir)
+    rows = lanes.load(folder)
+    found = {name: rows[rows['task'] == task] for task, name in NAMES.items() if task in set(rows['task'])}
+    figure = plots.samples_in_panels({f'{name}, {goal(own)}': own for name, own in found.items()})
+    plots.save(figure, folder / 'figure')
+    point = ['model', 'seq_len', 'learning_rate']
+    tables = [analysis.summarize(own, point).assign(task=name, until=goal(own)) for name, own in found.items()]
+    shown = ['task', 'until', *point, 'num_lanes', 'num_learn', 'mean', 'min', 'max', 'lower_bound']
+    text = formats.markdown(pd.concat(tables)[shown], digits=3)
+    files.write_text(folder / 'table.md', text)
+    print(f'{text}figure: {folder / "figure.png"}')
+
+
+def goal(rows):
+    """What a lane has to reach: 'MSE 0.3', or 'error rate 0.05'."""
+    kind = 'error rate' if rows['threshold_on'].eq('error_rate').all() else 'MSE'
+    return f'{kind} {rows["threshold"].iloc[0]:g}'
+
+
+def winner(rows, task, seq_len):
+    """The architecture of which most lanes learn, and of those the one that needs fewest samples; '' if none learns."""
+    some = rows('who_wins', task=task, seq_len=seq_len).table
+    points = analysis.summarize(some, ['model']).sort_values(['num_learn', 'mean'], ascending=[False, True])
+    return analysis.display(points['model'].iloc[0]) if points['num_learn'].iloc[0] else ''
+
+
+def text(rows):
+    longest = rows('who_wins').table.groupby('task')['seq_len'].max()
+    best = {task: winner(rows, task, seq_len) for task, seq_len in longest.items()}
+    by_name = {name: [NAMES[task] for task in NAMES if best.get(task) == name] for name in dict.fromkeys(best.values())}
+    won = '; '.join(f'the {name} on {", ".join(some)}' for name, some in by_name.items() if name)
+    none = f'; none learns {", ".join(by_name[""])}' if '' in by_name else ''
+    retrieval, parity = rows('who_wins', task='qstr', seq_len=4), rows('who_wins', task='modular_sum', seq_len=4)
+    return f"""
+Fewest samples at the largest N of each task, within {rows('who_wins').values('max_samples')[0]:,} prompts: {won}{none}.
+
+At N = 4 Transformer, RNN and FFN need {listed(retrieval)} samples for retrieval (1STR) and {listed(parity)} for
+parity. Where fewer lanes of an architecture learn than of another, that one is not called first, whatever its samples.
+
+{rows('who_wins').lanes()} lanes with a task each; lanes and the choice of rates took
+{rows('who_wins', 'who_wins/selection').time()}.
+"""
+
+
+def listed(lanes):
+    """Mean samples of the three architectures, in the order of the names."""
+    return ', '.join(lanes.where(model=model).mean() for model in analysis.MODELS)
+
+
+def table(rows):
+    lines = ['| samples to | | Transformer | RNN | FFN |', '|---|---|---|---|---|']
+    for task in (task for task in NAMES if task in rows('who_wins').values('task')):
+        some = rows('who_wins', task=task)
+        for seq_len in some.values('seq_len'):
+            means = [some.where(seq_len=seq_len, model=model).mean() for model in analysis.MODELS]
+            lines.append(f'| {NAMES[task]}, {goal(some.table)} | N = {seq_len} | {" | ".join(means)} |')
+    return '\n'.join(lines)
+
+
+def limits(rows):
+    some = rows('who_wins')
+    left = [name for task, name in NAMES.items() if task not in some.values('task')]
+    waiting = f'The sweep has no rows yet of {", ".join(left)}.' if left else ''
+    return f"""
+Each architecture has one small size ({some.extent('num_parameters')} parameters), so a failure is one of this size
+within its budget, and N ends at {max(some.values('seq_len'))}; two layers on MQAR are the next exhibit. {waiting}
+"""
