@@ -81,3 +81,16 @@ def only_by_name(*, task, width=8):
 def test_a_builder_without_the_arguments_that_it_is_called_with_is_told_the_right_ones(register, builder, line):
     with pytest.raises(ValueError, match=re.escape(line)):
         register(builder)
+
+
+def test_a_learner_may_leave_out_what_has_a_default_in_the_protocol(own_entries):
+    @learners.register('bare')
+    @dataclasses.dataclass(frozen=True)
+    class Bare:
+        batch_size: int = 7
+
+    bare = Bare()
+    assert (bare.batch_size, bare.test_samples, bare.risk, bare.threshold_on) == (7, 0, 'averaged', 'loss')
+    assert bare.precision is None
+    assert bare.is_search is None
+    assert [field.name for field in dataclasses.fields(Bare)] == ['batch_size']

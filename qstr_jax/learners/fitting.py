@@ -134,13 +134,12 @@ def _step(fit: Fit, radius: Any, data: Any, lane: Any, problem: Problem) -> tupl
 
     transform = learner.optimizer_at(lane, fit.step)
     value, grads = jax.value_and_grad(objective)(fit.params)
-    optimizer = getattr(learner, 'optimizer', None)
-    if optimizer == 'adam':
+    if learner.optimizer == 'adam':
         # Adam rescales every coordinate, so Adam followed by a projection comes to rest at points that are not the
         # constrained minimum: on a linear model at a risk of 0.147 instead of 0.134. The gradient mapping is zero
         # exactly at the constrained minimum.
         grads = gradient_mapping(fit, grads, radius, lane, learner)
-    extra = {'value': value, 'grad': grads, 'value_fn': objective} if optimizer == 'lbfgs' else {}
+    extra = {'value': value, 'grad': grads, 'value_fn': objective} if learner.optimizer == 'lbfgs' else {}
     updates, opt_state = transform.update(grads, fit.opt_state, fit.params, **extra)
     params = learner.project(optax.apply_updates(fit.params, updates), radius)
     return fit._replace(params=params, opt_state=opt_state, step=fit.step + 1), value

@@ -21,18 +21,33 @@ class Learner(Protocol):
     """How a model is fitted: a frozen dataclass whose fields are its settings.
 
     The values of a field made by `settings.traced` are lanes of one program; each value of any other field makes a
-    program of its own. Methods that take a state work on lane batches: `_K` marks a leading axis of lanes.
+    program of its own. Methods that take a state work on lane batches: `_K` marks a leading axis of lanes. Within a
+    method `problem.learner` is the learner itself, after `bind`.
+
+    A learner may leave out what has a default here: `register` adds it.
 
     Attributes:
         name: as registered.
         max_checks: upper bound on the checks of a lane.
         max_samples: budget of a lane, in prompts.
         threshold: the test loss that a lane should reach.
+        threshold_on: what the threshold is on: the test loss, or the error rate of classes.
+        is_search: whether lanes search for n*; None for a learner without n, whose rows then have no such column.
+        risk: 'averaged' over positions, or 'pointwise', at one position of each prompt.
+        batch_size: examples of a step; 0 is all of them.
+        test_samples: number of held-out test prompts.
+        precision: of matrix products on an accelerator, see `lanes.run_checks`.
     """
 
     name: ClassVar[str]
     max_samples: int
     threshold: float
+    threshold_on: str = 'loss'
+    is_search: bool | None = None
+    risk: str = 'averaged'
+    batch_size: int = 0
+    test_samples: int = 0
+    precision: lanes.Precision = None
 
     @property
     def max_checks(self) -> int: ...
@@ -106,6 +121,10 @@ class Learner(Protocol):
         ...
 
 
+# What a learner may leave out.
+_OPTIONAL = tuple(name for name in Learner.__annotations__ if hasattr(Learner, name))
+
+
 def register(name: str) -> Callable[[Kind], Kind]:
     """Decorator that registers a frozen dataclass as a learner; its fields are its settings.
 
@@ -118,6 +137,9 @@ def register(name: str) -> Callable[[Kind], Kind]:
 
     def add(kind: Kind) -> Kind:
         kind.name = name
+        for optional in _OPTIONAL:
+            if not hasattr(kind, optional):
+                setattr(kind, optional, getattr(Learner, optional))
         REGISTRY.add(name, kind)
         return kind
 
@@ -172,4 +194,4 @@ def advance(state_K: Any, data_K: Any, lanes_K: Any, num_checks: Any, problem: P
     def check(state_K: Any) -> Any:
         return learner.check(state_K, data_K, lanes_K, problem)
 
-    return lanes.run_checks(check, state_K, num_checks, getattr(learner, 'precision', None))
+    return lanes.run_checks(check, state_K, num_checks, learner.precision)

@@ -19,6 +19,8 @@ class OneFit:
 
     # Whether there is a constraint set.
     is_projected: ClassVar[bool] = False
+    # The name of the optimiser, where a step depends on it.
+    optimizer: str = ''
 
     # Settings of `FixedSample`.
     schedule: str

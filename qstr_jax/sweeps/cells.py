@@ -197,7 +197,7 @@ def _learner_axes(sweep: Sweep, asked: str, name: str) -> dict[str, tuple]:
     if name == asked:
         return axes
     entry = registry.entries()[name]
-    no_effect = getattr(entry.builder, 'STEPS', ())
+    no_effect = learners.ClosedForm.STEPS
     kept = {key: values for key, values in axes.items() if key in entry.schema and key not in no_effect}
     return {**kept, **{key: values for scope, key, values in sweep.given if scope == name}}
 

@@ -115,7 +115,7 @@ def _num_devices() -> int:
 
 def _batch_size(problem: Problem) -> int:
     """Prompts of a timed step; learners that take their whole sample at once are timed on some of it."""
-    return getattr(problem.learner, 'batch_size', 0) or 64
+    return problem.learner.batch_size or 64
 
 
 def _step_flops(problem: Problem) -> int:
@@ -146,7 +146,7 @@ def _step(params: Any, problem: Problem) -> Any:
     if hasattr(module, 'unroll'):  # A loop over tokens compiles in a second instead of ten.
         module = module.clone(unroll=1)
     z_BxNxE = jnp.ones((num_prompts, task.seq_len, task.embedding_dim))
-    is_pointwise = getattr(problem.learner, 'risk', None) == 'pointwise'
+    is_pointwise = problem.learner.risk == 'pointwise'
     positions_B = jnp.arange(num_prompts) % task.seq_len if is_pointwise else None
 
     def loss(params: Any) -> jax.Array:

@@ -67,7 +67,7 @@ def for_platform(problem: Problem, platform: str) -> Problem:
     """
     choices, seq_len = of(platform), problem.task.seq_len
     # Fewer prompts are one chunk anyway, and the cell stays the one that may have been traced.
-    is_cut = getattr(problem.learner, 'test_samples', 0) > choices.test_chunk
+    is_cut = problem.learner.test_samples > choices.test_chunk
     if is_cut and choices.test_chunk != problem.test_chunk:
         problem = dataclasses.replace(problem, test_chunk=choices.test_chunk)
     if getattr(problem.module, 'unroll', choices.unroll) == choices.unroll:

@@ -124,7 +124,7 @@ class Point:
             is_said = value != () and not (setting.is_later and value == setting.default)
             if not setting.is_traced and is_said and (name not in ignored or name == 'max_samples'):
                 found['learner', name] = value, _type_of(setting)
-        if hasattr(learner, 'is_search'):
+        if learner.is_search is not None:
             found['learner', 'is_search'] = learner.is_search, 'bool'
         for name, value in self.built.settings.items():
             found['model', f'{model}_{name}'] = value, _type_of(registry.entries()[model].schema[name])
@@ -147,7 +147,7 @@ class Point:
             is_idle = name in ignored and name != 'max_samples'
             if not setting.is_traced and not is_idle and getattr(learner, name) != setting.default:
                 found[f'learner.{name}'] = getattr(learner, name)
-        if getattr(learner, 'is_search', False):
+        if learner.is_search:
             found['learner.is_search'] = True
         found |= {f'model.{name}': columns.plain(value) for name, value in self.built.needed.items()}
         return tuple(found.items())

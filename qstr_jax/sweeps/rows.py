@@ -25,7 +25,7 @@ def rows(
         described |= jax.device_get(probed(state_K.params, data_K.task_draw, cell.problem, tuple(probe_functions)))
     learner = cell.problem.learner
     measured = {**learner.report(state_K, cell.problem), **described}
-    no_retrieval = cell.problem.test_task.no_retrieval(getattr(learner, 'threshold_on', 'loss'))
+    no_retrieval = cell.problem.test_task.no_retrieval(learner.threshold_on)
     if no_retrieval is not None:
         measured['no_retrieval'] = [no_retrieval] * len(lanes)
     frame = pd.DataFrame(

@@ -165,7 +165,7 @@ class Search:
 
         A search for n* is left out, since it tries its limit as an n.
         """
-        if getattr(self.cell.problem.learner, 'is_search', False) or 'stop_after' not in self.cell.lanes[0]._fields:
+        if self.cell.problem.learner.is_search or 'stop_after' not in self.cell.lanes[0]._fields:
             return {}
         names = [name for name in self.cell.lanes[0]._fields if name != 'stop_after']
         rows = [row for row in self._rows() if row['outcome'] == 'reached']
