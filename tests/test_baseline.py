@@ -9,7 +9,7 @@ import pytest
 
 from experiments.benchmarks.protocol import MODELS, Protocol
 from qstr_jax import models, sweeps, tasks
-from qstr_jax.learners import online_lane
+from qstr_jax.learners import online
 from tests import helpers, small
 
 pytestmark = [pytest.mark.slow, helpers.needs_torch]
@@ -39,7 +39,7 @@ def pair(request):
     )  # fmt: skip
     cell = sweeps.cells_of(sweep)[0].problem
     lane = small.lane(3, 3, 1e-3, 0.01)
-    data, state = jax.jit(online_lane.init_lane, static_argnames='problem')(lane, cell)
+    data, state = jax.jit(online.init_lane, static_argnames='problem')(lane, cell)
     training = baseline.Training(Protocol(model, **SIZES))
     transfer.load(training, state.params, model)
     training.task.omega_NxE = torch.tensor(np.asarray(data.task_draw.encodings.omega_NxE))
@@ -71,7 +71,7 @@ def test_outputs_agree(pair):
 def test_first_twenty_steps_agree(pair):
     _, baseline, transfer = torch_side()
     cell, lane, data, state, training = pair
-    step = jax.jit(online_lane.train_step, static_argnames='problem')
+    step = jax.jit(online.train_step, static_argnames='problem')
     params, opt_state = state.params, state.opt_state
     for i in range(20):
         with jax.default_matmul_precision('highest'):

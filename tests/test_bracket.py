@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import pytest
 
 from qstr_jax.learners import bracket
-from qstr_jax.learners.outcomes import CENSORED, CENSORED_BELOW, OUTRACED, REACHED, RUNNING
+from qstr_jax.learners.lanes import CENSORED, CENSORED_BELOW, OUTRACED, REACHED, RUNNING
 
 
 def search(n_star, least=4, most=1000, resolution=0.1, stop_after=0):

@@ -6,7 +6,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from qstr_jax.learners import outcomes
+from qstr_jax.learners import lanes
 from qstr_jax.storage import cell_tables, files, results, table_format
 from tests.stored import CELL, LANES, make, rows_of, signed
 
@@ -108,4 +108,4 @@ def test_rows_that_were_deleted_are_missed(tmp_path):
 
 
 def test_the_outcomes_are_those_of_the_learners():
-    assert set(cell_tables.OUTCOMES) == set(outcomes.OUTCOMES) - {'running'}
+    assert set(cell_tables.OUTCOMES) == set(lanes.OUTCOMES) - {'running'}

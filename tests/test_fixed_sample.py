@@ -12,8 +12,8 @@ from scipy import optimize
 
 from qstr_jax import learners, models, sweeps, tasks
 from qstr_jax.learners import fits
+from qstr_jax.learners.lanes import RUNNING
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
-from qstr_jax.learners.outcomes import RUNNING
 from qstr_jax.learners.problem import Problem
 from qstr_jax.models import baselines
 from qstr_jax.storage import checkpoint

@@ -11,7 +11,7 @@ import optax
 import pytest
 
 from qstr_jax import learners, models, sweeps, tasks
-from qstr_jax.learners import crossings, online, online_lane, outcomes, screening
+from qstr_jax.learners import crossings, lanes, online, screening
 from qstr_jax.sweeps import programs
 from qstr_jax.tasks import streams
 from tests import helpers, small
@@ -31,7 +31,7 @@ def lanes_of(cell_settings, **changes):
 def run_all(problem, lanes_K, chunk=1000):
     """The constants, and the last state on the host."""
     data_K, state_K = learners.init(lanes_K, problem)
-    while np.any(np.asarray(state_K.outcome) == outcomes.RUNNING):
+    while np.any(np.asarray(state_K.outcome) == lanes.RUNNING):
         state_K = learners.advance(state_K, data_K, lanes_K, jnp.int32(chunk), problem)
     return data_K, jax.device_get(state_K)
 
@@ -55,9 +55,9 @@ def test_a_step_is_adamw_on_the_risk_of_fresh_examples():
 
     @quick_jit
     def trained():
-        data, state = online_lane.init_lane(lane, problem)
+        data, state = online.init_lane(lane, problem)
         there = state.params, state.opt_state, step
-        return data, state, online_lane.train_step(*there, data=data, lane=lane, problem=problem)
+        return data, state, online.train_step(*there, data=data, lane=lane, problem=problem)
 
     data, state, (params, _, loss) = trained()
     key = streams.stream_key(3, 'train', task)
@@ -113,7 +113,7 @@ def test_a_run_does_not_depend_on_how_it_is_cut(model):
     data_K, parts = learners.init(lanes_K, problem)
     for chunk in (2, 5, 1):
         parts = learners.advance(parts, data_K, lanes_K, jnp.int32(chunk), problem)
-    assert np.all(np.asarray(parts.outcome) == outcomes.CENSORED)
+    assert np.all(np.asarray(parts.outcome) == lanes.CENSORED)
     assert_same_bits(whole, parts)
 
 
@@ -140,7 +140,7 @@ def test_outcomes():
     assert report['num_samples'][1] == 1600
     assert report['samples_to_threshold'][0] == report['num_samples'][0] < 1600
     # The frozen lane still has the parameters of its crossing.
-    loss, _ = online_lane.evaluate(one_lane(state_K.params, 0), one_lane(data_K, 0), problem)
+    loss, _ = online.evaluate(one_lane(state_K.params, 0), one_lane(data_K, 0), problem)
     assert float(loss) == pytest.approx(float(report['test_loss'][0]), rel=1e-5)
     assert float(loss) < problem.learner.threshold
     # A race changes nothing before its end.
@@ -209,7 +209,7 @@ def test_one_evaluation_may_cross_several_thresholds():
     learner = online.Online(threshold=0.1, thresholds=(0.7, 0.5))
     losses = [0.9, 0.6, 0.45, 0.45, 0.3, np.nan]
     errors = [0.0, 0.1, 0.0, 0.1, 0.0, np.nan]  # 0 for evaluations on all test prompts
-    curves = online_lane.Curves(*(np.array(values, np.float32) for values in (losses, losses, errors, losses)))
+    curves = online.Curves(*(np.array(values, np.float32) for values in (losses, losses, errors, losses)))
     assert crossings.text(curves, learner) == '0.7:1920 0.5:1920 0.1:'
     assert [float(crossings.pending(jax.tree.map(lambda c, n=n: c[:n], curves), learner)) for n in (2, 3)] == [
         pytest.approx(0.7), pytest.approx(0.1),
@@ -240,9 +240,9 @@ def test_the_subset_estimates_the_test_loss():
 def test_pointwise_risk_uses_one_fixed_position_per_example():
     problem = small.cell('transformer', risk='pointwise').problem
     lane = small.lane(0, 0, 1e-3, 0.0)
-    data, state = quick_jit(lambda: online_lane.init_lane(lane, problem))()
+    data, state = quick_jit(lambda: online.init_lane(lane, problem))()
     indices_B = jnp.arange(16)
-    loss = quick_jit(lambda: online_lane.batch_loss(state.params, data, problem, indices_B))()
+    loss = quick_jit(lambda: online.batch_loss(state.params, data, problem, indices_B))()
     task = problem.task
     prompts = helpers.examples(data.train_key, indices_B, task, data.task_draw.link)
     positions_B = tasks.positions(streams.stream_key(0, 'position', task), indices_B, task.seq_len)
@@ -256,7 +256,7 @@ def test_pointwise_risk_uses_one_fixed_position_per_example():
 
 def test_all_architectures_see_the_same_prompts():
     lane = small.lane(5, 5, 1e-3, 0.0)
-    drawn = [quick_jit(online_lane.init_lane, static_argnums=1)(lane, small.cell(model).problem)[0] for model in MODELS]
+    drawn = [quick_jit(online.init_lane, static_argnums=1)(lane, small.cell(model).problem)[0] for model in MODELS]
     for other in drawn[1:]:
         assert_same_bits(drawn[0].test_prompts, other.test_prompts)
         assert_same_bits(drawn[0].task_draw, other.task_draw)
@@ -269,8 +269,8 @@ def test_a_gradient_is_right_in_debug_key_reuse_mode():
     lane = small.lane(0, 0, 1e-3, 0.0)
 
     def first_loss():
-        data, state = online_lane.init_lane(lane, problem)
-        return online_lane.batch_loss(state.params, data, problem, jnp.arange(4))
+        data, state = online.init_lane(lane, problem)
+        return online.batch_loss(state.params, data, problem, jnp.arange(4))
 
     with jax.debug_key_reuse(True):
         loss = quick_jit(first_loss)()
@@ -348,7 +348,7 @@ def test_training_follows_the_schedule():
     def step(carry, number):
         params, state = carry
         indices_B = number * problem.learner.batch_size + jnp.arange(problem.learner.batch_size)
-        loss, grads = jax.value_and_grad(online_lane.batch_loss)(params, data, problem, indices_B)
+        loss, grads = jax.value_and_grad(online.batch_loss)(params, data, problem, indices_B)
         updates, state = optimizer.update(grads, state, params)
         return (optax.apply_updates(params, updates), state), loss
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from qstr_jax import models, sweeps, tasks
-from qstr_jax.learners import radius_units
+from qstr_jax.learners import constrained
 from qstr_jax.theory import construction_norm, constructions, floors, oracles
 from tests import helpers, small
 
@@ -64,6 +64,6 @@ def test_the_unit_of_a_transformer_is_the_norm_of_its_construction():
     drawn = helpers.draw(tasks.task_key(5, task), task)
     built = constructions.transformer(task, drawn, radius, construction_norm.ERROR, coherence=0.5)
     assert cell.problem.learner.unit_norm == pytest.approx(built.norms['param_norm'], rel=1e-3)
-    assert radius_units.norm('construction', small.cell('ffn').problem.module, task) == 1.0
+    assert constrained.norm_of_unit('construction', small.cell('ffn').problem.module, task) == 1.0
     deep = small.cell('rnn', **{'rnn.cell': 'deep'}, **{'rnn.states': 'exclusive'}, task='simple_qstr', encoding_dim=8)
-    assert radius_units.norm('construction', deep.problem.module, deep.problem.task) > 1
+    assert constrained.norm_of_unit('construction', deep.problem.module, deep.problem.task) > 1

@@ -10,7 +10,7 @@ import pytest
 
 import qstr_jax
 from qstr_jax import analysis, models, outside, sweeps, tasks
-from qstr_jax.learners import online_lane
+from qstr_jax.learners import online
 from qstr_jax.storage import results
 from tests import helpers, small
 
@@ -29,7 +29,7 @@ def test_prompts_are_those_of_our_training_bit_for_bit(own_entries):
     tasks.register('ending')(Ending)
     cell = sweeps.cells_of(sweeps.Sweep(models='ffn', task='ending', seq_lens=4, ffn={'widths': (8,)}))[0]
     problem = cell.problem
-    data, _ = jax.jit(lambda: online_lane.init_lane(small.lane(3, task_seed=1), problem))()
+    data, _ = jax.jit(lambda: online.init_lane(small.lane(3, task_seed=1), problem))()
 
     @jax.jit
     def seen(data):

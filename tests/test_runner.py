@@ -12,12 +12,12 @@ import pytest
 from flax import linen as nn
 
 from qstr_jax import models, sweeps, tasks
-from qstr_jax.learners import online_lane, risks
+from qstr_jax.learners import online, risks
 from qstr_jax.storage import checkpoint, files, results
 from qstr_jax.sweeps import cells, training
 from tests import helpers, small
 
-init_lane = helpers.quick_jit(online_lane.init_lane, static_argnames='problem')
+init_lane = helpers.quick_jit(online.init_lane, static_argnames='problem')
 prompt_error = helpers.quick_jit(risks.prompt_error, static_argnames=('module', 'task'))
 
 # Those that every model has.

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from qstr_jax import sweeps
-from qstr_jax.learners import outcomes
+from qstr_jax.learners import lanes
 from qstr_jax.sweeps import programs, training
 from tests import small
 
@@ -28,7 +28,7 @@ def test_fillers_never_start_and_change_nothing(cell, compiled):
     _, whole_K = training.train(compiled, cell.problem, LANES)
     _, part_K = training.train(compiled, cell.problem, LANES[:2])
     assert list(np.asarray(part_K.checks)) == [5, 5, 0]
-    assert int(part_K.outcome[2]) == outcomes.CENSORED
+    assert int(part_K.outcome[2]) == lanes.CENSORED
     for a, b in zip(jax.tree.leaves(whole_K), jax.tree.leaves(part_K), strict=True):
         np.testing.assert_array_equal(np.asarray(a)[:2], np.asarray(b)[:2])
 

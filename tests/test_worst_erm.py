@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from qstr_jax import learners
-from qstr_jax.learners import certificate, fit_record, fits
+from qstr_jax.learners import certificate, fits
 from tests.test_fixed_sample import TRANSFORMER, lane, make, params_of, run
 
 RADIUS = 3.0
@@ -18,7 +18,7 @@ SETTINGS = {'batch_size': 8, 'risk': 'pointwise', 'fresh': 8, 'threshold': 0.05,
 
 def record(**changes):
     """The record of a fit that is evidence, with changes."""
-    nothing = fit_record.no_records(1, ())
+    nothing = fits.no_records(1, ())
     numbers = {'train_risk': 1e-4, 'norm': RADIUS, 'fitted_radius': RADIUS, 'test_loss': 0.08, 'test_loss_se': 0.01}
     numbers = {name: np.float32(value) for name, value in (numbers | changes).items()}
     certified = {name: numbers.pop(name) for name in certificate.Certificate._fields if name in numbers}

@@ -9,7 +9,7 @@ import jax
 from jax.experimental.compilation_cache import compilation_cache
 
 from qstr_jax import learners, sweeps
-from qstr_jax.learners import online_lane
+from qstr_jax.learners import online
 from qstr_jax.learners.lanes import over_lanes
 from qstr_jax.storage import provenance, results
 from qstr_jax.sweeps import programs
@@ -39,7 +39,7 @@ def sweep_of(protocol, num_seeds=1):
 def _train(state_K, first, count, data_K, lanes_K, problem):
     def train(state, data, lane):
         def step(i, carry):
-            return online_lane.train_step(*carry, first + i, data=data, lane=lane, problem=problem)[:2]
+            return online.train_step(*carry, first + i, data=data, lane=lane, problem=problem)[:2]
 
         return jax.lax.fori_loop(0, count, step, state)
 
@@ -53,7 +53,7 @@ def _test(params_K, data_K, count, problem):
         # Each test is of other parameters than the one before, or XLA would make only one.
         def one(_, carry):
             params, total = carry
-            loss, _ = online_lane.evaluate(params, data, problem)
+            loss, _ = online.evaluate(params, data, problem)
             return jax.tree.map(lambda leaf: leaf + 1e-12 * loss, params), total + loss
 
         return jax.lax.fori_loop(0, count, one, (params, 0.0))[1]

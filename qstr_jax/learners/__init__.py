@@ -14,10 +14,10 @@ from qstr_jax.learners.adamw import AdamW
 from qstr_jax.learners.closed_form import ClosedForm
 from qstr_jax.learners.constrained import Constrained
 from qstr_jax.learners.fixed_sample import FixedSample
+from qstr_jax.learners.lanes import OUTCOMES
 from qstr_jax.learners.learner import Learner, advance, init, lane, names, register
 from qstr_jax.learners.min_norm import MinNorm
 from qstr_jax.learners.online import Online
-from qstr_jax.learners.outcomes import OUTCOMES
 from qstr_jax.learners.problem import Problem
 from qstr_jax.learners.stationary import Stationary
 from qstr_jax.learners.worst_erm import WorstERM

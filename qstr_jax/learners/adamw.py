@@ -7,10 +7,9 @@ import jax
 import optax
 
 from qstr_jax.learners.certificate import Certificate
-from qstr_jax.learners.fitting import Fit
+from qstr_jax.learners.fitting import Fit, Stage
 from qstr_jax.learners.fixed_sample import FixedSample
 from qstr_jax.learners.learner import register
-from qstr_jax.learners.stages import Stage
 from qstr_jax.settings import checks, traced
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from qstr_jax.learners.outcomes import CENSORED, CENSORED_BELOW, OUTRACED, REACHED, RUNNING
+from qstr_jax.learners.lanes import CENSORED, CENSORED_BELOW, OUTRACED, REACHED, RUNNING
 
 
 class Bracket(NamedTuple):

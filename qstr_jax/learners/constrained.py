@@ -1,6 +1,7 @@
-"""Constrained ERM: min R̂ over a norm ball."""
+"""Constrained ERM: min R̂ over a norm ball, and the units of its radius."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
@@ -8,13 +9,52 @@ import numpy as np
 from flax import linen as nn
 
 from qstr_jax import tasks
-from qstr_jax.learners import projections, radius_units
+from qstr_jax.learners import projections
 from qstr_jax.learners.fits import State
-from qstr_jax.learners.gradient_steps import GradientSteps
+from qstr_jax.learners.fixed_sample import GradientSteps
 from qstr_jax.learners.held_out import abstract_params
 from qstr_jax.learners.learner import register
 from qstr_jax.learners.problem import Problem
-from qstr_jax.settings import checks, derived, traced
+from qstr_jax.settings import checks, derived, registry, traced
+
+# Units of norm bounds by name: functions (module, task) → number. `qstr_jax.theory.construction_norm` adds
+# 'construction', the norm of the proof's network.
+UNITS = registry.Registry('radius unit', 'radius_unit', leading=('module', 'task'), has_settings=False)
+
+
+def register_unit(name: str) -> Callable[[Callable], Callable]:
+    """Decorator that registers a function (module, task) → norm under a name.
+
+    Args:
+        name: the name that `--config.radius_unit` uses.
+    """
+
+    def add(function: Callable) -> Callable:
+        UNITS.add(name, function)
+        return function
+
+    return add
+
+
+def norm_of_unit(name: str, module: Any, task: Any) -> float:
+    """The norm that one unit stands for."""
+    try:
+        unit = UNITS.get(name).builder
+    except ValueError as error:
+        hint = "; 'construction' comes with the plugin qstr_jax.theory.construction_norm"
+        raise ValueError(f'{error}{hint if name == "construction" else ""}') from None
+    return float(unit(module, task))
+
+
+@register_unit('absolute')
+def absolute(module: Any, task: Any) -> float:
+    """1: the radius is the norm itself.
+
+    Args:
+        module: not used.
+        task: not used.
+    """
+    return 1.0
 
 
 @register('constrained')
@@ -49,7 +89,7 @@ class Constrained(GradientSteps):
             ValueError: an unknown unit, or a constraint on a matrix that the model lacks.
         """
         projections.check(self.constraint, abstract_params(module, task))
-        unit_norm = radius_units.norm(self.radius_unit, module, task)
+        unit_norm = norm_of_unit(self.radius_unit, module, task)
         return dataclasses.replace(super().bind(module, task, sample_sizes), unit_norm=unit_norm)
 
     def own_lane_settings(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qstr_jax.learners.outcomes import is_below
+from qstr_jax.learners.lanes import is_below
 
 
 def checked(thresholds: tuple[float, ...], last: float) -> tuple[float, ...]:

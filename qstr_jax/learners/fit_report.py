@@ -5,9 +5,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from qstr_jax.learners.fit_record import Record
-from qstr_jax.learners.fits import State
-from qstr_jax.learners.outcomes import OUTCOMES, REACHED, is_below
+from qstr_jax.learners.fits import Record, State
+from qstr_jax.learners.lanes import OUTCOMES, REACHED, is_below
 from qstr_jax.learners.problem import Problem
 
 # Larger than any n.

@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from qstr_jax import tasks
-from qstr_jax.learners import bracket, certificate, fitting, held_out, restarts, span_of_inputs, stages, starts
-from qstr_jax.learners.fit_record import Record, no_records
-from qstr_jax.learners.outcomes import FITTED, RUNNING
+from qstr_jax.learners import bracket, certificate, fitting, held_out, restarts, span_of_inputs, starts
+from qstr_jax.learners.lanes import FITTED, RUNNING
 from qstr_jax.learners.problem import Problem
 
 
@@ -34,6 +33,38 @@ class Data(NamedTuple):
     reference: Any
 
 
+class Record(NamedTuple):
+    """The columns of one finished fit. A `State` keeps them with a leading axis of fits."""
+
+    n: jax.Array
+    steps: jax.Array
+    converged: jax.Array
+    fitted_radius: jax.Array
+    min_train_risk: jax.Array
+    infeasible_radius: jax.Array
+    winner: jax.Array
+    highest_start_risk: jax.Array
+    reference_train_risk: jax.Array
+    reference_test_loss: jax.Array
+    certificate: certificate.Certificate
+    test_loss: jax.Array
+    test_loss_se: jax.Array
+    validation_loss: jax.Array
+    validation_loss_se: jax.Array
+    others: dict[str, jax.Array]
+
+
+def no_records(num_fits: int, others: tuple[str, ...]) -> Record:
+    """Room for the records of a lane, before its first fit has ended."""
+    nan, zero = jnp.full((num_fits,), jnp.nan), jnp.zeros((num_fits,), jnp.int32)
+    fields: dict[str, Any] = dict.fromkeys(Record._fields, nan)
+    fields['n'] = fields['steps'] = fields['winner'] = zero
+    fields['converged'] = jnp.zeros((num_fits,), bool)
+    fields['certificate'] = certificate.Certificate(**dict.fromkeys(certificate.Certificate._fields, nan))
+    fields['others'] = dict.fromkeys(others, nan)
+    return Record(**fields)
+
+
 class State(NamedTuple):
     """What training changes.
 
@@ -42,7 +73,7 @@ class State(NamedTuple):
         stage: its present stage.
         restarts: the starts that are done; () with a single start.
         bracket: where the search for n* stands; it has the present n.
-        outcome: a number of `outcomes`.
+        outcome: an outcome, see `lanes`.
         checks: number of checks made.
         params: parameters of the fit that the row reports, as the module has them.
         reported: number of that fit.
@@ -52,7 +83,7 @@ class State(NamedTuple):
     """
 
     fit: fitting.Fit
-    stage: stages.Stage
+    stage: fitting.Stage
     restarts: Any
     bracket: bracket.Bracket
     outcome: jax.Array

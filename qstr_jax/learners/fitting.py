@@ -1,4 +1,7 @@
-"""The steps of one fit of one lane: minibatches or all n examples, an optimiser, a projection."""
+"""One fit of one lane: its stages, and their steps, with minibatches or all n examples, an optimiser and a projection.
+
+Most fits have a single stage; those of `min_norm` have one for each radius.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -32,6 +35,34 @@ class Fit(NamedTuple):
     step: jax.Array
     n: jax.Array
     basis_RxV: jax.Array
+
+
+class Stage(NamedTuple):
+    """One stage of a fit, and the results of earlier stages.
+
+    Attributes:
+        number: of the stage, from 0.
+        radius: of the constraint, infinite without one.
+        low: largest radius that failed.
+        high: norm of the best parameters so far.
+        min_risk: training risk of the unconstrained fit.
+        steps: made in earlier stages.
+        kept: best parameters so far; () for a fit with a single stage.
+    """
+
+    number: jax.Array
+    radius: jax.Array
+    low: jax.Array
+    high: jax.Array
+    min_risk: jax.Array
+    steps: jax.Array
+    kept: Any
+
+
+def first_stage(radius: Any, kept: Any = ()) -> Stage:
+    """The stage that a fit starts with."""
+    nan = jnp.float32(jnp.nan)
+    return Stage(number=jnp.int32(0), radius=radius, low=nan, high=nan, min_risk=nan, steps=jnp.int32(0), kept=kept)
 
 
 def gradient_mapping(fit: Fit, grads: Any, radius: Any, lane: Any, learner: Any) -> Any:

@@ -13,15 +13,22 @@ from typing import Any, ClassVar, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from flax import linen as nn
 
 from qstr_jax import models, tasks
-from qstr_jax.learners import bracket, fit_report, fits, held_out, restarts, starts
-from qstr_jax.learners.fit_record import Record
-from qstr_jax.learners.fits import Data, State
-from qstr_jax.learners.lanes import Precision, over_lanes, over_lanes_in_parts, select, validate_precision
+from qstr_jax.learners import bracket, fit_report, fits, held_out, optimizers, restarts, starts
+from qstr_jax.learners.fits import Data, Record, State
+from qstr_jax.learners.lanes import (
+    DIVERGED,
+    RUNNING,
+    Precision,
+    over_lanes,
+    over_lanes_in_parts,
+    select,
+    validate_precision,
+)
 from qstr_jax.learners.one_fit import OneFit
-from qstr_jax.learners.outcomes import DIVERGED, RUNNING
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import checks, derived, later, static, traced, validate_fields
 
@@ -256,3 +263,18 @@ class FixedSample(OneFit):
         """
         lane = int(np.argmax(np.asarray(state_K.checks)))
         return {'samples': int(state_K.bracket.n[lane]), 'train_loss': float(state_K.train_loss[lane])}
+
+
+@dataclasses.dataclass(frozen=True)
+class GradientSteps(FixedSample):
+    """Fits with the optimiser that the setting `optimizer` names."""
+
+    optimizer: str = 'adam'
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_started_span(is_adam=self.optimizer == 'adam')
+
+    def optimizer_at(self, lane: Any, step: Any) -> optax.GradientTransformation:
+        """The optimiser with the step's learning rate."""
+        return optimizers.build(self.optimizer, self.rate_at(lane, step))

@@ -1,4 +1,4 @@
-"""Programs of one lane applied to a lane batch, in which every array has a leading axis of lanes."""
+"""Lanes: how one ends, and programs of one lane applied to a lane batch, whose arrays have a leading axis of lanes."""
 
 import collections
 import functools
@@ -9,7 +9,13 @@ import jax
 import jax.numpy as jnp
 
 from qstr_jax import columns
-from qstr_jax.learners.outcomes import RUNNING
+
+# How a lane can end. States hold the numbers, rows the names.
+RUNNING, REACHED, CENSORED, DIVERGED, FITTED, CENSORED_BELOW, OUTRACED = range(7)
+# 'reached': the test loss fell below the threshold. 'censored': the budget ran out first. 'censored_below': the
+# smallest n of a search was already enough. 'diverged': a loss was not finite. 'fitted': a fit on n prompts, no search.
+# 'outraced': the samples of `stop_after` were not enough, so that the lane was stopped before its budget.
+OUTCOMES = ('running', 'reached', 'censored', 'diverged', 'fitted', 'censored_below', 'outraced')
 
 # The name of a training step within a program, by which `accelerators.hlo` finds it in what a compiler makes of it.
 STEP_SCOPE = 'training_step'
@@ -23,6 +29,11 @@ MOST_TOGETHER = 8
 # Larger batches go in chunks of this size. It is done once in hundreds of steps: 40 lanes of
 # Theorem 6's FFN compile for a TPU in 27 seconds of a core this way, in 33 in parts of eight.
 ASSESSED_TOGETHER = 4
+
+
+def is_below(loss: Any, threshold: Any) -> Any:
+    """Whether a loss is good enough: strictly below the threshold."""
+    return loss < threshold
 
 
 @functools.cache

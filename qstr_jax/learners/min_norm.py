@@ -17,13 +17,12 @@ import optax
 from flax import linen as nn
 
 from qstr_jax import tasks
-from qstr_jax.learners import fitting, projections, stages
+from qstr_jax.learners import fitting, projections
 from qstr_jax.learners.certificate import Certificate
-from qstr_jax.learners.fixed_sample import Data
-from qstr_jax.learners.gradient_steps import GradientSteps
+from qstr_jax.learners.fitting import Stage
+from qstr_jax.learners.fixed_sample import Data, GradientSteps
 from qstr_jax.learners.learner import register
 from qstr_jax.learners.problem import Problem
-from qstr_jax.learners.stages import Stage
 from qstr_jax.settings import checks
 
 # Lower end of the first bracket, as a share of the unconstrained norm.
@@ -76,7 +75,7 @@ class MinNorm(GradientSteps):
 
     def first_stage(self, params: Any, lane: Any) -> Stage:
         """The unconstrained stage."""
-        return stages.first(jnp.float32(jnp.inf), kept=params)
+        return fitting.first_stage(jnp.float32(jnp.inf), kept=params)
 
     def result(self, stage: Stage, params: Any) -> Any:
         """The best parameters of all stages."""

@@ -6,11 +6,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from qstr_jax.learners import fitting, stages
+from qstr_jax.learners import fitting
 from qstr_jax.learners.certificate import Certificate
-from qstr_jax.learners.fit_record import Record
-from qstr_jax.learners.fits import Data
-from qstr_jax.learners.outcomes import is_below
+from qstr_jax.learners.fits import Data, Record
+from qstr_jax.learners.lanes import is_below
 from qstr_jax.learners.problem import Problem
 
 
@@ -54,11 +53,11 @@ class OneFit:
         """The norm bound of the constraint set."""
         return jnp.float32(jnp.inf)
 
-    def first_stage(self, params: Any, lane: Any) -> stages.Stage:
+    def first_stage(self, params: Any, lane: Any) -> fitting.Stage:
         """The stage that a fit starts with."""
-        return stages.first(self.first_radius(lane))
+        return fitting.first_stage(self.first_radius(lane))
 
-    def result(self, stage: stages.Stage, params: Any) -> Any:
+    def result(self, stage: fitting.Stage, params: Any) -> Any:
         """The parameters that a fit ends with."""
         return params
 
@@ -66,7 +65,7 @@ class OneFit:
         """`check_every` steps: the fit after them, and the mean of the objective over them."""
         return fitting.steps(fit, radius, data, lane, problem)
 
-    def is_converged(self, stage: stages.Stage, found: Certificate, train_loss: jax.Array) -> jax.Array:
+    def is_converged(self, stage: fitting.Stage, found: Certificate, train_loss: jax.Array) -> jax.Array:
         """Whether a fit that is over reached the learner's goal."""
         return found.grad_norm <= self.tolerance
 
@@ -84,13 +83,13 @@ class OneFit:
         return is_end if found is None else is_end | (found.grad_norm <= self.tolerance)
 
     def step_stage(
-        self, stage: stages.Stage, fit: fitting.Fit, found: Certificate | None, *, train_loss: Any, data: Data,
+        self, stage: fitting.Stage, fit: fitting.Fit, found: Certificate | None, *, train_loss: Any, data: Data,
         lane: Any, problem: Problem,
-    ) -> tuple[Any, fitting.Fit, stages.Stage]:  # fmt: skip
+    ) -> tuple[Any, fitting.Fit, fitting.Stage]:  # fmt: skip
         """Whether the fit is over, and the fit and stage to continue with."""
         return self.is_at_end(fit, found, train_loss), fit, stage
 
-    def report_radii(self, stage: stages.Stage) -> tuple[Any, Any]:
+    def report_radii(self, stage: fitting.Stage) -> tuple[Any, Any]:
         """The radius of the result, and the largest radius that failed; NaN if there is none."""
         nan = jnp.float32(jnp.nan)
         return (stage.radius if self.is_projected else nan), nan

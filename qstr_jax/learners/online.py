@@ -1,26 +1,102 @@
 """Online training: fresh prompts at every step, until the test loss is below a threshold, as in Figures 1 and 3.
 
-`online_lane` has the steps of one lane; this file applies them to a lane batch. The conditionals that save work (stop,
-skip a test) stand outside of `vmap`, under which both branches of a `cond` run.
+The class has the settings and works on lane batches; the functions below it are for one lane. The conditionals that
+save work (stop, skip a test) stand outside of `vmap`, under which both branches of a `cond` run.
 """
 
 import dataclasses
 import functools
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import linen as nn
 
 from qstr_jax import models, tasks
-from qstr_jax.learners import crossings, held_out, online_lane, optimizers, screening, starts
-from qstr_jax.learners.lanes import Precision, over_chosen, over_lanes, select, validate_precision
+from qstr_jax.learners import crossings, held_out, lanes, optimizers, risks, screening, starts
 from qstr_jax.learners.learner import register
-from qstr_jax.learners.online_lane import Data, State
-from qstr_jax.learners.outcomes import OUTCOMES, REACHED, RUNNING
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import checks, later, static, traced, validate_fields
+
+
+class Data(NamedTuple):
+    """What a lane draws once and never changes.
+
+    Attributes:
+        task_draw: the link's parameters and the encodings.
+        test_prompts: held-out prompts.
+        train_key: key of the training prompts.
+        position_key: key of the positions j(i) of the point-wise risk.
+    """
+
+    task_draw: tasks.Draw
+    test_prompts: tasks.Prompt
+    train_key: Any
+    position_key: Any
+
+
+class Curves(NamedTuple):
+    """One entry per check; NaN (False) for checks that have not been made.
+
+    Attributes:
+        train_C: training loss.
+        test_C: test loss, or its estimate on a subset if screening skipped the full evaluation.
+        test_se_C: standard error of that estimate, 0 for a full evaluation.
+        is_due_C: whether screening asked for a full evaluation.
+        others_C: further measures by name, see `held_out.measured_on`; of the subset where there was no evaluation.
+    """
+
+    train_C: jax.Array
+    test_C: jax.Array
+    test_se_C: jax.Array
+    is_due_C: jax.Array
+    others_C: Any = {}  # noqa: RUF012 (never changed)
+
+
+class State(NamedTuple):
+    """What training changes.
+
+    Attributes:
+        params: parameters of the model.
+        opt_state: state of the optimiser.
+        outcome: an outcome, see `lanes`.
+        checks: number of checks made.
+        screen: anchor of the screening.
+        curves: what the checks measured.
+    """
+
+    params: Any
+    opt_state: Any
+    outcome: jax.Array
+    checks: jax.Array
+    screen: screening.Screen
+    curves: Curves
+
+
+class Tested(NamedTuple):
+    """What a check measured of one lane.
+
+    Attributes:
+        losses_S: training losses of the steps since the last check.
+        errors_T: errors on the screening subset.
+        estimate: of the test loss, from the subset.
+        standard_error: of the estimate.
+        is_due: whether the estimate asks for a full evaluation.
+        is_evaluated: whether there was a full evaluation.
+        test_loss: of the full evaluation; meaningless if there was none.
+        others: further measures, of the full evaluation or else of the subset.
+    """
+
+    losses_S: jax.Array
+    errors_T: jax.Array
+    estimate: jax.Array
+    standard_error: jax.Array
+    is_due: jax.Array
+    is_evaluated: jax.Array
+    test_loss: jax.Array
+    others: dict[str, jax.Array]
 
 
 @register('online')
@@ -72,7 +148,7 @@ class Online:
     test_samples: int = 5000
     risk: Literal['averaged', 'pointwise'] = 'averaged'
     screen: bool = True
-    precision: Precision = None
+    precision: lanes.Precision = None
     schedule: Literal['constant', 'cosine', 'warmup_cosine'] = later('constant')
     warmup_steps: int = 0
     first_params: str = later('init')
@@ -80,7 +156,7 @@ class Online:
 
     def __post_init__(self) -> None:
         validate_fields(self)
-        validate_precision(self)
+        lanes.validate_precision(self)
         for name in 'batch_size', 'check_every', 'max_samples', 'test_samples':
             checks.integer(name, getattr(self, name))
         checks.positive('threshold', self.threshold)
@@ -160,28 +236,28 @@ class Online:
 
     def init(self, lanes_K: Any, problem: Problem) -> tuple[Data, State]:
         """Constants and the first state of a lane batch."""
-        return jax.vmap(lambda lane: online_lane.init_lane(lane, problem))(lanes_K)
+        return jax.vmap(lambda lane: init_lane(lane, problem))(lanes_K)
 
     def check(self, state_K: State, data_K: Data, lanes_K: Any, problem: Problem) -> State:
         """Trains all lanes up to the next check and tests those that are due; finished lanes stay as they are."""
-        is_active_K = state_K.outcome == RUNNING
+        is_active_K = state_K.outcome == lanes.RUNNING
 
         def window(state: State, data: Data, lane: Any) -> Any:
-            return online_lane.train_window(state, data, lane, problem)
+            return train_window(state, data, lane, problem)
 
-        (params_K, opt_state_K), losses_KxS = over_lanes(window)(state_K, data_K, lanes_K)
-        screen = functools.partial(online_lane.screen, problem=problem)
-        errors_KxT, guessed_K, estimate_K, error_K = over_chosen(screen, is_active_K, state_K, params_K, data_K)
+        (params_K, opt_state_K), losses_KxS = lanes.over_lanes(window)(state_K, data_K, lanes_K)
+        guess = functools.partial(evaluate_subset, problem=problem)
+        errors_KxT, guessed_K, estimate_K, error_K = lanes.over_chosen(guess, is_active_K, state_K, params_K, data_K)
         threshold_K = jax.vmap(functools.partial(crossings.pending, learner=self))(state_K.curves)
         is_due_K = screening.is_due(estimate_K, error_K, threshold_K)
         # The last loss of a censored lane always comes from a full evaluation.
         is_due_K |= state_K.checks + 1 >= self.max_checks
         # Without screening every check is a full evaluation; `is_due` still records what screening would have done.
         is_evaluated_K = is_active_K & is_due_K if self.screen else is_active_K
-        evaluate = functools.partial(online_lane.evaluate, problem=problem)
-        test_loss_K, others_K = over_chosen(evaluate, is_evaluated_K, params_K, data_K)
+        test = functools.partial(evaluate, problem=problem)
+        test_loss_K, others_K = lanes.over_chosen(test, is_evaluated_K, params_K, data_K)
         moved_K = state_K._replace(params=params_K, opt_state=opt_state_K)
-        tested_K = online_lane.Tested(
+        tested_K = Tested(
             losses_S=losses_KxS,
             errors_T=errors_KxT,
             estimate=estimate_K,
@@ -189,10 +265,10 @@ class Online:
             is_due=is_due_K,
             is_evaluated=is_evaluated_K,
             test_loss=test_loss_K,
-            others=select(is_evaluated_K, others_K, guessed_K),
+            others=lanes.select(is_evaluated_K, others_K, guessed_K),
         )
-        new_K = jax.vmap(functools.partial(online_lane.record, learner=self))(moved_K, tested_K, lanes_K)
-        return select(is_active_K, new_K, state_K)
+        new_K = jax.vmap(functools.partial(record, learner=self))(moved_K, tested_K, lanes_K)
+        return lanes.select(is_active_K, new_K, state_K)
 
     def report(self, state_K: State, problem: Problem) -> dict[str, Any]:
         """Columns of the rows of a lane batch: arrays (k,), on the host."""
@@ -202,15 +278,15 @@ class Online:
         of_lanes = [jax.tree.map(lambda leaf, k=k: leaf[k], curves_K) for k in range(len(checks_K))]
         texts = [crossings.text(curves, self) for curves in of_lanes]
         return {
-            'outcome': [OUTCOMES[outcome] for outcome in outcome_K],
+            'outcome': [lanes.OUTCOMES[outcome] for outcome in outcome_K],
             'num_samples': samples_K,
             'samples_to_threshold': [
-                int(n) if outcome == REACHED else None for n, outcome in zip(samples_K, outcome_K, strict=True)
+                int(n) if outcome == lanes.REACHED else None for n, outcome in zip(samples_K, outcome_K, strict=True)
             ],
             **({'crossings': texts} if self.thresholds else {}),
             'train_loss': np.take_along_axis(curves_K.train_C, last_K, axis=1)[:, 0],
             'steps': checks_K * self.check_every,
-            'converged': outcome_K == REACHED,
+            'converged': outcome_K == lanes.REACHED,
             'test_loss': np.take_along_axis(curves_K.test_C, last_K, axis=1)[:, 0],
             'num_evaluations': np.sum(curves_K.test_se_C == 0, axis=1),
             **{name: np.take_along_axis(all_, last_K, axis=1)[:, 0] for name, all_ in curves_K.others_C.items()},
@@ -240,3 +316,116 @@ class Online:
             'samples': int(checks_K[lane]) * self.samples_per_check,
             'train_loss': float(train_KxC[lane, checks_K[lane] - 1]),
         }
+
+
+def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
+    """Constants and the first state of one lane."""
+    learner = problem.learner
+    keys = held_out.stream_keys(lane, problem)
+    task_draw = held_out.draw_task(keys, problem)
+    data = Data(
+        task_draw=task_draw,
+        test_prompts=held_out.draw_prompts(keys, problem, {'test': learner.test_samples}, task_draw),
+        train_key=keys['train'],
+        position_key=keys['position'],
+    )
+    params = starts.params(learner.first_params, starts.StartContext(keys['init'], problem, task_draw))
+    nothing_C = jnp.full((learner.max_checks,), jnp.nan)
+    state = State(
+        params=params,
+        opt_state=learner.transform(lane).init(params),
+        outcome=jnp.int32(lanes.RUNNING),
+        checks=jnp.int32(0),
+        screen=screening.start(learner.test_samples),
+        curves=Curves(
+            train_C=nothing_C,
+            test_C=nothing_C,
+            test_se_C=nothing_C,
+            is_due_C=jnp.zeros(nothing_C.shape, bool),
+            others_C=dict.fromkeys(held_out.other_measures(problem), nothing_C),
+        ),
+    )
+    return data, state
+
+
+def batch_loss(params: Any, data: Data, problem: Problem, indices_B: jax.Array) -> jax.Array:
+    """The learner's risk on some examples."""
+    task = problem.task
+    prompts = tasks.examples(data.train_key, indices_B, task, data.task_draw.link)
+    if problem.learner.risk == 'averaged':
+        return risks.averaged(problem.module, params, prompts, task, data.task_draw)
+    counts_BxN = jax.vmap(lambda prompt: prompt.counts_N)(prompts)
+    positions_B = tasks.positions(data.position_key, indices_B, task.seq_len, counts_BxN)
+    return risks.pointwise(problem.module, params, prompts, positions_B, task=task, task_draw=data.task_draw)
+
+
+def train_step(
+    params: Any, opt_state: Any, step: jax.Array, *, data: Data, lane: Any, problem: Problem
+) -> tuple[Any, Any, jax.Array]:
+    """One step on the fresh examples step·B, …, (step+1)·B − 1."""
+    learner = problem.learner
+    indices_B = step * learner.batch_size + jnp.arange(learner.batch_size)
+    loss, grads = jax.value_and_grad(batch_loss)(params, data, problem, indices_B)
+    updates, opt_state = learner.transform(learner.lane_at(lane, step)).update(grads, opt_state, params)
+    return optax.apply_updates(params, updates), opt_state, loss
+
+
+def evaluate(params: Any, data: Data, problem: Problem) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """Test loss (2.1) of one lane on its held-out prompts, or what else the threshold is on, and further measures."""
+    return jax.tree.map(jnp.mean, held_out.measured_on(params, data.task_draw, data.test_prompts, problem))
+
+
+def train_window(state: State, data: Data, lane: Any, problem: Problem) -> Any:
+    """The steps of one lane from one check to the next."""
+    check_every = problem.learner.check_every
+
+    def body(carry: Any, i: jax.Array) -> Any:
+        step = state.checks * check_every + i
+        params, opt_state = carry
+        with jax.named_scope(lanes.STEP_SCOPE):
+            params, opt_state, loss = train_step(params, opt_state, step, data=data, lane=lane, problem=problem)
+        return (params, opt_state), loss
+
+    return jax.lax.scan(body, (state.params, state.opt_state), jnp.arange(check_every))
+
+
+def evaluate_subset(state: State, params: Any, data: Data, problem: Problem) -> Any:
+    """Errors of one lane on the screening subset, further measures, the suggested test loss and its standard error."""
+    size = screening.subset_size(problem.learner.test_samples)
+    subset = jax.tree.map(lambda leaf: leaf[:size], data.test_prompts)
+    errors_T, others = held_out.measured_on(params, data.task_draw, subset, problem)
+    return errors_T, jax.tree.map(jnp.mean, others), *screening.estimate(state.screen, errors_T)
+
+
+def is_outraced(num_checks: jax.Array, lane: Any, learner: Any) -> jax.Array:
+    """Whether a lane that has not reached the threshold has used the samples that it is given."""
+    stop_after = getattr(lane, 'stop_after', 0)
+    # Counted in checks, since the samples could overflow.
+    return (stop_after > 0) & (num_checks > (stop_after - 1) // learner.samples_per_check)
+
+
+def record(state: State, tested: Tested, lane: Any, learner: Any) -> State:
+    """The state of one lane after a check."""
+    train_loss = jnp.mean(tested.losses_S)
+    is_reached = tested.is_evaluated & lanes.is_below(tested.test_loss, learner.threshold)
+    test_loss = jnp.where(tested.is_evaluated, tested.test_loss, tested.estimate)
+    is_finite = jnp.isfinite(train_loss) & jnp.isfinite(test_loss)
+    is_spent = state.checks + 1 >= learner.max_checks
+    outcome = jnp.where(is_outraced(state.checks + 1, lane, learner), lanes.OUTRACED, lanes.RUNNING)
+    outcome = jnp.where(is_spent, lanes.CENSORED, outcome)
+    outcome = jnp.where(is_reached, lanes.REACHED, outcome)
+    outcome = jnp.where(is_finite, outcome, lanes.DIVERGED)
+    standard_error = jnp.where(tested.is_evaluated, 0.0, tested.standard_error)
+    point = Curves(
+        train_C=train_loss,
+        test_C=test_loss,
+        test_se_C=standard_error,
+        is_due_C=tested.is_due,
+        others_C=tested.others,
+    )
+    return state._replace(
+        outcome=outcome.astype(jnp.int32),
+        checks=state.checks + 1,
+        screen=screening.update(state.screen, tested.errors_T, test_loss, tested.is_due),
+        curves=jax.tree.map(lambda curve, value: curve.at[state.checks].set(value), state.curves, point),
+    )

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import optax
 
-from qstr_jax.learners.gradient_steps import GradientSteps
+from qstr_jax.learners.fixed_sample import GradientSteps
 from qstr_jax.learners.learner import register
 from qstr_jax.settings import traced
 

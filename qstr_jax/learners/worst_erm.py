@@ -10,8 +10,7 @@ import numpy as np
 from qstr_jax import tasks
 from qstr_jax.learners import fitting, risks
 from qstr_jax.learners.constrained import Constrained
-from qstr_jax.learners.fit_record import Record
-from qstr_jax.learners.fits import State
+from qstr_jax.learners.fits import Record, State
 from qstr_jax.learners.learner import register
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import checks, traced

@@ -13,7 +13,7 @@ from qstr_jax.storage import defaults, files, lane_keys
 
 # Without these nobody knows whose row it is, or what became of it.
 REQUIRED = {'rows': ('model', 'task', 'learner', 'seed', 'task_seed', 'outcome'), 'curves': ('seed', 'samples')}
-# How a lane can end, as in `learners.outcomes`.
+# How a lane can end, as in `learners.lanes`.
 OUTCOMES = ('reached', 'censored', 'diverged', 'fitted', 'censored_below', 'outraced')
 # Ids as `sweeps.cells` makes them; others are not checked.
 _ID = re.compile(r'(?P<model>[a-z0-9_]+)-(?P<task>[a-z0-9_]+)-N(?P<seq_len>\d+)(-q(?P<sparsity>\d+))?-[0-9a-f]{8}')

@@ -11,7 +11,7 @@ import pandas as pd
 from absl import logging
 
 from qstr_jax import failures, tasks
-from qstr_jax.learners.outcomes import RUNNING
+from qstr_jax.learners.lanes import RUNNING
 from qstr_jax.progress import Progress
 from qstr_jax.storage import checkpoint, files, lane_keys, names, provenance, results
 from qstr_jax.sweeps import claims, lanes_per_batch, monitor, pace, params, probing, programs, rows, stale, training

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from qstr_jax import models, tasks
-from qstr_jax.learners import radius_units
+from qstr_jax.learners import constrained
 from qstr_jax.theory import constructions, recurrences
 from qstr_jax.theory.networks import Construction
 from qstr_jax.theory.sparse_task import SparseTask
@@ -22,7 +22,7 @@ TOKEN_SHARE = 0.99
 ERROR = 0.1
 
 
-@radius_units.register('construction')
+@constrained.register_unit('construction')
 def construction(module: Any, task: SparseTask) -> float:
     """‖vec Θ‖ of the construction for the first draw of a task, for tokens up to the 99 % quantile of ‖x_j‖.
 
