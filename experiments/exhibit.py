@@ -33,7 +33,7 @@ from qstr_jax.plots import cards as figures
 from qstr_jax.report import drawing, numbers, page
 from qstr_jax.settings import checks
 from qstr_jax.storage import files, provenance, records, results
-from qstr_jax.sweeps import Options, Sweep, lanes_per_batch, search, tuned
+from qstr_jax.sweeps import Options, Sweep, lane_batches, search, tuned
 from qstr_jax.sweeps.cells import Cell
 
 REDUCED = flags.DEFINE_bool('reduced', False, 'Run the twin of seconds.')
@@ -307,7 +307,7 @@ def programs_of(name: str, platform: str) -> Iterator[Program]:
         cells = {cell.id: (sweep, cell) for sweep in one.sweeps(folder) for cell in sweeps.cells_of(sweep)}
         for sweep, cell in cells.values():
             count = search.lanes_at_once(sweep.tune, cell) if sweep.tune else len(cell.lanes)
-            default = lanes_per_batch.default_size(cell.problem.module, count, platform)
+            default = lane_batches.default_size(cell.problem.module, count, platform)
             yield Program(exhibit=folder, cell=cell, lanes=sweep.lanes_per_batch or default)
 
 

@@ -2,7 +2,7 @@ r"""How many lanes one program should vectorise: lane-steps per second against k
 
 python -m experiments.lanes_per_batch --output=DIR [--models=transformer,rnn,ffn] [--sizes=1,2,4,8] [--seq_len=8]
 
-Writes lanes_per_batch.json and a table. The defaults in `qstr_jax/sweeps/lanes_per_batch.py` come from it.
+Writes lanes_per_batch.json and a table. The defaults in `qstr_jax/sweeps/lane_batches.py` come from it.
 """
 
 import statistics
@@ -19,7 +19,7 @@ from qstr_jax import sweeps
 from qstr_jax.cli import command_line, runtime
 from qstr_jax.settings import checks
 from qstr_jax.storage import files, provenance
-from qstr_jax.sweeps import lanes_per_batch, programs, training
+from qstr_jax.sweeps import lane_batches, programs, training
 
 MODELS = flags.DEFINE_list('models', ['transformer', 'rnn', 'ffn'], 'Architectures, at their published sizes.')
 SIZES = flags.DEFINE_list('sizes', ['1', '2', '4', '8'], 'Lanes per batch to try.')
@@ -87,7 +87,7 @@ def run() -> None:
         'rnn_width': RNN_WIDTH.value,
         'lane_steps_per_second': rates,
         'default': {
-            model: lanes_per_batch.default_size(
+            model: lane_batches.default_size(
                 sweeps.cells_of(sweep_of(model))[0].problem.module,
                 max(sizes), jax.default_backend(),
             )

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from qstr_jax import function_names
+from qstr_jax.settings import function_names
 
 ROLES = ('task', 'model', 'learner', 'lane', 'outcome', 'measure')
 # Checked, since names also come from files.

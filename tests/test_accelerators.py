@@ -65,7 +65,7 @@ def test_a_compiler_without_an_account_leaves_flops_and_bytes_unknown(monkeypatc
         advance = mock.Mock(cost_analysis=mock.Mock(side_effect=NotImplementedError))
 
     monkeypatch.setattr(chips, 'devices', lambda chip: [None])
-    monkeypatch.setattr(measure.lanes_per_batch, 'fitting_programs', lambda *_: Unaccounted)
+    monkeypatch.setattr(measure.lane_batches, 'fitting_programs', lambda *_: Unaccounted)
     found = measure.measure(None, 2, chips.get('h100'))
     assert (found['flops'], found['bytes_accessed'], found['memory_bytes']) == (None, None, 100)
 

@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from qstr_jax import sweeps
-from qstr_jax.sweeps import lanes_per_batch, programs
+from qstr_jax.sweeps import lane_batches, programs
 from tests import small
 
 
@@ -21,16 +21,16 @@ from tests import small
 )
 def test_default_size(model, width, platform, num_lanes, size):
     module = small.cell(model, **{'rnn.width': width}).problem.module
-    assert lanes_per_batch.default_size(module, num_lanes, platform) == size
+    assert lane_batches.default_size(module, num_lanes, platform) == size
 
 
 def test_a_baseline_in_closed_form_takes_one_lane_anywhere():
     (cell,) = sweeps.cells_of(sweeps.Sweep(models='ridge', seq_lens=3, learners='adamw', num_samples=16))
-    assert lanes_per_batch.default_size(cell.problem.module, 5, 'gpu') == 1
+    assert lane_batches.default_size(cell.problem.module, 5, 'gpu') == 1
 
 
 def test_available_memory():
-    assert 2**20 < lanes_per_batch.available_memory(jax.devices()[0]) < 2**50
+    assert 2**20 < lane_batches.available_memory(jax.devices()[0]) < 2**50
 
 
 class Accelerator:
@@ -41,7 +41,7 @@ class Accelerator:
 
 
 def test_available_memory_of_an_accelerator():
-    assert lanes_per_batch.available_memory(Accelerator()) == 700
+    assert lane_batches.available_memory(Accelerator()) == 700
 
 
 def fake_compile(monkeypatch, bytes_per_lane):
@@ -58,14 +58,14 @@ def fake_compile(monkeypatch, bytes_per_lane):
 
 def test_an_odd_batch_that_does_not_fit_becomes_two_not_three(monkeypatch):
     sizes = fake_compile(monkeypatch, 2**20)
-    assert lanes_per_batch.fitting_programs(None, 45, None, memory_limit=12 * 2**20).size == 12
+    assert lane_batches.fitting_programs(None, 45, None, memory_limit=12 * 2**20).size == 12
     assert sizes == [45, 23, 12]
 
 
 def test_a_batch_that_does_not_fit_is_halved_with_a_warning(monkeypatch, caplog):
     sizes = fake_compile(monkeypatch, 2**20)
     with caplog.at_level(logging.WARNING):
-        found = lanes_per_batch.fitting_programs(None, 8, None, memory_limit=3 * 2**20)
+        found = lane_batches.fitting_programs(None, 8, None, memory_limit=3 * 2**20)
     assert (found.size, sizes) == (2, [8, 4, 2])
     assert '8 lanes need 8 MiB of 3 MiB: continuing with lanes_per_batch=4' in caplog.text
     assert 'lanes_per_batch=2' in caplog.text
@@ -74,12 +74,12 @@ def test_a_batch_that_does_not_fit_is_halved_with_a_warning(monkeypatch, caplog)
 def test_a_lane_that_does_not_fit_is_a_line(monkeypatch):
     fake_compile(monkeypatch, 2**20)
     with pytest.raises(MemoryError, match='1 lanes need 1 MiB of 0 MiB: use fewer test_samples'):
-        lanes_per_batch.fitting_programs(None, 5, None, memory_limit=1)
+        lane_batches.fitting_programs(None, 5, None, memory_limit=1)
 
 
 def test_what_fits_is_not_touched(monkeypatch, caplog):
     sizes = fake_compile(monkeypatch, 1)
-    assert lanes_per_batch.fitting_programs(None, 5, jax.devices()[0]).size == 5
+    assert lane_batches.fitting_programs(None, 5, jax.devices()[0]).size == 5
     assert sizes == [5]
     assert caplog.text == ''
 

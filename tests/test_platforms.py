@@ -14,7 +14,7 @@ from qstr_jax.accelerators import measure
 from qstr_jax.cli import base
 from qstr_jax.learners import held_out, lanes
 from qstr_jax.models import gated_cell
-from qstr_jax.sweeps import lanes_per_batch, platforms, programs
+from qstr_jax.sweeps import lane_batches, platforms, programs
 from tests import helpers, small
 from tests.helpers import quick_jit
 
@@ -177,4 +177,4 @@ def test_a_compiler_option_that_the_user_sets_is_kept(monkeypatch):
 @pytest.mark.parametrize(('num_lanes', 'size'), [(5, 5), (45, 45), (64, 64), (65, 33), (100, 50)])
 @pytest.mark.parametrize('platform', ['gpu', 'tpu'])
 def test_an_accelerator_takes_all_lanes_or_equal_batches_of_at_most_64(platform, num_lanes, size):
-    assert lanes_per_batch.default_size(small.cell('rnn').problem.module, num_lanes, platform) == size
+    assert lane_batches.default_size(small.cell('rnn').problem.module, num_lanes, platform) == size

@@ -3,7 +3,7 @@
 import pytest
 
 from qstr_jax import sweeps, tasks
-from qstr_jax.sweeps import sample_sizes
+from qstr_jax.sweeps.sweep import in_prompts
 from tests import small
 
 TASK = tasks.build('qstr', seq_len=5, sparsity=2, token_dim=4, link='sum')
@@ -11,7 +11,7 @@ TASK = tasks.build('qstr', seq_len=5, sparsity=2, token_dim=4, link='sum')
 
 @pytest.mark.parametrize(('unit', 'factor'), [('prompts', 1), ('d', 4), ('qd', 8), ('Nd', 20)])
 def test_units(unit, factor):
-    assert sample_sizes.in_prompts((1, 3), unit, TASK) == (factor, 3 * factor)
+    assert in_prompts((1, 3), unit, TASK) == (factor, 3 * factor)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_units(unit, factor):
 )
 def test_bad_sizes(value, unit, word):
     with pytest.raises(ValueError, match=word):
-        sample_sizes.in_prompts((value,), unit, TASK)
+        in_prompts((value,), unit, TASK)
 
 
 def capacity(**changes):

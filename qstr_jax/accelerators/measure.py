@@ -8,7 +8,7 @@ from qstr_jax.accelerators import chips
 from qstr_jax.accelerators.chips import Chip
 from qstr_jax.learners.problem import Problem
 from qstr_jax.storage import files
-from qstr_jax.sweeps import lanes_per_batch, platforms, programs
+from qstr_jax.sweeps import lane_batches, platforms, programs
 
 # JAX's own names of the platforms that programs are lowered for.
 LOWERED_FOR = {'tpu': 'tpu', 'gpu': 'cuda'}
@@ -19,9 +19,9 @@ def measure(problem: Problem, lanes: int, chip: Chip) -> dict[str, Any]:
 
     The lanes are halved until the programs fit, as in a sweep; a MemoryError says that a single one does not.
     """
-    device, limit = chips.devices(chip)[0], int(lanes_per_batch.MEMORY_SHARE * chip.memory_bytes)
+    device, limit = chips.devices(chip)[0], int(lane_batches.MEMORY_SHARE * chip.memory_bytes)
     start, cpu_start = time.perf_counter(), time.process_time()
-    compiled = lanes_per_batch.fitting_programs(problem, lanes, device, limit)
+    compiled = lane_batches.fitting_programs(problem, lanes, device, limit)
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
     try:
         cost = compiled.advance.cost_analysis() or {}

@@ -20,7 +20,7 @@ from qstr_jax import sweeps
 from qstr_jax.cli import base, command_line, runtime, sample_complexity
 from qstr_jax.launchers.batch_queue import Batch
 from qstr_jax.progress import Progress
-from qstr_jax.sweeps import lane_batches, outputs, session, stopping
+from qstr_jax.sweeps import lane_batches, outputs, session
 
 Files = dict[str, bytes]
 # What a batch leaves.
@@ -64,7 +64,7 @@ class BatchWorker:
         sweep = base.to_sweep(sample_complexity.CONFIG.value)
         cells = sweeps.cells_of(sweep)
         self._cells = {cell.id: cell for cell in cells}
-        self._stop = stopping.Stop()
+        self._stop = session.Stop()
         made = outputs.check(list(self._cells.values()), outputs.probes_of(sweep)) if sweep.probes else {}
         self._session = session.Session(sweep, runtime.options(), self._stop, _Lines(), made)
         self._scratch = tempfile.TemporaryDirectory(prefix='qstr_jax_worker_')

@@ -12,7 +12,7 @@ from qstr_jax import progress, sweeps
 from qstr_jax.cli import base, command_line, runtime, sample_complexity
 from qstr_jax.launchers.batch_queue import Batch
 from qstr_jax.storage import cell_tables, files, results
-from qstr_jax.sweeps import claims, lane_batches, lanes_per_batch, listing, outputs, session, stopping
+from qstr_jax.sweeps import claims, lane_batches, listing, outputs, session
 from qstr_jax.sweeps.cells import Cell
 
 _FILE = flags.DEFINE_string('plan_file', None, 'Where the plan goes.')
@@ -42,7 +42,7 @@ def run() -> None:
     mine = lane_batches.share(cells, options.shard_index, options.num_shards)
     if (epath.Path(runtime.workdir()) / 'config.json').exists():
         results.make_compact(runtime.workdir())
-    one = session.Session(sweep, options, stopping.Stop(), progress.Progress('lane', False), made)
+    one = session.Session(sweep, options, session.Stop(), progress.Progress('lane', False), made)
     workdir = one.open(runtime.workdir(), mine, cells, is_alone=True, has_probes=True)
     left = {cell_id: set(lanes) for cell_id, lanes in claims.missing_of(workdir, mine).items()}
     batches = [
@@ -69,7 +69,7 @@ def run() -> None:
 
 def _size(sweep: sweeps.Sweep, cell: Cell) -> int:
     """The number of lanes in a batch on the devices that will run it."""
-    default = lanes_per_batch.default_size(cell.problem.module, len(cell.lanes), _PLATFORM.value)
+    default = lane_batches.default_size(cell.problem.module, len(cell.lanes), _PLATFORM.value)
     return sweep.lanes_per_batch or default
 
 

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from qstr_jax import failures, fingerprints, function_names
-from qstr_jax.settings import registry
+from qstr_jax import failures, fingerprints
+from qstr_jax.settings import function_names, registry
 from qstr_jax.tasks import streams
 
 REGISTRY = registry.Registry('model', 'models', leading=('task',))

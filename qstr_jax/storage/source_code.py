@@ -9,8 +9,8 @@ import time
 from typing import Any
 
 import qstr_jax
-from qstr_jax.function_names import module_of
 from qstr_jax.settings import registry
+from qstr_jax.settings.function_names import module_of
 
 # A file that was written after this may hold other code than the process runs.
 _STARTED = time.time()

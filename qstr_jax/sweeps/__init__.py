@@ -5,10 +5,9 @@ rows = sweeps.run(sweeps.Sweep(models=('transformer',), seq_lens=(4, 8)), 'resul
 """
 
 from qstr_jax.sweeps.cells import Cell, cells_of
-from qstr_jax.sweeps.options import Options
-from qstr_jax.sweeps.params import load as load_params
+from qstr_jax.sweeps.rows import load_params
 from qstr_jax.sweeps.runner import SweepError, run
-from qstr_jax.sweeps.stopping import Interrupted
+from qstr_jax.sweeps.session import Interrupted, Options
 from qstr_jax.sweeps.sweep import Sweep
 
 __all__ = ['Cell', 'Interrupted', 'Options', 'Sweep', 'SweepError', 'cells_of', 'load_params', 'run']

@@ -13,9 +13,9 @@ from qstr_jax import columns, failures, models
 from qstr_jax.learners.lanes import lane_type
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import registry
-from qstr_jax.sweeps import presets, sample_sizes, task_of
+from qstr_jax.sweeps import presets, task_of
 from qstr_jax.sweeps.point import Asked, Built, Point
-from qstr_jax.sweeps.sweep import Sweep
+from qstr_jax.sweeps.sweep import Sweep, in_prompts
 
 # Part of every id. To be raised when the same settings come to mean something else.
 SCHEMA_VERSION = 2
@@ -159,7 +159,7 @@ def _cells_of_model(
                 name = 'closed_form'
             axes = _learner_axes(sweep, learner_name, name)
             traced = {key: axes.pop(key) for key in registry.entries()[name].schema.traced if key in axes}
-            sizes = sample_sizes.in_prompts(sweep.num_samples, sweep.samples_unit, task)
+            sizes = in_prompts(sweep.num_samples, sweep.samples_unit, task)
             for place, learner_settings in enumerate(_product(axes)):
                 key = (learner_name, name, place)
                 with failures.named(f'learners={name!r}'):

@@ -1,10 +1,19 @@
-"""Lane batches: how the lanes of a cell are divided among program runs, and the cells among processes."""
+"""Lane batches: how many lanes one program runs, how those of a cell are divided, and the cells among processes."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from qstr_jax.sweeps import cost
+import jax
+from absl import logging
+
+from qstr_jax import models
+from qstr_jax.learners.problem import Problem
+from qstr_jax.sweeps import cost, platforms, programs
 from qstr_jax.sweeps.cells import Cell
+
+# Share of a device's memory that a lane batch may take.
+MEMORY_SHARE = 0.8
 
 
 class LaneBatch(NamedTuple):
@@ -62,3 +71,49 @@ def check_share(index: int, count: int) -> None:
     """Checks the number of a share."""
     if count < 1 or not 0 <= index < count:
         raise ValueError(f'shard_index={index}, num_shards={count}: need 0 ≤ shard_index < num_shards')
+
+
+def default_size(module: Any, num_lanes: int, platform: str) -> int:
+    """Lanes of one program unless the sweep sets them: as many as the platform allows, in batches of equal size.
+
+    Baselines in closed form run one lane at a time, since they solve large linear systems.
+    """
+    most = 1 if models.is_closed_form(module) else platforms.of(platform).most_lanes
+    # 100 lanes become 50 + 50, not 64 + 36: smaller batches are filled up, and a filler costs as much as a lane.
+    return -(-num_lanes // -(-num_lanes // most))
+
+
+def available_memory(device: Any) -> int:
+    """Bytes that programs may use: an accelerator's own limit, or a CPU device's share of the host's free memory."""
+    stats = device.memory_stats() or {}
+    if 'bytes_limit' in stats:
+        return int(stats['bytes_limit'] - stats.get('bytes_in_use', 0))
+    return _host_memory() // len(jax.local_devices())
+
+
+def _host_memory() -> int:
+    try:
+        lines = open('/proc/meminfo').read().splitlines()
+        fields = dict(line.split(':') for line in lines)
+        return int(fields['MemAvailable'].split()[0]) * 1024
+    except (OSError, KeyError):  # not Linux
+        return os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')
+
+
+def fitting_programs(problem: Problem, size: int, device: Any, memory_limit: int | None = None) -> programs.Programs:
+    """Programs of the largest batch of at most `size` lanes, halved until its memory fits.
+
+    A failed allocation kills the process on a CPU and loses the donated state on a GPU, so the size is decided
+    beforehand, from the compiler's own estimate.
+    """
+    limit = memory_limit or MEMORY_SHARE * available_memory(device)
+    while True:
+        compiled = programs.compile_programs(problem, size, device)
+        if compiled.memory_bytes <= limit:
+            return compiled
+        need = f'{size} lanes need {compiled.memory_bytes / 2**20:,.0f} MiB of {limit / 2**20:,.0f} MiB'
+        if size == 1:
+            raise MemoryError(f'{need}: use fewer test_samples or max_samples, a smaller batch_size, seq_len or model')
+        # 45 lanes become 23 + 22, not 22 + 22 + 1.
+        size = -(-size // 2)
+        logging.warning('%s: continuing with lanes_per_batch=%d', need, size)

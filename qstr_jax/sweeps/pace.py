@@ -20,7 +20,7 @@ from qstr_jax import failures, models
 from qstr_jax.learners import held_out, lanes
 from qstr_jax.learners.problem import Problem
 from qstr_jax.progress import duration
-from qstr_jax.sweeps import cost, lanes_per_batch, monitor
+from qstr_jax.sweeps import cost, lane_batches, monitor
 from qstr_jax.sweeps.cells import Cell
 
 # A lane's time by that of its steps alone.
@@ -125,7 +125,7 @@ def _step_flops(problem: Problem) -> int:
 @functools.lru_cache(maxsize=64)
 def step_seconds(problem: Problem, num_lanes: int) -> float:
     """Seconds of a lane for the forward and backward pass of a batch, with as many lanes as run together."""
-    size = lanes_per_batch.default_size(problem.module, num_lanes, jax.default_backend())
+    size = lane_batches.default_size(problem.module, num_lanes, jax.default_backend())
     size = max(1, min(size, int(MOST_FLOPS_TOGETHER / _step_flops(problem))))
     shapes = held_out.abstract_params(problem.module, problem.task)
     params_K = jax.tree.map(lambda leaf: jnp.full((size, *leaf.shape), 0.01, leaf.dtype), shapes)

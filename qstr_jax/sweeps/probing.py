@@ -9,7 +9,7 @@ from absl import logging
 
 from qstr_jax.models.probes import Probe
 from qstr_jax.storage import cell_tables, files, provenance, results
-from qstr_jax.sweeps import claims, params, programs, rows, stale
+from qstr_jax.sweeps import claims, programs, rows, stale
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.outputs import Made
 
@@ -83,7 +83,7 @@ def _measured(
     lines = []
     for row in table.to_dict('records'):
         lane = type(cell.lanes[0])(**{name: kind(row[name]) for name, kind in kinds.items()})
-        params_K = jax.tree.map(lambda leaf: leaf[None], params.load(workdir, cell, lane))
+        params_K = jax.tree.map(lambda leaf: leaf[None], rows.load_params(workdir, cell, lane))
         task_draw_K = rows.task_draws(programs.lane_arrays([lane]), cell.problem)
         measured = jax.device_get(rows.probed(params_K, task_draw_K, cell.problem, tuple(probes.values())))
         said = _known(row.get(COLUMN)) | _known(text(made))

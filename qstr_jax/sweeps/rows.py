@@ -1,4 +1,4 @@
-"""Rows and curves of a finished lane batch."""
+"""What is kept of a finished lane batch: rows, curves, and on demand the trained parameters, one folder per lane."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -6,11 +6,13 @@ from typing import Any
 
 import jax
 import pandas as pd
+from etils import epath
 
 from qstr_jax import columns, tasks
 from qstr_jax.learners import held_out
 from qstr_jax.learners.problem import Problem
 from qstr_jax.models import probes
+from qstr_jax.storage import checkpoint, lane_keys, names, results
 from qstr_jax.sweeps import cost
 from qstr_jax.sweeps.cells import Cell
 
@@ -67,3 +69,43 @@ def curves(cell: Cell, lanes: Sequence[Any], state_K: Any) -> pd.DataFrame:
     curves_K = cell.problem.learner.report_curves(state_K, cell.problem)
     frames = [pd.DataFrame({**lane._asdict(), **curve}) for lane, curve in zip(lanes, curves_K, strict=False)]
     return pd.concat(frames, ignore_index=True)
+
+
+def _params_path(workdir: Any, cell: Cell, lane: Any) -> epath.Path:
+    return names.inside(workdir, 'params', cell.id, lane_keys.name_of(lane))
+
+
+def _params_identity(cell: Cell, lane: Any) -> str:
+    return f'{cell.id}: {lane_keys.name_of(lane)}'
+
+
+def save_params(workdir: Any, cell: Cell, lanes: Sequence[Any], state_K: Any) -> None:
+    """Saves the parameters of each lane of a finished batch.
+
+    Args:
+        workdir: the results directory.
+        cell: what the lanes share.
+        lanes: of the batch.
+        state_K: the batch's last state, in which fillers may follow the lanes.
+    """
+    for k, lane in enumerate(lanes):
+        of_lane = jax.tree.map(lambda leaf, k=k: leaf[k], state_K.params)
+        checkpoint.save_tree(_params_path(workdir, cell, lane), of_lane, _params_identity(cell, lane))
+
+
+def load_params(workdir: Any, cell: Cell, lane: Any) -> Any:
+    """Trained parameters of one lane of a sweep that was run with `save_params`, as `models.predict` takes them.
+
+    Args:
+        workdir: the results directory.
+        cell: one of `cells_of(sweep)`.
+        lane: one of `cell.lanes`.
+
+    Raises:
+        results.ResultsError: there are none, or they cannot be read.
+    """
+    path = _params_path(workdir, cell, lane)
+    if not path.exists():
+        raise results.ResultsError(f'no parameters at {path}: run the sweep with save_params=True')
+    wanted = held_out.abstract_params(cell.problem.module, cell.problem.task)
+    return checkpoint.load_tree(path, wanted, _params_identity(cell, lane))

@@ -12,8 +12,8 @@ from etils import epath
 
 from qstr_jax import progress
 from qstr_jax.storage import results
-from qstr_jax.sweeps import cells, claims, lane_batches, outputs, session, stopping, tuned
-from qstr_jax.sweeps.options import Options
+from qstr_jax.sweeps import cells, claims, lane_batches, outputs, session, tuned
+from qstr_jax.sweeps.session import Options
 from qstr_jax.sweeps.sweep import Sweep
 
 
@@ -57,7 +57,7 @@ def run(
         results.make_compact(workdir)
     tuned_names = sweep.tune.names if sweep.tune else ()
     there = claims.num_there(epath.Path(workdir), mine, tuned_names)
-    with stopping.stopping() as stop, progress.Progress('lane', options.progress, is_open=bool(sweep.tune)) as shown:
+    with session.stopping() as stop, progress.Progress('lane', options.progress, is_open=bool(sweep.tune)) as shown:
         one = session.Session(sweep, options, stop, shown, made)
         workdir = one.open(workdir, mine, () if sweep.tune else all_cells, has_probes=True)
         if done := sum(there.values()):

@@ -1,19 +1,117 @@
-"""One call of `run`: the workers of its devices, which keep their programs from one set of cells to the next."""
+"""One call of `run`: how it is run, the signals that end it, and the workers of its devices.
+
+SIGTERM and SIGINT are an event, so that a run ends between two calls of the device with its lanes saved. Workers keep
+their programs from one set of cells to the next.
+"""
 
 import concurrent.futures
 import contextlib
+import dataclasses
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 
 from qstr_jax.progress import Progress
+from qstr_jax.settings import checks
 from qstr_jax.storage import provenance, results
-from qstr_jax.sweeps import claims, lane_batches, lanes_per_batch, monitor, outputs, probing, stale, stopping, worker
+from qstr_jax.sweeps import claims, lane_batches, monitor, outputs, probing, stale, worker
 from qstr_jax.sweeps.cells import Cell
-from qstr_jax.sweeps.options import Options
 from qstr_jax.sweeps.sweep import Sweep
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How a sweep is run; nothing here changes what a row would be.
+
+    Attributes:
+        progress: whether to show a progress bar on standard error.
+        checkpoint_seconds: time between two checkpoints of a running lane batch.
+        memory_limit: bytes that a lane batch may use; None measures what the device has.
+        shard_index: number of the share of the cells to run, from 0.
+        num_shards: number of shares.
+        num_devices: number of local devices to use; None uses all.
+        refresh: run the cells again whose rows are of another program, since the code has changed. The old rows,
+            curves and parameters are kept in the directory's `replaced/`. Without it such cells are an error.
+
+    Raises:
+        ValueError: a value is impossible.
+    """
+
+    progress: bool = True
+    checkpoint_seconds: float = 60.0
+    memory_limit: int | None = None
+    shard_index: int = 0
+    num_shards: int = 1
+    num_devices: int | None = None
+    refresh: bool = False
+
+    def __post_init__(self) -> None:
+        checks.number('checkpoint_seconds', self.checkpoint_seconds, 0)
+        if self.memory_limit is not None and (not isinstance(self.memory_limit, int) or self.memory_limit < 1):
+            raise ValueError(f'memory_limit={self.memory_limit!r}: must be bytes, at least 1; None measures them')
+        checks.integer('num_shards', self.num_shards)
+        checks.integer('shard_index', self.shard_index, 0)
+        if self.shard_index >= self.num_shards:
+            raise ValueError(
+                f'shard_index={self.shard_index}, num_shards={self.num_shards}: need 0 ≤ shard_index < num_shards'
+            )
+        if self.num_devices is not None:
+            checks.integer('num_devices', self.num_devices)
+
+    def check_devices(self) -> None:
+        """Raises ValueError if there are fewer local devices than `num_devices`."""
+        count = jax.local_device_count()
+        if self.num_devices is not None and self.num_devices > count:
+            raise ValueError(f'num_devices={self.num_devices}: there are {count} here')
+
+
+class Interrupted(Exception):
+    """A signal ended the run; the states of running lanes are saved.
+
+    Args:
+        signal_number: number of the signal, kept as an attribute.
+    """
+
+    def __init__(self, signal_number: int) -> None:
+        self.signal_number = signal_number
+        name = signal.Signals(signal_number).name
+        super().__init__(f'{name}: the running lanes are saved; the same command continues them')
+
+
+class Stop(threading.Event):
+    """An event that knows which signal set it."""
+
+    signal_number: int | None = None
+
+
+@contextlib.contextmanager
+def stopping() -> Iterator[Stop]:
+    """Yields an event that SIGTERM and SIGINT set; a second signal ends the process in the usual way."""
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop  # only the main thread may handle signals
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def handle(number: int, frame: Any) -> None:
+        stop.signal_number = number
+        stop.set()
+        restore()
+
+    for number in before:
+        signal.signal(number, handle)
+    try:
+        yield stop
+    finally:
+        restore()
 
 
 class Session:
@@ -23,7 +121,7 @@ class Session:
         self,
         sweep: Sweep,
         options: Options,
-        stop: stopping.Stop,
+        stop: Stop,
         progress: Progress,
         made: Mapping[str, Mapping[str, outputs.Made]] | None = None,
     ) -> None:
@@ -81,7 +179,7 @@ class Session:
         job = self.job(workdir, own, size_of or self.size_of, extra_columns=dict(extra_columns or {}))
         failed = self._run_threads(job)
         if self._stop.signal_number is not None:
-            raise stopping.Interrupted(self._stop.signal_number)
+            raise Interrupted(self._stop.signal_number)
         return failed
 
     def size_of(self, cell: Cell) -> int:
@@ -90,7 +188,7 @@ class Session:
 
     def size_for(self, cell: Cell, num_lanes: int) -> int:
         """The number of lanes in a batch of a cell that has `num_lanes` lanes."""
-        default = lanes_per_batch.default_size(cell.problem.module, num_lanes, jax.local_devices()[0].platform)
+        default = lane_batches.default_size(cell.problem.module, num_lanes, jax.local_devices()[0].platform)
         return self.sweep.lanes_per_batch or default
 
     def job(self, workdir: Any, own: Any, size_of: Callable[[Cell], int], **more: Any) -> worker.Job:

@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 from absl import logging
 
-from qstr_jax import columns, failures, function_names
-from qstr_jax.settings import registry
+from qstr_jax import columns, failures
+from qstr_jax.settings import function_names, registry
 from qstr_jax.storage import cell_columns, names, provenance, results, source_code
 from qstr_jax.sweeps import claims, programs
 from qstr_jax.sweeps.cells import Cell

@@ -8,11 +8,13 @@ from qstr_jax import columns, tasks
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
 from qstr_jax.models.registered import REGISTRY as MODELS
 from qstr_jax.settings import checks
-from qstr_jax.sweeps import presets, sample_sizes
+from qstr_jax.sweeps import presets
 from qstr_jax.sweeps.scopes import Scopes
 from qstr_jax.sweeps.tune import Tune, parse
-from qstr_jax.sweeps.values import distinct
 from qstr_jax.tasks.task import REGISTRY as TASKS
+
+# Of sample sizes, beside prompts those of the theory: n as a multiple of d, q d or N d.
+UNITS = ('prompts', 'd', 'qd', 'Nd')
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -93,18 +95,18 @@ class Sweep:
         if isinstance(task, Mapping):
             settings['task'] = {name: value for name, value in task.items() if name != 'name'}
         vars(self).update(  # which is how a frozen dataclass is filled
-            models=distinct('models', models),
+            models=_distinct('models', models),
             task=task_name,
             test_task=presets.test_task(preset, task_name) if test_task is None else test_task,
             test_seq_len=test_seq_len,
-            learners=distinct('learners', learners),
-            num_samples=distinct('num_samples', num_samples, least=0),
+            learners=_distinct('learners', learners),
+            num_samples=_distinct('num_samples', num_samples, least=0),
             samples_unit=samples_unit,
             num_seeds=num_seeds,
             task_per_lane=task_per_lane,
             task_seed=task_seed,
             preset=preset,
-            probes=distinct('probes', probes, least=0),
+            probes=_distinct('probes', probes, least=0),
             save_params=save_params,
             lanes_per_batch=lanes_per_batch,
             tune=tune if isinstance(tune, Tune) else parse(tune),
@@ -124,7 +126,7 @@ class Sweep:
             raise ValueError("learners='closed_form': baselines bring it along; name them in models")
         TASKS.get(self.task)
         checks.choice('test_task', self.test_task, tasks.names())
-        checks.choice('samples_unit', self.samples_unit, sample_sizes.UNITS)
+        checks.choice('samples_unit', self.samples_unit, UNITS)
         checks.integer('num_seeds', self.num_seeds)
         checks.integer('task_seed', self.task_seed, 0)
         for name in 'lanes_per_batch', 'test_seq_len':
@@ -195,3 +197,44 @@ class Sweep:
 
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Sweep) if field.name != 'given')
+
+
+def _distinct(name: str, value: Any, least: int = 1) -> tuple:
+    """A tuple of distinct values, from one value or several; names may be one string with commas."""
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    parts = [part.split(',') if isinstance(part, str) else [part] for part in values]
+    flat = [part.strip() if isinstance(part, str) else part for inner in parts for part in inner]
+    found = tuple(part for part in flat if part != '')
+    if len(found) < least:
+        raise ValueError(f'{name}=(): give at least one')
+    if any(value in found[:i] for i, value in enumerate(found)):
+        raise ValueError(f'{name}={found}: a value is given twice')
+    return found
+
+
+def unit(name: str, task: Any) -> int:
+    """Prompts in one unit."""
+    checks.choice('samples_unit', name, UNITS)
+    if name == 'prompts':
+        return 1
+    d = task.token_dim
+    return {'d': d, 'qd': task.sparsity * d, 'Nd': task.seq_len * d}[name]
+
+
+def in_prompts(values: tuple[float, ...], unit_name: str, task: Any) -> tuple[int, ...]:
+    """Sample sizes in prompts."""
+    return tuple(_prompts(value, unit_name, task) for value in values)
+
+
+def _prompts(value: float, unit_name: str, task: Any) -> int:
+    size = unit(unit_name, task)
+    checks.positive('num_samples', value)
+    exact = value * size
+    if exact > checks.MOST:
+        raise ValueError(f'num_samples={value!r}: {exact:g} prompts, must be at most {checks.MOST:,}')
+    if abs(exact - round(exact)) > 1e-6 * exact:
+        raise ValueError(
+            f'num_samples={value!r}: {value:g} {unit_name} = {exact:g} prompts, not a whole number '
+            f'({unit_name} = {size})'
+        )
+    return round(exact)

@@ -14,7 +14,7 @@ from qstr_jax import failures, tasks
 from qstr_jax.learners.lanes import RUNNING
 from qstr_jax.progress import Progress
 from qstr_jax.storage import checkpoint, files, lane_keys, names, provenance, results
-from qstr_jax.sweeps import claims, lanes_per_batch, monitor, pace, params, probing, programs, rows, stale, training
+from qstr_jax.sweeps import claims, lane_batches, monitor, pace, probing, programs, rows, stale, training
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.lane_batches import LaneBatch
 
@@ -111,7 +111,7 @@ class Worker:
         if text := pace.warning(cell, self._device.platform):
             logging.warning(text)
         size, limit = self._job.size_of(cell), self._job.memory_limit
-        self._programs = lanes_per_batch.fitting_programs(cell.problem, size, self._device, limit)
+        self._programs = lane_batches.fitting_programs(cell.problem, size, self._device, limit)
         self._cell_id = cell.id
         return self._programs, self._programs.compile_seconds
 
@@ -154,7 +154,7 @@ class Worker:
         with claims.locked(job.workdir, f'{cell.id}-tables'):
             stale.check_added(job.workdir, cell, made, job.record)  # another worker may have added rows meanwhile
             if job.save_params:
-                params.save(job.workdir, cell, lanes, state_K)
+                rows.save_params(job.workdir, cell, lanes, state_K)
             results.add(job.workdir, cell.id, table, rows.curves(cell, lanes, state_K))
         checkpoint.remove(folder)
         job.progress.say(_summary(cell, table, seconds, compile_seconds))

@@ -11,8 +11,8 @@ from typing import Any
 
 import jax
 
-from qstr_jax import failures, function_names
-from qstr_jax.settings import registry
+from qstr_jax import failures
+from qstr_jax.settings import function_names, registry
 from qstr_jax.tasks import link_functions
 from qstr_jax.tasks.link_functions import unit_vectors
 from qstr_jax.tasks.two_layer import TwoLayer

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
-from qstr_jax import failures, fingerprints, function_names
-from qstr_jax.settings import registry
+from qstr_jax import failures, fingerprints
+from qstr_jax.settings import function_names, registry
 from qstr_jax.tasks import streams
 from qstr_jax.tasks.task import Prompt, Task, sample
 

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr
 from jax.interpreters import partial_eval
 
-from qstr_jax import fingerprints, function_names
+from qstr_jax import fingerprints
+from qstr_jax.settings import function_names
 from qstr_jax.tasks import encoders, encodings, links, streams
 from qstr_jax.tasks.task import sample
 
