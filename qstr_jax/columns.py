@@ -1,7 +1,8 @@
 """The table of columns: the name, role, type, symbol and label of each column of the rows and curves, defined once.
 
-Storage, analysis, plots and report look here and keep no lists of their own. Settings of plugins are not in the table:
-a rows file names the role of each of its columns, and reading the file declares the new ones.
+Storage, analysis, plots and report look here and keep no lists of their own. Registering something declares the columns
+of its settings. A rows file names the role of each of its columns, so reading the rows of a plugin that is not loaded
+declares those that nobody registered.
 """
 
 import dataclasses

@@ -219,9 +219,7 @@ def _row(one: Judge, model: str, own: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a lane, with the id of its cell."""
     task = one.task
     asked = point.task_columns(task, task, unused.names(task))
-    for (role, name), (_, kind) in asked.items():
-        columns.declare(name, role, kind)
-    shared = {name: columns.plain(value) for (_, name), (value, _) in asked.items()}
+    shared = {name: columns.plain(value) for name, value in asked.items()}
     sparsity = f'-q{task.sparsity}' if 'sparsity' in shared else ''
     said = files.digest(sorted({**shared, **one.settings, **own, 'learner': LEARNER}.items()))
     samples, error = one.history[-1]

@@ -186,3 +186,5 @@ def _own_columns():
     yield
     columns._TABLE.clear()
     columns._TABLE.update(before)
+    for entry in registry.entries().values():
+        registry.declare_columns(entry)

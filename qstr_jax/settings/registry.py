@@ -67,6 +67,7 @@ class Registry:
                 f'{self.kind} {name!r}: no setting may be called {taken[0]!r}, which is a column of all rows'
             )
         self._entries[name] = Entry(self.kind, name, builder, schema)
+        declare_columns(self._entries[name])
         if known is not None and known.builder is not builder and 'jax' in sys.modules:
             # What was traced by the name, of an encoding for one, is of the definition before.
             sys.modules['jax'].clear_caches()
@@ -90,6 +91,14 @@ class Registry:
     def names(self) -> tuple[str, ...]:
         """All names of this kind, in the order in which they were registered."""
         return tuple(entry.name for entry in self._entries.values() if entry.kind == self.kind)
+
+
+def declare_columns(entry: Entry) -> None:
+    """Declares the columns of the settings of a task, model, learner, link or encoding, unless they are declared."""
+    role = {'link': 'task', 'encoding': 'task'}.get(entry.kind, entry.kind)
+    prefix = f'{entry.name}_' if entry.kind in ('model', 'link', 'encoding') else ''
+    for name, setting in entry.schema.items() if role in SCOPES else ():
+        columns.declare(prefix + name, 'lane' if setting.is_traced else role, setting.column_type)
 
 
 def replace(owner: Registry, name: str, thing: Any) -> None:

@@ -49,6 +49,13 @@ class Setting:
         """The type in words, such as 'an integer or None'."""
         return annotations.words(self.type)
 
+    @property
+    def column_type(self) -> str:
+        """The type of its column, see `columns.Column`."""
+        names = {bool: 'bool', int: 'int', float: 'float'}
+        parts = () if self.is_tuple else typing.get_args(self.type) or (self.type,)
+        return next((names[part] for part in parts if part in names), 'str')
+
     def values(self, given: object, label: str = '') -> tuple:
         """The checked values that were given: one, or those of an axis.
 

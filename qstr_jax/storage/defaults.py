@@ -18,17 +18,9 @@ def filled(rows: pd.DataFrame, lane_settings: Iterable[str] = ()) -> pd.DataFram
     settings are filled in that are asked for.
     """
     learner = _defaults(rows, 'learner')
-    found = {
-        'task': _defaults(rows, 'task'),
-        'model': _defaults(rows, 'model'),
-        'lane': {name: learner[name] for name in lane_settings if name in learner},
-    }
-    missing = {}
-    for role, defaults in found.items():
-        for name, value in defaults.items():
-            if name not in rows.columns:
-                columns.declare(name, role, type(value).__name__)
-                missing[name] = value
+    of_lanes = {name: learner[name] for name in lane_settings if name in learner}
+    found = {**_defaults(rows, 'task'), **_defaults(rows, 'model'), **of_lanes}
+    missing = {name: value for name, value in found.items() if name not in rows.columns}
     return rows.assign(**missing) if missing else rows
 
 

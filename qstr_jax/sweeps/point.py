@@ -2,11 +2,10 @@
 
 import dataclasses
 import functools
-import typing
 from typing import Any
 
 from qstr_jax import columns, failures, models
-from qstr_jax.settings import Setting, registry
+from qstr_jax.settings import registry
 from qstr_jax.tasks import unused
 
 Settings = dict[str, Any]
@@ -31,7 +30,7 @@ class Asked:
             return unused.names(self.task) & unused.names(self.test_task)
 
     @functools.cached_property
-    def columns(self) -> dict[tuple[str, str], tuple[Any, str]]:
+    def columns(self) -> Settings:
         """`task_columns` without the settings that are not used."""
         return task_columns(self.task, self.test_task, self.unused)
 
@@ -105,34 +104,26 @@ class Point:
     learner: Any
 
     def columns(self) -> tuple[tuple[str, Any], ...]:
-        """(name, value) of columns that all rows share; settings of a model, link or encoding are prefixed by its name.
-
-        Columns that the table does not have yet are declared, and so are those of the traced settings.
-        """
-        task, model, learner = self.asked.task, self.built.model, self.learner
-        found: dict[tuple[str, str], tuple[Any, str]] = {
-            ('model', 'model'): (model, 'str'),
-            ('task', 'task'): (task.name, 'str'),
-            ('task', 'test_task'): (self.asked.test_task.name, 'str'),
-            ('learner', 'learner'): (learner.name, 'str'),
+        """(name, value) of columns that all rows share; those of a model, link or encoding have its name in front."""
+        model, learner = self.built.model, self.learner
+        found = {
+            'model': model,
+            'task': self.asked.task.name,
+            'test_task': self.asked.test_task.name,
+            'learner': learner.name,
             **self.asked.columns,
         }
-        schema, ignored = registry.entries()[learner.name].schema, learner.ignored()
-        for name, setting in schema.items():
+        ignored = learner.ignored()
+        for name, setting in registry.entries()[learner.name].schema.items():
             value = getattr(learner, name)
             # `max_samples` is in every row, since it is also the number of stored prompts. An empty tuple sets nothing.
             is_said = value != () and not (setting.is_later and value == setting.default)
             if not setting.is_traced and is_said and (name not in ignored or name == 'max_samples'):
-                found['learner', name] = value, _type_of(setting)
+                found[name] = value
         if learner.is_search is not None:
-            found['learner', 'is_search'] = learner.is_search, 'bool'
-        for name, value in self.built.settings.items():
-            found['model', f'{model}_{name}'] = value, _type_of(registry.entries()[model].schema[name])
-        for (role, name), (_, kind) in found.items():
-            columns.declare(name, role, kind)
-        for name in learner.lane_settings():
-            columns.declare(name, 'lane', _type_of(schema.get(name)))
-        return tuple((name, columns.plain(value)) for (_, name), (value, _) in found.items())
+            found['is_search'] = learner.is_search
+        found |= {f'{model}_{name}': value for name, value in self.built.settings.items()}
+        return tuple((name, columns.plain(value)) for name, value in found.items())
 
     def changed(self) -> tuple[tuple[str, Any], ...]:
         """The names of model, task and learner, N, and the settings without which this would be another cell.
@@ -153,25 +144,18 @@ class Point:
         return tuple(found.items())
 
 
-def task_columns(
-    task: Any, test_task: Any, without: frozenset[str] = frozenset()
-) -> dict[tuple[str, str], tuple[Any, str]]:
-    """By role and name the value and type of the columns that say what was asked, before they are made plain."""
-    found: dict[tuple[str, str], tuple[Any, str]] = {
-        ('task', 'task'): (task.name, 'str'),
-        ('task', 'test_task'): (test_task.name, 'str'),
-    }
+def task_columns(task: Any, test_task: Any, without: frozenset[str] = frozenset()) -> Settings:
+    """The columns that say what was asked, before their values are made plain."""
+    found: Settings = {'task': task.name, 'test_task': test_task.name}
     if test_task.seq_len != task.seq_len:
-        found['task', 'test_seq_len'] = test_task.seq_len, 'int'
-    for name, setting in registry.entries()[task.name].schema.items():
-        if name not in without:
-            found['task', name] = getattr(task, name), _type_of(setting)
+        found['test_seq_len'] = test_task.seq_len
+    found |= {name: getattr(task, name) for name in registry.entries()[task.name].schema if name not in without}
     parts: list[Any] = [getattr(task, name, None) for name in ('link', 'encoding') if name not in without]
     for part in parts:
         given = dict(getattr(part, 'settings', ()))  # Those that are not at their default.
         entry = registry.entries().get(getattr(part, 'name', ''))
         for name, setting in entry.schema.items() if entry and entry.kind in ('link', 'encoding') else ():
-            found['task', f'{part.name}_{name}'] = given.get(name, setting.default), _type_of(setting)
+            found[f'{part.name}_{name}'] = given.get(name, setting.default)
     return found
 
 
@@ -187,12 +171,3 @@ def _identity(value: Any) -> Any:
     """The value of a task's setting in the id: its plain form, with the settings of a link or an encoding."""
     settings = getattr(value, 'settings', ())
     return [columns.plain(value), *map(list, settings)] if settings else columns.plain(value)
-
-
-def _type_of(setting: Setting | None) -> str:
-    """The type of a setting's column."""
-    if setting is None or setting.is_tuple:
-        return 'str'
-    names = {bool: 'bool', int: 'int', float: 'float'}
-    parts = typing.get_args(setting.type) or (setting.type,)
-    return next((names[part] for part in parts if part in names), 'str')
