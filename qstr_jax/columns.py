@@ -147,7 +147,7 @@ _KNOWN = (
 _TABLE = {column.name: column for column in _KNOWN}
 # Columns that mean the same in every file; those that a file or a plugin declares are not among them.
 OURS = frozenset(_TABLE)
-# Columns of our probes, which theirs may replace.
+# Columns of our probes; users' probes may replace them.
 _OF_PROBES = {'param_norm', 'retrieval_share', 'retrieval_mass', 'theorem6_floor'}
 # Columns of the rows that no setting or probe may have: whose rows these are, and what became of them.
 RESERVED = frozenset(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-# Code of others and of this package; whoever reads an error wants the line of their own.
+# Files of this package and of installed ones: an error names the line of the user's own code.
 _ROOT = pathlib.Path(__file__).parents[1]
 _NOT_USERS = (
     str(_ROOT / 'qstr_jax'),
@@ -46,16 +46,16 @@ def _is_users(filename: str) -> bool:
 
 
 def _random_state() -> tuple:
-    """Of the random numbers that NumPy and Python draw for the whole process."""
+    """The states of the generators that NumPy and Python draw from for the whole process."""
     _, words, *rest = np.random.get_state()  # noqa: NPY002, which users draw from
     return (np.asarray(words).tobytes(), *rest, random.getstate())
 
 
 @contextlib.contextmanager
 def named(what: str) -> Iterator[None]:
-    """Turns whatever is raised inside, but a ValueError, into a ValueError of one line.
+    """Turns any error that is raised inside into a ValueError of one line.
 
-    A ValueError is taken to say itself what is wrong.
+    A ValueError passes as it is, since it says what is wrong.
     """
     before = _random_state()
     try:

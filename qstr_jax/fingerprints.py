@@ -1,6 +1,6 @@
 """Digests of traced programs: equal for programs that compute the same by the same steps, in any process.
 
-What tells no programs apart is left out: names of functions, places in files, devices, and which parts of a program
+They leave out what does not change a result: names of functions, places in files, devices, and which parts of a program
 JAX found in its caches and shares.
 """
 
@@ -76,7 +76,7 @@ def _of_value(value: Any, known: dict[int, str]) -> str:
 
 
 def _of_array(value: Any) -> str:
-    """A constant: a short one as it is, of others the digest of all numbers."""
+    """The type, the shape and a digest of the numbers of a constant."""
     if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
         value = jax.random.key_data(value)
     array = np.asarray(value)

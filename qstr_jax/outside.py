@@ -1,4 +1,4 @@
-"""Our prompts and our judgement for training loops of other frameworks, whose results become rows as ours are."""
+"""Our prompts and our judgement for training loops of other frameworks, whose results become rows like ours."""
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
@@ -142,7 +142,7 @@ class Judge:
         return float(np.mean(weighted_TxN.sum(1) / self.weights.sum(1)))
 
     def check(self, predictions: Any, samples: int) -> bool:
-        """Notes a check, and says whether the lane is over: below the threshold, out of budget, or not finite."""
+        """Records a check and returns whether the lane is over: below the threshold, out of budget, or not finite."""
         if self.outcome != 'running':
             raise ValueError(f'samples={samples}: the lane is over, {self.outcome}')
         checks.integer('samples', samples, self.history[-1][0] if self.history else 1)
@@ -162,7 +162,7 @@ def write_rows(
 ) -> pd.DataFrame:
     """Adds the lanes of a foreign training loop to a results directory, which analysis and figures read as any other.
 
-    Their learner is called 'outside', and so nobody takes them for lanes of ours. A lane that is there stays.
+    Their learner is called 'outside', which tells them from lanes of ours. Lanes that are there already stay.
     """
     if running := [one for one in judges if one.outcome == 'running']:
         raise ValueError(f'seed={running[0].seeds["seed"]}: its lane is not over; check until `check` says so')

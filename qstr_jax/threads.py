@@ -15,7 +15,7 @@ LEAST = 2
 def ensure() -> None:
     """Sets NPROC to two where XLA would see fewer threads; warns if JAX has started already. Imports no JAX."""
     told = os.environ.get('NPROC', '')
-    # Not all systems tell which cores a process may use.
+    # Not every system says which cores a process may use.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
     if (int(told) if told.isdigit() else cores) >= LEAST:
         return

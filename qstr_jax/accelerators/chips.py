@@ -1,4 +1,4 @@
-"""Accelerators that are not there, and how to compile for them: their makers' compilers know them by name or text.
+"""Accelerators that this machine lacks, and how to compile for them: their makers' compilers take a name or a text.
 
 JAX finds the compilers in `libtpu` and in the plugin for CUDA, which are installed in environments of their own (the
 extras `tpu-compile` and `gpu-compile`).
@@ -21,7 +21,7 @@ _COMMON = {
     'block_dim_limit_z': 65535, 'registers_per_core_limit': 65536, 'registers_per_block_limit': 65536,
     'thread_dim_limit_x': 1024, 'thread_dim_limit_y': 1024, 'thread_dim_limit_z': 64,
 }  # fmt: skip
-# Nothing is timed on a device that is not there, so no kernel can be chosen by its time.
+# XLA would choose kernels by timing them, which takes the device.
 _GPU_FLAGS = '--xla_gpu_enable_triton_gemm=false --xla_gpu_autotune_level=0'
 _CUDNN, _CUDA = (9, 10, 0), (12, 8, 0)
 
@@ -72,7 +72,7 @@ CHIPS = {chip.name: chip for chip in _CHIPS}
 
 
 def get(name: str) -> Chip:
-    """An accelerator by its name; a ValueError if it is unknown."""
+    """The accelerator of a name; raises ValueError for an unknown one."""
     checks.choice('devices', name, CHIPS)
     return CHIPS[name]
 
@@ -83,7 +83,7 @@ def is_installed(chip: Chip) -> bool:
 
 
 def check_installed(chip: Chip) -> None:
-    """A ValueError if the compiler of an accelerator is not in this environment."""
+    """Raises ValueError if the compiler of an accelerator is not in this environment."""
     if not is_installed(chip):
         package, extra = PACKAGES[chip.platform], f'{chip.platform}-compile'
         raise ValueError(f'devices={chip.name}: needs {package}, of the extra {extra}: make accelerators')
@@ -102,7 +102,7 @@ def environment(chip: Chip) -> dict[str, str]:
 
 
 def devices(chip: Chip) -> list[Any]:
-    """Devices of the smallest group of such accelerators, which programs can be compiled for and nothing else."""
+    """Devices of the smallest group of such accelerators: programs can be compiled for them and not run."""
     check_installed(chip)
     if chip.platform == 'tpu':
         return topologies.get_topology_desc(chip.topology, platform='tpu').devices

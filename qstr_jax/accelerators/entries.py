@@ -42,7 +42,7 @@ def add(folder: Any, entry: dict[str, Any], made: dict[str, Any]) -> None:
 
 
 def key(entry: dict[str, Any]) -> tuple[str, str]:
-    """What an entry is known by."""
+    """The key that an entry is found by."""
     return entry['device'], entry['fingerprint']
 
 
@@ -73,7 +73,7 @@ def by_device(programs: Sequence[dict[str, Any]]) -> str:
 
 
 def _seconds(entry: dict[str, Any]) -> float:
-    """Of the clock, or where other work made those longer, at most those of a core."""
+    """The seconds that compiling took: those of the clock, but no more than those of the processor."""
     return min(entry['compile_cpu_seconds'], entry['compile_seconds'])
 
 

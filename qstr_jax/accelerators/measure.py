@@ -25,7 +25,7 @@ def measure(problem: Problem, lanes: int, chip: Chip) -> dict[str, Any]:
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
     try:
         cost = compiled.advance.cost_analysis() or {}
-    except (NotImplementedError, RuntimeError):  # the compiler for CUDA keeps none without a device
+    except (NotImplementedError, RuntimeError):  # without a device the compiler for CUDA counts nothing
         cost = {}
     return {
         'lanes': compiled.size,

@@ -13,7 +13,7 @@ _DECIDED = ('yes', 'no')
 
 
 def answers(table: pd.DataFrame) -> pd.DataFrame:
-    """One line per architecture and task. A 'no' among the lines of a learner counts before a 'yes'."""
+    """One line per architecture and task. A learner with a 'no' and a 'yes' among its lines gets 'no'."""
     return pd.DataFrame([_line(table, place, claim) for place, claim in CLAIMS.items()])
 
 
@@ -22,7 +22,7 @@ def _line(table: pd.DataFrame, place: tuple[str, str], claim: Claim) -> dict[str
     model, task = place
     own = table[table['architecture'].eq(model) & table['task'].eq(task) & table['exponent'].notna()]
     own = own[own['learner'].str.split(',').str[0].isin(claim.learners) & own['evidence'].isin(evidence.OF_THEOREMS)]
-    # Of several radii, starts and risks the longest line of each kind of evidence, and those with a verdict first.
+    # Each kind of evidence shows its longest line among several radii, starts and risks, preferring lines with a verdict.
     order = own.assign(is_open=~own['agrees'].isin(_DECIDED), length=-own['N'].map(len))
     best = order.sort_values(['is_open', 'length'], kind='stable').groupby('evidence', sort=False).head(1)
     return {

@@ -17,7 +17,7 @@ Point = Mapping[str, Any]
 def combinations(
     rows: pd.DataFrame, axes: Sequence[str], together: Sequence[str] = ()
 ) -> list[tuple[Point, pd.DataFrame]]:
-    """Rows by the settings in which they differ, but for those that a figure shows itself."""
+    """Groups of rows by the settings in which they differ, except those that a figure shows itself."""
     rows = rows.dropna(subset=list(axes))
     if rows.empty:
         return []
@@ -98,7 +98,7 @@ def _text(value: Any) -> str:
 
 
 def _large_text(value: Any) -> str:
-    """As sentences have it: 5,000."""
+    """A value as sentences write it: 5,000."""
     return display(value) if isinstance(value, str) else f'{value:,g}'
 
 

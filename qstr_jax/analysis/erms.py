@@ -75,5 +75,5 @@ def worst(rows: pd.DataFrame) -> pd.DataFrame:
         outcome=best['outcome'].where(~is_found, 'reached'),
         samples_to_threshold=best['erring_samples'].where(is_found),
         num_samples=best['erring_samples'],
-        is_erm=True,  # Whatever the fit at the search's end is, that of this n is one.
+        is_erm=True,  # The fit of this n is an ERM, whatever the fit at the end of the search is.
     )

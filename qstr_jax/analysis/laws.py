@@ -29,7 +29,7 @@ class Law:
     Attributes:
         name: `POWER`, `POWER_OF_LOG` or `UNDECIDED`.
         difference: −2 log likelihood of (log N)^p minus that of N^a; positive where N^a is the better one.
-        deciding: the length without which the other law, or none, would be the better one; None if there is none.
+        deciding: the length that the result hangs on: without it the other law, or neither, would be better; or None.
         log_power: p, with its interval.
     """
 

@@ -14,9 +14,9 @@ from qstr_jax.analysis import line_fit
 from qstr_jax.analysis.log_means import LogMeans, from_logs, sides
 from qstr_jax.analysis.measured import Measured
 
-# So large a share of learners needs more than the budget, or a lane that used it up is a failure.
+# A lane that used up its budget is a bound if at least this share of learners needs more, and a failure otherwise.
 LEAST_SHARE = 0.05
-# Fewer measured N predict nothing at another one.
+# From fewer measured N nothing can be predicted at another N.
 _MIN_POINTS = 3
 
 
@@ -51,6 +51,6 @@ def _share_above(learners: LogMeans, at: float, log_budget: float) -> float:
         degrees = learners.degrees
     else:
         centre, variance, degrees = line_fit.predict(np.log(learners.x), learners, float(np.log(at)))
-    # Learners that are alike to all digits are far from any other number.
+    # Where all learners have the same number, every other number is infinitely far from it.
     z = (log_budget - centre) / max(np.sqrt(variance), 1e-9)
     return float(scipy.special.stdtr(degrees, -z))

@@ -12,7 +12,7 @@ from qstr_jax.analysis.measured import Measured
 SIDES = {'reached': 0, 'censored': 1, 'outraced': 1, 'censored_below': -1, erms.AT_MOST: -1}
 _MOST_STEPS = 1000
 _TOLERANCE = 1e-8
-# Lanes that are equal to all digits do not say how far a bound is from them.
+# Where all lanes have the same number, nothing says how far a bound is from it.
 _LEAST_NOISE = 1e-4
 
 

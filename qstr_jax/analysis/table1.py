@@ -12,7 +12,7 @@ from qstr_jax.analysis.curves import require
 from qstr_jax.analysis.exponents import Exponent, fit
 from qstr_jax.analysis.names import MODELS, display, heading, ordered, setting_text
 
-# A length with fewer lanes is in no line.
+# Lengths with fewer lanes are left out.
 MIN_LANES = 3
 TITLES = {
     evidence.ONLINE: 'Online training, one learning rate for all N',

@@ -59,7 +59,7 @@ def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
 
 
 def unset() -> Any:
-    """A field without a value, which takes any; what it may be is checked by the setting itself."""
+    """A field without a value. It takes any value, which the setting itself checks."""
     return config_dict.placeholder(object)
 
 
@@ -78,7 +78,7 @@ def import_plugins(modules: Any) -> None:
                 raise ValueError(f'plugins={module!r}: give the name of the module, {path.stem}{where}')
             try:
                 importlib.import_module(module.strip())
-            except (Exception, SystemExit) as error:  # whatever a user's file does
+            except (Exception, SystemExit) as error:  # a user's file may raise anything
                 raise ValueError(f'plugins={module!r}: {failures.reason(error)}') from None
 
 

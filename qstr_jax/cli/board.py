@@ -2,7 +2,7 @@
 
 python -m qstr_jax board page board          the page of the documentation, to standard output
 python -m qstr_jax board reference board     all rows as the table that ships with the package
-python -m qstr_jax board check board/NAME    runs two lanes again: a stranger's code, so where nothing can be stolen
+python -m qstr_jax board check board/NAME    runs two lanes again: a stranger's code, for a machine without secrets
 """
 
 import sys

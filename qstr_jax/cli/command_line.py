@@ -49,7 +49,7 @@ def launch(
 
 
 def _run(run: Callable[..., None], required: str | None, arguments: Sequence[str], used: Collection[str]) -> None:
-    """What --describe asks for, or the work."""
+    """Prints what --describe asks for, or does the work."""
     if DESCRIBE.value:
         refuse_unused(('config', 'describe'), '--describe')
         print(registry.describe(DESCRIBE.value))
@@ -95,7 +95,7 @@ def parse(argv: Sequence[str], takes_arguments: bool = False, default_config: st
         sys.exit(f'error: {_group_error(str(error)) or _one_line(str(error))}')
     except OSError as error:
         sys.exit(f'error: --config: {str(error).strip().splitlines()[-1].strip()}')
-    except (Exception, SystemExit) as error:  # whatever a user's config does
+    except (Exception, SystemExit) as error:  # a user's config may raise anything
         if isinstance(error, SystemExit) and any(word.lstrip('-').startswith(('help', '?')) for word in argv):
             raise
         sys.exit(f'error: {_config_error(argv, error)}')
@@ -169,7 +169,9 @@ def exit_on_error(run: Callable[[], None]) -> None:
         message = f'error: {_one_line(str(error)) or failures.reason(error)}'
     else:
         return
-    sys.exit(message)  # Here, where no error keeps a progress bar alive that would write into the line.
+    sys.exit(
+        message
+    )  # Printed here: within `except` the error would keep a progress bar alive that writes into this line.
 
 
 def _one_line(text: str) -> str:

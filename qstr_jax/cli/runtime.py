@@ -40,7 +40,7 @@ _CACHE = flags.DEFINE_string(
     'compilation_cache', '~/.cache/qstr_jax/xla', 'Where compiled programs are kept between runs; empty for nowhere.'
 )
 
-# So long a finished process waits for the others of its job. JAX would end the job after five minutes.
+# Seconds that a finished process waits for the others of its job. JAX would end the job after five minutes.
 WAIT_SECONDS = 30 * 86_400
 
 
@@ -71,7 +71,7 @@ def reachable(flag: str, path: str) -> str:
         epath.Path(path).exists()
     except KeyError:
         raise ValueError(f'--{flag}={path}: unknown kind of address') from None
-    except Exception as error:  # whatever the package of an address does
+    except Exception as error:  # the package that reads such addresses may raise anything
         raise ValueError(f'--{flag}={path}: {failures.reason(error)}') from None
     return path
 

@@ -1,4 +1,4 @@
-"""The board: a folder for each entry, `entry.json`, `rows.parquet` the source of its plugins. What it shows is data."""
+"""The board: a folder for each entry with `entry.json`, `rows.parquet` and the source of its plugins."""
 
 import importlib.util
 import pathlib
@@ -17,7 +17,7 @@ from qstr_jax.outside import LEARNER
 from qstr_jax.storage import files, names, provenance, records
 from qstr_jax.storage.cell_tables import OUTCOMES
 
-# Of a row that is made again.
+# What is compared when a row is made again.
 _COMPARED = ('outcome', 'num_samples', 'train_loss', 'test_loss')
 _README = """# {entry}
 

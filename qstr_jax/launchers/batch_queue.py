@@ -39,7 +39,7 @@ class BatchQueue:
         heapq.heappush(self._left.setdefault(batch.cell, []), (-batch.work, batch.number, batch))
 
     def put_back(self, batch: Batch) -> None:
-        """Takes a batch back whose device is gone; it need not wait for it."""
+        """Takes back a batch whose device is gone; any other device may take it at once."""
         self._push(batch)
         heapq.heappush(self._new, (-batch.work, batch.cell))
 

@@ -1,4 +1,4 @@
-"""Hands lane batches to workers, and what these send to the results directory; it knows no Ray and imports no JAX."""
+"""Hands lane batches to workers, and writes what they send to the results directory. It imports neither Ray nor JAX."""
 
 import collections
 import json
@@ -12,7 +12,7 @@ from qstr_jax.launchers.inbox import Inbox
 from qstr_jax.progress import Progress
 from qstr_jax.storage.files import ResultsError
 
-# A batch that takes its worker with it so often, without a new checkpoint in between, has failed.
+# A batch has failed when its worker died this often without a new checkpoint in between.
 DEATHS = 3
 
 
@@ -25,7 +25,7 @@ class Failed(Exception):
 
 
 class Engine(Protocol):
-    """Starts workers on machines, and calls them. Every call returns at once, something that can be waited for."""
+    """Starts workers on machines, and calls them. Every call returns at once, with a handle that `wait` takes."""
 
     def start(self) -> Any:
         """A new worker, which need not be there yet."""

@@ -74,7 +74,7 @@ def _size(sweep: sweeps.Sweep, cell: Cell) -> int:
 
 
 def _fill(workdir: os.PathLike, cell: Cell) -> None:
-    """Writes the settings that are newer than a cell's file into it, which the driver does not know."""
+    """Adds settings that are newer than a cell's file to that file, since the driver does not know them."""
     path = results.cell_path(workdir, 'rows', cell.id)
     if path.exists():
         rows = cell_tables.read_rows(path, cell.lanes[0]._fields)

@@ -23,11 +23,11 @@ from qstr_jax.launchers.request import LaunchError, Request
 from qstr_jax.progress import Progress
 from qstr_jax.storage.files import ResultsError
 
-# What rows may depend on is the same for all workers.
+# Rows may depend on these variables, so all workers get the same.
 SHARED = ('XLA_FLAGS', 'NPROC')
-# Of a GPU's memory; JAX takes 75 % unless told before it starts.
+# Share of a GPU's memory that its processes take; JAX would take 75 %.
 MEMORY_SHARE = 0.9
-# What a cluster needs of the present folder is the code.
+# A cluster needs the code of the present folder, and none of these.
 EXCLUDES = ['.git', '/experiments/results', '/results', '/site', '/.venv*']
 
 
@@ -46,7 +46,7 @@ class Actor:
 
         try:
             self._worker = batch_worker.BatchWorker(*self._arguments)
-        except SystemExit as error:  # of flags; Ray would take it for the end of the actor
+        except SystemExit as error:  # of a wrong flag; Ray would take it for the end of the actor
             raise RuntimeError(str(error.code).removeprefix('error: ')) from None
         return self._worker.num_devices
 

@@ -1,8 +1,8 @@
 """The crossings of several thresholds in one lane of online training, read off its curve.
 
-A threshold is crossed at the first check whose test loss, on all test prompts, is strictly below it, as the end of a
-lane is judged. Up to there the lane is that of a run to this threshold alone: screening asks for the evaluations that
-the largest threshold needs that is not yet crossed.
+A threshold is crossed at the first check whose test loss, on all test prompts, is strictly below it; the end of a lane
+is judged in the same way. Up to a crossing the lane is that of a run to this threshold alone: screening asks for the
+evaluations that the largest threshold needs among those that are not yet crossed.
 """
 
 from typing import Any

@@ -103,7 +103,7 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
     indices_B = jnp.arange(learner.max_samples)
     train = tasks.examples(keys['train'], indices_B, task, task_draw.link)
     counts_BxN = jax.vmap(lambda prompt: prompt.counts_N)(train)
-    place = starts.StartContext(key=keys['init'], problem=problem, task_draw=task_draw)
+    context = starts.StartContext(key=keys['init'], problem=problem, task_draw=task_draw)
     sizes = {'test': learner.test_samples, 'validation': learner.validation_samples}
     data = Data(
         task_draw=task_draw,
@@ -111,8 +111,8 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
         position_B=tasks.positions(keys['position'], indices_B, task.seq_len, counts_BxN),
         held_out=held_out.draw_prompts(keys, problem, sizes, task_draw),
         order_key=keys['order'],
-        starts=starts.stacked(learner.starts, place),
-        reference=starts.params(learner.reference, place) if learner.reference else (),
+        starts=starts.stacked(learner.starts, context),
+        reference=starts.params(learner.reference, context) if learner.reference else (),
     )
     n = jnp.int32(learner.min_samples) if learner.is_search else lane.sample_size
     fit = fitting.start(data, lane, n, problem)
@@ -132,7 +132,8 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
     return data, state
 
 
-# What a record has besides for classes; its losses are of the error that the threshold is on, these of the loss.
+# Further measures where labels are classes: the losses of a record are the error that the threshold is on, these are
+# the cross-entropy.
 OTHERS = ('test_loss', 'test_loss_se', 'validation_loss', 'validation_loss_se', 'accuracy')
 
 

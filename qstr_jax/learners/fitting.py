@@ -12,7 +12,6 @@ import optax
 
 from qstr_jax import tasks
 from qstr_jax.learners import minibatch_order, risks, span_of_inputs
-from qstr_jax.learners.lanes import STEP_SCOPE
 from qstr_jax.learners.problem import Problem
 
 # Examples that are in memory together when all n are needed.
@@ -180,8 +179,7 @@ def steps(fit: Fit, radius: Any, data: Any, lane: Any, problem: Problem) -> tupl
     """`check_every` steps: the fit after them, and the mean of the objective."""
 
     def body(fit: Fit, _: None) -> tuple[Fit, jax.Array]:
-        with jax.named_scope(STEP_SCOPE):
-            return _step(fit, radius, data, lane, problem)
+        return _step(fit, radius, data, lane, problem)
 
     fit, values_S = jax.lax.scan(body, fit, length=problem.learner.check_every)
     return fit, jnp.mean(values_S)

@@ -17,17 +17,15 @@ RUNNING, REACHED, CENSORED, DIVERGED, FITTED, CENSORED_BELOW, OUTRACED = range(7
 # 'outraced': the samples of `stop_after` were not enough, so that the lane was stopped before its budget.
 OUTCOMES = ('running', 'reached', 'censored', 'diverged', 'fitted', 'censored_below', 'outraced')
 
-# The name of a training step within a program, by which `accelerators.hlo` finds it in what a compiler makes of it.
-STEP_SCOPE = 'training_step'
-# Of matrix products; None is 'highest', full float32.
+# The precision of matrix products; None is 'highest', full float32.
 Precision = Literal['highest', 'high', 'default'] | None
-# The most lanes that an accelerator tests, assesses or draws together. By the compilers, 64
-# lanes of Figure 1a's GRU at N = 12 take 9.0 GiB on a TPU v5e and 4.9 on an H100 this way, 12.5 and 8.1 all at once; on
-# the TPU they compile in half the time. What draws the prompts of 42 lanes of the learning curves' Transformer compiles
-# there in 10 seconds of a core instead of 33.
+# The most lanes that an accelerator tests, assesses or draws together. By the compilers, 64 lanes of Figure 1a's GRU at
+# N = 12 take 9.0 GiB on a TPU v5e and 4.9 GiB on an H100 this way, 12.5 and 8.1 GiB all at once; for the TPU they
+# compile in half the time. The program that draws the prompts of 42 lanes of the learning curves' Transformer compiles
+# for the TPU in 10 seconds of a core instead of 33.
 MOST_TOGETHER = 8
-# Larger batches go in chunks of this size. It is done once in hundreds of steps: 40 lanes of
-# Theorem 6's FFN compile for a TPU in 27 seconds of a core this way, in 33 in parts of eight.
+# `over_lanes_in_parts` cuts larger batches into chunks of at most this size. It runs once in hundreds of steps, so only
+# compiling counts: 40 lanes of Theorem 6's FFN compile for a TPU in 27 seconds of a core this way, in 33 by eights.
 ASSESSED_TOGETHER = 4
 
 
@@ -71,7 +69,7 @@ def in_parts(function: Callable, *arguments_K: Any, most: int = MOST_TOGETHER) -
 
 
 def over_lanes_in_parts(function: Callable) -> Callable:
-    """`over_lanes(function)`, which more than `MOST_TOGETHER` lanes of an accelerator go through in equal parts."""
+    """`over_lanes(function)`, in equal parts where an accelerator has more than `MOST_TOGETHER` lanes."""
     mapped = over_lanes(function)
 
     def in_parts_where_many(*arguments_K: Any) -> Any:
@@ -84,7 +82,7 @@ def over_lanes_in_parts(function: Callable) -> Callable:
 
 
 def over_chosen(function: Callable, is_chosen_K: jax.Array, *arguments_K: Any) -> Any:
-    """A function of the chosen lanes, NaN for the others, whose work is saved where that pays.
+    """Applies a function to the chosen lanes; the others get NaN, and their work is saved where that pays.
 
     On a CPU the lanes run one after the other, each under a condition of its own: XLA's batched products are slower
     there, and five lanes of a Transformer take half of the time even if all are chosen. On an accelerator they run

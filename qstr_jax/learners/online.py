@@ -382,8 +382,7 @@ def train_window(state: State, data: Data, lane: Any, problem: Problem) -> Any:
     def body(carry: Any, i: jax.Array) -> Any:
         step = state.checks * check_every + i
         params, opt_state = carry
-        with jax.named_scope(lanes.STEP_SCOPE):
-            params, opt_state, loss = train_step(params, opt_state, step, data=data, lane=lane, problem=problem)
+        params, opt_state, loss = train_step(params, opt_state, step, data=data, lane=lane, problem=problem)
         return (params, opt_state), loss
 
     return jax.lax.scan(body, (state.params, state.opt_state), jnp.arange(check_every))

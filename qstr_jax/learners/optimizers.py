@@ -13,7 +13,7 @@ from qstr_jax.settings import checks
 MOMENTUM = 0.9
 # The names that errors list; any other optimiser of optax with a learning rate works too.
 KNOWN = ('adamw', 'sgd', 'adam', 'lion', 'muon', 'nadamw', 'adagrad', 'rmsprop', 'lamb', 'lars', 'radam')
-# These need more than gradients.
+# Optimisers that need more than gradients.
 NOT_ONLINE = ('lbfgs', 'polyak_sgd', 'optimistic_gradient_descent', 'optimistic_adam_v2', 'noisy_sgd')
 
 

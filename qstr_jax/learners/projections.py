@@ -17,7 +17,7 @@ import optax
 
 from qstr_jax import decompositions
 
-# Norms are at least this where something is divided by them.
+# Divisors are norms, but at least this.
 TINY = 1e-30
 
 

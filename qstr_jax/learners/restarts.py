@@ -1,4 +1,4 @@
-"""One fit from several starts, one after the other: the least training risk is the answer."""
+"""One fit from several starts, one after the other: the parameters of least training risk are the answer."""
 
 import functools
 from typing import Any, NamedTuple
@@ -79,7 +79,7 @@ def next_start(state: Any, data: Any, lane: Any, problem: Problem) -> Any:
 
 
 def advance(is_done_K: jax.Array, state_K: Any, data_K: Any, lanes_K: Any, problem: Problem) -> tuple[Any, Any, Any]:
-    """Lets the lanes go on whose present start is done.
+    """Moves the lanes on whose present start is done.
 
     Args:
         is_done_K: those lanes; the start may also have diverged.

@@ -1,4 +1,4 @@
-"""Risks (2.1)-(2.3) of arXiv:2503.11272 as means over prompts: weighted ones, of squared errors or cross-entropies."""
+"""Risks (2.1)-(2.3) of arXiv:2503.11272 as (weighted) means over prompts of squared errors or cross-entropies."""
 
 from typing import Any
 

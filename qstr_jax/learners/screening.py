@@ -5,15 +5,15 @@ error at the last full evaluation (the anchor), whose loss A over all test promp
 
     A + mean_i (e_i − a_i) ± z · sd_i(e_i − a_i)/√m
 
-brackets the present test loss, and tightly, since both errors are taken on the same prompts. The whole test set is
+brackets the present test loss tightly, since both errors are taken on the same prompts. The whole test set is
 evaluated only when the lower end is below the threshold, which also sets a new anchor. Before the first evaluation
 a_i = A = 0, and the bracket is the usual one for a mean.
 
 A second, larger subset that decides before the full evaluation does not pay. On Figure 3's FFN at q = 1, whose loss
 stays near its threshold (five lanes, 1,807 checks), 2,000 prompts bring 283 full evaluations down to 143, or to 108
 with the correction for a finite test set; but the anchor is then older, so that the second subset is asked for 539 to
-660 times, and more prompts are evaluated than without it. With an anchor that the second subset renews too, a tenth of
-the prompts is saved, of tests that take a tenth of the time since `lanes.over_chosen` tests each due lane by itself.
+660 times, and more prompts are evaluated than without it. If the second subset renews the anchor too, a tenth of the
+prompts is saved, and since `lanes.over_chosen` tests each due lane by itself, tests take a tenth of the time anyway.
 
 The training loss would be free, but it cannot replace the subset: as published, test prompts follow another
 distribution than training prompts, and at N = 12 an FFN's training loss is 0.83 when its test loss is 0.70.

@@ -15,7 +15,7 @@ from qstr_jax.learners import held_out
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import registry
 
-REGISTRY = registry.Registry('start', 'starts', leading=('place', 'number'), has_settings=False)
+REGISTRY = registry.Registry('start', 'starts', leading=('context', 'number'), has_settings=False)
 
 
 class StartContext(NamedTuple):
@@ -33,7 +33,7 @@ class StartContext(NamedTuple):
 
 
 def register(name: str) -> Callable[[Callable], Callable]:
-    """Decorator that registers a start: a function (place, number) → parameters {'params': …}.
+    """Decorator that registers a start: a function (context, number) → parameters {'params': …}.
 
     Args:
         name: the name that `--config.starts` uses; `name:0.3` passes the number 0.3, and `name` passes None.
@@ -56,10 +56,10 @@ def check(texts: tuple[str, ...]) -> None:
         raise ValueError(f'starts={",".join(texts)}: a start is given twice; init:2 draws other first parameters')
 
 
-def params(text: str, place: StartContext) -> Any:
+def params(text: str, context: StartContext) -> Any:
     """The parameters that a fit starts from."""
     function, number = _parse(text)
-    return function(place, number)
+    return function(context, number)
 
 
 def _parse(text: str) -> tuple[Callable, float | None]:
@@ -76,39 +76,39 @@ def _parse(text: str) -> tuple[Callable, float | None]:
 
 
 @register('init')
-def init(place: StartContext, number: float | None) -> Any:
+def init(context: StartContext, number: float | None) -> Any:
     """The module's own first parameters; `init:K` draws others.
 
     Args:
-        place: the lane's.
+        context: the lane's.
         number: K.
     """
-    return held_out.init_params(place.key, place.problem, 0 if number is None else int(number))
+    return held_out.init_params(context.key, context.problem, 0 if number is None else int(number))
 
 
 @register('attention')
-def attention(place: StartContext, number: float | None) -> Any:
+def attention(context: StartContext, number: float | None) -> Any:
     """The module's first parameters with W_QK times a number: `attention:0` starts from uniform attention.
 
     Args:
-        place: the lane's.
+        context: the lane's.
         number: the factor; None is 0.
 
     Raises:
         ValueError: the model has no attention.
     """
     factor = number or 0.0
-    first = init(place, None)
+    first = init(context, None)
     kernels = first['params'].get('attention', {})
     if 'qk_HxExE' in kernels:
         scaled = {'qk_HxExE': factor * kernels['qk_HxExE']}
     elif 'in_kernel' in kernels:  # (D_e, 3, H, D_e): W_Q, W_K and W_V.
         scaled = {'in_kernel': kernels['in_kernel'] * jnp.array([factor, 1.0, 1.0])[:, None, None]}
     else:
-        raise ValueError(f'starts=attention: {type(place.problem.module).__name__} has no attention')
+        raise ValueError(f'starts=attention: {type(context.problem.module).__name__} has no attention')
     return {'params': {**first['params'], 'attention': {**kernels, **scaled}}}
 
 
-def stacked(texts: tuple[str, ...], place: StartContext) -> Any:
+def stacked(texts: tuple[str, ...], context: StartContext) -> Any:
     """The parameters of several starts, with a leading axis."""
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *(params(text, place) for text in texts))
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *(params(text, context) for text in texts))

@@ -19,7 +19,7 @@ from qstr_jax.settings import checks, traced
 ROUNDING = 1e-5
 # The test loss must exceed the threshold by this many standard errors.
 ERRORS = 2.0
-# Folded into the key of the order of minibatches, whose own numbers are epochs and never as large.
+# Folded into the key of the order of minibatches. Epochs are folded into it too, but are never as large.
 _FRESH = 0xF2E54
 
 
@@ -57,7 +57,7 @@ class WorstERM(Constrained):
         return (*super().own_lane_settings(), 'hinge')
 
     def ignored(self) -> tuple[str, ...]:
-        """As of all fits, but the tolerance has an effect."""
+        """Those of all fits without the tolerance, which has an effect here."""
         return tuple(name for name in super().ignored() if name != 'erm_tolerance')
 
     def added(self, params: Any, fit: fitting.Fit, data: Any, lane: Any, problem: Problem) -> Any:

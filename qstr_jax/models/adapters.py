@@ -12,7 +12,7 @@ from flax import nnx
 
 
 class _Adapted(nn.Module):
-    """A module of another library, by its class and arguments: they are hashable, the module is not."""
+    """A module of another library, kept as its class and arguments, since these are hashable and the module is not."""
 
     module_class: Callable[..., Any]
     args: tuple = ()
@@ -116,7 +116,7 @@ def from_torch(module_class: Callable[..., Any], *args: Any, **settings: Any) ->
 
 
 def _library(name: str, install: str) -> Any:
-    """A library that not everybody has."""
+    """Imports an optional library."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -125,7 +125,7 @@ def _library(name: str, install: str) -> Any:
 
 @functools.cache
 def _torch() -> tuple[Any, Any]:
-    """torch and torchax 0.0.13, which asks torch for operations on named dimensions that torch 2.13 has no more."""
+    """torch and torchax 0.0.13, which asks torch for operations on named dimensions that torch 2.13 no longer has."""
     install = "pip install torch==2.13.0 'qstr_jax[adapters]'"
     torch = _library('torch', install)
     packet = torch._ops.OpOverloadPacket

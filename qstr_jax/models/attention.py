@@ -54,7 +54,7 @@ class _Attention(nn.Module):
             if length is not None:
                 is_there_N = jnp.arange(scores_HxMxN.shape[-1]) < length
                 scores_HxMxN = jnp.where(is_there_N[None, None], scores_HxMxN, -jnp.inf)
-            if self.softmax_1:  # one more score, of 0, whose weight nobody gets
+            if self.softmax_1:  # one more score of 0, whose weight goes to no token
                 return jax.nn.softmax(jnp.pad(scores_HxMxN, ((0, 0), (0, 0), (0, 1))), axis=-1)[..., :-1]
             return jax.nn.softmax(scores_HxMxN, axis=-1)
 

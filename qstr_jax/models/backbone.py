@@ -1,4 +1,4 @@
-"""Blocks of norm, mixer, norm, MLP, each with a residual: the same house for every mixer."""
+"""The blocks that every mixer stands in: norm, mixer, norm, MLP, with residuals."""
 
 import dataclasses
 import functools

@@ -1,7 +1,7 @@
 """What a module hands from one token to the next: the collection 'carry'.
 
-Where a module is applied with it, sequences begin there; where it may change, it is what the module ends with. So a
-prompt can be read in pieces, and the numbers that are carried can be counted and perturbed.
+A module that is applied with this collection starts from it; if the collection may change, the module leaves its last
+state there. So a prompt can be read in pieces, and the numbers that are carried can be counted and perturbed.
 """
 
 from collections.abc import Callable

@@ -94,7 +94,7 @@ def _check_hashable(name: str, module: nn.Module) -> None:
 
 
 def predict(module: nn.Module, params: Any, z_NxE: jax.Array, position: Any = None, length: Any = None) -> jax.Array:
-    """Predictions (N,), or (N, C) of C numbers, or without N at one position, in the shortest way that there is.
+    """Predictions (N,), or (N, C) of C numbers, or without N at one position, with as little work as can be.
 
     Args:
         module: the model.
@@ -152,7 +152,7 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
             f'models={name!r}: keeps a state beside its parameters{failures.place(error)}; '
             'a model is a function of parameters and prompt alone: take LayerNorm in place of BatchNorm'
         ) from error
-    except (Exception, SystemExit) as error:  # whatever a user's module does
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
         raise ValueError(f'models={name!r}: {failures.reason(error)}') from error
     if again is not traced and fingerprints.of(traced) != fingerprints.of(again):
         raise ValueError(f'models={name!r}: {failures.FROZEN}')

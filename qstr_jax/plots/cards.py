@@ -97,7 +97,7 @@ def _draw_points(axis: Axes, rows: pd.DataFrame, look: tuple[str, str], panel: P
     colour, marker = look
     joined = '-' if panel.join and rows['x'].is_unique and len(rows) > 1 else 'none'
     y = rows['y'].to_numpy(float)
-    if panel.log_y:  # A point at zero would vanish; one at the size of rounding is as good as exact.
+    if panel.log_y:  # On a logarithmic axis a point at zero would vanish; errors of the size of rounding count as zero.
         y = np.maximum(y, 1e-18)
     axis.errorbar(
         rows['x'],

@@ -49,10 +49,10 @@ def samples_against(
 
     A curve is the geometric mean of the lanes that learn, with Student's 95% interval of the log mean as a band; its
     name and exponent stand at its end. It is dotted where it is a bound, 'k of n' stands at a mean of which some lanes
-    never learn, and a ring is around one of one to three checks. Every lane is a dot, or a ring where lanes were
-    checked to be ERMs and it is none (`analysis.erms`). A lane that needs more than its budget is a triangle there, one
-    that needs less than the smallest n tried a triangle down, and one that diverged a cross at the top. Curves differ
-    in any setting but those that follow from `x`; settings of the task make panels, and so do more than six curves.
+    never learn, and a ring is around one of one to three checks. Every lane is a dot, or a ring if it is
+    known to be no ERM (`analysis.erms`). A lane that needs more than its budget is a triangle there, one that needs
+    less than the smallest n tried a triangle down, and one that diverged a cross at the top. Curves differ in any
+    setting but those that follow from `x`; settings of the task make panels, and so do more than six curves.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`.

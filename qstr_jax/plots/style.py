@@ -88,7 +88,7 @@ def save(figure: Figure, path: str | os.PathLike) -> tuple[pathlib.Path, pathlib
     """
     path = pathlib.Path(path)
     files.make_folder(path.parent)
-    # Not with_suffix: '0.7' is no suffix.
+    # Not with_suffix, which would cut '0.7' at its point.
     written = {suffix: path.parent / f'{path.name}.{suffix}' for suffix in _METADATA}
     for suffix, target in written.items():
         content = io.BytesIO()  # since a full disk leaves a PDF's writer in pieces

@@ -14,7 +14,7 @@ from qstr_jax import columns
 # Of the lanes, these are chosen by the sweep's own arguments.
 _LANES = ('seed', 'task_seed', 'sample_size', 'stop_after')
 _START = ('--workdir=results/again',)
-# Where these scopes' settings have columns of their own name.
+# Scopes whose settings have columns without a prefix.
 _BARE = ('task', 'learner')
 # What our own plugins register.
 _PLUGINS = {
@@ -42,7 +42,7 @@ def command_of(row: Mapping[str, Any], sweeps: Sequence[Mapping[str, Any]], plug
 
     What was tuned is given at the value that was chosen. What all rows of a cell share comes first.
     """
-    for sweep in reversed(sweeps):  # The last of equal ones.
+    for sweep in reversed(sweeps):  # Of several equal sweeps the last.
         try:
             flags = _flags(row, sweep)
         except (KeyError, TypeError, ValueError, AttributeError):  # A config of another version, or a foreign one.

@@ -17,7 +17,7 @@ _MOST_FIGURES = 6
 _MOST_TRAINING_CURVES = 3
 # A row of more panels is too wide to be read, and one of hundreds takes minutes to draw.
 _MOST_PANELS = 12
-# A smaller threshold only keeps lanes from stopping before their budget.
+# With smaller thresholds lanes only run on to the end of their budget.
 _LEAST_THRESHOLD = 1e-6
 
 

@@ -23,7 +23,7 @@ def png_of(figure: Figure) -> bytes:
 
 
 def small(png: bytes) -> bytes:
-    """A picture with a quarter of the bytes; whatever is no picture stays as it is."""
+    """A picture with a quarter of the bytes; bytes that are no picture stay as they are."""
     buffer = io.BytesIO()
     try:
         with warnings.catch_warnings():

@@ -8,7 +8,7 @@ from typing import Any
 
 # Names become parts of paths, flags and columns.
 NAME = re.compile(r'[a-z][a-z0-9_]*')
-# Programs count in 32 bits and compute in float32, where a larger number would be another one, or infinite.
+# Programs count in 32 bits and compute in float32, where larger numbers would overflow.
 MOST = 2**31 - 1
 LARGEST, SMALLEST = 3.4e38, 1.2e-38
 

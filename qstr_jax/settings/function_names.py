@@ -1,7 +1,7 @@
 """Names of functions that are given as settings, by which columns and ids tell them apart, and where they are from.
 
-A function of a module has its plain name. Those that one definition makes many of, such as closures, are told apart by
-what they hold: `mine(scale=5)`.
+A function of a module has its plain name. Functions that one definition makes several of, such as closures, are told
+apart by what they hold: `mine(scale=5)`.
 """
 
 import functools
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-# Functions that hold functions are followed so far; one may hold itself.
+# Depth to which functions within functions are named, since a function may hold itself.
 _DEPTH = 3
 
 
@@ -45,7 +45,7 @@ def _is_of_module(thing: Any) -> bool:
 
 
 def _held(thing: Any) -> dict[str, Any]:
-    """What differs between functions of the same lines, by name."""
+    """What differs between functions of one definition, by name."""
     if isinstance(thing, functools.partial):
         return {**{str(i): value for i, value in enumerate(thing.args)}, **thing.keywords}
     if isinstance(thing, types.MethodType):
@@ -58,7 +58,7 @@ def _held(thing: Any) -> dict[str, Any]:
 
 
 def _text(value: Any, depth: int) -> str:
-    """A value in a name: short ones as they are, others by a digest."""
+    """A value within a name: a short one as it is, any other as a digest."""
     if value is None or isinstance(value, (bool, int, float, str)):
         text = str(value)
         return text if len(text) <= 20 else _digest(text.encode())

@@ -69,7 +69,7 @@ class Registry:
         self._entries[name] = Entry(self.kind, name, builder, schema)
         declare_columns(self._entries[name])
         if known is not None and known.builder is not builder and 'jax' in sys.modules:
-            # What was traced by the name, of an encoding for one, is of the definition before.
+            # Programs that were traced by this name, such as that of an encoding, have the former definition.
             sys.modules['jax'].clear_caches()
 
     def _is_rerun(self, known: Entry, builder: Callable[..., Any]) -> bool:

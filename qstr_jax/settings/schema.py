@@ -29,7 +29,7 @@ class Setting:
         meaning: what it is for, in one line.
         is_traced: whether it is a number that the compiled program takes as an argument. Values of a traced setting
             are lanes of one program; values of any other setting are programs of their own.
-        is_later: whether it came when there were rows without it: rows have its column where it is not at its default.
+        is_later: whether rows existed before it: then rows have its column only where it is not at its default.
     """
 
     name: str
@@ -145,7 +145,7 @@ def traced(default: float) -> Any:
 
 
 def later(default: Any) -> Any:
-    """A dataclass field for a static setting that came when there were rows without it, see `Setting.is_later`."""
+    """A dataclass field for a static setting that is newer than some rows, see `Setting.is_later`."""
     return dataclasses.field(default=default, metadata={'later': True})
 
 
@@ -193,7 +193,7 @@ def schema_of(thing: Callable[..., Any], leading: tuple[str, ...] = ()) -> Schem
 
     Raises:
         ValueError: a setting has no default, or its name is not made of a-z, 0-9 and _; a class is no dataclass, or
-            inherits from one and is none itself; a builder is a class, or is not called with `leading`.
+            inherits from one without being one itself; a builder is a class, or is not called with `leading`.
     """
     if leading:
         _check_builder(thing, leading)

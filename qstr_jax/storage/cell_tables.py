@@ -1,4 +1,4 @@
-"""The rows and curves of one cell as they are read: whoever wrote them, they have what we would have written."""
+"""The rows and curves of one cell, checked as they are read: whoever wrote them, they are as we write them."""
 
 import pathlib
 import re
@@ -40,7 +40,7 @@ def _checked(path: Any, kind: str) -> pd.DataFrame:
     frame = files.read_table(path, cell_id)
     try:
         _check(frame, kind, cell_id)
-    except Exception as error:  # a foreign column may hold anything, and pandas raises as many kinds
+    except Exception as error:  # a foreign column may hold anything, so pandas may raise anything
         raise files.damaged_table(path, error) from None
     return frame
 

@@ -32,7 +32,7 @@ from qstr_jax.storage import files
 ARCHIVE = 'arrays.npz'
 # Bytes that a checkpoint takes besides its arrays, for names, shapes and blocks that are not full.
 MARGIN = 2**18
-# So many bytes more than twice its arrays' the files of one may have that is read.
+# The files of a checkpoint may have this many bytes more than twice those of its arrays; a larger one is not read.
 MOST_MORE = 2**24
 # Each device has a thread that saves, but two Orbax saves at once in one process confuse their signals and hang.
 _one_at_a_time = threading.Lock()

@@ -2,8 +2,8 @@
 
     compact/rows.parquet, compact/curves.parquet   copies, with the size and time of the file of each cell
 
-The files of the cells are what counts: a cell whose file is not as it was copied is read from its file, and the copies
-can be deleted. Small directories and object stores have none.
+The files of the cells are what counts: a cell whose file has changed since it was copied is read from its file, and the
+copies can be deleted. Small directories and object stores have no copies.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ import pandas as pd
 
 from qstr_jax.storage import files, names
 
-# So many cells that are not in the copy make a new one worth its while.
+# A new copy is made once this many cells are not in the old one.
 FEWEST = 256
 _SIZE, _TIME = 'file_size', 'file_time_ns'
 

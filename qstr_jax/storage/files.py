@@ -23,11 +23,11 @@ from qstr_jax.storage import table_format
 LEFTOVER = re.compile(r'^\..+\.(?P<host>[^/]+)-(?P<pid>\d+)-[0-9a-f]{8}\.tmp$')
 # A temporary file of another machine, where we cannot see whether its writer is alive, is removed at this age.
 LEFTOVER_SECONDS = 86_400
-# So many bytes a file of each kind may have that is read; none of the committed ones has a million.
+# The most bytes that a file of each kind may have; larger ones are not read. No committed one has a million.
 MOST_BYTES = {'record': 2**26, 'table': 2**30, 'picture': 2**25, 'text': 2**24}
-# Columns times rows of a table, which compresses well: a file of a few KiB may hold a thousand million equal numbers.
+# The most columns times rows of a table: a file of a few KiB may hold a thousand million equal numbers.
 MOST_VALUES = 10**8
-# Objects and lists in one another in a JSON file; ours have six levels.
+# The most levels of objects and lists in a JSON file; ours have six.
 MOST_LEVELS = 64
 # Where the digest of a JSON file stands in it.
 DIGEST_KEY = 'digest'
@@ -58,7 +58,7 @@ def check_no_link(path: Any) -> None:
 def opened(path: Any, kind: str) -> Iterator[BinaryIO]:
     """Opens what was found in a directory, to be read: a file, and no larger than its kind may be.
 
-    A link may lead anywhere, a pipe blocks, a device has no end; a file with holes has any size and takes no room.
+    A link may lead anywhere, a pipe blocks, a device never ends, and a file with holes can be huge and take no room.
     """
     check_no_link(path)
     is_local = '://' not in str(path)
@@ -72,7 +72,7 @@ def opened(path: Any, kind: str) -> Iterator[BinaryIO]:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Opens without waiting for the other end of a pipe, and not what a link leads to."""
+    """Opens a file without following links or waiting for the other end of a pipe."""
     return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
 
 
@@ -134,7 +134,7 @@ def read_json(path: Any) -> dict[str, Any]:
 
 
 def _check_json(value: Any) -> None:
-    """Takes the digest out of a JSON object; raises ValueError if it is none of ours."""
+    """Takes the digest out of a JSON object; raises ValueError if it is not one of ours."""
     if not isinstance(value, dict):
         raise ValueError(f'a {type(value).__name__} where an object should be')
     if _is_deep(value):

@@ -10,7 +10,7 @@ from qstr_jax import columns
 # Short names of settings, in names of lanes.
 SHORT = {'seed': 'seed', 'task_seed': 'task', 'learning_rate': 'lr', 'weight_decay': 'wd', 'radius': 'R',
          'sample_size': 'n', 'stop_after': 'stop'}  # fmt: skip
-# Settings that names leave out at this value, so that names from before the setting stay as they are.
+# Names leave out these settings at these values, so that names that are older than a setting stay as they are.
 UNNAMED = {'stop_after': 0}
 
 

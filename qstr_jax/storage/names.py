@@ -1,7 +1,7 @@
 """Names that become parts of paths, and paths that stay in their directory.
 
 What is read from a results directory is data: a name in plan.json may be '../../x', and a folder may be a link to
-somewhere else. Whoever makes a path of such a name goes through `inside`, and whoever lists files through `listed`.
+somewhere else. Paths are made of such names by `inside` alone, and files are listed by `listed` alone.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from qstr_jax.storage.files import ResultsError
 
 # Ids of cells and runs, names of lanes and lane batches. No '/', no leading '.', nothing that a glob expands.
 NAME = r'[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}'
-# So many levels below a directory are searched for others.
+# The most levels below a directory that are searched.
 MOST_LEVELS = 32
 
 

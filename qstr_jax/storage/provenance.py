@@ -19,10 +19,10 @@ import qstr_jax
 from qstr_jax.storage import files, lane_keys, names, records, results, source_code
 
 PACKAGES = ('jax', 'jaxlib', 'flax', 'optax', 'chex', 'orbax-checkpoint', 'numpy', 'pandas', 'pyarrow')
-# Those of which programs are made, besides this one.
+# The packages that programs depend on, besides this one.
 _OF_PROGRAMS = ('jax', 'jaxlib', 'flax', 'optax')
 
-# What the tree is clean of: changes to anything that is no result.
+# A tree is clean if nothing in it has changed but results.
 CODE = (':(top)', ':(top,exclude)experiments/results')
 
 
@@ -73,7 +73,7 @@ def _portable(word: str) -> str:
 
 
 def made_by(command: Sequence[str]) -> dict[str, Any]:
-    """What makes something now: command, commit, versions and device."""
+    """What would make a result now: command, commit, versions and device."""
     now = datetime.datetime.now(datetime.UTC)
     return {
         'id': f'{now:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}',
@@ -155,9 +155,9 @@ def load(workdir: Any) -> list[dict[str, Any]]:
 def of_rows(workdir: Any, rows: pd.DataFrame | None = None) -> pd.DataFrame:
     """Which run each row of a directory is from: `cell`, `lane`, `run`, `git_commit` and `is_clean`, one line a row.
 
-    A run is recorded before its rows are written, so of several that finished a lane the last one wrote it. What no
-    record tells is missing: the tree of a run outside a checkout, and lanes that old records call by their seed alone
-    where several runs had that seed.
+    A run is recorded before its rows are written, so of several runs that finished a lane the last one wrote its row.
+    Values that no record tells are missing: the commit of a run outside a checkout, and the run of a lane that old
+    records name by its seed alone if several runs had that seed.
     """
     rows = results.load(workdir) if rows is None else rows
     finished: dict[tuple[str, str], list[dict[str, Any]]] = {}

@@ -1,6 +1,6 @@
 """JSON files of a results directory, and cards: they may be damaged, foreign or hostile, and are read here alone.
 
-Each kind has a schema. What it leaves out may be there too: records of other versions have other fields.
+Each kind has a schema, which allows further fields, since records of other versions have some.
 """
 
 import datetime
@@ -15,7 +15,7 @@ from qstr_jax.storage.files import ResultsError
 
 _NAME = {'type': 'string', 'pattern': rf'^{names.NAME}\Z'}
 _TEXT = {'type': 'string'}
-# Bounded, since a number of a thousand digits is JSON too.
+# Bounded, since JSON allows numbers of a thousand digits.
 _SECONDS = {'type': 'number', 'minimum': 0, 'maximum': 1e12}
 _COUNT = {'type': 'integer', 'minimum': 0, 'maximum': 2**62}
 _TIME = {'type': 'string', 'format': 'date-time'}

@@ -27,8 +27,7 @@ from qstr_jax.storage.files import ResultsError
 
 FOLDERS = ('rows', 'curves', 'provenance', 'checkpoints', 'progress', 'errors', 'locks')
 FORMAT = 2
-# Runs that choose settings, and those that cards of theorems are made of, are evidence for nothing else: what looks
-# below a directory passes by folders of these names.
+# Folders that recursive searches skip: runs that choose settings, and runs that cards of theorems are made of.
 SELECTION, CARDS = 'selection', 'cards'
 
 

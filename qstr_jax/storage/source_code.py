@@ -12,12 +12,12 @@ import qstr_jax
 from qstr_jax.settings import registry
 from qstr_jax.settings.function_names import module_of
 
-# A file that was written after this may hold other code than the process runs.
+# When the process started: files that were written later may differ from the code that it runs.
 _STARTED = time.time()
 _PACKAGE = pathlib.Path(qstr_jax.__file__).parent
-# Code of others, whose versions are recorded, and of the binaries, which make no programs.
+# Code that is not the user's: of packages, whose versions are recorded, and of the binaries, which make no programs.
 _INSTALLED = (sysconfig.get_paths()['stdlib'], str(_PACKAGE), str(_PACKAGE.parent / 'experiments'))
-# The digest of code that cannot be read: it is never the same.
+# The digest of code that cannot be read, which never counts as the same.
 UNKNOWN = ''
 
 
@@ -33,7 +33,7 @@ def digests() -> dict[str, str]:
 
 
 def is_same(known: Any, now: dict[str, str]) -> bool:
-    """Whether the code is what it was, as far as it can be read."""
+    """Whether all code can be read and is what it was."""
     return known == now and UNKNOWN not in now.values()
 
 
@@ -49,7 +49,7 @@ def has_file(thing: Any) -> bool:
 
 
 def _is_users(path: str) -> bool:
-    """Modules that a package makes as it runs, such as PyTorch's `torch.ops`, name no file by its whole path."""
+    """Whether a file is the user's. Modules that a package makes as it runs, such as `torch.ops`, lack a whole path."""
     file = pathlib.PurePath(path)
     is_installed = path.startswith(_INSTALLED) or {'site-packages', 'dist-packages'}.intersection(file.parts)
     return file.is_absolute() and not is_installed

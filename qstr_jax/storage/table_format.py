@@ -15,7 +15,7 @@ DIGEST_KEY = b'qstr_jax_sha256'
 
 
 class ForeignError(ValueError):
-    """A whole table that does not belong where it was read; the message goes on after the file's name."""
+    """A sound table that does not belong where it was read; the message continues after the file's name."""
 
 
 def labelled(table: pa.Table, cell_id: str) -> pa.Table:
@@ -65,7 +65,7 @@ def _bytes_of(column: pa.ChunkedArray) -> list[bytes]:
 
 
 def declare(schema: pa.Schema) -> None:
-    """Declares the settings, lanes and outcomes of a file. Whatever is in no table of columns is a measure anyway."""
+    """Declares the columns of a file that have a role and that nobody declared; all others are measures anyway."""
     try:
         for name, role in json.loads(schema.metadata[ROLES_KEY]).items():
             if name in schema.names and role != 'measure':

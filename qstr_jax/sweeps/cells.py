@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from qstr_jax import columns, failures, models
+from qstr_jax import columns, failures, learners, models
 from qstr_jax.learners.lanes import lane_type
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import registry
@@ -17,9 +17,9 @@ from qstr_jax.sweeps import presets, task_of
 from qstr_jax.sweeps.point import Asked, Built, Point
 from qstr_jax.sweeps.sweep import Sweep, in_prompts
 
-# Part of every id. To be raised when the same settings come to mean something else.
+# Part of every id; raise it when the same settings come to mean something else.
 SCHEMA_VERSION = 2
-# So much can be listed at once; a cell takes milliseconds to make and seconds to compile.
+# The most cells and lanes of a sweep; a cell takes milliseconds to make and seconds to compile.
 MOST_CELLS, MOST_LANES = 10_000, 100_000
 
 Settings = dict[str, Any]

@@ -33,7 +33,7 @@ class Grid:
     """The values of one setting, ascending, with room to grow at both ends.
 
     Attributes:
-        values: as they were given; none for a ladder of 1 and 3 times powers of ten.
+        values: as they were given; () for a ladder of 1 and 3 times powers of ten.
         default: where the search starts.
         name: of the setting, for errors.
     """

@@ -52,7 +52,7 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> dic
 
 
 def check_new(sweep: Sweep, cells: Sequence[Cell], workdir: Any) -> dict[str, dict[str, Made]]:
-    """Checks the cells that have no rows yet, since the others have passed; with probes all, which may be new."""
+    """Checks the cells without rows, since the others have passed; with probes, which may be new, all cells."""
     probe_functions, known = probes_of(sweep), cell_columns.with_rows(workdir)
     new = [cell for cell in cells if probe_functions or cell.id not in known]
     made = check(new, probe_functions)
@@ -89,7 +89,7 @@ def made_by(name: str, probe: Callable, problem: Any) -> Made:
     params = abstract_params(problem.module, problem.task)
     try:
         traced, made = jax.make_jaxpr(lambda *given: probe(*given, problem), return_shape=True)(params, task_draw)
-    except (Exception, SystemExit) as error:  # whatever a user's function does
+    except (Exception, SystemExit) as error:  # a user's function may raise anything
         raise ValueError(f'probes={name!r}: {failures.reason(error)}') from error
     if not isinstance(made, dict) or any(getattr(value, 'shape', None) != () for value in made.values()):
         found = {key: getattr(value, 'shape', None) for key, value in made.items()} if isinstance(made, dict) else made

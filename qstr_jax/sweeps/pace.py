@@ -1,4 +1,4 @@
-"""How long lanes will take: as long as those that are there or, before there are any, by a training step that is timed.
+"""How long lanes will take: as long as finished lanes took or, before there are any, an estimate from a timed step.
 
 A timed step is the forward and backward pass of a batch, on parameters and prompts that mean nothing. Drawing prompts,
 the optimiser and the tests take about as long again: committed rows took 0.6 to 3 times their timed steps, mostly 1 to
@@ -23,18 +23,18 @@ from qstr_jax.progress import duration
 from qstr_jax.sweeps import cost, lane_batches, monitor
 from qstr_jax.sweeps.cells import Cell
 
-# A lane's time by that of its steps alone.
+# The time of a lane is this many times that of its steps alone.
 BESIDE_STEPS = 2.0
 # Floating-point operations of the largest step that is timed, of a lane and of all that run together; the pace of the
 # largest stands for all that are larger.
 MOST_FLOPS = 5e10
 MOST_FLOPS_TOGETHER = 5e11
-# A step is repeated for so long, and three times at least.
+# A step is repeated for this long, and at least three times.
 TIMING_SECONDS = 0.2
-# A guess at the floating-point operations of a device in a second, for who waits for the first check of a large model.
+# A guess at the floating-point operations per second of a device, to warn before long waits for the first check.
 SPEEDS = {'cpu': 1e11}
 SPEED = 1e13
-# Who waits longer is told so.
+# Users are warned of longer waits.
 LONG_SECONDS = 60.0
 
 
@@ -42,8 +42,8 @@ class Pace(NamedTuple):
     """Seconds that a lane adds to a run on all devices of this machine.
 
     Attributes:
-        seconds: NaN if nobody knows.
-        is_measured: whether lanes of the cell took so long; otherwise it is what the whole budget takes.
+        seconds: NaN if it is not known.
+        is_measured: whether lanes of the cell took this long; otherwise it is an estimate for the whole budget.
     """
 
     seconds: float
@@ -64,7 +64,7 @@ def paces(cells: Sequence[Cell], workdir: Any = None) -> dict[str, Pace]:
 
 
 def warning(cell: Cell, platform: str) -> str:
-    """What to say before a cell whose first check, and so its first sign of life, is far away; or ''."""
+    """A warning of a cell whose first check, its first sign of life, is far away; otherwise ''."""
     learner = cell.problem.learner
     flops = cost.training_flops(cell.problem, learner.most_examples() // max(1, learner.max_checks))
     seconds = flops / SPEEDS.get(platform, SPEED)
@@ -109,7 +109,7 @@ def _seconds_on_machine(cell: Cell) -> float:
 
 
 def _num_devices() -> int:
-    """The devices of a run: on a CPU each core is one, see `experiments.runtime`."""
+    """The devices of a run: on a CPU each core is one, see `cli.runtime`."""
     return os.cpu_count() or 1 if jax.default_backend() == 'cpu' else jax.local_device_count()
 
 

@@ -1,4 +1,4 @@
-"""Probes that are asked for after rows were made: computed from kept parameters, or missing in one line."""
+"""Probes that are asked for after rows were made: computed from kept parameters, or else an error of one line."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -61,7 +61,7 @@ def _known(said: Any) -> dict[str, str]:
 
 
 def _lacking(row: pd.Series, cell: Cell, made: Mapping[str, Made], runs: dict, record: dict[str, Any]) -> list[str]:
-    """The probes whose columns a row lacks; one of other code lacks them too, unless other versions made it."""
+    """The probes whose columns a row lacks or has from other code, unless other versions made the row."""
     known = _known(row.get(COLUMN))
     is_ours = bool(stale.of_these_versions(runs.get((cell.id, row.get('program')), []), record))
     found = []

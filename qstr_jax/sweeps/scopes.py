@@ -12,12 +12,12 @@ from qstr_jax.tasks.task import REGISTRY as TASKS
 
 # Everyday names of axes.
 ALIASES = {'seq_lens': 'seq_len'}
-# What names the thing whose settings a scope has, for those who give its name to the scope.
+# The argument that takes the name of a task, model or learner, for users who give the name to the scope instead.
 NAMED_BY = {'model': 'models', 'learner': 'learners', 'task': 'task.name'}
 
 
 def whose(setting: str) -> tuple[str, str] | None:
-    """Whose setting has a name, and how it is given, as ('the learner', 'learning_rate'); None if nobody's."""
+    """Who has a setting of this name, and how it is given, as ('the learner', 'learning_rate'); None if nobody has."""
     for kind in ('task', 'learner'):
         if any(entry.kind == kind and setting in entry.schema for entry in registry.entries().values()):
             return f'the {kind}', setting

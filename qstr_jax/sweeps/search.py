@@ -19,7 +19,7 @@ from qstr_jax.sweeps.grids import Grid, Places, Score
 from qstr_jax.sweeps.session import Session
 from qstr_jax.sweeps.tune import Tune
 
-# The first limit: so many times the samples of what won before, or this share of the budget.
+# The first limit is GROWTH times the samples of what won before, or this share of the budget.
 GROWTH = 4
 FIRST_SHARE = 1 / 256
 
@@ -90,7 +90,7 @@ class Search:
         return tuple(grid.value(place) for grid, place in zip(self._grids, places, strict=True))
 
     def run(self, lane: Any, before: Found | None, rival: float = math.inf) -> Found:
-        """Tries values until none beside the best is better."""
+        """Tries values until no neighbour of the best is better."""
         start = before.places if before else tuple(grid.start for grid in self._grids)
         limit = self._first_limit(lane, before)
         last = self._limit(self._tune.margin * rival) if 'stop_after' in lane._fields else 0
@@ -110,11 +110,11 @@ class Search:
         return self._limit(GROWTH * known if math.isfinite(known) else FIRST_SHARE * budget)
 
     def _limit(self, samples: float) -> int:
-        """A number of samples as `stop_after`: 0, which is none, from the budget on."""
+        """A number of samples as `stop_after`: 0, which stops nothing, from the budget on."""
         return 0 if samples >= self.cell.problem.learner.max_samples else math.ceil(samples)
 
     def _climb(self, lane: Any, start: Places, limit: int) -> Found:
-        """The search with one limit, which is that of the race once some values have won."""
+        """The search with one limit; once some values have won, their samples limit all others."""
         scores: dict[Places, Score] = {}
         while following := grids.following(self._grids, scores, start):
             best = min(scores.values()).samples if scores else math.inf
@@ -197,7 +197,7 @@ def _word(value: Any) -> str:
 
 
 def _score(rows: Sequence[Mapping[str, Any]]) -> Score:
-    """That of the slowest selection lane; a fit on n prompts is judged by its validation loss alone."""
+    """The score of the slowest selection lane; a fit on n prompts is judged by its validation loss alone."""
     losses = [float(row['validation_loss' if 'validation_loss' in row else 'test_loss']) for row in rows]
     return Score(samples=max(_samples(rows)), loss=float(np.nan_to_num(np.max(losses), nan=np.inf)))
 

@@ -225,7 +225,7 @@ class Session:
 
 
 def _check_tune(workdir: Any, sweep: Sweep) -> None:
-    """Lanes that were tuned in different ways are not told apart by their settings, so they share no directory."""
+    """Raises ResultsError for a directory whose lanes were tuned in another way: settings would not tell them apart."""
     tune = sweep.as_json().get('tune')
     known = results.read_config(workdir) if (workdir / 'config.json').exists() else []
     for other in known:

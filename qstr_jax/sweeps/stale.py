@@ -1,6 +1,6 @@
-"""Rows of another program: of code that has been edited since, or of a setting whose default has changed.
+"""Rows of another program, since code has been edited or the default of a setting has changed.
 
-Nothing is traced for a cell whose rows are of this very code, which provenance tells. Otherwise the cell is traced, and
+A cell whose rows are of this very code, as provenance says, is not traced. Otherwise the cell is traced, and
 its fingerprint compared with that of its rows. Rows of other versions of JAX or this package are taken as they are, and
 so are those from before there were fingerprints.
 """
@@ -17,7 +17,7 @@ from qstr_jax.storage import cell_columns, names, provenance, results, source_co
 from qstr_jax.sweeps import claims, programs
 from qstr_jax.sweeps.cells import Cell
 
-# Where cells that were run again have their old rows, in a folder for each run.
+# Cells that are run again leave their old rows here, in a folder for each run.
 REPLACED = 'replaced'
 # The columns that say what made a row.
 _MADE = ('program', 'backend', 'lanes_per_batch')
@@ -85,7 +85,7 @@ def _made(rows: dict[str, list]) -> list[dict[str, Any]]:
 
 
 def _settings(cell: Cell, rows: dict[str, list]) -> str:
-    """The settings that are not what they were, as the id knows only those that are not at their default."""
+    """The settings that are not what they were; ids do not tell, since they leave out settings at their default."""
     now, before = dict(cell.columns), {name: values[0] for name, values in rows.items()}
     shared = columns.with_role(now, 'task', 'model', 'learner')
     pairs = {name: (before.get(name), now[name]) for name in shared}
@@ -120,7 +120,7 @@ def _reason(cell: Cell, made: dict[str, Any], runs: dict, record: dict[str, Any]
     try:
         if programs.fingerprint(cell.problem, int(made['lanes_per_batch']), made['backend']) == made['program']:
             return ''
-    except Exception as error:  # whatever a user's code does
+    except Exception as error:  # a user's code may raise anything
         return f'{failures.reason(error)}'
     return _changes(cell, of_these_versions(runs[cell.id, made['program']], record)[-1], record)
 

@@ -13,7 +13,7 @@ from qstr_jax.sweeps.scopes import Scopes
 from qstr_jax.sweeps.tune import Tune, parse
 from qstr_jax.tasks.task import REGISTRY as TASKS
 
-# Of sample sizes, beside prompts those of the theory: n as a multiple of d, q d or N d.
+# Units of sample sizes: prompts, or those of the theory, n as a multiple of d, q d or N d.
 UNITS = ('prompts', 'd', 'qd', 'Nd')
 
 

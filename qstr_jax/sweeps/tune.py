@@ -15,7 +15,7 @@ OPTIONS = ('num_seeds', 'margin')
 
 @dataclasses.dataclass(frozen=True)
 class Tune:
-    """At each point the values whose slowest selection lane needs the fewest samples; the rows are of other seeds.
+    """Finds at each point the values whose slowest selection lane needs fewest samples; the rows are of other seeds.
 
     Attributes:
         grids: (name, values) of each tuned number that lanes can differ in, sorted by name; no values means 'auto', a
@@ -23,7 +23,7 @@ class Tune:
         choices: (name, values) of each other tuned setting of a learner, such as the batch size, sorted by name. Each
             combination is a cell of its own, and these cells race one another.
         num_seeds: number of selection seeds, each with a task of its own.
-        margin: a rival's lane is stopped once it has used so many times the samples of the best values so far.
+        margin: a rival's lane is stopped once it has used this many times the samples of the best values so far.
     """
 
     grids: tuple[tuple[str, tuple[float, ...]], ...]
@@ -79,7 +79,7 @@ def parse(given: Mapping[str, Any] | None) -> Tune | None:
 
 
 def _values(name: str, given: Any) -> tuple:
-    """The values of a tuned setting; none for 'auto'."""
+    """The values of a tuned setting; () for 'auto'."""
     if given == 'auto':
         return ()
     if not isinstance(given, (tuple, list)) or len(given) < 2:

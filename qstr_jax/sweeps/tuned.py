@@ -46,7 +46,7 @@ def num_reported(sweep: Sweep, cells: Sequence[Cell]) -> int:
 
 
 class Winner(NamedTuple):
-    """What has won so far among the cells of one point."""
+    """The winner so far among the cells of one point."""
 
     cell: Cell
     search: Search

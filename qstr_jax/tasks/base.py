@@ -18,7 +18,7 @@ class Base:
 
     @property
     def num_outputs(self) -> int:
-        """C, numbers that a model says at each position."""
+        """C, numbers that a model predicts at each position."""
         return 1
 
     @property
@@ -37,7 +37,7 @@ class Base:
         return None
 
     def oracle(self, prompt: Prompt, link_params: Any) -> jax.Array:
-        """What the best predictor says that knows the task, (N,) or (N, C).
+        """The prediction of the best predictor that knows the task, (N,) or (N, C).
 
         Args:
             prompt: one prompt, whose labels it may not read.
@@ -46,7 +46,7 @@ class Base:
         raise NotImplementedError
 
     def trivial(self, prompt: Prompt, link_params: Any) -> jax.Array:
-        """What the best predictor says that does not look up what is asked for; it errs by `no_retrieval`.
+        """The prediction of the best predictor that does not look up what is asked for; its error is `no_retrieval`.
 
         Args:
             prompt: one prompt, whose labels it may not read.

@@ -1,7 +1,7 @@
 """Is there an informative token? Sparse-token classification (Barnfield, Cui and Lu, arXiv:2509.25153).
 
-Its text could be had in part, and the definition is its own. That of arXiv:2603.15923, on informative tokens, could not
-be had; nothing here is claimed to be as there. The label stands at all N positions, since our models answer at each.
+The definition is that of the paper, of which we had a part. We did not have arXiv:2603.15923, on informative tokens,
+and claim no agreement with it. The label stands at all N positions, since our models answer at each.
 """
 
 import dataclasses

@@ -1,8 +1,8 @@
 """Single-location regression: the token that counts is marked by a direction and named nowhere.
 
-Marion et al., arXiv:2410.01537; Duranthon et al., arXiv:2509.21936; Sagitova et al., arXiv:2603.03993. We had their
-abstracts alone: one token at a latent random position makes the label, a linear map of it, and a linear projection
-gives the position away. What is not said there is ours: both directions are orthogonal unit vectors, and the label
+Marion et al., arXiv:2410.01537; Duranthon et al., arXiv:2509.21936; Sagitova et al., arXiv:2603.03993. We had only
+their abstracts: one token at a latent random position makes the label, a linear map of it, and a linear projection
+gives the position away. The rest is ours: both directions are orthogonal unit vectors, and the label
 stands at all N positions, since our models answer at each.
 """
 

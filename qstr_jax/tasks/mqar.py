@@ -17,8 +17,8 @@ from qstr_jax.tasks.task import Prompt, register
 class MQAR(Sequence):
     """Pairs k_1 v_1 k_2 v_2 …, then each key once more among blanks, where the label is its value.
 
-    As zoology's, but for what stands between queries: a blank, where theirs is a random token, which can be a key with
-    another value behind it. Keys and values of a prompt are distinct. Query k stands 2 g_k tokens behind the pairs; the
+    As zoology's, except that blanks stand between queries; theirs are random tokens, which can be a key with another
+    value behind it. Keys and values of a prompt are distinct. Query k stands 2 g_k tokens behind the pairs; the
     g_k are distinct, drawn one after the other with P(g) ∝ (g + 1)^(a − 1).
 
     Attributes:

@@ -13,7 +13,7 @@ from qstr_jax.settings import function_names, registry
 from qstr_jax.tasks import streams
 from qstr_jax.tasks.task import Prompt, Task, sample
 
-# Rows of indices that are drawn of a user's task, as a multiple of N: one that occurs once in N rows is not missed.
+# How many rows of indices of a user's task are drawn, as a multiple of N, so that a rare wrong one is not missed.
 ROWS = 64
 
 
@@ -31,7 +31,7 @@ def check(task: Any) -> None:
     try:
         traced, ((labels, encoded), _) = jax.make_jaxpr(functools.partial(_one_prompt, task), return_shape=True)(*keys)
         again = traced if _is_ours(task) else jax.make_jaxpr(functools.partial(_one_prompt, task))(*keys)
-    except (Exception, SystemExit) as error:  # whatever a user's function does
+    except (Exception, SystemExit) as error:  # a user's function may raise anything
         raise ValueError(f'{label}: {failures.reason(error)}') from error
     if again is not traced and fingerprints.of(traced) != fingerprints.of(again):
         raise ValueError(f'{label}: {failures.FROZEN}')
@@ -58,7 +58,7 @@ def check_indices(task: Any) -> None:
     # A prompt has N rows, or one that all positions share.
     num_prompts = ROWS * (task.seq_len if getattr(task, 'shares_indices', False) else 1)
 
-    @jax.jit  # which leaves out all that indices do not follow from
+    @jax.jit  # compiled, which leaves out everything but the indices
     def bounds(keys_B: jax.Array) -> tuple[jax.Array, jax.Array]:
         drawn = task.draw(keys_B[0])
 

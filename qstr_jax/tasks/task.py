@@ -66,7 +66,7 @@ class Task(Protocol):
         seq_len: N.
         embedding_dim: D_e, width of an encoded token.
         stream_name: text that its random streams depend on, besides the seed.
-        num_outputs: C, numbers that a model says at each position.
+        num_outputs: C, numbers that a model predicts at each position.
         loss: 'squared', or 'cross_entropy' with C logits at each position.
     """
 

@@ -51,7 +51,7 @@ def names(task: Any) -> frozenset[str]:
 
 
 def _program(task: Any) -> str:
-    """The fingerprint of how keys become labels and encoded tokens, without steps that lead nowhere; '' of an error."""
+    """The fingerprint of how keys become labels and encoded tokens, without idle steps; '' where tracing fails."""
 
     def prompt(task_key: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         drawn = task.draw(task_key)
@@ -60,7 +60,7 @@ def _program(task: Any) -> str:
 
     try:
         traced = jax.make_jaxpr(prompt)(streams.abstract_key(), streams.abstract_key())
-    except (Exception, SystemExit):  # whatever a user's task does: it is reported where tasks are checked
+    except (Exception, SystemExit):  # a user's task may raise anything; checks of tasks report it
         return ''
     needed, are_used, _ = partial_eval.dce_jaxpr_consts(traced.jaxpr, [True] * len(traced.jaxpr.outvars))
     consts = [const for const, is_used in zip(traced.consts, are_used, strict=True) if is_used]

@@ -26,7 +26,7 @@ class Altered(nn.Module):
         raise NotImplementedError
 
     def __call__(self, z_NxE: jax.Array, position: Any = None) -> jax.Array:
-        """Not called; its arguments tell `models.predict` that there can be a position."""
+        """Never called; its signature tells `models.predict` that the model takes a position."""
         raise NotImplementedError
 
     def init(self, *arguments: Any, **more: Any) -> Any:

@@ -17,23 +17,23 @@ from qstr_jax.theory import construction_norm
 
 
 @starts.register('construction')
-def construction(place: starts.StartContext, number: float | None) -> Any:
+def construction(context: starts.StartContext, number: float | None) -> Any:
     """Lemma 11's network for the lane's own link, with the α of `construction_norm.transformer`.
 
     Args:
-        place: the lane's.
+        context: the lane's.
         number: the factor on W_QK; None is 1. Where attention is saturated its gradient is zero; below it is not.
 
     Raises:
         ValueError: the model is no Transformer with merged attention, or too narrow for the link's two-layer form.
     """
-    task: Any = place.problem.task
-    module: Any = place.problem.module
+    task: Any = context.problem.task
+    module: Any = context.problem.module
     if not isinstance(module, models.Transformer) or module.attention != 'merged':
         raise ValueError('starts=construction: needs a Transformer with transformer.attention=merged')
     radius = construction_norm.token_radius(task)
     form = links.two_layer_form(
-        task.link, place.task_draw.link, task.sparsity, task.token_dim, radius=radius, error=construction_norm.ERROR
+        task.link, context.task_draw.link, task.sparsity, task.token_dim, radius=radius, error=construction_norm.ERROR
     )
     num_units = form.a_M.shape[0]
     if module.num_heads < task.sparsity or module.mlp_width < num_units:
@@ -41,7 +41,7 @@ def construction(place: starts.StartContext, number: float | None) -> Any:
             f'starts=construction: needs num_heads ≥ {task.sparsity} and mlp_width ≥ {num_units}, '
             f'not {module.num_heads} and {module.mlp_width}'
         )
-    zeros = jax.tree.map(jnp.zeros_like, starts.params('init', place))['params']
+    zeros = jax.tree.map(jnp.zeros_like, starts.params('init', context))['params']
     d, d_e = task.token_dim, task.encoding_dim
     qk_HxExE, kernel = zeros['attention']['qk_HxExE'], zeros['hidden']['kernel']
     with jax.ensure_compile_time_eval():  # α is a number of the task, and this runs within a program.
@@ -62,11 +62,11 @@ def construction(place: starts.StartContext, number: float | None) -> Any:
 
 
 @starts.register('mixed')
-def mixed(place: starts.StartContext, number: float | None) -> Any:
+def mixed(context: starts.StartContext, number: float | None) -> Any:
     """(1 − s) times the first parameters plus s times the construction.
 
     Args:
-        place: the lane's.
+        context: the lane's.
         number: s in [0, 1]; None is 0.5.
 
     Raises:
@@ -75,5 +75,5 @@ def mixed(place: starts.StartContext, number: float | None) -> Any:
     share = 0.5 if number is None else number
     if not 0 <= share <= 1:
         raise ValueError(f'starts=mixed:{share:g}: must be between 0 and 1')
-    first, built = starts.params('init', place), construction(place, None)
+    first, built = starts.params('init', context), construction(context, None)
     return jax.tree.map(lambda one, other: (1 - share) * one + share * other, first, built)

@@ -100,7 +100,7 @@ def seen_through_heads(
     task: SparseTask,
     omega_NxE: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """What the outputs of H heads at one late position show of X. It is computed from the outputs alone.
+    """What the outputs of H heads at one late position show of X, computed from the outputs alone.
 
     The encodings' part of Σ_j α_j z_j gives the weights, if the ω are linearly independent (d_e ≥ N). The ratios of the
     weights to that of the last token, which is 0 and so has a known score, give the scores' X U.

@@ -53,19 +53,19 @@ def partly_given(
 
 
 @starts.register('given')
-def given(place: starts.StartContext, number: float | None) -> Any:
+def given(context: starts.StartContext, number: float | None) -> Any:
     """The first parameters with W_QK = 0, and the part that the model `partly_given` is told as in the construction.
 
     Args:
-        place: the lane's.
+        context: the lane's.
         number: not used.
 
     Raises:
         ValueError: another model.
     """
-    told = place.problem.module
+    told = context.problem.module
     if not isinstance(told, PartlyGiven):
         raise ValueError(f'starts=given: needs the model partly_given, not {type(told).__name__}')
-    own = place._replace(problem=dataclasses.replace(place.problem, module=told.module))
+    own = context._replace(problem=dataclasses.replace(context.problem, module=told.module))
     first, built = starts.params('attention:0', own)['params'], construction_start.construction(own, None)['params']
     return {'params': {**first, **{name: built[name] for name in PARTS[told.part]}}}

@@ -61,7 +61,7 @@ class Attention(nn.Module):
 
 
 def softmax_1(scores_HxNxN: jax.Array) -> jax.Array:
-    """e^{s_j} / (1 + Σ_j e^{s_j}): one more score, of 0, whose weight nobody gets."""
+    """e^{s_j} / (1 + Σ_j e^{s_j}): one more score of 0, whose weight goes to no token."""
     return jax.nn.softmax(jnp.pad(scores_HxNxN, ((0, 0), (0, 0), (0, 1))))[..., :-1]
 
 

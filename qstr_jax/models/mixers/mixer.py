@@ -28,7 +28,7 @@ Kind = TypeVar('Kind', bound=type[nn.Module])
 _OTHERS = ('parent', 'name', 'causal')
 _MIXERS: dict[str, Any] = {}
 
-# A class and its settings as sorted pairs, which a compiled program can be told apart by.
+# A class and its settings as sorted pairs: hashable, as arguments of compiled programs must be.
 Spec = tuple[type[nn.Module], tuple[tuple[str, Any], ...]]
 
 
