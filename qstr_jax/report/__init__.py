@@ -8,8 +8,9 @@ exhibits: the tables and figures of one directory.            missing: which pla
 headline: all of them in a minute.                            explorer: lanes and curves for the page's charts.
 commands: the command that makes a row again.                 pictures: PNG of few bytes.
 page: all of it as HTML.                                      scripts: the page's styles and scripts, from assets/.
-fragments: as LaTeX.                                          gallery: texts with numbers from rows.
-exhibit_pages: a page of the documentation for each config.
+fragments: as LaTeX.                                          numbers: numbers of texts, from rows.
+drawing: figures and tables of a sweep.                       lanes: rows with crossings between checks.
+site_links: whether links of HTML pages lead anywhere.
 """
 
 import os
