@@ -22,7 +22,7 @@ def _line(table: pd.DataFrame, place: tuple[str, str], claim: Claim) -> dict[str
     model, task = place
     own = table[table['architecture'].eq(model) & table['task'].eq(task) & table['exponent'].notna()]
     own = own[own['learner'].str.split(',').str[0].isin(claim.learners) & own['evidence'].isin(evidence.OF_THEOREMS)]
-    # Each kind of evidence shows one of its radii, starts and risks: those with a verdict first, of these the longest line.
+    # Each kind of evidence shows one radius, start and risk: one with a verdict if it can, of these the longest line.
     order = own.assign(is_open=~own['agrees'].isin(_DECIDED), length=-own['N'].map(len))
     best = order.sort_values(['is_open', 'length'], kind='stable').groupby('evidence', sort=False).head(1)
     return {
