@@ -133,18 +133,10 @@ def test_vmap_equals_single():
 @pytest.mark.parametrize('seed', range(5))
 def test_statistics_against_plain_python(seed):
     omega = np.random.default_rng(seed).choice([-1.0, 1.0], (12, 5)).astype(np.float32) / math.sqrt(5)
-    products = pair_products(omega)
     assert encodings.coherence(omega) == pytest.approx(largest_product(omega), abs=1e-6)
-    assert encodings.signed_coherence(omega) == pytest.approx(max(products), abs=1e-6)
     rows = [tuple(row) for row in omega.tolist()]
     equal = sum(rows[i] == rows[j] for i in range(12) for j in range(i))
     assert encodings.equal_pairs(omega) == equal
-
-
-def test_signed_coherence_ignores_opposite_vectors():
-    omega = np.array([[1.0, 1.0], [-1.0, -1.0]], np.float32) / math.sqrt(2)
-    assert encodings.coherence(omega) == pytest.approx(1.0)
-    assert encodings.signed_coherence(omega) == pytest.approx(-1.0)
 
 
 def test_equal_pairs_counts_every_pair_of_a_group():

@@ -7,7 +7,7 @@ from scipy import stats
 
 from experiments.benchmarks import coverage
 from qstr_jax import analysis
-from qstr_jax.analysis import exponents, laws, learning, line_fit, selection
+from qstr_jax.analysis import laws, learning, line_fit, selection
 from qstr_jax.analysis.log_means import from_logs
 from qstr_jax.report import lanes
 from qstr_jax.storage import results
@@ -244,17 +244,12 @@ def test_three_lengths_have_an_interval_by_lane_noise_that_says_so():
     assert (alone.low, alone.interval_by, alone.note) == (None, '', 'one lane each')
 
 
-def test_points_without_lanes_have_the_interval_of_least_squares():
-    x, y = np.array([4.0, 8, 16, 32, 64]), np.array([5.0, 9, 21, 40, 70])
-    line = stats.linregress(np.log(x), np.log(y))
+def test_means_without_lane_noise_have_the_interval_of_least_squares():
+    x, y = np.log([4.0, 8, 16, 32, 64]), np.log([5.0, 9, 21, 40, 70])
+    line = stats.linregress(x, y)
     half = stats.t.ppf(0.975, 3) * line.stderr
-    fit = exponents.of_points(x[::-1], y[::-1])
+    fit = line_fit.slope(x, from_logs(np.exp(x), np.arange(5), y, np.zeros(5, int)))
     assert (fit.value, fit.low, fit.high) == pytest.approx((line.slope, line.slope - half, line.slope + half))
-    for few in (2, 3):
-        fit = exponents.of_points(x[:few], y[:few])
-        assert fit.value == pytest.approx(stats.linregress(np.log(x[:few]), np.log(y[:few])).slope)
-        assert fit.low is None
-    assert exponents.of_points([4], [5]).value is None
 
 
 def test_the_crossing_between_two_checks_counts():

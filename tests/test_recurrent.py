@@ -125,7 +125,7 @@ def both(states_of, params, z, states='inclusive'):
     return forward, backward[::-1]
 
 
-@pytest.mark.parametrize('states', recurrent.STATES)
+@pytest.mark.parametrize('states', ['inclusive', 'exclusive'])
 @pytest.mark.parametrize('kind', ['relu', 'tanh'])
 def test_simple_cells_equal_a_loop(kind, states):
     z = prompt()
@@ -171,7 +171,7 @@ def test_mlp_readout_equals_its_formula():
 @pytest.mark.parametrize('cell', ['tanh', 'lstm'])
 def test_exclusive_states_have_not_seen_their_own_token(cell):
     diagonals = {}
-    for states in recurrent.STATES:
+    for states in ('inclusive', 'exclusive'):
         module, params = make(cell=cell, states=states)
         jacobian = quick_jit(jax.jacobian(lambda z: module.apply(params, z)))(prompt())  # noqa: B023
         seen = np.max(np.abs(jacobian), axis=-1)

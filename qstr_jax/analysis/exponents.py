@@ -1,7 +1,6 @@
 """The exponent of a curve: which power of N, or of another setting, the samples are. All exhibits take it from here."""
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ import scipy
 
 from qstr_jax.analysis import erms, laws, learning, line_fit, resolution
 from qstr_jax.analysis.curves import Curve, only_curve, require
-from qstr_jax.analysis.log_means import LogMeans, from_logs, log_means, sides
+from qstr_jax.analysis.log_means import LogMeans, log_means, sides
 from qstr_jax.analysis.measured import Measured, measured
 from qstr_jax.analysis.names import heading, value_text
 from qstr_jax.analysis.summary import MEASURED, Share, check, point_of, share
@@ -167,19 +166,6 @@ def _fit(lanes: Measured, x: str) -> Exponent:
         note='; '.join([*notes, *_caveats(learners, x), *_coarse(lanes, x)]), local_slopes=_local_slopes(means),
         law=laws.law(means) if x == 'seq_len' else None,
     )  # fmt: skip
-
-
-def of_points(x: Sequence[float], samples: Sequence[float]) -> Exponent:
-    """The exponent of a power law through points without lanes, such as measurements that are exact."""
-    log_x, logs = np.log(np.asarray(x, float)), np.log(np.asarray(samples, float))
-    if len(log_x) < 2:
-        return Exponent(num_points=len(log_x), note=f'only {len(log_x)} points, 2 needed')
-    if len(log_x) < _MIN_POINTS:
-        return Exponent(value=float(np.diff(logs)[0] / np.diff(log_x)[0]), num_points=2)
-    order = np.argsort(log_x)
-    means = from_logs(np.exp(log_x[order]), np.arange(len(order)), logs[order], np.zeros(len(order), int))
-    found = line_fit.slope(log_x[order], means)
-    return Exponent(value=found.value, **_interval(found), num_points=len(log_x))
 
 
 def _interval(found: line_fit.Slope) -> dict[str, Any]:

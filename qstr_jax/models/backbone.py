@@ -12,7 +12,6 @@ from qstr_jax.models import initializers
 from qstr_jax.models.mixers.mixer import Spec
 
 NORMS = ('rms', 'layer', 'none')
-MLPS = ('gated', 'plain', 'none')
 
 
 class Backbone(nn.Module):

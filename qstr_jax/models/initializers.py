@@ -8,16 +8,8 @@ import jax
 from flax import linen as nn
 from jax.nn.initializers import Initializer
 
-SCHEMES = ('flax', 'pytorch')
-
 # The argument `position` of a model: one index, or None for all positions.
 Position = int | jax.Array | None
-
-
-def check(scheme: str) -> None:
-    """Checks the name of a scheme."""
-    if scheme not in SCHEMES:
-        raise ValueError(f'initializer={scheme!r}: unknown, one of {", ".join(SCHEMES)}')
 
 
 def uniform(limit: float) -> Initializer:

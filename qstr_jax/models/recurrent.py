@@ -16,7 +16,6 @@ from qstr_jax.models.gated_cell import GATES, UNROLL, GatedCell
 from qstr_jax.models.initializers import Position
 
 CELLS = (*GATES, 'deep')
-STATES = ('inclusive', 'exclusive')
 
 
 class Recurrent(nn.Module):

@@ -132,12 +132,6 @@ def coherence(omega_NxE: jax.Array) -> jax.Array:
     return jnp.max(jnp.abs(gram_NxN - jnp.diag(jnp.diag(gram_NxN))))
 
 
-def signed_coherence(omega_NxE: jax.Array) -> jax.Array:
-    """The signed coherence max_{i≠j} ⟨ω_i, ω_j⟩. Lemma 11's construction needs only that it is below 1."""
-    gram_NxN = omega_NxE @ omega_NxE.T
-    return jnp.max(gram_NxN - 3.0 * jnp.eye(gram_NxN.shape[0], dtype=gram_NxN.dtype))
-
-
 def equal_pairs(omega_NxE: jax.Array) -> jax.Array:
     """Number of pairs i < j with ω_i = ω_j: positions that no model can tell apart."""
     equal_NxN = jnp.all(omega_NxE[:, None, :] == omega_NxE[None, :, :], axis=-1)

@@ -105,11 +105,6 @@ def operator_norm(w_AxB: jax.Array) -> jax.Array:
     return jnp.linalg.norm(w_AxB, ord=2, axis=(-2, -1))
 
 
-def two_one_norm(w_AxB: jax.Array) -> jax.Array:
-    """‖W‖_{2,1} = Σ_b ‖w_·b‖₂, the sum of the columns' norms."""
-    return jnp.sum(jnp.linalg.norm(w_AxB, axis=-2), axis=-1)
-
-
 def span_residual(w_VxM: jax.Array, x_BxV: jax.Array) -> jax.Array:
     """‖(I − P_S) W‖_F/‖W‖_F, where S is the span of the rows of x."""
     basis_RxV = floors.span_basis(x_BxV)

@@ -1,6 +1,6 @@
 """How strongly networks react to their inputs and states: Lipschitz constants (Theorem 7, Proposition 8)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -24,12 +24,6 @@ def lipschitz_product(kernels: Sequence[jax.Array]) -> jax.Array | float:
     for kernel in kernels:
         product = product * measures.operator_norm(kernel)
     return product
-
-
-def lipschitz_sampled(function: Callable[[jax.Array], jax.Array], points_BxV: jax.Array) -> jax.Array:
-    """max ‖J(x)‖_op over given points, a lower bound on the Lipschitz constant of a function."""
-    jacobians_BxFxV = jax.vmap(lambda x_V: jnp.atleast_2d(jax.jacrev(function)(x_V)))(points_BxV)
-    return jnp.max(measures.operator_norm(jacobians_BxFxV))
 
 
 def transition_lipschitz(params: dict) -> jax.Array | float:
