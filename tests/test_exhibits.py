@@ -9,7 +9,7 @@ from qstr_jax import sweeps
 from qstr_jax.cli import base
 from qstr_jax.report import numbers
 from qstr_jax.storage import results
-from qstr_jax.theory import floors_of_rows
+from qstr_jax.theory import heads
 from tests import helpers, small
 
 # Cards have tests of their own.
@@ -153,9 +153,9 @@ def test_a_part_that_is_none_is_an_error(name):
 def test_floors_belong_to_the_task_of_proposition_3():
     row = {'link': 'norm2', 'indices': 'half', 'tokens': 'half', 'sparsity': 3, 'token_dim': 3}
     row['transformer_num_heads'] = 1
-    assert floors_of_rows.head_floor(row) == pytest.approx(4 / 9)
-    assert floors_of_rows.head_floor({**row, 'link': 'linear'}) == 0
-    assert floors_of_rows.head_floor({**row, 'transformer_num_heads': None}) == 0
+    assert heads.floor_of_row(row) == pytest.approx(4 / 9)
+    assert heads.floor_of_row({**row, 'link': 'linear'}) == 0
+    assert heads.floor_of_row({**row, 'transformer_num_heads': None}) == 0
 
 
 @pytest.mark.parametrize(

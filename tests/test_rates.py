@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from qstr_jax.models import Recurrent, Transformer
-from qstr_jax.theory import covering, rates, rnn_sizes, sensitivity
+from qstr_jax.theory import bounds, rates, rnn_sizes, sensitivity
 
 SIZES = {'sparsity': 2, 'token_dim': 10, 'width': 2, 'r_a': 2.0, 'r_w': 1.0}
 
@@ -91,7 +91,7 @@ def test_proposition17_steps_move_a_transformer_by_less_than_the_distance():
     tree = params['params']
     norm_a = float(np.linalg.norm(tree['out']['kernel']))
     norm_w = math.hypot(np.linalg.norm(tree['hidden']['kernel']), np.linalg.norm(tree['hidden']['bias']))
-    step_a, step_w, step_qk = covering.transformer_steps(
+    step_a, step_w, step_qk = bounds.transformer_steps(
         0.5, num_heads=2, norm_a=1.2 * norm_a, norm_w=1.2 * norm_w, radius_z=radius_z
     )
     before_BxN = apply(params, z_BxNxE)
@@ -110,9 +110,9 @@ def test_corollary31_steps_move_an_rnn_by_less_than_the_distance():
     params = jax.jit(module.init)(jax.random.key(2), z_BxNxE[0])
     alpha = float(np.max(sensitivity.transition_lipschitz(params)))
     norm = 1.2 * max(1.0, *(float(np.linalg.norm(leaf)) * 2 for leaf in jax.tree.leaves(params)))
-    step_h = 0.5 / (4 * norm**2 * covering.state_growth(seq_len, alpha))
-    size_h = step_h / covering.mlp_lipschitz(2, norm, 1 + radius_z)
-    size_y = 0.25 / covering.mlp_lipschitz(2, norm, 2 + radius_z)
+    step_h = 0.5 / (4 * norm**2 * bounds.state_growth(seq_len, alpha))
+    size_h = step_h / bounds.mlp_lipschitz(2, norm, 1 + radius_z)
+    size_y = 0.25 / bounds.mlp_lipschitz(2, norm, 2 + radius_z)
     before_BxN = apply(params, z_BxNxE)
     for seed in range(20):
         sizes = {'cell': size_h / 2, 'readout_0': size_y / 2, 'out': size_y / 2}  # 4, 2 and 1 leaves
@@ -125,13 +125,13 @@ def test_state_growth_is_that_of_the_recursion():
         error = 0.0
         for _ in range(10):
             error = (1 + alpha) * error + 1
-        assert covering.state_growth(10, alpha) == pytest.approx(error)
-    assert covering.state_growth(10, 0.1) <= math.e * 10
+        assert bounds.state_growth(10, alpha) == pytest.approx(error)
+    assert bounds.state_growth(10, 0.1) <= math.e * 10
 
 
 def test_covering_bounds_scale_as_the_paper_says():
     def transformer(distance=0.1, num_heads=2, width=8, embedding_dim=50, norm_qk=3.0):
-        return covering.log_cover_transformer(
+        return bounds.log_cover_transformer(
             distance,
             num_heads=num_heads,
             width=width,
@@ -143,7 +143,7 @@ def test_covering_bounds_scale_as_the_paper_says():
         )
 
     def rnn(seq_len, lipschitz=None, norm=3.0):
-        return covering.log_cover_rnn(
+        return bounds.log_cover_rnn(
             0.1,
             seq_len,
             norm=norm,
@@ -155,13 +155,13 @@ def test_covering_bounds_scale_as_the_paper_says():
         )
 
     assert transformer(distance=0.05) > transformer() > transformer(width=4)
-    step_qk = covering.transformer_steps(0.1, num_heads=2, norm_a=1.0, norm_w=2.0, radius_z=1.5)[2]
+    step_qk = bounds.transformer_steps(0.1, num_heads=2, norm_a=1.0, norm_w=2.0, radius_z=1.5)[2]
     dense = 2 * 50**2 * math.log1p(2 * 3.0 / step_qk)
     assert transformer() - transformer(norm_qk=1e-9) <= dense + 1e-9
     # Length enters the RNN's bound through a logarithm, and only as 2 p_h log N.
     assert rnn(10**4) - rnn(10**2) == pytest.approx(2 * 100 * math.log(10**2), rel=0.01)
     assert rnn(100, 0.0) < rnn(100) < rnn(100, 1.0)
-    assert covering.log_maurey(10, 1.0, 0.5) == pytest.approx(4 * math.log(201))
+    assert bounds.log_maurey(10, 1.0, 0.5) == pytest.approx(4 * math.log(201))
     with pytest.raises(ValueError, match='distance=0'):
         transformer(distance=0)
     with pytest.raises(ValueError, match=r'^norm=0.5'):

@@ -13,7 +13,7 @@ from scipy import special
 from qstr_jax import progress, tasks
 from qstr_jax.analysis import check
 from qstr_jax.analysis.card import Card, Panel, line, point
-from qstr_jax.theory import constructions, covering, rademacher, rates, recurrences, tails
+from qstr_jax.theory import bounds, constructions, rates, recurrences
 from qstr_jax.theory.sparse_task import SparseTask
 
 ORDER = 350
@@ -74,8 +74,8 @@ def _log_covers(transformer_task: SparseTask, rnn_task: SparseTask, task_draw: t
         'lipschitz': 0.0,
     }
     return {
-        TRANSFORMER: lambda distance: covering.log_cover_transformer(distance, **attention),
-        RNN: lambda distance: covering.log_cover_rnn(distance, rnn_task.seq_len, **recurrence),
+        TRANSFORMER: lambda distance: bounds.log_cover_transformer(distance, **attention),
+        RNN: lambda distance: bounds.log_cover_rnn(distance, rnn_task.seq_len, **recurrence),
     }
 
 
@@ -88,12 +88,12 @@ def _bounds(settings: Settings, seq_len: int) -> list[dict[str, Any]]:
     rows = []
     for log_n in settings.log_samples:
         n = 10.0**log_n
-        radius = rates.token_radius(n, seq_len, settings.token_dim, tails.gaussian_moment(settings.token_dim))
+        radius = rates.token_radius(n, seq_len, settings.token_dim, bounds.gaussian_moment(settings.token_dim))
         for network, predictions in _log_covers(*both, task_draw, radius).items():
-            losses = rademacher.truncated(predictions, settings.level)
-            steps = [step(losses, n, settings.level) for step in (rademacher.chaining, rademacher.one_step)]
+            losses = bounds.truncated(predictions, settings.level)
+            steps = [step(losses, n, settings.level) for step in (bounds.chaining, bounds.one_step)]
             sizes_of = {'num_samples': n, 'bound': settings.level, 'failure': settings.failure}
-            bound = rademacher.risk(0.0, min(steps), **sizes_of)
+            bound = bounds.risk(0.0, min(steps), **sizes_of)
             rows.append({'network': network, 'seq_len': seq_len, 'num_samples': n, 'bound': bound})
     return rows
 
@@ -101,12 +101,12 @@ def _bounds(settings: Settings, seq_len: int) -> list[dict[str, Any]]:
 def _tails(settings: Settings) -> pd.DataFrame:
     """P(max ‖x_j‖ ≥ R) of n = 1,000 prompts, exactly and by Lemma 12."""
     rows, n, d = [], 1000, settings.token_dim
-    moment = tails.gaussian_moment(d)
+    moment = bounds.gaussian_moment(d)
     for seq_len in (min(settings.seq_lens), max(settings.seq_lens)):
         for share in settings.shares:
             radius = share * rates.token_radius(n, seq_len, d, moment)
             exact = -np.expm1(n * seq_len * np.log1p(-special.chdtrc(d, radius**2)))
-            bound = tails.largest_token(radius, n, seq_len, d, moment)
+            bound = bounds.largest_token(radius, n, seq_len, d, moment)
             rows.append({'seq_len': seq_len, 'share': share, 'exact': float(exact), 'bound': bound})
     return pd.DataFrame(rows)
 

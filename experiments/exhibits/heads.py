@@ -10,7 +10,7 @@ from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations, final_losses, formats
 from qstr_jax.cli import base
 from qstr_jax.storage import files, results
-from qstr_jax.theory import floors_of_rows
+from qstr_jax.theory import heads
 
 ORDER = 90
 QUESTION = 'Does a Transformer need q heads to average q tokens?'
@@ -58,7 +58,7 @@ def draw(workdir, config):
     rows, curves = results.load(folder), results.load_curves(folder)
     for point, chosen in combinations.combinations(rows, (x,)):
         suffix = combinations.suffix(point)
-        floors = [floors_of_rows.head_floor(row) for row in chosen.to_dict('records')]
+        floors = [heads.floor_of_row(row) for row in chosen.to_dict('records')]
         losses = final_losses.final_losses(chosen, x, floors)
         figure = plots.training_curves_by_setting(
             curves[curves['cell'].isin(chosen['cell']) & combinations.matches(curves, point)], x,

@@ -1,6 +1,7 @@
 """The exponent of a curve: which power of N, or of another setting, the samples are. All exhibits take it from here."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -4,7 +4,7 @@ constructions: the Transformers of the proofs.   recurrences: the RNNs that retr
 interpolation: the RNN that memorises.           networks, gates: what these networks share.
 floors: lower bounds, and oracles that attain them.
 rates: samples that the theorems ask for.        rnn_sizes: widths and norms that they ask of RNNs.
-covering: Proposition 17 and Corollary 31.
+bounds: covering numbers, Rademacher complexities, tails of tokens.
 measures, sensitivity: quantities of the proofs on trained weights.
 portraits: a trained W_QK beside the construction.
 twisted_teacher, capacity, memory_lines: what else fits a training set, as lines beside n*.

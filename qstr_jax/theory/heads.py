@@ -1,13 +1,14 @@
-"""Propositions 3 and 21 beside networks: late losses of the best reader of H heads, and of constructions."""
+"""Propositions 3 and 21 beside networks: floors of trained lanes, late losses of best readers and constructions."""
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
 from qstr_jax import tasks
 from qstr_jax.models import attention
@@ -84,3 +85,12 @@ def oracle(
         qk_HxExE = jax.random.normal(jax.random.key(3), (num_heads, size, size)) / math.sqrt(size)
         qk_HxExE = qk_HxExE.at[:, :, :token_dim].set(0) if restricted else qk_HxExE
         return draws.mean_and_error(_oracle_errors(task, task_draw, qk_HxExE, prompts))
+
+
+def floor_of_row(row: Mapping[str, Any]) -> float:
+    """The floor of the test loss that the number of heads sets; 0 where the task is not Proposition 3's."""
+    heads = row.get('transformer_num_heads')
+    is_task = (row['link'], row['indices'], row['tokens']) == ('norm2', 'half', 'half')
+    if not is_task or heads is None or pd.isna(heads):
+        return 0.0
+    return floors.head_floor(int(heads), int(row['sparsity']), int(row['token_dim']))

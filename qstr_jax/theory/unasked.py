@@ -5,7 +5,7 @@ import dataclasses
 import jax
 
 from qstr_jax import tasks
-from qstr_jax.tasks import qstr_draws
+from qstr_jax.tasks.qstr import uniform_indices
 
 
 class _Part(tasks.QSTR):
@@ -24,7 +24,7 @@ class FirstHalf(_Part):
 
     def draw_indices(self, key: jax.Array, unit_RxQ: jax.Array) -> jax.Array:
         """Indices (N, q) below ⌊N/2⌋."""
-        return qstr_draws.uniform_indices(unit_RxQ, self.seq_len // 2)
+        return uniform_indices(unit_RxQ, self.seq_len // 2)
 
 
 @tasks.register('second_half')
@@ -35,4 +35,4 @@ class SecondHalf(_Part):
     def draw_indices(self, key: jax.Array, unit_RxQ: jax.Array) -> jax.Array:
         """Indices (N, q) from ⌊N/2⌋ on."""
         half = self.seq_len // 2
-        return half + qstr_draws.uniform_indices(unit_RxQ, self.seq_len - half)
+        return half + uniform_indices(unit_RxQ, self.seq_len - half)

@@ -1,14 +1,25 @@
-"""Covering numbers of the two function classes, with every constant (Proposition 17, Corollary 31).
+"""Bounds with every constant: covering numbers, from them to risks, and tails of tokens.
 
-The paper states them up to constants, and without the arguments of its logarithms. The functions below are bounds of
-the same form with both filled in, as the docstrings derive, for the distance
+Covering numbers (Proposition 17, Corollary 31): the paper states them up to constants, and without the arguments of its
+logarithms. The functions below are bounds of the same form with both filled in, as derived there, for the distance
 
     d_∞(f, g) = sup_{p, i} |f(p)_i − g(p)_i|.
+
+Risks (Lemmas 18 and 32, Corollaries 19 and 33): a class of losses min((y − f)², τ) is covered at ε wherever the
+predictions are covered at ε/(2√τ) (`truncated`), and log C is a function such as `log_cover_transformer`.
 """
 
 import math
+from collections.abc import Callable
+
+import numpy as np
 
 from qstr_jax.theory import domain
+
+# Levels at which integrals and infima are evaluated; both bounds stay valid for any of them.
+LEVELS = 400
+
+LogCover = Callable[[float], float]
 
 
 def log_ball(dim: int, radius: float, distance: float) -> float:
@@ -118,3 +129,55 @@ def log_cover_rnn(
     speed_y = mlp_lipschitz(depths[1], norm, 2 * radius_h + radius_z)
     transitions = 2 * log_ball(sizes[0], norm, step_h / speed_h)
     return transitions + log_ball(sizes[1], norm, distance / 2 / speed_y)
+
+
+def truncated(log_cover: LogCover, level: float) -> LogCover:
+    """log C of the losses min((y − f)², τ): they are 2√τ-Lipschitz in the prediction."""
+    domain.positive(level=level)
+    return lambda distance: log_cover(distance / (2 * math.sqrt(level)))
+
+
+def one_step(log_cover: LogCover, num_samples: int, bound: float) -> float:
+    """Lemma 32: the empirical Rademacher complexity is ≤ inf_ε ε + B √(2 log C(ε)/n), by Massart's lemma."""
+    domain.positive(num_samples=num_samples, bound=bound)
+    distances = np.geomspace(1e-6, 1, LEVELS) * bound
+    return min(float(eps) + bound * math.sqrt(2 * max(0.0, log_cover(float(eps))) / num_samples) for eps in distances)
+
+
+def chaining(log_cover: LogCover, num_samples: int, bound: float) -> float:
+    """Lemma 18: the empirical Rademacher complexity is ≤ inf_α 4α + 12 ∫_α^B √(log C(ε)/n) dε (Dudley).
+
+    log C falls with ε, so the sum over left ends of intervals is at least the integral.
+    """
+    domain.positive(num_samples=num_samples, bound=bound)
+    ends = np.geomspace(1e-6, 1, LEVELS + 1) * bound
+    heights = np.array([math.sqrt(max(0.0, log_cover(float(eps))) / num_samples) for eps in ends[:-1]])
+    integrals = np.cumsum((heights * np.diff(ends))[::-1])[::-1]
+    return float(np.min(4 * ends[:-1] + 12 * integrals))
+
+
+def risk(train_risk: float, complexity: float, *, num_samples: int, bound: float, failure: float) -> float:
+    """Corollaries 19 and 33: with probability ≥ 1 − δ all losses of the class have E ℓ ≤ R̂ + 2ℛ̂ + 3B √(log(2/δ)/2n)."""
+    domain.positive(num_samples=num_samples, bound=bound, failure=failure)
+    return train_risk + 2 * complexity + 3 * bound * math.sqrt(math.log(2 / failure) / (2 * num_samples))
+
+
+def gaussian_moment(token_dim: int) -> float:
+    """The least C_x of Assumption 1 for x ~ N(0, I_d): sup_r E[‖x‖^r]^{2/r}/(d r) over r ≥ 1, reached at r = 1.
+
+    E‖x‖ = √2 Γ((d+1)/2)/Γ(d/2) ≤ √d, so that C_x ≤ 1.
+    """
+    domain.at_least(1, token_dim=token_dim)
+    mean = math.sqrt(2) * math.exp(math.lgamma((token_dim + 1) / 2) - math.lgamma(token_dim / 2))
+    return mean**2 / token_dim
+
+
+def largest_token(radius: float, num_samples: int, seq_len: int, token_dim: int, moment: float = 1.0) -> float:
+    """Lemma 12: P(max_{i,j} ‖x_j^(i)‖ ≥ R) ≤ nN exp(−R²/(2 e C_x d)), for R² ≥ e C_x d.
+
+    Markov's inequality for the r-th moment gives nN (C_x d r)^{r/2}/R^r, and r = R²/(e C_x d) ≥ 1 the bound. At the
+    radius r_x = √(3 C_x e d log(nN)) (`rates.token_radius`) it is 1/√(nN). The prompts need not be independent.
+    """
+    domain.positive(radius=radius, num_samples=num_samples, seq_len=seq_len, token_dim=token_dim, moment=moment)
+    order = radius**2 / (math.e * moment * token_dim)
+    return min(1.0, num_samples * seq_len * math.exp(-order / 2)) if order >= 1 else 1.0
