@@ -13,7 +13,7 @@ import jax
 
 from qstr_jax import failures
 from qstr_jax.settings import function_names, registry
-from qstr_jax.tasks import link_functions
+from qstr_jax.tasks import link_functions as own
 from qstr_jax.tasks.link_functions import unit_vectors
 from qstr_jax.tasks.two_layer import TwoLayer
 
@@ -28,7 +28,6 @@ class Link:
         name: what configs and rows call it.
         init: (key, sparsity, token_dim) → parameters, a pytree of arrays; may be empty.
         apply: (parameters, x (q, d)) → scalar label.
-        variance: (sparsity, token_dim) → label variance under N(0, I) tokens, or None if unknown.
         two_layer: (parameters, sparsity, token_dim, radius, error) → `TwoLayer`, or None if there is none.
         settings: (name, value) pairs that its builder was called with.
     """
@@ -36,7 +35,6 @@ class Link:
     name: str
     init: Callable[..., Any]
     apply: Callable[..., jax.Array]
-    variance: Callable[[int, int], float] | None = None
     two_layer: Callable[..., TwoLayer] | None = None
     settings: tuple = ()
 
@@ -118,56 +116,12 @@ def get(link: 'str | Link | Callable', **settings: Any) -> 'Link':
     return _from_builder(entry.builder, entry.name, tuple(sorted(kept.items())))
 
 
-register(
-    Link(
-        name='linear',
-        init=link_functions.linear_init,
-        apply=link_functions.linear_apply,
-        variance=lambda q, d: 1.0,
-        two_layer=link_functions.linear_two_layer,
-    )
-)
-register(
-    Link(
-        name='mean',
-        init=link_functions.mean_init,
-        apply=link_functions.mean_apply,
-        variance=lambda q, d: 1.0 / q,
-        two_layer=link_functions.mean_two_layer,
-    )
-)
-register(
-    Link(
-        name='sum',
-        init=link_functions.separate_init,
-        apply=link_functions.sum_apply,
-        variance=lambda q, d: 1.0,
-        two_layer=link_functions.sum_two_layer,
-    )
-)
-register(
-    Link(
-        name='hermite2',
-        init=link_functions.separate_init,
-        apply=link_functions.hermite2_apply,
-        variance=lambda q, d: 1.0,
-        two_layer=link_functions.hermite2_two_layer,
-    )
-)
-register(
-    Link(
-        name='norm2',
-        init=link_functions.norm2_init,
-        apply=link_functions.norm2_apply,
-        variance=lambda q, d: 2.0,
-        two_layer=link_functions.norm2_two_layer,
-    )
-)
-register(
-    Link(
-        name='two_layer',
-        init=link_functions.two_layer_init,
-        apply=link_functions.two_layer_apply,
-        two_layer=link_functions.two_layer_two_layer,
-    )
-)
+for _link in (
+    Link('linear', own.linear_init, own.linear_apply, own.linear_two_layer),
+    Link('mean', own.mean_init, own.mean_apply, own.mean_two_layer),
+    Link('sum', own.separate_init, own.sum_apply, own.sum_two_layer),
+    Link('hermite2', own.separate_init, own.hermite2_apply, own.hermite2_two_layer),
+    Link('norm2', own.norm2_init, own.norm2_apply, own.norm2_two_layer),
+    Link('two_layer', own.two_layer_init, own.two_layer_apply, own.two_layer_two_layer),
+):
+    register(_link)
