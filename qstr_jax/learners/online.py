@@ -113,7 +113,7 @@ class Online:
         threshold: a lane is over at the first check with a test loss strictly below this.
         thresholds: larger ones, whose crossings are recorded on the way to `threshold`.
         max_samples: budget of training prompts; a lane that uses it up is censored.
-        stop_after: a lane that misses the threshold with so many training prompts is over, outraced; 0 is never.
+        stop_after: a lane that misses the threshold with this many training prompts is over, outraced; 0 is never.
         test_samples: number of held-out test prompts.
         risk: 'averaged' over positions (2.2), or 'pointwise', at one position of each prompt (2.3).
         screen: whether test evaluations that cannot show a crossing are skipped, see `screening`.

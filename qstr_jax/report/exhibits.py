@@ -154,7 +154,7 @@ def _lanes(curves: pd.DataFrame) -> pd.DataFrame:
 def _groups(
     caption: str, rows: pd.DataFrame, x: str, most: int, tasks: bool = False
 ) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Rows by the settings of lanes in which they differ, and perhaps of tasks, with captions; at most so many."""
+    """Rows by the settings of lanes in which they differ, and perhaps of tasks, with captions; at most `most`."""
     roles = ('lane', 'learner', 'task') if tasks else ('lane',)
     apart = columns.with_role(analysis.curve_columns(_lanes(rows), x), *roles)
     if not apart:
