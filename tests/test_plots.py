@@ -3,6 +3,7 @@
 import errno
 import itertools
 import os
+import re
 
 import matplotlib
 import numpy as np
@@ -202,10 +203,19 @@ def test_reference_has_one_entry_of_the_key_and_one_panel():
 def test_a_panel_per_task_and_an_axis_of_q():
     figure = plots.samples_against(pd.concat([make_rows(), make_rows(task='simple_qstr')]))
     assert [axis.get_title('left') for axis in figure.axes] == ['qSTR', 'simple-qSTR']
+    two = plots.samples_against(pd.concat([make_rows(), make_rows(task='simple_qstr', exponent=1.6)]))
+    exponents = [re.search(r'\^\{?([\d.]+)', labels(axis)[0])[1] for axis in two.axes]
+    assert [round(float(one)) for one in exponents] == [1, 2]
     rows = pd.concat([make_rows(lengths=(7,)).assign(sparsity=q) for q in (1, 2, 3)])
     [axis] = plots.samples_against(rows, x='sparsity').axes
     assert axis.get_xlabel() == 'relevant tokens $q$'
     assert '$q^' in labels(axis)[0]
+
+
+def test_the_samples_axis_is_as_high_with_many_panels_as_with_one():
+    [alone] = plots.samples_against(make_rows()).axes
+    many = plots.samples_against(pd.concat(make_rows(task=f'task {i}') for i in range(8))).axes
+    np.testing.assert_allclose(many[0].get_ylim(), alone.get_ylim())
 
 
 def test_words_are_printed_as_they_are():

@@ -78,54 +78,54 @@ def samples_against(
     published = ['open: published'] if reference else []
     with matplotlib.rc_context(STYLE):
         key = '; '.join([
-            marks_text(rows, words.values()), *coarse_key(rows, means), *no_retrieval_key(rows), *published,
+            marks_text(rows, words), *coarse_key(rows, means), *no_retrieval_key(rows), *published,
         ])  # fmt: skip
-        figure, axes = frame(len(panels), title, notes, sharey=True, key=key, beside=words.values())
+        figure, axes = frame(len(panels), title, notes, sharey=True, key=key, beside=words)
         axes[0].set_yscale('log')
+        left = iter(words)
         named = [
-            _draw_panel(axis, curves, look, across, (reference, lines), words)
+            _draw_panel(axis, [(curve, next(left)) for curve in curves], look, across, (reference, lines))
             for axis, curves in zip(axes, panels, strict=True)
         ]
         axes[0].set_ylabel(samples_to_threshold(rows))
-        for axis, own in zip(axes, named, strict=True):
-            finish_panel(axis, own, slopes=across.is_wide)
+        finish_panels(axes, named, slopes=across.is_wide)
     return figure
 
 
 def _draw_panel(
     axis: Axes,
-    curves: list[Curve],
+    curves: list[tuple[Curve, str]],
     look: dict[str, Look],
     x: XAxis,
     others: tuple[Reference, pd.DataFrame | None],
-    words: Mapping[str, str],
 ) -> list[ends.Words]:
-    """Draws the curves of a panel, published values and further lines; returns what is to stand at their ends."""
+    """Draws curves with their words, published values and further lines; returns what is to stand at their ends."""
     reference, lines = others
     named = []
-    for place, curve in enumerate(curves):
+    for place, (curve, words) in enumerate(curves):
         found = draw_means(axis, curve, look[curve.key], x, 0.006 * (place - (len(curves) - 1) / 2))
-        named += [one._replace(text=words[curve.key]) if one.gid.startswith('end') else one for one in found]
+        named += [one._replace(text=words) if one.gid.startswith('end') else one for one in found]
     for model, points in reference.items():
         colour, marker, _ = look[model]
         style = {'linestyle': 'none', 'fillstyle': 'none', 'markersize': 6, 'alpha': 0.5, 'color': colour}
         axis.plot(x.place(points), list(points.values()), marker, gid=f'reference {model}', zorder=2, **style)
     x.draw(axis)
-    mark_no_retrieval(axis, x, pd.concat([curve.lanes for curve in curves]))
-    axis.set_title(point_text(curves[0]), loc='left')
-    return [*named, *(() if lines is None else _draw_lines(axis, lines, curves[0], x))]
+    mark_no_retrieval(axis, x, pd.concat([curve.lanes for curve, _ in curves]))
+    first = curves[0][0]
+    axis.set_title(point_text(first), loc='left')
+    return [*named, *(() if lines is None else _draw_lines(axis, lines, first, x))]
 
 
-def curve_texts(curves: Sequence[Curve], rows: pd.DataFrame, x: str) -> dict[str, str]:
-    """What stands at the end of each curve of a table, by key: its name, and under it its exponent if it has one."""
-    return {curve.key: _text(curve, fit, x) for curve, fit in zip(curves, fits(curves, rows, x), strict=True)}
+def curve_texts(curves: Sequence[Curve], rows: pd.DataFrame, x: str) -> list[str]:
+    """What stands at the end of each curve of a table: its name, and under it its exponent if it has one."""
+    return [_text(curve, fit, x) for curve, fit in zip(curves, fits(curves, rows, x), strict=True)]
 
 
 def _text(curve: Curve, fit: Exponent, x: str) -> str:
     return '\n'.join([display(curve.short), *([power(fit, x)] if fit.value is not None else [])])
 
 
-def marks_text(rows: pd.DataFrame, words: Sequence[str] | Any = ()) -> str:
+def marks_text(rows: pd.DataFrame, words: Sequence[str] = ()) -> str:
     """What the marks of `draw_means` are, and what stands behind exponents."""
     outcomes = set(erms.with_bounds(rows)['outcome'])
     marks = [text for outcome, text in _MARK_WORDS.items() if outcome in outcomes]
@@ -181,17 +181,18 @@ def _draw_line(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> 
     return [*mark_means(axis, places, cells, colour), end]
 
 
-def finish_panel(axis: Axes, named: Sequence[ends.Words], *, slopes: bool) -> None:
-    """Limits, ticks, slopes to compare with, and the words at means and ends."""
-    learn = [one for one in named if one.gid == 'learn']
-    low, high = axis.get_ylim()
+def finish_panels(axes: Sequence[Axes], named: Sequence[Sequence[ends.Words]], *, slopes: bool) -> None:
+    """Limits, ticks, slopes to compare with, and the words at means and ends, of panels with one y axis."""
+    has_counts = any(one.gid == 'learn' for own in named for one in own)
+    low, high = axes[0].get_ylim()
     room = high / low
-    axis.set_ylim(low / room ** (0.15 * slopes), max(high * room ** (0.12 * bool(learn)), 8 * low))
-    log_ticks(axis.yaxis, thousands)
-    if slopes:
-        _draw_slopes(axis)
-    ends.at_ends(axis, [one for one in named if one.gid != 'learn'])
-    ends.above(axis, learn)
+    axes[0].set_ylim(low / room ** (0.15 * slopes), max(high * room ** (0.12 * has_counts), 8 * low))
+    for axis, own in zip(axes, named, strict=True):
+        log_ticks(axis.yaxis, thousands)
+        if slopes:
+            _draw_slopes(axis)
+        ends.at_ends(axis, [one for one in own if one.gid != 'learn'])
+        ends.above(axis, [one for one in own if one.gid == 'learn'])
 
 
 def _draw_slopes(axis: Axes) -> None:

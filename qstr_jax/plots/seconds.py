@@ -12,7 +12,7 @@ from qstr_jax.analysis import Curve
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import coarse_key, display, samples_to_threshold
 from qstr_jax.plots.panels import XAxis, by_panel
-from qstr_jax.plots.samples import curve_texts, draw_means, finish_panel, marks_text
+from qstr_jax.plots.samples import curve_texts, draw_means, finish_panels, marks_text
 from qstr_jax.plots.style import STYLE, Look, frame, looks
 
 
@@ -42,20 +42,20 @@ def samples_and_seconds(
     look, across = looks(curve.key for curve in curves), XAxis.of(x, rows[x], prefer_log=True)
     words = curve_texts(curves, rows, x)
     with matplotlib.rc_context(STYLE):
-        key = '; '.join([marks_text(rows, words.values()), *coarse_key(rows, analysis.summarize(rows))])
-        figure, (left, right) = frame(2, title, notes, key=key, beside=words.values())
+        key = '; '.join([marks_text(rows, words), *coarse_key(rows, analysis.summarize(rows))])
+        figure, (left, right) = frame(2, title, notes, key=key, beside=words)
         for axis in (left, right):
             axis.set_yscale('log')
         named, taken = [], []
-        for curve in curves:
+        for curve, text in zip(curves, words, strict=True):
             found = draw_means(left, curve, look[curve.key], across, 0.0)
-            named += [one._replace(text=words[curve.key]) if one.gid.startswith('end') else one for one in found]
+            named += [one._replace(text=text) if one.gid.startswith('end') else one for one in found]
             taken.append(_draw_seconds(right, curve, look[curve.key], (across, seconds)))
         left.set_ylabel(samples_to_threshold(rows))
         right.set_ylabel('seconds per lane')
         for axis, own in ((left, named), (right, taken)):
             across.draw(axis)
-            finish_panel(axis, own, slopes=across.is_wide)
+            finish_panels([axis], [own], slopes=across.is_wide)
     return figure
 
 

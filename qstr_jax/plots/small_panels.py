@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import matplotlib
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -68,8 +69,8 @@ def _draw_samples(axis: Axes, rows: pd.DataFrame, look: Mapping[str, Look], acro
     axis.set_yscale('log')
     found = []
     for place, model in enumerate(models):
-        lanes = rows[rows['model'] == model]
-        curve = analysis.Curve(model=model, task={}, settings={}, lanes=lanes)
+        places = np.flatnonzero(rows['model'] == model)
+        curve = analysis.Curve(model=model, task={}, settings={}, lanes=rows.iloc[places], places=places)
         found += draw_means(axis, curve, look[model], across, 0.03 * (place - (len(models) - 1) / 2))
     across.draw(axis)
     return [words for words in found if words.gid == 'learn']

@@ -12,7 +12,7 @@ from qstr_jax.analysis import no_retrieval
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import display, point_text
 from qstr_jax.plots.panels import XAxis, by_panel
-from qstr_jax.plots.samples import draw_means, finish_panel, marks_text
+from qstr_jax.plots.samples import draw_means, finish_panels, marks_text
 from qstr_jax.plots.style import STYLE, Look, frame, looks
 
 _KEY = 'dashed: the loss of a predictor that ignores t'
@@ -43,8 +43,7 @@ def samples_against_threshold(rows: pd.DataFrame, *, title: str = '', notes: Seq
         across = XAxis.of('threshold', rows['threshold'], prefer_log=True)
         named = [_draw_panel(axis, mine, look, across) for axis, mine in zip(axes, panels, strict=True)]
         axes[0].set_ylabel('samples to the threshold')
-        for axis, own in zip(axes, named, strict=True):
-            finish_panel(axis, own, slopes=False)
+        finish_panels(axes, named, slopes=False)
     return figure
 
 
