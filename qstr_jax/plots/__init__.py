@@ -10,6 +10,7 @@ from qstr_jax.plots.floors import loss_against_floor
 from qstr_jax.plots.heatmaps import samples_heatmap
 from qstr_jax.plots.learning_curves import learning_curves
 from qstr_jax.plots.prompts import prompt
+from qstr_jax.plots.ranking import ranked, samples_ranked
 from qstr_jax.plots.samples import samples_against
 from qstr_jax.plots.seconds import samples_and_seconds
 from qstr_jax.plots.small_panels import measure_in_panels, samples_in_panels
@@ -28,11 +29,13 @@ __all__ = [
     'measure_in_panels',
     'prompt',
     'query_key_matrices',
+    'ranked',
     'samples_against',
     'samples_against_threshold',
     'samples_and_seconds',
     'samples_heatmap',
     'samples_in_panels',
+    'samples_ranked',
     'save',
     'training_curves',
     'training_curves_by_setting',

@@ -1,0 +1,130 @@
+"""Sixteen architectures and a GRU, one block each at 20,000 parameters, on retrieval, recall, a join and tracking.
+
+One label a prompt, N = 4 and 8, the learning rate tuned on a lane of its own, five lanes with a task each. Every mixer
+reads in both directions, since a causal one cannot see the later tokens for which three of the four tasks ask.
+"""
+
+import pathlib
+
+from qstr_jax import analysis, plots
+from qstr_jax.analysis import formats
+from qstr_jax.cli import base
+from qstr_jax.report import lanes
+from qstr_jax.settings import checks
+from qstr_jax.storage import files
+
+ORDER = 37
+QUESTION = 'How many labels does each of seventeen mixers need for retrieval, recall, a join by key, and tracking?'
+MODELS = (
+    'attention', 'linear_attention', 'retnet', 'gla', 'deltanet', 'gated_deltanet', 'kda', 'mamba2', 'mamba3', 'rwkv7',
+    'rg_lru', 'mlstm', 'min_gru', 's5', 'long_conv', 'mlp_mixer', 'gru',
+)  # fmt: skip
+# By task: its name in the figure, its threshold, and on which error.
+TASKS = {
+    'qstr': ('retrieval: 1STR', 0.7, 'loss'),
+    'noisy_keys': ('recall: noisy keys', 0.7, 'loss'),
+    'flights': ('a join by key: flights', 0.5, 'loss'),
+    'modular_sum': ('tracking: parity', 0.1, 'error_rate'),
+}
+FOLDERS = {'architectures': tuple(f'{task}_{seq_len}' for seq_len in (4, 8) for task in TASKS)}
+FIGURES = {'architectures/figure.png': 'Labels to the threshold, a panel for each task; the best on retrieval on top'}
+
+
+def get_config(part='qstr_4'):
+    """One task and N for all mixers, five lanes with a task each, at most 48,000 prompts of one label."""
+    checks.choice('part', part, FOLDERS['architectures'])
+    task, _, seq_len = part.rpartition('_')
+    _, threshold, kind = TASKS[task]
+    config = base.get_config()
+    config.models = MODELS
+    for model in MODELS:
+        config[model].num_parameters = 20_000
+    config.gru.state_dim = 32  # 64 states have more than 20,000 parameters by themselves
+    config.task.name = task
+    if task == 'flights':
+        config.task.lookup = 'key'
+    config.seq_lens = (int(seq_len),)
+    config.risk = 'pointwise'
+    config.batch_size = 64
+    config.check_every = 4
+    config.task_per_lane = True
+    config.tune.learning_rate = (1e-3, 3e-3, 1e-2)
+    config.tune.num_seeds = 1
+    config.threshold, config.threshold_on = threshold, kind
+    config.test_samples = 1000
+    config.max_samples = 48_000
+    return config
+
+
+def reduced(part='qstr_4'):
+    """The same in seconds, for the tests: one mixer."""
+    config = get_config(part)
+    config.models = ('min_gru',)
+    config.min_gru.num_parameters = 500
+    config.tune.learning_rate = (1e-2,)
+    config.num_seeds, config.max_samples, config.test_samples = 2, 1024, 100
+    return config
+
+
+def draw(workdir, config):
+    """One figure of all tasks, and a table of all points."""
+    folder = pathlib.Path(workdir)
+    rows = lanes.load(folder)
+    found = {name: rows[rows['task'] == task] for task, (name, _, _) in TASKS.items() if task in set(rows['task'])}
+    plots.save(plots.samples_ranked(found), folder / 'figure')
+    shown = ['task', 'model', 'seq_len', 'learning_rate', 'num_lanes', 'num_learn', 'mean', 'min', 'max', 'lower_bound']
+    means = analysis.summarize(rows, ['task', 'model', 'seq_len', 'learning_rate'])
+    text = formats.markdown(means[shown], digits=3)
+    files.write_text(folder / 'table.md', text)
+    print(f'{text}figure: {folder / "figure.png"}')
+
+
+def text(rows):
+    some = rows('architectures')
+    said = '\n'.join(f'- {TASKS[task][0]}: {best(rows, task)}' for task in TASKS if task in some.values('task'))
+    return f"""
+Who needs fewest labels at the largest N that is run, and whom no lane of five learns:
+
+{said}
+
+{some.lanes()} lanes with a task each, {some.extent('num_parameters')} parameters, at most
+{some.values('max_samples')[0]:,} labels, one a prompt; lanes and the choice of rates took
+{rows('architectures', 'architectures/selection').time()}.
+"""
+
+
+def best(rows, task):
+    """'N = 8: attention 12.6k, …; of 9 mixers no lane learns'."""
+    seq_len = max(rows('architectures', task=task).values('seq_len'))
+    lanes_here = rows('architectures', task=task, seq_len=seq_len)
+    means = analysis.summarize(lanes_here.table, ['model'])
+    whole = means[means['num_learn'] == means['num_lanes']].sort_values('mean')
+    first = [f'{analysis.display(model)} {lanes_here.where(model=model).mean()}' for model in whole['model'][:4]]
+    none = [analysis.display(model) for model in means['model'][means['num_learn'] == 0]]
+    lost = f'no lane of {", ".join(none)} learns' if none else 'all have lanes that learn'
+    return f'N = {seq_len}: {", ".join(first) or "of none all five lanes learn"}; {lost}.'
+
+
+def table(rows):
+    some = rows('architectures')
+    points = [(task, seq_len) for task in TASKS for seq_len in some.where(task=task).values('seq_len')]
+    heads = [f'{TASKS[task][0].partition(": ")[2]}, N = {seq_len}' for task, seq_len in points]
+    lines = [f'| labels to the threshold | {" | ".join(heads)} |', '|---' * (len(points) + 1) + '|']
+    order = plots.ranked(analysis.summarize(some.where(task=points[0][0]).table, ['model', 'seq_len']), 'seq_len')
+    for model in order:
+        means = [some.where(model=model, task=task, seq_len=seq_len) for task, seq_len in points]
+        entries = [lanes_here.mean() if lanes_here.count() else '–' for lanes_here in means]
+        lines.append(f'| {analysis.display(model)} | {" | ".join(entries)} |')
+    return '\n'.join(lines)
+
+
+def limits(rows):
+    some = rows('architectures')
+    ran = {f'{row.task}_{row.seq_len}' for row in some.table[['task', 'seq_len']].drop_duplicates().itertuples()}
+    left = [part for part in FOLDERS['architectures'] if part not in ran]
+    waiting = f'Not run yet: {", ".join(left)}. ' if left else ''
+    return f"""
+{waiting}One block, one size, one batch size, one budget: who does not learn may do so with more labels. Prompts are so
+short that what a state can hold hardly binds; all mixers read in both directions, which is not how they are used in
+language models.
+"""

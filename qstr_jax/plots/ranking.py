@@ -1,0 +1,89 @@
+"""Many architectures at a few points: a line each, sorted, and a panel for each task."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from qstr_jax import analysis
+from qstr_jax.analysis.measured import samples_or_bound
+from qstr_jax.plots.labels import display, thousands
+from qstr_jax.plots.panels import log_ticks
+from qstr_jax.plots.style import HEIGHT, STYLE, Look, frame, legend_line, looks
+
+_PANEL_WIDTH, _LINE_HEIGHT = 1.75, 0.16  # Inches.
+_KEY = (
+    'dots: lanes; triangles: lanes that do not learn, at their budget; large marks: geometric means of lanes that '
+    'learn; k/n: k of n lanes learn, where some do not'
+)
+
+
+def samples_ranked(
+    panels: Mapping[str, pd.DataFrame], by: str = 'seq_len', *, title: str = '', notes: Sequence[str] = ()
+) -> Figure:
+    """Samples to the threshold of many architectures, a line each; those that do best on the first task on top.
+
+    Best is whom most lanes learn, and of those who needs fewest samples, at the largest value of `by` first.
+
+    Args:
+        panels: by title the rows of a panel, one per lane, as for `analysis.summarize`.
+        by: the setting whose values are told apart by colour and marker.
+        title: above the figure.
+        notes: small, under the figure.
+
+    Raises:
+        ValueError: as `analysis.summarize`, or no panels.
+    """
+    if not panels:
+        raise ValueError('panels: give at least one')
+    means = {name: analysis.summarize(rows, ['model', by]) for name, rows in panels.items()}
+    order = ranked(pd.concat(means.values(), ignore_index=True), by)
+    rows = pd.concat(panels.values(), ignore_index=True)
+    values = sorted(rows[by].unique())
+    look = dict(zip(values, looks(f'{by}={value}' for value in values).values(), strict=True))
+    with matplotlib.rc_context(STYLE):
+        figure, axes = frame(len(panels), title, notes, sharey=True, key=_KEY, panel_width=_PANEL_WIDTH)
+        figure.set_figheight(figure.get_figheight() - HEIGHT + 0.6 + _LINE_HEIGHT * len(order))
+        for axis, (name, own) in zip(axes, panels.items(), strict=True):
+            axis.set_title(display(name), loc='left')
+            for place, value in enumerate(values):
+                shift = 0.3 * (place - (len(values) - 1) / 2)
+                _draw(axis, own[own[by] == value], means[name][means[name][by] == value], order, (look[value], shift))
+            axis.set_xscale('log')
+            log_ticks(axis.xaxis, thousands, (1, 3))
+            axis.set_xlabel('samples')
+        axes[0].set_yticks(range(len(order)), labels=[display(model) for model in order])
+        axes[0].set_ylim(len(order) - 0.4, -0.6)
+        if len(values) > 1:
+            handles = [legend_line(look[value], analysis.setting_text(by, value)) for value in values]
+            figure.legend(handles=handles, loc='outside upper right', ncols=len(values))
+    return figure
+
+
+def ranked(means: pd.DataFrame, by: str) -> list[str]:
+    """Architectures, best first: by the lanes that learn and the samples at the largest value of the first task."""
+    first = means.drop_duplicates(['model', by]).sort_values(
+        [by, 'num_learn', 'mean'], ascending=[False, False, True], kind='stable'
+    )
+    return list(dict.fromkeys(first['model']))
+
+
+def _draw(axis: Axes, rows: pd.DataFrame, means: pd.DataFrame, order: list[str], how: tuple[Look, float]) -> None:
+    """The lanes and the mean of each architecture at one value."""
+    (colour, marker, _), shift = how
+    height = {model: i + shift for i, model in enumerate(order)}
+    y = rows['model'].map(height).to_numpy(float)
+    bound, learns = samples_or_bound(rows).to_numpy(float), rows['outcome'].eq('reached').to_numpy()
+    look: dict[str, Any] = {'linestyle': 'none', 'color': colour, 'alpha': 0.7}
+    axis.plot(bound[learns], y[learns], '.', markersize=3.5, gid='reached', **look)
+    axis.plot(bound[~learns], y[~learns], '>', markersize=3.5, fillstyle='none', gid='censored', **look)
+    some = means[means['num_learn'] > 0]
+    axis.plot(some['mean'], some['model'].map(height), marker, color=colour, markersize=5, linestyle='none', gid='mean')
+    for line in means[means['num_learn'] < means['num_lanes']].to_dict('records'):
+        axis.annotate(
+            f'{line["num_learn"]}/{line["num_lanes"]}', (1.0, height[line['model']]), (2, 0),
+            xycoords=('axes fraction', 'data'), textcoords='offset points', va='center', fontsize=6, color=colour,
+        )  # fmt: skip
