@@ -12,6 +12,8 @@ BOUND_MODELS = ('ffn', 'theorem6_oracle')
 NUM_SE = 3
 # and if the distance is more than rounding, which matters where the floor is 0.
 ROUNDING = 1e-5
+# What predicting nothing errs by: the variance of a linear label.
+VARIANCE = 1.0
 
 
 def theorem6_floor(num_samples: float, seq_len: int, token_dim: int) -> float:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from qstr_jax import analysis, columns
-from qstr_jax.analysis.floors import NUM_SE, theorem6_floor
+from qstr_jax.analysis.floors import NUM_SE, VARIANCE, theorem6_floor
 from qstr_jax.plots.labels import display
 from qstr_jax.plots.panels import log_ticks
 from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks
@@ -24,7 +24,8 @@ def loss_against_floor(rows: pd.DataFrame, *, title: str = '', notes: Sequence[s
 
     The left panel shows every run and the means. The right panel shows, for n < N d, the test loss minus the floor of
     the run's own u and training set, in standard errors of the test loss; runs of models that the theorem is not about
-    are left out there.
+    are left out there. FFNs that err by 1 or more are in neither: they are as far above any floor as a network that
+    predicts nothing, and say nothing about this one.
 
     Args:
         rows: of `analysis.floors.with_floor`.
@@ -35,6 +36,10 @@ def loss_against_floor(rows: pd.DataFrame, *, title: str = '', notes: Sequence[s
         ValueError: no rows, or missing columns.
     """
     analysis.require(rows, ('model', 'num_samples', 'test_loss', 'test_loss_se', 'floor', 'load', 'is_bound'))
+    is_lost = rows['is_bound'] & (rows['test_loss'] >= VARIANCE)
+    if is_lost.any():
+        left_out = f'not drawn: {is_lost.sum()} of {rows["is_bound"].sum()} runs that err by 1 or more, as nothing does'
+        rows, notes = rows[~is_lost], (*notes, left_out)
     curves = analysis.split_curves(rows, 'num_samples')
     labels = {curve.key: display(curve.name) for curve in curves}
     look = looks(labels)

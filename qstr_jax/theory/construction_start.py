@@ -1,4 +1,4 @@
-"""A plugin that lets fits start at Lemma 11's network or between it and the first parameters, as a control.
+"""A plugin that lets fits start at a network of the proofs or between it and the first parameters, as a control.
 
 `starts='construction'` and `starts='mixed:0.3'` show whether an optimiser stays at, or comes back to, the network of
 the proof. They know the encodings and the link, so they are never an answer; `reference='construction'` puts the
@@ -15,22 +15,28 @@ from qstr_jax.learners import starts
 from qstr_jax.tasks import links
 from qstr_jax.theory import construction_norm
 
+# Of |⟨u, x⟩|, which is Gaussian: it is larger once in two billion tokens.
+REACH = 6.0
+
 
 @starts.register('construction')
 def construction(context: starts.StartContext, number: float | None) -> Any:
-    """Lemma 11's network for the lane's own link, with the α of `construction_norm.transformer`.
+    """Lemma 11's network for the lane's own link, with the α of `construction_norm.transformer`, or `lookup`.
 
     Args:
         context: the lane's.
         number: the factor on W_QK; None is 1. Where attention is saturated its gradient is zero; below it is not.
 
     Raises:
-        ValueError: the model is no Transformer with merged attention, or too narrow for the link's two-layer form.
+        ValueError: the model is neither a Transformer with merged attention nor an FFN of the form 'theorem6', or too
+            narrow.
     """
     task: Any = context.problem.task
     module: Any = context.problem.module
+    if isinstance(module, models.Feedforward) and module.form == 'theorem6':
+        return lookup(context)
     if not isinstance(module, models.Transformer) or module.attention != 'merged':
-        raise ValueError('starts=construction: needs a Transformer with transformer.attention=merged')
+        raise ValueError('starts=construction: needs transformer.attention=merged, or ffn.form=theorem6')
     radius = construction_norm.token_radius(task)
     form = links.two_layer_form(
         task.link, context.task_draw.link, task.sparsity, task.token_dim, radius=radius, error=construction_norm.ERROR
@@ -58,6 +64,49 @@ def construction(context: starts.StartContext, number: float | None) -> Any:
         'hidden': {'kernel': kernel, 'bias': zeros['hidden']['bias'].at[:num_units].set(form.b_M)},
         'out': {**zeros['out'], 'kernel': zeros['out']['kernel'].at[:num_units, 0].set(form.a_M)},
     }
+    return {'params': built}
+
+
+def lookup(context: starts.StartContext) -> Any:
+    """An FFN f(T, W x) that retrieves on simple-1STR: σ(±⟨u, x_j⟩ − C (1 − ⟨ω_j, ω_t⟩)) of all j, added up.
+
+    C keeps all units of j ≠ t at zero while |⟨u, x_j⟩| < REACH. Where W is kept in the span of the training prompts,
+    its rows are the projections of e_j ⊗ u, and the network is Theorem 6's oracle.
+
+    Args:
+        context: the lane's.
+
+    Raises:
+        ValueError: another task than simple_qstr with q = 1 and a linear link, or too narrow layers.
+    """
+    task: Any = context.problem.task
+    widths = context.problem.module.widths
+    if task.name != 'simple_qstr' or task.sparsity != 1 or task.link.name != 'linear':
+        raise ValueError(
+            f'starts=construction: an FFN looks up one token of simple_qstr with link=linear, not task={task.name!r}, '
+            f'sparsity={task.sparsity}, link={task.link.name!r}'
+        )
+    N, d_e = task.seq_len, task.encoding_dim
+    if widths[0] < 2 * N or min(widths) < 2:
+        raise ValueError(f'starts=construction: needs ffn.widths of at least {2 * N}, then 2, not {widths}')
+    omega_NxE = context.task_draw.encodings.omega_NxE
+    shut = REACH / (1 - jnp.max(omega_NxE @ omega_NxE.T - 2 * jnp.eye(N)))
+    built = jax.tree.map(jnp.zeros_like, starts.params('init', context))['params']
+    rows_VxN = jnp.kron(jnp.eye(N), context.task_draw.link['u_V'][:, None])
+    for sign, units in ((1.0, slice(0, N)), (-1.0, slice(N, 2 * N))):
+        built['tokens']['kernel'] = built['tokens']['kernel'].at[:, units].set(sign * rows_VxN)
+        # Of the flattened encodings (ω_1, ω_t, ω_2, ω_t, …) it reads the first ω_t.
+        gate_ExN = shut / task.scale * omega_NxE.T
+        built['indices']['kernel'] = built['indices']['kernel'].at[d_e : 2 * d_e, units].set(gate_ExN)
+        built['indices']['bias'] = built['indices']['bias'].at[units].set(-shut)
+    sums = [slice(0, N), slice(N, 2 * N)]
+    for i in range(1, len(widths)):
+        kernel = built[f'hidden_{i}']['kernel']
+        for unit, own in enumerate(sums):
+            kernel = kernel.at[own, unit].set(1.0)
+        built[f'hidden_{i}']['kernel'], sums = kernel, [slice(0, 1), slice(1, 2)]
+    for sign, own in zip((1.0, -1.0), sums, strict=True):
+        built['out']['kernel'] = built['out']['kernel'].at[own].set(sign)
     return {'params': built}
 
 
