@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import optax
 
 from qstr_jax import models
 from qstr_jax.learners import starts
@@ -93,21 +94,30 @@ def lookup(context: starts.StartContext) -> Any:
     shut = REACH / (1 - jnp.max(omega_NxE @ omega_NxE.T - 2 * jnp.eye(N)))
     built = jax.tree.map(jnp.zeros_like, starts.params('init', context))['params']
     rows_VxN = jnp.kron(jnp.eye(N), context.task_draw.link['u_V'][:, None])
+    gate_ExN = shut / task.scale * omega_NxE.T
+    tokens, indices = built['tokens']['kernel'], built['indices']
     for sign, units in ((1.0, slice(0, N)), (-1.0, slice(N, 2 * N))):
-        built['tokens']['kernel'] = built['tokens']['kernel'].at[:, units].set(sign * rows_VxN)
+        tokens = tokens.at[:, units].set(sign * rows_VxN)
         # Of the flattened encodings (ω_1, ω_t, ω_2, ω_t, …) it reads the first ω_t.
-        gate_ExN = shut / task.scale * omega_NxE.T
-        built['indices']['kernel'] = built['indices']['kernel'].at[d_e : 2 * d_e, units].set(gate_ExN)
-        built['indices']['bias'] = built['indices']['bias'].at[units].set(-shut)
+        gates = indices['kernel'].at[d_e : 2 * d_e, units].set(gate_ExN)
+        indices = {'kernel': gates, 'bias': indices['bias'].at[units].set(-shut)}
+    layers: list[Any] = [{'tokens': {'kernel': tokens}, 'indices': indices}]
     sums = [slice(0, N), slice(N, 2 * N)]
-    for i in range(1, len(widths)):
-        kernel = built[f'hidden_{i}']['kernel']
-        for unit, own in enumerate(sums):
-            kernel = kernel.at[own, unit].set(1.0)
-        built[f'hidden_{i}']['kernel'], sums = kernel, [slice(0, 1), slice(1, 2)]
-    for sign, own in zip((1.0, -1.0), sums, strict=True):
-        built['out']['kernel'] = built['out']['kernel'].at[own].set(sign)
-    return {'params': built}
+    for name in (f'hidden_{i}' for i in range(1, len(widths))):
+        kernel = built[name]['kernel'].at[sums[0], 0].set(1.0).at[sums[1], 1].set(1.0)
+        layers.append({name: {**built[name], 'kernel': kernel}})
+        sums = [slice(0, 1), slice(1, 2)]
+    kernel = built['out']['kernel'].at[sums[0]].set(1.0).at[sums[1]].set(-1.0)
+    layers.append({'out': {**built['out'], 'kernel': kernel}})
+    return {'params': _balanced(layers)}
+
+
+def _balanced(layers: list[Any]) -> dict[str, Any]:
+    """The ReLU network with the same norm in each layer, which is the smallest norm of the same function."""
+    norms = jnp.stack([optax.tree.norm(layer) for layer in layers])
+    common = jnp.exp(jnp.mean(jnp.log(norms)))
+    scaled = [optax.tree.scale(common / norm, layer) for layer, norm in zip(layers, norms, strict=True)]
+    return {name: part for layer in scaled for name, part in layer.items()}
 
 
 @starts.register('mixed')
