@@ -162,6 +162,14 @@ def test_a_crossing_lies_between_two_checks():
     assert resolution.interpolated(rows, pd.DataFrame()) is rows
 
 
+def test_a_crossing_of_the_error_rate_may_end_at_no_error():
+    rows = make_cell(1280).assign(check_every=10, batch_size=64, cell='a', threshold=0.1, threshold_on='error_rate')
+    curves = pd.DataFrame({
+        'cell': 'a', 'seed': 0, 'samples': [640, 1280], 'test_loss': [5.0, 4.0], 'accuracy': [0.6, 1.0],
+    })  # fmt: skip
+    assert resolution.interpolated(rows, curves)['crossing'][0] == pytest.approx(640 + 0.75 * 640)
+
+
 def test_order_of_rows_changes_nothing_and_cells_are_sorted():
     rows = pd.concat(
         [make_rows(model=model, rng=i) for i, model in enumerate(('mamba', 'ffn', 'aft', 'transformer', 'rnn'))]

@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from qstr_jax import plots
 from qstr_jax.analysis import floors
 
 
@@ -61,3 +62,12 @@ def test_draws_of_other_tasks_are_not_mixed_up():
     joined = floors.with_floor(pd.concat([rows().assign(link='linear', encoding_dim=None), other]))
     assert set(joined.loc[joined['link'] == 'mean', 'floor']) == {0.3}
     assert set(joined.loc[joined['link'] == 'linear', 'floor']) == {0.45, 0.55}
+
+
+def test_runs_that_learnt_nothing_are_counted_and_not_drawn():
+    lost = rows()
+    lost.loc[(lost['model'] == 'ffn') & (lost['seed'] == 1), 'test_loss'] = 1.2
+    figure = plots.loss_against_floor(floors.with_floor(lost))
+    [mean] = [line for line in figure.axes[0].get_lines() if line.get_gid() == 'mean ffn']
+    assert list(mean.get_ydata()) == [0.5]
+    assert 'not drawn: 1 runs' in figure.get_supxlabel().replace('\xa0', ' ')

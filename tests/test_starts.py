@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import qstr_jax.theory.construction_norm
@@ -101,6 +102,28 @@ def test_a_start_that_diverged_cannot_win():
         found = restarts.add(found, {'w': jnp.float32(value)}, risk=jnp.float32(risk), train_loss=risk, steps=10)
     assert (int(found.winner), float(found.params['w']), float(found.risk)) == (1, 2.0, 0.5)
     assert (float(found.highest), int(found.steps), int(found.number)) == (pytest.approx(0.7), 40, 4)
+
+
+FFN = {
+    'models': 'ffn', 'task': 'simple_qstr', 'test_task': None, 'ffn.form': 'theorem6', 'ffn.widths': (8, 4, 2),
+    'transformer.attention': None, 'radius': None, 'learners': 'stationary', 'span': 'coordinates',
+}  # fmt: skip
+
+
+def test_an_ffn_that_starts_at_the_construction_retrieves_and_is_of_least_norm():
+    cell = sweeps.cells_of(settings('construction', **FFN))[0]
+    task, lane = cell.problem.task, cell.lanes[0]
+    task_draw = helpers.draw(tasks.task_key(lane.task_seed, task), task)
+    key = tasks.streams.stream_key(lane.seed, 'init', task)
+    params = starts.params('construction', starts.StartContext(key, cell.problem, task_draw))
+    prompts = tasks.examples(tasks.streams.stream_key(1, 'test', task), jnp.arange(50), task, task_draw.link)
+    z_BxNxE = jax.vmap(lambda prompt: tasks.encode(prompt, task, task_draw))(prompts)
+    answers = jax.vmap(lambda z_NxE: cell.problem.module.apply(params, z_NxE))(z_BxNxE)
+    np.testing.assert_allclose(answers, prompts.y_N, atol=1e-4)
+    layers = params['params']
+    first = {name: layers[name] for name in ('tokens', 'indices')}
+    norms = [float(optax.tree.norm(part)) for part in (first, *(layers[n] for n in ('hidden_1', 'hidden_2', 'out')))]
+    np.testing.assert_allclose(norms, norms[0], rtol=1e-5)
 
 
 @pytest.mark.parametrize(

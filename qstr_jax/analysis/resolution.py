@@ -1,7 +1,8 @@
 """How finely samples are known: a lane tests its loss at checks only, and crosses its threshold between two of them.
 
 A row says at which check a lane was first below its threshold. Its curve says how far from it the loss was at that
-check and at the one before, so analysis takes the crossing of a straight line of log loss in samples between the two.
+check and at the one before, so analysis takes the crossing of a straight line between the two: of the logarithm of the
+loss, or of the error rate where the threshold is on that.
 Without curves the check itself counts. A mean of one to three checks is marked all the same: the loss falls along no
 straight line.
 """
@@ -16,6 +17,7 @@ CROSSING = 'crossing'
 # A mean of at most this many checks is coarse.
 COARSE = 3
 MARK = '~'
+_BEFORE = ' before'
 
 
 def step(rows: pd.DataFrame) -> pd.Series:
@@ -48,12 +50,29 @@ def interpolated(rows: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
         return rows
     lane = ['cell', *columns.with_role(rows.columns, 'lane')]
     lane = [name for name in lane if name in curves.columns]
-    lines = curves[[*lane, 'samples', 'test_loss']].sort_values('samples')
-    before = lines.groupby(lane, dropna=False)[['samples', 'test_loss']].shift()
-    lines = lines.assign(start=before['samples'], above=before['test_loss'])
-    end = crossed[[*lane, 'threshold']].assign(samples=crossed['samples_to_threshold'].astype(float), row=crossed.index)
-    found = end.merge(lines.astype({'samples': float}), on=[*lane, 'samples']).set_index('row')
-    part = np.log(found['above'] / found['threshold']) / np.log(found['above'] / found['test_loss'])
-    place = found['start'] + part * (found['samples'] - found['start'])
-    is_between = (found['above'] >= found['threshold']) & (found['test_loss'] < found['threshold'])
+    measures = [name for name in ('test_loss', 'accuracy') if name in curves.columns]
+    lines = curves[[*lane, 'samples', *measures]].sort_values('samples')
+    before = lines.groupby(lane, dropna=False)[['samples', *measures]].shift()
+    lines = lines.join(before.add_suffix(_BEFORE)).astype({'samples': float})
+    judged = [name for name in ('threshold', 'threshold_on') if name in crossed.columns]
+    end = crossed[[*lane, *judged]].assign(samples=crossed['samples_to_threshold'].astype(float), row=crossed.index)
+    found = end.merge(lines, on=[*lane, 'samples']).set_index('row')
+    above, below = _height(found, _BEFORE), _height(found, '')
+    threshold = found['threshold'].where(_is_of_rate(found), np.log(found['threshold']))
+    start = found[f'samples{_BEFORE}']
+    place = start + (above - threshold) / (above - below) * (found['samples'] - start)
+    is_between = (above >= threshold) & (below < threshold)
     return rows.assign(**{CROSSING: place[is_between].reindex(rows.index)})
+
+
+def _is_of_rate(found: pd.DataFrame) -> pd.Series:
+    if 'threshold_on' in found.columns:
+        return found['threshold_on'].eq('error_rate')
+    return pd.Series(False, found.index)
+
+
+def _height(found: pd.DataFrame, suffix: str) -> pd.Series:
+    """What falls to the threshold: the error rate, which may be 0, or the logarithm of the loss."""
+    loss = np.log(found[f'test_loss{suffix}'])
+    is_rate = _is_of_rate(found)
+    return loss.where(~is_rate, 1 - found[f'accuracy{suffix}']) if is_rate.any() else loss

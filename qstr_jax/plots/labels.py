@@ -50,7 +50,10 @@ def coarse_key(rows: pd.DataFrame, means: pd.DataFrame) -> list[str]:
 def samples_to_threshold(rows: pd.DataFrame) -> str:
     """The label of an axis of samples: 'samples to test MSE < 0.7', or without the number if there are several."""
     thresholds = set(rows['threshold']) if 'threshold' in rows.columns else set()
-    return f'samples to test MSE < {thresholds.pop():g}' if len(thresholds) == 1 else 'samples to threshold'
+    kinds = set(rows['threshold_on'].fillna('loss')) if 'threshold_on' in rows.columns else {'loss'}
+    if len(thresholds) != 1 or len(kinds) != 1:
+        return 'samples to threshold'
+    return f'samples to {"test MSE" if kinds == {"loss"} else "error rate"} < {thresholds.pop():g}'
 
 
 def point_text(curve: analysis.Curve) -> str:
