@@ -2,11 +2,12 @@
 
 `python -m qstr_jax compare` puts an architecture beside all others: see `qstr_jax.cli.compare`.
 `python -m qstr_jax board` looks after the board: see `qstr_jax.cli.board`.
+`python -m qstr_jax track` sends rows to an experiment tracker: see `qstr_jax.cli.track`.
 """
 
 import importlib
 import sys
 
 if __name__ == '__main__':
-    command = sys.argv.pop(1) if sys.argv[1:2] in (['compare'], ['board']) else 'sample_complexity'
+    command = sys.argv.pop(1) if sys.argv[1:2] in (['compare'], ['board'], ['track']) else 'sample_complexity'
     importlib.import_module(f'qstr_jax.cli.{command}').main()
