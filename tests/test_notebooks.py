@@ -37,8 +37,8 @@ def pictures(notebook):
     return [output for output in outputs if 'image/png' in output.get('data', {})]
 
 
-def test_there_are_four():
-    assert [path.stem for path in PATHS] == ['quickstart', 'real_data', 'theorems', 'your_own_architecture']
+def test_there_are_five():
+    assert [path.stem for path in PATHS] == ['quickstart', 'real_data', 'theorems', 'your_own_architecture', 'zoo']
 
 
 def test_unknown_names_run_nothing(monkeypatch):

@@ -140,6 +140,14 @@ def test_impossible_starts_are_one_line(names, changes, words):
         sweeps.cells_of(settings(*names, **changes))
 
 
+@pytest.mark.parametrize('changes', [{'starts': ('attention:0',)}, {'starts': ('init',), 'reference': 'construction'}])
+def test_a_start_that_the_model_lacks_is_found_before_any_work(changes, tmp_path):
+    lacking = {'models': 'rnn', 'transformer.attention': None, 'rnn.width': 4}
+    with pytest.raises(ValueError, match=r'has no attention|needs transformer\.attention'):
+        sweeps.run(small.settings(**{**FITS, **lacking, **changes}), tmp_path, small.quiet())
+    assert not list(tmp_path.glob('rows/*'))
+
+
 def test_a_search_says_whether_its_largest_miss_is_an_erm(tmp_path):
     changes = {'num_samples': (), 'min_samples': 2, 'max_samples': 32, 'threshold': 0.5, 'reference': 'construction'}
     for tolerance in 1e-3, 10.0:

@@ -56,6 +56,14 @@ def check(texts: tuple[str, ...]) -> None:
         raise ValueError(f'starts={",".join(texts)}: a start is given twice; init:2 draws other first parameters')
 
 
+def check_on(problem: Problem, texts: tuple[str, ...]) -> None:
+    """Raises ValueError for a start that the model or the task does not have; traced, nothing is computed."""
+    key = tasks.streams.abstract_key()
+    draw = jax.eval_shape(problem.task.draw, key)
+    for text in texts:
+        jax.eval_shape(lambda key, draw, text=text: params(text, StartContext(key, problem, draw)), key, draw)
+
+
 def params(text: str, context: StartContext) -> Any:
     """The parameters that a fit starts from."""
     function, number = _parse(text)

@@ -1,0 +1,25 @@
+"""A line for each architecture: the order, and what is drawn in each line."""
+
+import pytest
+
+from qstr_jax import analysis, plots
+from tests.test_small_panels import gids, lanes
+
+
+def test_whom_most_lanes_learn_at_the_largest_value_stands_on_top():
+    rows = lanes(num_censored=2)
+    figure = plots.samples_ranked({'retrieval': rows, 'recall': rows[rows['seq_len'] == 4]})
+    left, right = figure.axes
+    assert [label.get_text() for label in left.get_yticklabels()] == ['Transformer', 'RNN']
+    assert left.get_ylim() == right.get_ylim() == (1.6, -0.6)
+    assert [axis.get_title(loc='left') for axis in (left, right)] == ['retrieval', 'recall']
+    assert 'censored' in gids(left)
+    assert {text.get_text() for text in left.texts} == {'3/5'}
+    assert not right.texts
+
+
+def test_order_and_panels_are_checked():
+    means = analysis.summarize(lanes(num_censored=5), ['model', 'seq_len'])
+    assert plots.ranked(means, 'seq_len') == ['transformer', 'rnn']
+    with pytest.raises(ValueError, match='give at least one'):
+        plots.samples_ranked({})
