@@ -30,6 +30,7 @@ def run() -> None:
         print(listing.describe(sweep, cells, runtime.workdir() if runtime.WORKDIR.value else None))
         return
     if _DRAW.value:
+        session.tidy(epath.Path(runtime.workdir()))  # a driver that was killed may have left checkpoints of done cells
         sample_complexity.draw(runtime.workdir(), config)
         return
     if sweep.tune:
