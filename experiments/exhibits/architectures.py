@@ -4,6 +4,7 @@ One label a prompt, N = 4 and 8, the learning rate tuned on a lane of its own, f
 reads in both directions, since a causal one cannot see the later tokens for which three of the four tasks ask.
 """
 
+import itertools
 import pathlib
 
 from qstr_jax import analysis, plots
@@ -26,7 +27,8 @@ TASKS = {
     'flights': ('a join by key: flights', 0.5, 'loss'),
     'modular_sum': ('tracking: parity', 0.1, 'error_rate'),
 }
-FOLDERS = {'architectures': tuple(f'{task}_{seq_len}' for seq_len in (4, 8) for task in TASKS)}
+SEQ_LENS = (4, 8)
+FOLDERS = {'architectures': tuple(f'{task}_{seq_len}' for seq_len in SEQ_LENS for task in TASKS)}
 FIGURES = {'architectures/figure.png': 'Labels to the threshold, a panel for each task; the best on retrieval on top'}
 
 
@@ -87,9 +89,8 @@ Who needs fewest labels at the largest N that is run, and whom no lane of five l
 
 {said}
 
-{some.lanes()} lanes with a task each, {some.extent('num_parameters')} parameters, at most
-{some.values('max_samples')[0]:,} labels, one a prompt; lanes and the choice of rates took
-{rows('architectures', 'architectures/selection').time()}.
+{some.lanes()} lanes with a task each, about 20,000 parameters, at most {some.values('max_samples')[0]:,} labels, one a
+prompt; lanes and the choice of rates took {rows('architectures', 'architectures/selection').time()}.
 """
 
 
@@ -107,22 +108,25 @@ def best(rows, task):
 
 def table(rows):
     some = rows('architectures')
-    points = [(task, seq_len) for task in TASKS for seq_len in some.where(task=task).values('seq_len')]
+    ran = set(some.table[['model', 'task', 'seq_len']].itertuples(index=False, name=None))
+    points = [point for point in itertools.product(TASKS, SEQ_LENS) if point in {place[1:] for place in ran}]
     heads = [f'{TASKS[task][0].partition(": ")[2]}, N = {seq_len}' for task, seq_len in points]
     lines = [f'| labels to the threshold | {" | ".join(heads)} |', '|---' * (len(points) + 1) + '|']
     order = plots.ranked(analysis.summarize(some.where(task=points[0][0]).table, ['model', 'seq_len']), 'seq_len')
     for model in order:
-        means = [some.where(model=model, task=task, seq_len=seq_len) for task, seq_len in points]
-        entries = [lanes_here.mean() if lanes_here.count() else '–' for lanes_here in means]
+        entries = [
+            some.where(model=model, task=task, seq_len=seq_len).mean() if (model, task, seq_len) in ran else '–'
+            for task, seq_len in points
+        ]
         lines.append(f'| {analysis.display(model)} | {" | ".join(entries)} |')
     return '\n'.join(lines)
 
 
 def limits(rows):
     some = rows('architectures')
-    ran = {f'{row.task}_{row.seq_len}' for row in some.table[['task', 'seq_len']].drop_duplicates().itertuples()}
-    left = [part for part in FOLDERS['architectures'] if part not in ran]
-    waiting = f'Not run yet: {", ".join(left)}. ' if left else ''
+    done = {task: max(some.where(task=task).values('seq_len')) for task in some.values('task')}
+    left = [name.partition(': ')[2] for task, (name, _, _) in TASKS.items() if done.get(task, 0) < max(SEQ_LENS)]
+    waiting = f'Not yet run at both N: {", ".join(left)}. ' if left else ''
     return f"""
 {waiting}One block, one size, one batch size, one budget: who does not learn may do so with more labels. Prompts are so
 short that what a state can hold hardly binds; all mixers read in both directions, which is not how they are used in

@@ -111,7 +111,7 @@ def by_decay(rows):
     ffn = table[table['model'] == 'ffn'].join(oracle, on=draw)
     above = (ffn['test_loss'] - ffn['oracle']).groupby(ffn['weight_decay']).median()
     parts = ', '.join(f'{value:.2f} at λ = {decay:g}' for decay, value in above.items())
-    return f'The median of their error minus the oracle\'s is {parts}'
+    return f"The median of their error minus the oracle's is {parts}"
 
 
 def limits(rows):

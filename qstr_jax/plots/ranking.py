@@ -1,5 +1,6 @@
 """Many architectures at a few points: a line each, sorted, and a panel for each task."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,8 +16,9 @@ from qstr_jax.plots.panels import log_ticks
 from qstr_jax.plots.style import HEIGHT, STYLE, Look, frame, legend_line, looks
 
 _PANEL_WIDTH, _LINE_HEIGHT = 1.75, 0.16  # Inches.
+_MARKERS = 'osDPX'
 _KEY = (
-    'dots: lanes; triangles: lanes that do not learn, at their budget; large marks: geometric means of lanes that '
+    'dots: lanes; open triangles: lanes that do not learn, at their budget; large marks: geometric means of lanes that '
     'learn; k/n: k of n lanes learn, where some do not'
 )
 
@@ -43,7 +45,10 @@ def samples_ranked(
     order = ranked(pd.concat(means.values(), ignore_index=True), by)
     rows = pd.concat(panels.values(), ignore_index=True)
     values = sorted(rows[by].unique())
-    look = dict(zip(values, looks(f'{by}={value}' for value in values).values(), strict=True))
+    colours = [colour for colour, _, _ in looks(f'{by}={value}' for value in values).values()]
+    look: dict[Any, Look] = {
+        value: (colour, marker, '') for value, colour, marker in zip(values, colours, itertools.cycle(_MARKERS))
+    }
     with matplotlib.rc_context(STYLE):
         figure, axes = frame(len(panels), title, notes, sharey=True, key=_KEY, panel_width=_PANEL_WIDTH)
         figure.set_figheight(figure.get_figheight() - HEIGHT + 0.6 + _LINE_HEIGHT * len(order))

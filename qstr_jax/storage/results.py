@@ -212,7 +212,7 @@ def _load(workdir: Any, kind: str, strict: bool) -> pd.DataFrame:
                 raise
             warnings.warn(f'left out: {error}', stacklevel=3)
     # A column that only some cells have is missing for the others.
-    joined = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    joined = pd.concat(frames, ignore_index=True).copy() if frames else pd.DataFrame()  # copied into few blocks
     if fresh and len(frames) > 1:  # in the order of the files, as if each had been read
         joined = joined.sort_values('cell', key=lambda cells: cells + '.parquet', kind='stable', ignore_index=True)
     return joined
