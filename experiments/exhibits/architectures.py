@@ -1,4 +1,4 @@
-"""Sixteen architectures and a GRU, one block each at 20,000 parameters, on retrieval, recall, a join and tracking.
+"""Sixteen architectures and a GRU, two blocks and 20,000 parameters each, on retrieval, recall, a join and tracking.
 
 One label a prompt, N = 4 and 8, the learning rate tuned on a lane of its own, five lanes with a task each. Every mixer
 reads in both directions, since a causal one cannot see the later tokens for which three of the four tasks ask.
@@ -36,16 +36,22 @@ def get_config(part='qstr_4'):
     """One task and N for all mixers, five lanes with a task each, at most 48,000 prompts of one label."""
     checks.choice('part', part, FOLDERS['architectures'])
     task, _, seq_len = part.rpartition('_')
-    _, threshold, kind = TASKS[task]
-    config = base.get_config()
+    config = protocol(task, int(seq_len))
     config.models = MODELS
     for model in MODELS:
         config[model].num_parameters = 20_000
     config.gru.state_dim = 32  # 64 states have more than 20,000 parameters by themselves
+    return config
+
+
+def protocol(task, seq_len):
+    """How architectures are measured here, whatever they are."""
+    _, threshold, kind = TASKS[task]
+    config = base.get_config()
     config.task.name = task
     if task == 'flights':
         config.task.lookup = 'key'
-    config.seq_lens = (int(seq_len),)
+    config.seq_lens = (seq_len,)
     config.risk = 'pointwise'
     config.batch_size = 64
     config.check_every = 4
@@ -62,8 +68,8 @@ def reduced(part='qstr_4'):
     """The same in seconds, for the tests: one mixer."""
     config = get_config(part)
     config.models = ('min_gru',)
-    config.min_gru.num_parameters = 500
-    config.tune.learning_rate = (1e-2,)
+    config.min_gru.num_parameters = 6000
+    config.tune.learning_rate = (3e-3, 1e-2)
     config.num_seeds, config.max_samples, config.test_samples = 2, 1024, 100
     return config
 
@@ -128,7 +134,7 @@ def limits(rows):
     left = [name.partition(': ')[2] for task, (name, _, _) in TASKS.items() if done.get(task, 0) < max(SEQ_LENS)]
     waiting = f'Not yet run at both N: {", ".join(left)}. ' if left else ''
     return f"""
-{waiting}One block, one size, one batch size, one budget: who does not learn may do so with more labels. Prompts are so
+{waiting}Two blocks, one size, one batch size, one budget: who does not learn may do so with more labels. Prompts are so
 short that what a state can hold hardly binds; all mixers read in both directions, which is not how they are used in
 language models.
 """
