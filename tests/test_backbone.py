@@ -23,8 +23,8 @@ def made(module, key=0):
 
 def test_a_pattern_is_repeated_to_the_depth():
     module = build(mixers=('gru:state_dim=4', 'attention'), depth=5, **TINY)
-    assert [kind.__name__ for kind, _ in module.mixers] == ['GRU', 'Attention', 'GRU', 'Attention', 'GRU']
-    assert dict(module.mixers[2][1])['state_dim'] == 4
+    assert [kind.__name__ for kind, _ in module.blocks] == ['GRU', 'Attention', 'GRU', 'Attention', 'GRU']
+    assert dict(module.blocks[2][1])['state_dim'] == 4
     attention = 2 * 2 * 16 * TASK.seq_len
     assert module.state_size(TASK.seq_len) == 3 * 2 * 4 + 2 * attention
     params = jax.eval_shape(module.init, jax.random.key(0), jnp.ones((TASK.seq_len, TASK.embedding_dim)))

@@ -55,12 +55,7 @@ def draw(workdir, config):
 
 def named(rows):
     """The rows with the blocks as the name of the model: 'mamba2, attention'."""
-    return rows.assign(model=[pattern(mixers) for mixers in rows['backbone_mixers']])
-
-
-def pattern(mixers):
-    """'mamba2, attention', from first to last block."""
-    return ', '.join(mixers.split()) if isinstance(mixers, str) else ', '.join(mixers)
+    return rows.assign(model=rows['backbone_mixers'].str.replace(',', ', '))
 
 
 def text(rows):

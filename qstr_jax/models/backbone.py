@@ -18,7 +18,7 @@ class Backbone(nn.Module):
     """L blocks x ← x + Mixer(norm(x)), x ← x + MLP(norm(x)); an embedding before them, norm and readout after them.
 
     Attributes:
-        mixers: one for each block.
+        blocks: the mixer of each.
         width: W of the sequence.
         embedding: whether tokens are mapped to W first; otherwise W is D_e.
         mlp: 'gated' (SiLU(A x) ∘ B x), 'plain' (ReLU) or 'none'.
@@ -31,7 +31,7 @@ class Backbone(nn.Module):
         num_outputs: numbers for each position.
     """
 
-    mixers: tuple[Spec, ...]
+    blocks: tuple[Spec, ...]
     width: int
     embedding: bool = True
     mlp: str = 'gated'
@@ -50,7 +50,7 @@ class Backbone(nn.Module):
         Both directions read padding after all tokens.
         """
         x_NxW = self._dense(self.width, 'embedding')(z_NxE) if self.embedding else z_NxE
-        for i, spec in enumerate(self.mixers):
+        for i, spec in enumerate(self.blocks):
             x_NxW = self._added(x_NxW, functools.partial(self._mix, spec, i, length), f'mixer_norm_{i}')
             if self.mlp != 'none':
                 x_NxW = self._added(x_NxW, functools.partial(self._mlp, i), f'mlp_norm_{i}')
@@ -103,7 +103,7 @@ class Backbone(nn.Module):
     def state_size(self, seq_len: int) -> int:
         """Numbers that all blocks carry from one token to the next, in all directions."""
         total = 0
-        for kind, settings in self.mixers:
+        for kind, settings in self.blocks:
             mixer: Any = kind(**dict(settings), parent=None)
             directions = 2 if self.bidirectional and not sees_all(kind) else 1
             total += directions * mixer.state_size(self.width, seq_len)

@@ -120,7 +120,7 @@ def _built(task: Any, pattern: tuple[mixer.Spec, ...], label: str, **house: Any)
 
     def make(width: int) -> Backbone:
         mlp_width = 2 * width if house['mlp_width'] is None else house['mlp_width']
-        return Backbone(**{**house, 'mlp_width': mlp_width}, mixers=specs, width=width)
+        return Backbone(**{**house, 'mlp_width': mlp_width}, blocks=specs, width=width)
 
     if not house['embedding']:
         return make(task.embedding_dim)
