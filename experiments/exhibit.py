@@ -96,6 +96,11 @@ class Exhibit:
         """The answer, whose first paragraph stands in the gallery."""
         return self.module.text(rows).strip()
 
+    @property
+    def is_supporting(self) -> bool:
+        """Whether the gallery has it in a table, without a section."""
+        return getattr(self.module, 'IS_SUPPORTING', False)
+
     def answer(self, rows: numbers.Rows) -> str:
         """The answer's first paragraph."""
         return self.text(rows).partition('\n\n')[0]

@@ -3,6 +3,7 @@
 An exhibit's docstring says what is run: its first line is the exhibit's title. The file holds
 
     ORDER = 10                                   its place in the gallery, among the others' numbers
+    IS_SUPPORTING = True                         a line of the gallery's table instead of a section; may be left out
     QUESTION = 'Which …?'                        what it asks
     FOLDERS = {'figure1a': ('one_draw',), …}     by results directory the parts of get_config that run into it; without
                                                  it the directory has the file's name, and get_config takes no part

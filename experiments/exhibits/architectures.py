@@ -87,34 +87,56 @@ def draw(workdir, config):
 
 def text(rows):
     some = rows('architectures')
-    said = '\n'.join(f'- {TASKS[task][0]}: {best(rows, task)}' for task in TASKS if task in some.values('task'))
+    done = [task for task in TASKS if task in some.values('task')]
+    first = '; '.join(f'{short(task)}, {best(rows, task, 1)}' for task in done)
+    more = '\n'.join(f'- {short(task)}, {best(rows, task, 4)}; {lost(rows, task)}.' for task in done)
     return f"""
-Who needs fewest labels at the largest N that is run, and whom no lane of five learns:
+Fewest labels at the largest N that is run: {first}.
 
-{said}
+The next, and whom no lane of five learns:
+
+{more}
 
 {some.lanes()} lanes with a task each, about 20,000 parameters, at most {some.values('max_samples')[0]:,} labels, one a
 prompt; lanes and the choice of rates took {rows('architectures', 'architectures/selection').time()}.
 """
 
 
-def best(rows, task):
-    """'N = 8: attention 12.6k, …; of 9 mixers no lane learns'."""
-    seq_len = max(rows('architectures', task=task).values('seq_len'))
-    lanes_here = rows('architectures', task=task, seq_len=seq_len)
-    means = analysis.summarize(lanes_here.table, ['model'])
-    whole = means[means['num_learn'] == means['num_lanes']].sort_values('mean')
-    first = [f'{analysis.display(model)} {lanes_here.where(model=model).mean()}' for model in whole['model'][:4]]
+def short(task):
+    """'1STR', of 'retrieval: 1STR'."""
+    return TASKS[task][0].partition(': ')[2]
+
+
+def longest(rows, task):
+    """Lanes at the largest N of a task, and the means of each architecture, those that need least first."""
+    found = rows('architectures', task=task, seq_len=max(rows('architectures', task=task).values('seq_len')))
+    means = analysis.summarize(found.table, ['model']).sort_values(['num_learn', 'mean'], ascending=[False, True])
+    return found, means
+
+
+def best(rows, task, count):
+    """'N = 8: attention 12.6k, …'."""
+    found, means = longest(rows, task)
+    first = [
+        f'{analysis.display(line.model)} {found.where(model=line.model).mean()}'
+        for line in means.itertuples()
+        if line.num_learn
+    ]
+    return f'N = {found.values("seq_len")[0]}: {", ".join(first[:count]) or "no lane learns"}'
+
+
+def lost(rows, task):
+    """'no lane of gla, mlstm learns'."""
+    _, means = longest(rows, task)
     none = [analysis.display(model) for model in means['model'][means['num_learn'] == 0]]
-    lost = f'no lane of {", ".join(none)} learns' if none else 'all have lanes that learn'
-    return f'N = {seq_len}: {", ".join(first) or "of none all five lanes learn"}; {lost}.'
+    return f'no lane of {", ".join(none)} learns' if none else 'all have lanes that learn'
 
 
 def table(rows):
     some = rows('architectures')
     ran = set(some.table[['model', 'task', 'seq_len']].itertuples(index=False, name=None))
     points = [point for point in itertools.product(TASKS, SEQ_LENS) if point in {place[1:] for place in ran}]
-    heads = [f'{TASKS[task][0].partition(": ")[2]}, N = {seq_len}' for task, seq_len in points]
+    heads = [f'{short(task)}, N = {seq_len}' for task, seq_len in points]
     lines = [f'| labels to the threshold | {" | ".join(heads)} |', '|---' * (len(points) + 1) + '|']
     order = plots.ranked(analysis.summarize(some.where(task=points[0][0]).table, ['model', 'seq_len']), 'seq_len')
     for model in order:
@@ -129,8 +151,8 @@ def table(rows):
 def limits(rows):
     some = rows('architectures')
     done = {task: max(some.where(task=task).values('seq_len')) for task in some.values('task')}
-    left = [name.partition(': ')[2] for task, (name, _, _) in TASKS.items() if done.get(task, 0) < max(SEQ_LENS)]
-    waiting = f'Not yet run at both N: {", ".join(left)}. ' if left else ''
+    left = [short(task) for task in TASKS if done.get(task, 0) < max(SEQ_LENS)]
+    waiting = f'Not yet run at N = {max(SEQ_LENS)}: {", ".join(left)}. ' if left else ''
     return f"""
 {waiting}Two blocks, one size, one batch size, one budget: who does not learn may do so with more labels. Prompts are so
 short that what a state can hold hardly binds; all mixers read in both directions, which is not how they are used in

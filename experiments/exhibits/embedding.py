@@ -6,6 +6,7 @@ The task is that of `heads`. The floor (1 − 1/q)(1 − 1/d) of one head holds 
 from experiments.exhibits import heads
 
 ORDER = 100
+IS_SUPPORTING = True
 QUESTION = 'Can a larger embedding stand in for missing heads?'
 FIGURES = {'embedding/heads.png': 'Test loss against samples for one head and four widths of the embedding'}
 draw = heads.draw

@@ -6,6 +6,7 @@ The Transformer; published is d_e = ⌊5 ln 6⌋ = 8, unscaled.
 from qstr_jax.cli import base
 
 ORDER = 140
+IS_SUPPORTING = True
 QUESTION = 'What do width and scale of the positional encodings change?'
 FIGURES = {
     'encodings/heatmap_transformer.png': 'Samples over the width and the scale of the positional encodings, with their '

@@ -14,6 +14,7 @@ from qstr_jax.settings import checks
 from qstr_jax.storage import files, provenance
 
 ORDER = 110
+IS_SUPPORTING = True
 QUESTION = 'Does the Transformer keep its slow growth on prompts of a thousand tokens?'
 FOLDERS = {'larger_n': ('transformer', 'ffn', 'rnn')}
 FIGURES = {

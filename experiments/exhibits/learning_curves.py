@@ -6,6 +6,7 @@
 from qstr_jax.cli import base
 
 ORDER = 150
+IS_SUPPORTING = True
 QUESTION = 'How does the test error fall with the size n of a fixed training set?'
 FIGURES = {
     'learning_curves/learning_curves.png': 'Test loss against the size n of a training set, all models and baselines'

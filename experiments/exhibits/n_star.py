@@ -9,6 +9,7 @@ from qstr_jax.cli import base
 from qstr_jax.settings import checks
 
 ORDER = 160
+IS_SUPPORTING = True
 QUESTION = 'How many prompts does a Transformer of bounded norm need until its empirical minimiser retrieves?'
 FOLDERS = {'n_star': ('averaged',), 'n_star_pointwise': ('pointwise', 'pointwise_64')}
 FIGURES = {

@@ -8,6 +8,7 @@ from qstr_jax.cli import base
 from qstr_jax.settings import checks
 
 ORDER = 180
+IS_SUPPORTING = True
 QUESTION = 'How large must a fixed training set be for AdamW, architecture by architecture?'
 FOLDERS = {'n_star_models_simple': ('simple',), 'n_star_models_qstr': ('qstr',)}
 FIGURES = {

@@ -7,6 +7,7 @@ least training risk is the answer. On simple-1STR and on 1STR.
 from experiments.exhibits import n_star_models
 
 ORDER = 190
+IS_SUPPORTING = True
 QUESTION = 'How large must a fixed training set be when each architecture has two starts and a choice of rates?'
 FOLDERS = {
     f'n_star_models_erm_{task}': tuple(f'{task}_{model}' for model in ('transformer', 'ffn', 'rnn'))

@@ -6,6 +6,7 @@ Three architectures, N = 2, 4, 6, 8 and three seeds, with a narrower RNN and few
 from qstr_jax.cli import base
 
 ORDER = 5
+IS_SUPPORTING = True
 QUESTION = 'Does the laboratory run here, and what does a first figure look like?'
 FIGURES = {'quickstart/figure.png': 'Samples to test error 0.7 against N, three architectures'}
 

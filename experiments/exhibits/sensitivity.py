@@ -8,6 +8,7 @@ from qstr_jax.cli import base
 from qstr_jax.settings import checks
 
 ORDER = 130
+IS_SUPPORTING = True
 QUESTION = 'How far do the samples hang on learning rate, weight decay and width?'
 FOLDERS = {
     'sensitivity_transformer': ('transformer',),

@@ -6,6 +6,7 @@ The learner of `n_star` at three given n, beside Theorem 6's oracle.
 from experiments.exhibits import n_star
 
 ORDER = 210
+IS_SUPPORTING = True
 QUESTION = 'Does another architecture get below the floor of FFNs?'
 FIGURES = {'theorem6_control/floor.png': 'Test loss of a Transformer below the floor that holds for FFNs'}
 
