@@ -126,10 +126,12 @@ def best(rows, task, count):
 
 
 def lost(rows, task):
-    """'no lane of gla, mlstm learns'."""
+    """'no lane of gla, mlstm learns', or only their number where they are many."""
     _, means = longest(rows, task)
     none = [analysis.display(model) for model in means['model'][means['num_learn'] == 0]]
-    return f'no lane of {", ".join(none)} learns' if none else 'all have lanes that learn'
+    if not none:
+        return 'all have lanes that learn'
+    return f'no lane of {", ".join(none) if len(none) <= 5 else f"{len(none)} others"} learns'
 
 
 def table(rows):

@@ -60,23 +60,39 @@ def named(rows):
 
 def text(rows):
     some = rows('hybrids')
-    means = analysis.summarize(named(some.table), ['model'])
-    means = means.sort_values(['num_learn', 'mean'], ascending=[False, True])
-    said = '; '.join(f'{line.model} {entry(line)}' for line in means.itertuples())
+    pairs = analysis.summarize(named(some.table), ['model'])
+    places = {
+        'with attention first hybrids need': [f'{ATTENTION}, {mixer}' for mixer in RECURRENT],
+        'with attention second': [f'{mixer}, {ATTENTION}' for mixer in RECURRENT],
+        'two recurrent blocks': [f'{mixer}, {mixer}' for mixer in RECURRENT],
+        'two of attention': [f'{ATTENTION}, {ATTENTION}'],
+    }
+    said = '; '.join(f'{words} {span(pairs[pairs["model"].isin(names)])}' for words, names in places.items())
+    each = '; '.join(
+        f'{line.model} {span(pairs[pairs["model"] == line.model])}' for line in ordered(pairs).itertuples()
+    )
     return f"""
-Labels to test error 0.7, blocks from first to last: {said}.
+Labels to test error 0.7: {said}.
+
+Blocks from first to last: {each}.
 
 {some.lanes()} lanes with a task each, about 20,000 parameters, at most {some.values('max_samples')[0]:,} labels; lanes
 and the choice of rates took {rows('hybrids', 'hybrids/selection').time()}.
 """
 
 
-def entry(line):
-    """'12.3k', '27.4k (3 of 5 learn)' or '(none of 5 learns)'."""
-    if not line.num_learn:
-        return f'(none of {line.num_lanes} learns)'
-    some = '' if line.num_learn == line.num_lanes else f' ({line.num_learn} of {line.num_lanes} learn)'
-    return f'{analysis.short_number(line.mean)}{some}'
+def ordered(pairs):
+    """Those that need fewest first."""
+    return pairs.sort_values(['num_learn', 'mean'], ascending=[False, True])
+
+
+def span(pairs):
+    """'10.8k to 15.9k', '41.6k (2 of 5 lanes learn)' or '(none of 15 lanes learns)'."""
+    learnt, num_learn, num_lanes = pairs[pairs['num_learn'] > 0], pairs['num_learn'].sum(), pairs['num_lanes'].sum()
+    if learnt.empty:
+        return f'(none of {num_lanes} lanes learns)'
+    ends = dict.fromkeys(analysis.short_number(value) for value in (learnt['mean'].min(), learnt['mean'].max()))
+    return ' to '.join(ends) + ('' if num_learn == num_lanes else f' ({num_learn} of {num_lanes} lanes learn)')
 
 
 def limits(rows):
