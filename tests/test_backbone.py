@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from qstr_jax import models, tasks
+from qstr_jax.learners import held_out
 from qstr_jax.models import backbone, mixers
 
 TASK = tasks.build('qstr', seq_len=5, token_dim=3)
@@ -100,7 +101,9 @@ def test_one_block_of_attention_is_the_papers_transformer():
 @pytest.mark.parametrize('name', ['attention', 's5', 'mlp_mixer'])
 def test_the_width_follows_from_the_number_of_parameters(name):
     module = build(name, num_parameters=20_000)
-    assert abs(backbone.num_parameters(module, TASK.seq_len, TASK.embedding_dim) / 20_000 - 1) < 0.05
+    count = backbone.num_parameters(module, TASK.seq_len, TASK.embedding_dim)
+    assert abs(count / 20_000 - 1) < 0.05
+    assert count == sum(leaf.size for leaf in jax.tree.leaves(held_out.abstract_params(module, TASK)))
 
 
 @pytest.mark.parametrize('mixer', ['mamba2', 's5'])

@@ -84,13 +84,13 @@ def text(rows):
     table, below = started.table, random.table.query('num_samples < seq_len * token_dim')
     crossed = table['test_loss'] < 1 - 0.6 * loads(table)
     return f"""
-They do: of {started.count()} runs that start at the oracle and go on to a stationary point
-{rows('theorem6_started').below_floor()} lies below the floor of its own u and training set. A wrong floor,
-1 − 0.6 n/(Nd), is crossed by {crossed.sum()}.
+They do: {started.count()} runs start at the oracle and go on to a stationary point, and
+{rows('theorem6_started').below_floor()} of them lies below the floor of its own u and training set.
+{(table['test_loss'] < 1).sum()} err by less than 1, and {crossed.sum()} cross a wrong floor, 1 − 0.6 n/(Nd).
 
 {by_decay(rows)}. The figure has the weight decay λ that validation chooses. By the learner's tolerance
-{started.count(converged=True)} of the {started.count()} end at a stationary point; {(table['test_loss'] >= 1).sum()}
-err by 1 or more, as predicting nothing does.
+{started.count(converged=True)} of the {started.count()} end at a stationary point; those that err by 1 or more, as
+predicting nothing does, are not drawn.
 
 From random weights FFNs learn nothing below n = N d: {(below['test_loss'] >= 1).sum()} of {len(below)} runs err by 1 or
 more, so any floor would hold for them. The two directories took {rows('theorem6_started').time()} and

@@ -4,6 +4,8 @@ It checks all settings, makes the results directory and writes the sweep and its
 """
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 from absl import flags
 from etils import epath
@@ -33,6 +35,11 @@ def run() -> None:
         session.tidy(epath.Path(runtime.workdir()))  # a driver that was killed may have left checkpoints of done cells
         sample_complexity.draw(runtime.workdir(), config)
         return
+    files.write_json(_FILE.value, _plan(sweep, cells))
+
+
+def _plan(sweep: sweeps.Sweep, cells: Sequence[Cell]) -> dict[str, Any]:
+    """What is left to run, in batches; makes the results directory."""
     if sweep.tune:
         raise ValueError(
             f"tune={', '.join(sweep.tune.names)}: a tuned sweep needs workers that see each other's rows: "
@@ -60,12 +67,11 @@ def run() -> None:
     for cell in mine:
         if left[cell.id]:
             _fill(workdir, cell)
-    plan = {
+    return {
         'workdir': os.fspath(workdir),
         'lanes': sum(len(cell.lanes) for cell in mine),
         'batches': [batch._asdict() for batch in batches],
     }
-    files.write_json(_FILE.value, plan)
 
 
 def _size(sweep: sweeps.Sweep, cell: Cell) -> int:
