@@ -38,7 +38,7 @@ def loss_against_floor(rows: pd.DataFrame, *, title: str = '', notes: Sequence[s
     analysis.require(rows, ('model', 'num_samples', 'test_loss', 'test_loss_se', 'floor', 'load', 'is_bound'))
     is_lost = rows['is_bound'] & (rows['test_loss'] >= VARIANCE)
     if is_lost.any():
-        left_out = f'not drawn: {is_lost.sum()} runs that err by 1 or more, as predicting nothing does'
+        left_out = f'not drawn: runs that err by 1 or more, as predicting nothing does: {is_lost.sum()}'
         rows, notes = rows[~is_lost], (*notes, left_out)
     curves = analysis.split_curves(rows, 'num_samples')
     labels = {curve.key: display(curve.name) for curve in curves}
