@@ -164,12 +164,6 @@ class FixedSample(OneFit):
         return record.certificate.train_risk <= record.reference_train_risk + self.erm_tolerance
 
     @property
-    def special_starts(self) -> tuple[str, ...]:
-        """The starts, with the reference, that some models or tasks do not have."""
-        named = (*self.starts, *([self.reference] if self.reference else []))
-        return tuple(name for name in named if name.partition(':')[0] != 'init')
-
-    @property
     def is_measured_at_checks(self) -> bool:
         """Whether the certificate is needed at every check, not only at the end of a fit."""
         return self.batch_size == 0

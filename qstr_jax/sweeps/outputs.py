@@ -40,7 +40,7 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> dic
             models.check_output(cell.model, problem.module, problem.task)
             _check_test_length(cell.model, problem)
         if isinstance(problem.learner, FixedSample):
-            starts.check_on(problem, problem.learner.special_starts)
+            starts.check_on(problem, (*problem.learner.starts, problem.learner.reference))
         taken = dict.fromkeys(columns.RESERVED, 'a column of all rows')
         taken |= dict.fromkeys((name for name, _ in cell.columns), 'a setting of the cell')
         taken |= dict.fromkeys(cell.lanes[0]._fields, 'a setting of the lanes')
