@@ -1,19 +1,26 @@
 """n* of FFNs trained towards stationary points: the least n with test loss 0.2 against N (Theorem 6).
 
-simple-1STR, linear link, d = 2, N = 4 to 64; FFN f(T, W x) of widths (64, 32), trained with weight decay for 3,000
-steps; each row says whether its fit is a stationary point of the regularised risk, which is what the theorem is about.
+Part `simple` is simple-1STR at N = 4 to 64, part `qstr` 1STR at N = 2 to 8; linear link, d = 2; FFN f(T, W x) of widths
+(64, 32), trained with weight decay for 3,000 steps. Each row says how far W is from the span of the prompts, where the
+theorem's proof needs it.
 """
 
 from experiments.exhibits import theorem6
 from qstr_jax.cli import base
+from qstr_jax.settings import checks
 
 ORDER = 205
 QUESTION = 'Do FFNs at stationary points need n ≥ Ω(N d) prompts?'
-FIGURES = {'n_star_stationary/figure.png': 'n* of FFNs at stationary points against N, d = 2'}
+FOLDERS = {'n_star_stationary': ('simple',), 'n_star_stationary_qstr': ('qstr',)}
+FIGURES = {
+    'n_star_stationary/figure.png': 'n* of FFNs at stationary points against N, simple-1STR, d = 2',
+    'n_star_stationary_qstr/figure.png': 'The same on 1STR',
+}
 
 
-def get_config():
+def get_config(part='simple'):
     """The FFN of `theorem6` at d = 2, five lanes with a task each; searches from n = 8 to 20,480."""
+    checks.choice('part', part, sum(FOLDERS.values(), ()))
     config = theorem6.get_config()
     config.models = ('ffn',)
     config.learners = ('stationary',)
@@ -30,12 +37,15 @@ def get_config():
     config.resolution = 0.1
     config.test_samples = 1000
     config.title = '{task}, d = {token_dim}: n* of FFNs at stationary points'
+    if part == 'qstr':
+        config.task.name = config.test_task = 'qstr'
+        config.seq_lens = (2, 3, 4, 6, 8)
     return config
 
 
-def reduced():
+def reduced(part='simple'):
     """The same in seconds, for the tests."""
-    config = get_config()
+    config = get_config(part)
     config.seq_lens = (2,)
     config.encoding_dim = 4
     config.ffn.widths = (8, 8)

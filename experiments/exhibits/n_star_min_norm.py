@@ -1,0 +1,65 @@
+"""n* of networks of least norm: the least n with test loss 0.2 against N (Theorems 9 and 6).
+
+Part `rnn`: 1STR at d = 1, an RNN whose states lie in the unit ball (r_h = 1). Part `ffn`: simple-1STR at d = 2, the FFN
+f(T, W x) of `n_star_stationary`. The point-wise risk; the least norm with R̂ ≤ 0.01 by bisection on the radius, 4,000
+steps a radius; linear link, five lanes with a task each.
+"""
+
+from experiments.exhibits import n_star_stationary
+from qstr_jax.cli import base
+from qstr_jax.settings import checks
+
+ORDER = 206
+IS_SUPPORTING = True
+QUESTION = 'How many prompts do RNNs and FFNs of least norm need?'
+FOLDERS = {'n_star_min_norm_rnn': ('rnn',), 'n_star_min_norm_ffn': ('ffn',)}
+FIGURES = {
+    'n_star_min_norm_rnn/figure.png': 'n* of RNNs of least norm against N, 1STR, d = 1',
+    'n_star_min_norm_ffn/figure.png': 'n* of FFNs of least norm against N, simple-1STR, d = 2',
+}
+
+
+def get_config(part='rnn'):
+    """Searches from n = 8 to 5,120 on the point-wise risk; the RNN has one hidden layer of 128 in its read-out."""
+    checks.choice('part', part, sum(FOLDERS.values(), ()))
+    config = n_star_stationary.get_config('simple')
+    config.learners = ('min_norm',)
+    config.weight_decay = config.tolerance = config.span = None
+    config.risk = 'pointwise'
+    config.epsilon = 0.01
+    config.bisections = 5
+    config.max_steps = 4000
+    config.check_every = 500
+    config.max_samples = 5120
+    config.seq_lens = (4, 6, 8, 12)
+    config.title = '{task}, d = {token_dim}: n* of networks of least norm'
+    if part == 'rnn':
+        config.task.name = config.test_task = 'qstr'
+        config.models = ('rnn',)
+        config.ffn.form = config.ffn.widths = None
+        config.rnn.cell, config.rnn.states, config.rnn.radius, config.rnn.width = 'deep', 'exclusive', 1.0, 16
+        config.rnn.readout, config.rnn.readout_widths = 'mlp', (128,)
+        config.seq_lens = (2, 3, 4, 5, 6, 8)
+        config.token_dim = 1
+        config.encoding_dim = 8
+    return config
+
+
+def reduced(part='rnn'):
+    """The same in seconds, for the tests."""
+    config = get_config(part)
+    config.seq_lens = (2,)
+    config.encoding_dim = 4
+    config.bisections = 1
+    config.max_steps = 60
+    config.check_every = 30
+    config.threshold = 0.6
+    config.max_samples = 64
+    config.resolution = 0.5
+    config.test_samples = 100
+    config.num_seeds = 2
+    if part == 'ffn':
+        config.ffn.widths = (8, 8)
+    else:
+        config.rnn.width, config.rnn.readout_widths = 4, (8,)
+    return config
