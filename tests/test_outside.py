@@ -1,8 +1,9 @@
 """Prompts, judgement and rows for training loops of other frameworks are those of ours."""
 
 import dataclasses
-import importlib.util
 import itertools
+import subprocess
+import sys
 
 import jax
 import numpy as np
@@ -105,13 +106,12 @@ def test_what_is_wrong_is_one_line(tmp_path):
         qstr_jax.judge('qstr', 3, 0, threshold_on='error_rate')
 
 
+@helpers.needs_torch
 def test_the_example_in_pytorch(tmp_path):
-    pytest.importorskip('torch', reason='PyTorch is not installed: make install EXTRA=benchmark')
-    path = helpers.ROOT / 'examples/pytorch_model.py'
-    spec = importlib.util.spec_from_file_location('pytorch_model', path)
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
-    example.main(tmp_path, seq_lens=(2,), num_seeds=1, max_samples=1280, test_samples=100)
+    """In a process of its own, since PyTorch takes memory that a worker would keep."""
+    sizes = 'seq_lens=(2,), num_seeds=1, max_samples=1280, test_samples=100'
+    code = f'import pytorch_model; pytorch_model.main({str(tmp_path)!r}, {sizes})'
+    subprocess.run([sys.executable, '-c', code], cwd=helpers.ROOT / 'examples', check=True)
     row = results.load(tmp_path, strict=True).iloc[0]
     assert row['learner'] == 'outside'
     assert row['num_samples'] <= 1280

@@ -49,7 +49,8 @@ def searches(model, learner, law, risk='pointwise', **changes):
 @pytest.mark.parametrize(
     ('model', 'learner', 'law', 'agrees'),
     [
-        ('transformer', 'constrained', lambda n: 9000.0, 'open'),
+        ('transformer', 'constrained', lambda n: 9000.0, 'slower than N'),
+        ('transformer', 'constrained', lambda n: 9000 * n**0.3, 'no'),
         ('transformer', 'constrained', lambda n: 9000 * n**-0.5, 'yes'),
         ('transformer', 'constrained', lambda n: 9000 * np.log(n) ** 1.5, 'yes'),
         ('transformer', 'constrained', lambda n: 90.0 * n, 'no'),
@@ -75,7 +76,8 @@ def answer(rows, model='transformer', task='qSTR'):
 
 
 @pytest.mark.parametrize(
-    ('law', 'verdict'), [(lambda n: 90.0 * n, 'no'), (lambda n: 9000 * n**-0.5, 'yes'), (lambda n: 9000.0, 'open')]
+    ('law', 'verdict'),
+    [(lambda n: 90.0 * n, 'no'), (lambda n: 9000 * n**-0.5, 'yes'), (lambda n: 9000.0, 'slower than N')],
 )
 def test_the_answer_is_the_verdict_of_the_theorems_own_learner(law, verdict):
     rows = pd.concat([
@@ -125,12 +127,29 @@ def test_of_several_tries_the_largest_n_with_an_erm_that_errs_counts():
         ('transformer', 'constrained', {'risk': 'averaged'}, 'point-wise risk'),
         ('transformer', 'constrained', {'train_risk': 0.8}, 'do not minimise'),
         ('ffn', 'stationary', {'converged': False}, 'no stationary point'),
+        ('ffn', 'stationary', {'span_residual': 0.1}, 'no stationary point'),
     ],
 )
 def test_what_no_theorem_is_about_gets_no_verdict(model, learner, changes, word):
     row = line(table1.measure(searches(model, learner, lambda n: 90.0 * n**1.5, **changes)), model)
     assert row['agrees'] == 'open'
     assert word in row['note']
+
+
+def test_theorem_6_needs_the_span_and_neither_a_gradient_nor_a_risk_of_zero():
+    rows = searches('ffn', 'stationary', lambda n: 90.0 * n**1.5, converged=False, span_residual=1e-6, train_risk=0.8)
+    assert line(table1.measure(rows), 'ffn')['agrees'] == 'yes'
+
+
+def test_fits_of_least_norm_that_miss_their_risk_are_no_erms():
+    rows = searches('rnn', 'min_norm', lambda n: 90.0 * n**0.7)
+    bad = rows['seed'] == 0
+    rows.loc[bad, 'samples_to_threshold'] = 40 * rows['seq_len']
+    row = line(table1.measure(rows.assign(converged=~bad)), 'rnn')
+    assert row['exponent'] == pytest.approx(0.7, abs=0.05)
+    assert row['agrees'] == 'yes'
+    assert f'without {bad.sum()} of {len(rows)} lanes that are no ERMs' in row['note']
+    assert 'not checked' not in row['note']
 
 
 def test_rows_that_are_no_erms_leave_the_line_and_old_rows_are_not_checked():

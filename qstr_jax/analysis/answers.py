@@ -5,15 +5,16 @@ from typing import Any
 import pandas as pd
 
 from qstr_jax.analysis import evidence
-from qstr_jax.analysis.claims import CLAIMS, Claim
+from qstr_jax.analysis.claims import CLAIMS, SLOWER, Claim
 from qstr_jax.analysis.names import display
 
 TITLE = "Two tasks by three architectures: the claim, what was measured by the theorem's own learner, the verdict"
-_DECIDED = ('yes', 'no')
+# From the weakest to the strongest.
+_DECIDED = (SLOWER, 'yes', 'no')
 
 
 def answers(table: pd.DataFrame) -> pd.DataFrame:
-    """One line per architecture and task. A learner with a 'no' and a 'yes' among its lines gets 'no'."""
+    """One line per architecture and task. Of several verdicts the last of `_DECIDED` counts."""
     return pd.DataFrame([_line(table, place, claim) for place, claim in CLAIMS.items()])
 
 
@@ -44,7 +45,7 @@ def _measured(line: dict[str, Any]) -> str:
 
 
 def _verdict(own: pd.DataFrame, best: pd.DataFrame) -> str:
-    """'yes', 'no', 'open: why' or 'not measured'."""
+    """'yes', 'no', 'slower than N', 'open: why' or 'not measured'."""
     if own.empty:
         return 'not measured'
     for verdict in reversed(_DECIDED):

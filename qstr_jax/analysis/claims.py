@@ -1,7 +1,9 @@
 """What the theorems claim about the growth of samples with N, and whether n* of empirical risk minimisers agrees.
 
 A claim is about the exponent of N: n = O(polylog N) says at most 0, n = Ω(N d) at least 1, and n ≥ N^c more than 0. It
-is about certain learners on n prompts, so samples of online training are not judged by it.
+is about certain learners on n prompts, so samples of online training are not judged by it. At the lengths of a
+laboratory N^0.2 and a power of log N look alike; but an exponent below 1 parts the growth from that of FFNs, which is
+what Table 1 of the paper says.
 """
 
 import dataclasses
@@ -10,6 +12,11 @@ import pandas as pd
 
 from qstr_jax.analysis import erms, laws, line_fit
 from qstr_jax.analysis.exponents import Exponent
+
+# The verdict on a polylog claim whose exponent is known to be below 1, the least that Theorem 6 leaves FFNs.
+SLOWER = 'slower than N'
+# A first layer with a larger share off the span of the prompts is not where Theorem 6's proof has it.
+_OFF_SPAN = 1e-3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,7 +67,7 @@ def judge(claim: Claim | None, fit: Exponent, lanes: pd.DataFrame) -> tuple[str,
         lanes: the searches that it was fitted to.
 
     Returns:
-        'yes', 'no', 'open' or 'not measured', and why in words.
+        'yes', 'no', 'slower than N', 'open' or 'not measured', and why in words.
     """
     if fit.value is None or fit.low is None or fit.high is None:
         return 'not measured', ''
@@ -70,6 +77,12 @@ def judge(claim: Claim | None, fit: Exponent, lanes: pd.DataFrame) -> tuple[str,
         return 'open', why
     if fit.interval_by == line_fit.BY_NOISE:
         return 'open', 'three lengths say nothing of the misfit'
+    verdict, why = _by_growth(claim, fit)
+    return (SLOWER, why) if verdict == 'open' and claim.kind == 'at most' and fit.high < 1 else (verdict, why)
+
+
+def _by_growth(claim: Claim, fit: Exponent) -> tuple[str, str]:
+    """What the exponent and the law say of a claim about their lanes, which is 'open' where they are not enough."""
     if fit.high < claim.value:
         return ('yes', '') if claim.kind == 'at most' else ('no', '')
     if fit.low <= claim.value <= fit.high and not (claim.kind == 'at least' and fit.low == claim.value):
@@ -86,9 +99,19 @@ def _not_of_the_theorem(claim: Claim, lanes: pd.DataFrame) -> str:
         return f'{claim.source} is about {" and ".join(claim.learners)}'
     if claim.risk and set(lanes['risk']) != {claim.risk}:
         return f'{claim.source} is about the point-wise risk'
-    moving = lanes['learner'].eq('stationary') & lanes['outcome'].eq('reached') & lanes['converged'].eq(False)
+    moving = _is_moving(lanes)
     if moving.any():
         return f'{moving.sum()} of {len(lanes)} lanes end at no stationary point'
     # A training risk above the threshold is far from the least one, which is about 0.
-    above = lanes['train_risk'] > lanes['threshold']
+    above = (lanes['train_risk'] > lanes['threshold']) & lanes['learner'].ne('stationary')
     return f'{above.sum()} of {len(lanes)} lanes do not minimise the training risk' if above.any() else ''
+
+
+def _is_moving(lanes: pd.DataFrame) -> pd.Series:
+    """Which lanes that reached the threshold are of `stationary`, but not where Theorem 6's proof needs them.
+
+    It needs W in the span of the prompts, not a gradient of 0; without a span, the row's own tolerance decides.
+    """
+    residual = lanes['span_residual'] if 'span_residual' in lanes.columns else pd.Series(float('nan'), lanes.index)
+    is_there = (residual < _OFF_SPAN).where(residual.notna(), lanes['converged'].eq(True))
+    return lanes['learner'].eq('stationary') & lanes['outcome'].eq('reached') & ~is_there.astype(bool)

@@ -1,9 +1,9 @@
 """Which lanes are empirical risk minimisers: their training risk is at most that of the reference in the same ball.
 
-A theorem about ERMs says nothing of a lane whose optimiser stopped short, so such a lane is drawn hollow and is in no
-exponent. A search may also miss the threshold because its optimiser stopped short: where the largest n that missed it
-has no ERM, n* of ERMs is at most what the search found. Rows of learners without a reference do not say; they are taken
-as they are, and Table 1 says so.
+A fit of least norm is one if its training risk is within its ε. A theorem about ERMs says nothing of a lane whose
+optimiser stopped short, so such a lane is drawn hollow and is in no exponent. A search may also miss the threshold
+because its optimiser stopped short: where the largest n that missed it has no ERM, n* of ERMs is at most what the
+search found. Rows of other learners without a reference do not say; they are taken as they are, and Table 1 says so.
 """
 
 from collections.abc import Sequence
@@ -23,13 +23,22 @@ NOT_CHECKED = 'lanes not checked to be ERMs'
 
 
 def is_known(rows: pd.DataFrame) -> pd.Series:
-    """Whether a lane was compared with a reference."""
-    return rows['is_erm'].notna() if 'is_erm' in rows.columns else pd.Series(False, rows.index)
+    """Whether it is known if a lane is an ERM: it was compared with a reference, or has the least norm of its risk."""
+    return _is_erm(rows).notna()
 
 
 def is_short(rows: pd.DataFrame) -> pd.Series:
     """Whether a lane is known to be no ERM."""
-    return is_known(rows) & rows['is_erm'].eq(False) if 'is_erm' in rows.columns else is_known(rows)
+    return _is_erm(rows).eq(False).fillna(False).astype(bool)
+
+
+def _is_erm(rows: pd.DataFrame) -> pd.Series:
+    """Whether a lane is an ERM; missing where that is not known."""
+    compared = rows['is_erm'] if 'is_erm' in rows.columns else pd.Series(None, rows.index)
+    found = compared.astype('boolean')
+    if 'converged' not in rows.columns:
+        return found
+    return found.mask(rows['learner'].eq('min_norm') & found.isna(), rows['converged'].astype('boolean'))
 
 
 def is_at_most(rows: pd.DataFrame) -> pd.Series:
