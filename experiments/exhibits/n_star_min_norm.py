@@ -71,8 +71,8 @@ def text(rows):
     short = ffn.count(converged=False)
     return f"""
 RNNs on 1STR need N^{rnn.exponent()} prompts, from {rnn.where(seq_len=2).mean()} at N = 2 to
-{rnn.where(seq_len=12).mean()} at N = 12; FFNs on simple-1STR N^{ffn.exponent()}, from {ffn.where(seq_len=4).mean()} at N
-= 4 to {ffn.where(seq_len=12).mean()} at N = 12.
+{rnn.where(seq_len=12).mean()} at N = 12; FFNs on simple-1STR N^{ffn.exponent()}, from {ffn.where(seq_len=4).mean()} at
+N = 4 to {ffn.where(seq_len=12).mean()} at N = 12.
 
 {rnn.count(converged=True)} of {rnn.count()} RNNs and {ffn.count(converged=True)} of {ffn.count()} FFNs have a training
 risk of at most ε = {rnn.values('epsilon')[0]:g}, so they are ERMs by the theorems' definition; a lane that has not is

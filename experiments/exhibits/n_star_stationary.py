@@ -65,7 +65,7 @@ def text(rows):
     ratio = learnt.table['samples_to_threshold'] / (learnt.table['seq_len'] * learnt.table['token_dim'])
     longest, beyond = max(learnt.values('seq_len')), ffn.where(outcome='censored')
     return f"""
-The FFNs that were found need more. On simple-1STR n\* grows as N^{learnt.exponent()}, from
+The FFNs that were found need more. On simple-1STR n\\* grows as N^{learnt.exponent()}, from
 {learnt.where(seq_len=4).mean()} prompts at N = 4 to {learnt.where(seq_len=longest).mean()} at N = {longest},
 {ratio.min():.0f} to {ratio.max():.0f} times N d; on 1STR as N^{learnt_qstr.exponent()}, from
 {qstr.where(seq_len=2).mean()} at N = 2 to {qstr.where(seq_len=6).mean()} at N = 6.
@@ -84,7 +84,7 @@ point, with training risk {beyond.mean('train_risk')}, no better than predicting
 
 
 def largest_off_span(*lanes):
-    return f"{max(one.table['span_residual'].max() for one in lanes):.0e}"
+    return f'{max(one.table["span_residual"].max() for one in lanes):.0e}'
 
 
 def table(rows):
