@@ -24,6 +24,16 @@ OTHERS = {
 }
 
 
+def mixer_of(name):
+    """The mixer of a file of arrays."""
+    return name.removesuffix('_causal').removesuffix('_bounded')
+
+
+def test_every_mixer_is_compared():
+    ours = {name for name in mixers.names() if mixers.spec(name)[0].__module__.startswith('qstr_jax.')}
+    assert {mixer_of(name) for name in MADE['sha256']} == ours
+
+
 @pytest.mark.parametrize('name', MADE['sha256'])
 def test_outputs_and_gradients(name):
     path = FOLDER / f'{name}.npz'
@@ -31,7 +41,7 @@ def test_outputs_and_gradients(name):
     arrays = dict(np.load(path))
     own = {key.removeprefix('params/'): value for key, value in arrays.items() if key.startswith('params/')}
     params = {'params': traverse_util.unflatten_dict(own, sep='/')}
-    kind = mixers.spec(name.removesuffix('_causal').removesuffix('_bounded'))[0]
+    kind = mixers.spec(mixer_of(name))[0]
     settings = {key: size for key, size in SIZES.items() if key in mixer.schema(kind)} | OTHERS.get(name, {})
     module = kind(**settings)
 
