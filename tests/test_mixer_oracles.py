@@ -15,8 +15,23 @@ from tests import helpers
 
 FOLDER = helpers.ROOT / 'tests/oracles'
 MADE = json.loads((FOLDER / 'made.json').read_text())
-SIZES = {'heads': 2, 'head_dim': 4, 'rank': 4, 'state_dim': 4}
-OTHER_SIZES = {'rg_lru': {'state_dim': 8}}
+SIZES = {'heads': 2, 'head_dim': 4, 'rank': 4, 'state_dim': 4, 'hidden_dim': 4, 'filter_dim': 4}
+OTHERS = {
+    'attention': {'causal': True},
+    'mlp_mixer_causal': {'causal': True},
+    'rg_lru': {'state_dim': 8},
+    'deep_cell_bounded': {'radius': 2.0, 'lipschitz': 0.25},
+}
+
+
+def mixer_of(name):
+    """The mixer of a file of arrays."""
+    return name.removesuffix('_causal').removesuffix('_bounded')
+
+
+def test_every_mixer_is_compared():
+    ours = {name for name in mixers.names() if mixers.spec(name)[0].__module__.startswith('qstr_jax.')}
+    assert {mixer_of(name) for name in MADE['sha256']} == ours
 
 
 @pytest.mark.parametrize('name', MADE['sha256'])
@@ -26,9 +41,9 @@ def test_outputs_and_gradients(name):
     arrays = dict(np.load(path))
     own = {key.removeprefix('params/'): value for key, value in arrays.items() if key.startswith('params/')}
     params = {'params': traverse_util.unflatten_dict(own, sep='/')}
-    kind = mixers.spec(name)[0]
-    settings = {key: size for key, size in SIZES.items() if key in mixer.schema(kind)} | OTHER_SIZES.get(name, {})
-    module = kind(**settings, **({'causal': True} if name == 'attention' else {}))
+    kind = mixers.spec(mixer_of(name))[0]
+    settings = {key: size for key, size in SIZES.items() if key in mixer.schema(kind)} | OTHERS.get(name, {})
+    module = kind(**settings)
 
     def total(params, x_NxW, form):
         y_NxW = (module.clone(form=form) if hasattr(module, 'form') else module).apply(params, x_NxW)

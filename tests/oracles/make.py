@@ -1,9 +1,11 @@
 """Makes the arrays that mixers are compared with, by reference code in PyTorch (and mamba3-jax); see README.md.
 
-The recurrences are the references'; the linear maps around them are written out here.
+The recurrences are the references'; the linear maps around them are written out here. No package has the recurrences
+of `long_conv` and `deep_cell`: their formulas are written out in the plainest way, as sums and loops over tokens.
 """
 
 import argparse
+import functools
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -17,8 +19,10 @@ import torch
 import torch.nn.functional as F
 
 N, W, H, K, R = 10, 8, 2, 4, 4
+EXPANSION, FREQUENCIES = 2, 4
 FOLDER = pathlib.Path(__file__).parent
 PACKAGES = ('torch', 'transformers', 'einops', 'mamba3-jax')
+BY_PATH = {'fla-core': '0.6.0', 's5-pytorch': '0.2.1', 'minGRU-pytorch': '0.2.1', 'mlp-mixer-pytorch': '0.3.1'}
 
 
 class Parameters(dict):
@@ -236,6 +240,75 @@ def attention(packages, p, x):
     return p.merged(o) + p('out/bias', W)
 
 
+def min_gru(packages, p, x):
+    layer = by_path(packages / 'minGRU_pytorch/minGRU.py', 'min_gru').minGRU(W, K / W)
+    layer.to_hidden_and_gate, layer.to_out = torch.nn.Linear(W, 2 * K), torch.nn.Linear(K, W)  # which have biases
+    weights = {
+        'to_hidden_and_gate.weight': torch.cat([p('value/kernel', W, K), p('update/kernel', W, K)], dim=1).T,
+        'to_hidden_and_gate.bias': torch.cat([p('value/bias', K), p('update/bias', K)]),
+        'to_out.weight': p('out/kernel', K, W).T,
+        'to_out.bias': p('out/bias', W),
+    }
+    return torch.func.functional_call(layer, weights, (x[None],))[0]
+
+
+def mlp_mixer(packages, p, x, causal=False):
+    module = by_path(packages / 'mlp_mixer_pytorch/mlp_mixer_pytorch.py', 'mlp_mixer_pytorch')
+    hidden = N * EXPANSION
+    mlp = module.FeedForward(N, hidden, dense=functools.partial(torch.nn.Conv1d, kernel_size=1))
+    mlp[1] = torch.nn.GELU(approximate='tanh')  # as in the authors' own code, which is in Flax
+    seen = torch.triu(torch.ones(N, N)) if causal else torch.ones(N, N)
+    into, out = (p(f'{name}_kernel', N, N, EXPANSION) * seen[..., None] for name in ('in', 'out'))
+    weights = {
+        '0.weight': into.reshape(N, hidden).T[..., None],
+        '0.bias': p('in_bias', N, EXPANSION).reshape(-1),
+        '3.weight': out.transpose(0, 1).reshape(N, hidden)[..., None],
+        '3.bias': p('out_bias', N),
+    }
+    return torch.func.functional_call(mlp, weights, (x[None],))[0]
+
+
+def mlp_mixer_causal(packages, p, x):
+    return mlp_mixer(packages, p, x, causal=True)
+
+
+def long_conv(packages, p, x):
+    """Hyena of order 2 (arXiv:2302.10866): y_i = Σ_s h(s) u_{i−s} between two gates, h by a network of sines."""
+    value, before, after = (p.dense(name, x, W) for name in ('value', 'before', 'after'))
+    u = before * value
+    share = torch.arange(N)[:, None] / N
+    turns = 2 * math.pi * share * torch.arange(FREQUENCIES)
+    layer = torch.cat([share, turns.cos(), turns.sin()], dim=-1)
+    for name in ('filter_0', 'filter_1'):
+        layer = torch.sin(p('frequency', R, center=2.0) * p.dense(name, layer, R))
+    h = p.dense('filter_out', layer, W, bias=False) * torch.exp(-share * p('rate', W, scale=5.0).abs())
+    y = torch.stack([sum(h[s] * u[i - s] for s in range(i + 1)) for i in range(N)])
+    return p.dense('out', after * (y + p('skip', W) * u), W)
+
+
+def deep_cell(packages, p, x, radius=None, bound=None):
+    """The theory's cell (arXiv:2503.11272, Section 5), h ← Π(h + W₂ σ(W_h h + W_x x + b)), token by token."""
+    w_hidden, w_input, w_2 = (
+        p(f'cell/{name}', 1, *shape, scale=0.3)[0]
+        for name, shape in (('hidden_kernel', (K, R)), ('input_kernel', (W, R)), ('kernel_1', (R, K)))
+    )
+    b = p('cell/bias_0', 1, R)[0]
+    if bound is not None:
+        product = torch.linalg.matrix_norm(w_2, ord=2) * torch.linalg.matrix_norm(w_hidden, ord=2)
+        w_hidden = w_hidden * torch.clamp(bound / product, max=1)
+    h, states = torch.zeros(K), []
+    for token in x:
+        h = h + torch.relu(h @ w_hidden + token @ w_input + b) @ w_2
+        if radius is not None:
+            h = h * torch.clamp(radius / torch.linalg.vector_norm(h), max=1)
+        states.append(h)
+    return p.dense('out', torch.stack(states), W)
+
+
+def deep_cell_bounded(packages, p, x):
+    return deep_cell(packages, p, x, radius=2.0, bound=0.25)
+
+
 def mamba3(weights, x, total_weight):
     """Outputs and gradients by mamba3-jax, whose gradients JAX takes; weights are drawn here as everywhere."""
     import jax
@@ -284,8 +357,10 @@ def mamba3(weights, x, total_weight):
     return y, gradients
 
 
+# The place of each one is its seed.
 REFERENCES = (
     attention, linear_attention, retnet, gla, deltanet, gated_deltanet, kda, rwkv7, mamba2, rg_lru, mlstm, s5, gru,
+    mamba3, min_gru, mlp_mixer, mlp_mixer_causal, long_conv, deep_cell, deep_cell_bounded,
 )  # fmt: skip
 
 
@@ -300,7 +375,7 @@ def main():
     parser.add_argument('--packages', type=pathlib.Path, required=True)
     packages = parser.parse_args().packages
     digests = {}
-    for seed, reference in enumerate((*REFERENCES, mamba3)):
+    for seed, reference in enumerate(REFERENCES):
         p = Parameters(seed)
         x = torch.tensor(p.rng.standard_normal((N, W)), dtype=torch.float32, requires_grad=True)
         weight = torch.tensor(p.rng.standard_normal((N, W)), dtype=torch.float32)
@@ -317,7 +392,7 @@ def main():
         digests[reference.__name__] = saved(reference.__name__, arrays)
         print(reference.__name__, float(np.abs(np.asarray(y)).max()))
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
-    versions |= {'fla-core': '0.6.0', 's5-pytorch': '0.2.1'}
+    versions |= BY_PATH
     (FOLDER / 'made.json').write_text(json.dumps({'versions': versions, 'sha256': digests}, indent=2) + '\n')
 
 
