@@ -395,3 +395,19 @@ def test_screen_before_any_evaluation_is_a_plain_mean():
 @pytest.mark.parametrize(('loss', 'due'), [(0.9, False), (0.75, True), (0.5, True), (float('nan'), True)])
 def test_due_when_the_bracket_reaches_the_threshold(loss, due):
     assert bool(screening.is_due(jnp.float32(loss), jnp.float32(0.02), 0.7)) == due
+
+
+@pytest.mark.parametrize(
+    ('threshold_on', 'accuracy', 'loss'), [('error_rate', [0.94, 0.95], [0.3, 0.1]), ('loss', [0.94, 0.99], [0.3, 0.2])]
+)
+def test_between_evaluations_what_is_judged_is_the_estimate_of_screening(threshold_on, accuracy, loss):
+    """It knows the last evaluation, as a mean over the subset does not."""
+    judged_C = jnp.array([0.06, 0.05]) if threshold_on == 'error_rate' else jnp.array([0.3, 0.2])
+    on_subset = {'accuracy': np.array([[0.94, 0.99]]), 'test_loss': np.array([[0.3, 0.1]])}
+    curves_1 = online.Curves(
+        train_C=judged_C[None], test_C=judged_C[None], test_se_C=jnp.array([[0.0, 0.01]]),
+        is_due_C=jnp.array([[True, False]]), others_C=on_subset,
+    )  # fmt: skip
+    measures = learners.Online(threshold_on=threshold_on)._measures(curves_1)
+    np.testing.assert_allclose(measures['accuracy'][0], accuracy, rtol=1e-6)
+    np.testing.assert_allclose(measures['test_loss'][0], loss, rtol=1e-6)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qstr_jax import sweeps
+from qstr_jax import learners, sweeps
 from qstr_jax.analysis import tuning
 from qstr_jax.storage import results
 from qstr_jax.sweeps import search, session, tune, tuned
@@ -45,6 +45,16 @@ def test_other_seeds_are_reported_than_selected_on(workdir):
     assert set(selected['seed']) == {tune.FIRST_SEED, tune.FIRST_SEED + 1}
     assert not set(reported['task_seed']) & set(selected['task_seed'])
     assert (reported['stop_after'] == 0).all()
+
+
+def test_values_that_miss_are_ranked_by_the_error_that_the_threshold_is_on():
+    rows = (
+        [{'outcome': 'censored', 'test_loss': 0.35, 'accuracy': 0.92}],
+        [{'outcome': 'censored', 'test_loss': 0.43, 'accuracy': 0.93}],
+    )
+    of_classes, of_losses = (learners.Online(threshold_on=kind) for kind in ('error_rate', 'loss'))
+    assert search._score(rows[1], of_classes) < search._score(rows[0], of_classes)
+    assert search._score(rows[0], of_losses) < search._score(rows[1], of_losses)
 
 
 def test_a_repeated_run_says_what_is_there_and_so_does_a_dry_run(workdir, capsys):

@@ -77,17 +77,17 @@ def judge(claim: Claim | None, fit: Exponent, lanes: pd.DataFrame) -> tuple[str,
         return 'open', why
     if fit.interval_by == line_fit.BY_NOISE:
         return 'open', 'three lengths say nothing of the misfit'
-    verdict, why = _by_growth(claim, fit)
+    law = fit.law.name if fit.law else laws.UNDECIDED
+    verdict, why = _by_growth(claim, fit.low, fit.high, law)
     return (SLOWER, why) if verdict == 'open' and claim.kind == 'at most' and fit.high < 1 else (verdict, why)
 
 
-def _by_growth(claim: Claim, fit: Exponent) -> tuple[str, str]:
+def _by_growth(claim: Claim, low: float, high: float, law: str) -> tuple[str, str]:
     """What the exponent and the law say of a claim about their lanes, which is 'open' where they are not enough."""
-    if fit.high < claim.value:
+    if high < claim.value:
         return ('yes', '') if claim.kind == 'at most' else ('no', '')
-    if fit.low <= claim.value <= fit.high and not (claim.kind == 'at least' and fit.low == claim.value):
+    if low <= claim.value <= high and not (claim.kind == 'at least' and low == claim.value):
         return 'open', f'the interval holds {claim.value:g}'
-    law = fit.law.name if fit.law else laws.UNDECIDED
     if law == laws.UNDECIDED:
         return 'open', 'N^a and (log N)^p are not told apart'
     return ('yes' if (law == laws.POWER) == (claim.kind != 'at most') else 'no'), f'it grows like {law}'

@@ -287,26 +287,39 @@ class Online:
             'train_loss': np.take_along_axis(curves_K.train_C, last_K, axis=1)[:, 0],
             'steps': checks_K * self.check_every,
             'converged': outcome_K == lanes.REACHED,
-            'test_loss': np.take_along_axis(curves_K.test_C, last_K, axis=1)[:, 0],
             'num_evaluations': np.sum(curves_K.test_se_C == 0, axis=1),
-            **{name: np.take_along_axis(all_, last_K, axis=1)[:, 0] for name, all_ in curves_K.others_C.items()},
+            **{name: np.take_along_axis(all_, last_K, axis=1)[:, 0] for name, all_ in self._measures(curves_K).items()},
         }
 
     def report_curves(self, state_K: State, problem: Problem) -> list[dict[str, Any]]:
         """Learning curves of a lane batch: the columns of each lane, one entry per check."""
         checks_K, curves_K = jax.device_get((state_K.checks, state_K.curves))
         samples_C = self.samples_per_check * np.arange(1, self.max_checks + 1)
+        measures_KxC = self._measures(curves_K)
         return [
             {
                 'samples': samples_C[:checks],
                 'train_loss': curves_K.train_C[k, :checks],
-                'test_loss': curves_K.test_C[k, :checks],
+                'test_loss': measures_KxC['test_loss'][k, :checks],
                 'test_loss_se': curves_K.test_se_C[k, :checks],
                 'is_due': curves_K.is_due_C[k, :checks],
-                **{name: all_[k, :checks] for name, all_ in curves_K.others_C.items()},
+                **{name: all_[k, :checks] for name, all_ in measures_KxC.items() if name != 'test_loss'},
             }
             for k, checks in enumerate(checks_K)
         ]
+
+    def _measures(self, curves_K: Curves) -> dict[str, np.ndarray]:
+        """Test loss, and with classes accuracy, at each check, (K, checks).
+
+        Between full evaluations the one that the threshold is on is screening's estimate, which knows the last full
+        evaluation, and the other is of the subset alone.
+        """
+        judged = 'test_loss' if self.threshold_on == 'loss' else 'accuracy'
+        estimate = curves_K.test_C if judged == 'test_loss' else 1 - curves_K.test_C
+        if judged not in curves_K.others_C:
+            return {'test_loss': curves_K.test_C}
+        of_subset = curves_K.others_C[judged]
+        return {**curves_K.others_C, judged: np.where(curves_K.test_se_C == 0, of_subset, estimate)}
 
     def progress(self, state_K: State, problem: Problem) -> dict[str, Any]:
         """Samples and last training loss of the lane that is furthest ahead; on the host."""

@@ -21,11 +21,11 @@ class Score(NamedTuple):
 
     Attributes:
         samples: of the slowest selection lane, infinite if one did not reach.
-        loss: the largest of their last losses.
+        error: the largest of their last errors, of those that the threshold is on.
     """
 
     samples: float
-    loss: float
+    error: float
 
 
 @dataclasses.dataclass(frozen=True)

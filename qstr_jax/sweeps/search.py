@@ -138,7 +138,7 @@ class Search:
             }
             for places, rows in self._run(lanes).items():
                 known[places] += rows
-        return {places: _score(rows) for places, rows in known.items()}
+        return {places: _score(rows, self.cell.problem.learner) for places, rows in known.items()}
 
     def _run(self, lanes: Mapping[Places, list[Any]]) -> dict[Places, list[Mapping[str, Any]]]:
         """The rows of some selection lanes, by the places of their values."""
@@ -196,10 +196,18 @@ def _word(value: Any) -> str:
     return f'{value:g}' if isinstance(value, (int, float)) else str(value).replace(' ', '')
 
 
-def _score(rows: Sequence[Mapping[str, Any]]) -> Score:
-    """The score of the slowest selection lane; a fit on n prompts is judged by its validation loss alone."""
-    losses = [float(row['validation_loss' if 'validation_loss' in row else 'test_loss']) for row in rows]
-    return Score(samples=max(_samples(rows)), loss=float(np.nan_to_num(np.max(losses), nan=np.inf)))
+def _score(rows: Sequence[Mapping[str, Any]], learner: Any) -> Score:
+    """The score of the slowest selection lane; its error is the one that the threshold is on.
+
+    A fit on n prompts is judged by its validation loss alone.
+    """
+    if 'validation_loss' in rows[0]:
+        errors = [float(row['validation_loss']) for row in rows]
+    elif learner.threshold_on == 'error_rate':
+        errors = [1 - float(row['accuracy']) for row in rows]
+    else:
+        errors = [float(row['test_loss']) for row in rows]
+    return Score(samples=max(_samples(rows)), error=float(np.nan_to_num(np.max(errors), nan=np.inf)))
 
 
 def _samples(rows: Sequence[Mapping[str, Any]]) -> list[float]:
