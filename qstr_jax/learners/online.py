@@ -308,7 +308,7 @@ class Online:
             for k, checks in enumerate(checks_K)
         ]
 
-    def _measures(self, curves_K: Curves) -> dict[str, np.ndarray]:
+    def _measures(self, curves_K: Curves) -> dict[str, Any]:
         """Test loss, and with classes accuracy, at each check, (K, checks).
 
         Between full evaluations the one that the threshold is on is screening's estimate, which knows the last full
