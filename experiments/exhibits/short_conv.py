@@ -1,0 +1,86 @@
+"""Convolution or state: every mixer of `architectures` with and without a short convolution before it, on 1STR, N = 8.
+
+Much of what recurrent mixers of language models do may be their convolution over four tokens, so the backbone has it as
+a setting of its own. The protocol of `architectures`: one label a prompt, 20,000 parameters, the rate tuned, five lanes
+with a task each.
+"""
+
+import pathlib
+
+import numpy as np
+
+from experiments.exhibits import architectures
+from qstr_jax import analysis, plots
+from qstr_jax.analysis import formats
+from qstr_jax.report import lanes
+from qstr_jax.storage import files
+
+ORDER = 39
+IS_SUPPORTING = True
+QUESTION = 'How much of a mixer is its short convolution?'
+FIGURES = {'short_conv/figure.png': 'Labels to test error 0.7 on 1STR, N = 8, with and without a short convolution'}
+WIDTH = 4
+
+
+def get_config():
+    """All mixers with `short_conv` of 0 and of 4 tokens."""
+    config = architectures.get_config('qstr_8')
+    for model in architectures.MODELS:
+        config[model].short_conv = (0, WIDTH)
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests: one mixer."""
+    config = architectures.protocol('qstr', 2)
+    config.models = ('rg_lru',)
+    config.rg_lru.num_parameters, config.rg_lru.short_conv = 20_000, (0, WIDTH)
+    config.tune.learning_rate = (3e-3, 1e-2)
+    config.num_seeds, config.max_samples, config.test_samples = 2, 1024, 100
+    return config
+
+
+def draw(workdir, config):
+    """One figure of all mixers, and a table."""
+    folder = pathlib.Path(workdir)
+    rows = named(lanes.load(folder))
+    plots.save(plots.samples_ranked({'1STR': rows}, 'short_conv'), folder / 'figure')
+    shown = ['model', 'short_conv', 'learning_rate', 'num_lanes', 'num_learn', 'mean', 'min', 'max', 'lower_bound']
+    text = formats.markdown(analysis.summarize(rows, ['model', 'short_conv', 'learning_rate'])[shown], digits=3)
+    files.write_text(folder / 'table.md', text)
+    print(f'{text}figure: {folder / "figure.png"}')
+
+
+def named(rows):
+    """The rows with `short_conv` in one column, whatever the mixer."""
+    own = [rows[name] for name in rows.columns if name.endswith('_short_conv')]
+    return rows.assign(short_conv=sum(column.fillna(0) for column in own).astype(int))
+
+
+def ratios(rows):
+    """Labels with the convolution over those without it, of each mixer that at least three lanes learn either way."""
+    means = analysis.summarize(named(rows), ['model', 'short_conv'])
+    means = means[means['num_learn'] >= 3].set_index(['model', 'short_conv'])['mean'].unstack()
+    return (means[WIDTH] / means[0]).dropna().sort_values()
+
+
+def text(rows):
+    some = rows('short_conv')
+    found, means = ratios(some.table), analysis.summarize(named(some.table), ['model', 'short_conv'])
+    learn = means.groupby('short_conv')['num_learn'].sum()
+    total = means.groupby('short_conv')['num_lanes'].sum()
+    said = ', '.join(f'{analysis.display(model)} {ratio:.1f}' for model, ratio in found.items())
+    return f"""
+With a convolution {learn[WIDTH]} of {total[WIDTH]} lanes learn, without it {learn[0]} of {total[0]}. Labels with it
+over labels without it are {np.exp(np.log(found).mean()):.2f} in the geometric mean of {len(found)} mixers ({said}).
+"""
+
+
+def table(rows):
+    return ''
+
+
+def limits(rows):
+    return """
+One task, one N and one budget; a convolution over four tokens sees half of a prompt of eight, and little of a long one.
+"""
