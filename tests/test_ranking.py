@@ -1,5 +1,6 @@
 """A line for each architecture: the order, and what is drawn in each line."""
 
+import pandas as pd
 import pytest
 
 from qstr_jax import analysis, plots
@@ -16,6 +17,15 @@ def test_whom_most_lanes_learn_at_the_largest_value_stands_on_top():
     assert 'censored' in gids(left)
     assert {text.get_text() for text in left.texts} == {'3/5'}
     assert not right.texts
+
+
+def test_who_is_equal_at_the_largest_value_is_ranked_at_the_next():
+    line = {'model': 'a', 'seq_len': 8, 'num_learn': 0, 'mean': 100.0}
+    means = pd.DataFrame([
+        line, {**line, 'model': 'b'},
+        {**line, 'seq_len': 4, 'num_learn': 5}, {**line, 'model': 'b', 'seq_len': 4, 'num_learn': 5, 'mean': 50.0},
+    ])  # fmt: skip
+    assert plots.ranked(means, 'seq_len') == ['b', 'a']
 
 
 def test_order_and_panels_are_checked():

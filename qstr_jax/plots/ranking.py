@@ -51,11 +51,11 @@ def samples_ranked(
     }
     with matplotlib.rc_context(STYLE):
         figure, axes = frame(len(panels), title, notes, sharey=True, key=_KEY, panel_width=_PANEL_WIDTH)
-        figure.set_figheight(figure.get_figheight() - HEIGHT + 0.6 + _LINE_HEIGHT * len(order))
+        figure.set_figheight(figure.get_figheight() - HEIGHT + 0.6 + _LINE_HEIGHT * len(order) * (1 + len(values)) / 2)
         for axis, (name, own) in zip(axes, panels.items(), strict=True):
             axis.set_title(display(name), loc='left')
             for place, value in enumerate(values):
-                shift = 0.3 * (place - (len(values) - 1) / 2)
+                shift = 0.7 * (place / len(values) - (len(values) - 1) / 2 / len(values))
                 _draw(axis, own[own[by] == value], means[name][means[name][by] == value], order, (look[value], shift))
             axis.set_xscale('log')
             log_ticks(axis.xaxis, thousands, (1, 3))
@@ -69,11 +69,17 @@ def samples_ranked(
 
 
 def ranked(means: pd.DataFrame, by: str) -> list[str]:
-    """Architectures, best first: by the lanes that learn and the samples at the largest value of the first task."""
-    first = means.drop_duplicates(['model', by]).sort_values(
-        [by, 'num_learn', 'mean'], ascending=[False, False, True], kind='stable'
-    )
-    return list(dict.fromkeys(first['model']))
+    """Architectures, best first: by the lanes that learn and the samples at the largest value of the first task.
+
+    Equal ones are told apart at the next smaller value.
+    """
+    first = means.drop_duplicates(['model', by])
+    places: dict[str, list[tuple[int, float]]] = {model: [] for model in first['model']}
+    for _, points in sorted(first.groupby(by), reverse=True, key=lambda group: group[0]):
+        found = {line['model']: (-line['num_learn'], line['mean']) for line in points.to_dict('records')}
+        for model, place in places.items():
+            place.append(found.get(model, (0, float('inf'))))
+    return sorted(places, key=places.__getitem__)
 
 
 def _draw(axis: Axes, rows: pd.DataFrame, means: pd.DataFrame, order: list[str], how: tuple[Look, float]) -> None:
