@@ -118,11 +118,11 @@ class Exhibit:
         """Pictures and what they show."""
         return list(getattr(self.module, 'FIGURES', {}).items())
 
-    def state(self, folder: str, root: pathlib.Path) -> str:
+    def state(self, folder: str, rows: numbers.Rows) -> str:
         """How many lanes of a directory have rows, and which have none."""
         if not (planned := self.planned(folder)):
             return 'Nothing is trained.'
-        done = self.done(folder, root)
+        done = self.done(folder, rows.stored(folder))
         missing = {cell: len(lanes - done.get(cell, set())) for cell, lanes in planned.items()}
         left = sum(missing.values())
         count = sum(map(len, planned.values()))
@@ -152,11 +152,11 @@ class Exhibit:
                 found.setdefault(first.id, set()).update(lanes)
         return found
 
-    def done(self, folder: str, root: pathlib.Path) -> dict[str, set[tuple]]:
+    def done(self, folder: str, rows: pd.DataFrame) -> dict[str, set[tuple]]:
         """By cell of a directory the lanes that have rows, without what is tuned."""
         found: dict[str, set[tuple]] = {}
         firsts = {cell.id: group[0].id for sweep in self.sweeps(folder) for group in groups_of(sweep) for cell in group}
-        for row in results.load(root / folder).to_dict('records'):
+        for row in rows.to_dict('records'):
             names = row['tuned'].split() if isinstance(row.get('tuned'), str) else ()
             lane = {name: row[name] for name in columns.with_role(row, 'lane')}
             found.setdefault(firsts.get(row['cell'], row['cell']), set()).add(_key(lane, names))
@@ -257,6 +257,7 @@ Setting: {made.setting}
         ]
 
 
+@functools.cache
 def groups_of(sweep: sweeps.Sweep) -> list[list[Cell]]:
     """The cells of a sweep; those that race one another together."""
     cells = sweeps.cells_of(sweep)
