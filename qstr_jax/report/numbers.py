@@ -56,7 +56,7 @@ class Rows:
 
     def table1(self) -> str:
         """Table 1 of all directories in six lines, as Markdown."""
-        rows = results.load_all([self.root], read=lambda folder, _: resolution.interpolated(*self._read(folder)))
+        rows = results.load_all([self.root], True, lambda folder, _: resolution.interpolated(*self._read(folder)))
         return formats.markdown(answers.answers(table1.measure(rows)))
 
     def stored(self, folder: str) -> pd.DataFrame:
