@@ -48,12 +48,7 @@ def norm_of_unit(name: str, module: Any, task: Any) -> float:
 
 @register_unit('absolute')
 def absolute(module: Any, task: Any) -> float:
-    """1: the radius is the norm itself.
-
-    Args:
-        module: not used.
-        task: not used.
-    """
+    """1: the radius is the norm itself."""
     return 1.0
 
 

@@ -90,7 +90,6 @@ def init(context: StartContext, number: float | None) -> Any:
     """The module's own first parameters; `init:K` draws others.
 
     Args:
-        context: the lane's.
         number: K.
     """
     return held_out.init_params(context.key, context.problem, 0 if number is None else int(number))
@@ -101,7 +100,6 @@ def attention(context: StartContext, number: float | None) -> Any:
     """The module's first parameters with W_QK times a number: `attention:0` starts from uniform attention.
 
     Args:
-        context: the lane's.
         number: the factor; None is 0.
 
     Raises:

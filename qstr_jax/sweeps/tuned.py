@@ -55,16 +55,9 @@ class Winner(NamedTuple):
 
 
 def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:
-    """Runs a tuned sweep.
+    """Runs a tuned sweep's cells in order, and returns the ids of those that failed.
 
-    Args:
-        session: of the sweep.
-        workdir: the results directory, as `Session.open` returned it.
-        cells: the cells to run, in the order in which they are tuned. A search starts at what won in the cell before
-            it of the same model and learner.
-
-    Returns:
-        The ids of the cells that failed.
+    A search starts at what won in the cell before it of the same model and learner.
     """
     tune = session.sweep.tune
     assert tune is not None
