@@ -10,14 +10,13 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from qstr_jax.storage.results import SELECTION
 from qstr_jax.sweeps import lane_batches
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.search import Failed, Found, Search
 from qstr_jax.sweeps.session import Session
 from qstr_jax.sweeps.sweep import Sweep
 from qstr_jax.sweeps.tune import Tune
-
-SELECTION = 'selection'
 
 
 def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
