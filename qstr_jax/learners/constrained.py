@@ -28,12 +28,7 @@ def register_unit(name: str) -> Callable[[Callable], Callable]:
     Args:
         name: the name that `--config.radius_unit` uses.
     """
-
-    def add(function: Callable) -> Callable:
-        UNITS.add(name, function)
-        return function
-
-    return add
+    return UNITS.registering(name)
 
 
 def norm_of_unit(name: str, module: Any, task: Any) -> float:

@@ -38,12 +38,7 @@ def register(name: str) -> Callable[[Callable], Callable]:
     Args:
         name: the name that `--config.starts` uses; `name:0.3` passes the number 0.3, and `name` passes None.
     """
-
-    def add(function: Callable) -> Callable:
-        REGISTRY.add(name, function)
-        return function
-
-    return add
+    return REGISTRY.registering(name)
 
 
 def check(texts: tuple[str, ...]) -> None:

@@ -34,12 +34,7 @@ def register(name: str) -> Callable[[Callable[..., nn.Module]], Callable[..., nn
     Raises:
         ValueError: the name is taken, or an argument after `task` has no default.
     """
-
-    def add(builder: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
-        REGISTRY.add(name, builder)
-        return builder
-
-    return add
+    return REGISTRY.registering(name)
 
 
 def names() -> tuple[str, ...]:
