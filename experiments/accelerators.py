@@ -38,7 +38,7 @@ PRECISION = flags.DEFINE_enum(
     'precision', 'highest', ['highest', 'high', 'default'], 'Of matrix products, as the setting of that name.'
 )
 PROGRAM = flags.DEFINE_string('program', None, 'Compile one program, EXHIBIT:CELL, and print what was found.')
-# A machine that other work shares gives a process a part of a core.
+# On a shared machine a process gets only part of a core.
 WALL_FACTOR = 10
 
 

@@ -83,7 +83,7 @@ class Exhibit:
     def run(self, folder: str, root: pathlib.Path, options: Options, reduced: bool = False) -> None:
         """Runs, or continues, the sweeps of a directory, and draws it after each."""
         for sweep in self.sweeps(folder, reduced):
-            sweeps.run(sweep, root / folder, options)
+            sweeps.run(sweep, root / folder, options, cells_of(sweep))
             self.draw(folder, root, reduced)  # so that a picture is there while the rest runs
 
     def draw(self, folder: str, root: pathlib.Path, reduced: bool = False) -> None:
@@ -118,11 +118,11 @@ class Exhibit:
         """Pictures and what they show."""
         return list(getattr(self.module, 'FIGURES', {}).items())
 
-    def state(self, folder: str, root: pathlib.Path) -> str:
+    def state(self, folder: str, rows: numbers.Rows) -> str:
         """How many lanes of a directory have rows, and which have none."""
         if not (planned := self.planned(folder)):
             return 'Nothing is trained.'
-        done = self.done(folder, root)
+        done = self.done(folder, rows.stored(folder))
         missing = {cell: len(lanes - done.get(cell, set())) for cell, lanes in planned.items()}
         left = sum(missing.values())
         count = sum(map(len, planned.values()))
@@ -152,11 +152,11 @@ class Exhibit:
                 found.setdefault(first.id, set()).update(lanes)
         return found
 
-    def done(self, folder: str, root: pathlib.Path) -> dict[str, set[tuple]]:
+    def done(self, folder: str, rows: pd.DataFrame) -> dict[str, set[tuple]]:
         """By cell of a directory the lanes that have rows, without what is tuned."""
         found: dict[str, set[tuple]] = {}
         firsts = {cell.id: group[0].id for sweep in self.sweeps(folder) for group in groups_of(sweep) for cell in group}
-        for row in results.load(root / folder).to_dict('records'):
+        for row in rows.to_dict('records'):
             names = row['tuned'].split() if isinstance(row.get('tuned'), str) else ()
             lane = {name: row[name] for name in columns.with_role(row, 'lane')}
             found.setdefault(firsts.get(row['cell'], row['cell']), set()).add(_key(lane, names))
@@ -210,7 +210,10 @@ class CardExhibit(Exhibit):
             logging.info('%s: already in %s', self.name, path)
         else:
             start, needed = time.monotonic(), self.trained(reduced)
-            rows = {what: cards.rows_of(one, sweeps.run(one, path.parent, options)) for what, one in needed.items()}
+            rows = {
+                what: cards.rows_of(one, sweeps.run(one, path.parent, options, cells_of(one)))
+                for what, one in needed.items()
+            }
             made = card.as_json(self.module.card(self.settings(reduced), rows))
             by, seconds = provenance.made_by(sys.argv), round(time.monotonic() - start, 1)
             files.make_folder(path.parent)
@@ -257,9 +260,15 @@ Setting: {made.setting}
         ]
 
 
+@functools.cache
+def cells_of(sweep: sweeps.Sweep) -> tuple[Cell, ...]:
+    """`sweeps.cells_of`, once for each sweep: the files of exhibits register nothing anew."""
+    return sweeps.cells_of(sweep)
+
+
 def groups_of(sweep: sweeps.Sweep) -> list[list[Cell]]:
     """The cells of a sweep; those that race one another together."""
-    cells = sweeps.cells_of(sweep)
+    cells = cells_of(sweep)
     return tuned.rivals(cells, sweep.tune) if sweep.tune else [[cell] for cell in cells]
 
 
@@ -309,7 +318,7 @@ def programs_of(name: str, platform: str) -> Iterator[Program]:
     """The programs that an exhibit, or one of its directories, would run on a platform, one for each cell."""
     one, folders = find(name)
     for folder in folders:
-        cells = {cell.id: (sweep, cell) for sweep in one.sweeps(folder) for cell in sweeps.cells_of(sweep)}
+        cells = {cell.id: (sweep, cell) for sweep in one.sweeps(folder) for cell in cells_of(sweep)}
         for sweep, cell in cells.values():
             count = search.lanes_at_once(sweep.tune, cell) if sweep.tune else len(cell.lanes)
             default = lane_batches.default_size(cell.problem.module, count, platform)
@@ -328,12 +337,12 @@ def run(*arguments: str) -> None:
     runtime.check()
     root = pathlib.Path(runtime.workdir('results'))
     root = root / 'reduced' if REDUCED.value else root
+    if not DRAW_ONLY.value:
+        runtime.start()
     for one, folders in found:
         for folder in folders:
             for sweep in one.sweeps(folder, REDUCED.value):
-                sweeps.cells_of(sweep)  # errors before any work
-    if not DRAW_ONLY.value:
-        runtime.start()
+                cells_of(sweep)  # Errors before any work; after the start, since it may use the device.
     for one, folders in found:
         for folder in folders:
             if DRAW_ONLY.value:

@@ -73,7 +73,7 @@ def parse(argv: Sequence[str]) -> list[str]:
     except flags.Error as error:
         sys.exit(f'error: {error}')
     refuse_unused(rest)
-    flags.FLAGS(rest[:1])  # which absl looks at
+    flags.FLAGS(rest[:1])  # absl reads its own flags from here
     return rest
 
 

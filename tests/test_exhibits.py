@@ -37,7 +37,7 @@ def test_all_committed_rows_are_lanes_of_their_exhibit():
     with_rows = {path.parent.name for path in RESULTS.glob('*/rows')}
     assert with_rows == set(dict(owners))
     for folder, name in owners:
-        planned, done = one(name).planned(folder), one(name).done(folder, RESULTS)
+        planned, done = one(name).planned(folder), one(name).done(folder, results.load(RESULTS / folder))
         stray = {cell: lanes - planned.get(cell, set()) for cell, lanes in done.items()}
         assert {cell: lanes for cell, lanes in stray.items() if lanes} == {}, folder
 

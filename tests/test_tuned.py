@@ -40,7 +40,7 @@ def values(text):
 
 @pytest.mark.slow
 def test_other_seeds_are_reported_than_selected_on(workdir):
-    reported, selected = results.load(workdir), results.load(workdir / tuned.SELECTION)
+    reported, selected = results.load(workdir), results.load(workdir / results.SELECTION)
     assert set(reported['seed']) == {0, 1}
     assert set(selected['seed']) == {tune.FIRST_SEED, tune.FIRST_SEED + 1}
     assert not set(reported['task_seed']) & set(selected['task_seed'])
@@ -65,7 +65,7 @@ def test_a_repeated_run_says_what_is_there_and_so_does_a_dry_run(workdir, capsys
 
 
 def test_the_chosen_rate_needs_the_fewest_samples_and_no_neighbour_is_untried(workdir):
-    selected = tuning.longest(results.load(workdir / tuned.SELECTION))
+    selected = tuning.longest(results.load(workdir / results.SELECTION))
     for seq_len, rows in results.load(workdir).groupby('seq_len'):
         (rate,) = set(rows['learning_rate'])
         tried = selected[selected['seq_len'] == seq_len]
@@ -82,7 +82,7 @@ def test_the_chosen_rate_needs_the_fewest_samples_and_no_neighbour_is_untried(wo
 
 
 def test_rivals_are_stopped_just_where_they_have_lost(workdir):
-    selected = results.load(workdir / tuned.SELECTION)
+    selected = results.load(workdir / results.SELECTION)
     raced = selected[selected['stop_after'] > 0]
     assert {'reached', 'outraced'} <= set(raced['outcome'])
     # No lane of a value that never learns goes on to the budget.
@@ -98,7 +98,7 @@ def test_a_lane_that_reached_is_not_run_again_with_a_longer_limit(tmp_path, monk
     monkeypatch.setattr(search, 'GROWTH', 2)
     tuning_of = {'learning_rate': (0.01, 0.03), 'num_seeds': 3}
     sweeps.run(settings(seq_lens=3, threshold=0.7, tune=tuning_of), tmp_path, small.quiet())
-    selected = results.load(tmp_path / tuned.SELECTION)
+    selected = results.load(tmp_path / results.SELECTION)
     lanes = selected.groupby(['learning_rate', 'seed'])
     by_limit = lanes.apply(lambda rows: list(rows.sort_values('stop_after')['outcome']), include_groups=False)
     assert any(outcomes[-2:] == ['outraced', 'reached'] for outcomes in by_limit)
@@ -112,7 +112,7 @@ def test_racing_changes_no_choice(workdir, tmp_path, monkeypatch):
     rows, raced = results.load(tmp_path), results.load(workdir)
     same = ['seed', 'learning_rate', 'samples_to_threshold', 'test_loss']
     assert rows[same].equals(raced.loc[raced['seq_len'] == 2, same].reset_index(drop=True))
-    selected = results.load(tmp_path / tuned.SELECTION)
+    selected = results.load(tmp_path / results.SELECTION)
     assert not {'outraced', 'running'} & set(selected['outcome'])
 
 
@@ -142,7 +142,7 @@ def test_stopped_and_continued_it_is_the_same(workdir, tmp_path, monkeypatch):
     monkeypatch.setattr(session.Session, 'run', run)
     sweeps.run(settings(seq_lens=2), tmp_path, small.quiet())
     for kind in 'rows', 'curves':
-        for folder in '', tuned.SELECTION:
+        for folder in '', results.SELECTION:
             for path in (tmp_path / folder / kind).glob('*.parquet'):
                 pd.testing.assert_frame_equal(
                     pd.read_parquet(path), pd.read_parquet(workdir / folder / kind / path.name)
@@ -163,7 +163,7 @@ def test_a_search_for_n_star_is_tuned_too(tmp_path):
     )
     rows = sweeps.run(sweep, tmp_path, small.quiet())
     (rate,) = set(rows['learning_rate'])
-    selected = tuning.longest(results.load(tmp_path / tuned.SELECTION))
+    selected = tuning.longest(results.load(tmp_path / results.SELECTION))
     found = selected.set_index('learning_rate')['samples_to_threshold'].astype(float).fillna(np.inf)
     assert found[rate] == found.min() < np.inf
     assert found.index.max() > 1e-2  # The best of the given values was at the edge.
@@ -225,7 +225,7 @@ def test_cells_that_differ_in_a_tuned_setting_race_one_another(tmp_path):
     samples = dict(zip(row.tuned_grid.split(), values(row.tuned_samples), strict=True))
     assert min(samples, key=samples.get) == f'{row.batch_size:g}/{row.learning_rate:g}'
     assert {int(text.partition('/')[0]) for text in samples} == {8, 64}
-    selected = results.load(tmp_path / tuned.SELECTION)
+    selected = results.load(tmp_path / results.SELECTION)
     lost = selected[selected['batch_size'] != row.batch_size]
     assert (lost['num_samples'] <= 1.1 * min(samples.values()) + 64).all() or row.batch_size == 64
     for setting, other in (('batch_size', 'learning_rate'), ('learning_rate', 'batch_size')):

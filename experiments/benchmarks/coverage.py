@@ -7,8 +7,8 @@ lanes (σ = 0.1) and a lognormal misfit of each length (τ). Which lanes are bou
 
 - all reach: none.
 - 1 at budget, 2 at budget: the budget is the median of what the longest length needs, or the longest but one.
-- 30 % at most: so many are upper bounds, up to twice what the lane needs, as an n* of ERMs.
-- 20 % fail, far: so many never learn, with a budget of 20 times what the longest length needs.
+- 30 % at most: 30 % of lanes are upper bounds, up to twice what the lane needs, as an n* of ERMs.
+- 20 % fail, far: 20 % of lanes never learn, with a budget of 20 times what the longest length needs.
 - 20 % fail, near: the same with a budget of 1.35 times that, three lane noises above it.
 
 `share` is how often there is an interval, and coverage is of those. With three lengths it is by lane noise alone, so
@@ -42,10 +42,10 @@ class Case:
     """What is simulated.
 
     Attributes:
-        lengths: as many N as a key of `LENGTHS`.
+        lengths: number of N, a key of `LENGTHS`.
         lanes: of each length.
         misfit: τ.
-        censored: so many of the longest N have their censoring point within their lanes.
+        censored: the number of longest N whose censoring point lies within their lanes.
         failing: the share of lanes that never learn.
         room: their budget, in log samples above what the longest N needs on average.
         at_most: the share of lanes whose samples are an upper bound, as of an n* of ERMs, by up to a factor of 2.

@@ -2,12 +2,12 @@ r"""An estimate of what a sweep of all exhibits takes on 1, 8 and 64 TPU v5e, by
 
 python -m experiments.benchmarks.devices
 
-Nothing was run on a TPU. A lane's operations are those of its training steps: of so many samples as committed online
-lanes of its cell used on average, else of its whole budget. A cell's rate is the lower of what the products of a chip
-allow (197 TFLOP/s of bfloat16, six of which make one of float32) and what its memory does (819 GB/s times the
-operations per byte of the program, by the compiler, of the exhibit's largest N of the same model). Lane batches go to
-devices longest first, and the first batch of a cell on a device compiles it. Times of launching, tests and optimisers
-are not in it.
+Nothing was run on a TPU. A lane's operations are those of its training steps, on the mean samples of the committed
+online lanes of its cell, or on its whole budget where there are none. A cell's rate is the lower of what the products
+of a chip allow (197 TFLOP/s of bfloat16, six of which make one of float32) and what its memory does (819 GB/s times
+the operations per byte of the program, by the compiler, of the exhibit's largest N of the same model). Lane batches
+go to devices longest first, and the first batch of a cell on a device compiles it. Times of launching, tests and
+optimisers are not in it.
 """
 
 import collections

@@ -2,7 +2,7 @@ r"""How long a large results directory takes to list, load, report and resume, a
 
 python -m experiments.benchmarks.scale [--cells=10000] [--directory=DIR]
 
-Makes a directory of so many cells with ten lanes each, whose rows and curves are those of one short run with the
+Makes a directory of --cells cells with ten lanes each, whose rows and curves are those of one short run with the
 settings and seeds of their cells, then times each step in a process of its own. Prints a table; `docs/scaling.md` has
 one.
 """
@@ -41,7 +41,7 @@ SMALL = {
 
 
 def sweep_of(num_cells):
-    """A sweep of so many cells."""
+    """A sweep of `num_cells` cells."""
     from qstr_jax import sweeps
 
     return sweeps.Sweep(**SMALL, max_samples=tuple(range(2000, 2000 + num_cells // 1000)))

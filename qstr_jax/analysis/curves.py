@@ -158,11 +158,7 @@ def split_curves(rows: pd.DataFrame, x: str = 'seq_len') -> list[Curve]:
 
 
 def places_of(groups: Any) -> list[np.ndarray]:
-    """The numbers of the lines of each group of a table, in the order of the groups.
-
-    Args:
-        groups: what `groupby` returns.
-    """
+    """The numbers of the lines of each group of a table, in the order of the groups."""
     codes = groups.ngroup().to_numpy()
     order = np.argsort(codes, kind='stable')
     return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)

@@ -122,13 +122,7 @@ def fit(lanes: pd.DataFrame, x: str = 'seq_len') -> Exponent:
 
 
 def fits(curves: Sequence[Curve], rows: pd.DataFrame, x: str = 'seq_len') -> list[Exponent]:
-    """The exponent of each of some curves, whose table is read once.
-
-    Args:
-        curves: of `split_curves`.
-        rows: the table that they are curves of.
-        x: the setting on the x axis.
-    """
+    """The exponent in `x` of each of some curves (`split_curves`) of a table, which is read once."""
     if not _is_number(rows[x]):
         return [fit(curve.lanes, x) for curve in curves]
     lanes = measured(rows, x)

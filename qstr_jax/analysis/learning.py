@@ -1,6 +1,6 @@
 """Whether a lane that used up its budget is a failure or a bound.
 
-Some lanes never learn, however long they train, so a budget that was used up is no long time. A lane that reached its
+Some lanes never learn, however long they train, so a used-up budget is not a measured time. A lane that reached its
 budget says how many samples learning takes, at least, only where learners at the same N may need as many: where at
 least one in twenty of them would need more than the budget, by Student's t about the log samples of those that learn
 there; where none learns there, about the line through the other N. Then it is a bound in the likelihood. Everywhere

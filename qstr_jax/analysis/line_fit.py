@@ -69,16 +69,7 @@ def slope(x: np.ndarray, means: LogMeans) -> Slope:
 
 
 def predict(x: np.ndarray, means: LogMeans, at: float) -> tuple[float, float, int]:
-    """What the line through the measured means says of a lane elsewhere.
-
-    Args:
-        x: one number per mean.
-        means: at least three of them measured.
-        at: the place.
-
-    Returns:
-        Mean, variance and degrees of freedom of the lane's log samples.
-    """
+    """Mean, variance and degrees of freedom of a lane's log samples at a place, by the line through the means."""
     known = means.is_measured
     design = np.stack([np.ones_like(x), x], axis=1)[known]
     misfit = _misfit(design, means.mean[known], means.variance[known])

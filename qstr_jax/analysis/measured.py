@@ -37,11 +37,7 @@ class Measured:
         return len(self.outcome)
 
     def at(self, places: Any) -> 'Measured':
-        """Some of the lanes.
-
-        Args:
-            places: numbers of lines, or a mask.
-        """
+        """Some of the lanes, by the numbers of their lines or a mask."""
         return Measured(**{field.name: getattr(self, field.name)[places] for field in dataclasses.fields(self)})
 
     def has(self, *outcomes: str) -> np.ndarray:

@@ -21,13 +21,7 @@ RATES = (1e-3, 3e-3, 1e-2)
 
 @probes.register
 def state_size(params: Any, task_draw: Any, problem: Any) -> dict[str, jax.Array]:
-    """Numbers that a model carries from token to token, by its module's `state_size(N)`; NaN where it has none.
-
-    Args:
-        params: of one lane.
-        task_draw: the lane's.
-        problem: the cell's.
-    """
+    """Numbers that a model carries from token to token, by its module's `state_size(N)`; NaN where it has none."""
     count = getattr(problem.module, 'state_size', lambda seq_len: jnp.nan)
     return {'state_size': jnp.float32(count(problem.task.seq_len))}
 

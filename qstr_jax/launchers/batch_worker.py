@@ -129,7 +129,7 @@ def _files(workdir: pathlib.Path, folder: pathlib.Path) -> Files:
     """All files in a folder, in sorted order; one that is being written is left out."""
     found = {}
     for path in sorted(pathlib.Path(folder).rglob('*')):
-        with contextlib.suppress(FileNotFoundError):  # a heartbeat ends
+        with contextlib.suppress(FileNotFoundError):  # a heartbeat was removed meanwhile
             if path.is_file() and not path.name.endswith('.tmp'):
                 found[path.relative_to(workdir).as_posix()] = path.read_bytes()
     return found

@@ -28,12 +28,7 @@ def register_unit(name: str) -> Callable[[Callable], Callable]:
     Args:
         name: the name that `--config.radius_unit` uses.
     """
-
-    def add(function: Callable) -> Callable:
-        UNITS.add(name, function)
-        return function
-
-    return add
+    return UNITS.registering(name)
 
 
 def norm_of_unit(name: str, module: Any, task: Any) -> float:
@@ -48,12 +43,7 @@ def norm_of_unit(name: str, module: Any, task: Any) -> float:
 
 @register_unit('absolute')
 def absolute(module: Any, task: Any) -> float:
-    """1: the radius is the norm itself.
-
-    Args:
-        module: not used.
-        task: not used.
-    """
+    """1: the radius is the norm itself."""
     return 1.0
 
 

@@ -110,11 +110,7 @@ class FixedSample(OneFit):
             raise ValueError(f'min_samples={self.min_samples}: must be at most max_samples={self.max_samples}')
 
     def check_started_span(self, is_adam: bool) -> None:
-        """Raises ValueError where Adam's steps would leave the span.
-
-        Args:
-            is_adam: whether the optimiser rescales single coordinates.
-        """
+        """Raises ValueError where Adam's steps would leave the span."""
         if self.span == 'started' and is_adam:
             raise ValueError(
                 "span='started': Adam's iterates leave the span; use optimizer=lbfgs or sgd, or span=coordinates"
@@ -123,13 +119,9 @@ class FixedSample(OneFit):
     # What follows from the settings, the model and the task.
 
     def bind(self, module: nn.Module, task: tasks.Task, sample_sizes: tuple[int, ...]) -> Any:
-        """The learner of a cell.
+        """The learner of a cell. The prompts that are stored are the largest n, rounded up to a power of two.
 
-        Args:
-            module: the model; only an FFN of the form 'theorem6' has a span.
-            task: of the training prompts.
-            sample_sizes: n of all lanes; (0,) for a search. The largest n, rounded up to a power of two, is the number
-                of prompts that are stored. So adding values of n seldom makes another program.
+        So adding values of n seldom makes another program. Only an FFN of the form 'theorem6' has a span.
 
         Raises:
             ValueError: a span that the model does not have, or a search from n above the largest n.
@@ -190,23 +182,11 @@ class FixedSample(OneFit):
     # The programs of a lane batch.
 
     def init(self, lanes_K: Any, problem: Problem) -> tuple[Data, State]:
-        """Constants and the first state of a lane batch.
-
-        Args:
-            lanes_K: seeds and traced settings, arrays (k,).
-            problem: the cell's.
-        """
+        """Constants and the first state of a lane batch."""
         return over_lanes_in_parts(lambda lane: fits.init_lane(lane, problem))(lanes_K)
 
     def check(self, state_K: State, data_K: Data, lanes_K: Any, problem: Problem) -> State:
-        """`check_every` steps of all lanes; fits that are over are recorded, and a search starts the next ones.
-
-        Args:
-            state_K: state of the lane batch.
-            data_K: its constants, as `init` returns them.
-            lanes_K: seeds and traced settings, arrays (k,).
-            problem: the cell's.
-        """
+        """`check_every` steps of all lanes; fits that are over are recorded, and a search starts the next ones."""
         is_active_K = state_K.outcome == RUNNING
 
         def train(state: State, data: Data, lane: Any) -> State:
@@ -237,30 +217,15 @@ class FixedSample(OneFit):
         return select(is_active_K, new_K, state_K)
 
     def report(self, state_K: State, problem: Problem) -> dict[str, Any]:
-        """Columns of the rows of a lane batch: arrays (k,), on the host.
-
-        Args:
-            state_K: state of the lane batch.
-            problem: the cell's.
-        """
+        """Columns of the rows of a lane batch: arrays (k,), on the host."""
         return fit_report.report(state_K, problem)
 
     def report_curves(self, state_K: State, problem: Problem) -> list[dict[str, Any]]:
-        """The fits of a lane batch, by n: a dict of columns for each lane.
-
-        Args:
-            state_K: state of the lane batch.
-            problem: the cell's.
-        """
+        """The fits of a lane batch, by n: a dict of columns for each lane."""
         return fit_report.report_curves(state_K, self)
 
     def progress(self, state_K: State, problem: Problem) -> dict[str, Any]:
-        """n and training loss of the lane with the most checks; on the host.
-
-        Args:
-            state_K: state of the lane batch.
-            problem: the cell's.
-        """
+        """n and training loss of the lane with the most checks; on the host."""
         lane = int(np.argmax(np.asarray(state_K.checks)))
         return {'samples': int(state_K.bracket.n[lane]), 'train_loss': float(state_K.train_loss[lane])}
 

@@ -109,7 +109,7 @@ def over_chosen(function: Callable, is_chosen_K: jax.Array, *arguments_K: Any) -
 
     def one_by_one() -> Any:
         def one(k: jax.Array) -> Any:
-            # A lane that is not chosen is not even taken out of the batch: it has all of its test prompts.
+            # A lane that is not chosen is not copied out of the batch, since its test prompts are large.
             return jax.lax.cond(is_chosen_K[k], lambda: function(*lane(k)), nothing)
 
         return jax.lax.map(one, jnp.arange(is_chosen_K.size))

@@ -82,11 +82,7 @@ class MinNorm(GradientSteps):
         return stage.kept
 
     def goal(self, stage: Stage) -> jax.Array:
-        """The training risk that a radius must reach.
-
-        Args:
-            stage: any but the unconstrained one.
-        """
+        """The training risk that a radius must reach, in any stage but the unconstrained one."""
         return jnp.where(stage.min_risk <= self.epsilon, self.epsilon, stage.min_risk + self.epsilon)
 
     def is_converged(self, stage: Stage, found: Certificate, train_loss: jax.Array) -> jax.Array:

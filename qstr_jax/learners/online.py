@@ -227,11 +227,7 @@ class Online:
         return lane._replace(learning_rate=lane.learning_rate * factor)
 
     def transform(self, lane: Any) -> optax.GradientTransformation:
-        """The optimiser of one lane; subclasses may override it.
-
-        Args:
-            lane: has the learning rate, and the weight decay if the optimiser has one.
-        """
+        """The optimiser at the lane's learning rate and, if it has one, weight decay; subclasses may override it."""
         return optimizers.build(self.optimizer, lane.learning_rate, getattr(lane, 'weight_decay', None))
 
     def init(self, lanes_K: Any, problem: Problem) -> tuple[Data, State]:

@@ -38,12 +38,7 @@ def register(name: str) -> Callable[[Callable], Callable]:
     Args:
         name: the name that `--config.starts` uses; `name:0.3` passes the number 0.3, and `name` passes None.
     """
-
-    def add(function: Callable) -> Callable:
-        REGISTRY.add(name, function)
-        return function
-
-    return add
+    return REGISTRY.registering(name)
 
 
 def check(texts: tuple[str, ...]) -> None:
@@ -90,7 +85,6 @@ def init(context: StartContext, number: float | None) -> Any:
     """The module's own first parameters; `init:K` draws others.
 
     Args:
-        context: the lane's.
         number: K.
     """
     return held_out.init_params(context.key, context.problem, 0 if number is None else int(number))
@@ -101,7 +95,6 @@ def attention(context: StartContext, number: float | None) -> Any:
     """The module's first parameters with W_QK times a number: `attention:0` starts from uniform attention.
 
     Args:
-        context: the lane's.
         number: the factor; None is 0.
 
     Raises:

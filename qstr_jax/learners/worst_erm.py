@@ -83,11 +83,7 @@ class WorstERM(Constrained):
         return (found.norm <= record.fitted_radius * (1 + ROUNDING)) & (found.train_risk <= self.erm_tolerance)
 
     def is_evidence(self, record: Record) -> Any:
-        """Whether a fit shows that n prompts are too few.
-
-        Args:
-            record: of one fit or several, of JAX or NumPy.
-        """
+        """Whether a fit shows that n prompts are too few."""
         return self.is_erm(record) & (record.test_loss - ERRORS * record.test_loss_se >= self.threshold)
 
     def is_enough(self, record: Record) -> Any:

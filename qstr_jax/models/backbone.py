@@ -75,7 +75,7 @@ class Backbone(nn.Module):
         forward_NxW = kind(**settings, name=f'mixer_{i}')(self._convolved(x_NxW, f'mixer_{i}'))
         if not self.bidirectional:
             return forward_NxW
-        # Its own inverse.
+        # This order is its own inverse.
         order = slice(None, None, -1) if length is None else (length - 1 - jnp.arange(len(x_NxW))) % len(x_NxW)
         back = kind(**settings, name=f'mixer_{i}_back')
         return forward_NxW + back(self._convolved(x_NxW[order], f'mixer_{i}_back'))[order]

@@ -138,9 +138,9 @@ class GatedCell(nn.Module):
         """Runs over one prompt."""
         gates, width, scheme = GATES[self.kind], self.width, self.initializer
         features = gates.num_gates * width
-        input_init = initializers.recurrent_input(scheme, width)
+        input_init = initializers.kernel(scheme, width, in_axis=1, batch_axis=(0,))
         hidden_init = initializers.recurrent(scheme, width, gates.num_gates)
-        bias_init = initializers.recurrent_bias(scheme, width)
+        bias_init = initializers.bias(scheme, width)
         w_2xExG = self.param('input_kernel', input_init, (2, z_2xNxE.shape[-1], features))
         w_2xHxG = self.param('hidden_kernel', hidden_init, (2, width, features))
         input_bias_2xG = self.param('input_bias', bias_init, (2, features))

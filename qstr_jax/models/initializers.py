@@ -76,13 +76,3 @@ def recurrent(scheme: str, width: int, gates: int) -> Initializer:
         return blocks.transpose(0, 2, 1, 3).reshape(shape)
 
     return init
-
-
-def recurrent_input(scheme: str, width: int) -> Initializer:
-    """Initializer of input-to-hidden weights (2, D_e, gates · d_h): LeCun normal, or U(±1/√d_h) as in PyTorch."""
-    return kernel(scheme, width, in_axis=1, batch_axis=(0,))
-
-
-def recurrent_bias(scheme: str, width: int) -> Initializer:
-    """Initializer of a recurrent cell's biases: zero, or U(±1/√d_h)."""
-    return bias(scheme, width)

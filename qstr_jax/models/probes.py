@@ -57,13 +57,7 @@ def encoding_columns(task_draw: tasks.Draw) -> dict[str, jax.Array]:
 
 @register
 def param_norm(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[str, jax.Array]:
-    """‖vec Θ‖₂, the Euclidean norm of all parameters.
-
-    Args:
-        params: trained parameters of one lane.
-        task_draw: the lane's draw.
-        problem: the cell's `Problem`.
-    """
+    """‖vec Θ‖₂, the Euclidean norm of all parameters."""
     return {'param_norm': optax.tree.norm(params)}
 
 
@@ -81,8 +75,6 @@ def retrieval_share(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[s
     """Share of ‖W_QK‖_F² in the block that pairs the query's ω_{t_l} with the key's ω_j, where Lemma 11 has all of it.
 
     Each head counts with the largest of its q blocks; the column is the mean over heads. Transformers only.
-
-    Args: see `param_norm`.
     """
     if not isinstance(problem.module, Transformer):
         return {}
@@ -101,8 +93,6 @@ def retrieval_mass(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[st
 
     At each position the weights of the distinct relevant tokens are summed; 1 means that no head looks elsewhere.
     Transformers only.
-
-    Args: see `param_norm`.
     """
     if not isinstance(problem.module, Transformer):
         return {}

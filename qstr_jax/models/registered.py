@@ -34,12 +34,7 @@ def register(name: str) -> Callable[[Callable[..., nn.Module]], Callable[..., nn
     Raises:
         ValueError: the name is taken, or an argument after `task` has no default.
     """
-
-    def add(builder: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
-        REGISTRY.add(name, builder)
-        return builder
-
-    return add
+    return REGISTRY.registering(name)
 
 
 def names() -> tuple[str, ...]:
@@ -129,13 +124,7 @@ def _of_params(module: nn.Module) -> Callable[[jax.Array, jax.Array], Any]:
 
 @functools.lru_cache(maxsize=256)
 def check_output(name: str, module: nn.Module, task: Any) -> None:
-    """Raises ValueError unless a model makes N numbers of a prompt, all of them floats; nothing is computed.
-
-    Args:
-        name: of the model, for the error.
-        module: the model.
-        task: the `tasks.Task`.
-    """
+    """Raises ValueError unless a model makes N numbers of a prompt, all of them floats; nothing is computed."""
     key, z_NxE = streams.abstract_key(), jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
     try:
         # As it is used: with the parameters alone, and no random numbers.
@@ -168,9 +157,5 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
 
 
 def is_closed_form(module: nn.Module) -> bool:
-    """Whether a module is a baseline that is fitted in closed form, see `baselines`.
-
-    Args:
-        module: the model.
-    """
+    """Whether a module is a baseline that is fitted in closed form, see `baselines`."""
     return hasattr(module, 'closed_form')

@@ -11,11 +11,7 @@ from qstr_jax.analysis import line_fit, resolution
 
 
 def display(name: object) -> str:
-    """A name, title or note for print: '$' is no mathtext, and a leading '_' would hide a label.
-
-    Args:
-        name: of a model, a task or anything else.
-    """
+    """A name, title or note for print: '$' is no mathtext, and a leading '_' would hide a label."""
     text = analysis.display(name).replace('$', r'\$')
     return f' {text}' if text.startswith('_') else text
 

@@ -54,7 +54,7 @@ def draw_samples(folder: pathlib.Path, config: Any) -> None:
 def draw_curves(folder: pathlib.Path, config: Any) -> None:
     """Training curves of all lanes, shaded by the setting on the x axis; a figure per further setting."""
     curves = kinds.split_kinds(results.load_curves(folder)).online
-    if curves.empty:  # their files are gone or damaged, of which was warned
+    if curves.empty:  # a warning has said that their files are gone or damaged
         return
     for point, chosen in combinations.combinations(curves, (config.x,), ('model',)):
         threshold = chosen['threshold'].iloc[0] if chosen['threshold'].nunique() == 1 else None

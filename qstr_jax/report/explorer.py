@@ -18,7 +18,7 @@ from qstr_jax.storage import lane_keys
 
 # Points of a lane's curve that are kept, more of them early.
 _MOST_POINTS = 40
-# A setting of more values is no filter.
+# Settings with more values get no filter.
 _MOST_VALUES = 24
 _CHOSEN = 'chosen'
 
@@ -186,7 +186,7 @@ def _thin(samples: np.ndarray, losses: np.ndarray) -> list[list[float]]:
 
 @functools.cache  # Lanes have few numbers of checks.
 def _kept(count: int) -> np.ndarray:
-    """Which of so many checks are kept."""
+    """Which of `count` checks are kept."""
     return np.unique(np.geomspace(1, count, _MOST_POINTS).round().astype(int)) - 1
 
 

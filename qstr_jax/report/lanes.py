@@ -10,11 +10,16 @@ from qstr_jax.storage import results
 
 def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
     """`results.load`, with `resolution.CROSSING`."""
-    rows = results.load(workdir, strict)
-    return resolution.interpolated(rows, results.load_curves(workdir, strict, rows))
+    return resolution.interpolated(*with_curves(workdir, strict))
 
 
 def at_thresholds(workdir: Any, strict: bool = False) -> pd.DataFrame:
     """As `load`, one row per lane and threshold that it recorded."""
+    rows, curves = with_curves(workdir, strict)
+    return resolution.interpolated(crossings.at_thresholds(rows), curves)
+
+
+def with_curves(workdir: Any, strict: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows of a directory as they are stored, and the curves beside them."""
     rows = results.load(workdir, strict)
-    return resolution.interpolated(crossings.at_thresholds(rows), results.load_curves(workdir, strict, rows))
+    return rows, results.load_curves(workdir, strict, rows)

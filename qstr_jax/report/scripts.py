@@ -53,11 +53,7 @@ def packed(data: Any) -> str:
 
 
 def looks(models: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What figures show each model with, for Vega: `name`, `colour`, `shape` as an SVG path and `dash`.
-
-    Args:
-        models: as in the rows.
-    """
+    """What figures show each model with, for Vega: `name`, `colour`, `shape` as an SVG path and `dash`."""
     found = {}
     for model, (colour, marker, line) in style.looks(models).items():
         shade = 'currentColor' if colour == '#000000' else colors.to_hex(colour)  # Black is lost on a dark page.

@@ -72,6 +72,15 @@ class Registry:
             # Programs that were traced by this name, such as that of an encoding, have the former definition.
             sys.modules['jax'].clear_caches()
 
+    def registering(self, name: str) -> Callable[[Any], Any]:
+        """Decorator that registers a class or function."""
+
+        def add(builder: Any) -> Any:
+            self.add(name, builder)
+            return builder
+
+        return add
+
     def _is_rerun(self, known: Entry, builder: Callable[..., Any]) -> bool:
         """Whether this is the same definition again, as when a notebook cell is run twice."""
 

@@ -85,10 +85,6 @@ class Setting:
     def checked(self, value: object, label: str = '') -> Any:
         """The value in the setting's own type: 1 becomes 1.0 where the type is float.
 
-        Args:
-            value: one value.
-            label: what errors call the setting.
-
         Raises:
             ValueError: it has another type, or is not finite.
         """
@@ -100,10 +96,6 @@ class Schema(dict[str, Setting]):
 
     def pick(self, name: str, label: str) -> Setting:
         """The setting of a name.
-
-        Args:
-            name: of the setting.
-            label: its owner, for the error.
 
         Raises:
             ValueError: there is no such setting; the message suggests the nearest.
@@ -117,11 +109,6 @@ class Schema(dict[str, Setting]):
 
     def checked(self, values: dict[str, Any], label: str, is_bare: bool = False) -> dict[str, Any]:
         """Values by name, each in the type of its setting.
-
-        Args:
-            values: by the settings' names.
-            label: their owner, for errors.
-            is_bare: whether errors leave out the owner.
 
         Raises:
             ValueError: an unknown name, or a value of another type.

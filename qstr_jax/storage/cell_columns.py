@@ -31,11 +31,8 @@ def columns_of_each(
 ) -> dict[str, dict[str, list]]:
     """As `columns_of` for many cells, whose files are looked at once: by id, without the cells that have no rows.
 
-    Args:
-        workdir: the results directory.
-        cells: by id of a cell the settings that tell its lanes apart.
-        more: further columns that are wanted, and of all others, such as the settings of the cell, the first value;
-            without it the others may be missing.
+    `cells` has by id the settings that tell a cell's lanes apart. `more` names further columns; then the first
+    value of all others, such as the settings of the cell, is there too.
     """
     copy = compact.read(workdir, 'rows')
     fresh = compact.fresh(copy, names.listed(epath.Path(workdir) / 'rows', '.parquet')) if copy.stamps else set()

@@ -11,7 +11,7 @@ import pandas as pd
 from qstr_jax import columns
 from qstr_jax.storage import defaults, files, lane_keys
 
-# Without these nobody knows whose row it is, or what became of it.
+# The columns that say which lane a row is of, and how it ended.
 REQUIRED = {'rows': ('model', 'task', 'learner', 'seed', 'task_seed', 'outcome'), 'curves': ('seed', 'samples')}
 # How a lane can end, as in `learners.lanes`.
 OUTCOMES = ('reached', 'censored', 'diverged', 'fitted', 'censored_below', 'outraced')

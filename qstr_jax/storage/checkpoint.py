@@ -167,16 +167,7 @@ def _digest(arrays: Any, identity: str = '') -> np.ndarray:
 
 
 def save(folder: Any, state_K: Any, identity: str = '') -> None:
-    """Saves the state of a lane batch, then removes older ones.
-
-    Args:
-        folder: of the batch.
-        state_K: its state, with `checks`.
-        identity: which lanes these are, of which cell.
-
-    Raises:
-        files.ResultsError: as `save_tree`.
-    """
+    """Saves the state of a lane batch, with which lanes it is of, then removes older ones; errors as `save_tree`."""
     number = int(np.max(np.asarray(state_K.checks)))
     path = folder / f'{number:08d}'
     # Orbax takes dicts, so a NamedTuple is saved as a dict of its leaves.
@@ -187,13 +178,7 @@ def save(folder: Any, state_K: Any, identity: str = '') -> None:
 
 
 def load(folder: Any, abstract_state_K: Any, identity: str = '') -> Any:
-    """The newest state of a lane batch that can be read, or None.
-
-    Args:
-        folder: of the batch.
-        abstract_state_K: shapes and dtypes of the state.
-        identity: which lanes it should be of.
-    """
+    """The newest state of a lane batch that can be read, or None."""
     if not folder.is_dir():
         return None
     for path in sorted(folder.iterdir(), key=lambda p: p.name, reverse=True):

@@ -143,11 +143,7 @@ def add_batch(
 
 
 def load(workdir: Any) -> list[dict[str, Any]]:
-    """The records of all runs that added to a directory, the oldest first; a damaged one is left out with a warning.
-
-    Args:
-        workdir: the results directory.
-    """
+    """The records of all runs that added to a directory, the oldest first; a damaged one is left out with a warning."""
     found = records.read_all(epath.Path(workdir) / 'provenance', 'run').values()
     return sorted(found, key=lambda run: str(run.get('started', '')))
 

@@ -1,4 +1,4 @@
-"""Whether a value has a JSON schema, said at once: jsonschema takes a hundred times as long, and says what is wrong.
+"""A quick test of a value against a JSON schema; jsonschema takes a hundred times as long, and says what is wrong.
 
 A directory of 100,000 lanes has a plan and records with a million values. Only the keywords of `records` are known.
 """
@@ -22,11 +22,8 @@ _TYPES: dict[str, Check] = {
 def compiled(schema: dict[str, Any]) -> Check:
     """A function that says True of values that have a schema, and False of those that have not or may not.
 
-    Args:
-        schema: of the keywords below.
-
     Raises:
-        KeyError: it has another keyword.
+        KeyError: the schema has a keyword that is not one of those below.
     """
     checks = [_KEYWORDS[name](schema[name], schema) for name in schema]
     if len(checks) == 1:

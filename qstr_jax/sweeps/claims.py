@@ -55,13 +55,7 @@ def missing(workdir: Any, batch: LaneBatch) -> tuple[Any, ...]:
 
 
 def missing_of(workdir: Any, cells: Sequence[Cell], tuned: Sequence[str] = ()) -> dict[str, tuple[Any, ...]]:
-    """By id of some cells the lanes that have no row yet.
-
-    Args:
-        workdir: the results directory.
-        cells: the cells.
-        tuned: settings that tell no lanes apart, since they are not chosen yet.
-    """
+    """By id of some cells the lanes that have no row yet; settings that are tuned tell no lanes apart."""
     found = cell_columns.columns_of_each(workdir, {cell.id: cell.lanes[0]._fields for cell in cells})
     missing = {}
     for cell in cells:

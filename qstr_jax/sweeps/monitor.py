@@ -67,7 +67,7 @@ class Heartbeat:
 
     def end(self) -> None:
         """Removes the file: the device is done."""
-        with contextlib.suppress(OSError):  # of a directory that is gone; what ended the run is said already
+        with contextlib.suppress(OSError):  # the directory is gone; the error that ended the run was reported
             self._path.unlink(missing_ok=True)
 
 
@@ -80,7 +80,7 @@ def write_error(workdir: Any, cell_id: str, error: Exception) -> None:
 
 def clear_error(workdir: Any, cell_id: str) -> None:
     """Removes the error of a cell that has succeeded."""
-    with contextlib.suppress(OSError):  # there is none, or the directory is gone, which others say
+    with contextlib.suppress(OSError):  # no such file, or the directory is gone, which is reported elsewhere
         names.inside(workdir, 'errors', f'{cell_id}.json').unlink()
 
 

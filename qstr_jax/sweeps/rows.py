@@ -80,14 +80,7 @@ def _params_identity(cell: Cell, lane: Any) -> str:
 
 
 def save_params(workdir: Any, cell: Cell, lanes: Sequence[Any], state_K: Any) -> None:
-    """Saves the parameters of each lane of a finished batch.
-
-    Args:
-        workdir: the results directory.
-        cell: what the lanes share.
-        lanes: of the batch.
-        state_K: the batch's last state, in which fillers may follow the lanes.
-    """
+    """Saves the parameters of each lane of a finished batch; in its state fillers may follow the lanes."""
     for k, lane in enumerate(lanes):
         of_lane = jax.tree.map(lambda leaf, k=k: leaf[k], state_K.params)
         checkpoint.save_tree(_params_path(workdir, cell, lane), of_lane, _params_identity(cell, lane))

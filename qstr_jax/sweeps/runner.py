@@ -64,7 +64,7 @@ def run(
             shown.say(f'{done:,} of {tuned.num_reported(sweep, mine):,} lanes are there already')
         failed = tuned.run(one, workdir, mine) if sweep.tune else one.run(workdir, mine)
     if failed:
-        folders = f'{workdir / "errors"}' + (f' and {workdir / tuned.SELECTION / "errors"}' if sweep.tune else '')
+        folders = f'{workdir / "errors"}' + (f' and {workdir / results.SELECTION / "errors"}' if sweep.tune else '')
         raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {folders}')
     session.tidy(workdir)
     return results.load(workdir)

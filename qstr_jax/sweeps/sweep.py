@@ -165,9 +165,6 @@ class Sweep:
     def settings_of(self, name: str) -> dict[str, Any]:
         """What is given under the name of one registered thing that takes no axes, such as a probe.
 
-        Args:
-            name: as registered.
-
         Raises:
             ValueError: several values.
         """

@@ -10,14 +10,13 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from qstr_jax.storage.results import SELECTION
 from qstr_jax.sweeps import lane_batches
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.search import Failed, Found, Search
 from qstr_jax.sweeps.session import Session
 from qstr_jax.sweeps.sweep import Sweep
 from qstr_jax.sweeps.tune import Tune
-
-SELECTION = 'selection'
 
 
 def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
@@ -55,16 +54,9 @@ class Winner(NamedTuple):
 
 
 def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:
-    """Runs a tuned sweep.
+    """Runs a tuned sweep's cells in order, and returns the ids of those that failed.
 
-    Args:
-        session: of the sweep.
-        workdir: the results directory, as `Session.open` returned it.
-        cells: the cells to run, in the order in which they are tuned. A search starts at what won in the cell before
-            it of the same model and learner.
-
-    Returns:
-        The ids of the cells that failed.
+    A search starts at what won in the cell before it of the same model and learner.
     """
     tune = session.sweep.tune
     assert tune is not None

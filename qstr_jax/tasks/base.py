@@ -46,20 +46,11 @@ class Base:
         raise NotImplementedError
 
     def trivial(self, prompt: Prompt, link_params: Any) -> jax.Array:
-        """The prediction of the best predictor that does not look up what is asked for; its error is `no_retrieval`.
-
-        Args:
-            prompt: one prompt, whose labels it may not read.
-            link_params: `Draw.link`.
-        """
+        """As `oracle`, of the best predictor that does not look up what is asked for; its error is `no_retrieval`."""
         raise NotImplementedError
 
     def check_draw(self, complete: jax.Array) -> None:
-        """Raises DrawError when the encodings of a `Draw`, or of several, are not complete.
-
-        Args:
-            complete: of `Draw.encodings`, of one lane or of many.
-        """
+        """Raises DrawError when the encodings of a `Draw`, or of several, are not complete."""
         task: Any = self
         if not bool(jnp.all(complete)):
             raise DrawError(
@@ -126,47 +117,24 @@ class Sequence(Base):
         return ' '.join([self.name, *(f'{name}={getattr(self, name)}' for name in own)])
 
     def draw_link(self, key: jax.Array) -> Any:
-        """What all prompts share besides the encodings; nothing by default.
-
-        Args:
-            key: typed key.
-        """
+        """What all prompts share besides the encodings; nothing by default."""
         return ()
 
     def draw(self, key: jax.Array) -> Draw:
-        """Draws what all prompts share.
-
-        Args:
-            key: of `tasks.task_key`.
-        """
+        """Draws what all prompts share."""
         key_link, key_encodings = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(2))
         return Draw(self.draw_link(key_link), encoders.get(self.encoding).draw(key_encodings, self))
 
     def sample(self, key: jax.Array, link_params: Any) -> Prompt:
-        """Draws one prompt.
-
-        Args:
-            key: typed key of this prompt.
-            link_params: of `draw_link`.
-        """
+        """Draws one prompt."""
         raise NotImplementedError
 
     def samples(self, keys_B: jax.Array, link_params: Any) -> Prompt:
-        """Draws a prompt for each key.
-
-        Args:
-            keys_B: typed keys, (B,).
-            link_params: of `draw_link`.
-        """
+        """Draws a prompt for each key."""
         return jax.vmap(lambda key: self.sample(key, link_params))(keys_B)
 
     def encode(self, prompt: Prompt, task_draw: Draw) -> jax.Array:
-        """Encoded tokens z_i = (x_i, ω_i), (N, D_e).
-
-        Args:
-            prompt: one prompt.
-            task_draw: has the encodings.
-        """
+        """Encoded tokens z_i = (x_i, ω_i), (N, D_e)."""
         return jnp.concatenate([prompt.x_NxD, task_draw.encodings.omega_NxE], axis=-1)
 
 

@@ -45,12 +45,7 @@ def register(name: str) -> Callable[[Callable], Callable]:
     Raises:
         ValueError: the name is taken.
     """
-
-    def add(function: Callable) -> Callable:
-        REGISTRY.add(name, function)
-        return function
-
-    return add
+    return REGISTRY.registering(name)
 
 
 def get(encoder: 'str | Encoder', **settings: Any) -> Encoder:

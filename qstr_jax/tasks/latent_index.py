@@ -59,12 +59,7 @@ class LatentIndex(Sequence):
         return 1 - 1 / self.seq_len + self.label_noise
 
     def posterior(self, prompt: Prompt, link_params: Any) -> jax.Array:
-        """P(ε = i | x) = softmax_i(√ν ⟨k, x_i⟩), (N,).
-
-        Args:
-            prompt: one prompt.
-            link_params: k and v.
-        """
+        """P(ε = i | x) = softmax_i(√ν ⟨k, x_i⟩), (N,)."""
         return jax.nn.softmax(jnp.sqrt(self.signal) * prompt.x_NxD @ link_params['k_D'])
 
     def oracle(self, prompt: Prompt, link_params: Any) -> jax.Array:

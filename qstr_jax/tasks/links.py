@@ -69,12 +69,7 @@ def register(link: 'Link | str') -> Any:
             raise ValueError(f'link {link.name!r} exists already: choose another name')
         registry.replace(REGISTRY, link.name, link)
         return link
-
-    def add(builder: Callable[..., Link]) -> Callable[..., Link]:
-        REGISTRY.add(link, builder)
-        return builder
-
-    return add
+    return REGISTRY.registering(link)
 
 
 def _is_rerun(known: Any, link: 'Link') -> bool:

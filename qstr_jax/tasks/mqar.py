@@ -34,6 +34,8 @@ class MQAR(Sequence):
     vocab_size: int = 64
     power: float = 0.01
 
+    loss = 'cross_entropy'
+
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, 'num_pairs', self.seq_len // 4 if self.num_pairs is None else self.num_pairs)
@@ -58,11 +60,6 @@ class MQAR(Sequence):
     def num_outputs(self) -> int:
         """V, logits of the tokens."""
         return self.vocab_size
-
-    @property
-    def loss(self) -> str:
-        """Labels are tokens."""
-        return 'cross_entropy'
 
     def no_retrieval(self, threshold_on: str) -> float:
         """Of a guess among the K values of the prompt: log K, or 1 − 1/K."""

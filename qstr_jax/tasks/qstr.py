@@ -112,11 +112,7 @@ class QSTR(Base):
         return f'{self.name} N={self.seq_len} q={self.sparsity} d={self.token_dim}'
 
     def draw(self, key: jax.Array) -> Draw:
-        """Draws the link's parameters and the encodings; pure.
-
-        Args:
-            key: of `tasks.task_key`.
-        """
+        """Draws the link's parameters and the encodings; pure."""
         key_link, key_encodings = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(2))
         return Draw(
             link=links.get(self.link).init(key_link, self.sparsity, self.token_dim),
@@ -124,12 +120,7 @@ class QSTR(Base):
         )
 
     def sample(self, key: jax.Array, link_params: Any) -> Prompt:
-        """Draws one prompt.
-
-        Args:
-            key: typed key of this prompt.
-            link_params: `Draw.link`.
-        """
+        """Draws one prompt."""
         return self._prompt(key, self._numbers(key), link_params)
 
     def samples(self, keys_B: jax.Array, link_params: Any) -> Prompt:
@@ -138,21 +129,12 @@ class QSTR(Base):
         The random numbers are drawn in a loop over two halves of the keys. The result of a loop is flat in memory, so
         Φ^{-1} runs over long rows. Otherwise XLA would compute it inside loops over the (N, d) tokens, which is four
         times as slow on a CPU at d = 10.
-
-        Args:
-            keys_B: typed keys, (B,).
-            link_params: `Draw.link`.
         """
         numbers = in_halves(self._numbers, keys_B)
         return jax.vmap(lambda key, own: self._prompt(key, own, link_params))(keys_B, numbers)
 
     def encode(self, prompt: Prompt, task_draw: Draw) -> jax.Array:
-        """Encoded tokens z (N, D_e) of one prompt.
-
-        Args:
-            prompt: one prompt.
-            task_draw: has the encodings.
-        """
+        """Encoded tokens z (N, D_e) of one prompt."""
         return encodings.encode(prompt.x_NxD, prompt.t_NxQ, task_draw.encodings.omega_NxE, self.scale)
 
     def labels(self, x_NxD: jax.Array, t_NxQ: jax.Array, link_params: Any) -> jax.Array:

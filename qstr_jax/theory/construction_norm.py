@@ -26,14 +26,8 @@ ERROR = 0.1
 def construction(module: Any, task: SparseTask) -> float:
     """‖vec Θ‖ of the construction for the first draw of a task, for tokens up to the 99 % quantile of ‖x_j‖.
 
-    If the task has a `max_coherence` c < 1, the Transformer's norm depends on c and not on the draw.
-
-    Args:
-        module: the model.
-        task: the task; its link must have a two-layer form.
-
-    Returns:
-        The norm, or 1.0 for a model without a construction.
+    1.0 for a model without a construction. If the task has a `max_coherence` c < 1, the Transformer's norm
+    depends on c and not on the draw. The link must have a two-layer form.
     """
     if not isinstance(module, models.Transformer) and getattr(module, 'cell', None) != 'deep':
         return 1.0

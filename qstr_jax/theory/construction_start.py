@@ -25,7 +25,6 @@ def construction(context: starts.StartContext, number: float | None) -> Any:
     """Lemma 11's network for the lane's own link, with the α of `construction_norm.transformer`, or `lookup`.
 
     Args:
-        context: the lane's.
         number: the factor on W_QK; None is 1. Where attention is saturated its gradient is zero; below it is not.
 
     Raises:
@@ -73,9 +72,6 @@ def lookup(context: starts.StartContext) -> Any:
 
     C keeps all units of j ≠ t at zero while |⟨u, x_j⟩| < REACH. Where W is kept in the span of the training prompts,
     its rows are the projections of e_j ⊗ u, and the network is Theorem 6's oracle.
-
-    Args:
-        context: the lane's.
 
     Raises:
         ValueError: another task than simple_qstr with q = 1 and a linear link, or too narrow layers.
@@ -125,7 +121,6 @@ def mixed(context: starts.StartContext, number: float | None) -> Any:
     """(1 − s) times the first parameters plus s times the construction.
 
     Args:
-        context: the lane's.
         number: s in [0, 1]; None is 0.5.
 
     Raises:

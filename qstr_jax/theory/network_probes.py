@@ -32,9 +32,6 @@ def late_loss(params: dict, task_draw: tasks.Draw, problem: Any, num_prompts: in
     """The loss at positions i ≥ N/2, where Propositions 3 and 21 have their floors, and its standard error.
 
     Args:
-        params: trained parameters of one lane.
-        task_draw: the lane's draw.
-        problem: the cell's `Problem`.
         num_prompts: test prompts.
     """
     task = problem.task
@@ -50,10 +47,7 @@ def late_loss(params: dict, task_draw: tasks.Draw, problem: Any, num_prompts: in
 
 @probes.register
 def head_alignment(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[str, jax.Array]:
-    """`measures.alignment` with Lemma 11's construction, and the attention mass off the right token.
-
-    Args: see `late_loss`.
-    """
+    """`measures.alignment` with Lemma 11's construction, and the attention mass off the right token."""
     aligned = measures.alignment(params, problem.task)
     prompts = _prompts(problem.task, task_draw, _LOOK)
     off_mass = measures.off_mass(problem.module, params, prompts, problem.task, task_draw)['mean']
@@ -62,10 +56,7 @@ def head_alignment(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[st
 
 @probes.register
 def transition_lipschitz(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[str, jax.Array]:
-    """‖W_L‖⋯‖W_1,h‖ of a deep RNN's stored transitions, which Theorem 7 bounds by α_N; of the larger direction.
-
-    Args: see `late_loss`.
-    """
+    """‖W_L‖⋯‖W_1,h‖ of a deep RNN's stored transitions, which Theorem 7 bounds by α_N; of the larger direction."""
     return {'transition_lipschitz': jnp.max(jnp.asarray(sensitivity.transition_lipschitz(params)))}
 
 
@@ -74,8 +65,6 @@ def state_sensitivity(params: dict, task_draw: tasks.Draw, problem: Any) -> dict
     """Proposition 8's L²‖U‖² of an RNN, from above (layer products) and from below (sampled gradients).
 
     r_h is the largest norm of a state that was seen.
-
-    Args: see `late_loss`.
     """
     prompts = _prompts(problem.task, task_draw, _LOOK)
     z_BxNxE = jax.vmap(lambda prompt: tasks.encode(prompt, problem.task, task_draw))(prompts)
@@ -99,9 +88,6 @@ def rounded_states(
     """The loss of an RNN when each coordinate of its states, in (−1, 1), is rounded to one of 2^bits levels.
 
     Args:
-        params: trained parameters of one lane.
-        task_draw: the lane's draw.
-        problem: the cell's `Problem`.
         bits: bits per coordinate; each value makes the columns rounded_BITS and rounded_BITS_se.
         num_prompts: test prompts.
     """

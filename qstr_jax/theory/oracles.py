@@ -64,10 +64,7 @@ def theorem6_oracle(task: Any) -> nn.Module:
 
 @probes.register
 def theorem6_floor(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[str, jax.Array]:
-    """1 − ‖V (I_N ⊗ u)‖_F²/N, the floor for this u and training set; only the oracle's rows have it.
-
-    Args: see `probes.param_norm`.
-    """
+    """1 − ‖V (I_N ⊗ u)‖_F²/N, the floor for this u and training set; only the oracle's rows have it."""
     if not isinstance(problem.module, Theorem6Oracle):
         return {}
     squares_N = jnp.sum(jnp.square(jax.tree.leaves(params)[0]), axis=1)

@@ -56,10 +56,6 @@ def partly_given(
 def given(context: starts.StartContext, number: float | None) -> Any:
     """The first parameters with W_QK = 0, and the part that the model `partly_given` is told as in the construction.
 
-    Args:
-        context: the lane's.
-        number: not used.
-
     Raises:
         ValueError: another model.
     """

@@ -45,42 +45,22 @@ def theorem4(
     width: int,
     r_a: float,
     r_w: float,
-    approximation: float = 0.0,
-    constant: float = 1.0,
-    log_power: float = 1.0,
+    **more: float,
 ) -> float:
-    """Theorem 4, Transformer with H = q heads: R ≲ ε_2NN + C_1 √(q (d + q)(m_g + d + q) polylog(nN)/n)."""
-    domain.positive(num_samples=num_samples, seq_len=seq_len)
+    """Theorem 4, Transformer with H = q heads: R ≲ ε_2NN + C_1 √(q (d + q)(m_g + d + q) polylog(nN)/n).
+
+    `more` is `approximation`, `constant` and `log_power`, as for `theorem7`.
+    """
     complexity = _theorem4_complexity(sparsity=sparsity, token_dim=token_dim, width=width, r_a=r_a, r_w=r_w)
-    logs = math.log(num_samples * seq_len) ** log_power
-    return constant * (approximation + math.sqrt(complexity * logs / num_samples))
-
-
-def _solve_log(constant: float, seq_len: int, log_power: float) -> float:
-    """n ≥ 2 with n = constant · log(nN)^log_power, by iteration, since the right side grows slower than n."""
-    domain.positive(constant=constant, seq_len=seq_len)
-    n = max(2.0, constant)
-    for _ in range(200):
-        n = max(2.0, constant * math.log(n * seq_len) ** log_power)
-    return n
+    return theorem7(num_samples, seq_len, complexity=complexity, **more)
 
 
 def theorem4_samples(
-    seq_len: int,
-    *,
-    sparsity: int,
-    token_dim: int,
-    width: int,
-    r_a: float,
-    r_w: float,
-    excess: float = 1.0,
-    constant: float = 1.0,
-    log_power: float = 1.0,
+    seq_len: int, *, sparsity: int, token_dim: int, width: int, r_a: float, r_w: float, **more: float
 ) -> float:
-    """n at which Theorem 4's second term is `excess`; N enters only through log(nN)."""
-    domain.positive(excess=excess)
+    """n at which Theorem 4's second term is `excess`, as `theorem7_samples`; N enters only through log(nN)."""
     complexity = _theorem4_complexity(sparsity=sparsity, token_dim=token_dim, width=width, r_a=r_a, r_w=r_w)
-    return _solve_log((constant / excess) ** 2 * complexity, seq_len, log_power)
+    return theorem7_samples(seq_len, complexity=complexity, **more)
 
 
 def information_limit(sparsity: int, token_dim: int, constant: float = 1.0) -> float:
@@ -112,6 +92,10 @@ def theorem7(
 def theorem7_samples(
     seq_len: int, *, complexity: float = 1.0, excess: float = 1.0, constant: float = 1.0, log_power: float = 1.0
 ) -> float:
-    """n at which Theorem 7's second term is `excess`."""
-    domain.positive(excess=excess, complexity=complexity)
-    return _solve_log((constant / excess) ** 2 * complexity, seq_len, log_power)
+    """n ≥ 2 at which Theorem 7's second term is `excess`, by iteration: log(nN) grows slower than n."""
+    domain.positive(seq_len=seq_len, complexity=complexity, excess=excess, constant=constant)
+    factor = (constant / excess) ** 2 * complexity
+    n = max(2.0, factor)
+    for _ in range(200):
+        n = max(2.0, factor * math.log(n * seq_len) ** log_power)
+    return n

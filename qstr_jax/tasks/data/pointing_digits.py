@@ -38,6 +38,9 @@ class PointingDigits(Sequence):
 
     pointer: Literal['given', 'image'] = 'given'
 
+    num_outputs = _DIGITS
+    loss = 'cross_entropy'
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.pointer == 'image' and self.seq_len > _DIGITS:
@@ -53,16 +56,6 @@ class PointingDigits(Sequence):
     def embedding_dim(self) -> int:
         """D_e = d + d_e, and d_e more where t_i is given."""
         return self.token_dim + (1 if self.pointer == 'image' else 2) * self._encoding_dim
-
-    @property
-    def num_outputs(self) -> int:
-        """Digits."""
-        return _DIGITS
-
-    @property
-    def loss(self) -> str:
-        """Labels are digits."""
-        return 'cross_entropy'
 
     def no_retrieval(self, threshold_on: str) -> float:
         """Of the digits' frequencies in the prompt, read without error: E H(k/N), or 1 − E max k/N; k multinomial."""

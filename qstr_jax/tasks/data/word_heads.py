@@ -47,6 +47,9 @@ class WordHeads(Sequence):
 
     hops: int = 1
 
+    num_outputs = len(TAGS)
+    loss = 'cross_entropy'
+
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.integer('hops', self.hops)
@@ -63,16 +66,6 @@ class WordHeads(Sequence):
     def embedding_dim(self) -> int:
         """D_e = d + 2 d_e."""
         return self.token_dim + 2 * self._encoding_dim
-
-    @property
-    def num_outputs(self) -> int:
-        """Parts of speech."""
-        return len(TAGS)
-
-    @property
-    def loss(self) -> str:
-        """Labels are parts of speech."""
-        return 'cross_entropy'
 
     def no_retrieval(self, threshold_on: str) -> float:
         """What `trivial` errs by on the sentences of the test."""
