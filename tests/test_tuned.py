@@ -203,10 +203,11 @@ def test_an_impossible_tuning_is_one_line(changes, words):
 
 
 def test_one_lane_that_missed_rules_its_values_out():
+    learner = learners.Online()
     reached = {'outcome': 'reached', 'samples_to_threshold': 500, 'test_loss': 0.6}
     missed = {'outcome': 'outraced', 'samples_to_threshold': None, 'test_loss': 0.9}
-    assert search._score([reached, missed]) == search._score([missed]) == (np.inf, 0.9)
-    assert search._score([reached, {**reached, 'samples_to_threshold': 700}]).samples == 700
+    assert search._score([reached, missed], learner) == search._score([missed], learner) == (np.inf, 0.9)
+    assert search._score([reached, {**reached, 'samples_to_threshold': 700}], learner).samples == 700
 
 
 def test_cells_that_differ_in_a_tuned_setting_race_one_another(tmp_path):
