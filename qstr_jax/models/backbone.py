@@ -118,9 +118,15 @@ def sees_all(kind: Any) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def num_parameters(module: Backbone, seq_len: int, embedding_dim: int) -> int:
-    """Number of parameters of a model; traced once for all D_e, on which the embedding's weights alone depend."""
+    """Number of parameters of a model; each block is traced once, for all D_e, on which only the embedding depends."""
     if module.embedding and embedding_dim > 1:
         return num_parameters(module, seq_len, 1) + (embedding_dim - 1) * module.width
+    if len(module.blocks) > 1:
+        without, *each = (
+            num_parameters(module.clone(blocks=blocks), seq_len, embedding_dim)
+            for blocks in ((), *((spec,) for spec in module.blocks))
+        )
+        return sum(each) - (len(each) - 1) * without
     z_NxE = jax.ShapeDtypeStruct((seq_len, embedding_dim), jnp.float32)
     made = jax.eval_shape(module.init, jax.random.key(0), z_NxE)
     return sum(leaf.size for leaf in jax.tree.leaves(made.get('params', {})))

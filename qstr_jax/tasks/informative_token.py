@@ -52,7 +52,7 @@ class InformativeToken(Sequence):
         return {'xi_D': link_functions.unit_vectors(key, (self.token_dim,))}
 
     def sample(self, key: jax.Array, link_params: Any) -> Prompt:
-        """Draws one prompt; arguments as in `Sequence.sample`."""
+        """Draws one prompt; arguments as in `Task.sample`."""
         key_x, key_y, key_v = jax.random.split(key, 3)
         indices_R = jax.random.permutation(key_v, self.seq_len)[: self.num_informative]
         y = jax.random.bernoulli(key_y, self.positive_share).astype(jnp.int32)

@@ -44,7 +44,7 @@ class LatentIndex(Sequence):
         return {'k_D': k_D, 'v_D': v_D}
 
     def sample(self, key: jax.Array, link_params: Any) -> Prompt:
-        """Draws one prompt; arguments as in `Sequence.sample`."""
+        """Draws one prompt; arguments as in `Task.sample`."""
         key_x, key_index, key_y = jax.random.split(key, 3)
         index = jax.random.randint(key_index, (), 0, self.seq_len)
         x_NxD = jax.random.normal(key_x, (self.seq_len, self.token_dim))

@@ -66,7 +66,7 @@ class MQAR(Sequence):
         return math.log(self._num_pairs) if threshold_on == 'loss' else 1 - 1 / self._num_pairs
 
     def sample(self, key: jax.Array, link_params: Any) -> Prompt:
-        """Draws one prompt; arguments as in `Sequence.sample`."""
+        """Draws one prompt; arguments as in `Task.sample`."""
         num_pairs, half = self._num_pairs, self.vocab_size // 2
         key_keys, key_values, key_gaps = jax.random.split(key, 3)
         keys_K = 1 + jax.random.permutation(key_keys, half - 1)[:num_pairs]

@@ -46,7 +46,7 @@ class NoisyKeys(Sequence):
         return {'u_D': link_functions.unit_vectors(key, (self.value_dim,))}
 
     def sample(self, key: jax.Array, link_params: Any) -> Prompt:
-        """Draws one prompt; arguments as in `Sequence.sample`."""
+        """Draws one prompt; arguments as in `Task.sample`."""
         key_values, key_keys, key_noise, key_asked = jax.random.split(key, 4)
         values_NxD = jax.random.normal(key_values, (self.seq_len, self.value_dim))
         keys_NxK = link_functions.unit_vectors(key_keys, (self.seq_len, self.key_dim))

@@ -30,7 +30,7 @@ class VaryingQSTR(Variant):
         return super().labels(jnp.pad(x_NxD, ((0, 1), (0, 0))), t_NxQ, link_params)  # whose row −1 is 0
 
     def encode(self, prompt: Prompt, task_draw: Draw) -> jax.Array:
-        """Encoded tokens (N, D_e); arguments as in `QSTR.encode`."""
+        """Encoded tokens (N, D_e); arguments as in `Task.encode`."""
         z_NxE = super().encode(prompt, task_draw)
         is_asked_NxE = jnp.repeat(prompt.t_NxQ >= 0, task_draw.encodings.omega_NxE.shape[1], axis=1)
         plain = z_NxE.shape[1] - is_asked_NxE.shape[1]

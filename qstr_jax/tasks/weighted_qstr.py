@@ -34,7 +34,7 @@ class WeightedQSTR(Variant):
         return jax.vmap(lambda t_Q, w_Q: g(link_params, w_Q[:, None] * x_NxD[t_Q]))(prompt.t_NxQ, weights_NxQ)
 
     def encode(self, prompt: Prompt, task_draw: Draw) -> jax.Array:
-        """Encoded tokens (N, D_e); arguments as in `QSTR.encode`."""
+        """Encoded tokens (N, D_e); arguments as in `Task.encode`."""
         x_NxD, weights_NxQ = jnp.split(prompt.x_NxD, [self.token_dim], axis=1)
         z_NxE = super().encode(prompt._replace(x_NxD=x_NxD), task_draw)
         weights_NxE = jnp.repeat(weights_NxQ, task_draw.encodings.omega_NxE.shape[1], axis=1)

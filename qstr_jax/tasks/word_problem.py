@@ -50,7 +50,7 @@ class WordProblem(Sequence):
         return jax.lax.associative_scan(lambda before, after: table[after, before], tokens_N)
 
     def sample(self, key: jax.Array, link_params: Any) -> Prompt:
-        """Draws one prompt; arguments as in `Sequence.sample`."""
+        """Draws one prompt; arguments as in `Task.sample`."""
         tokens_N = jax.random.randint(key, (self.seq_len,), 0, self.token_dim)
         return Prompt(
             x_NxD=jax.nn.one_hot(tokens_N, self.token_dim),
