@@ -74,7 +74,8 @@ def text(rows):
     said = ', '.join(f'{analysis.display(model)} {ratio:.1f}' for model, ratio in found.items())
     return f"""
 With a convolution {learn[WIDTH]} of {total[WIDTH]} lanes learn ({some.count(outcome='diverged')} diverge), without it
-{learn[0]} of {total[0]}. Labels with it over labels without it are {np.exp(np.log(found).mean()):.2f} in the geometric mean of {len(found)} mixers ({said}).
+{learn[0]} of {total[0]}. Labels with it over labels without it are {np.exp(np.log(found).mean()):.2f} in the geometric
+mean of {len(found)} mixers ({said}).
 """
 
 

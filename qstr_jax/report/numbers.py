@@ -15,7 +15,6 @@ import pandas as pd
 from qstr_jax import analysis
 from qstr_jax.analysis import (
     answers,
-    crossings,
     evidence,
     exponents,
     floors,
@@ -23,7 +22,6 @@ from qstr_jax.analysis import (
     growth,
     kinds,
     names,
-    resolution,
     selection,
     summary,
     table1,
@@ -40,7 +38,6 @@ class Rows:
 
     def __init__(self, root: str | pathlib.Path) -> None:
         self.root = pathlib.Path(root)
-        self._stored: dict[str, tuple[pd.DataFrame, pd.DataFrame]] = {}
         self._tables: dict[str, pd.DataFrame] = {}
 
     def __call__(self, *folders: str, **settings: Any) -> 'Lanes':
@@ -56,24 +53,16 @@ class Rows:
 
     def table1(self) -> str:
         """Table 1 of all directories in six lines, as Markdown."""
-        rows = results.load_all([self.root], True, lambda folder, _: resolution.interpolated(*self._read(folder)))
-        return formats.markdown(answers.answers(table1.measure(rows)))
+        measured = table1.measure(results.load_all([self.root], strict=True, read=exhibit_lanes.load))
+        return formats.markdown(answers.answers(measured))
 
     def stored(self, folder: str) -> pd.DataFrame:
         """The rows of a directory as they are stored."""
-        return self._read(self.root / folder)[0]
-
-    def _read(self, folder: pathlib.Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-        name = folder.relative_to(self.root).as_posix()
-        if name not in self._stored:
-            self._stored[name] = exhibit_lanes.with_curves(folder, strict=True)
-        return self._stored[name]
+        return results.load(self.root / folder)
 
     def _table(self, folder: str) -> pd.DataFrame:
         if folder not in self._tables:
-            rows, curves = self._read(self.root / folder)
-            lanes = resolution.interpolated(crossings.at_thresholds(rows), curves)
-            self._tables[folder] = lanes.assign(folder=folder)
+            self._tables[folder] = exhibit_lanes.at_thresholds(self.root / folder, strict=True).assign(folder=folder)
         return self._tables[folder]
 
 
