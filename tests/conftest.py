@@ -56,6 +56,9 @@ LONGEST = (
 # Files that import PyTorch, whose 300 MB a worker keeps, so they come last, and into memory that is freed before.
 WITH_TORCH = ('adapters', 'baseline')
 
+# Files that read all committed rows, or run much at a time: memory is freed before them as well.
+LARGE = ('gallery', 'explorer', 'hooks', 'exhibits', 'report', 'table1', 'data', 'benchmark')
+
 # Modules that remember all committed rows or all exhibits.
 REMEMBERING = ('experiments.exhibit', 'experiments.gallery')
 
@@ -94,7 +97,7 @@ def pytest_runtest_teardown(item, nextitem):
     if is_last:
         for module in (item.module, *(sys.modules[name] for name in REMEMBERING if name in sys.modules)):
             helpers.forget(module)
-    makes_room = is_last and nextitem is not None and nextitem.path.stem.removeprefix('test_') in WITH_TORCH
+    makes_room = is_last and nextitem is not None and nextitem.path.stem.removeprefix('test_') in (*WITH_TORCH, *LARGE)
     limit = 0 if makes_room else max(FULL, item.config.stash[_LEFT] + GROWTH)
     if resident_bytes() > limit:
         trim()
