@@ -7,6 +7,8 @@ which all tasks but parity ask.
 
 import pathlib
 
+import pandas as pd
+
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import formats
 from qstr_jax.cli import base
@@ -73,15 +75,27 @@ def reduced(part='qstr_4'):
     return config
 
 
+def shrink(config):
+    """Makes a sweep of some mixers one of seconds, for the tests."""
+    config.seq_lens = (2,)
+    config.tune.learning_rate = (3e-3, 1e-2)
+    config.num_seeds, config.max_samples, config.test_samples = 2, 1024, 100
+    return config
+
+
 def draw(workdir, config):
     """One figure of all tasks, and a table of all points."""
-    folder = pathlib.Path(workdir)
-    rows = lanes.load(folder)
+    rows = lanes.load(workdir)
     found = {name: rows[rows['task'] == task] for task, (name, _, _) in TASKS.items() if task in set(rows['task'])}
-    plots.save(plots.samples_ranked(found), folder / 'figure')
-    shown = ['task', 'model', 'seq_len', 'learning_rate', 'num_lanes', 'num_learn', 'mean', 'min', 'max', 'lower_bound']
-    means = analysis.summarize(rows, ['task', 'model', 'seq_len', 'learning_rate'])
-    text = formats.markdown(means[shown], digits=3)
+    draw_ranked(workdir, found, ['task', 'model', 'seq_len', 'learning_rate'])
+
+
+def draw_ranked(workdir, panels, point, by='seq_len'):
+    """One figure of some panels, a line for each architecture and a colour for each value of `by`, and a table."""
+    folder, rows = pathlib.Path(workdir), pd.concat(panels.values())
+    plots.save(plots.samples_ranked(panels, by), folder / 'figure')
+    shown = [*point, 'num_lanes', 'num_learn', 'mean', 'min', 'max', 'lower_bound']
+    text = formats.markdown(analysis.summarize(rows, point)[shown], digits=3)
     files.write_text(folder / 'table.md', text)
     print(f'{text}figure: {folder / "figure.png"}')
 
@@ -157,7 +171,7 @@ def limits(rows):
     left = [f'{short(task)} ({count} of {len(MODELS)} mixers)' for task, count in ran.items() if count < len(MODELS)]
     waiting = f'Not run to the end: {", ".join(left)}. ' if left else ''
     return f"""
-{waiting}Two blocks, one size, one batch size, one budget, N = {max(some.values('seq_len'))}: who does not learn may do
-so with more labels. Prompts are so short that what a state can hold hardly binds; all mixers read in both directions,
+{waiting}Two blocks, one size, one batch size, one budget, N at most {max(some.values('seq_len'))}: who does not
+learn may do so with more labels. Prompts are so short that what a state can hold hardly binds; all mixers read in both directions,
 which is not how they are used in language models.
 """

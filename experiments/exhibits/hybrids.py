@@ -4,14 +4,10 @@ The protocol of `architectures`: one label a prompt, N = 8, 20,000 parameters, t
 each. A reviewer of the paper asked whether one attention layer among recurrent ones is enough.
 """
 
-import pathlib
-
 from experiments.exhibits import architectures
-from qstr_jax import analysis, plots
-from qstr_jax.analysis import formats
+from qstr_jax import analysis
 from qstr_jax.report import lanes
 from qstr_jax.settings import checks
-from qstr_jax.storage import files
 
 ORDER = 38
 QUESTION = 'Is one attention block among recurrent ones enough, and does its place matter?'
@@ -36,21 +32,12 @@ def reduced(part='mamba2'):
     """The same in seconds, for the tests: one hybrid."""
     config = get_config(part)
     config.backbone.mixers = (('rg_lru', ATTENTION),)
-    config.seq_lens = (2,)
-    config.tune.learning_rate = (3e-3, 1e-2)
-    config.num_seeds, config.max_samples, config.test_samples = 2, 1024, 100
-    return config
+    return architectures.shrink(config)
 
 
 def draw(workdir, config):
     """One figure of all pairs, and a table."""
-    folder = pathlib.Path(workdir)
-    rows = named(lanes.load(folder))
-    plots.save(plots.samples_ranked({'1STR': rows}), folder / 'figure')
-    shown = ['model', 'learning_rate', 'num_lanes', 'num_learn', 'mean', 'min', 'max', 'lower_bound']
-    text = formats.markdown(analysis.summarize(rows, ['model', 'learning_rate'])[shown], digits=3)
-    files.write_text(folder / 'table.md', text)
-    print(f'{text}figure: {folder / "figure.png"}')
+    architectures.draw_ranked(workdir, {'1STR': named(lanes.load(workdir))}, ['model', 'learning_rate'])
 
 
 def named(rows):

@@ -48,17 +48,8 @@ def get_config(part='rnn'):
 
 def reduced(part='rnn'):
     """The same in seconds, for the tests."""
-    config = get_config(part)
-    config.seq_lens = (2,)
-    config.encoding_dim = 4
+    config = n_star_stationary.shrink(get_config(part))
     config.bisections = 1
-    config.max_steps = 60
-    config.check_every = 30
-    config.threshold = 0.6
-    config.max_samples = 64
-    config.resolution = 0.5
-    config.test_samples = 100
-    config.num_seeds = 2
     if part == 'ffn':
         config.ffn.widths = (8, 8)
     else:

@@ -45,10 +45,15 @@ def get_config(part='simple'):
 
 def reduced(part='simple'):
     """The same in seconds, for the tests."""
-    config = get_config(part)
+    config = shrink(get_config(part))
+    config.ffn.widths = (8, 8)
+    return config
+
+
+def shrink(config):
+    """Makes a search of n* one of seconds, for the tests."""
     config.seq_lens = (2,)
     config.encoding_dim = 4
-    config.ffn.widths = (8, 8)
     config.max_steps = 60
     config.check_every = 30
     config.threshold = 0.6

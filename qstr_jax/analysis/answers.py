@@ -36,12 +36,13 @@ def _line(table: pd.DataFrame, place: tuple[str, str], claim: Claim) -> dict[str
 
 
 def _measured(line: dict[str, Any]) -> str:
-    """'n* as N^0.39 [-0.04, 0.71] at N = 8 to 256, constrained'."""
+    """'n* as N^0.39 [-0.04, 0.71] at N = 8 to 256, constrained (all lanes, 12 as bounds)'."""
     what = 'the largest n with an ERM that errs' if line['evidence'] == evidence.WORST else 'n*'
     interval = '' if pd.isna(line['low']) else f' [{line["low"]:.2f}, {line["high"]:.2f}]'
     lengths = line['N']
     learner = line['learner'].split(',')[0]
-    return f'{what} as N^{line["exponent"]:.2f}{interval} at N = {lengths[0]} to {lengths[-1]}, {learner}'
+    fitted = '' if line['fitted_to'] == 'all lanes' else f' ({line["fitted_to"]})'
+    return f'{what} as N^{line["exponent"]:.2f}{interval} at N = {lengths[0]} to {lengths[-1]}, {learner}{fitted}'
 
 
 def _verdict(own: pd.DataFrame, best: pd.DataFrame) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax.analysis import answers, crossings, erms, evidence, formats, growth, summary
-from qstr_jax.analysis.claims import CLAIMS, Claim, judge
+from qstr_jax.analysis.claims import CLAIMS, SLOWER, Claim, judge
 from qstr_jax.analysis.curves import require
 from qstr_jax.analysis.exponents import Exponent, fit
 from qstr_jax.analysis.names import MODELS, display, heading, ordered, setting_text
@@ -135,7 +135,7 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     is_of_theorem = kind in evidence.OF_THEOREMS
     claim = CLAIMS.get((first['model'], first['task'])) if is_of_theorem else None
     agrees, why = judge(claim, found, kept[~erms.is_short(kept)]) if is_of_theorem else ('–', '')
-    if kind == evidence.WORST and agrees == 'yes':
+    if kind == evidence.WORST and agrees in ('yes', SLOWER):
         agrees, why = 'open', 'a lower bound, which could only have contradicted it'
     unchecked = erms.not_checked(kept) if kind == evidence.FIXED else ''
     lengths = sorted(set(map(int, kept['seq_len'])) - set(found.left_out))
