@@ -172,6 +172,6 @@ def limits(rows):
     waiting = f'Not run to the end: {", ".join(left)}. ' if left else ''
     return f"""
 {waiting}Two blocks, one size, one batch size, one budget, N at most {max(some.values('seq_len'))}: who does not
-learn may do so with more labels. Prompts are so short that what a state can hold hardly binds; all mixers read in both directions,
-which is not how they are used in language models.
+learn may do so with more labels. Prompts are so short that what a state can hold hardly binds; all mixers read in both
+directions, which is not how they are used in language models.
 """
