@@ -1,8 +1,9 @@
 """Who wins where: samples to a small error against N, at the best rate, for retrieval, recall, tracking and real data.
 
-Retrieval: qSTR and causal qSTR. Recall: MQAR, and keys with noise. Tracking: parity and words over S_3, supervised at
-every position. Real data: flights with given positions, heads of words, digits that point. The networks are small and
-of the published kinds: a Transformer of one layer, a bidirectional GRU of width 32, an FFN of widths 64 and 64.
+Retrieval: 1STR, causal, weighted, of 0 to 2 tokens, over two hops, of a token that a direction marks, and whether there
+is one. Recall: MQAR, and keys with noise. Tracking: parity and words over S_3, supervised at every position. Real data:
+flights with given positions, heads of words, digits that point. The networks are small and of the published kinds: a
+Transformer of one layer, a bidirectional GRU of width 32, an FFN of widths 64 and 64.
 """
 
 import pathlib
@@ -30,7 +31,13 @@ PARTS = {
     'word_heads': ((8, 12), 0.05, {}),  # few sentences have four words
     'causal_qstr': (LENGTHS, MSE, {}),
     'flights': (LENGTHS, MSE, {}),
+    'varying_qstr': (LENGTHS, 0.15, {'sparsity': 2}),  # half of qSTR's, as the error without retrieval is
+    'weighted_qstr': (LENGTHS, MSE, {}),
+    'hops': (LENGTHS, MSE, {}),
+    'latent_index': (LENGTHS, MSE, {'signal': 16.0}),  # the oracle errs by 0.02
+    'informative_token': (LENGTHS, 0.1, {}),  # the oracle errs in 4 to 6 %
 }
+CLASSES = ('modular_sum', 'mqar', 'permutations', 'pointing_digits', 'word_heads', 'informative_token')
 # What they are called, in the order of the figure.
 NAMES = {
     'qstr': '1STR',
@@ -42,6 +49,11 @@ NAMES = {
     'word_heads': 'heads of words',
     'pointing_digits': 'digits that point',
     'causal_qstr': 'causal 1STR',
+    'varying_qstr': '0 to 2 tokens',
+    'weighted_qstr': 'weighted 1STR',
+    'hops': 'two hops',
+    'latent_index': 'latent index',
+    'informative_token': 'informative token',
 }
 FOLDERS = {'who_wins': tuple(PARTS)}
 FIGURES = {'who_wins/figure.png': 'Samples to a small test error against N, a panel for each task'}
@@ -55,7 +67,7 @@ def get_config(part='qstr'):
     config.task.name = part
     config.task.update(settings)
     config.seq_lens, config.threshold = seq_lens, threshold
-    if threshold != MSE:
+    if part in CLASSES:
         config.threshold_on = 'error_rate'
     config.task_per_lane = True
     config.tune.learning_rate = (1e-3, 3e-3, 1e-2)
