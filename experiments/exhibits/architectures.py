@@ -1,8 +1,8 @@
 """Who else retrieves: sixteen mixers and a GRU, two blocks and 20,000 parameters each, on four tasks.
 
-One label a prompt, N = 4, retrieval also at N = 8 with five times the labels, the learning rate tuned on a lane of its
-own, five lanes with a task each. Every mixer reads in both directions, since a causal one cannot see the later
-tokens for which all tasks but parity ask.
+One label a prompt, N = 4, retrieval also at N = 8, the learning rate tuned on a lane of its own, five lanes with a task
+each. Every mixer reads in both directions, since a causal one cannot see the later tokens for which all tasks but parity
+ask.
 """
 
 import pathlib
@@ -36,13 +36,11 @@ FIGURES = {'architectures/figure.png': 'Labels to the threshold, a panel for eac
 
 
 def get_config(part='qstr_4'):
-    """One task and N for all mixers, five lanes with a task each, at most 48,000 labels, at N = 8 240,000."""
+    """One task and N for all mixers, five lanes with a task each, at most 48,000 labels."""
     checks.choice('part', part, FOLDERS['architectures'])
     task, _, seq_len = part.rpartition('_')
     config = protocol(task, int(seq_len))
     config.models = MODELS
-    if int(seq_len) > 4:
-        config.max_samples = 240_000
     for model in MODELS:
         config[model].num_parameters = 20_000
     config.gru.state_dim = 32  # 64 states have more than 20,000 parameters by themselves

@@ -107,25 +107,30 @@ def goal(rows):
     return f'{kind} {rows["threshold"].iloc[0]:g}'
 
 
-def winner(rows, task, seq_len):
-    """The architecture of which most lanes learn, and of those the one that needs fewest samples; '' if none learns."""
+def best(rows, task, seq_len):
+    """Of whom most lanes learn, the one with the fewest samples, and whose interval meets its own: 'RNN', or ''."""
     some = rows('who_wins', task=task, seq_len=seq_len).table
     points = analysis.summarize(some, ['model']).sort_values(['num_learn', 'mean'], ascending=[False, True])
-    return analysis.display(points['model'].iloc[0]) if points['num_learn'].iloc[0] else ''
+    first = points.iloc[0]
+    if not first['num_learn']:
+        return ''
+    alike = points[(points['num_learn'] == first['num_learn']) & ~(points['low'] > first['high'])]
+    return ' and '.join(map(analysis.display, alike['model']))
 
 
 def text(rows):
     longest = rows('who_wins').table.groupby('task')['seq_len'].max()
-    best = {task: winner(rows, task, seq_len) for task, seq_len in longest.items()}
-    by_name = {name: [NAMES[task] for task in NAMES if best.get(task) == name] for name in dict.fromkeys(best.values())}
-    won = '; '.join(f'the {name} on {", ".join(some)}' for name, some in by_name.items() if name)
+    found = {task: best(rows, task, longest[task]) for task in NAMES if task in longest}
+    by_name = {name: [NAMES[task] for task in found if found[task] == name] for name in dict.fromkeys(found.values())}
+    won = '; '.join(f'{name} on {", ".join(some)}' for name, some in by_name.items() if name)
     none = f'; none learns {", ".join(by_name[""])}' if '' in by_name else ''
     retrieval, parity = rows('who_wins', task='qstr', seq_len=4), rows('who_wins', task='modular_sum', seq_len=4)
     return f"""
 Fewest samples at the largest N of each task, within {rows('who_wins').values('max_samples')[0]:,} prompts: {won}{none}.
 
 At N = 4 Transformer, RNN and FFN need {listed(retrieval)} samples for retrieval (1STR) and {listed(parity)} for
-parity. Where fewer lanes of an architecture learn than of another, that one is not called first, whatever its samples.
+parity. Architectures are called first together where the 95% intervals of their means meet. Where fewer lanes of one
+learn than of another, it is not called first, whatever its samples.
 
 {rows('who_wins').lanes()} lanes with a task each; lanes and the choice of rates took
 {rows('who_wins', 'who_wins/selection').time()}.

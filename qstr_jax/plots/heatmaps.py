@@ -42,14 +42,16 @@ def samples_heatmap(
     title: str = '',
     notes: Sequence[str] = (),
 ) -> Figure:
-    """Mean samples to threshold of one architecture, a cell per (x, y), a panel per value of a third setting.
+    """Mean samples to threshold, a cell per (x, y), a panel per value of a third setting.
+
+    The rows are of one architecture, or y is 'model'; the one of which most lanes learn is then on top.
 
     A mean is that of the lanes that learn; below it stands how many do, where some do not. One with outraced lanes is
     hatched and has '≥'. One in which no lane reached is grey and says why; one without lanes is empty. The panels share
     their colours.
 
     Args:
-        rows: one row per lane, as for `analysis.summarize`, of one architecture.
+        rows: one row per lane, as for `analysis.summarize`.
         x: the setting on the x axis.
         y: the setting on the y axis.
         panels: the setting that makes panels.
@@ -59,7 +61,7 @@ def samples_heatmap(
         notes: small, under the figure.
 
     Raises:
-        ValueError: as `analysis.summarize`, or rows of several architectures.
+        ValueError: as `analysis.summarize`, or rows of several architectures that are not an axis.
     """
     settings = [x, y, *([panels] if panels else [])]
     analysis.require(rows, ('model', *settings, *([top] if top else [])))
@@ -81,13 +83,15 @@ def samples_heatmap(
 
 
 def _grid(rows: pd.DataFrame, x: str, y: str, settings: list[str]) -> _Grid:
-    """What the panels of rows of one architecture share."""
-    if rows['model'].nunique() > 1:
+    """What the panels share."""
+    if y != 'model' and rows['model'].nunique() > 1:
         raise ValueError(f'rows of several architectures: {", ".join(analysis.model_order(rows))}')
     summary = analysis.summarize(rows, settings)
     seen = summary['mean'][summary['num_reached'] > 0]
     norm = colors.LogNorm(seen.min(), max(seen.max(), 1.01 * seen.min())) if len(seen) else colors.LogNorm(1, 10)
-    return _Grid(x=x, y=y, xs=analysis.ordered(summary[x]), ys=analysis.ordered(summary[y]), norm=norm)
+    learn = summary.groupby(y)['num_learn'].sum()
+    ys = list(learn.sort_values(kind='stable').index) if y == 'model' else analysis.ordered(summary[y])
+    return _Grid(x=x, y=y, xs=analysis.ordered(summary[x]), ys=ys, norm=norm)
 
 
 def _draw_panel(
@@ -150,4 +154,4 @@ def _top_axis(axis: Axes, rows: pd.DataFrame, top: str, grid: _Grid) -> None:
 
 
 def _tick(value: Any) -> str:
-    return f'{value:g}' if isinstance(value, numbers.Number) else str(value)
+    return f'{value:g}' if isinstance(value, numbers.Number) else analysis.display(str(value))

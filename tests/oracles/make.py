@@ -40,20 +40,21 @@ class Parameters(dict):
         return self[name]
 
     def heads(self, name, x, dim=K):
-        return torch.einsum('nw,whk->nhk', x, self(f'{name}/kernel', x.shape[-1], H, dim))
+        return torch.einsum('bnw,whk->bnhk', x, self(f'{name}/kernel', x.shape[-1], H, dim))
 
     def dense(self, name, x, dim, bias=True):
         y = x @ self(f'{name}/kernel', x.shape[-1], dim)
         return y + self(f'{name}/bias', dim, scale=0.3) if bias else y
 
     def merged(self, o):
-        return torch.einsum('nhv,hvw->nw', o, self('out/kernel', H, o.shape[-1], W, scale=0.3))
+        return torch.einsum('bnhv,hvw->bnw', o, self('out/kernel', H, o.shape[-1], W, scale=0.3))
 
     def rms(self, name, o):
         scale = self(f'{name}/scale', o.shape[-1], scale=0.3, center=1.0)
         return o * torch.rsqrt(o.pow(2).mean(-1, keepdim=True) + 1e-6) * scale
 
 
+@functools.cache
 def by_path(path, name):
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
@@ -66,14 +67,14 @@ def naive(packages, folder):
 
 
 def head_first(*parts):
-    """(N, H, …) → (1, H, N, …)."""
-    return [part.transpose(0, 1)[None] for part in parts]
+    """(B, N, H, …) → (B, H, N, …)."""
+    return [part.transpose(1, 2) for part in parts]
 
 
 def linear_attention(packages, p, x):
     q, k, v = (p.heads(name, x) for name in ('query', 'key', 'value'))
     run = naive(packages, 'linear_attn').naive_recurrent_linear_attn
-    return p.merged(run(F.elu(q)[None] + 1, F.elu(k)[None] + 1, v[None], scale=1.0, normalize=True)[0][0])
+    return p.merged(run(F.elu(q) + 1, F.elu(k) + 1, v, scale=1.0, normalize=True)[0])
 
 
 def rotated(x):
@@ -90,14 +91,14 @@ def gated(p, x, o):
 def retnet(packages, p, x):
     q, k, v = (p.heads(name, x) for name in ('query', 'key', 'value'))
     o = naive(packages, 'retention').naive_retention(*head_first(rotated(q), rotated(k), v))
-    return gated(p, x, o[0].transpose(0, 1))
+    return gated(p, x, o.transpose(1, 2))
 
 
 def gla(packages, p, x):
     q, k, v = (p.heads(name, x) for name in ('query', 'key', 'value'))
     decay = p.heads('decay_out', p.dense('decay_in', x, R, bias=False)) + p('decay_out/bias', H, K)
     g = F.logsigmoid(decay) / 16
-    return gated(p, x, naive(packages, 'gla').naive_recurrent_gla(*(part[None] for part in (q, k, v, g)))[0][0])
+    return gated(p, x, naive(packages, 'gla').naive_recurrent_gla(q, k, v, g)[0])
 
 
 def delta_inputs(p, x):
@@ -109,7 +110,7 @@ def delta_inputs(p, x):
 def deltanet(packages, p, x):
     q, k, v, beta = delta_inputs(p, x)
     o, _ = naive(packages, 'delta_rule').delta_rule_recurrence(*head_first(q, k, v, beta))
-    return p.merged(p.rms('head_norm', o[0].transpose(0, 1)))
+    return p.merged(p.rms('head_norm', o.transpose(1, 2)))
 
 
 def gated_deltanet(packages, p, x):
@@ -117,14 +118,14 @@ def gated_deltanet(packages, p, x):
     step = F.softplus(p.dense('step', x, H, bias=False) + p('step_bias', H))
     g = -torch.exp(p('log_rate', H)) * step
     run = naive(packages, 'gated_delta_rule').naive_recurrent_gated_delta_rule
-    return gated(p, x, run(*(part[None] for part in (q, k, v, beta, g)))[0][0])
+    return gated(p, x, run(q, k, v, beta, g)[0])
 
 
 def kda(packages, p, x):
     q, k, v, beta = delta_inputs(p, x)
     step = F.softplus(p.heads('step_out', p.dense('step_in', x, K, bias=False)) + p('step_bias', H, K))
     g = -torch.exp(p('log_rate', H))[:, None] * step
-    o = naive(packages, 'kda').naive_recurrent_kda(*(part[None] for part in (q, k, v, g, beta)))[0][0]
+    o = naive(packages, 'kda').naive_recurrent_kda(q, k, v, g, beta)[0]
     gate = p.heads('gate_out', p.dense('gate_in', x, K, bias=False))
     return p.merged(p.rms('head_norm', o) * torch.sigmoid(gate))
 
@@ -135,7 +136,7 @@ def per_head_norm(p, o, eps, bias):
 
 
 def rwkv7(packages, p, x):
-    before = torch.cat([torch.zeros(1, W), x[:-1]])
+    before = torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], dim=1)
     share = p('token_shift', 6, W, center=0.5)
     mixed = {name: x + (before - x) * share[i] for i, name in enumerate('rwkvag')}
 
@@ -149,21 +150,22 @@ def rwkv7(packages, p, x):
     k = k * (1 + (a - 1) * p('key_rate', H, K, center=1.0))
     run = naive(packages, 'generalized_delta_rule/dplr').dplr_recurrence
     o, _ = run(*head_first(r * math.sqrt(K), k, v, -removal, removal * a, g))
-    o = per_head_norm(p, o[0].transpose(0, 1), 64e-5, bias=True)
+    o = per_head_norm(p, o.transpose(1, 2), 64e-5, bias=True)
     o = o + (r * k * p('bonus', H, K)).sum(-1, keepdim=True) * v
     return p.merged(o * low_rank('gate', mixed['g'], torch.sigmoid))
 
 
-def mamba2(packages, p, x):
+@functools.cache
+def mamba2_module(width, heads, head_dim):
     from transformers import Mamba2Config
     from transformers.models.mamba2.modeling_mamba2 import Mamba2Mixer
 
     config = Mamba2Config(
-        num_heads=H,
-        head_dim=K,
-        hidden_size=W,
-        expand=H * K // W,
-        state_size=K,
+        num_heads=heads,
+        head_dim=head_dim,
+        hidden_size=width,
+        expand=heads * head_dim // width,
+        state_size=head_dim,
         n_groups=1,
         conv_kernel=1,
         chunk_size=4,
@@ -172,7 +174,10 @@ def mamba2(packages, p, x):
         use_conv_bias=False,
         num_hidden_layers=1,
     )
-    mixer = Mamba2Mixer(config, 0).eval()
+    return Mamba2Mixer(config, 0).eval()
+
+
+def mamba2(packages, p, x):
     parts = {name: p(f'{name}/kernel', W, H, K).reshape(W, -1) for name in ('gate', 'value')}
     rest = [p(f'{name}/kernel', W, size) for name, size in (('b', K), ('c', K), ('step', H))]
     weights = {
@@ -184,20 +189,24 @@ def mamba2(packages, p, x):
         'norm.weight': p('gated_norm/scale', H, K, scale=0.3, center=1.0).reshape(-1),
         'out_proj.weight': p('out/kernel', H, K, W, scale=0.3).reshape(-1, W).T,
     }
-    return torch.func.functional_call(mixer, weights, (x[None],))[0]
+    return torch.func.functional_call(mamba2_module(W, H, K), weights, (x,))
 
 
-def rg_lru(packages, p, x):
+@functools.cache
+def rg_lru_module(width, heads):
     from transformers import RecurrentGemmaConfig
     from transformers.models.recurrent_gemma.modeling_recurrent_gemma import RecurrentGemmaRglru
 
-    cell = RecurrentGemmaRglru(RecurrentGemmaConfig(num_attention_heads=H, lru_width=W, hidden_size=W))
+    return RecurrentGemmaRglru(RecurrentGemmaConfig(num_attention_heads=heads, lru_width=width, hidden_size=width))
+
+
+def rg_lru(packages, p, x):
     weights = {'recurrent_param': p('decay', W)}
     for name in ('input', 'recurrent'):
         weights[f'{name}_gate_weight'] = p(f'{name}_gate_kernel', H, W // H, W // H)
         weights[f'{name}_gate_bias'] = p(f'{name}_gate_bias', W).reshape(H, -1)
     u = p.dense('value', x, W)
-    h = torch.func.functional_call(cell, weights, (u[None], torch.arange(N)[None]))[0]
+    h = torch.func.functional_call(rg_lru_module(W, H), weights, (u, torch.arange(N).expand(len(x), N)))
     return p.dense('out', h * F.gelu(p.dense('gate', x, W), approximate='tanh'), W)
 
 
@@ -207,7 +216,7 @@ def mlstm(packages, p, x):
     q, k, v = (p.heads(name, x) for name in ('query', 'key', 'value'))
     gates = [p.dense(f'{name}_gate', x, H) for name in ('input', 'forget')]
     o = modeling_xlstm.mlstm_recurrent_sequence_native(*head_first(q, k, v, *gates))
-    o = per_head_norm(p, (o[0] if isinstance(o, tuple) else o)[0].transpose(0, 1), 1e-6, bias=False)
+    o = per_head_norm(p, (o[0] if isinstance(o, tuple) else o).transpose(1, 2), 1e-6, bias=False)
     return p.merged(o * torch.sigmoid(p.heads('output_gate', x)))
 
 
@@ -218,45 +227,61 @@ def s5(packages, p, x):
     values = torch.complex(-torch.exp(p('log_rate', K)), p('frequency', K))
     b, c = (torch.complex(*p(name, 2, *shape)) for name, shape in (('b', (W, K)), ('c', (K, W))))
     decay, inputs = s5_model.discretize_zoh(values, b.T, torch.exp(p('log_step', K, scale=0.3, center=-2.0)))
-    y, _ = s5_model.apply_ssm(decay, inputs, 2 * c.T, p('skip', W), x)
+    skip = p('skip', W)
+    y = torch.vmap(lambda one: s5_model.apply_ssm(decay, inputs, 2 * c.T, skip, one)[0])(x)
     g = F.gelu(y, approximate='tanh')
     return g * torch.sigmoid(p.dense('gate', g, W))
 
 
+@functools.cache
+def gru_module(width, state_dim):
+    return torch.nn.GRU(width, state_dim, batch_first=True)
+
+
 def gru(packages, p, x):
-    cell = torch.nn.GRU(W, K, batch_first=True)
     weights = {
         'weight_ih_l0': p('input/kernel', W, 3 * K).T,
         'bias_ih_l0': p('input/bias', 3 * K),
         'weight_hh_l0': p('hidden_kernel', 1, K, 3 * K, scale=0.5)[0].T,
         'bias_hh_l0': p('hidden_bias', 3 * K),
     }
-    return p.dense('out', torch.func.functional_call(cell, weights, (x[None],))[0][0], W)
+    return p.dense('out', torch.func.functional_call(gru_module(W, K), weights, (x,))[0], W)
 
 
 def attention(packages, p, x):
     q, k, v = (p.heads(name, x) + p(f'{name}/bias', H, K) for name in ('query', 'key', 'value'))
-    o = F.scaled_dot_product_attention(*head_first(q, k, v), is_causal=True)[0].transpose(0, 1)
+    o = F.scaled_dot_product_attention(*head_first(q, k, v), is_causal=True).transpose(1, 2)
     return p.merged(o) + p('out/bias', W)
 
 
+@functools.cache
+def min_gru_module(packages, width, state_dim):
+    layer = by_path(packages / 'minGRU_pytorch/minGRU.py', 'min_gru').minGRU(width, state_dim / width)
+    layer.to_hidden_and_gate = torch.nn.Linear(width, 2 * state_dim)  # with a bias, as below
+    layer.to_out = torch.nn.Linear(state_dim, width)
+    return layer
+
+
 def min_gru(packages, p, x):
-    layer = by_path(packages / 'minGRU_pytorch/minGRU.py', 'min_gru').minGRU(W, K / W)
-    layer.to_hidden_and_gate, layer.to_out = torch.nn.Linear(W, 2 * K), torch.nn.Linear(K, W)  # which have biases
     weights = {
         'to_hidden_and_gate.weight': torch.cat([p('value/kernel', W, K), p('update/kernel', W, K)], dim=1).T,
         'to_hidden_and_gate.bias': torch.cat([p('value/bias', K), p('update/bias', K)]),
         'to_out.weight': p('out/kernel', K, W).T,
         'to_out.bias': p('out/bias', W),
     }
-    return torch.func.functional_call(layer, weights, (x[None],))[0]
+    return torch.func.functional_call(min_gru_module(packages, W, K), weights, (x,))
+
+
+@functools.cache
+def mlp_mixer_module(packages, seq_len, hidden):
+    module = by_path(packages / 'mlp_mixer_pytorch/mlp_mixer_pytorch.py', 'mlp_mixer_pytorch')
+    mlp = module.FeedForward(seq_len, hidden, dense=functools.partial(torch.nn.Conv1d, kernel_size=1))
+    mlp[1] = torch.nn.GELU(approximate='tanh')  # as in the authors' own code, which is in Flax
+    return mlp
 
 
 def mlp_mixer(packages, p, x, causal=False):
-    module = by_path(packages / 'mlp_mixer_pytorch/mlp_mixer_pytorch.py', 'mlp_mixer_pytorch')
     hidden = N * EXPANSION
-    mlp = module.FeedForward(N, hidden, dense=functools.partial(torch.nn.Conv1d, kernel_size=1))
-    mlp[1] = torch.nn.GELU(approximate='tanh')  # as in the authors' own code, which is in Flax
     seen = torch.triu(torch.ones(N, N)) if causal else torch.ones(N, N)
     into, out = (p(f'{name}_kernel', N, N, EXPANSION) * seen[..., None] for name in ('in', 'out'))
     weights = {
@@ -265,7 +290,7 @@ def mlp_mixer(packages, p, x, causal=False):
         '3.weight': out.transpose(0, 1).reshape(N, hidden)[..., None],
         '3.bias': p('out_bias', N),
     }
-    return torch.func.functional_call(mlp, weights, (x[None],))[0]
+    return torch.func.functional_call(mlp_mixer_module(packages, N, hidden), weights, (x,))
 
 
 def mlp_mixer_causal(packages, p, x):
@@ -282,7 +307,7 @@ def long_conv(packages, p, x):
     for name in ('filter_0', 'filter_1'):
         layer = torch.sin(p('frequency', R, center=2.0) * p.dense(name, layer, R))
     h = p.dense('filter_out', layer, W, bias=False) * torch.exp(-share * p('rate', W, scale=5.0).abs())
-    y = torch.stack([sum(h[s] * u[i - s] for s in range(i + 1)) for i in range(N)])
+    y = torch.stack([sum(h[s] * u[:, i - s] for s in range(i + 1)) for i in range(N)], dim=1)
     return p.dense('out', after * (y + p('skip', W) * u), W)
 
 
@@ -296,21 +321,21 @@ def deep_cell(packages, p, x, radius=None, bound=None):
     if bound is not None:
         product = torch.linalg.matrix_norm(w_2, ord=2) * torch.linalg.matrix_norm(w_hidden, ord=2)
         w_hidden = w_hidden * torch.clamp(bound / product, max=1)
-    h, states = torch.zeros(K), []
-    for token in x:
+    h, states = torch.zeros(len(x), K), []
+    for token in x.unbind(1):
         h = h + torch.relu(h @ w_hidden + token @ w_input + b) @ w_2
         if radius is not None:
-            h = h * torch.clamp(radius / torch.linalg.vector_norm(h), max=1)
+            h = h * torch.clamp(radius / torch.linalg.vector_norm(h, dim=-1, keepdim=True), max=1)
         states.append(h)
-    return p.dense('out', torch.stack(states), W)
+    return p.dense('out', torch.stack(states, dim=1), W)
 
 
 def deep_cell_bounded(packages, p, x):
     return deep_cell(packages, p, x, radius=2.0, bound=0.25)
 
 
-def mamba3(weights, x, total_weight):
-    """Outputs and gradients by mamba3-jax, whose gradients JAX takes; weights are drawn here as everywhere."""
+def mamba3(p):
+    """mamba3-jax as a function of parameters and prompts, with its parameters, which are drawn here as everywhere."""
     import jax
     import jax.numpy as jnp
     from flax import nnx
@@ -321,14 +346,14 @@ def mamba3(weights, x, total_weight):
     shapes = [('gate', (W, H, K)), ('value', (W, H, K)), ('key', (W, K)), ('query', (W, K)), ('step', (W, H)),
               ('rate', (W, H)), ('share', (W, H)), ('angle', (W, K // 4))]  # fmt: skip
     for name, shape in shapes:
-        weights(f'{name}/kernel', *shape)
+        p(f'{name}/kernel', *shape)
     for name in ('key', 'query'):
-        weights(f'{name}_norm/scale', K, scale=0.3, center=1.0)
-        weights(f'{name}_bias', H, K)
-    weights('step_bias', H)
-    weights('skip', H)
-    weights('out/kernel', H, K, W, scale=0.3)
-    params = {name: jnp.asarray(value.detach().numpy()) for name, value in weights.items()}
+        p(f'{name}_norm/scale', K, scale=0.3, center=1.0)
+        p(f'{name}_bias', H, K)
+    p('step_bias', H)
+    p('skip', H)
+    p('out/kernel', H, K, W, scale=0.3)
+    params = {name: jnp.asarray(value.detach().numpy()) for name, value in p.items()}
     graph, state = nnx.split(mixer)
 
     def apply(params, x):
@@ -349,12 +374,32 @@ def mamba3(weights, x, total_weight):
         for name, (_, leaf) in zip(names, leaves, strict=True):
             assert theirs[name].shape == leaf.shape, name
         merged = nnx.merge(graph, jax.tree.unflatten(tree, [theirs[name] for name in names]))
-        y = merged(x[None])[0][0]
-        return jnp.sum(y * total_weight), y
+        return merged(x)[0]
+
+    return params, apply
+
+
+def by_torch(reference, packages, p, x, weight):
+    """Outputs, and the gradients of their weighted sum."""
+    x = torch.tensor(x, requires_grad=True)
+    y = reference(packages, p, x[None])[0]
+    of_x, *others = torch.autograd.grad((y * torch.tensor(weight)).sum(), [x, *p.values()])
+    return y.detach(), of_x, dict(zip(p, others, strict=True))
+
+
+def by_jax(reference, p, x, weight):
+    """The same of a reference in JAX."""
+    import jax
+
+    params, apply = reference(p)
+
+    def total(params, x):
+        y = apply(params, x[None])[0]
+        return (y * weight).sum(), y
 
     with jax.default_matmul_precision('highest'):
-        (_, y), gradients = jax.value_and_grad(apply, argnums=(0, 1), has_aux=True)(params, jnp.asarray(x))
-    return y, gradients
+        (_, y), (gradients, of_x) = jax.value_and_grad(total, argnums=(0, 1), has_aux=True)(params, x)
+    return y, of_x, gradients
 
 
 # The place of each one is its seed.
@@ -377,16 +422,14 @@ def main():
     digests = {}
     for seed, reference in enumerate(REFERENCES):
         p = Parameters(seed)
-        x = torch.tensor(p.rng.standard_normal((N, W)), dtype=torch.float32, requires_grad=True)
-        weight = torch.tensor(p.rng.standard_normal((N, W)), dtype=torch.float32)
-        if reference is mamba3:
-            y, (gradients, x_gradient) = mamba3(p, x.detach().numpy(), weight.numpy())
-        else:
-            y = reference(packages, p, x)
-            made = torch.autograd.grad((y * weight).sum(), [x, *p.values()])
-            x_gradient, gradients = made[0], dict(zip(p, made[1:], strict=True))
-            y = y.detach()
-        arrays = {'x': x.detach(), 'weight': weight, 'y': y, 'gradient/x': x_gradient}
+        x, weight = (p.rng.standard_normal((N, W)).astype(np.float32) for _ in range(2))
+        run = (
+            functools.partial(by_jax, mamba3)
+            if reference is mamba3
+            else functools.partial(by_torch, reference, packages)
+        )
+        y, of_x, gradients = run(p, x, weight)
+        arrays = {'x': x, 'weight': weight, 'y': y, 'gradient/x': of_x}
         arrays |= {f'params/{name}': value.detach() for name, value in p.items()}
         arrays |= {f'gradient/params/{name}': value for name, value in gradients.items()}
         digests[reference.__name__] = saved(reference.__name__, arrays)

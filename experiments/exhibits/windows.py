@@ -1,0 +1,90 @@
+"""Windows of learning rates: at how many of seven rates the lanes of each mixer learn 1STR, N = 4.
+
+The protocol of `architectures` without its choice of rates: one label a prompt, two blocks, 20,000 parameters, five
+lanes with a task each. Okpekpe and Orvieto (arXiv:2508.19029) found that recurrent models recall where attention does,
+but in a narrow window of rates.
+"""
+
+import pathlib
+
+from experiments.exhibits import architectures
+from qstr_jax import analysis, plots
+from qstr_jax.analysis import formats
+from qstr_jax.report import lanes
+from qstr_jax.storage import files
+
+ORDER = 40
+IS_SUPPORTING = True
+QUESTION = 'For which architectures is the window of learning rates narrow?'
+FIGURES = {'windows/figure.png': 'Labels to test error 0.7 on 1STR, N = 4, at seven rates; the widest window on top'}
+RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
+POINT = ['model', 'learning_rate']
+MOST = 4  # A rate lies in the window if so many of five lanes learn.
+
+
+def get_config():
+    """All mixers at seven learning rates."""
+    config = architectures.get_config('qstr_4')
+    config.tune.learning_rate = config.tune.num_seeds = None
+    config.learning_rate = RATES
+    return config
+
+
+def reduced():
+    """The same in seconds, for the tests: two mixers at two rates."""
+    config = get_config()
+    config.models, config.seq_lens, config.learning_rate = ('min_gru', 'rg_lru'), (2,), (3e-3, 1e-2)
+    config.num_seeds, config.max_samples, config.test_samples = 2, 1024, 100
+    return config
+
+
+def draw(workdir, config):
+    """Labels over rate and mixer, and a table."""
+    folder, rows = pathlib.Path(workdir), lanes.load(workdir)
+    plots.save(plots.samples_heatmap(rows, 'learning_rate', 'model'), folder / 'figure')
+    shown = [*POINT, 'num_lanes', 'num_learn', 'mean', 'min', 'max', 'lower_bound']
+    text = formats.markdown(analysis.summarize(rows, POINT)[shown], digits=3)
+    files.write_text(folder / 'table.md', text)
+    print(f'{text}figure: {folder / "figure.png"}')
+
+
+def windows(rows):
+    """By mixer the rates at which most lanes learn, the widest window first."""
+    points = analysis.summarize(rows('windows').table, POINT)
+    inside = points['learning_rate'].where(points['num_learn'] >= MOST)
+    found = {model: sorted(own.dropna()) for model, own in inside.groupby(points['model'])}
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def text(rows):
+    some, found = rows('windows'), windows(rows)
+    counts = sorted({len(window) for window in found.values()}, reverse=True)
+    by_count = '; '.join(
+        f'{count} {", ".join(analysis.display(model) for model in found if len(found[model]) == count)}'
+        for count in counts
+    )
+    return f"""
+Of {len(some.values('learning_rate'))} rates from {RATES[0]:g} to {RATES[-1]:g}, at least {MOST} of {some.lanes()} lanes
+learn at: {by_count}.
+
+{some.count(outcome='diverged')} of {len(some.table)} lanes diverge. Within {some.values('max_samples')[0]:,} labels, one
+a prompt; {some.time()} in all.
+"""
+
+
+def table(rows):
+    lines = ['| | window | best rate | labels there |', '|---|---|---|---|']
+    for model, window in windows(rows).items():
+        some = rows('windows', model=model)
+        points = analysis.summarize(some.table, POINT).sort_values(['num_learn', 'mean'], ascending=[False, True])
+        rate = points['learning_rate'].iloc[0]
+        ends = f'{window[0]:g} to {window[-1]:g}' if len(window) > 1 else ''.join(f'{one:g}' for one in window) or '–'
+        lines.append(f'| {analysis.display(model)} | {ends} | {rate:g} | {some.where(learning_rate=rate).mean()} |')
+    return '\n'.join(lines)
+
+
+def limits(rows):
+    return """
+One task, one N, one budget: at the lowest rates a lane may learn with more labels, so the lower end of a window is the
+budget's as well. No schedule and no other weight decay was tried.
+"""
