@@ -67,6 +67,15 @@ def test_heat_map_refuses_two_architectures_and_missing_columns():
         plots.samples_heatmap(grid(), 'learning_rate', 'width')
 
 
+def test_heat_map_has_architectures_on_an_axis_the_one_that_learns_most_on_top():
+    worst = grid(model='rnn')
+    worst.loc[worst['learning_rate'].eq(1e-2), 'outcome'] = 'censored'
+    rows = pd.concat([grid(), worst]).query('ffn_widths == "60,1000" and weight_decay == 0.1')
+    [axis] = plots.samples_heatmap(rows, 'learning_rate', 'model').axes
+    assert [tick.get_text() for tick in axis.get_yticklabels()] == ['RNN', 'FFN']  # from below
+    assert {text.get_text() for text in axis.texts} == {'1.41k', '> 9.00k'}
+
+
 def test_heat_map_takes_any_two_settings():
     rows = pd.concat(
         [grid(model='convolution', convolution_channels=channels, rnn_width=np.nan) for channels in (8, 16)]

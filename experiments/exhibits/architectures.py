@@ -1,8 +1,8 @@
 """Who else retrieves: sixteen mixers and a GRU, two blocks and 20,000 parameters each, on four tasks.
 
 One label a prompt, N = 4, retrieval also at N = 8, the learning rate tuned on a lane of its own, five lanes with a task
-each. Every mixer reads in both directions, since a causal one cannot see the later tokens for which all tasks but parity
-ask.
+each. Every mixer reads in both directions, since a causal one cannot see the later tokens for which all tasks but
+parity ask.
 """
 
 import pathlib

@@ -67,8 +67,8 @@ def text(rows):
 Of {len(some.values('learning_rate'))} rates from {RATES[0]:g} to {RATES[-1]:g}, at least {MOST} of {some.lanes()} lanes
 learn at: {by_count}.
 
-{some.count(outcome='diverged')} of {len(some.table)} lanes diverge. Within {some.values('max_samples')[0]:,} labels, one
-a prompt; {some.time()} in all.
+{some.count(outcome='diverged')} of {len(some.table)} lanes diverge. Within {some.values('max_samples')[0]:,} labels,
+one a prompt; {some.time()} in all.
 """
 
 
