@@ -221,7 +221,7 @@ def mlstm(packages, p, x):
 
 
 def s5(packages, p, x):
-    sys.path.insert(0, str(next(packages.glob('s5-pytorch*'))))
+    sys.path.insert(0, str(next(packages.glob('s5-pytorch*/'))))
     from s5 import s5_model
 
     values = torch.complex(-torch.exp(p('log_rate', K)), p('frequency', K))
