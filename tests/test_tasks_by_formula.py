@@ -100,16 +100,14 @@ def test_a_predictor_that_does_not_look_errs_by_what_the_task_says(name):
 @pytest.mark.parametrize('name', [name for name in TASKS if name.endswith('qstr')])
 def test_labels_of_qstr_are_its_formula(name):
     """Without the link's own code: Σ_j g(w_j ⟨u_j, x_j⟩)/√q, with 0 in place of tokens that are not asked for."""
-    _, task_draw, prompts = drawn(name)
-    u_QxD, squares = task_draw.link['u_QxD'], TASKS[name]['link'] == 'hermite2'
-    for prompt in (jax.tree.map(lambda leaf: leaf[b], prompts) for b in range(50)):
-        x_NxD, weights_NxQ = prompt.x_NxD[:, :3], prompt.x_NxD[:, 3:]
-        projected_NxQ = np.sum(u_QxD * np.where(prompt.t_NxQ[..., None] >= 0, x_NxD[prompt.t_NxQ], 0), axis=-1)
-        if name == 'weighted_qstr':
-            assert 0.5 <= weights_NxQ.min() < weights_NxQ.max() <= 1.5
-            projected_NxQ = weights_NxQ * projected_NxQ
-        values_NxQ = (projected_NxQ**2 - 1) / math.sqrt(2) if squares else projected_NxQ
-        np.testing.assert_allclose(prompt.y_N, values_NxQ.sum(-1) / math.sqrt(2), rtol=1e-4, atol=1e-5)
+    _, task_draw, (x, t, y, *_) = drawn(name)
+    asked = np.where(t[..., None] >= 0, np.take_along_axis(x[:, None, :, :3], t[..., None], axis=2), 0)
+    projected = np.sum(task_draw.link['u_QxD'] * asked, axis=-1)
+    if name == 'weighted_qstr':
+        assert 0.5 <= x[..., 3:].min() < x[..., 3:].max() <= 1.5
+        projected = x[..., 3:] * projected
+    values = (projected**2 - 1) / math.sqrt(2) if TASKS[name]['link'] == 'hermite2' else projected
+    np.testing.assert_allclose(y, values.sum(axis=-1) / math.sqrt(2), rtol=1e-4, atol=1e-5)
 
 
 def test_noisy_keys_ask_for_the_nearest():
