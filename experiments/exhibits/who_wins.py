@@ -134,7 +134,8 @@ Fewest samples at the largest N of each task, within {rows('who_wins').values('m
 
 At N = 4 Transformer, RNN and FFN need {listed(retrieval)} samples for retrieval (1STR) and {listed(parity)} for
 parity. Of the heads of words, most of which are neighbours, a guess by the tags of a word and of the next one misses
-{guess(rows('who_wins', task='word_heads').table)}. Where fewer lanes of an architecture learn than of another, that one is not called first, whatever its samples.
+{guess(rows('who_wins', task='word_heads').table)}. Where fewer lanes of an architecture learn than of another, that
+one is not called first, whatever its samples.
 
 {rows('who_wins').lanes()} lanes with a task each; lanes and the choice of rates took
 {rows('who_wins', 'who_wins/selection').time()}.
