@@ -97,18 +97,24 @@ def test_impossible_settings_are_refused(name, settings, words):
 
 
 @needs_data
-def test_no_day_plane_or_airport_is_in_two_splits():
-    """Flights of a stream name rows of its split alone, and prompts of a stream are made of its flights."""
+@pytest.mark.parametrize('q', [1, 3])
+def test_prompts_of_flights_are_made_of_rows_of_their_split(q):
+    """Of all tables; rows are chosen and brought to standard deviations of the training rows anew here."""
     raw, split = flights.read()
-    rows = {stream: raw[(split == stream).all(axis=1)][:, :5] for stream in STREAMS}
+    parts = [slice(0, 5), slice(5, 7), slice(7, 10)][:q]
+    rows = {
+        stream: raw[(split[:, :q] == stream).all(axis=1), : parts[-1].stop].astype(np.float64) for stream in STREAMS
+    }
+    rows = {stream: own[~np.isnan(own).any(axis=1)] for stream, own in rows.items()}
     assert min(map(len, rows.values())) > 1000
-    units = [f'2013-{month:02}-{day:02}' for month in range(1, 13) for day in range(1, 29)]
-    assert {flights.split_of(unit) for unit in units} == set(STREAMS)
-    for q in (1, 3):
-        known = {stream: {row.tobytes() for row in flights.flights_of(stream, q)[:, :5]} for stream in STREAMS}
-        for stream in STREAMS:
-            drawn = np.asarray(prompts(task('flights', sparsity=q), stream, 100).x_NxD)[..., :5].reshape(-1, 5)
-            assert {row.tobytes() for row in drawn} <= known[stream]
+    train = rows['train'][np.linspace(0, len(rows['train']) - 1, 16384).astype(int)]
+    scaled = {name: ((own - train.mean(axis=0)) / train.std(axis=0)).astype(np.float32) for name, own in rows.items()}
+    drawn = {name: np.concatenate(prompts(task('flights', sparsity=q), name, 100).x_NxD) for name in STREAMS}
+    for part in parts:
+        known = {name: {row[part].tobytes() for row in own} for name, own in scaled.items()}
+        found = {name: {row[part].tobytes() for row in own} for name, own in drawn.items()}
+        assert all(found[name] <= known[name] for name in STREAMS)
+        assert not found['test'] <= known['train']
 
 
 @needs_data
