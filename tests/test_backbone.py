@@ -8,6 +8,7 @@ import pytest
 from qstr_jax import models, tasks
 from qstr_jax.learners import held_out
 from qstr_jax.models import backbone, mixers
+from tests import helpers
 
 TASK = tasks.build('qstr', seq_len=5, token_dim=3)
 TINY = {'width': 6, 'mlp_width': 6}
@@ -49,16 +50,25 @@ def test_directions(mixer):
         assert jnp.all(change[3:] != 0)
 
 
-@pytest.mark.parametrize('mixer', ['gru:state_dim=4', 'attention', 'mlp_mixer'])
+@pytest.mark.parametrize('mixer', mixers.names())
 def test_padding_is_not_seen(mixer):
+    """Of n = 3 tokens, in both directions and behind a convolution; the answer is that to the n tokens alone."""
     module = build(mixers=(mixer,), depth=1, short_conv=2, **TINY)
-    params, z_NxE = made(module)
-    apply = jax.jit(module.apply)
-    padded = apply(params, z_NxE, length=3)
-    np.testing.assert_allclose(apply(params, z_NxE.at[3:].add(1.0), length=3)[:3], padded[:3], atol=1e-6)
-    assert not np.allclose(apply(params, z_NxE)[:3], padded[:3], atol=1e-3)
-    if mixer != 'mlp_mixer':  # whose weights belong to positions
-        np.testing.assert_allclose(apply(params, z_NxE[:3]), padded[:3], atol=1e-5)
+    z_NxE = np.random.default_rng(0).normal(size=(TASK.seq_len, TASK.embedding_dim)).astype(np.float32)
+    params = helpers.random_params(module, z_NxE, scale=0.6)
+    # Whose weights belong to positions, and whose filter is stretched over the N of the prompt.
+    is_for_n = mixer in ('mlp_mixer', 'long_conv')
+
+    @helpers.quick_jit
+    def answers(z_NxE):
+        whole, padded = (models.predict(module, params, z_NxE, None, length)[:3] for length in (5, 3))
+        return whole, padded, padded if is_for_n else models.predict(module, params, z_NxE[:3])
+
+    whole, padded, alone = answers(z_NxE)
+    other, still, _ = answers(np.concatenate([z_NxE[:3], -z_NxE[3:]]))
+    np.testing.assert_array_equal(padded, still)
+    assert np.max(np.abs(whole - other)) > 1e-5
+    np.testing.assert_allclose(padded, alone, rtol=1e-4, atol=1e-5)
 
 
 def test_several_outputs():

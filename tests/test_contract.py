@@ -10,6 +10,7 @@ import pytest
 
 from qstr_jax import models, sweeps, tasks
 from qstr_jax.learners import held_out, risks
+from qstr_jax.models.registered import REGISTRY
 from qstr_jax.storage import results
 from qstr_jax.sweeps import outputs
 from tests import small
@@ -24,10 +25,20 @@ MODULES = {
     'exclusive': {'width': 6, 'states': 'exclusive', 'readout': 'mlp'},
     'ffn': {'widths': (8,)},
 }
+PAPER = {'merged': 'transformer', 'exclusive': 'rnn'}
+# Which have no classes, or answer the same to all prompts.
+ONE_NUMBER = ('zero', 'least_squares', 'ridge')
 
 
 def module_of(name, task=TASK):
-    return models.build({'merged': 'transformer', 'exclusive': 'rnn'}.get(name, name), task, **MODULES[name])
+    return models.build(PAPER.get(name, name), task, **MODULES.get(name, {}))
+
+
+def test_padding_of_all_architectures_is_tested():
+    """Here, or as mixers in test_backbone."""
+    builders = {name: REGISTRY.get(name).builder for name in models.names()}
+    ours = {name for name, builder in builders.items() if builder.__module__.startswith('qstr_jax.models')}
+    assert ours == {'backbone', *(PAPER.get(name, name) for name in MODULES), *ONE_NUMBER}
 
 
 def inputs(seed, seq_len=SEQ_LEN):
@@ -48,6 +59,32 @@ def test_no_model_reads_padding(name):
         np.testing.assert_allclose(predict(z_NxE, 3)[:3], short, rtol=1e-4, atol=1e-5)
         whole = quick_jit(lambda: models.predict(module, params, z_NxE))()
         np.testing.assert_allclose(predict(z_NxE, 5), whole, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize('name', [*MODULES, *ONE_NUMBER])
+def test_no_risk_depends_on_what_stands_in_the_padding(name):
+    """Tokens, indices and labels: neither the risk of a prompt, nor its gradient, nor a position's error."""
+    task = tasks.build('qstr', seq_len=SEQ_LEN, token_dim=3)
+    task_draw = tasks.draw(tasks.task_key(0, task), task)
+    module = module_of(name, task)
+    params = random_params(module, np.zeros((SEQ_LEN, task.embedding_dim), np.float32), scale=0.5)
+    rng = np.random.default_rng(0)
+    x_NxD, y_N = rng.normal(size=(SEQ_LEN, 3)).astype(np.float32), rng.normal(size=SEQ_LEN).astype(np.float32)
+    prompt = tasks.Prompt(x_NxD, np.array([[2], [0], [1], [4], [3]]), y_N, length=3)
+    is_there_N = np.arange(SEQ_LEN) < 3
+    other = prompt._replace(
+        x_NxD=np.where(is_there_N[:, None], x_NxD, 9), t_NxQ=prompt.t_NxQ * is_there_N[:, None],
+        y_N=np.where(is_there_N, y_N, 9),
+    )  # fmt: skip
+
+    @quick_jit
+    def measured(prompt):
+        whole = jax.value_and_grad(lambda params: risks.prompt_error(module, params, prompt, task, task_draw))(params)
+        return whole, risks.position_error(module, params, prompt, 1, task=task, task_draw=task_draw)
+
+    jax.tree.map(np.testing.assert_array_equal, measured(prompt), measured(other))
+    all_count = measured(other._replace(length=SEQ_LEN))
+    assert abs(all_count[0][0] - measured(other)[0][0]) > 1e-2
 
 
 @pytest.mark.parametrize('name', MODULES)

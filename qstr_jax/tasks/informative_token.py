@@ -1,7 +1,9 @@
 """Is there an informative token? Sparse-token classification (Barnfield, Cui and Lu, arXiv:2509.25153).
 
-The definition is that of the paper, of which we had a part. We did not have arXiv:2603.15923, on informative tokens,
-and claim no agreement with it. The label stands at all N positions, since our models answer at each.
+The definition is that of the paper, of which we had a part. The label stands at all N positions, since our models
+answer at each. This is not the task of Vural et al., "Learning to Recall with Transformers Beyond Orthogonal
+Embeddings", arXiv:2603.15923, of which we had the abstract: there the informative token is one of a vocabulary, and a
+fixed one-to-one map of it is the label.
 """
 
 import dataclasses

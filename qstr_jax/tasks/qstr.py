@@ -154,6 +154,15 @@ class QSTR(Base):
         """The labels, (N,): a predictor that knows the link errs by nothing."""
         return self.labels(prompt.x_NxD, prompt.t_NxQ, link_params)
 
+    def trivial(self, prompt: Prompt, link_params: Any) -> jax.Array:
+        """E[y_i | x] = mean_m g(x_m, …, x_m), (N,), of uniform indices and links that are sums over tokens."""
+        return jnp.broadcast_to(jnp.mean(self.alike(prompt.x_NxD, link_params)), (self.seq_len,))
+
+    def alike(self, x_NxD: jax.Array, link_params: Any) -> jax.Array:
+        """g(x_m, …, x_m) of each token, (N,)."""
+        g = links.get(self.link).apply
+        return jax.vmap(lambda x_D: g(link_params, jnp.broadcast_to(x_D, (self.sparsity, self.token_dim))))(x_NxD)
+
     def draw_indices(self, key: jax.Array, unit_RxQ: jax.Array) -> jax.Array:
         """Indices (R, q) in 0..N-1: R = N rows, or a single row that all positions share.
 

@@ -34,7 +34,4 @@ class Variant(QSTR):
 
     def trivial(self, prompt: Prompt, link_params: Any) -> jax.Array:
         """E[y_i | x] = Σ_m P(i asks for m) g(x_m, …, x_m), (N,), for links that are sums."""
-        g = links.get(self.link).apply
-        x_NxD = prompt.x_NxD[:, : self.token_dim]
-        same_N = jax.vmap(lambda x_D: g(link_params, jnp.broadcast_to(x_D, (self.sparsity, self.token_dim))))(x_NxD)
-        return jnp.asarray(self.asked_NxN(), jnp.float32) @ same_N
+        return jnp.asarray(self.asked_NxN(), jnp.float32) @ self.alike(prompt.x_NxD, link_params)

@@ -39,8 +39,8 @@ class Parameters(dict):
             self[name] = torch.tensor(drawn, dtype=torch.float32, requires_grad=True)
         return self[name]
 
-    def heads(self, name, x, dim=K):
-        return torch.einsum('bnw,whk->bnhk', x, self(f'{name}/kernel', x.shape[-1], H, dim))
+    def heads(self, name, x):
+        return torch.einsum('bnw,whk->bnhk', x, self(f'{name}/kernel', x.shape[-1], H, K))
 
     def dense(self, name, x, dim, bias=True):
         y = x @ self(f'{name}/kernel', x.shape[-1], dim)
