@@ -137,14 +137,9 @@ def text(rows):
 Fewest samples at the largest N of each task, within {rows('who_wins').values('max_samples')[0]:,} prompts: {won}{none}.
 
 At N = 4 Transformer, RNN and FFN need {listed(retrieval)} samples for retrieval (1STR) and {listed(parity)} for
-<<<<<<< HEAD
-parity. Architectures are called first together where the 95% intervals of their means meet. Where fewer lanes of one
-learn than of another, it is not called first, whatever its samples.
-=======
 parity. Of the heads of words, most of which are neighbours, a guess by the tags of a word and of the next one misses
-{guess(rows('who_wins', task='word_heads').table)}. Where fewer lanes of an architecture learn than of another, that
-one is not called first, whatever its samples.
->>>>>>> audit
+{guess(rows('who_wins', task='word_heads').table)}. Architectures are called first together where the 95% intervals of
+their means meet; where fewer lanes of one learn than of another, it is not called first, whatever its samples.
 
 {rows('who_wins').lanes()} lanes with a task each; lanes and the choice of rates took
 {rows('who_wins', 'who_wins/selection').time()}.
