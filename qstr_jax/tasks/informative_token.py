@@ -1,9 +1,8 @@
-"""Is there an informative token? Sparse-token classification (Barnfield, Cui and Lu, arXiv:2509.25153).
+"""Which token says something, and what? Token retrieval (Vural, Bietti, Soltanolkotabi and Wu, arXiv:2603.15923).
 
-The definition is that of the paper, of which we had a part. The label stands at all N positions, since our models
-answer at each. This is not the task of Vural et al., "Learning to Recall with Transformers Beyond Orthogonal
-Embeddings", arXiv:2603.15923, of which we had the abstract: there the informative token is one of a vocabulary, and a
-fixed one-to-one map of it is the label.
+Of the paper we had the abstract: one token of the prompt is informative, a one-to-one map of it is the label, and
+tokens have random embeddings, which are not orthogonal. How it is told from the others is ours: they are of a
+vocabulary of their own, which says nothing. The label stands at all N positions, since our models answer at each.
 """
 
 import dataclasses
@@ -15,78 +14,67 @@ import jax.numpy as jnp
 
 from qstr_jax.settings import checks
 from qstr_jax.tasks import link_functions
-from qstr_jax.tasks.base import Sequence
+from qstr_jax.tasks.base import Sequence, logits_of
 from qstr_jax.tasks.task import Prompt, register
 
 
 @register('informative_token')
 @dataclasses.dataclass(frozen=True)
 class InformativeToken(Sequence):
-    """X = θ v ξ^T + Z if y = 1, X = Z if y = 0; Z ~ N(0, I), ξ a unit vector, v indicates R of N tokens, P(y = 1) = π.
+    """x_i = √d e(w_i), y = π(w_t): w_t is one of V informative tokens, all others are of V that say nothing.
+
+    t is uniform, the 2V embeddings e are so on the unit sphere, π is a uniform permutation.
 
     Attributes:
-        token_dim: d.
-        num_informative: R.
-        signal: θ.
-        positive_share: π.
+        token_dim: d, of the embeddings.
+        vocab_size: V, informative tokens and classes.
     """
 
     token_dim: int = 10
-    num_informative: int = 1
-    signal: float = 4.0
-    positive_share: float = 0.5
+    vocab_size: int = 16
 
-    num_outputs = 2
     loss = 'cross_entropy'
 
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.integer('token_dim', self.token_dim)
-        checks.integer('num_informative', self.num_informative)
-        checks.number('signal', self.signal, 0)
-        if self.num_informative > self.seq_len:
-            raise ValueError(f'num_informative={self.num_informative}: must be at most seq_len={self.seq_len}')
-        if not 0 < self.positive_share < 1:
-            raise ValueError(f'positive_share={self.positive_share}: must lie in (0, 1)')
+        checks.integer('vocab_size', self.vocab_size, 2)
+
+    @property
+    def num_outputs(self) -> int:
+        """V, logits of the labels."""
+        return self.vocab_size
 
     def draw_link(self, key: jax.Array) -> Any:
-        """ξ, uniform on the unit sphere."""
-        return {'xi_D': link_functions.unit_vectors(key, (self.token_dim,))}
+        """e, of which the first V are informative, and the labels of these."""
+        key_e, key_label = jax.random.split(key)
+        return {
+            'e_MxD': link_functions.unit_vectors(key_e, (2 * self.vocab_size, self.token_dim)),
+            'label_V': jax.random.permutation(key_label, self.vocab_size),
+        }
 
     def sample(self, key: jax.Array, link_params: Any) -> Prompt:
         """Draws one prompt; arguments as in `Task.sample`."""
-        key_x, key_y, key_v = jax.random.split(key, 3)
-        indices_R = jax.random.permutation(key_v, self.seq_len)[: self.num_informative]
-        y = jax.random.bernoulli(key_y, self.positive_share).astype(jnp.int32)
-        x_NxD = jax.random.normal(key_x, (self.seq_len, self.token_dim))
+        key_place, key_token, key_others = jax.random.split(key, 3)
+        t = jax.random.randint(key_place, (), 0, self.seq_len)
+        token = jax.random.randint(key_token, (), 0, self.vocab_size)
+        others_N = jax.random.randint(key_others, (self.seq_len,), self.vocab_size, 2 * self.vocab_size)
         return Prompt(
-            x_NxD=x_NxD.at[indices_R].add(y * self.signal * link_params['xi_D']),
-            t_NxQ=jnp.broadcast_to(indices_R, (self.seq_len, self.num_informative)),
-            y_N=jnp.broadcast_to(y, (self.seq_len,)),
+            x_NxD=math.sqrt(self.token_dim) * link_params['e_MxD'][others_N.at[t].set(token)],
+            t_NxQ=jnp.broadcast_to(t, (self.seq_len, 1)),
+            y_N=jnp.broadcast_to(link_params['label_V'][token], (self.seq_len,)),
         )
 
     def no_retrieval(self, threshold_on: str) -> float:
-        """Of a guess by π: its entropy, or min(π, 1 − π)."""
-        share = self.positive_share
-        entropy = -share * math.log(share) - (1 - share) * math.log(1 - share)
-        return entropy if threshold_on == 'loss' else min(share, 1 - share)
+        """Of a guess: log V, or 1 − 1/V."""
+        return math.log(self.vocab_size) if threshold_on == 'loss' else 1 - 1 / self.vocab_size
 
     def oracle(self, prompt: Prompt, link_params: Any) -> jax.Array:
-        """Bayes' logits (N, 2): log π/(1 − π) + log mean_S Π_{i∈S} exp(θ⟨ξ, x_i⟩ − θ²/2), over all S of R tokens."""
-        log_ratio_N = self.signal * prompt.x_NxD @ link_params['xi_D'] - self.signal**2 / 2
-        # Elementary symmetric polynomials of the ratios: entry r is of r tokens among those read.
-        start_R = jnp.full(self.num_informative + 1, -jnp.inf).at[0].set(0.0)
-
-        def read(sums_R: jax.Array, log_ratio: jax.Array) -> tuple[jax.Array, None]:
-            return sums_R.at[1:].set(jnp.logaddexp(sums_R[1:], sums_R[:-1] + log_ratio)), None
-
-        sums_R, _ = jax.lax.scan(read, start_R, log_ratio_N)
-        return self._logits(sums_R[-1] - math.log(math.comb(self.seq_len, self.num_informative)))
+        """Logits (N, V) of the label of the only token with an informative embedding: no error."""
+        overlap_NxV = prompt.x_NxD @ link_params['e_MxD'][: self.vocab_size].T
+        label = jnp.take(link_params['label_V'], jnp.argmax(jnp.max(overlap_NxV, axis=0)))
+        return logits_of(jnp.broadcast_to(label, (self.seq_len,)), self.num_outputs)
 
     def trivial(self, prompt: Prompt, link_params: Any) -> jax.Array:
-        """The logits of π, (N, 2)."""
-        return self._logits(jnp.float32(0))
-
-    def _logits(self, evidence: jax.Array) -> jax.Array:
-        logit = math.log(self.positive_share / (1 - self.positive_share)) + evidence
-        return jnp.broadcast_to(jnp.stack([jnp.zeros_like(logit), logit]), (self.seq_len, 2))
+        """The same logits for all labels, (N, V)."""
+        return jnp.zeros((self.seq_len, self.num_outputs))
