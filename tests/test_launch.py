@@ -157,7 +157,7 @@ def test_without_submitit_the_extra_is_named(monkeypatch):
 
 def test_without_ray_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, 'ray', None)
-    monkeypatch.setattr('qstr_jax.launchers.ray._plan', lambda _: {})
+    monkeypatch.setattr('qstr_jax.launchers.ray.Planner', lambda *_: None)
     with pytest.raises(SystemExit) as end:
         launchers.run('ray', request.Request(()))
     assert end.value.code == "error: ray is missing: pip install 'qstr_jax[ray]'"
@@ -165,7 +165,7 @@ def test_without_ray_the_extra_is_named(monkeypatch):
 
 def test_a_driver_imports_no_jax():
     code = (
-        'import sys; from experiments import launch; from qstr_jax.launchers import driver, inbox, ray; '
+        'import sys; from experiments import launch; from qstr_jax.launchers import driver, inbox, planner, ray; '
         'print([name for name in sys.modules if name.split(".")[0] in ("jax", "jaxlib", "flax")])'
     )
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, cwd=helpers.ROOT, check=True)
