@@ -144,7 +144,7 @@ def _run(request: Request) -> None:
     num_workers, about = request.num_workers or max(1, room), planner.about
     with Progress('lane', is_open=about['is_tuned']) as progress:
         progress.expect(about['left'])
-        progress.say(f'{about["left"]:,} of {about["lanes"]:,} lanes are to be run, {num_workers} workers')
+        progress.say(f'{about["left"]:,} of {about["lanes"]:,} lanes are to be run; workers: {num_workers}')
 
         def inbox(folder: str) -> Inbox:
             return Inbox(os.path.join(about['workdir'], folder))
@@ -155,7 +155,7 @@ def _run(request: Request) -> None:
     if stop.is_set():
         raise LaunchError('stopped: the running lanes are saved; the same command continues them')
     if one.failed:
-        raise LaunchError('\n'.join([f'{len(one.failed)} batches failed', *one.failed]))
+        raise LaunchError('\n'.join([f'batches that failed: {len(one.failed)}', *one.failed]))
     planner.finish()
 
 
