@@ -6,6 +6,7 @@ import pytest
 
 from qstr_jax.launchers import driver
 from qstr_jax.launchers.batch_queue import Batch, BatchQueue
+from qstr_jax.launchers.engine import Failed, Lost
 from qstr_jax.launchers.inbox import Inbox
 from qstr_jax.progress import Progress
 
@@ -111,7 +112,7 @@ def rows(one):
 
 
 def lost(*_):
-    raise driver.Lost
+    raise Lost
 
 
 def test_the_longest_cell_comes_first_and_a_device_keeps_its_cell():
@@ -150,7 +151,7 @@ def test_a_batch_whose_workers_die_fails_at_last_and_the_others_are_run():
 def test_a_batch_that_raises_is_a_line():
     def run(one):
         if one.cell == 'b':
-            raise driver.Failed('KeyError: 3')
+            raise Failed('KeyError: 3')
         return rows(one)
 
     one, inbox = drive(Workers(run), [batch('a'), batch('b'), batch('c')])
@@ -164,10 +165,10 @@ def test_an_error_of_a_cell_is_kept_and_its_checkpoint_stays():
     assert (inbox.files, inbox.ended) == (['errors/a.json'], [])
 
 
-@pytest.mark.parametrize('start', [lost, lambda: (_ for _ in ()).throw(driver.Failed('promised 1 × gpu'))])
+@pytest.mark.parametrize('start', [lost, lambda: (_ for _ in ()).throw(Failed('promised 1 × gpu'))])
 def test_workers_that_cannot_start_end_the_run(start):
     engine = Workers(rows, start)
-    with pytest.raises(driver.Failed, match=r'die before they have started|promised 1 × gpu'):
+    with pytest.raises(Failed, match=r'die before they have started|promised 1 × gpu'):
         drive(engine, [batch('a')])
     assert engine.ended == engine.started
 
@@ -188,7 +189,7 @@ def test_a_stopped_driver_hands_out_nothing_more():
 def test_each_step_waits_for_the_one_before_and_is_told_how_it_ended():
     def run(one):
         if one.name == 'b-batch0of1':
-            raise driver.Failed('KeyError: 3')
+            raise Failed('KeyError: 3')
         return rows(one)
 
     source = Steps([batch('a'), batch('b')], [batch('a', 1)], [batch('c'), batch('d')])

@@ -31,11 +31,11 @@ class Planner:
             sys.exit(0)
 
     def receive(self, timeout: float) -> list[Batch] | None:
-        """See `driver.Source`."""
+        """New batches; none if there are none after `timeout` seconds; None if there will be no more."""
         return self._next() if self._pipe.poll(timeout) else []
 
     def tell(self, batch: Batch, is_good: bool) -> None:
-        """See `driver.Source`."""
+        """A batch is done, or has failed."""
         self._pipe.send((batch.name, is_good))
 
     def finish(self) -> None:

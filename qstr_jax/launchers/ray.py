@@ -14,6 +14,7 @@ from typing import Any
 
 from qstr_jax.launchers import driver
 from qstr_jax.launchers.batch_queue import Batch
+from qstr_jax.launchers.engine import Failed, Lost
 from qstr_jax.launchers.inbox import Inbox
 from qstr_jax.launchers.planner import Planner
 from qstr_jax.launchers.request import LaunchError, Request
@@ -67,11 +68,7 @@ class Engine:
         import ray
 
         self._ray: Any = ray
-        environment = {name: os.environ[name] for name in SHARED if name in os.environ}
-        environment['JAX_PLATFORMS'] = {'gpu': 'cuda'}.get(request.platform, request.platform)
-        if request.gpus:
-            environment['XLA_PYTHON_CLIENT_MEM_FRACTION'] = str(MEMORY_SHARE * min(request.gpus, 1))
-        self._arguments = environment, (request.arguments, request.platform, request.devices)
+        self._arguments = environment_of(request), (request.arguments, request.platform, request.devices)
         self._actor: Any = ray.remote(actor).options(
             **needs(request),
             max_restarts=0,
@@ -79,29 +76,38 @@ class Engine:
         )
 
     def start(self) -> Any:
-        """See `driver.Engine`."""
+        """See `engine.Engine`."""
         return self._actor.remote(*self._arguments)
 
     def call(self, worker: Any, method: str, *arguments: Any) -> Hashable:
-        """See `driver.Engine`."""
+        """See `engine.Engine`."""
         return getattr(worker, method).remote(*arguments)
 
     def wait(self, calls: Sequence[Hashable], timeout: float) -> Sequence[Hashable]:
-        """See `driver.Engine`."""
+        """See `engine.Engine`."""
         return self._ray.wait(calls, num_returns=1, timeout=timeout)[0]
 
     def result(self, call: Hashable) -> Any:
-        """See `driver.Engine`."""
+        """See `engine.Engine`."""
         try:
             return self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
-            raise driver.Failed(f'{type(error.cause).__name__}: {error.cause}'.splitlines()[0]) from None
+            raise Failed(f'{type(error.cause).__name__}: {error.cause}'.splitlines()[0]) from None
         except self._ray.exceptions.RayError as error:
-            raise driver.Lost(str(error)) from None
+            raise Lost(str(error)) from None
 
     def end(self, worker: Any) -> None:
-        """See `driver.Engine`."""
+        """See `engine.Engine`."""
         self._ray.kill(worker)
+
+
+def environment_of(request: Request) -> dict[str, str]:
+    """The environment in which a worker starts JAX."""
+    found = {name: os.environ[name] for name in SHARED if name in os.environ}
+    found['JAX_PLATFORMS'] = {'gpu': 'cuda'}.get(request.platform, request.platform)
+    if request.gpus:
+        found['XLA_PYTHON_CLIENT_MEM_FRACTION'] = str(MEMORY_SHARE * min(request.gpus, 1))
+    return found
 
 
 def needs(request: Request) -> dict[str, Any]:
@@ -163,5 +169,5 @@ def run(request: Request) -> None:
     """See `qstr_jax.launchers`."""
     try:
         _run(request)
-    except (LaunchError, ResultsError, driver.Failed) as error:
+    except (LaunchError, ResultsError, Failed) as error:
         sys.exit(f'error: {error}')
