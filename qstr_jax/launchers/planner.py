@@ -4,9 +4,12 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Any
+
+from tqdm import auto
 
 from qstr_jax.launchers.batch_queue import Batch
 
@@ -48,6 +51,7 @@ class Planner:
 def _plan(pipe: Connection, arguments: Sequence[str], platform: str) -> None:
     """What the process does, on the CPU; Ctrl-C is for the driver, whose end it notices."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    auto.tqdm.set_lock(threading.RLock())  # Its own is a semaphore, of which Python warns when a process is ended.
     os.environ['JAX_PLATFORMS'] = 'cpu'
     sys.argv = ['experiments.launch', *arguments]
     from qstr_jax.launchers import plan

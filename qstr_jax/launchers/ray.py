@@ -169,5 +169,7 @@ def run(request: Request) -> None:
     """See `qstr_jax.launchers`."""
     try:
         _run(request)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
     except (LaunchError, ResultsError, Failed) as error:
         sys.exit(f'error: {error}')
