@@ -43,9 +43,6 @@ GROWTH = 120 * 2**20
 # A run in which a worker took more than this fails.
 LIMIT = 1500 * 2**20
 
-# A cluster of three nodes takes a minute of two quiet cores, and more memory and patience than a busy machine has.
-collect_ignore = [] if 'QSTR_JAX_RAY_TESTS' in os.environ else ['test_ray.py']
-
 # Files that take longest, which start first, so that two workers end at the same time: each takes whole files in order.
 LONGEST = (
     'ray', 'workers', 'fixed_sample', 'sample_complexity', 'cards', 'faults', 'online', 'distributed', 'damage',

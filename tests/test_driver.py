@@ -6,6 +6,7 @@ import pytest
 
 from qstr_jax.launchers import driver
 from qstr_jax.launchers.batch_queue import Batch, BatchQueue
+from qstr_jax.launchers.engine import Failed, Lost
 from qstr_jax.launchers.inbox import Inbox
 from qstr_jax.progress import Progress
 
@@ -71,12 +72,39 @@ class Written:
         pass
 
 
-def drive(engine, batches, num_workers=2):
-    inbox = Written()
-    queue = BatchQueue(batches)
-    one = driver.Driver(engine, queue, inbox, num_workers, 100.0, Progress('lane', False), threading.Event())
+class Steps:
+    """In place of the planner: batches in steps, each of which waits for the one before."""
+
+    def __init__(self, *steps):
+        self._steps, self._left, self.told = list(steps), set(), {}
+
+    def receive(self, timeout):
+        if self._left:
+            return []
+        if not self._steps:
+            return None
+        step = self._steps.pop(0)
+        self._left = {each.name for each in step}
+        return step
+
+    def tell(self, batch, is_good):
+        self._left.remove(batch.name)
+        self.told[batch.name] = is_good
+
+
+def drive(engine, source, num_workers=2, stop=None):
+    inbox, progress = Written(), Progress('lane', False)
+    source = source if isinstance(source, Steps) else Steps(source)
+    stop = stop or threading.Event()
+    one = driver.Driver(engine, source, lambda folder: inbox, num_workers, 100.0, progress, stop)
     one.run()
     return one, inbox
+
+
+def filled(batches):
+    queue = BatchQueue()
+    queue.add(batches)
+    return queue
 
 
 def rows(one):
@@ -84,18 +112,18 @@ def rows(one):
 
 
 def lost(*_):
-    raise driver.Lost
+    raise Lost
 
 
 def test_the_longest_cell_comes_first_and_a_device_keeps_its_cell():
-    queue = BatchQueue([batch('a', 0, 1.0), batch('a', 1, 1.0), batch('b', 0, 5.0), batch('b', 1, 4.0), batch('c')])
+    queue = filled([batch('a', 0, 1.0), batch('a', 1, 1.0), batch('b', 0, 5.0), batch('b', 1, 4.0), batch('c')])
     taken = [queue.take(device) for device in (1, 2, 1, 3, 1, 1)]
     assert [(one.cell, one.number) for one in taken[:5]] == [('b', 0), ('a', 0), ('b', 1), ('c', 0), ('a', 1)]
     assert taken[5] is None
 
 
 def test_a_batch_that_is_put_back_comes_before_smaller_ones():
-    queue = BatchQueue([batch('a', 0, 3.0), batch('b', 0, 2.0), batch('c', 0, 1.0)])
+    queue = filled([batch('a', 0, 3.0), batch('b', 0, 2.0), batch('c', 0, 1.0)])
     first = queue.take(1)
     queue.put_back(first)
     assert queue.take(2) == first
@@ -123,7 +151,7 @@ def test_a_batch_whose_workers_die_fails_at_last_and_the_others_are_run():
 def test_a_batch_that_raises_is_a_line():
     def run(one):
         if one.cell == 'b':
-            raise driver.Failed('KeyError: 3')
+            raise Failed('KeyError: 3')
         return rows(one)
 
     one, inbox = drive(Workers(run), [batch('a'), batch('b'), batch('c')])
@@ -137,10 +165,10 @@ def test_an_error_of_a_cell_is_kept_and_its_checkpoint_stays():
     assert (inbox.files, inbox.ended) == (['errors/a.json'], [])
 
 
-@pytest.mark.parametrize('start', [lost, lambda: (_ for _ in ()).throw(driver.Failed('promised 1 × gpu'))])
+@pytest.mark.parametrize('start', [lost, lambda: (_ for _ in ()).throw(Failed('promised 1 × gpu'))])
 def test_workers_that_cannot_start_end_the_run(start):
     engine = Workers(rows, start)
-    with pytest.raises(driver.Failed, match=r'die before they have started|promised 1 × gpu'):
+    with pytest.raises(Failed, match=r'die before they have started|promised 1 × gpu'):
         drive(engine, [batch('a')])
     assert engine.ended == engine.started
 
@@ -152,12 +180,31 @@ def test_a_stopped_driver_hands_out_nothing_more():
         stop.set()
         return {f'checkpoints/{one.name}-0-abc/00000001/arrays.npz': b'1'}
 
-    inbox = Written()
-    queue = BatchQueue([batch(cell) for cell in 'abc'])
     engine = Workers(run, lambda: 1)
-    driver.Driver(engine, queue, inbox, 1, 100.0, Progress('lane', False), stop).run()
+    _, inbox = drive(engine, [batch(cell) for cell in 'abc'], 1, stop)
     assert len(engine.ran) == len(inbox.files) == 1
     assert inbox.ended == []
+
+
+def test_each_step_waits_for_the_one_before_and_is_told_how_it_ended():
+    def run(one):
+        if one.name == 'b-batch0of1':
+            raise Failed('KeyError: 3')
+        return rows(one)
+
+    source = Steps([batch('a'), batch('b')], [batch('a', 1)], [batch('c'), batch('d')])
+    one, _ = drive(engine := Workers(run, lambda: 1), source)
+    assert engine.ran[2] == 'a-batch1of1'
+    assert set(engine.ran[:2]) == {'a-batch0of1', 'b-batch0of1'}
+    assert source.told == {name: name != 'b-batch0of1' for name in engine.ran}
+    assert (len(one.failed), engine.started) == (1, 2)
+
+
+def test_a_device_that_has_compiled_a_cell_is_known():
+    queue = filled([batch('a'), batch('b')])
+    assert [queue.take(1).cell, queue.take(2).cell] == ['a', 'b']
+    queue.add([batch('b', 1)])
+    assert [queue.has_of(device) for device in (1, 2, 3)] == [False, True, False]
 
 
 def test_a_checkpoint_replaces_older_ones_and_comes_back(tmp_path):

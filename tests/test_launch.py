@@ -10,7 +10,7 @@ import time
 import pytest
 
 from qstr_jax import launchers, sweeps
-from qstr_jax.launchers import request, submitit_jobs
+from qstr_jax.launchers import batch_worker, ray, request, submitit_jobs
 from qstr_jax.storage import results
 from tests import harness, helpers
 
@@ -157,15 +157,36 @@ def test_without_submitit_the_extra_is_named(monkeypatch):
 
 def test_without_ray_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, 'ray', None)
-    monkeypatch.setattr('qstr_jax.launchers.ray._plan', lambda _: {})
+    monkeypatch.setattr('qstr_jax.launchers.ray.Planner', lambda *_: None)
     with pytest.raises(SystemExit) as end:
         launchers.run('ray', request.Request(()))
     assert end.value.code == "error: ray is missing: pip install 'qstr_jax[ray]'"
 
 
+@pytest.mark.parametrize(
+    ('asked', 'platform', 'share'),
+    [({}, 'cpu', None), ({'gpus': 0.5}, 'cuda', '0.45'), ({'gpus': 2}, 'cuda', '0.9'), ({'tpus': 4}, 'tpu', None)],
+)
+def test_a_worker_takes_its_devices_and_its_share_of_memory(asked, platform, share):
+    found = ray.environment_of(request.Request((), **asked))
+    assert found['JAX_PLATFORMS'] == platform
+    assert found.get('XLA_PYTHON_CLIENT_MEM_FRACTION') == share
+
+
+def test_a_worker_with_jax_before_its_environment_is_an_error():
+    with pytest.raises(RuntimeError, match='JAX was imported before'):
+        ray.Actor({}, ()).num_devices()
+
+
+def test_a_worker_without_the_promised_devices_is_an_error(monkeypatch):
+    monkeypatch.setattr(sys, 'argv', [])  # which a worker sets
+    with helpers.flags_as_before(batch_worker), pytest.raises(RuntimeError, match='promised 1 × gpu, but JAX found'):
+        batch_worker.BatchWorker((CONFIG, '--compilation_cache='), 'gpu', 1)
+
+
 def test_a_driver_imports_no_jax():
     code = (
-        'import sys; from experiments import launch; from qstr_jax.launchers import driver, inbox, ray; '
+        'import sys; from experiments import launch; from qstr_jax.launchers import driver, inbox, planner, ray; '
         'print([name for name in sys.modules if name.split(".")[0] in ("jax", "jaxlib", "flax")])'
     )
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, cwd=helpers.ROOT, check=True)

@@ -17,7 +17,6 @@ from ml_collections import config_dict, config_flags
 
 from qstr_jax import sweeps
 from qstr_jax.cli import base, command_line, runtime
-from qstr_jax.report import drawing
 from qstr_jax.storage import results
 from qstr_jax.sweeps import listing
 
@@ -38,6 +37,8 @@ def _of_config(name: str, default: Callable[..., None]) -> Callable[..., None]:
 
 def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
     """Draws a results directory as the file of --config does, or as all others; nothing where no lane has run."""
+    from qstr_jax.report import drawing  # which takes seconds to import; most processes of a job draw nothing
+
     if not results.load(workdir).empty:
         _of_config('draw', drawing.draw)(workdir, config)
 

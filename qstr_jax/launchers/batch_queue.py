@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Hashable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Batch(NamedTuple):
@@ -14,6 +14,10 @@ class Batch(NamedTuple):
         name: of its files.
         lanes: which of the batch's lanes have no row yet, by their places in it.
         work: how much it is, in any unit.
+        values: all lanes of the batch, each as its numbers.
+        size: the number of lanes in batches of the cell.
+        folder: of its files in the results directory; '' is the directory itself.
+        columns: further columns of its rows, as (name, value).
     """
 
     cell: str
@@ -21,19 +25,28 @@ class Batch(NamedTuple):
     name: str
     lanes: tuple[int, ...]
     work: float
+    values: tuple[tuple, ...] = ()
+    size: int = 1
+    folder: str = ''
+    columns: tuple[tuple[str, Any], ...] = ()
 
 
 class BatchQueue:
     """The lane batches that nobody runs."""
 
-    def __init__(self, batches: Iterable[Batch]) -> None:
+    def __init__(self) -> None:
         self._left: dict[str, list[tuple[float, int, Batch]]] = {}  # heaps, by cell
         self._new: list[tuple[float, str]] = []  # a heap of cells that no device is at
         self._cell_of: dict[Hashable, str] = {}  # by device
+
+    def add(self, batches: Iterable[Batch]) -> None:
+        """Takes more batches, of cells that no device is at, or has at least no batches of."""
+        most: dict[str, float] = {}
         for batch in batches:
             self._push(batch)
-        self._new = [(heap[0][0], cell) for cell, heap in self._left.items()]
-        heapq.heapify(self._new)
+            most[batch.cell] = max(batch.work, most.get(batch.cell, 0.0))
+        for cell, work in most.items():
+            heapq.heappush(self._new, (-work, cell))
 
     def _push(self, batch: Batch) -> None:
         heapq.heappush(self._left.setdefault(batch.cell, []), (-batch.work, batch.number, batch))
@@ -42,6 +55,10 @@ class BatchQueue:
         """Takes back a batch whose device is gone; any other device may take it at once."""
         self._push(batch)
         heapq.heappush(self._new, (-batch.work, batch.cell))
+
+    def has_of(self, device: Hashable) -> bool:
+        """Whether batches are left of the cell that a device has compiled."""
+        return self._cell_of.get(device) in self._left
 
     def take(self, device: Hashable) -> Batch | None:
         """The next batch of a device, None if no batch is left."""

@@ -20,6 +20,7 @@ from qstr_jax import sweeps
 from qstr_jax.cli import base, command_line, runtime, sample_complexity
 from qstr_jax.launchers.batch_queue import Batch
 from qstr_jax.progress import Progress
+from qstr_jax.storage import results
 from qstr_jax.sweeps import lane_batches, outputs, session
 
 Files = dict[str, bytes]
@@ -68,9 +69,13 @@ class BatchWorker:
         made = outputs.check(list(self._cells.values()), outputs.probes_of(sweep)) if sweep.probes else {}
         self._session = session.Session(sweep, runtime.options(), self._stop, _Lines(), made)
         self._scratch = tempfile.TemporaryDirectory(prefix='qstr_jax_worker_')
-        folders = [pathlib.Path(self._scratch.name) / str(i) for i in range(len(self._session.workers))]
-        self._workdirs = [self._session.open(folder, [], is_alone=True) for folder in folders]
-        self._saved: dict[int, Files] = {}
+        folders = [pathlib.Path(self._scratch.name, str(i)) for i in range(len(self._session.workers))]
+        kinds = ('', results.SELECTION) if sweep.tune else ('',)
+        # By device and folder of the results directory.
+        self._workdirs: list[dict[str, Any]] = [
+            {kind: self._session.open(folder / kind, [], is_alone=True) for kind in kinds} for folder in folders
+        ]
+        self._saved: list[tuple[Batch | None, Files]] = [(None, {}) for _ in self._workdirs]  # by device
         self._mutex = threading.Lock()
 
     @property
@@ -80,7 +85,8 @@ class BatchWorker:
 
     def run(self, device: int, batch: Batch, checkpoint: Files) -> dict[str, Any]:
         """Runs a batch to its end, or until `stop`."""
-        workdir, lines = self._workdirs[device], _Lines()
+        workdir, lines = self._workdirs[device][batch.folder], _Lines()
+        self._keep(device, batch, {})
         for kind in LEFT:
             shutil.rmtree(workdir / kind, ignore_errors=True)
             (workdir / kind).mkdir()
@@ -90,35 +96,39 @@ class BatchWorker:
         job = self._session.job(
             workdir,
             self._given(batch),
-            self._session.size_of,
-            extra_columns={},
-            saved=lambda folder: self._keep(device, _files(workdir, folder)),
+            lambda cell: batch.size,
+            extra_columns=dict(batch.columns),
+            saved=lambda folder: self._keep(device, batch, _files(workdir, folder)),
         )
         self._session.workers[device].work(dataclasses.replace(job, progress=lines))
-        self._keep(device, {})
+        self._keep(device, None, {})
         # Provenance first and rows last: a row has its record, and is the sign that its lane is complete.
         folders = [workdir / 'provenance', *(workdir / kind for kind in LEFT)]
         return {'files': {k: v for folder in folders for k, v in _files(workdir, folder).items()}, 'lines': lines.said}
 
     def _given(self, batch: Batch) -> _Given:
+        if batch.cell not in self._cells:
+            raise RuntimeError(f'{batch.cell} is no cell for a worker: it must have the code of the driver')
         cell = self._cells[batch.cell]
-        size = self._session.size_of(cell)
-        lanes = cell.lanes[batch.number * size : (batch.number + 1) * size]
+        lanes = tuple(map(cell.lanes[0]._make, batch.values))
         whole = lane_batches.LaneBatch(cell=cell, lanes=lanes, number=batch.number)
-        if whole.name != batch.name:
-            raise RuntimeError(f'{batch.name} is {whole.name} for a worker: it must have the code of the driver')
         return _Given(whole, tuple(lanes[i] for i in batch.lanes))
 
-    def _keep(self, device: int, files: Files) -> None:
+    def _keep(self, device: int, batch: Batch | None, files: Files) -> None:
         with self._mutex:
-            self._saved[device] = files
+            self._saved[device] = batch, files
 
-    def news(self) -> dict[int, Files]:
-        """New checkpoints and what is going on, by device."""
+    def news(self) -> dict[int, tuple[str, Files]]:
+        """The batch that each device is at, its new checkpoint and heartbeat."""
         with self._mutex:
-            saved, self._saved = self._saved, {}
-        beats = {device: _files(path, path / 'progress') for device, path in enumerate(self._workdirs)}
-        return {device: {**saved.get(device, {}), **beat} for device, beat in beats.items()}
+            saved = list(self._saved)
+            self._saved = [(batch, {}) for batch, _ in saved]
+        found = {}
+        for device, (batch, files) in enumerate(saved):
+            if batch is not None:
+                workdir = self._workdirs[device][batch.folder]
+                found[device] = batch.name, {**files, **_files(workdir, workdir / 'progress')}
+        return found
 
     def stop(self) -> None:
         """Makes all batches save their states and return."""

@@ -1,46 +1,24 @@
 """Hands lane batches to workers, and writes what they send to the results directory. It imports neither Ray nor JAX."""
 
 import collections
+import functools
 import json
 import threading
 import time
-from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
 
 from qstr_jax.launchers.batch_queue import Batch, BatchQueue
+from qstr_jax.launchers.engine import Engine, Failed, Lost
 from qstr_jax.launchers.inbox import Inbox
+from qstr_jax.launchers.planner import Planner
 from qstr_jax.progress import Progress
 from qstr_jax.storage.files import ResultsError
 
+# At most this long a wait for workers keeps new batches waiting.
+WAIT_SECONDS = 0.2
 # A batch has failed when its worker died this often without a new checkpoint in between.
 DEATHS = 3
-
-
-class Lost(Exception):
-    """A worker is gone, with its process or its machine."""
-
-
-class Failed(Exception):
-    """A call has failed by itself, and its worker is there; the message is one line."""
-
-
-class Engine(Protocol):
-    """Starts workers on machines, and calls them. Every call returns at once, with a handle that `wait` takes."""
-
-    def start(self) -> Any:
-        """A new worker, which need not be there yet."""
-
-    def call(self, worker: Any, method: str, *arguments: Any) -> Hashable:
-        """Calls 'num_devices', 'run', 'news' or 'stop' of a worker, as `batch_worker.BatchWorker` has them."""
-
-    def wait(self, calls: Sequence[Hashable], timeout: float) -> Sequence[Hashable]:
-        """Those calls that have ended, as soon as there is one."""
-
-    def result(self, call: Hashable) -> Any:
-        """What a call returned; raises `Failed` or `Lost`."""
-
-    def end(self, worker: Any) -> None:
-        """Makes sure that a worker is gone."""
 
 
 class _Call(NamedTuple):
@@ -50,26 +28,37 @@ class _Call(NamedTuple):
 
 
 class Driver:
-    """One run of the batches that are left of a sweep."""
+    """One run of the batches that are left of a sweep.
+
+    Args:
+        engine: starts and calls workers.
+        source: tells which batches there are.
+        inbox: makes the one writer of a folder of the results directory.
+        num_workers: the most workers.
+        poll_seconds: how often they are asked for checkpoints.
+        progress: where it is shown how far the run is.
+        stop: set when the run should end.
+    """
 
     def __init__(
         self,
         engine: Engine,
-        queue: BatchQueue,
-        inbox: Inbox,
+        source: Planner,
+        inbox: Callable[[str], Inbox],
         num_workers: int,
         poll_seconds: float,
         progress: Progress,
         stop: threading.Event,
     ) -> None:
-        self._engine, self._queue, self._inbox, self._progress = engine, queue, inbox, progress
+        self._engine, self._source, self._progress = engine, source, progress
+        self._inbox, self._queue, self._is_open = functools.cache(inbox), BatchQueue(), True
         self._num_workers, self._poll_seconds = num_workers, poll_seconds
         self._workers: dict[int, Any] = {}
         self._next_worker = 0
         self._calls: dict[Hashable, _Call] = {}
         self._running: dict[tuple[int, int], Batch] = {}  # by worker and device
         self._idle: list[tuple[int, int]] = []
-        self._beats: dict[tuple[int, int], set[str]] = collections.defaultdict(set)  # files of heartbeats
+        self._beats: dict[tuple[int, int], set[tuple[str, str]]] = collections.defaultdict(set)  # of heartbeats
         self._deaths: collections.Counter[str] = collections.Counter()
         self._stillborn = 0
         self._stop, self._is_stopping = stop, False
@@ -78,16 +67,16 @@ class Driver:
     def run(self) -> None:
         """Runs all batches; `failed` has a line for each that could not be run."""
         try:
-            for _ in range(min(self._num_workers, len(self._queue))):
-                self._start()
             last_poll = time.monotonic()
-            while self._running or (len(self._queue) and not self._stop.is_set()):
+            while self._running or (not self._stop.is_set() and (self._is_open or len(self._queue))):
+                self._take()
                 self._assign()
                 if self._stop.is_set() and not self._is_stopping:
                     self._is_stopping = True
                     for number in self._workers:
                         self._call(number, 'stop')
-                for call in self._engine.wait(list(self._calls), self._poll_seconds):
+                calls, seconds = list(self._calls), min(self._poll_seconds, WAIT_SECONDS)
+                for call in self._engine.wait(calls, seconds) if calls else ():
                     if call in self._calls:  # which it is not if its worker was found to be gone
                         self._end_call(call)
                 if time.monotonic() - last_poll >= self._poll_seconds:
@@ -99,6 +88,16 @@ class Driver:
             for place in list(self._beats):
                 self._forget_beats(place)
 
+    def _take(self) -> None:
+        """Takes new batches, and starts workers for them."""
+        if not self._is_open or self._stop.is_set():
+            return
+        batches = self._source.receive(0.0 if self._calls else WAIT_SECONDS)
+        self._is_open = batches is not None
+        self._queue.add(batches or ())
+        for _ in range(len(self._workers), min(self._num_workers, len(self._running) + len(self._queue))):
+            self._start()
+
     def _start(self) -> None:
         number, self._next_worker = self._next_worker, self._next_worker + 1
         self._workers[number] = self._engine.start()
@@ -109,13 +108,15 @@ class Driver:
         self._calls[call] = _Call(number, method, device)
 
     def _assign(self) -> None:
-        """Gives batches to idle devices."""
+        """Gives batches to idle devices, first to those that have compiled their cells."""
+        self._idle.sort(key=self._queue.has_of)
         while self._idle and not self._stop.is_set() and len(self._queue):
             number, device = place = self._idle.pop()
             batch = self._queue.take(place)
             assert batch is not None
             self._running[place] = batch
-            self._call(number, 'run', device, batch, self._inbox.checkpoint(batch.name), device=device)
+            checkpoint = self._inbox(batch.folder).checkpoint(batch.name)
+            self._call(number, 'run', device, batch, checkpoint, device=device)
 
     def _poll(self) -> None:
         """Asks workers for their checkpoints, unless they have not answered yet."""
@@ -144,18 +145,19 @@ class Driver:
             self._stillborn = 0
             self._idle += [(call.worker, device) for device in range(result)]
         elif call.method == 'news':
-            for device, files in result.items():
-                if (call.worker, device) in self._running:
-                    self._receive((call.worker, device), files)
+            for device, (name, files) in result.items():
+                batch = self._running.get((call.worker, device))
+                if batch is not None and batch.name == name:
+                    self._receive((call.worker, device), batch, files)
         elif call.method == 'run':
             self._finish(place, result)
 
-    def _receive(self, place: tuple[int, int], files: dict[str, bytes]) -> None:
+    def _receive(self, place: tuple[int, int], batch: Batch, files: dict[str, bytes]) -> None:
         """Writes a running batch's checkpoint and heartbeat."""
-        self._inbox.write(files)
-        self._beats[place] |= {name for name in files if name.startswith('progress/')}
+        self._inbox(batch.folder).write(files)
+        self._beats[place] |= {(batch.folder, name) for name in files if name.startswith('progress/')}
         if any(name.startswith('checkpoints/') for name in files):
-            self._deaths[self._running[place].name] = 0
+            self._deaths[batch.name] = 0
 
     def _finish(self, place: tuple[int, int], result: dict[str, Any]) -> None:
         """Writes what a batch left."""
@@ -163,7 +165,7 @@ class Driver:
         self._forget_beats(place)
         self._idle.append(place)
         try:
-            self._inbox.write(files)
+            self._inbox(batch.folder).write(files)
         except ResultsError as error:  # of this cell
             self._fail(batch, str(error))
             return
@@ -173,12 +175,15 @@ class Driver:
         for line in result['lines']:
             self._progress.say(line)
         if f'rows/{batch.cell}.parquet' in files and not any(name.startswith('checkpoints/') for name in files):
-            self._inbox.end(batch.name)
+            self._inbox(batch.folder).end(batch.name)
+            del self._deaths[batch.name]
+            self._source.tell(batch, True)
             self._progress.show(batch.cell.rsplit('-', 1)[0], f'{len(self._running)} running', len(batch.lanes))
 
     def _fail(self, batch: Batch, reason: str) -> None:
         self.failed.append(f'{batch.name}: {reason}')
         self._progress.say(self.failed[-1])
+        self._source.tell(batch, False)
 
     def _replace(self, number: int) -> None:
         """A worker is gone: its batches are given to others, and a new one is started."""
@@ -198,5 +203,5 @@ class Driver:
             self._start()
 
     def _forget_beats(self, place: tuple[int, int]) -> None:
-        for name in self._beats.pop(place, ()):
-            self._inbox.remove(name)
+        for folder, name in self._beats.pop(place, ()):
+            self._inbox(folder).remove(name)

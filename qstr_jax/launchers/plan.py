@@ -1,29 +1,115 @@
-"""What is left to run of a sweep, as JSON, for a driver without JAX: python -m qstr_jax.launchers.plan --plan_file=…
+"""Which lane batches are to be run: found by a process with JAX, and told over a pipe to a driver that has none.
 
-It checks all settings, makes the results directory and writes the sweep and its plan into it.
+It checks all settings, makes the results directory and writes the sweep and its plan into it. A sweep has all its
+batches told at once. A tuned one searches as it does everywhere (`sweeps.tuned`), but that it has the lanes of each
+step run by the driver; the searches of different models and learners go on side by side.
 """
 
+import functools
 import os
-from collections.abc import Sequence
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection
 from typing import Any
 
-from absl import flags
 from etils import epath
 
-from qstr_jax import progress, sweeps
+from qstr_jax import progress
 from qstr_jax.cli import base, command_line, runtime, sample_complexity
 from qstr_jax.launchers.batch_queue import Batch
 from qstr_jax.storage import cell_tables, files, results
-from qstr_jax.sweeps import claims, lane_batches, listing, outputs, session
+from qstr_jax.sweeps import claims, lane_batches, listing, monitor, outputs, session, tuned
 from qstr_jax.sweeps.cells import Cell
 
-_FILE = flags.DEFINE_string('plan_file', None, 'Where the plan goes.')
-_PLATFORM = flags.DEFINE_string('platform', 'cpu', 'Of the devices that will run it.')
-_DRAW = flags.DEFINE_bool('draw', False, 'Draw what is there instead.')
+
+class _Driver:
+    """The driver, at the other end of a pipe."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe, self._mutex = pipe, threading.Lock()
+        self._waiting: dict[str, queue.SimpleQueue] = {}  # by name of a batch
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        """Hands on how batches have ended, until the driver is gone."""
+        try:
+            while True:
+                name, is_good = self._pipe.recv()
+                self._waiting.pop(name).put((name, is_good))
+        except EOFError:
+            os._exit(1)
+
+    def tell(self, message: Any) -> None:
+        """Sends a message."""
+        with self._mutex:
+            self._pipe.send(message)
+
+    def run(self, batches: Sequence[Batch]) -> list[str]:
+        """Has batches run to their ends; returns the cells of those that failed."""
+        if not batches:
+            return []
+        ends: queue.SimpleQueue = queue.SimpleQueue()
+        self._waiting |= {batch.name: ends for batch in batches}
+        self.tell(batches)
+        is_good = dict(ends.get() for _ in batches)
+        return sorted({batch.cell for batch in batches if not is_good[batch.name]})
 
 
-def run() -> None:
-    """Writes the plan; a dry run prints the listing instead, and leaves no plan."""
+class _Session(session.Session):
+    """A session whose lanes are run by a driver, on devices of a platform that need not be here."""
+
+    def __init__(self, driver: _Driver, platform: str, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._driver, self._platform, self._mutex = driver, platform, threading.Lock()
+
+    def open(self, *arguments: Any, **more: Any) -> Any:
+        """As ever, but that no other process writes there."""
+        with self._mutex:
+            return super().open(*arguments, **{**more, 'is_alone': True})
+
+    def size_for(self, cell: Cell, num_lanes: int) -> int:
+        """As on the devices that will run it."""
+        default = lane_batches.default_size(cell.problem.module, num_lanes, self._platform)
+        return self.sweep.lanes_per_batch or default
+
+    def run(
+        self,
+        workdir: Any,
+        cells: Sequence[Cell],
+        size_of: Callable[[Cell], int] | None = None,
+        extra_columns: Mapping[str, Any] | None = None,
+    ) -> list[str]:
+        """Has the lanes of some cells run that have no rows yet."""
+        left = {cell_id: set(lanes) for cell_id, lanes in claims.missing_of(workdir, cells).items()}
+        if size_of is not None:  # A step of a search, which was not planned.
+            with self._mutex:
+                monitor.add_plan(workdir, cells)
+        for cell in cells:
+            if left[cell.id]:
+                _fill(workdir, cell)
+        size_of = size_of or self.size_of
+        return self._driver.run(
+            [
+                Batch(
+                    cell=batch.cell.id,
+                    number=batch.number,
+                    name=batch.name,
+                    lanes=tuple(places),
+                    work=lane_batches.work(batch.cell) * len(places),
+                    values=tuple(map(tuple, batch.lanes)),
+                    size=size_of(batch.cell),
+                    folder=results.SELECTION if workdir.name == results.SELECTION else '',
+                    columns=tuple((extra_columns or {}).items()),
+                )
+                for batch in lane_batches.cut(cells, size_of)
+                if (places := [i for i, lane in enumerate(batch.lanes) if lane in left[batch.cell.id]])
+            ]
+        )
+
+
+def _run(driver: _Driver, platform: str) -> None:
+    """Has the sweep of --config run, then draws it; a dry run prints the listing and tells nothing."""
     config, sweep = sample_complexity.CONFIG.value, base.to_sweep(sample_complexity.CONFIG.value)
     sample_complexity.check(config, sweep)
     runtime.check()
@@ -31,53 +117,51 @@ def run() -> None:
     if sample_complexity.DRY_RUN.value:
         print(listing.describe(sweep, cells, runtime.workdir() if runtime.WORKDIR.value else None))
         return
-    if _DRAW.value:
-        session.tidy(epath.Path(runtime.workdir()))  # a driver that was killed may have left checkpoints of done cells
-        sample_complexity.draw(runtime.workdir(), config)
-        return
-    files.write_json(_FILE.value, _plan(sweep, cells))
-
-
-def _plan(sweep: sweeps.Sweep, cells: Sequence[Cell]) -> dict[str, Any]:
-    """What is left to run, in batches; makes the results directory."""
-    if sweep.tune:
-        raise ValueError(
-            f"tune={', '.join(sweep.tune.names)}: a tuned sweep needs workers that see each other's rows: "
-            'take --executor=slurm or local'
-        )
     options = runtime.options()
     made = outputs.check_new(sweep, cells, runtime.workdir())
-    mine = lane_batches.share(cells, options.shard_index, options.num_shards)
+    share = tuned.share if sweep.tune else lane_batches.share
+    mine = share(cells, options.shard_index, options.num_shards)
     if (epath.Path(runtime.workdir()) / 'config.json').exists():
         results.make_compact(runtime.workdir())
-    one = session.Session(sweep, options, session.Stop(), progress.Progress('lane', False), made)
-    workdir = one.open(runtime.workdir(), mine, cells, is_alone=True, has_probes=True)
-    left = {cell_id: set(lanes) for cell_id, lanes in claims.missing_of(workdir, mine).items()}
-    batches = [
-        Batch(
-            cell=batch.cell.id,
-            number=batch.number,
-            name=batch.name,
-            lanes=tuple(places),
-            work=lane_batches.work(batch.cell) * len(places),
-        )
-        for batch in lane_batches.cut(mine, lambda cell: _size(sweep, cell))
-        if (places := [i for i, lane in enumerate(batch.lanes) if lane in left[batch.cell.id]])
-    ]
-    for cell in mine:
-        if left[cell.id]:
-            _fill(workdir, cell)
-    return {
-        'workdir': os.fspath(workdir),
-        'lanes': sum(len(cell.lanes) for cell in mine),
-        'batches': [batch._asdict() for batch in batches],
-    }
+    hidden = progress.Progress('lane', False)
+    one = _Session(driver, platform, sweep, options, session.Stop(), hidden, made)
+    workdir = one.open(runtime.workdir(), mine, () if sweep.tune else cells, has_probes=True)
+    there = sum(claims.num_there(workdir, mine, sweep.tune.names if sweep.tune else ()).values())
+    num_lanes = tuned.num_reported(sweep, mine)
+    driver.tell(
+        {
+            'workdir': os.fspath(workdir),
+            'lanes': num_lanes,
+            'left': num_lanes - there,
+            'is_tuned': sweep.tune is not None,
+        }
+    )
+    failed = _run_tuned(one, workdir, mine) if sweep.tune else one.run(workdir, mine)
+    driver.tell(None)
+    if not failed:
+        session.tidy(workdir)  # A driver that was killed may have left checkpoints of done cells.
+        sample_complexity.draw(runtime.workdir(), config)
 
 
-def _size(sweep: sweeps.Sweep, cell: Cell) -> int:
-    """The number of lanes in a batch on the devices that will run it."""
-    default = lane_batches.default_size(cell.problem.module, len(cell.lanes), _PLATFORM.value)
-    return sweep.lanes_per_batch or default
+def _run_tuned(one: session.Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:
+    """Runs the searches of all models and learners at once; returns the cells that failed."""
+    ends: queue.SimpleQueue = queue.SimpleQueue()
+
+    def search(chain: Sequence[Cell]) -> None:
+        try:
+            ends.put(tuned.run(one, workdir, chain))
+        except Exception as error:  # of all
+            ends.put(error)
+
+    chains = tuned.chains(cells)
+    for chain in chains:
+        threading.Thread(target=search, args=(chain,), daemon=True).start()
+    failed: list[str] = []
+    for _ in chains:
+        if isinstance(end := ends.get(), Exception):
+            raise end
+        failed += end
+    return failed
 
 
 def _fill(workdir: os.PathLike, cell: Cell) -> None:
@@ -89,5 +173,6 @@ def _fill(workdir: os.PathLike, cell: Cell) -> None:
             files.write_table(path, rows, cell.id)
 
 
-if __name__ == '__main__':
-    command_line.launch(run)
+def main(pipe: Connection, platform: str) -> None:
+    """Plans for a driver whose workers have devices of `platform`; the command line is in `sys.argv`."""
+    command_line.launch(functools.partial(_run, _Driver(pipe), platform))

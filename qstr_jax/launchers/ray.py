@@ -4,21 +4,19 @@ An actor is a process with the devices of one worker, never one of a lane; the d
 writes what comes back. Ray starts actors as new Pythons: JAX hangs in forked ones.
 """
 
-import json
 import logging
 import os
-import pathlib
 import signal
-import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 from qstr_jax.launchers import driver
-from qstr_jax.launchers.batch_queue import Batch, BatchQueue
+from qstr_jax.launchers.batch_queue import Batch
+from qstr_jax.launchers.engine import Failed, Lost
 from qstr_jax.launchers.inbox import Inbox
+from qstr_jax.launchers.planner import Planner
 from qstr_jax.launchers.request import LaunchError, Request
 from qstr_jax.progress import Progress
 from qstr_jax.storage.files import ResultsError
@@ -54,7 +52,7 @@ class Actor:
         """See `batch_worker.BatchWorker`."""
         return self._worker.run(device, batch, checkpoint)
 
-    def news(self) -> dict[int, dict[str, bytes]]:
+    def news(self) -> dict[int, tuple[str, dict[str, bytes]]]:
         """See `batch_worker.BatchWorker`."""
         return self._worker.news()
 
@@ -70,11 +68,7 @@ class Engine:
         import ray
 
         self._ray: Any = ray
-        environment = {name: os.environ[name] for name in SHARED if name in os.environ}
-        environment['JAX_PLATFORMS'] = {'gpu': 'cuda'}.get(request.platform, request.platform)
-        if request.gpus:
-            environment['XLA_PYTHON_CLIENT_MEM_FRACTION'] = str(MEMORY_SHARE * min(request.gpus, 1))
-        self._arguments = environment, (request.arguments, request.platform, request.devices)
+        self._arguments = environment_of(request), (request.arguments, request.platform, request.devices)
         self._actor: Any = ray.remote(actor).options(
             **needs(request),
             max_restarts=0,
@@ -82,29 +76,38 @@ class Engine:
         )
 
     def start(self) -> Any:
-        """See `driver.Engine`."""
+        """See `engine.Engine`."""
         return self._actor.remote(*self._arguments)
 
     def call(self, worker: Any, method: str, *arguments: Any) -> Hashable:
-        """See `driver.Engine`."""
+        """See `engine.Engine`."""
         return getattr(worker, method).remote(*arguments)
 
     def wait(self, calls: Sequence[Hashable], timeout: float) -> Sequence[Hashable]:
-        """See `driver.Engine`."""
+        """See `engine.Engine`."""
         return self._ray.wait(calls, num_returns=1, timeout=timeout)[0]
 
     def result(self, call: Hashable) -> Any:
-        """See `driver.Engine`."""
+        """See `engine.Engine`."""
         try:
             return self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
-            raise driver.Failed(f'{type(error.cause).__name__}: {error.cause}'.splitlines()[0]) from None
+            raise Failed(f'{type(error.cause).__name__}: {error.cause}'.splitlines()[0]) from None
         except self._ray.exceptions.RayError as error:
-            raise driver.Lost(str(error)) from None
+            raise Lost(str(error)) from None
 
     def end(self, worker: Any) -> None:
-        """See `driver.Engine`."""
+        """See `engine.Engine`."""
         self._ray.kill(worker)
+
+
+def environment_of(request: Request) -> dict[str, str]:
+    """The environment in which a worker starts JAX."""
+    found = {name: os.environ[name] for name in SHARED if name in os.environ}
+    found['JAX_PLATFORMS'] = {'gpu': 'cuda'}.get(request.platform, request.platform)
+    if request.gpus:
+        found['XLA_PYTHON_CLIENT_MEM_FRACTION'] = str(MEMORY_SHARE * min(request.gpus, 1))
+    return found
 
 
 def needs(request: Request) -> dict[str, Any]:
@@ -120,22 +123,6 @@ def _room(request: Request, resources: dict[str, float]) -> int:
     return min(int(resources.get(name, 0) / amount) for name, amount in wanted.items() if amount)
 
 
-def _run_plan(request: Request, *flags: str) -> None:
-    """Runs `plan` in a process of its own, on the CPU; ends this one with its exit code if that is no success."""
-    command = [sys.executable, '-m', 'qstr_jax.launchers.plan', *request.arguments, *flags]
-    code = subprocess.run(command, env={**os.environ, 'JAX_PLATFORMS': 'cpu'}).returncode
-    if code:
-        sys.exit(code)
-
-
-def _plan(request: Request) -> dict[str, Any] | None:
-    """What is to be done; None after a dry run."""
-    with tempfile.TemporaryDirectory(prefix='qstr_jax_plan_') as folder:
-        file = pathlib.Path(folder) / 'plan.json'
-        _run_plan(request, f'--plan_file={file}', f'--platform={request.platform}')
-        return json.loads(file.read_text()) if file.exists() else None
-
-
 def _join(request: Request) -> None:
     """Joins the cluster of an address, or starts one here."""
     import ray
@@ -148,9 +135,7 @@ def _join(request: Request) -> None:
 
 
 def _run(request: Request) -> None:
-    plan = _plan(request)
-    if plan is None:
-        return
+    planner = Planner(request.arguments, request.platform)
     try:
         import ray
     except ImportError:
@@ -162,26 +147,29 @@ def _run(request: Request) -> None:
     room = _room(request, ray.cluster_resources())
     if not room and not request.address:
         raise LaunchError(f'a worker needs {needs(request)}, which this machine does not have')
-    num_workers = request.num_workers or max(1, room)
-    queue = BatchQueue(Batch(**batch) for batch in plan['batches'])
-    with Progress('lane') as progress:
-        left = sum(len(batch['lanes']) for batch in plan['batches'])
-        progress.expect(left)
-        progress.say(f'{left} of {plan["lanes"]} lanes in {len(queue)} batches, {num_workers} workers')
-        inbox, poll_seconds = Inbox(plan['workdir']), request.poll_seconds
-        one = driver.Driver(Engine(request), queue, inbox, num_workers, poll_seconds, progress, stop)
+    num_workers, about = request.num_workers or max(1, room), planner.about
+    with Progress('lane', is_open=about['is_tuned']) as progress:
+        progress.expect(about['left'])
+        progress.say(f'{about["left"]:,} of {about["lanes"]:,} lanes are to be run; workers: {num_workers}')
+
+        def inbox(folder: str) -> Inbox:
+            return Inbox(os.path.join(about['workdir'], folder))
+
+        one = driver.Driver(Engine(request), planner, inbox, num_workers, request.poll_seconds, progress, stop)
         one.run()
     ray.shutdown()
     if stop.is_set():
         raise LaunchError('stopped: the running lanes are saved; the same command continues them')
     if one.failed:
-        raise LaunchError('\n'.join([f'{len(one.failed)} batches failed', *one.failed]))
-    _run_plan(request, '--draw')
+        raise LaunchError('\n'.join([f'batches that failed: {len(one.failed)}', *one.failed]))
+    planner.finish()
 
 
 def run(request: Request) -> None:
     """See `qstr_jax.launchers`."""
     try:
         _run(request)
-    except (LaunchError, ResultsError, driver.Failed) as error:
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+    except (LaunchError, ResultsError, Failed) as error:
         sys.exit(f'error: {error}')

@@ -20,10 +20,18 @@ from qstr_jax.sweeps.tune import Tune
 
 
 def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
-    """The cells of one of `count` shares: all cells of a model and learner, whose searches build on one another."""
+    """The cells of one of `count` shares: whole chains."""
     lane_batches.check_share(index, count)
-    chains = list(dict.fromkeys(map(_chain, cells)))
-    return tuple(cell for cell in cells if chains.index(_chain(cell)) % count == index)
+    mine = {_chain(chain[0]) for chain in chains(cells)[index::count]}
+    return tuple(cell for cell in cells if _chain(cell) in mine)
+
+
+def chains(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """The cells of each model and learner, whose searches build on one another."""
+    found: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(_chain(cell), []).append(cell)
+    return list(found.values())
 
 
 def _chain(cell: Cell) -> tuple[str, str]:
