@@ -5,6 +5,7 @@ has N labels, and by the point-wise risk, where it has one, as in the theorem.
 """
 
 from experiments.exhibits import learning_curves
+from qstr_jax.analysis import formats
 from qstr_jax.cli import base
 from qstr_jax.settings import checks
 
@@ -103,13 +104,11 @@ N = 64. The two took {rows('n_star').time()} and {rows('n_star_pointwise').time(
 
 
 def table(rows):
-    lines = ['| prompts | N = 8 | N = 16 | N = 32 | N = 64 |', '|---|---|---|---|---|']
-    for radius in (1, 2):
-        means = rows('n_star', model='transformer', radius=radius).mean(by='seq_len')
-        lines.append(f'| averaged risk, R = {radius} | {means.replace(", ", " | ")} |')
-    means = rows('n_star_pointwise', model='transformer', radius=1, seq_len=(8, 16)).mean(by='seq_len')
-    lines.append(f'| point-wise risk, R = 1 | {means.replace(", ", " | ")} | – | – |')
-    return '\n'.join(lines)
+    averaged = {radius: rows('n_star', model='transformer', radius=radius).mean(by='seq_len') for radius in (1, 2)}
+    pointwise = rows('n_star_pointwise', model='transformer', radius=1, seq_len=(8, 16)).mean(by='seq_len')
+    lines = [[f'averaged risk, R = {radius}', *means.split(', ')] for radius, means in averaged.items()]
+    lines.append(['point-wise risk, R = 1', *pointwise.split(', '), '–', '–'])
+    return formats.pipes(['prompts', *(f'N = {n}' for n in (8, 16, 32, 64))], lines)
 
 
 def limits(rows):
