@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from qstr_jax.storage.results import SELECTION
-from qstr_jax.sweeps import lane_batches
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.search import Failed, Found, Search
 from qstr_jax.sweeps.session import Session
@@ -21,7 +20,6 @@ from qstr_jax.sweeps.tune import Tune
 
 def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
     """The cells of one of `count` shares: all cells of a model and learner, whose searches build on one another."""
-    lane_batches.check_share(index, count)
     chains = list(dict.fromkeys(map(_chain, cells)))
     return tuple(cell for cell in cells if chains.index(_chain(cell)) % count == index)
 
