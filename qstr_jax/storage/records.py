@@ -27,8 +27,8 @@ def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) ->
 
 
 _BATCH = _object(
-    {'cell': _NAME, 'wall_seconds': _SECONDS, 'compile_seconds': _SECONDS},
-    {'lanes': _LANES, 'stopped': {'type': 'boolean'}, 'program': _TEXT},
+    {'cell': _NAME, 'lanes': _LANES, 'wall_seconds': _SECONDS, 'compile_seconds': _SECONDS},
+    {'stopped': {'type': 'boolean'}, 'program': _TEXT},
 )
 _CHECKED = {'type': 'array', 'items': _object({'cell': _NAME, 'program': _TEXT})}
 _RUN = {
