@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 from qstr_jax import analysis, columns
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import coarse_key, display, thousands
-from qstr_jax.plots.panels import XAxis, log_ticks
+from qstr_jax.plots.panels import log_ticks
 from qstr_jax.plots.samples import draw_means, marks_text
 from qstr_jax.plots.style import HEIGHT, STYLE, Look, frame, grid, legend_line, looks
+from qstr_jax.plots.x_axis import XAxis
 
 Panels = Mapping[str, pd.DataFrame]
 _PANEL_WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 2.2, 1.4, 0.35  # Inches.
