@@ -4,6 +4,7 @@ As published (preset `published`), once with one draw of (u, ω) for all lanes a
 which statements about the task rest. The RNN's own draws are a directory of their own, since its cells take an hour.
 """
 
+from experiments.exhibits import quickstart
 from qstr_jax import analysis
 from qstr_jax.analysis import formats
 from qstr_jax.cli import base
@@ -47,13 +48,8 @@ def get_config(part='one_draw'):
 
 def reduced(part='one_draw'):
     """The same in seconds, for the tests, in cells of the quickstart's."""
-    config = get_config(part)
+    config = quickstart.shrink(get_config(part))
     config.seq_lens = (2,)
-    config.num_seeds = 2
-    config.rnn.width = 16
-    config.test_samples = 100
-    config.max_samples = 3200
-    config.check_every = 5
     return config
 
 

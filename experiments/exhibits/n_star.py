@@ -65,6 +65,7 @@ def get_config(part='averaged'):
 def reduced(part='averaged'):
     """The same in seconds, for the tests."""
     config = get_config(part)
+    base.shrink_search(config)
     config.models = ('transformer',)
     config.seq_lens = (2, 3)
     config.token_dim = 2
@@ -72,15 +73,7 @@ def reduced(part='averaged'):
     config.max_coherence = 0.8
     config.transformer.mlp_width = 8
     config.radius = (1.0, 2.0)
-    config.max_steps = 60
-    config.check_every = 30
-    config.threshold = 0.6
     config.min_samples = 2
-    config.max_samples = 64
-    config.resolution = 0.5
-    config.test_samples = 100
-    config.validation_samples = 50
-    config.num_seeds = 2
     return config
 
 
