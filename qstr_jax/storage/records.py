@@ -106,7 +106,9 @@ def read(path: Any, kind: str) -> dict[str, Any]:
     try:
         _VALIDATORS[kind](record)
     except fastjsonschema.JsonSchemaValueException as error:
-        reason = ' '.join(error.message.removeprefix('data.').split())
+        place, rule = error.name.removeprefix('data').lstrip('.'), error.message.removeprefix(error.name).strip()
+        found = '' if isinstance(error.value, (dict, list)) else f'{error.value!r} '
+        reason = ' '.join(f'{place}: {found}{rule}'.removeprefix(': ').split())
         reason = reason if len(reason) <= 120 else f'{reason[:60]} … {reason[-50:]}'
         raise ResultsError(f'{path} is damaged ({reason}): restore it or delete it') from None
     return record
