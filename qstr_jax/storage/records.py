@@ -106,7 +106,8 @@ def read(path: Any, kind: str) -> dict[str, Any]:
     try:
         _VALIDATORS[kind](record)
     except fastjsonschema.JsonSchemaValueException as error:
-        place, rule = error.name.removeprefix('data').lstrip('.'), error.message.removeprefix(error.name).strip()
+        name = str(error.name)
+        place, rule = name.removeprefix('data').lstrip('.'), error.message.removeprefix(name).strip()
         found = '' if isinstance(error.value, (dict, list)) else f'{error.value!r} '
         reason = ' '.join(f'{place}: {found}{rule}'.removeprefix(': ').split())
         reason = reason if len(reason) <= 120 else f'{reason[:60]} … {reason[-50:]}'
