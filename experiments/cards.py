@@ -1,6 +1,7 @@
 """What the cards that train share: settings, arguments of their sweeps, the rows of a sweep, and exponents."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 
 from qstr_jax import analysis
 from qstr_jax.storage.files import ResultsError
-from qstr_jax.sweeps import Sweep, cells_of
+from qstr_jax.sweeps import Cell, Sweep
 from qstr_jax.theory import network_probes
 
 # Modules that register what the sweeps name.
@@ -57,9 +58,9 @@ def own_draws(task: dict[str, Any], num_lanes: int, **more: Any) -> Sweep:
     return Sweep(**{'task': task, 'test_task': task['name'], 'num_seeds': num_lanes, 'task_per_lane': True, **more})
 
 
-def rows_of(sweep: Sweep, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a sweep's own lanes, of a directory that may have others, in the order of the sweep."""
-    found, cells = [], cells_of(sweep)
+def rows_of(cells: Sequence[Cell], rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a sweep's own lanes, of a directory that may have others, in the order of its cells."""
+    found = []
     for cell in cells:
         own = rows[rows['cell'] == cell.id].set_index(list(cell.lanes[0]._fields), drop=False)
         missing = [lane for lane in cell.lanes if tuple(lane) not in own.index]

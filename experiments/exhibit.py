@@ -83,7 +83,7 @@ class Exhibit:
     def run(self, folder: str, root: pathlib.Path, options: Options, reduced: bool = False) -> None:
         """Runs, or continues, the sweeps of a directory, and draws it after each."""
         for sweep in self.sweeps(folder, reduced):
-            sweeps.run(sweep, root / folder, options)
+            sweeps.run(sweep, root / folder, options, cells_of(sweep))
             self.draw(folder, root, reduced)  # so that a picture is there while the rest runs
 
     def draw(self, folder: str, root: pathlib.Path, reduced: bool = False) -> None:
@@ -210,7 +210,9 @@ class CardExhibit(Exhibit):
             logging.info('%s: already in %s', self.name, path)
         else:
             start, needed = time.monotonic(), self.trained(reduced)
-            rows = {what: cards.rows_of(one, sweeps.run(one, path.parent, options)) for what, one in needed.items()}
+            cells = {what: cells_of(one) for what, one in needed.items()}
+            found = {what: sweeps.run(one, path.parent, options, cells[what]) for what, one in needed.items()}
+            rows = {what: cards.rows_of(cells[what], table) for what, table in found.items()}
             made = card.as_json(self.module.card(self.settings(reduced), rows))
             by, seconds = provenance.made_by(sys.argv), round(time.monotonic() - start, 1)
             files.make_folder(path.parent)
@@ -257,9 +259,15 @@ Setting: {made.setting}
         ]
 
 
-def groups_of(sweep: sweeps.Sweep) -> list[list[Cell]]:
+@functools.cache
+def cells_of(sweep: Sweep) -> tuple[Cell, ...]:
+    """The cells of a sweep, made once a command."""
+    return sweeps.cells_of(sweep)
+
+
+def groups_of(sweep: Sweep) -> list[list[Cell]]:
     """The cells of a sweep; those that race one another together."""
-    cells = sweeps.cells_of(sweep)
+    cells = cells_of(sweep)
     return tuned.rivals(cells, sweep.tune) if sweep.tune else [[cell] for cell in cells]
 
 
@@ -309,7 +317,7 @@ def programs_of(name: str, platform: str) -> Iterator[Program]:
     """The programs that an exhibit, or one of its directories, would run on a platform, one for each cell."""
     one, folders = find(name)
     for folder in folders:
-        cells = {cell.id: (sweep, cell) for sweep in one.sweeps(folder) for cell in sweeps.cells_of(sweep)}
+        cells = {cell.id: (sweep, cell) for sweep in one.sweeps(folder) for cell in cells_of(sweep)}
         for sweep, cell in cells.values():
             count = search.lanes_at_once(sweep.tune, cell) if sweep.tune else len(cell.lanes)
             default = lane_batches.default_size(cell.problem.module, count, platform)
@@ -333,7 +341,7 @@ def run(*arguments: str) -> None:
     for one, folders in found:
         for folder in folders:
             for sweep in one.sweeps(folder, REDUCED.value):
-                sweeps.cells_of(sweep)  # Errors before any work; after the start, since it may use the device.
+                cells_of(sweep)  # Errors before any work; after the start, since it may use the device.
     for one, folders in found:
         for folder in folders:
             if DRAW_ONLY.value:

@@ -2,7 +2,7 @@ r"""How many lanes one program should vectorise: lane-steps per second against k
 
 python -m experiments.lanes_per_batch --output=DIR [--models=transformer,rnn,ffn] [--sizes=1,2,4,8] [--seq_len=8]
 
-Writes lanes_per_batch.json and a table. The defaults in `qstr_jax/sweeps/lane_batches.py` come from it.
+Writes lanes_per_batch.json and a table. The default of a CPU in `qstr_jax/sweeps/platforms.py` comes from it.
 """
 
 import statistics

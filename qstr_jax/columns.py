@@ -171,14 +171,14 @@ def position(name: str) -> int:
     return list(_TABLE).index(name) if name in _TABLE else len(_TABLE)
 
 
-def declare(name: str, role: str, type: str = 'float', label: str = '') -> None:
+def declare(name: str, role: str, type: str = 'float') -> None:
     """Adds a column to the table, unless the table has it already."""
     if name in _TABLE and role in ROLES:
         return
     if not _NAME.fullmatch(name) or role not in ROLES:
         roles = ', '.join(ROLES)
         raise ValueError(f'column {name!r}, role {role!r}: a name has letters, digits and _; a role is one of {roles}')
-    _TABLE[name] = Column(name, role, type, label=label)
+    _TABLE[name] = Column(name, role, type)
 
 
 def symbol(name: str) -> str:

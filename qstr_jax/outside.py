@@ -11,7 +11,7 @@ import pandas as pd
 
 from qstr_jax import columns, tasks
 from qstr_jax.learners import held_out
-from qstr_jax.learners.lanes import is_below
+from qstr_jax.learners.crossings import is_below
 from qstr_jax.settings import checks
 from qstr_jax.storage import files, results
 from qstr_jax.sweeps import point

@@ -78,10 +78,10 @@ class Progress:
         return f'{text}; {detail}' if detail else text
 
 
-def each(items: Iterable, name: str, total: int | None = None, is_shown: bool = True) -> Iterator:
+def each(items: Iterable, name: str) -> Iterator:
     """The items, with the progress of going through them."""
-    with Progress('item', is_shown) as progress:
-        progress.expect(operator.length_hint(items) if total is None else total)
+    with Progress('item') as progress:
+        progress.expect(operator.length_hint(items))
         progress.show(name)
         for item in items:
             yield item

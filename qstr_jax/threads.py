@@ -12,12 +12,16 @@ import warnings
 LEAST = 2
 
 
+def cores() -> int:
+    """The cores that this process may use."""
+    # Not every system says which these are.
+    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
+
+
 def ensure() -> None:
     """Sets NPROC to two where XLA would see fewer threads; warns if JAX has started already. Imports no JAX."""
     told = os.environ.get('NPROC', '')
-    # Not every system says which cores a process may use.
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
-    if (int(told) if told.isdigit() else cores) >= LEAST:
+    if (int(told) if told.isdigit() else cores()) >= LEAST:
         return
     os.environ['NPROC'] = str(LEAST)
     bridge = sys.modules.get('jax._src.xla_bridge')

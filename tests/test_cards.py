@@ -107,7 +107,7 @@ def test_a_committed_verdict_is_that_of_the_committed_rows(name):
     """Of the cards that compute nothing besides."""
     one, (folder,) = CARDS[name], CARDS[name].folders
     stored = results.load(RESULTS / folder)
-    rows = {what: cards.rows_of(sweep, stored) for what, sweep in one.trained().items()}
+    rows = {what: cards.rows_of(exhibit.cells_of(sweep), stored) for what, sweep in one.trained().items()}
     made = one.module.card(one.settings(), rows)
     assert made.verdict == one.card(RESULTS).verdict
     assert made.finding == one.card(RESULTS).finding

@@ -37,9 +37,3 @@ def test_shares_are_about_equal_in_work(cells, count):
     loads = [sum(map(load, lane_batches.share(cells, index, count))) for index in range(count)]
     # The greedy rule's bound: apart by no more than the largest piece.
     assert max(loads) - min(loads) <= max(map(load, cells))
-
-
-@pytest.mark.parametrize(('index', 'count'), [(2, 2), (-1, 2), (0, 0)])
-def test_impossible_shares(cells, index, count):
-    with pytest.raises(ValueError, match=f'shard_index={index}, num_shards={count}'):
-        lane_batches.share(cells, index, count)

@@ -174,7 +174,7 @@ def test_samples_and_seconds_stand_side_by_side():
     )  # fmt: skip
     runs = [
         {'device': 'cpu', 'batches': [
-            {'cell': f'ffn-N{n}', 'seeds': seeds, 'wall_seconds': n / 2, 'compile_seconds': 1.0}
+            {'cell': f'ffn-N{n}', 'lanes': seeds, 'wall_seconds': n / 2, 'compile_seconds': 1.0}
             for n in (4, 8, 16) for seeds in ([0, 1], [0])  # The second batch continues a lane of the first.
         ]}
     ]  # fmt: skip

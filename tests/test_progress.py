@@ -96,10 +96,8 @@ def test_what_is_not_shown_is_silent(monkeypatch, capsys, watched):
         clock.seconds = 100.0
         shown.show('rnn-N8', count=1)
         shown.say('done')
-    assert list(progress.each([1, 2], 'N', is_shown=False)) == [1, 2]
     assert capsys.readouterr().err == ''
 
 
 def test_each_passes_the_items_on(clock):
     assert list(progress.each('ab', 'N')) == ['a', 'b']
-    assert list(progress.each(iter('ab'), 'N', total=2)) == ['a', 'b']

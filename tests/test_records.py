@@ -1,7 +1,9 @@
 """JSON that is read from a directory: right, or a line that names the file and the place."""
 
 import json
+import random
 
+import jsonschema
 import pytest
 
 from qstr_jax.storage import files, provenance, records
@@ -63,3 +65,31 @@ def test_one_bad_record_does_not_take_the_rest(tmp_path):
     with pytest.warns(UserWarning, match='left out') as warned:
         assert [json.dumps(run) for run in provenance.load(tmp_path)] == [json.dumps(RIGHT['run'])]
     assert len(warned) == 2
+
+
+VALUES = (None, True, 3, 2.0, -1, float('nan'), 10**500, 'x', '../x', [], ['a'], {}, {'a': {}}, {'cell': 'a'})
+
+
+def changed(value, draw):
+    """A record with one part replaced, at a random depth."""
+    if isinstance(value, dict) and value and draw.random() < 0.8:
+        name = draw.choice(sorted(value))
+        return {**value, name: changed(value[name], draw)}
+    if isinstance(value, list) and value and draw.random() < 0.8:
+        place = draw.randrange(len(value))
+        return [*value[:place], changed(value[place], draw), *value[place + 1 :]]
+    return draw.choice(VALUES)
+
+
+@pytest.mark.parametrize('kind', RIGHT)
+def test_what_is_right_is_right_by_another_library(tmp_path, kind, monkeypatch):
+    right, draw, disagree = jsonschema.Draft202012Validator(records.SCHEMAS[kind]).is_valid, random.Random(kind), []
+    for value in [RIGHT[kind], *(changed(RIGHT[kind], draw) for _ in range(300))]:
+        monkeypatch.setattr(files, 'read_json', lambda path, value=value: value)
+        try:
+            records.read(tmp_path, kind)
+        except files.ResultsError:
+            disagree += [value] if right(value) and 'time' not in value else []  # jsonschema takes any text for a time
+        else:
+            disagree += [] if right(value) else [value]
+    assert disagree == []

@@ -311,7 +311,7 @@ def test_hostile_names_are_escaped(sweep, tmp_path):
     assert re.findall('<script.*?>', text) == SCRIPTS
     assert '<i>' not in re.sub('<script.*?</script>', '', text, flags=re.DOTALL)
     assert 'Cell x failed: <script>' in found.text
-    assert "y.json is damaged (cell: '<img src=x>' does not match" in found.text
+    assert "y.json is damaged (cell: '<img src=x>' must match" in found.text
 
 
 def test_latex_fragments_are_complete(sweep, tmp_path):

@@ -195,8 +195,8 @@ def test_exponents_are_those_of_the_analysis():
 
 def test_a_card_takes_the_rows_of_its_own_lanes():
     """A directory may have rows of other settings; what is missing is an error."""
-    mine, other = (small.settings(models='ffn', learning_rate=rate) for rate in (1e-3, 1e-2))
-    lanes = [(cell.id, lane) for sweep in (other, mine) for cell in sweeps.cells_of(sweep) for lane in cell.lanes]
+    mine, other = (sweeps.cells_of(small.settings(models='ffn', learning_rate=rate)) for rate in (1e-3, 1e-2))
+    lanes = [(cell.id, lane) for cells in (other, mine) for cell in cells for lane in cell.lanes]
     rows = pd.DataFrame([{'cell': cell, **lane._asdict(), 'samples_to_threshold': None} for cell, lane in lanes])
     found = cards.rows_of(mine, rows)
     assert found[['seed', 'learning_rate']].to_numpy().tolist() == [[0, 1e-3], [1, 1e-3]]

@@ -3,6 +3,10 @@
 The learning rate is tuned for the last threshold; the others are on the way.
 """
 
+import itertools
+
+from qstr_jax import analysis
+from qstr_jax.analysis import formats
 from qstr_jax.cli import base
 
 ORDER = 30
@@ -52,12 +56,11 @@ at N = 4 as at N = 8. It took {rows('accuracy', 'accuracy/selection').time()} wi
 
 
 def table(rows):
-    lines = ['| samples | | 0.9 | 0.7 | 0.5 | 0.3 | 0.1 |', '|---|---|---|---|---|---|---|']
-    for seq_len in (4, 8):
-        for model, name in (('transformer', 'Transformer'), ('ffn', 'FFN')):
-            means = rows('accuracy', model=model, seq_len=seq_len).mean(by='threshold').split(', ')
-            lines.append(f'| N = {seq_len} | {name} | {" | ".join(means[::-1])} |')
-    return '\n'.join(lines)
+    lines = []
+    for seq_len, model in itertools.product((4, 8), ('transformer', 'ffn')):
+        means = rows('accuracy', model=model, seq_len=seq_len).mean(by='threshold').split(', ')
+        lines.append([f'N = {seq_len}', analysis.display(model), *means[::-1]])
+    return formats.pipes(['samples', '', '0.9', '0.7', '0.5', '0.3', '0.1'], lines)
 
 
 def limits(rows):

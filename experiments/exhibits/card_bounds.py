@@ -12,7 +12,7 @@ from scipy import special
 
 from qstr_jax import progress, tasks
 from qstr_jax.analysis import check
-from qstr_jax.analysis.card import Card, Panel, line, point
+from qstr_jax.analysis.card import Card, Panel, line, lines_by, point
 from qstr_jax.theory import bounds, constructions, rates, recurrences
 from qstr_jax.theory.sparse_task import SparseTask
 
@@ -182,9 +182,7 @@ def _points(rows: pd.DataFrame, needed: pd.DataFrame, tail: pd.DataFrame) -> Ite
 def _lines(rows: pd.DataFrame, tail: pd.DataFrame) -> list[dict[str, Any]]:
     ends = [rows['num_samples'].min(), rows['num_samples'].max()]
     lines = line(0, 'zero', ends, [1.0, 1.0])
-    for i, (seq_len, one) in enumerate(tail.groupby('seq_len')):
-        lines += line(2, '' if i else 'Lemma 12', one['share'], one['bound'], of=f'N = {seq_len}')
-    return lines
+    return lines + lines_by(2, 'Lemma 12', tail, 'seq_len', 'share', 'bound', of='N = {}')
 
 
 def limits(rows):

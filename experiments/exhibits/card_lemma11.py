@@ -13,7 +13,7 @@ import pandas as pd
 from experiments import cards
 from qstr_jax import progress, tasks
 from qstr_jax.analysis import check
-from qstr_jax.analysis.card import Card, Panel, line, point
+from qstr_jax.analysis.card import Card, Panel, line, lines_by, point
 from qstr_jax.theory import constructions, draws, measures
 from qstr_jax.theory.sparse_task import SparseTask
 
@@ -225,10 +225,7 @@ def _points(by_alpha: pd.DataFrame, by_length: pd.DataFrame, norms: pd.DataFrame
 
 
 def _lines(by_alpha: pd.DataFrame, by_length: pd.DataFrame, norms: pd.DataFrame, limit: float) -> list[dict[str, Any]]:
-    rows = []
-    for i, (seq_len, chosen) in enumerate(by_alpha.groupby('seq_len')):
-        label = '2L√q r_x N exp(−αd/2q)' if i == 0 else ''
-        rows += line(0, label, chosen['alpha'], chosen['limit'], of=f'N = {seq_len}')
+    rows = lines_by(0, '2L√q r_x N exp(−αd/2q)', by_alpha, 'seq_len', 'alpha', 'limit', of='N = {}')
     lengths = sorted(set(by_length['seq_len']))
     rows += line(1, 'bound 4ε', lengths, [limit] * len(lengths))
     for i, (sparsity, chosen) in enumerate(norms.groupby('sparsity')):

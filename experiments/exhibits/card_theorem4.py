@@ -10,7 +10,7 @@ import pandas as pd
 from experiments import cards
 from qstr_jax import tasks
 from qstr_jax.analysis import check
-from qstr_jax.analysis.card import Card, Panel, line, point
+from qstr_jax.analysis.card import Card, Panel, line, lines_by, point
 from qstr_jax.sweeps import Sweep
 from qstr_jax.theory import capacity, construction_norm, construction_start, partly_given, twisted_teacher, unasked
 
@@ -268,10 +268,7 @@ def _points(
 
 
 def _lines(settings: Settings, rate: pd.DataFrame, unseen: pd.DataFrame) -> list[dict[str, Any]]:
-    lines = []
-    for i, (seq_len, rows) in enumerate(decline(rate).groupby('seq_len')):
-        label = '∝ n^(−1/2)' if i == 0 else ''
-        lines += line(0, label, rows['num_samples'], rows['line'], of=f'N = {seq_len}')
+    lines = lines_by(0, '∝ n^(−1/2)', decline(rate), 'seq_len', 'num_samples', 'line', of='N = {}')
     lengths = list(settings.seq_lens)
     lines += line(1, 'n = N', lengths, lengths)
     dims = sorted(set(unseen['encoding_dim']))

@@ -11,7 +11,7 @@ import pandas as pd
 
 from qstr_jax import progress, tasks
 from qstr_jax.analysis import check
-from qstr_jax.analysis.card import Card, Panel, line, point
+from qstr_jax.analysis.card import Card, Panel, line, lines_by, point
 from qstr_jax.theory import draws, gates, networks, recurrences
 from qstr_jax.theory.sparse_task import SparseTask
 
@@ -119,10 +119,8 @@ def _lines(settings: Settings, rows: pd.DataFrame) -> list[dict[str, Any]]:
     lines = []
     for precision, limit in LIMITS.items():
         lines += line(0, f'limit in {precision}', lengths, [limit] * len(lengths))
-    for sparsity, chosen in rows[rows['precision'] == 'float64'].groupby('sparsity'):
-        label = '4qd_e + 2d + 6qd + 4qd d_e M²/δ²' if sparsity == min(settings.sparsity) else ''
-        lines += line(1, label, chosen['seq_len'], chosen['formula'], of=f'q = {sparsity}')
-    return lines
+    precise, label = rows[rows['precision'] == 'float64'], '4qd_e + 2d + 6qd + 4qd d_e M²/δ²'
+    return lines + lines_by(1, label, precise, 'sparsity', 'seq_len', 'formula', of='q = {}')
 
 
 def limits(rows):

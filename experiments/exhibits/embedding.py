@@ -44,10 +44,7 @@ all.
 
 
 def table(rows):
-    lines = ['| d_e | test loss | floor |', '|---|---|---|']
-    for line in rows.written('embedding', 'table.md').table.to_dict('records'):
-        lines.append(f'| {line["d_e"]} | {line["mean"]:.2g} | {line["floor"]:.2g} |')
-    return '\n'.join(lines)
+    return heads.losses_table(rows, 'embedding', 'd_e', 'd_e')
 
 
 def limits(rows):

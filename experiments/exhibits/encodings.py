@@ -3,6 +3,7 @@
 The Transformer; published is d_e = ⌊5 ln 6⌋ = 8, unscaled.
 """
 
+from qstr_jax.analysis import formats
 from qstr_jax.cli import base
 
 ORDER = 140
@@ -57,12 +58,9 @@ with its own (u, ω); {lanes.time()} in all.
 
 
 def table(rows):
-    widths = rows('encodings').values('encoding_dim')
-    lines = [f'| samples at d_e | {" | ".join(map(str, widths))} |', '|---' * (len(widths) + 1) + '|']
-    for scale in ('unscaled', 'scaled'):
-        means = rows('encodings', encoding_scale=scale).mean(by='encoding_dim')
-        lines.append(f'| {scale} | {means.replace(", ", " | ")} |')
-    return '\n'.join(lines)
+    lanes, scales = rows('encodings'), ('unscaled', 'scaled')
+    lines = [[scale, *lanes.where(encoding_scale=scale).mean(by='encoding_dim').split(', ')] for scale in scales]
+    return formats.pipes(['samples at d_e', *map(str, lanes.values('encoding_dim'))], lines)
 
 
 def limits(rows):

@@ -4,6 +4,9 @@ As published (preset `published`), once with one draw of (u, ω) for all lanes a
 which statements about the task rest. The RNN's own draws are a directory of their own, since its cells take an hour.
 """
 
+from experiments.exhibits import quickstart
+from qstr_jax import analysis
+from qstr_jax.analysis import formats
 from qstr_jax.cli import base
 from qstr_jax.settings import checks
 
@@ -45,13 +48,8 @@ def get_config(part='one_draw'):
 
 def reduced(part='one_draw'):
     """The same in seconds, for the tests, in cells of the quickstart's."""
-    config = get_config(part)
+    config = quickstart.shrink(get_config(part))
     config.seq_lens = (2,)
-    config.num_seeds = 2
-    config.rnn.width = 16
-    config.test_samples = 100
-    config.max_samples = 3200
-    config.check_every = 5
     return config
 
 
@@ -71,13 +69,17 @@ matters more than the seed.
 
 
 def table(rows):
-    lines = ['| samples in thousands | | one (u, ω) | own (u, ω) per lane | published |', '|---|---|---|---|---|']
-    for (model, seq_len), published in sorted(PUBLISHED.items(), key=lambda item: item[0][1]):
-        one = rows('figure1a', model=model, seq_len=seq_len)
-        own = rows('figure1a_task_per_lane', 'figure1a_task_per_lane_rnn', model=model, seq_len=seq_len)
-        name = {'transformer': 'Transformer', 'rnn': 'RNN', 'ffn': 'FFN'}[model]
-        lines.append(f'| N = {seq_len} | {name} | {one.thousands()} | {own.thousands()} | {published / 1000:g} |')
-    return '\n'.join(lines)
+    own = rows('figure1a_task_per_lane', 'figure1a_task_per_lane_rnn')
+    return published_table(PUBLISHED, {'one (u, ω)': rows('figure1a'), 'own (u, ω) per lane': own})
+
+
+def published_table(published, measured):
+    """Samples in thousands of some lanes, a column each, beside the published ones."""
+    lines = []
+    for (model, seq_len), samples in sorted(published.items(), key=lambda item: item[0][1]):
+        ours = (lanes.where(model=model, seq_len=seq_len).thousands() for lanes in measured.values())
+        lines.append([f'N = {seq_len}', analysis.display(model), *ours, f'{samples / 1000:g}'])
+    return formats.pipes(['samples in thousands', '', *measured, 'published'], lines)
 
 
 def limits(rows):

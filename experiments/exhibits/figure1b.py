@@ -4,6 +4,7 @@ As published (preset `published`), with a draw of (u, ω) for each lane; one lan
 A directory of its own has many draws of the FFN at N = 25.
 """
 
+from experiments.exhibits import figure1a
 from qstr_jax.cli import base
 
 ORDER = 40
@@ -69,13 +70,8 @@ The FFN hangs on the draw of (u, ω): {draws.count()} draws at N = 25 need betwe
 
 
 def table(rows):
-    lines = ['| samples in thousands | | measured | published |', '|---|---|---|---|']
-    for (model, seq_len), published in sorted(PUBLISHED.items(), key=lambda item: item[0][1]):
-        if model != 'rnn':
-            measured = rows('figure1b', model=model, seq_len=seq_len).thousands()
-            name = {'transformer': 'Transformer', 'ffn': 'FFN'}[model]
-            lines.append(f'| N = {seq_len} | {name} | {measured} | {published / 1000:g} |')
-    return '\n'.join(lines)
+    shown = {point: samples for point, samples in PUBLISHED.items() if point[0] != 'rnn'}
+    return figure1a.published_table(shown, {'measured': rows('figure1b')})
 
 
 def limits(rows):

@@ -84,10 +84,14 @@ lanes with a task each; {lanes.time()} in all.
 
 
 def table(rows):
-    lines = ['| heads | test loss | floor |', '|---|---|---|']
-    for line in rows.written('heads', 'table.md').table.to_dict('records'):
-        lines.append(f'| {line["H"]} | {line["mean"]:.2g} | {line["floor"]:.2g} |')
-    return '\n'.join(lines)
+    return losses_table(rows, 'heads', 'H', 'heads')
+
+
+def losses_table(rows, folder, column, heading):
+    """Mean test losses beside their floors, from the table that `draw` wrote into a directory."""
+    found = rows.written(folder, 'table.md').table[[column, 'mean', 'floor']]
+    lines = [[str(x), f'{mean:.2g}', f'{floor:.2g}'] for x, mean, floor in found.itertuples(index=False, name=None)]
+    return formats.pipes([heading, 'test loss', 'floor'], lines)
 
 
 def limits(rows):

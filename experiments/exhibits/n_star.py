@@ -5,6 +5,7 @@ has N labels, and by the point-wise risk, where it has one, as in the theorem.
 """
 
 from experiments.exhibits import learning_curves
+from qstr_jax.analysis import formats
 from qstr_jax.cli import base
 from qstr_jax.settings import checks
 
@@ -64,6 +65,7 @@ def get_config(part='averaged'):
 def reduced(part='averaged'):
     """The same in seconds, for the tests."""
     config = get_config(part)
+    base.shrink_search(config)
     config.models = ('transformer',)
     config.seq_lens = (2, 3)
     config.token_dim = 2
@@ -71,15 +73,7 @@ def reduced(part='averaged'):
     config.max_coherence = 0.8
     config.transformer.mlp_width = 8
     config.radius = (1.0, 2.0)
-    config.max_steps = 60
-    config.check_every = 30
-    config.threshold = 0.6
     config.min_samples = 2
-    config.max_samples = 64
-    config.resolution = 0.5
-    config.test_samples = 100
-    config.validation_samples = 50
-    config.num_seeds = 2
     return config
 
 
@@ -103,13 +97,11 @@ N = 64. The two took {rows('n_star').time()} and {rows('n_star_pointwise').time(
 
 
 def table(rows):
-    lines = ['| prompts | N = 8 | N = 16 | N = 32 | N = 64 |', '|---|---|---|---|---|']
-    for radius in (1, 2):
-        means = rows('n_star', model='transformer', radius=radius).mean(by='seq_len')
-        lines.append(f'| averaged risk, R = {radius} | {means.replace(", ", " | ")} |')
-    means = rows('n_star_pointwise', model='transformer', radius=1, seq_len=(8, 16)).mean(by='seq_len')
-    lines.append(f'| point-wise risk, R = 1 | {means.replace(", ", " | ")} | – | – |')
-    return '\n'.join(lines)
+    averaged = {radius: rows('n_star', model='transformer', radius=radius).mean(by='seq_len') for radius in (1, 2)}
+    pointwise = rows('n_star_pointwise', model='transformer', radius=1, seq_len=(8, 16)).mean(by='seq_len')
+    lines = [[f'averaged risk, R = {radius}', *means.split(', ')] for radius, means in averaged.items()]
+    lines.append(['point-wise risk, R = 1', *pointwise.split(', '), '–', '–'])
+    return formats.pipes(['prompts', *(f'N = {n}' for n in (8, 16, 32, 64))], lines)
 
 
 def limits(rows):

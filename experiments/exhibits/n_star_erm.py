@@ -128,19 +128,10 @@ def _fit_labels(config):
 
 def reduced(part='log'):
     """The same in seconds, for the tests."""
-    config = get_config(part)
+    config = shrink(get_config(part))
     config.seq_lens = (2,) if part in ('simple', 'rnn') else (2, 3)
-    config.token_dim = 2
-    config.encoding_factor = None
-    config.encoding_dim = 6
-    config.max_coherence = 0.9
-    config.transformer.mlp_width = 8
     config.radius = (1.0,)
     config.starts = config.starts[:1]
-    config.max_steps = 60
-    config.check_every = 30
-    config.test_samples = 100
-    config.validation_samples = 50
     config.num_seeds = 2
     if 'labels' in part:
         config.num_samples = (4, 8)
@@ -149,6 +140,20 @@ def reduced(part='log'):
         config.min_samples = 2
         config.max_samples = 64
         config.resolution = 0.5
+    return config
+
+
+def shrink(config):
+    """Makes a fit on n prompts one of seconds, for the tests."""
+    config.token_dim = 2
+    config.encoding_factor = None
+    config.encoding_dim = 6
+    config.max_coherence = 0.9
+    config.transformer.mlp_width = 8
+    config.max_steps = 60
+    config.check_every = 30
+    config.test_samples = 100
+    config.validation_samples = 50
     return config
 
 
@@ -244,11 +249,11 @@ def table(rows):
         'd_e = ⌊3 ln N⌋, averaged risk': rows('n_star_erm_averaged', radius=1),
     }
     lengths = (8, 16, 32, 64, 128, 256)
-    lines = [f'| prompts, R = 1 | {" | ".join(f"N = {n}" for n in lengths)} |', '|---' * 7 + '|']
-    for name, some in lanes.items():
-        means = [some.where(seq_len=n).mean() if some.count(seq_len=n) else '–' for n in lengths]
-        lines.append(f'| {name} | {" | ".join(means)} |')
-    return '\n'.join(lines)
+    lines = [
+        [name, *(some.where(seq_len=n).mean() if some.count(seq_len=n) else '–' for n in lengths)]
+        for name, some in lanes.items()
+    ]
+    return formats.pipes(['prompts, R = 1', *(f'N = {n}' for n in lengths)], lines)
 
 
 def limits(rows):

@@ -6,6 +6,7 @@ steps a radius; linear link, five lanes with a task each.
 """
 
 from experiments.exhibits import n_star_stationary
+from qstr_jax.cli import base
 from qstr_jax.settings import checks
 
 ORDER = 206
@@ -48,7 +49,9 @@ def get_config(part='rnn'):
 
 def reduced(part='rnn'):
     """The same in seconds, for the tests."""
-    config = n_star_stationary.shrink(get_config(part))
+    config = get_config(part)
+    base.shrink_search(config)
+    config.seq_lens, config.encoding_dim = (2,), 4
     config.bisections = 1
     if part == 'ffn':
         config.ffn.widths = (8, 8)

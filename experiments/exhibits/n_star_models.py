@@ -63,18 +63,12 @@ def get_config(part='simple'):
 def reduced(part='simple'):
     """The same in seconds, for the tests."""
     config = get_config(part)
+    base.shrink_search(config)
     config.models = ('transformer', 'ffn')
     config.seq_lens = (2,)
     config.encoding_dim = 4
     config.ffn.widths = (16,)
-    config.max_steps = 60
-    config.check_every = 30
-    config.threshold = 0.6
     config.max_samples = 80
-    config.resolution = 0.5
-    config.test_samples = 100
-    config.validation_samples = 50
-    config.num_seeds = 2
     return config
 
 

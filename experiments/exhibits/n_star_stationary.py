@@ -45,22 +45,10 @@ def get_config(part='simple'):
 
 def reduced(part='simple'):
     """The same in seconds, for the tests."""
-    config = shrink(get_config(part))
+    config = get_config(part)
+    base.shrink_search(config)
+    config.seq_lens, config.encoding_dim = (2,), 4
     config.ffn.widths = (8, 8)
-    return config
-
-
-def shrink(config):
-    """Makes a search of n* one of seconds, for the tests."""
-    config.seq_lens = (2,)
-    config.encoding_dim = 4
-    config.max_steps = 60
-    config.check_every = 30
-    config.threshold = 0.6
-    config.max_samples = 64
-    config.resolution = 0.5
-    config.test_samples = 100
-    config.num_seeds = 2
     return config
 
 

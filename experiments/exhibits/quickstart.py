@@ -29,7 +29,11 @@ def get_config():
 
 def reduced():
     """The same in seconds, for the tests."""
-    config = get_config()
+    return shrink(get_config())
+
+
+def shrink(config):
+    """Makes Figure 1a one of seconds, for the tests."""
     config.seq_lens = (2, 3)
     config.num_seeds = 2
     config.rnn.width = 16

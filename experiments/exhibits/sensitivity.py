@@ -4,6 +4,7 @@ The settings of the published code but for these three; the published one is fra
 """
 
 from qstr_jax import analysis
+from qstr_jax.analysis import formats
 from qstr_jax.cli import base
 from qstr_jax.settings import checks
 
@@ -67,10 +68,8 @@ def reduced(model='transformer'):
 
 def text(rows):
     transformer, ffn = rows('sensitivity_transformer'), rows('sensitivity_ffn')
-    as_published = {model: rows(f'sensitivity_{model}', **{f'{model}_{WIDTHS[model][0]}': WIDTHS[model][2]})
-                    for model in ('transformer', 'ffn')}  # fmt: skip
-    rates = as_published['transformer'].where(weight_decay=PUBLISHED['weight_decay'])
-    decays = as_published['transformer'].where(learning_rate=PUBLISHED['learning_rate'])
+    rates = as_published(rows, 'transformer').where(weight_decay=PUBLISHED['weight_decay'])
+    decays = as_published(rows, 'transformer').where(learning_rate=PUBLISHED['learning_rate'])
     return f"""
 The learning rate decides: from 1e-4 to 1e-2 the Transformer's samples fall as rate^{rates.exponent('learning_rate')},
 so that what Figure 1 counts is optimiser steps as much as statistics.
@@ -85,14 +84,17 @@ FFN width counts: {ffn.where(**PUBLISHED, ffn_widths='30,500').mean()} samples w
 
 def table(rows):
     rates = rows('sensitivity_transformer').values('learning_rate')
-    lines = [f'| samples at rate | {" | ".join(f"{rate:g}" for rate in rates)} |', '|---' * (len(rates) + 1) + '|']
+    lines = []
     for model in ('transformer', 'ffn'):
-        setting, _, published = WIDTHS[model]
-        lanes = rows(
-            f'sensitivity_{model}', weight_decay=PUBLISHED['weight_decay'], **{f'{model}_{setting}': published}
-        )
-        lines.append(f'| {analysis.DISPLAY_NAMES[model]} | {lanes.mean(by="learning_rate").replace(", ", " | ")} |')
-    return '\n'.join(lines)
+        lanes = as_published(rows, model).where(weight_decay=PUBLISHED['weight_decay'])
+        lines.append([analysis.display(model), *lanes.mean(by='learning_rate').split(', ')])
+    return formats.pipes(['samples at rate', *(f'{rate:g}' for rate in rates)], lines)
+
+
+def as_published(rows, model):
+    """The lanes of the published width."""
+    setting, _, published = WIDTHS[model]
+    return rows(f'sensitivity_{model}', **{f'{model}_{setting}': published})
 
 
 def limits(rows):

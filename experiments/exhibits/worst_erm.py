@@ -14,7 +14,6 @@ import pandas as pd
 from experiments.exhibits import n_star_erm
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations, erms, formats, growth
-from qstr_jax.cli import base
 from qstr_jax.learners import worst_erm
 from qstr_jax.report import numbers
 from qstr_jax.settings import checks
@@ -43,33 +42,16 @@ TRIES = ['hinge', 'starts', 'max_steps']
 def get_config(part='log'):
     """As `n_star_erm` at R = 1 and d_e = ⌊3 ln N⌋, with the hinge, from Lemma 11's network."""
     checks.choice('part', part, PARTS)
-    config = base.get_config(n_star_erm.PLUGINS)
-    config.models = ('transformer',)
+    config = n_star_erm.get_config('log')
     config.learners = ('worst_erm',)
-    config.preset = 'paper'
-    config.test_task = 'qstr'
+    config.learner.reference = None
     config.seq_lens = (8, 16, 32, 64)
-    config.token_dim = 10
-    config.encoding_factor, config.encoding_dim, config.max_coherence = 3.0, None, 0.75
-    config.encoding_scale = 'scaled'
-    config.transformer.attention = 'merged'
-    config.transformer.mlp_width = 32
-    config.task_per_lane = True
-    config.risk = 'pointwise'
     config.radius = (1.0,)
-    config.radius_unit = 'construction'
     config.starts = ('construction',)
     config.hinge = (0.1,)
-    config.threshold = 0.05
     config.min_samples = 1600
     config.max_samples = 25_600
     config.resolution = 0.2
-    config.learning_rate = (3e-3,)
-    config.schedule = 'cosine'
-    config.batch_size = 64
-    config.max_steps = 4000
-    config.check_every = 1000
-    config.test_samples = 1000
     config.validation_samples = 100
     config.num_seeds = 3
     config.title = '{task}: up to which n an ERM of the ball errs, {risk} risk'
@@ -79,21 +61,12 @@ def get_config(part='log'):
 
 def reduced(part='log'):
     """The same in seconds, for the tests."""
-    config = get_config(part)
+    config = n_star_erm.shrink(get_config(part))
     config.seq_lens = (3,)
     config.starts = ('construction',)
-    config.token_dim = 2
-    config.encoding_factor = None
-    config.encoding_dim = 6
-    config.max_coherence = 0.9
-    config.transformer.mlp_width = 8
     config.erm_tolerance = 0.5
     config.min_samples = 2
     config.max_samples = 16
-    config.max_steps = 60
-    config.check_every = 30
-    config.test_samples = 100
-    config.validation_samples = 50
     config.num_seeds = 3
     return config
 
@@ -216,10 +189,8 @@ In the ball R = 1/2 {half.count(is_erm=True) or 'none'} of {half.count()} search
 def table(rows):
     lanes = _of(rows)
     lengths = sorted(lanes['seq_len'].unique())
-    lines = [f'| prompts | {" | ".join(f"N = {n}" for n in lengths)} |', '|---' * (len(lengths) + 1) + '|']
-    for radius, own in lanes.groupby('radius'):
-        lines.append(f'| R = {radius:g} | {" | ".join(_mean(own, n) for n in lengths)} |')
-    return '\n'.join(lines)
+    lines = [[f'R = {radius:g}', *(_mean(own, n) for n in lengths)] for radius, own in lanes.groupby('radius')]
+    return formats.pipes(['prompts', *(f'N = {n}' for n in lengths)], lines)
 
 
 def limits(rows):

@@ -113,12 +113,12 @@ Of {some.lanes()} lanes these reach 99 % accuracy with {most} pairs within {some
 
 def table(rows):
     found, widths = points(rows), sorted(WIDTHS.values())
-    lines = [f'| samples to 99 % | pairs | {" | ".join(f"W = {width}" for width in widths)} |', '|---' * 5 + '|']
+    lines = []
     for pairs, model in dict.fromkeys((pairs, model) for pairs, model, _ in found.index):
         here = found.loc[(pairs, model)]
         entries = [entry(here.loc[width]) if width in here.index else 'not run' for width in widths]
-        lines.append(f'| {analysis.display(model)} | {pairs} | {" | ".join(entries)} |')
-    return '\n'.join(lines)
+        lines.append([analysis.display(model), f'{pairs}', *entries])
+    return formats.pipes(['samples to 99 %', 'pairs', *(f'W = {width}' for width in widths)], lines)
 
 
 def entry(point):

@@ -93,21 +93,29 @@ def line(panel: int, label: str, x: Iterable[float], y: Iterable[float], of: str
     return [{'panel': panel, 'label': label, 'of': of, 'x': float(a), 'y': float(b)} for a, b in zip(x, y, strict=True)]
 
 
+def lines_by(panel: int, label: str, rows: pd.DataFrame, by: str, x: str, y: str, of: str) -> list[dict[str, Any]]:
+    """A line for each value of a column, in the colour of the series that `of` makes of it; the first has the label."""
+    found = []
+    for i, (value, own) in enumerate(rows.groupby(by)):
+        found += line(panel, '' if i else label, own[x], own[y], of=of.format(value))
+    return found
+
+
 def as_json(made: Card) -> dict[str, Any]:
     """A card as a dict that JSON can hold; `from_json` reads it."""
     columns = {name: getattr(made, name).astype(object).to_dict('list') for name in ('points', 'lines')}
-    columns = {name: {c: [_plain(v) for v in values] for c, values in table.items()} for name, table in columns.items()}
     return {
         'statement': made.statement,
         'claim': made.claim,
         'setting': made.setting,
         'verdict': made.verdict,
         'holds': made.holds,
-        'checks': [{name: _plain(v) for name, v in dataclasses.asdict(check).items()} for check in made.checks],
+        'checks': [plain(dataclasses.asdict(check)) for check in made.checks],
         'finding': made.finding,
         'panels': [panel._asdict() for panel in made.panels],
-        **columns,
-    }
+        **{name: {column: list(map(_plain, values)) for column, values in table.items()}
+           for name, table in columns.items()},
+    }  # fmt: skip
 
 
 def from_json(entry: dict[str, Any]) -> Card:
@@ -116,16 +124,9 @@ def from_json(entry: dict[str, Any]) -> Card:
     for table in tables.values():
         for column in table.columns.intersection(['x', 'y', 'error']):
             table[column] = pd.to_numeric(table[column])
-    return Card(
-        statement=entry['statement'],
-        claim=entry['claim'],
-        setting=entry['setting'],
-        panels=tuple(Panel(**panel) for panel in entry['panels']),
-        points=tables['points'],
-        lines=tables['lines'],
-        checks=tuple(map(_check_from, entry['checks'])),
-        finding=entry['finding'],
-    )
+    texts = {name: entry[name] for name in ('statement', 'claim', 'setting', 'finding')}
+    panels, checks = (Panel(**panel) for panel in entry['panels']), map(_check_from, entry['checks'])
+    return Card(**texts, **tables, panels=tuple(panels), checks=tuple(checks))
 
 
 def _check_from(entry: dict[str, Any]) -> Check:
@@ -134,7 +135,12 @@ def _check_from(entry: dict[str, Any]) -> Check:
     return Check(**fields)
 
 
+def plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Values as JSON holds them; what is missing or not finite is null."""
+    return {name: _plain(value) for name, value in values.items()}
+
+
 def _plain(value: Any) -> Any:
-    """A value for JSON: None for NaN and infinities, Python's numbers for numpy's."""
+    """None for what is missing, NaN and infinities; Python's numbers for numpy's."""
     value = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return None if value is pd.NA or (isinstance(value, float) and not math.isfinite(value)) else value

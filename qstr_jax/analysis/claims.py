@@ -59,16 +59,7 @@ CLAIMS = {
 
 
 def judge(claim: Claim | None, fit: Exponent, lanes: pd.DataFrame) -> tuple[str, str]:
-    """Whether the growth of n* agrees with a claim.
-
-    Args:
-        claim: the claim; None if the paper makes none.
-        fit: the exponent of the curve.
-        lanes: the searches that it was fitted to.
-
-    Returns:
-        'yes', 'no', 'slower than N', 'open' or 'not measured', and why in words.
-    """
+    """Whether the growth of n* agrees with a claim: 'yes', 'no', `SLOWER`, 'open' or 'not measured', and why."""
     if fit.value is None or fit.low is None or fit.high is None:
         return 'not measured', ''
     if claim is None:

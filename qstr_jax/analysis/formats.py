@@ -2,6 +2,7 @@
 
 import numbers
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -32,6 +33,12 @@ def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     lines.insert(1, ['-' * width for width in widths])
     return ''.join('| ' + ' | '.join(map(str.ljust, line, widths)) + ' |\n' for line in lines)
+
+
+def pipes(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A small Markdown table of texts that are there already, not aligned; the last line has no end."""
+    rows = [''.join(f'| {cell} ' if cell else '| ' for cell in line) + '|' for line in (head, *lines)]
+    return '\n'.join([rows[0], '|---' * len(head) + '|', *rows[1:]])
 
 
 def read_markdown(table: str) -> pd.DataFrame:

@@ -14,8 +14,8 @@ def seconds_per_cell(runs: Iterable[Mapping[str, Any]], rows: pd.DataFrame) -> p
     """Seconds per cell and lane, from the provenance of the runs that computed them.
 
     Args:
-        runs: as in `provenance/*.json`: 'device' and 'batches', each with 'cell', 'lanes' (names; older results have
-            'seeds'), 'wall_seconds' and 'compile_seconds'.
+        runs: as in `provenance/*.json`: 'device' and 'batches', each with 'cell', 'lanes' (names),
+            'wall_seconds' and 'compile_seconds'.
         rows: one row per lane, with the column `cell`.
 
     Returns:
@@ -26,11 +26,7 @@ def seconds_per_cell(runs: Iterable[Mapping[str, Any]], rows: pd.DataFrame) -> p
     Raises:
         ValueError: rows without the column `cell`.
     """
-    batches = [
-        {'device': run.get('device', '?'), **batch, 'lane': batch.get('lanes', batch.get('seeds', []))}
-        for run in runs
-        for batch in run.get('batches', [])
-    ]
+    batches = [{'device': run.get('device', '?'), **batch} for run in runs for batch in run['batches']]
     require(rows, ('model', 'cell'))
     named = point_columns(rows)
     cells = rows.drop_duplicates('cell')[['cell', *named]]
@@ -38,7 +34,7 @@ def seconds_per_cell(runs: Iterable[Mapping[str, Any]], rows: pd.DataFrame) -> p
         return pd.DataFrame(columns=['cell', *named, *_COLUMNS[1:]])
     frame = pd.DataFrame(batches)
     # A batch that was stopped and continued later counts its lanes once.
-    lanes = frame.explode('lane').groupby(['cell', 'device'])['lane'].nunique().rename('lanes')
+    lanes = frame.explode('lanes').groupby(['cell', 'device'])['lanes'].nunique()
     sums = frame.groupby(['cell', 'device'])[['wall_seconds', 'compile_seconds']].sum()
     table = cells.merge(sums.join(lanes).reset_index(), on='cell')
     return table.assign(seconds_per_lane=table['wall_seconds'] / table['lanes'])[['cell', *named, *_COLUMNS[1:]]]

@@ -34,23 +34,16 @@ def select(rows: pd.DataFrame, over: Sequence[str] | None = None) -> pd.DataFram
     return rows[chosen].iloc[np.argsort(point[chosen], kind='stable')].reset_index(drop=True)
 
 
-def sensitivity(rows: pd.DataFrame, over: Sequence[str] | None = None, value: str = 'test_loss') -> pd.DataFrame:
+def sensitivity(rows: pd.DataFrame, value: str = 'test_loss') -> pd.DataFrame:
     """How much hyperparameters matter: at each point the chosen, best, median and worst of them."""
-    over = _chosen(rows, over)
-    chosen = select(rows, over)
+    over = _chosen(rows, None)
+    chosen = select(rows)
     names = point_columns(rows, leave_out=over)
     picked = chosen.groupby(names, dropna=False)[value].apply(_median)
     tried = rows.groupby([*names, *over], dropna=False)[value].apply(_median)
     by_point = tried.groupby(names, dropna=False)
-    table = pd.DataFrame(
-        {
-            'chosen': picked,
-            'best': by_point.min(),
-            'median': by_point.median(),
-            'worst': by_point.max(),
-            'num_settings': by_point.size(),
-        }
-    )
+    table = by_point.agg(best='min', median='median', worst='max', num_settings='size')
+    table.insert(0, 'chosen', picked)
     return table.reset_index()
 
 

@@ -153,6 +153,18 @@ def parsed_axes(text: str, name: str = 'axes') -> dict[str, Any]:
     return axes
 
 
+def shrink_search(config: config_dict.ConfigDict) -> None:
+    """Makes a search for n* one of seconds, for the tests."""
+    config.max_steps = 60
+    config.check_every = 30
+    config.threshold = 0.6
+    config.max_samples = 64
+    config.resolution = 0.5
+    config.test_samples = 100
+    config.validation_samples = 50
+    config.num_seeds = 2
+
+
 def shrink_tuned(config: config_dict.ConfigDict) -> None:
     """Makes a tuned sweep one of seconds, for the tests."""
     config.models = ('ffn',)

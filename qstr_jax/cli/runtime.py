@@ -11,7 +11,7 @@ import jax
 from absl import flags
 from etils import epath
 
-from qstr_jax import failures, sweeps
+from qstr_jax import failures, sweeps, threads
 from qstr_jax.storage import files, names, provenance
 
 WORKDIR = flags.DEFINE_multi_string(
@@ -149,10 +149,8 @@ def use_all_cores() -> None:
     """
     is_set = 'xla_force_host_platform_device_count' in os.environ.get('XLA_FLAGS', '')
     if jax.config.jax_num_cpu_devices < 1 and not is_set:  # type: ignore[attr-defined]
-        # Not every system says which cores a process may use.
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()
         try:
-            jax.config.update('jax_num_cpu_devices', cores)
+            jax.config.update('jax_num_cpu_devices', threads.cores())
         except RuntimeError:
             logging.warning('JAX has started already, in a plugin or config: all lanes run on one core')
 

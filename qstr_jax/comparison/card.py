@@ -8,12 +8,12 @@ from typing import Any
 
 import jinja2
 import matplotlib
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import exponents, formats
+from qstr_jax.analysis.card import plain
 from qstr_jax.analysis.no_retrieval import is_easy
 from qstr_jax.analysis.samples_table import learn_text, mean_text, short_number
 from qstr_jax.comparison import paired
@@ -38,12 +38,12 @@ def data(suite: Suite, entry: str, rows: pd.DataFrame, made: dict[str, Any]) -> 
         tasks.append({
             'name': task.name, 'about': task.about, 'goal': goal(task), 'lines': lines,
             'says': _says(here, len(others[others['task'] == task.name]), suite.num_seeds),
-            'pairs': [{**_plain(one._asdict()), 'text': one.text} for one in here],
+            'pairs': [{**plain(one._asdict()), 'text': one.text} for one in here],
         })  # fmt: skip
     return {
         'entry': entry, 'suite': suite.version, 'seq_lens': list(suite.seq_lens), 'num_seeds': suite.num_seeds,
         'max_samples': suite.max_samples, 'test_samples': suite.test_samples, 'tasks': tasks, 'made': made,
-        'rows': [_plain(row) for row in mine.to_dict('records')],
+        'rows': [plain(row) for row in mine.to_dict('records')],
     }  # fmt: skip
 
 
@@ -162,15 +162,6 @@ def _says(verdicts: Sequence[paired.Verdict], num_others: int, num_lanes: int) -
                 by_other.setdefault(one.other, []).append(str(one.seq_len))
         whom = '; '.join(f'{other} (N = {", ".join(at)})' for other, at in by_other.items())
         found += [f'{text} {whom}'] if whom else []
-    return found
-
-
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """Values as JSON holds them; what is missing or not finite is null."""
-    found = {}
-    for name, value in values.items():
-        value = value.item() if isinstance(value, np.generic) else value
-        found[name] = None if value is pd.NA or (isinstance(value, float) and not np.isfinite(value)) else value
     return found
 
 

@@ -19,14 +19,13 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def of_directory(workdir: Any, suite: Suite, names: dict[str, str] | None = None) -> pd.DataFrame:
+def of_directory(workdir: Any, suite: Suite) -> pd.DataFrame:
     """The entries of a results directory: the rows of the suite's points, an entry for each model."""
     rows = suite.rows_of(results.load(workdir))
     if rows.empty:
         return pd.DataFrame(columns=list(COLUMNS))
     speed = _speed(provenance.load(workdir), rows)
-    entries = rows['model'].map(lambda model: (names or {}).get(model, model))
-    rows = rows.assign(entry=entries, suite=suite.version).merge(speed, on='cell', how='left')
+    rows = rows.assign(entry=rows['model'], suite=suite.version).merge(speed, on='cell', how='left')
     twice = rows.duplicated(['entry', 'task', 'seq_len', 'seed'])
     if twice.any():
         one = rows[twice].iloc[0]

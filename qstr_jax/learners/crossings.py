@@ -1,8 +1,8 @@
-"""The crossings of several thresholds in one lane of online training, read off its curve.
+"""When a threshold is crossed, and the crossings of several thresholds in one lane of online training.
 
-A threshold is crossed at the first check whose test loss, on all test prompts, is strictly below it; the end of a lane
-is judged in the same way. Up to a crossing the lane is that of a run to this threshold alone: screening asks for the
-evaluations that the largest threshold needs among those that are not yet crossed.
+A threshold is crossed at the first check whose test loss, on all test prompts, is strictly below it. The crossings are
+read off the lane's curve; the end of a lane is judged in the same way. Up to a crossing the lane is that of a run to
+this threshold alone: screening does the evaluations that the largest threshold needs of those not yet crossed.
 """
 
 from typing import Any
@@ -11,7 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qstr_jax.learners.lanes import is_below
+
+def is_below(loss: Any, threshold: Any) -> Any:
+    """Whether a loss is good enough: strictly below the threshold."""
+    return loss < threshold
 
 
 def checked(thresholds: tuple[float, ...], last: float) -> tuple[float, ...]:

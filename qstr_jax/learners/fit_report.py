@@ -5,8 +5,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from qstr_jax.learners.crossings import is_below
 from qstr_jax.learners.fits import Record, State
-from qstr_jax.learners.lanes import OUTCOMES, REACHED, is_below
+from qstr_jax.learners.lanes import OUTCOMES, REACHED
 from qstr_jax.learners.problem import Problem
 
 # Larger than any n.

@@ -29,11 +29,6 @@ MOST_TOGETHER = 8
 ASSESSED_TOGETHER = 4
 
 
-def is_below(loss: Any, threshold: Any) -> Any:
-    """Whether a loss is good enough: strictly below the threshold."""
-    return loss < threshold
-
-
 @functools.cache
 def lane_type(names: tuple[str, ...]) -> Any:
     """The NamedTuple of a lane: its seeds and its traced settings, in the order of the table of columns."""

@@ -8,8 +8,8 @@ import optax
 
 from qstr_jax.learners import fitting
 from qstr_jax.learners.certificate import Certificate
+from qstr_jax.learners.crossings import is_below
 from qstr_jax.learners.fits import Data, Record
-from qstr_jax.learners.lanes import is_below
 from qstr_jax.learners.problem import Problem
 
 

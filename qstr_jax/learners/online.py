@@ -415,7 +415,7 @@ def is_outraced(num_checks: jax.Array, lane: Any, learner: Any) -> jax.Array:
 def record(state: State, tested: Tested, lane: Any, learner: Any) -> State:
     """The state of one lane after a check."""
     train_loss = jnp.mean(tested.losses_S)
-    is_reached = tested.is_evaluated & lanes.is_below(tested.test_loss, learner.threshold)
+    is_reached = tested.is_evaluated & crossings.is_below(tested.test_loss, learner.threshold)
     test_loss = jnp.where(tested.is_evaluated, tested.test_loss, tested.estimate)
     is_finite = jnp.isfinite(train_loss) & jnp.isfinite(test_loss)
     is_spent = state.checks + 1 >= learner.max_checks

@@ -28,13 +28,7 @@ def takes_decay(name: str) -> bool:
 
 
 def build(name: str, learning_rate: Any, weight_decay: Any = None) -> optax.GradientTransformation:
-    """An optimiser of optax with its default arguments, except that 'sgd' has a momentum of 0.9.
-
-    Args:
-        name: such as 'adamw'.
-        learning_rate: may be traced.
-        weight_decay: may be traced; None for optimisers without one.
-    """
+    """An optimiser of optax with its default arguments, except that 'sgd' has a momentum of 0.9."""
     function = _function(name)
     more = {'momentum': MOMENTUM} if name == 'sgd' else {}
     if weight_decay is not None:

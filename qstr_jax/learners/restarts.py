@@ -79,18 +79,10 @@ def next_start(state: Any, data: Any, lane: Any, problem: Problem) -> Any:
 
 
 def advance(is_done_K: jax.Array, state_K: Any, data_K: Any, lanes_K: Any, problem: Problem) -> tuple[Any, Any, Any]:
-    """Moves the lanes on whose present start is done.
+    """Moves the lanes on whose present start is done or has diverged.
 
-    Args:
-        is_done_K: those lanes; the start may also have diverged.
-        state_K: the lane batch's `fits.State`.
-        data_K: its `fits.Data`.
-        lanes_K: seeds and traced settings, arrays (k,).
-        problem: the cell's.
-
-    Returns:
-        Whether a lane's fit is over, whether it is finite (a start that diverges loses, and a fit diverges if all of
-        its starts do), and the state.
+    Returns whether a lane's fit is over, whether it is finite (a start that diverges loses, and a fit diverges if all
+    of its starts do), and the state.
     """
 
     def go_on(state_K: Any) -> Any:

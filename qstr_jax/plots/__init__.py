@@ -1,7 +1,7 @@
 """From numbers to pictures: every figure, drawn from tables. No JAX.
 
-One module per kind of figure. `style` has what all share, `panels` how curves spread over panels and what their x axis
-is, `labels` the words, `ends` where words stand beside marks.
+One module per kind of figure. `style` has what all share, `panels` how curves spread over panels, `x_axis` the axis
+that these share, `labels` the words, `ends` where words stand beside marks.
 """
 
 from qstr_jax.plots.attention import attention_weights, query_key_matrices

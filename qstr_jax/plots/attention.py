@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from qstr_jax.plots.labels import display
-from qstr_jax.plots.style import HEIGHT, STYLE, frame
+from qstr_jax.plots.style import HEIGHT, STYLE, frame, grid
 
 _FRAME = '#D55E00'
 
@@ -62,7 +62,7 @@ def query_key_matrices(
     width = task.token_dim + (task.sparsity + 1) * task.encoding_dim
     with matplotlib.rc_context(STYLE):
         figure, axes = _grid(len(panels), columns, title, notes)
-        for axis, (name, given, index) in zip(axes, panels, strict=False):
+        for axis, (name, given, index) in zip(axes, panels, strict=True):
             matrix = np.abs(np.asarray(given, float))
             if matrix.shape != (width, width):
                 raise ValueError(f'{name}: shape {matrix.shape}, the task has D_e = {width}')
@@ -86,7 +86,7 @@ def attention_weights(
     weights_HxNxN = np.asarray(weights_HxNxN, float)
     with matplotlib.rc_context(STYLE):
         figure, axes = _grid(len(weights_HxNxN), 4, title, notes)
-        for head, (axis, weights_NxN) in enumerate(zip(axes, weights_HxNxN, strict=False)):
+        for head, (axis, weights_NxN) in enumerate(zip(axes, weights_HxNxN, strict=True)):
             image = axis.imshow(weights_NxN, cmap='Greys', vmin=0, vmax=1)
             if t_NxQ is not None:
                 for index, t_N in enumerate(np.asarray(t_NxQ).T):
@@ -106,17 +106,11 @@ def attention_weights(
 
 
 def _grid(count: int, columns: int, title: str, notes: Sequence[str]) -> tuple[Figure, list[Axes]]:
-    """Square panels in rows of at most `columns`; spare ones are hidden."""
-    columns = min(count, columns)
+    """Square panels in rows of at most `columns`."""
+    figure, _ = frame(1, title, notes)
     lines = -(-count // columns)
-    figure, (first,) = frame(1, title, notes)
-    extra = figure.get_figheight() - HEIGHT
-    first.remove()
-    figure.set_size_inches(max(2.6 * columns, 3.4), 2.5 * lines + extra)
-    axes = list(figure.subplots(lines, columns, squeeze=False).ravel())
-    for spare in axes[count:]:
-        spare.set_visible(False)
-    return figure, axes
+    figure.set_size_inches(max(2.6 * min(count, columns), 3.4), 2.5 * lines + figure.get_figheight() - HEIGHT)
+    return figure, grid(figure, count, columns)
 
 
 def _draw_matrix(axis: Axes, matrix: np.ndarray, gamma: float, figure: Figure) -> None:

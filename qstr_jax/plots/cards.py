@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from qstr_jax.analysis.card import Card, Panel
 from qstr_jax.plots.labels import display, thousands, wrap
-from qstr_jax.plots.style import STYLE
+from qstr_jax.plots.style import STYLE, grid
 
 # Okabe and Ito's colours. Markers tell series apart without colour.
 _COLOURS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#56B4E9', '#E69F00', '#000000', '#7F7F7F', '#8B4513')
@@ -45,10 +45,8 @@ def card_figure(card: Card) -> Figure:
         figure.suptitle(display('\n'.join(title)), x=0.02, ha='left')
         colour = '0.35' if card.holds else '#B00020'
         figure.supxlabel('\n'.join(text), x=0.02, ha='left', color=colour)
-        axes = figure.subplots(rows, min(_COLUMNS, len(card.panels)), squeeze=False).ravel()
-        for spare in axes[len(card.panels) :]:
-            spare.set_visible(False)
-        entries = [_draw_panel(axis, card, i) for i, axis in enumerate(axes[: len(card.panels)])]
+        axes = grid(figure, len(card.panels), _COLUMNS)
+        entries = [_draw_panel(axis, card, i) for i, axis in enumerate(axes)]
         legends = sum(max(entries[i : i + _COLUMNS]) for i in range(0, len(entries), _COLUMNS))
         figure.set_figheight(0.2 + 2.1 * rows + 0.16 * len(title) + 0.14 * len(text) + 0.16 * legends)
     return figure

@@ -13,7 +13,7 @@ from qstr_jax import analysis, columns
 from qstr_jax.analysis.floors import NUM_SE, VARIANCE, theorem6_floor
 from qstr_jax.plots.labels import display
 from qstr_jax.plots.panels import log_ticks
-from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks
+from qstr_jax.plots.style import STYLE, Look, frame, legend_above, legend_line, looks
 
 # Ticks of distances in standard errors.
 _MARGINS = (-100, -30, -10, -3, -1, 0, 1, 3, 10, 30, 100, 300)
@@ -85,11 +85,10 @@ def _draw_line(axis: Axes, rows: pd.DataFrame) -> None:
 
 
 def _legend(figure: Figure, axis: Axes, labels: dict[str, str], look: dict[str, Look]) -> None:
-    """A legend over the first panel, with height of its own."""
+    """A legend over the first panel."""
     entries = [
         *(legend_line((look[key][0], look[key][1], 'none'), label) for key, label in labels.items()),
         lines.Line2D([], [], color='0.2', linewidth=1, label="1 − n/(Nd); right: the run's own floor"),
         patches.Patch(color='0.9', label=f'{NUM_SE} standard errors'),
     ]
-    axis.legend(handles=entries, loc='lower left', bbox_to_anchor=(0, 1.08), borderaxespad=0.2)
-    figure.set_figheight(figure.get_figheight() + 0.15 * len(entries) + 0.35)
+    legend_above(figure, axis, entries)

@@ -12,7 +12,7 @@ from qstr_jax import analysis, columns
 from qstr_jax.analysis import Curve
 from qstr_jax.plots.labels import display, point_text
 from qstr_jax.plots.panels import by_panel, log_ticks
-from qstr_jax.plots.style import STYLE, Look, frame, legend_line, looks
+from qstr_jax.plots.style import STYLE, Look, frame, legend_above, legend_line, looks
 
 # Losses of a baseline that is exact would stretch a logarithmic axis without end.
 _LEAST_LOSS = 1e-3
@@ -53,7 +53,9 @@ def learning_curves(
         if (rows['test_loss'] < _LEAST_LOSS).any():
             axes[0].yaxis.set_major_formatter(lambda y, _: f'≤ {y:g}' if np.isclose(y, _LEAST_LOSS) else f'{y:g}')
         axes[0].set_ylabel(columns.label('test_loss'))
-        _legend(figure, axes[0], curves, look, 2 if len(panels) == 1 else 1)
+        labels = {curve.key: display(curve.name) for curve in curves}
+        entries = [legend_line(look[key], label) for key, label in labels.items()]
+        legend_above(figure, axes[0], entries, 2 if len(panels) == 1 else 1)  # no wider than the panel
     return figure
 
 
@@ -74,11 +76,3 @@ def _ticks(axis: Axes, num_panels: int) -> None:
     has_room = 3 * np.log10(high / low) <= (9.5 if num_panels == 1 else 7.5)
     log_ticks(axis.xaxis, subs=(1, 2, 5) if has_room else (1,), count=30)
     log_ticks(axis.yaxis, count=30)
-
-
-def _legend(figure: Figure, axis: Axes, curves: list[Curve], look: dict[str, Look], num_columns: int) -> None:
-    """A legend over the first panel, no wider than it, with height of its own."""
-    labels = {curve.key: display(curve.name) for curve in curves}
-    entries = [legend_line(look[key], label) for key, label in labels.items()]
-    axis.legend(handles=entries, loc='lower left', bbox_to_anchor=(0, 1.08), borderaxespad=0.2, ncols=num_columns)
-    figure.set_figheight(figure.get_figheight() + 0.15 * -(-len(entries) // num_columns) + 0.35)

@@ -16,8 +16,9 @@ from qstr_jax.analysis.exponents import Exponent, fits
 from qstr_jax.analysis.summary import samples_or_bound
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import coarse_key, display, point_text, power, samples_to_threshold, thousands
-from qstr_jax.plots.panels import XAxis, by_panel, log_ticks, mark_means, mark_no_retrieval, no_retrieval_key
+from qstr_jax.plots.panels import by_panel, log_ticks, mark_means, mark_no_retrieval, no_retrieval_key
 from qstr_jax.plots.style import STYLE, Look, frame, looks
+from qstr_jax.plots.x_axis import XAxis
 
 _LANE_MARKS = {
     'reached': '.', 'censored': '^', 'outraced': '^', 'censored_below': 'v', erms.AT_MOST: 'v', 'diverged': 'x',

@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 from qstr_jax import analysis, columns
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import coarse_key, display, thousands
-from qstr_jax.plots.panels import XAxis, log_ticks
+from qstr_jax.plots.panels import log_ticks
 from qstr_jax.plots.samples import draw_means, marks_text
-from qstr_jax.plots.style import HEIGHT, STYLE, Look, frame, legend_line, looks
+from qstr_jax.plots.style import HEIGHT, STYLE, Look, frame, grid, legend_line, looks
+from qstr_jax.plots.x_axis import XAxis
 
 Panels = Mapping[str, pd.DataFrame]
 _PANEL_WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 2.2, 1.4, 0.35  # Inches.
@@ -145,23 +146,17 @@ def _draw_measure(axis: Axes, lanes: pd.DataFrame, look: Look, x: XAxis, y: str)
 def _grid(panels: Panels, num_columns: int, words: tuple) -> tuple[Figure, list[Axes], Mapping[str, Look]]:
     """Panels in rows of at most `num_columns` that share their y axis, with a legend of architectures above them."""
     title, notes, key = words
-    num_columns = min(num_columns, len(panels))
     lines = -(-len(panels) // num_columns)
-    figure, wide = frame(num_columns, title, notes, key=key, panel_width=_PANEL_WIDTH)
-    height = figure.get_figheight() - HEIGHT + _LEGEND_HEIGHT + _PANEL_HEIGHT * lines
-    for axis in wide:
-        axis.remove()
-    figure.set_figheight(height)
-    axes = list(figure.subplots(lines, num_columns, sharey=True, squeeze=False).ravel())
-    for spare in axes[len(panels) :]:
-        spare.set_visible(False)
-    for axis, name in zip(axes, panels, strict=False):
+    figure, _ = frame(min(num_columns, len(panels)), title, notes, key=key, panel_width=_PANEL_WIDTH)
+    figure.set_figheight(figure.get_figheight() - HEIGHT + _LEGEND_HEIGHT + _PANEL_HEIGHT * lines)
+    axes = grid(figure, len(panels), num_columns, sharey=True)
+    for axis, name in zip(axes, panels, strict=True):
         axis.set_title(display(name), loc='left')
     models = analysis.model_order(pd.concat([rows[['model']] for rows in panels.values()]))
     look = looks(models)
     handles = [legend_line(look[model], display(model)) for model in models]
     figure.legend(handles=handles, loc='outside upper center', ncols=len(models))
-    return figure, axes[: len(panels)], look
+    return figure, axes, look
 
 
 def _label_below(axes: Sequence[Axes], num_columns: int) -> None:

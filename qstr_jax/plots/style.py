@@ -142,6 +142,23 @@ def frame(
     return figure, list(figure.subplots(1, num_panels, sharey=sharey, squeeze=False)[0])
 
 
+def grid(figure: Figure, count: int, most_columns: int, **shared: Any) -> list[Axes]:
+    """Panels in rows of at most `most_columns`, in place of those that a figure has; spare ones are hidden."""
+    for axis in figure.axes:
+        axis.remove()
+    columns = min(count, most_columns)
+    axes = list(figure.subplots(-(-count // columns), columns, squeeze=False, **shared).ravel())
+    for spare in axes[count:]:
+        spare.set_visible(False)
+    return axes[:count]
+
+
+def legend_above(figure: Figure, axis: Axes, entries: Sequence[Any], num_columns: int = 1) -> None:
+    """A legend over a panel, with height of its own."""
+    axis.legend(handles=entries, loc='lower left', bbox_to_anchor=(0, 1.08), borderaxespad=0.2, ncols=num_columns)
+    figure.set_figheight(figure.get_figheight() + 0.15 * -(-len(entries) // num_columns) + 0.35)
+
+
 def legend_line(look: Look, label: str) -> Line2D:
     """An entry of a legend for one curve."""
     colour, marker, style = look

@@ -11,9 +11,10 @@ from qstr_jax import analysis
 from qstr_jax.analysis import no_retrieval
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import display, point_text
-from qstr_jax.plots.panels import XAxis, by_panel
+from qstr_jax.plots.panels import by_panel
 from qstr_jax.plots.samples import draw_means, finish_panels, marks_text
 from qstr_jax.plots.style import STYLE, Look, frame, looks
+from qstr_jax.plots.x_axis import XAxis
 
 _KEY = 'dashed: the loss of a predictor that ignores t'
 

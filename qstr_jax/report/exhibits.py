@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from qstr_jax import analysis, columns, plots
-from qstr_jax.analysis import selection
+from qstr_jax.analysis import kinds, selection
 from qstr_jax.plots.panels import by_panel
 from qstr_jax.report.section import Section
 from qstr_jax.storage import lane_keys
@@ -23,13 +23,11 @@ _LEAST_THRESHOLD = 1e-6
 
 def add(section: Section, rows: pd.DataFrame, curves: pd.DataFrame) -> None:
     """Adds what the rows and curves of a directory show."""
-    is_search = rows['is_search'].eq(True) if 'is_search' in rows.columns else pd.Series(False, rows.index)
-    is_fit = ~is_search & (rows['outcome'].eq('fitted') | _sample_size(rows).gt(0))
-    online = rows[~is_search & ~is_fit]
+    online, searches, fits = kinds.split_kinds(rows)
     if len(online):
         _add_online(section, online)
         _add_training_curves(section, curves)
-    for some, show in ((rows[is_search], _add_search), (rows[is_fit], _add_fits)):
+    for some, show in ((searches, _add_search), (fits, _add_fits)):
         finished = some[some['outcome'] != 'diverged']
         if len(finished) and 'validation_loss' in finished.columns:
             show(section, finished)
@@ -41,10 +39,6 @@ def x_axis(rows: pd.DataFrame) -> str | None:
     """What the curves of a directory run over: N, or q, or the first other number in which rows differ."""
     apart = [name for name in analysis.curve_columns(rows) if pd.api.types.is_numeric_dtype(rows[name])]
     return next((name for name in ('seq_len', 'sparsity', *apart) if name in apart), None)
-
-
-def _sample_size(rows: pd.DataFrame) -> pd.Series:
-    return rows['sample_size'].fillna(0) if 'sample_size' in rows.columns else pd.Series(0, rows.index)
 
 
 def _add_online(section: Section, rows: pd.DataFrame) -> None:
@@ -61,9 +55,7 @@ def _add_online(section: Section, rows: pd.DataFrame) -> None:
         section.say('Where lanes are censored or outraced the mean is a lower bound, marked ≥.')
     x = x_axis(rows)
     further = analysis.curve_columns(rows, x)[1:]
-    if x in ('seq_len', 'sparsity'):
-        _add_samples(section, rows, x)
-    elif x and not further:
+    if x and (x in ('seq_len', 'sparsity') or not further):
         _add_samples(section, rows, x)
     else:
         _add_summary(section, rows)
@@ -135,8 +127,7 @@ def _add_training_curves(section: Section, curves: pd.DataFrame) -> None:
     """Loss against samples of every lane, for some choices of the settings that are not told apart by shade."""
     if not {'model', 'samples', 'test_loss'} <= set(curves.columns):
         return
-    online = curves[~_sample_size(curves).gt(0)] if len(curves) else curves
-    if online.empty:
+    if (online := kinds.split_kinds(curves).online).empty:
         return
     by = x_axis(_lanes(online)) or 'seq_len'
     for caption, lanes in _groups('Training curves', online, by, _MOST_TRAINING_CURVES, tasks=True):

@@ -1,6 +1,5 @@
 """Which lane a line of a table is of, and the names of lanes."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -19,10 +18,9 @@ def columns_of(frame: pd.DataFrame) -> list[str]:
     return columns.with_role(frame.columns, 'lane')
 
 
-def found_in(frame: pd.DataFrame, names: Iterable[str] | None = None) -> set[tuple]:
+def found_in(frame: pd.DataFrame) -> set[tuple]:
     """The lanes of a table, as tuples."""
-    wanted = columns_of(frame) if names is None else list(names)
-    return set(frame[wanted].itertuples(index=False, name=None))
+    return set(frame[columns_of(frame)].itertuples(index=False, name=None))
 
 
 def without(frame: pd.DataFrame, lanes: set[tuple]) -> pd.DataFrame:

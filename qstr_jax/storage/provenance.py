@@ -159,7 +159,7 @@ def of_rows(workdir: Any, rows: pd.DataFrame | None = None) -> pd.DataFrame:
     finished: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for run in load(workdir):
         for batch in run['batches']:
-            for lane in batch.get('lanes', []) if not batch.get('stopped') else []:
+            for lane in batch['lanes'] if not batch.get('stopped') else []:
                 finished.setdefault((batch['cell'], lane), []).append(run)
     lines = []
     for row in rows.to_dict('records'):

@@ -53,7 +53,6 @@ def work(cell: Cell) -> int:
 
 def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
     """The cells of one of `count` shares of about equal work: largest cells first, each to the lightest share."""
-    check_share(index, count)
     if count == 1:
         return tuple(cells)
     loads = [0.0] * min(count, len(cells))  # the lightest share is then always among these
@@ -65,12 +64,6 @@ def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
         if lightest == index:
             mine.append(place)
     return tuple(cells[place] for place in sorted(mine))
-
-
-def check_share(index: int, count: int) -> None:
-    """Checks the number of a share."""
-    if count < 1 or not 0 <= index < count:
-        raise ValueError(f'shard_index={index}, num_shards={count}: need 0 ≤ shard_index < num_shards')
 
 
 def default_size(module: Any, num_lanes: int, platform: str) -> int:

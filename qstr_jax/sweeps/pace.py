@@ -7,7 +7,6 @@ the optimiser and the tests take about as long again: committed rows took 0.6 to
 
 import functools
 import math
-import os
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from qstr_jax import failures, models
+from qstr_jax import failures, models, threads
 from qstr_jax.learners import held_out, lanes
 from qstr_jax.learners.problem import Problem
 from qstr_jax.progress import duration
@@ -110,7 +109,7 @@ def _seconds_on_machine(cell: Cell) -> float:
 
 def _num_devices() -> int:
     """The devices of a run: on a CPU each core is one, see `cli.runtime`."""
-    return os.cpu_count() or 1 if jax.default_backend() == 'cpu' else jax.local_device_count()
+    return threads.cores() if jax.default_backend() == 'cpu' else jax.local_device_count()
 
 
 def _batch_size(problem: Problem) -> int:

@@ -1,8 +1,8 @@
 """What is chosen by the platform of a device, in one table: lanes, loops, and what the compiler is asked for.
 
 How many lanes are tested or drawn together on an accelerator is said in `learners.lanes`, how eigenvalues are found
-there is in `decompositions`. None of it changes what a program computes, up to rounding. The numbers of a CPU were
-measured with `experiments.benchmark --sections=lanes`; those of accelerators follow from what their compilers say
+there is in `decompositions`. None of it changes what a program computes, up to rounding. The number of lanes on a
+CPU was measured with `experiments.lanes_per_batch`; those of accelerators follow from what their compilers say
 (`experiments.accelerators`).
 """
 

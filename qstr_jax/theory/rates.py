@@ -1,4 +1,4 @@
-"""The theorems' sample complexities as functions of their parameters; `rnn_sizes` has the rates without samples.
+"""The theorems' rates as functions of their parameters; `rnn_sizes` has those without samples.
 
 Constants that the paper does not give are arguments, 1 by default. No threshold can therefore be read off these
 functions: draw them through at most one measured point (`through`).
@@ -29,13 +29,6 @@ def theorem4_radius_square(*, sparsity: int, token_dim: int, width: int, r_a: fl
     return r_a**2 / width + width * r_w**2 + sparsity**2 / token_dim
 
 
-def _theorem4_complexity(*, sparsity: int, token_dim: int, width: int, r_a: float, r_w: float) -> float:
-    """C_1² q (d + q)(m_g + d + q) with C_1 = R² q d, which is divided by n in Theorem 4."""
-    square = theorem4_radius_square(sparsity=sparsity, token_dim=token_dim, width=width, r_a=r_a, r_w=r_w)
-    c_1 = square * sparsity * token_dim
-    return c_1**2 * sparsity * (token_dim + sparsity) * (width + token_dim + sparsity)
-
-
 def theorem4(
     num_samples: float,
     seq_len: int,
@@ -47,31 +40,14 @@ def theorem4(
     r_w: float,
     **more: float,
 ) -> float:
-    """Theorem 4, Transformer with H = q heads: R ≲ ε_2NN + C_1 √(q (d + q)(m_g + d + q) polylog(nN)/n).
+    """Theorem 4, Transformer with H = q heads: R ≲ ε_2NN + C_1 √(q (d + q)(m_g + d + q) polylog(nN)/n), C_1 = R² q d.
 
     `more` is `approximation`, `constant` and `log_power`, as for `theorem7`.
     """
-    complexity = _theorem4_complexity(sparsity=sparsity, token_dim=token_dim, width=width, r_a=r_a, r_w=r_w)
+    square = theorem4_radius_square(sparsity=sparsity, token_dim=token_dim, width=width, r_a=r_a, r_w=r_w)
+    c_1 = square * sparsity * token_dim
+    complexity = c_1**2 * sparsity * (token_dim + sparsity) * (width + token_dim + sparsity)
     return theorem7(num_samples, seq_len, complexity=complexity, **more)
-
-
-def theorem4_samples(
-    seq_len: int, *, sparsity: int, token_dim: int, width: int, r_a: float, r_w: float, **more: float
-) -> float:
-    """n at which Theorem 4's second term is `excess`, as `theorem7_samples`; N enters only through log(nN)."""
-    complexity = _theorem4_complexity(sparsity=sparsity, token_dim=token_dim, width=width, r_a=r_a, r_w=r_w)
-    return theorem7_samples(seq_len, complexity=complexity, **more)
-
-
-def information_limit(sparsity: int, token_dim: int, constant: float = 1.0) -> float:
-    """n = Ω(q d): the number of directions of the link that have to be learnt (the remark after Theorem 4)."""
-    return constant * sparsity * token_dim
-
-
-def theorem6_samples(seq_len: int, token_dim: int, loss: float) -> float:
-    """Theorem 6, FFN on simple-1STR: n ≥ N d (1 − loss) for a test loss below 1; no free constant."""
-    domain.positive(seq_len=seq_len, token_dim=token_dim)
-    return seq_len * token_dim * max(0.0, 1 - loss)
 
 
 def theorem7(
@@ -87,15 +63,3 @@ def theorem7(
     domain.positive(num_samples=num_samples, seq_len=seq_len, complexity=complexity)
     logs = math.log(num_samples * seq_len) ** log_power
     return constant * (approximation + math.sqrt(complexity * logs / num_samples))
-
-
-def theorem7_samples(
-    seq_len: int, *, complexity: float = 1.0, excess: float = 1.0, constant: float = 1.0, log_power: float = 1.0
-) -> float:
-    """n ≥ 2 at which Theorem 7's second term is `excess`, by iteration: log(nN) grows slower than n."""
-    domain.positive(seq_len=seq_len, complexity=complexity, excess=excess, constant=constant)
-    factor = (constant / excess) ** 2 * complexity
-    n = max(2.0, factor)
-    for _ in range(200):
-        n = max(2.0, factor * math.log(n * seq_len) ** log_power)
-    return n

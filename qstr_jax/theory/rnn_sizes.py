@@ -46,9 +46,3 @@ def theorem9_generalise(seq_len: float, width: float, depth: int, constant: floa
     if width < 2:
         raise ValueError(f'width={width}: must be at least 2, since log d_h must be positive')
     return constant * (seq_len / math.log(width)) ** (1 / depth)
-
-
-def theorem9_samples(seq_len: int, width: int, depth: int, *, memorise: float = 1.0, generalise: float = 1.0) -> float:
-    """n at which the two sides of Theorem 9 meet. Fewer samples are memorised, not learnt; asymptotic only."""
-    domain.positive(memorise=memorise, generalise=generalise)
-    return (theorem9_generalise(seq_len, width, depth, generalise) / memorise) ** (1 / 3)

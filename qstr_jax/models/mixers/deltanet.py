@@ -9,7 +9,7 @@ from qstr_jax.models.mixers.registered import register
 
 
 @register('deltanet')
-class DeltaNet(nn.Module):
+class DeltaNet(matrix_state.MatrixMemory):
     """A matrix memory in which a key's new value replaces its old one by a share β = σ(w^T x).
 
         S ← (I − β k k^T) S + β k v^T,    o = S^T q / √K
@@ -22,18 +22,11 @@ class DeltaNet(nn.Module):
         form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
     """
 
-    heads: int = 2
-    head_dim: int = 16
-    form: matrix_state.Form = 'parallel'
-
     @nn.compact
     def __call__(self, x_NxW: jax.Array) -> jax.Array:
         inputs = delta_inputs(x_NxW, self.heads, self.head_dim)
         o_NxHxV = nn.RMSNorm(name='head_norm')(matrix_state.run(self, inputs, self.form))
         return matrix_state.merged(o_NxHxV, x_NxW.shape[-1])
-
-    def state_size(self, width: int, seq_len: int) -> int:
-        return self.heads * self.head_dim**2
 
 
 def delta_inputs(x_NxW: jax.Array, heads: int, head_dim: int) -> matrix_state.Inputs:

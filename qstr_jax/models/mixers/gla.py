@@ -11,31 +11,23 @@ TEMPERATURE = 16
 
 
 @register('gla')
-class GatedLinearAttention(nn.Module):
+class GatedLinearAttention(matrix_state.MatrixMemory):
     """S ← diag(e^g) S + k v^T, o = S^T q / √K, with g = log σ(W₂ W₁ x + b) / 16; outputs normalised and gated by SiLU.
 
     Attributes:
         heads: H.
         head_dim: K = V, width of keys and values.
-        rank: of the map W₂ W₁ to the decays.
         form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
+        rank: of the map W₂ W₁ to the decays.
     """
 
-    heads: int = 2
-    head_dim: int = 16
     rank: int = 16
-    form: matrix_state.Form = 'parallel'
 
     @nn.compact
     def __call__(self, x_NxW: jax.Array) -> jax.Array:
-        q, k, v = (matrix_state.heads_of(name, x_NxW, self.heads, self.head_dim) for name in ('query', 'key', 'value'))
+        q, k, v = (self.heads_of(name, x_NxW) for name in ('query', 'key', 'value'))
         small_NxR = nn.Dense(self.rank, use_bias=False, name='decay_in')(x_NxW)
         decay_NxHxK = nn.DenseGeneral((self.heads, self.head_dim), name='decay_out')(small_NxR)
         g_NxHxK = jax.nn.log_sigmoid(decay_NxHxK) / TEMPERATURE
         inputs = matrix_state.Inputs(self.head_dim**-0.5 * q, k, v, g_NxHxK)
-        o_NxHxV = nn.RMSNorm(name='head_norm')(matrix_state.run(self, inputs, self.form))
-        gate_NxHxV = matrix_state.heads_of('gate', x_NxW, self.heads, self.head_dim)
-        return matrix_state.merged(o_NxHxV * jax.nn.silu(gate_NxHxV), x_NxW.shape[-1])
-
-    def state_size(self, width: int, seq_len: int) -> int:
-        return self.heads * self.head_dim**2
+        return self.gated_output(inputs, x_NxW)

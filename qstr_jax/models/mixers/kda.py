@@ -10,7 +10,7 @@ from qstr_jax.models.mixers.registered import register
 
 
 @register('kda')
-class KimiDeltaAttention(nn.Module):
+class KimiDeltaAttention(matrix_state.MatrixMemory):
     """Gated DeltaNet with a decay of its own for each coordinate of the key, from a low-rank map.
 
         S ← (I − β k k^T) diag(e^g) S + β k v^T,    o = S^T q / √K,    g = −e^a softplus(W₂ W₁ x + b)
@@ -21,10 +21,6 @@ class KimiDeltaAttention(nn.Module):
         form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
     """
 
-    heads: int = 2
-    head_dim: int = 16
-    form: matrix_state.Form = 'parallel'
-
     @nn.compact
     def __call__(self, x_NxW: jax.Array) -> jax.Array:
         inputs = delta_inputs(x_NxW, self.heads, self.head_dim)._replace(g_NxHxG=self._log_decay(x_NxW))
@@ -34,13 +30,10 @@ class KimiDeltaAttention(nn.Module):
 
     def _low_rank(self, name: str, x_NxW: jax.Array) -> jax.Array:
         small = nn.Dense(self.head_dim, use_bias=False, name=f'{name}_in')(x_NxW)
-        return matrix_state.heads_of(f'{name}_out', small, self.heads, self.head_dim)
+        return self.heads_of(f'{name}_out', small)
 
     def _log_decay(self, x_NxW: jax.Array) -> jax.Array:
         rate_H = self.param('log_rate', matrix_state.log_rate, (self.heads,))
         bias_HxK = self.param('step_bias', matrix_state.step_bias, (self.heads, self.head_dim))
         step_NxHxK = jax.nn.softplus(self._low_rank('step', x_NxW) + bias_HxK[None])
         return -jnp.exp(rate_H)[None, :, None] * step_NxHxK
-
-    def state_size(self, width: int, seq_len: int) -> int:
-        return self.heads * self.head_dim**2

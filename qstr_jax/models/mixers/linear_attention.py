@@ -9,7 +9,7 @@ from qstr_jax.models.mixers.registered import register
 
 
 @register('linear_attention')
-class LinearAttention(nn.Module):
+class LinearAttention(matrix_state.MatrixMemory):
     """Attention with weights φ(q)^T φ(k), φ = elu + 1, divided by their sum: a state (S, z) per head.
 
         S ← S + φ(k) v^T,    z ← z + φ(k),    o = S^T φ(q) / (z^T φ(q))
@@ -20,13 +20,9 @@ class LinearAttention(nn.Module):
         form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
     """
 
-    heads: int = 2
-    head_dim: int = 16
-    form: matrix_state.Form = 'parallel'
-
     @nn.compact
     def __call__(self, x_NxW: jax.Array) -> jax.Array:
-        q, k, v = (matrix_state.heads_of(name, x_NxW, self.heads, self.head_dim) for name in ('query', 'key', 'value'))
+        q, k, v = (self.heads_of(name, x_NxW) for name in ('query', 'key', 'value'))
         ones_NxHx1 = jnp.ones((*v.shape[:2], 1))
         with_ones_NxHxV = jnp.concatenate([v, ones_NxHx1], axis=-1)  # whose last column sums the weights
         inputs = matrix_state.Inputs(jax.nn.elu(q) + 1, jax.nn.elu(k) + 1, with_ones_NxHxV, jnp.zeros_like(ones_NxHx1))

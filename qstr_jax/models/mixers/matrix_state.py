@@ -36,6 +36,27 @@ class Inputs(NamedTuple):
     beta_NxH: jax.Array | None = None
 
 
+class MatrixMemory(nn.Module):
+    """What mixers with a square matrix per head share: their settings, the size of their state, and a gated output."""
+
+    heads: int = 2
+    head_dim: int = 16
+    form: Form = 'parallel'
+
+    def heads_of(self, name: str, x_NxW: jax.Array) -> jax.Array:
+        """A projection of each token to the heads, (N, H, K)."""
+        return heads_of(name, x_NxW, self.heads, self.head_dim)
+
+    def gated_output(self, inputs: Inputs, x_NxW: jax.Array) -> jax.Array:
+        """Outputs (N, W) of the recurrence, normalised in each head and gated by SiLU."""
+        o_NxHxV = nn.RMSNorm(name='head_norm')(run(self, inputs, self.form))
+        return merged(o_NxHxV * jax.nn.silu(self.heads_of('gate', x_NxW)), x_NxW.shape[-1])
+
+    def state_size(self, width: int, seq_len: int) -> int:
+        """Numbers of all matrices."""
+        return self.heads * self.head_dim**2
+
+
 def run(module: nn.Module, inputs: Inputs, form: Form) -> jax.Array:
     """Outputs (N, H, V) of the recurrence, in one of its forms."""
     num_tokens, num_heads, key_dim = inputs.k_NxHxK.shape

@@ -11,7 +11,7 @@ from qstr_jax.models.mixers.registered import register
 
 
 @register('retnet')
-class Retention(nn.Module):
+class Retention(matrix_state.MatrixMemory):
     """Retention: S ← γ_h S + k v^T, o = S^T q / √K, with γ_h = 1 − 2^{−5−h} and RoPE on queries and keys.
 
     The outputs of each head are normalised and gated by SiLU.
@@ -22,21 +22,12 @@ class Retention(nn.Module):
         form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
     """
 
-    heads: int = 2
-    head_dim: int = 16
-    form: matrix_state.Form = 'parallel'
-
     @nn.compact
     def __call__(self, x_NxW: jax.Array) -> jax.Array:
-        q, k, v = (matrix_state.heads_of(name, x_NxW, self.heads, self.head_dim) for name in ('query', 'key', 'value'))
+        q, k, v = (self.heads_of(name, x_NxW) for name in ('query', 'key', 'value'))
         log_decay_H = jnp.log1p(-(2.0 ** (-5.0 - jnp.arange(self.heads))))
         g_NxHx1 = jnp.broadcast_to(log_decay_H[None, :, None], (len(x_NxW), self.heads, 1))
         first = carry.start(self, 'position', jnp.zeros((), int))
         carry.keep(self, 'position', first + len(x_NxW))
         inputs = matrix_state.Inputs(self.head_dim**-0.5 * rotated(q, first), rotated(k, first), v, g_NxHx1)
-        o_NxHxV = nn.RMSNorm(name='head_norm')(matrix_state.run(self, inputs, self.form))
-        gate_NxHxV = matrix_state.heads_of('gate', x_NxW, self.heads, self.head_dim)
-        return matrix_state.merged(o_NxHxV * jax.nn.silu(gate_NxHxV), x_NxW.shape[-1])
-
-    def state_size(self, width: int, seq_len: int) -> int:
-        return self.heads * self.head_dim**2
+        return self.gated_output(inputs, x_NxW)

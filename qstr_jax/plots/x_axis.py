@@ -1,0 +1,98 @@
+"""The x axis that the panels of a figure share: any setting, numbers or names."""
+
+import dataclasses
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from matplotlib import ticker
+from matplotlib.axes import Axes
+
+from qstr_jax import analysis, columns
+
+# Numbers that spread over more than this factor get a logarithmic axis, unless they are integers such as N.
+_WIDE = 20
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class XAxis:
+    """An axis over the values of one setting. Numbers stand where they belong, names side by side.
+
+    Attributes:
+        column: the setting.
+        values: its distinct values, in order.
+        is_log: whether the axis is logarithmic.
+    """
+
+    column: str
+    values: tuple
+    is_log: bool
+
+    @classmethod
+    def of(cls, column: str, values: Iterable[Any], prefer_log: bool = False) -> 'XAxis':
+        """The axis of some values."""
+        distinct = tuple(analysis.ordered(values))
+        is_positive = all(_is_number(value) and value > 0 for value in distinct)
+        is_wide = is_positive and distinct[-1] > _WIDE * distinct[0] and any(value % 1 for value in distinct)
+        return cls(column=column, values=distinct, is_log=is_positive and (prefer_log or is_wide))
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether all values are numbers."""
+        return all(map(_is_number, self.values))
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether a slope can be seen: on a logarithmic axis whose values span a factor of two."""
+        return self.is_log and self.values[-1] >= 2 * self.values[0]
+
+    @property
+    def places(self) -> np.ndarray:
+        """Where the values stand."""
+        return np.asarray(self.values, float) if self.has_numbers else np.arange(len(self.values), dtype=float)
+
+    def place(self, values: Iterable[Any], shift: float = 0.0) -> np.ndarray:
+        """Where some values stand."""
+        at = dict(zip(self.values, self.places, strict=True))
+        places = np.array([at[value] for value in values], float)
+        if self.is_log:
+            return places * (self.places[-1] / self.places[0]) ** shift
+        return places + shift * self._span
+
+    def draw(self, axis: Axes) -> None:
+        """Sets scale, limits, ticks and label."""
+        places, span = self.places, self._span
+        axis.set_xlabel(columns.label(self.column))
+        if self.is_log:
+            axis.set_xscale('log')
+            factor = (places[-1] / places[0]) ** 0.08 if places[-1] > places[0] else 1.5
+            axis.set_xlim(places[0] / factor, places[-1] * factor)
+            shown = with_room(np.log(places), np.log(places[-1] / places[0]) * 1.16)
+        else:
+            near_zero = self.has_numbers and places[0] <= max(span, places[-1] / 2)
+            start = 0.0 if near_zero and places[0] >= 0 else places[0] - 0.06 * span
+            axis.set_xlim(start, places[-1] + 0.08 * span)
+            shown = with_room(places, places[-1] - start)
+        labels = [f'{value:g}' if _is_number(value) else str(value) for value in self.values]
+        axis.xaxis.set_major_locator(ticker.FixedLocator([float(places[i]) for i in shown]))
+        axis.xaxis.set_major_formatter(ticker.FixedFormatter([labels[i] for i in shown]))
+        axis.xaxis.set_minor_locator(ticker.NullLocator())
+
+    @property
+    def _span(self) -> float:
+        places = self.places
+        return float(places[-1] - places[0]) or abs(float(places[-1])) or 1.0
+
+
+def with_room(places: np.ndarray, width: float) -> list[int]:
+    """The indices of those ticks that have room for a label; the last one has the first claim."""
+    kept: list[int] = []
+    for index in reversed(range(len(places))):
+        if not kept or places[kept[0]] - places[index] >= 0.07 * width:
+            kept.insert(0, index)
+    return kept
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Number) and not isinstance(value, (bool, np.bool_))
