@@ -70,7 +70,8 @@ def samples_heatmap(
     keys = analysis.ordered(rows[panels]) if panels else [None]
     with matplotlib.rc_context(STYLE):
         key = resolution.note(rows) if analysis.summarize(rows, settings)['is_coarse'].any() else ''
-        figure, axes = frame(len(keys), title, notes, sharey=True, key=key)
+        names = map(_tick, grid.ys) if y == 'model' else ()
+        figure, axes = frame(len(keys), title, notes, sharey=True, key=key, beside=names)
         figure.set_figheight(figure.get_figheight() - HEIGHT + _ROW_HEIGHT * len(grid.ys) + (1.0 if top else 0.75))
         for axis, key in zip(axes, keys, strict=True):
             lanes = rows[rows[panels] == key] if panels else rows
