@@ -31,9 +31,9 @@ EXACT = ('card_lemma11', 'card_bounds', 'card_theorem7')
 RUN = ('card_proposition21', 'card_theorem6')
 
 
-def traced_only(sweep, workdir, options=None):
+def traced_only(sweep, workdir, options, cells):
     """`sweeps.run` that traces learners and probes and compiles nothing; what it measures is made up."""
-    cells, rows = sweeps.cells_of(sweep), []
+    rows = []
     functions = outputs.probes_of(sweep)
     outputs.check(cells, functions)
     for cell in cells:
@@ -86,7 +86,7 @@ def test_reduced_twins_leave_card_and_figure(name, tmp_path, monkeypatch):
         assert len(stored) == len(wanted)
         assert not results.find(tmp_path)  # Tables and reports of a directory above are of other evidence.
         (tmp_path / folder / 'card.json').unlink()
-        monkeypatch.setattr(exhibit.sweeps, 'run', lambda sweep, workdir, options: stored)
+        monkeypatch.setattr(exhibit.sweeps, 'run', lambda sweep, workdir, options, cells: stored)
         one.run(folder, tmp_path, small.quiet(), reduced=True)
         assert one.card(tmp_path).verdict == made.verdict
 
