@@ -46,7 +46,7 @@ RUN = {
     'started': '2026-01-01T00:00:00', 'device': 'cpu', 'git_commit': 'abc', 'python': '3.12',
     'packages': {'jax': '0.9'},
     'command': ['/x/experiments/sample_complexity.py', '--workdir=a'],
-    'batches': [{'cell': 'a', 'seeds': [0, 1], 'wall_seconds': 1.0, 'compile_seconds': 2.0}],
+    'batches': [{'cell': 'a', 'lanes': ['seed0', 'seed1'], 'wall_seconds': 1.0, 'compile_seconds': 2.0}],
 }  # fmt: skip
 
 
