@@ -192,8 +192,7 @@ def mamba2(packages, p, x):
     return torch.func.functional_call(mamba2_module(W, H, K), weights, (x,))
 
 
-@functools.cache
-def rg_lru_module(width, heads):
+def rg_lru_module(width, heads):  # made anew, since it keeps its last state
     from transformers import RecurrentGemmaConfig
     from transformers.models.recurrent_gemma.modeling_recurrent_gemma import RecurrentGemmaRglru
 
