@@ -68,10 +68,10 @@ class _Session(session.Session):
         with self._mutex:
             return super().open(*arguments, **{**more, 'is_alone': True})
 
-    def size_for(self, cell: Cell, num_lanes: int) -> int:
-        """As on the devices that will run it."""
-        default = lane_batches.default_size(cell.problem.module, num_lanes, self._platform)
-        return self.sweep.lanes_per_batch or default
+    @property
+    def platform(self) -> str:
+        """Of the driver's devices."""
+        return self._platform
 
     def run(
         self,

@@ -186,9 +186,14 @@ class Session:
         """The number of lanes in a batch of a cell."""
         return self.size_for(cell, len(cell.lanes))
 
+    @property
+    def platform(self) -> str:
+        """Of the devices that run the lanes."""
+        return jax.local_devices()[0].platform
+
     def size_for(self, cell: Cell, num_lanes: int) -> int:
         """The number of lanes in a batch of a cell that has `num_lanes` lanes."""
-        default = lane_batches.default_size(cell.problem.module, num_lanes, jax.local_devices()[0].platform)
+        default = lane_batches.default_size(cell.problem.module, num_lanes, self.platform)
         return self.sweep.lanes_per_batch or default
 
     def job(self, workdir: Any, own: Any, size_of: Callable[[Cell], int], **more: Any) -> worker.Job:
