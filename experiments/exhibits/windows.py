@@ -16,7 +16,7 @@ from qstr_jax.storage import files
 ORDER = 40
 IS_SUPPORTING = True
 QUESTION = 'For which architectures is the window of learning rates narrow?'
-FIGURES = {'windows/figure.png': 'Labels to test error 0.7 on 1STR, N = 4, at seven rates; whose lanes learn most, on top'}
+FIGURES = {'windows/figure.png': 'Labels to test error 0.7 on 1STR, N = 4, at seven rates; most lanes learn at the top'}
 RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 POINT = ['model', 'learning_rate']
 MOST = 4  # A rate lies in the window if at least this many of its five lanes learn.
