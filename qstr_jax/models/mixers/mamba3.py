@@ -42,17 +42,17 @@ class Mamba3(nn.Module):
         g_NxH = -jnp.maximum(_rate(self._per_head('rate', x_NxW)), RATE_FLOOR) * step_NxH
         angle_NxHxA = self._angle(x_NxW, step_NxH)
         q_NxHxK, k_NxHxK = (_turned(self._key(name, x_NxW), angle_NxHxA) for name in ('query', 'key'))
-        # The state takes two updates at each token: one for the token before, one for the token itself.
-        early_NxH = (1 - share_NxH) * step_NxH * jnp.exp(g_NxH)
         late_NxH = share_NxH * step_NxH
-        k_before_NxHxK = carry.before(self, 'key_before', k_NxHxK)
+        # A token's key reaches the state with the next token, in one update of both its terms; its own output is apart.
+        weight_NxH = jnp.exp(g_NxH) * (carry.before(self, 'late_before', late_NxH) + (1 - share_NxH) * step_NxH)
         inputs = matrix_state.Inputs(
-            _in_turn(q_NxHxK, q_NxHxK),
-            _in_turn(early_NxH[..., None] * k_before_NxHxK, late_NxH[..., None] * k_NxHxK),
-            _in_turn(carry.before(self, 'value_before', v_NxHxV), v_NxHxV),
-            _in_turn(g_NxH, jnp.zeros_like(g_NxH))[..., None],
+            q_NxHxK,
+            weight_NxH[:, :, None] * carry.before(self, 'key_before', k_NxHxK),
+            carry.before(self, 'value_before', v_NxHxV),
+            g_NxH[:, :, None],
         )
-        o_NxHxV = matrix_state.run(self, inputs, self.form)[1::2]
+        own_NxH = late_NxH * jnp.sum(q_NxHxK * k_NxHxK, axis=-1)
+        o_NxHxV = matrix_state.run(self, inputs, self.form) + own_NxH[:, :, None] * v_NxHxV
         skip_H = self.param('skip', nn.initializers.ones, (self.heads,))
         gate_NxHxV = matrix_state.heads_of('gate', x_NxW, self.heads, self.head_dim)
         o_NxHxV = (o_NxHxV + skip_H[None, :, None] * v_NxHxV) * jax.nn.silu(gate_NxHxV)
@@ -72,13 +72,8 @@ class Mamba3(nn.Module):
         return carry.cumulated(self, 'angle_before', step_NxH[:, :, None] * turn_NxA[:, None, :])
 
     def state_size(self, width: int, seq_len: int) -> int:
-        """Matrices, angles, and key and value of the token before."""
-        return self.heads * (self.state_dim * self.head_dim + self.state_dim // 4 + self.state_dim + self.head_dim)
-
-
-def _in_turn(early: jax.Array, late: jax.Array) -> jax.Array:
-    """Entries of both in turn, (2N, …)."""
-    return jnp.stack([early, late], axis=1).reshape(-1, *early.shape[1:])
+        """Matrices, angles, and key, value and weight of the token before."""
+        return self.heads * (self.state_dim * self.head_dim + self.state_dim // 4 + self.state_dim + self.head_dim + 1)
 
 
 def _rate(u: jax.Array) -> jax.Array:

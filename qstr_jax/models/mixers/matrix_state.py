@@ -4,9 +4,10 @@ r"""Recurrences whose state is a matrix S (K × V) per head: a memory that maps 
     S_i = (I − β_i k_i k_i^T) diag(e^{g_i}) S_{i−1} + β_i k_i v_i^T       (delta rule; Yang et al., arXiv:2406.06484)
     o_i = S_i^T q_i
 
-The 'recurrent' form runs over tokens, the 'parallel' form over chunks of tokens: within a chunk it takes products of
-all pairs. With G the cumulated g, these are weighted by e^{G_i − G_j} for i ≥ j, and the delta rule replaces V by the
-solution U of (I + strict lower part of diag(β) K K^T) U = diag(β) (V − K S), where the products are weighted as well.
+The 'recurrent' form runs over tokens, the 'parallel' form over chunks of tokens: what a chunk does without its first
+state S is made for all chunks together, by products of all pairs, and a scan hands the state on. With G the cumulated g
+of a chunk, the products are weighted by e^{G_i − G_j} for i ≥ j, and the delta rule replaces V by T (V − K e^G S) with
+T = (I + strict lower part of diag(β) K K^T)^{−1} diag(β), where the products are weighted as well.
 """
 
 from typing import Literal, NamedTuple
@@ -19,8 +20,8 @@ from flax import linen as nn
 from qstr_jax.models import carry
 
 Form = Literal['parallel', 'recurrent']
-# Tokens of a chunk, the fastest on two cores. With a decay per key the products of all pairs have an axis of keys.
-CHUNK, CHUNK_PER_KEY = 16, 4
+# Most tokens of a chunk, a power of two; the fastest on two cores.
+CHUNK = 16
 
 
 class Inputs(NamedTuple):
@@ -34,6 +35,18 @@ class Inputs(NamedTuple):
     v_NxHxV: jax.Array
     g_NxHxG: jax.Array
     beta_NxH: jax.Array | None = None
+
+
+class Chunk(NamedTuple):
+    """How S tokens change the state M: it becomes diag(e^g) M + K^T U with U = V − W M; without a delta rule W is None.
+
+    K has each key as it is left at the end of the chunk.
+    """
+
+    k_HxSxK: jax.Array
+    v_HxSxV: jax.Array
+    w_HxSxK: jax.Array | None
+    g_HxG: jax.Array
 
 
 class MatrixMemory(nn.Module):
@@ -63,15 +76,18 @@ def run(module: nn.Module, inputs: Inputs, form: Form) -> jax.Array:
     start_HxKxV = jnp.zeros((num_heads, key_dim, inputs.v_NxHxV.shape[-1]))
     if form == 'recurrent':
         return carry.scan(module, _step, start_HxKxV, inputs)
-    size = min(num_tokens, CHUNK if inputs.g_NxHxG.shape[-1] == 1 else CHUNK_PER_KEY)
+    size = min(CHUNK, 1 << (num_tokens - 1).bit_length())
     padding = -num_tokens % size
-    # Keys, values and decays of zero leave the state as it is.
-    chunks = jax.tree.map(
-        lambda leaf: jnp.pad(leaf, ((0, padding),) + ((0, 0),) * (leaf.ndim - 1)).reshape(-1, size, *leaf.shape[1:]),
-        inputs,
-    )
-    o_CxSxHxV = carry.scan(module, _chunk, start_HxKxV, chunks)
-    return o_CxSxHxV.reshape(num_tokens + padding, *o_CxSxHxV.shape[2:])[:num_tokens]
+
+    def cut(leaf_Nx: jax.Array) -> jax.Array:
+        """Chunks of heads, (C, H, S, …); keys, values and decays of zero leave the state as it is."""
+        padded_Nx = jnp.pad(leaf_Nx, ((0, padding),) + ((0, 0),) * (leaf_Nx.ndim - 1))
+        return jnp.moveaxis(padded_Nx.reshape(-1, size, *leaf_Nx.shape[1:]), 2, 1)
+
+    chunks, q_CxHxSxK, pairs_CxHxSxS = jax.vmap(_chunk)(jax.tree.map(cut, inputs))
+    states_CxHxKxV, u_CxHxSxV = carry.scan(module, _advance, start_HxKxV, chunks)
+    o_CxHxSxV = q_CxHxSxK @ states_CxHxKxV + pairs_CxHxSxS @ u_CxHxSxV
+    return jnp.moveaxis(o_CxHxSxV, 1, 2).reshape(num_tokens + padding, num_heads, -1)[:num_tokens]
 
 
 def _step(state_HxKxV: jax.Array, one: Inputs) -> tuple[jax.Array, jax.Array]:
@@ -84,49 +100,84 @@ def _step(state_HxKxV: jax.Array, one: Inputs) -> tuple[jax.Array, jax.Array]:
     return state_HxKxV, jnp.einsum('hk,hkv->hv', q_HxK, state_HxKxV)
 
 
-def _chunk(state_HxKxV: jax.Array, chunk: Inputs) -> tuple[jax.Array, jax.Array]:
-    """The tokens of a chunk together."""
-    q, k, v_NxHxV, g, beta_NxH = chunk
-    total = jnp.cumsum(g, axis=0)
-    if beta_NxH is not None:
-        known_NxHxV = jnp.einsum('nhk,hkv->nhv', k * jnp.exp(total), state_HxKxV)
-        overlap_HxNxN = beta_NxH.T[:, :, None] * _products(k, k, total)
-        target_NxHxV = beta_NxH[:, :, None] * (v_NxHxV - known_NxHxV)
-        v_NxHxV = jnp.einsum('hij,jhv->ihv', _inverse(overlap_HxNxN), target_NxHxV)
-    o_NxHxV = jnp.einsum('nhk,hkv->nhv', q * jnp.exp(total), state_HxKxV)
-    o_NxHxV = o_NxHxV + jnp.einsum('hij,jhv->ihv', _products(q, k, total), v_NxHxV)
-    left = k * jnp.exp(total[-1:] - total)
-    state_HxKxV = state_HxKxV * jnp.exp(total[-1])[:, :, None] + jnp.einsum('nhk,nhv->hkv', left, v_NxHxV)
-    return state_HxKxV, o_NxHxV
+def _chunk(inputs: Inputs) -> tuple[Chunk, jax.Array, jax.Array]:
+    """Of inputs with heads first: the change of state, queries as the first state sees them, weights of all pairs."""
+    q_HxSxK, k_HxSxK, v_HxSxV, g_HxSxG, beta_HxS = inputs
+    total_HxSxG = jnp.cumsum(g_HxSxG, axis=1)
+    decay_HxSxG, last_HxG = jnp.exp(total_HxSxG), total_HxSxG[:, -1]
+    w_HxSxK = None
+    if beta_HxS is not None:
+        overlap_HxSxS = beta_HxS[:, :, None] * _products(k_HxSxK, k_HxSxK, total_HxSxG)
+        solve_HxSxS = _inverse(overlap_HxSxS) * beta_HxS[:, None, :]
+        w_HxSxK, v_HxSxV = solve_HxSxS @ (k_HxSxK * decay_HxSxG), solve_HxSxS @ v_HxSxV
+    chunk = Chunk(k_HxSxK * jnp.exp(last_HxG[:, None] - total_HxSxG), v_HxSxV, w_HxSxK, last_HxG)
+    return chunk, q_HxSxK * decay_HxSxG, _products(q_HxSxK, k_HxSxK, total_HxSxG)
 
 
-def _inverse(lower_HxNxN: jax.Array) -> jax.Array:
+def _advance(state_HxKxV: jax.Array, chunk: Chunk) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    """The state after a chunk; the state before it, and U."""
+    u_HxSxV = chunk.v_HxSxV if chunk.w_HxSxK is None else chunk.v_HxSxV - chunk.w_HxSxK @ state_HxKxV
+    after_HxKxV = state_HxKxV * jnp.exp(chunk.g_HxG)[:, :, None] + jnp.einsum('hsk,hsv->hkv', chunk.k_HxSxK, u_HxSxV)
+    return after_HxKxV, (state_HxKxV, u_HxSxV)
+
+
+@jax.custom_jvp
+def _inverse(lower_HxSxS: jax.Array) -> jax.Array:
     """(I + strict lower part)^{-1}, by blocks of 1, 2, 4, … rows: a pair's inverse is made of those of its two blocks.
 
     LAPACK's batched solvers are not used: on a CPU two of them at once, as in two directions, can wait for each
     other's threads for ever (jaxlib 0.10).
     """
-    size = lower_HxNxN.shape[-1]
-    block, row_N = 1, np.arange(size)
-    inverse_HxNxN = jnp.broadcast_to(jnp.eye(size), lower_HxNxN.shape)
+    size = lower_HxSxS.shape[-1]
+    block, row_S = 1, np.arange(size)
+    inverse_HxSxS = jnp.broadcast_to(jnp.eye(size), lower_HxSxS.shape)
     while block < size:
-        place_N = row_N // block
-        is_corner_NxN = (place_N[:, None] == place_N[None, :] + 1) & (place_N[:, None] % 2 == 1)
-        corner_HxNxN = jnp.where(is_corner_NxN, lower_HxNxN, 0)
-        inverse_HxNxN = inverse_HxNxN - inverse_HxNxN @ corner_HxNxN @ inverse_HxNxN
+        place_S = row_S // block
+        is_corner_SxS = (place_S[:, None] == place_S[None, :] + 1) & (place_S[:, None] % 2 == 1)
+        corner_HxSxS = jnp.where(is_corner_SxS, lower_HxSxS, 0)
+        inverse_HxSxS = inverse_HxSxS - inverse_HxSxS @ corner_HxSxS @ inverse_HxSxS
         block *= 2
-    return inverse_HxNxN
+    return inverse_HxSxS
 
 
-def _products(q_NxHxK: jax.Array, k_NxHxK: jax.Array, total_NxHxG: jax.Array) -> jax.Array:
-    """Σ_k q_ik k_jk e^{G_ik − G_jk} for i ≥ j, zero otherwise, (H, N, N)."""
-    is_past_NxN = jnp.tril(jnp.ones((len(q_NxHxK),) * 2, bool))
+@_inverse.defjvp
+def _inverse_jvp(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    """d A^{-1} = −A^{-1} dA A^{-1}."""
+    inverse_HxSxS = _inverse(*primals)
+    return inverse_HxSxS, -inverse_HxSxS @ jnp.tril(tangents[0], -1) @ inverse_HxSxS
+
+
+def _products(q_HxSxK: jax.Array, k_HxSxK: jax.Array, total_HxSxG: jax.Array) -> jax.Array:
+    """Σ_k q_ik k_jk e^{G_ik − G_jk} for i ≥ j, zero otherwise, (H, S, S)."""
+    if total_HxSxG.shape[-1] > 1:
+        return _products_per_key(q_HxSxK, k_HxSxK, total_HxSxG)
+    total_HxS = total_HxSxG[..., 0]
+    is_past_SxS = jnp.tril(jnp.ones((total_HxS.shape[1],) * 2, bool))
     # Masked before the exponential: for later tokens it could overflow, and its gradient with it.
-    exponent = jnp.where(is_past_NxN[:, :, None, None], total_NxHxG[:, None] - total_NxHxG[None], -jnp.inf)
-    decay_NxNxHxG = jnp.exp(exponent)
-    if total_NxHxG.shape[-1] == 1:
-        return jnp.einsum('ihk,jhk->hij', q_NxHxK, k_NxHxK) * jnp.moveaxis(decay_NxNxHxG[..., 0], 2, 0)
-    return jnp.einsum('ihk,jhk,ijhk->hij', q_NxHxK, k_NxHxK, decay_NxNxHxG)
+    exponent_HxSxS = jnp.where(is_past_SxS[None], total_HxS[:, :, None] - total_HxS[:, None], -jnp.inf)
+    return jnp.einsum('hik,hjk->hij', q_HxSxK, k_HxSxK) * jnp.exp(exponent_HxSxS)
+
+
+def _products_per_key(q_HxSxK: jax.Array, k_HxSxK: jax.Array, total_HxSxK: jax.Array) -> jax.Array:
+    """The same with a decay for each key, by pairs of blocks of 1, 2, 4, … tokens.
+
+    A later token i and an earlier one j meet at the end e of the earlier block, as e^{G_i − G_e} and e^{G_e − G_j}:
+    neither overflows, and matrix products do the rest. S is a power of two.
+    """
+    num_heads, size, _ = q_HxSxK.shape
+    found_HxPxBxB = jnp.sum(q_HxSxK * k_HxSxK, axis=-1)[:, :, None, None]
+    block = 1
+    while block < size:
+        pair = (num_heads, -1, 2, block)
+        q, k, total = (x_HxSxK.reshape(*pair, x_HxSxK.shape[-1]) for x_HxSxK in (q_HxSxK, k_HxSxK, total_HxSxK))
+        end = total[:, :, 0, -1:]
+        late, early = q[:, :, 1] * jnp.exp(total[:, :, 1] - end), k[:, :, 0] * jnp.exp(end - total[:, :, 0])
+        corner_HxPxBxB = jnp.einsum('hpik,hpjk->hpij', late, early)
+        first, second = jnp.moveaxis(found_HxPxBxB.reshape(*pair, block), 2, 0)
+        above = jnp.concatenate([first, jnp.zeros_like(first)], axis=-1)
+        found_HxPxBxB = jnp.concatenate([above, jnp.concatenate([corner_HxPxBxB, second], axis=-1)], axis=-2)
+        block *= 2
+    return found_HxPxBxB[:, 0]
 
 
 def unit(x: jax.Array, eps: float = 1e-6) -> jax.Array:
