@@ -185,6 +185,11 @@ def _independent(rows: pd.DataFrame, fixed: Sequence[str], leave_out: Sequence[s
 
     A setting of the task cannot follow from one of the model, nor that from the learner's, nor that from the lane's.
     """
+    if 'cell' in rows.columns:  # whose rows differ in settings of the lane alone
+        of_lanes = [name for name in columns.settings(rows.columns) if columns.get(name).role == 'lane']
+        rows = rows.drop_duplicates([*of_lanes, *rows.columns.intersection(['cell', 'folder'])])
+    if len(rows) == 1:
+        return []
     settings = [name for name in setting_columns(rows) if name not in fixed and name not in leave_out]
     place = {name: i for i, name in enumerate([*fixed, *settings])}
     codes = np.stack([pd.factorize(rows[name], use_na_sentinel=False)[0] for name in place], axis=1)

@@ -10,6 +10,7 @@ A number that rests on fewer than three lanes at some point is an error, and so 
 import pathlib
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from qstr_jax import analysis
@@ -74,10 +75,11 @@ class Lanes:
 
     def where(self, **settings: Any) -> 'Lanes':
         """Those with some settings."""
-        table = self.table
+        is_wanted = np.ones(len(self.table), bool)
         for name, value in settings.items():
             wanted = [_plain(one) for one in (value if isinstance(value, tuple) else (value,))]
-            table = table[table[name].map(_plain).isin(wanted)]
+            is_wanted &= self.table[name].map(_plain).isin(wanted).to_numpy()
+        table = self.table[is_wanted]
         if table.empty:
             raise ValueError(f'no lanes of {", ".join(self.folders)} with {settings}')
         return Lanes(self.root, self.folders, table)
