@@ -118,7 +118,10 @@ def sees_all(kind: Any) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def num_parameters(module: Backbone, seq_len: int, embedding_dim: int) -> int:
-    """Number of parameters of a model; each block is traced once, for all D_e, on which only the embedding depends."""
+    """Number of parameters of a model; each block is traced once, for all D_e and C, whose layers are known."""
+    if module.num_outputs > 1:
+        one = module.clone(num_outputs=1)
+        return num_parameters(one, seq_len, embedding_dim) + (module.num_outputs - 1) * (module.width + 1)
     if module.embedding and embedding_dim > 1:
         return num_parameters(module, seq_len, 1) + (embedding_dim - 1) * module.width
     if len(module.blocks) > 1:

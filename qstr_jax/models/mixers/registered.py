@@ -137,7 +137,7 @@ def _of_parameters(make: Callable[[int], Backbone], wanted: int, task: Any, labe
 
     curve = np.polynomial.Polynomial.fit((4, 16, 64), [count(width) for width in (4, 16, 64)], deg=2)
     low = max(1, math.floor(max((curve - wanted).roots().real)))
-    best = min((low, low + 1), key=lambda width: abs(count(width) - wanted))
+    best = min((low, low + 1), key=lambda width: abs(curve(width) - wanted))
     if abs(count(best) - wanted) > TOLERANCE * wanted:
         raise ValueError(
             f'{label}.num_parameters={wanted}: no width comes near; '
