@@ -174,6 +174,13 @@ def test_a_config_that_fails_is_one_line_that_names_the_place(parse, tmp_path, s
     assert error.value.code == f'error: --config={tmp_path / "mine.py"}: {reason}'
 
 
+def test_a_part_of_a_config_without_parts_is_one_line(parse):
+    with pytest.raises(SystemExit) as error:
+        parse('--config=experiments/exhibits/windows.py:qstr_4')
+    config = '--config=experiments/exhibits/windows.py:qstr_4'
+    assert error.value.code == f'error: {config}: this config has no parts; leave out :qstr_4'
+
+
 @pytest.mark.parametrize(
     ('given', 'line'),
     [

@@ -92,7 +92,7 @@ def parse(argv: Sequence[str], takes_arguments: bool = False, default_config: st
         if 'config' in flags.FLAGS:
             getattr(flags.FLAGS.config, 'lock', None)  # An error of the config's file shows up here.
     except flags.Error as error:
-        sys.exit(f'error: {_group_error(str(error)) or _one_line(str(error))}')
+        sys.exit(f'error: {_group_error(str(error)) or _part_error(str(error)) or _one_line(str(error))}')
     except OSError as error:
         sys.exit(f'error: --config: {str(error).strip().splitlines()[-1].strip()}')
     except (Exception, SystemExit) as error:  # a user's config may raise anything
@@ -135,6 +135,14 @@ def _group_error(text: str) -> str:
     hint = f'did you mean --config.{named[name]}={value}?' if name in named else f'give --config.{name}.SETTING=VALUE'
     lists = f'; --describe={name} lists them' if name in registry.entries() else ''
     return f'--config.{name}={value}: is a group of settings: {hint}{lists}'
+
+
+def _part_error(text: str) -> str:
+    """What is wrong with 'FILE:PART' where the file's config takes no part; '' if the error is another one."""
+    found = re.match(r'flag --config=(.*?):([^:]*): .*get_config\(\) takes 0 positional', text, re.DOTALL)
+    if found is None:
+        return ''
+    return f'--config={found[1]}:{found[2]}: this config has no parts; leave out :{found[2]}'
 
 
 def _has(config: Any, name: str) -> bool:
