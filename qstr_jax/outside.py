@@ -190,7 +190,7 @@ def _source(task: Any, seed: int, task_seed: int, stream: str) -> tuple[Any, tas
     checks.integer('seed', seed, 0)
     checks.integer('task_seed', task_seed, 0)
     task_draw = jax.jit(tasks.draw, static_argnums=1)(tasks.task_key(task_seed, task), task)
-    tasks.check_draw(task_draw.encodings.complete, task)
+    task.check_draw(task_draw.encodings.complete)
     return streams.stream_key(seed, stream, task), task_draw
 
 

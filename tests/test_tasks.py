@@ -386,9 +386,9 @@ def test_smallest_settings_work():
 
 def test_check_draw():
     task = tasks.build('qstr', seq_len=64, encoding_dim=10, max_coherence=0.5)
-    tasks.check_draw(np.array([True, True]), task)
+    task.check_draw(np.array([True, True]))
     with pytest.raises(ValueError) as error:
-        tasks.check_draw(np.array([True, False]), task)
+        task.check_draw(np.array([True, False]))
     assert str(error.value).startswith('encoding_dim=10: too small to draw seq_len=64 distinct vectors')
     assert 'max_coherence=0.5' in str(error.value)
     assert '\n' not in str(error.value)

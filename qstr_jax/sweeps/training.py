@@ -40,7 +40,7 @@ def train(
 ) -> tuple[Any, Any]:
     """Trains one lane batch to its end."""
     lanes_K, data_K, state_K = start(programs, lanes)
-    tasks.check_draw(data_K.task_draw.encodings.complete, problem.task)
+    problem.task.check_draw(data_K.task_draw.encodings.complete)
     if saved is not None:
         state_K = jax.device_put(saved, programs.device)
     num_checks = 1

@@ -188,23 +188,13 @@ def sibling(task: Any, name: str) -> Any:
 
 
 def draw(key: jax.Array, task: Task) -> Draw:
-    """Draws the link's parameters and the encodings of a task; pure. Check the result with `check_draw` on the host.
+    """Draws the link's parameters and the encodings of a task; pure. Check the result with the task's `check_draw` on the host.
 
     Args:
         key: of `task_key`.
         task: the task.
     """
     return task.draw(key)
-
-
-def check_draw(complete: jax.Array, task: Task) -> None:
-    """Raises DrawError when encodings could not be drawn.
-
-    Args:
-        complete: of `Draw.encodings`, of one lane or of many.
-        task: the task.
-    """
-    task.check_draw(complete)
 
 
 def sample(key: jax.Array, task: Task, link_params: Any, stream: str = 'train') -> Prompt:

@@ -36,7 +36,7 @@ def draw(
     """
     with jax.enable_x64(False):
         task_draw = _draw(tasks.task_key(task_seed, task), task)
-        tasks.check_draw(task_draw.encodings.complete, task)
+        task.check_draw(task_draw.encodings.complete)
         raw = _examples(jax.random.key(seed), jnp.arange(num_prompts), task, task_draw.link)
     task_draw = task_draw._replace(link=_cast(task_draw.link, precision))
     x_BxNxD = _cast(raw.x_NxD, precision)

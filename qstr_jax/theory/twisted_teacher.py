@@ -106,7 +106,7 @@ def samples(
     """
     sharpness = sharpness_of(task)
     draws = jax.jit(jax.vmap(lambda seed: tasks.draw(tasks.task_key(seed, task), task)))(jnp.asarray(seeds))
-    tasks.check_draw(draws.encodings.complete, task)
+    task.check_draw(draws.encodings.complete)
     found = []
     for seed, omega_NxE in zip(seeds, np.asarray(draws.encodings.omega_NxE, np.float64), strict=True):
         asked_B = np.random.default_rng(seed).integers(task.seq_len, size=_MOST * task.seq_len)
