@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from qstr_jax import tasks
 from qstr_jax.learners.lanes import CENSORED, RUNNING
 from qstr_jax.learners.problem import Problem
 from qstr_jax.sweeps.programs import Programs, lane_arrays

@@ -188,7 +188,7 @@ def sibling(task: Any, name: str) -> Any:
 
 
 def draw(key: jax.Array, task: Task) -> Draw:
-    """Draws the link's parameters and the encodings of a task; pure. Check the result with the task's `check_draw` on the host.
+    """Draws the link's parameters and the encodings of a task; pure. On the host, `task.check_draw` checks the result.
 
     Args:
         key: of `task_key`.
