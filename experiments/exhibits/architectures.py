@@ -5,6 +5,7 @@ each. Every mixer reads in both directions, since a causal one cannot see the la
 parity ask.
 """
 
+import math
 import pathlib
 
 import pandas as pd
@@ -106,7 +107,7 @@ def text(rows):
     first = '; '.join(f'{short(task)}, {best(rows, task, 1)}' for task in done)
     more = '\n'.join(f'- {short(task)}, {best(rows, task, 4)}; {lost(rows, task)}.' for task in done)
     return f"""
-Fewest labels at the largest N that is run: {first}.
+Fewest labels at the largest N that is run: {first}. A learner that knows where to look needs {known(rows)} on 1STR.
 
 The next, and whom no lane of five learns:
 
@@ -115,6 +116,13 @@ The next, and whom no lane of five learns:
 {some.lanes()} lanes with a task each, about 20,000 parameters, at most {some.values('max_samples')[0]:,} labels, one a
 prompt; lanes and the choice of rates took {rows('architectures', 'architectures/selection').time()}.
 """
+
+
+def known(rows):
+    """Labels to the threshold on 1STR by least squares on the right tokens, whose risk is 1 − n/(q d)."""
+    some = rows('architectures', task='qstr')
+    (threshold,), (token_dim,), (sparsity,) = (some.values(name) for name in ('threshold', 'token_dim', 'sparsity'))
+    return math.floor((1 - threshold) * sparsity * token_dim) + 1
 
 
 def short(task):
