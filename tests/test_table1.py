@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from qstr_jax import columns
-from qstr_jax.analysis import answers, claims, growth, table1
+from qstr_jax.analysis import answers, growth, table1, verdicts
 from tests import harness, helpers
 
 LENGTHS = (4, 8, 16, 32, 64)
@@ -209,10 +209,10 @@ def test_exponent_and_power_of_the_log_are_those_of_the_law():
     assert line(table, 'transformer', kind='online')['log_power'] == pytest.approx(2, abs=0.01)
 
 
-def test_all_six_claims_have_a_line_whatever_the_rows():
+def test_all_six_statements_have_a_line_whatever_the_rows():
     for rows in (pd.DataFrame(), lanes('rnn', 'simple_qstr')):
         table = table1.measure(rows).query('evidence == "fixed"')
-        assert set(zip(table['architecture'], table['task'], strict=True)) == set(claims.CLAIMS)
+        assert set(zip(table['architecture'], table['task'], strict=True)) == set(verdicts.STATEMENTS)
         assert (table['agrees'] == 'not measured').all()
 
 

@@ -11,7 +11,7 @@ log_means, line_fit: means of lanes, the line in them.   laws: N^a or (log N)^p.
 learning: failures, or bounds of a budget.               resolution: crossings between two checks.
 no_retrieval: thresholds that ignoring t meets.         evidence: the three kinds of Table 1.
 samples_table: both as a table for readers.            growth: both laws of every curve.
-claims, table1: the theorems beside what was measured. floors: Theorem 6 beside trained networks.
+verdicts, table1: the theorems beside what was measured. floors: Theorem 6 beside trained networks.
 selection: hyperparameters by validation.              seconds: what the cells cost.
 formats: tables as Markdown, LaTeX and HTML.           combinations: what gets figures of its own.
 published: the paper's values beside ours.             kinds: online training, searches, fits.

@@ -5,8 +5,8 @@ from typing import Any
 import pandas as pd
 
 from qstr_jax.analysis import evidence
-from qstr_jax.analysis.claims import CLAIMS, SLOWER, Claim
 from qstr_jax.analysis.names import display
+from qstr_jax.analysis.verdicts import SLOWER, STATEMENTS, Statement
 
 TITLE = "Two tasks by three architectures: the claim, what was measured by the theorem's own learner, the verdict"
 # From the weakest to the strongest.
@@ -15,21 +15,23 @@ _DECIDED = (SLOWER, 'yes', 'no')
 
 def answers(table: pd.DataFrame) -> pd.DataFrame:
     """One line per architecture and task. Of several verdicts the last of `_DECIDED` counts."""
-    return pd.DataFrame([_line(table, place, claim) for place, claim in CLAIMS.items()])
+    return pd.DataFrame([_line(table, place, statement) for place, statement in STATEMENTS.items()])
 
 
-def _line(table: pd.DataFrame, place: tuple[str, str], claim: Claim) -> dict[str, str]:
+def _line(table: pd.DataFrame, place: tuple[str, str], statement: Statement) -> dict[str, str]:
     """The answer for one architecture and task."""
     model, task = place
     own = table[table['architecture'].eq(model) & table['task'].eq(task) & table['exponent'].notna()]
-    own = own[own['learner'].str.split(',').str[0].isin(claim.learners) & own['evidence'].isin(evidence.OF_THEOREMS)]
+    own = own[
+        own['learner'].str.split(',').str[0].isin(statement.learners) & own['evidence'].isin(evidence.OF_THEOREMS)
+    ]
     # Each kind of evidence shows one radius, start and risk: one with a verdict if it can, of these the longest line.
     order = own.assign(is_open=~own['agrees'].isin(_DECIDED), length=-own['N'].map(len))
     best = order.sort_values(['is_open', 'length'], kind='stable').groupby('evidence', sort=False).head(1)
     return {
         'task': display(task),
         'architecture': display(model),
-        'claim': f'{claim.words} ({claim.source})',
+        'claim': f'{statement.words} ({statement.source})',
         'measured': '; '.join(map(_measured, best.to_dict('records'))) or 'nothing by a learner of the theorem',
         'verdict': _verdict(own, best),
     }

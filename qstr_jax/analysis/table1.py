@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax.analysis import answers, crossings, erms, evidence, formats, growth, summary
-from qstr_jax.analysis.claims import CLAIMS, SLOWER, Claim, judge
 from qstr_jax.analysis.curves import require
 from qstr_jax.analysis.exponents import Exponent, fit
 from qstr_jax.analysis.names import MODELS, display, heading, ordered, setting_text
+from qstr_jax.analysis.verdicts import SLOWER, STATEMENTS, Statement, judge
 
 # Lengths with fewer lanes are left out.
 MIN_LANES = 3
@@ -39,7 +39,7 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
             own = erms.worst(own) if name == evidence.WORST and len(own) else own
             lines += [_line(name, lanes) for lanes in evidence.curves(own)] if len(own) else []
     seen = {(line['architecture'], line['task']) for line in lines if line['evidence'] == evidence.FIXED}
-    lines += [_unmeasured(place, claim) for place, claim in CLAIMS.items() if place not in seen]
+    lines += [_unmeasured(place, statement) for place, statement in STATEMENTS.items() if place not in seen]
     frame = pd.DataFrame(lines, columns=list(COLUMNS))
     order = [*MODELS, *sorted(set(frame['architecture']) - set(MODELS))]
     rank = frame.assign(
@@ -133,13 +133,13 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     few = f'without N = {", ".join(map(str, thin))}: fewer than {MIN_LANES} lanes' if thin else ''
     place = {'evidence': kind, 'architecture': first['model'], 'task': first['task'], 'loss': first['threshold']}
     is_of_theorem = kind in evidence.OF_THEOREMS
-    claim = CLAIMS.get((first['model'], first['task'])) if is_of_theorem else None
-    agrees, why = judge(claim, found, kept[~erms.is_short(kept)]) if is_of_theorem else ('–', '')
+    statement = STATEMENTS.get((first['model'], first['task'])) if is_of_theorem else None
+    agrees, why = judge(statement, found, kept[~erms.is_short(kept)]) if is_of_theorem else ('–', '')
     if kind == evidence.WORST and agrees in ('yes', SLOWER):
         agrees, why = 'open', 'a lower bound, which could only have contradicted it'
     unchecked = erms.not_checked(kept) if kind == evidence.FIXED else ''
     lengths = sorted(set(map(int, kept['seq_len'])) - set(found.left_out))
-    return place | _claim(claim) | {
+    return place | _stated(statement) | {
         'learner': _learner(kind, first), 'N': tuple(lengths), 'lanes': _range(counts),
         **dict(zip(_LEARN, found.learn or summary.share(kept['outcome']), strict=True)), 'fitted_to': found.fitted_to,
         'exponent': _or_nan(found.value), 'low': _or_nan(found.low), 'high': _or_nan(found.high),
@@ -177,16 +177,16 @@ def _range(counts: pd.Series) -> str:
     return f'{counts.min()}' if counts.nunique() == 1 else f'{counts.min()}-{counts.max()}'
 
 
-def _claim(claim: Claim | None) -> dict[str, str]:
-    return {'claim': claim.words if claim else '–', 'source': claim.source if claim else '–'}
+def _stated(statement: Statement | None) -> dict[str, str]:
+    return {'claim': statement.words if statement else '–', 'source': statement.source if statement else '–'}
 
 
-def _unmeasured(where: tuple[str, str], claim: Claim) -> dict[str, Any]:
+def _unmeasured(where: tuple[str, str], statement: Statement) -> dict[str, Any]:
     nothing = dict.fromkeys(('loss', 'exponent', 'low', 'high', 'log_power', 'learn_low', 'learn_high'), np.nan)
     texts = dict.fromkeys(('learner', 'local_slopes', 'law', 'lanes'), '–') | {'fitted_to': '', 'interval_by': ''}
     nothing |= {'num_learn': 0, 'num_judged': 0}
     place = {'evidence': evidence.FIXED, 'architecture': where[0], 'task': where[1], 'N': ()}
-    return place | texts | nothing | _claim(claim) | {'agrees': 'not measured', 'note': 'no search over several N'}
+    return place | texts | nothing | _stated(statement) | {'agrees': 'not measured', 'note': 'no search over several N'}
 
 
 def _or_nan(value: float | None) -> float:

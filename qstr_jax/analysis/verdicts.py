@@ -1,7 +1,7 @@
-"""What the theorems claim about the growth of samples with N, and whether n* of empirical risk minimisers agrees.
+"""What the theorems say about the growth of samples with N, and whether n* of empirical risk minimisers agrees.
 
-A claim is about the exponent of N: n = O(polylog N) says at most 0, n = Ω(N d) at least 1, and n ≥ N^c more than 0. It
-is about certain learners on n prompts, so samples of online training are not judged by it. At the lengths of a
+A statement is about the exponent of N: n = O(polylog N) says at most 0, n = Ω(N d) at least 1, and n ≥ N^c more than 0.
+It is about certain learners on n prompts, so samples of online training are not judged by it. At the lengths of a
 laboratory N^0.2 and a power of log N look alike; but an exponent below 1 parts the growth from that of FFNs, which is
 what Table 1 of the paper says.
 """
@@ -13,18 +13,18 @@ import pandas as pd
 from qstr_jax.analysis import erms, laws, line_fit
 from qstr_jax.analysis.exponents import Exponent
 
-# The verdict on a polylog claim whose exponent is known to be below 1, the least that Theorem 6 leaves FFNs.
+# The verdict on a statement of polylog N whose exponent is known to be below 1, the least that Theorem 6 leaves FFNs.
 SLOWER = 'slower than N'
 # A first layer with a larger share off the span of the prompts is not where Theorem 6's proof has it.
 _OFF_SPAN = 1e-3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Claim:
-    """What the paper claims for one architecture and task.
+class Statement:
+    """What a theorem says of one architecture and task.
 
     Attributes:
-        words: the claim as the paper writes it.
+        words: as the paper writes it.
         source: the theorem.
         kind: 'at most', 'at least' or 'more than'.
         value: the exponent that `kind` is about.
@@ -40,17 +40,17 @@ class Claim:
     risk: str = 'pointwise'
 
 
-_POLYLOG = Claim(
+_POLYLOG = Statement(
     words='n ≤ polylog N', source='Theorem 4', kind='at most', value=0.0, learners=('constrained', erms.WORST)
 )
-_LINEAR = Claim(
+_LINEAR = Statement(
     words='n ≥ Ω(N d)', source='Theorem 6', kind='at least', value=1.0, learners=('stationary', 'min_norm'), risk=''
 )
-CLAIMS = {
+STATEMENTS = {
     ('transformer', 'simple_qstr'): _POLYLOG,
     ('transformer', 'qstr'): _POLYLOG,
     ('rnn', 'simple_qstr'): dataclasses.replace(_POLYLOG, source='Theorem 7'),
-    ('rnn', 'qstr'): Claim(
+    ('rnn', 'qstr'): Statement(
         words='n ≥ N^c for some c > 0', source='Theorem 9', kind='more than', value=0.0, learners=('min_norm',)
     ),
     ('ffn', 'simple_qstr'): _LINEAR,
@@ -58,38 +58,38 @@ CLAIMS = {
 }
 
 
-def judge(claim: Claim | None, fit: Exponent, lanes: pd.DataFrame) -> tuple[str, str]:
-    """Whether the growth of n* agrees with a claim: 'yes', 'no', `SLOWER`, 'open' or 'not measured', and why."""
+def judge(statement: Statement | None, fit: Exponent, lanes: pd.DataFrame) -> tuple[str, str]:
+    """Whether the growth of n* agrees with a statement: 'yes', 'no', `SLOWER`, 'open' or 'not measured', and why."""
     if fit.value is None or fit.low is None or fit.high is None:
         return 'not measured', ''
-    if claim is None:
+    if statement is None:
         return 'open', 'the paper claims nothing for it'
-    if why := _not_of_the_theorem(claim, lanes):
+    if why := _not_of_the_theorem(statement, lanes):
         return 'open', why
     if fit.interval_by == line_fit.BY_NOISE:
         return 'open', 'three lengths say nothing of the misfit'
     law = fit.law.name if fit.law else laws.UNDECIDED
-    verdict, why = _by_growth(claim, fit.low, fit.high, law)
-    return (SLOWER, why) if verdict == 'open' and claim.kind == 'at most' and fit.high < 1 else (verdict, why)
+    verdict, why = _by_growth(statement, fit.low, fit.high, law)
+    return (SLOWER, why) if verdict == 'open' and statement.kind == 'at most' and fit.high < 1 else (verdict, why)
 
 
-def _by_growth(claim: Claim, low: float, high: float, law: str) -> tuple[str, str]:
-    """What the exponent and the law say of a claim about their lanes, which is 'open' where they are not enough."""
-    if high < claim.value:
-        return ('yes', '') if claim.kind == 'at most' else ('no', '')
-    if low <= claim.value <= high and not (claim.kind == 'at least' and low == claim.value):
-        return 'open', f'the interval holds {claim.value:g}'
+def _by_growth(statement: Statement, low: float, high: float, law: str) -> tuple[str, str]:
+    """What the exponent and the law say of a statement about their lanes, which is 'open' where they are not enough."""
+    if high < statement.value:
+        return ('yes', '') if statement.kind == 'at most' else ('no', '')
+    if low <= statement.value <= high and not (statement.kind == 'at least' and low == statement.value):
+        return 'open', f'the interval holds {statement.value:g}'
     if law == laws.UNDECIDED:
         return 'open', 'N^a and (log N)^p are not told apart'
-    return ('yes' if (law == laws.POWER) == (claim.kind != 'at most') else 'no'), f'it grows like {law}'
+    return ('yes' if (law == laws.POWER) == (statement.kind != 'at most') else 'no'), f'it grows like {law}'
 
 
-def _not_of_the_theorem(claim: Claim, lanes: pd.DataFrame) -> str:
+def _not_of_the_theorem(statement: Statement, lanes: pd.DataFrame) -> str:
     """Why a theorem is not about some searches: another learner or risk, or lanes that minimise no risk; or ''."""
-    if not set(lanes['learner']) <= set(claim.learners):
-        return f'{claim.source} is about {" and ".join(claim.learners)}'
-    if claim.risk and set(lanes['risk']) != {claim.risk}:
-        return f'{claim.source} is about the point-wise risk'
+    if not set(lanes['learner']) <= set(statement.learners):
+        return f'{statement.source} is about {" and ".join(statement.learners)}'
+    if statement.risk and set(lanes['risk']) != {statement.risk}:
+        return f'{statement.source} is about the point-wise risk'
     moving = _is_moving(lanes)
     if moving.any():
         return f'{moving.sum()} of {len(lanes)} lanes end at no stationary point'
