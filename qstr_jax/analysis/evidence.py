@@ -55,6 +55,8 @@ def curves(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
         rows = selection.select(rows, [name for name in chosen if name in rows.columns])
     rows = _distinct(rows)
     for _, mine in rows.groupby(['model', 'task'], sort=False):
+        # Without the settings of other architectures, of which there are hundreds.
+        mine = mine[[name for name in mine.columns if columns.is_declared(name) or mine[name].notna().any()]]
         shape = _following(mine, chosen)
         apart = [name for name in _settings(mine) if name not in ('seq_len', *shape, *chosen)]
         for _, lanes in mine.groupby(['model', *apart], dropna=False, sort=False):
