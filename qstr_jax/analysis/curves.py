@@ -185,9 +185,9 @@ def _independent(rows: pd.DataFrame, fixed: Sequence[str], leave_out: Sequence[s
 
     A setting of the task cannot follow from one of the model, nor that from the learner's, nor that from the lane's.
     """
-    if 'cell' in rows.columns:  # whose rows differ in settings of the lane alone
+    if 'cell' in rows.columns:  # whose rows differ in settings of the lane, and by the thresholds that they recorded
         of_lanes = [name for name in columns.settings(rows.columns) if columns.get(name).role == 'lane']
-        rows = rows.drop_duplicates([*of_lanes, *rows.columns.intersection(['cell', 'folder'])])
+        rows = rows.drop_duplicates([*of_lanes, *rows.columns.intersection(['cell', 'folder', 'threshold'])])
     if len(rows) == 1:
         return []
     settings = [name for name in setting_columns(rows) if name not in fixed and name not in leave_out]
