@@ -108,9 +108,9 @@ def test_one_block_of_attention_is_the_papers_transformer():
     np.testing.assert_allclose(ours.apply({'params': params}, z_NxE), paper.apply(theirs, z_NxE), atol=1e-5)
 
 
-@pytest.mark.parametrize('name', ['attention', 's5', 'mlp_mixer'])
-def test_the_width_follows_from_the_number_of_parameters(name):
-    module = build(name, num_parameters=20_000)
+@pytest.mark.parametrize(('name', 'num_outputs'), [('attention', 1), ('s5', 1), ('mlp_mixer', 1), ('min_gru', 3)])
+def test_the_width_follows_from_the_number_of_parameters(name, num_outputs):
+    module = build(name, num_parameters=20_000).clone(num_outputs=num_outputs)
     count = backbone.num_parameters(module, TASK.seq_len, TASK.embedding_dim)
     assert abs(count / 20_000 - 1) < 0.05
     assert count == sum(leaf.size for leaf in jax.tree.leaves(held_out.abstract_params(module, TASK)))
