@@ -18,7 +18,8 @@ from tests.test_analysis import make_rows
 @pytest.fixture
 def rows(monkeypatch):
     """Made-up rows, N^0.6 with five lanes."""
-    made = make_rows(0.6, 10_000, lengths=(4, 6, 8, 12)).assign(task_seed=lambda table: table['seed'], cell='a')
+    made = make_rows(0.6, 10_000, lengths=(4, 6, 8, 12)).assign(task_seed=lambda table: table['seed'])
+    made['cell'] = 'N' + made['seq_len'].astype(str)
     made['is_erm'] = [True if seed == 0 else None for seed in made['seed']]
     tables = {'full': made, 'thin': made[made['seed'] < 2], 'bound': made.assign(outcome='censored')}
     tables['mixed'] = made.assign(outcome=made['outcome'].mask(made['seed'] == 4, 'censored'))
