@@ -17,6 +17,7 @@ import pytest
 
 from qstr_jax import columns
 from qstr_jax.settings import registry
+from qstr_jax.storage import cell_tables
 from qstr_jax.sweeps import platforms
 from tests import helpers
 
@@ -197,5 +198,6 @@ def _own_columns():
     yield
     columns._TABLE.clear()
     columns._TABLE.update(before)
+    cell_tables._rows_of.cache_clear()  # which would not declare the columns of its files again
     for entry in registry.entries().values():
         registry.declare_columns(entry)

@@ -36,6 +36,12 @@ def test_tables_come_back_as_they_were(tmp_path):
     pd.testing.assert_frame_equal(files.read_table(tmp_path / 'table.parquet'), FRAME)
 
 
+def test_lists_come_back(tmp_path):
+    """Table 1 has them."""
+    files.write_table(tmp_path / 'table', pd.DataFrame({'N': [[4, 8], []]}))
+    assert [list(one) for one in files.read_table(tmp_path / 'table')['N']] == [[4, 8], []]
+
+
 def test_the_same_table_has_the_same_bytes_however_often_it_is_read_and_written(tmp_path):
     files.write_table(tmp_path / 'one', FRAME)
     files.write_table(tmp_path / 'two', files.read_table(tmp_path / 'one'))

@@ -10,12 +10,43 @@ import pytest
 from experiments import exhibit, gallery
 from qstr_jax.report import numbers
 
+# Cards have tests of their own.
+TRAINED = {name: one for name, one in exhibit.every().items() if not isinstance(one, exhibit.CardExhibit)}
+
+
+@pytest.fixture
+def rows():
+    """The committed rows, which are read once for all texts."""
+    return gallery.environment().globals['rows']
+
 
 @pytest.mark.slow
 def test_the_texts_are_those_of_the_rows():
     """Fails where text and rows part; `make gallery` mends it."""
     for path, text in gallery.filled().items():
         assert path.read_text() == text, path.name
+
+
+@pytest.mark.parametrize('name', TRAINED)
+def test_words_come_from_the_committed_rows(name, rows):
+    some = TRAINED[name]
+    text = some.text(rows)
+    words = f'{text} {some.limits(rows)}'
+    assert some.module.QUESTION.endswith('?')
+    assert 'nan' not in words
+    assert '{' not in words
+    assert text.partition('\n\n')[0].count('. ') <= 2
+    assert all(paragraph.count(' ') < 130 for paragraph in words.split('\n\n'))
+
+
+def test_all_committed_rows_are_lanes_of_their_exhibit(rows):
+    owners = [(folder, one) for one in TRAINED.values() for folder in one.folders]
+    assert len(dict(owners)) == len(owners)
+    assert {path.parent.name for path in gallery.RESULTS.glob('*/rows')} == set(dict(owners))
+    for folder, one in owners:
+        planned, done = one.planned(folder), one.done(folder, rows.stored(folder))
+        stray = {cell: lanes - planned.get(cell, set()) for cell, lanes in done.items()}
+        assert {cell: lanes for cell, lanes in stray.items() if lanes} == {}, folder
 
 
 def test_table_1_is_the_committed_one():

@@ -17,11 +17,12 @@ SITE = 'https://example.org/project/'
 
 @pytest.fixture(scope='module')
 def hooks():
-    """The module; its explorer, which takes as long as a report, is a word."""
+    """The module; its explorer and the pages of exhibits, which take minutes, are a word each."""
     spec = importlib.util.spec_from_file_location('hooks', helpers.ROOT / 'docs/hooks.py')
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.explorer = lambda: 'the explorer'
+    module.gallery = types.SimpleNamespace(page=lambda one: one.title)
     return module
 
 

@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 # Six lane batches of one cell, which each worker compiles once, so that both nodes are at work when one of them dies.
-SETTINGS = {**harness.JOB, 'seq_lens': (2,), 'num_seeds': 6, 'max_samples': 12_800, 'probes': ('param_norm',)}
+SETTINGS = {**harness.JOB, 'seq_lens': (2,), 'num_seeds': 6, 'max_samples': 4800, 'probes': ('param_norm',)}
 # The rate of two models is tuned: two searches side by side, with steps beyond the rates that are given.
 TUNED = {
     **harness.JOB, 'models': ('ffn', 'transformer'), 'seq_lens': (2,), 'num_seeds': 2, 'transformer.mlp_width': 8,

@@ -196,8 +196,9 @@ def _independent(rows: pd.DataFrame, fixed: Sequence[str], leave_out: Sequence[s
     # Curves have thousands of lines of each lane.
     codes = pd.DataFrame(codes).drop_duplicates().to_numpy()
     kept = [name for name in settings if codes[:, place[name]].any()]
+    role = {name: _rank(name)[0] for name in kept}
     for name in sorted(kept, key=_expendable, reverse=True):
-        others = [*fixed, *(other for other in kept if other != name and _rank(other)[0] <= _rank(name)[0])]
+        others = [*fixed, *(other for other in kept if other != name and role[other] <= role[name])]
         given = [place[other] for other in others]
         if others and _num_distinct(codes[:, given]) == _num_distinct(codes[:, [*given, place[name]]]):
             kept.remove(name)

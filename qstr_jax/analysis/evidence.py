@@ -57,8 +57,9 @@ def curves(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     for _, mine in rows.groupby(['model', 'task'], sort=False):
         # Without the settings of other architectures, of which there are hundreds.
         mine = mine[[name for name in mine.columns if columns.is_declared(name) or mine[name].notna().any()]]
-        shape = _following(mine, chosen)
-        apart = [name for name in _settings(mine) if name not in ('seq_len', *shape, *chosen)]
+        settings = _settings(mine)
+        shape = _following(mine, settings, chosen)
+        apart = [name for name in settings if name not in ('seq_len', *shape, *chosen)]
         for _, lanes in mine.groupby(['model', *apart], dropna=False, sort=False):
             if lanes['seq_len'].nunique() > 1:
                 lanes = _of_the_longest(_of_one_shape(lanes, shape) if shape else lanes)
@@ -89,14 +90,14 @@ def _distinct(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[~keys.duplicated().to_numpy()].reset_index(drop=True)
 
 
-def _following(rows: pd.DataFrame, chosen: list[str]) -> list[str]:
+def _following(rows: pd.DataFrame, settings: list[str], chosen: list[str]) -> list[str]:
     """The settings of the model and the task that take other values at another N, in some directory."""
     may = [
         name
-        for name in _settings(rows)
+        for name in settings
         if columns.get(name).role not in ('learner', 'lane') and name not in (*ALWAYS_NAMED, *_RULES)
     ]
-    fixed = [name for name in _settings(rows) if name not in (*may, *chosen, 'seq_len')]
+    fixed = [name for name in settings if name not in (*may, *chosen, 'seq_len')]
     groups = [lanes for _, lanes in rows.groupby(['folder', *fixed], dropna=False) if lanes['seq_len'].nunique() > 1]
     return [name for name in may if any(_differs(lanes, name) for lanes in groups)]
 

@@ -170,6 +170,6 @@ def shrink_tuned(config: config_dict.ConfigDict) -> None:
     config.models = ('ffn',)
     config.num_seeds = 2
     config.ffn.widths = (32,)
-    config.tune.num_seeds = 2
+    config.tune.num_seeds = 1
     config.test_samples = 100
     config.max_samples = 6400

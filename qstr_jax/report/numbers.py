@@ -25,11 +25,10 @@ from qstr_jax.analysis import (
     names,
     selection,
     summary,
-    table1,
 )
 from qstr_jax.analysis.samples_table import learn_text
 from qstr_jax.report import lanes as exhibit_lanes
-from qstr_jax.storage import provenance, results
+from qstr_jax.storage import files, provenance, results
 
 MIN_LANES = 3
 
@@ -39,6 +38,7 @@ class Rows:
 
     def __init__(self, root: str | pathlib.Path) -> None:
         self.root = pathlib.Path(root)
+        self._stored: dict[str, pd.DataFrame] = {}
         self._tables: dict[str, pd.DataFrame] = {}
 
     def __call__(self, *folders: str, **settings: Any) -> 'Lanes':
@@ -53,17 +53,19 @@ class Rows:
         return Lanes(self.root, (folder,), table.assign(folder=folder))
 
     def table1(self) -> str:
-        """Table 1 of all directories in six lines, as Markdown."""
-        measured = table1.measure(results.load_all([self.root], strict=True, read=exhibit_lanes.load))
-        return formats.markdown(answers.answers(measured))
+        """Table 1 in six lines, as Markdown; `make table1` wrote it beside the rows."""
+        return formats.markdown(answers.answers(files.read_table(self.root / 'table1/table1.parquet')))
 
     def stored(self, folder: str) -> pd.DataFrame:
         """The rows of a directory as they are stored."""
-        return results.load(self.root / folder)
+        if folder not in self._stored:
+            self._stored[folder] = results.load(self.root / folder, strict=True)
+        return self._stored[folder]
 
     def _table(self, folder: str) -> pd.DataFrame:
         if folder not in self._tables:
-            self._tables[folder] = exhibit_lanes.at_thresholds(self.root / folder, strict=True).assign(folder=folder)
+            table = exhibit_lanes.at_thresholds(self.root / folder, strict=True, rows=self.stored(folder))
+            self._tables[folder] = table.assign(folder=folder)
         return self._tables[folder]
 
 

@@ -50,7 +50,9 @@ def digest(table: pa.Table) -> bytes:
     metadata = {key: value for key, value in (table.schema.metadata or {}).items() if key != DIGEST_KEY}
     parts = [part for key in sorted(metadata) for part in (key, metadata[key])]
     for name, column in zip(table.column_names, table.columns, strict=True):
-        parts += [f'{name} {column.type}'.encode(), *_bytes_of(column)]
+        # Parquet has a name of its own for what a list is made of.
+        kind = f'list of {column.type.value_type}' if pa.types.is_list(column.type) else column.type
+        parts += [f'{name} {kind}'.encode(), *_bytes_of(column)]
     for part in parts:  # with its length, so that no two tables look alike
         state.update(len(part).to_bytes(8, 'little'))
         state.update(part)

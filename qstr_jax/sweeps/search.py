@@ -153,12 +153,12 @@ class Search:
             known |= {one: by_lane[tuple(one)] for one in missing}
         return {places: [known[one] for one in several] for places, several in lanes.items()}
 
-    def _rows(self) -> list[Mapping[str, Any]]:
+    def _rows(self) -> list[Any]:
         """All selection rows of the cell."""
         path = results.cell_path(self._selection, 'rows', self.cell.id)
         if not path.exists():
             return []
-        return [row for _, row in cell_tables.read_rows(path, self.cell.lanes[0]._fields).iterrows()]
+        return cell_tables.read_rows(path, self.cell.lanes[0]._fields).to_dict('records')
 
     def _reached(self, lanes: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
         """The rows of lanes that have reached the threshold with another limit, which changes nothing before its end.
