@@ -31,8 +31,8 @@ def get_config():
 def reduced():
     """The same in seconds, for the tests: one mixer."""
     config = architectures.protocol('qstr', 2)
-    config.models = ('rg_lru',)
-    config.rg_lru.num_parameters, config.rg_lru.short_conv = 20_000, (0, WIDTH)
+    config.models = ('attention',)
+    config.attention.depth, config.attention.short_conv = 1, (0, WIDTH)
     return architectures.shrink(config)
 
 
