@@ -2,7 +2,8 @@ r"""The gallery, the index of results, and the numbers of README and docs, writt
 
 python -m experiments.gallery
 
-The texts are the exhibits' own, in experiments/exhibits, put together by the templates docs/*.jinja.
+The texts are the exhibits' own, in experiments/exhibits, put together by the templates docs/*.jinja. Table 1 is the one
+that experiments.table1 wrote; `make gallery` makes it first.
 """
 
 import functools

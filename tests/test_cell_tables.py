@@ -13,6 +13,15 @@ from tests.stored import CELL, LANES, make, rows_of, signed
 READERS = {'rows': cell_tables.read_rows, 'curves': cell_tables.read_curves}
 
 
+def test_what_a_reader_does_to_rows_is_no_part_of_them_and_a_new_file_is_read(tmp_path):
+    path = results.cell_path(make(tmp_path / 'sweep'), 'rows', CELL)
+    before = cell_tables.read_rows(path)
+    before.loc[0, 'seed'] = 99
+    assert 99 not in cell_tables.read_rows(path)['seed'].tolist()
+    files.write_table(path, cell_tables.read_rows(path).iloc[:1], CELL)
+    assert len(cell_tables.read_rows(path)) == 1 < len(before)
+
+
 @pytest.mark.parametrize('kind', READERS)
 def test_no_flipped_bit_changes_a_number_in_silence(tmp_path, kind):
     """Where nothing is said, the flipped bit was of the packing: the table is the same."""

@@ -39,6 +39,13 @@ def test_words_come_from_the_committed_rows(name, rows):
     assert all(paragraph.count(' ') < 130 for paragraph in words.split('\n\n'))
 
 
+def test_a_page_has_what_an_exhibit_says_and_its_command(rows):
+    one = TRAINED['quickstart']
+    page = gallery.page(one)
+    assert all(words in page for words in (one.title, one.text(rows), one.limits(rows), 'make quickstart\n'))
+    assert f'All {len(rows.stored("quickstart"))} lanes.' in page
+
+
 def test_all_committed_rows_are_lanes_of_their_exhibit(rows):
     owners = [(folder, one) for one in TRAINED.values() for folder in one.folders]
     assert len(dict(owners)) == len(owners)

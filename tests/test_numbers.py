@@ -76,6 +76,8 @@ def test_numbers_never_rest_on_what_a_damaged_file_left(tmp_path):
     rows = numbers.Rows(tmp_path)
     with pytest.raises(files.ResultsError):
         rows('sweep')
+    with pytest.raises(files.ResultsError):
+        rows.stored('sweep')
 
 
 def test_a_table_has_a_line_an_architecture_and_counts_failures_as_failures(rows):

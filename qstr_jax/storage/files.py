@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import pathlib
 import re
 import socket
 import stat
@@ -195,7 +196,9 @@ def read_table(path: Any, cell_id: str = '') -> pd.DataFrame:
 def damaged_table(path: Any, reason: object) -> ResultsError:
     """The error of a table that cannot be used."""
     line = (str(reason).splitlines() or [type(reason).__name__])[0][:300]
-    return ResultsError(f'{path} is damaged ({line}): delete it, in rows/ and in curves/, and run its cell again')
+    of_cell = pathlib.PurePath(path).parent.name in ('rows', 'curves')
+    hint = 'delete it, in rows/ and in curves/, and run its cell again' if of_cell else 'delete it and make it again'
+    return ResultsError(f'{path} is damaged ({line}): {hint}')
 
 
 def remove_leftovers(folder: Any) -> None:

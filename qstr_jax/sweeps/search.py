@@ -153,7 +153,7 @@ class Search:
             known |= {one: by_lane[tuple(one)] for one in missing}
         return {places: [known[one] for one in several] for places, several in lanes.items()}
 
-    def _rows(self) -> list[Any]:
+    def _rows(self) -> list[dict[Any, Any]]:
         """All selection rows of the cell."""
         path = results.cell_path(self._selection, 'rows', self.cell.id)
         if not path.exists():
