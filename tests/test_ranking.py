@@ -33,3 +33,12 @@ def test_order_and_panels_are_checked():
     assert plots.ranked(means, 'seq_len') == ['transformer', 'rnn']
     with pytest.raises(ValueError, match='give at least one'):
         plots.samples_ranked({})
+
+
+def test_one_architecture_leaves_room_for_its_axis():
+    rows = lanes()
+    figure = plots.samples_ranked({'retrieval': rows[rows['model'] == 'rnn']}, notes=('a note',))
+    figure.draw_without_rendering()
+    (axis,) = figure.axes
+    below = axis.xaxis.label.get_window_extent().ymin
+    assert all(below > text.get_window_extent().ymax for text in figure.texts)

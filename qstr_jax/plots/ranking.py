@@ -51,7 +51,8 @@ def samples_ranked(
     }
     with matplotlib.rc_context(STYLE):
         figure, axes = frame(len(panels), title, notes, sharey=True, key=_KEY, panel_width=_PANEL_WIDTH)
-        figure.set_figheight(figure.get_figheight() - HEIGHT + 0.6 + _LINE_HEIGHT * len(order) * (1 + len(values)) / 2)
+        lines = max(4, len(order) * (1 + len(values)) / 2)  # fewer leave no room for the axis
+        figure.set_figheight(figure.get_figheight() - HEIGHT + 0.6 + _LINE_HEIGHT * lines)
         for axis, (name, own) in zip(axes, panels.items(), strict=True):
             axis.set_title(display(name), loc='left')
             for place, value in enumerate(values):
