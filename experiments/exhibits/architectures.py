@@ -81,6 +81,7 @@ def shrink(config):
     config.seq_lens = (2,)
     config.tune.learning_rate = (3e-3, 1e-2)
     config.num_seeds, config.max_samples, config.test_samples = 2, 1024, 100
+    base.ease(config)
     return config
 
 

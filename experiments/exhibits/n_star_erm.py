@@ -129,7 +129,7 @@ def _fit_labels(config):
 def reduced(part='log'):
     """The same in seconds, for the tests."""
     config = shrink(get_config(part))
-    config.seq_lens = (2,) if part in ('simple', 'rnn') else (2, 3)
+    config.seq_lens = (2, 3) if part == 'log' else (2,)
     config.radius = (1.0,)
     config.starts = config.starts[:1]
     config.num_seeds = 2

@@ -6,6 +6,7 @@ The blocks of `zoology`: two, causal, 32 wide, without MLP, a convolution of two
 from experiments.exhibits import architectures, zoology
 from qstr_jax import analysis
 from qstr_jax.analysis import formats
+from qstr_jax.cli import base
 from qstr_jax.report import lanes
 from qstr_jax.settings import checks
 
@@ -54,6 +55,7 @@ def reduced(part='s64_16'):
     config.models = ('min_gru',)
     config.seq_lens, config.num_seeds = (8,), 2
     config.max_samples, config.test_samples = 6400, 100
+    base.ease(config)
     return config
 
 

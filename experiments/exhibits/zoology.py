@@ -49,6 +49,7 @@ def reduced(part='w8'):
     config.models = ('attention',)
     config.seq_lens, config.num_seeds, config.tune.num_seeds = (8,), 2, 2
     config.max_samples, config.test_samples = 6400, 100
+    base.ease(config)
     return config
 
 
