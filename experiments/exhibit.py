@@ -222,9 +222,10 @@ class CardExhibit(Exhibit):
 
     def draw(self, folder: str, root: pathlib.Path, reduced: bool = False) -> None:
         """Draws the card that is there, and says its verdict."""
-        if (made := self.card(root)) is not None:
-            plots.save(figures.card_figure(made), root / folder / 'figure')
-            print(f'{self.name}: {made.verdict}', flush=True)
+        if (made := self.card(root)) is None:
+            raise ValueError(f'{str(root / folder)!r} has no card.json: run {self.name} without --draw_only')
+        plots.save(figures.card_figure(made), root / folder / 'figure')
+        print(f'{self.name}: {made.verdict}', flush=True)
 
     def card(self, root: pathlib.Path) -> card.Card | None:
         """The card that is there; None if there is none."""
@@ -333,21 +334,22 @@ def run(*arguments: str) -> None:
         found = [(_overridden(one, overrides), folders) for one, folders in found]
     if DRAW_ONLY.value:
         command_line.refuse_unused(('workdir',), '--draw_only')
+        if overrides:
+            raise ValueError('--set: --draw_only does not use it, since it draws the card that is there')
     runtime.check()
     root = pathlib.Path(runtime.workdir('results'))
     root = root / 'reduced' if REDUCED.value else root
-    if not DRAW_ONLY.value:
-        runtime.start()
-    for one, folders in found:
-        for folder in folders:
-            for sweep in one.sweeps(folder, REDUCED.value):
-                cells_of(sweep)  # Errors before any work; after the start, since it may use the device.
-    for one, folders in found:
-        for folder in folders:
-            if DRAW_ONLY.value:
-                one.draw(folder, root, REDUCED.value)
-            else:
-                one.run(folder, root, runtime.options(), REDUCED.value)
+    wanted = [(one, folder) for one, folders in found for folder in folders]
+    if DRAW_ONLY.value:
+        for one, folder in wanted:
+            one.draw(folder, root, REDUCED.value)
+        return
+    runtime.start()
+    for one, folder in wanted:
+        for sweep in one.sweeps(folder, REDUCED.value):
+            cells_of(sweep)  # Errors before any work; after the start, since it may use the device.
+    for one, folder in wanted:
+        one.run(folder, root, runtime.options(), REDUCED.value)
 
 
 def _setting(word: str) -> tuple[str, Any]:

@@ -53,6 +53,17 @@ def flags_as_before(module):
             flagsaver.restore_flag_values(values, own)
 
 
+@contextlib.contextmanager
+def flag_values(**values):
+    """Flags as if typed, in a test that parses no command line."""
+    known = flags.FLAGS.is_parsed()
+    with flagsaver.flagsaver():
+        if not known:
+            flags.FLAGS.mark_as_parsed()
+        with flagsaver.flagsaver(**values):
+            yield
+
+
 def flags_of(options):
     """Compiler options as XLA_FLAGS has them."""
     return ' '.join(f'--{name}={str(value).lower()}' for name, value in options.items())

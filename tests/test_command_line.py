@@ -8,7 +8,6 @@ import sys
 
 import pytest
 from absl import flags
-from absl.testing import flagsaver
 from ml_collections import config_flags
 
 from qstr_jax import sweeps
@@ -120,6 +119,8 @@ QUICKSTART = f'--config={CONFIGS / "quickstart.py"}'
         ('sample_complexity', [QUICKSTART, '--dry_run', '--coordinator=here:1'], '--coordinator: --dry_run does not'),
         ('exhibit', ['quickstart', '--output=a'], '--output: this binary does not use it'),
         ('exhibit', ['quickstart', '--draw_only', '--num_devices=1'], '--num_devices: --draw_only does not use it'),
+        ('exhibit', ['card_alpha', '--draw_only', '--set=seeds=1'], '--set: --draw_only does not use it'),
+        ('exhibit', ['card_alpha', '--draw_only', '--workdir=.'], "'cards/alpha' has no card.json: run card_alpha"),
         ('gallery', ['--reduced'], '--reduced: this binary does not use it'),
         ('sample_complexity', ['--describe=rnn', '--workdir=a'], '--workdir: --describe does not use it'),
         ('lanes_per_batch', ['--output=a', '--models=ffn', '--rnn_width=8'], '--rnn_width=8: rnn is not among'),
@@ -198,12 +199,8 @@ def test_a_part_of_a_config_without_parts_is_one_line(parse):
     ],
 )
 def test_flags_of_the_run_are_checked_before_any_work(given, line):
-    known = flags.FLAGS.is_parsed()
-    with flagsaver.flagsaver():
-        if not known:
-            flags.FLAGS.mark_as_parsed()
-        with flagsaver.flagsaver(**given), pytest.raises(ValueError, match=re.escape(line)):
-            runtime.check()
+    with helpers.flag_values(**given), pytest.raises(ValueError, match=re.escape(line)):
+        runtime.check()
 
 
 def test_an_address_that_cannot_be_reached_is_one_line(monkeypatch):

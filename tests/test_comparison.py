@@ -7,8 +7,6 @@ import types
 import numpy as np
 import pandas as pd
 import pytest
-from absl import flags
-from absl.testing import flagsaver
 
 import qstr_jax
 from qstr_jax import sweeps
@@ -203,12 +201,10 @@ def test_rows_of_a_foreign_loop_are_compared_as_any_others(tmp_path):
 )  # fmt: skip
 def test_what_is_wrong_with_the_command_line_is_said(given, tmp_path, monkeypatch):
     monkeypatch.setattr(runtime, 'start', lambda: None)
-    if not flags.FLAGS.is_parsed():
-        flags.FLAGS(['test'])
     name, value = next(iter(given.items()))
     says = 'results directory' if value is None else name
     defaults = {**dict.fromkeys(compare.OWN), 'plugins': [], 'suite': 'quick', 'settings': '', **given}
-    with flagsaver.flagsaver(workdir=[str(tmp_path)]), pytest.raises((ValueError, ResultsError), match=says):
+    with helpers.flag_values(workdir=[str(tmp_path)]), pytest.raises((ValueError, ResultsError), match=says):
         compare.run(types.SimpleNamespace(**defaults))
 
 

@@ -1,10 +1,12 @@
 """Exhibits: every one is whole, has its rows, and its reduced twin runs end to end into pictures and tables."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from experiments import exhibit
+from experiments import exhibit, gallery
 from qstr_jax import sweeps
 from qstr_jax.cli import base
 from qstr_jax.storage import results
@@ -55,6 +57,15 @@ def test_a_twin_that_is_run_again_runs_nothing(tmp_path):
     sweep = one('quickstart').sweeps('quickstart', reduced=True)[0]
     rows = sweeps.run(sweep, tmp_path, small.quiet())
     pd.testing.assert_frame_equal(rows, sweeps.run(sweep, tmp_path, small.quiet()))
+
+
+def test_what_is_only_drawn_is_not_planned(tmp_path, monkeypatch):
+    shutil.copytree(gallery.RESULTS / 'quickstart', tmp_path / 'quickstart')
+    (tmp_path / 'quickstart' / 'figure.png').unlink()
+    monkeypatch.setattr(exhibit, 'cells_of', lambda _: pytest.fail('planned'))
+    with helpers.flag_values(draw_only=True, workdir=[str(tmp_path)]):
+        exhibit.run('quickstart')
+    assert (tmp_path / 'quickstart' / 'figure.png').exists()
 
 
 @pytest.mark.slow
