@@ -1,10 +1,13 @@
 """The driver of lane batches beside workers that are functions: who gets what, who dies, what is written."""
 
+import multiprocessing
+import queue
 import threading
+import types
 
 import pytest
 
-from qstr_jax.launchers import driver
+from qstr_jax.launchers import driver, plan, planner
 from qstr_jax.launchers.batch_queue import Batch, BatchQueue
 from qstr_jax.launchers.engine import Failed, Lost
 from qstr_jax.launchers.inbox import Inbox
@@ -216,6 +219,29 @@ def test_a_checkpoint_replaces_older_ones_and_comes_back(tmp_path):
     assert inbox.checkpoint('a-batch0of11') == inbox.checkpoint('b-batch0of1') == {}
     inbox.end('a-batch0of1')
     assert inbox.checkpoint('a-batch0of1') == {}
+
+
+@pytest.mark.parametrize('unread', [0, 1])
+def test_a_planner_ends_with_its_driver_and_a_driver_with_its_planner(unread, monkeypatch):
+    ended = queue.SimpleQueue()
+    monkeypatch.setattr(plan.os, '_exit', ended.put)
+    ours, theirs = multiprocessing.Pipe()
+    other_end = plan._Driver(theirs)
+    for _ in range(unread):
+        other_end.tell('a message')
+    ours.close()
+    assert ended.get(timeout=10) == 1
+
+    one = planner.Planner.__new__(planner.Planner)
+    one._pipe, theirs = multiprocessing.Pipe()
+    one._process = types.SimpleNamespace(join=lambda: None, exitcode=3)
+    for _ in range(unread):
+        one.tell(batch('a'), True)
+    theirs.close()
+    one.tell(batch('b'), True)
+    with pytest.raises(SystemExit) as found:
+        one.receive(0)
+    assert found.value.code == 3
 
 
 def test_a_path_that_leads_out_of_the_directory_is_refused(tmp_path):

@@ -37,7 +37,7 @@ class _Driver:
             while True:
                 name, is_good = self._pipe.recv()
                 self._waiting.pop(name).put((name, is_good))
-        except EOFError:
+        except (EOFError, ConnectionResetError):  # the latter if it left a message unread
             os._exit(1)
 
     def tell(self, message: Any) -> None:

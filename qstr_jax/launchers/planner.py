@@ -1,5 +1,6 @@
 """The process that knows which lane batches there are, from the side of a driver without JAX: see `plan`."""
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -29,7 +30,7 @@ class Planner:
     def _next(self) -> Any:
         try:
             return self._pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):  # the latter if it left a message unread
             self.finish()
             sys.exit(0)
 
@@ -39,7 +40,8 @@ class Planner:
 
     def tell(self, batch: Batch, is_good: bool) -> None:
         """A batch is done, or has failed."""
-        self._pipe.send((batch.name, is_good))
+        with contextlib.suppress(BrokenPipeError):  # It has ended, as `receive` finds.
+            self._pipe.send((batch.name, is_good))
 
     def finish(self) -> None:
         """Waits until it has drawn what there is."""
