@@ -12,7 +12,7 @@ from qstr_jax.settings import checks
 ORDER = 206
 IS_SUPPORTING = True
 QUESTION = 'How many prompts do RNNs and FFNs of least norm need?'
-FOLDERS = {'n_star_min_norm_rnn': ('rnn', 'rnn_12'), 'n_star_min_norm_ffn': ('ffn',)}
+FOLDERS = {'n_star_min_norm_rnn': ('rnn', 'rnn_long'), 'n_star_min_norm_ffn': ('ffn',)}
 FIGURES = {
     'n_star_min_norm_rnn/figure.png': 'n* of RNNs of least norm against N, 1STR, d = 1',
     'n_star_min_norm_ffn/figure.png': 'n* of FFNs of least norm against N, simple-1STR, d = 2',
@@ -20,7 +20,7 @@ FIGURES = {
 
 
 def get_config(part='rnn'):
-    """Searches from n = 8 to 5,120, at N = 12 to 20,480; the RNN has one hidden layer of 128 in its read-out."""
+    """Searches from n = 8 to 5,120, at N = 10 and 12 to 20,480; the RNN has one hidden layer of 128 in its read-out."""
     checks.choice('part', part, sum(FOLDERS.values(), ()))
     config = n_star_stationary.get_config('simple')
     config.learners = ('min_norm',)
@@ -42,8 +42,8 @@ def get_config(part='rnn'):
         config.seq_lens = (2, 3, 4, 5, 6, 8)
         config.token_dim = 1
         config.encoding_dim = 8
-    if part == 'rnn_12':
-        config.seq_lens, config.max_samples = (12,), 20_480
+    if part == 'rnn_long':
+        config.seq_lens, config.max_samples = (10, 12), 20_480
     return config
 
 
