@@ -56,7 +56,10 @@ def _with_generated(files, config):
     for path in (path for pattern in PICTURES for path in ROOT.glob(pattern)):
         files.append(File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)))
     files.append(File.generated(config, 'report.html', content=explorer()))
-    files.append(File.generated(config, 'board.md', content=board.page(ROOT / 'board')))
+    pictures = board.pictures(ROOT / 'board')
+    files.append(File.generated(config, 'board.md', content=board.page(ROOT / 'board', pictures)))
+    for name, content in pictures.items():
+        files.append(File.generated(config, f'board/{name}', content=content))
     pages = {'Gallery': exhibits(), 'API': api()}
     for uri, text in [item for some in pages.values() for item in some.items()]:
         files.append(File.generated(config, uri, content=text))

@@ -169,6 +169,10 @@ def test_the_source_of_a_plugin_is_submitted_and_no_folder_is_overwritten(measur
 @pytest.mark.usefixtures('tiny')
 def test_the_page_shows_each_entry_on_each_task(measured):
     page = board.page(measured / 'board')
+    ((name, picture),) = board.pictures(measured / 'board').items()
+    assert picture.startswith(b'\x89PNG')
+    assert f'(board/{name})' in board.page(measured / 'board', [name])
+    assert '.png' not in page
     assert '## qstr, tiny-1' in page
     assert '| ffn' in page
 

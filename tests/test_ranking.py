@@ -35,6 +35,14 @@ def test_order_and_panels_are_checked():
         plots.samples_ranked({})
 
 
+def test_one_architecture_may_stand_out():
+    rows = lanes()
+    figure = plots.samples_ranked({'retrieval': rows, 'recall': rows}, highlight='rnn')
+    weights = {label.get_text(): label.get_fontweight() for label in figure.axes[0].get_yticklabels()}
+    assert weights == {'Transformer': 'normal', 'RNN': 'bold'}
+    assert [len(axis.patches) for axis in figure.axes] == [1, 1]
+
+
 def test_one_architecture_leaves_room_for_its_axis():
     rows = lanes()
     figure = plots.samples_ranked({'retrieval': rows[rows['model'] == 'rnn']}, notes=('a note',))

@@ -4,7 +4,7 @@ import importlib.util
 import pathlib
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -134,12 +134,29 @@ def _again(points: suites.Suite, row: Mapping[Any, Any], settings: Mapping[str, 
     return Again(text, holds=bool(row['outcome'] == made['outcome'] and is_near))
 
 
-def page(board: Any) -> str:
-    """The page of a board: a table for each task, sorted by the samples at the largest N, and no score over tasks."""
+def pictures(board: Any) -> dict[str, bytes]:
+    """By file name a picture of each suite that has entries: all of them, a line each."""
+    return {
+        f'{version}.png': card.drawn([task.name for task in points.tasks], rows)
+        for version, rows in reference(board).groupby('suite')
+        for points in suites.SUITES.values()
+        if points.version == version
+    }
+
+
+def page(board: Any, shown: Collection[str] = ()) -> str:
+    """The page of a board: a table for each task, sorted by the samples at the largest N, and no score over tasks.
+
+    Args:
+        board: the folder of all entries.
+        shown: names of `pictures` that are in the folder `board` beside the page.
+    """
     rows = reference(board)
     parts = ['# The board', _ABOUT]
     for points in suites.SUITES.values():
         own = rows[rows['suite'] == points.version]
+        if (name := f'{points.version}.png') in shown:
+            parts.append(f'![All entries of {points.version}](board/{name})')
         for task in points.tasks if len(own) else ():
             lanes = own[own['task'] == task.name]
             parts += [f'## {task.name}, {points.version}', f'It {task.about}; samples until {card.goal(task)}.']

@@ -9,7 +9,6 @@ from typing import Any
 import jinja2
 import matplotlib
 import pandas as pd
-from matplotlib.figure import Figure
 
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import exponents, formats
@@ -50,10 +49,7 @@ def data(suite: Suite, entry: str, rows: pd.DataFrame, made: dict[str, Any]) -> 
 def write(folder: Any, card: dict[str, Any], rows: pd.DataFrame) -> list[pathlib.Path]:
     """Writes card.json, card.md, card.png and card.html."""
     folder = pathlib.Path(files.make_folder(folder))
-    buffer = io.BytesIO()
-    with matplotlib.rc_context(STYLE):
-        figure(card['entry'], rows).savefig(buffer, format='png', dpi=150)
-    picture = buffer.getvalue()
+    picture = drawn([task['name'] for task in card['tasks']], rows, card['entry'])
     files.write_json(folder / 'card.json', card)
     files.write_text(folder / 'card.md', markdown(card))
     files.write_atomically(folder / 'card.png', lambda path: path.write_bytes(picture))
@@ -61,12 +57,14 @@ def write(folder: Any, card: dict[str, Any], rows: pd.DataFrame) -> list[pathlib
     return [folder / f'card.{suffix}' for suffix in ('html', 'png', 'md', 'json')]
 
 
-def figure(entry: str, rows: pd.DataFrame) -> Figure:
-    """Samples against N, a panel for each task and five others in each."""
-    drawn = rows[['entry', 'task', 'seq_len', 'seed', 'outcome', 'num_samples', 'samples_to_threshold', 'max_samples']]
-    closest = [entry, *(name for name in dict.fromkeys(rows['entry']) if name != entry)][:6]
-    drawn = drawn[drawn['entry'].isin(closest)].rename(columns={'entry': 'model'})
-    return plots.samples_against(drawn, title=f'{analysis.display(entry)} beside others')
+def drawn(tasks: Sequence[str], rows: pd.DataFrame, entry: str = '') -> bytes:
+    """A picture of all entries, a line each and a panel for each task; one entry may stand out."""
+    names = ['entry', 'task', 'seq_len', 'seed', 'outcome', 'num_samples', 'samples_to_threshold', 'max_samples']
+    rows, buffer = rows[names].rename(columns={'entry': 'model'}), io.BytesIO()
+    panels = {task: own for task in tasks if len(own := rows[rows['task'] == task])}
+    with matplotlib.rc_context(STYLE):
+        plots.samples_ranked(panels, highlight=entry).savefig(buffer, format='png', dpi=150)
+    return buffer.getvalue()
 
 
 def markdown(card: dict[str, Any]) -> str:

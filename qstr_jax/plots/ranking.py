@@ -24,7 +24,12 @@ _KEY = (
 
 
 def samples_ranked(
-    panels: Mapping[str, pd.DataFrame], by: str = 'seq_len', *, title: str = '', notes: Sequence[str] = ()
+    panels: Mapping[str, pd.DataFrame],
+    by: str = 'seq_len',
+    *,
+    title: str = '',
+    notes: Sequence[str] = (),
+    highlight: str = '',
 ) -> Figure:
     """Samples to the threshold of many architectures, a line each; those that do best on the first task on top.
 
@@ -35,6 +40,7 @@ def samples_ranked(
         by: the setting whose values are told apart by colour and marker.
         title: above the figure.
         notes: small, under the figure.
+        highlight: an architecture whose name is bold and whose line is shaded.
 
     Raises:
         ValueError: as `analysis.summarize`, or no panels.
@@ -64,6 +70,11 @@ def samples_ranked(
             axis.set_xlabel('samples')
         axes[0].set_yticks(range(len(order)), labels=[display(model) for model in order])
         axes[0].set_ylim(len(order) - 0.4, -0.6)
+        if highlight in order:
+            place = order.index(highlight)
+            axes[0].get_yticklabels()[place].set_fontweight('bold')
+            for axis in axes:
+                axis.axhspan(place - 0.5, place + 0.5, color='0.93', linewidth=0, zorder=0)
         if len(values) > 1:
             handles = [legend_line(look[value], analysis.setting_text(by, value)) for value in values]
             figure.legend(handles=handles, loc='outside upper right', ncols=len(values))
