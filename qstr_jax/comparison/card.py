@@ -105,17 +105,11 @@ def _about(card: dict[str, Any]) -> str:
 
 
 def lines_of(rows: pd.DataFrame, seq_lens: Sequence[int]) -> list[dict[str, Any]]:
-    """What each entry needs on one task, those that need least at the largest N first."""
-
-    def place(item: tuple[Any, pd.DataFrame]) -> tuple[int, int, float]:
-        last = item[1][item[1]['seq_len'] == item[1]['seq_len'].max()]
-        return (
-            -int(last['seq_len'].iloc[0]),
-            -int((last['outcome'] == 'reached').sum()),
-            float(last['num_samples'].mean()),
-        )
-
-    return [_line(str(name), lanes, seq_lens) for name, lanes in sorted(rows.groupby('entry'), key=place)]
+    """What each entry needs on one task, best at the largest N first; equal ones are told apart at the next smaller."""
+    if rows.empty:
+        return []
+    means = analysis.summarize(rows.assign(model=rows['entry']), ['model', 'seq_len'])
+    return [_line(name, rows[rows['entry'] == name], seq_lens) for name in plots.ranked(means, 'seq_len')]
 
 
 def _line(entry: str, lanes: pd.DataFrame, seq_lens: Sequence[int]) -> dict[str, Any]:
