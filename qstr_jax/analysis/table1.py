@@ -126,9 +126,9 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     """One line of the table."""
     first = lanes.iloc[0]
     counts = lanes.groupby('seq_len')['seed'].nunique()
-    thin = ordered(counts.index[counts < MIN_LANES])
-    kept = lanes[~lanes['seq_len'].isin(thin)]
-    counts = counts[counts >= MIN_LANES]
+    fitted = lanes[~erms.is_short(lanes)].groupby('seq_len')['seed'].nunique()  # without lanes that are no ERMs
+    thin = ordered({*counts.index[counts < MIN_LANES], *fitted.index[fitted < MIN_LANES]})
+    kept, counts = lanes[~lanes['seq_len'].isin(thin)], counts.drop(thin)
     found = fit(kept) if len(kept) else Exponent()
     few = f'without N = {", ".join(map(str, thin))}: fewer than {MIN_LANES} lanes' if thin else ''
     place = {'evidence': kind, 'architecture': first['model'], 'task': first['task'], 'loss': first['threshold']}
