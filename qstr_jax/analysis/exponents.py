@@ -246,7 +246,7 @@ def _local_slopes(means: LogMeans) -> tuple[LocalSlope, ...]:
     """Exponents between neighbours whose means are both measured."""
     quantile = float(scipy.special.stdtrit(means.degrees, 0.975)) if means.degrees else np.nan
     found = []
-    for j in np.flatnonzero(means.is_measured[1:] & means.is_measured[:-1]):
+    for j in np.flatnonzero(means.is_measured[1:] & means.is_measured[:-1]).tolist():
         run = float(np.log(means.x[j + 1] / means.x[j]))
         value = float(means.mean[j + 1] - means.mean[j]) / run
         half = quantile * float(np.sqrt(means.variance[j] + means.variance[j + 1])) / run

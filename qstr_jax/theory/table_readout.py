@@ -47,8 +47,8 @@ def fit(
     x_BxV, size = np.asarray(x_BxV, np.float64), x_BxV.shape[1]
     seq_len = size // len(u_D)
     # How often each prompt asks for each index; the label depends on the index alone.
-    counts_BxN = np.stack([np.bincount(row, minlength=seq_len) for row in np.asarray(t_BxR)])
-    counts_BxN = counts_BxN / counts_BxN.sum()
+    counts_BxN = np.stack([np.bincount(row, minlength=seq_len) for row in np.asarray(t_BxR)]).astype(np.float64)
+    counts_BxN /= counts_BxN.sum()
     y_BxN = x_BxV.reshape(-1, seq_len, len(u_D)) @ np.asarray(u_D, np.float64)
 
     def split(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
