@@ -232,6 +232,14 @@ def test_lengths_with_few_lanes_are_in_no_line():
     assert 'without N = 8: fewer than 3 lanes' in found['note']
 
 
+@pytest.mark.parametrize('num_ERMs', [2, 3])
+def test_lengths_with_few_ERMs_are_in_no_line(num_ERMs):
+    rows = searches('transformer', 'constrained', lambda n: 90.0 * n)
+    found = line(table1.measure(rows.assign(is_erm=(rows['seq_len'] != 8) | (rows['seed'] < num_ERMs))), 'transformer')
+    assert (8 in found['N']) == (num_ERMs == 3)
+    assert ('without N = 8: fewer than 3 lanes' in found['note']) == (num_ERMs == 2)
+
+
 def test_lanes_that_share_a_draw_do_not_count():
     table = table1.measure(lanes('ffn', own=False))
     assert (table['evidence'] == 'fixed').all()
