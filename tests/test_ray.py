@@ -151,7 +151,7 @@ def test_what_fails_by_itself_is_a_line_and_a_tuned_sweep_goes_on(cluster, share
     assert 'Traceback' not in errors
     assert tables(workdir) == {name: single[name] for name in single if '/ffn-' in name}
     killed = Driver(cluster, shared, workdir, TUNED, '--num_workers=1')
-    killed.follow(lambda: list((workdir / results.SELECTION / 'rows').glob('transformer-*')))
+    assert killed.follow(lambda: list((workdir / results.SELECTION / 'rows').glob('transformer-*')))
     killed.kill()
     output, errors, code = Driver(cluster, shared, workdir, TUNED, '--num_workers=1').finish()
     assert code == 0, errors

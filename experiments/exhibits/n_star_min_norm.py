@@ -7,6 +7,7 @@ steps a radius; linear link, five lanes with a task each.
 
 from experiments.exhibits import n_star_stationary
 from qstr_jax.cli import base
+from qstr_jax.report import numbers
 from qstr_jax.settings import checks
 
 ORDER = 206
@@ -63,7 +64,8 @@ def reduced(part='rnn'):
 def text(rows):
     rnn, ffn = rows('n_star_min_norm_rnn'), rows('n_star_min_norm_ffn')
     fitted, short = rnn.where(converged=True), ffn.count(converged=False)
-    known = fitted.where(seq_len=tuple(range(2, 9)))  # those N at which three lanes or more are ERMs
+    counts = fitted.table['seq_len'].value_counts()
+    known = fitted.where(seq_len=tuple(counts.index[counts >= numbers.MIN_LANES]))
     return f"""
 RNNs on 1STR need N^{known.exponent()} prompts, from {rnn.where(seq_len=2).mean()} at N = 2 to
 {rnn.where(seq_len=8).mean()} at N = 8; FFNs on simple-1STR N^{ffn.exponent()}, from {ffn.where(seq_len=4).mean()} at N

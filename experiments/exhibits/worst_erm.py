@@ -168,14 +168,15 @@ def text(rows):
     lanes = _of(rows, radius=1, encoding_factor=3)
     lengths = sorted(lanes['seq_len'].unique())
     ordinary = rows('n_star_erm', task='qstr', radius=1, encoding_factor=3)
-    half = rows('worst_erm', radius=0.5)
+    last, half = ordinary.where(seq_len=lengths[-1]), rows('worst_erm', radius=0.5)
     widths = lanes.groupby('seq_len')['encoding_dim'].first()
     slope = np.polyfit(np.log(widths.index), np.log(widths), 1)[0]
     fit = analysis.exponent(lanes)
     return f"""
 ERMs that err were found up to {_mean(lanes, lengths[0])} prompts at N = {lengths[0]} and {_mean(lanes, lengths[-1])} at
 N = {lengths[-1]}, as N^{str(fit).replace('-', '−')} (N^a or (log N)^p: {growth.law(fit)}), while the search by
-constrained ERM ends at {ordinary.where(seq_len=lengths[0]).mean()} and {ordinary.where(seq_len=lengths[-1]).mean()}.
+constrained ERM ends at {ordinary.where(seq_len=lengths[0]).mean()} and {last.mean()} ({last.count(is_erm=True)} of
+{last.count()} lanes there are ERMs).
 
 Theorem 4 bounds it by polylog N, which a power of N would have contradicted; d_e itself grows as N^{slope:.2f}. Each
 number rests on a fit whose certificate stands in fits.md: norm at most R, training risk at most 0.001, which is within

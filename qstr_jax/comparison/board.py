@@ -136,11 +136,11 @@ def _again(points: suites.Suite, row: Mapping[Any, Any], settings: Mapping[str, 
 
 def pictures(board: Any) -> dict[str, bytes]:
     """By file name a picture of each suite that has entries: all of them, a line each."""
+    rows = reference(board)
     return {
-        f'{version}.png': card.drawn([task.name for task in points.tasks], rows)
-        for version, rows in reference(board).groupby('suite')
+        f'{points.version}.png': card.drawn([task.name for task in points.tasks], own)
         for points in suites.SUITES.values()
-        if points.version == version
+        if len(own := rows[rows['suite'] == points.version])
     }
 
 
