@@ -9,7 +9,7 @@ import pytest
 
 from qstr_jax.launchers import driver, plan, planner
 from qstr_jax.launchers.batch_queue import Batch, BatchQueue
-from qstr_jax.launchers.engine import Failed, Lost
+from qstr_jax.launchers.driver import Failed, Lost
 from qstr_jax.launchers.inbox import Inbox
 from qstr_jax.progress import Progress
 

@@ -43,35 +43,36 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
         _of_config('draw', drawing.draw)(workdir, config)
 
 
-def check(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> None:
-    """Checks a sweep as the file of --config does, so that it can draw it."""
-    _of_config('check', lambda *_: None)(config, sweep)
+def prepared(start: Callable[[], None] = lambda: None) -> tuple[sweeps.Sweep, tuple[sweeps.Cell, ...]] | None:
+    """The sweep of --config and its cells, checked before any work; None after a dry run, which prints the listing.
 
-
-def checked_cells(config: config_dict.ConfigDict, sweep: sweeps.Sweep) -> tuple[sweeps.Cell, ...]:
-    """The cells of a sweep that can be drawn, and in which what was typed has an effect; may use the device."""
+    Cells may be made on the device, so `start` is called before them.
+    """
+    config, sweep = CONFIG.value, base.to_sweep(CONFIG.value)
+    _of_config('check', lambda *_: None)(config, sweep)  # whether the file of --config can draw it
+    runtime.check()
+    if not DRY_RUN.value:
+        runtime.workdir()
+        start()
     cells = sweeps.cells_of(sweep)
     base.check_drawn(config, cells)
     base.check_typed(config_flags.get_override_values(flags.FLAGS['config']), sweep, cells)
-    return cells
+    if DRY_RUN.value:
+        print(listing.describe(sweep, cells, runtime.workdir() if runtime.WORKDIR.value else None))
+        return None
+    return sweep, cells
 
 
 def run() -> None:
     """Runs the sweep of --config into --workdir, then draws it."""
-    config, sweep = CONFIG.value, base.to_sweep(CONFIG.value)
-    check(config, sweep)
-    runtime.check()
-    if DRY_RUN.value:
-        cells = checked_cells(config, sweep)
-        print(listing.describe(sweep, cells, runtime.workdir() if runtime.WORKDIR.value else None))
+    found = prepared(runtime.start)
+    if found is None:
         return
-    workdir = runtime.workdir()
-    runtime.start()
-    cells = checked_cells(config, sweep)  # After the start, since it may use the device.
+    sweep, cells = found
     logging.info('sweep: %s', listing.summary(cells))
-    sweeps.run(sweep, workdir, runtime.options(), cells)
+    sweeps.run(sweep, runtime.workdir(), runtime.options(), cells)
     if runtime.is_first():
-        draw(workdir, config)
+        draw(runtime.workdir(), CONFIG.value)
 
 
 def main() -> None:

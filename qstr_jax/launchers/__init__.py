@@ -1,11 +1,9 @@
-"""Where the processes of a sweep run: a module each, named as `experiments.launch` names it, with a function `run`.
+"""Where the processes of a sweep run, by the names that `experiments.launch` has for it.
 
-`run(request)` runs the sweep of `request.arguments` to its end and draws it, as `experiments.sample_complexity` does
-with these arguments; what a user can correct ends the process with one line. `ray` imports no JAX: a process that only
-hands out work must not take a device.
+`run(request)` of a module runs the sweep of `request.arguments` to its end and draws it, as
+`experiments.sample_complexity` does with these arguments; what a user can correct ends the process with one line.
+`ray` imports no JAX: a process that only hands out work must not take a device.
 """
-
-import importlib
 
 from qstr_jax.launchers.request import Request
 
@@ -19,4 +17,11 @@ def run(name: str, request: Request) -> None:
         name: one of `NAMES`.
         request: what to run, and on what.
     """
-    importlib.import_module(f'{__name__}.{name}').run(request)
+    if name == 'ray':
+        from qstr_jax.launchers import ray
+
+        ray.run(request)
+    else:
+        from qstr_jax.launchers import submitit_jobs
+
+        submitit_jobs.run(name, request)

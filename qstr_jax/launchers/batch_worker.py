@@ -66,7 +66,7 @@ class BatchWorker:
         cells = sweeps.cells_of(sweep)
         self._cells = {cell.id: cell for cell in cells}
         self._stop = session.Stop()
-        made = outputs.check(list(self._cells.values()), outputs.probes_of(sweep)) if sweep.probes else {}
+        made = outputs.check(cells, outputs.probes_of(sweep)) if sweep.probes else {}
         self._session = session.Session(sweep, runtime.options(), self._stop, _Lines(), made)
         self._scratch = tempfile.TemporaryDirectory(prefix='qstr_jax_worker_')
         folders = [pathlib.Path(self._scratch.name, str(i)) for i in range(len(self._session.workers))]

@@ -5,11 +5,10 @@ import functools
 import json
 import threading
 import time
-from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from qstr_jax.launchers.batch_queue import Batch, BatchQueue
-from qstr_jax.launchers.engine import Engine, Failed, Lost
 from qstr_jax.launchers.inbox import Inbox
 from qstr_jax.launchers.planner import Planner
 from qstr_jax.progress import Progress
@@ -19,6 +18,33 @@ from qstr_jax.storage.files import ResultsError
 WAIT_SECONDS = 0.2
 # A batch has failed when its worker died this often without a new checkpoint in between.
 DEATHS = 3
+
+
+class Lost(Exception):
+    """A worker is gone, with its process or its machine."""
+
+
+class Failed(Exception):
+    """A call has failed by itself, and its worker is there; the message is one line."""
+
+
+class Engine(Protocol):
+    """Starts workers on machines, and calls them. Every call returns at once, with a handle that `wait` takes."""
+
+    def start(self) -> Any:
+        """A new worker, which need not be there yet."""
+
+    def call(self, worker: Any, method: str, *arguments: Any) -> Hashable:
+        """Calls 'num_devices', 'run', 'news' or 'stop' of a worker, as `batch_worker.BatchWorker` has them."""
+
+    def wait(self, calls: Sequence[Hashable], timeout: float) -> Sequence[Hashable]:
+        """Those calls that have ended, as soon as there is one."""
+
+    def result(self, call: Hashable) -> Any:
+        """What a call returned; raises `Failed` or `Lost`."""
+
+    def end(self, worker: Any) -> None:
+        """Makes sure that a worker is gone."""
 
 
 class _Call(NamedTuple):

@@ -40,14 +40,11 @@ class Inbox:
                 with contextlib.suppress(FileNotFoundError):
                     names.inside(self._workdir, 'errors', f'{cell_id}.json').unlink()
             elif kind != 'curves':
-                self._write(name, data)
+                path = names.inside(self._workdir, *name.split('/'))
+                path.parent.mkdir(parents=True, exist_ok=True)
+                files.write_bytes(path, data)
         for folder, inside in checkpoints.items():
             self._save(folder, inside)
-
-    def _write(self, name: str, data: bytes) -> None:
-        path = names.inside(self._workdir, *name.split('/'))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_atomically(path, lambda temporary: temporary.write_bytes(data))
 
     def _add(self, cell_id: str, rows: bytes, curves: bytes) -> None:
         """Adds rows and curves to those of a cell, unless they are of another program."""

@@ -13,13 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-from etils import epath
-
 from qstr_jax import progress
-from qstr_jax.cli import base, command_line, runtime, sample_complexity
+from qstr_jax.cli import command_line, runtime, sample_complexity
 from qstr_jax.launchers.batch_queue import Batch
 from qstr_jax.storage import cell_tables, files, results
-from qstr_jax.sweeps import claims, lane_batches, listing, monitor, outputs, session, tuned
+from qstr_jax.sweeps import claims, lane_batches, monitor, outputs, runner, session, tuned
 from qstr_jax.sweeps.cells import Cell
 
 
@@ -110,23 +108,14 @@ class _Session(session.Session):
 
 def _run(driver: _Driver, platform: str) -> None:
     """Has the sweep of --config run, then draws it; a dry run prints the listing and tells nothing."""
-    config, sweep = sample_complexity.CONFIG.value, base.to_sweep(sample_complexity.CONFIG.value)
-    sample_complexity.check(config, sweep)
-    runtime.check()
-    cells = sample_complexity.checked_cells(config, sweep)
-    if sample_complexity.DRY_RUN.value:
-        print(listing.describe(sweep, cells, runtime.workdir() if runtime.WORKDIR.value else None))
+    found = sample_complexity.prepared()
+    if found is None:
         return
-    options = runtime.options()
+    sweep, cells = found
+    options, hidden = runtime.options(), progress.Progress('lane', False)
     made = outputs.check_new(sweep, cells, runtime.workdir())
-    share = tuned.share if sweep.tune else lane_batches.share
-    mine = share(cells, options.shard_index, options.num_shards)
-    if (epath.Path(runtime.workdir()) / 'config.json').exists():
-        results.make_compact(runtime.workdir())
-    hidden = progress.Progress('lane', False)
     one = _Session(driver, platform, sweep, options, session.Stop(), hidden, made)
-    workdir = one.open(runtime.workdir(), mine, () if sweep.tune else cells, has_probes=True)
-    there = sum(claims.num_there(workdir, mine, sweep.tune.names if sweep.tune else ()).values())
+    workdir, mine, there = runner.opened(one, runtime.workdir(), options, cells)
     num_lanes = tuned.num_reported(sweep, mine)
     driver.tell(
         {
@@ -140,7 +129,7 @@ def _run(driver: _Driver, platform: str) -> None:
     driver.tell(None)
     if not failed:
         session.tidy(workdir)  # A driver that was killed may have left checkpoints of done cells.
-        sample_complexity.draw(runtime.workdir(), config)
+        sample_complexity.draw(runtime.workdir(), sample_complexity.CONFIG.value)
 
 
 def _run_tuned(one: session.Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:

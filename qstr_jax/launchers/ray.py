@@ -14,7 +14,7 @@ from typing import Any
 
 from qstr_jax.launchers import driver
 from qstr_jax.launchers.batch_queue import Batch
-from qstr_jax.launchers.engine import Failed, Lost
+from qstr_jax.launchers.driver import Failed, Lost
 from qstr_jax.launchers.inbox import Inbox
 from qstr_jax.launchers.planner import Planner
 from qstr_jax.launchers.request import LaunchError, Request
@@ -76,19 +76,19 @@ class Engine:
         )
 
     def start(self) -> Any:
-        """See `engine.Engine`."""
+        """See `driver.Engine`."""
         return self._actor.remote(*self._arguments)
 
     def call(self, worker: Any, method: str, *arguments: Any) -> Hashable:
-        """See `engine.Engine`."""
+        """See `driver.Engine`."""
         return getattr(worker, method).remote(*arguments)
 
     def wait(self, calls: Sequence[Hashable], timeout: float) -> Sequence[Hashable]:
-        """See `engine.Engine`."""
+        """See `driver.Engine`."""
         return self._ray.wait(calls, num_returns=1, timeout=timeout)[0]
 
     def result(self, call: Hashable) -> Any:
-        """See `engine.Engine`."""
+        """See `driver.Engine`."""
         try:
             return self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
@@ -97,7 +97,7 @@ class Engine:
             raise Lost(str(error)) from None
 
     def end(self, worker: Any) -> None:
-        """See `engine.Engine`."""
+        """See `driver.Engine`."""
         self._ray.kill(worker)
 
 

@@ -16,9 +16,8 @@ from typing import Any
 from absl import flags
 
 from qstr_jax import sweeps
-from qstr_jax.cli import base, command_line, runtime, sample_complexity
+from qstr_jax.cli import command_line, runtime, sample_complexity
 from qstr_jax.launchers.request import Request
-from qstr_jax.sweeps import listing
 
 # Lines of a failed shard's log that are shown.
 TAIL = 8
@@ -121,16 +120,10 @@ def _tail(job: Any) -> str:
 
 
 def _run(cluster: str, request: Request) -> None:
-    workdir, num_shards = runtime.workdir(), flags.FLAGS.num_shards
-    config = sample_complexity.CONFIG.value
-    sweep = base.to_sweep(config)
-    sample_complexity.check(config, sweep)
-    runtime.check()
     # An impossible setting is better found here than in every job.
-    cells = sample_complexity.checked_cells(config, sweep)
-    if sample_complexity.DRY_RUN.value:
-        print(listing.describe(sweep, cells, workdir))
+    if sample_complexity.prepared() is None:
         return
+    workdir, num_shards = runtime.workdir(), flags.FLAGS.num_shards
     if request.gpus != int(request.gpus) or request.tpus:
         raise ValueError(f'gpus={request.gpus:g}, tpus={request.tpus}: parts of GPUs and TPUs need --executor=ray')
     folder = log_dir(workdir, request.log_dir)
@@ -143,7 +136,7 @@ def _run(cluster: str, request: Request) -> None:
     )
     if request.wait:
         wait(jobs, request.poll_seconds)
-        sample_complexity.draw(workdir, config)
+        sample_complexity.draw(workdir, sample_complexity.CONFIG.value)
 
 
 def run(cluster: str, request: Request) -> None:

@@ -51,23 +51,31 @@ def run(
     _check_locks(sweep, workdir)
     all_cells = cells.cells_of(sweep) if made_cells is None else made_cells
     made = outputs.check_new(sweep, all_cells, workdir)
-    share = tuned.share if sweep.tune else lane_batches.share
-    mine = share(all_cells, options.shard_index, options.num_shards)
-    if (epath.Path(workdir) / 'config.json').exists():
-        results.make_compact(workdir)
-    tuned_names = sweep.tune.names if sweep.tune else ()
-    there = claims.num_there(epath.Path(workdir), mine, tuned_names)
     with session.stopping() as stop, progress.Progress('lane', options.progress, is_open=bool(sweep.tune)) as shown:
         one = session.Session(sweep, options, stop, shown, made)
-        workdir = one.open(workdir, mine, () if sweep.tune else all_cells, has_probes=True)
-        if done := sum(there.values()):
-            shown.say(f'{done:,} of {tuned.num_reported(sweep, mine):,} lanes are there already')
+        workdir, mine, there = opened(one, workdir, options, all_cells)
+        if there:
+            shown.say(f'{there:,} of {tuned.num_reported(sweep, mine):,} lanes are there already')
         failed = tuned.run(one, workdir, mine) if sweep.tune else one.run(workdir, mine)
     if failed:
         folders = f'{workdir / "errors"}' + (f' and {workdir / results.SELECTION / "errors"}' if sweep.tune else '')
         raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {folders}')
     session.tidy(workdir)
     return results.load(workdir)
+
+
+def opened(
+    one: session.Session, workdir: Any, options: Options, all_cells: Sequence[cells.Cell]
+) -> tuple[Any, Sequence[cells.Cell], int]:
+    """The open results directory, the cells of this process's share, and how many of their lanes have rows."""
+    sweep = one.sweep
+    share = tuned.share if sweep.tune else lane_batches.share
+    mine = share(all_cells, options.shard_index, options.num_shards)
+    if (epath.Path(workdir) / 'config.json').exists():
+        results.make_compact(workdir)
+    workdir = one.open(workdir, mine, () if sweep.tune else all_cells, has_probes=True)
+    there = claims.num_there(workdir, mine, sweep.tune.names if sweep.tune else ())
+    return workdir, mine, sum(there.values())
 
 
 def _check_locks(sweep: Sweep, workdir: Any) -> None:

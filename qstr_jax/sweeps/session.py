@@ -118,18 +118,13 @@ class Session:
     """Runs cells of one sweep into directories, on the local devices."""
 
     def __init__(
-        self,
-        sweep: Sweep,
-        options: Options,
-        stop: Stop,
-        progress: Progress,
-        made: Mapping[str, Mapping[str, outputs.Made]] | None = None,
+        self, sweep: Sweep, options: Options, stop: Stop, progress: Progress, made: Mapping[str, Mapping[str, Any]]
     ) -> None:
         self.sweep = sweep
         self.progress = progress
         self._options, self._stop = options, stop
         self._probes = outputs.probes_of(sweep)
-        self._made = made or {}
+        self._made = made  # what probes make, by cell and name
         self.workers = [worker.Worker(device) for device in jax.local_devices()[: options.num_devices]]
         self._records: dict[str, dict[str, Any]] = {}  # of provenance, by directory
 
