@@ -28,22 +28,14 @@ _CUDNN, _CUDA = (9, 10, 0), (12, 8, 0)
 
 @dataclasses.dataclass(frozen=True)
 class Chip:
-    """One accelerator.
+    """One accelerator."""
 
-    Attributes:
-        name: as on the command line.
-        platform: 'tpu' or 'gpu'.
-        memory_bytes: of one device.
-        topology: the smallest group of such chips that the compiler knows by name.
-        accelerator_type: of a TPU host with this topology.
-        target: of a GPU, what the compiler is told of it: fields of XLA's `GpuDeviceInfoProto`.
-    """
-
-    name: str
-    platform: str
-    memory_bytes: int
-    topology: str
-    accelerator_type: str = ''
+    name: str  # as on the command line
+    platform: str  # 'tpu' or 'gpu'
+    memory_bytes: int  # of one device
+    topology: str  # the smallest group of such chips that the compiler knows by name
+    accelerator_type: str = ''  # of a TPU host with this topology
+    # Of a GPU, what the compiler is told of it: fields of XLA's `GpuDeviceInfoProto`.
     target: tuple[tuple[str, int | float], ...] = ()
 
 

@@ -6,29 +6,17 @@ from typing import Any, NamedTuple
 
 
 class Batch(NamedTuple):
-    """A lane batch by its numbers, for those who have no JAX.
+    """A lane batch by its numbers, for those who have no JAX."""
 
-    Attributes:
-        cell: id of its cell.
-        number: of the batch within the cell, as in `lane_batches.LaneBatch`.
-        name: of its files.
-        lanes: which of the batch's lanes have no row yet, by their places in it.
-        work: how much it is, in any unit.
-        values: all lanes of the batch, each as its numbers.
-        size: the number of lanes in batches of the cell.
-        folder: of its files in the results directory; '' is the directory itself.
-        columns: further columns of its rows, as (name, value).
-    """
-
-    cell: str
-    number: int
-    name: str
-    lanes: tuple[int, ...]
-    work: float
-    values: tuple[tuple, ...] = ()
-    size: int = 1
-    folder: str = ''
-    columns: tuple[tuple[str, Any], ...] = ()
+    cell: str  # id of its cell
+    number: int  # within the cell, as in `lane_batches.LaneBatch`
+    name: str  # of its files
+    lanes: tuple[int, ...]  # which of the batch's lanes have no row yet, by their places in it
+    work: float  # in any unit
+    values: tuple[tuple, ...] = ()  # all lanes of the batch, each as its numbers
+    size: int = 1  # lanes in batches of the cell
+    folder: str = ''  # of its files in the results directory; '' is the directory itself
+    columns: tuple[tuple[str, Any], ...] = ()  # further columns of its rows, as (name, value)
 
 
 class BatchQueue:

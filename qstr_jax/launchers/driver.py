@@ -54,25 +54,15 @@ class _Call(NamedTuple):
 
 
 class Driver:
-    """One run of the batches that are left of a sweep.
-
-    Args:
-        engine: starts and calls workers.
-        source: tells which batches there are.
-        inbox: makes the one writer of a folder of the results directory.
-        num_workers: the most workers.
-        poll_seconds: how often they are asked for checkpoints.
-        progress: where it is shown how far the run is.
-        stop: set when the run should end.
-    """
+    """One run of the batches that are left of a sweep, on at most `num_workers` workers."""
 
     def __init__(
         self,
         engine: Engine,
-        source: Planner,
-        inbox: Callable[[str], Inbox],
+        source: Planner,  # tells which batches there are
+        inbox: Callable[[str], Inbox],  # makes the one writer of a folder of the results directory
         num_workers: int,
-        poll_seconds: float,
+        poll_seconds: float,  # between two questions for checkpoints
         progress: Progress,
         stop: threading.Event,
     ) -> None:

@@ -10,12 +10,15 @@ import dataclasses
 import difflib
 import functools
 import inspect
+import re
 import typing
 from collections.abc import Callable
 from typing import Any
 
 from qstr_jax.settings import annotations, checks
-from qstr_jax.settings.docstrings import meanings_of
+
+# An entry of a docstring: 'name: text' or 'name, other: text'.
+_ENTRY = re.compile(r'^\s*([a-z]\w*(?:, [a-z]\w*)*): (.*)$')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,7 +189,7 @@ def schema_of(thing: Callable[..., Any], leading: tuple[str, ...] = ()) -> Schem
         _check_builder(thing, leading)
     elif inspect.isclass(thing) and not dataclasses.is_dataclass(thing):
         raise ValueError(f'{thing.__name__}: must be a dataclass or a function')
-    meanings = meanings_of(thing)
+    meanings = _meanings_of(thing)
     types_of = typing.get_type_hints(thing)
     found = Schema()
     if dataclasses.is_dataclass(thing):
@@ -207,6 +210,25 @@ def schema_of(thing: Callable[..., Any], leading: tuple[str, ...] = ()) -> Schem
     for name in found:
         checks.name_part('setting', name)
     return found
+
+
+def _meanings_of(thing: object) -> dict[str, str]:
+    """What a docstring says about each argument."""
+    docs = [inspect.getdoc(base) or '' for base in reversed(thing.__mro__[:-1])] if inspect.isclass(thing) else []
+    docs = docs or [inspect.getdoc(thing) or '']
+    meanings: dict[str, str] = {}
+    for doc in docs:
+        names: list[str] = []
+        for line in doc.splitlines():
+            found = _ENTRY.match(line)
+            if found:
+                names = found[1].split(', ')
+                meanings |= dict.fromkeys(names, found[2].strip())
+            elif names and line.startswith('        '):
+                meanings |= {name: f'{meanings[name]} {line.strip()}' for name in names}
+            else:
+                names = []
+    return meanings
 
 
 def _check_builder(builder: Callable[..., Any], leading: tuple[str, ...]) -> None:

@@ -65,23 +65,21 @@ def save_tree(path: Any, tree: Any, identity: str = '') -> None:
         _remove_unfinished(path)
         if os.path.islink(path):  # Orbax would write to where it leads
             remove(path)
-        _check_room(path, sum(leaf.nbytes for leaf in jax.tree.leaves(arrays)))
+        num_bytes = sum(leaf.nbytes for leaf in jax.tree.leaves(arrays))
+        if '://' not in str(path) and shutil.disk_usage(path.parent).free < num_bytes + MARGIN:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if jax.process_count() > 1:
             _save_archive(path, content)
             return
         with _one_at_a_time, _quiet():
             ocp.save(path.resolve(), content, overwrite=True)
-        _forget_machine(path)
+        # Orbax names in this file the folder that it saved to; that there is such a file is the sign of a checkpoint.
+        if (path / 'commit_success.txt').exists():
+            files.write_text(path / 'commit_success.txt', '')
     except Exception as error:  # Orbax raises a ValueError for a full disk
         with contextlib.suppress(OSError):
             _remove_unfinished(path)
         raise files.ResultsError(f'cannot write {path}: {_reason(error)}') from error
-
-
-def _check_room(path: Any, num_bytes: int) -> None:
-    """Raises OSError if a disk has too little room."""
-    if '://' not in str(path) and shutil.disk_usage(path.parent).free < num_bytes + MARGIN:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _save_archive(path: Any, content: Any) -> None:
@@ -116,13 +114,6 @@ def _remove_unfinished(path: Any) -> None:
     """Removes what a save that failed or was killed has left."""
     for unfinished in path.parent.glob(f'{path.name}.orbax-checkpoint-tmp*'):
         remove(unfinished)
-
-
-def _forget_machine(path: Any) -> None:
-    """Empties the file in which Orbax names the folder that it saved to; that there is such a file is the sign."""
-    note = path / 'commit_success.txt'
-    if note.exists():
-        files.write_text(note, '')
 
 
 def _reason(error: Exception) -> str:
@@ -189,8 +180,7 @@ def load(folder: Any, abstract_state_K: Any, identity: str = '') -> Any:
         except files.ResultsError as error:
             logging.warning('%s: left out', error)
             continue
-        structure = jax.tree.structure(abstract_state_K)
-        return jax.tree.unflatten(structure, [leaves[name] for name in sorted(leaves)])
+        return jax.tree.unflatten(jax.tree.structure(abstract_state_K), jax.tree.leaves(leaves))
     return None
 
 

@@ -24,17 +24,11 @@ _SIZE, _TIME = 'file_size', 'file_time_ns'
 
 @dataclasses.dataclass
 class Copy:
-    """What is in one of the files.
+    """What is in one of the files."""
 
-    Attributes:
-        frame: rows or curves, with the column `cell`.
-        stamps: size and time of the file of each cell.
-        places: of each cell, its first line and the one after its last.
-    """
-
-    frame: pd.DataFrame
-    stamps: dict[str, tuple[int, int]]
-    places: dict[str, tuple[int, int]]
+    frame: pd.DataFrame  # rows or curves, with the column `cell`
+    stamps: dict[str, tuple[int, int]]  # size and time of the file of each cell
+    places: dict[str, tuple[int, int]]  # of each cell, its first line and the one after its last
 
     def columns(self, cell_id: str, names: Iterable[str] | None = None) -> dict[str, list]:
         """The columns of one cell that are not empty, or those of some names."""
@@ -88,9 +82,8 @@ def _read(path: str, _: tuple[int, int]) -> Copy:
 
 def fresh(copy: Copy, paths: Iterable[Any]) -> set[str]:
     """The cells whose files are as they were copied."""
-    pairs = ((path, copy.stamps.get(path.name.removesuffix('.parquet'))) for path in paths)
-    is_fresh = (path for path, known in pairs if known and known == stamp(path))
-    return {path.name.removesuffix('.parquet') for path in is_fresh}
+    known = (path for path in paths if path.name.removesuffix('.parquet') in copy.stamps)
+    return {cell_id for cell_id, one in stamps(known).items() if one == copy.stamps[cell_id]}
 
 
 def stamps(paths: Iterable[Any]) -> dict[str, tuple[int, int]]:

@@ -40,22 +40,16 @@ def git_commit() -> str | None:
 
     Results do not count: the first of two runs into committed directories would make the second one's tree unclean.
     """
-    folder = pathlib.Path(qstr_jax.__file__).parent
-    git = ['git', '-C', str(folder)]
+
+    def git(*words: str) -> str:
+        command = ['git', '-C', str(pathlib.Path(qstr_jax.__file__).parent), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
     try:
-        commit = subprocess.run(
-            [*git, 'rev-parse', 'HEAD'], capture_output=True, text=True, check=True, timeout=10
-        ).stdout.strip()
-        status = subprocess.run(
-            [*git, 'status', '--porcelain', '--untracked-files=no', '--', *CODE],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=10,
-        ).stdout
+        is_changed = git('status', '--porcelain', '--untracked-files=no', '--', *CODE)
+        return git('rev-parse', 'HEAD') + ('+' if is_changed else '')
     except (OSError, subprocess.SubprocessError):
         return None
-    return commit + ('+' if status else '')
 
 
 def _portable(word: str) -> str:

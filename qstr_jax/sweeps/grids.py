@@ -17,30 +17,19 @@ Places = tuple[int, ...]
 
 
 class Score(NamedTuple):
-    """How good some values are; smaller is better.
+    """How good some values are; smaller is better."""
 
-    Attributes:
-        samples: of the slowest selection lane, infinite if one did not reach.
-        error: the largest of their last errors, of those that the threshold is on.
-    """
-
-    samples: float
-    error: float
+    samples: float  # of the slowest selection lane, infinite if one did not reach
+    error: float  # the largest of their last errors, of those that the threshold is on
 
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """The values of one setting, ascending, with room to grow at both ends.
+    """The values of one setting, ascending, with room to grow at both ends."""
 
-    Attributes:
-        values: as they were given; () for a ladder of 1 and 3 times powers of ten.
-        default: where the search starts.
-        name: of the setting, for errors.
-    """
-
-    values: tuple[float, ...]
-    default: float
-    name: str = ''
+    values: tuple[float, ...]  # as they were given; () for a ladder of 1 and 3 times powers of ten
+    default: float  # where the search starts
+    name: str = ''  # of the setting, for errors
 
     def __post_init__(self) -> None:
         if not self.values and not self.default > 0:

@@ -17,17 +17,11 @@ MEMORY_SHARE = 0.8
 
 
 class LaneBatch(NamedTuple):
-    """Lanes of one cell that one program runs together.
-
-    Attributes:
-        cell: what they share.
-        lanes: the lanes.
-        number: of the batch within its cell, from 0.
-    """
+    """Lanes of one cell that one program runs together."""
 
     cell: Cell
     lanes: tuple[Any, ...]
-    number: int
+    number: int  # of the batch within its cell, from 0
 
     @property
     def name(self) -> str:

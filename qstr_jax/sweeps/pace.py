@@ -38,15 +38,10 @@ LONG_SECONDS = 60.0
 
 
 class Pace(NamedTuple):
-    """Seconds that a lane adds to a run on all devices of this machine.
+    """Seconds that a lane adds to a run on all devices of this machine."""
 
-    Attributes:
-        seconds: NaN if it is not known.
-        is_measured: whether lanes of the cell took this long; otherwise it is an estimate for the whole budget.
-    """
-
-    seconds: float
-    is_measured: bool
+    seconds: float  # NaN if it is not known
+    is_measured: bool  # whether lanes of the cell took this long; otherwise it is an estimate for the whole budget
 
 
 def paces(cells: Sequence[Cell], workdir: Any = None) -> dict[str, Pace]:

@@ -21,21 +21,13 @@ EFFORT = 'exec_time_optimization_effort'
 
 
 class Choices(NamedTuple):
-    """The choices for one platform.
+    """The choices for one platform."""
 
-    Attributes:
-        most_lanes: most lanes of one program.
-        unroll: most tokens of a gated cell whose loop bodies are joined, see `for_platform`.
-        test_chunk: held-out prompts of a lane that are evaluated together.
-        init: compiler options of `init`.
-        advance: compiler options of `advance`.
-    """
-
-    most_lanes: int
-    unroll: int
-    test_chunk: int
-    init: Mapping[str, Any]
-    advance: Mapping[str, Any]
+    most_lanes: int  # of one program
+    unroll: int  # most tokens of a gated cell whose loop bodies are joined, see `for_platform`
+    test_chunk: int  # held-out prompts of a lane that are evaluated together
+    init: Mapping[str, Any]  # compiler options of `init`
+    advance: Mapping[str, Any]  # and of `advance`
 
 
 TABLE = {

@@ -13,12 +13,7 @@ Settings = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """What the points of one task say of it, found once for all of them.
-
-    Attributes:
-        task: of the training prompts.
-        test_task: of the test prompts.
-    """
+    """What the points of one task, and of its test prompts, say of it, found once for all of them."""
 
     task: Any
     test_task: Any
@@ -51,17 +46,10 @@ class Asked:
 
 @dataclasses.dataclass(frozen=True)
 class Built:
-    """A model on a task, and which of its settings made it, found once for all learners.
+    """A model on a task, and which of its settings made it, found once for all learners."""
 
-    Attributes:
-        model: registered name of the architecture.
-        given: the settings of the model that a preset or the sweep sets.
-        task: the task it is built for.
-        module: the model.
-    """
-
-    model: str
-    given: Settings
+    model: str  # registered name of the architecture
+    given: Settings  # that a preset or the sweep sets
     task: Any
     module: Any
 
@@ -91,13 +79,7 @@ class Built:
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """The static settings of a point, which all points of a cell share.
-
-    Attributes:
-        asked: the task.
-        built: the model.
-        learner: how it is trained.
-    """
+    """The static settings of a point, which all points of a cell share."""
 
     asked: Asked
     built: Built

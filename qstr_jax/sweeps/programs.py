@@ -17,25 +17,15 @@ from qstr_jax.sweeps import platforms
 
 
 class Programs(NamedTuple):
-    """The compiled programs of a cell.
+    """The compiled programs of a cell."""
 
-    Attributes:
-        init: makes the constants and the first state of a lane batch.
-        advance: runs checks.
-        size: number of lanes of a batch.
-        device: the device that they are compiled for.
-        compile_seconds: time that compiling took.
-        memory_bytes: memory that both need together.
-        fingerprint: equal for programs that compute the same, see `fingerprints`.
-    """
-
-    init: Any
-    advance: Any
-    size: int
+    init: Any  # makes the constants and the first state of a lane batch
+    advance: Any  # runs checks
+    size: int  # lanes of a batch
     device: Any
     compile_seconds: float
-    memory_bytes: int
-    fingerprint: str
+    memory_bytes: int  # that both need together
+    fingerprint: str  # equal for programs that compute the same, see `fingerprints`
 
 
 def lane_arrays(lanes: Sequence[Any], device: Any = None) -> Any:
@@ -90,15 +80,12 @@ def _compile(problem: Problem, size: int, device: Any) -> tuple[Any, Any, str]:
         program.lower().compile(compiler_options=platforms.options(device.platform, name))
         for program, name in zip(programs, ('init', 'advance'), strict=True)
     )
-    return init, advance, _fingerprint(programs)
+    return init, advance, fingerprints.of(*(program.jaxpr for program in programs))
 
 
 def fingerprint(problem: Problem, size: int, platform: str) -> str:
     """The fingerprint that the programs of a cell would have; they are traced and not compiled, on any machine."""
-    return _fingerprint(traced(platforms.for_platform(problem, platform), size))
-
-
-def _fingerprint(programs: tuple[Any, Any]) -> str:
+    programs = traced(platforms.for_platform(problem, platform), size)
     return fingerprints.of(*(program.jaxpr for program in programs))
 
 

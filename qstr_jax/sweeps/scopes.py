@@ -27,19 +27,12 @@ def whose(setting: str) -> tuple[str, str] | None:
 
 @dataclasses.dataclass(frozen=True)
 class Scopes:
-    """The scopes of a sweep's settings.
-
-    Attributes:
-        task: the sweep's.
-        models: the sweep's.
-        learners: the sweep's.
-        arguments: names of the sweep's own arguments, which are no settings.
-    """
+    """The scopes of the settings of a sweep with this task, these models and learners."""
 
     task: str
     models: tuple[str, ...]
     learners: tuple[str, ...]
-    arguments: tuple[str, ...]
+    arguments: tuple[str, ...]  # names of the sweep's own arguments, which are no settings
 
     def triples(self, settings: Mapping[str, Any], axes: Mapping[str, Any]) -> tuple[tuple[str, str, tuple], ...]:
         """What was given as sorted (scope, name, values) triples."""

@@ -29,15 +29,10 @@ class Failed(Exception):
 
 
 class Found(NamedTuple):
-    """What a search has found.
+    """What a search has found."""
 
-    Attributes:
-        places: of the best values.
-        scores: of all values that were tried, in the order in which they were tried.
-    """
-
-    places: Places
-    scores: Mapping[Places, Score]
+    places: Places  # of the best values
+    scores: Mapping[Places, Score]  # of all values, in the order in which they were tried
 
     @property
     def score(self) -> Score:

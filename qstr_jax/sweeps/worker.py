@@ -25,37 +25,21 @@ class Stopped(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What the workers of one run share.
-
-    Attributes:
-        workdir: the results directory.
-        claims: hands out the lane batches.
-        size_of: the number of lanes in a batch of a cell.
-        probes: functions of `models.probes`, by name.
-        made: by cell what its rows say of them.
-        save_params: whether to save the trained parameters.
-        memory_limit: bytes that a lane batch may use; None measures what is available.
-        checkpoint_seconds: time between two checkpoints of a running batch.
-        stop: set when the run should end.
-        record: provenance of the run.
-        progress: where it is shown how far the run is.
-        extra_columns: further columns of the rows.
-        saved: called with the folder of a batch after each of its checkpoints.
-    """
+    """What the workers of one run share; see `session.Options` too."""
 
     workdir: Any
     claims: claims.Claims
-    size_of: Callable[[Cell], int]
-    probes: Mapping[str, Callable]
-    made: Mapping[str, str]
+    size_of: Callable[[Cell], int]  # the number of lanes in a batch of a cell
+    probes: Mapping[str, Callable]  # functions of `models.probes`, by name
+    made: Mapping[str, str]  # by cell what its rows say of its probes
     save_params: bool
     memory_limit: int | None
     checkpoint_seconds: float
     stop: threading.Event
-    record: dict[str, Any]
+    record: dict[str, Any]  # provenance of the run
     progress: Progress
-    extra_columns: dict[str, Any]
-    saved: Callable[[Any], None] = lambda folder: None
+    extra_columns: dict[str, Any]  # of the rows
+    saved: Callable[[Any], None] = lambda folder: None  # called with a batch's folder after each of its checkpoints
 
 
 class Worker:
