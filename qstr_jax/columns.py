@@ -7,7 +7,7 @@ declares those that nobody registered.
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from qstr_jax.settings import function_names
@@ -181,11 +181,6 @@ def declare(name: str, role: str, type: str = 'float') -> None:
     _TABLE[name] = Column(name, role, type)
 
 
-def symbol(name: str) -> str:
-    """The paper's symbol of a column, or its name."""
-    return get(name).symbol or name
-
-
 def label(name: str) -> str:
     """The name of a column in axes and legends: its label, or its name with spaces."""
     return get(name).label or name.replace('_', ' ')
@@ -200,11 +195,6 @@ def with_role(names: Iterable[str], *roles: str) -> list[str]:
 def settings(names: Iterable[str]) -> list[str]:
     """The columns among `names` that are settings of task, model, learner or lane, without the seeds."""
     return [name for name in with_role(names, *ROLES[:4]) if name not in ('seed', 'task_seed')]
-
-
-def roles_of(names: Iterable[str]) -> Mapping[str, str]:
-    """The role of each of some columns, as rows files keep it."""
-    return {name: get(name).role for name in names}
 
 
 def plain(value: Any) -> Any:

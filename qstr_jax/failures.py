@@ -9,16 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-# Files of this package and of installed ones: an error names the line of the user's own code.
+# Code that is not the user's, besides that of packages: of this one, of its binaries and of Python.
 _ROOT = pathlib.Path(__file__).parents[1]
-_NOT_USERS = (
-    str(_ROOT / 'qstr_jax'),
-    str(_ROOT / 'experiments'),
-    sysconfig.get_paths()['stdlib'],
-    sysconfig.get_paths()['purelib'],
-)
-
-
+_NOT_USERS = (str(_ROOT / 'qstr_jax'), str(_ROOT / 'experiments'), sysconfig.get_paths()['stdlib'])
 # What is wrong with code that does not take its random numbers from the key.
 FROZEN = (
     'draws random numbers by NumPy or Python, which tracing freezes, so that all prompts and lanes share them: '
@@ -37,12 +30,14 @@ def reason(error: BaseException) -> str:
 
 def place(error: BaseException) -> str:
     """The user's line that an error comes from, as ' (mine.py, line 6)'; '' if there is none."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
     return f' ({pathlib.Path(frames[-1].filename).name}, line {frames[-1].lineno})' if frames else ''
 
 
-def _is_users(filename: str) -> bool:
-    return not filename.startswith(('<', *_NOT_USERS))
+def is_users(path: str) -> bool:
+    """Whether a file of Python code is the user's."""
+    is_of_package = {'site-packages', 'dist-packages'}.intersection(pathlib.PurePath(path).parts)
+    return not is_of_package and not path.startswith(('<', *_NOT_USERS))
 
 
 def _random_state() -> tuple:

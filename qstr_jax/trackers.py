@@ -5,6 +5,7 @@ The directory stays the truth; a tracker is one more way to look at it.
 
 import importlib
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -49,8 +50,10 @@ def send(workdir: Any, tracker: str, project: str = 'qstr_jax') -> int:
     lane = ['cell', *(name for name in lane_keys.columns_of(rows) if name in curves.columns)]
     checks_of = dict(list(curves.groupby(lane, dropna=False))) if len(curves) else {}
     more = {'mode': os.environ.get('WANDB_MODE', 'offline')} if tracker == 'wandb' else {}
-    for row, name in progress.each(list(zip(rows.to_dict('records'), _names(rows), strict=True)), f'{tracker}: lane'):
-        run = module.init(project=project, name=name, config=_known(row, _settings(rows)), **more)
+    settings = dict.fromkeys(['cell', *columns.settings(rows.columns), *lane_keys.columns_of(rows)])
+    named = list(zip(rows.to_dict('records'), lane_keys.names_of(rows), strict=True))
+    for row, name in progress.each(named, f'{tracker}: lane'):
+        run = module.init(project=project, name=f'{row["cell"]}-{name}', config=_known(row, settings), **more)
         own = checks_of.get(tuple(row[key] for key in lane), pd.DataFrame())
         for line in own.to_dict('records'):
             run.log(_known(line, _measures(own)), step=int(line['samples']))
@@ -59,20 +62,12 @@ def send(workdir: Any, tracker: str, project: str = 'qstr_jax') -> int:
     return len(rows)
 
 
-def _names(rows: pd.DataFrame) -> list[str]:
-    return [f'{cell}-{lane}' for cell, lane in zip(rows['cell'], lane_keys.names_of(rows), strict=True)]
-
-
-def _settings(rows: pd.DataFrame) -> list[str]:
-    return list(dict.fromkeys(['cell', *columns.settings(rows.columns), *lane_keys.columns_of(rows)]))
-
-
 def _measures(table: pd.DataFrame) -> list[str]:
     """What a lane measured, at a check or in the end."""
     found = [name for role in ('outcome', 'measure') for name in columns.with_role(table.columns, role)]
     return [name for name in found if name not in _NO_MEASURE]
 
 
-def _known(line: dict[str, Any], names: list[str]) -> dict[str, Any]:
+def _known(line: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """What of a line is not missing."""
     return {name: line[name] for name in names if not pd.api.types.is_scalar(line[name]) or not pd.isna(line[name])}

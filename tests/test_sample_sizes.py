@@ -1,5 +1,7 @@
 """Sample sizes in the theory's units."""
 
+import types
+
 import pytest
 
 from qstr_jax import sweeps, tasks
@@ -28,6 +30,13 @@ def test_units(unit, factor):
 def test_bad_sizes(value, unit, word):
     with pytest.raises(ValueError, match=word):
         in_prompts((value,), unit, TASK)
+
+
+def test_a_task_without_what_a_unit_is_made_of():
+    task = types.SimpleNamespace(name='mine', seq_len=3, token_dim=2)
+    assert in_prompts((2,), 'Nd', task) == (12,)
+    with pytest.raises(ValueError, match="samples_unit='qd': task mine has no sparsity"):
+        in_prompts((2,), 'qd', task)
 
 
 def capacity(**changes):

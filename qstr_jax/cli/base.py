@@ -42,7 +42,7 @@ def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
         if entry.schema and entry.kind != 'task':
             config[name] = config_dict.ConfigDict({setting: unset() for setting in entry.schema})
     # Settings to tune, each 'auto' or several values, and how; see `sweeps.tune.Tune`.
-    config.tune = config_dict.ConfigDict({**{name: unset() for name in (*schemas['learner'], *OPTIONS)}})
+    config.tune = config_dict.ConfigDict({name: unset() for name in (*schemas['learner'], *OPTIONS)})
     config.axes = ''  # further axes, as "{'rnn.width': (64, 128)}"
     config.plugins = plugins
     config.x = 'seq_len'  # the column that figures and tables run over

@@ -13,15 +13,7 @@ from qstr_jax.storage import files
 
 
 def run(asked: str = '', folder: str = '') -> None:
-    """Does what is asked with a folder.
-
-    Args:
-        asked: 'page', 'reference' or 'check'.
-        folder: the board, or of an entry.
-
-    Raises:
-        ValueError: something else is asked.
-    """
+    """Does 'page', 'reference' or 'check' with the folder of the board, or of an entry."""
     if asked == 'page':
         print(board.page(folder))
     elif asked == 'reference':

@@ -30,11 +30,7 @@ def define() -> None:
 
 
 def run(given: Any) -> None:
-    """Runs what is missing and writes the card.
-
-    Args:
-        given: has the values of the flags `OWN`.
-    """
+    """Runs what is missing and writes the card; `given` has the values of the flags `OWN`."""
     plugins = tuple(given.plugins)
     base.import_plugins(plugins)
     workdir = runtime.workdir()

@@ -94,7 +94,12 @@ def start() -> None:
         jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.5)
     use_all_cores()
     if _is_distributed():
-        _join()
+        try:
+            jax.distributed.initialize(
+                _COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value, shutdown_timeout_seconds=WAIT_SECONDS
+            )
+        except (RuntimeError, ValueError) as error:
+            raise ValueError(f'the job cannot be joined: {failures.reason(error)}') from None
     _check_platform()
     logging.info('device: %s', provenance.describe_device())
 
@@ -125,19 +130,6 @@ def _check_platform() -> None:
 
 def _is_distributed() -> bool:
     return _DISTRIBUTED.value or _COORDINATOR.value is not None
-
-
-def _join() -> None:
-    """Joins the job."""
-    try:
-        jax.distributed.initialize(
-            _COORDINATOR.value,
-            _NUM_PROCESSES.value,
-            _PROCESS_ID.value,
-            shutdown_timeout_seconds=WAIT_SECONDS,
-        )
-    except (RuntimeError, ValueError) as error:
-        raise ValueError(f'the job cannot be joined: {failures.reason(error)}') from None
 
 
 def use_all_cores() -> None:

@@ -9,35 +9,20 @@ class LaunchError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A sweep, and what its processes need.
+    """A sweep, and what its processes need."""
 
-    Attributes:
-        arguments: the command line of `experiments.sample_complexity`.
-        num_workers: processes of `ray`; None takes as many as there is room for. The others take --num_shards.
-        cpus: cores of a process.
-        gpus: GPUs of a process; 0.5 puts two processes on one.
-        tpus: TPU chips of a process.
-        mem_gb: memory of a process; None leaves it to the cluster.
-        timeout_min: minutes of a Slurm job, which is then queued again.
-        partition: of the Slurm jobs.
-        log_dir: where submitit keeps its files.
-        address: of a Ray cluster; None starts one here.
-        wait: whether to wait for Slurm's jobs, and draw.
-        poll_seconds: how often processes are looked at.
-    """
-
-    arguments: tuple[str, ...]
-    num_workers: int | None = None
-    cpus: int = 2
-    gpus: float = 0
-    tpus: int = 0
-    mem_gb: float | None = None
-    timeout_min: int = 24 * 60
-    partition: str | None = None
-    log_dir: str | None = None
-    address: str | None = None
-    wait: bool = True
-    poll_seconds: float = 5.0
+    arguments: tuple[str, ...]  # the command line of `experiments.sample_complexity`
+    num_workers: int | None = None  # of `ray`; None takes as many as there is room for. The others take --num_shards.
+    cpus: int = 2  # of a process
+    gpus: float = 0  # of a process; 0.5 puts two processes on one
+    tpus: int = 0  # chips of a process
+    mem_gb: float | None = None  # of a process; None leaves it to the cluster
+    timeout_min: int = 24 * 60  # of a Slurm job, which is then queued again
+    partition: str | None = None  # of the Slurm jobs
+    log_dir: str | None = None  # where submitit keeps its files
+    address: str | None = None  # of a Ray cluster; None starts one here
+    wait: bool = True  # whether to wait for Slurm's jobs, and draw
+    poll_seconds: float = 5.0  # how often processes are looked at
 
     @property
     def platform(self) -> str:

@@ -140,11 +140,6 @@ def _run(cluster: str, request: Request) -> None:
 
 
 def run(cluster: str, request: Request) -> None:
-    """Submits the shards, waits for them and draws the figure.
-
-    Args:
-        cluster: 'slurm' or 'local'.
-        request: see `qstr_jax.launchers`.
-    """
+    """Submits the shards to 'slurm' or 'local', waits for them and draws the figure."""
     command_line.parse(['experiments.launch', *request.arguments])
     command_line.exit_on_error(lambda: _run(cluster, request))

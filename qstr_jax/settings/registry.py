@@ -13,19 +13,12 @@ from qstr_jax.settings import Schema, checks, schema_of
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """Something that is registered.
+    """Something that is registered, by the name that sweeps use."""
 
-    Attributes:
-        kind: 'task', 'model', 'learner', 'link', 'encoding', 'probe' or 'radius unit'.
-        name: the name that sweeps use.
-        builder: the class or function that makes it, or the thing itself.
-        schema: its settings.
-    """
-
-    kind: str
+    kind: str  # 'task', 'model', 'learner', 'link', 'encoding', 'probe' or 'radius unit'
     name: str
-    builder: Callable[..., Any]
-    schema: Schema
+    builder: Callable[..., Any]  # the class or function that makes it, or the thing itself
+    schema: Schema  # its settings
 
     @property
     def summary(self) -> str:

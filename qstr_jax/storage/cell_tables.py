@@ -106,14 +106,10 @@ def _check_rows(rows: pd.DataFrame) -> None:
         if len(rows) > 1 and len(rows[name].unique()) > 1:
             raise ValueError(f'{name}: differs between lanes of one cell')
     for more, less in (('max_samples', 'num_samples'), ('num_samples', 'samples_to_threshold')):
-        _check_order(rows, more, less)
-
-
-def _check_order(rows: pd.DataFrame, more: str, less: str) -> None:
-    if {more, less} <= set(rows.columns):
-        is_wrong = rows[less].gt(rows[more]).fillna(False).astype(bool)
-        if is_wrong.any():
-            raise ValueError(f'{less}={rows[less][is_wrong].iloc[0]}: more than {more}')
+        if {more, less} <= set(rows.columns):
+            is_wrong = rows[less].gt(rows[more]).fillna(False).astype(bool)
+            if is_wrong.any():
+                raise ValueError(f'{less}={rows[less][is_wrong].iloc[0]}: more than {more}')
 
 
 def _check_owner(rows: pd.DataFrame, cell_id: str) -> None:

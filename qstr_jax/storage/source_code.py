@@ -2,21 +2,20 @@
 
 import functools
 import hashlib
+import os
 import pathlib
 import sys
-import sysconfig
 import time
 from typing import Any
 
 import qstr_jax
+from qstr_jax import failures
 from qstr_jax.settings import registry
 from qstr_jax.settings.function_names import module_of
 
 # When the process started: files that were written later may differ from the code that it runs.
 _STARTED = time.time()
 _PACKAGE = pathlib.Path(qstr_jax.__file__).parent
-# Code that is not the user's: of packages, whose versions are recorded, and of the binaries, which make no programs.
-_INSTALLED = (sysconfig.get_paths()['stdlib'], str(_PACKAGE), str(_PACKAGE.parent / 'experiments'))
 # The digest of code that cannot be read, which never counts as the same.
 UNKNOWN = ''
 
@@ -26,7 +25,8 @@ def digests() -> dict[str, str]:
     found = {'qstr_jax': _of_package()}
     for name, module in sorted(sys.modules.items()):
         path = getattr(module, '__file__', None)
-        if isinstance(path, str) and _is_users(path):
+        # Modules that a package makes as it runs, such as `torch.ops`, lack a whole path.
+        if isinstance(path, str) and os.path.isabs(path) and failures.is_users(path):
             found[name] = _of_file(path)
     registered = [entry.builder for entry in registry.entries().values()]
     return found | {module_of(thing): UNKNOWN for thing in registered if not has_file(thing)}
@@ -46,13 +46,6 @@ def changed(known: Any, now: dict[str, str]) -> list[str]:
 def has_file(thing: Any) -> bool:
     """Whether a class or function was defined in a file: in a notebook it was not."""
     return isinstance(getattr(sys.modules.get(module_of(thing)), '__file__', None), str)
-
-
-def _is_users(path: str) -> bool:
-    """Whether a file is the user's. Modules that a package makes as it runs, such as `torch.ops`, lack a whole path."""
-    file = pathlib.PurePath(path)
-    is_installed = path.startswith(_INSTALLED) or {'site-packages', 'dist-packages'}.intersection(file.parts)
-    return file.is_absolute() and not is_installed
 
 
 @functools.cache

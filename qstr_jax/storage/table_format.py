@@ -20,7 +20,7 @@ class ForeignError(ValueError):
 
 def labelled(table: pa.Table, cell_id: str) -> pa.Table:
     """A table with our metadata."""
-    roles = json.dumps(columns.roles_of(table.column_names)).encode()
+    roles = json.dumps({name: columns.get(name).role for name in table.column_names}).encode()
     own = {FORMAT_KEY: FORMAT, ROLES_KEY: roles} | ({CELL_KEY: cell_id.encode()} if cell_id else {})
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), **own})
     return table.replace_schema_metadata({**table.schema.metadata, DIGEST_KEY: digest(table)})

@@ -9,13 +9,14 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from qstr_jax import columns, failures, learners, models
+from qstr_jax import columns, failures, learners, models, tasks
 from qstr_jax.learners.lanes import lane_type
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import registry
-from qstr_jax.sweeps import presets, task_of
+from qstr_jax.sweeps import presets
 from qstr_jax.sweeps.point import Asked, Built, Point
 from qstr_jax.sweeps.sweep import Sweep, in_prompts
+from qstr_jax.tasks import encoders, links
 
 # Part of every id; raise it when the same settings come to mean something else.
 SCHEMA_VERSION = 2
@@ -146,11 +147,11 @@ def _cells_of_model(
     sweep: Sweep, settings: Settings, learner_name: str, model: str, used: set, *, made: dict
 ) -> Iterator[Cell]:
     """The cells of one model and learner on one task: a program for each combination of their static settings."""
-    link_axes, encoding_axes = task_of.part(sweep, settings.get('link')), task_of.part(sweep, settings.get('encoding'))
+    link_axes, encoding_axes = _part(sweep, settings.get('link')), _part(sweep, settings.get('encoding'))
     model_axes = _resolved(sweep, 'model', model)
     for link_settings, encoding_settings in itertools.product(_product(link_axes), _product(encoding_axes)):
-        task = task_of.task(sweep, settings, link_settings, encoding_settings)
-        asked = Asked(task, task_of.test_task(sweep, task))
+        task = _task(sweep, settings, link_settings, encoding_settings)
+        asked = Asked(task, _test_task(sweep, task))
         for model_settings in _product(model_axes):
             module = models.build(model, task, **model_settings)
             built = Built(model, model_settings, task, module)
@@ -180,6 +181,38 @@ def _cells_of_model(
                     changed=point.changed(),
                     lanes=_lanes(sweep, learner, {**traced, 'sample_size': sizes or (0,)}),
                 )
+
+
+def _part(sweep: Sweep, thing: Any) -> dict[str, tuple]:
+    """Axes of the settings of a link or an encoding, which are given under its name."""
+    name = 'linear' if thing is None else thing if isinstance(thing, str) else None
+    return {setting: values for scope, setting, values in sweep.given if scope == name}
+
+
+def _task(sweep: Sweep, settings: Settings, link_settings: Settings, encoding_settings: Settings) -> Any:
+    """The task of the training prompts, whose link and encoding have settings of their own."""
+    settings = dict(settings)
+    if link_settings:
+        settings['link'] = links.get(settings.get('link', 'linear'), **link_settings)
+    if encoding_settings:
+        settings['encoding'] = encoders.get(settings.get('encoding', 'rademacher'), **encoding_settings)
+    return tasks.build(sweep.task, **settings)
+
+
+def _test_task(sweep: Sweep, task: Any) -> Any:
+    """The task of the test prompts: that of training, or one of another name or length beside it."""
+    asked = f'test_task={sweep.test_task!r}'
+    try:
+        if sweep.test_task != task.name:
+            task = tasks.sibling(task, sweep.test_task)
+        if sweep.test_seq_len in (None, task.seq_len):
+            return task
+        asked = f'test_seq_len={sweep.test_seq_len}'
+        # Encodings of the same dimension, which a factor of ln N would change.
+        changes = {'encoding_factor': None} if hasattr(task, 'encoding_factor') else {}
+        return dataclasses.replace(task, seq_len=sweep.test_seq_len, **changes)
+    except ValueError as error:
+        raise ValueError(f'{asked}: {error}') from None
 
 
 def _learner(name: str, settings: Settings, traced: dict[str, tuple]) -> Any:

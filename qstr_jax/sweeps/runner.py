@@ -48,7 +48,12 @@ def run(
     options.check_devices()
     if jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise ValueError('JAX_ENABLE_X64=1: sweeps train in float32; leave it unset')
-    _check_locks(sweep, workdir)
+    if sweep.tune and jax.process_count() > 1 and not claims.has_locks(workdir):
+        # They would have to wait for each other's rows, but cannot.
+        raise ValueError(
+            f'workdir={workdir}: has no file locks, which the processes of a tuned sweep need; take a directory that '
+            'has them, or run shares (num_shards) into directories of their own and merge them'
+        )
     all_cells = cells.cells_of(sweep) if made_cells is None else made_cells
     made = outputs.check_new(sweep, all_cells, workdir)
     with session.stopping() as stop, progress.Progress('lane', options.progress, is_open=bool(sweep.tune)) as shown:
@@ -76,12 +81,3 @@ def opened(
     workdir = one.open(workdir, mine, () if sweep.tune else all_cells, has_probes=True)
     there = claims.num_there(workdir, mine, sweep.tune.names if sweep.tune else ())
     return workdir, mine, sum(there.values())
-
-
-def _check_locks(sweep: Sweep, workdir: Any) -> None:
-    """Raises ValueError where the processes of a job would have to wait for each other's rows, but cannot."""
-    if sweep.tune and jax.process_count() > 1 and not claims.has_locks(workdir):
-        raise ValueError(
-            f'workdir={workdir}: has no file locks, which the processes of a tuned sweep need; take a directory that '
-            'has them, or run shares (num_shards) into directories of their own and merge them'
-        )

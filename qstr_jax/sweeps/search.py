@@ -67,10 +67,6 @@ class Search:
         self._session, self._selection, self.cell = session, selection, cell
         self._grids: tuple[Grid, ...] = self._tune.grids_of(cell.problem.learner)
 
-    def points(self) -> list[list[Any]]:
-        """The lanes of the cell by point."""
-        return points_of(self.cell)
-
     def size_of(self, cell: Cell) -> int:
         """The number of lanes in a batch: the same at every step, so that one program serves them all."""
         return self._session.size_for(cell, lanes_at_once(self._tune, self.cell))

@@ -1,6 +1,7 @@
 """A sweep: points to run. A base point plus axes over any setting of its task, models and learners."""
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,8 +14,13 @@ from qstr_jax.sweeps.scopes import Scopes
 from qstr_jax.sweeps.tune import Tune, parse
 from qstr_jax.tasks.task import REGISTRY as TASKS
 
-# Units of sample sizes: prompts, or those of the theory, n as a multiple of d, q d or N d.
-UNITS = ('prompts', 'd', 'qd', 'Nd')
+# Units of sample sizes: prompts, or those of the theory, by the properties of a task whose product they are.
+UNITS: dict[str, tuple[str, ...]] = {
+    'prompts': (),
+    'd': ('token_dim',),
+    'qd': ('sparsity', 'token_dim'),
+    'Nd': ('seq_len', 'token_dim'),
+}
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -209,29 +215,23 @@ def _distinct(name: str, value: Any, least: int = 1) -> tuple:
     return found
 
 
-def unit(name: str, task: Any) -> int:
-    """Prompts in one unit."""
-    checks.choice('samples_unit', name, UNITS)
-    if name == 'prompts':
-        return 1
-    d = task.token_dim
-    return {'d': d, 'qd': task.sparsity * d, 'Nd': task.seq_len * d}[name]
-
-
-def in_prompts(values: tuple[float, ...], unit_name: str, task: Any) -> tuple[int, ...]:
+def in_prompts(values: tuple[float, ...], unit: str, task: Any) -> tuple[int, ...]:
     """Sample sizes in prompts."""
-    return tuple(_prompts(value, unit_name, task) for value in values)
-
-
-def _prompts(value: float, unit_name: str, task: Any) -> int:
-    size = unit(unit_name, task)
-    checks.positive('num_samples', value)
-    exact = value * size
-    if exact > checks.MOST:
-        raise ValueError(f'num_samples={value!r}: {exact:g} prompts, must be at most {checks.MOST:,}')
-    if abs(exact - round(exact)) > 1e-6 * exact:
-        raise ValueError(
-            f'num_samples={value!r}: {value:g} {unit_name} = {exact:g} prompts, not a whole number '
-            f'({unit_name} = {size})'
-        )
-    return round(exact)
+    checks.choice('samples_unit', unit, UNITS)
+    sizes = []
+    for value in values:
+        checks.positive('num_samples', value)
+        factors = UNITS[unit]
+        missing = [name for name in factors if not hasattr(task, name)]
+        if missing:
+            raise ValueError(f'samples_unit={unit!r}: task {task.name} has no {missing[0]}; count in prompts')
+        size = math.prod(getattr(task, name) for name in factors)
+        exact = value * size
+        if exact > checks.MOST:
+            raise ValueError(f'num_samples={value!r}: {exact:g} prompts, must be at most {checks.MOST:,}')
+        if abs(exact - round(exact)) > 1e-6 * exact:
+            raise ValueError(
+                f'num_samples={value!r}: {value:g} {unit} = {exact:g} prompts, not a whole number ({unit} = {size})'
+            )
+        sizes.append(round(exact))
+    return tuple(sizes)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from qstr_jax.storage.results import SELECTION
 from qstr_jax.sweeps.cells import Cell
-from qstr_jax.sweeps.search import Failed, Found, Search
+from qstr_jax.sweeps.search import Failed, Found, Search, points_of
 from qstr_jax.sweeps.session import Session
 from qstr_jax.sweeps.sweep import Sweep
 from qstr_jax.sweeps.tune import Tune
@@ -70,9 +70,9 @@ def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:
     before: dict[tuple, Found] = {}
     failed = []
     groups = [[Search(session, selection, cell) for cell in group] for group in rivals(cells, tune)]
-    num_points, number = sum(len(group[0].points()) for group in groups), 0
+    num_points, number = sum(len(points_of(group[0].cell)) for group in groups), 0
     for group in groups:
-        for points in zip(*(search.points() for search in group), strict=True):
+        for points in zip(*(points_of(search.cell) for search in group), strict=True):
             number += 1
             session.progress.begin(f'point {number} of {num_points}')
             try:

@@ -152,7 +152,8 @@ class Worker:
             running = int(np.sum(np.asarray(state_K.outcome)[: len(lanes)] == RUNNING))
             report = {'lanes_running': running, **cell.problem.learner.progress(state_K, cell.problem)}
             self._heartbeat.beat({'cell': cell.id, 'state': 'running', 'lanes': len(lanes), **report})
-            job.progress.show(cell.id.rsplit('-', 1)[0], _postfix(report), len(lanes) - running - finished)
+            detail = f'{running} running, {report["samples"] / 1e3:.1f}k samples, train loss {report["train_loss"]:.3f}'
+            job.progress.show(cell.id.rsplit('-', 1)[0], detail, len(lanes) - running - finished)
             finished = len(lanes) - running
             is_time = time.monotonic() - last_save >= job.checkpoint_seconds
             if running and (is_time or job.stop.is_set()):
@@ -162,13 +163,6 @@ class Worker:
                 raise Stopped
 
         return watch
-
-
-def _postfix(report: dict[str, Any]) -> str:
-    return (
-        f'{report["lanes_running"]} running, {report["samples"] / 1e3:.1f}k samples, '
-        f'train loss {report["train_loss"]:.3f}'
-    )
 
 
 def _summary(cell: Cell, table: pd.DataFrame, seconds: float, compile_seconds: float) -> str:
