@@ -28,7 +28,7 @@ class BatchQueue:
         self._cell_of: dict[Hashable, str] = {}  # by device
 
     def add(self, batches: Iterable[Batch]) -> None:
-        """Takes more batches, of cells that no device is at, or has at least no batches of."""
+        """Takes more batches, of cells of which none are left here."""
         most: dict[str, float] = {}
         for batch in batches:
             self._push(batch)

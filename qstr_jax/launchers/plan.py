@@ -1,8 +1,8 @@
 """Which lane batches are to be run: found by a process with JAX, and told over a pipe to a driver that has none.
 
 It checks all settings, makes the results directory and writes the sweep and its plan into it. A sweep has all its
-batches told at once. A tuned one searches as it does everywhere (`sweeps.tuned`), but that it has the lanes of each
-step run by the driver; the searches of different models and learners go on side by side.
+batches told at once. A tuned one searches as it does everywhere (`sweeps.tuned`), except that the driver runs the
+lanes of each step; the searches of different models and learners go on side by side.
 """
 
 import functools
@@ -62,7 +62,7 @@ class _Session(session.Session):
         self._driver, self._platform, self._mutex = driver, platform, threading.Lock()
 
     def open(self, *arguments: Any, **more: Any) -> Any:
-        """As ever, but that no other process writes there."""
+        """As every session does, but no other process writes there."""
         with self._mutex:
             return super().open(*arguments, **{**more, 'is_alone': True})
 

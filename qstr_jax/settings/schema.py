@@ -126,11 +126,7 @@ class Schema(dict[str, Setting]):
 
 
 def traced(default: float) -> Any:
-    """A dataclass field for a traced setting: its values are lanes of one compiled program.
-
-    Args:
-        default: the value unless another is given.
-    """
+    """A dataclass field for a traced setting: its values are lanes of one compiled program."""
     return dataclasses.field(default=default, metadata={'traced': True})
 
 
@@ -140,20 +136,12 @@ def later(default: Any) -> Any:
 
 
 def derived(default: Any) -> Any:
-    """A dataclass field that is not a setting: `bind` computes it from the settings, the model and the task.
-
-    Args:
-        default: its value until then.
-    """
+    """A dataclass field that is not a setting: `bind` computes it from the settings, the model and the task."""
     return dataclasses.field(default=default, metadata={'derived': True})
 
 
 def static(thing: Any) -> Any:
-    """A learner with its traced settings at their defaults, so that all lanes of a program share it.
-
-    Args:
-        thing: the learner.
-    """
+    """A learner with its traced settings at their defaults, so that all lanes of a program share it."""
     traced = {field.name: field.default for field in dataclasses.fields(thing) if field.metadata.get('traced')}
     is_static = all(getattr(thing, name) == default for name, default in traced.items())
     return thing if is_static else dataclasses.replace(thing, **traced)
@@ -161,9 +149,6 @@ def static(thing: Any) -> Any:
 
 def validate_fields(thing: Any) -> None:
     """Checks the settings of a frozen dataclass and converts each to the type of its field; for `__post_init__`.
-
-    Args:
-        thing: the instance that is being made.
 
     Raises:
         ValueError: a value has the wrong type.

@@ -10,7 +10,7 @@ from qstr_jax.storage import cell_tables, compact, names, results
 
 def with_rows(workdir: Any) -> set[str]:
     """The ids of the cells of a directory that have rows; none if there is no such directory."""
-    return {path.name.removesuffix('.parquet') for path in names.listed(epath.Path(workdir) / 'rows', '.parquet')}
+    return {path.stem for path in names.listed(epath.Path(workdir) / 'rows', '.parquet')}
 
 
 def columns_of(workdir: Any, cell_id: str, lane_settings: Iterable[str] = ()) -> dict[str, list]:

@@ -52,7 +52,7 @@ def _rows_of(path: Any, *_: int) -> pd.DataFrame:
 
 def _checked(path: Any, kind: str) -> pd.DataFrame:
     """A table of the cell that its file is named after."""
-    cell_id = pathlib.PurePath(path).name.removesuffix('.parquet')
+    cell_id = pathlib.PurePath(path).stem
     frame = files.read_table(path, cell_id)
     try:
         _check(frame, kind, cell_id)

@@ -82,13 +82,13 @@ def _read(path: str, _: tuple[int, int]) -> Copy:
 
 def fresh(copy: Copy, paths: Iterable[Any]) -> set[str]:
     """The cells whose files are as they were copied."""
-    known = (path for path in paths if path.name.removesuffix('.parquet') in copy.stamps)
+    known = (path for path in paths if path.stem in copy.stamps)
     return {cell_id for cell_id, one in stamps(known).items() if one == copy.stamps[cell_id]}
 
 
 def stamps(paths: Iterable[Any]) -> dict[str, tuple[int, int]]:
     """The stamps of files, by cell."""
-    return {path.name.removesuffix('.parquet'): stamp(path) for path in paths}
+    return {path.stem: stamp(path) for path in paths}
 
 
 def is_worthwhile(workdir: Any, now: dict[str, tuple[int, int]]) -> bool:

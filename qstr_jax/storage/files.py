@@ -38,14 +38,21 @@ class ResultsError(Exception):
     """A results directory or file that cannot be used; the message says which, and what to do."""
 
 
+@contextlib.contextmanager
+def writing(what: str) -> Iterator[None]:
+    """Raises ResultsError where a folder cannot be made or written; `what` is how the message calls it."""
+    try:
+        yield
+    except (OSError, RecursionError) as error:  # the latter of a thousand folders to make
+        reason = getattr(error, 'strerror', None) or 'too many levels'
+        raise ResultsError(f'{what}: must be a directory that can be written ({reason})') from None
+
+
 def make_folder(path: Any) -> epath.Path:
     """Makes a directory and its parents unless they exist, and returns it."""
     folder = epath.Path(path)
-    try:
+    with writing(repr(str(path))):
         folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, RecursionError) as error:  # the latter of a thousand folders to make
-        reason = getattr(error, 'strerror', None) or 'too many levels'
-        raise ResultsError(f'{str(path)!r}: must be a directory that can be written ({reason})') from None
     return folder
 
 

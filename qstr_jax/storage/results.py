@@ -46,15 +46,12 @@ def open_workdir(workdir: Any) -> epath.Path:
     names.check_text(path)
     for kind in (*FOLDERS, 'params'):
         names.inside(path, kind)
-    try:
+    with files.writing(f'workdir={str(workdir)!r}'):
         for kind in FOLDERS:
             (path / kind).mkdir(parents=True, exist_ok=True)
         probe = files.temporary_path(path / 'writable')
         probe.write_text('')
         probe.unlink()
-    except (OSError, RecursionError) as error:  # the latter of a thousand folders to make
-        reason = getattr(error, 'strerror', None) or 'too many levels'
-        raise ResultsError(f'workdir={str(workdir)!r}: must be a directory that can be written ({reason})') from None
     for folder in (path, *(path / kind for kind in FOLDERS)):
         files.remove_leftovers(folder)
     return path
@@ -201,7 +198,7 @@ def _load(workdir: Any, kind: str, strict: bool) -> pd.DataFrame:
     fresh = compact.fresh(copy, paths) if copy.stamps else set()
     frames = [copy.frame[copy.frame['cell'].isin(fresh)]] if fresh else []
     for path in paths:
-        cell_id = path.name.removesuffix('.parquet')
+        cell_id = path.stem
         if cell_id in fresh:
             continue
         try:

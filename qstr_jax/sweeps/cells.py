@@ -13,8 +13,7 @@ from qstr_jax import columns, failures, learners, models, tasks
 from qstr_jax.learners.lanes import lane_type
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import registry
-from qstr_jax.sweeps import presets
-from qstr_jax.sweeps.point import Asked, Built, Point
+from qstr_jax.sweeps import point, presets
 from qstr_jax.sweeps.sweep import Sweep, in_prompts
 from qstr_jax.tasks import encoders, links
 
@@ -151,10 +150,10 @@ def _cells_of_model(
     model_axes = _resolved(sweep, 'model', model)
     for link_settings, encoding_settings in itertools.product(_product(link_axes), _product(encoding_axes)):
         task = _task(sweep, settings, link_settings, encoding_settings)
-        asked = Asked(task, _test_task(sweep, task))
+        asked = point.Asked(task, _test_task(sweep, task))
         for model_settings in _product(model_axes):
             module = models.build(model, task, **model_settings)
-            built = Built(model, model_settings, task, module)
+            built = point.Built(model, model_settings, task, module)
             name = learner_name
             if models.is_closed_form(module) and learner_name != 'online':
                 name = 'closed_form'
@@ -169,7 +168,6 @@ def _cells_of_model(
                     learner = made[key].bind(module, task, sizes or (0,))
                 if sweep.tune:
                     sweep.tune.grids_of(learner)  # which checks that the learner looks at what is tuned
-                point = Point(asked, built, learner)
                 idle = learner.ignored()
                 used |= {('task', key) for key in settings if key not in asked.unused}
                 used |= {('model', key) for key in model_settings}
@@ -177,8 +175,8 @@ def _cells_of_model(
                 yield Cell(
                     model=model,
                     problem=Problem(task=task, test_task=asked.test_task, module=module, learner=learner),
-                    columns=point.columns(),
-                    changed=point.changed(),
+                    columns=point.columns_of(asked, built, learner),
+                    changed=point.changed(asked, built, learner),
                     lanes=_lanes(sweep, learner, {**traced, 'sample_size': sizes or (0,)}),
                 )
 
@@ -245,9 +243,9 @@ def _lanes(sweep: Sweep, learner: Any, axes: dict[str, tuple]) -> tuple[Any, ...
         kind(
             seed=seed,
             task_seed=seed if sweep.task_per_lane else sweep.task_seed,
-            **dict(zip(names, point, strict=True)),
+            **dict(zip(names, numbers, strict=True)),
         )
-        for seed, *point in itertools.product(range(sweep.num_seeds), *values)
+        for seed, *numbers in itertools.product(range(sweep.num_seeds), *values)
     )
 
 

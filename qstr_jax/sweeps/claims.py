@@ -64,12 +64,6 @@ def missing_of(workdir: Any, cells: Sequence[Cell], tuned: Sequence[str] = ()) -
     return missing
 
 
-def num_there(workdir: Any, cells: Sequence[Cell], tuned: Sequence[str] = ()) -> dict[str, int]:
-    """By id of some cells how many lanes have rows; see `missing_of`."""
-    missing = missing_of(workdir, cells, tuned)
-    return {cell.id: len(cell.lanes) - len(missing[cell.id]) for cell in cells}
-
-
 def _without_rows(found: dict[str, list], lanes: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
     """The lanes that are not among the rows of their cell."""
     if not found:

@@ -40,7 +40,7 @@ def cut(cells: Sequence[Cell], size_of: Callable[[Cell], int]) -> list[LaneBatch
 
 
 def work(cell: Cell) -> int:
-    """About how much work a lane of a cell is, beside those of other cells."""
+    """About how much work a lane of a cell is, relative to the lanes of other cells."""
     # Samples to the threshold grow with N too: one more factor of N than the operations of a prompt.
     return cost.prediction_flops(cell.problem) * cell.problem.task.seq_len
 

@@ -24,10 +24,13 @@ def describe(sweep: Sweep, cells: Sequence[Cell], workdir: Any = None) -> str:
     outputs.check(cells, outputs.probes_of(sweep))
     folder = None if workdir is None or not (epath.Path(workdir) / 'plan.json').exists() else epath.Path(workdir)
     names = sweep.tune.names if sweep.tune else ()
-    known = {} if folder is None else claims.num_there(folder, cells, names)
-    there = [known.get(cell.id, 0) for cell in cells]
-    paces = pace.paces([cell for cell, known in zip(cells, there, strict=True) if known < len(cell.lanes)], folder)
-    times = [_time(cell, known, paces.get(cell.id)) for cell, known in zip(cells, there, strict=True)]
+    missing = {cell.id: cell.lanes for cell in cells} if folder is None else claims.missing_of(folder, cells, names)
+    left = [len(missing[cell.id]) for cell in cells]
+    there = [len(cell.lanes) - number for cell, number in zip(cells, left, strict=True)]
+    paces = pace.paces([cell for cell in cells if missing[cell.id]], folder)
+    nothing = pace.Pace(0.0, True)
+    each = [paces.get(cell.id, nothing) for cell in cells]
+    times = [one._replace(seconds=one.seconds * number) for one, number in zip(each, left, strict=True)]
     lines = _table(cells, there, times)
     flops = sum(len(cell.lanes) * _most_flops(cell) for cell in cells)
     num_lanes, num_reported = sum(len(cell.lanes) for cell in cells), tuned.num_reported(sweep, cells)
@@ -48,11 +51,6 @@ def describe(sweep: Sweep, cells: Sequence[Cell], workdir: Any = None) -> str:
 def _most_flops(cell: Cell) -> int:
     """Operations of a lane that uses its whole budget."""
     return cost.training_flops(cell.problem, cell.problem.learner.most_examples())
-
-
-def _time(cell: Cell, there: int, known: pace.Pace | None) -> pace.Pace:
-    """Seconds of all lanes of a cell that are left."""
-    return known._replace(seconds=known.seconds * (len(cell.lanes) - there)) if known else pace.Pace(0.0, True)
 
 
 def _table(cells: Sequence[Cell], there: Sequence[int], times: Sequence[pace.Pace]) -> list[str]:

@@ -77,53 +77,45 @@ class Built:
             return False
 
 
-@dataclasses.dataclass(frozen=True)
-class Point:
-    """The static settings of a point, which all points of a cell share."""
+def columns_of(asked: Asked, built: Built, learner: Any) -> tuple[tuple[str, Any], ...]:
+    """(name, value) of columns that all rows share; those of a model, link or encoding have its name in front."""
+    found = {
+        'model': built.model,
+        'task': asked.task.name,
+        'test_task': asked.test_task.name,
+        'learner': learner.name,
+        **asked.columns,
+    }
+    ignored = learner.ignored()
+    for name, setting in registry.entries()[learner.name].schema.items():
+        value = getattr(learner, name)
+        # `max_samples` is in every row, since it is also the number of stored prompts. An empty tuple sets nothing.
+        is_said = value != () and not (setting.is_later and value == setting.default)
+        if not setting.is_traced and is_said and (name not in ignored or name == 'max_samples'):
+            found[name] = value
+    if learner.is_search is not None:
+        found['is_search'] = learner.is_search
+    found |= {f'{built.model}_{name}': value for name, value in built.settings.items()}
+    return tuple((name, columns.plain(value)) for name, value in found.items())
 
-    asked: Asked
-    built: Built
-    learner: Any
 
-    def columns(self) -> tuple[tuple[str, Any], ...]:
-        """(name, value) of columns that all rows share; those of a model, link or encoding have its name in front."""
-        model, learner = self.built.model, self.learner
-        found = {
-            'model': model,
-            'task': self.asked.task.name,
-            'test_task': self.asked.test_task.name,
-            'learner': learner.name,
-            **self.asked.columns,
-        }
-        ignored = learner.ignored()
-        for name, setting in registry.entries()[learner.name].schema.items():
-            value = getattr(learner, name)
-            # `max_samples` is in every row, since it is also the number of stored prompts. An empty tuple sets nothing.
-            is_said = value != () and not (setting.is_later and value == setting.default)
-            if not setting.is_traced and is_said and (name not in ignored or name == 'max_samples'):
-                found[name] = value
-        if learner.is_search is not None:
-            found['is_search'] = learner.is_search
-        found |= {f'{model}_{name}': value for name, value in self.built.settings.items()}
-        return tuple((name, columns.plain(value)) for name, value in found.items())
+def changed(asked: Asked, built: Built, learner: Any) -> tuple[tuple[str, Any], ...]:
+    """The names of model, task and learner, N, and the settings without which this would be another cell.
 
-    def changed(self) -> tuple[tuple[str, Any], ...]:
-        """The names of model, task and learner, N, and the settings without which this would be another cell.
-
-        A setting that is given at its default is left out, even if the default depends on other settings.
-        """
-        task, learner = self.asked.task, self.learner
-        found = {'model': self.built.model, 'task': task.name, 'learner': learner.name, 'seq_len': task.seq_len}
-        found |= self.asked.changed
-        ignored = learner.ignored()
-        for name, setting in registry.entries()[learner.name].schema.items():
-            is_idle = name in ignored and name != 'max_samples'
-            if not setting.is_traced and not is_idle and getattr(learner, name) != setting.default:
-                found[f'learner.{name}'] = getattr(learner, name)
-        if learner.is_search:
-            found['learner.is_search'] = True
-        found |= {f'model.{name}': columns.plain(value) for name, value in self.built.needed.items()}
-        return tuple(found.items())
+    A setting that is given at its default is left out, even if the default depends on other settings.
+    """
+    task = asked.task
+    found = {'model': built.model, 'task': task.name, 'learner': learner.name, 'seq_len': task.seq_len}
+    found |= asked.changed
+    ignored = learner.ignored()
+    for name, setting in registry.entries()[learner.name].schema.items():
+        is_idle = name in ignored and name != 'max_samples'
+        if not setting.is_traced and not is_idle and getattr(learner, name) != setting.default:
+            found[f'learner.{name}'] = getattr(learner, name)
+    if learner.is_search:
+        found['learner.is_search'] = True
+    found |= {f'model.{name}': columns.plain(value) for name, value in built.needed.items()}
+    return tuple(found.items())
 
 
 def task_columns(task: Any, test_task: Any, without: frozenset[str] = frozenset()) -> Settings:

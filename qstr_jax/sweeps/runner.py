@@ -79,5 +79,5 @@ def opened(
     if (epath.Path(workdir) / 'config.json').exists():
         results.make_compact(workdir)
     workdir = one.open(workdir, mine, () if sweep.tune else all_cells, has_probes=True)
-    there = claims.num_there(workdir, mine, sweep.tune.names if sweep.tune else ())
-    return workdir, mine, sum(there.values())
+    missing = claims.missing_of(workdir, mine, sweep.tune.names if sweep.tune else ())
+    return workdir, mine, sum(len(cell.lanes) - len(missing[cell.id]) for cell in mine)

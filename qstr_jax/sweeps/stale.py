@@ -95,7 +95,7 @@ def _settings(cell: Cell, rows: dict[str, list]) -> str:
 
 
 def of_these_versions(runs: Sequence[dict[str, Any]], record: dict[str, Any]) -> list[dict[str, Any]]:
-    """The runs by the versions of JAX and this package that a run has."""
+    """Those of some runs that had the versions of JAX and of this package that the run of `record` has."""
     return [run for run in runs if provenance.versions(run) == provenance.versions(record)]
 
 
