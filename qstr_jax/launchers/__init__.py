@@ -11,12 +11,7 @@ NAMES = ('slurm', 'local', 'ray')
 
 
 def run(name: str, request: Request) -> None:
-    """Runs a sweep to its end.
-
-    Args:
-        name: one of `NAMES`.
-        request: what to run, and on what.
-    """
+    """Runs a sweep to its end by one of `NAMES`."""
     if name == 'ray':
         from qstr_jax.launchers import ray
 

@@ -29,10 +29,8 @@ BEAT_SECONDS = 2.0
 # Seconds of silence after which a worker on another machine counts as gone.
 SILENT_SECONDS = 300.0
 
-COLUMNS = (
-    'cell', 'lanes', 'reached', 'fitted', 'censored', 'outraced', 'diverged', 'left', 'state', 'seconds', 'finished',
-    'note',
-)  # fmt: skip
+OUTCOMES = ('reached', 'fitted', 'censored', 'outraced', 'diverged')
+COLUMNS = ('cell', 'lanes', *OUTCOMES, 'left', 'state', 'seconds', 'finished', 'note')
 
 
 def _now() -> str:
@@ -160,11 +158,10 @@ def _cell_status(
         state = 'running' if _is_alive(beat) else 'stopped'
         note = f'{beat.get("samples", 0) / 1e3:.1f}k samples, train loss {beat.get("train_loss", float("nan")):.3f}'
     counts['censored'] = counts.get('censored', 0) + counts.pop('censored_below', 0)
-    outcomes = {name: counts.get(name, 0) for name in ('reached', 'fitted', 'censored', 'outraced', 'diverged')}
     return {
         'cell': cell_id,
         'lanes': finished + left,
-        **outcomes,
+        **{name: counts.get(name, 0) for name in OUTCOMES},
         'left': left,
         'state': state,
         'seconds': seconds[cell_id],

@@ -70,11 +70,7 @@ class Options:
 
 
 class Interrupted(Exception):
-    """A signal ended the run; the states of running lanes are saved.
-
-    Args:
-        signal_number: number of the signal, kept as an attribute.
-    """
+    """The signal `signal_number` ended the run; the states of running lanes are saved."""
 
     def __init__(self, signal_number: int) -> None:
         self.signal_number = signal_number

@@ -152,11 +152,7 @@ class Sweep:
         return Scopes(task=self.task, models=self.models, learners=self.learners, arguments=FIELDS)
 
     def replace(self, **changes: Any) -> 'Sweep':
-        """The sweep with some arguments changed.
-
-        Args:
-            **changes: as for `Sweep`.
-        """
+        """The sweep with some arguments of `Sweep` changed."""
         kept = {name: getattr(self, name) for name in FIELDS}
         if 'preset' in changes or 'task' in changes:
             kept['test_task'] = None
