@@ -153,14 +153,15 @@ def test_so_are_those_of_an_edited_task_link_encoding_or_learner(plugin, tmp_pat
         run(tmp_path, models='ffn', **changes)
 
 
-def test_another_default_is_another_program_and_is_named(plugin, tmp_path):
+def test_another_default_is_another_program_and_is_named(plugin, tmp_path, capsys):
     plugin.write(MINE)
     first = run(tmp_path)
     plugin.write(MINE.replace('width: int = 8', 'width: int = 4'))
     with pytest.raises(results.ResultsError, match=r"mine_width was 8 and is 4; changed: model 'mine'"):
         run(tmp_path)
     assert list(results.load(tmp_path / 'results')['mine_width']) == [8]
-    again = run(tmp_path, refresh=True)
+    again = sweeps.run(small.settings(**OWN), tmp_path / 'results', small.quiet(refresh=True, progress=True))
+    assert 'there already' not in capsys.readouterr().err  # since the row was set aside
     assert (list(again['mine_width']), list(again['cell'])) == ([4], list(first['cell']))
 
 
