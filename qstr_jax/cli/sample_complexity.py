@@ -52,7 +52,7 @@ def prepared(start: Callable[[], None] = lambda: None) -> tuple[sweeps.Sweep, tu
     _of_config('check', lambda *_: None)(config, sweep)  # whether the file of --config can draw it
     runtime.check()
     if not DRY_RUN.value:
-        runtime.workdir()
+        runtime.workdir()  # an error if there is none
         start()
     cells = sweeps.cells_of(sweep)
     base.check_drawn(config, cells)
