@@ -15,9 +15,9 @@ from experiments.exhibits import n_star_erm
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations, erms, formats, growth
 from qstr_jax.learners import worst_erm
-from qstr_jax.report import numbers
+from qstr_jax.report import drawing, numbers
 from qstr_jax.settings import checks
-from qstr_jax.storage import files, results
+from qstr_jax.storage import results
 from qstr_jax.theory import memory_lines
 
 ORDER = 165
@@ -76,12 +76,11 @@ def draw(workdir, config):
 
     Where the rows of `n_star_erm` lie beside these, their n* and random labels at R = 1 are drawn, too.
     """
-    folder = pathlib.Path(workdir)
-    rows = results.load(folder)
+    rows = results.load(workdir)
     lanes, thin = _by_tasks(rows)
     if lanes.empty:
         return
-    beside = folder.parent / 'n_star_erm'
+    beside = pathlib.Path(workdir).parent / 'n_star_erm'
     thin = thin[thin['radius'].isin(lanes['radius'])]
     lines = [_of_thin(thin)] if len(thin) else []
     lines += [of_n_star_erm(results.load(beside), lanes)] if (beside / 'rows').exists() else []
@@ -92,14 +91,12 @@ def draw(workdir, config):
         notes=combinations.notes(config.notes, lanes),
     )
     figure.axes[0].set_ylabel('largest $n$ with an ERM that errs')
-    paths = plots.save(figure, folder / 'figure')
-    text = formats.markdown(analysis.samples_table(lanes))
-    files.write_text(folder / 'table.md', text)
-    files.write_text(folder / 'growth.md', formats.markdown(growth.growth(lanes), digits=3))
-    found = evidence(results.load_curves(folder, rows=rows))
-    files.write_text(folder / 'thresholds.md', formats.markdown(by_threshold(found)))
-    files.write_text(folder / 'fits.md', formats.markdown(largest_fits(found), digits=3))
-    print(f'{text}figure: {paths[1]}')
+    drawing.save(figure, workdir, 'figure')
+    drawing.write(analysis.samples_table(lanes), workdir, 'table')
+    drawing.write(growth.growth(lanes), workdir, 'growth', digits=3)
+    found = evidence(results.load_curves(workdir, rows=rows))
+    drawing.write(by_threshold(found), workdir, 'thresholds')
+    drawing.write(largest_fits(found), workdir, 'fits', digits=3)
 
 
 def of_n_star_erm(rows, lanes):
