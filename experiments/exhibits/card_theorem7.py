@@ -40,9 +40,7 @@ class Settings:
 
 
 # What the twin of seconds changes.
-REDUCED = {
-    'seq_lens': (4, 8), 'sparsity': (1, 2), 'token_dim': 3, 'num_prompts': 1,
-}  # fmt: skip
+REDUCED = {'seq_lens': (4, 8), 'sparsity': (1, 2), 'token_dim': 3, 'num_prompts': 1}
 
 
 def _row(settings: Settings, seq_len: int, sparsity: int, precision: str) -> dict[str, Any]:
@@ -76,16 +74,12 @@ def formula(task: SparseTask, task_draw: tasks.Draw, bound: float) -> float:
 def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
     """The card, computed anew."""
     cells = list(itertools.product(settings.seq_lens, settings.sparsity, LIMITS))
-    return card_of(settings, pd.DataFrame([_row(settings, *cell) for cell in progress.each(cells, 'theorem7: N')]))
-
-
-def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
-    """The card of measured rows."""
+    found = pd.DataFrame([_row(settings, *cell) for cell in progress.each(cells, 'theorem7: N')])
     checks = [
-        check.below(f'|ŷ − y| ≤ {limit:g} in {precision}', rows['error'][rows['precision'] == precision], limit)
+        check.below(f'|ŷ − y| ≤ {limit:g} in {precision}', found['error'][found['precision'] == precision], limit)
         for precision, limit in LIMITS.items()
     ]
-    precise = rows[rows['precision'] == 'float64']
+    precise = found[found['precision'] == 'float64']
     ratio = abs(precise['square'] / precise['formula'] - 1)
     checks.append(check.below('‖Θ_f‖² is that of the formula', ratio, 1e-5))
     return Card(
@@ -98,8 +92,8 @@ def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
             Panel('the constructed RNN', 'N', 'largest |ŷ − y|', log_x=True, log_y=True),
             Panel('weights of one transition', 'N', '‖Θ_f‖²', log_x=True, log_y=True),
         ),
-        points=pd.DataFrame(_points(rows)),
-        lines=pd.DataFrame(_lines(settings, rows)),
+        points=pd.DataFrame(_points(found)),
+        lines=pd.DataFrame(_lines(settings, found)),
         checks=tuple(checks),
         finding='At ⌊5 ln N⌋ the norm follows δ = min ‖ω_i − ω_j‖₁ of the draw, not N. The rate of the theorem in n '
         'has free constants and is not tested by this card.',
