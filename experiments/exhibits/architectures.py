@@ -134,8 +134,12 @@ def short(task):
 def longest(rows, task):
     """Lanes at the largest N of a task, and the means of each architecture, those that need least first."""
     found = rows('architectures', task=task, seq_len=max(rows('architectures', task=task).values('seq_len')))
-    means = analysis.summarize(found.table, ['model']).sort_values(['num_learn', 'mean'], ascending=[False, True])
-    return found, means
+    return found, best_first(analysis.summarize(found.table, ['model']))
+
+
+def best_first(points):
+    """Those of whom most lanes learn first, and of these those that need least."""
+    return points.sort_values(['num_learn', 'mean'], ascending=[False, True])
 
 
 def best(rows, task, count):

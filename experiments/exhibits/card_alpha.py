@@ -51,14 +51,8 @@ REDUCED = {
 
 def sweeps(settings: Settings) -> dict[str, Sweep]:
     """RNNs with each bound on the transitions, by N; they stop at the threshold."""
-    model = {
-        'width': settings.width,
-        'cell': 'deep',
-        'states': 'exclusive',
-        'readout': 'mlp',
-        'readout_widths': (2 * settings.hidden_width,) * 2,
-        'transition_widths': (settings.hidden_width,) * 2,
-    }
+    model = {'width': settings.width, 'cell': 'deep', 'states': 'exclusive', 'readout': 'mlp'}
+    model['readout_widths'], model['transition_widths'] = (2 * settings.hidden_width,) * 2, (settings.hidden_width,) * 2
     return {
         f'N = {n}': cards.online(
             settings,

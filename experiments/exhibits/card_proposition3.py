@@ -165,8 +165,8 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
         '(ours) ≥ 2(1 − H/q)(1 − H/d).',
         setting=describe(settings),
         panels=tuple(Panel(f'q = {q}, d = {d}', 'heads H', 'loss at i ≥ N/2') for q, d in [*sizes, narrow]),
-        points=pd.DataFrame(_points(found, [*sizes, narrow])),
-        lines=pd.DataFrame(_lines([*sizes, narrow])),
+        points=pd.DataFrame(points_of(found, [*sizes, narrow])),
+        lines=pd.DataFrame(lines_of(FLOORS, [*sizes, narrow])),
         checks=(*checks_of(found, sizes, narrow), linear),
         finding=_finding(found, sizes, narrow),
     )
@@ -185,17 +185,19 @@ def _finding(rows: pd.DataFrame, sizes: list, narrow: tuple) -> str:
     )
 
 
-def _points(rows: pd.DataFrame, sizes: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
+def points_of(rows: pd.DataFrame, sizes: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
+    """Losses against the number of heads, a panel for each (q, d)."""
     for panel, (q, d) in enumerate(sizes):
         for row in rows[(rows['q'] == q) & (rows['d'] == d)].itertuples():
             yield point(panel, row.network, row.heads, row.loss, row.error)
 
 
-def _lines(sizes: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
+def lines_of(floors_by_label: dict[str, Callable], sizes: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
+    """Floors against the number of heads, in the same panels."""
     rows = []
     for panel, (q, d) in enumerate(sizes):
         counts = list(range(1, q + 2))
-        for label, floor in FLOORS.items():
+        for label, floor in floors_by_label.items():
             rows += line(panel, label, counts, [floor(h, q, d, late=True) for h in counts])
     return rows
 

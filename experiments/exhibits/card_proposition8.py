@@ -155,21 +155,12 @@ def checks_of(settings: Settings, rows: pd.DataFrame) -> tuple[check.Check, ...]
     coarse, exact = rows[rows['bits'] > 0], rows[rows['bits'] == 0]
     stored, plain = coarse[coarse['network'] == STORING], exact[exact['network'] == TRAINED]
     floor, best = floor_of(coarse), plain.groupby('seq_len')['loss'].min()
+    rounded, can_fail = (coarse['loss'], floor, coarse['error']), floor > coarse['plain']
+    near = math.pi * math.sqrt(3) / 2 * floor_of(stored)
     wrong = check.above('', stored['loss'], floor_of(stored, share=1 / 2), stored['error'])
     return (
-        check.above(
-            'rounded states: loss ≥ (1 − 1/N) 2^(−2B/(N−1)), B bits',
-            coarse['loss'],
-            floor,
-            coarse['error'],
-            can_fail=floor > coarse['plain'],
-        ),
-        check.below(
-            'the storing RNN is within a factor π√3/2 of it',
-            stored['loss'],
-            math.pi * math.sqrt(3) / 2 * floor_of(stored),
-            stored['error'],
-        ),
+        check.above('rounded states: loss ≥ (1 − 1/N) 2^(−2B/(N−1)), B bits', *rounded, can_fail=can_fail),
+        check.below('the storing RNN is within a factor π√3/2 of it', stored['loss'], near, stored['error']),
         check.fails('a wrong floor, of half of the bits, is crossed', wrong),
         check.below(f'every N reaches loss {settings.target:g} with d_h ≤ N', best, settings.target),
         check.below('the storing RNN, d_h = N, is exact', exact[exact['network'] == STORING]['loss'], 1e-18),

@@ -204,14 +204,10 @@ def checks_of(
     few = unseen[2 * unseen['encoding_dim'] <= settings.unseen_len]
     samples = {part: lanes['num_samples'] for part, lanes in cost.groupby('part')}
     found, both = samples[NOTHING], samples[ATTENTION]
+    no_twist = f'd_e = {settings.few} ≤ N/4: no twisted teacher is an ERM that fails, n = 0'
     checks = [
         check.above('share of the fits that are ERMs', np.mean(rate['is_erm'].astype(bool)), 0.8),
-        check.below(
-            f'd_e = {settings.few} ≤ N/4: no twisted teacher is an ERM that fails, n = 0',
-            twisted['num_samples'],
-            0,
-            can_fail=4 * twisted['encoding_dim'] <= twisted['seq_len'],
-        ),
+        check.below(no_twist, twisted['num_samples'], 0, can_fail=4 * twisted['encoding_dim'] <= twisted['seq_len']),
         check.above(f'd_e = {settings.many}: it does up to n ≥ N', lookup['num_samples'], lookup['seq_len']),
         check.below('d_e ≤ N/2: loss < 1 on indices never asked', few['test_loss'], 1, few['test_loss_se']),
         check.above('d_e ≥ N: loss ≥ 1 on them', unseen[is_many]['test_loss'], 1, unseen[is_many]['test_loss_se']),

@@ -45,23 +45,16 @@ REDUCED = {'seq_lens': (4, 8), 'sparsity': (1, 2), 'token_dim': 3, 'num_prompts'
 
 def _row(settings: Settings, seq_len: int, sparsity: int, precision: str) -> dict[str, Any]:
     """Error and norm of one construction, where M is the data's largest entry, and the norm by the formula."""
-    task = tasks.build(
-        'simple_qstr', seq_len=seq_len, sparsity=sparsity, token_dim=settings.token_dim, link=settings.link
-    )
+    sizes = {'seq_len': seq_len, 'sparsity': sparsity, 'token_dim': settings.token_dim}
+    task = tasks.build('simple_qstr', link=settings.link, **sizes)
     with jax.enable_x64(precision == 'float64'):
         task_draw, prompts = draws.draw(task, settings.num_prompts, precision)
         bound = float(jnp.max(jnp.abs(prompts.x_NxD)))
         built = recurrences.retrieving(task, task_draw, bound)
         networks.check_tokens(built, prompts.x_NxD)
         error = draws.largest_error(built.module, built.params, prompts, task, task_draw)
-    return {
-        'seq_len': seq_len,
-        'sparsity': sparsity,
-        'precision': precision,
-        'error': error,
-        'square': built.norms['transition_square'],
-        'formula': formula(task, task_draw, bound),
-    }
+    norms = {'square': built.norms['transition_square'], 'formula': formula(task, task_draw, bound)}
+    return {'seq_len': seq_len, 'sparsity': sparsity, 'precision': precision, 'error': error, **norms}
 
 
 def formula(task: SparseTask, task_draw: tasks.Draw, bound: float) -> float:

@@ -94,15 +94,12 @@ def draw(workdir, config):
 def draw_one(workdir, portrait, suffix):
     """Trained heads and the construction, in the linear colour scale and in the paper's, which hides small entries."""
     form = portrait.row[FORM]
+    panels, title = portraits.panels(portrait), portraits.title(portrait, form)
+    notes = 'share: of the squared entries, in the frame', 'cosine: of the framed block to the identity'
+    colours = {1.0: 'size of the entries', 2.0: 'squares of the entries, as in the paper'}
     for scale, gamma in (('', 1.0), ('_gamma2', 2.0)):
-        notes = (
-            'colour: squares of the entries, as in the paper' if gamma != 1 else 'colour: size of the entries',
-            'share: of the squared entries, in the frame', 'cosine: of the framed block to the identity',
-        )  # fmt: skip
-        figure = plots.query_key_matrices(
-            portraits.panels(portrait), portrait.task, title=portraits.title(portrait, form), notes=notes,
-            gamma=gamma, columns=2,
-        )  # fmt: skip
+        words = {'title': title, 'notes': (f'colour: {colours[gamma]}', *notes)}
+        figure = plots.query_key_matrices(panels, portrait.task, gamma=gamma, columns=2, **words)
         drawing.save(figure, workdir, f'{form}_q{portrait.task.sparsity}{suffix}{scale}')
 
 

@@ -20,9 +20,7 @@ from qstr_jax.tasks.data import flights
 
 ORDER = 36
 QUESTION = 'How many prompts does a learnt join by key need as the table grows, and how blurred may keys be?'
-PARTS = ('transformer', 'ffn', 'noise')
 FOLDERS = {'flights': ('transformer', 'ffn'), 'flights_noise': ('noise',)}
-
 FIGURES = {
     'flights/figure.png': 'Samples to test error 0.3 against N, joins by key',
     'flights_noise/prompt.png': 'A prompt of a test day: which row each flight asks for (arcs), the rows (blue above '
@@ -34,7 +32,7 @@ FIGURES = {
 
 def get_config(part='transformer'):
     """Transformer at N = 4, …, 64, FFN up to 16; or Transformers with four sizes of noise, for all of their budget."""
-    checks.choice('part', part, PARTS)
+    checks.choice('part', part, sum(FOLDERS.values(), ()))
     config = base.get_config()
     config.task.name, config.task.lookup = 'flights', 'key'
     config.task_per_lane = True

@@ -70,8 +70,7 @@ def table(rows):
     lines = []
     for model, window in windows(rows).items():
         some = rows('windows', model=model)
-        points = analysis.summarize(some.table, POINT).sort_values(['num_learn', 'mean'], ascending=[False, True])
-        rate = points['learning_rate'].iloc[0]
+        rate = architectures.best_first(analysis.summarize(some.table, POINT))['learning_rate'].iloc[0]
         ends = f'{window[0]:g} to {window[-1]:g}' if len(window) > 1 else ''.join(f'{one:g}' for one in window) or '–'
         lines.append([analysis.display(model), ends, f'{rate:g}', some.where(learning_rate=rate).mean()])
     return formats.pipes(['', 'window', 'best rate', 'labels there'], lines)

@@ -137,9 +137,8 @@ def by_threshold(found):
         for place, own in largest.groupby(POINT[:-1], dropna=False):
             numbers = {'mean': np.exp(np.log(own).mean()), 'smallest': own.min(), 'largest': own.max()}
             texts = {name: analysis.short_number(value) for name, value in numbers.items()}
-            lines.append(
-                {'threshold': threshold, **dict(zip(POINT[:-1], place, strict=True)), 'tasks': len(own), **texts}
-            )
+            point = dict(zip(POINT[:-1], place, strict=True))
+            lines.append({'threshold': threshold, **point, 'tasks': len(own), **texts})
     return pd.DataFrame(lines)
 
 
