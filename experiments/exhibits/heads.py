@@ -58,11 +58,10 @@ def draw(workdir, config):
         suffix = combinations.suffix(point)
         floors = [heads.floor_of_row(row) for row in chosen.to_dict('records')]
         losses = final_losses.final_losses(chosen, x, floors)
-        figure = plots.training_curves_by_setting(
-            curves[curves['cell'].isin(chosen['cell']) & combinations.matches(curves, point)], x,
-            floors=dict(zip(losses[x], losses['floor'], strict=True)),
-            title=combinations.title(config.title, chosen, point), notes=combinations.notes(config.notes, chosen),
-        )  # fmt: skip
+        own = curves[curves['cell'].isin(chosen['cell']) & combinations.matches(curves, point)]
+        words = drawing.words(config, chosen, point)
+        floor_of = dict(zip(losses[x], losses['floor'], strict=True))
+        figure = plots.training_curves_by_setting(own, x, floors=floor_of, **words)
         drawing.save(figure, workdir, f'heads{suffix}')
         drawing.write(losses.rename(columns={x: analysis.heading(x)}), workdir, f'table{suffix}')
 

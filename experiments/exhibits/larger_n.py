@@ -59,8 +59,7 @@ def draw(workdir, config):
     rows = lanes.load(workdir)
     seconds = analysis.seconds_per_cell(provenance.load(workdir), rows)
     for point, chosen in combinations.combinations(rows, (config.x,), combinations.model_settings(rows)):
-        title, notes = combinations.title(config.title, chosen, point), combinations.notes(config.notes, chosen)
-        figure = plots.samples_and_seconds(chosen, seconds, config.x, title=title, notes=notes)
+        figure = plots.samples_and_seconds(chosen, seconds, config.x, **drawing.words(config, chosen, point))
         drawing.save(figure, workdir, f'cost{combinations.suffix(point)}')
     costs = seconds.drop(columns=['cell', 'wall_seconds']).sort_values(['model', 'seq_len'])
     drawing.write(costs, workdir, 'seconds')

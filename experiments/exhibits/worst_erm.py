@@ -13,7 +13,7 @@ import pandas as pd
 
 from experiments.exhibits import n_star_erm
 from qstr_jax import analysis, plots
-from qstr_jax.analysis import combinations, erms, formats, growth
+from qstr_jax.analysis import erms, formats, growth
 from qstr_jax.learners import worst_erm
 from qstr_jax.report import drawing, numbers
 from qstr_jax.settings import checks
@@ -84,12 +84,8 @@ def draw(workdir, config):
     thin = thin[thin['radius'].isin(lanes['radius'])]
     lines = [_of_thin(thin)] if len(thin) else []
     lines += [of_n_star_erm(results.load(beside), lanes)] if (beside / 'rows').exists() else []
-    figure = plots.samples_against(
-        lanes,
-        lines=pd.concat(lines, ignore_index=True) if lines else None,
-        title=combinations.title(config.title, lanes),
-        notes=combinations.notes(config.notes, lanes),
-    )
+    together = pd.concat(lines, ignore_index=True) if lines else None
+    figure = plots.samples_against(lanes, lines=together, **drawing.words(config, lanes))
     figure.axes[0].set_ylabel('largest $n$ with an ERM that errs')
     drawing.save(figure, workdir, 'figure')
     drawing.write(analysis.samples_table(lanes), workdir, 'table')

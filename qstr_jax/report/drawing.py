@@ -42,12 +42,12 @@ def draw_samples(folder: pathlib.Path, config: Any) -> None:
     for point, chosen in combinations.combinations(online, (config.x,), together):
         is_published = config.x == 'seq_len'
         reference = published.published_samples(chosen, config.reference, config.reference_for) if is_published else {}
-        figure = plots.samples_against(chosen, config.x, reference=reference, **_words(config, chosen, point))
+        figure = plots.samples_against(chosen, config.x, reference=reference, **words(config, chosen, point))
         save(figure, folder, f'figure{combinations.suffix(point)}')
         write(analysis.samples_table(chosen, config.x), folder, f'table{combinations.suffix(point)}')
     if crossings.has_crossings(results.load(folder)):
         for point, chosen in combinations.combinations(online, ('threshold',), together):
-            figure = plots.samples_against_threshold(chosen, **_words(config, chosen, point))
+            figure = plots.samples_against_threshold(chosen, **words(config, chosen, point))
             save(figure, folder, f'thresholds{combinations.suffix(point)}')
 
 
@@ -83,8 +83,8 @@ def draw_heatmaps(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None
     axes = [name for name in (x, y, panels) if name]
     for point, chosen in combinations.combinations(rows, axes):
         others = {name: value for name, value in point.items() if name != 'model'}
-        words = _words(config, chosen, others)
-        figure = plots.samples_heatmap(chosen, x, y, panels=panels, published=dict(config.published), top=top, **words)
+        above = words(config, chosen, others)
+        figure = plots.samples_heatmap(chosen, x, y, panels=panels, published=dict(config.published), top=top, **above)
         name = f'{chosen["model"].iloc[0]}{combinations.suffix(others)}'
         save(figure, folder, f'heatmap_{name}')
         shown = [*axes[::-1], 'num_lanes', 'num_reached', 'mean', 'min', 'max', 'lower_bound']
@@ -105,7 +105,7 @@ def draw_fixed_samples(folder: pathlib.Path, searches: pd.DataFrame, fits: pd.Da
 
 def draw_searches(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:
     """n* against a setting, and which power of N or of log N it is."""
-    save(plots.samples_against(rows, config.x, **_words(config, rows)), folder, 'figure')
+    save(plots.samples_against(rows, config.x, **words(config, rows)), folder, 'figure')
     write(analysis.samples_table(rows, config.x), folder, 'table')
     if config.x == 'seq_len':
         write(growth.growth(rows), folder, 'growth', digits=3)
@@ -113,17 +113,17 @@ def draw_searches(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None
 
 def draw_losses(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:
     """Test loss against n, and Theorem 6's floor under the runs where the rows have it."""
-    save(plots.learning_curves(rows, **_words(config, rows)), folder, 'learning_curves')
+    save(plots.learning_curves(rows, **words(config, rows)), folder, 'learning_curves')
     names = list(dict.fromkeys(['task', 'seq_len', *analysis.curve_columns(rows, 'num_samples')]))
     losses = rows.groupby([*names, 'num_samples'], dropna=False)['test_loss'].mean().unstack('num_samples')
     write(losses.reset_index(), folder, 'table', digits=3)
     if 'theorem6_floor' in rows.columns:
         rows = floors.with_floor(rows)
-        save(plots.loss_against_floor(rows, **_words(config, rows)), folder, 'floor')
+        save(plots.loss_against_floor(rows, **words(config, rows)), folder, 'floor')
         write(floors.floor_table(rows), folder, 'floor', digits=3)
 
 
-def _words(config: Any, rows: pd.DataFrame, point: Any = ()) -> dict[str, Any]:
+def words(config: Any, rows: pd.DataFrame, point: Any = ()) -> dict[str, Any]:
     """What stands above and under a figure."""
     return {
         'title': combinations.title(config.title, rows, dict(point)),
