@@ -19,6 +19,7 @@ from mkdocs.structure.files import File
 import qstr_jax
 from experiments import exhibit, gallery
 from qstr_jax import report
+from qstr_jax.analysis import formats
 from qstr_jax.comparison import board
 from qstr_jax.storage.files import ResultsError
 
@@ -61,7 +62,7 @@ def _with_generated(files, config):
     for name, content in pictures.items():
         files.append(File.generated(config, f'board/{name}', content=content))
     pages = {'Gallery': exhibits(), 'API': api()}
-    for uri, text in [item for some in pages.values() for item in some.items()]:
+    for uri, text in (pages['Gallery'] | pages['API']).items():
         files.append(File.generated(config, uri, content=text))
     known = {file.src_uri for file in files}
     for section in config.nav:
@@ -102,12 +103,12 @@ def api():
 
 def short_names():
     """What `import qstr_jax` offers, with links to where each name is defined."""
-    values = {name: getattr(qstr_jax, name) for name in qstr_jax.__all__}
-    rows = [
-        f'| `qstr_jax.{name}` | [`{value.__module__}.{value.__qualname__}`][{value.__module__}.{value.__qualname__}] |'
-        for name, value in values.items()
-    ]
-    return '\n'.join(['| name | is |', '|---|---|', *rows])
+    lines = []
+    for name in qstr_jax.__all__:
+        value = getattr(qstr_jax, name)
+        place = f'{value.__module__}.{value.__qualname__}'
+        lines.append([f'`qstr_jax.{name}`', f'[`{place}`][{place}]'])
+    return formats.pipes(['name', 'is'], lines)
 
 
 def on_page_markdown(markdown, page, config, files):

@@ -19,7 +19,8 @@ import jax
 import pandas as pd
 from absl import flags
 
-from experiments.benchmarks.protocol import MODELS, Protocol
+from experiments.benchmarks import ours
+from experiments.benchmarks.ours import MODELS, Protocol
 from qstr_jax.analysis import formats
 from qstr_jax.cli import command_line, runtime
 from qstr_jax.storage import files, provenance
@@ -41,16 +42,16 @@ def protocols():
     return [Protocol(model, int(length)) for model in MODELS_FLAG.value for length in SEQ_LENS.value]
 
 
-def alternate(runs, rounds=ROUNDS, seconds=SECONDS):
+def alternate(runs):
     """Times functions of a count in turn, so that a slow spell meets all of them: median seconds of one, by name."""
     counts = {}
     for name, run in runs.items():
         run(1)  # May compile.
         start = time.perf_counter()
         run(10)
-        counts[name] = max(10, round(10 * seconds / (time.perf_counter() - start)))
+        counts[name] = max(10, round(10 * SECONDS / (time.perf_counter() - start)))
     taken = {name: [] for name in runs}
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         for name, run in runs.items():
             start = time.perf_counter()
             run(counts[name])
@@ -58,24 +59,24 @@ def alternate(runs, rounds=ROUNDS, seconds=SECONDS):
     return {name: statistics.median(times) for name, times in taken.items()}
 
 
-def steps(protocol, device, **timing):
+def steps(protocol, device):
     """Steps and tests a second, ours and PyTorch's."""
-    from experiments.benchmarks import baseline, ours
+    from experiments.benchmarks import baseline
 
     cell, training = ours.Cell(protocol), baseline.Training(protocol, device=device)
     record = {}
     for kind, mine, theirs in (('steps', cell.steps, training.steps), ('tests', cell.tests, training.tests)):
-        measured = alternate({'ours': mine, 'PyTorch': theirs}, **timing)
+        measured = alternate({'ours': mine, 'PyTorch': theirs})
         record |= {f'{kind}/s, {name}': 1 / seconds for name, seconds in measured.items()}
         record[f'times PyTorch, {kind}'] = measured['PyTorch'] / measured['ours']
     return record
 
 
-def runs(protocol, device, num_seeds=None):
+def runs(protocol, device):
     """Seconds to the threshold; seeds differ by chance in their samples, so the ratio is given at equal ones too."""
-    from experiments.benchmarks import baseline, ours
+    from experiments.benchmarks import baseline
 
-    num_seeds = num_seeds or SEEDS.value
+    num_seeds = SEEDS.value
     samples, reached, seconds, compiling = ours.run(protocol, num_seeds)
     others = [baseline.Training(protocol, seed, device).run() for seed in range(num_seeds)]
     their_samples, their_reached, their_seconds = map(list, zip(*others, strict=True))

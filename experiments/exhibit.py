@@ -133,11 +133,8 @@ class Exhibit:
 
     def pictures(self, folder: str, root: pathlib.Path) -> list[str]:
         """Pictures of a directory that are in no text."""
-        return [
-            path.name
-            for path in sorted((root / folder).glob('*.png'))
-            if (f'{folder}/{path.name}') not in dict(self.figures)
-        ]
+        names = sorted(path.name for path in (root / folder).glob('*.png'))
+        return [name for name in names if f'{folder}/{name}' not in dict(self.figures)]
 
     def tables(self, folder: str, root: pathlib.Path) -> dict[str, str]:
         """Tables that were drawn into a directory, by name."""
@@ -254,10 +251,8 @@ Setting: {made.setting}
     @property
     def figures(self) -> list[tuple[str, str]]:
         """The picture of the card."""
-        return [
-            (f'{folder}/figure.png', 'Measured points, the lines of the theorem, and the verdict')
-            for folder in self.folders
-        ]
+        (folder,) = self.folders
+        return [(f'{folder}/figure.png', 'Measured points, the lines of the theorem, and the verdict')]
 
 
 @functools.cache
@@ -299,9 +294,8 @@ def pages(linked: bool = False) -> dict[str, page.Page]:
 def find(name: str) -> tuple[Exhibit, tuple[str, ...]]:
     """An exhibit and those of its directories that are meant: all, or the one that has the name."""
     name = name.replace('-', '_')
-    by_folder = {folder: (one, (folder,)) for one in every().values() for folder in one.folders}
-    by_name = {one.name: (one, tuple(one.folders)) for one in every().values()}
-    known = {**by_folder, **by_name}
+    known = {folder: (one, (folder,)) for one in every().values() for folder in one.folders}
+    known |= {one.name: (one, tuple(one.folders)) for one in every().values()}
     checks.choice('exhibit', name, known)
     return known[name]
 
@@ -368,10 +362,5 @@ def _overridden(one: Exhibit, overrides: Mapping[str, Any]) -> CardExhibit:
     return dataclasses.replace(one, overrides=overrides)
 
 
-def main() -> None:
-    """The binary."""
-    command_line.launch(run, required=None, takes_arguments=True, used=(*command_line.DEVICES, *command_line.JOB))
-
-
 if __name__ == '__main__':
-    main()
+    command_line.launch(run, required=None, takes_arguments=True, used=(*command_line.DEVICES, *command_line.JOB))

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from experiments.benchmarks.protocol import MODELS, Protocol
+from experiments.benchmarks.ours import MODELS, Protocol
 from qstr_jax import models, sweeps, tasks
 from qstr_jax.learners import online
 from tests import helpers, small

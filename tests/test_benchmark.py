@@ -8,7 +8,7 @@ import jax
 import pytest
 
 from experiments.benchmarks import ours
-from experiments.benchmarks.protocol import Protocol
+from experiments.benchmarks.ours import Protocol
 from qstr_jax import sweeps
 from tests import harness, helpers
 

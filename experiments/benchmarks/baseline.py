@@ -105,7 +105,7 @@ BUILDERS = {'transformer': Transformer, 'rnn': Recurrent, 'ffn': Feedforward}
 
 
 class Training:
-    """One seed of a `protocol.Protocol`: its model, its data, and the steps and tests that a run is made of."""
+    """One seed of a `ours.Protocol`: its model, its data, and the steps and tests that a run is made of."""
 
     def __init__(self, protocol, seed=0, device='cpu'):
         self.protocol = protocol

@@ -104,10 +104,8 @@ def coverage(case, repeats, seed=0):
 def laws_found(case, repeats, seed=0):
     """Shares of simulated curves whose law is found, and whose other law is."""
     rng = np.random.default_rng(seed)
-    names = [laws.law(means_of(case, rng)).name for _ in range(repeats)]
-    return np.mean([name == case.law for name in names]), np.mean(
-        [name not in (case.law, laws.UNDECIDED) for name in names]
-    )
+    names = pd.Series([laws.law(means_of(case, rng)).name for _ in range(repeats)])
+    return names.eq(case.law).mean(), (~names.isin([case.law, laws.UNDECIDED])).mean()
 
 
 KINDS = {
@@ -126,17 +124,8 @@ def covered(repeats):
         (lengths, lanes, misfit, kind, *coverage(Case(lengths, lanes, misfit, **settings), repeats))
         for lengths in LENGTHS for lanes in LANES for misfit in MISFITS for kind, settings in KINDS.items()
     ]  # fmt: skip
-    names = [
-        'lengths',
-        'lanes',
-        'misfit τ',
-        'not reached',
-        'coverage',
-        'median width',
-        'mean error',
-        'share',
-    ]
-    return pd.DataFrame(table, columns=names)
+    numbers = ['coverage', 'median width', 'mean error', 'share']
+    return pd.DataFrame(table, columns=['lengths', 'lanes', 'misfit τ', 'not reached', *numbers])
 
 
 def told(repeats):
@@ -152,8 +141,9 @@ def told(repeats):
 def main(repeats=1000):
     """Writes both tables."""
     intervals = covered(repeats)
-    often = intervals[(intervals['lengths'] > 3) & (intervals['share'] > 0.5)]['coverage']
-    three = intervals[(intervals['lengths'] == 3) & (intervals['share'] > 0.5)].groupby('misfit τ')['coverage'].mean()
+    frequent = intervals[intervals['share'] > 0.5]
+    often = frequent[frequent['lengths'] > 3]['coverage']
+    three = frequent[frequent['lengths'] == 3].groupby('misfit τ')['coverage'].mean()
     text = (
         f'# Exponents: coverage of the 95% intervals\n\n{__doc__.split(chr(10) * 2, 2)[2]}\n'
         f'{repeats} curves a line. Coverage of four and more lengths lies between {often.min():.3f} and '

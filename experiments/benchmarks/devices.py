@@ -31,17 +31,11 @@ def programs():
     return {(one['exhibit'], one['model']): one for one in entries if one['device'] == DEVICE and one['flops']}
 
 
-def samples():
-    """Mean samples of committed online lanes, by cell."""
-    rows = results.load_all([RESULTS])
-    rows = rows[rows['learner'] == 'online']
-    return rows.groupby('cell')['num_samples'].mean().to_dict()
-
-
 def batches(known):
     """(cell, seconds of a lane batch, seconds to compile) of all exhibits, and how many cells have no program."""
-    found, missing, used = [], collections.Counter(), samples()
-    seen = set()
+    rows = results.load_all([RESULTS])
+    used = rows[rows['learner'] == 'online'].groupby('cell')['num_samples'].mean()
+    found, missing, seen = [], collections.Counter(), set()
     for name in exhibit.every():
         for program in exhibit.programs_of(name, 'tpu'):
             cell = program.cell
@@ -80,9 +74,8 @@ def main():
     longest = max(work, key=lambda one: one[1])
     rows = [{'devices': n, 'hours': round(makespan(work, n) / 3600, 2)} for n in (1, 8, 64)]
     print(pd.DataFrame(rows).to_markdown(index=False))
-    print(
-        f'{len({cell for cell, *_ in work})} cells, {len(work)} lane batches, {training / 3600:.1f} hours of training'
-    )
+    cells = {cell for cell, *_ in work}
+    print(f'{len(cells)} cells, {len(work)} lane batches, {training / 3600:.1f} hours of training')
     print(f'longest batch: {longest[0]}, {longest[1] / 3600:.2f} hours; without a program: {dict(missing)}')
 
 

@@ -1,7 +1,9 @@
-"""A cell of `qstr_jax` to time: steps and tests of one lane, and whole sweeps to the threshold."""
+"""A cell of Figure 1 for both sides of the benchmark, and ours to time: steps and tests of a lane, and whole sweeps."""
 
 import contextlib
+import dataclasses
 import functools
+import math
 import tempfile
 import time
 
@@ -14,6 +16,41 @@ from qstr_jax.learners.lanes import over_lanes
 from qstr_jax.storage import provenance, results
 from qstr_jax.sweeps import programs
 
+MODELS = ('transformer', 'rnn', 'ffn')
+
+
+@dataclasses.dataclass(frozen=True)
+class Protocol:
+    """A cell of Figure 1a and its training as published; rnn_width None is 500 q, ffn_widths None is (N d q, 1000)."""
+
+    model: str
+    seq_len: int
+    sparsity: int = 1
+    token_dim: int = 10
+    task: str = 'qstr'
+    test_task: str = 'simple_qstr'
+    batch_size: int = 64
+    check_every: int = 10
+    threshold: float = 0.7
+    max_samples: int = 1_000_000
+    test_samples: int = 5000
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.01
+    rnn_width: int | None = None
+    mlp_width: int = 100
+    ffn_widths: tuple[int, int] | None = None
+
+    @property
+    def encoding_dim(self):
+        """d_e = ⌊5 ln N⌋."""
+        return math.floor(5 * math.log(self.seq_len))
+
+    @property
+    def embedding_dim(self):
+        """D_e = d + (q + 1) d_e."""
+        return self.token_dim + (self.sparsity + 1) * self.encoding_dim
+
+
 _SHARED = (
     'task', 'test_task', 'sparsity', 'token_dim', 'batch_size', 'check_every', 'threshold', 'max_samples',
     'test_samples',
@@ -21,7 +58,7 @@ _SHARED = (
 
 
 def sweep_of(protocol, num_seeds=1):
-    """The `sweeps.Sweep` of a `protocol.Protocol`."""
+    """The `sweeps.Sweep` of a protocol."""
     return sweeps.Sweep(
         models=protocol.model,
         seq_lens=protocol.seq_len,
@@ -63,7 +100,7 @@ def _test(params_K, data_K, count, problem):
 
 
 class Cell:
-    """A lane of a `protocol.Protocol` whose steps and tests are run by the count."""
+    """A lane of a protocol whose steps and tests are run by the count."""
 
     def __init__(self, protocol):
         (cell,) = sweeps.cells_of(sweep_of(protocol))

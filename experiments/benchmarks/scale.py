@@ -21,7 +21,12 @@ import time
 import pandas as pd
 from absl import app, flags
 
+from qstr_jax import columns
+from qstr_jax.launchers import driver as drivers
 from qstr_jax.launchers import inbox
+from qstr_jax.launchers.batch_queue import Batch
+from qstr_jax.progress import Progress
+from qstr_jax.storage import results
 
 CELLS = flags.DEFINE_integer('cells', 10_000, 'Cells of the directory, by thousands.', lower_bound=1000)
 DIRECTORY = flags.DEFINE_string('directory', None, 'Where it is made, or lies already; a temporary folder by default.')
@@ -52,7 +57,7 @@ def sweep_of(num_cells):
 def make(workdir):
     """Writes the directory: every cell has the rows and curves of one cell, with its own settings."""
     from qstr_jax import sweeps
-    from qstr_jax.storage import files, lane_keys, provenance, results
+    from qstr_jax.storage import files, lane_keys, provenance
     from qstr_jax.sweeps import monitor
 
     sweep = sweep_of(CELLS.value)
@@ -62,7 +67,8 @@ def make(workdir):
         rows = sweeps.run(sweeps.Sweep(**settings), folder, sweeps.Options(progress=False))
         curves = results.load_curves(folder)
         record = provenance.load(folder)[0]
-    rows, curves = rows.drop(columns='cell'), curves[['seed', 'task_seed', 'samples', *_lane_columns(rows, curves)]]
+    settings_of_cells = [name for name in curves if columns.get(name).role in ('task', 'model', 'learner')]
+    rows, curves = rows.drop(columns='cell'), curves.drop(columns=['cell', *settings_of_cells])
     path = results.open_workdir(workdir)
     results.add_sweep(path, sweep.as_json())
     monitor.add_plan(path, cells)
@@ -81,13 +87,6 @@ def make(workdir):
     files.write_json(path / 'provenance' / f'{record["id"]}.json', record)
 
 
-def _lane_columns(rows, curves):
-    from qstr_jax import columns
-
-    return [name for name in curves.columns if name not in ('seed', 'task_seed', 'samples', 'cell')
-            and columns.get(name).role not in ('task', 'model', 'learner')]  # fmt: skip
-
-
 def resume(workdir):
     """The sweep again, with nothing left to run."""
     from qstr_jax import sweeps
@@ -96,14 +95,10 @@ def resume(workdir):
 
 
 def load(workdir):
-    from qstr_jax.storage import results
-
     assert len(results.load(workdir)) == SEEDS * CELLS.value
 
 
 def curves(workdir):
-    from qstr_jax.storage import results
-
     results.load_curves(workdir)
 
 
@@ -113,41 +108,8 @@ def status(workdir):
     assert set(monitor.status(workdir)['state']) == {'done'}
 
 
-class Sleeping:
-    """An engine of a thousand workers, threads that sleep instead of training."""
-
-    def __init__(self, seconds):
-        self._seconds = seconds
-        self._pool = concurrent.futures.ThreadPoolExecutor(WORKERS)
-
-    def start(self):
-        return object()
-
-    def call(self, worker, method, *arguments):
-        return self._pool.submit(getattr(self, f'_{method}'), *arguments)
-
-    def _num_devices(self):
-        return 1
-
-    def _news(self):
-        return {}
-
-    def _run(self, device, batch, checkpoint):
-        time.sleep(self._seconds)
-        return left(batch)
-
-    def wait(self, calls, timeout):
-        return list(concurrent.futures.wait(calls, timeout, concurrent.futures.FIRST_COMPLETED).done)
-
-    def result(self, call):
-        return call.result()
-
-    def end(self, worker):
-        pass
-
-
 class Idle:
-    """A worker of Ray that has nothing to do."""
+    """A worker that has nothing to do."""
 
     def __init__(self, *_):
         pass
@@ -160,6 +122,36 @@ class Idle:
 
     def news(self):
         return {}
+
+
+class Sleeping(Idle):
+    """A worker that sleeps instead of training."""
+
+    def run(self, device, batch, checkpoint):
+        time.sleep(SLEEP)
+        return left(batch)
+
+
+class Threads:
+    """An engine of a thousand workers, a thread each."""
+
+    def __init__(self):
+        self._pool = concurrent.futures.ThreadPoolExecutor(WORKERS)
+
+    def start(self):
+        return Sleeping()
+
+    def call(self, worker, method, *arguments):
+        return self._pool.submit(getattr(worker, method), *arguments)
+
+    def wait(self, calls, timeout):
+        return list(concurrent.futures.wait(calls, timeout, concurrent.futures.FIRST_COMPLETED).done)
+
+    def result(self, call):
+        return call.result()
+
+    def end(self, worker):
+        pass
 
 
 def left(batch):
@@ -190,23 +182,15 @@ class Planned:
         self._left -= 1
 
 
-def driver(workdir, engine=None, num_workers=None):
+def driver(workdir, engine=None, num_workers=WORKERS):
     """Ten thousand lane batches, each of which sends the rows and curves of a cell."""
-    from qstr_jax.launchers import driver as drivers
-    from qstr_jax.launchers.batch_queue import Batch
-    from qstr_jax.progress import Progress
-
     os.environ[SOURCE] = os.path.abspath(workdir)
     cells = [path.stem for path in sorted((pathlib.Path(workdir) / 'rows').iterdir())]
     batches = [Batch(cell, 0, f'{cell}-batch0of{SEEDS}', tuple(range(SEEDS)), 1.0) for cell in cells]
     with tempfile.TemporaryDirectory() as folder:
-        from qstr_jax.storage import results
-
         written = (inbox.Inbox if TABLES.value else Unwritten)(results.open_workdir(folder))
-        one = drivers.Driver(
-            engine or Sleeping(SLEEP), Planned(batches), lambda _: written, num_workers or WORKERS, 10.0,
-            Progress('lane', False), threading.Event(),
-        )  # fmt: skip
+        ends = Progress('lane', False), threading.Event()
+        one = drivers.Driver(engine or Threads(), Planned(batches), lambda _: written, num_workers, 10.0, *ends)
         one.run()
         assert one.failed == []
         assert len(list((pathlib.Path(folder) / 'rows').iterdir())) == len(batches) * TABLES.value
@@ -256,10 +240,7 @@ def main(argv):
         steps = ['load', 'resume', 'resume', 'load', 'curves', 'status', 'report', 'driver', 'ray']
         if not (pathlib.Path(workdir) / 'config.json').exists():
             steps = ['make', *steps]
-        found = []
-        for step in steps:
-            found.append(timed(step, workdir))
-            print(found[-1], flush=True)
+        found = [timed(step, workdir) for step in steps]
         print(pd.DataFrame(found).to_markdown(index=False))
 
 

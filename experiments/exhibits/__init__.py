@@ -11,7 +11,8 @@ An exhibit's docstring says what is run: its first line is the exhibit's title. 
                                                  the gallery, all on the exhibit's page
     get_config(part)                             an ml_collections config, which `--config=FILE:PART` takes too
     reduced(part)                                the same in seconds
-    draw(workdir, config)                        figures and tables; without it `qstr_jax.report.drawing.draw`
+    draw(workdir, config)                        figures and tables, by `save` and `write` of `qstr_jax.report.drawing`;
+                                                 without it `draw` there
     check(config, sweep)                         raises ValueError for a sweep that `draw` cannot draw; may be missing
     text(rows)                                   Markdown: the answer. Its first paragraph stands in the gallery
     table(rows)                                  Markdown: a small table; may be missing

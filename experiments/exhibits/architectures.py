@@ -6,16 +6,14 @@ parity ask.
 """
 
 import math
-import pathlib
 
 import pandas as pd
 
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import formats
 from qstr_jax.cli import base
-from qstr_jax.report import lanes
+from qstr_jax.report import drawing, lanes
 from qstr_jax.settings import checks
-from qstr_jax.storage import files
 
 ORDER = 37
 QUESTION = 'How many labels does each of seventeen mixers need for retrieval, recall, a join by key, and tracking?'
@@ -94,12 +92,14 @@ def draw(workdir, config):
 
 def draw_ranked(workdir, panels, point, by='seq_len'):
     """One figure of some panels, a line for each architecture and a colour for each value of `by`, and a table."""
-    folder, rows = pathlib.Path(workdir), pd.concat(panels.values())
-    plots.save(plots.samples_ranked(panels, by), folder / 'figure')
+    drawing.save(plots.samples_ranked(panels, by), workdir, 'figure')
+    write_points(workdir, pd.concat(panels.values()), point)
+
+
+def write_points(workdir, rows, point):
+    """A table of the samples of all points."""
     shown = [*point, 'num_lanes', 'num_learn', 'mean', 'min', 'max', 'lower_bound']
-    text = formats.markdown(analysis.summarize(rows, point)[shown], digits=3)
-    files.write_text(folder / 'table.md', text)
-    print(f'{text}figure: {folder / "figure.png"}')
+    drawing.write(analysis.summarize(rows, point)[shown], workdir, 'table', digits=3)
 
 
 def text(rows):
@@ -134,8 +134,12 @@ def short(task):
 def longest(rows, task):
     """Lanes at the largest N of a task, and the means of each architecture, those that need least first."""
     found = rows('architectures', task=task, seq_len=max(rows('architectures', task=task).values('seq_len')))
-    means = analysis.summarize(found.table, ['model']).sort_values(['num_learn', 'mean'], ascending=[False, True])
-    return found, means
+    return found, best_first(analysis.summarize(found.table, ['model']))
+
+
+def best_first(points):
+    """Those of whom most lanes learn first, and of these those that need least."""
+    return points.sort_values(['num_learn', 'mean'], ascending=[False, True])
 
 
 def best(rows, task, count):
@@ -162,16 +166,16 @@ def table(rows):
     some = rows('architectures')
     ran = set(some.table[['model', 'task', 'seq_len']].itertuples(index=False, name=None))
     points = [point for point in POINTS if point in {place[1:] for place in ran}]
-    heads = [f'{short(task)}, N = {seq_len}' for task, seq_len in points]
-    lines = [f'| labels to the threshold | {" | ".join(heads)} |', '|---' * (len(points) + 1) + '|']
+    lines = []
     order = plots.ranked(analysis.summarize(some.where(task=points[0][0]).table, ['model', 'seq_len']), 'seq_len')
     for model in order:
         entries = [
             some.where(model=model, task=task, seq_len=seq_len).mean() if (model, task, seq_len) in ran else '–'
             for task, seq_len in points
         ]
-        lines.append(f'| {analysis.display(model)} | {" | ".join(entries)} |')
-    return '\n'.join(lines)
+        lines.append([analysis.display(model), *entries])
+    heads = [f'{short(task)}, N = {seq_len}' for task, seq_len in points]
+    return formats.pipes(['labels to the threshold', *heads], lines)
 
 
 def limits(rows):

@@ -17,15 +17,9 @@ QUESTION = 'Does training keep a Transformer at the construction, and does it mo
 # Modules that register what the sweeps name.
 PLUGINS = (construction_start,)
 STARTS = {'construction': 'from the construction', 'init': 'from scratch'}
-BUILT, SCRATCH = STARTS.values()
 # What the construction may err by.
 ERROR = construction_norm.ERROR
-MEASURED = {
-    'test_loss': 'loss',
-    'alignment_share': 'share',
-    'alignment_cosine': 'cosine',
-    'off_mass': 'off_mass',
-}
+MEASURED = {'test_loss': 'loss', 'alignment_share': 'share', 'alignment_cosine': 'cosine', 'off_mass': 'off_mass'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,11 +80,8 @@ def measure(rows: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return found[[*names]].rename(columns=names).assign(start=start)
 
 
-def checks_of(rows: pd.DataFrame) -> tuple[check.Check, ...]:
-    """The comparisons of the verdict."""
-    last = rows[rows['samples'] == rows['samples'].max()]
-    built, scratch = (last[last['start'] == name] for name in STARTS.values())
-    first = rows[(rows['samples'] == 0) & (rows['start'] == SCRATCH)]
+def checks_of(built: pd.DataFrame, scratch: pd.DataFrame, first: pd.DataFrame) -> tuple[check.Check, ...]:
+    """The comparisons of the verdict: after the longest training, and before any from scratch."""
     return (
         check.below(f'from the construction: loss ≤ {ERROR:g}² after training', built['loss'], ERROR**2),
         check.above('from the construction: share of the block ≥ 0.95', built['share'], 0.95),
@@ -102,13 +93,10 @@ def checks_of(rows: pd.DataFrame) -> tuple[check.Check, ...]:
 
 def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
     """The card of the sweeps' rows."""
-    return card_of(settings, measure(rows))
-
-
-def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
-    """The card of measured rows, of `measure`."""
-    last = rows[rows['samples'] == rows['samples'].max()]
+    found = measure(rows)
+    last = found[found['samples'] == found['samples'].max()]
     built, scratch = (last[last['start'] == name] for name in STARTS.values())
+    first = found[(found['samples'] == 0) & (found['start'] == STARTS['init'])]
     return Card(
         statement='Lemma 11 and Figure 2',
         claim='Training keeps a Transformer at the construction, and moves one from scratch towards it: W_QK becomes a '
@@ -122,9 +110,9 @@ def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
             Panel('cosine of the block to the identity', 'thousand training prompts', 'cosine'),
             Panel('attention off the right token', 'thousand training prompts', 'mean mass', log_y=True),
         ),
-        points=pd.DataFrame(_points(rows)),
-        lines=pd.DataFrame(_lines(settings, rows)),
-        checks=checks_of(rows),
+        points=pd.DataFrame(_points(found)),
+        lines=pd.DataFrame(_lines(settings, found)),
+        checks=checks_of(built, scratch, first),
         finding=f'From the construction the loss is {built["loss"].max():.1g}; from scratch share '
         f'{scratch["share"].mean():.2f}, cosine {scratch["cosine"].mean():.2f}, mass off the right token '
         f'{scratch["off_mass"].mean():.2g}, loss {scratch["loss"].mean():.2g}.',

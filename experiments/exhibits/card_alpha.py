@@ -51,14 +51,8 @@ REDUCED = {
 
 def sweeps(settings: Settings) -> dict[str, Sweep]:
     """RNNs with each bound on the transitions, by N; they stop at the threshold."""
-    model = {
-        'width': settings.width,
-        'cell': 'deep',
-        'states': 'exclusive',
-        'readout': 'mlp',
-        'readout_widths': (2 * settings.hidden_width,) * 2,
-        'transition_widths': (settings.hidden_width,) * 2,
-    }
+    model = {'width': settings.width, 'cell': 'deep', 'states': 'exclusive', 'readout': 'mlp'}
+    model['readout_widths'], model['transition_widths'] = (2 * settings.hidden_width,) * 2, (settings.hidden_width,) * 2
     return {
         f'N = {n}': cards.online(
             settings,
@@ -116,11 +110,7 @@ def checks_of(rows: pd.DataFrame) -> tuple[check.Check, ...]:
 
 def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
     """The card of the sweeps' rows."""
-    return card_of(settings, measure(rows))
-
-
-def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
-    """The card of measured rows, of `measure`."""
+    found = measure(rows)
     return Card(
         statement='Theorem 7, its constraint α_N ≤ 1/N',
         claim='The bound on the transitions is not needed in practice: on simple-qSTR free RNNs learn from as few '
@@ -133,10 +123,10 @@ def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
             Panel('at the end of training', 'N', 'test loss', log_x=True, log_y=True),
             Panel('transitions as stored', 'N', '‖W_L‖⋯‖W_1,h‖', log_x=True, log_y=True),
         ),
-        points=pd.DataFrame(_points(rows)),
+        points=pd.DataFrame(_points(found)),
         lines=pd.DataFrame(_lines(settings)),
-        checks=checks_of(rows),
-        finding=_finding(settings, rows),
+        checks=checks_of(found),
+        finding=_finding(settings, found),
     )
 
 

@@ -43,9 +43,7 @@ class Settings:
 
 
 # What the twin of seconds changes.
-REDUCED = {
-    'seq_lens': (8, 16), 'token_dim': 3, 'log_samples': (4, 6, 8, 10, 12), 'shares': (0.3, 1.0),
-}  # fmt: skip
+REDUCED = {'seq_lens': (8, 16), 'token_dim': 3, 'log_samples': (4, 6, 8, 10, 12), 'shares': (0.3, 1.0)}
 
 
 def _log_covers(transformer_task: SparseTask, rnn_task: SparseTask, task_draw: tasks.Draw, radius: float) -> dict:
@@ -123,8 +121,30 @@ def first_below(rows: pd.DataFrame) -> pd.DataFrame:
 def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
     """The card, computed anew."""
     with jax.enable_x64(True):
-        found = [row for n in progress.each(settings.seq_lens, 'bounds: N') for row in _bounds(settings, n)]
-    return card_of(settings, pd.DataFrame(found), _tails(settings))
+        computed = [row for n in progress.each(settings.seq_lens, 'bounds: N') for row in _bounds(settings, n)]
+    found, tail = pd.DataFrame(computed), _tails(settings)
+    needed = first_below(found)
+    told = '; '.join(
+        f'{network}: {", ".join(f"{row.num_samples:.0e} (N = {row.seq_len})" for row in one.itertuples())}'
+        for network, one in needed.groupby('network', sort=False)
+    )
+    return Card(
+        statement='Proposition 17, Corollary 31, Lemmas 12, 18 and 32, Corollaries 19 and 33',
+        claim='Covering numbers bound the risk of every ERM in the ball of the construction; N enters by logarithms.',
+        setting=f'linear link, q = 1, d = {settings.token_dim}, scaled encodings of coherence 1/2, d_e = 20 ln N; the '
+        f'least balls with the constructions of Lemma 11 and Propositions 26-28, losses cut at {settings.level:g}, '
+        f'training risk 0, probability {1 - settings.failure:g}; all constants of the proofs.',
+        panels=(
+            Panel('risk of an ERM, at most', 'n', 'bound', log_x=True, log_y=True),
+            Panel('from which n the bound is below 1', 'N', 'n', log_x=True, log_y=True),
+            Panel('Lemma 12, n = 1,000', 'R/r_x', 'P(max ‖x_j‖ ≥ R)', log_y=True),
+        ),
+        points=pd.DataFrame(_points(found, needed, tail)),
+        lines=pd.DataFrame(_lines(found, tail)),
+        checks=checks_of(found, tail),
+        finding=f'The bounds say something, a risk below that of zero, from n on: {told}. ERMs that are '
+        'trained need hundreds to thousands of samples (card theorem4): the rate is the theorem, not the constant.',
+    )
 
 
 def checks_of(rows: pd.DataFrame, tail: pd.DataFrame) -> tuple[check.Check, ...]:
@@ -141,32 +161,6 @@ def checks_of(rows: pd.DataFrame, tail: pd.DataFrame) -> tuple[check.Check, ...]
         check.below('n for a bound below 1 grows no faster than (log N)^3', grown, logs[later] ** 3),
         check.fails('a wrong line, the same n at every N, is crossed', check.below('', grown, 1.0)),
         check.above('Lemma 12: bound ≥ P(max ‖x_j‖ ≥ R)', tail['bound'], tail['exact'], can_fail=tail['bound'] < 1),
-    )
-
-
-def card_of(settings: Settings, rows: pd.DataFrame, tail: pd.DataFrame) -> Card:
-    """The card of computed rows, of `_bounds` and `_tails`."""
-    needed = first_below(rows)
-    told = '; '.join(
-        f'{network}: {", ".join(f"{row.num_samples:.0e} (N = {row.seq_len})" for row in one.itertuples())}'
-        for network, one in needed.groupby('network', sort=False)
-    )
-    return Card(
-        statement='Proposition 17, Corollary 31, Lemmas 12, 18 and 32, Corollaries 19 and 33',
-        claim='Covering numbers bound the risk of every ERM in the ball of the construction; N enters by logarithms.',
-        setting=f'linear link, q = 1, d = {settings.token_dim}, scaled encodings of coherence 1/2, d_e = 20 ln N; the '
-        f'least balls with the constructions of Lemma 11 and Propositions 26-28, losses cut at {settings.level:g}, '
-        f'training risk 0, probability {1 - settings.failure:g}; all constants of the proofs.',
-        panels=(
-            Panel('risk of an ERM, at most', 'n', 'bound', log_x=True, log_y=True),
-            Panel('from which n the bound is below 1', 'N', 'n', log_x=True, log_y=True),
-            Panel('Lemma 12, n = 1,000', 'R/r_x', 'P(max ‖x_j‖ ≥ R)', log_y=True),
-        ),
-        points=pd.DataFrame(_points(rows, needed, tail)),
-        lines=pd.DataFrame(_lines(rows, tail)),
-        checks=checks_of(rows, tail),
-        finding=f'The bounds say something, a risk below that of zero, from n on: {told}. ERMs that are '
-        'trained need hundreds to thousands of samples (card theorem4): the rate is the theorem, not the constant.',
     )
 
 

@@ -48,33 +48,23 @@ class Settings:
 
 
 # What the twin of seconds changes.
-REDUCED = {
-    'seq_lens': (8, 16), 'sparsity': (1, 2), 'sharpness': (2, 8), 'links': ('sum',), 'num_prompts': 1,
-}  # fmt: skip
-
-
-def _encoding_dim(seq_len: int) -> int:
-    """d_e at which Rademacher vectors meet Assumption 3 after a few redraws."""
-    return max(24, round(20 * math.log(seq_len)))
+REDUCED = {'seq_lens': (8, 16), 'sparsity': (1, 2), 'sharpness': (2, 8), 'links': ('sum',)}
 
 
 def _middle(settings: Settings) -> int:
     return settings.sparsity[len(settings.sparsity) // 2]
 
 
-def _setup(settings: Settings, seq_len: int, sparsity: int, link: str) -> tuple[SparseTask, tasks.Draw, tasks.Prompt]:
-    """A task with scaled encodings that meet Assumption 3, its draw and prompts, in float64."""
-    task = tasks.build(
-        'qstr',
-        seq_len=seq_len,
-        sparsity=sparsity,
-        token_dim=settings.token_dim,
-        link=link,
-        encoding_dim=_encoding_dim(seq_len),
-        encoding_scale='scaled',
-        max_coherence=0.5,
-    )
-    return task, *draws.draw(task, settings.num_prompts)
+def _setup(
+    settings: Settings, seq_len: int, sparsity: int, link: str
+) -> tuple[SparseTask, tasks.Draw, tasks.Prompt, float]:
+    """A task with scaled encodings that meet Assumption 3, its draw, prompts and their largest ‖x_j‖, in float64."""
+    sizes = {'seq_len': seq_len, 'sparsity': sparsity, 'token_dim': settings.token_dim}
+    # d_e at which Rademacher vectors meet Assumption 3 after a few redraws.
+    sizes['encoding_dim'] = max(24, round(20 * math.log(seq_len)))
+    task = tasks.build('qstr', **sizes, link=link, encoding_scale='scaled', max_coherence=0.5)
+    task_draw, prompts = draws.draw(task, settings.num_prompts)
+    return task, task_draw, prompts, float(np.max(np.linalg.norm(prompts.x_NxD, axis=-1)))
 
 
 def _against_alpha(settings: Settings) -> pd.DataFrame:
@@ -82,43 +72,29 @@ def _against_alpha(settings: Settings) -> pd.DataFrame:
     sparsity = _middle(settings)
     rows = []
     for seq_len in progress.each(settings.seq_lens, 'lemma11: α'):
-        task, task_draw, prompts = _setup(settings, seq_len, sparsity, 'sum')
-        radius = float(np.max(np.linalg.norm(prompts.x_NxD, axis=-1)))
+        task, task_draw, prompts, radius = _setup(settings, seq_len, sparsity, 'sum')
         for sharpness in settings.sharpness:
             alpha = sharpness * 2 * sparsity / settings.token_dim
             built = constructions.transformer(task, task_draw, radius, alpha=alpha, coherence=0.5)
+            network = built.module, built.params, prompts, task, task_draw
             leak = 2 * built.norms['lipschitz'] * math.sqrt(sparsity) * radius
-            rows.append(
-                {
-                    'seq_len': seq_len,
-                    'alpha': alpha,
-                    'limit': leak * min(1.0, seq_len * math.exp(-sharpness)),
-                    'error': draws.largest_error(built.module, built.params, prompts, task, task_draw),
-                    'off_mass': float(measures.off_mass(built.module, built.params, prompts, task, task_draw)['max']),
-                    'mass_limit': min(1.0, seq_len * math.exp(-sharpness)),
-                }
-            )
+            share = min(1.0, seq_len * math.exp(-sharpness))
+            off_mass = float(measures.off_mass(*network)['max'])
+            row = {'seq_len': seq_len, 'alpha': alpha, 'off_mass': off_mass, 'mass_limit': share}
+            rows.append({**row, 'error': draws.largest_error(*network), 'limit': leak * share})
     return pd.DataFrame(rows)
 
 
 def _against_length(settings: Settings) -> pd.DataFrame:
-    """Error and norms of the construction at the target error, for every q, link and N."""
+    """The squared error of the construction for the target error, for every q, link and N."""
     rows: list[dict[str, Any]] = []
     cells = list(itertools.product(settings.seq_lens, settings.sparsity, settings.links))
     for seq_len, sparsity, link in progress.each(cells, 'lemma11: N'):
-        task, task_draw, prompts = _setup(settings, seq_len, sparsity, link)
-        radius = float(np.max(np.linalg.norm(prompts.x_NxD, axis=-1)))
+        task, task_draw, prompts, radius = _setup(settings, seq_len, sparsity, link)
         alpha = constructions.paper_alpha(task, task_draw, radius, settings.error)
         built = constructions.transformer(task, task_draw, radius, settings.error, alpha=alpha, coherence=0.5)
-        rows.append(
-            {
-                'seq_len': seq_len,
-                'sparsity': sparsity,
-                'link': link,
-                'alpha': alpha,
-                'square': draws.largest_error(built.module, built.params, prompts, task, task_draw) ** 2,
-            }
-        )
+        error = draws.largest_error(built.module, built.params, prompts, task, task_draw)
+        rows.append({'seq_len': seq_len, 'link': link, 'square': error**2})
     return pd.DataFrame(rows)
 
 
@@ -130,8 +106,7 @@ def _least(settings: Settings) -> pd.DataFrame:
     rows = []
     cells = list(itertools.product(settings.seq_lens, settings.sparsity))
     for seq_len, sparsity in progress.each(cells, 'lemma11: least norm'):
-        task, task_draw, prompts = _setup(settings, seq_len, sparsity, 'sum')
-        radius = float(np.max(np.linalg.norm(prompts.x_NxD, axis=-1)))
+        task, task_draw, prompts, radius = _setup(settings, seq_len, sparsity, 'sum')
         low, high = 0.0, constructions.paper_alpha(task, task_draw, radius, settings.error)
         norm = high * math.sqrt(task.encoding_dim)
         for _ in range(BISECTIONS):
@@ -153,29 +128,21 @@ def checks_of(
     cap = np.concatenate([_cap(chosen) for _, chosen in later.groupby('sparsity')])
     flat = np.concatenate([_cap(chosen, 0.0) for _, chosen in later.groupby('sparsity')])
     is_later = (later['seq_len'] > min(settings.seq_lens)).to_numpy()
+    least, off_mass, mass_limit = later['least'][is_later], by_alpha['off_mass'], by_alpha['mass_limit'] + ROUNDING
+    flat_line = check.below('', least, flat[is_later])
     return (
-        check.below(
-            'mass off the right token ≤ N exp(−αd/2q) for every α',
-            by_alpha['off_mass'],
-            by_alpha['mass_limit'] + ROUNDING,
-        ),
+        check.below('mass off the right token ≤ N exp(−αd/2q) for every α', off_mass, mass_limit),
         check.below('|ŷ − y| ≤ 2L√q r_x N exp(−αd/2q) for every α', by_alpha['error'], by_alpha['limit'] + ROUNDING),
         check.below(f'squared error ≤ 4ε = {limit:g} at the α of Lemma 11', by_length['square'], limit),
-        check.below(
-            'least measured ‖W_QK‖_F ≤ (log N)^1.5 through the first N', later['least'][is_later], cap[is_later]
-        ),
-        check.fails(
-            'a wrong line, the same norm at every N, is crossed',
-            check.below('', later['least'][is_later], flat[is_later]),
-        ),
+        check.below('least measured ‖W_QK‖_F ≤ (log N)^1.5 through the first N', least, cap[is_later]),
+        check.fails('a wrong line, the same norm at every N, is crossed', flat_line),
     )
 
 
 def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
     """The card, computed anew."""
     with jax.enable_x64(True):
-        by_alpha, by_length = _against_alpha(settings), _against_length(settings)
-        norms = _least(settings)
+        by_alpha, by_length, norms = _against_alpha(settings), _against_length(settings), _least(settings)
     limit = 4 * settings.error**2
     return Card(
         statement='Lemma 11, (A.2)',
@@ -219,7 +186,7 @@ def _points(by_alpha: pd.DataFrame, by_length: pd.DataFrame, norms: pd.DataFrame
         yield point(0, f'N = {row.seq_len}', row.alpha, row.error)
     largest = by_length.groupby(['link', 'seq_len'], as_index=False, sort=False)['square'].max()
     for row in largest.itertuples():
-        yield point(1, f'{row.link}', row.seq_len, row.square)
+        yield point(1, row.link, row.seq_len, row.square)
     for row in norms.itertuples():
         yield point(2, f'q = {row.sparsity}', row.seq_len, row.least)
 

@@ -1,24 +1,14 @@
 """Card of Proposition 21: one-dimensional tokens, with W_QK block-diagonal between tokens and encodings, or free."""
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from experiments.exhibits.card_proposition3 import (
-    HeadSettings,
-    describe,
-    floor_checks,
-    floors_of,
-    sweep,
-    trained,
-    untrained,
-)
+from experiments.exhibits import card_proposition3 as heads_card
 from qstr_jax import progress
 from qstr_jax.analysis import check
-from qstr_jax.analysis.card import Card, Panel, line, point
+from qstr_jax.analysis.card import Card, Panel
 from qstr_jax.sweeps import Sweep
 from qstr_jax.theory import altered, floors
 
@@ -30,7 +20,7 @@ FREE, BLOCK = ', free W_QK', ', block-diagonal W_QK'
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings(HeadSettings):
+class Settings(heads_card.HeadSettings):
     """Settings of the card; d = 1, and numbers of heads are 1..q+1, or 1 if W_QK is free.
 
     Attributes:
@@ -49,9 +39,10 @@ REDUCED = {
 
 def sweeps(settings: Settings) -> dict[str, Sweep]:
     """The trained networks, by kind and q. One free head is enough to see what the restriction does."""
-    free = {f'q = {q}{FREE}': sweep(settings, q, 1, [1]) for q in settings.sparsity}
-    block = {f'q = {q}{BLOCK}': sweep(settings, q, 1, range(1, q + 2), is_free=False) for q in settings.sparsity}
-    return {**free, **block}
+    found = {f'q = {q}{FREE}': heads_card.sweep(settings, q, 1, [1]) for q in settings.sparsity}
+    for q in settings.sparsity:
+        found[f'q = {q}{BLOCK}'] = heads_card.sweep(settings, q, 1, range(1, q + 2), is_free=False)
+    return found
 
 
 def measure(settings: Settings, rows: dict[str, pd.DataFrame]) -> pd.DataFrame:
@@ -59,35 +50,26 @@ def measure(settings: Settings, rows: dict[str, pd.DataFrame]) -> pd.DataFrame:
     found = []
     for name, own in progress.each(rows.items(), 'proposition21: best readers'):
         suffix = FREE if name.endswith(FREE) else BLOCK
-        found.append(trained(own, suffix))
-        found.append(untrained(settings, found[-1], suffix == FREE, suffix))
+        trained = heads_card.trained(own, suffix)
+        found += [trained, heads_card.untrained(settings, trained, suffix == FREE, suffix)]
     return pd.concat(found, ignore_index=True)
 
 
 def floor_of(rows: pd.DataFrame, fewer: int = 0) -> np.ndarray:
-    """2 (1 − H/q) of each row, see `floors_of`."""
-    return floors_of(rows, lambda row, h: floors.proposition21(h, row.q, late=True), fewer)
+    """2 (1 − H/q) of each row, see `heads_card.floors_of`."""
+    return heads_card.floors_of(rows, lambda row, h: floors.proposition21(h, row.q, late=True), fewer)
 
 
 def checks_of(rows: pd.DataFrame) -> list[check.Check]:
     """The comparisons of the verdict."""
     by_network = {name: rows[rows['network'] == name] for name in rows['network'].unique()}
-    few = by_network['trained, free W_QK']
+    few = by_network[f'trained{FREE}']
     few = few[few['heads'] == 1]
-    what = (
-        'trained, block-diagonal ≥ 2(1 − H/q)',
-        'the best reader of block-diagonal heads attains 2(1 − H/q)',
-    )
-    shared = floor_checks(
-        by_network['trained, block-diagonal W_QK'],
-        by_network['best reader, block-diagonal W_QK'],
-        by_network['Lemma 11'],
-        floor_of=floor_of,
-        what=what,
-    )
-    free_loss = by_network['best reader, free W_QK']['loss']
+    what = 'trained, block-diagonal ≥ 2(1 − H/q)', 'the best reader of block-diagonal heads attains 2(1 − H/q)'
+    block = [by_network[name] for name in (f'trained{BLOCK}', f'best reader{BLOCK}', 'Lemma 11')]
+    free_loss = by_network[f'best reader{FREE}']['loss']
     return [
-        *shared,
+        *heads_card.floor_checks(*block, floor_of=floor_of, what=what),
         check.below('free W_QK, d = 1: the best reader of one head errs by rounding only', free_loss, 1e-9),
         check.fails(
             'free W_QK, d = 1: trained networks of one head cross 2(1 − 1/q), so the restriction is needed',
@@ -98,39 +80,24 @@ def checks_of(rows: pd.DataFrame) -> list[check.Check]:
 
 def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
     """The card of the sweeps' rows."""
-    return card_of(settings, measure(settings, rows))
-
-
-def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
-    """The card of measured rows, of `measure`."""
-    free = rows[rows['network'] == 'trained, free W_QK'].groupby('q')['loss'].min()
+    found, sizes = measure(settings, rows), [(q, 1) for q in settings.sparsity]
+    free = found[found['network'] == f'trained{FREE}'].groupby('q')['loss'].min()
     losses = ', '.join(f'{loss:.2g} at q = {q} (the floor would be {2 - 2 / q:.2g})' for q, loss in free.items())
+
+    def floor(num_heads: int, sparsity: int, token_dim: int, late: bool) -> float:
+        return floors.proposition21(num_heads, sparsity, late=late)
+
     return Card(
         statement='Proposition 21',
         claim='d = 1 and scores that pair tokens with tokens, encodings with encodings only: loss at late positions ≥ '
         '2(1 − H/q), so exactly H ≥ q heads.',
-        setting=f'd = 1; {describe(settings)}',
+        setting=f'd = 1; {heads_card.describe(settings)}',
         panels=tuple(Panel(f'q = {q}, d = 1', 'heads H', 'loss at i ≥ N/2') for q in settings.sparsity),
-        points=pd.DataFrame(_points(settings, rows)),
-        lines=pd.DataFrame(_lines(settings)),
-        checks=tuple(checks_of(rows)),
+        points=pd.DataFrame(heads_card.points_of(found, sizes)),
+        lines=pd.DataFrame(heads_card.lines_of({'floor 2(1 − H/q), block-diagonal': floor}, sizes)),
+        checks=tuple(checks_of(found)),
         finding=f'With free W_QK one trained head reaches {losses}, best lane.',
     )
-
-
-def _points(settings: Settings, rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    for panel, q in enumerate(settings.sparsity):
-        for row in rows[rows['q'] == q].itertuples():
-            yield point(panel, row.network, row.heads, row.loss, row.error)
-
-
-def _lines(settings: Settings) -> list[dict[str, Any]]:
-    lines = []
-    for panel, q in enumerate(settings.sparsity):
-        counts = list(range(1, q + 2))
-        floor = [floors.proposition21(h, q, late=True) for h in counts]
-        lines += line(panel, 'floor 2(1 − H/q), block-diagonal', counts, floor)
-    return lines
 
 
 def limits(rows):

@@ -136,18 +136,13 @@ def floor_of(rows: pd.DataFrame, fewer: int = 0) -> np.ndarray:
     return floors_of(rows, lambda row, h: floors.head_floor(h, row.q, row.d, late=True), fewer)
 
 
-def printed_of(rows: pd.DataFrame) -> np.ndarray:
-    """Proposition 3's floor of each row."""
-    return floors_of(rows, lambda row, h: floors.proposition3(h, row.q, row.d, late=True))
-
-
 def checks_of(rows: pd.DataFrame, sizes: list, narrow: tuple) -> list[check.Check]:
     """The comparisons of the verdict."""
     wide = rows[[pair in set(sizes) for pair in zip(rows['q'], rows['d'], strict=True)]]
     trained, readers, built = (wide[wide['network'] == name] for name in ('trained', 'best reader', 'Lemma 11'))
     narrow_rows = rows[(rows['q'] == narrow[0]) & (rows['d'] == narrow[1]) & (rows['heads'] == narrow[1])]
     readers_narrow = narrow_rows[narrow_rows['network'] == 'best reader']
-    printed = printed_of(rows)
+    printed = floors_of(rows, lambda row, h: floors.proposition3(h, row.q, row.d, late=True))
     what = 'trained ≥ the sharper floor', 'the best reader of H heads attains the sharper floor'
     return [
         check.above('all networks ≥ the printed floor', rows['loss'], printed, rows['error'], can_fail=printed > 0),
@@ -160,24 +155,20 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
     """The card of the sweeps' rows."""
     networks = [trained(found) for found in rows.values()]
     beside = [untrained(settings, found) for found in progress.each(networks, 'proposition3: best readers')]
+    found = pd.concat([*networks, *beside], ignore_index=True)
     averaging = max(heads.averaging(q, d, settings.oracle_prompts) for q, d in settings.sizes)
-    return card_of(settings, pd.concat([*networks, *beside], ignore_index=True), averaging)
-
-
-def card_of(settings: Settings, rows: pd.DataFrame, averaging: float) -> Card:
-    """The card of measured rows."""
-    sizes, (q, d) = [tuple(pair) for pair in settings.sizes], settings.narrow
+    sizes, narrow = [tuple(pair) for pair in settings.sizes], tuple(settings.narrow)
     linear = check.below('linear mean link: one head that averages has loss < 0.001', averaging, 0.001)
     return Card(
         statement='Proposition 3',
         claim='With H < q heads no Transformer fits norm2: loss at late positions ≥ 2(1 − H(q+d)/(qd)), sharper '
         '(ours) ≥ 2(1 − H/q)(1 − H/d).',
         setting=describe(settings),
-        panels=tuple(Panel(f'q = {a}, d = {b}', 'heads H', 'loss at i ≥ N/2') for a, b in [*sizes, (q, d)]),
-        points=pd.DataFrame(_points(rows, [*sizes, (q, d)])),
-        lines=pd.DataFrame(_lines([*sizes, (q, d)])),
-        checks=(*checks_of(rows, sizes, settings.narrow), linear),
-        finding=_finding(rows, sizes, settings.narrow),
+        panels=tuple(Panel(f'q = {q}, d = {d}', 'heads H', 'loss at i ≥ N/2') for q, d in [*sizes, narrow]),
+        points=pd.DataFrame(points_of(found, [*sizes, narrow])),
+        lines=pd.DataFrame(lines_of(FLOORS, [*sizes, narrow])),
+        checks=(*checks_of(found, sizes, narrow), linear),
+        finding=_finding(found, sizes, narrow),
     )
 
 
@@ -194,17 +185,19 @@ def _finding(rows: pd.DataFrame, sizes: list, narrow: tuple) -> str:
     )
 
 
-def _points(rows: pd.DataFrame, sizes: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
+def points_of(rows: pd.DataFrame, sizes: Sequence[tuple[int, int]]) -> Iterator[dict[str, Any]]:
+    """Losses against the number of heads, a panel for each (q, d)."""
     for panel, (q, d) in enumerate(sizes):
         for row in rows[(rows['q'] == q) & (rows['d'] == d)].itertuples():
             yield point(panel, row.network, row.heads, row.loss, row.error)
 
 
-def _lines(sizes: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
+def lines_of(floors_by_label: dict[str, Callable], sizes: Sequence[tuple[int, int]]) -> list[dict[str, Any]]:
+    """Floors against the number of heads, in the same panels."""
     rows = []
     for panel, (q, d) in enumerate(sizes):
         counts = list(range(1, q + 2))
-        for label, floor in FLOORS.items():
+        for label, floor in floors_by_label.items():
             rows += line(panel, label, counts, [floor(h, q, d, late=True) for h in counts])
     return rows
 

@@ -155,21 +155,13 @@ def checks_of(settings: Settings, rows: pd.DataFrame) -> tuple[check.Check, ...]
     coarse, exact = rows[rows['bits'] > 0], rows[rows['bits'] == 0]
     stored, plain = coarse[coarse['network'] == STORING], exact[exact['network'] == TRAINED]
     floor, best = floor_of(coarse), plain.groupby('seq_len')['loss'].min()
+    rounded, can_fail = (coarse['loss'], floor, coarse['error']), floor > coarse['plain']
+    near = math.pi * math.sqrt(3) / 2 * floor_of(stored)
+    wrong = check.above('', stored['loss'], floor_of(stored, share=1 / 2), stored['error'])
     return (
-        check.above(
-            'rounded states: loss ≥ (1 − 1/N) 2^(−2B/(N−1)), B bits',
-            coarse['loss'],
-            floor,
-            coarse['error'],
-            can_fail=floor > coarse['plain'],
-        ),
-        check.below(
-            'the storing RNN is within a factor π√3/2 of it',
-            stored['loss'],
-            math.pi * math.sqrt(3) / 2 * floor_of(stored),
-            stored['error'],
-        ),
-        power(stored),
+        check.above('rounded states: loss ≥ (1 − 1/N) 2^(−2B/(N−1)), B bits', *rounded, can_fail=can_fail),
+        check.below('the storing RNN is within a factor π√3/2 of it', stored['loss'], near, stored['error']),
+        check.fails('a wrong floor, of half of the bits, is crossed', wrong),
         check.below(f'every N reaches loss {settings.target:g} with d_h ≤ N', best, settings.target),
         check.below('the storing RNN, d_h = N, is exact', exact[exact['network'] == STORING]['loss'], 1e-18),
     )
@@ -181,14 +173,10 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
         row for n in progress.each(settings.seq_lens, 'proposition8: storing RNN') for row in _stored(settings, n)
     ]
     trained = _trained(settings, pd.concat(rows.values(), ignore_index=True))
-    return card_of(settings, pd.concat([pd.DataFrame(stored), trained], ignore_index=True))
-
-
-def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
-    """The card of measured rows: a row per network and bits."""
-    plain = rows[(rows['bits'] == 0) & (rows['network'] == TRAINED)]
+    found = pd.concat([pd.DataFrame(stored), trained], ignore_index=True)
+    plain, coarse = found[(found['bits'] == 0) & (found['network'] == TRAINED)], found[found['bits'] > 0]
     least = plain[plain['loss'] < settings.target].sort_values(['seq_len', 'width', 'loss'])
-    least, coarse = least.groupby('seq_len', as_index=False).first(), rows[rows['bits'] > 0]
+    least = least.groupby('seq_len', as_index=False).first()
     return Card(
         statement='Proposition 8',
         claim='An RNN below a constant loss on 1STR has d_h ≥ Ω(N/log(1 + L²‖U‖²)) and L²‖U‖² ≥ Ω(N/log(1 + d_h)); '
@@ -204,15 +192,9 @@ def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
         ),
         points=pd.DataFrame(_points(plain, coarse, least)),
         lines=pd.DataFrame(_lines(settings, coarse, least)),
-        checks=checks_of(settings, rows),
+        checks=checks_of(settings, found),
         finding=_finding(settings, plain, least, coarse),
     )
-
-
-def power(stored: pd.DataFrame) -> check.Check:
-    """Checks that the floor of half of the bits is crossed, which shows how wrong a floor the card would notice."""
-    wrong = check.above('', stored['loss'], floor_of(stored, share=1 / 2), stored['error'])
-    return check.fails('a wrong floor, of half of the bits, is crossed', wrong)
 
 
 def _finding(settings: Settings, plain: pd.DataFrame, least: pd.DataFrame, coarse: pd.DataFrame) -> str:

@@ -119,10 +119,7 @@ def sweeps(settings: Settings) -> dict[str, Sweep]:
 
 
 def _labels(settings: Settings, rows: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """How many random labels the ball fits, and up to which n a twisted teacher is an ERM that fails.
-
-    A row per N, d_e and lane: kind, seq_len, encoding_dim, num_samples.
-    """
+    """How many random labels the ball fits, and up to which n a twisted teacher is an ERM that fails, by N and d_e."""
     found = []
     for dim in (settings.few, settings.many):
         fitted = rows[f'labels, d_e = {dim}']
@@ -130,14 +127,12 @@ def _labels(settings: Settings, rows: dict[str, pd.DataFrame]) -> pd.DataFrame:
             known = capacity.capacity(lane['num_samples'], lane['train_risk'], settings.label_risk)
             # Where all n were fitted, or none, the capacity is known from one side only.
             side = ', at least' if np.isinf(known.missed) else '' if known.fitted else ', at most'
-            place = {'seq_len': seq_len, 'encoding_dim': dim}
-            found.append({'kind': f'random labels{side}', **place, 'num_samples': known.value})
+            found.append((f'random labels{side}', seq_len, dim, known.value))
         for seq_len in settings.seq_lens:
             task = tasks.build(**_task(settings, dim), seq_len=seq_len)
-            for samples in twisted_teacher.samples(task, range(settings.twists)):
-                place = {'seq_len': seq_len, 'encoding_dim': dim}
-                found.append({'kind': 'twisted teacher', **place, 'num_samples': samples})
-    return pd.DataFrame(found)
+            twisted = twisted_teacher.samples(task, range(settings.twists))
+            found += [('twisted teacher', seq_len, dim, samples) for samples in twisted]
+    return pd.DataFrame(found, columns=['kind', 'seq_len', 'encoding_dim', 'num_samples'])
 
 
 def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
@@ -209,14 +204,10 @@ def checks_of(
     few = unseen[2 * unseen['encoding_dim'] <= settings.unseen_len]
     samples = {part: lanes['num_samples'] for part, lanes in cost.groupby('part')}
     found, both = samples[NOTHING], samples[ATTENTION]
+    no_twist = f'd_e = {settings.few} ≤ N/4: no twisted teacher is an ERM that fails, n = 0'
     checks = [
         check.above('share of the fits that are ERMs', np.mean(rate['is_erm'].astype(bool)), 0.8),
-        check.below(
-            f'd_e = {settings.few} ≤ N/4: no twisted teacher is an ERM that fails, n = 0',
-            twisted['num_samples'],
-            0,
-            can_fail=4 * twisted['encoding_dim'] <= twisted['seq_len'],
-        ),
+        check.below(no_twist, twisted['num_samples'], 0, can_fail=4 * twisted['encoding_dim'] <= twisted['seq_len']),
         check.above(f'd_e = {settings.many}: it does up to n ≥ N', lookup['num_samples'], lookup['seq_len']),
         check.below('d_e ≤ N/2: loss < 1 on indices never asked', few['test_loss'], 1, few['test_loss_se']),
         check.above('d_e ≥ N: loss ≥ 1 on them', unseen[is_many]['test_loss'], 1, unseen[is_many]['test_loss_se']),

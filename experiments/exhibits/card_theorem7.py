@@ -40,30 +40,21 @@ class Settings:
 
 
 # What the twin of seconds changes.
-REDUCED = {
-    'seq_lens': (4, 8), 'sparsity': (1, 2), 'token_dim': 3, 'num_prompts': 1,
-}  # fmt: skip
+REDUCED = {'seq_lens': (4, 8), 'sparsity': (1, 2), 'token_dim': 3, 'num_prompts': 1}
 
 
 def _row(settings: Settings, seq_len: int, sparsity: int, precision: str) -> dict[str, Any]:
     """Error and norm of one construction, where M is the data's largest entry, and the norm by the formula."""
-    task = tasks.build(
-        'simple_qstr', seq_len=seq_len, sparsity=sparsity, token_dim=settings.token_dim, link=settings.link
-    )
+    sizes = {'seq_len': seq_len, 'sparsity': sparsity, 'token_dim': settings.token_dim}
+    task = tasks.build('simple_qstr', link=settings.link, **sizes)
     with jax.enable_x64(precision == 'float64'):
         task_draw, prompts = draws.draw(task, settings.num_prompts, precision)
         bound = float(jnp.max(jnp.abs(prompts.x_NxD)))
         built = recurrences.retrieving(task, task_draw, bound)
         networks.check_tokens(built, prompts.x_NxD)
         error = draws.largest_error(built.module, built.params, prompts, task, task_draw)
-    return {
-        'seq_len': seq_len,
-        'sparsity': sparsity,
-        'precision': precision,
-        'error': error,
-        'square': built.norms['transition_square'],
-        'formula': formula(task, task_draw, bound),
-    }
+    norms = {'square': built.norms['transition_square'], 'formula': formula(task, task_draw, bound)}
+    return {'seq_len': seq_len, 'sparsity': sparsity, 'precision': precision, 'error': error, **norms}
 
 
 def formula(task: SparseTask, task_draw: tasks.Draw, bound: float) -> float:
@@ -76,16 +67,12 @@ def formula(task: SparseTask, task_draw: tasks.Draw, bound: float) -> float:
 def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
     """The card, computed anew."""
     cells = list(itertools.product(settings.seq_lens, settings.sparsity, LIMITS))
-    return card_of(settings, pd.DataFrame([_row(settings, *cell) for cell in progress.each(cells, 'theorem7: N')]))
-
-
-def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
-    """The card of measured rows."""
+    found = pd.DataFrame([_row(settings, *cell) for cell in progress.each(cells, 'theorem7: N')])
     checks = [
-        check.below(f'|ŷ − y| ≤ {limit:g} in {precision}', rows['error'][rows['precision'] == precision], limit)
+        check.below(f'|ŷ − y| ≤ {limit:g} in {precision}', found['error'][found['precision'] == precision], limit)
         for precision, limit in LIMITS.items()
     ]
-    precise = rows[rows['precision'] == 'float64']
+    precise = found[found['precision'] == 'float64']
     ratio = abs(precise['square'] / precise['formula'] - 1)
     checks.append(check.below('‖Θ_f‖² is that of the formula', ratio, 1e-5))
     return Card(
@@ -98,8 +85,8 @@ def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
             Panel('the constructed RNN', 'N', 'largest |ŷ − y|', log_x=True, log_y=True),
             Panel('weights of one transition', 'N', '‖Θ_f‖²', log_x=True, log_y=True),
         ),
-        points=pd.DataFrame(_points(rows)),
-        lines=pd.DataFrame(_lines(settings, rows)),
+        points=pd.DataFrame(_points(found)),
+        lines=pd.DataFrame(_lines(settings, found)),
         checks=tuple(checks),
         finding='At ⌊5 ln N⌋ the norm follows δ = min ‖ω_i − ω_j‖₁ of the draw, not N. The rate of the theorem in n '
         'has free constants and is not tested by this card.',

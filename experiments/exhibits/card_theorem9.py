@@ -109,14 +109,8 @@ def _memoriser(settings: Settings, num_samples: int, draw: int) -> dict[str, Any
         built = interpolation.memorising(jax.random.key(draw), prompts, positions_B, task)
         fitted_BxN = draws.square_errors(built.module, built.params, prompts, task, task_draw)
         risk = np.mean(fitted_BxN[np.arange(num_samples), np.asarray(positions_B)])
-    return {
-        'num_samples': num_samples,
-        'draw': draw,
-        'square': built.norms['square'],
-        'risk': float(risk),
-        'layerwise': built.norms['square_layerwise'],
-        'bound': built.bounds['square'],
-    }
+    norms = {'square': built.norms['square'], 'layerwise': built.norms['square_layerwise']}
+    return {'num_samples': num_samples, 'risk': float(risk), 'bound': built.bounds['square'], **norms}
 
 
 def _storing(settings: Settings, seq_len: int) -> dict[str, Any]:
@@ -128,12 +122,8 @@ def _storing(settings: Settings, seq_len: int) -> dict[str, Any]:
         radius = float(jnp.max(jnp.linalg.norm(prompts.x_NxD, axis=-1)))
         built = recurrences.storing(task, task_draw, bound, radius=radius, state_radius=1.0)
         error = draws.largest_error(built.module, built.params, prompts, task, task_draw)
-    return {
-        'seq_len': seq_len,
-        'square': built.norms['param_norm'] ** 2,
-        'width': seq_len * task.token_dim,
-        'error': error,
-    }
+    square, width = built.norms['param_norm'] ** 2, seq_len * task.token_dim
+    return {'seq_len': seq_len, 'square': square, 'width': width, 'error': error}
 
 
 def _finding(rows: pd.DataFrame, stored: pd.DataFrame, trained: pd.DataFrame) -> str:
@@ -156,7 +146,8 @@ def checks_of(rows: pd.DataFrame, stored: pd.DataFrame, trained: pd.DataFrame) -
     every, online = (trained[trained['network'] == name] for name in (LEAST, ONLINE))
     fitted = every[every['converged']]
     in_length = cards.exponent(fitted['seq_len'], at_one_size(fitted))
-    cost = np.exp(np.interp(np.log(fitted['num_samples']), *_mean_log(rows)))
+    means = np.log(rows['square']).groupby(np.log(rows['num_samples'])).mean()
+    cost = np.exp(np.interp(np.log(fitted['num_samples']), means.index, means))
     blind, seeing = 1 - 1 / fitted['seq_len'], online[online['seq_len'] == online['seq_len'].min()]
     return (
         check.below('the least norm found: ‖Θ‖² ≤ that of the memoriser on as many samples', fitted['square'], cost),
@@ -171,22 +162,12 @@ def checks_of(rows: pd.DataFrame, stored: pd.DataFrame, trained: pd.DataFrame) -
     )
 
 
-def _mean_log(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """log n and the mean of log ‖Θ‖² of the memorisers."""
-    means = np.log(rows['square']).groupby(rows['num_samples']).mean()
-    return np.log(means.index.to_numpy(float)), means.to_numpy()
-
-
 def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
     """The card of the sweeps' rows; constructions are made anew."""
     cells = list(itertools.product(settings.num_samples, range(settings.draws)))
     memorisers = pd.DataFrame([_memoriser(settings, *cell) for cell in progress.each(cells, 'theorem9: memoriser')])
     stored = pd.DataFrame([_storing(settings, seq_len) for seq_len in settings.seq_lens])
-    return card_of(settings, memorisers, stored, measure(rows))
-
-
-def card_of(settings: Settings, rows: pd.DataFrame, stored: pd.DataFrame, trained: pd.DataFrame) -> Card:
-    """The card of measured rows."""
+    trained = measure(rows)
     return Card(
         statement='Theorem 9, Lemmas 36-38',
         claim='Fitting n samples of the point-wise risk costs ‖Θ‖² = O(n³) whatever N is, retrieving costs '
@@ -200,10 +181,10 @@ def card_of(settings: Settings, rows: pd.DataFrame, stored: pd.DataFrame, traine
             Panel('by N', 'N', '‖Θ‖²', log_x=True, log_y=True),
             Panel('risk of the trained', 'n', 'population risk', log_x=True),
         ),
-        points=pd.DataFrame(_points(rows, stored, trained)),
-        lines=pd.DataFrame(_lines(settings, rows, stored)),
-        checks=checks_of(rows, stored, trained),
-        finding=_finding(rows, stored, trained),
+        points=pd.DataFrame(_points(memorisers, stored, trained)),
+        lines=pd.DataFrame(_lines(settings, memorisers, stored)),
+        checks=checks_of(memorisers, stored, trained),
+        finding=_finding(memorisers, stored, trained),
     )
 
 

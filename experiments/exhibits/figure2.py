@@ -4,15 +4,14 @@ As published for q = 1; also for q = 2, 3 with q heads, matched to the indices t
 parameterisation, one seed each. A directory of its own has more seeds for q = 1 and 2.
 """
 
-import pathlib
-
 import pandas as pd
 
 from qstr_jax import analysis, plots
-from qstr_jax.analysis import combinations, formats
+from qstr_jax.analysis import combinations
 from qstr_jax.cli import base
+from qstr_jax.report import drawing
 from qstr_jax.settings import checks
-from qstr_jax.storage import files, results
+from qstr_jax.storage import results
 from qstr_jax.theory import portraits
 
 ORDER = 60
@@ -75,38 +74,33 @@ def check(config, sweep):
 
 def draw(workdir, config):
     """Writes a figure per form of attention, q and further settings, of the first seed, and a table of all heads."""
-    folder, tables = pathlib.Path(workdir), []
-    rows, config = results.load(folder), config.copy_and_resolve_references()
+    tables, rows, config = [], results.load(workdir), config.copy_and_resolve_references()
     # All parts of the directory.
     config.sparsity, config.transformer.attention = (rows[name].unique().tolist() for name in ('sparsity', FORM))
-    found = portraits.load(base.to_sweep(config), folder)
+    found = portraits.load(base.to_sweep(config), workdir)
     further = [name for name in analysis.curve_columns(rows) if name not in ('model', FORM, 'sparsity', 'seq_len')]
     for one in found:
         point = {name: one.row[name] for name in further if not pd.isna(one.row[name])}
         tables.append(portraits.table([one]).assign(attention=one.row[FORM], **point))
         if one.row['seed'] == 0:
             lengths = {'seq_len': one.row['seq_len']} if rows['seq_len'].nunique() > 1 else {}
-            draw_one(folder, one, combinations.suffix({**lengths, **point}))
+            draw_one(workdir, one, combinations.suffix({**lengths, **point}))
     table = pd.concat(tables, ignore_index=True)
     table = table[['attention', *further, *table.columns.drop(['attention', *further])]]
-    text = formats.markdown(table.sort_values(['attention', 'q'], ascending=[False, True], kind='stable'))
-    files.write_text(folder / 'table.md', text)
-    print(text)
+    table = table.sort_values(['attention', 'q'], ascending=[False, True], kind='stable')
+    drawing.write(table, workdir, 'table')
 
 
-def draw_one(folder, portrait, suffix):
+def draw_one(workdir, portrait, suffix):
     """Trained heads and the construction, in the linear colour scale and in the paper's, which hides small entries."""
     form = portrait.row[FORM]
+    panels, title = portraits.panels(portrait), portraits.title(portrait, form)
+    notes = 'share: of the squared entries, in the frame', 'cosine: of the framed block to the identity'
+    colours = {1.0: 'size of the entries', 2.0: 'squares of the entries, as in the paper'}
     for scale, gamma in (('', 1.0), ('_gamma2', 2.0)):
-        notes = (
-            'colour: squares of the entries, as in the paper' if gamma != 1 else 'colour: size of the entries',
-            'share: of the squared entries, in the frame', 'cosine: of the framed block to the identity',
-        )  # fmt: skip
-        figure = plots.query_key_matrices(
-            portraits.panels(portrait), portrait.task, title=portraits.title(portrait, form), notes=notes,
-            gamma=gamma, columns=2,
-        )  # fmt: skip
-        plots.save(figure, folder / f'{form}_q{portrait.task.sparsity}{suffix}{scale}')
+        words = {'title': title, 'notes': (f'colour: {colours[gamma]}', *notes)}
+        figure = plots.query_key_matrices(panels, portrait.task, gamma=gamma, columns=2, **words)
+        drawing.save(figure, workdir, f'{form}_q{portrait.task.sparsity}{suffix}{scale}')
 
 
 def text(rows):

@@ -5,27 +5,22 @@ them and ask for its wind speed: a database join. Rows that a test sees were nev
 the samples to test error 0.3, and once at N = 8 for the error after a fixed budget, with noise on the flights' keys.
 """
 
-import pathlib
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
 from qstr_jax import plots, sweeps, tasks
-from qstr_jax.analysis import formats
 from qstr_jax.cli import base
 from qstr_jax.report import drawing
 from qstr_jax.settings import checks
-from qstr_jax.storage import files, results
+from qstr_jax.storage import results
 from qstr_jax.tasks import streams
 from qstr_jax.tasks.data import flights
 
 ORDER = 36
 QUESTION = 'How many prompts does a learnt join by key need as the table grows, and how blurred may keys be?'
-PARTS = ('transformer', 'ffn', 'noise')
 FOLDERS = {'flights': ('transformer', 'ffn'), 'flights_noise': ('noise',)}
-
 FIGURES = {
     'flights/figure.png': 'Samples to test error 0.3 against N, joins by key',
     'flights_noise/prompt.png': 'A prompt of a test day: which row each flight asks for (arcs), the rows (blue above '
@@ -37,7 +32,7 @@ FIGURES = {
 
 def get_config(part='transformer'):
     """Transformer at N = 4, …, 64, FFN up to 16; or Transformers with four sizes of noise, for all of their budget."""
-    checks.choice('part', part, PARTS)
+    checks.choice('part', part, sum(FOLDERS.values(), ()))
     config = base.get_config()
     config.task.name, config.task.lookup = 'flights', 'key'
     config.task_per_lane = True
@@ -74,7 +69,7 @@ def draw(workdir, config):
     if config.x != 'key_noise':
         drawing.draw(workdir, config)
         return
-    folder, rows = pathlib.Path(workdir), results.load(workdir)
+    rows = results.load(workdir)
     cells = {cell.id: cell for cell in sweeps.cells_of(base.to_sweep(config)) if cell.id in set(rows['cell'])}
     oracle = pd.Series({cell.problem.task.key_noise: oracle_error(cell.problem.task) for cell in cells.values()})
     lines = {'oracle': oracle, 'mean of the prompt': rows.groupby('key_noise')['no_retrieval'].mean()}
@@ -82,14 +77,12 @@ def draw(workdir, config):
     figure = plots.measure_in_panels(
         {panel: rows}, 'key_noise', 'test_loss', references={name: {panel: line} for name, line in lines.items()}
     )
-    plots.save(figure, folder / 'noise')
+    drawing.save(figure, workdir, 'noise')
     means = rows.groupby('key_noise').agg(lanes=('seed', 'nunique'), rate=('learning_rate', 'first'),
                                           transformer=('test_loss', 'mean'))  # fmt: skip
-    text = formats.markdown(means.assign(**{name: line for name, line in lines.items()}).reset_index(), digits=3)
-    files.write_text(folder / 'table.md', text)
+    drawing.write(means.assign(**lines).reset_index(), workdir, 'table', digits=3)
     first = rows.sort_values(['key_noise', 'seed']).iloc[0]
-    plots.save(prompt_figure(folder, cells[first['cell']], first), folder / 'prompt')
-    print(f'{text}figure: {folder / "noise.png"}')
+    drawing.save(prompt_figure(workdir, cells[first['cell']], first), workdir, 'prompt')
 
 
 def oracle_error(task, num_prompts=4000):
@@ -106,10 +99,10 @@ def prompts_of(task, task_seed, num_prompts):
     return drawn, tasks.examples(key, jnp.arange(num_prompts), task, drawn.link, 'test')
 
 
-def prompt_figure(folder, cell, row):
+def prompt_figure(workdir, cell, row):
     """The first test prompt and what a trained lane does with it."""
     lane = cell.lanes[0]._replace(**{name: type(value)(row[name]) for name, value in cell.lanes[0]._asdict().items()})
-    task, params = cell.problem.task, sweeps.load_params(folder, cell, lane)
+    task, params = cell.problem.task, sweeps.load_params(workdir, cell, lane)
     drawn, prompts = prompts_of(task, lane.task_seed, 1)
     one = jax.tree.map(lambda leaf: np.asarray(leaf[0]), prompts)
     said, sown = cell.problem.module.apply(params, tasks.encode(one, task, drawn), mutable='intermediates')

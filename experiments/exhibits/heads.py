@@ -4,12 +4,11 @@ The task is Proposition 3's: link norm2, half of the tokens zero, t_i = (1, …,
 with H < q heads, of any width and with any amount of data, falls below (1 − H/q)(1 − H/d) (theory/floors.py).
 """
 
-import pathlib
-
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations, final_losses, formats
 from qstr_jax.cli import base
-from qstr_jax.storage import files, results
+from qstr_jax.report import drawing
+from qstr_jax.storage import results
 from qstr_jax.theory import heads
 
 ORDER = 90
@@ -54,21 +53,17 @@ def draw(workdir, config):
 
     `config.x` is the setting that tells the lines apart.
     """
-    folder, x = pathlib.Path(workdir), config.x
-    rows, curves = results.load(folder), results.load_curves(folder)
+    x, rows, curves = config.x, results.load(workdir), results.load_curves(workdir)
     for point, chosen in combinations.combinations(rows, (x,)):
         suffix = combinations.suffix(point)
         floors = [heads.floor_of_row(row) for row in chosen.to_dict('records')]
         losses = final_losses.final_losses(chosen, x, floors)
-        figure = plots.training_curves_by_setting(
-            curves[curves['cell'].isin(chosen['cell']) & combinations.matches(curves, point)], x,
-            floors=dict(zip(losses[x], losses['floor'], strict=True)),
-            title=combinations.title(config.title, chosen, point), notes=combinations.notes(config.notes, chosen),
-        )  # fmt: skip
-        plots.save(figure, folder / f'heads{suffix}')
-        text = formats.markdown(losses.rename(columns={x: analysis.heading(x)}))
-        files.write_text(folder / f'table{suffix}.md', text)
-        print(f'{text}figure: {folder / f"heads{suffix}.png"}')
+        own = curves[curves['cell'].isin(chosen['cell']) & combinations.matches(curves, point)]
+        words = drawing.words(config, chosen, point)
+        floor_of = dict(zip(losses[x], losses['floor'], strict=True))
+        figure = plots.training_curves_by_setting(own, x, floors=floor_of, **words)
+        drawing.save(figure, workdir, f'heads{suffix}')
+        drawing.write(losses.rename(columns={x: analysis.heading(x)}), workdir, f'table{suffix}')
 
 
 def text(rows):

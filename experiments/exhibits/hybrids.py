@@ -55,9 +55,8 @@ def text(rows):
         'two of attention': [f'{ATTENTION}, {ATTENTION}'],
     }
     said = '; '.join(f'{words} {span(pairs[pairs["model"].isin(names)])}' for words, names in places.items())
-    each = '; '.join(
-        f'{line.model} {span(pairs[pairs["model"] == line.model])}' for line in ordered(pairs).itertuples()
-    )
+    models = architectures.best_first(pairs)['model']
+    each = '; '.join(f'{model} {span(pairs[pairs["model"] == model])}' for model in models)
     return f"""
 Labels to test error 0.7: {said}.
 
@@ -66,11 +65,6 @@ Blocks from first to last: {each}.
 {some.lanes()} lanes with a task each, about 20,000 parameters, at most {some.values('max_samples')[0]:,} labels; lanes
 and the choice of rates took {rows('hybrids', 'hybrids/selection').time()}.
 """
-
-
-def ordered(pairs):
-    """Those that need fewest first."""
-    return pairs.sort_values(['num_learn', 'mean'], ascending=[False, True])
 
 
 def span(pairs):

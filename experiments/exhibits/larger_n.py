@@ -4,14 +4,12 @@ The point-wise risk (2.3), Theorem 4's, asks for one position of each prompt, so
 O(N). A prompt then carries one label instead of N, which is why these samples are no continuation of Figure 1a.
 """
 
-import pathlib
-
 from qstr_jax import analysis, plots
-from qstr_jax.analysis import combinations, formats
+from qstr_jax.analysis import combinations
 from qstr_jax.cli import base
 from qstr_jax.report import drawing, lanes
 from qstr_jax.settings import checks
-from qstr_jax.storage import files, provenance
+from qstr_jax.storage import provenance
 
 ORDER = 110
 IS_SUPPORTING = True
@@ -58,15 +56,13 @@ def reduced(part='transformer'):
 def draw(workdir, config):
     """What every sweep gets, and samples and seconds side by side."""
     drawing.draw(workdir, config)
-    folder = pathlib.Path(workdir)
-    rows = lanes.load(folder)
-    seconds = analysis.seconds_per_cell(provenance.load(folder), rows)
+    rows = lanes.load(workdir)
+    seconds = analysis.seconds_per_cell(provenance.load(workdir), rows)
     for point, chosen in combinations.combinations(rows, (config.x,), combinations.model_settings(rows)):
-        title, notes = combinations.title(config.title, chosen, point), combinations.notes(config.notes, chosen)
-        figure = plots.samples_and_seconds(chosen, seconds, config.x, title=title, notes=notes)
-        plots.save(figure, folder / f'cost{combinations.suffix(point)}')
+        figure = plots.samples_and_seconds(chosen, seconds, config.x, **drawing.words(config, chosen, point))
+        drawing.save(figure, workdir, f'cost{combinations.suffix(point)}')
     costs = seconds.drop(columns=['cell', 'wall_seconds']).sort_values(['model', 'seq_len'])
-    files.write_text(folder / 'seconds.md', formats.markdown(costs))
+    drawing.write(costs, workdir, 'seconds')
 
 
 def text(rows):

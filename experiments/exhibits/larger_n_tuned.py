@@ -25,7 +25,6 @@ def get_config(part='transformer'):
     config.check_every = 10
     config.max_samples = 1_000_000
     config.title = '{task}, point-wise risk, best learning rate: samples to test MSE {threshold}'
-    config.notes = ('{test_samples} test prompts (published: 5,000), a test every {check_every} steps',)
     return config
 
 

@@ -7,16 +7,15 @@ stands beside each: a row that is no ERM is hollow and in no exponent. `…label
 Directories of their own have the averaged risk, and four times as many steps.
 """
 
-import pathlib
-
 import pandas as pd
 
 from experiments.exhibits import learning_curves
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations, erms, formats, growth, kinds, selection
 from qstr_jax.cli import base
+from qstr_jax.report import drawing
 from qstr_jax.settings import checks, registry
-from qstr_jax.storage import files, results
+from qstr_jax.storage import results
 from qstr_jax.theory import memory_lines
 
 ORDER = 170
@@ -168,14 +167,12 @@ def check(config, sweep):
 
 def draw(workdir, config):
     """Writes figure and tables: n* of all parts, capacity, twisted teachers, the ERMs that err, random labels."""
-    folder = pathlib.Path(workdir)
-    rows = results.load(folder)
-    rows, curves = (_with_points(table) for table in (rows, results.load_curves(folder, rows=rows)))
+    rows = results.load(workdir)
+    rows, curves = (_with_points(table) for table in (rows, results.load_curves(workdir, rows=rows)))
     parts = kinds.split_kinds(rows)
     if len(parts.fits):
         risks = parts.fits.pivot_table(index=_POINT, columns='num_samples', values='train_risk', dropna=False)
-        table = formats.markdown(risks.dropna(how='all').reset_index(), digits=3)
-        files.write_text(folder / 'labels.md', table)
+        drawing.write(risks.dropna(how='all').reset_index(), workdir, 'labels', digits=3)
     searches = parts.searches[parts.searches['outcome'] != 'diverged']
     if searches.empty:
         return
@@ -183,12 +180,10 @@ def draw(workdir, config):
     lines = _lines(rows, chosen, curves)
     title = combinations.title('{task}: n* of constrained ERM, {risk} risk', searches)
     figure = plots.samples_against(chosen, lines=lines, title=title, notes=combinations.notes(config.notes, chosen))
-    paths = plots.save(figure, folder / 'figure')
-    table = formats.markdown(analysis.samples_table(chosen))
-    files.write_text(folder / 'table.md', table)
-    files.write_text(folder / 'growth.md', formats.markdown(growth.growth(chosen), digits=3))
-    files.write_text(folder / 'lines.md', formats.markdown(lines, digits=3))
-    print(f'{table}figure: {paths[1]}')
+    drawing.save(figure, workdir, 'figure')
+    drawing.write(analysis.samples_table(chosen), workdir, 'table')
+    drawing.write(growth.growth(chosen), workdir, 'growth', digits=3)
+    drawing.write(lines, workdir, 'lines', digits=3)
 
 
 def _with_points(table):

@@ -56,6 +56,7 @@ def text(rows):
     ffn, qstr = rows('n_star_stationary'), rows('n_star_stationary_qstr')
     learnt, learnt_qstr = ffn.where(outcome='reached'), qstr.where(outcome='reached')
     ratio = learnt.table['samples_to_threshold'] / (learnt.table['seq_len'] * learnt.table['token_dim'])
+    off_span = max(lanes.table['span_residual'].max() for lanes in (learnt, learnt_qstr))
     longest, beyond = max(learnt.values('seq_len')), ffn.where(outcome='censored')
     return f"""
 The FFNs that were found need more. On simple-1STR n\\* grows as N^{learnt.exponent()}, from
@@ -63,7 +64,7 @@ The FFNs that were found need more. On simple-1STR n\\* grows as N^{learnt.expon
 {ratio.min():.0f} to {ratio.max():.0f} times N d; on 1STR as N^{learnt_qstr.exponent()}, from
 {qstr.where(seq_len=2).mean()} at N = 2 to {qstr.where(seq_len=6).mean()} at N = 6.
 
-The theorem's proof needs W in the span of the prompts, and there it is: at most {largest_off_span(learnt, learnt_qstr)}
+The theorem's proof needs W in the span of the prompts, and there it is: at most {off_span:.0e}
 of its norm lies off the span. By the learner's own tolerance, which asks for a gradient of nearly 0,
 {learnt.count(converged=True) + learnt_qstr.count(converged=True) or 'none'} of these
 {learnt.count() + learnt_qstr.count()} fits is a stationary point. On simple-1STR the exponent between neighbouring N is
@@ -74,10 +75,6 @@ gets there within {ffn.values('max_samples')[0]:,} prompts: {beyond.count(conver
 point, with training risk {beyond.mean('train_risk')}, no better than predicting nothing. Nor does one of
 {qstr.count(seq_len=8)} at N = 8 of 1STR. The two directories took {ffn.time()} and {qstr.time()}.
 """
-
-
-def largest_off_span(*lanes):
-    return f'{max(one.table["span_residual"].max() for one in lanes):.0e}'
 
 
 def table(rows):

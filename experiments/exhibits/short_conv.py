@@ -68,10 +68,6 @@ mean of {len(found)} mixers ({said}).
 """
 
 
-def table(rows):
-    return ''
-
-
 def limits(rows):
     return """
 One task, one N and one budget, five lanes: a ratio near 1 lies within the spread of lanes. A convolution over four

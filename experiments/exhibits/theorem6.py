@@ -82,7 +82,7 @@ def reduced(part='ffn'):
 def text(rows):
     random, started = rows('theorem6', model='ffn'), rows('theorem6_started', model='ffn')
     table, below = started.table, random.table.query('num_samples < seq_len * token_dim')
-    crossed = table['test_loss'] < 1 - 0.6 * loads(table)
+    crossed = table['test_loss'] < 1 - 0.6 * table.eval('num_samples / (seq_len * token_dim)')
     return f"""
 They do: {started.count()} runs start at the oracle and go on to a stationary point, and
 {rows('theorem6_started').below_floor()} of them lies below the floor of its own u and training set.
@@ -96,11 +96,6 @@ From random weights FFNs learn nothing below n = N d: {(below['test_loss'] >= 1)
 more, so any floor would hold for them. The two directories took {rows('theorem6_started').time()} and
 {rows('theorem6').time()}.
 """
-
-
-def loads(table):
-    """n/(Nd)."""
-    return table['num_samples'] / (table['seq_len'] * table['token_dim'])
 
 
 def by_decay(rows):

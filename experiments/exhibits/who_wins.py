@@ -6,16 +6,13 @@ position. Real data: flights with given positions, heads of words, digits that p
 published kinds: a Transformer of one layer, a bidirectional GRU of width 32, an FFN of widths 64 and 64.
 """
 
-import pathlib
-
 import pandas as pd
 
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import formats, no_retrieval
 from qstr_jax.cli import base
-from qstr_jax.report import lanes
+from qstr_jax.report import drawing, lanes
 from qstr_jax.settings import checks
-from qstr_jax.storage import files
 
 ORDER = 32
 QUESTION = 'Which architecture needs the fewest samples for retrieval, for recall, for tracking, and on real data?'
@@ -89,18 +86,14 @@ def reduced(part='qstr'):
 
 def draw(workdir, config):
     """Writes one figure of all tasks, and a table of all points."""
-    folder = pathlib.Path(workdir)
-    rows = lanes.load(folder)
+    rows = lanes.load(workdir)
     found = {name: rows[rows['task'] == task] for task, name in NAMES.items() if task in set(rows['task'])}
     panels = {f'{name}\n{goal(own)}, guess {guess(own)}': own for name, own in found.items()}
-    figure = plots.samples_in_panels(panels, notes=(GUESS,))
-    plots.save(figure, folder / 'figure')
+    drawing.save(plots.samples_in_panels(panels, notes=(GUESS,)), workdir, 'figure')
     point = ['model', 'seq_len', 'learning_rate']
     tables = [analysis.summarize(own, point).assign(task=name, until=goal(own)) for name, own in found.items()]
     shown = ['task', 'until', *point, 'num_lanes', 'num_learn', 'mean', 'min', 'max', 'lower_bound']
-    text = formats.markdown(pd.concat(tables)[shown], digits=3)
-    files.write_text(folder / 'table.md', text)
-    print(f'{text}figure: {folder / "figure.png"}')
+    drawing.write(pd.concat(tables)[shown], workdir, 'table', digits=3)
 
 
 def goal(rows):
@@ -152,13 +145,13 @@ def listed(lanes):
 
 
 def table(rows):
-    lines = ['| samples to | | Transformer | RNN | FFN |', '|---|---|---|---|---|']
+    lines = []
     for task in (task for task in NAMES if task in rows('who_wins').values('task')):
         some = rows('who_wins', task=task)
         for seq_len in some.values('seq_len'):
             means = [some.where(seq_len=seq_len, model=model).mean() for model in analysis.MODELS]
-            lines.append(f'| {NAMES[task]}, {goal(some.table)} | N = {seq_len} | {" | ".join(means)} |')
-    return '\n'.join(lines)
+            lines.append([f'{NAMES[task]}, {goal(some.table)}', f'N = {seq_len}', *means])
+    return formats.pipes(['samples to', '', *map(analysis.display, analysis.MODELS)], lines)
 
 
 def limits(rows):

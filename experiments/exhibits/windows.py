@@ -5,13 +5,10 @@ lanes with a task each. Okpekpe and Orvieto (arXiv:2508.19029) found that recurr
 but in a narrow window of rates.
 """
 
-import pathlib
-
 from experiments.exhibits import architectures
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import formats
-from qstr_jax.report import lanes
-from qstr_jax.storage import files
+from qstr_jax.report import drawing, lanes
 
 ORDER = 40
 IS_SUPPORTING = True
@@ -40,12 +37,9 @@ def reduced():
 
 def draw(workdir, config):
     """Labels over rate and mixer, and a table."""
-    folder, rows = pathlib.Path(workdir), lanes.load(workdir)
-    plots.save(plots.samples_heatmap(rows, 'learning_rate', 'model'), folder / 'figure')
-    shown = [*POINT, 'num_lanes', 'num_learn', 'mean', 'min', 'max', 'lower_bound']
-    text = formats.markdown(analysis.summarize(rows, POINT)[shown], digits=3)
-    files.write_text(folder / 'table.md', text)
-    print(f'{text}figure: {folder / "figure.png"}')
+    rows = lanes.load(workdir)
+    drawing.save(plots.samples_heatmap(rows, 'learning_rate', 'model'), workdir, 'figure')
+    architectures.write_points(workdir, rows, POINT)
 
 
 def windows(rows):
@@ -73,14 +67,13 @@ one a prompt; {some.time()} in all.
 
 
 def table(rows):
-    lines = ['| | window | best rate | labels there |', '|---|---|---|---|']
+    lines = []
     for model, window in windows(rows).items():
         some = rows('windows', model=model)
-        points = analysis.summarize(some.table, POINT).sort_values(['num_learn', 'mean'], ascending=[False, True])
-        rate = points['learning_rate'].iloc[0]
+        rate = architectures.best_first(analysis.summarize(some.table, POINT))['learning_rate'].iloc[0]
         ends = f'{window[0]:g} to {window[-1]:g}' if len(window) > 1 else ''.join(f'{one:g}' for one in window) or '–'
-        lines.append(f'| {analysis.display(model)} | {ends} | {rate:g} | {some.where(learning_rate=rate).mean()} |')
-    return '\n'.join(lines)
+        lines.append([analysis.display(model), ends, f'{rate:g}', some.where(learning_rate=rate).mean()])
+    return formats.pipes(['', 'window', 'best rate', 'labels there'], lines)
 
 
 def limits(rows):

@@ -13,11 +13,11 @@ import pandas as pd
 
 from experiments.exhibits import n_star_erm
 from qstr_jax import analysis, plots
-from qstr_jax.analysis import combinations, erms, formats, growth
+from qstr_jax.analysis import erms, formats, growth
 from qstr_jax.learners import worst_erm
-from qstr_jax.report import numbers
+from qstr_jax.report import drawing, numbers
 from qstr_jax.settings import checks
-from qstr_jax.storage import files, results
+from qstr_jax.storage import results
 from qstr_jax.theory import memory_lines
 
 ORDER = 165
@@ -76,30 +76,23 @@ def draw(workdir, config):
 
     Where the rows of `n_star_erm` lie beside these, their n* and random labels at R = 1 are drawn, too.
     """
-    folder = pathlib.Path(workdir)
-    rows = results.load(folder)
+    rows = results.load(workdir)
     lanes, thin = _by_tasks(rows)
     if lanes.empty:
         return
-    beside = folder.parent / 'n_star_erm'
+    beside = pathlib.Path(workdir).parent / 'n_star_erm'
     thin = thin[thin['radius'].isin(lanes['radius'])]
     lines = [_of_thin(thin)] if len(thin) else []
     lines += [of_n_star_erm(results.load(beside), lanes)] if (beside / 'rows').exists() else []
-    figure = plots.samples_against(
-        lanes,
-        lines=pd.concat(lines, ignore_index=True) if lines else None,
-        title=combinations.title(config.title, lanes),
-        notes=combinations.notes(config.notes, lanes),
-    )
+    together = pd.concat(lines, ignore_index=True) if lines else None
+    figure = plots.samples_against(lanes, lines=together, **drawing.words(config, lanes))
     figure.axes[0].set_ylabel('largest $n$ with an ERM that errs')
-    paths = plots.save(figure, folder / 'figure')
-    text = formats.markdown(analysis.samples_table(lanes))
-    files.write_text(folder / 'table.md', text)
-    files.write_text(folder / 'growth.md', formats.markdown(growth.growth(lanes), digits=3))
-    found = evidence(results.load_curves(folder, rows=rows))
-    files.write_text(folder / 'thresholds.md', formats.markdown(by_threshold(found)))
-    files.write_text(folder / 'fits.md', formats.markdown(largest_fits(found), digits=3))
-    print(f'{text}figure: {paths[1]}')
+    drawing.save(figure, workdir, 'figure')
+    drawing.write(analysis.samples_table(lanes), workdir, 'table')
+    drawing.write(growth.growth(lanes), workdir, 'growth', digits=3)
+    found = evidence(results.load_curves(workdir, rows=rows))
+    drawing.write(by_threshold(found), workdir, 'thresholds')
+    drawing.write(largest_fits(found), workdir, 'fits', digits=3)
 
 
 def of_n_star_erm(rows, lanes):
@@ -140,9 +133,8 @@ def by_threshold(found):
         for place, own in largest.groupby(POINT[:-1], dropna=False):
             numbers = {'mean': np.exp(np.log(own).mean()), 'smallest': own.min(), 'largest': own.max()}
             texts = {name: analysis.short_number(value) for name, value in numbers.items()}
-            lines.append(
-                {'threshold': threshold, **dict(zip(POINT[:-1], place, strict=True)), 'tasks': len(own), **texts}
-            )
+            point = dict(zip(POINT[:-1], place, strict=True))
+            lines.append({'threshold': threshold, **point, 'tasks': len(own), **texts})
     return pd.DataFrame(lines)
 
 

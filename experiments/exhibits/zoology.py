@@ -5,20 +5,18 @@ head as wide as the sequence, and a convolution of two tokens before each mixer,
 The rate is tuned at each width and number of pairs for the samples to 99 %, which that figure does not have.
 """
 
-import pathlib
-
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import formats
 from qstr_jax.cli import base
-from qstr_jax.report import lanes
+from qstr_jax.report import drawing, lanes
 from qstr_jax.settings import checks
-from qstr_jax.storage import files
 
 ORDER = 34
 QUESTION = 'How wide must attention and recurrent networks be to recall K pairs, and how many prompts do they need?'
 WIDTHS = {'w8': 8, 'w16': 16, 'w32': 32}
 FOLDERS = {'zoology': tuple(WIDTHS)}
 MODELS = ('attention', 'deltanet')
+POINT = ['num_pairs', 'model', 'width']
 FIGURES = {
     'zoology/accuracy.png': 'Test accuracy on MQAR against width, after the budget or where 99 % were reached',
     'zoology/samples.png': 'Samples to 99 % accuracy against width',
@@ -55,20 +53,17 @@ def reduced(part='w8'):
 
 def draw(workdir, config):
     """Accuracy and samples against width, a panel for each number of pairs, and a table of all points."""
-    folder = pathlib.Path(workdir)
-    rows = with_width(lanes.load(folder))
-    panels = {pairs_text(pairs): own for pairs, own in rows.groupby('num_pairs')}
+    rows = with_width(lanes.load(workdir))
+    panels = {f'{pairs} pairs': own for pairs, own in rows.groupby('num_pairs')}
     guess = {name: (1 / own['num_pairs']).groupby(own['width']).mean() for name, own in panels.items()}
     figure = plots.measure_in_panels(panels, 'width', 'accuracy', references={'guess among values': guess})
-    plots.save(figure, folder / 'accuracy')
-    plots.save(plots.samples_in_panels(panels, 'width'), folder / 'samples')
-    point = ['num_pairs', 'model', 'width', 'learning_rate']
+    drawing.save(figure, workdir, 'accuracy')
+    drawing.save(plots.samples_in_panels(panels, 'width'), workdir, 'samples')
+    point = [*POINT, 'learning_rate']
     means = rows.groupby(point)[['num_parameters', 'accuracy']].mean().reset_index()
     found = analysis.summarize(rows, point).merge(means, on=point)
     shown = [*point, 'num_parameters', 'num_lanes', 'accuracy', 'num_learn', 'mean', 'min', 'max', 'lower_bound']
-    text = formats.markdown(found[shown], digits=3)
-    files.write_text(folder / 'table.md', text)
-    print(f'{text}figure: {folder / "accuracy.png"}')
+    drawing.write(found[shown], workdir, 'table', digits=3)
 
 
 def with_width(rows):
@@ -76,17 +71,11 @@ def with_width(rows):
     return rows.assign(width=[int(row[f'{row["model"]}_width']) for row in rows.to_dict('records')])
 
 
-def pairs_text(pairs):
-    """'4 pairs'."""
-    return f'{pairs} pairs'
-
-
 def points(rows):
     """By number of pairs, mixer and width the samples to 99 %, and the accuracies."""
     table = with_width(rows('zoology').table)
-    found = analysis.summarize(table, ['num_pairs', 'model', 'width']).set_index(['num_pairs', 'model', 'width'])
-    found = found.sort_index()
-    return found.assign(accuracy=table.groupby(['num_pairs', 'model', 'width'])['accuracy'].mean())
+    found = analysis.summarize(table, POINT).set_index(POINT).sort_index()
+    return found.assign(accuracy=table.groupby(POINT)['accuracy'].mean())
 
 
 def shares(rows, pairs):

@@ -42,13 +42,13 @@ def draw_samples(folder: pathlib.Path, config: Any) -> None:
     for point, chosen in combinations.combinations(online, (config.x,), together):
         is_published = config.x == 'seq_len'
         reference = published.published_samples(chosen, config.reference, config.reference_for) if is_published else {}
-        figure = plots.samples_against(chosen, config.x, reference=reference, **_words(config, chosen, point))
-        _save(figure, folder, f'figure{combinations.suffix(point)}')
-        _write(analysis.samples_table(chosen, config.x), folder, f'table{combinations.suffix(point)}')
+        figure = plots.samples_against(chosen, config.x, reference=reference, **words(config, chosen, point))
+        save(figure, folder, f'figure{combinations.suffix(point)}')
+        write(analysis.samples_table(chosen, config.x), folder, f'table{combinations.suffix(point)}')
     if crossings.has_crossings(results.load(folder)):
         for point, chosen in combinations.combinations(online, ('threshold',), together):
-            figure = plots.samples_against_threshold(chosen, **_words(config, chosen, point))
-            _save(figure, folder, f'thresholds{combinations.suffix(point)}')
+            figure = plots.samples_against_threshold(chosen, **words(config, chosen, point))
+            save(figure, folder, f'thresholds{combinations.suffix(point)}')
 
 
 def draw_curves(folder: pathlib.Path, config: Any) -> None:
@@ -60,7 +60,7 @@ def draw_curves(folder: pathlib.Path, config: Any) -> None:
         threshold = chosen['threshold'].iloc[0] if chosen['threshold'].nunique() == 1 else None
         title = combinations.title('', chosen, point)
         figure = plots.training_curves(chosen, by=config.x, threshold=threshold, title=title)
-        _save(figure, folder, f'curves{combinations.suffix(point)}')
+        save(figure, folder, f'curves{combinations.suffix(point)}')
 
 
 def draw_tuning(folder: pathlib.Path, config: Any) -> None:
@@ -72,8 +72,8 @@ def draw_tuning(folder: pathlib.Path, config: Any) -> None:
     for setting in sorted({name for text in chosen['tuned'].dropna() for name in text.split()}):
         lanes = tuning.beside(rows, chosen, setting, config.x)
         figure = plots.tuning(lanes, setting, config.x, title=f'Choosing the {columns.label(setting)}')
-        _save(figure, folder, f'tuning_{setting}')
-    _write(tuning.chosen(chosen, config.x), folder, 'tuning')
+        save(figure, folder, f'tuning_{setting}')
+    write(tuning.chosen(chosen, config.x), folder, 'tuning')
 
 
 def draw_heatmaps(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:
@@ -83,12 +83,12 @@ def draw_heatmaps(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None
     axes = [name for name in (x, y, panels) if name]
     for point, chosen in combinations.combinations(rows, axes):
         others = {name: value for name, value in point.items() if name != 'model'}
-        words = _words(config, chosen, others)
-        figure = plots.samples_heatmap(chosen, x, y, panels=panels, published=dict(config.published), top=top, **words)
+        above = words(config, chosen, others)
+        figure = plots.samples_heatmap(chosen, x, y, panels=panels, published=dict(config.published), top=top, **above)
         name = f'{chosen["model"].iloc[0]}{combinations.suffix(others)}'
-        _save(figure, folder, f'heatmap_{name}')
+        save(figure, folder, f'heatmap_{name}')
         shown = [*axes[::-1], 'num_lanes', 'num_reached', 'mean', 'min', 'max', 'lower_bound']
-        _write(analysis.summarize(chosen, axes[::-1])[shown], folder, f'table_{name}')
+        write(analysis.summarize(chosen, axes[::-1])[shown], folder, f'table_{name}')
 
 
 def draw_fixed_samples(folder: pathlib.Path, searches: pd.DataFrame, fits: pd.DataFrame, config: Any) -> None:
@@ -105,25 +105,25 @@ def draw_fixed_samples(folder: pathlib.Path, searches: pd.DataFrame, fits: pd.Da
 
 def draw_searches(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:
     """n* against a setting, and which power of N or of log N it is."""
-    _save(plots.samples_against(rows, config.x, **_words(config, rows)), folder, 'figure')
-    _write(analysis.samples_table(rows, config.x), folder, 'table')
+    save(plots.samples_against(rows, config.x, **words(config, rows)), folder, 'figure')
+    write(analysis.samples_table(rows, config.x), folder, 'table')
     if config.x == 'seq_len':
-        _write(growth.growth(rows), folder, 'growth', digits=3)
+        write(growth.growth(rows), folder, 'growth', digits=3)
 
 
 def draw_losses(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:
     """Test loss against n, and Theorem 6's floor under the runs where the rows have it."""
-    _save(plots.learning_curves(rows, **_words(config, rows)), folder, 'learning_curves')
+    save(plots.learning_curves(rows, **words(config, rows)), folder, 'learning_curves')
     names = list(dict.fromkeys(['task', 'seq_len', *analysis.curve_columns(rows, 'num_samples')]))
     losses = rows.groupby([*names, 'num_samples'], dropna=False)['test_loss'].mean().unstack('num_samples')
-    _write(losses.reset_index(), folder, 'table', digits=3)
+    write(losses.reset_index(), folder, 'table', digits=3)
     if 'theorem6_floor' in rows.columns:
         rows = floors.with_floor(rows)
-        _save(plots.loss_against_floor(rows, **_words(config, rows)), folder, 'floor')
-        _write(floors.floor_table(rows), folder, 'floor', digits=3)
+        save(plots.loss_against_floor(rows, **words(config, rows)), folder, 'floor')
+        write(floors.floor_table(rows), folder, 'floor', digits=3)
 
 
-def _words(config: Any, rows: pd.DataFrame, point: Any = ()) -> dict[str, Any]:
+def words(config: Any, rows: pd.DataFrame, point: Any = ()) -> dict[str, Any]:
     """What stands above and under a figure."""
     return {
         'title': combinations.title(config.title, rows, dict(point)),
@@ -131,11 +131,13 @@ def _words(config: Any, rows: pd.DataFrame, point: Any = ()) -> dict[str, Any]:
     }
 
 
-def _save(figure: Any, folder: pathlib.Path, name: str) -> None:
-    print(f'figure: {plots.save(figure, folder / name)[1]}')
+def save(figure: Any, folder: str | os.PathLike, name: str) -> None:
+    """Writes a figure into a results directory, and says where it is."""
+    print(f'figure: {plots.save(figure, pathlib.Path(folder) / name)[1]}')
 
 
-def _write(table: pd.DataFrame, folder: pathlib.Path, name: str, **digits: int) -> None:
+def write(table: pd.DataFrame, folder: str | os.PathLike, name: str, **digits: int) -> None:
+    """Writes a table as Markdown into a results directory, and prints it."""
     text = formats.markdown(table, **digits)
-    files.write_text(folder / f'{name}.md', text)
+    files.write_text(pathlib.Path(folder) / f'{name}.md', text)
     print(text)
