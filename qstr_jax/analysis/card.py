@@ -15,16 +15,7 @@ LINE_COLUMNS = ('panel', 'label', 'of', 'x', 'y')
 
 
 class Panel(NamedTuple):
-    """One panel of a card's figure.
-
-    Attributes:
-        title: above the panel.
-        x: label of the x-axis.
-        y: label of the y-axis.
-        log_x: whether the x-axis is logarithmic.
-        log_y: whether the y-axis is logarithmic.
-        join: whether points of a series are joined by lines.
-    """
+    """One panel of a card's figure; where `join` is true, lines join the points of a series."""
 
     title: str
     x: str
@@ -36,27 +27,17 @@ class Panel(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Card:
-    """What one statement says, and what was measured.
+    """What one statement says, and what was measured."""
 
-    Attributes:
-        statement: where the statement stands in the paper.
-        claim: what it says, in one line.
-        setting: what was run, in one line.
-        panels: the panels of the figure.
-        points: measured points, columns panel (its number), series, x, y, error (standard error or NaN).
-        lines: the theorem's lines, columns panel, label, of (the series whose colour they take, or ''), x, y.
-        checks: the comparisons that make up the verdict; at least one.
-        finding: further numbers, and what the card cannot show.
-    """
-
-    statement: str
-    claim: str
-    setting: str
-    panels: tuple[Panel, ...]
-    points: pd.DataFrame
+    statement: str  # where the statement stands in the paper
+    claim: str  # what it says, in one line
+    setting: str  # what was run, in one line
+    panels: tuple[Panel, ...]  # the panels of the figure
+    points: pd.DataFrame  # measured points, columns panel (its number), series, x, y, error (standard error or NaN)
+    # The theorem's lines, columns panel, label, of (the series whose colour they take, or ''), x, y.
     lines: pd.DataFrame
-    checks: tuple[Check, ...]
-    finding: str = ''
+    checks: tuple[Check, ...]  # the comparisons that make up the verdict; at least one
+    finding: str = ''  # further numbers, and what the card cannot show
 
     def __post_init__(self) -> None:
         for frame, columns in ((self.points, POINT_COLUMNS), (self.lines, LINE_COLUMNS)):

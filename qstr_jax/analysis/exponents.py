@@ -21,20 +21,12 @@ WIDEST = 5.0
 
 
 class LocalSlope(NamedTuple):
-    """The exponent between two neighbouring values of N, with an interval by the noise between lanes.
-
-    Attributes:
-        start: the smaller value.
-        end: the larger value.
-        value: the exponent.
-        low: lower end of its interval; NaN where no value has two lanes.
-        high: upper end.
-    """
+    """The exponent between two neighbouring values of N, with an interval by the noise between lanes."""
 
     start: float
     end: float
     value: float
-    low: float
+    low: float  # lower end of its interval; NaN where no value has two lanes
     high: float
 
 

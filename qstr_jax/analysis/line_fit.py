@@ -31,19 +31,12 @@ _ROUNDING = 1e-10
 
 
 class Slope(NamedTuple):
-    """A slope with its 95% interval.
-
-    Attributes:
-        value: the slope.
-        low: lower end; NaN if there is no interval.
-        high: upper end.
-        by: what the interval holds, `BY_MISFIT` or `BY_NOISE`; '' if there is none.
-    """
+    """A slope with its 95% interval."""
 
     value: float
-    low: float
+    low: float  # lower end; NaN if there is no interval
     high: float
-    by: str
+    by: str  # what the interval holds, `BY_MISFIT` or `BY_NOISE`; '' if there is none
 
 
 def slope(x: np.ndarray, means: LogMeans) -> Slope:

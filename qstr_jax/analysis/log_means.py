@@ -18,23 +18,14 @@ _LEAST_NOISE = 1e-4
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LogMeans:
-    """Mean log samples by value of a setting.
+    """Mean log samples by value of a setting."""
 
-    Attributes:
-        x: the values of the setting, increasing.
-        mean: the mean log samples, or a bound of it.
-        variance: of the mean, by the noise between lanes; 0 where no value has two lanes.
-        side: 0 where the mean is measured, 1 where it lies above `mean`, −1 where it lies below.
-        noise: variance of a lane about its mean.
-        degrees: degrees of freedom of the noise.
-    """
-
-    x: np.ndarray
-    mean: np.ndarray
-    variance: np.ndarray
-    side: np.ndarray
-    noise: float
-    degrees: int
+    x: np.ndarray  # the values of the setting, increasing
+    mean: np.ndarray  # the mean log samples, or a bound of it
+    variance: np.ndarray  # of the mean, by the noise between lanes; 0 where no value has two lanes
+    side: np.ndarray  # 0 where the mean is measured, 1 where it lies above `mean`, −1 where it lies below
+    noise: float  # variance of a lane about its mean
+    degrees: int  # degrees of freedom of the noise
 
     @property
     def is_measured(self) -> np.ndarray:

@@ -24,18 +24,11 @@ MEASURED = ('seed', 'outcome', 'samples_to_threshold', 'max_samples')
 
 
 class Share(NamedTuple):
-    """How many lanes learn within their budget, with the exact 95% interval of the share (Clopper and Pearson).
-
-    Attributes:
-        num_learn: lanes that learn.
-        num_lanes: lanes that learn, use up their budget or diverge; outraced ones say nothing.
-        low: lower end of the interval.
-        high: upper end.
-    """
+    """How many lanes learn within their budget, with the exact 95% interval of the share (Clopper and Pearson)."""
 
     num_learn: int
-    num_lanes: int
-    low: float
+    num_lanes: int  # lanes that learn, use up their budget or diverge; outraced ones say nothing
+    low: float  # lower end of the interval
     high: float
 
     def __str__(self) -> str:

@@ -94,15 +94,10 @@ def reference(board: Any) -> pd.DataFrame:
 
 
 class Again(NamedTuple):
-    """A lane that was run again.
+    """A lane that was run again."""
 
-    Attributes:
-        text: whether it is the same bit for bit, or what differs by how much.
-        holds: whether it ends in the same way, after the same samples or one check more or less.
-    """
-
-    text: str
-    holds: bool
+    text: str  # whether it is the same bit for bit, or what differs by how much
+    holds: bool  # whether it ends in the same way, after the same samples or one check more or less
 
 
 def check(folder: Any, num_lanes: int = 2) -> list[Again]:

@@ -17,17 +17,11 @@ _WIDE = 20
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class XAxis:
-    """An axis over the values of one setting. Numbers stand where they belong, names side by side.
+    """An axis over the values of one setting. Numbers stand where they belong, names side by side."""
 
-    Attributes:
-        column: the setting.
-        values: its distinct values, in order.
-        is_log: whether the axis is logarithmic.
-    """
-
-    column: str
-    values: tuple
-    is_log: bool
+    column: str  # the setting
+    values: tuple  # its distinct values, in order
+    is_log: bool  # whether the axis is logarithmic
 
     @classmethod
     def of(cls, column: str, values: Iterable[Any], prefer_log: bool = False) -> 'XAxis':

@@ -25,15 +25,10 @@ _KINDS = {
 
 
 class Need(NamedTuple):
-    """What one directory says about several architectures.
+    """What one directory says about several architectures."""
 
-    Attributes:
-        best: the architecture that needs fewest samples, or several.
-        line: of the table.
-    """
-
-    best: str
-    line: dict[str, str]
+    best: str  # the architecture that needs fewest samples, or several
+    line: dict[str, str]  # of the table
 
 
 def headline(sections: Sequence[Section], measured: pd.DataFrame) -> Section:

@@ -18,15 +18,10 @@ MOST_BYTES = 4_000_000
 
 
 class Page(NamedTuple):
-    """What is known of a results directory.
-
-    Attributes:
-        title: for readers.
-        address: of its page; '' if it has none.
-    """
+    """What is known of a results directory."""
 
     title: str
-    address: str = ''
+    address: str = ''  # of its page; '' if it has none
 
 
 def html_of(

@@ -14,19 +14,12 @@ from qstr_jax.theory.sparse_task import SparseTask
 
 
 class Portrait(NamedTuple):
-    """The attention of one trained lane.
-
-    Attributes:
-        task: the task that it was trained on.
-        row: the lane's row.
-        query_key_HxExE: W_QK of each head, without the factor 1/√D_e of the scores.
-        alignment: how much it resembles the construction.
-    """
+    """The attention of one trained lane."""
 
     task: SparseTask
     row: pd.Series
-    query_key_HxExE: np.ndarray
-    alignment: measures.Alignment
+    query_key_HxExE: np.ndarray  # W_QK of each head, without the factor 1/√D_e of the scores
+    alignment: measures.Alignment  # how much it resembles the construction
 
 
 def load(sweep: Any, workdir: Any) -> list[Portrait]:

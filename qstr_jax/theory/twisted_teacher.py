@@ -24,19 +24,12 @@ _MOST = 32
 
 
 class Twisted(NamedTuple):
-    """A twisted teacher.
+    """A twisted teacher."""
 
-    Attributes:
-        block_ExE: B, orthogonal.
-        train_risk: its error on the asked indices, averaged over tokens.
-        test_loss: its error on all indices.
-        share_not_asked: share of the N indices that no training prompt asks for.
-    """
-
-    block_ExE: np.ndarray
-    train_risk: float
+    block_ExE: np.ndarray  # B, orthogonal
+    train_risk: float  # its error on the asked indices, averaged over tokens
     test_loss: float
-    share_not_asked: float
+    share_not_asked: float  # share of the N indices that no training prompt asks for
 
 
 def twist(omega_NxE: np.ndarray, asked_B: np.ndarray, sharpness: float) -> Twisted:
