@@ -6,8 +6,10 @@ with H < q heads, of any width and with any amount of data, falls below (1 − H
 
 import pathlib
 
+import pandas as pd
+
 from qstr_jax import analysis, plots
-from qstr_jax.analysis import combinations, final_losses, formats
+from qstr_jax.analysis import combinations, formats
 from qstr_jax.cli import base
 from qstr_jax.storage import files, results
 from qstr_jax.theory import heads
@@ -58,8 +60,7 @@ def draw(workdir, config):
     rows, curves = results.load(folder), results.load_curves(folder)
     for point, chosen in combinations.combinations(rows, (x,)):
         suffix = combinations.suffix(point)
-        floors = [heads.floor_of_row(row) for row in chosen.to_dict('records')]
-        losses = final_losses.final_losses(chosen, x, floors)
+        losses = final_losses(chosen, x)
         figure = plots.training_curves_by_setting(
             curves[curves['cell'].isin(chosen['cell']) & combinations.matches(curves, point)], x,
             floors=dict(zip(losses[x], losses['floor'], strict=True)),
@@ -69,6 +70,16 @@ def draw(workdir, config):
         text = formats.markdown(losses.rename(columns={x: analysis.heading(x)}))
         files.write_text(folder / f'table{suffix}.md', text)
         print(f'{text}figure: {folder / f"heads{suffix}.png"}')
+
+
+def final_losses(rows, x):
+    """Test losses at the end of the budget by value of a setting, beside the floor of its number of heads."""
+    table = rows.groupby(x).agg(
+        lanes=('seed', 'size'), samples=('num_samples', 'max'), mean=('test_loss', 'mean'),
+        smallest=('test_loss', 'min'), largest=('test_loss', 'max'),
+    )  # fmt: skip
+    floors = [heads.floor_of_row(row) for row in rows.to_dict('records')]
+    return table.assign(floor=pd.Series(floors, rows.index).groupby(rows[x]).first()).reset_index()
 
 
 def text(rows):

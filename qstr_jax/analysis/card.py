@@ -106,14 +106,10 @@ def from_json(entry: dict[str, Any]) -> Card:
         for column in table.columns.intersection(['x', 'y', 'error']):
             table[column] = pd.to_numeric(table[column])
     texts = {name: entry[name] for name in ('statement', 'claim', 'setting', 'finding')}
-    panels, checks = (Panel(**panel) for panel in entry['panels']), map(_check_from, entry['checks'])
-    return Card(**texts, **tables, panels=tuple(panels), checks=tuple(checks))
-
-
-def _check_from(entry: dict[str, Any]) -> Check:
-    """A check of its JSON, where null stands for NaN."""
-    fields: dict[str, Any] = {name: math.nan if value is None else value for name, value in entry.items()}
-    return Check(**fields)
+    panels = tuple(Panel(**panel) for panel in entry['panels'])
+    # Null stands for NaN.
+    checks = [{name: math.nan if value is None else value for name, value in one.items()} for one in entry['checks']]
+    return Card(**texts, **tables, panels=panels, checks=tuple(Check(**fields) for fields in checks))
 
 
 def plain(values: dict[str, Any]) -> dict[str, Any]:

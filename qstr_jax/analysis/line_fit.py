@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from qstr_jax.analysis.log_means import LogMeans
+from qstr_jax.analysis.log_means import LogMeans, truncated
 
 BY_MISFIT, BY_NOISE = 'misfit and lane noise', 'lane noise alone'
 _MOST_STEPS = 100
@@ -157,10 +157,9 @@ def _derivatives(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient of the log likelihood, and minus its second derivative."""
     z = side * (full @ theta)
-    # φ/Φ in a form that does not overflow.
-    hazard = np.sqrt(2 / np.pi) / scipy.special.erfcx(-z / np.sqrt(2))
+    hazard, shrink = truncated(-z)
     first = np.where(known, -(full @ theta), side * hazard)
-    second = np.where(known, 1.0, hazard * (hazard + z))
+    second = np.where(known, 1.0, shrink)
     gradient, hessian = full.T @ first, full.T @ (second[:, None] * full)
     gradient[-1] += known.sum() / theta[-1]
     hessian[-1, -1] += known.sum() / theta[-1] ** 2

@@ -142,9 +142,7 @@ def pictures(board: Any) -> dict[str, bytes]:
 def page(board: Any, shown: Collection[str] = ()) -> str:
     """The page of a board: a table for each task, sorted by the samples at the largest N, and no score over tasks.
 
-    Args:
-        board: the folder of all entries.
-        shown: names of `pictures` that are in the folder `board` beside the page.
+    `shown` names the `pictures` that lie in the folder `board` beside the page.
     """
     rows = reference(board)
     parts = ['# The board', _ABOUT]

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax import analysis, sweeps
+from qstr_jax.analysis import combinations
 from qstr_jax.models import probes
 from qstr_jax.storage import results
 from qstr_jax.theory import measures
@@ -23,33 +24,16 @@ class Portrait(NamedTuple):
 
 
 def load(sweep: Any, workdir: Any) -> list[Portrait]:
-    """Portraits of those lanes of a sweep's Transformers that have rows; they were trained with `save_params=True`.
-
-    Args:
-        sweep: `sweeps.Sweep`.
-        workdir: path of its results directory.
-
-    Raises:
-        results.ResultsError: a lane's parameters were not saved.
-    """
+    """Portraits of those lanes of a sweep's Transformers that have rows; they were trained with `save_params=True`."""
     rows = results.load(workdir)
     found = []
     for cell in sweeps.cells_of(sweep):
         for lane in cell.lanes:
-            own = _rows(rows, cell, lane)
+            own = rows[combinations.matches(rows, {'cell': cell.id, **lane._asdict()})]
             if len(own):
-                params = sweeps.load_params(workdir, cell, lane)
                 task: Any = cell.problem.task
-                found.append(portrait(params, task, own.iloc[0]))
+                found.append(portrait(sweeps.load_params(workdir, cell, lane), task, own.iloc[0]))
     return found
-
-
-def _rows(rows: pd.DataFrame, cell: Any, lane: Any) -> pd.DataFrame:
-    """The row of a lane of a cell, if there is one."""
-    here = rows['cell'] == cell.id
-    for name, value in lane._asdict().items():
-        here &= rows[name] == value
-    return rows[here]
 
 
 def portrait(params: dict, task: SparseTask, row: pd.Series | None = None) -> Portrait:

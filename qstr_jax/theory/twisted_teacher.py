@@ -90,12 +90,7 @@ def samples(
 ) -> list[int]:  # fmt: skip
     """The largest number of prompts with which a twisted teacher is an ERM that fails, for each draw of encodings.
 
-    Args:
-        task: the task; see `sharpness_of`.
-        seeds: of the draws and of the indices asked.
-        asked_per_prompt: 1 for the point-wise risk and for simple-1STR, N for the averaged risk on 1STR.
-        threshold: as for `largest_sample`.
-        tolerance: as for `largest_sample`.
+    A prompt asks for one index where the risk is point-wise and on simple-1STR, for N by the averaged risk on 1STR.
     """
     sharpness = sharpness_of(task)
     draws = jax.jit(jax.vmap(lambda seed: tasks.draw(tasks.task_key(seed, task), task)))(jnp.asarray(seeds))
