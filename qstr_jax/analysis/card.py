@@ -75,7 +75,7 @@ def line(panel: int, label: str, x: Iterable[float], y: Iterable[float], of: str
 
 
 def lines_by(panel: int, label: str, rows: pd.DataFrame, by: str, x: str, y: str, of: str) -> list[dict[str, Any]]:
-    """A line for each value of a column, in the colour of the series that `of` makes of it; the first has the label."""
+    """A line for each value of a column, in the colour of the series `of.format(value)`; the first has the label."""
     found = []
     for i, (value, own) in enumerate(rows.groupby(by)):
         found += line(panel, '' if i else label, own[x], own[y], of=of.format(value))
@@ -107,9 +107,11 @@ def from_json(entry: dict[str, Any]) -> Card:
             table[column] = pd.to_numeric(table[column])
     texts = {name: entry[name] for name in ('statement', 'claim', 'setting', 'finding')}
     panels = tuple(Panel(**panel) for panel in entry['panels'])
-    # Null stands for NaN.
-    checks = [{name: math.nan if value is None else value for name, value in one.items()} for one in entry['checks']]
-    return Card(**texts, **tables, panels=panels, checks=tuple(Check(**fields) for fields in checks))
+    checks = []
+    for one in entry['checks']:
+        fields: dict[str, Any] = {name: math.nan if value is None else value for name, value in one.items()}
+        checks.append(Check(**fields))
+    return Card(**texts, **tables, panels=panels, checks=tuple(checks))
 
 
 def plain(values: dict[str, Any]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _differs(lanes: pd.DataFrame, name: str) -> bool:
 
 
 def _is_of_the_longest(lanes: pd.DataFrame) -> pd.Series:
-    """At each N which lanes are of the directory with the most N, so that a figure of it has the same exponent."""
+    """Which lanes are, at their N, of the directory with the most N: a figure of that has the same exponent."""
     reach = lanes.groupby('folder')['seq_len'].transform('nunique')
     return reach == reach.groupby(lanes['seq_len']).transform('max')
 

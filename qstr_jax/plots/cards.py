@@ -77,7 +77,7 @@ def _draw_lines(axis: Axes, lines: pd.DataFrame, looks: dict[str, tuple[str, str
         style = '--' if of in looks else _DASHES[plain % len(_DASHES)]
         plain += of not in looks
         chosen, colour = chosen.sort_values('x'), looks[of][0] if of in looks else '0.2'
-        look = {'color': colour, 'linestyle': style, 'linewidth': 0.9, 'zorder': 2}
+        look: dict[str, Any] = {'color': colour, 'linestyle': style, 'linewidth': 0.9, 'zorder': 2}
         axis.plot(chosen['x'], chosen['y'], gid=f'line {label} {of}', label=display(label) if label else None, **look)
 
 

@@ -147,9 +147,9 @@ def _draw_mean(axis: Axes, lanes: pd.DataFrame, look: Look, label: str) -> None:
     samples, losses = table.index.to_numpy(), table.to_numpy()
     low, high = np.nanmin(losses, axis=1), np.nanmax(losses, axis=1)
     axis.fill_between(samples, low, high, color=colour, alpha=0.15, linewidth=0, gid=f'range {label}')
-    line = {'color': colour, 'linestyle': style}
-    marks = {'marker': marker, 'markevery': max(1, len(samples) // 8), 'markersize': 3.5}
-    axis.plot(samples, np.nanmean(losses, axis=1), label=display(label), gid=f'mean {label}', **line, **marks)
+    every = max(1, len(samples) // 8)
+    own: dict[str, Any] = {'color': colour, 'linestyle': style, 'marker': marker, 'markevery': every, 'markersize': 3.5}
+    axis.plot(samples, np.nanmean(losses, axis=1), label=display(label), gid=f'mean {label}', **own)
 
 
 def _draw_floor(axis: Axes, floor: float, colour: Any, label: str) -> None:
