@@ -104,7 +104,7 @@ def _draw_panel(
     reference, lines = others
     named = []
     for place, (curve, words) in enumerate(curves):
-        named += draw_means(axis, curve, look[curve.key], x, 0.006 * (place - (len(curves) - 1) / 2), words)
+        named += draw_means(axis, curve, look[curve.key], x, 0.006 * (place - (len(curves) - 1) / 2), text=words)
     for model, points in reference.items():
         colour, marker, _ = look[model]
         style = {'linestyle': 'none', 'fillstyle': 'none', 'markersize': 6, 'alpha': 0.5, 'color': colour}
@@ -134,7 +134,9 @@ def marks_text(rows: pd.DataFrame, words: Sequence[str] = ()) -> str:
     return '; '.join([lanes, *marks, means, *by_noise])
 
 
-def draw_means(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float = 0.0, text: str = '') -> list[ends.Words]:
+def draw_means(
+    axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float = 0.0, *, text: str = ''
+) -> list[ends.Words]:
     """Draws one curve: the line of means with its interval, and every lane; returns words for its means and its end."""
     colour = look[0]
     named = _draw_line(axis, curve, look, x, (shift, text))
