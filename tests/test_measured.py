@@ -34,7 +34,7 @@ def test_exponents_of_many_curves_are_those_of_each_alone(rows, x):
 def test_points_of_many_are_those_of_each_alone(rows):
     table = analysis.summarize(rows, ['model', 'seq_len']).set_index(['model', 'seq_len'])
     for point, lanes in rows.groupby(['model', 'seq_len']):
-        alone = pd.Series(summary.point(lanes), dtype=object)
+        alone = pd.Series(summary.point_of(measured.measured(lanes)), dtype=object)
         pd.testing.assert_series_equal(table.loc[point].astype(object), alone, check_names=False)
 
 

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from qstr_jax import sweeps
-from qstr_jax.analysis import published
 from qstr_jax.cli import base
 from qstr_jax.report import drawing
 from qstr_jax.storage import results
@@ -168,11 +167,11 @@ def test_published_values_stand_beside_rows_of_their_own_setting_alone():
         for model in ('transformer', 'ffn') for n in (6, 8)
     ])  # fmt: skip
     points = (('transformer', 6, 10_500), ('transformer', 12, 17_000), ('rnn', 6, 33_000), ('ffn', 6, 20_000))
-    found = published.published_samples(rows, points, {'task': 'qstr'})
+    found = drawing.published_samples(rows, points, {'task': 'qstr'})
     assert found == {'transformer': {6: 10_500}, 'ffn': {6: 20_000}}
-    assert published.published_samples(rows, points, {'task': 'qstr', 'link': 'hermite2'}) == {}
+    assert drawing.published_samples(rows, points, {'task': 'qstr', 'link': 'hermite2'}) == {}
     several = pd.concat([rows, rows.assign(sparsity=2)])
-    assert published.published_samples(several, points, {'task': 'qstr'}) == {}
+    assert drawing.published_samples(several, points, {'task': 'qstr'}) == {}
 
 
 def test_every_binary_says_which_directory_is_missing_or_too_many(tmp_path):

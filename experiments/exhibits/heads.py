@@ -4,8 +4,10 @@ The task is Proposition 3's: link norm2, half of the tokens zero, t_i = (1, …,
 with H < q heads, of any width and with any amount of data, falls below (1 − H/q)(1 − H/d) (theory/floors.py).
 """
 
+import pandas as pd
+
 from qstr_jax import analysis, plots
-from qstr_jax.analysis import combinations, final_losses, formats
+from qstr_jax.analysis import combinations, formats
 from qstr_jax.cli import base
 from qstr_jax.report import drawing
 from qstr_jax.storage import results
@@ -56,14 +58,23 @@ def draw(workdir, config):
     x, rows, curves = config.x, results.load(workdir), results.load_curves(workdir)
     for point, chosen in combinations.combinations(rows, (x,)):
         suffix = combinations.suffix(point)
-        floors = [heads.floor_of_row(row) for row in chosen.to_dict('records')]
-        losses = final_losses.final_losses(chosen, x, floors)
+        losses = final_losses(chosen, x)
         own = curves[curves['cell'].isin(chosen['cell']) & combinations.matches(curves, point)]
         words = drawing.words(config, chosen, point)
         floor_of = dict(zip(losses[x], losses['floor'], strict=True))
         figure = plots.training_curves_by_setting(own, x, floors=floor_of, **words)
         drawing.save(figure, workdir, f'heads{suffix}')
         drawing.write(losses.rename(columns={x: analysis.heading(x)}), workdir, f'table{suffix}')
+
+
+def final_losses(rows, x):
+    """Test losses at the end of the budget by value of a setting, beside the floor of its number of heads."""
+    table = rows.groupby(x).agg(
+        lanes=('seed', 'size'), samples=('num_samples', 'max'), mean=('test_loss', 'mean'),
+        smallest=('test_loss', 'min'), largest=('test_loss', 'max'),
+    )  # fmt: skip
+    floors = [heads.floor_of_row(row) for row in rows.to_dict('records')]
+    return table.assign(floor=pd.Series(floors, rows.index).groupby(rows[x]).first()).reset_index()
 
 
 def text(rows):

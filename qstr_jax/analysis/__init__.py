@@ -14,8 +14,7 @@ samples_table: both as a table for readers.            growth: both laws of ever
 verdicts, table1: the theorems beside what was measured. floors: Theorem 6 beside trained networks.
 selection: hyperparameters by validation.              seconds: what the cells cost.
 formats: tables as Markdown, LaTeX and HTML.           combinations: what gets figures of its own.
-published: the paper's values beside ours.             kinds: online training, searches, fits.
-final_losses: losses at the end of the budget.        crossings: several thresholds from one run.
+kinds: online training, searches, fits.                 crossings: several thresholds from one run.
 card, check: a statement beside its points.
 """
 

@@ -15,16 +15,7 @@ LINE_COLUMNS = ('panel', 'label', 'of', 'x', 'y')
 
 
 class Panel(NamedTuple):
-    """One panel of a card's figure.
-
-    Attributes:
-        title: above the panel.
-        x: label of the x-axis.
-        y: label of the y-axis.
-        log_x: whether the x-axis is logarithmic.
-        log_y: whether the y-axis is logarithmic.
-        join: whether points of a series are joined by lines.
-    """
+    """One panel of a card's figure; where `join` is true, lines join the points of a series."""
 
     title: str
     x: str
@@ -36,27 +27,17 @@ class Panel(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Card:
-    """What one statement says, and what was measured.
+    """What one statement says, and what was measured."""
 
-    Attributes:
-        statement: where the statement stands in the paper.
-        claim: what it says, in one line.
-        setting: what was run, in one line.
-        panels: the panels of the figure.
-        points: measured points, columns panel (its number), series, x, y, error (standard error or NaN).
-        lines: the theorem's lines, columns panel, label, of (the series whose colour they take, or ''), x, y.
-        checks: the comparisons that make up the verdict; at least one.
-        finding: further numbers, and what the card cannot show.
-    """
-
-    statement: str
-    claim: str
-    setting: str
-    panels: tuple[Panel, ...]
-    points: pd.DataFrame
+    statement: str  # where the statement stands in the paper
+    claim: str  # what it says, in one line
+    setting: str  # what was run, in one line
+    panels: tuple[Panel, ...]  # the panels of the figure
+    points: pd.DataFrame  # measured points, columns panel (its number), series, x, y, error (standard error or NaN)
+    # The theorem's lines, columns panel, label, of (the series whose colour they take, or ''), x, y.
     lines: pd.DataFrame
-    checks: tuple[Check, ...]
-    finding: str = ''
+    checks: tuple[Check, ...]  # the comparisons that make up the verdict; at least one
+    finding: str = ''  # further numbers, and what the card cannot show
 
     def __post_init__(self) -> None:
         for frame, columns in ((self.points, POINT_COLUMNS), (self.lines, LINE_COLUMNS)):
@@ -94,7 +75,7 @@ def line(panel: int, label: str, x: Iterable[float], y: Iterable[float], of: str
 
 
 def lines_by(panel: int, label: str, rows: pd.DataFrame, by: str, x: str, y: str, of: str) -> list[dict[str, Any]]:
-    """A line for each value of a column, in the colour of the series that `of` makes of it; the first has the label."""
+    """A line for each value of a column, in the colour of the series `of.format(value)`; the first has the label."""
     found = []
     for i, (value, own) in enumerate(rows.groupby(by)):
         found += line(panel, '' if i else label, own[x], own[y], of=of.format(value))
@@ -125,14 +106,12 @@ def from_json(entry: dict[str, Any]) -> Card:
         for column in table.columns.intersection(['x', 'y', 'error']):
             table[column] = pd.to_numeric(table[column])
     texts = {name: entry[name] for name in ('statement', 'claim', 'setting', 'finding')}
-    panels, checks = (Panel(**panel) for panel in entry['panels']), map(_check_from, entry['checks'])
-    return Card(**texts, **tables, panels=tuple(panels), checks=tuple(checks))
-
-
-def _check_from(entry: dict[str, Any]) -> Check:
-    """A check of its JSON, where null stands for NaN."""
-    fields: dict[str, Any] = {name: math.nan if value is None else value for name, value in entry.items()}
-    return Check(**fields)
+    panels = tuple(Panel(**panel) for panel in entry['panels'])
+    checks = []
+    for one in entry['checks']:
+        fields: dict[str, Any] = {name: math.nan if value is None else value for name, value in one.items()}
+        checks.append(Check(**fields))
+    return Card(**texts, **tables, panels=panels, checks=tuple(checks))
 
 
 def plain(values: dict[str, Any]) -> dict[str, Any]:

@@ -12,27 +12,16 @@ Numbers = Any  # a number, or an array of them
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """One comparison of measured values with what a statement says.
+    """One comparison of measured values with what a statement says."""
 
-    Attributes:
-        what: the comparison in words.
-        holds: whether all values pass.
-        value: the value that is nearest to failing, or that fails by most.
-        limit: what it was compared with.
-        error: its standard error.
-        crossed: number of values that fail.
-        count: number of values, all of which could have failed.
-        idle: number of further values that could not have failed, such as losses beside a floor of zero.
-    """
-
-    what: str
-    holds: bool
-    value: float
-    limit: float
-    error: float
-    crossed: int
-    count: int
-    idle: int = 0
+    what: str  # the comparison in words
+    holds: bool  # whether all values pass
+    value: float  # the value that is nearest to failing, or that fails by most
+    limit: float  # what it was compared with
+    error: float  # its standard error
+    crossed: int  # number of values that fail
+    count: int  # number of values, all of which could have failed
+    idle: int = 0  # number of further values that could not have failed, such as losses beside a floor of zero
 
     def __str__(self) -> str:
         if not self.count:

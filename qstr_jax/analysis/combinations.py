@@ -59,7 +59,6 @@ def suffix(point: Point) -> str:
 
 def title(text: str, rows: pd.DataFrame, point: Point | None = None) -> str:
     """A title that says what is drawn: 'N = {seq_len}' becomes 'N = 4, 8', and the combination follows behind it."""
-
     parts = [setting_text(*item) for item in (point or {}).items() if f'{{{item[0]}}}' not in text]
     return ', '.join(part for part in (_filled(text, rows, _text), *parts) if part)
 

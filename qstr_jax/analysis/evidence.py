@@ -62,7 +62,8 @@ def curves(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
         apart = [name for name in settings if name not in ('seq_len', *shape, *chosen)]
         for _, lanes in mine.groupby(['model', *apart], dropna=False, sort=False):
             if lanes['seq_len'].nunique() > 1:
-                lanes = _of_the_longest(_of_one_shape(lanes, shape) if shape else lanes)
+                lanes = _of_one_shape(lanes, shape) if shape else lanes
+                lanes = lanes[_is_of_the_longest(lanes)]
             if lanes['seq_len'].nunique() > 1:
                 yield lanes
 
@@ -108,17 +109,15 @@ def _differs(lanes: pd.DataFrame, name: str) -> bool:
     return any(one.isdisjoint(other) for one, other in itertools.combinations(values, 2))
 
 
-def _of_the_longest(lanes: pd.DataFrame) -> pd.DataFrame:
-    """At each N the lanes of the directory with the most N, so that a figure of it has the same exponent."""
+def _is_of_the_longest(lanes: pd.DataFrame) -> pd.Series:
+    """Which lanes are, at their N, of the directory with the most N: a figure of that has the same exponent."""
     reach = lanes.groupby('folder')['seq_len'].transform('nunique')
-    return lanes[reach == reach.groupby(lanes['seq_len']).transform('max')]
+    return reach == reach.groupby(lanes['seq_len']).transform('max')
 
 
 def _of_one_shape(lanes: pd.DataFrame, shape: list[str]) -> pd.DataFrame:
     """At each N the lanes of one shape; an N at which the choice is open is left out."""
-    reach = lanes.groupby('folder')['seq_len'].transform('nunique')
     number = lanes.groupby(shape, dropna=False).ngroup()
-    is_farthest = reach == reach.groupby(lanes['seq_len']).transform('max')
-    known = number[is_farthest].groupby(lanes['seq_len']).agg(['nunique', 'first'])
+    known = number[_is_of_the_longest(lanes)].groupby(lanes['seq_len']).agg(['nunique', 'first'])
     chosen = known.loc[known['nunique'] == 1, 'first']
     return lanes[number == lanes['seq_len'].map(chosen)]

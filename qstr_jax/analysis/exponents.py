@@ -21,20 +21,12 @@ WIDEST = 5.0
 
 
 class LocalSlope(NamedTuple):
-    """The exponent between two neighbouring values of N, with an interval by the noise between lanes.
-
-    Attributes:
-        start: the smaller value.
-        end: the larger value.
-        value: the exponent.
-        low: lower end of its interval; NaN where no value has two lanes.
-        high: upper end.
-    """
+    """The exponent between two neighbouring values of N, with an interval by the noise between lanes."""
 
     start: float
     end: float
     value: float
-    low: float
+    low: float  # lower end of its interval; NaN where no value has two lanes
     high: float
 
 
@@ -118,7 +110,9 @@ def exponent(rows: pd.DataFrame, x: str = 'seq_len') -> Exponent:
 
 def fit(lanes: pd.DataFrame, x: str = 'seq_len') -> Exponent:
     """The exponent of lanes that are known to be one curve; see `exponent`."""
-    return _fit(measured(lanes, x), x) if _is_number(lanes[x]) else _no_power(x)
+    if not _is_number(lanes[x]):
+        return Exponent(note=f'no power: {heading(x)} is no number')
+    return _fit(measured(lanes, x), x)
 
 
 def fits(curves: Sequence[Curve], rows: pd.DataFrame, x: str = 'seq_len') -> list[Exponent]:
@@ -131,10 +125,6 @@ def fits(curves: Sequence[Curve], rows: pd.DataFrame, x: str = 'seq_len') -> lis
 
 def _is_number(values: pd.Series) -> bool:
     return bool(pd.api.types.is_numeric_dtype(values.infer_objects()))
-
-
-def _no_power(x: str) -> Exponent:
-    return Exponent(note=f'no power: {heading(x)} is no number')
 
 
 def _fit(lanes: Measured, x: str) -> Exponent:
@@ -155,17 +145,13 @@ def _fit(lanes: Measured, x: str) -> Exponent:
         note = '; '.join([*few, *notes, *_coarse(lanes, x)])
         return Exponent(num_points=num_measured, left_out=left_out, learn=learn, note=note)
     found = line_fit.slope(np.log(means.x), means)
+    interval: dict[str, Any] = {'low': found.low, 'high': found.high, 'interval_by': found.by} if found.by else {}
     return Exponent(
-        value=found.value, **_interval(found), num_points=len(means.x), left_out=left_out, learn=learn,
+        value=found.value, **interval, num_points=len(means.x), left_out=left_out, learn=learn,
         fitted_to=_fitted_to(learners, lanes.at(~is_learner)),
         note='; '.join([*notes, *_caveats(learners, x), *_coarse(lanes, x)]), local_slopes=_local_slopes(means),
         law=laws.law(means) if x == 'seq_len' else None,
     )  # fmt: skip
-
-
-def _interval(found: line_fit.Slope) -> dict[str, Any]:
-    """The interval of a slope; empty if it has none."""
-    return {'low': found.low, 'high': found.high, 'interval_by': found.by} if found.by else {}
 
 
 def _fitted_to(learners: Measured, others: Measured) -> str:

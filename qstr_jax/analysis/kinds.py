@@ -6,17 +6,11 @@ import pandas as pd
 
 
 class Kinds(NamedTuple):
-    """The rows of one directory by kind.
+    """The rows of one directory by kind."""
 
-    Attributes:
-        online: lanes that draw fresh prompts until their test loss is below a threshold.
-        searches: lanes that search for n*.
-        fits: lanes that fit n prompts.
-    """
-
-    online: pd.DataFrame
-    searches: pd.DataFrame
-    fits: pd.DataFrame
+    online: pd.DataFrame  # lanes that draw fresh prompts until their test loss is below a threshold
+    searches: pd.DataFrame  # lanes that search for n*
+    fits: pd.DataFrame  # lanes that fit n prompts
 
 
 def split_kinds(rows: pd.DataFrame) -> Kinds:

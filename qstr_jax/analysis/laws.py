@@ -24,19 +24,13 @@ _ROUNDING = 1e-9
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Law:
-    """Which law the lengths follow.
+    """Which law the lengths follow."""
 
-    Attributes:
-        name: `POWER`, `POWER_OF_LOG` or `UNDECIDED`.
-        difference: −2 log likelihood of (log N)^p minus that of N^a; positive where N^a is the better one.
-        deciding: the length that the result hangs on: without it the other law, or neither, would be better; or None.
-        log_power: p, with its interval.
-    """
-
-    name: str
-    difference: float
+    name: str  # `POWER`, `POWER_OF_LOG` or `UNDECIDED`
+    difference: float  # −2 log likelihood of (log N)^p minus that of N^a; positive where N^a is the better one
+    # The length that the result hangs on: without it the other law, or neither, would be better; or None.
     deciding: int | None
-    log_power: line_fit.Slope
+    log_power: line_fit.Slope  # p, with its interval
 
 
 def law(means: LogMeans) -> Law | None:

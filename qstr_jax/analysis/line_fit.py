@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from qstr_jax.analysis.log_means import LogMeans
+from qstr_jax.analysis.log_means import LogMeans, truncated
 
 BY_MISFIT, BY_NOISE = 'misfit and lane noise', 'lane noise alone'
 _MOST_STEPS = 100
@@ -31,19 +31,12 @@ _ROUNDING = 1e-10
 
 
 class Slope(NamedTuple):
-    """A slope with its 95% interval.
-
-    Attributes:
-        value: the slope.
-        low: lower end; NaN if there is no interval.
-        high: upper end.
-        by: what the interval holds, `BY_MISFIT` or `BY_NOISE`; '' if there is none.
-    """
+    """A slope with its 95% interval."""
 
     value: float
-    low: float
+    low: float  # lower end; NaN if there is no interval
     high: float
-    by: str
+    by: str  # what the interval holds, `BY_MISFIT` or `BY_NOISE`; '' if there is none
 
 
 def slope(x: np.ndarray, means: LogMeans) -> Slope:
@@ -164,10 +157,9 @@ def _derivatives(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient of the log likelihood, and minus its second derivative."""
     z = side * (full @ theta)
-    # φ/Φ in a form that does not overflow.
-    hazard = np.sqrt(2 / np.pi) / scipy.special.erfcx(-z / np.sqrt(2))
+    hazard, shrink = truncated(-z)
     first = np.where(known, -(full @ theta), side * hazard)
-    second = np.where(known, 1.0, hazard * (hazard + z))
+    second = np.where(known, 1.0, shrink)
     gradient, hessian = full.T @ first, full.T @ (second[:, None] * full)
     gradient[-1] += known.sum() / theta[-1]
     hessian[-1, -1] += known.sum() / theta[-1] ** 2

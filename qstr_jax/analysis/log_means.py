@@ -18,23 +18,14 @@ _LEAST_NOISE = 1e-4
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LogMeans:
-    """Mean log samples by value of a setting.
+    """Mean log samples by value of a setting."""
 
-    Attributes:
-        x: the values of the setting, increasing.
-        mean: the mean log samples, or a bound of it.
-        variance: of the mean, by the noise between lanes; 0 where no value has two lanes.
-        side: 0 where the mean is measured, 1 where it lies above `mean`, −1 where it lies below.
-        noise: variance of a lane about its mean.
-        degrees: degrees of freedom of the noise.
-    """
-
-    x: np.ndarray
-    mean: np.ndarray
-    variance: np.ndarray
-    side: np.ndarray
-    noise: float
-    degrees: int
+    x: np.ndarray  # the values of the setting, increasing
+    mean: np.ndarray  # the mean log samples, or a bound of it
+    variance: np.ndarray  # of the mean, by the noise between lanes; 0 where no value has two lanes
+    side: np.ndarray  # 0 where the mean is measured, 1 where it lies above `mean`, −1 where it lies below
+    noise: float  # variance of a lane about its mean
+    degrees: int  # degrees of freedom of the noise
 
     @property
     def is_measured(self) -> np.ndarray:
@@ -96,14 +87,14 @@ def _most_likely(
     scale = max(_scale(group, logs[~is_censored], ~is_censored), _LEAST_NOISE if is_censored.any() else 0)
     for _ in range(_MOST_STEPS if is_censored.any() else 0):
         before = mean
-        hazard, shrink = _truncated(side * (logs - mean[group]) / scale)
+        hazard, shrink = truncated(side * (logs - mean[group]) / scale)
         expected = np.where(is_censored, mean[group] + side * scale * hazard, logs)
         spread = np.where(is_censored, scale**2 * (1 - shrink), 0)
         mean = np.bincount(group, weights=expected) / counts
         scale = np.sqrt(((expected - mean[group]) ** 2 + spread).sum() / (len(logs) - len(counts)))
         if np.abs(mean - before).max() < _TOLERANCE * scale:
             break
-    _, shrink = _truncated(side * (logs - mean[group]) / scale if scale else np.zeros_like(logs))
+    _, shrink = truncated(side * (logs - mean[group]) / scale if scale else np.zeros_like(logs))
     information = np.bincount(group, weights=np.where(is_censored, shrink, 1))
     return mean, information, float(scale**2)
 
@@ -116,7 +107,7 @@ def _scale(group: np.ndarray, logs: np.ndarray, keep: np.ndarray) -> float:
     return float(np.sqrt(residual @ residual / max(len(logs) - len(counts), 1)))
 
 
-def _truncated(bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def truncated(bound: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For z > bound of a standard normal z: its mean, and 1 − its variance."""
     # φ/(1 − Φ) in a form that does not overflow.
     hazard = np.sqrt(2 / np.pi) / scipy.special.erfcx(bound / np.sqrt(2))

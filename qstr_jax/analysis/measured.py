@@ -14,23 +14,14 @@ from qstr_jax.analysis import erms, no_retrieval, resolution
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Measured:
-    """Lanes as arrays.
+    """Lanes as arrays."""
 
-    Attributes:
-        outcome: how each ended, `erms.AT_MOST` included.
-        samples: to the threshold, or the bound where a lane is censored; NaN where it diverged.
-        is_short: whether it is known to be no ERM.
-        step: samples between two checks; NaN without checks.
-        x: the setting on the x axis; NaN where there is none.
-        is_easy: whether its threshold needs no retrieval; False where there is no x axis, since nobody asks.
-    """
-
-    outcome: np.ndarray
-    samples: np.ndarray
-    is_short: np.ndarray
-    step: np.ndarray
-    x: np.ndarray
-    is_easy: np.ndarray
+    outcome: np.ndarray  # how each ended, `erms.AT_MOST` included
+    samples: np.ndarray  # to the threshold, or the bound where a lane is censored; NaN where it diverged
+    is_short: np.ndarray  # whether it is known to be no ERM
+    step: np.ndarray  # samples between two checks; NaN without checks
+    x: np.ndarray  # the setting on the x axis; NaN where there is none
+    is_easy: np.ndarray  # whether its threshold needs no retrieval; False where there is no x axis, since nobody asks
 
     def __len__(self) -> int:
         """The number of lanes."""

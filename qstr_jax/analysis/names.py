@@ -73,8 +73,12 @@ def headings(names: Iterable[str]) -> dict[str, str]:
 
 def value_text(value: Any) -> str:
     """The value of a setting as text: numbers without trailing zeros, names as readers know them."""
-    is_number = isinstance(value, numbers.Number) and not isinstance(value, (bool, np.bool_))
-    return f'{value:g}' if is_number and abs(value) < 1e6 else display(value)  # type: ignore[operator]
+    return f'{value:g}' if is_number(value) and abs(value) < 1e6 else display(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number, which True and False are not."""
+    return isinstance(value, numbers.Number) and not isinstance(value, (bool, np.bool_))
 
 
 def setting_text(column: str, value: Any) -> str:

@@ -24,18 +24,11 @@ MEASURED = ('seed', 'outcome', 'samples_to_threshold', 'max_samples')
 
 
 class Share(NamedTuple):
-    """How many lanes learn within their budget, with the exact 95% interval of the share (Clopper and Pearson).
-
-    Attributes:
-        num_learn: lanes that learn.
-        num_lanes: lanes that learn, use up their budget or diverge; outraced ones say nothing.
-        low: lower end of the interval.
-        high: upper end.
-    """
+    """How many lanes learn within their budget, with the exact 95% interval of the share (Clopper and Pearson)."""
 
     num_learn: int
-    num_lanes: int
-    low: float
+    num_lanes: int  # lanes that learn, use up their budget or diverge; outraced ones say nothing
+    low: float  # lower end of the interval
     high: float
 
     def __str__(self) -> str:
@@ -94,7 +87,7 @@ def check(rows: pd.DataFrame, by: Sequence[str]) -> None:
     unknown = sorted(map(str, set(rows['outcome']) - set(OUTCOMES)))
     if unknown:
         raise ValueError(f'unknown outcome {", ".join(unknown)}: not one of {", ".join(OUTCOMES)}')
-    if np.isnan(samples_of(rows)).any():
+    if samples_or_bound(rows[rows['outcome'] != 'diverged']).isna().any():
         raise ValueError('samples_to_threshold, max_samples, min_samples or num_samples is missing where it is needed')
     if 'model' in rows.columns and rows['model'].isna().any():
         raise ValueError('a lane without a model: the column is empty there')
@@ -110,18 +103,8 @@ def check(rows: pd.DataFrame, by: Sequence[str]) -> None:
         )
 
 
-def samples_of(lanes: pd.DataFrame) -> np.ndarray:
-    """Samples of the lanes that did not diverge, or the bound where a lane is censored; sorted."""
-    return np.sort(samples_or_bound(lanes[lanes['outcome'] != 'diverged']).to_numpy())
-
-
-def point(lanes: pd.DataFrame) -> dict[str, Any]:
-    """The columns of `summarize` for the lanes of one point."""
-    return point_of(measured(lanes))
-
-
 def point_of(lanes: Measured) -> dict[str, Any]:
-    """As `point`, from arrays."""
+    """The columns of `summarize` for the lanes of one point."""
     outcomes = lanes.outcome.tolist()
     learn, counts = share(outcomes), collections.Counter(outcomes)
     counts['reached'] += counts[erms.AT_MOST]

@@ -21,23 +21,14 @@ _OFF_SPAN = 1e-3
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What a theorem says of one architecture and task.
+    """What a theorem says of one architecture and task."""
 
-    Attributes:
-        words: as the paper writes it.
-        source: the theorem.
-        kind: 'at most', 'at least' or 'more than'.
-        value: the exponent that `kind` is about.
-        learners: those that it is about.
-        risk: which risk they minimise; '' for either.
-    """
-
-    words: str
+    words: str  # as the paper writes it
     source: str
-    kind: str
-    value: float
-    learners: tuple[str, ...]
-    risk: str = 'pointwise'
+    kind: str  # 'at most', 'at least' or 'more than'
+    value: float  # the exponent that `kind` is about
+    learners: tuple[str, ...]  # those that it is about
+    risk: str = 'pointwise'  # which risk they minimise; '' for either
 
 
 _POLYLOG = Statement(

@@ -94,15 +94,10 @@ def reference(board: Any) -> pd.DataFrame:
 
 
 class Again(NamedTuple):
-    """A lane that was run again.
+    """A lane that was run again."""
 
-    Attributes:
-        text: whether it is the same bit for bit, or what differs by how much.
-        holds: whether it ends in the same way, after the same samples or one check more or less.
-    """
-
-    text: str
-    holds: bool
+    text: str  # whether it is the same bit for bit, or what differs by how much
+    holds: bool  # whether it ends in the same way, after the same samples or one check more or less
 
 
 def check(folder: Any, num_lanes: int = 2) -> list[Again]:
@@ -147,9 +142,7 @@ def pictures(board: Any) -> dict[str, bytes]:
 def page(board: Any, shown: Collection[str] = ()) -> str:
     """The page of a board: a table for each task, sorted by the samples at the largest N, and no score over tasks.
 
-    Args:
-        board: the folder of all entries.
-        shown: names of `pictures` that are in the folder `board` beside the page.
+    `shown` names the `pictures` that lie in the folder `board` beside the page.
     """
     rows = reference(board)
     parts = ['# The board', _ABOUT]

@@ -17,31 +17,18 @@ _POINT = ['task', 'seq_len', 'seed']
 
 
 class Verdict(NamedTuple):
-    """What paired lanes say of one point.
-
-    Attributes:
-        task: of the point.
-        seq_len: N.
-        other: the entry that mine is compared with.
-        num_pairs: lanes that both have.
-        ratio: geometric mean of T_mine / T_other.
-        low: lower end of its 95% interval.
-        high: upper end.
-        is_bound: whether some lane used up its budget, so that the true ratio is further from 1, or not known.
-        p: of no difference, two-sided.
-        says: 'better', 'worse', 'cannot say', or 'neither learns'.
-    """
+    """What paired lanes say of one point."""
 
     task: str
     seq_len: int
-    other: str
-    num_pairs: int
-    ratio: float
+    other: str  # the entry that mine is compared with
+    num_pairs: int  # lanes that both have
+    ratio: float  # geometric mean of T_mine / T_other
     low: float
     high: float
-    is_bound: bool
-    p: float
-    says: str
+    is_bound: bool  # whether some lane used up its budget, so that the true ratio is further from 1, or not known
+    p: float  # of no difference, two-sided
+    says: str  # 'better', 'worse', 'cannot say', or 'neither learns'
 
     @property
     def text(self) -> str:

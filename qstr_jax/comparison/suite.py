@@ -28,41 +28,24 @@ def state_size(params: Any, task_draw: Any, problem: Any) -> dict[str, jax.Array
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One task of a suite.
-
-    Attributes:
-        name: as registered.
-        about: what it asks, for readers.
-        threshold: a lane is over at the first check with an error strictly below.
-        threshold_on: of which error, 'loss' or 'error_rate'.
-        settings: further settings of the task.
-    """
+    """One task of a suite."""
 
     name: str
-    about: str
-    threshold: float
-    threshold_on: str = 'loss'
-    settings: tuple[tuple[str, Any], ...] = ()
+    about: str  # what it asks, for readers
+    threshold: float  # a lane is over at the first check with an error strictly below
+    threshold_on: str = 'loss'  # of which error, 'loss' or 'error_rate'
+    settings: tuple[tuple[str, Any], ...] = ()  # further settings of the task
 
 
 @dataclasses.dataclass(frozen=True)
 class Suite:
-    """Points at which every architecture is measured.
+    """Points at which every architecture is measured."""
 
-    Attributes:
-        version: its name; rows are compared within one version.
-        tasks: what is asked.
-        seq_lens: N.
-        num_seeds: reported lanes of a point, seeds 0, 1, …; selection has a seed of its own.
-        max_samples: budget of a lane.
-        test_samples: test prompts.
-    """
-
-    version: str
+    version: str  # its name; rows are compared within one version
     tasks: tuple[Task, ...]
     seq_lens: tuple[int, ...]
-    num_seeds: int
-    max_samples: int
+    num_seeds: int  # reported lanes of a point, seeds 0, 1, …; selection has a seed of its own
+    max_samples: int  # budget of a lane
     test_samples: int = 1000
 
     def sweeps_of(

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -17,25 +17,9 @@ from qstr_jax.plots.style import HEIGHT, STYLE, frame, grid
 _FRAME = '#D55E00'
 
 
-class TaskShape(Protocol):
-    """What a task must tell so that its blocks can be drawn."""
-
-    @property
-    def token_dim(self) -> int:
-        """d."""
-
-    @property
-    def encoding_dim(self) -> int:
-        """d_e."""
-
-    @property
-    def sparsity(self) -> int:
-        """q."""
-
-
 def query_key_matrices(
     panels: Sequence[tuple[str, ArrayLike, int]],
-    task: TaskShape,
+    task: Any,
     *,
     title: str = '',
     notes: Sequence[str] = (),
@@ -88,17 +72,9 @@ def attention_weights(
         figure, axes = _grid(len(weights_HxNxN), 4, title, notes)
         for head, (axis, weights_NxN) in enumerate(zip(axes, weights_HxNxN, strict=True)):
             image = axis.imshow(weights_NxN, cmap='Greys', vmin=0, vmax=1)
-            if t_NxQ is not None:
-                for index, t_N in enumerate(np.asarray(t_NxQ).T):
-                    axis.plot(
-                        t_N,
-                        range(len(t_N)),
-                        'o',
-                        markerfacecolor='none',
-                        color=f'C{index}',
-                        markersize=5,
-                        gid=f'indices {head} {index}',
-                    )
+            for index, t_N in enumerate(() if t_NxQ is None else np.asarray(t_NxQ).T):
+                look: dict[str, Any] = {'color': f'C{index}', 'markerfacecolor': 'none', 'markersize': 5}
+                axis.plot(t_N, range(len(t_N)), 'o', gid=f'indices {head} {index}', **look)
             axis.set(xlabel='looks at token j', ylabel='position i', title=f'head {head + 1}')
             axis.grid(False)
         figure.colorbar(image, ax=axes, shrink=0.7)
@@ -121,7 +97,7 @@ def _draw_matrix(axis: Axes, matrix: np.ndarray, gamma: float, figure: Figure) -
     axis.grid(False)
 
 
-def _draw_blocks(axis: Axes, task: TaskShape, index: int) -> None:
+def _draw_blocks(axis: Axes, task: Any, index: int) -> None:
     """Lines between the parts of an embedded token, their names as ticks, and the framed block."""
     d, d_e, q = task.token_dim, task.encoding_dim, task.sparsity
     edges = [0, d, *(d + (part + 1) * d_e for part in range(q + 1))]
@@ -136,14 +112,6 @@ def _draw_blocks(axis: Axes, task: TaskShape, index: int) -> None:
     axis.tick_params(length=0)
     axis.set(xlabel='key', ylabel='query')
     if index >= 0:
-        axis.add_patch(
-            patches.Rectangle(
-                (d - 0.5, d + (index + 1) * d_e - 0.5),
-                d_e,
-                d_e,
-                fill=False,
-                edgecolor=_FRAME,
-                linewidth=1.5,
-                gid=f'block {index}',
-            )
-        )
+        corner = (d - 0.5, d + (index + 1) * d_e - 0.5)
+        block = patches.Rectangle(corner, d_e, d_e, fill=False, edgecolor=_FRAME, linewidth=1.5, gid=f'block {index}')
+        axis.add_patch(block)

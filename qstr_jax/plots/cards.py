@@ -76,17 +76,9 @@ def _draw_lines(axis: Axes, lines: pd.DataFrame, looks: dict[str, tuple[str, str
     for (label, of), chosen in lines.groupby(['label', 'of'], sort=False):
         style = '--' if of in looks else _DASHES[plain % len(_DASHES)]
         plain += of not in looks
-        chosen = chosen.sort_values('x')
-        axis.plot(
-            chosen['x'],
-            chosen['y'],
-            color=looks[of][0] if of in looks else '0.2',
-            linestyle=style,
-            linewidth=0.9,
-            zorder=2,
-            gid=f'line {label} {of}',
-            label=display(label) if label else None,
-        )
+        chosen, colour = chosen.sort_values('x'), looks[of][0] if of in looks else '0.2'
+        look: dict[str, Any] = {'color': colour, 'linestyle': style, 'linewidth': 0.9, 'zorder': 2}
+        axis.plot(chosen['x'], chosen['y'], gid=f'line {label} {of}', label=display(label) if label else None, **look)
 
 
 def _draw_points(axis: Axes, rows: pd.DataFrame, look: tuple[str, str], panel: Panel, zorder: float) -> None:
@@ -97,21 +89,11 @@ def _draw_points(axis: Axes, rows: pd.DataFrame, look: tuple[str, str], panel: P
     y = rows['y'].to_numpy(float)
     if panel.log_y:  # On a logarithmic axis a point at zero would vanish; errors of the size of rounding count as zero.
         y = np.maximum(y, 1e-18)
-    axis.errorbar(
-        rows['x'],
-        y,
-        yerr=rows['error'].to_numpy(float),
-        color=colour,
-        marker=marker,
-        linestyle=joined,
-        linewidth=0.7,
-        elinewidth=0.8,
-        markersize=3.5,
-        markerfacecolor='white' if joined == 'none' else colour,
-        zorder=zorder,
-        label=display(name),
-        gid=f'points {name}',
-    )
+    line: dict[str, Any] = {'color': colour, 'linestyle': joined, 'linewidth': 0.7, 'elinewidth': 0.8}
+    face = 'white' if joined == 'none' else colour
+    marks: dict[str, Any] = {'marker': marker, 'markersize': 3.5, 'markerfacecolor': face, 'zorder': zorder}
+    error = rows['error'].to_numpy(float)
+    axis.errorbar(rows['x'], y, yerr=error, label=display(name), gid=f'points {name}', **line, **marks)
 
 
 def _ticks(axis: Axes, panel: Panel, points: pd.DataFrame, lines: pd.DataFrame) -> None:

@@ -16,19 +16,11 @@ _HALF = 0.5
 
 
 class Words(NamedTuple):
-    """Words at a point.
-
-    Attributes:
-        x: of the point, on the axis.
-        y: of the point, on the axis.
-        text: one or more lines.
-        colour: of the text.
-        gid: of the artist.
-    """
+    """Words at a point."""
 
     x: float
     y: float
-    text: str
+    text: str  # one or more lines
     colour: Any
     gid: str
 

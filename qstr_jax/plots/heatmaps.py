@@ -1,7 +1,6 @@
 """Samples to a threshold over two settings: heat maps with the published setting framed."""
 
 import dataclasses
-import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from matplotlib.figure import Figure
 
 from qstr_jax import analysis, columns
 from qstr_jax.analysis import resolution
+from qstr_jax.analysis.names import value_text
 from qstr_jax.analysis.samples_table import mean_text
 from qstr_jax.plots.labels import display
 from qstr_jax.plots.style import HEIGHT, STYLE, frame
@@ -70,7 +70,7 @@ def samples_heatmap(
     keys = analysis.ordered(rows[panels]) if panels else [None]
     with matplotlib.rc_context(STYLE):
         key = resolution.note(rows) if analysis.summarize(rows, settings)['is_coarse'].any() else ''
-        names = map(_tick, grid.ys) if y == 'model' else ()
+        names = map(value_text, grid.ys) if y == 'model' else ()
         figure, axes = frame(len(keys), title, notes, sharey=True, key=key, beside=names)
         figure.set_figheight(figure.get_figheight() - HEIGHT + _ROW_HEIGHT * len(grid.ys) + (1.0 if top else 0.75))
         for axis, key in zip(axes, keys, strict=True):
@@ -102,8 +102,8 @@ def _draw_panel(
     for _, cell in analysis.summarize(lanes, [grid.x, grid.y]).iterrows():
         _draw_cell(axis, cell, grid)
     axis.set(xlim=(-0.5, len(grid.xs) - 0.5), ylim=(-0.5, len(grid.ys) - 0.5), xlabel=columns.label(grid.x))
-    axis.set_xticks(range(len(grid.xs)), [_tick(value) for value in grid.xs])
-    axis.set_yticks(range(len(grid.ys)), [_tick(value) for value in grid.ys])
+    axis.set_xticks(range(len(grid.xs)), map(value_text, grid.xs))
+    axis.set_yticks(range(len(grid.ys)), map(value_text, grid.ys))
     axis.grid(False)
     axis.tick_params(length=0)
     if published:
@@ -152,7 +152,3 @@ def _top_axis(axis: Axes, rows: pd.DataFrame, top: str, grid: _Grid) -> None:
     twin.set_xlabel(columns.label(top))
     twin.tick_params(length=0)
     twin.spines['top'].set_visible(False)
-
-
-def _tick(value: Any) -> str:
-    return f'{value:g}' if isinstance(value, numbers.Number) else analysis.display(str(value))

@@ -33,7 +33,8 @@ def samples_ranked(
 ) -> Figure:
     """Samples to the threshold of many architectures, a line each; those that do best on the first task on top.
 
-    Best is whom most lanes learn, and of those who needs fewest samples, at the largest value of `by` first.
+    The best is the one of which most lanes learn at the largest value of `by`; among equals, the one that needs fewest
+    samples there.
 
     Args:
         panels: by title the rows of a panel, one per lane, as for `analysis.summarize`.

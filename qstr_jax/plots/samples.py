@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from qstr_jax import analysis
 from qstr_jax.analysis import Curve, erms, line_fit
-from qstr_jax.analysis.exponents import Exponent, fits
+from qstr_jax.analysis.exponents import fits
 from qstr_jax.analysis.summary import samples_or_bound
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import coarse_key, display, point_text, power, samples_to_threshold, thousands
@@ -104,8 +104,7 @@ def _draw_panel(
     reference, lines = others
     named = []
     for place, (curve, words) in enumerate(curves):
-        found = draw_means(axis, curve, look[curve.key], x, 0.006 * (place - (len(curves) - 1) / 2))
-        named += [one._replace(text=words) if one.gid.startswith('end') else one for one in found]
+        named += draw_means(axis, curve, look[curve.key], x, 0.006 * (place - (len(curves) - 1) / 2), text=words)
     for model, points in reference.items():
         colour, marker, _ = look[model]
         style = {'linestyle': 'none', 'fillstyle': 'none', 'markersize': 6, 'alpha': 0.5, 'color': colour}
@@ -119,11 +118,10 @@ def _draw_panel(
 
 def curve_texts(curves: Sequence[Curve], rows: pd.DataFrame, x: str) -> list[str]:
     """What stands at the end of each curve of a table: its name, and under it its exponent if it has one."""
-    return [_text(curve, fit, x) for curve, fit in zip(curves, fits(curves, rows, x), strict=True)]
-
-
-def _text(curve: Curve, fit: Exponent, x: str) -> str:
-    return '\n'.join([display(curve.short), *([power(fit, x)] if fit.value is not None else [])])
+    found = []
+    for curve, fit in zip(curves, fits(curves, rows, x), strict=True):
+        found.append(display(curve.short) if fit.value is None else f'{display(curve.short)}\n{power(fit, x)}')
+    return found
 
 
 def marks_text(rows: pd.DataFrame, words: Sequence[str] = ()) -> str:
@@ -136,10 +134,12 @@ def marks_text(rows: pd.DataFrame, words: Sequence[str] = ()) -> str:
     return '; '.join([lanes, *marks, means, *by_noise])
 
 
-def draw_means(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> list[ends.Words]:
+def draw_means(
+    axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float = 0.0, *, text: str = ''
+) -> list[ends.Words]:
     """Draws one curve: the line of means with its interval, and every lane; returns words for its means and its end."""
     colour = look[0]
-    named = _draw_line(axis, curve, look, x, shift)
+    named = _draw_line(axis, curve, look, x, (shift, text))
     is_filled = ~erms.is_short(curve.lanes)
     for (outcome, filled), lanes in erms.with_bounds(curve.lanes).groupby(['outcome', is_filled], observed=True):
         samples, is_open = samples_or_bound(lanes), outcome in ('censored', 'censored_below')
@@ -152,13 +152,13 @@ def draw_means(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> 
     ends_at = curve.lanes.assign(bound=samples_or_bound(curve.lanes), place=x.place(curve.lanes[x.column]))
     if not any(one.gid.startswith('end') for one in named) and ends_at['bound'].notna().any():
         last = ends_at.sort_values(['place', 'bound']).iloc[-1]
-        named.append(ends.Words(last['place'], last['bound'], '', colour, f'end {curve.key}'))
+        named.append(ends.Words(last['place'], last['bound'], text, colour, f'end {curve.key}'))
     return named
 
 
-def _draw_line(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> list[ends.Words]:
+def _draw_line(axis: Axes, curve: Curve, look: Look, x: XAxis, how: tuple[float, str]) -> list[ends.Words]:
     """The line of means, of the lanes that the exponent is of: without those that are no ERMs."""
-    colour, marker, style = look
+    (colour, marker, style), (shift, text) = look, how
     lanes = curve.lanes[~erms.is_short(curve.lanes)]
     if lanes.empty:
         return []
@@ -178,7 +178,7 @@ def _draw_line(axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float) -> 
     axis.plot(places, np.where(is_bound, np.nan, mean), color=colour, linestyle=style, gid=f'mean {curve.key}')
     for some, face in ((~is_bound, colour), (is_bound, 'white')):
         axis.plot(places[some], mean[some], marker, color=colour, markerfacecolor=face, linestyle='none')
-    end = ends.Words(places[-1], mean[-1], '', colour, f'end {curve.key}')
+    end = ends.Words(places[-1], mean[-1], text, colour, f'end {curve.key}')
     return [*mark_means(axis, places, cells, colour), end]
 
 
@@ -208,19 +208,14 @@ def _draw_slopes(axis: Axes) -> None:
     axis.set(xlim=(left, right), ylim=(low, high))
 
 
-def _of_panel(lines: pd.DataFrame, curve: Curve) -> pd.DataFrame:
-    """The lines that belong to the panel of a curve."""
+def _draw_lines(axis: Axes, lines: pd.DataFrame, curve: Curve, x: XAxis) -> list[ends.Words]:
+    """Draws the further lines of a curve's panel, and returns their names for their ends."""
+    named, styles = [], dict(zip(lines['name'].unique(), itertools.cycle(_LINE_STYLES), strict=False))
     for name, value in curve.task.items():
         if name in lines.columns:
             lines = lines[lines[name].isna() if pd.isna(value) else lines[name].eq(value)]
-    return lines
-
-
-def _draw_lines(axis: Axes, lines: pd.DataFrame, curve: Curve, x: XAxis) -> list[ends.Words]:
-    """Draws the further lines of a curve's panel, and returns their names for their ends."""
-    named = []
-    for name, style in zip(lines['name'].unique(), itertools.cycle(_LINE_STYLES), strict=False):
-        points = _of_panel(lines[lines['name'] == name], curve)
+    for name, style in styles.items():
+        points = lines[lines['name'] == name]
         points = points[points[x.column].isin(x.values)].sort_values(x.column)
         if points['samples'].isna().all():
             continue

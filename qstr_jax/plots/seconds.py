@@ -49,8 +49,7 @@ def samples_and_seconds(
             axis.set_yscale('log')
         named, taken = [], []
         for curve, text in zip(curves, words, strict=True):
-            found = draw_means(left, curve, look[curve.key], across, 0.0)
-            named += [one._replace(text=text) if one.gid.startswith('end') else one for one in found]
+            named += draw_means(left, curve, look[curve.key], across, text=text)
             taken.append(_draw_seconds(right, curve, look[curve.key], (across, seconds)))
         left.set_ylabel(samples_to_threshold(rows))
         right.set_ylabel('seconds per lane')

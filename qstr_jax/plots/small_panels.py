@@ -1,6 +1,7 @@
 """Small panels in a grid, one for each task or size: samples to the threshold, or a measure, against a setting."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -129,17 +130,9 @@ def _draw_measure(axis: Axes, lanes: pd.DataFrame, look: Look, x: XAxis, y: str)
     points = lanes.groupby(x.column)[y].agg(['mean', 'min', 'max'])
     places, mean = x.place(points.index), points['mean']
     axis.fill_between(places, points['min'], points['max'], color=colour, alpha=0.15, linewidth=0, zorder=1.5)
-    # The first value may stand on the axis.
-    axis.plot(
-        places,
-        mean,
-        color=colour,
-        marker=marker,
-        linestyle=style,
-        clip_on=False,
-        zorder=3,
-        gid=f'mean {lanes["model"].iloc[0]}',
-    )
+    # The first value may stand on the axis, so that it is not clipped.
+    line: dict[str, Any] = {'color': colour, 'marker': marker, 'linestyle': style, 'clip_on': False, 'zorder': 3}
+    axis.plot(places, mean, gid=f'mean {lanes["model"].iloc[0]}', **line)
     axis.plot(x.place(lanes[x.column], 0.02), lanes[y], '.', color=colour, markersize=3, alpha=0.6, gid='lanes')
 
 

@@ -99,17 +99,10 @@ def _draw_lanes(axis: Axes, rows: pd.DataFrame, look: Look, by: str) -> None:
     for value, tint in zip(values, tints, strict=True):
         colour = 1 - tint * (1 - np.asarray(colors.to_rgb(look[0])))
         mine = rows[(rows[by] == value) & rows['test_loss'].notna()].sort_values('samples')
+        # The mark is where a lane stopped.
+        own: dict[str, Any] = {'color': colour, 'linewidth': 0.7, 'marker': '.', 'markersize': 3, 'markevery': [-1]}
         for (seed, *_), checks in mine.groupby(lane, dropna=False):
-            axis.plot(
-                checks['samples'],
-                checks['test_loss'],
-                color=colour,
-                linewidth=0.7,
-                marker='.',
-                markersize=3,
-                markevery=[-1],  # Where it stopped.
-                gid=f'lane {value} {seed}',
-            )
+            axis.plot(checks['samples'], checks['test_loss'], gid=f'lane {value} {seed}', **own)
         axis.plot([], [], color=colour, label=display(analysis.setting_text(by, value)))
 
 
@@ -154,17 +147,9 @@ def _draw_mean(axis: Axes, lanes: pd.DataFrame, look: Look, label: str) -> None:
     samples, losses = table.index.to_numpy(), table.to_numpy()
     low, high = np.nanmin(losses, axis=1), np.nanmax(losses, axis=1)
     axis.fill_between(samples, low, high, color=colour, alpha=0.15, linewidth=0, gid=f'range {label}')
-    axis.plot(
-        samples,
-        np.nanmean(losses, axis=1),
-        color=colour,
-        marker=marker,
-        linestyle=style,
-        markevery=max(1, len(samples) // 8),
-        markersize=3.5,
-        label=display(label),
-        gid=f'mean {label}',
-    )
+    every = max(1, len(samples) // 8)
+    own: dict[str, Any] = {'color': colour, 'linestyle': style, 'marker': marker, 'markevery': every, 'markersize': 3.5}
+    axis.plot(samples, np.nanmean(losses, axis=1), label=display(label), gid=f'mean {label}', **own)
 
 
 def _draw_floor(axis: Axes, floor: float, colour: Any, label: str) -> None:

@@ -1,7 +1,6 @@
 """The x axis that the panels of a figure share: any setting, numbers or names."""
 
 import dataclasses
-import numbers
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +9,7 @@ from matplotlib import ticker
 from matplotlib.axes import Axes
 
 from qstr_jax import analysis, columns
+from qstr_jax.analysis.names import is_number
 
 # Numbers that spread over more than this factor get a logarithmic axis, unless they are integers such as N.
 _WIDE = 20
@@ -17,30 +17,24 @@ _WIDE = 20
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class XAxis:
-    """An axis over the values of one setting. Numbers stand where they belong, names side by side.
+    """An axis over the values of one setting. Numbers stand where they belong, names side by side."""
 
-    Attributes:
-        column: the setting.
-        values: its distinct values, in order.
-        is_log: whether the axis is logarithmic.
-    """
-
-    column: str
-    values: tuple
-    is_log: bool
+    column: str  # the setting
+    values: tuple  # its distinct values, in order
+    is_log: bool  # whether the axis is logarithmic
 
     @classmethod
     def of(cls, column: str, values: Iterable[Any], prefer_log: bool = False) -> 'XAxis':
         """The axis of some values."""
         distinct = tuple(analysis.ordered(values))
-        is_positive = all(_is_number(value) and value > 0 for value in distinct)
+        is_positive = all(is_number(value) and value > 0 for value in distinct)
         is_wide = is_positive and distinct[-1] > _WIDE * distinct[0] and any(value % 1 for value in distinct)
         return cls(column=column, values=distinct, is_log=is_positive and (prefer_log or is_wide))
 
     @property
     def has_numbers(self) -> bool:
         """Whether all values are numbers."""
-        return all(map(_is_number, self.values))
+        return all(map(is_number, self.values))
 
     @property
     def is_wide(self) -> bool:
@@ -74,7 +68,7 @@ class XAxis:
             start = 0.0 if near_zero and places[0] >= 0 else places[0] - 0.06 * span
             axis.set_xlim(start, places[-1] + 0.08 * span)
             shown = with_room(places, places[-1] - start)
-        labels = [f'{value:g}' if _is_number(value) else str(value) for value in self.values]
+        labels = [f'{value:g}' if is_number(value) else str(value) for value in self.values]
         axis.xaxis.set_major_locator(ticker.FixedLocator([float(places[i]) for i in shown]))
         axis.xaxis.set_major_formatter(ticker.FixedFormatter([labels[i] for i in shown]))
         axis.xaxis.set_minor_locator(ticker.NullLocator())
@@ -92,7 +86,3 @@ def with_room(places: np.ndarray, width: float) -> list[int]:
         if not kept or places[kept[0]] - places[index] >= 0.07 * width:
             kept.insert(0, index)
     return kept
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Number) and not isinstance(value, (bool, np.bool_))

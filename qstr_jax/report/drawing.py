@@ -6,23 +6,19 @@ against a setting. Fits of n prompts: test loss against n, with Theorem 6's floo
 
 import os
 import pathlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
 from qstr_jax import analysis, columns, plots
-from qstr_jax.analysis import combinations, crossings, floors, formats, growth, kinds, published, selection, tuning
+from qstr_jax.analysis import combinations, crossings, floors, formats, growth, kinds, selection, tuning
 from qstr_jax.report import lanes
 from qstr_jax.storage import files, results
 
 
 def draw(workdir: str | os.PathLike, config: Any) -> None:
-    """Writes figures and tables of a results directory into it.
-
-    Args:
-        workdir: the results directory.
-        config: the config of its sweep, which says what is on the axes, and what stands above and under the figures.
-    """
+    """Writes figures and tables of a results directory into it; the config says what is on their axes."""
     folder = pathlib.Path(workdir)
     online, searches, fits = kinds.split_kinds(lanes.load(folder))
     if len(online) and config.heatmap.x:
@@ -40,8 +36,7 @@ def draw_samples(folder: pathlib.Path, config: Any) -> None:
     online = kinds.split_kinds(lanes.at_thresholds(folder)).online
     together = [*analysis.ALWAYS_NAMED, *combinations.model_settings(online)]
     for point, chosen in combinations.combinations(online, (config.x,), together):
-        is_published = config.x == 'seq_len'
-        reference = published.published_samples(chosen, config.reference, config.reference_for) if is_published else {}
+        reference = published_samples(chosen, config.reference, config.reference_for) if config.x == 'seq_len' else {}
         figure = plots.samples_against(chosen, config.x, reference=reference, **words(config, chosen, point))
         save(figure, folder, f'figure{combinations.suffix(point)}')
         write(analysis.samples_table(chosen, config.x), folder, f'table{combinations.suffix(point)}')
@@ -49,6 +44,21 @@ def draw_samples(folder: pathlib.Path, config: Any) -> None:
         for point, chosen in combinations.combinations(online, ('threshold',), together):
             figure = plots.samples_against_threshold(chosen, **words(config, chosen, point))
             save(figure, folder, f'thresholds{combinations.suffix(point)}')
+
+
+def published_samples(
+    rows: pd.DataFrame, points: Iterable[tuple[str, int, float]], only_for: Mapping[str, Any]
+) -> dict[str, dict[int, float]]:
+    """Published samples to the threshold against N, where they are of the same setting as the rows."""
+    is_same = all(rows[name].eq(value).all() for name, value in only_for.items())
+    tasks = {'task', 'sparsity', 'token_dim', 'link'}
+    if not is_same or tasks.intersection(analysis.curve_columns(rows, 'seq_len')):
+        return {}
+    found: dict[str, dict[int, float]] = {}
+    for model, length, samples in points:
+        if ((rows['model'] == model) & (rows['seq_len'] == length)).any():
+            found.setdefault(model, {})[length] = samples
+    return found
 
 
 def draw_curves(folder: pathlib.Path, config: Any) -> None:

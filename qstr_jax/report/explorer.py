@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+import os
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -72,7 +73,8 @@ def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, An
     shown = {name: analysis.heading(name) for name in sorted(tuned) if name in rows.columns and name not in settings}
     return {
         'filters': [one for one in filters if one],
-        'axes': [['num_samples', 'training samples n']] * is_fit + [[name, _axis(name)] for name in axes],
+        'axes': [['num_samples', 'training samples n']] * is_fit
+                + [[name, columns.label(name).replace('$', '')] for name in axes],
         'values': [['samples', 'samples to threshold']] * has_samples + [['test_loss', 'test loss'],
                   *([name, f'tuned {heading}'] for name, heading in shown.items())],
         'settings': {name: headings[name] for name in settings},
@@ -110,10 +112,6 @@ def _sorted(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(_order=order).sort_values(by, kind='stable', ignore_index=True).drop(columns='_order')
 
 
-def _axis(name: str) -> str:
-    return columns.label(name).replace('$', '')
-
-
 def _with_choice(rows: pd.DataFrame) -> pd.DataFrame:
     """Says of fits and searches which lanes have the settings that validation prompts choose, if some have not."""
     if 'validation_loss' not in rows.columns or rows['validation_loss'].isna().all():
@@ -143,7 +141,7 @@ def _lanes(section: Section, rows: pd.DataFrame) -> dict[str, Any]:
     of_cells: dict[str, list[str]] = {}
     for row, line in zip(records, lines, strict=True):
         of_cells.setdefault(row['cell'], []).append(line)
-    shared = {cell: _shared(some) for cell, some in of_cells.items()}
+    shared = {cell: os.path.commonprefix(some) for cell, some in of_cells.items()}  # noqa: RUF071
     number = {cell: place for place, cell in enumerate(shared)}
     return {
         'cells': list(shared),
@@ -153,12 +151,6 @@ def _lanes(section: Section, rows: pd.DataFrame) -> dict[str, Any]:
         'command': [line[len(shared[row['cell']]) :] for row, line in zip(records, lines, strict=True)],
         'curve': _curves(section.curves, rows),
     }
-
-
-def _shared(lines: Sequence[str]) -> str:
-    """What all texts begin with, which is what the first and the last in alphabetical order begin with."""
-    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(min(lines), max(lines), strict=False))
-    return ''.join(letter for letter, _ in pairs)
 
 
 def _curves(curves: pd.DataFrame, rows: pd.DataFrame) -> list[list[list[float]]]:
@@ -180,6 +172,7 @@ def _curves(curves: pd.DataFrame, rows: pd.DataFrame) -> list[list[list[float]]]
 
 
 def _thin(samples: np.ndarray, losses: np.ndarray) -> list[list[float]]:
+    """Samples and losses of the checks that are kept, as plain numbers."""
     kept = _kept(len(samples))
     return [[int(value) for value in samples[kept]], [float(f'{value:.3g}') for value in losses[kept]]]
 

@@ -1,7 +1,6 @@
 """What all directories say together, for a reader with a minute: how samples grow, and who needs how many."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import pandas as pd
 
@@ -24,18 +23,6 @@ _KINDS = {
 }
 
 
-class Need(NamedTuple):
-    """What one directory says about several architectures.
-
-    Attributes:
-        best: the architecture that needs fewest samples, or several.
-        line: of the table.
-    """
-
-    best: str
-    line: dict[str, str]
-
-
 def headline(sections: Sequence[Section], measured: pd.DataFrame) -> Section:
     """The summary of all directories."""
     section = Section(name='In a minute')
@@ -51,10 +38,10 @@ def headline(sections: Sequence[Section], measured: pd.DataFrame) -> Section:
         section.say(f'Something is missing or damaged in: {", ".join(hurt)}.', is_problem=True)
     needs = _needs(sections)
     if needs:
-        best = pd.Series([need.best for need in needs]).value_counts()
+        best = pd.Series([best for best, _ in needs]).value_counts()
         counts = ', '.join(f'{model} in {count}' for model, count in best.items())
         section.say(f'Of {len(needs)} directories with several architectures, fewest samples: {counts}.')
-        table = pd.DataFrame([need.line for need in needs])
+        table = pd.DataFrame([line for _, line in needs])
         names = [name for name in ('directory', 'at', 'loss below') if name in table.columns]
         models = [analysis.display(model) for model in analysis.model_order(pd.concat(rows))]
         table = table[[*names, *(model for model in models if model in table.columns)]].fillna('–')
@@ -94,8 +81,8 @@ def _growth(measured: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(table, columns=[*names, *models]).fillna('–')
 
 
-def _needs(sections: Sequence[Section]) -> list[Need]:
-    """What each directory says that has several architectures on one axis of N or q."""
+def _needs(sections: Sequence[Section]) -> list[tuple[str, dict[str, str]]]:
+    """Of each directory with several architectures on one axis of N or q: who needs fewest, and a line of the table."""
     needs = []
     for section in sections:
         if section.rows.empty:
@@ -110,7 +97,7 @@ def _needs(sections: Sequence[Section]) -> list[Need]:
     return needs
 
 
-def _need(name: str, rows: pd.DataFrame, x: str) -> list[Need]:
+def _need(name: str, rows: pd.DataFrame, x: str) -> list[tuple[str, dict[str, str]]]:
     """At the largest x that most architectures have in common."""
     points = analysis.summarize(rows, ['model', x])
     # Fewer than three lanes are not shown.
@@ -129,4 +116,4 @@ def _need(name: str, rows: pd.DataFrame, x: str) -> list[Need]:
         words = ' '.join(part for part in (mean_text(point), times) if part)
         line[analysis.display(model)] = ', '.join(part for part in (words, learn_text(point)) if part)
     best = ', '.join(map(analysis.display, own.index[own['mean'] == fewest]))
-    return [Need(best=best, line=line)]
+    return [(best, line)]

@@ -27,12 +27,8 @@ def _cells(plan: Mapping[str, Any], rows: pd.DataFrame) -> pd.DataFrame:
     done = rows['cell'].value_counts().to_dict() if len(rows) else {}
     table = []
     for cell_id, entry in plan.items():
-        if not isinstance(entry, dict) or not isinstance(entry.get('lanes'), list):
-            continue
-        settings = entry['columns'] if isinstance(entry.get('columns'), dict) else {}
-        plain = {
-            name: value if isinstance(value, (int, float, str)) else str(value) for name, value in settings.items()
-        }
+        settings = entry['columns'].items()
+        plain = {name: value if isinstance(value, (int, float, str)) else str(value) for name, value in settings}
         planned = len(entry['lanes'])
         left = max(0, planned - done.get(cell_id, 0))
         table.append({'model': cell_id, **plain, 'cell': cell_id, 'planned': planned, 'left': left})

@@ -26,6 +26,7 @@ from qstr_jax.analysis import (
     selection,
     summary,
 )
+from qstr_jax.analysis.measured import measured
 from qstr_jax.analysis.samples_table import learn_text
 from qstr_jax.report import lanes as exhibit_lanes
 from qstr_jax.storage import files, provenance, results
@@ -158,7 +159,7 @@ class Lanes:
         """'13 minutes': what the cells took, with compiling, in all sittings."""
         cells = set(self.table['cell'])
         runs = [run for folder in self.folders for run in provenance.load(self.root / folder)]
-        batches = [batch for run in runs for batch in run.get('batches') or [] if batch['cell'] in cells]
+        batches = [batch for run in runs for batch in run['batches'] if batch['cell'] in cells]
         seconds = sum(batch['wall_seconds'] + batch['compile_seconds'] for batch in batches)
         if seconds < 100:
             return f'{seconds:.0f} seconds'
@@ -181,7 +182,7 @@ class Lanes:
         return selection.select(self.table) if is_fixed else self.table
 
     def _points(self, column: str, by: str) -> list[dict[str, Any]]:
-        """`summary.point`, or mean, smallest and largest of another column, at each value of a setting."""
+        """`summary.point_of`, or mean, smallest and largest of another column, at each value of a setting."""
         lanes = self._selected()
         others = [] if column else analysis.curve_columns(lanes)[1:]
         if others := [name for name in others if name != by and lanes[name].nunique() > 1]:
@@ -191,19 +192,13 @@ class Lanes:
         if column:
             values = [pd.to_numeric(own[column]) for own in groups]
             return [{'mean': own.mean(), 'min': own.min(), 'max': own.max()} for own in values]
-        return [summary.point(own) for own in groups]
+        return [summary.point_of(measured(own)) for own in groups]
 
     def _listed(self, statistic: str, column: str, by: str, digits: int) -> str:
         """One statistic at each value of a setting: '248k, 28.5k (3 of 5 learn), ≥ 1000k (0 of 5 learn)'."""
-
-        def text(point: dict[str, Any]) -> str:
-            if column:
-                return f'{point[statistic]:.{digits}g}'
-            bound = '≥ ' if point['lower_bound'] and statistic != 'min' else ''
-            some = learn_text(point) if statistic == 'mean' else ''
-            return f'{bound}{analysis.short_number(point[statistic])}{some and f" ({some})"}'
-
-        return _minus(', '.join(map(text, self._points(column, by))))
+        points = self._points(column, by)
+        texts = [f'{point[statistic]:.{digits}g}' if column else _text(point, statistic) for point in points]
+        return _minus(', '.join(texts))
 
 
 def _plain(value: Any) -> Any:
@@ -221,12 +216,15 @@ def _check_lanes(lanes: pd.DataFrame, by: list[str]) -> None:
 
 
 def _entry(lanes: pd.DataFrame) -> str:
-    """'12.3k', '27.4k (3 of 5 learn)', '≥ 1000k' or, with fewer lanes than a number needs, '–'."""
-    if lanes['seed'].nunique() < MIN_LANES:
-        return '–'
-    point = summary.point(lanes)
-    some = learn_text(point)
-    return f'{"≥ " * point["lower_bound"]}{analysis.short_number(point["mean"])}{some and f" ({some})"}'
+    """The mean of some lanes; '–' for fewer of them than a number needs."""
+    return '–' if lanes['seed'].nunique() < MIN_LANES else _text(summary.point_of(measured(lanes)), 'mean')
+
+
+def _text(point: dict[str, Any], statistic: str) -> str:
+    """'12.3k', '27.4k (3 of 5 learn)' or '≥ 1000k': mean, smallest or largest samples of a point."""
+    bound = '≥ ' if point['lower_bound'] and statistic != 'min' else ''
+    some = learn_text(point) if statistic == 'mean' else ''
+    return f'{bound}{analysis.short_number(point[statistic])}{some and f" ({some})"}'
 
 
 def _minus(text: str) -> str:

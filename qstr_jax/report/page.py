@@ -18,15 +18,10 @@ MOST_BYTES = 4_000_000
 
 
 class Page(NamedTuple):
-    """What is known of a results directory.
-
-    Attributes:
-        title: for readers.
-        address: of its page; '' if it has none.
-    """
+    """What is known of a results directory."""
 
     title: str
-    address: str = ''
+    address: str = ''  # of its page; '' if it has none
 
 
 def html_of(
@@ -119,8 +114,8 @@ def _settings(sweep: Mapping[str, Any]) -> dict[str, str]:
 
 def _run(run: Mapping[str, Any]) -> str:
     """Where rows come from: versions, device and seconds of a run."""
-    batches = [batch for batch in run.get('batches', []) if isinstance(batch, dict)]
-    seconds = sum(batch.get('wall_seconds', 0) + batch.get('compile_seconds', 0) for batch in batches)
+    batches = run['batches']
+    seconds = sum(batch['wall_seconds'] + batch['compile_seconds'] for batch in batches)
     versions = ', '.join(f'{name} {version}' for name, version in run.get('packages', {}).items())
     return (
         f'{run.get("started", "?")}: {len(batches)} lane batches in {seconds:.0f} s on {run.get("device", "?")}; '

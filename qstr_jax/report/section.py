@@ -17,29 +17,19 @@ class Paragraph(NamedTuple):
 
 @dataclasses.dataclass(kw_only=True)
 class Section:
-    """What the report says about one directory.
+    """What the report says about one directory."""
 
-    Attributes:
-        name: as the reader knows it.
-        words: what is here, and what is missing.
-        tables: captions and tables.
-        figures: captions and what draws the figures from the rows.
-        pictures: captions and PNG bytes, as they lie in the directory.
-        texts: captions and plain texts, as they lie in the directory.
-        sweeps: the sweeps of config.json.
-        runs: provenance, oldest first.
-        rows: of the lanes.
-        curves: of the lanes.
-    """
-
-    name: str
-    words: list[Paragraph] = dataclasses.field(default_factory=list)
-    tables: list[tuple[str, pd.DataFrame]] = dataclasses.field(default_factory=list)
+    name: str  # as the reader knows it
+    words: list[Paragraph] = dataclasses.field(default_factory=list)  # what is here, and what is missing
+    tables: list[tuple[str, pd.DataFrame]] = dataclasses.field(default_factory=list)  # captions and tables
+    # Captions and what draws the figures from the rows.
     figures: list[tuple[str, Callable[[], Figure]]] = dataclasses.field(default_factory=list)
+    # Captions and PNG bytes, as they lie in the directory.
     pictures: list[tuple[str, bytes]] = dataclasses.field(default_factory=list)
+    # Captions and plain texts, as they lie in the directory.
     texts: list[tuple[str, str]] = dataclasses.field(default_factory=list)
-    sweeps: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    runs: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    sweeps: list[dict[str, Any]] = dataclasses.field(default_factory=list)  # the sweeps of config.json
+    runs: list[dict[str, Any]] = dataclasses.field(default_factory=list)  # provenance, oldest first
     rows: pd.DataFrame = dataclasses.field(default_factory=pd.DataFrame)
     curves: pd.DataFrame = dataclasses.field(default_factory=pd.DataFrame)
 

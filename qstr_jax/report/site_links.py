@@ -8,15 +8,7 @@ import urllib.parse
 from collections.abc import Iterator
 
 # By element, the attributes whose address a browser loads by itself.
-_LOADED = {
-    'script': 'src',
-    'img': 'src',
-    'iframe': 'src',
-    'source': 'src',
-    'video': 'src',
-    'audio': 'src',
-    'object': 'data',
-}
+_LOADED = {**dict.fromkeys(('script', 'img', 'iframe', 'source', 'video', 'audio'), 'src'), 'object': 'data'}
 _LOADED_RELS = {'stylesheet', 'icon', 'preload', 'preconnect', 'dns-prefetch', 'modulepreload', 'manifest'}
 _IN_STYLES = re.compile(r'(?:url\(|@import)\s*["\']?\s*((?:https?:)?//[^"\')\s]+)')
 

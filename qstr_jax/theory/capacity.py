@@ -41,15 +41,10 @@ class RandomLabels(tasks.QSTR):
 
 
 class Capacity(NamedTuple):
-    """What the fits of one lane say about the capacity.
+    """What the fits of one lane say about the capacity."""
 
-    Attributes:
-        fitted: the largest n of which it and all smaller ones were fitted; 0 if the smallest was not.
-        missed: the smallest n that was not fitted; infinite if all were.
-    """
-
-    fitted: float
-    missed: float
+    fitted: float  # the largest n of which it and all smaller ones were fitted; 0 if the smallest was not
+    missed: float  # the smallest n that was not fitted; infinite if all were
 
     @property
     def value(self) -> float:

@@ -27,12 +27,6 @@ def draw(
 
     All numbers are drawn in float32, so that both precisions see the same prompts. Labels are computed from the cast
     tokens and link: a rounded label would look like an error of the construction.
-
-    Returns:
-        The draw, and the prompts with a leading axis.
-
-    Raises:
-        tasks.DrawError: the encodings cannot be drawn.
     """
     with jax.enable_x64(False):
         task_draw = _draw(tasks.task_key(task_seed, task), task)

@@ -8,27 +8,11 @@ which at least half are late; at the late positions alone they are twice as high
 import jax
 import jax.numpy as jnp
 
-from qstr_jax.analysis.floors import theorem6_floor
+from qstr_jax.analysis.floors import theorem6_floor as theorem6_floor  # which has its place among the floors
 from qstr_jax.learners.span_of_inputs import basis as span_basis
 from qstr_jax.tasks import encodings
 from qstr_jax.theory import domain
 from qstr_jax.theory.sparse_task import SparseTask
-
-__all__ = [
-    'LATE_VARIANCE',
-    'head_floor',
-    'hermite2_floor',
-    'late_positions',
-    'oracle',
-    'proposition3',
-    'proposition8_bits',
-    'proposition21',
-    'seen_through_heads',
-    'span_basis',
-    'theorem6_floor',
-    'theorem6_given',
-    'theorem6_oracle',
-]
 
 # Variance of the norm2 label at a late position.
 LATE_VARIANCE = 2.0

@@ -15,21 +15,13 @@ from qstr_jax.theory.sparse_task import SparseTask
 
 
 class Alignment(NamedTuple):
-    """How much each head resembles Lemma 11's construction, where each head is matched to an index l.
+    """How much each head resembles Lemma 11's construction, where each head is matched to an index l."""
 
-    Attributes:
-        share_HxQ: share of ‖W_QK^(h)‖_F² in the block (query's ω_{t_l}, key's ω_j).
-        cosine_HxQ: cosine between that block and the identity, tr B/(√d_e ‖B‖_F).
-        index_H: the index l that head h is matched to; −1 for heads without a match.
-        share: mean share over the matched heads.
-        cosine: mean cosine over the matched heads.
-    """
-
-    share_HxQ: jax.Array
-    cosine_HxQ: jax.Array
-    index_H: jax.Array
-    share: jax.Array
-    cosine: jax.Array
+    share_HxQ: jax.Array  # share of ‖W_QK^(h)‖_F² in the block (query's ω_{t_l}, key's ω_j)
+    cosine_HxQ: jax.Array  # cosine between that block and the identity, tr B/(√d_e ‖B‖_F)
+    index_H: jax.Array  # the index l that head h is matched to; −1 for heads without a match
+    share: jax.Array  # mean share over the matched heads
+    cosine: jax.Array  # mean cosine over the matched heads
 
 
 def match_heads(gain_HxQ: jax.Array | np.ndarray) -> jax.Array:

@@ -15,47 +15,28 @@ from qstr_jax.theory.sparse_task import SparseTask
 
 
 class Construction(NamedTuple):
-    """A network of a proof.
-
-    Attributes:
-        module: the Linen module that the parameters fit.
-        params: parameters as `module.init` would return them, {'params': …}.
-        norms: sizes of the weights, by name.
-        bounds: what is promised and for which tokens, by name.
-    """
+    """A network of a proof."""
 
     module: nn.Module
-    params: dict
-    norms: dict[str, float]
-    bounds: dict[str, float]
+    params: dict  # parameters as `module.init` would return them, {'params': …}
+    norms: dict[str, float]  # sizes of the weights, by name
+    bounds: dict[str, float]  # what is promised and for which tokens, by name
 
 
 class Separation(NamedTuple):
-    """How far apart N encodings are.
+    """How far apart N encodings are."""
 
-    Attributes:
-        coherence: the signed coherence c = max_{i≠j} ⟨ω_i, ω_j⟩.
-        distance: δ = min_{i≠j} ‖ω_i − ω_j‖₁.
-    """
-
-    coherence: float
-    distance: float
+    coherence: float  # the signed coherence c = max_{i≠j} ⟨ω_i, ω_j⟩
+    distance: float  # δ = min_{i≠j} ‖ω_i − ω_j‖₁
 
 
 class TwoLayerArrays(NamedTuple):
-    """A link's two-layer form (a_g, W_g, b_g) in float64.
-
-    Attributes:
-        a_M: (m_g,).
-        W_MxV: (m_g, q d).
-        b_M: (m_g,).
-        error: sup |g − net| for ‖x_j‖ ≤ the radius it was built for.
-    """
+    """A link's two-layer form (a_g, W_g, b_g) in float64."""
 
     a_M: np.ndarray
     W_MxV: np.ndarray
     b_M: np.ndarray
-    error: float
+    error: float  # sup |g − net| for ‖x_j‖ ≤ the radius it was built for
 
 
 def separation(omega_NxE: jax.Array | np.ndarray) -> Separation:

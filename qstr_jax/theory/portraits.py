@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax import analysis, sweeps
+from qstr_jax.analysis import combinations
 from qstr_jax.models import probes
 from qstr_jax.storage import results
 from qstr_jax.theory import measures
@@ -14,49 +15,25 @@ from qstr_jax.theory.sparse_task import SparseTask
 
 
 class Portrait(NamedTuple):
-    """The attention of one trained lane.
-
-    Attributes:
-        task: the task that it was trained on.
-        row: the lane's row.
-        query_key_HxExE: W_QK of each head, without the factor 1/√D_e of the scores.
-        alignment: how much it resembles the construction.
-    """
+    """The attention of one trained lane."""
 
     task: SparseTask
     row: pd.Series
-    query_key_HxExE: np.ndarray
-    alignment: measures.Alignment
+    query_key_HxExE: np.ndarray  # W_QK of each head, without the factor 1/√D_e of the scores
+    alignment: measures.Alignment  # how much it resembles the construction
 
 
 def load(sweep: Any, workdir: Any) -> list[Portrait]:
-    """Portraits of those lanes of a sweep's Transformers that have rows; they were trained with `save_params=True`.
-
-    Args:
-        sweep: `sweeps.Sweep`.
-        workdir: path of its results directory.
-
-    Raises:
-        results.ResultsError: a lane's parameters were not saved.
-    """
+    """Portraits of those lanes of a sweep's Transformers that have rows; they were trained with `save_params=True`."""
     rows = results.load(workdir)
     found = []
     for cell in sweeps.cells_of(sweep):
         for lane in cell.lanes:
-            own = _rows(rows, cell, lane)
+            own = rows[combinations.matches(rows, {'cell': cell.id, **lane._asdict()})]
             if len(own):
-                params = sweeps.load_params(workdir, cell, lane)
                 task: Any = cell.problem.task
-                found.append(portrait(params, task, own.iloc[0]))
+                found.append(portrait(sweeps.load_params(workdir, cell, lane), task, own.iloc[0]))
     return found
-
-
-def _rows(rows: pd.DataFrame, cell: Any, lane: Any) -> pd.DataFrame:
-    """The row of a lane of a cell, if there is one."""
-    here = rows['cell'] == cell.id
-    for name, value in lane._asdict().items():
-        here &= rows[name] == value
-    return rows[here]
 
 
 def portrait(params: dict, task: SparseTask, row: pd.Series | None = None) -> Portrait:

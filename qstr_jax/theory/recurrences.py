@@ -22,11 +22,6 @@ Cell = tuple[list[np.ndarray], np.ndarray]
 Layer = tuple[np.ndarray, np.ndarray | None]
 
 
-def _check_bound(token_bound: float) -> None:
-    if not token_bound > 0:
-        raise ValueError(f'token_bound={token_bound}: M must be positive')
-
-
 def _cell_params(width: int, kernels: list[np.ndarray], bias_0: np.ndarray) -> dict[str, np.ndarray]:
     """Parameters of a deep cell whose transitions ignore the hidden state."""
     first, *rest = kernels
@@ -81,6 +76,9 @@ def _bounds(token_bound: float, radius: float, form_error: float, state_norm: fl
 
 
 def _token_radius(task: SparseTask, token_bound: float, radius: float | None) -> float:
+    """The given radius, or that of all tokens with |x_jk| ≤ M."""
+    if not token_bound > 0:
+        raise ValueError(f'token_bound={token_bound}: M must be positive')
     return math.sqrt(task.token_dim) * token_bound if radius is None else radius
 
 
@@ -107,7 +105,6 @@ def retrieving(
     """
     if task.name != 'simple_qstr':
         raise ValueError(f"task={task.name!r}: the retrieving RNN needs 'simple_qstr'; see `storing`")
-    _check_bound(token_bound)
     q, d = task.sparsity, task.token_dim
     radius = _token_radius(task, token_bound, radius)
     state_norm = math.sqrt(q) * radius
@@ -153,7 +150,6 @@ def storing(
     the weights. The read-out opens block k if t_l = k (distance ‖ω_k‖² − ⟨ω_{t_l}, ω_k⟩), adds the gated own token and
     applies (a_g, W_g, b_g). Exact up to rounding for ‖x_j‖_∞ ≤ M and c = max_{i≠j} ⟨ω_i, ω_j⟩ < 1.
     """
-    _check_bound(token_bound)
     radius = _token_radius(task, token_bound, radius)
     state_norm = math.sqrt(task.seq_len) * radius
     shrink = 1.0 if state_radius is None else state_radius / state_norm

@@ -1,5 +1,6 @@
 """How strongly networks react to their inputs and states: Lipschitz constants (Theorem 7, Proposition 8)."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,18 +13,9 @@ from qstr_jax.models.gated_cell import GatedCell
 from qstr_jax.theory import measures
 
 
-def _read_out_kernels(tree: dict) -> list[jax.Array]:
-    """Kernels of the read-out's layers readout_0, readout_1, … and 'out', in order."""
-    count = sum(name.startswith('readout_') for name in tree)
-    return [tree[f'readout_{i}']['kernel'] for i in range(count)] + [tree['out']['kernel']]
-
-
 def lipschitz_product(kernels: Sequence[jax.Array]) -> jax.Array | float:
     """Π_l ‖W_l‖_op, an upper bound on the Lipschitz constant of a ReLU net."""
-    product: jax.Array | float = 1.0
-    for kernel in kernels:
-        product = product * measures.operator_norm(kernel)
-    return product
+    return math.prod(map(measures.operator_norm, kernels))
 
 
 def transition_lipschitz(params: dict) -> jax.Array | float:
@@ -38,11 +30,17 @@ def transition_lipschitz(params: dict) -> jax.Array | float:
 
 def read_out(params: dict, states_F: jax.Array, z_E: jax.Array) -> jax.Array:
     """f_y(h→, h←, z) of a `models.Recurrent(readout='mlp')`."""
-    tree = params['params']
     layer = jnp.concatenate([states_F, z_E])
-    for i in range(sum(name.startswith('readout_') for name in tree)):
-        layer = jax.nn.relu(layer @ tree[f'readout_{i}']['kernel'] + tree[f'readout_{i}']['bias'])
-    return (layer @ tree['out']['kernel'])[0]
+    *hidden, out = _read_out_layers(params)
+    for own in hidden:
+        layer = jax.nn.relu(layer @ own['kernel'] + own['bias'])
+    return (layer @ out['kernel'])[0]
+
+
+def _read_out_layers(params: dict) -> list[dict]:
+    """The read-out's layers readout_0, readout_1, … and 'out', in order."""
+    tree = params['params']
+    return [*(tree[f'readout_{i}'] for i in range(sum(name.startswith('readout_') for name in tree))), tree['out']]
 
 
 def state_sensitivity(params: dict, width: int, state_norm: jax.Array | float) -> jax.Array:
@@ -51,7 +49,7 @@ def state_sensitivity(params: dict, width: int, state_norm: jax.Array | float) -
     U is the part of the read-out's first layer that acts on (h→, h←). f_y is (L/r_h)-Lipschitz in U h with
     L/r_h = Π_{l ≥ 2} ‖W_l‖_op (1 for a linear read-out) and ‖h‖ ≤ r_h.
     """
-    first, *later = _read_out_kernels(params['params'])
+    first, *later = (layer['kernel'] for layer in _read_out_layers(params))
     return (state_norm * lipschitz_product(later) * measures.operator_norm(first[: 2 * width])) ** 2
 
 
@@ -65,10 +63,10 @@ def state_sensitivity_sampled(
 
 def recurrent_states(module: Any, params: dict, z_NxE: jax.Array) -> jax.Array:
     """(h→_i, h←_i) as the read-out of an RNN sees them."""
-    _, sown = module.apply(params, z_NxE, capture_intermediates=_is_cell, mutable='intermediates')
+
+    def is_cell(part: Any, method: str) -> bool:
+        return method == '__call__' and isinstance(part, DeepCell | GatedCell)
+
+    _, sown = module.apply(params, z_NxE, capture_intermediates=is_cell, mutable='intermediates')
     states_2xNxH = sown['intermediates']['cell']['__call__'][0]
     return recurrent.side_by_side(states_2xNxH, module.states)
-
-
-def _is_cell(module: Any, method: str) -> bool:
-    return method == '__call__' and isinstance(module, DeepCell | GatedCell)

@@ -10,19 +10,12 @@ from scipy import optimize
 
 
 class Fitted(NamedTuple):
-    """A fitted network.
+    """A fitted network."""
 
-    Attributes:
-        w_MxV: W, the first layer.
-        a_NxM: the rows a_t of the read-out.
-        train_risk: the mean squared error of the training labels.
-        residual: ‖∇_W [risk + (λ/2)‖W‖²]‖ / ‖λ W‖; 0 at a stationary point.
-    """
-
-    w_MxV: np.ndarray
-    a_NxM: np.ndarray
-    train_risk: float
-    residual: float
+    w_MxV: np.ndarray  # W, the first layer
+    a_NxM: np.ndarray  # the rows a_t of the read-out
+    train_risk: float  # the mean squared error of the training labels
+    residual: float  # ‖∇_W [risk + (λ/2)‖W‖²]‖ / ‖λ W‖; 0 at a stationary point
 
     def loss(self, u_D: np.ndarray) -> float:
         """The population loss for tokens N(0, I) and the linear link: the mean of ‖M_t − e_t ⊗ u‖² over t."""

@@ -24,19 +24,12 @@ _MOST = 32
 
 
 class Twisted(NamedTuple):
-    """A twisted teacher.
+    """A twisted teacher."""
 
-    Attributes:
-        block_ExE: B, orthogonal.
-        train_risk: its error on the asked indices, averaged over tokens.
-        test_loss: its error on all indices.
-        share_not_asked: share of the N indices that no training prompt asks for.
-    """
-
-    block_ExE: np.ndarray
-    train_risk: float
+    block_ExE: np.ndarray  # B, orthogonal
+    train_risk: float  # its error on the asked indices, averaged over tokens
     test_loss: float
-    share_not_asked: float
+    share_not_asked: float  # share of the N indices that no training prompt asks for
 
 
 def twist(omega_NxE: np.ndarray, asked_B: np.ndarray, sharpness: float) -> Twisted:
@@ -97,12 +90,7 @@ def samples(
 ) -> list[int]:  # fmt: skip
     """The largest number of prompts with which a twisted teacher is an ERM that fails, for each draw of encodings.
 
-    Args:
-        task: the task; see `sharpness_of`.
-        seeds: of the draws and of the indices asked.
-        asked_per_prompt: 1 for the point-wise risk and for simple-1STR, N for the averaged risk on 1STR.
-        threshold: as for `largest_sample`.
-        tolerance: as for `largest_sample`.
+    A prompt asks for one index where the risk is point-wise and on simple-1STR, for N by the averaged risk on 1STR.
     """
     sharpness = sharpness_of(task)
     draws = jax.jit(jax.vmap(lambda seed: tasks.draw(tasks.task_key(seed, task), task)))(jnp.asarray(seeds))
