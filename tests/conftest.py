@@ -2,6 +2,7 @@
 
 import collections
 import ctypes
+import functools
 import gc
 import importlib
 import os
@@ -18,7 +19,7 @@ import pytest
 from qstr_jax import columns
 from qstr_jax.settings import registry
 from qstr_jax.storage import cell_tables
-from qstr_jax.sweeps import platforms
+from qstr_jax.sweeps import platforms, programs
 from tests import helpers
 
 # Eight CPU devices, so that code for several of them runs on any machine; shapes must agree in rank.
@@ -33,6 +34,10 @@ if 'XLA_FLAGS' not in os.environ:
     jax.devices()
     del os.environ['XLA_FLAGS']
     platforms.TABLE['cpu'] = platforms.TABLE['cpu']._replace(init={platforms.LEVEL: 0})
+
+# Sweeps of one test after the other have the same cells, which JAX would trace and lower once more. As JAX does, this
+# tells programs apart by what they are made for, so whoever replaces code that is traced needs a cell of their own.
+programs._compile = functools.lru_cache(maxsize=32)(programs._compile)
 
 # A worker frees its programs when it has this much memory in use. XLA's compiler aborts, without saying why, in a
 # process that has used up its memory maps (65,530, /proc/sys/vm/max_map_count): a program of a learner has about 200
@@ -101,6 +106,7 @@ def pytest_runtest_teardown(item, nextitem):
         trim()
         if resident_bytes() > limit:
             helpers.forget(item.module)
+            programs._compile.cache_clear()
             jax.clear_caches()
             gc.collect()
             trim()
