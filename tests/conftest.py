@@ -15,8 +15,11 @@ import tempfile
 import jax
 import pyarrow
 import pytest
+from absl import flags
+from ml_collections import config_flags
 
 from qstr_jax import columns
+from qstr_jax.cli import command_line
 from qstr_jax.settings import registry
 from qstr_jax.storage import cell_tables
 from qstr_jax.sweeps import platforms, programs
@@ -195,6 +198,20 @@ def own_entries():
     yield
     known.clear()
     known.update(before)
+
+
+@pytest.fixture
+def parse(monkeypatch):
+    """`command_line.parse` of arguments, with flags of its own."""
+    own = flags.FlagValues()
+    config_flags.DEFINE_config_file('config', None, 'Settings.', flag_values=own)
+    monkeypatch.setattr(flags, 'FLAGS', own)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, 'argv', ['binary', *arguments])  # where the overrides are read from
+        return command_line.parse(sys.argv), own
+
+    return call
 
 
 @pytest.fixture(autouse=True, scope='module')
