@@ -38,10 +38,6 @@ if 'XLA_FLAGS' not in os.environ:
     del os.environ['XLA_FLAGS']
     platforms.TABLE['cpu'] = platforms.TABLE['cpu']._replace(init={platforms.LEVEL: 0})
 
-# Sweeps of one test after the other have the same cells, which JAX would trace and lower once more. As JAX does, this
-# tells programs apart by what they are made for, so whoever replaces code that is traced needs a cell of their own.
-programs._compile = functools.lru_cache(maxsize=32)(programs._compile)
-
 # A worker frees its programs when it has this much memory in use. XLA's compiler aborts, without saying why, in a
 # process that has used up its memory maps (65,530, /proc/sys/vm/max_map_count): a program of a learner has about 200
 # of them, which are given back with it, and programs of a gigabyte have some 10,000.
@@ -109,7 +105,6 @@ def pytest_runtest_teardown(item, nextitem):
         trim()
         if resident_bytes() > limit:
             helpers.forget(item.module)
-            programs._compile.cache_clear()
             jax.clear_caches()
             gc.collect()
             trim()
@@ -212,6 +207,14 @@ def parse(monkeypatch):
         return command_line.parse(sys.argv), own
 
     return call
+
+
+@pytest.fixture(scope='module')
+def compiled_once():
+    """In a file whose tests run the same cells and replace no code of them: each is traced and compiled once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(programs, '_compile', functools.lru_cache(maxsize=32)(programs._compile))
+        yield
 
 
 @pytest.fixture(autouse=True, scope='module')
