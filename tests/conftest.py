@@ -2,6 +2,7 @@
 
 import collections
 import ctypes
+import functools
 import gc
 import importlib
 import os
@@ -14,11 +15,14 @@ import tempfile
 import jax
 import pyarrow
 import pytest
+from absl import flags
+from ml_collections import config_flags
 
 from qstr_jax import columns
+from qstr_jax.cli import command_line
 from qstr_jax.settings import registry
 from qstr_jax.storage import cell_tables
-from qstr_jax.sweeps import platforms
+from qstr_jax.sweeps import platforms, programs
 from tests import helpers
 
 # Eight CPU devices, so that code for several of them runs on any machine; shapes must agree in rank.
@@ -189,6 +193,28 @@ def own_entries():
     yield
     known.clear()
     known.update(before)
+
+
+@pytest.fixture
+def parse(monkeypatch):
+    """`command_line.parse` of arguments, with flags of its own."""
+    own = flags.FlagValues()
+    config_flags.DEFINE_config_file('config', None, 'Settings.', flag_values=own)
+    monkeypatch.setattr(flags, 'FLAGS', own)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, 'argv', ['binary', *arguments])  # where the overrides are read from
+        return command_line.parse(sys.argv), own
+
+    return call
+
+
+@pytest.fixture(scope='module')
+def compiled_once():
+    """In a file whose tests run the same cells and replace no code of them: each is traced and compiled once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(programs, '_compile', functools.lru_cache(maxsize=32)(programs._compile))
+        yield
 
 
 @pytest.fixture(autouse=True, scope='module')

@@ -4,31 +4,15 @@ import math
 import os
 import pathlib
 import re
-import sys
 
 import pytest
-from absl import flags
 from ml_collections import config_flags
 
 from qstr_jax import sweeps
-from qstr_jax.cli import base, command_line, runtime
+from qstr_jax.cli import base, runtime
 from tests import harness, helpers
 
 CONFIGS = pathlib.Path(__file__).parents[1] / 'experiments/exhibits'
-
-
-@pytest.fixture
-def parse(monkeypatch):
-    """`command_line.parse` of arguments, with flags of its own."""
-    own = flags.FlagValues()
-    config_flags.DEFINE_config_file('config', None, 'Settings.', flag_values=own)
-    monkeypatch.setattr(flags, 'FLAGS', own)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, 'argv', ['binary', *arguments])  # where the overrides are read from
-        return command_line.parse(sys.argv), own
-
-    return call
 
 
 def test_settings_are_set(parse):

@@ -189,7 +189,7 @@ DAMAGES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize('kind', DAMAGES)
-def test_a_damaged_table_is_a_line_and_its_cell_can_be_run_again(lab, undisturbed, copy, kind):
+def test_a_damaged_table_is_named(undisturbed, copy, kind):
     damaged = next((copy / 'rows').glob('ffn*'))
     DAMAGES[kind](damaged)
     with pytest.warns(UserWarning, match=damaged.name):
@@ -198,6 +198,13 @@ def test_a_damaged_table_is_a_line_and_its_cell_can_be_run_again(lab, undisturbe
     status = monitor.status(copy)
     assert list(status['state']) == ['done', 'done', 'left']
     assert damaged.name in status['note'].iloc[-1]
+    refused(copy, re.escape(str(damaged)))
+
+
+@pytest.mark.slow
+def test_a_damaged_table_is_a_line_and_its_cell_can_be_run_again(lab, undisturbed, copy):
+    damaged = next((copy / 'rows').glob('ffn*'))
+    DAMAGES['truncated'](damaged)
     code, output = lab.run(copy)
     assert code == 1
     (line,) = output.strip().splitlines()
@@ -208,19 +215,34 @@ def test_a_damaged_table_is_a_line_and_its_cell_can_be_run_again(lab, undisturbe
     assert harness.tables(copy) == harness.tables(undisturbed)
 
 
+def refused(workdir, words):
+    """The sweep of a damaged directory runs nothing."""
+    with pytest.raises(files.ResultsError, match=words) as error:
+        sweeps.run(sweeps.Sweep(**harness.TINY, save_params=True), workdir, small.quiet())
+    assert '\n' not in str(error.value)
+
+
+@pytest.fixture(scope='module')
+def killed(lab, tmp_path_factory):
+    """A sweep that was killed, and its only checkpoint."""
+    workdir = tmp_path_factory.mktemp('killed')
+    code, _ = lab.run(workdir, {'models': ('ffn',)}, Death('qstr_jax.learners.online:Online.progress', call=6))
+    assert code < 0
+    (saved,) = [path for path in workdir.glob('checkpoints/*/*') if path.name.isdigit()]
+    return workdir, saved.relative_to(workdir)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize('kind', ['empty', 'truncated', 'pickle', 'foreign'])
-def test_a_damaged_checkpoint_costs_time_and_nothing_else(lab, undisturbed, tmp_path, kind):
-    settings = {'models': ('ffn',)}
-    code, _ = lab.run(tmp_path, settings, Death('qstr_jax.learners.online:Online.progress', call=6))
-    assert code < 0
-    (saved,) = [path for path in tmp_path.glob('checkpoints/*/*') if path.name.isdigit()]
+def test_a_damaged_checkpoint_costs_time_and_nothing_else(lab, undisturbed, killed, tmp_path, kind):
+    shutil.copytree(killed[0], tmp_path, dirs_exist_ok=True)
+    saved = tmp_path / killed[1]
     if kind == 'foreign':
         checkpoint.save_tree(epath.Path(saved), {'w': np.zeros(3)})
     else:
         for path in [path for path in saved.rglob('*') if path.is_file()]:
             DAMAGES[kind](path)
-    code, output = lab.run(tmp_path, settings)
+    code, output = lab.run(tmp_path, {'models': ('ffn',)})
     assert code == 0, output
     assert f'{saved.name} cannot be read' in output
     assert harness.tables(tmp_path).items() <= harness.tables(undisturbed).items()
@@ -230,12 +252,9 @@ def test_a_damaged_checkpoint_costs_time_and_nothing_else(lab, undisturbed, tmp_
 @pytest.mark.slow
 @pytest.mark.parametrize('name', ['config.json', 'plan.json'])
 @pytest.mark.parametrize('text', ['', '[]', '{"models": '])
-def test_a_damaged_record_is_a_line(lab, copy, name, text):
+def test_a_damaged_record_is_named(copy, name, text):
     (copy / name).write_text(text)
-    code, output = lab.run(copy)
-    assert code == 1
-    (line,) = output.strip().splitlines()
-    assert line.startswith(f'error: {copy / name} is damaged')
+    refused(copy, f'^{re.escape(str(copy / name))} is damaged')
 
 
 # No pickles, and no code run from data

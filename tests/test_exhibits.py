@@ -3,8 +3,8 @@
 import shutil
 
 import numpy as np
-import pandas as pd
 import pytest
+from matplotlib import figure
 
 from experiments import exhibit, gallery
 from qstr_jax import sweeps
@@ -12,6 +12,8 @@ from qstr_jax.cli import base
 from qstr_jax.storage import results
 from qstr_jax.theory import heads
 from tests import helpers, small
+
+pytestmark = pytest.mark.usefixtures('compiled_once')
 
 # Cards have tests of their own.
 NAMES = sorted(name for name, one in exhibit.every().items() if not isinstance(one, exhibit.CardExhibit))
@@ -31,9 +33,21 @@ def test_every_part_is_possible_and_its_twin_too(name):
                 base.check_drawn(config, sweeps.cells_of(base.to_sweep(config)))
 
 
+@pytest.fixture
+def no_pdfs(monkeypatch):
+    """Most of a picture's time goes into its PDF; `test_plots` and the cards have theirs."""
+    savefig = figure.Figure.savefig
+
+    def save_png(self, content, format, **options):
+        if format == 'png':
+            savefig(self, content, format=format, **options)
+
+    monkeypatch.setattr(figure.Figure, 'savefig', save_png)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize('name', NAMES)
-def test_reduced_twins_run_end_to_end(name, tmp_path):
+def test_reduced_twins_run_end_to_end(name, tmp_path, no_pdfs):
     some = one(name)
     for folder in some.folders:
         for sweep in some.sweeps(folder, reduced=True):
@@ -50,13 +64,6 @@ def test_reduced_twins_run_end_to_end(name, tmp_path):
             found = list((tmp_path / folder).glob(pattern))
             assert found
             assert all(path.stat().st_size > 50 for path in found)
-
-
-@pytest.mark.slow
-def test_a_twin_that_is_run_again_runs_nothing(tmp_path):
-    sweep = one('quickstart').sweeps('quickstart', reduced=True)[0]
-    rows = sweeps.run(sweep, tmp_path, small.quiet())
-    pd.testing.assert_frame_equal(rows, sweeps.run(sweep, tmp_path, small.quiet()))
 
 
 def test_what_is_only_drawn_is_not_planned(tmp_path, monkeypatch):

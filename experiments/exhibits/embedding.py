@@ -27,7 +27,7 @@ def reduced():
     config = heads.reduced()
     config.transformer.num_heads = 1
     config.x = 'encoding_dim'
-    config.encoding_dim = (5, 9)
+    config.encoding_dim = (5, 8)
     return config
 
 

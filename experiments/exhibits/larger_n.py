@@ -43,7 +43,7 @@ def reduced(part='transformer'):
     """The same in seconds, for the tests."""
     config = get_config(part)
     config.models = ('transformer',)
-    config.seq_lens = (3, 4)
+    config.seq_lens = (3,)
     config.num_seeds = 2
     config.learning_rate = (1e-2,)
     config.threshold = 0.9

@@ -67,7 +67,7 @@ def reduced(part='averaged'):
     config = get_config(part)
     base.shrink_search(config)
     config.models = ('transformer',)
-    config.seq_lens = (2, 3)
+    config.seq_lens = (2,)
     config.token_dim = 2
     config.encoding_dim = 8
     config.max_coherence = 0.8

@@ -61,10 +61,10 @@ def get_config(part='simple'):
 
 
 def reduced(part='simple'):
-    """The same in seconds, for the tests."""
+    """The same in seconds, for the tests; of 1STR the FFN alone."""
     config = get_config(part)
     base.shrink_search(config)
-    config.models = ('transformer', 'ffn')
+    config.models = ('transformer', 'ffn') if part == 'simple' else ('ffn',)
     config.seq_lens = (2,)
     config.encoding_dim = 4
     config.ffn.widths = (16,)

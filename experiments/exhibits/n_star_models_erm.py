@@ -36,8 +36,9 @@ def get_config(part='simple_transformer'):
 
 
 def reduced(part='simple_transformer'):
-    """The same in seconds, for the tests."""
+    """The same in seconds, for the tests: of 1STR every part is an FFN."""
     task, model = part.split('_')
+    model = model if task == 'simple' else 'ffn'
     config = n_star_models.reduced(task)
     config.models = (model,)
     config.starts = STARTS[model]
