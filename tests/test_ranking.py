@@ -28,6 +28,12 @@ def test_who_is_equal_at_the_largest_value_is_ranked_at_the_next():
     assert plots.ranked(means, 'seq_len') == ['b', 'a']
 
 
+def test_a_value_at_which_few_were_run_counts_last():
+    line = {'model': 'a', 'seq_len': 8, 'num_learn': 0, 'mean': 100.0}
+    means = pd.DataFrame([line, {**line, 'seq_len': 16, 'num_learn': 3}, {**line, 'model': 'b', 'num_learn': 3}])
+    assert plots.ranked(means, 'seq_len') == ['b', 'a']
+
+
 def test_order_and_panels_are_checked():
     means = analysis.summarize(lanes(num_censored=5), ['model', 'seq_len'])
     assert plots.ranked(means, 'seq_len') == ['transformer', 'rnn']

@@ -105,7 +105,7 @@ def _about(card: dict[str, Any]) -> str:
 
 
 def lines_of(rows: pd.DataFrame, seq_lens: Sequence[int]) -> list[dict[str, Any]]:
-    """What each entry needs on one task, best at the largest N first; equal ones are told apart at the next smaller."""
+    """What each entry needs on one task, best first, see `plots.ranked`."""
     if rows.empty:
         return []
     means = analysis.summarize(rows.assign(model=rows['entry']), ['model', 'seq_len'])

@@ -33,8 +33,8 @@ def samples_ranked(
 ) -> Figure:
     """Samples to the threshold of many architectures, a line each; those that do best on the first task on top.
 
-    The best is the one of which most lanes learn at the largest value of `by`; among equals, the one that needs fewest
-    samples there.
+    The best is the one of which most lanes learn at the largest value of `by` that most have rows of; among equals,
+    the one that needs fewest samples there.
 
     Args:
         panels: by title the rows of a panel, one per lane, as for `analysis.summarize`.
@@ -83,14 +83,17 @@ def samples_ranked(
 
 
 def ranked(means: pd.DataFrame, by: str) -> list[str]:
-    """Architectures, best first: by the lanes that learn and the samples at the largest value of the first task.
+    """Architectures, best first: by the lanes that learn and the samples at the largest value that most have.
 
-    Equal ones are told apart at the next smaller value.
+    Equal ones are told apart at the next smaller value, and at last at values that few have. Of several tasks the first
+    counts.
     """
     first = means.drop_duplicates(['model', by])
     places: dict[str, list[tuple[int, float]]] = {model: [] for model in first['model']}
-    for _, points in sorted(first.groupby(by), reverse=True, key=lambda group: group[0]):
-        found = {line['model']: (-line['num_learn'], line['mean']) for line in points.to_dict('records')}
+    shared = first[by].value_counts() > len(places) / 2
+    for value in sorted(shared.index, key=lambda value: (shared[value], value), reverse=True):
+        points = first[first[by] == value].to_dict('records')
+        found = {line['model']: (-line['num_learn'], line['mean']) for line in points}
         for model, place in places.items():
             place.append(found.get(model, (0, float('inf'))))
     return sorted(places, key=places.__getitem__)
