@@ -69,8 +69,8 @@ def text(rows):
 The Transformer needs {transformer.where(seq_len=lengths[0]).mean()} prompts at N = {lengths[0]} and
 {transformer.where(seq_len=lengths[-1]).mean()} at N = {lengths[-1]}, N^{transformer.exponent()}. The RNN goes from
 {rnn.where(seq_len=4).mean()} at N = 4 to {rnn.where(seq_len=8).mean()} at N = 8; at N = 16
-{last.where(outcome='reached').count()} of {last.count()} learn within {budget:,}. Of {failed.count()} FFNs at N =
-{min(failed.values('seq_len'))} and {max(failed.values('seq_len'))} none learns within that.
+{last.where(outcome='censored').count()} of {last.count()} do not learn within {budget:,}, nor do {failed.count()} FFNs
+at N = {min(failed.values('seq_len'))} and {max(failed.values('seq_len'))}.
 
 N^a or (log N)^p: {transformer.law()}; between neighbouring N the exponent is {transformer.slopes()}. Theorem 4 claims
 (log N)^p, but for empirical risk minimisers in a ball; this is AdamW, stopped when it first crosses the threshold, and
