@@ -2,7 +2,6 @@
 
 import collections
 import ctypes
-import functools
 import gc
 import importlib
 import os
@@ -22,7 +21,7 @@ from qstr_jax import columns
 from qstr_jax.cli import command_line
 from qstr_jax.settings import registry
 from qstr_jax.storage import cell_tables
-from qstr_jax.sweeps import platforms, programs
+from qstr_jax.sweeps import platforms
 from tests import helpers
 
 # Eight CPU devices, so that code for several of them runs on any machine; shapes must agree in rank.
@@ -207,14 +206,6 @@ def parse(monkeypatch):
         return command_line.parse(sys.argv), own
 
     return call
-
-
-@pytest.fixture(scope='module')
-def compiled_once():
-    """In a file whose tests run the same cells and replace no code of them: each is traced and compiled once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(programs, '_compile', functools.lru_cache(maxsize=32)(programs._compile))
-        yield
 
 
 @pytest.fixture(autouse=True, scope='module')

@@ -13,8 +13,6 @@ from qstr_jax.storage import results
 from qstr_jax.theory import heads
 from tests import helpers, small
 
-pytestmark = pytest.mark.usefixtures('compiled_once')
-
 # Cards have tests of their own.
 NAMES = sorted(name for name, one in exhibit.every().items() if not isinstance(one, exhibit.CardExhibit))
 

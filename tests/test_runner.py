@@ -20,8 +20,6 @@ from tests import helpers, small
 init_lane = helpers.quick_jit(online.init_lane, static_argnames='problem')
 prompt_error = helpers.quick_jit(risks.prompt_error, static_argnames=('module', 'task'))
 
-pytestmark = pytest.mark.usefixtures('compiled_once')
-
 # Those that every model has.
 PROBES = ('param_norm', 'retrieval_share', 'retrieval_mass')
 

@@ -10,8 +10,6 @@ from qstr_jax.storage import results
 from qstr_jax.sweeps import search, session, tune, tuned
 from tests import small
 
-pytestmark = pytest.mark.usefixtures('compiled_once')
-
 # Few steps, so that the highest rate wins.
 TUNED = {
     'models': ('ffn',),
