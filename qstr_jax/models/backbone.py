@@ -103,12 +103,16 @@ class Backbone(nn.Module):
     def state_size(self, seq_len: int) -> int:
         """Numbers that all blocks carry from one token to the next, in all directions."""
         total = 0
-        for kind, settings in self.blocks:
-            mixer: Any = kind(**dict(settings), parent=None)
-            directions = 2 if self.bidirectional and not sees_all(kind) else 1
-            total += directions * mixer.state_size(self.width, seq_len)
-            total += directions * max(self.short_conv - 1, 0) * self.width
+        for spec in self.blocks:
+            mixer: Any = spec[0](**dict(spec[1]), parent=None)
+            convolution = max(self.short_conv - 1, 0) * self.width
+            total += self.directions(spec) * (mixer.state_size(self.width, seq_len) + convolution)
         return total
+
+    @nn.nowrap
+    def directions(self, spec: Spec) -> int:
+        """How many modules of a mixer there are in its block."""
+        return 2 if self.bidirectional and not sees_all(spec[0]) else 1
 
 
 def sees_all(kind: Any) -> bool:
@@ -116,20 +120,30 @@ def sees_all(kind: Any) -> bool:
     return 'causal' in {field.name for field in dataclasses.fields(kind)}
 
 
-@functools.lru_cache(maxsize=1024)
+class _Nothing(nn.Module):
+    """A mixer without parameters."""
+
+    def __call__(self, x_NxW: jax.Array) -> jax.Array:
+        return x_NxW
+
+
+class _NothingOfAll(nn.Module):
+    """The same, of one that can see all tokens."""
+
+    causal: bool
+
+    def __call__(self, x_NxW: jax.Array, length: jax.Array | None) -> jax.Array:
+        return x_NxW
+
+
 def num_parameters(module: Backbone, seq_len: int, embedding_dim: int) -> int:
-    """Number of parameters of a model; each block is traced once, for all D_e and C, whose layers are known."""
-    if module.num_outputs > 1:
-        one = module.clone(num_outputs=1)
-        return num_parameters(one, seq_len, embedding_dim) + (module.num_outputs - 1) * (module.width + 1)
-    if module.embedding and embedding_dim > 1:
-        return num_parameters(module, seq_len, 1) + (embedding_dim - 1) * module.width
-    if len(module.blocks) > 1:
-        without, *each = (
-            num_parameters(module.clone(blocks=blocks), seq_len, embedding_dim)
-            for blocks in ((), *((spec,) for spec in module.blocks))
-        )
-        return sum(each) - (len(each) - 1) * without
-    z_NxE = jax.ShapeDtypeStruct((seq_len, embedding_dim), jnp.float32)
-    made = jax.eval_shape(module.init, jax.random.key(0), z_NxE)
+    """Number of parameters of a model: those of each mixer in its directions, and of all that is around the mixers."""
+    nothing = tuple((_NothingOfAll if sees_all(kind) else _Nothing, ()) for kind, _ in module.blocks)
+    own = (module.directions(spec) * _count(spec[0](**dict(spec[1])), seq_len, module.width) for spec in module.blocks)
+    return _count(module.clone(blocks=nothing), 1, embedding_dim) + sum(own)
+
+
+@functools.lru_cache(maxsize=1024)
+def _count(module: nn.Module, seq_len: int, width: int) -> int:
+    made = jax.eval_shape(module.init, jax.random.key(0), jax.ShapeDtypeStruct((seq_len, width), jnp.float32))
     return sum(leaf.size for leaf in jax.tree.leaves(made.get('params', {})))
