@@ -8,7 +8,6 @@ from unittest import mock
 
 import jax
 from flax import linen as nn
-from flax import nnx
 
 
 class _Adapted(nn.Module):
@@ -60,7 +59,7 @@ class TorchModule(_Adapted):
             return jax_view(torch.func.functional_call(module, torch_view(params), (torch_view(z_NxE),)))
 
 
-def from_nnx(module_class: Callable[..., nnx.Module], *args: Any, **settings: Any) -> nn.Module:
+def from_nnx(module_class: Callable[..., Any], *args: Any, **settings: Any) -> nn.Module:
     """An NNX module as a Linen module; `module_class(*args, **settings, rngs=rngs)` makes it.
 
         @models.register('my_mixer')
@@ -72,7 +71,9 @@ def from_nnx(module_class: Callable[..., nnx.Module], *args: Any, **settings: An
         *args: its arguments: numbers, names or tuples.
         **settings: its arguments by name.
     """
-    return nnx.bridge.to_linen(module_class, *args, **settings)
+    from flax.nnx import bridge  # half a second, which only this needs
+
+    return bridge.to_linen(module_class, *args, **settings)
 
 
 def from_equinox(module_class: Callable[..., Any], *args: Any, **settings: Any) -> nn.Module:
