@@ -35,7 +35,7 @@ def get_config(part='q1'):
     config.seq_lens = (100,)
     config.sparsity = {'q1': (1,), 'all': (1, 2, 3), 'seeds': (1, 2)}[part]
     config.num_samples = (50_000,)
-    config.num_seeds = 3 if part == 'seeds' else 1
+    config.num_seeds = 10 if part == 'seeds' else 1
     config.weight_decay = (0.2,)
     config.check_every = 782  # an epoch
     config.max_steps = 20 * 782
