@@ -28,10 +28,14 @@ def test_who_is_equal_at_the_largest_value_is_ranked_at_the_next():
     assert plots.ranked(means, 'seq_len') == ['b', 'a']
 
 
-def test_a_value_at_which_few_were_run_counts_last():
-    line = {'model': 'a', 'seq_len': 8, 'num_learn': 0, 'mean': 100.0}
-    means = pd.DataFrame([line, {**line, 'seq_len': 16, 'num_learn': 3}, {**line, 'model': 'b', 'num_learn': 3}])
-    assert plots.ranked(means, 'seq_len') == ['b', 'a']
+def test_who_was_not_run_stands_with_those_that_fail_there():
+    line = {'seq_len': 8, 'num_learn': 3, 'mean': 100.0}
+    means = pd.DataFrame([
+        {**line, 'model': 'fails', 'mean': 90.0}, {**line, 'model': 'fails', 'seq_len': 16, 'num_learn': 0},
+        {**line, 'model': 'not run', 'mean': 50.0}, {**line, 'model': 'worse', 'mean': 200.0},
+        {**line, 'model': 'learns', 'seq_len': 16, 'num_learn': 1},
+    ])  # fmt: skip
+    assert plots.ranked(means, 'seq_len') == ['learns', 'not run', 'fails', 'worse']
 
 
 def test_order_and_panels_are_checked():

@@ -33,8 +33,7 @@ def samples_ranked(
 ) -> Figure:
     """Samples to the threshold of many architectures, a line each; those that do best on the first task on top.
 
-    The best is the one of which most lanes learn at the largest value of `by` that most have rows of; among equals,
-    the one that needs fewest samples there.
+    The order is that of `ranked`.
 
     Args:
         panels: by title the rows of a panel, one per lane, as for `analysis.summarize`.
@@ -83,19 +82,19 @@ def samples_ranked(
 
 
 def ranked(means: pd.DataFrame, by: str) -> list[str]:
-    """Architectures, best first: by the lanes that learn and the samples at the largest value that most have.
+    """Architectures, best first: by how many lanes learn, and from how many samples, at the largest value of `by`.
 
-    Equal ones are told apart at the next smaller value, and at last at values that few have. Of several tasks the first
-    counts.
+    Those of which no lane learns there, or that were not run there, follow, told apart in the same way at the next
+    smaller value. Of several tasks the first counts.
     """
     first = means.drop_duplicates(['model', by])
     places: dict[str, list[tuple[int, float]]] = {model: [] for model in first['model']}
-    shared = first[by].value_counts() > len(places) / 2
-    for value in sorted(shared.index, key=lambda value: (shared[value], value), reverse=True):
-        points = first[first[by] == value].to_dict('records')
+    learned = first[first['num_learn'] > 0]
+    for value in sorted(learned[by].unique(), reverse=True):
+        points = learned[learned[by] == value].to_dict('records')
         found = {line['model']: (-line['num_learn'], line['mean']) for line in points}
         for model, place in places.items():
-            place.append(found.get(model, (0, float('inf'))))
+            place.append(found.get(model, (0, 0.0)))
     return sorted(places, key=places.__getitem__)
 
 
