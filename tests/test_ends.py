@@ -2,10 +2,12 @@
 
 import itertools
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from qstr_jax.plots import ends
+from qstr_jax.plots.style import STYLE
 
 
 @pytest.mark.parametrize('seed', range(20))
@@ -23,3 +25,22 @@ def test_words_of_any_heights_move_apart_and_stay_below_the_top(seed):
 def test_words_that_have_room_stay_where_they_are():
     assert ends._apart([0.2, 0.8, 0.5], [0.1, 0.1, 0.1]) == [0.2, 0.8, 0.5]
     assert ends._apart([], []) == []
+
+
+def test_the_white_edge_of_a_line_cuts_no_words():
+    with plt.rc_context(STYLE):
+        figure, axis = plt.subplots(figsize=(4, 2))
+        axis.set_axis_off()
+        two = 'Transformer gjp\n$N^{1.17}$ [1.02, 1.33]'
+        ends.at_ends(axis, [ends.Words(1.0, y, two, 'tab:blue', '') for y in (0.4, 0.45, 0.5)])
+
+        def drawn():
+            figure.canvas.draw()
+            return np.asarray(figure.canvas.buffer_rgba()).copy()
+
+        with_edges = drawn()
+        for text in axis.texts:
+            text.set_path_effects([])
+        np.testing.assert_array_equal(with_edges, drawn())
+        assert (with_edges < 255).any()
+        plt.close(figure)

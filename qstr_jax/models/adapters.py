@@ -71,7 +71,7 @@ def from_nnx(module_class: Callable[..., Any], *args: Any, **settings: Any) -> n
         *args: its arguments: numbers, names or tuples.
         **settings: its arguments by name.
     """
-    from flax.nnx import bridge  # half a second, which only this needs
+    from flax.nnx import bridge  # takes 0.3 seconds, and only this needs it
 
     return bridge.to_linen(module_class, *args, **settings)
 

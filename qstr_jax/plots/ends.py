@@ -59,11 +59,13 @@ def _height(words: Words) -> float:
 def _write(
     axis: Axes, words: Words, at: tuple[float, float], *, line: bool = False, shift: float = 6, ha: str = 'left'
 ) -> None:
-    axis.annotate(
-        words.text, at, (shift, 0), xycoords='axes fraction', textcoords='offset points', ha=ha, va='center',
-        color=words.colour, fontsize=matplotlib.rcParams['figure.labelsize'] + 0.5, annotation_clip=False,
-        linespacing=1.0, gid=words.gid, path_effects=[patheffects.withStroke(linewidth=2, foreground='white')],
-    )  # fmt: skip
+    # The white edge is a text of its own behind all words: it would cut into the line above.
+    edge = {'path_effects': [patheffects.withStroke(linewidth=2, foreground='white')], 'zorder': 2.9}
+    for look in ({'color': 'white', **edge}, {'color': words.colour, 'gid': words.gid}):
+        axis.annotate(
+            words.text, at, (shift, 0), xycoords='axes fraction', textcoords='offset points', ha=ha, va='center',
+            fontsize=matplotlib.rcParams['figure.labelsize'] + 0.5, annotation_clip=False, linespacing=1.1, **look,
+        )  # fmt: skip
     if line:
         axis.annotate(
             '', at, (words.x, words.y), xycoords='axes fraction', textcoords='data',
