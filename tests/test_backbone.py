@@ -113,7 +113,24 @@ def test_the_width_follows_from_the_number_of_parameters(name, num_outputs):
     module = build(name, num_parameters=20_000).clone(num_outputs=num_outputs)
     count = backbone.num_parameters(module, TASK.seq_len, TASK.embedding_dim)
     assert abs(count / 20_000 - 1) < 0.05
-    assert count == sum(leaf.size for leaf in jax.tree.leaves(held_out.abstract_params(module, TASK)))
+    assert count == num_leaves(module)
+
+
+@pytest.mark.parametrize(
+    'settings',
+    [
+        {'mixers': ('attention', 'min_gru'), 'width': 8, 'short_conv': 4},
+        {'mixers': ('mlp_mixer', 'min_gru'), 'width': 8, 'short_conv': 2, 'bidirectional': False, 'mlp': 'none'},
+        {'mixers': ('min_gru',), 'embedding': False, 'norm': 'layer', 'mlp_width': 5},
+    ],
+)
+def test_parameters_are_counted_with_convolutions_and_directions(settings):
+    module = build(**settings)
+    assert backbone.num_parameters(module, TASK.seq_len, TASK.embedding_dim) == num_leaves(module)
+
+
+def num_leaves(module):
+    return sum(leaf.size for leaf in jax.tree.leaves(held_out.abstract_params(module, TASK)))
 
 
 @pytest.mark.parametrize('mixer', ['mamba2', 's5'])
