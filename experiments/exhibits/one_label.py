@@ -1,4 +1,4 @@
-"""One label a prompt: samples to test MSE 0.7 on 1STR by the point-wise risk, N = 4 to 256, about 20,000 parameters.
+"""One label a prompt: samples to test MSE 0.7 on 1STR by the point-wise risk, N = 4 to 1,024, about 20,000 parameters.
 
 Each architecture has at each N the batch size and learning rate whose slowest of five selection lanes needs the fewest
 prompts; ten other lanes are reported, each with its own (u, ω).
@@ -9,13 +9,16 @@ from qstr_jax.settings import checks
 
 ORDER = 8
 QUESTION = 'How many labels does each architecture need, at one label a prompt and its own best settings?'
-# By model and N the width at which it has 18,000 to 22,000 parameters: of the Transformer's ReLU layer, of the GRU's
-# states in each direction, and of the FFN's first layer of two.
+# By model and N the width at which it has 18,000 to 22,000 parameters (25,000 at N = 1,024): of the Transformer's ReLU
+# layer, of the GRU's states in each direction, and of the FFN's first layer of two.
 WIDTHS = {
-    'transformer': {4: 748, 8: 508, 16: 386, 32: 262, 64: 188, 128: 105, 256: 50},
+    'transformer': {4: 748, 8: 508, 16: 386, 32: 262, 64: 188, 128: 105, 256: 50, 512: 8, 1024: 4},
     'rnn': {4: 46, 8: 43, 16: 41},
     'ffn': {4: 103, 8: 55, 16: 27},
 }
+# The budget of parts for which 300,000 prompts are too few; RNN and FFN then take larger batches and fewer tests.
+BUDGETS = {'transformer_256': 3_000_000, 'transformer_512': 3_000_000, 'transformer_1024': 3_000_000}
+BUDGETS |= {'rnn_16': 30_000_000, 'ffn_8': 30_000_000, 'ffn_16': 30_000_000}
 FOLDERS = {'one_label': tuple(f'{model}_{n}' for n in WIDTHS['transformer'] for model in WIDTHS if n in WIDTHS[model])}
 FIGURES = {
     'one_label/figure.png': 'Prompts of one label each to test error 0.7 against N',
@@ -25,7 +28,7 @@ FIGURES = {
 
 
 def get_config(part='transformer_4'):
-    """One architecture at one N, ten lanes; at most 300,000 prompts."""
+    """One architecture at one N, ten lanes; at most 300,000 prompts or those of BUDGETS."""
     checks.choice('part', part, FOLDERS['one_label'])
     model, _, number = part.rpartition('_')
     width = WIDTHS[model][int(number)]
@@ -36,11 +39,12 @@ def get_config(part='transformer_4'):
     config.num_seeds = 10
     config.task_per_lane = True
     config.tune.learning_rate = 'auto'
-    config.tune.batch_size = (16, 64, 256)
+    is_short = model == 'transformer' or part not in BUDGETS
+    config.tune.batch_size = (16, 64, 256) if is_short else (64, 256, 1024)
     config.tune.num_seeds = 5
-    config.check_every = 4
+    config.check_every = 4 if is_short else 10
     config.test_samples = 1000
-    config.max_samples = 300_000
+    config.max_samples = BUDGETS.get(part, 300_000)
     setting, value = {
         'transformer': ('mlp_width', width), 'rnn': ('width', width), 'ffn': ('widths', (width, 100)),
     }[model]  # fmt: skip
