@@ -30,15 +30,20 @@ TASKS = {
 }
 SEQ_LENS = {'qstr': (4, 8), 'noisy_keys': (4,), 'flights': (4,), 'modular_sum': (4,)}
 POINTS = tuple((task, seq_len) for task, lengths in SEQ_LENS.items() for seq_len in lengths)
-FOLDERS = {'architectures': tuple(f'{task}_{seq_len}' for task, seq_len in POINTS)}
+FOLDERS = {
+    'architectures': tuple(f'{task}_{seq_len}' for task, seq_len in POINTS),
+    'architectures_long': ('long_8', 'long_16'),
+}
 FIGURES = {'architectures/figure.png': 'Labels to the threshold, a panel for each task; the best on retrieval on top'}
 
 
 def get_config(part='qstr_4'):
-    """One task and N for all mixers, five lanes with a task each, at most 48,000 labels."""
-    checks.choice('part', part, FOLDERS['architectures'])
+    """One task and N for all mixers, five lanes with a task each, at most 48,000 labels; `long` is 1STR, a million."""
+    checks.choice('part', part, sum(FOLDERS.values(), ()))
     task, _, seq_len = part.rpartition('_')
-    config = protocol(task, int(seq_len))
+    config = protocol('qstr' if task == 'long' else task, int(seq_len))
+    if task == 'long':
+        config.batch_size, config.check_every, config.max_samples = 256, 10, 1_000_000
     config.models = MODELS
     for model in MODELS:
         config[model].num_parameters = 20_000
@@ -68,7 +73,7 @@ def protocol(task, seq_len):
 
 def reduced(part='qstr_4'):
     """The same in seconds, for the tests: every part is a small FFN at N = 4, as in who_wins."""
-    config = protocol(part.rpartition('_')[0], 4)
+    config = protocol(part.rpartition('_')[0].replace('long', 'qstr'), 4)
     base.shrink_tuned(config)
     config.risk, config.check_every = 'averaged', 10
     return config

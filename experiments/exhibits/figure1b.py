@@ -1,6 +1,6 @@
 """Figure 1b: samples to test MSE 0.02 on simple-1STR, linear link, N = 25, 27, …, 33.
 
-As published (preset `published`), with a draw of (u, ω) for each lane; one lane of the RNN, whose cells take an hour.
+As published (preset `published`), with a draw of (u, ω) for each lane; the RNN by a GPU.
 A directory of its own has many draws of the FFN at N = 25.
 """
 
@@ -29,7 +29,7 @@ def get_config(part='transformer'):
     config.threshold = 0.02
     config.check_every = 100
     config.task_per_lane = True
-    config.num_seeds = 1 if part == 'rnn' else 5
+    config.num_seeds = 5
     config.title = '{task}: samples to test MSE {threshold}'
     config.reference_for.update(
         test_task='simple_qstr', task='simple_qstr', link='linear', token_dim=10, threshold=0.02
