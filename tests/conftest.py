@@ -27,6 +27,8 @@ from tests import helpers
 # Eight CPU devices, so that code for several of them runs on any machine; shapes must agree in rank.
 jax.config.update('jax_num_cpu_devices', 8)
 jax.config.update('jax_numpy_rank_promotion', 'raise')
+# As the binaries do: a GPU would multiply in TF32, which agrees with no reference to rounding.
+jax.config.update('jax_default_matmul_precision', 'highest')
 
 # The suite compiles thousands of small programs and runs each for a moment, so they are compiled as quickly as can be.
 # Programs that tests start in processes of their own are compiled as a user's are, so the flags are gone once they are

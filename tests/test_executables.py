@@ -23,7 +23,7 @@ def sharing(tmp_path, monkeypatch):
 
 def test_a_program_is_compiled_once_and_makes_the_same_bits(sharing):
     # A cell of no other test: a program that JAX's cache of the worker knows cannot be written.
-    problem, device = small.cell('ffn', batch_size=12).problem, jax.devices()[1]
+    problem, device = small.cell('ffn', batch_size=12).problem, jax.devices()[-1]
     lanes_K = programs.lane_arrays([small.lane(0), small.lane(1)], device)
     ends, numbers_of_compiled, compile_anew = [], [], programs._compile
     for _ in range(2):
@@ -49,7 +49,7 @@ def test_another_problem_size_device_or_condition_is_another_program(sharing, mo
     for condition, *which in (
         ('flags', other, 1, device),
         ('flags', problem, 2, device),
-        ('flags', problem, 1, jax.devices()[1]),
+        ('flags', problem, 1, jax.devices()[-1]),
         ('others', problem, 1, device),
     ):
         compiled = sharing(nothing, condition)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from qstr_jax.settings import registry
 from qstr_jax.storage import files, merge, results
 from qstr_jax.sweeps import monitor
 from tests import small
@@ -67,6 +68,28 @@ def test_another_backend_or_batch_may_differ_by_rounding(tmp_path, column):
         rows = merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
     assert len(warned) == 4
     pd.testing.assert_frame_equal(rows, rows_of(LANES).assign(cell=CELL))
+
+
+def test_rows_from_before_a_setting_merge_with_newer_ones(tmp_path, monkeypatch):
+    """The setting is of a model that this process has not imported; a setting of lanes must be known."""
+    make(tmp_path / 'a', LANES[:2])
+    make(tmp_path / 'b', LANES[2:])
+    monkeypatch.setattr(registry, '_ENTRIES', {})
+    for name, column, line in (('mlp', 'ffn_widths', None), ('lane', 'stop_after', 'lack stop_after')):
+        for source in 'ab':
+            shutil.copytree(tmp_path / source, tmp_path / name / source)
+        for kind in 'rows', 'curves':
+            path = tmp_path / name / 'a' / kind / f'{CELL}.parquet'
+            frame = files.read_table(path, CELL).drop(columns=column, errors='ignore')
+            files.write_table(path, frame, CELL)
+        sources = [tmp_path / name / source for source in 'ab']
+        if line:
+            with pytest.raises(results.ResultsError, match=line):
+                merge.merge(sources, tmp_path / name / 'both')
+        else:
+            rows = merge.merge(sources, tmp_path / name / 'both')
+            assert len(rows) == 4
+            assert rows[column].nunique() == 1
 
 
 def test_sweeps_with_other_settings_merge_side_by_side(tmp_path):

@@ -86,13 +86,16 @@ def output(default: str) -> str:
 
 
 def start() -> None:
-    """Joins the job, sets the compilation cache and logs which device is used. Call it before any computation."""
+    """Joins the job, sets cache and precision, and logs which device is used. Call it before any computation."""
     check()
     if _CACHE.value.strip():
         cache = reachable('compilation_cache', _CACHE.value)
         jax.config.update('jax_compilation_cache_dir', str(files.make_folder(cache)))
         jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.5)
     use_all_cores()
+    # A learner's programs say it themselves; cards and figures run models without one.
+    if jax.config.jax_default_matmul_precision is None:  # type: ignore[attr-defined]
+        jax.config.update('jax_default_matmul_precision', 'highest')
     if _is_distributed():
         try:
             jax.distributed.initialize(

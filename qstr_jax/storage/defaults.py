@@ -24,6 +24,12 @@ def filled(rows: pd.DataFrame, lane_settings: Iterable[str] = ()) -> pd.DataFram
     return rows.assign(**missing) if missing else rows
 
 
+def shared(rows: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """The rows of one cell, with the settings that newer rows of it have: all of them have the same."""
+    settings = columns.with_role(others.columns, 'task', 'model', 'learner')
+    return rows.assign(**{name: others[name].iloc[0] for name in settings if name not in rows.columns})
+
+
 def filled_curves(curves: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """The curves of one cell, with the columns of lanes that its rows have; they are newer than the file of curves."""
     newer = [name for name in columns.with_role(rows.columns, 'lane') if name not in curves.columns]

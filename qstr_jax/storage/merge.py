@@ -52,10 +52,14 @@ def joined(known: dict[str, Any] | None, entry: dict[str, Any]) -> dict[str, Any
 
 def _merge_cell(name: str, sources: Sequence[Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows and curves of one cell, each lane from the first source that has it."""
-    rows = cell_tables.read_rows(sources[0] / 'rows' / name)
+    paths = [source / 'rows' / name for source in sources]
+    lanes = list(dict.fromkeys(one for path in paths for one in lane_keys.columns_of(cell_tables.read_rows(path))))
+    rows, *others = (cell_tables.read_rows(path, lanes) for path in paths)
     curves = defaults.filled_curves(cell_tables.read_curves(sources[0] / 'curves' / name), rows)
-    for source in sources[1:]:
-        other = cell_tables.read_rows(source / 'rows' / name)
+    for source, other in zip(sources[1:], others, strict=True):
+        rows, other = defaults.shared(rows, other), defaults.shared(other, rows)
+        if newer := set(lane_keys.columns_of(rows)) ^ set(lane_keys.columns_of(other)):
+            raise ResultsError(f'{name}: older rows lack {min(newer)}: import qstr_jax.sweeps and the plugins first')
         _check_same(name, rows, other, source)
         known = lane_keys.found_in(rows)
         more = defaults.filled_curves(cell_tables.read_curves(source / 'curves' / name), other)

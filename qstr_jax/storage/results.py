@@ -87,10 +87,8 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) ->
     lanes = lane_keys.columns_of(rows)
     known_rows = pd.DataFrame()
     if rows_path.exists():
-        old = known_rows = cell_tables.read_rows(rows_path, lanes)
-        # A cell's rows share its settings, also those that are newer than the file.
-        shared = columns.with_role(rows.columns, 'task', 'model', 'learner')
-        old = old.assign(**{name: rows[name].iloc[0] for name in shared if name not in old.columns})
+        known_rows = cell_tables.read_rows(rows_path, lanes)
+        old = defaults.shared(known_rows, rows)
         known = lane_keys.found_in(old)
         rows, curves = lane_keys.without(rows, known), lane_keys.without(curves, known)
         if rows.empty:
