@@ -301,6 +301,13 @@ def test_a_width_is_the_same_number_as_a_float():
     assert online(both, 'rnn')['N'] == LENGTHS
 
 
+def test_rarer_tests_at_longer_prompts_go_on_the_curve_and_beside_others_make_one_of_their_own():
+    short, long = lanes('ffn', lengths=(4, 8), check_every=4), lanes('ffn', lengths=(16, 32), check_every=10)
+    assert online(pd.concat([short, long]))['N'] == (4, 8, 16, 32)
+    table = table1.measure(pd.concat([lanes('ffn', check_every=every) for every in (4, 10)]))
+    assert [N for kind, N in zip(table['evidence'], table['N'], strict=True) if kind == 'online'] == [LENGTHS] * 2
+
+
 def test_a_sweep_over_widths_is_not_averaged_into_a_curve():
     rows = pd.concat([lanes('ffn'), lanes('ffn', lengths=(4,), ffn_width=99), lanes('ffn', lengths=(4,), ffn_width=7)])
     assert online(rows)['N'] == LENGTHS[1:]

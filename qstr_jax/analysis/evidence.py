@@ -20,6 +20,8 @@ KINDS = (ONLINE, TUNED, FIXED, WORST)
 OF_THEOREMS = (FIXED, WORST)
 # Settings that save time or allow more of it, but do not change how many samples a lane needs.
 _COST = ('screen', 'max_samples')
+# Settings of a learner that may follow from N as a shape does: who needs more samples may be tested less often.
+_MAY_FOLLOW = ('check_every',)
 # Settings that say how another one follows from N; they follow from nothing themselves.
 _RULES = ('encoding_factor',)
 # Baselines search for n*, too.
@@ -92,11 +94,12 @@ def _distinct(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _following(rows: pd.DataFrame, settings: list[str], chosen: list[str]) -> list[str]:
-    """The settings of the model and the task that take other values at another N, in some directory."""
+    """The settings of the model and the task, and few others, that take other values at another N, in some directory."""
     may = [
         name
         for name in settings
-        if columns.get(name).role not in ('learner', 'lane') and name not in (*ALWAYS_NAMED, *_RULES)
+        if name in _MAY_FOLLOW
+        or (columns.get(name).role not in ('learner', 'lane') and name not in (*ALWAYS_NAMED, *_RULES))
     ]
     fixed = [name for name in settings if name not in (*may, *chosen, 'seq_len')]
     groups = [lanes for _, lanes in rows.groupby(['folder', *fixed], dropna=False) if lanes['seq_len'].nunique() > 1]
