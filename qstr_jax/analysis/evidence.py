@@ -94,7 +94,7 @@ def _distinct(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _following(rows: pd.DataFrame, settings: list[str], chosen: list[str]) -> list[str]:
-    """The settings of the model and the task, and few others, that take other values at another N, in some directory."""
+    """The settings of model and task, and few others, that take other values at another N, in some directory."""
     may = [
         name
         for name in settings
