@@ -1,5 +1,7 @@
 """Tuned sweeps: chosen on selection seeds, reported on others, raced, and the same whenever they are stopped."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -174,6 +176,17 @@ def test_a_directory_is_tuned_in_one_way(workdir):
         sweeps.run(settings(grid=(1e-3, 1e-2)), workdir, small.quiet())
     with pytest.raises(results.ResultsError, match='was tuned with'):
         sweeps.run(small.settings(), workdir, small.quiet())
+
+
+def test_other_points_may_be_tuned_over_other_values_of_the_same_settings(workdir, tmp_path):
+    directory = tmp_path / 'both'
+    shutil.copytree(workdir, directory)
+    before = results.load(directory)
+    rows = sweeps.run(settings(grid=(1e-3, 1e-2), seq_lens=4), directory, small.quiet())
+    assert set(rows['seq_len']) == {2, 3, 4}
+    pd.testing.assert_frame_equal(rows[rows['seq_len'] < 4].reset_index(drop=True), before)
+    with pytest.raises(results.ResultsError, match='was tuned with'):
+        sweeps.run(settings(seq_lens=5, tune={'weight_decay': (0.1, 0.2)}), directory, small.quiet())
 
 
 def test_shares_keep_the_cells_of_a_model_together():

@@ -1,4 +1,4 @@
-"""One label a prompt: samples to test MSE 0.7 on 1STR by the point-wise risk, N = 4 to 512, about 20,000 parameters.
+"""One label a prompt: samples to test MSE 0.7 on 1STR by the point-wise risk, N = 4 to 256, about 20,000 parameters.
 
 Each architecture has at each N the batch size and learning rate whose slowest of five selection lanes needs the fewest
 prompts; ten other lanes are reported, each with its own (u, ω).
@@ -12,12 +12,12 @@ QUESTION = 'How many labels does each architecture need, at one label a prompt a
 # By model and N the width at which it has 18,000 to 22,000 parameters: of the Transformer's ReLU layer, of the GRU's
 # states in each direction, and of the FFN's first layer of two.
 WIDTHS = {
-    'transformer': {4: 748, 8: 508, 16: 386, 32: 262, 64: 188, 128: 105, 256: 50, 512: 8},
+    'transformer': {4: 748, 8: 508, 16: 386, 32: 262, 64: 188, 128: 105, 256: 50},
     'rnn': {4: 46, 8: 43, 16: 41},
     'ffn': {4: 103, 6: 75, 8: 55, 16: 27},
 }
 # The budget of parts for which 300,000 prompts are too few; they take larger batches and fewer tests.
-BUDGETS = {'transformer_256': 3_000_000, 'transformer_512': 3_000_000, 'rnn_16': 30_000_000, 'ffn_8': 30_000_000}
+BUDGETS = {'transformer_256': 3_000_000, 'rnn_16': 30_000_000, 'ffn_8': 30_000_000}
 FOLDERS = {'one_label': tuple(f'{model}_{n}' for model in WIDTHS for n in WIDTHS[model])}
 FIGURES = {
     'one_label/figure.png': 'Prompts of one label each to test error 0.7 against N',
@@ -61,8 +61,8 @@ def reduced(part='transformer_4'):
     config = get_config(part)
     base.shrink_tuned(config)
     config.seq_lens = (2,)
-    config.tune.batch_size = (16, 64)
-    config.threshold = 0.9
+    config.tune.batch_size, config.tune.learning_rate = (16, 64), 'auto'
+    config.check_every, config.threshold = 4, 0.9
     return config
 
 

@@ -222,12 +222,20 @@ class Session:
 
 def _check_tune(workdir: Any, sweep: Sweep) -> None:
     """Raises ResultsError for a directory whose lanes were tuned in another way: settings would not tell them apart."""
-    tune = sweep.as_json().get('tune')
+    mine = sweep.as_json()
     known = results.read_config(workdir) if (workdir / 'config.json').exists() else []
     for other in known:
-        if other.get('tune') != tune:
+        if other.get('tune') != mine.get('tune') and not _are_apart(mine, other):
             before = 'is not tuned' if other.get('tune') is None else f'was tuned with {other["tune"]}'
             raise results.ResultsError(f'{str(workdir)!r} {before}: use another directory')
+
+
+def _are_apart(*both: dict[str, Any]) -> bool:
+    """Whether two sweeps tune the same settings and have no point in common."""
+    names = {frozenset(sweep.get('tune') or ()) for sweep in both}
+    one, other = ({'models': sweep['models'], **sweep['settings']} for sweep in both)
+    shared = one.keys() & other.keys()
+    return len(names) == 1 and any({*map(str, one[name])}.isdisjoint(map(str, other[name])) for name in shared)
 
 
 def tidy(workdir: Any) -> None:
