@@ -4,6 +4,7 @@ Each architecture has at each N the batch size and learning rate whose slowest o
 prompts; ten other lanes are reported, each with its own (u, ω).
 """
 
+from qstr_jax import analysis
 from qstr_jax.cli import base
 from qstr_jax.settings import checks
 
@@ -68,15 +69,14 @@ def reduced(part='transformer_4'):
 
 def text(rows):
     transformer, rnn, ffn = (rows('one_label', model=model) for model in ('transformer', 'rnn', 'ffn'))
-    lengths = transformer.values('seq_len')
-    budget = ffn.values('max_samples')[0]
-    longer = tuple(ffn.values('seq_len')[1:])
+    lengths, learned = transformer.values('seq_len'), tuple(ffn.where(outcome='reached').values('seq_len'))
+    longest = ffn.where(seq_len=16)
     return f"""
 The Transformer needs {transformer.where(seq_len=lengths[0]).mean()} prompts at N = {lengths[0]} and
-{transformer.where(seq_len=lengths[-1]).mean()} at N = {lengths[-1]}, N^{transformer.exponent()}. The RNN goes from
-{rnn.where(seq_len=4).mean()} at N = 4 to {rnn.where(seq_len=8).mean()} at N = 8. Within {budget:,} prompts
-{rnn.count(outcome='reached', seq_len=16)} of {rnn.count(seq_len=16)} RNNs learn at N = 16, and
-{ffn.count(outcome='reached', seq_len=longer)} of {ffn.count(seq_len=longer)} FFNs at N = {longer[0]} and {longer[-1]}.
+{transformer.where(seq_len=lengths[-1]).mean()} at N = {lengths[-1]}, N^{transformer.exponent()}. The RNN needs
+{rnn.mean(by='seq_len')} at N = {listed(rnn.values('seq_len'))}, N^{rnn.exponent()}; the FFN
+{ffn.where(seq_len=learned).mean(by='seq_len')} at N = {listed(learned)}, N^{ffn.exponent()}, and at N = 16
+{longest.count(outcome='reached')} of {longest.count()} learn within {longest.values('max_samples')[0]:,}.
 
 N^a or (log N)^p: {transformer.law()}; between neighbouring N the exponent is {transformer.slopes()}. Theorem 4 claims
 (log N)^p, but for empirical risk minimisers in a ball; this is AdamW, stopped when it first crosses the threshold, and
@@ -93,11 +93,17 @@ def table(rows):
     return rows('one_label').samples_table('seq_len')
 
 
+def listed(lengths):
+    """'4, 8'."""
+    return ', '.join(map(str, lengths))
+
+
 def limits(rows):
-    tried = rows('one_label/selection')
-    most = tried.where(model='transformer', seq_len=256).table['num_samples'].max()
+    tried = rows('one_label/selection').table
+    smallest = tried.groupby(['model', 'seq_len'])['batch_size'].min()
+    least = smallest.min()
+    later = ', '.join(f'{analysis.display(model)} at N = {n}' for model, n in smallest.index[smallest > least])
     return f"""
-Batches below {min(tried.values('batch_size')):g}, width, depth and weight decay are not tuned. The choice for the
-Transformer at N = 256 was begun and not finished: its lanes had up to {most:,} prompts. Longer prompts of RNN and FFN
+Batches below {least:g} ({smallest.max():g}: {later}), width, depth and weight decay are not tuned. Longer prompts
 are not run.
 """
