@@ -2,8 +2,8 @@
 
 How many lanes are tested or drawn together on an accelerator is said in `learners.lanes`, how eigenvalues are found
 there is in `decompositions`. None of it changes what a program computes, up to rounding. The number of lanes on a
-CPU was measured with `experiments.lanes_per_batch`; those of accelerators follow from what their compilers say
-(`experiments.accelerators`).
+CPU was measured with `experiments.lanes_per_batch`, and on an H100 that 64 make 15 times the steps of one; all else of
+accelerators follows from what their compilers say (`experiments.accelerators`).
 """
 
 import dataclasses
