@@ -139,12 +139,15 @@ def with_more(rows):
     many, tried = rows('architectures_long'), rows('architectures_long/selection')
     own = best_first(analysis.summarize(many.table, ['model']))['model']
     whole = ', '.join(f'{analysis.display(model)} {many.where(model=model).mean()}' for model in own)
-    reached = tried.table[tried.table['outcome'] == 'reached']
-    least = reached.groupby('model')['num_samples'].min().drop(list(own), errors='ignore').sort_values()
-    begun = ', '.join(f'{analysis.display(model)} {short_number(number)}' for model, number in least.items())
+    left = tried.table[~tried.table['model'].isin(own)]
+    is_reached = left['outcome'] == 'reached'
+    least = left[is_reached].groupby('model')['num_samples'].min().sort_values()
+    most = left[~left['model'].isin(least.index)].groupby('model')['num_samples'].max()
+    begun = [f'{analysis.display(model)} {short_number(number)}' for model, number in least.items()]
+    begun += [f'{analysis.display(model)} more than {short_number(number)}' for model, number in most.items()]
     return f"""
 With a million labels, in batches of 256, more learn 1STR at N = {many.values('seq_len')[0]}: {whole} (five lanes each).
-Of those whose runs were not finished, the first lane of the choice of rates needs: {begun}.
+Of those whose runs were not finished, the first lane of the choice of rates needs: {', '.join(begun)}.
 """
 
 
