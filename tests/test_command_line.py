@@ -4,6 +4,8 @@ import math
 import os
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 from ml_collections import config_flags
@@ -229,6 +231,17 @@ def test_a_platform_that_is_not_there_is_one_line(monkeypatch, error):
     with pytest.raises(ValueError, match='no such device here: ') as caught:
         runtime._check_platform()
     assert 'set JAX_PLATFORMS' not in str(caught.value)
+
+
+def test_commands_multiply_in_full_float32():
+    """Of a GPU or TPU, whose own choice would be less; a program says so on any machine."""
+    program = (
+        'import jax; from absl import flags; from qstr_jax.cli import runtime; '
+        'flags.FLAGS(["", "--compilation_cache="]); runtime.start(); '
+        'print(jax.jit(lambda x: x @ x).lower(jax.numpy.ones((2, 2))).as_text())'
+    )
+    done = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, check=True, cwd=helpers.ROOT)
+    assert 'precision = [HIGHEST, HIGHEST]' in done.stdout
 
 
 def test_more_devices_than_there_are_is_an_error():
