@@ -44,3 +44,15 @@ def test_the_white_edge_of_a_line_cuts_no_words():
         np.testing.assert_array_equal(with_edges, drawn())
         assert (with_edges < 255).any()
         plt.close(figure)
+
+
+def test_words_beside_lines_that_end_early_do_not_cover_each_other():
+    with plt.rc_context(STYLE):
+        figure, axis = plt.subplots(figsize=(5, 3))
+        two = 'RNN\n$N^{2.93}$ [2.78, 3.07]'
+        ends.at_ends(axis, [ends.Words(x, 0.6, two, 'tab:blue', f'{x}') for x in (0.2, 0.35, 0.5)])
+        figure.canvas.draw()
+        boxes = [text.get_window_extent() for text in axis.texts if text.get_gid()]
+        assert len(boxes) == 3
+        assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+        plt.close(figure)

@@ -32,10 +32,12 @@ def at_ends(axis: Axes, words: Sequence[Words]) -> None:
     """
     at = _places(axis, words)
     far = [i for i, (x, _) in enumerate(at) if x > _HALF]
-    for i, y in zip(far, _apart([at[i][1] for i in far], [_height(words[i]) for i in far]), strict=True):
-        _write(axis, words[i], (1.0, y), line=abs(y - at[i][1]) > _LINE / 2 or at[i][0] < 1 - _NEAR)
-    for i in set(range(len(words))).difference(far):
-        _write(axis, words[i], at[i])
+    near = [i for i, (x, _) in enumerate(at) if x <= _HALF]
+    for group in far, near:
+        heights = _apart([at[i][1] for i in group], [_height(words[i]) for i in group])
+        for i, y in zip(group, heights, strict=True):
+            x = 1.0 if group is far else at[i][0]
+            _write(axis, words[i], (x, y), line=abs(y - at[i][1]) > _LINE / 2 or at[i][0] < x - _NEAR)
 
 
 def above(axis: Axes, words: Sequence[Words]) -> None:
