@@ -18,7 +18,7 @@ WIDTHS = {
     'ffn': {4: 103, 6: 75, 8: 55, 16: 27},
 }
 # The budget of parts for which 300,000 prompts are too few; they take larger batches and fewer tests.
-BUDGETS = {'transformer_256': 3_000_000, 'rnn_16': 30_000_000, 'ffn_8': 30_000_000, 'ffn_16': 30_000_000}
+BUDGETS = {'transformer_256': 3_000_000, 'rnn_16': 30_000_000, 'ffn_8': 30_000_000, 'ffn_16': 3_000_000}
 FOLDERS = {'one_label': tuple(f'{model}_{n}' for model in WIDTHS for n in WIDTHS[model])}
 FIGURES = {
     'one_label/figure.png': 'Prompts of one label each to test error 0.7 against N',
