@@ -195,7 +195,7 @@ def lost(rows, task):
 
 
 def table(rows):
-    some = rows('architectures')
+    some, many = rows('architectures'), rows('architectures_long')
     ran = set(some.table[['model', 'task', 'seq_len']].itertuples(index=False, name=None))
     points = [point for point in POINTS if point in {place[1:] for place in ran}]
     lines = []
@@ -205,8 +205,10 @@ def table(rows):
             some.where(model=model, task=task, seq_len=seq_len).mean() if (model, task, seq_len) in ran else '–'
             for task, seq_len in points
         ]
+        entries.append(many.where(model=model).mean() if many.count(model=model) else '–')
         lines.append([analysis.display(model), *entries])
     heads = [f'{short(task)}, N = {seq_len}' for task, seq_len in points]
+    heads.append(f'1STR, N = {many.values("seq_len")[0]}, up to {many.values("max_samples")[0]:,}')
     return formats.pipes(['labels to the threshold', *heads], lines)
 
 
@@ -216,7 +218,7 @@ def limits(rows):
     left = [f'{short(task)} ({count} of {len(MODELS)} mixers)' for task, count in ran.items() if count < len(MODELS)]
     waiting = f'Not run to the end: {", ".join(left)}. ' if left else ''
     return f"""
-{waiting}Two blocks, one size, one batch size, one budget, N at most {max(some.values('seq_len'))}: who does not
+{waiting}Two blocks, one size, one batch size at each budget, N at most {max(some.values('seq_len'))}: who does not
 learn may do so with more labels. Prompts are so short that what a state can hold hardly binds; all mixers read in both
 directions, which is not how they are used in language models.
 """
