@@ -70,26 +70,30 @@ def test_another_backend_or_batch_may_differ_by_rounding(tmp_path, column):
     pd.testing.assert_frame_equal(rows, rows_of(LANES).assign(cell=CELL))
 
 
-def test_rows_from_before_a_setting_merge_with_newer_ones(tmp_path, monkeypatch):
-    """The setting is of a model that this process has not imported; a setting of lanes must be known."""
-    make(tmp_path / 'a', LANES[:2])
-    make(tmp_path / 'b', LANES[2:])
+@pytest.fixture
+def older(tmp_path, monkeypatch):
+    """Two directories of one cell, and a function that takes a column from the first; nothing is registered."""
+    sources = [make(tmp_path / 'a', LANES[:2]), make(tmp_path / 'b', LANES[2:])]
     monkeypatch.setattr(registry, '_ENTRIES', {})
-    for name, column, line in (('mlp', 'ffn_widths', None), ('lane', 'stop_after', 'lack stop_after')):
-        for source in 'ab':
-            shutil.copytree(tmp_path / source, tmp_path / name / source)
+
+    def without(column):
         for kind in 'rows', 'curves':
-            path = tmp_path / name / 'a' / kind / f'{CELL}.parquet'
-            frame = files.read_table(path, CELL).drop(columns=column, errors='ignore')
-            files.write_table(path, frame, CELL)
-        sources = [tmp_path / name / source for source in 'ab']
-        if line:
-            with pytest.raises(results.ResultsError, match=line):
-                merge.merge(sources, tmp_path / name / 'both')
-        else:
-            rows = merge.merge(sources, tmp_path / name / 'both')
-            assert len(rows) == 4
-            assert rows[column].nunique() == 1
+            path = sources[0] / kind / f'{CELL}.parquet'
+            files.write_table(path, files.read_table(path, CELL).drop(columns=column, errors='ignore'), CELL)
+        return sources
+
+    return without
+
+
+def test_rows_from_before_a_setting_of_the_model_merge_with_newer_ones(older, tmp_path):
+    rows = merge.merge(older('ffn_widths'), tmp_path / 'both')
+    assert len(rows) == 4
+    assert rows['ffn_widths'].nunique(dropna=False) == 1
+
+
+def test_rows_from_before_an_unknown_setting_of_lanes_are_a_clear_error(older, tmp_path):
+    with pytest.raises(results.ResultsError, match='lack stop_after: import'):
+        merge.merge(older('stop_after'), tmp_path / 'both')
 
 
 def test_sweeps_with_other_settings_merge_side_by_side(tmp_path):

@@ -66,7 +66,7 @@ From N = 25 to 33 the Transformer goes from {transformer.where(seq_len=25).mean(
 
 The FFN hangs on the draw of (u, ω): {draws.count()} draws at N = 25 need between {draws.smallest()} and
 {draws.largest()}. Transformer and FFN took {transformer.time()} and {ffn.time()}, the RNN {rnn.time()}: one lane at
-each N of a CPU, and at N = 25 and 27 five lanes of a GPU.
+each N by a CPU, four more at N = 25 and 27 by a GPU.
 """
 
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from qstr_jax import analysis, columns
-from qstr_jax.plots.labels import display, samples_to_threshold
+from qstr_jax.plots.labels import display, samples_to_threshold, thousands
 from qstr_jax.plots.panels import log_ticks
 from qstr_jax.plots.style import STYLE, frame
 
@@ -52,7 +52,8 @@ def tuning(rows: pd.DataFrame, setting: str = 'learning_rate', by: str = 'seq_le
             axis.set_xlabel(columns.label(setting))
             axis.legend(loc='lower left', bbox_to_anchor=(0, 1.0), ncols=3, title=display(model), columnspacing=1.0)
         axes[0].set_yscale('log')
-        log_ticks(axes[0].yaxis)
+        low, high = axes[0].get_ylim()
+        log_ticks(axes[0].yaxis, thousands, (1, 2, 5) if high < 1000 * low else (1, 3))
         axes[0].set_ylabel(samples_to_threshold(rows))
     return figure
 
