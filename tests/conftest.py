@@ -1,18 +1,15 @@
 """Settings of every test, made before JAX touches a device, and what keeps a worker's memory small."""
 
 import collections
-import ctypes
 import gc
 import importlib
 import os
-import pathlib
 import resource
 import shutil
 import sys
 import tempfile
 
 import jax
-import pyarrow
 import pytest
 from absl import flags
 from ml_collections import config_flags
@@ -22,7 +19,7 @@ from qstr_jax.cli import command_line
 from qstr_jax.settings import registry
 from qstr_jax.storage import cell_tables
 from qstr_jax.sweeps import platforms
-from tests import helpers
+from tests import helpers, memory
 
 # Eight CPU devices, so that code for several of them runs on any machine; shapes must agree in rank.
 jax.config.update('jax_num_cpu_devices', 8)
@@ -39,12 +36,8 @@ if 'XLA_FLAGS' not in os.environ:
     del os.environ['XLA_FLAGS']
     platforms.TABLE['cpu'] = platforms.TABLE['cpu']._replace(init={platforms.LEVEL: 0})
 
-# A worker frees its programs when it has this much memory in use. XLA's compiler aborts, without saying why, in a
-# process that has used up its memory maps (65,530, /proc/sys/vm/max_map_count): a program of a learner has about 200
-# of them, which are given back with it, and programs of a gigabyte have some 10,000.
-FULL = 850 * 2**20
-# It does so again only after it has grown by this much: going through all objects of a process takes a second or two,
-# and what was compiled must be compiled again.
+# A worker that freed its programs does so again only after it has grown by this much: going through all objects of a
+# process takes a second or two, and what was compiled must be compiled again.
 GROWTH = 120 * 2**20
 # A run in which a worker took more than this fails.
 LIMIT = 1500 * 2**20
@@ -76,23 +69,6 @@ _PEAKS = pytest.StashKey[dict]()
 _LEFT = pytest.StashKey[int]()
 
 
-def resident_bytes():
-    """Memory that this process has in use now; 0 where it cannot be told."""
-    statm = pathlib.Path('/proc/self/statm')
-    return int(statm.read_text().split()[1]) * resource.getpagesize() if statm.exists() else 0
-
-
-def trim():
-    """The C library keeps what a compilation gave back, for each of its threads, and Arrow the tables that were read.
-
-    This hands it to the system.
-    """
-    pyarrow.default_memory_pool().release_unused()
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, 'malloc_trim'):
-        libc.malloc_trim(0)
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
     """What a file's functions remember goes with it; compiled programs go where they take much memory."""
@@ -101,15 +77,9 @@ def pytest_runtest_teardown(item, nextitem):
         for module in (item.module, *(sys.modules[name] for name in REMEMBERING if name in sys.modules)):
             helpers.forget(module)
     makes_room = is_last and nextitem is not None and nextitem.path.stem.removeprefix('test_') in (*WITH_TORCH, *LARGE)
-    limit = 0 if makes_room else max(FULL, item.config.stash[_LEFT] + GROWTH)
-    if resident_bytes() > limit:
-        trim()
-        if resident_bytes() > limit:
-            helpers.forget(item.module)
-            jax.clear_caches()
-            gc.collect()
-            trim()
-            item.config.stash[_LEFT] = resident_bytes()
+    limit = 0 if makes_room else max(memory.FULL, item.config.stash[_LEFT] + GROWTH)
+    if memory.make_room(item.module, limit):
+        item.config.stash[_LEFT] = memory.resident_bytes()
 
 
 def pytest_collection_modifyitems(items):

@@ -11,7 +11,7 @@ from qstr_jax import sweeps
 from qstr_jax.cli import base
 from qstr_jax.storage import results
 from qstr_jax.theory import heads
-from tests import helpers, small
+from tests import helpers, memory, small
 
 # Cards have tests of their own.
 NAMES = sorted(name for name, one in exhibit.every().items() if not isinstance(one, exhibit.CardExhibit))
@@ -62,6 +62,7 @@ def test_reduced_twins_run_end_to_end(name, tmp_path, no_pdfs):
             found = list((tmp_path / folder).glob(pattern))
             assert found
             assert all(path.stat().st_size > 50 for path in found)
+        memory.make_room(exhibit)  # The programs of all folders of one exhibit are up to a gigabyte.
 
 
 def test_what_is_only_drawn_is_not_planned(tmp_path, monkeypatch):
