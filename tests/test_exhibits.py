@@ -50,6 +50,7 @@ def test_reduced_twins_run_end_to_end(name, tmp_path, no_pdfs):
     for folder in some.folders:
         for sweep in some.sweeps(folder, reduced=True):
             sweeps.run(sweep, tmp_path / folder, small.quiet())
+            memory.make_room(exhibit)  # The programs of one exhibit are up to a gigabyte.
         some.draw(folder, tmp_path, reduced=True)
         rows = results.load(tmp_path / folder)
         lanes = {(cell.id, lane) for sweep in some.sweeps(folder, reduced=True) for cell in sweeps.cells_of(sweep)
@@ -62,7 +63,6 @@ def test_reduced_twins_run_end_to_end(name, tmp_path, no_pdfs):
             found = list((tmp_path / folder).glob(pattern))
             assert found
             assert all(path.stat().st_size > 50 for path in found)
-        memory.make_room(exhibit)  # The programs of all folders of one exhibit are up to a gigabyte.
 
 
 def test_what_is_only_drawn_is_not_planned(tmp_path, monkeypatch):
