@@ -166,6 +166,16 @@ def test_the_source_of_a_plugin_is_submitted_and_no_folder_is_overwritten(measur
     assert not (tmp_path / 'other').exists()
 
 
+def test_an_entry_has_a_folder_for_each_suite(measured, tmp_path, monkeypatch):
+    monkeypatch.setitem(suite.SUITES, 'long', TINY)
+    folder = board.submit(measured / 'mine', tmp_path, suite='long', settings=WIDTH)
+    assert folder.name == 'ffn_long'
+    assert 'board check board/ffn_long' in (folder / 'README.md').read_text()
+    assert len(board.read(folder)[1]) == 4
+    with pytest.raises(ResultsError, match='not of this entry'):
+        board.read(folder.rename(tmp_path / 'ffn'))
+
+
 @pytest.mark.usefixtures('tiny')
 def test_the_page_shows_each_entry_on_each_task(measured):
     page = board.page(measured / 'board')

@@ -25,7 +25,7 @@ _README = """# {entry}
 
 Measured by `python -m qstr_jax compare` on the suite {suite}. Check it, best in a container, with
 
-    python -m qstr_jax board check board/{entry}
+    python -m qstr_jax board check board/{folder}
 """
 
 
@@ -44,7 +44,7 @@ def submit(
     found = list(dict.fromkeys(rows['model']))
     if len(found) != 1:
         raise ValueError(f'workdir={str(workdir)!r}: has rows of {len(found)} models ({", ".join(found)}); submit one')
-    folder = pathlib.Path(names.inside(board, found[0]))
+    folder = pathlib.Path(names.inside(board, _folder(found[0], suite)))
     if folder.exists():
         raise ValueError(f'{folder} is there already: remove it first, or give the model another name')
     specs = {name: importlib.util.find_spec(name) for name in plugins}
@@ -54,15 +54,21 @@ def submit(
     files.make_folder(folder)
     for name, spec in specs.items():
         files.write_bytes(folder / f'{name}.py', pathlib.Path(str(spec and spec.origin)).read_bytes())
-    says = ('command', 'git_commit', 'python', 'device', 'packages')
-    runs = [{name: run[name] for name in says} for run in provenance.load(workdir)]
+    kept = ('command', 'git_commit', 'python', 'device', 'packages')
+    runs = [{name: run[name] for name in kept} for run in provenance.load(workdir)]
     files.write_table(folder / 'rows.parquet', rows)
     files.write_json(folder / 'entry.json', {
         'entry': found[0], 'suite': points.version, 'model': found[0], 'settings': dict(settings or {}),
         'plugins': list(plugins), 'source': source, 'runs': runs,
     })  # fmt: skip
-    files.write_text(folder / 'README.md', _README.format(entry=found[0], suite=points.version, about='What it is.'))
+    says = {'entry': found[0], 'folder': folder.name, 'suite': points.version, 'about': 'What it is.'}
+    files.write_text(folder / 'README.md', _README.format(**says))
     return folder
+
+
+def _folder(entry: str, suite: str) -> str:
+    """The name of an entry's folder; it may have one for each suite."""
+    return entry if suite == 'quick' else f'{entry}_{suite}'
 
 
 def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
@@ -71,16 +77,15 @@ def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
     entry = records.read(folder / 'entry.json', 'entry')
     path = folder / 'rows.parquet'
     rows = files.read_table(names.inside(folder, 'rows.parquet'))
-    known = {one.version: one for one in suites.SUITES.values()}
-    if entry['suite'] not in known or entry['entry'] != folder.name or tuple(rows.columns) != entries.COLUMNS:
+    known = {(_folder(entry['entry'], name), one.version): one for name, one in suites.SUITES.items()}
+    points = known.get((folder.name, entry['suite']))
+    if points is None or tuple(rows.columns) != entries.COLUMNS:
         raise files.damaged_table(path, 'not of this entry and a known suite')
-    good = rows['entry'].eq(folder.name) & rows['suite'].eq(entry['suite']) & rows['model'].eq(entry['model'])
+    good = rows['entry'].eq(entry['entry']) & rows['suite'].eq(entry['suite']) & rows['model'].eq(entry['model'])
     good &= rows['outcome'].isin(OUTCOMES) & rows['num_samples'].between(0, rows['max_samples'])
     good &= ~rows['outcome'].eq('reached') | rows['samples_to_threshold'].eq(rows['num_samples'])
     good &= ~rows.duplicated(['task', 'seq_len', 'seed'])
-    if not good.all() or len(known[entry['suite']].rows_of(rows.assign(**_shared(rows, known[entry['suite']])))) != len(
-        rows
-    ):
+    if not good.all() or len(points.rows_of(rows.assign(**_shared(rows, points)))) != len(rows):
         raise files.damaged_table(path, 'rows that no run of the suite leaves')
     return entry, rows
 
