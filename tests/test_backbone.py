@@ -116,6 +116,12 @@ def test_the_width_follows_from_the_number_of_parameters(name, num_outputs):
     assert count == num_leaves(module)
 
 
+@pytest.mark.parametrize('settings', [{'mlp_width': 100}, {'mlp': 'none'}])
+def test_so_does_it_where_the_number_is_linear_in_the_width(settings):
+    module = build('mlstm', num_parameters=20_000, **settings)
+    assert abs(backbone.num_parameters(module, TASK.seq_len, TASK.embedding_dim) / 20_000 - 1) < 0.05
+
+
 @pytest.mark.parametrize(
     'settings',
     [

@@ -20,12 +20,13 @@ SEQ_LEN = 5
 TASK = tasks.build('modular_sum', seq_len=SEQ_LEN, modulus=3)
 MODULES = {
     'transformer': {'mlp_width': 8},
+    'softmax_1': {'mlp_width': 8, 'softmax_1': True},
     'merged': {'mlp_width': 8, 'attention': 'merged', 'softmax_1': True},
     'rnn': {'width': 6},
     'exclusive': {'width': 6, 'states': 'exclusive', 'readout': 'mlp'},
     'ffn': {'widths': (8,)},
 }
-PAPER = {'merged': 'transformer', 'exclusive': 'rnn'}
+PAPER = {'softmax_1': 'transformer', 'merged': 'transformer', 'exclusive': 'rnn'}
 # Which have no classes, or answer the same to all prompts.
 ONE_NUMBER = ('zero', 'least_squares', 'ridge')
 
@@ -234,6 +235,7 @@ FIT = {'learners': 'adamw', 'num_samples': 9}
         ({'threshold_on': 'error_rate'}, "threshold_on='error_rate': the labels of task 'qstr' are numbers"),
         ({'task': 'modular_sum', 'models': 'ridge', **FIT}, "models='ridge': has one output"),
         ({'task': 'noisy_keys', 'models': 'least_squares', **FIT}, 'knows t'),
+        ({'task': 'hops', 'models': 'least_squares', **FIT}, 'linear in the tokens at t'),
         ({'test_seq_len': 5}, "models='ffn': its parameters are for seq_len=3 alone"),
         (
             {'task': 'mqar', 'seq_lens': 8, 'models': 'rnn', 'test_seq_len': 7},

@@ -253,6 +253,13 @@ def test_the_oracle_of_noisy_keys_errs_by_the_variance_that_it_expects():
 
 
 @needs_data
+def test_a_guess_of_digits_is_known_for_long_prompts():
+    errors = [task('pointing_digits', seq_len=seq_len).no_retrieval('error_rate') for seq_len in (64, 170, 171, 256)]
+    assert errors == sorted(errors)
+    assert 0.85 < errors[0] < errors[-1] < 0.9
+
+
+@needs_data
 @pytest.mark.parametrize(('pointer', 'most'), [('given', 0.06), ('image', 0.1)])
 def test_the_classifier_of_digits_errs_little(pointer, most):
     """4.4 % of test images; it reads the pointer's image as well."""

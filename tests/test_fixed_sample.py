@@ -378,6 +378,7 @@ def test_three_seeds_and_eight_sizes_are_one_program(tmp_path, monkeypatch):
         ('min_norm', {'epsilon': 0.0}, 'epsilon'),
         ('stationary', {'max_steps': 0}, 'max_steps'),
         ('stationary', {'max_steps': 2.5}, 'max_steps'),
+        ('adamw', {'max_steps': 50}, 'max_steps=50: must be a multiple of check_every=20'),
         ('stationary', {'stop_after': -1}, 'stop_after'),
         ('adamw', {'min_samples': 20, 'is_search': True}, 'min_samples'),
         ('adamw', {'span': 'started'}, 'leave the span'),

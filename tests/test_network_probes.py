@@ -53,6 +53,13 @@ def test_alignment_of_the_construction():
     assert found['off_mass'] < 1e-2
 
 
+@pytest.mark.parametrize('name', ['head_alignment', 'transition_lipschitz', 'state_sensitivity', 'rounded_states'])
+def test_a_probe_that_does_not_apply_adds_nothing(name):
+    module = models.build('rnn', TASK, width=3)
+    params = helpers.quick_jit(module.init)(jax.random.key(0), jnp.zeros((TASK.seq_len, TASK.embedding_dim)))
+    assert not measured(name, module, params)
+
+
 def test_lipschitz_product_of_the_larger_direction():
     module, params = rnn('deep')
     expected = float(np.max(sensitivity.transition_lipschitz(params)))

@@ -55,6 +55,14 @@ def test_a_given_part_is_the_constructions_and_is_not_trained(place, part):
         assert is_built == (name in kept)
 
 
+def test_padding_is_not_read(place):
+    module, params = told(place, 'nothing')
+    z_NxE = jax.random.normal(jax.random.key(0), (3, place.problem.task.embedding_dim))
+    longer = z_NxE.at[2].set(5.0)
+    one, other = (models.predict(module, params, z, length=jnp.int32(2))[:2] for z in (z_NxE, longer))
+    np.testing.assert_array_equal(one, other)
+
+
 def test_what_has_no_part_is_named(place):
     with pytest.raises(ValueError, match='needs the model partly_given, not Transformer'):
         starts.params('given', place)

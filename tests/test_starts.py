@@ -126,6 +126,15 @@ def test_an_ffn_that_starts_at_the_construction_retrieves_and_is_of_least_norm()
     np.testing.assert_allclose(norms, norms[0], rtol=1e-5)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize('span', ['free', 'coordinates'])
+def test_the_reference_is_measured_as_the_module_has_it(span, tmp_path):
+    changes = {**FFN, 'span': span, 'batch_size': 0, 'reference': 'construction', 'num_seeds': 1}
+    row = sweeps.run(settings('init', **changes), tmp_path, small.quiet()).iloc[0]
+    assert row['reference_train_risk'] < 1e-6 < row['train_risk']
+    assert not row['is_erm']
+
+
 @pytest.mark.parametrize(
     ('names', 'changes', 'words'),
     [

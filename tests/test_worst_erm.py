@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from qstr_jax import learners
-from qstr_jax.learners import certificate, fits
-from tests.test_fixed_sample import TRANSFORMER, lane, make, params_of, run
+from qstr_jax.learners import certificate, fits, fitting, span_of_inputs
+from tests import helpers
+from tests.test_fixed_sample import FFN, SIMPLE, TRANSFORMER, lane, make, params_of, run
 
 RADIUS = 3.0
 SETTINGS = {'batch_size': 8, 'risk': 'pointwise', 'fresh': 8, 'threshold': 0.05, 'level': 5.0}
@@ -47,6 +48,23 @@ def test_an_erm_of_the_ball_that_errs_is_evidence():
 )
 def test_without_any_one_part_of_the_certificate_there_is_no_evidence(changes):
     assert not LEARNER.is_evidence(record(**changes))
+
+
+def test_the_hinge_is_that_of_the_network_that_coordinates_stand_for():
+    problem = make(FFN, learners.WorstERM, SIMPLE, **SETTINGS, span='coordinates')
+    a_lane = lane(problem, 5, radius=RADIUS, hinge=0.3)
+
+    def hinges():
+        data, _ = fits.init_lane(a_lane, problem)
+        fit = fitting.start(data, a_lane, jnp.int32(5), problem)
+        whole = span_of_inputs.expand(fit.params, fit.basis_RxV, 'coordinates')
+        free = make(FFN, learners.WorstERM, SIMPLE, **SETTINGS)
+        return [
+            one.learner.added(params, fit, data, a_lane, one) for one, params in ((problem, fit.params), (free, whole))
+        ]
+
+    own, same = helpers.quick_jit(hinges)()
+    assert own == same > 0
 
 
 @dataclasses.dataclass(frozen=True)

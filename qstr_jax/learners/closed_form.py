@@ -8,12 +8,13 @@ import jax.numpy as jnp
 import optax
 from flax import linen as nn
 
-from qstr_jax import tasks
+from qstr_jax import models, tasks
 from qstr_jax.learners import fitting
 from qstr_jax.learners.fixed_sample import Data, FixedSample
 from qstr_jax.learners.learner import register
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import derived, traced
+from qstr_jax.tasks import streams
 
 
 @register('closed_form')
@@ -42,6 +43,11 @@ class ClosedForm(FixedSample):
     def bind(self, module: nn.Module, task: tasks.Task, sample_sizes: tuple[int, ...]) -> 'ClosedForm':
         """The learner of a cell: a single step that solves the whole problem."""
         bound = super().bind(module, task, sample_sizes)
+        if self.risk == 'averaged' and not isinstance(module, models.Zero) and _has_weights(task):
+            raise ValueError(
+                f'task={task.name!r}: the closed form of {type(module).__name__} counts all labels alike, and here '
+                'some count more; leave it out, or use the point-wise risk'
+            )
         has_penalty = getattr(module, 'has_penalty', False)
         return dataclasses.replace(
             bound, batch_size=0, max_steps=1, check_every=1, has_penalty=has_penalty, starts=('init',)
@@ -81,3 +87,9 @@ class ClosedForm(FixedSample):
         params = problem.module.closed_form(z_BxNxE, data.train.y_N, is_there_BxN, decay * size / 2, data.task_draw)
         value = fitting.full_risk(fit, data, problem)(params)
         return fit._replace(params=params, step=jnp.int32(self.max_steps)), value
+
+
+def _has_weights(task: tasks.Task) -> bool:
+    """Whether the labels of a prompt count differently in its error."""
+    prompt = jax.eval_shape(lambda key: tasks.sample(key, task, task.draw(key).link), streams.abstract_key())
+    return prompt.weights_N is not None or prompt.length is not None

@@ -203,7 +203,7 @@ def _measure_reference(fit: fitting.Fit, data: Data, problem: Problem) -> tuple[
     """Training risk and test loss of the reference on the fit's n prompts; NaN without one."""
     if not problem.learner.reference:
         return jnp.float32(jnp.nan), jnp.float32(jnp.nan)
-    risk = fitting.full_risk(fit, data, problem)(data.reference)
+    risk = fitting.full_risk(fit, data, problem, span='free')(data.reference)
     test_prompts = jax.tree.map(lambda leaf: leaf[: problem.learner.test_samples], data.held_out)
     errors_T = held_out.errors_on(data.reference, data.task_draw, test_prompts, problem)
     return risk, jnp.mean(errors_T)

@@ -112,13 +112,16 @@ def batch_risk(params: Any, fit: Fit, indices_B: jax.Array, data: Any, problem: 
     return jnp.mean(_errors(expanded, prompts, data.position_B[indices_B], data.task_draw, problem))
 
 
-def full_risk(fit: Fit, data: Any, problem: Problem) -> Callable[[Any], jax.Array]:
+def full_risk(fit: Fit, data: Any, problem: Problem, span: str = '') -> Callable[[Any], jax.Array]:
     """The function params ↦ R̂ on all n examples, computed in chunks; it can be differentiated once.
+
+    Parameters are as the fit has them, by the learner's span; with span='free' as the module has them.
 
     The number of chunks depends on n, which is traced. JAX cannot differentiate such a loop backwards, so the function
     has its own derivative.
     """
     size = min(CHUNK, problem.learner.max_samples)
+    span = span or problem.learner.span
 
     def chunk_risk(params: Any, chunk: jax.Array) -> jax.Array:
         # The last chunk may reach beyond n, or even beyond the stored prompts: then it is shifted back, and examples
@@ -126,7 +129,7 @@ def full_risk(fit: Fit, data: Any, problem: Problem) -> Callable[[Any], jax.Arra
         begin = jnp.minimum(chunk * size, problem.learner.max_samples - size)
         indices_B = begin + jnp.arange(size)
         is_in_B = (indices_B >= chunk * size) & (indices_B < fit.n)
-        expanded = span_of_inputs.expand(params, fit.basis_RxV, problem.learner.span)
+        expanded = span_of_inputs.expand(params, fit.basis_RxV, span)
         prompts, position_B = jax.tree.map(
             lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, begin, size), (data.train, data.position_B)
         )

@@ -108,6 +108,11 @@ class FixedSample(OneFit):
         checks.number('erm_tolerance', self.erm_tolerance, 0)
         if self.is_search and self.min_samples > self.max_samples:
             raise ValueError(f'min_samples={self.min_samples}: must be at most max_samples={self.max_samples}')
+        if self.max_steps % self.check_every:
+            raise ValueError(
+                f'max_steps={self.max_steps}: must be a multiple of check_every={self.check_every}, since a fit ends '
+                'at a check'
+            )
 
     def check_started_span(self, is_adam: bool) -> None:
         """Raises ValueError where Adam's steps would leave the span."""

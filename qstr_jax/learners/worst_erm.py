@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from qstr_jax import tasks
-from qstr_jax.learners import fitting, risks
+from qstr_jax.learners import fitting, risks, span_of_inputs
 from qstr_jax.learners.constrained import Constrained
 from qstr_jax.learners.fits import Record, State
 from qstr_jax.learners.learner import register
@@ -68,8 +68,9 @@ class WorstERM(Constrained):
         prompts = tasks.examples(key, indices_B, task, data.task_draw.link)
         counts_BxN = jax.vmap(lambda prompt: prompt.counts_N)(prompts)
         position_B = tasks.positions(jax.random.fold_in(key, 1), indices_B, task.seq_len, counts_BxN)
+        expanded = span_of_inputs.expand(params, fit.basis_RxV, self.span)
         error = risks.pointwise(
-            problem.module, params, prompts, position_B, task=task, task_draw=data.task_draw
+            problem.module, expanded, prompts, position_B, task=task, task_draw=data.task_draw
         )  # fmt: skip
         return lane.hinge * jnp.maximum(0.0, self.level - error)
 

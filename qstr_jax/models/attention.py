@@ -109,10 +109,11 @@ class SeparateAttention(_Attention):
         kernel_Ex3xHxA = self.param('in_kernel', initializers.attention_in(self.initializer, width), shape)
         bias_3xHxA = self.param('in_bias', nn.initializers.zeros, shape[1:])
         query_HxMxA = self._project(query_MxE, kernel_Ex3xHxA[:, 0], bias_3xHxA[0])
-        are_few = query_MxE.shape[0] < z_NxE.shape[0]
+        are_few = query_MxE.shape[0] < z_NxE.shape[0] and not self.softmax_1
         if are_few:
             # Applying W_K to the queries and W_V to the outputs costs O(M D_e²) instead of O(N D_e²). The keys' bias
-            # shifts all scores of a query by the same amount, which the softmax ignores.
+            # shifts all scores of a query by the same amount, which the softmax ignores, and its weights sum to 1, so
+            # that the values' bias is added whole; neither holds for softmax-1.
             query_HxMxA = jnp.einsum('hma,eha->hme', query_HxMxA, kernel_Ex3xHxA[:, 1])
             key, value, tokens = z_NxE, z_NxE, 'na'
         else:

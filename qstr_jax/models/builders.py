@@ -144,12 +144,21 @@ def zero(task: Any) -> nn.Module:
     return Zero(num_outputs=task.num_outputs)
 
 
+# Tasks with t in the prompt whose labels are no function of the tokens at t alone.
+_NOT_OF_TOKENS_AT_T = ('hops', 'varying_qstr', 'weighted_qstr')
+
+
 @register('least_squares')
 def least_squares(task: Any) -> nn.Module:
     """Least squares by a learner that knows t."""
     _check_is_linear('least_squares', task)
     if task.embedding_dim != task.token_dim + (task.sparsity + 1) * task.encoding_dim:
         raise ValueError(f"models='least_squares': knows t, and task={task.name!r} gives none; leave it out")
+    if task.name in _NOT_OF_TOKENS_AT_T:
+        raise ValueError(
+            f"models='least_squares': is linear in the tokens at t, and the labels of task={task.name!r} are not; "
+            'leave it out'
+        )
     return LeastSquares(token_dim=task.token_dim, sparsity=task.sparsity)
 
 

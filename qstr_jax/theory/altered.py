@@ -25,8 +25,8 @@ class Altered(nn.Module):
         """The parameters, by layer, that the Transformer is applied to."""
         raise NotImplementedError
 
-    def __call__(self, z_NxE: jax.Array, position: Any = None) -> jax.Array:
-        """Never called; its signature tells `models.predict` that the model takes a position."""
+    def __call__(self, z_NxE: jax.Array, position: Any = None, length: Any = None) -> jax.Array:
+        """Never called; its signature tells `models.predict` that the model takes a position and a length."""
         raise NotImplementedError
 
     def init(self, *arguments: Any, **more: Any) -> Any:

@@ -27,6 +27,11 @@ def _mean_and_error(values_B: jax.Array, name: str) -> dict[str, jax.Array]:
     return {name: jnp.mean(values_B), f'{name}_se': jnp.std(values_B) / jnp.sqrt(values_B.size)}
 
 
+def _has_network_of_states(module: Any) -> bool:
+    """Whether a model reads its states and the token by an MLP, as the paper's RNN does."""
+    return isinstance(module, models.Recurrent) and module.readout == 'mlp'
+
+
 @probes.register
 def late_loss(params: dict, task_draw: tasks.Draw, problem: Any, num_prompts: int = 5000) -> dict[str, jax.Array]:
     """The loss at positions i ≥ N/2, where Propositions 3 and 21 have their floors, and its standard error.
@@ -48,6 +53,8 @@ def late_loss(params: dict, task_draw: tasks.Draw, problem: Any, num_prompts: in
 @probes.register
 def head_alignment(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[str, jax.Array]:
     """`measures.alignment` with Lemma 11's construction, and the attention mass off the right token."""
+    if 'attention' not in params['params']:
+        return {}
     aligned = measures.alignment(params, problem.task)
     prompts = _prompts(problem.task, task_draw, _LOOK)
     off_mass = measures.off_mass(problem.module, params, prompts, problem.task, task_draw)['mean']
@@ -57,6 +64,8 @@ def head_alignment(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[st
 @probes.register
 def transition_lipschitz(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[str, jax.Array]:
     """‖W_L‖⋯‖W_1,h‖ of a deep RNN's stored transitions, which Theorem 7 bounds by α_N; of the larger direction."""
+    if not isinstance(problem.module, models.Recurrent) or problem.module.cell != 'deep':
+        return {}
     return {'transition_lipschitz': jnp.max(jnp.asarray(sensitivity.transition_lipschitz(params)))}
 
 
@@ -66,6 +75,8 @@ def state_sensitivity(params: dict, task_draw: tasks.Draw, problem: Any) -> dict
 
     r_h is the largest norm of a state that was seen.
     """
+    if not _has_network_of_states(problem.module):
+        return {}
     prompts = _prompts(problem.task, task_draw, _LOOK)
     z_BxNxE = jax.vmap(lambda prompt: tasks.encode(prompt, problem.task, task_draw))(prompts)
     states_BxNxF = jax.vmap(functools.partial(sensitivity.recurrent_states, problem.module, params))(z_BxNxE)
@@ -91,6 +102,8 @@ def rounded_states(
         bits: bits per coordinate; each value makes the columns rounded_BITS and rounded_BITS_se.
         num_prompts: test prompts.
     """
+    if not _has_network_of_states(problem.module):
+        return {}
 
     def error(prompt: tasks.Prompt, levels: float) -> jax.Array:
         z_NxE = tasks.encode(prompt, problem.task, task_draw)

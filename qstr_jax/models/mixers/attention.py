@@ -68,6 +68,8 @@ def softmax_1(scores_HxNxN: jax.Array) -> jax.Array:
 def rotated(x_NxHxA: jax.Array, first: jax.Array | int = 0) -> jax.Array:
     """RoPE: pair j of coordinates (j, j + A/2) of token i turns by i · 10000^{−2j/A}; i counts from `first`."""
     num_tokens, _, dim = x_NxHxA.shape
+    if dim % 2:
+        raise ValueError(f'head_dim={dim}: RoPE turns pairs of coordinates, so it must be even')
     angle = (first + jnp.arange(num_tokens))[:, None] * 10_000.0 ** (-jnp.arange(dim // 2) / (dim // 2))[None, :]
     cos, sin = jnp.cos(angle)[:, None, :], jnp.sin(angle)[:, None, :]
     first, second = jnp.split(x_NxHxA, 2, axis=-1)

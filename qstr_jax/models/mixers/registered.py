@@ -135,7 +135,11 @@ def _of_parameters(make: Callable[[int], Backbone], wanted: int, task: Any, labe
     def count(width: int) -> int:
         return num_parameters(make(width), task.seq_len, task.embedding_dim)
 
-    curve = np.polynomial.Polynomial.fit((4, 16, 64), [count(width) for width in (4, 16, 64)], deg=2)
+    # By divided differences, which are exact: where the number is linear, the quadratic term is 0 and has no root.
+    at_4, at_16, at_64 = (count(width) for width in (4, 16, 64))
+    first = (at_16 - at_4) / 12
+    second = ((at_64 - at_16) / 48 - first) / 60
+    curve = np.polynomial.Polynomial((at_4 - 4 * first + 64 * second, first - 20 * second, second))
     low = max(1, math.floor(max((curve - wanted).roots().real)))
     best = min((low, low + 1), key=lambda width: abs(curve(width) - wanted))
     if abs(count(best) - wanted) > TOLERANCE * wanted:

@@ -71,7 +71,7 @@ class RWKV7(nn.Module):
 
 def _slow_to_fast(key: jax.Array, shape: tuple[int, ...], dtype: object = None) -> jax.Array:
     """Biases of the decays: from memories that last for a thousand tokens to ones that last for ten."""
-    share = jnp.arange(math.prod(shape)) / (math.prod(shape) - 1)
+    share = jnp.arange(math.prod(shape)) / max(math.prod(shape) - 1, 1)
     return (-6.5 + 5 * share**0.85).reshape(shape)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import stats
 
 from qstr_jax.tasks import encodings
 from qstr_jax.tasks.base import Sequence
@@ -61,16 +62,13 @@ class PointingDigits(Sequence):
         """Of the digits' frequencies in the prompt, read without error: E H(k/N), or 1 − E max k/N; k multinomial."""
         n, p = self.seq_len, 1 / _DIGITS
         count = np.arange(n + 1)
-        log_factorial = np.cumsum(np.log(np.maximum(count, 1)))
         if threshold_on == 'loss':
-            log_binomial = log_factorial[n] - log_factorial - log_factorial[::-1]
-            probability = np.exp(log_binomial + count * np.log(p) + (n - count) * np.log(1 - p))
             share = count / n
-            return float(-_DIGITS * np.sum(probability * share * np.log(np.maximum(share, 1e-9))))
-        # P(all k ≤ m) = n! [z^n] (Σ_{k ≤ m} (p z)^k / k!)^10, and E max = Σ_m P(max > m).
-        term = np.exp(count * np.log(p) - log_factorial)
+            return float(-_DIGITS * np.sum(stats.binom.pmf(count, n, p) * share * np.log(np.maximum(share, 1e-9))))
+        # Counts are Poisson given their sum, so P(all k ≤ m) = P(all ≤ m, sum n)/P(sum n), and E max = Σ_m P(max > m).
+        term, whole = stats.poisson.pmf(count, n * p), stats.poisson.pmf(n, n)
         powers = [np.polynomial.polynomial.polypow(term[: most + 1], _DIGITS) for most in range(n)]
-        at_most = [power[n] * np.exp(log_factorial[n]) if len(power) > n else 0.0 for power in powers]
+        at_most = [power[n] / whole if len(power) > n else 0.0 for power in powers]
         return float(1 - np.sum(1 - np.array(at_most)) / n)
 
     def sample(self, key: jax.Array, link_params: Any, stream: str = 'train') -> Prompt:
