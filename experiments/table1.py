@@ -29,7 +29,9 @@ def run(*arguments: str) -> None:
     folder = files.make_folder(output)
     files.write_text(folder / 'table1.md', table1.markdown(table))
     files.write_text(folder / 'table1.tex', table1.latex(table))
-    files.write_table(folder / 'table1.parquet', table.assign(N=table['N'].map(list)))
+    files.write_table(
+        folder / 'table1.parquet', table.assign(N=table['N'].map(list), bounds_at=table['bounds_at'].map(list))
+    )
     files.write_json(folder / 'table1.json', {'made_by': made_by, 'rows_of': provenance.sources(rows)})
     print(table1.markdown(table))
 

@@ -68,7 +68,8 @@ def test_without_bounds_the_likelihood_gives_the_same_interval():
     design = np.stack([np.ones_like(x), x], axis=1)
     weight = 1 / (line_fit._misfit(design, means.mean, means.variance) + means.variance)
     closed = line_fit.slope(x, means)
-    profile = line_fit._by_likelihood(design, means.mean, weight, means.side, stats.t.ppf(0.975, 4), 0.05)
+    cutoff = 6 * np.log1p(stats.t.ppf(0.975, 4) ** 2 / 4)
+    profile = line_fit._by_likelihood(design, means.mean, weight, means.side, cutoff, 0.05)
     assert profile == pytest.approx(closed[:3], rel=1e-4)
 
 
@@ -91,7 +92,8 @@ def test_intervals_cover(case):
     covered, width, error, share = coverage.coverage(case, 300)
     assert 0.92 <= covered <= 0.995
     assert abs(error) < 0.1 * width
-    assert share > 0.95
+    # One in twenty triples of means is taken for bent.
+    assert share > (0.9 if case.lengths == 3 else 0.95)
 
 
 def test_failures_taken_for_bounds_would_not_cover(monkeypatch):
@@ -217,12 +219,30 @@ def test_a_budget_is_a_bound_only_near_the_lanes_that_learn():
     assert near.fitted_to == 'all lanes, 2 as bounds'
     assert far.fitted_to == 'lanes that learn'
     assert far.value == pytest.approx(analysis.exponent(rows[~spent]).value)
-    none = rows.assign(max_samples=40_000)
-    none.loc[rows['seq_len'] == 12, ['outcome', 'samples_to_threshold']] = ['censored', pd.NA]
-    left_out = analysis.exponent(none)  # Where none learns, the line through the other N predicts.
-    assert (left_out.left_out, left_out.fitted_to) == ((12,), 'lanes that learn')
-    assert 'without 5 lanes that never learn (N = 12)' in left_out.note
-    assert analysis.samples_table(none)['N = 12'].tolist() == ['≥ 40.0k, 0 of 5 learn']
+
+
+def test_where_none_learns_the_line_predicts_between_other_lengths_alone():
+    rows = make_rows(1.0, spread=0.1).assign(max_samples=40_000)
+
+    def without(seq_len):
+        none = rows.copy()
+        none.loc[rows['seq_len'] == seq_len, ['outcome', 'samples_to_threshold']] = ['censored', pd.NA]
+        assert analysis.samples_table(none)[f'N = {seq_len}'].tolist() == ['≥ 40.0k, 0 of 5 learn']
+        return analysis.exponent(none)
+
+    between, beyond = without(6), without(12)
+    assert (between.left_out, between.fitted_to) == ((6,), 'lanes that learn')
+    assert 'without 5 lanes that never learn (N = 6)' in between.note
+    assert (beyond.left_out, beyond.fitted_to, beyond.bounds_at) == ((), 'all lanes, 5 as bounds', (12,))
+    assert beyond.value > between.value
+
+
+def test_one_learner_does_not_make_failures_of_others_beside_it():
+    rows = make_rows(1.0, spread=0.1, num_lanes=3)
+    spent = (rows['seq_len'] == 12) & (rows['seed'] > 0)
+    rows.loc[spent, ['outcome', 'samples_to_threshold']] = ['censored', pd.NA]
+    rows.loc[(rows['seq_len'] == 12) & ~spent, 'samples_to_threshold'] = 9000  # A lucky one of some 12,000.
+    assert analysis.exponent(rows.assign(max_samples=14_500)).fitted_to == 'all lanes, 2 as bounds'
 
 
 def test_no_fit_is_lucky():
@@ -242,6 +262,32 @@ def test_three_lengths_have_an_interval_by_lane_noise_that_says_so():
     assert str(analysis.exponent(rows)) == '1.50 [1.18, 1.82 by lane noise alone]'
     alone = analysis.exponent(make_rows(num_lanes=1, lengths=(4, 8, 16)))
     assert (alone.low, alone.interval_by, alone.note) == (None, '', 'one lane each')
+
+
+def test_three_means_off_a_line_have_no_interval():
+    rows = make_rows(1.0, spread=0.02, lengths=(4, 8, 16))
+    bent = rows.assign(samples_to_threshold=rows['samples_to_threshold'] * (1 + (rows['seq_len'] == 8)))
+    fit = analysis.exponent(bent)
+    assert (fit.low, fit.interval_by) == (None, '')
+    assert fit.note == 'no interval: the three means do not lie on a line'
+    assert analysis.exponent(rows).interval_by == line_fit.BY_NOISE
+
+
+def test_bounds_beside_three_means_enter_value_and_interval_alike():
+    """Bounds far below the line change nothing, those above it both."""
+    group = np.repeat(np.arange(4), 5)
+    logs = group * np.log(2) + np.tile([-0.2, -0.1, 0.0, 0.1, 0.2], 4)
+    side = (group == 3).astype(int)
+
+    def slope(shift):
+        means = from_logs(2.0 ** np.arange(4), group, logs + shift * side, side)
+        return line_fit.slope(np.log(means.x), means)
+
+    three = from_logs(2.0 ** np.arange(3), group[:15], logs[:15], side[:15])
+    assert slope(-5.0)[:3] == pytest.approx(line_fit.slope(np.log(three.x), three)[:3], abs=1e-3)
+    assert slope(1.0).value > slope(-5.0).value + 0.05
+    assert slope(1.0).low > slope(-5.0).low
+    assert slope(1.0).by == line_fit.BY_NOISE
 
 
 def test_means_without_lane_noise_have_the_interval_of_least_squares():
@@ -269,7 +315,7 @@ def test_one_lane_each_has_an_interval_by_the_misfit():
     assert fit.note == 'one lane each'
     assert np.isnan(fit.local_slopes[0].low)
     mixed = pd.concat([make_rows(num_lanes=1, lengths=(2,)), make_rows(lengths=(4, 8, 12))])
-    assert 'one lane at N = 2' in analysis.exponent(mixed).note
+    assert 'without N = 2: fewer than 3 lanes' in analysis.exponent(mixed).note
 
 
 def test_threshold_met_before_training_is_no_infinity():

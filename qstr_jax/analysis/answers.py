@@ -26,7 +26,8 @@ def _line(table: pd.DataFrame, place: tuple[str, str], statement: Statement) -> 
         own['learner'].str.split(',').str[0].isin(statement.learners) & own['evidence'].isin(evidence.OF_THEOREMS)
     ]
     # Each kind of evidence shows one radius, start and risk: one with a verdict if it can, of these the longest line.
-    order = own.assign(is_open=~own['agrees'].isin(_DECIDED), length=-own['N'].map(len))
+    length = own['N'].map(len) - own['bounds_at'].map(len)
+    order = own.assign(is_open=~own['agrees'].isin(_DECIDED), length=-length)
     best = order.sort_values(['is_open', 'length'], kind='stable').groupby('evidence', sort=False).head(1)
     return {
         'task': display(task),
@@ -38,13 +39,16 @@ def _line(table: pd.DataFrame, place: tuple[str, str], statement: Statement) -> 
 
 
 def _measured(line: dict[str, Any]) -> str:
-    """'n* as N^0.39 [-0.04, 0.71] at N = 8 to 256, constrained (all lanes, 12 as bounds)'."""
+    """'n* as N^0.39 [−0.04, 0.71] at N = 8 to 64, bounds to 256, constrained (all lanes, 12 as bounds)'."""
     what = 'the largest n with an ERM that errs' if line['evidence'] == evidence.WORST else 'n*'
-    interval = '' if pd.isna(line['low']) else f' [{line["low"]:.2f}, {line["high"]:.2f}]'
-    lengths = line['N']
+    interval = '' if pd.isna(line['low']) else f' [{line["low"]:.2f}, {line["high"]:.2f}]'.replace('-', '−')
+    lengths = [value for value in line['N'] if value not in line['bounds_at']]
     learner = line['learner'].split(',')[0]
     fitted = '' if line['fitted_to'] == 'all lanes' else f' ({line["fitted_to"]})'
-    return f'{what} as N^{line["exponent"]:.2f}{interval} at N = {lengths[0]} to {lengths[-1]}, {learner}{fitted}'
+    bounds = f', bounds at {", ".join(map(str, line["bounds_at"]))}' if len(line['bounds_at']) else ''
+    return (
+        f'{what} as N^{line["exponent"]:.2f}{interval} at N = {lengths[0]} to {lengths[-1]}{bounds}, {learner}{fitted}'
+    )
 
 
 def _verdict(own: pd.DataFrame, best: pd.DataFrame) -> str:

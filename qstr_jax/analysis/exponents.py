@@ -16,6 +16,8 @@ from qstr_jax.analysis.names import heading, value_text
 from qstr_jax.analysis.summary import MEASURED, Share, check, point_of, share
 
 _MIN_POINTS = 3
+# Where some N have as many lanes, those with fewer are left out.
+_MIN_LANES = 3
 # A wider interval holds everything from constant samples to N^5: readers are told that the points are too few for one.
 WIDEST = 5.0
 
@@ -42,7 +44,8 @@ class Exponent:
             if there is none.
         num_points: number of values of N that it was fitted to, those with bounds included.
         left_out: the other values of N.
-        fitted_to: which lanes: 'all lanes', 'lanes that learn', and how many of them as bounds.
+        fitted_to: which lanes: 'all lanes', 'lanes that learn', 'ERMs', and how many of them as bounds.
+        bounds_at: the values of N at which all lanes are bounds.
         learn: how many of the curve's lanes learn within their budget; None if it has no lanes.
         note: why there is no value, what was left out, or how many lanes are bounds; '' if there is nothing to say.
         local_slopes: exponents between neighbouring values.
@@ -56,6 +59,7 @@ class Exponent:
     num_points: int = 0
     left_out: tuple = ()
     fitted_to: str = ''
+    bounds_at: tuple = ()
     learn: Share | None = None
     note: str = ''
     local_slopes: tuple[LocalSlope, ...] = ()
@@ -87,8 +91,9 @@ def exponent(rows: pd.DataFrame, x: str = 'seq_len') -> Exponent:
     of those stands beside it. A lane that used up its budget is a bound where lanes that learn come near the budget,
     and a failure elsewhere (`learning`), which is left out as one that diverged. An outraced lane needs more than its
     bound, one that is censored below needs less, and the likelihood takes them so; so it does with an n* of ERMs that
-    is only known to be at most that of the lane (`erms`). Left out are also lanes that are known to be no ERMs, and
-    those N where a predictor that ignores t is good enough (`no_retrieval`). The 95% interval is Student's with as many
+    is only known to be at most that of the lane (`erms`). Left out are also lanes that are known to be no ERMs, N with
+    fewer than three lanes where others have as many, and those N where a predictor that ignores t is good enough
+    (`no_retrieval`). The 95% interval is Student's with as many
     degrees of freedom as there are N with measured lanes, less two, and of three N that by lane noise alone
     (`line_fit`); experiments/benchmarks/coverage.md says how often it covers the exponent.
 
@@ -146,19 +151,23 @@ def _fit(lanes: Measured, x: str) -> Exponent:
         return Exponent(num_points=num_measured, left_out=left_out, learn=learn, note=note)
     found = line_fit.slope(np.log(means.x), means)
     interval: dict[str, Any] = {'low': found.low, 'high': found.high, 'interval_by': found.by} if found.by else {}
+    if not found.by and means.degrees:
+        notes.append('no interval: the three means do not lie on a line')
     return Exponent(
         value=found.value, **interval, num_points=len(means.x), left_out=left_out, learn=learn,
         fitted_to=_fitted_to(learners, lanes.at(~is_learner)),
+        bounds_at=tuple(_number(value) for value in means.x[~means.is_measured]),
         note='; '.join([*notes, *_caveats(learners, x), *_coarse(lanes, x)]), local_slopes=_local_slopes(means),
         law=laws.law(means) if x == 'seq_len' else None,
     )  # fmt: skip
 
 
 def _fitted_to(learners: Measured, others: Measured) -> str:
-    """'all lanes', or 'lanes that learn, 2 as bounds'."""
+    """'all lanes', or 'lanes that learn, 2 as bounds', or 'ERMs'."""
     num_bounds = int((sides(learners) != 0).sum())
-    is_all = not others.has('censored', 'diverged').any()
-    return ('all lanes' if is_all else 'lanes that learn') + (f', {num_bounds} as bounds' if num_bounds else '')
+    fails, is_short = others.has('censored', 'diverged') & ~others.is_short, others.is_short.any()
+    lanes = ('ERMs that learn' if is_short else 'lanes that learn') if fails.any() else ('ERMs' if is_short else '')
+    return (lanes or 'all lanes') + (f', {num_bounds} as bounds' if num_bounds else '')
 
 
 def _usable(lanes: Measured, x: str) -> tuple[np.ndarray, list[str]]:
@@ -168,7 +177,11 @@ def _usable(lanes: Measured, x: str) -> tuple[np.ndarray, list[str]]:
     # A threshold that was met before training has no logarithm, and neither has 0 on the x axis.
     impossible = ~diverged & (~(lanes.samples > 0) | ~(lanes.x > 0))
     impossible = np.isin(lanes.x, lanes.x[impossible]) & ~diverged
+    _, place, counts = np.unique(lanes.x, return_inverse=True, return_counts=True)
+    thin = (counts < _MIN_LANES)[place] if counts.max(initial=0) >= _MIN_LANES else np.zeros(len(lanes), bool)
     notes = []
+    if (thin & ~easy).any():
+        notes.append(f'without {_where(lanes.x[thin & ~easy], x)}: fewer than {_MIN_LANES} lanes')
     if easy.any():
         notes.append(f'without {_where(lanes.x[easy], x)}: no retrieval needed')
     if (diverged & ~easy).any():
@@ -177,7 +190,7 @@ def _usable(lanes: Measured, x: str) -> tuple[np.ndarray, list[str]]:
         notes.append(f'without {int(short.sum())} of {len(lanes)} lanes that are no ERMs')
     if (impossible & ~easy).any():
         notes.append(f'without {_where(lanes.x[impossible & ~easy], x)}: 0 samples were enough')
-    return ~easy & ~diverged & ~short & ~impossible, notes
+    return ~easy & ~diverged & ~short & ~impossible & ~thin, notes
 
 
 def _lanes(count: int) -> str:

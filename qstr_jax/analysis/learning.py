@@ -3,8 +3,9 @@
 Some lanes never learn, however long they train, so a used-up budget is not a measured time. A lane that reached its
 budget says how many samples learning takes, at least, only where learners at the same N may need as many: where at
 least one in twenty of them would need more than the budget, by Student's t about the log samples of those that learn
-there; where none learns there, about the line through the other N. Then it is a bound in the likelihood. Everywhere
-else it is a failure: it counts in the share and in no mean or exponent, which are those of the lanes that learn.
+there; where fewer than two learn, about the line through all N. Then it is a bound in the likelihood. So it is at an N
+beyond those at which lanes learn, since a line that is continued cannot say that lanes off it fail. Everywhere else it
+is a failure: it counts in the share and in no mean or exponent, which are those of the lanes that learn.
 """
 
 import numpy as np
@@ -18,6 +19,8 @@ from qstr_jax.analysis.measured import Measured
 LEAST_SHARE = 0.05
 # From fewer measured N nothing can be predicted at another N.
 _MIN_POINTS = 3
+# Fewer learners say nothing of others at their N.
+_MIN_LEARNERS = 2
 
 
 def is_failure(lanes: Measured) -> np.ndarray:
@@ -38,14 +41,19 @@ def failures(x: np.ndarray, logs: np.ndarray, side: np.ndarray, is_spent: np.nda
     learners = from_logs(values, group, logs[~is_spent], side[~is_spent])
     if learners.is_measured.sum() < _MIN_POINTS:
         return found
-    shares = {pair: _share_above(learners, *pair) for pair in set(zip(x[is_spent], logs[is_spent], strict=True))}
+    counts = np.bincount(group, weights=side[~is_spent] == 0)
+    pairs = set(zip(x[is_spent], logs[is_spent], strict=True))
+    shares = {pair: _share_above(learners, counts, *pair) for pair in pairs}
     found[is_spent] = [shares[pair] < LEAST_SHARE for pair in zip(x[is_spent], logs[is_spent], strict=True)]
     return found
 
 
-def _share_above(learners: LogMeans, at: float, log_budget: float) -> float:
-    """The share of learners at a value that need more than a budget."""
-    here = np.flatnonzero(learners.is_measured & (learners.x == at))
+def _share_above(learners: LogMeans, counts: np.ndarray, at: float, log_budget: float) -> float:
+    """The share of learners at a value that need more than a budget; `counts` is how many there are at each value."""
+    known = learners.x[learners.is_measured]
+    if not known.min() <= at <= known.max():
+        return 1.0
+    here = np.flatnonzero((learners.x == at) & (counts >= _MIN_LEARNERS))
     if len(here) and learners.degrees:
         centre, variance = learners.mean[here[0]], learners.variance[here[0]] + learners.noise
         degrees = learners.degrees

@@ -9,7 +9,8 @@ whatever τ is. Means that are bounds enter the likelihood as such; then the int
 ratio is at most L log(1 + t²/(L − 2)), which without bounds is the same interval. Means may lie on a line by accident,
 so it is never narrower than the interval by lane noise alone, ±t √(variance of a by the v_j), with Student's t of as
 many degrees of freedom as the noise has. Three means have one residual, which says next to nothing of the misfit: their
-slope has the interval by lane noise, named as such, or none where no noise is known.
+slope has the interval by lane noise, named as such, where bounds enter its likelihood of known variances. It has none
+where no noise is known, or where by the noise the three means do not lie on a line (F test, 5 %).
 """
 
 from collections.abc import Callable
@@ -24,6 +25,8 @@ BY_MISFIT, BY_NOISE = 'misfit and lane noise', 'lane noise alone'
 _MOST_STEPS = 100
 # With fewer means the interval is by lane noise alone.
 _MIN_FOR_MISFIT = 4
+# Level of the test whether three means lie on a line.
+_LEVEL = 0.05
 # With smaller residuals means lie on a line, and bounds tell nothing more.
 _EXACT = 1e-6
 # Residuals of this size are rounding.
@@ -47,18 +50,39 @@ def slope(x: np.ndarray, means: LogMeans) -> Slope:
         _misfit(design[known], means.mean[known], means.variance[known]) + means.variance, _ROUNDING**2
     )
     theta, factor, inverse = _weighted(design[known], means.mean[known], weight[known])
+    if known.sum() < _MIN_FOR_MISFIT:
+        return _of_three(design, means, float(theta[1]))
     degrees = int(known.sum()) - 2
     quantile = float(scipy.special.stdtrit(degrees, 0.975))
     half = quantile * float(np.sqrt(factor * inverse[1, 1]))
     if known.all() or factor / weight[known].mean() < _EXACT**2:
         value, low, high = float(theta[1]), theta[1] - half, theta[1] + half
     else:
-        value, low, high = _by_likelihood(design, means.mean, weight, means.side, quantile, half)
-    if known.sum() >= _MIN_FOR_MISFIT:
-        noise = _noise(design, means.variance, means.degrees)
-        return Slope(value, float(min(low, value - noise)), float(max(high, value + noise)), BY_MISFIT)
+        cutoff = (degrees + 2) * np.log1p(quantile**2 / degrees)
+        value, low, high = _by_likelihood(design, means.mean, weight, means.side, cutoff, half)
+    noise = _noise(design, means.variance, means.degrees)
+    return Slope(value, float(min(low, value - noise)), float(max(high, value + noise)), BY_MISFIT)
+
+
+def _of_three(design: np.ndarray, means: LogMeans, value: float) -> Slope:
+    """The slope of three measured means, `value` without bounds, with its interval by lane noise."""
+    known = means.is_measured
     noise = _noise(design[known], means.variance[known], means.degrees)
-    return Slope(value, value - noise, value + noise, BY_NOISE) if means.degrees else Slope(value, np.nan, np.nan, '')
+    if not means.degrees or _is_bent(design[known], means.mean[known], means.variance[known], means.degrees):
+        return Slope(value, np.nan, np.nan, '')
+    if known.all() or not noise:
+        return Slope(value, value - noise, value + noise, BY_NOISE)
+    cutoff = float(scipy.special.stdtrit(means.degrees, 0.975)) ** 2
+    found = _by_likelihood(design, means.mean, 1 / means.variance, means.side, cutoff, noise, has_scale=False)
+    return Slope(*found, BY_NOISE)
+
+
+def _is_bent(design: np.ndarray, mean: np.ndarray, variance: np.ndarray, degrees: int) -> bool:
+    """Whether by their variances three means do not lie on a line."""
+    if not (variance > 0).all():
+        return False
+    _, factor, _ = _weighted(design, mean, 1 / variance)
+    return bool(scipy.special.fdtrc(1, degrees, factor) < _LEVEL)
 
 
 def predict(x: np.ndarray, means: LogMeans, at: float) -> tuple[float, float, int]:
@@ -74,17 +98,22 @@ def predict(x: np.ndarray, means: LogMeans, at: float) -> tuple[float, float, in
 
 
 def _by_likelihood(
-    design: np.ndarray, mean: np.ndarray, weight: np.ndarray, side: np.ndarray, quantile: float, half: float
+    design: np.ndarray,
+    mean: np.ndarray,
+    weight: np.ndarray,
+    side: np.ndarray,
+    cutoff: float,
+    half: float,
+    *,
+    has_scale: bool = True,
 ) -> tuple[float, float, float]:
     """The slope with the interval of its profile likelihood; `half` is a first guess of half of it."""
     roots, x = np.sqrt(weight), design[:, 1]
-    degrees = int((side == 0).sum()) - 2
-    cutoff = (degrees + 2) * np.log1p(quantile**2 / degrees)
-    most, theta = _likelihood(design * roots[:, None], mean * roots, side)
+    most, theta = _likelihood(design * roots[:, None], mean * roots, side, has_scale)
     best = float(theta[1] / theta[2])
 
     def above(slope: float) -> float:
-        profile, _ = _likelihood(design[:, :1] * roots[:, None], (mean - slope * x) * roots, side)
+        profile, _ = _likelihood(design[:, :1] * roots[:, None], (mean - slope * x) * roots, side, has_scale)
         return 2 * (most - profile) - cutoff
 
     step = max(half, _ROUNDING)
@@ -120,21 +149,24 @@ def _misfit(design: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> float
     return float(scipy.optimize.brentq(excess, 0.0, largest * len(mean), rtol=1e-6))
 
 
-def _likelihood(design: np.ndarray, mean: np.ndarray, side: np.ndarray) -> tuple[float, np.ndarray]:
+def _likelihood(design: np.ndarray, mean: np.ndarray, side: np.ndarray, has_scale: bool) -> tuple[float, np.ndarray]:
     """Greatest log likelihood of a censored line whose variances are all κ, and (c, a, 1) / √κ, where that is.
 
-    In these parameters it is concave (Olsen, Econometrica 46, 1978), so Newton's method finds it.
+    In these parameters it is concave (Olsen, Econometrica 46, 1978), so Newton's method finds it. Without a scale κ is
+    1.
     """
     full = np.column_stack([design, -mean])  # residual / √κ = −full @ theta
     known = side == 0
     theta = np.zeros(full.shape[1])
     start = np.linalg.lstsq(design[known], mean[known], rcond=None)[0]
-    spread = np.sqrt(np.mean((mean[known] - design[known] @ start) ** 2))
+    spread = np.sqrt(np.mean((mean[known] - design[known] @ start) ** 2)) if has_scale else 1.0
+    free = len(theta) if has_scale else -1
     theta[:-1], theta[-1] = start / spread, 1 / spread
     value = _value(full, known, side, theta)
     for _ in range(_MOST_STEPS):
         gradient, hessian = _derivatives(full, known, side, theta)
-        step = np.linalg.solve(hessian, gradient)
+        step = np.zeros_like(theta)
+        step[:free] = np.linalg.solve(hessian[:free, :free], gradient[:free])
         length = 1.0
         while (new := _value(full, known, side, theta + length * step)) < value and length > 1e-9:
             length /= 2

@@ -1,6 +1,6 @@
 """Table 1 of the paper, measured: how samples grow with N per architecture and task, a block per kind of evidence."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,9 @@ TITLES = {
     evidence.FIXED: 'n*, the least training set that is enough, beside what the theorems claim about it',
     evidence.WORST: 'The largest n at which an ERM of the ball that errs was found: n* of every ERM is larger',
 }
-COLUMNS = ('evidence', 'architecture', 'task', 'learner', 'loss', 'N', 'lanes', 'num_learn', 'num_judged', 'learn_low',
-           'learn_high', 'fitted_to', 'exponent', 'low', 'high', 'interval_by', 'local_slopes', 'log_power', 'law',
-           'claim', 'source', 'agrees', 'note')  # fmt: skip
+COLUMNS = ('evidence', 'architecture', 'task', 'learner', 'loss', 'N', 'bounds_at', 'lanes', 'num_learn', 'num_judged',
+           'learn_low', 'learn_high', 'fitted_to', 'exponent', 'low', 'high', 'interval_by', 'local_slopes', 'log_power',
+           'law', 'claim', 'source', 'agrees', 'note')  # fmt: skip
 _LEARN = ('num_learn', 'num_judged', 'learn_low', 'learn_high')
 
 
@@ -59,7 +59,7 @@ def readable(table: pd.DataFrame, kind: str) -> pd.DataFrame:
         'task': table['task'].map(display),
         'learner': table['learner'],
         'loss below': table['loss'],
-        'N': table['N'].map(lambda lengths: ', '.join(map(str, lengths)) or '–'),
+        'N': [_lengths(line['N'], line['bounds_at']) for line in table.to_dict('records')],
         'lanes per N': table['lanes'],
         'lanes that learn': [_learn_text(line) for line in table.to_dict('records')],
         'n grows as N to the': [exponent_text(line) for line in table.to_dict('records')],
@@ -73,12 +73,18 @@ def readable(table: pd.DataFrame, kind: str) -> pd.DataFrame:
     return texts if kind in evidence.OF_THEOREMS else texts.drop(columns=['claim', 'agrees'])
 
 
+def _lengths(values: Sequence[int], bounds_at: Sequence[int]) -> str:
+    """'8, 16, (32)', in brackets where all lanes are bounds."""
+    return ', '.join(f'({value})' if value in bounds_at else str(value) for value in values) or '–'
+
+
 def exponent_text(line: Mapping[str, Any]) -> str:
     """The exponent of a line with its interval; '–' if there is none."""
     if np.isnan(line['exponent']):
         return '–'
     low, high = (None if np.isnan(line[name]) else line[name] for name in ('low', 'high'))
-    return str(Exponent(value=line['exponent'], low=low, high=high, interval_by=line['interval_by']))
+    found = Exponent(value=line['exponent'], low=low, high=high, interval_by=line['interval_by'])
+    return str(found).replace('-', '−')
 
 
 def _learn_text(line: Mapping[str, Any]) -> str:
@@ -122,13 +128,19 @@ def _each_threshold(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([part for part in (kept, others) if len(part)], ignore_index=True)
 
 
+def thin_lengths(lanes: pd.DataFrame) -> list[int]:
+    """The N with fewer than `MIN_LANES` lanes, or with fewer that are not known to be no ERMs."""
+    counts = lanes.groupby('seq_len')['seed'].nunique()
+    fitted = lanes[~erms.is_short(lanes)].groupby('seq_len')['seed'].nunique()
+    return ordered({*counts.index[counts < MIN_LANES], *fitted.index[fitted < MIN_LANES]})
+
+
 def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     """One line of the table."""
     first = lanes.iloc[0]
-    counts = lanes.groupby('seq_len')['seed'].nunique()
-    fitted = lanes[~erms.is_short(lanes)].groupby('seq_len')['seed'].nunique()  # without lanes that are no ERMs
-    thin = ordered({*counts.index[counts < MIN_LANES], *fitted.index[fitted < MIN_LANES]})
-    kept, counts = lanes[~lanes['seq_len'].isin(thin)], counts.drop(thin)
+    thin = thin_lengths(lanes)
+    kept = lanes[~lanes['seq_len'].isin(thin)]
+    counts = kept.groupby('seq_len')['seed'].nunique()
     found = fit(kept) if len(kept) else Exponent()
     few = f'without N = {", ".join(map(str, thin))}: fewer than {MIN_LANES} lanes' if thin else ''
     place = {'evidence': kind, 'architecture': first['model'], 'task': first['task'], 'loss': first['threshold']}
@@ -140,7 +152,7 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     unchecked = erms.not_checked(kept) if kind == evidence.FIXED else ''
     lengths = sorted(set(map(int, kept['seq_len'])) - set(found.left_out))
     return place | _stated(statement) | {
-        'learner': _learner(kind, first), 'N': tuple(lengths), 'lanes': _range(counts),
+        'learner': _learner(kind, first), 'N': tuple(lengths), 'bounds_at': found.bounds_at, 'lanes': _range(counts),
         **dict(zip(_LEARN, found.learn or summary.share(kept['outcome']), strict=True)), 'fitted_to': found.fitted_to,
         'exponent': _or_nan(found.value), 'low': _or_nan(found.low), 'high': _or_nan(found.high),
         'interval_by': found.interval_by,
@@ -185,7 +197,7 @@ def _unmeasured(where: tuple[str, str], statement: Statement) -> dict[str, Any]:
     nothing = dict.fromkeys(('loss', 'exponent', 'low', 'high', 'log_power', 'learn_low', 'learn_high'), np.nan)
     texts = dict.fromkeys(('learner', 'local_slopes', 'law', 'lanes'), '–') | {'fitted_to': '', 'interval_by': ''}
     nothing |= {'num_learn': 0, 'num_judged': 0}
-    place = {'evidence': evidence.FIXED, 'architecture': where[0], 'task': where[1], 'N': ()}
+    place = {'evidence': evidence.FIXED, 'architecture': where[0], 'task': where[1], 'N': (), 'bounds_at': ()}
     return place | texts | nothing | _stated(statement) | {'agrees': 'not measured', 'note': 'no search over several N'}
 
 

@@ -61,6 +61,8 @@ def judge(statement: Statement | None, fit: Exponent, lanes: pd.DataFrame) -> tu
         return 'open', 'three lengths say nothing of the misfit'
     law = fit.law.name if fit.law else laws.UNDECIDED
     verdict, why = _by_growth(statement, fit.low, fit.high, law)
+    if statement.kind == 'at most' and set(lanes['learner']) == {'constrained'}:
+        why = '; '.join(part for part in (why, 'of the ERMs that its optimiser finds') if part)
     return (SLOWER, why) if verdict == 'open' and statement.kind == 'at most' and fit.high < 1 else (verdict, why)
 
 

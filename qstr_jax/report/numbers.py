@@ -25,9 +25,10 @@ from qstr_jax.analysis import (
     names,
     selection,
     summary,
+    table1,
 )
 from qstr_jax.analysis.measured import measured
-from qstr_jax.analysis.samples_table import learn_text
+from qstr_jax.analysis.samples_table import learn_text, mean_text
 from qstr_jax.report import lanes as exhibit_lanes
 from qstr_jax.storage import files, provenance, results
 
@@ -166,12 +167,15 @@ class Lanes:
         return f'{seconds / 60:.0f} minutes' if seconds < 6000 else f'{seconds / 3600:.1f} hours'
 
     def _fit(self, x: str) -> analysis.Exponent:
-        """The law of the only curve; against N its lanes are those of Table 1."""
+        """The law of the only curve; against N of the lanes that Table 1 takes of these."""
         found = list(evidence.curves(self.table)) if x == 'seq_len' else [self.table]
         if len(found) != 1:
             raise ValueError(f'{len(found)} curves, one is needed')
         _check_lanes(found[0], [x])
-        fit = exponents.fit(found[0], x)
+        lanes = found[0]
+        if x == 'seq_len':
+            lanes = lanes[~lanes[x].isin(table1.thin_lengths(lanes))]
+        fit = exponents.fit(lanes, x)
         if fit.value is None:
             raise ValueError(f'no exponent: {fit.note}')
         return fit
@@ -221,10 +225,12 @@ def _entry(lanes: pd.DataFrame) -> str:
 
 
 def _text(point: dict[str, Any], statistic: str) -> str:
-    """'12.3k', '27.4k (3 of 5 learn)' or '≥ 1000k': mean, smallest or largest samples of a point."""
-    bound = '≥ ' if point['lower_bound'] and statistic != 'min' else ''
-    some = learn_text(point) if statistic == 'mean' else ''
-    return f'{bound}{analysis.short_number(point[statistic])}{some and f" ({some})"}'
+    """'12.3k', '27.4k (3 of 5 learn)', '~ 1.28k' or '≥ 1000k': mean, smallest or largest samples of a point."""
+    if statistic == 'mean':
+        some = learn_text(point)
+        return f'{mean_text(point)}{some and f" ({some})"}'
+    bound = '≥ ' if point['lower_bound'] and statistic == 'max' else ''
+    return f'{bound}{analysis.short_number(point[statistic])}'
 
 
 def _minus(text: str) -> str:
