@@ -21,8 +21,8 @@ TITLES = {
     evidence.WORST: 'The largest n at which an ERM of the ball that errs was found: n* of every ERM is larger',
 }
 COLUMNS = ('evidence', 'architecture', 'task', 'learner', 'loss', 'N', 'bounds_at', 'lanes', 'num_learn', 'num_judged',
-           'learn_low', 'learn_high', 'fitted_to', 'exponent', 'low', 'high', 'interval_by', 'local_slopes', 'log_power',
-           'law', 'claim', 'source', 'agrees', 'note')  # fmt: skip
+           'learn_low', 'learn_high', 'fitted_to', 'exponent', 'low', 'high', 'interval_by', 'local_slopes',
+           'log_power', 'law', 'claim', 'source', 'agrees', 'note')  # fmt: skip
 _LEARN = ('num_learn', 'num_judged', 'learn_low', 'learn_high')
 
 
