@@ -237,6 +237,17 @@ def test_where_none_learns_the_line_predicts_between_other_lengths_alone():
     assert beyond.value > between.value
 
 
+def test_a_search_whose_optimiser_fits_nothing_is_no_bound():
+    rows = make_rows(1.0, spread=0.1).assign(train_risk=0.01)
+    spent = rows['seq_len'] == 12
+    rows.loc[spent, ['outcome', 'samples_to_threshold']] = ['censored', pd.NA]
+    assert analysis.exponent(rows).bounds_at == (12,)
+    fit = analysis.exponent(rows.assign(train_risk=rows['train_risk'] + spent))
+    assert (fit.left_out, fit.bounds_at, fit.fitted_to) == ((12,), (), 'lanes that learn')
+    assert 'without 5 lanes with an unfitted training set (N = 12)' in fit.note
+    assert str(fit.learn) == '25 of 30 learn'
+
+
 def test_one_learner_does_not_make_failures_of_others_beside_it():
     rows = make_rows(1.0, spread=0.1, num_lanes=3)
     spent = (rows['seq_len'] == 12) & (rows['seed'] > 0)

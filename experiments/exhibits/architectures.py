@@ -208,7 +208,8 @@ def table(rows):
         entries.append(many.where(model=model).mean() if many.count(model=model) else '–')
         lines.append([analysis.display(model), *entries])
     heads = [f'{short(task)}, N = {seq_len}' for task, seq_len in points]
-    heads.append(f'1STR, N = {many.values("seq_len")[0]}, up to {many.values("max_samples")[0]:,}')
+    batch_size, most = (many.values(name)[0] for name in ('batch_size', 'max_samples'))
+    heads.append(f'1STR, N = {many.values("seq_len")[0]}, up to {most:,} in batches of {batch_size}')
     return formats.pipes(['labels to the threshold', *heads], lines)
 
 

@@ -60,12 +60,13 @@ def text(rows):
     draws = rows('figure1b_draws')
     return f"""
 From N = 25 to 33 the Transformer goes from {transformer.where(seq_len=25).mean()} to
-{transformer.where(seq_len=33).mean()} samples, the FFN from {ffn.where(seq_len=25).mean()} to
-{ffn.where(seq_len=33).mean()}: N^{transformer.exponent()} and N^{ffn.exponent()}. The RNN needs
-{rnn.where(seq_len=25).mean()} at N = 25 and {rnn.where(seq_len=27).mean()} at N = 27.
+{transformer.where(seq_len=33).mean()} samples, N^{transformer.exponent()}, the FFN from {ffn.where(seq_len=25).mean()}
+to {ffn.where(seq_len=33).mean()}, five draws of (u, ω) each: {draws.count()} draws at N = 25, these among them, need
+{draws.mean()}, between {draws.smallest()} and {draws.largest()}. The RNN needs {rnn.where(seq_len=25).mean()} at N = 25
+and {rnn.where(seq_len=27).mean()} at N = 27.
 
-The FFN hangs on the draw of (u, ω): {draws.count()} draws at N = 25 need between {draws.smallest()} and
-{draws.largest()}. Transformer and FFN took {transformer.time()} and {ffn.time()}, the RNN {rnn.time()}: one lane at
+By its own five draws at each N the FFN grows as N^{ffn.exponent()}, which hangs on those at N = 25.
+Transformer and FFN took {transformer.time()} and {ffn.time()}, the RNN {rnn.time()}: one lane at
 each N by a CPU, four more at N = 25 and 27 by a GPU.
 """
 

@@ -14,7 +14,7 @@ from qstr_jax.storage import results
 from qstr_jax.theory import heads
 
 ORDER = 90
-QUESTION = 'Does a Transformer need q heads to average q tokens?'
+QUESTION = 'Does a Transformer need q heads where the label is a norm of q tokens?'
 FIGURES = {'heads/heads.png': 'Test loss against samples for one to six heads, with the floors (dashed)'}
 
 
@@ -81,7 +81,7 @@ def text(rows):
     lanes = rows('heads')
     one, three, four = (lanes.where(transformer_num_heads=number).mean('test_loss') for number in (1, 3, 4))
     return f"""
-With fewer than q = 3 heads no lane comes below its floor, as Proposition 3 says; after
+With fewer than q = 3 heads no lane comes below its floor, a sharper form of Proposition 3's, nor near it; after
 {lanes.values('max_samples')[0]:,} prompts one head errs by {one}, three by {three}, four by {four}.
 
 From q heads on no floor is left, and yet more of them help: one more than q learns far faster than q. {lanes.lanes()}

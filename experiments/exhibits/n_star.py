@@ -84,7 +84,9 @@ def text(rows):
     return f"""
 By the averaged risk n\\* goes from {one.where(seq_len=8).mean()} prompts at N = 8 to {one.where(seq_len=64).mean()} at
 N = 64 for R = 1, N^{one.exponent()}; by the point-wise risk, one label per prompt, it grows as
-N^{pointwise.where(radius=1).exponent()}, where lanes that do not get there count as bounds.
+N^{pointwise.where(radius=1).exponent()}. That is AdamW after {int(one.values('max_steps')[0]):,} steps (point-wise
+{int(pointwise.values('max_steps')[0]):,}), not known to be ERMs: the next exhibit, with more steps, two starts and
+d_e = ⌊3 ln N⌋, has another n\\*.
 
 By the averaged risk R = 2 needs {two.where(seq_len=8).mean()} at N = 8 and as many as R = 1 beyond, so that N = 8
 decides the exponent. At R = 1/2 {small.count(outcome='censored')} of {small.count()} lanes stay at a training risk of

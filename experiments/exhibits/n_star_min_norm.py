@@ -75,8 +75,8 @@ RNNs on 1STR need N^{known.exponent()} prompts, from {rnn.where(seq_len=2).mean(
 most ε = {rnn.values('epsilon')[0]:g}, so they are ERMs by the theorems' definition; a lane that has not is in no
 exponent ({short or 'none'} of the FFNs).
 
-At N = 10 {rnn.count(seq_len=10, converged=True)} of {rnn.count(seq_len=10)} RNNs is an ERM, which only the figure's
-exponent takes; at N = 12 {rnn.count(seq_len=12, converged=True) or 'none'} of {rnn.count(seq_len=12)} fits
+At N = 10 {rnn.count(seq_len=10, converged=True)} of {rnn.count(seq_len=10)} RNNs is an ERM, and no
+exponent takes it; at N = 12 {rnn.count(seq_len=12, converged=True) or 'none'} of {rnn.count(seq_len=12)} fits
 {max(rnn.values('num_samples')):,} prompts in {rnn.values('max_steps')[0]:,} steps.
 Between neighbouring N the RNNs' exponent is {known.slopes()}; N^a or (log N)^p: {known.law()}. The two directories took
 {rnn.time()} and {ffn.time()}.

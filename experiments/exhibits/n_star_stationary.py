@@ -62,12 +62,13 @@ def text(rows):
 The FFNs that were found need more. On simple-1STR n\\* grows as N^{learnt.exponent()}, from
 {learnt.where(seq_len=4).mean()} prompts at N = 4 to {learnt.where(seq_len=longest).mean()} at N = {longest},
 {ratio.min():.0f} to {ratio.max():.0f} times N d; on 1STR as N^{learnt_qstr.exponent()}, from
-{qstr.where(seq_len=2).mean()} at N = 2 to {qstr.where(seq_len=6).mean()} at N = 6.
-
-The theorem's proof needs W in the span of the prompts, and there it is: at most {off_span:.0e}
-of its norm lies off the span. By the learner's own tolerance, which asks for a gradient of nearly 0,
+{qstr.where(seq_len=2).mean()} at N = 2 to {qstr.where(seq_len=6).mean()} at N = 6. W lies in the span of the prompts,
+where the theorem's proof needs it, but by the learner's own tolerance
 {learnt.count(converged=True) + learnt_qstr.count(converged=True) or 'none'} of these
-{learnt.count() + learnt_qstr.count()} fits is a stationary point. On simple-1STR the exponent between neighbouring N is
+{learnt.count() + learnt_qstr.count()} fits is at a stationary point.
+
+At most {off_span:.0e} of W's norm lies off the span; the tolerance asks for a gradient of nearly 0.
+On simple-1STR the exponent between neighbouring N is
 {learnt.slopes()}; N^a or (log N)^p: {learnt.law()}.
 
 At N = {min(beyond.values('seq_len'))} and {max(beyond.values('seq_len'))} of simple-1STR none of {beyond.count()} lanes

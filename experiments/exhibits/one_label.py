@@ -103,7 +103,11 @@ def limits(rows):
     smallest = tried.groupby(['model', 'seq_len'])['batch_size'].min()
     least = smallest.min()
     later = ', '.join(f'{analysis.display(model)} at N = {n}' for model, n in smallest.index[smallest > least])
+    learnt = rows('one_label', outcome='reached').table
+    chosen = learnt.groupby(['model', 'seq_len'])['batch_size'].min()
+    at_end = chosen.eq(smallest.reindex(chosen.index)).sum()
     return f"""
+At {at_end} of {len(chosen)} points the best batch is the least that was tried.
 Batches below {least:g} ({smallest.max():g}: {later}), width, depth and weight decay are not tuned. Longer prompts
 are not run.
 """

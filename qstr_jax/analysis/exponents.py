@@ -91,10 +91,10 @@ def exponent(rows: pd.DataFrame, x: str = 'seq_len') -> Exponent:
     of those stands beside it. A lane that used up its budget is a bound where lanes that learn come near the budget,
     and a failure elsewhere (`learning`), which is left out as one that diverged. An outraced lane needs more than its
     bound, one that is censored below needs less, and the likelihood takes them so; so it does with an n* of ERMs that
-    is only known to be at most that of the lane (`erms`). Left out are also lanes that are known to be no ERMs, N with
-    fewer than three lanes where others have as many, and those N where a predictor that ignores t is good enough
-    (`no_retrieval`). The 95% interval is Student's with as many
-    degrees of freedom as there are N with measured lanes, less two, and of three N that by lane noise alone
+    is only known to be at most that of the lane (`erms`). Left out are also lanes that are known to be no ERMs,
+    searches that end with a training risk above the threshold, N with fewer than three lanes where others have as many,
+    and those N where a predictor that ignores t is good enough (`no_retrieval`). The 95% interval is Student's with as
+    many degrees of freedom as there are N with measured lanes, less two, and of three N that by lane noise alone
     (`line_fit`); experiments/benchmarks/coverage.md says how often it covers the exponent.
 
     Args:
@@ -174,10 +174,12 @@ def _usable(lanes: Measured, x: str) -> tuple[np.ndarray, list[str]]:
     """Which lanes an exponent is fitted to, and in words what was left out."""
     easy, diverged = lanes.is_easy, lanes.has('diverged')
     short = lanes.is_short & ~easy & ~diverged
+    unfitted = lanes.is_unfitted & ~easy & ~short
     # A threshold that was met before training has no logarithm, and neither has 0 on the x axis.
     impossible = ~diverged & (~(lanes.samples > 0) | ~(lanes.x > 0))
     impossible = np.isin(lanes.x, lanes.x[impossible]) & ~diverged
-    _, place, counts = np.unique(lanes.x, return_inverse=True, return_counts=True)
+    _, place = np.unique(lanes.x, return_inverse=True)
+    counts = np.bincount(place, weights=~short)
     thin = (counts < _MIN_LANES)[place] if counts.max(initial=0) >= _MIN_LANES else np.zeros(len(lanes), bool)
     notes = []
     if (thin & ~easy).any():
@@ -188,9 +190,13 @@ def _usable(lanes: Measured, x: str) -> tuple[np.ndarray, list[str]]:
         notes.append(f'without {_lanes(int((diverged & ~easy).sum()))} that diverged')
     if short.any():
         notes.append(f'without {int(short.sum())} of {len(lanes)} lanes that are no ERMs')
+    if unfitted.any():
+        notes.append(
+            f'without {_lanes(int(unfitted.sum()))} with an unfitted training set ({_where(lanes.x[unfitted], x)})'
+        )
     if (impossible & ~easy).any():
         notes.append(f'without {_where(lanes.x[impossible & ~easy], x)}: 0 samples were enough')
-    return ~easy & ~diverged & ~short & ~impossible & ~thin, notes
+    return ~easy & ~diverged & ~short & ~unfitted & ~impossible & ~thin, notes
 
 
 def _lanes(count: int) -> str:
