@@ -257,7 +257,8 @@ def limits(rows):
     erring = rows('worst_erm', seq_len=64, radius=1).table['erring_samples'].max()
     return f"""
 That all ERMs retrieve from n\\* on: ERMs of the same ball that are looked for because they err (the worst ERM) do so at
-up to {erring:,} prompts at N = 64, and n\\* here is at most {most:,.0f}. These are the ERMs that Adam finds, from the start at W_QK = 0 in
+up to {erring:,} prompts at N = 64, and n\\* here is at most {most:,.0f}. These are the ERMs that Adam finds, from the
+start at W_QK = 0 in
 {rows('n_star_erm', task='qstr').count(start='attention:0')} of {rows('n_star_erm', task='qstr').count()} lanes, and at
 N = 128 and 256 n\\* is at most that of the search. The ball does not bind: at R = 1 no fit has more than
 {(one['norm'] / one['fitted_radius']).max():.2f} of its radius, so that other R say little.
