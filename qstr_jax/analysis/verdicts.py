@@ -74,7 +74,7 @@ def _by_growth(statement: Statement, low: float, high: float, law: str) -> tuple
         return 'open', f'the interval holds {statement.value:g}'
     if law == laws.UNDECIDED:
         return 'open', 'N^a and (log N)^p are not told apart'
-    return ('yes' if (law == laws.POWER) == (statement.kind != 'at most') else 'no'), f'it grows like {law}'
+    return ('yes' if (law == laws.POWER) == (statement.kind != 'at most') else 'no'), f'of the two laws {law} fits'
 
 
 def _not_of_the_theorem(statement: Statement, lanes: pd.DataFrame) -> str:
