@@ -55,13 +55,13 @@ def _checked(path: Any, kind: str) -> pd.DataFrame:
     cell_id = pathlib.PurePath(path).stem
     frame = files.read_table(path, cell_id)
     try:
-        _check(frame, kind, cell_id)
+        check(frame, kind, cell_id)
     except Exception as error:  # a foreign column may hold anything, so pandas may raise anything
         raise files.damaged_table(path, error) from None
     return frame
 
 
-def _check(frame: pd.DataFrame, kind: str, cell_id: str) -> None:
+def check(frame: pd.DataFrame, kind: str, cell_id: str) -> None:
     """Raises ValueError if something is wrong with a table of one cell."""
     missing = [name for name in REQUIRED[kind] if name not in frame.columns]
     if missing:
