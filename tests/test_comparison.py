@@ -205,6 +205,26 @@ def test_rows_of_a_foreign_loop_are_compared_as_any_others(tmp_path):
     assert any('fewer' in one and 'rnn' in one for one in card['tasks'][0]['says'])
 
 
+def outside_row(workdir, model='torch_net', **settings):
+    """A row of a foreign loop on the quick suite."""
+    points = suite.SUITES['quick']
+    judge = qstr_jax.judge({'name': 'qstr', **settings}, 8, 0, **points.judged_by(points.tasks[0]))
+    judge.check(judge.labels, 640)
+    return qstr_jax.outside.write_rows(workdir, model, [judge])
+
+
+def test_a_name_in_a_file_of_rows_leads_nowhere_else(tmp_path):
+    workdir = tmp_path / 'results'
+    cell = outside_row(workdir)['cell'].iloc[0]
+    for kind in 'rows', 'curves':
+        table = files.read_table(workdir / kind / f'{cell}.parquet', cell)
+        table = table.assign(model='../elsewhere') if kind == 'rows' else table
+        files.write_table(workdir / kind / 'other.parquet', table, 'other')
+    with pytest.raises(ResultsError, match=r'elsewhere.*cannot be a name'):
+        qstr_jax.compare(None, workdir)
+    assert not (tmp_path / 'elsewhere').exists()
+
+
 @pytest.mark.parametrize(
     'given',
     [
