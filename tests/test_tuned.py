@@ -189,6 +189,11 @@ def test_other_points_may_be_tuned_over_other_values_of_the_same_settings(workdi
         sweeps.run(settings(seq_lens=5, tune={'weight_decay': (0.1, 0.2)}), directory, small.quiet())
 
 
+def test_rows_of_foreign_loops_may_stand_beside_tuned_ones(tmp_path):
+    results.add_sweep(tmp_path, {'models': ['net'], 'learners': ['outside']})
+    session._check_tune(tmp_path, settings())
+
+
 def test_shares_keep_the_cells_of_a_model_together():
     cells = sweeps.cells_of(settings(models=('ffn', 'transformer', 'rnn')))
     shares = [tuned.share(cells, index, 2) for index in range(2)]
