@@ -13,7 +13,7 @@ from qstr_jax import sweeps
 from qstr_jax.cli import board as cli_board
 from qstr_jax.cli import compare, runtime
 from qstr_jax.comparison import board, entries, paired, suite
-from qstr_jax.storage import files
+from qstr_jax.storage import files, results
 from qstr_jax.storage.files import ResultsError
 from tests import helpers
 
@@ -223,6 +223,30 @@ def test_a_name_in_a_file_of_rows_leads_nowhere_else(tmp_path):
     with pytest.raises(ResultsError, match=r'elsewhere.*cannot be a name'):
         qstr_jax.compare(None, workdir)
     assert not (tmp_path / 'elsewhere').exists()
+
+
+@pytest.mark.parametrize('settings', [{'token_dim': 3}, {'sparsity': 2}, {'encoding_dim': 12}], ids=str)
+def test_rows_of_another_task_are_not_of_the_suite(tmp_path, settings):
+    outside_row(tmp_path, **settings)
+    assert entries.of_directory(tmp_path, suite.SUITES['quick']).empty
+
+
+@pytest.mark.usefixtures('tiny')
+@pytest.mark.parametrize(
+    'change',
+    [{'batch_size': 8}, {'optimizer': 'adam'}, {'weight_decay': 0.1}, {'learner': 'stationary'}, {'test_seq_len': 9}],
+    ids=str,
+)
+def test_nor_are_those_of_another_learner(measured, change):
+    rows = results.load(measured / 'mine')
+    assert len(TINY.rows_of(rows)) == 4
+    assert TINY.rows_of(rows.assign(**change)).empty
+
+
+@pytest.mark.parametrize('settings', [{'max_samples': 1000}, {'learner.batch_size': 8}, {'qstr': {'sparsity': 2}}])
+def test_only_models_have_settings(settings):
+    with pytest.raises(ValueError, match='the suite sets all but'):
+        TINY.sweeps_of('ffn', **settings)
 
 
 @pytest.mark.parametrize(
