@@ -139,14 +139,28 @@ def test_an_entry_is_checked_bit_for_bit(measured, tmp_path):
         ('num_samples', 5000),
         ('seed', 7),
         ('outcome', 'fitted'),
+        ('seed', -1),
+        ('seed', 0.5),
+        ('num_samples', 0),
+        ('num_samples', 641),
+        ('num_samples', 'x'),
+        ('num_parameters', '<script>'),
+        ('steps_per_second', np.inf),
+        ('test_loss', 0.95),
+        ('learner', ['online']),
     ],
 )
 def test_rows_that_no_run_leaves_are_refused(measured, tmp_path, column, value):
     entry, rows = board.read(measured / 'board/ffn')
-    rows.loc[0, column] = value
+    right = rows.head(1).assign(outcome='reached', num_samples=640, test_loss=0.5)
+    right, wrong = (
+        one.assign(samples_to_threshold=one['num_samples']) for one in (right, right.assign(**{column: [value]}))
+    )
     (tmp_path / 'ffn').mkdir()
-    files.write_table(tmp_path / 'ffn/rows.parquet', rows)
     files.write_json(tmp_path / 'ffn/entry.json', entry)
+    files.write_table(tmp_path / 'ffn/rows.parquet', right)
+    board.read(tmp_path / 'ffn')
+    files.write_table(tmp_path / 'ffn/rows.parquet', wrong)
     with pytest.raises(ResultsError, match=r'rows.parquet is damaged'):
         board.read(tmp_path / 'ffn')
 
