@@ -257,6 +257,12 @@ def test_nor_are_those_of_another_learner(measured, change):
     assert TINY.rows_of(rows.assign(**change)).empty
 
 
+def test_the_speed_is_that_of_the_seconds_after_compilation():
+    batch = {'cell': 'a', 'wall_seconds': 2.0, 'compile_seconds': 5.0}
+    speed = entries._speed([{'device': 'd', 'batches': [batch]}], pd.DataFrame({'cell': ['a', 'a'], 'steps': [10, 30]}))
+    assert speed['steps_per_second'].tolist() == [20.0]
+
+
 @pytest.mark.parametrize('settings', [{'max_samples': 1000}, {'learner.batch_size': 8}, {'qstr': {'sparsity': 2}}])
 def test_only_models_have_settings(settings):
     with pytest.raises(ValueError, match='the suite sets all but'):
