@@ -255,6 +255,26 @@ def test_cells_that_differ_in_a_tuned_setting_race_one_another(tmp_path):
     pd.testing.assert_frame_equal(again, rows)
 
 
+@pytest.mark.parametrize(
+    ('changes', 'setting', 'values'),
+    [
+        ({}, 'optimizer', ('adamw', 'adam')),
+        ({'warmup_steps': 5}, 'schedule', ('constant', 'warmup_cosine')),
+        ({'learners': 'stationary', 'num_samples': 20, 'batch_size': 0}, 'optimizer', ('adam', 'lbfgs')),
+    ],
+)
+def test_values_are_those_of_the_sweeps_learner_and_all_of_them_race(changes, setting, values):
+    sweep = sweeps.Sweep(models='ffn', seq_lens=(2, 3), tune={setting: values}, **changes)
+    assert [len(group) for group in tuned.rivals(sweeps.cells_of(sweep), sweep.tune)] == [2, 2]
+
+
+def test_an_axis_that_some_tuned_values_ignore_is_refused():
+    tuning = {'schedule': ('constant', 'warmup_cosine')}
+    sweep = sweeps.Sweep(models='ffn', seq_lens=2, warmup_steps=(5, 10), tune=tuning)
+    with pytest.raises(ValueError, match='warmup_steps: only some'):
+        tuned.rivals(sweeps.cells_of(sweep), sweep.tune)
+
+
 def test_what_is_tuned_and_how_is_checked():
     with pytest.raises(ValueError, match=r"tune[.]batch_size='auto': give several values"):
         settings(batch_size=None, tune={'batch_size': 'auto'})
