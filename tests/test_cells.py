@@ -103,6 +103,5 @@ def test_operations_of_a_prediction_are_counted():
 
 
 def test_two_points_of_one_id_are_an_error():
-    """These have one by chance, as one pair of 77,000 points has."""
     with pytest.raises(ValueError, match=r'batch_size, learner[.]check_every: two points have the id'):
         sweeps.cells_of(sweeps.Sweep('ffn', seq_lens=4, batch_size=(76, 272), check_every=(286, 37)))
