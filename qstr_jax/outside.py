@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from qstr_jax import columns, tasks
+from qstr_jax import columns, failures, tasks
 from qstr_jax.learners import held_out
 from qstr_jax.learners.crossings import is_below
 from qstr_jax.settings import checks
 from qstr_jax.storage import files, results
-from qstr_jax.sweeps import point
+from qstr_jax.sweeps import claims, point
 from qstr_jax.tasks import streams, unused
 
 # What rows call the learner of a foreign training loop.
@@ -163,25 +163,67 @@ def write_rows(
     """Adds the lanes of a foreign training loop to a results directory, which analysis and figures read as any other.
 
     Their learner is called 'outside', which tells them from lanes of ours. Lanes that are there already stay.
+
+    Args:
+        workdir: the results directory, new or not; several processes may write to it.
+        model: what the rows call the architecture.
+        judges: the lanes, which are over.
+        settings: of the model: numbers, texts, True, False, and tuples or lists of these.
+        **measures: further columns of the rows, the same for all these lanes, such as num_parameters.
+
+    Raises:
+        ValueError: no lane, one that is not over, or a value that no row can have.
     """
+    if not judges:
+        raise ValueError('judges=[]: give at least one lane')
     if running := [one for one in judges if one.outcome == 'running']:
         raise ValueError(f'seed={running[0].seeds["seed"]}: its lane is not over; check until `check` says so')
-    own = {f'{model}_{name}': columns.plain(value) for name, value in (settings or {}).items()}
+    own = {f'{model}_{name}': columns.plain(_setting(name, value)) for name, value in (settings or {}).items()}
     for name, value in own.items():
         columns.declare(name, 'model', type(value).__name__)
     folder = results.open_workdir(workdir)
     rows = pd.DataFrame([{**_row(one, model, own), **measures} for one in judges])
+    of_lanes = {name: measures[name] for name in columns.with_role(measures, 'lane')}
     for cell, mine in rows.groupby('cell', sort=False):
         kept = mine.drop(columns='cell').dropna(axis=1, how='all')
         kept['samples_to_threshold'] = mine['samples_to_threshold'].astype('Int64')
-        lanes = [judges[place] for place in mine.index]
-        results.add(folder, str(cell), kept, pd.concat(map(_curve, lanes), ignore_index=True))
-    results.add_sweep(folder, {'models': [model], 'learners': [LEARNER]})
+        curves = pd.concat([_curve(judges[place]) for place in mine.index], ignore_index=True).assign(**of_lanes)
+        with claims.locked(folder, f'{cell}-tables'):
+            _add(folder, str(cell), kept, curves)
+    with claims.locked(folder, 'config'):
+        results.add_sweep(folder, {'models': [model], 'learners': [LEARNER]})
     return rows
 
 
+def _add(folder: Any, cell: str, rows: pd.DataFrame, curves: pd.DataFrame) -> None:
+    """Adds lanes to a cell; measures may be anything, and so may what pandas and Arrow raise of them."""
+    try:
+        results.add(folder, cell, rows, curves, is_foreign=True)
+    except (ValueError, results.ResultsError):
+        raise
+    except Exception as error:
+        raise ValueError(f'{cell}: {failures.reason(error)}') from None
+
+
+def _setting(name: str, value: Any) -> Any:
+    """A setting as rows can tell it from others: lists as tuples, NumPy's numbers as Python's."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, (tuple, list)):
+        return tuple(_setting(name, one) for one in value)
+    if not isinstance(value, (str, int, float, bool, type(None))):
+        raise ValueError(f'settings: {name}={value!r:.80}: must be a number, a text, or a list of these')
+    return value
+
+
 def _task(given: str | Mapping[str, Any], seq_len: int) -> Any:
-    settings = {'name': given} if isinstance(given, str) else {'name': 'qstr', **given}
+    settings = {'name': given} if isinstance(given, str) else given
+    if (
+        not isinstance(settings, Mapping)
+        or 'seq_len' in settings
+        or not all(isinstance(name, str) for name in settings)
+    ):
+        raise ValueError(f'task={given!r}: give a name, or a mapping of settings; seq_len stands beside it')
+    settings = {'name': 'qstr', **settings}
     return tasks.build(settings.pop('name'), **settings, seq_len=seq_len)
 
 

@@ -47,14 +47,15 @@ def send(workdir: Any, tracker: str, project: str = 'qstr_jax') -> int:
     if rows.empty:
         raise ValueError(f'{str(workdir)!r}: has no rows to send yet')
     curves = results.load_curves(workdir, rows=rows)
-    lane = ['cell', *(name for name in lane_keys.columns_of(rows) if name in curves.columns)]
-    checks_of = dict(list(curves.groupby(lane, dropna=False))) if len(curves) else {}
+    # By name, since lanes lack the settings that only those of other cells have.
+    checks_of = dict(list(curves.groupby(['cell', lane_keys.names_of(curves)]))) if len(curves) else {}
+    shared = lane_keys.names_of(rows[['cell', *lane_keys.columns_of(curves)]])
     more = {'mode': os.environ.get('WANDB_MODE', 'offline')} if tracker == 'wandb' else {}
     settings = dict.fromkeys(['cell', *columns.settings(rows.columns), *lane_keys.columns_of(rows)])
-    named = list(zip(rows.to_dict('records'), lane_keys.names_of(rows), strict=True))
-    for row, name in progress.each(named, f'{tracker}: lane'):
+    named = list(zip(rows.to_dict('records'), lane_keys.names_of(rows), shared, strict=True))
+    for row, name, curve in progress.each(named, f'{tracker}: lane'):
         run = module.init(project=project, name=f'{row["cell"]}-{name}', config=_known(row, settings), **more)
-        own = checks_of.get(tuple(row[key] for key in lane), pd.DataFrame())
+        own = checks_of.get((row['cell'], curve), pd.DataFrame())
         for line in own.to_dict('records'):
             run.log(_known(line, _measures(own)), step=int(line['samples']))
         run.log(_known(row, _measures(rows)))

@@ -6,6 +6,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from qstr_jax import columns
 from qstr_jax.learners import lanes
 from qstr_jax.storage import cell_tables, files, results, table_format
 from tests.stored import CELL, LANES, make, rows_of, signed
@@ -43,6 +44,15 @@ def test_no_flipped_bit_changes_a_number_in_silence(tmp_path, kind):
             pd.testing.assert_frame_equal(found, good)
         lines += found is None
     assert lines > 30
+
+
+def test_a_column_that_tells_lanes_apart_is_a_number(tmp_path, monkeypatch):
+    monkeypatch.setattr(columns, '_TABLE', dict(columns._TABLE))
+    path = results.cell_path(make(tmp_path), 'rows', CELL)
+    columns.declare('mine', 'lane', 'str')
+    files.write_table(path, cell_tables.read_rows(path).assign(mine='a'), CELL)
+    with pytest.raises(files.ResultsError, match='mine: tells lanes apart'):
+        cell_tables.read_rows(path)
 
 
 @pytest.mark.parametrize(

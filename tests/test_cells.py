@@ -100,3 +100,8 @@ def test_operations_of_a_prediction_are_counted():
     per_token = 2 * 2 * (task.embedding_dim * 3 * 8 + 8 * 3 * 8) + 2 * 16
     assert cost.prediction_flops(rnn) == task.seq_len * per_token
     assert cost.num_parameters(rnn) == 2 * (task.embedding_dim * 24 + 8 * 24 + 48) + 17
+
+
+def test_two_points_of_one_id_are_an_error():
+    with pytest.raises(ValueError, match=r'batch_size, learner[.]check_every: two points have the id'):
+        sweeps.cells_of(sweeps.Sweep('ffn', seq_lens=4, batch_size=(76, 272), check_every=(286, 37)))

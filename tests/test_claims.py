@@ -46,7 +46,9 @@ def test_missing_lanes(workdir, cells, lanes):
     assert claims.missing(workdir, batch) == ()
 
 
-def test_a_lock_is_exclusive_also_between_threads(workdir):
+@pytest.mark.parametrize('has_locks', [True, False])
+def test_a_lock_is_exclusive_also_between_threads(workdir, monkeypatch, has_locks):
+    monkeypatch.setattr(claims, 'has_locks', lambda workdir: has_locks)
     with claims.locked(workdir, 'a') as first, claims.locked(workdir, 'b') as other:
         assert first
         assert other

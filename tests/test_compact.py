@@ -88,6 +88,24 @@ def test_a_damaged_copy_is_none(made, workdir, content):
     pd.testing.assert_frame_equal(results.load(workdir), results.load(made[1]))
 
 
+@pytest.mark.parametrize(
+    'change', [{'outcome': 'fine'}, {'num_samples': -5}, {'model': 'other'}, {'seed': 'x'}], ids=str
+)
+def test_so_is_one_that_holds_what_no_file_may(made, workdir, change):
+    copy = compact.read(workdir, 'rows')
+    compact.write(workdir, 'rows', copy.frame.assign(**change), copy.stamps)
+    pd.testing.assert_frame_equal(results.load(workdir), results.load(made[1]))
+    results.files.write_table(workdir / 'compact/rows.parquet', pd.DataFrame({'cell': [['a']]}))
+    pd.testing.assert_frame_equal(results.load(workdir), results.load(made[1]))
+
+
+def test_a_setting_of_two_types_is_not_copied(workdir):
+    copy = compact.read(workdir, 'rows')
+    mixed = pd.Series([1, 1, 'a', 'a', 1, 1], dtype=object)
+    compact.write(workdir, 'rows', copy.frame.assign(mine_norm=mixed), copy.stamps)
+    assert 'mine_norm' not in compact.read(workdir, 'rows').frame
+
+
 def test_small_directories_have_no_copies(made):
     results.make_compact(made[1])
     assert not os.path.exists(made[1] / 'compact')

@@ -13,7 +13,7 @@ from qstr_jax import sweeps
 from qstr_jax.cli import board as cli_board
 from qstr_jax.cli import compare, runtime
 from qstr_jax.comparison import board, entries, paired, suite
-from qstr_jax.storage import files
+from qstr_jax.storage import files, results
 from qstr_jax.storage.files import ResultsError
 from tests import helpers
 
@@ -139,14 +139,28 @@ def test_an_entry_is_checked_bit_for_bit(measured, tmp_path):
         ('num_samples', 5000),
         ('seed', 7),
         ('outcome', 'fitted'),
+        ('seed', -1),
+        ('seed', 0.5),
+        ('num_samples', 0),
+        ('num_samples', 641),
+        ('num_samples', 'x'),
+        ('num_parameters', '<script>'),
+        ('steps_per_second', np.inf),
+        ('test_loss', 0.95),
+        ('learner', ['online']),
     ],
 )
 def test_rows_that_no_run_leaves_are_refused(measured, tmp_path, column, value):
     entry, rows = board.read(measured / 'board/ffn')
-    rows.loc[0, column] = value
+    right = rows.head(1).assign(outcome='reached', num_samples=640, test_loss=0.5)
+    right, wrong = (
+        one.assign(samples_to_threshold=one['num_samples']) for one in (right, right.assign(**{column: [value]}))
+    )
     (tmp_path / 'ffn').mkdir()
-    files.write_table(tmp_path / 'ffn/rows.parquet', rows)
     files.write_json(tmp_path / 'ffn/entry.json', entry)
+    files.write_table(tmp_path / 'ffn/rows.parquet', right)
+    board.read(tmp_path / 'ffn')
+    files.write_table(tmp_path / 'ffn/rows.parquet', wrong)
     with pytest.raises(ResultsError, match=r'rows.parquet is damaged'):
         board.read(tmp_path / 'ffn')
 
@@ -203,6 +217,56 @@ def test_rows_of_a_foreign_loop_are_compared_as_any_others(tmp_path):
     assert card['tasks'][0]['lines'][0]['entry'] == 'torch_net'
     assert {one['says'] for one in card['tasks'][0]['pairs']} <= {'better', 'worse', 'cannot say', 'neither learns'}
     assert any('fewer' in one and 'rnn' in one for one in card['tasks'][0]['says'])
+
+
+def outside_row(workdir, model='torch_net', **settings):
+    """A row of a foreign loop on the quick suite."""
+    points = suite.SUITES['quick']
+    judge = qstr_jax.judge({'name': 'qstr', **settings}, 8, 0, **points.judged_by(points.tasks[0]))
+    judge.check(judge.labels, 640)
+    return qstr_jax.outside.write_rows(workdir, model, [judge])
+
+
+def test_a_name_in_a_file_of_rows_leads_nowhere_else(tmp_path):
+    workdir = tmp_path / 'results'
+    cell = outside_row(workdir)['cell'].iloc[0]
+    for kind in 'rows', 'curves':
+        table = files.read_table(workdir / kind / f'{cell}.parquet', cell)
+        table = table.assign(model='../elsewhere') if kind == 'rows' else table
+        files.write_table(workdir / kind / 'other.parquet', table, 'other')
+    with pytest.raises(ResultsError, match=r'elsewhere.*cannot be a name'):
+        qstr_jax.compare(None, workdir)
+    assert not (tmp_path / 'elsewhere').exists()
+
+
+@pytest.mark.parametrize('settings', [{'token_dim': 3}, {'sparsity': 2}, {'encoding_dim': 12}], ids=str)
+def test_rows_of_another_task_are_not_of_the_suite(tmp_path, settings):
+    outside_row(tmp_path, **settings)
+    assert entries.of_directory(tmp_path, suite.SUITES['quick']).empty
+
+
+@pytest.mark.usefixtures('tiny')
+@pytest.mark.parametrize(
+    'change',
+    [{'batch_size': 8}, {'optimizer': 'adam'}, {'weight_decay': 0.1}, {'learner': 'stationary'}, {'test_seq_len': 9}],
+    ids=str,
+)
+def test_nor_are_those_of_another_learner(measured, change):
+    rows = results.load(measured / 'mine')
+    assert len(TINY.rows_of(rows)) == 4
+    assert TINY.rows_of(rows.assign(**change)).empty
+
+
+def test_the_speed_is_that_of_the_seconds_after_compilation():
+    batch = {'cell': 'a', 'wall_seconds': 2.0, 'compile_seconds': 5.0}
+    speed = entries._speed([{'device': 'd', 'batches': [batch]}], pd.DataFrame({'cell': ['a', 'a'], 'steps': [10, 30]}))
+    assert speed['steps_per_second'].tolist() == [20.0]
+
+
+@pytest.mark.parametrize('settings', [{'max_samples': 1000}, {'learner.batch_size': 8}, {'qstr': {'sparsity': 2}}])
+def test_only_models_have_settings(settings):
+    with pytest.raises(ValueError, match='the suite sets all but'):
+        TINY.sweeps_of('ffn', **settings)
 
 
 @pytest.mark.parametrize(

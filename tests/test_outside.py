@@ -1,5 +1,6 @@
 """Prompts, judgement and rows for training loops of other frameworks are those of ours."""
 
+import concurrent.futures
 import dataclasses
 import itertools
 import subprocess
@@ -100,10 +101,55 @@ def test_what_is_wrong_is_one_line(tmp_path):
         one.check(np.zeros((5, 4)), 10)
     with pytest.raises(ValueError, match='is not over'):
         outside.write_rows(tmp_path, 'net', [one])
+    with pytest.raises(ValueError, match='at least one'):
+        outside.write_rows(tmp_path, 'net', [])
+    with pytest.raises(ValueError, match='settings: widths'):
+        outside.write_rows(tmp_path, 'net', [over(0)], settings={'widths': np.zeros(2)})
     with pytest.raises(ValueError, match='stream'):
         qstr_jax.batches('qstr', 3, 0, 4, stream='init')
     with pytest.raises(ValueError, match='error_rate'):
         qstr_jax.judge('qstr', 3, 0, threshold_on='error_rate')
+    for task in {'seq_len': 3}, {3: 1}, 5:
+        with pytest.raises(ValueError, match='a mapping of settings'):
+            qstr_jax.judge(task, 3, 0)
+
+
+def over(seed):
+    one = qstr_jax.judge('qstr', 3, seed, test_samples=5, max_samples=100)
+    one.check(one.labels * 0, 100)
+    return one
+
+
+@pytest.mark.parametrize(('one', 'other'), [([64], [128]), (np.int64(64), np.int64(128)), ((8, (4,)), (8, (2,)))])
+def test_settings_that_differ_make_cells(tmp_path, one, other):
+    for value in one, other, one:
+        outside.write_rows(tmp_path, 'net', [over(0)], settings={'width': value})
+    assert results.load(tmp_path, strict=True)['cell'].nunique() == 2
+
+
+@pytest.mark.parametrize(
+    'measures',
+    [{'batch_size': 32}, {'outcome': 'great'}, {'train_loss': -1.0}, {'learner': ['a']}, {'note': 3}, {'twice': 1}],
+    ids=str,
+)
+def test_no_file_is_left_that_cannot_be_read(tmp_path, measures):
+    outside.write_rows(tmp_path, 'net', [over(0)], batch_size=64, note='text')
+    judges = [over(1)] * (2 if 'twice' in measures else 1)
+    with pytest.raises(ValueError, match=r'.'):
+        outside.write_rows(tmp_path, 'net', judges, **{'batch_size': 64, **measures})
+    assert len(results.load(tmp_path, strict=True)) == 1
+
+
+def test_a_measure_that_tells_lanes_apart_is_in_the_curves_too(tmp_path):
+    for rate in 1e-3, 1e-2:
+        outside.write_rows(tmp_path, 'net', [over(0)], learning_rate=rate)
+    assert results.load_curves(tmp_path, strict=True)['learning_rate'].tolist() == [1e-3, 1e-2]
+
+
+def test_several_may_write_at_once(tmp_path):
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda one: outside.write_rows(tmp_path, 'net', [one]), [over(seed) for seed in range(8)]))
+    assert len(results.load(tmp_path, strict=True)) == 8
 
 
 @helpers.needs_torch

@@ -40,6 +40,17 @@ def test_of_several_runs_that_finished_a_lane_the_last_one_wrote_its_row(tmp_pat
     assert list(provenance.of_rows(workdir)['run']) == ['run2', 'run1', 'run1', 'run1']
 
 
+def test_a_run_of_another_program_did_not_write_the_row(tmp_path):
+    """Two runs finished the lane and the first was kept."""
+    workdir = make(tmp_path)
+    add_run(workdir, 'run1', LANES)
+    add_run(workdir, 'run2', LANES)
+    first = results.load(workdir).assign(program='0')
+    record = {'id': 'run3', 'started': '2026-01-01T00:00:03+00:00', 'git_commit': None, 'batches': []}
+    provenance.add_batch(workdir, record, CELL, LANES, program='1', seconds=SECONDS)
+    assert set(provenance.of_rows(workdir, first)['run']) == {'run2'}
+
+
 def test_old_records_with_seeds_alone_count_where_they_are_clear(tmp_path):
     workdir = make(tmp_path)
     batch = {'cell': CELL, 'wall_seconds': 1, 'compile_seconds': 0}

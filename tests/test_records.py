@@ -17,7 +17,8 @@ RIGHT = {
     'run': {'batches': [{'cell': 'a', 'lanes': ['seed0'], 'wall_seconds': 1.5, 'compile_seconds': 0}], 'new': None},
 }
 WRONG = {
-    'config': [{}, {'sweeps': None}, {'sweeps': [1]}, {'sweeps': {}}],
+    'config': [{}, {'sweeps': None}, {'sweeps': [1]}, {'sweeps': {}}, {'sweeps': [{'tune': 5}]},
+               {'sweeps': [{'settings': {'seq_len': 4}}]}],
     'plan': [
         {'../x': {'columns': {}, 'lanes': []}}, {'a': None}, {'a': {'columns': {}}},
         {'a': {'columns': {}, 'lanes': [3]}},

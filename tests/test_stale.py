@@ -14,7 +14,7 @@ import qstr_jax
 from qstr_jax import columns, sweeps
 from qstr_jax.settings import registry
 from qstr_jax.storage import checkpoint, files, results
-from qstr_jax.sweeps import programs, training
+from qstr_jax.sweeps import programs, stale, training
 from tests import small
 
 MINE = """
@@ -130,6 +130,23 @@ def test_rows_of_edited_code_are_refused_and_kept_aside(plugin, tmp_path):
     assert len(list(tmp_path.glob('results/replaced/*/params/*/*'))) == 1
     pd.testing.assert_frame_equal(run(tmp_path), again)
     pd.testing.assert_frame_equal(run(tmp_path, refresh=True), again)
+
+
+def test_rows_that_another_worker_has_run_again_stay(plugin, tmp_path, monkeypatch):
+    plugin.write(MINE)
+    run(tmp_path)
+    plugin.write(MINE.replace('1.0 *', '3.0 *'))
+    real, others = stale.set_aside, []
+
+    def late(*given):
+        monkeypatch.setattr(stale, 'set_aside', real)
+        others.append(run(tmp_path, refresh=True))
+        return real(*given)
+
+    monkeypatch.setattr(stale, 'set_aside', late)
+    mine = run(tmp_path, refresh=True)
+    pd.testing.assert_frame_equal(mine, others[0])
+    assert len(list(tmp_path.glob('results/replaced/*'))) == 1
 
 
 @pytest.mark.slow

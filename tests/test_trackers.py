@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -59,6 +60,25 @@ def test_wandb_is_asked_to_stay_offline(workdir, monkeypatch):
     assert trackers.send(workdir, 'wandb') == len(started)
     assert {one['mode'] for one in started} == {'offline'}
     assert len({one['name'] for one in started}) == len(started)
+
+
+def test_lanes_without_a_setting_of_other_cells_have_their_checks(tmp_path, monkeypatch):
+    """Adam has no weight decay."""
+    sweep = small.settings(models='ffn', seq_lens=2, num_seeds=1, optimizer=('adamw', 'adam'), weight_decay=None)
+    sweeps.run(sweep, tmp_path, small.quiet())
+    checks = []
+
+    class Run:
+        def log(self, values, step=None):
+            checks[-1] += step is not None
+
+        def finish(self):
+            pass
+
+    monkeypatch.setitem(sys.modules, 'trackio', types.SimpleNamespace(init=lambda **_: checks.append(0) or Run()))
+    assert trackers.send(tmp_path, 'trackio') == len(checks) == 2
+    assert sum(checks) == len(results.load_curves(tmp_path))
+    assert min(checks) > 0
 
 
 def test_what_cannot_be_sent_is_one_line(workdir, tmp_path, monkeypatch):

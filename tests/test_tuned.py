@@ -189,6 +189,11 @@ def test_other_points_may_be_tuned_over_other_values_of_the_same_settings(workdi
         sweeps.run(settings(seq_lens=5, tune={'weight_decay': (0.1, 0.2)}), directory, small.quiet())
 
 
+def test_rows_of_foreign_loops_may_stand_beside_tuned_ones(tmp_path):
+    results.add_sweep(tmp_path, {'models': ['net'], 'learners': ['outside']})
+    session._check_tune(tmp_path, settings())
+
+
 def test_shares_keep_the_cells_of_a_model_together():
     cells = sweeps.cells_of(settings(models=('ffn', 'transformer', 'rnn')))
     shares = [tuned.share(cells, index, 2) for index in range(2)]
@@ -248,6 +253,26 @@ def test_cells_that_differ_in_a_tuned_setting_race_one_another(tmp_path):
         assert set(lanes[setting]) == set(selected.loc[selected[other] == getattr(row, other), setting])
     again = sweeps.run(sweep, tmp_path, small.quiet())
     pd.testing.assert_frame_equal(again, rows)
+
+
+@pytest.mark.parametrize(
+    ('changes', 'setting', 'values'),
+    [
+        ({}, 'optimizer', ('adamw', 'adam')),
+        ({'warmup_steps': 5}, 'schedule', ('constant', 'warmup_cosine')),
+        ({'learners': 'stationary', 'num_samples': 20, 'batch_size': 0}, 'optimizer', ('adam', 'lbfgs')),
+    ],
+)
+def test_values_are_those_of_the_sweeps_learner_and_all_of_them_race(changes, setting, values):
+    sweep = sweeps.Sweep(models='ffn', seq_lens=(2, 3), tune={setting: values}, **changes)
+    assert [len(group) for group in tuned.rivals(sweeps.cells_of(sweep), sweep.tune)] == [2, 2]
+
+
+def test_an_axis_that_some_tuned_values_ignore_is_refused():
+    tuning = {'schedule': ('constant', 'warmup_cosine')}
+    sweep = sweeps.Sweep(models='ffn', seq_lens=2, warmup_steps=(5, 10), tune=tuning)
+    with pytest.raises(ValueError, match='warmup_steps: only some'):
+        tuned.rivals(sweeps.cells_of(sweep), sweep.tune)
 
 
 def test_what_is_tuned_and_how_is_checked():

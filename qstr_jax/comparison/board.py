@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from qstr_jax import sweeps
@@ -19,6 +20,7 @@ from qstr_jax.storage.cell_tables import OUTCOMES
 
 # What is compared when a row is made again.
 _COMPARED = ('outcome', 'num_samples', 'train_loss', 'test_loss')
+_TEXTS = ('entry', 'suite', 'model', 'learner', 'task', 'outcome', 'device', 'program')
 _README = """# {entry}
 
 {about}
@@ -81,13 +83,39 @@ def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
     points = known.get((folder.name, entry['suite']))
     if points is None or tuple(rows.columns) != entries.COLUMNS:
         raise files.damaged_table(path, 'not of this entry and a known suite')
-    good = rows['entry'].eq(entry['entry']) & rows['suite'].eq(entry['suite']) & rows['model'].eq(entry['model'])
-    good &= rows['outcome'].isin(OUTCOMES) & rows['num_samples'].between(0, rows['max_samples'])
-    good &= ~rows['outcome'].eq('reached') | rows['samples_to_threshold'].eq(rows['num_samples'])
-    good &= ~rows.duplicated(['task', 'seq_len', 'seed'])
-    if not good.all() or len(points.rows_of(rows.assign(**_shared(rows, points)))) != len(rows):
-        raise files.damaged_table(path, 'rows that no run of the suite leaves')
+    try:
+        for name, values in rows.items():
+            _check_values(str(name), values.dropna())
+        _check_rows(rows, entry, points)
+    except Exception as error:  # a stranger's columns may hold anything, so pandas may raise anything
+        raise files.damaged_table(path, error) from None
     return entry, rows
+
+
+def _check_values(name: str, known: pd.Series) -> None:
+    """Raises ValueError unless what a column says is texts, or finite numbers; a lane that diverged may say nothing."""
+    if name in _TEXTS:
+        is_right = known.map(type).eq(str).all()
+    else:
+        is_right = known.empty or (pd.api.types.is_numeric_dtype(known) and np.isfinite(known.to_numpy(float)).all())
+    if not is_right:
+        raise ValueError(f'{name}: must be {"texts" if name in _TEXTS else "finite numbers"}')
+
+
+def _check_rows(rows: pd.DataFrame, entry: Mapping[str, Any], points: suites.Suite) -> None:
+    """Raises ValueError for rows that no run of the suite leaves."""
+    shared = _shared(rows, points)
+    good = rows['entry'].eq(entry['entry']) & rows['suite'].eq(entry['suite']) & rows['model'].eq(entry['model'])
+    good &= rows['outcome'].isin(OUTCOMES) & rows['seed'].isin(range(points.num_seeds))
+    good &= rows['num_samples'].between(1, rows['max_samples'])
+    off_check = rows['num_samples'] % (rows['batch_size'] * rows['check_every'])
+    good &= off_check.eq(0) | off_check.isna() | rows['num_samples'].eq(rows['max_samples'])
+    is_reached = rows['outcome'].eq('reached')
+    good &= ~is_reached | rows['samples_to_threshold'].eq(rows['num_samples'])
+    good &= ~(is_reached & shared['threshold_on'].eq('loss')) | rows['test_loss'].lt(rows['threshold'])
+    good &= ~rows.duplicated(['task', 'seq_len', 'seed'])
+    if not good.all() or len(points.rows_of(rows.assign(**shared))) != len(rows):
+        raise ValueError('rows that no run of the suite leaves')
 
 
 def reference(board: Any) -> pd.DataFrame:

@@ -43,12 +43,12 @@ def reference() -> pd.DataFrame:
 
 
 def _speed(runs: Sequence[dict[str, Any]], rows: pd.DataFrame) -> pd.DataFrame:
-    """Training steps of lanes per second of each cell, and on which device; without compilation."""
+    """Training steps of lanes per second of each cell, and on which device; `wall_seconds` begin after compilation."""
     batches = [{'device': run.get('device'), **batch} for run in runs for batch in run['batches']]
     found = []
     for cell, lanes in rows.groupby('cell'):
         own = [batch for batch in batches if batch['cell'] == cell]
-        seconds = sum(batch['wall_seconds'] - batch['compile_seconds'] for batch in own)
+        seconds = sum(batch['wall_seconds'] for batch in own)
         steps = lanes['steps'].sum() if 'steps' in lanes.columns else 0
         rate = steps / seconds if seconds > 0 and steps else None
         found.append({'cell': cell, 'steps_per_second': rate, 'device': own[-1]['device'] if own else None})

@@ -1,7 +1,6 @@
 """Runs the suite for an architecture and writes its card beside the committed rows of all others."""
 
 import logging
-import pathlib
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,7 @@ import pandas as pd
 from qstr_jax import sweeps
 from qstr_jax.comparison import card, entries
 from qstr_jax.comparison import suite as suites
-from qstr_jax.storage import provenance
+from qstr_jax.storage import names, provenance
 
 
 def compare(
@@ -57,11 +56,10 @@ def compare(
     made = provenance.made_by(['qstr_jax.compare'])
     known = entries.reference()
     known = known[known['suite'] == points.version]
-    names = list(dict.fromkeys(mine['entry']))
+    entered = [names.check(name) for name in dict.fromkeys(mine['entry'])]  # which files of rows name
     cards = {}
-    for name in names:
-        rows = pd.concat([known[~known['entry'].isin(names)], mine], ignore_index=True)
+    for name in entered:
+        rows = pd.concat([known[~known['entry'].isin(entered)], mine], ignore_index=True)
         cards[name] = card.data(points, name, rows, made)
-        folder = pathlib.Path(workdir) / name if len(names) > 1 else pathlib.Path(workdir)
-        card.write(folder, cards[name], rows)
+        card.write(names.inside(workdir, name) if len(entered) > 1 else workdir, cards[name], rows)
     return cards

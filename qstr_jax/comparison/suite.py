@@ -4,16 +4,18 @@ Whoever wants other points adds a version. Rows of two versions are never compar
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import pandas as pd
 
-from qstr_jax import sweeps
+from qstr_jax import columns, sweeps, tasks
 from qstr_jax.models import probes
-from qstr_jax.settings import checks
+from qstr_jax.outside import LEARNER
+from qstr_jax.settings import checks, registry
+from qstr_jax.sweeps import point
 
 # The learning rates among which one is chosen at each point, on a selection seed.
 RATES = (1e-3, 3e-3, 1e-2)
@@ -51,7 +53,8 @@ class Suite:
     def sweeps_of(
         self, models: str | Sequence[str], seq_lens: Sequence[int] | None = None, **settings: Any
     ) -> list[sweeps.Sweep]:
-        """A tuned sweep for each task."""
+        """A tuned sweep for each task; `settings` are of models."""
+        _check_of_models(settings)
         for seq_len in seq_lens or ():
             checks.choice('seq_lens', seq_len, self.seq_lens)
         return [
@@ -70,6 +73,7 @@ class Suite:
 
     def again(self, task: str, row: Mapping[str, Any], **settings: Any) -> sweeps.Sweep:
         """The sweep that makes one row of lane 0 again."""
+        _check_of_models(settings)
         one = next(one for one in self.tasks if one.name == task)
         return sweeps.Sweep(
             models=str(row['model']), task={'name': one.name, **dict(one.settings)}, seq_lens=int(row['seq_len']),
@@ -94,10 +98,44 @@ class Suite:
         wanted: Mapping[str, Any] = {
             'task': task.name, 'test_task': task.name, 'task_seed': 0, **dict(task.settings), **self.judged_by(task)
         }  # fmt: skip
-        is_of = rows['seq_len'].isin(self.seq_lens) & (rows['seed'] < self.num_seeds)
+        is_of = (rows['seed'] < self.num_seeds) & ~rows['outcome'].isin(('outraced', 'fitted'))
         for name, value in wanted.items():
             is_of &= rows[name].eq(value) if name in rows.columns else False
-        return is_of & ~rows['outcome'].isin(('outraced', 'fitted'))
+        is_asked = pd.Series(False, rows.index)
+        for seq_len in self.seq_lens:
+            is_asked |= _agrees(rows, _asked(task, seq_len, rows.columns))
+        return is_of & is_asked & (rows['learner'].eq(LEARNER) | _agrees(rows, self._fitted(task)))
+
+    def _fitted(self, task: Task) -> dict[str, Any]:
+        """What rows of ours say of their learner, all of whose settings but the tuned one are the suite's."""
+        entry = registry.entries()['online']
+        learner = entry.builder(**self.judged_by(task))
+        return {
+            'learner': 'online',
+            **{name: getattr(learner, name) for name in entry.schema if name != 'learning_rate'},
+        }
+
+
+def _asked(task: Task, seq_len: int, names: Iterable[str]) -> dict[str, Any]:
+    """What rows say of the task, with nothing for the settings of others, such as another length of test prompts."""
+    built = tasks.build(task.name, **dict(task.settings), seq_len=seq_len)
+    return {**dict.fromkeys(columns.with_role(names, 'task')), **point.task_columns(built, built)}
+
+
+def _agrees(rows: pd.DataFrame, wanted: Mapping[str, Any]) -> pd.Series:
+    """Which rows have these values, where they say anything; entries of the board say less than rows."""
+    is_same = pd.Series(True, rows.index)
+    for name in rows.columns.intersection(list(wanted)):
+        is_same &= rows[name].eq(columns.plain(wanted[name])) | rows[name].isna()
+    return is_same
+
+
+def _check_of_models(settings: Mapping[str, Any]) -> None:
+    """Raises ValueError for a setting of anything else, which the suite sets."""
+    for key, value in settings.items():
+        entry = registry.entries().get(key.partition('.')[0])
+        if key.partition('.')[0] != 'model' and (entry is None or entry.kind != 'model'):
+            raise ValueError(f'{key}={value!r}: the suite sets all but the settings of models, such as rnn.width')
 
 
 _TASKS = (

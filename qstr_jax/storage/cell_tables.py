@@ -4,7 +4,7 @@ import functools
 import os
 import pathlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,23 +55,42 @@ def _checked(path: Any, kind: str) -> pd.DataFrame:
     cell_id = pathlib.PurePath(path).stem
     frame = files.read_table(path, cell_id)
     try:
-        _check(frame, kind, cell_id)
+        check(frame, kind, cell_id)
     except Exception as error:  # a foreign column may hold anything, so pandas may raise anything
         raise files.damaged_table(path, error) from None
     return frame
 
 
-def _check(frame: pd.DataFrame, kind: str, cell_id: str) -> None:
+def check(frame: pd.DataFrame, kind: str, cell_id: str) -> None:
     """Raises ValueError if something is wrong with a table of one cell."""
+    _check_columns(frame, kind)
+    if kind == 'rows':
+        _check_rows(frame)
+        for first in frame.head(1).to_dict('records'):
+            _check_owner(first, cell_id)
+
+
+def check_all(frame: pd.DataFrame, kind: str) -> None:
+    """Raises ValueError if something is wrong with a table of many cells, which has their ids in the column `cell`."""
+    _check_columns(frame, kind)
+    if kind == 'rows':
+        _check_rows(frame, ['cell'])
+        for first in frame.drop_duplicates('cell').to_dict('records'):
+            _check_owner(first, first['cell'])
+
+
+def _check_columns(frame: pd.DataFrame, kind: str) -> None:
+    """Raises ValueError for a column that is missing, or whose values are not of its type."""
     missing = [name for name in REQUIRED[kind] if name not in frame.columns]
     if missing:
         raise ValueError(f'no column {missing[0]!r}')
     for name, values in frame.items():
         if name in columns.OURS:
             _check_values(values, str(name))
-    if kind == 'rows':
-        _check_rows(frame)
-        _check_owner(frame, cell_id)
+        elif (
+            columns.get(str(name)).role == 'lane' and not pd.api.types.is_numeric_dtype(values) and values.notna().any()
+        ):
+            raise ValueError(f'{name}: tells lanes apart, so it must be a number')
 
 
 def _check_values(values: pd.Series, name: str) -> None:
@@ -94,16 +113,17 @@ def _check_values(values: pd.Series, name: str) -> None:
         raise ValueError(f'{name}={values.min()}: must be at least 0')
 
 
-def _check_rows(rows: pd.DataFrame) -> None:
-    """One row a lane, all of one cell, with an outcome and samples that agree with it."""
+def _check_rows(rows: pd.DataFrame, cell: Sequence[str] = ()) -> None:
+    """One row a lane, all of one cell, with an outcome and samples that agree with it; `cell` tells cells apart."""
     is_known = rows['outcome'].isin(OUTCOMES)
     if not is_known.all():
         raise ValueError(f'outcome={rows["outcome"][~is_known].iloc[0]!r}: not one of {", ".join(OUTCOMES)}')
-    is_twice = rows.duplicated(lane_keys.columns_of(rows))
+    is_twice = rows.duplicated([*cell, *lane_keys.columns_of(rows)])
     if is_twice.any():
         raise ValueError(f'the lane {lane_keys.name_of(rows[is_twice].iloc[0])} is there twice')
     for name in columns.with_role(rows.columns, 'task', 'model', 'learner'):
-        if len(rows) > 1 and len(rows[name].unique()) > 1:
+        is_constant = len(rows) <= 1 or len(rows[name].unique()) <= 1
+        if not is_constant and not (cell and _is_constant_in(rows, name, cell)):
             raise ValueError(f'{name}: differs between lanes of one cell')
     for more, less in (('max_samples', 'num_samples'), ('num_samples', 'samples_to_threshold')):
         if {more, less} <= set(rows.columns):
@@ -112,9 +132,15 @@ def _check_rows(rows: pd.DataFrame) -> None:
                 raise ValueError(f'{less}={rows[less][is_wrong].iloc[0]}: more than {more}')
 
 
-def _check_owner(rows: pd.DataFrame, cell_id: str) -> None:
-    """The file's name says of which model, task, N and q its rows are."""
+def _is_constant_in(rows: pd.DataFrame, name: str, cell: Sequence[str]) -> bool:
+    """Whether all lanes of each cell have the same value."""
+    return len(rows[[*cell, name]].drop_duplicates()) == len(rows[list(cell)].drop_duplicates())
+
+
+def _check_owner(first: Mapping[Any, Any], cell_id: str) -> None:
+    """The file's name says of which model, task, N and q its rows are; `first` is one of them."""
     named = _ID.fullmatch(cell_id)
-    for name, value in (named.groupdict() if named and len(rows) else {}).items():
-        if value is not None and name in rows.columns and str(rows[name].iloc[0]) != value:
-            raise ValueError(f'{name}={rows[name].iloc[0]!r} in the file of the cell {cell_id}')
+    for name, value in (named.groupdict() if named else {}).items():
+        found = first.get(name, value)
+        if value is not None and value != (f'{found:.0f}' if isinstance(found, float) else str(found)):
+            raise ValueError(f'{name}={found!r} in the file of the cell {cell_id}')

@@ -6,6 +6,7 @@ The files of the cells are what counts: a cell whose file has changed since it w
 copies can be deleted. Small directories and object stores have no copies.
 """
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -14,8 +15,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
-from qstr_jax.storage import files, names
+from qstr_jax.storage import cell_tables, files, names
 
 # A new copy is made once this many cells are not in the old one.
 FEWEST = 256
@@ -75,8 +77,10 @@ def _read(path: str, _: tuple[int, int]) -> Copy:
         ends = [*changes[1:].tolist(), len(frame)]
         stamps = dict(zip(first['cell'], zip(first[_SIZE], first[_TIME], strict=True), strict=True))
         places = dict(zip(first['cell'], zip(changes.tolist(), ends, strict=True), strict=True))
-        return Copy(frame.drop(columns=[_SIZE, _TIME]), stamps, places)
-    except (files.ResultsError, KeyError):  # it is a copy, so nothing is lost
+        frame = frame.drop(columns=[_SIZE, _TIME])
+        cell_tables.check_all(frame, pathlib.PurePath(path).stem)
+        return Copy(frame, stamps, places)
+    except Exception:  # whoever wrote it; it is a copy, so nothing is lost
         return EMPTY
 
 
@@ -99,9 +103,10 @@ def is_worthwhile(workdir: Any, now: dict[str, tuple[int, int]]) -> bool:
 
 
 def write(workdir: Any, kind: str, frame: pd.DataFrame, now: dict[str, tuple[int, int]]) -> None:
-    """Writes a copy."""
+    """Writes a copy; no file can hold a setting that is a number in one cell and a text in another."""
     sizes, times = ({cell: pair[i] for cell, pair in now.items()} for i in range(2))
     frame = frame.assign(**{_SIZE: frame['cell'].map(sizes), _TIME: frame['cell'].map(times)})
     path = names.inside(workdir, 'compact', f'{kind}.parquet')
     path.parent.mkdir(exist_ok=True)
-    files.write_table(path, frame)
+    with contextlib.suppress(pa.ArrowException):
+        files.write_table(path, frame)

@@ -8,7 +8,7 @@ import platform
 import subprocess
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -145,20 +145,22 @@ def load(workdir: Any) -> list[dict[str, Any]]:
 def of_rows(workdir: Any, rows: pd.DataFrame | None = None) -> pd.DataFrame:
     """Which run each row of a directory is from: `cell`, `lane`, `run`, `git_commit` and `is_clean`, one line a row.
 
-    A run is recorded before its rows are written, so of several runs that finished a lane the last one wrote its row.
+    A run is recorded before its rows are written, so of several runs that finished a lane with the row's program, which
+    tells the lanes of a batch too, the last one wrote its row.
     Values that no record tells are missing: the commit of a run outside a checkout, and the run of a lane that old
     records name by its seed alone if several runs had that seed.
     """
     rows = results.load(workdir) if rows is None else rows
-    finished: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    finished: dict[tuple[str, str], list[tuple[str | None, dict[str, Any]]]] = {}
     for run in load(workdir):
         for batch in run['batches']:
             for lane in batch['lanes'] if not batch.get('stopped') else []:
-                finished.setdefault((batch['cell'], lane), []).append(run)
+                finished.setdefault((batch['cell'], lane), []).append((batch.get('program'), run))
     lines = []
     for row in rows.to_dict('records'):
         lane = lane_keys.name_of(row)
-        runs = finished.get((row['cell'], lane), [])[-1:] or finished.get((row['cell'], f'seed{row["seed"]}'), [])
+        runs = _of_program(row, finished.get((row['cell'], lane), []))[-1:]
+        runs = runs or _of_program(row, finished.get((row['cell'], f'seed{row["seed"]}'), []))
         ids = {run.get('id') for run in runs}
         run = runs[0] if len(ids) == 1 else {}
         commit = run.get('git_commit')
@@ -168,6 +170,12 @@ def of_rows(workdir: Any, rows: pd.DataFrame | None = None) -> pd.DataFrame:
             'is_clean': None if commit is None else not commit.endswith('+'),
         })  # fmt: skip
     return pd.DataFrame(lines, columns=['cell', 'lane', 'run', 'git_commit', 'is_clean'], dtype=object)
+
+
+def _of_program(row: Mapping[Any, Any], runs: Sequence[tuple[str | None, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Those of some runs that had the program of a row, where both say which."""
+    mine = row.get('program')
+    return [run for program, run in runs if program is None or not isinstance(mine, str) or program == mine]
 
 
 def sources(rows: pd.DataFrame) -> list[dict[str, Any]]:

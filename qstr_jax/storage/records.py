@@ -56,9 +56,10 @@ _PROGRAM = _object(
      'serves': {'type': 'array', 'items': _object({'exhibit': _TEXT, 'cell': _TEXT})}},
     dict.fromkeys(('compile_seconds', 'compile_cpu_seconds', 'memory_bytes', 'flops', 'bytes_accessed'), _NUMBER),
 )  # fmt: skip
+_SWEEP = _object({}, {'models': {'type': 'array'}, 'settings': _TABLE, 'tune': {'type': ['object', 'null']}})
 SCHEMAS = {
     'any': {'type': 'object'},
-    'config': _object({'sweeps': {'type': 'array', 'items': {'type': 'object'}}}),
+    'config': _object({'sweeps': {'type': 'array', 'items': _SWEEP}}),
     'plan': {
         'type': 'object',
         'propertyNames': _NAME,

@@ -77,11 +77,12 @@ def add_sweep(workdir: Any, sweep: dict[str, Any]) -> None:
         files.write_json(path, {'format': FORMAT, 'sweeps': [*sweeps, sweep]})
 
 
-def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) -> None:
+def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame, is_foreign: bool = False) -> None:
     """Adds lanes to a cell's tables, in sorted order, so that the files do not depend on who came first.
 
     A lane that has a row already keeps it and its curve. A curve without a row, as a killed write leaves it, is
-    replaced. The caller holds the cell's lock.
+    replaced. The caller holds the cell's lock. What others measured is checked, before a file is written that nobody
+    could read.
     """
     rows_path, curves_path = (cell_path(workdir, kind, cell_id) for kind in ('rows', 'curves'))
     lanes = lane_keys.columns_of(rows)
@@ -97,6 +98,9 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame) ->
     if curves_path.exists():
         old = defaults.filled_curves(cell_tables.read_curves(curves_path), known_rows)
         curves = pd.concat([lane_keys.without(old, lane_keys.found_in(curves)), curves], ignore_index=True)
+    if is_foreign:
+        cell_tables.check(rows, 'rows', cell_id)
+        cell_tables.check(curves, 'curves', cell_id)
     # Curves first: a row is the sign that its lane is complete.
     files.write_table(curves_path, lane_keys.sort(curves, 'samples'), cell_id)
     files.write_table(rows_path, lane_keys.sort(rows), cell_id)

@@ -81,7 +81,7 @@ def cells_of(sweep: Sweep) -> tuple[Cell, ...]:
                 for cell in _cells_of_model(sweep, {**first, **settings}, learner, model, used, made=made):
                     known = found.setdefault(cell.id, cell)
                     if known is not cell:
-                        _check_same(known.problem, cell.problem)
+                        _check_same(known, cell)
                     if known.lanes != cell.lanes:
                         lanes = dict.fromkeys((*known.lanes, *cell.lanes))
                         found[cell.id] = dataclasses.replace(known, lanes=tuple(lanes))
@@ -89,8 +89,14 @@ def cells_of(sweep: Sweep) -> tuple[Cell, ...]:
     return tuple(found.values())
 
 
-def _check_same(known: Problem, other: Problem) -> None:
-    """Raises ValueError for cells of one id that are two programs: of two functions that have one name."""
+def _check_same(known_cell: Cell, other_cell: Cell) -> None:
+    """Raises ValueError for cells of one id that are two programs, by chance or since two functions have one name."""
+    before, now = dict(known_cell.changed), dict(other_cell.changed)
+    if differ := sorted(name for name in {**before, **now} if before.get(name) != now.get(name)):
+        raise ValueError(
+            f'{", ".join(differ)}: two points have the id {known_cell.id} by chance; run them in two sweeps'
+        )
+    known, other = known_cell.problem, other_cell.problem
     pairs: list[tuple[str, Any, Any]] = [('task', known.task, other.task), ('model', known.module, other.module)]
     for label, one, two in pairs:
         for name in [field.name for field in dataclasses.fields(one)] if one != two else ():

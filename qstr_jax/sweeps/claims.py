@@ -9,6 +9,7 @@ processes of one job divide the cells among them, each whole, and other jobs nee
 import contextlib
 import operator
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -30,9 +31,33 @@ def has_locks(workdir: Any) -> bool:
 @contextlib.contextmanager
 def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
     """Holds a lock of a directory; yields False if another worker has it after `timeout` seconds."""
-    if not has_locks(workdir):
-        yield True
+    mutex = _mutex_of(workdir, name)
+    if not mutex.acquire(timeout=timeout):
+        yield False
         return
+    try:
+        if has_locks(workdir):
+            with _file_locked(workdir, name, timeout) as is_mine:
+                yield is_mine
+        else:
+            yield True
+    finally:
+        mutex.release()
+
+
+def _mutex_of(workdir: Any, name: str) -> threading.Lock:
+    """The lock that the threads of this process share: each device has one, and they write the same tables."""
+    with _guard:
+        return _mutexes.setdefault((str(workdir), name), threading.Lock())
+
+
+_guard = threading.Lock()
+_mutexes: weakref.WeakValueDictionary[tuple[str, str], threading.Lock] = weakref.WeakValueDictionary()
+
+
+@contextlib.contextmanager
+def _file_locked(workdir: Any, name: str, timeout: float) -> Iterator[bool]:
+    """Holds the lock of a file, against other processes."""
     path = names.inside(workdir, 'locks', f'{name}.lock')
     lock = filelock.FileLock(str(path), thread_local=False)
     try:

@@ -14,7 +14,7 @@ from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.outputs import Made
 
 # The column of the fingerprints of a row's probes, as 'param_norm=0123456789ab other=…'.
-COLUMN = 'probes'
+COLUMN = stale.PROBES
 
 
 def text(made: Mapping[str, Made]) -> str:
@@ -46,13 +46,14 @@ def complete(
                     )
             except results.ResultsError as error:
                 names = dict.fromkeys(name for names in lacking.values() for name in names)
-                lost.append((cell, f'probes={",".join(names)!r}: the rows of {cell.id}', error))
+                judged = stale.origin(cell, table.to_dict('list'))
+                lost.append((cell, f'probes={",".join(names)!r}: the rows of {cell.id}', error, judged))
     if lost and not refresh:
-        _, what, reason = lost[0]
+        _, what, reason, _ = lost[0]
         others = f', and of {len(lost) - 1} more cells,' if len(lost) > 1 else ''
         raise results.ResultsError(f'{what}{others} in {workdir} are without ({reason}): {stale.HINT}')
-    for cell, _, _ in lost:
-        stale.set_aside(workdir, cell.id, record['id'])
+    for cell, _, _, judged in lost:
+        stale.set_aside(workdir, cell, judged, record['id'])
 
 
 def _known(said: Any) -> dict[str, str]:

@@ -225,7 +225,8 @@ def _check_tune(workdir: Any, sweep: Sweep) -> None:
     mine = sweep.as_json()
     known = results.read_config(workdir) if (workdir / 'config.json').exists() else []
     for other in known:
-        if other.get('tune') != mine.get('tune') and not _are_apart(mine, other):
+        is_of_lanes = 'settings' in other and 'models' in other  # those of foreign training loops have no settings
+        if is_of_lanes and other.get('tune') != mine.get('tune') and not _are_apart(mine, other):
             before = 'is not tuned' if other.get('tune') is None else f'was tuned with {other["tune"]}'
             raise results.ResultsError(f'{str(workdir)!r} {before}: use another directory')
 

@@ -5,7 +5,7 @@ its fingerprint compared with that of its rows. Rows of other versions of JAX or
 so are those from before there were fingerprints.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -21,6 +21,8 @@ from qstr_jax.sweeps.cells import Cell
 REPLACED = 'replaced'
 # The columns that say what made a row.
 _MADE = ('program', 'backend', 'lanes_per_batch')
+# The column that says of which code the columns of probes are.
+PROBES = 'probes'
 HINT = (
     'run again with --refresh (in Python Options(refresh=True)), which keeps the old rows in '
     f'{REPLACED}/, or into another directory'
@@ -31,7 +33,7 @@ def check(workdir: Any, cells: Sequence[Cell], record: dict[str, Any], refresh: 
     """Raises ResultsError where rows of some cells are of another program; with `refresh` they are set aside."""
     tables = _tables(workdir, cells)
     runs = provenance.of_programs(workdir) if any('program' in rows for _, rows in tables) else {}
-    stale: list[tuple[Cell, str]] = []
+    stale: list[tuple[Cell, str, Any]] = []
     checked: list[tuple[str, str]] = []
     for cell, rows in tables:
         reasons = [_settings(cell, rows)]
@@ -40,15 +42,15 @@ def check(workdir: Any, cells: Sequence[Cell], record: dict[str, Any], refresh: 
             reasons.append(reason)
             checked += [] if reason else [(cell.id, made['program'])]
         if any(reasons):
-            stale.append((cell, '; '.join(filter(None, reasons))))
+            stale.append((cell, '; '.join(filter(None, reasons)), origin(cell, rows)))
     if checked:
         provenance.add_checked(workdir, record, checked)
     if stale and not refresh:
-        (cell, reason), *more = stale
+        (cell, reason, _), *more = stale
         others = f', and of {len(more)} more cells' if more else ''
         raise _error(workdir, cell.id + others, reason)
-    for cell, _ in stale:
-        set_aside(workdir, cell.id, record['id'])
+    for cell, _, judged in stale:
+        set_aside(workdir, cell, judged, record['id'])
 
 
 def check_added(workdir: Any, cell: Cell, made: dict[str, Any], record: dict[str, Any]) -> None:
@@ -72,11 +74,11 @@ def _error(workdir: Any, what: str, reason: str) -> results.ResultsError:
 
 def _tables(workdir: Any, cells: Sequence[Cell]) -> list[tuple[Cell, dict[str, list]]]:
     """The rows of those cells that have some, column by column."""
-    found = cell_columns.columns_of_each(workdir, {cell.id: cell.lanes[0]._fields for cell in cells}, _MADE)
+    found = cell_columns.columns_of_each(workdir, {cell.id: cell.lanes[0]._fields for cell in cells}, (*_MADE, PROBES))
     return [(cell, found[cell.id]) for cell in cells if cell.id in found]
 
 
-def _made(rows: dict[str, list]) -> list[dict[str, Any]]:
+def _made(rows: Mapping[str, list]) -> list[dict[str, Any]]:
     """What made some rows: `program`, `backend` and `lanes_per_batch`, each combination once."""
     if not all(name in rows for name in _MADE):
         return []
@@ -84,7 +86,7 @@ def _made(rows: dict[str, list]) -> list[dict[str, Any]]:
     return [dict(zip(_MADE, one, strict=True)) for one in found if not any(map(pd.isna, one))]
 
 
-def _settings(cell: Cell, rows: dict[str, list]) -> str:
+def _settings(cell: Cell, rows: Mapping[str, list]) -> str:
     """The settings that are not what they were; ids do not tell, since they leave out settings at their default."""
     now, before = dict(cell.columns), {name: values[0] for name, values in rows.items()}
     shared = columns.with_role(now, 'task', 'model', 'learner')
@@ -137,15 +139,26 @@ def _changes(cell: Cell, run: dict[str, Any], record: dict[str, Any]) -> str:
     return f'changed: {", ".join(named or modules) or "a function without a file"}'
 
 
-def set_aside(workdir: Any, cell_id: str, folder: str) -> None:
-    """Moves rows, curves, parameters and checkpoints of a cell to a folder that nothing reads."""
-    with claims.locked(workdir, f'{cell_id}-tables'):
-        paths = [results.cell_path(workdir, kind, cell_id) for kind in ('rows', 'curves')]
-        paths.append(names.inside(workdir, 'params', cell_id))
-        paths += (workdir / 'checkpoints').glob(f'{names.check(cell_id)}-batch*')
+def origin(cell: Cell, rows: Mapping[str, list]) -> tuple:
+    """What tells rows of a cell from those that another worker may have put in their place."""
+    made = {tuple(one.values()) for one in _made(rows)}
+    return made, {text for text in rows.get(PROBES, ()) if isinstance(text, str)}, _settings(cell, rows)
+
+
+def set_aside(workdir: Any, cell: Cell, judged: tuple, folder: str) -> None:
+    """Moves rows, curves, parameters and checkpoints of a cell to a folder that nothing reads.
+
+    Not if they are no longer those that were judged, by their `origin`: then another worker has done it.
+    """
+    with claims.locked(workdir, f'{cell.id}-tables'):
+        if [origin(cell, rows) for _, rows in _tables(workdir, [cell])] != [judged]:
+            return
+        paths = [results.cell_path(workdir, kind, cell.id) for kind in ('rows', 'curves')]
+        paths.append(names.inside(workdir, 'params', cell.id))
+        paths += (workdir / 'checkpoints').glob(f'{names.check(cell.id)}-batch*')
         for path in paths:
             if path.exists():
                 target = names.inside(workdir, REPLACED, folder, path.parent.name, path.name)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 path.rename(target)
-    logging.info('%s: runs again, the old rows are in %s', cell_id, workdir / REPLACED / folder)
+    logging.info('%s: runs again, the old rows are in %s', cell.id, workdir / REPLACED / folder)

@@ -115,7 +115,7 @@ class Sweep:
             probes=_distinct('probes', probes, least=0),
             save_params=save_params,
             lanes_per_batch=lanes_per_batch,
-            tune=tune if isinstance(tune, Tune) else parse(tune),
+            tune=tune if isinstance(tune, Tune) else parse(tune, _distinct('learners', learners)),
         )
         self._check()
         object.__setattr__(self, 'given', self._scopes.triples(settings, axes or {}))

@@ -1,7 +1,7 @@
 """What a sweep tunes: which settings, over which values, on which seeds."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from qstr_jax.settings import checks, registry
@@ -64,28 +64,37 @@ class Tune:
         return {**tuned, **{name: getattr(self, name) for name in OPTIONS}}
 
 
-def parse(given: Mapping[str, Any] | None) -> Tune | None:
-    """The tuning that a mapping asks for, such as {'learning_rate': 'auto', 'num_seeds': 3}; None for an empty one."""
+def parse(given: Mapping[str, Any] | None, learners: Sequence[str] = ()) -> Tune | None:
+    """The tuning that a mapping asks for, such as {'learning_rate': 'auto', 'num_seeds': 3}; None for an empty one.
+
+    Values are checked by those of the sweep's learners that have the setting.
+    """
     if not given:
         return None
     options = {name: given[name] for name in OPTIONS if name in given}
-    traced = {name for entry in _learners() for name in entry.schema.traced}
-    tuned = sorted((name, _values(name, value)) for name, value in given.items() if name not in OPTIONS)
+    traced = {name for name in given for entry in _having(name, learners) if name in entry.schema.traced}
+    tuned = sorted((name, _values(name, value, learners)) for name, value in given.items() if name not in OPTIONS)
     for name, values in tuned:
-        if not values and name not in traced and any(name in entry.schema for entry in _learners()):
+        if not values and name not in traced and _having(name, learners):
             raise ValueError(f"tune.{name}='auto': give several values")
     grids = tuple((name, tuple(sorted(values))) for name, values in tuned if name in traced)
     return Tune(grids=grids, choices=tuple(one for one in tuned if one[0] not in traced), **options)
 
 
-def _values(name: str, given: Any) -> tuple:
+def _values(name: str, given: Any, learners: Sequence[str]) -> tuple:
     """The values of a tuned setting; () for 'auto'."""
     if given == 'auto':
         return ()
     if not isinstance(given, (tuple, list)) or len(given) < 2:
         raise ValueError(f"tune.{name}={given!r}: give 'auto' or several values")
-    settings = [entry.schema[name] for entry in _learners() if name in entry.schema]
-    return settings[0].values(tuple(given), f'tune.{name}') if settings else tuple(given)
+    checked = [entry.schema[name].values(tuple(given), f'tune.{name}') for entry in _having(name, learners)]
+    return checked[0] if checked else tuple(given)
+
+
+def _having(name: str, learners: Sequence[str]) -> list[registry.Entry]:
+    """The learners of a sweep that have a setting, or all that do."""
+    found = [entry for entry in _learners() if name in entry.schema]
+    return [entry for entry in found if entry.name in learners] or found
 
 
 def _learners() -> list[registry.Entry]:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from qstr_jax import columns
 from qstr_jax.storage.results import SELECTION
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.search import Failed, Found, Search, points_of
@@ -37,11 +38,32 @@ def _chain(cell: Cell) -> tuple[str, str]:
 
 
 def rivals(cells: Sequence[Cell], tune: Tune) -> list[list[Cell]]:
-    """The cells that race one another: those that differ in tuned settings alone."""
+    """The cells that race one another: those that differ in tuned settings alone.
+
+    Some tuned values make other settings of the learner idle, as a constant schedule does the steps of a warm-up; such
+    settings tell no rivals apart.
+    """
+    asked = [tuple(one for one in cell.columns if columns.get(one[0]).role != 'learner') for cell in cells]
+    fitted = [{name: value for name, value in cell.columns if name not in tune.names} for cell in cells]
+    shared: dict[tuple, set[str]] = {}
+    keys = [(cell.problem.learner.name, point) for cell, point in zip(cells, asked, strict=True)]
+    for key, settings in zip(keys, fitted, strict=True):
+        shared[key] = shared.get(key, settings.keys()) & settings.keys()
     found: dict[tuple, list[Cell]] = {}
-    for cell in cells:
-        found.setdefault(tuple(one for one in cell.columns if one[0] not in tune.names), []).append(cell)
+    for cell, key, settings in zip(cells, keys, fitted, strict=True):
+        found.setdefault((key, *(settings[name] for name in sorted(shared[key]))), []).append(cell)
+    for group in found.values():
+        _check_rivals(group, tune)
     return list(found.values())
+
+
+def _check_rivals(group: Sequence[Cell], tune: Tune) -> None:
+    """Raises ValueError for rivals with the same tuned values: an axis that only some of these values look at."""
+    choices = [tuple(one for one in cell.columns if one[0] in tune.names) for cell in group]
+    names = [{name for name, _ in cell.columns} for cell in group]
+    odd = sorted(set[str]().union(*names) - names[0].intersection(*names[1:]) - set(tune.names))
+    if odd and len(group) > len(set(choices)):
+        raise ValueError(f'{odd[0]}: only some of the tuned values look at it, so it cannot be an axis')
 
 
 def num_reported(sweep: Sweep, cells: Sequence[Cell]) -> int:
