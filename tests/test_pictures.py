@@ -206,3 +206,24 @@ def test_runs_stand_beside_their_floor():
     assert gids(figure, 'margin') == {'margin ffn learner=min_norm', 'margin ffn learner=stationary'}
     [line] = [line for line in figure.axes[0].lines if line.get_gid() == 'floor']
     np.testing.assert_allclose(line.get_ydata(), np.maximum(0, 1 - line.get_xdata()))
+
+
+def test_models_that_the_floor_is_not_about_have_open_marks_beside_it():
+    """Runs of which one learns and one does not have no mean, which would be of the one that does not."""
+    rows = pd.DataFrame(
+        [{'model': model, 'learner': learner, 'seq_len': 5, 'num_samples': 10, 'seed': seed, 'test_loss': loss,
+          'test_loss_se': 1e-4, 'floor': 0.5, 'load': 0.5, 'is_bound': model == 'theorem6_oracle'}
+         for model, learner, losses in (('transformer', 'constrained', (0.001, 1.2)),
+                                        ('theorem6_oracle', 'closed_form', (0.49, 0.51)))
+         for seed, loss in enumerate(losses)]
+    )  # fmt: skip
+    left, right = plots.loss_against_floor(rows).axes
+    margins = {line.get_gid(): line for line in right.lines if 'margin' in (line.get_gid() or '')}
+    assert {gid: line.get_fillstyle() for gid, line in margins.items()} == {
+        'margin transformer': 'none',
+        'margin theorem6_oracle': 'full',
+    }
+    assert right.get_ylim()[0] < min(margins['margin transformer'].get_ydata())
+    drawn = {line.get_gid(): len(line.get_xdata()) for line in left.lines if len(line.get_xdata())}
+    assert (drawn.get('mean transformer'), drawn['mean theorem6_oracle']) == (None, 1)
+    assert drawn['runs transformer'] == 2

@@ -169,6 +169,17 @@ def test_outraced_lanes_stand_where_they_were_stopped():
     assert '▲ more than this n' in figure.get_supxlabel()
 
 
+def test_a_line_has_a_gap_where_only_other_curves_have_a_value():
+    rnn = make_rows('rnn')
+    [axis] = plots.samples_against(pd.concat([make_rows(), rnn[rnn['seq_len'] != 4]])).axes
+    mean = points(axis, 'mean rnn')
+    np.testing.assert_allclose(mean[:, 0], [2, 4, 8], rtol=0.02)
+    assert np.isnan(mean[:, 1]).tolist() == [False, True, False]
+    assert np.isfinite(points(axis, 'mean transformer')).all()
+    [alone] = plots.samples_against(rnn[rnn['seq_len'] != 4]).axes
+    assert np.isfinite(points(alone, 'mean rnn')).all()
+
+
 def test_all_censored():
     rows = pd.concat([make_rows(budget=640), make_rows('ffn', budget=640)])
     [axis] = plots.samples_against(rows).axes
@@ -455,3 +466,21 @@ def test_training_curves_by_another_setting_keep_lanes_of_several_rates_apart():
     [axis, _] = plots.training_curves(curves, by='learning_rate').axes
     assert legend(axis) == ['learning rate 0.001', 'learning rate 0.01']
     assert len(artists(axis, 'lane 0.01 0')) == 2  # One for each N.
+
+
+def test_tuning_names_what_it_draws():
+    rows = pd.DataFrame([
+        {'model': 'ffn', 'seq_len': n, 'learning_rate': rate, 'outcome': outcome, 'num_samples': 900,
+         'samples_to_threshold': 500 if outcome == 'reached' else pd.NA, 'threshold': 0.7}
+        for n, outcomes in ((4, 'rr'), (8, 'rc'), (16, 'cc'), (32, 'dd'))
+        for rate, outcome in zip((1e-3, 1e-2), ({'r': 'reached', 'c': 'censored', 'd': 'diverged'}[o] for o in outcomes))
+    ])  # fmt: skip
+    figure = plots.tuning(rows)
+    [axis] = figure.axes
+    assert legend(axis) == ['N = 4', 'N = 8', 'N = 16']
+    assert [line.get_gid() for line in axis.lines if 'slowest' in line.get_gid()] == ['slowest N = 4']
+    assert 'lines: the slowest' in figure.get_supxlabel()
+    few = plots.tuning(rows[rows['seq_len'] == 8]).get_supxlabel()
+    assert 'lines' not in few
+    assert 'rings' in few
+    assert 'rings' not in plots.tuning(rows[rows['seq_len'] == 16]).get_supxlabel()

@@ -1,7 +1,7 @@
 """Who wins where: samples to a small error against N, at the best rate, for retrieval, recall, tracking and real data.
 
 Retrieval: 1STR, causal, weighted, of 0 to 2 tokens, over two hops, of a token that a direction marks, and of the only
-token with a label. Recall: MQAR, and keys with noise. Tracking: parity and words over S_3, supervised at every
+token with a label. Recall: MQAR, and keys with noise. Tracking: parity and words over S₃, supervised at every
 position. Real data: flights with given positions, heads of words, digits that point. The networks are small and of the
 published kinds: a Transformer of one layer, a bidirectional GRU of width 32, an FFN of widths 64 and 64.
 """
@@ -47,7 +47,7 @@ NAMES = {
     'mqar': 'MQAR, N/4 pairs',
     'noisy_keys': 'noisy keys',
     'modular_sum': 'parity',
-    'permutations': 'words over S_3',
+    'permutations': 'words over S₃',
     'flights': 'flights',
     'word_heads': 'heads of words',
     'pointing_digits': 'digits that point',

@@ -1,18 +1,30 @@
-"""Words beside marks: a name and a value at the end of each line, moved apart where they would overlap."""
+"""Words beside marks: a name and a value at the end of each line, placed so that they cover neither marks nor words."""
 
 import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import matplotlib
+import numpy as np
 from matplotlib import patheffects
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox, ScaledTranslation
 
 # Of a panel's height: a line of small type.
 _LINE = 0.068
-# Of a panel's width: words whose marks are nearer to each other move apart.
+# Of a panel's width: words whose marks are nearer to each other have a line to them.
 _NEAR = 0.12
 _HALF = 0.5
+# Points: from a mark to its words, across and up, and what else stays free around words.
+_GAP, _EDGE = np.array([6.0, 3.5]), 2.0
+# Lines up to this height in the stack lie behind a figure, and words may stand on them.
+_BEHIND = 0.5
+# Directions from a mark to its words, in halves of the size of the words; the first free one is taken.
+_UP = (1.0, -1.0, 1.7, -1.7, 2.5, -2.5, 3.5, -3.5)
+_ABOVE = ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0), *itertools.product((0.0, 1.0, -1.0), _UP))
+_RIGHT = ((1.0, 0.0), *itertools.product((1.0, 0.0), _UP), (-1.0, 0.0))
 
 
 class Words(NamedTuple):
@@ -26,64 +38,102 @@ class Words(NamedTuple):
 
 
 def at_ends(axis: Axes, words: Sequence[Words]) -> None:
-    """Writes words beside a panel at the heights of their points, with a thin line from points that are not near.
+    """Writes words at the heights of their points beside a panel, with a dotted grey line from those that are not near.
 
-    What ends in the left half of a panel has its words where it ends. The axes must have their limits and scales.
+    The axes must have their limits and scales.
     """
-    at = _places(axis, words)
-    far = [i for i, (x, _) in enumerate(at) if x > _HALF]
-    near = [i for i, (x, _) in enumerate(at) if x <= _HALF]
-    for group in far, near:
-        heights = _apart([at[i][1] for i in group], [_height(words[i]) for i in group])
-        for i, y in zip(group, heights, strict=True):
-            x = 1.0 if group is far else at[i][0]
-            _write(axis, words[i], (x, y), line=abs(y - at[i][1]) > _LINE / 2 or at[i][0] < x - _NEAR)
+    at = [tuple((axis.transScale + axis.transLimits).transform((one.x, one.y))) for one in words]
+    heights = _apart([y for _, y in at], [_LINE * (one.text.count('\n') + 1) for one in words])
+    for one, (x, y), height in zip(words, at, heights, strict=True):
+        _write(axis, one, (1.0, height), 'left', 6)
+        if abs(height - y) > _LINE / 2 or x < 1 - _NEAR:
+            # Grey, and behind all: it is not data, and does not go on where a curve ends.
+            look: dict[str, Any] = {'color': '0.6', 'linestyle': (0, (1, 2.5)), 'linewidth': 0.6, 'zorder': _BEHIND}
+            axis.add_line(Line2D([x, 1.01], [y, height], transform=axis.transAxes, clip_on=False, gid='leader', **look))
 
 
-def above(axis: Axes, words: Sequence[Words]) -> None:
-    """Writes words above their points; where several points are near each other, above each other."""
-    at = _places(axis, words)
-    for group in _groups([x for x, _ in at]):
-        heights = _apart([at[i][1] + _LINE for i in group], [_height(words[i]) for i in group])
-        for i, y in zip(group, heights, strict=True):
-            _write(axis, words[i], (at[i][0], y), shift=0, ha='center')
+def is_early(axis: Axes, words: Words) -> bool:
+    """Whether a point is in the left half of a panel, from where a line to its side would cross too much."""
+    return bool((axis.transScale + axis.transLimits).transform((words.x, words.y))[0] <= _HALF)
 
 
-def _places(axis: Axes, words: Sequence[Words]) -> list[tuple[float, float]]:
-    """Where the points stand, as shares of the panel."""
-    return [tuple((axis.transScale + axis.transLimits).transform((one.x, one.y))) for one in words]
+def settle(axis: Axes) -> None:
+    """Gives the panels of a figure the places at which they will be drawn."""
+    if (figure := axis.get_figure(root=True)) is not None:
+        figure.draw_without_rendering()
 
 
-def _height(words: Words) -> float:
-    return _LINE * (words.text.count('\n') + 1)
+def at_points(axis: Axes, words: Sequence[Words], *, above: bool) -> None:
+    """Writes words at their points, above or else to their right, or where they cover least.
+
+    The panels must be settled.
+    """
+    for one in sorted(words, key=lambda one: one.y):
+        texts = _write(axis, one, (0.5, 0.5), 'center')
+        room = _size(texts[0]) / 2 + _GAP * _point(axis)
+        place(axis, texts, axis.transData.transform((one.x, one.y)) + room * np.array(_ABOVE if above else _RIGHT))
 
 
-def _write(
-    axis: Axes, words: Words, at: tuple[float, float], *, line: bool = False, shift: float = 6, ha: str = 'left'
-) -> None:
+def along(axis: Axes, ends: Sequence[tuple[float, float]], text: Text) -> None:
+    """Moves a text to a rising straight line, from its upper end on to where it covers least."""
+    start, end = axis.transData.transform(ends)
+    shares = np.repeat(np.linspace(0.97, 0.2, 15), 2)[:, None]
+    # By turns above the line, left of the point, and below it, right of the point.
+    sides = np.tile([(-1, 1), (1, -1)], (15, 1)) * (_size(text) / 2 + _point(axis))
+    place(axis, [text], start + shares * (end - start) + sides)
+
+
+def place(axis: Axes, texts: Sequence[Text], centres: np.ndarray) -> None:
+    """Moves the copies of a text to the centre, in pixels, where it covers least; of several to the first."""
+    half, others = _size(texts[0]) / 2, [text for text in axis.texts if text not in texts]
+    words, marks = [text.get_window_extent() for text in others], _marks(axis)
+
+    def covered(centre: np.ndarray) -> float:
+        box = Bbox([centre - half, centre + half]).padded(_EDGE * _point(axis))
+        is_inside = axis.bbox.count_contains(box.corners()) == 4
+        return 1000 * sum(map(box.overlaps, words)) + 300 * (not is_inside) + box.count_contains(marks)
+
+    x, y = axis.transAxes.inverted().transform(min(centres, key=covered))
+    for text in texts:
+        text.set_position((x, y))
+
+
+def _point(axis: Axes) -> float:
+    """A point of print in pixels."""
+    return axis.figure.dpi / 72
+
+
+def _size(text: Text) -> np.ndarray:
+    """Width and height in pixels."""
+    return np.array(text.get_window_extent().size)
+
+
+def _marks(axis: Axes) -> np.ndarray:
+    """Places in pixels through which lines run, (n, 2), and where their marks stand."""
+    found = [np.empty((0, 2))]
+    for line in axis.lines:
+        if line.get_zorder() > _BEHIND:
+            at = line.get_transform().transform(np.column_stack(line.get_data(orig=False)).astype(float))
+            shares = np.linspace(0, 1, 20)[:, None, None]
+            between = at[:-1] + shares * np.diff(at, axis=0)
+            found += [at] if line.get_linestyle() == 'None' else [at, between.reshape(-1, 2)]
+    marks = np.concatenate(found)
+    return marks[np.isfinite(marks).all(axis=1)]
+
+
+def _write(axis: Axes, words: Words, at: tuple[float, float], ha: str, shift: float = 0.0) -> list[Text]:
+    """Two copies of words at a place in shares of the panel, so many points to its right."""
     # The white edge is a text of its own behind all words: it would cut into the line above.
     edge = {'path_effects': [patheffects.withStroke(linewidth=2, foreground='white')], 'zorder': 2.9}
-    for look in ({'color': 'white', **edge}, {'color': words.colour, 'gid': words.gid}):
-        axis.annotate(
-            words.text, at, (shift, 0), xycoords='axes fraction', textcoords='offset points', ha=ha, va='center',
-            fontsize=matplotlib.rcParams['figure.labelsize'] + 0.5, annotation_clip=False, linespacing=1.1, **look,
-        )  # fmt: skip
-    if line:
-        axis.annotate(
-            '', at, (words.x, words.y), xycoords='axes fraction', textcoords='data',
-            arrowprops={'arrowstyle': '-', 'color': words.colour, 'linewidth': 0.4, 'alpha': 0.6, 'shrinkA': 0},
-        )  # fmt: skip
-
-
-def _groups(places: Sequence[float]) -> list[list[int]]:
-    """The indices of those that are near each other."""
-    groups: list[list[int]] = []
-    for i in sorted(range(len(places)), key=lambda i: places[i]):
-        if groups and places[i] - places[groups[-1][0]] < _NEAR:
-            groups[-1].append(i)
-        else:
-            groups.append([i])
-    return groups
+    looks: tuple[dict[str, Any], ...] = ({'color': 'white', **edge}, {'color': words.colour, 'gid': words.gid})
+    beside = axis.transAxes + ScaledTranslation(shift / 72, 0, axis.figure.dpi_scale_trans)
+    return [
+        axis.text(
+            *at, words.text, transform=beside, ha=ha, va='center', ma='left', linespacing=1.1,
+            fontsize=matplotlib.rcParams['figure.labelsize'] + 0.5, **look,
+        )
+        for look in looks
+    ]  # fmt: skip
 
 
 def _apart(middles: Sequence[float], heights: Sequence[float]) -> list[float]:

@@ -30,7 +30,7 @@ def mark_means(axis: Axes, places: np.ndarray, cells: pd.DataFrame, colour: str)
         if cell['is_coarse']:
             axis.plot(at, cell['mean'], 'o', color=colour, markersize=9, fillstyle='none', mew=0.7, gid='coarse')
         if 0 < cell['num_learn'] < cell['num_judged']:
-            share = f'{cell["num_learn"]} of {cell["num_judged"]}'
+            share = f'{cell["num_learn"]:.0f} of {cell["num_judged"]:.0f}'  # Gaps have made floats of them.
             shares.append(ends.Words(at, cell['mean'], share, colour, 'learn'))
     return shares
 

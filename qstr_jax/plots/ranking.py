@@ -16,6 +16,8 @@ from qstr_jax.plots.panels import log_ticks
 from qstr_jax.plots.style import HEIGHT, STYLE, Look, frame, legend_line, looks
 
 _PANEL_WIDTH, _LINE_HEIGHT = 1.75, 0.16  # Inches.
+# Of an architecture's height: what its values take; a line of small type needs a tenth of an inch.
+_SPREAD = 0.8
 _MARKERS = 'osDPX'
 _KEY = (
     'dots: lanes; open triangles: lanes that do not learn, at their budget; large marks: geometric means of lanes that '
@@ -57,12 +59,12 @@ def samples_ranked(
     }
     with matplotlib.rc_context(STYLE):
         figure, axes = frame(len(panels), title, notes, sharey=True, key=_KEY, panel_width=_PANEL_WIDTH)
-        lines = max(4, len(order) * (1 + len(values)) / 2)  # fewer leave no room for the axis
+        lines = max(4, len(order) * (0.4 + 0.6 * len(values)))  # fewer leave no room for the axis
         figure.set_figheight(figure.get_figheight() - HEIGHT + 0.6 + _LINE_HEIGHT * lines)
         for axis, (name, own) in zip(axes, panels.items(), strict=True):
             axis.set_title(display(name), loc='left')
             for place, value in enumerate(values):
-                shift = 0.7 * (place / len(values) - (len(values) - 1) / 2 / len(values))
+                shift = _SPREAD * (place / len(values) - (len(values) - 1) / 2 / len(values))
                 _draw(axis, own[own[by] == value], means[name][means[name][by] == value], order, (look[value], shift))
             axis.set_xscale('log')
             least, most = axis.get_xlim()

@@ -1,7 +1,7 @@
 """Samples to the threshold, or n*, against N, q or any other setting on logarithmic axes: how the need grows."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib
@@ -102,15 +102,16 @@ def _draw_panel(
 ) -> list[ends.Words]:
     """Draws curves with their words, published values and further lines; returns what is to stand at their ends."""
     reference, lines = others
-    named = []
+    named, lanes = [], pd.concat([curve.lanes for curve, _ in curves])
     for place, (curve, words) in enumerate(curves):
-        named += draw_means(axis, curve, look[curve.key], x, 0.006 * (place - (len(curves) - 1) / 2), text=words)
+        shift = 0.006 * (place - (len(curves) - 1) / 2)
+        named += draw_means(axis, curve, look[curve.key], x, shift, text=words, values=lanes[x.column])
     for model, points in reference.items():
         colour, marker, _ = look[model]
         style = {'linestyle': 'none', 'fillstyle': 'none', 'markersize': 6, 'alpha': 0.5, 'color': colour}
         axis.plot(x.place(points), list(points.values()), marker, gid=f'reference {model}', zorder=2, **style)
     x.draw(axis)
-    mark_no_retrieval(axis, x, pd.concat([curve.lanes for curve, _ in curves]))
+    mark_no_retrieval(axis, x, lanes)
     first = curves[0][0]
     axis.set_title(point_text(first), loc='left')
     return [*named, *(() if lines is None else _draw_lines(axis, lines, first, x))]
@@ -135,11 +136,14 @@ def marks_text(rows: pd.DataFrame, words: Sequence[str] = ()) -> str:
 
 
 def draw_means(
-    axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float = 0.0, *, text: str = ''
+    axis: Axes, curve: Curve, look: Look, x: XAxis, shift: float = 0.0, *, text: str = '', values: Iterable[Any] = ()
 ) -> list[ends.Words]:
-    """Draws one curve: the line of means with its interval, and every lane; returns words for its means and its end."""
+    """Draws one curve: the line of means with its interval, and every lane; returns words for its means and its end.
+
+    The line has a gap at those `values`, of all curves of the panel, at which this one has no mean.
+    """
     colour = look[0]
-    named = _draw_line(axis, curve, look, x, (shift, text))
+    named = _draw_line(axis, curve, look, x, (shift, text, values))
     is_filled = ~erms.is_short(curve.lanes)
     for (outcome, filled), lanes in erms.with_bounds(curve.lanes).groupby(['outcome', is_filled], observed=True):
         samples, is_open = samples_or_bound(lanes), outcome in ('censored', 'censored_below')
@@ -156,9 +160,11 @@ def draw_means(
     return named
 
 
-def _draw_line(axis: Axes, curve: Curve, look: Look, x: XAxis, how: tuple[float, str]) -> list[ends.Words]:
+def _draw_line(
+    axis: Axes, curve: Curve, look: Look, x: XAxis, how: tuple[float, str, Iterable[Any]]
+) -> list[ends.Words]:
     """The line of means, of the lanes that the exponent is of: without those that are no ERMs."""
-    (colour, marker, style), (shift, text) = look, how
+    (colour, marker, style), (shift, text, values) = look, how
     lanes = curve.lanes[~erms.is_short(curve.lanes)]
     if lanes.empty:
         return []
@@ -166,10 +172,9 @@ def _draw_line(axis: Axes, curve: Curve, look: Look, x: XAxis, how: tuple[float,
     cells = cells[cells['num_learn'].gt(0) | cells['num_outraced'].gt(0)]
     if cells.empty:
         return []
-    places = x.place(cells[x.column], shift)
-    order = np.argsort(places)
-    cells, places = cells.iloc[order], places[order]
-    mean, is_bound = cells['mean'].to_numpy(), (cells['lower_bound'] | cells['upper_bound']).to_numpy(bool)
+    cells = _with_gaps(cells, x, values)
+    places, mean = x.place(cells[x.column], shift), cells['mean'].to_numpy(float)
+    is_bound = (cells['lower_bound'].eq(True) | cells['upper_bound'].eq(True)).to_numpy()
     axis.fill_between(
         places, cells['low'].mask(is_bound), cells['high'], color=colour, alpha=0.15, linewidth=0, zorder=1.5,
         gid=f'interval {curve.key}',
@@ -179,7 +184,15 @@ def _draw_line(axis: Axes, curve: Curve, look: Look, x: XAxis, how: tuple[float,
     for some, face in ((~is_bound, colour), (is_bound, 'white')):
         axis.plot(places[some], mean[some], marker, color=colour, markerfacecolor=face, linestyle='none')
     end = ends.Words(places[-1], mean[-1], text, colour, f'end {curve.key}')
-    return [*mark_means(axis, places, cells, colour), end]
+    is_mean = np.isfinite(mean)
+    return [*mark_means(axis, places[is_mean], cells[is_mean], colour), end]
+
+
+def _with_gaps(cells: pd.DataFrame, x: XAxis, values: Iterable[Any]) -> pd.DataFrame:
+    """The means in the order of the axis, with an empty row for each of the values between them that has none."""
+    panel = {*cells[x.column], *values}
+    rows = cells.set_index(x.column).reindex([value for value in x.values if value in panel])
+    return rows.loc[rows['mean'].first_valid_index() : rows['mean'].last_valid_index()].reset_index()
 
 
 def finish_panels(axes: Sequence[Axes], named: Sequence[Sequence[ends.Words]], *, slopes: bool) -> None:
@@ -188,23 +201,29 @@ def finish_panels(axes: Sequence[Axes], named: Sequence[Sequence[ends.Words]], *
     low, high = axes[0].get_ylim()
     room = high / low
     axes[0].set_ylim(low / room ** (0.15 * slopes), max(high * room ** (0.12 * has_counts), 8 * low))
+    early = []
     for axis, own in zip(axes, named, strict=True):
         log_ticks(axis.yaxis, thousands)
+        early.append([one for one in own if one.gid != 'learn' and ends.is_early(axis, one)])
+        ends.at_ends(axis, [one for one in own if one.gid != 'learn' and one not in early[-1]])
+    ends.settle(axes[0])  # What stands beside panels has moved them.
+    for axis, own, some in zip(axes, named, early, strict=True):
+        ends.at_points(axis, some, above=False)
+        ends.at_points(axis, [one for one in own if one.gid == 'learn'], above=True)
         if slopes:
             _draw_slopes(axis)
-        ends.at_ends(axis, [one for one in own if one.gid != 'learn'])
-        ends.above(axis, [one for one in own if one.gid == 'learn'])
 
 
 def _draw_slopes(axis: Axes) -> None:
     """Grey lines x and x² from the lower left corner."""
     (left, right), (low, high) = axis.get_xlim(), axis.get_ylim()
-    for slope, text in ((1, 'slope 1'), (2, 'slope 2')):
+    for slope in (1, 2):
         end = min(right, left * (high / low) ** (1 / slope))
-        top = low * (end / left) ** slope
-        axis.plot([left, end], [low, top], color='0.75', linewidth=0.7, zorder=0.6, gid=f'slope {slope}')
-        middle = (left * (end / left) ** 0.5, low * (top / low) ** 0.5)
-        axis.annotate(text, middle, (2, -1), textcoords='offset points', va='top', color='0.6', fontsize=6, zorder=0.6)
+        line = [(left, low), (end, low * (end / left) ** slope)]
+        text = axis.text(0, 0, f'slope {slope}', transform=axis.transAxes, ha='center', va='center', color='0.6')
+        text.set(fontsize=6, zorder=0.6)
+        ends.along(axis, line, text)  # Before the line is there, which it would keep clear of.
+        axis.plot(*zip(*line, strict=True), color='0.75', linewidth=0.7, zorder=0.6, gid=f'slope {slope}')
     axis.set(xlim=(left, right), ylim=(low, high))
 
 

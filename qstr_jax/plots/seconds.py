@@ -49,7 +49,7 @@ def samples_and_seconds(
             axis.set_yscale('log')
         named, taken = [], []
         for curve, text in zip(curves, words, strict=True):
-            named += draw_means(left, curve, look[curve.key], across, text=text)
+            named += draw_means(left, curve, look[curve.key], across, text=text, values=rows[x])
             taken.append(_draw_seconds(right, curve, look[curve.key], (across, seconds)))
         left.set_ylabel(samples_to_threshold(rows))
         right.set_ylabel('seconds per lane')

@@ -50,11 +50,11 @@ def samples_in_panels(
         low, high = axes[0].get_ylim()
         axes[0].set_ylim(low, high * (high / low) ** 0.1)
         log_ticks(axes[0].yaxis, thousands)
-        for axis, words in zip(axes, named, strict=True):
-            # A line of type is a larger part of a small panel.
-            ends.above(axis, [one._replace(y=one.y * (high / low) ** 0.05) for one in words])
         _label_below(axes, num_columns)
         figure.supylabel('samples', fontsize=STYLE['axes.labelsize'])
+        ends.settle(axes[0])
+        for axis, words in zip(axes, named, strict=True):
+            ends.at_points(axis, words, above=True)
     return figure
 
 
@@ -73,7 +73,8 @@ def _draw_samples(axis: Axes, rows: pd.DataFrame, look: Mapping[str, Look], acro
     for place, model in enumerate(models):
         places = np.flatnonzero(rows['model'] == model)
         curve = analysis.Curve(model=model, task={}, settings={}, lanes=rows.iloc[places], places=places)
-        found += draw_means(axis, curve, look[model], across, 0.03 * (place - (len(models) - 1) / 2))
+        shift = 0.03 * (place - (len(models) - 1) / 2)
+        found += draw_means(axis, curve, look[model], across, shift, values=rows[across.column])
     across.draw(axis)
     return [words for words in found if words.gid == 'learn']
 

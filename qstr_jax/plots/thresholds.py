@@ -50,15 +50,16 @@ def samples_against_threshold(rows: pd.DataFrame, *, title: str = '', notes: Seq
 
 def _draw_panel(axis: Axes, curves: list[analysis.Curve], look: dict[str, Look], x: XAxis) -> list[ends.Words]:
     """The curves of one panel; returns what is to stand beside them."""
-    named = []
+    named, lanes = [], pd.concat([curve.lanes for curve in curves])
     for place, curve in enumerate(curves):
-        found = draw_means(axis, curve, look[curve.key], x, 0.006 * (place - len(curves) / 2))
+        shift = 0.006 * (place - len(curves) / 2)
+        found = draw_means(axis, curve, look[curve.key], x, shift, values=lanes['threshold'])
         named += [one for one in found if one.gid == 'learn']
         # Lower losses, where lines end, stand to the right.
         end = analysis.summarize(curve.lanes, ['threshold']).iloc[0]
         named.append(ends.Words(end['threshold'], end['mean'], display(curve.short), look[curve.key][0], 'end'))
     x.draw(axis)
-    for loss in no_retrieval.losses(pd.concat([curve.lanes for curve in curves])).dropna().unique():
+    for loss in no_retrieval.losses(lanes).dropna().unique():
         axis.axvline(loss, color='0.5', linestyle='--', linewidth=0.8, zorder=0.5, gid=f'no retrieval {loss:g}')
         axis.set_xlim(right=max(axis.get_xlim()[1], 1.05 * loss))
     axis.invert_xaxis()

@@ -14,7 +14,6 @@ from qstr_jax.plots.labels import display, samples_to_threshold, thousands
 from qstr_jax.plots.panels import log_ticks
 from qstr_jax.plots.style import STYLE, frame
 
-_KEY = 'dots: selection lanes; lines: the slowest; rings: the chosen values; triangles: lanes that were stopped there'
 # Up to four values that were tried are the ticks; more would overlap.
 _MAX_TICKS = 4
 
@@ -22,7 +21,8 @@ _MAX_TICKS = 4
 def tuning(rows: pd.DataFrame, setting: str = 'learning_rate', by: str = 'seq_len', *, title: str = '') -> Figure:
     """Samples against a tuned setting, a panel per model, a line per value of another setting.
 
-    The line goes through the slowest lane of each point at which all reached; a ring marks the smallest of each line.
+    The line goes through the slowest lane of each point at which all reached, if there are several; a ring marks the
+    smallest. The legend has the values that are drawn.
 
     Args:
         rows: of the selection lanes.
@@ -39,7 +39,7 @@ def tuning(rows: pd.DataFrame, setting: str = 'learning_rate', by: str = 'seq_le
     # A value has the same colour in all panels.
     colours = dict(zip(values, colormaps['viridis'](np.linspace(0, 0.92, len(values))), strict=True))
     with matplotlib.rc_context(STYLE):
-        figure, axes = frame(len(models), title, (), sharey=True, key=_KEY)
+        figure, axes = frame(len(models), title, (), sharey=True, key=_key(rows, setting, by))
         for axis, model in zip(axes, models, strict=True):
             mine = rows[rows['model'] == model]
             for value in analysis.ordered(mine[by]):
@@ -50,7 +50,8 @@ def tuning(rows: pd.DataFrame, setting: str = 'learning_rate', by: str = 'seq_le
                 axis.xaxis.set_major_formatter('{x:g}')
                 axis.xaxis.set_minor_locator(ticker.NullLocator())
             axis.set_xlabel(columns.label(setting))
-            axis.legend(loc='lower left', bbox_to_anchor=(0, 1.0), ncols=3, title=display(model), columnspacing=1.0)
+            look: dict[str, Any] = {'ncols': 4, 'columnspacing': 1.0, 'handlelength': 0.8, 'markerscale': 1.5}
+            axis.legend(loc='lower left', bbox_to_anchor=(0, 1.0), title=display(model), **look)
         axes[0].set_yscale('log')
         low, high = axes[0].get_ylim()
         log_ticks(axes[0].yaxis, thousands, (1, 2, 5) if high < 1000 * low else (1, 3))
@@ -60,16 +61,40 @@ def tuning(rows: pd.DataFrame, setting: str = 'learning_rate', by: str = 'seq_le
 
 def _draw(axis: Axes, lanes: pd.DataFrame, setting: str, colour: Any, label: str) -> None:
     """The lanes, the slowest of each point, and the chosen point of one line."""
-    is_reached = lanes['outcome'] == 'reached'
-    samples = lanes['samples_to_threshold'].astype(float).where(is_reached, np.inf)
-    slowest = samples.groupby(lanes[setting]).max()
-    shown = slowest[np.isfinite(slowest)]
-    axis.plot(shown.index, shown, '-', color=colour, label=display(label), gid=f'slowest {label}')
-    axis.plot(lanes.loc[is_reached, setting], samples[is_reached], '.', color=colour, alpha=0.6, mew=0)
-    stopped = lanes[~is_reached & (lanes['outcome'] != 'diverged')]
-    axis.plot(
-        stopped[setting], stopped['num_samples'], '^', color=colour, fillstyle='none', markersize=3.5, alpha=0.6,
-        gid=f'stopped {label}',
-    )  # fmt: skip
+    shown, (reached, stopped) = _slowest(lanes, setting), _kinds(lanes)
+    own: dict[str, Any] = {'color': colour, 'alpha': 0.6}
+    dots = axis.plot(reached[setting], reached['samples_to_threshold'], '.', mew=0, gid=f'reached {label}', **own)
+    triangles = axis.plot(
+        stopped[setting], stopped['num_samples'], '^', fillstyle='none', markersize=3.5, gid=f'stopped {label}', **own
+    )
+    if len(shown) > 1:
+        axis.plot(shown.index, shown, '-', color=colour, gid=f'slowest {label}')
     if len(shown):
         axis.plot(shown.idxmin(), shown.min(), 'o', color=colour, fillstyle='none', markersize=7, gid=f'chosen {label}')
+    if len(reached) or len(stopped):
+        (dots if len(reached) else triangles)[0].set_label(display(label))
+
+
+def _slowest(lanes: pd.DataFrame, setting: str) -> pd.Series:
+    """Samples of the slowest lane by value of a setting, where all reached."""
+    samples = lanes['samples_to_threshold'].astype(float).where(lanes['outcome'] == 'reached', np.inf)
+    slowest = samples.groupby(lanes[setting]).max()
+    return slowest[np.isfinite(slowest)]
+
+
+def _kinds(lanes: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The lanes that reached, and those that were stopped."""
+    return lanes[lanes['outcome'] == 'reached'], lanes[~lanes['outcome'].isin(('reached', 'diverged'))]
+
+
+def _key(rows: pd.DataFrame, setting: str, by: str) -> str:
+    """What the marks are that are drawn."""
+    reached, stopped = _kinds(rows)
+    counts = [len(_slowest(lanes, setting)) for _, lanes in rows.groupby(['model', by])]
+    marks = {
+        'dots: selection lanes': len(reached) > 0,
+        'lines: the slowest': max(counts) > 1,
+        'rings: the chosen values': max(counts) > 0,
+        'triangles: lanes that were stopped there': len(stopped) > 0,
+    }
+    return '; '.join(mark for mark, is_drawn in marks.items() if is_drawn)
