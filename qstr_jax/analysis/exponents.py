@@ -179,7 +179,7 @@ def _usable(lanes: Measured, x: str) -> tuple[np.ndarray, list[str]]:
     impossible = ~diverged & (~(lanes.samples > 0) | ~(lanes.x > 0))
     impossible = np.isin(lanes.x, lanes.x[impossible]) & ~diverged
     _, place = np.unique(lanes.x, return_inverse=True)
-    counts = np.bincount(place, weights=~short)
+    counts = np.bincount(place, weights=~(short | unfitted))
     thin = (counts < _MIN_LANES)[place] if counts.max(initial=0) >= _MIN_LANES else np.zeros(len(lanes), bool)
     notes = []
     if (thin & ~easy).any():
