@@ -274,13 +274,16 @@ def test_only_models_have_settings(settings):
     [
         {'models': ['nobody']}, {'plugins': ['my_missing']}, {'suite': 'other'}, {'seq_lens': ['x']},
         {'seq_lens': ['9'], 'models': ['ffn']}, {'settings': '3'}, {'models': None},
+        {'seq_lens': ['8']}, {'settings': "{'ffn.widths': (8,)}"}, {'source': 'https://example.org'},
     ],
     ids=str,
 )  # fmt: skip
 def test_what_is_wrong_with_the_command_line_is_said(given, tmp_path, monkeypatch):
     monkeypatch.setattr(runtime, 'start', lambda: None)
     name, value = next(iter(given.items()))
-    says = 'results directory' if value is None else name
+    says = {'models=None': 'results directory', "settings={'ffn.widths': (8,)}": 'ffn.widths'}.get(
+        f'{name}={value}', name
+    )
     defaults = {**dict.fromkeys(compare.OWN), 'plugins': [], 'suite': 'quick', 'settings': '', **given}
     with helpers.flag_values(workdir=[str(tmp_path)]), pytest.raises((ValueError, ResultsError), match=says):
         compare.run(types.SimpleNamespace(**defaults))
@@ -289,6 +292,20 @@ def test_what_is_wrong_with_the_command_line_is_said(given, tmp_path, monkeypatc
 def test_the_board_says_what_it_can_do():
     with pytest.raises(ValueError, match='page, reference or check'):
         cli_board.run('nothing')
+    with pytest.raises(ValueError, match='one folder'):
+        cli_board.run('check', 'a', 'b')
+
+
+@pytest.mark.usefixtures('tiny')
+def test_a_plugin_that_cannot_be_imported_is_a_line(measured, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / 'my_broken.py').write_text('')
+    folder = board.submit(measured / 'mine', tmp_path / 'board', suite='quick', plugins=('my_broken',))
+    (tmp_path / 'my_broken.py').unlink()
+    (folder / 'my_broken.py').write_text('1 / 0')
+    monkeypatch.chdir(folder)  # whose name is then that of '.'
+    with pytest.raises(ValueError, match="plugins='my_broken': ZeroDivisionError"):
+        board.check('.')
 
 
 def test_a_folder_without_entries_is_no_board(tmp_path):
