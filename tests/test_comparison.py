@@ -166,6 +166,16 @@ def test_rows_that_no_run_leaves_are_refused(measured, tmp_path, column, value):
 
 
 @pytest.mark.usefixtures('tiny')
+def test_a_lane_that_diverged_may_have_an_infinite_loss(measured, tmp_path):
+    entry, rows = board.read(measured / 'board/ffn')
+    lost = {'outcome': 'diverged', 'samples_to_threshold': None, 'train_loss': np.inf, 'test_loss': np.nan}
+    (tmp_path / 'ffn').mkdir()
+    files.write_json(tmp_path / 'ffn/entry.json', entry)
+    files.write_table(tmp_path / 'ffn/rows.parquet', rows.head(1).assign(**lost))
+    assert len(board.read(tmp_path / 'ffn')[1]) == 1
+
+
+@pytest.mark.usefixtures('tiny')
 def test_the_source_of_a_plugin_is_submitted_and_no_folder_is_overwritten(measured, tmp_path, monkeypatch):
     (tmp_path / 'my_empty.py').write_text('# nothing\n')
     monkeypatch.syspath_prepend(tmp_path)
