@@ -201,9 +201,9 @@ class CardExhibit(Exhibit):
         return list(self.trained(reduced).values())
 
     def run(self, folder: str, root: pathlib.Path, options: Options, reduced: bool = False) -> None:
-        """Makes the card, unless it is there with these settings; what it trains is run, or continued."""
+        """Makes the card, unless it is there with these settings and needs no refresh; what it trains is continued."""
         path, wanted = root / folder / 'card.json', self.plain_settings(reduced)
-        if path.exists() and records.read(path, 'card')['settings'] == wanted:
+        if path.exists() and not options.refresh and records.read(path, 'card')['settings'] == wanted:
             logging.info('%s: already in %s', self.name, path)
         else:
             start, needed = time.monotonic(), self.trained(reduced)

@@ -168,6 +168,8 @@ def test_a_card_is_made_once_per_setting_and_survives_what_comes_after(stubbed, 
     assert calls == [(4,), (9,)]
     other.run('cards/small', tmp_path, small.quiet())
     assert calls == [(4,), (9,), (8,)]
+    other.run('cards/small', tmp_path, small.quiet(refresh=True))
+    assert calls == [(4,), (9,), (8,), (8,)]
 
 
 def test_damaged_cards_are_named(stubbed, tmp_path):

@@ -166,6 +166,16 @@ def test_rows_that_no_run_leaves_are_refused(measured, tmp_path, column, value):
 
 
 @pytest.mark.usefixtures('tiny')
+def test_a_lane_that_diverged_may_have_an_infinite_loss(measured, tmp_path):
+    entry, rows = board.read(measured / 'board/ffn')
+    lost = {'outcome': 'diverged', 'samples_to_threshold': None, 'train_loss': np.inf, 'test_loss': np.nan}
+    (tmp_path / 'ffn').mkdir()
+    files.write_json(tmp_path / 'ffn/entry.json', entry)
+    files.write_table(tmp_path / 'ffn/rows.parquet', rows.head(1).assign(**lost))
+    assert len(board.read(tmp_path / 'ffn')[1]) == 1
+
+
+@pytest.mark.usefixtures('tiny')
 def test_the_source_of_a_plugin_is_submitted_and_no_folder_is_overwritten(measured, tmp_path, monkeypatch):
     (tmp_path / 'my_empty.py').write_text('# nothing\n')
     monkeypatch.syspath_prepend(tmp_path)
@@ -274,13 +284,16 @@ def test_only_models_have_settings(settings):
     [
         {'models': ['nobody']}, {'plugins': ['my_missing']}, {'suite': 'other'}, {'seq_lens': ['x']},
         {'seq_lens': ['9'], 'models': ['ffn']}, {'settings': '3'}, {'models': None},
+        {'seq_lens': ['8']}, {'settings': "{'ffn.widths': (8,)}"}, {'source': 'https://example.org'},
     ],
     ids=str,
 )  # fmt: skip
 def test_what_is_wrong_with_the_command_line_is_said(given, tmp_path, monkeypatch):
     monkeypatch.setattr(runtime, 'start', lambda: None)
     name, value = next(iter(given.items()))
-    says = 'results directory' if value is None else name
+    says = {'models=None': 'results directory', "settings={'ffn.widths': (8,)}": 'ffn.widths'}.get(
+        f'{name}={value}', name
+    )
     defaults = {**dict.fromkeys(compare.OWN), 'plugins': [], 'suite': 'quick', 'settings': '', **given}
     with helpers.flag_values(workdir=[str(tmp_path)]), pytest.raises((ValueError, ResultsError), match=says):
         compare.run(types.SimpleNamespace(**defaults))
@@ -289,6 +302,20 @@ def test_what_is_wrong_with_the_command_line_is_said(given, tmp_path, monkeypatc
 def test_the_board_says_what_it_can_do():
     with pytest.raises(ValueError, match='page, reference or check'):
         cli_board.run('nothing')
+    with pytest.raises(ValueError, match='one folder'):
+        cli_board.run('check', 'a', 'b')
+
+
+@pytest.mark.usefixtures('tiny')
+def test_a_plugin_that_cannot_be_imported_is_a_line(measured, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / 'my_broken.py').write_text('')
+    folder = board.submit(measured / 'mine', tmp_path / 'board', suite='quick', plugins=('my_broken',))
+    (tmp_path / 'my_broken.py').unlink()
+    (folder / 'my_broken.py').write_text('1 / 0')
+    monkeypatch.chdir(folder)  # whose name is then that of '.'
+    with pytest.raises(ValueError, match="plugins='my_broken': ZeroDivisionError"):
+        board.check('.')
 
 
 def test_a_folder_without_entries_is_no_board(tmp_path):

@@ -21,12 +21,13 @@ WRONG = {
                {'sweeps': [{'settings': {'seq_len': 4}}]}],
     'plan': [
         {'../x': {'columns': {}, 'lanes': []}}, {'a': None}, {'a': {'columns': {}}},
-        {'a': {'columns': {}, 'lanes': [3]}},
+        {'a': {'columns': {}, 'lanes': [3]}}, {'a': {'columns': {'model': ['x']}, 'lanes': []}},
+        {'a': {'columns': {'seq_len': {}}, 'lanes': []}},
     ],
     'heartbeat': [
         {'pid': None}, {'pid': 0}, {'pid': 2**40}, {'pid': True}, {'pid': '7'}, {'time': 'now'}, {'time': None},
         {'cell': '..'}, {'time': '2026-01-01T00:00:00'}, {'host': 3}, {'samples': None}, {'samples': -1},
-        {'train_loss': 'x'},
+        {'train_loss': 'x'}, {'train_loss': -10**400},
     ],
     'error': [{'cell': None}, {'error': None}, {'error': ['x']}],
     'run': [{'batches': None}, {'batches': [None]}, {'batches': [{'cell': 'a'}]}, {'packages': []}, {'command': 'ls'},

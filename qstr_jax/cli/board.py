@@ -12,18 +12,19 @@ from qstr_jax.comparison import board, entries
 from qstr_jax.storage import files
 
 
-def run(asked: str = '', folder: str = '') -> None:
+def run(asked: str = '', *folders: str) -> None:
     """Does 'page', 'reference' or 'check' with the folder of the board, or of an entry."""
+    if asked not in ('page', 'reference', 'check') or len(folders) != 1:
+        raise ValueError(f'board {" ".join((asked, *folders))}: give page, reference or check, and one folder')
+    (folder,) = folders
     if asked == 'page':
         print(board.page(folder))
     elif asked == 'reference':
         files.write_table(entries.REFERENCE, board.reference(folder))
-    elif asked == 'check':
+    else:
         lanes = board.check(folder)
         print('\n'.join(lane.text for lane in lanes))
         sys.exit(not all(lane.holds for lane in lanes))
-    else:
-        raise ValueError(f'board {asked}: give page, reference or check, and a folder')
 
 
 def main() -> None:

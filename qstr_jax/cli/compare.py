@@ -40,8 +40,12 @@ def run(given: Any) -> None:
     except ValueError:
         raise ValueError(f'--seq_lens={given.seq_lens}: give whole numbers with commas') from None
     settings = base.parsed_axes(given.settings, '--settings')
+    if given.source and not given.submit:
+        raise ValueError(f'--source={given.source}: would be ignored without --submit')
+    # Without models a submission still says which settings made the rows that are there.
+    of_run = settings if given.models or not given.submit else {}
     cards = comparison.compare(
-        given.models, workdir, suite=given.suite, seq_lens=seq_lens, options=runtime.options(), **settings
+        given.models, workdir, suite=given.suite, seq_lens=seq_lens, options=runtime.options(), **of_run
     )
     for entry, card in cards.items():
         for task in card['tasks']:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from qstr_jax import sweeps
+from qstr_jax import failures, sweeps
 from qstr_jax.analysis import formats
 from qstr_jax.comparison import card, entries
 from qstr_jax.comparison import suite as suites
@@ -75,7 +75,7 @@ def _folder(entry: str, suite: str) -> str:
 
 def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
     """What a folder says of its entry, and its rows; both checked, none of it run."""
-    folder = pathlib.Path(folder)
+    folder = pathlib.Path(folder).resolve()  # whose name counts, also that of '.'
     entry = records.read(folder / 'entry.json', 'entry')
     path = folder / 'rows.parquet'
     rows = files.read_table(names.inside(folder, 'rows.parquet'))
@@ -85,7 +85,8 @@ def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
         raise files.damaged_table(path, 'not of this entry and a known suite')
     try:
         for name, values in rows.items():
-            _check_values(str(name), values.dropna())
+            may_say = values[rows['outcome'].ne('diverged')] if str(name).endswith('_loss') else values
+            _check_values(str(name), may_say.dropna())
         _check_rows(rows, entry, points)
     except Exception as error:  # a stranger's columns may hold anything, so pandas may raise anything
         raise files.damaged_table(path, error) from None
@@ -93,7 +94,7 @@ def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
 
 
 def _check_values(name: str, known: pd.Series) -> None:
-    """Raises ValueError unless what a column says is texts, or finite numbers; a lane that diverged may say nothing."""
+    """Raises ValueError unless what is known of a column is texts, or finite numbers."""
     if name in _TEXTS:
         is_right = known.map(type).eq(str).all()
     else:
@@ -142,13 +143,21 @@ def check(folder: Any, num_lanes: int = 2) -> list[Again]:
         raise ValueError(f'{folder}: there is no such folder; give one of board/, such as board/transformer')
     entry, rows = read(folder)
     points = next(one for one in suites.SUITES.values() if one.version == entry['suite'])
-    sys.path.insert(0, str(folder))
+    sys.path.insert(0, str(pathlib.Path(folder).resolve()))
     for name in entry['plugins']:
-        importlib.import_module(name)
+        _import(name)
     lanes = rows[rows['seed'].eq(0) & rows['learner'].ne(LEARNER)].sort_values('num_samples').head(num_lanes)
     if lanes.empty:
         raise ValueError(f'{folder}: all of its rows are of training loops outside, which cannot be run here')
     return [_again(points, row, entry['settings']) for row in lanes.to_dict('records')]
+
+
+def _import(name: str) -> None:
+    """Imports a plugin of an entry."""
+    try:
+        importlib.import_module(name)
+    except (Exception, SystemExit) as error:  # a stranger's file may raise anything
+        raise ValueError(f'plugins={name!r}: {failures.reason(error)}') from None
 
 
 def _again(points: suites.Suite, row: Mapping[Any, Any], settings: Mapping[str, Any]) -> Again:

@@ -44,6 +44,9 @@ def compare(
         ValueError: an unknown name, or no row of the suite in the directory.
     """
     points, start = suites.get(suite), time.monotonic()
+    if not models and (ignored := {**settings, **({'seq_lens': seq_lens} if seq_lens else {})}):
+        name, value = next(iter(ignored.items()))
+        raise ValueError(f'{name}={value!r}: would be ignored, since without models nothing is run')
     todo = points.sweeps_of(models, seq_lens, **settings) if models else []
     for number, one in enumerate(todo, start=1):
         logging.info('task %d of %d: %s', number, len(todo), one.task)

@@ -56,6 +56,8 @@ _PROGRAM = _object(
      'serves': {'type': 'array', 'items': _object({'exhibit': _TEXT, 'cell': _TEXT})}},
     dict.fromkeys(('compile_seconds', 'compile_cpu_seconds', 'memory_bytes', 'flops', 'bytes_accessed'), _NUMBER),
 )  # fmt: skip
+_PLAIN = {'type': ['string', 'number', 'boolean', 'null']}
+_SETTINGS = {**_object({}, {'model': _TEXT}), 'additionalProperties': _PLAIN}
 _SWEEP = _object({}, {'models': {'type': 'array'}, 'settings': _TABLE, 'tune': {'type': ['object', 'null']}})
 SCHEMAS = {
     'any': {'type': 'object'},
@@ -63,11 +65,11 @@ SCHEMAS = {
     'plan': {
         'type': 'object',
         'propertyNames': _NAME,
-        'additionalProperties': _object({'columns': {'type': 'object'}, 'lanes': _LANES}),
+        'additionalProperties': _object({'columns': _SETTINGS, 'lanes': _LANES}),
     },
     'heartbeat': _object(
         {'cell': _NAME, 'host': _TEXT, 'pid': {'type': 'integer', 'minimum': 1, 'maximum': 2**31 - 1}, 'time': _TIME},
-        {'samples': _COUNT, 'train_loss': {'type': 'number', 'maximum': 1e300}},
+        {'samples': _COUNT, 'train_loss': {'type': 'number', 'minimum': -1e300, 'maximum': 1e300}},
     ),
     'error': _object({'cell': _NAME, 'error': _TEXT}),
     'accelerators': _object({'made': {'type': 'object'}, 'programs': {'type': 'array', 'items': _PROGRAM}}),
