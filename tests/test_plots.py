@@ -471,9 +471,10 @@ def test_training_curves_by_another_setting_keep_lanes_of_several_rates_apart():
 def test_tuning_names_what_it_draws():
     rows = pd.DataFrame([
         {'model': 'ffn', 'seq_len': n, 'learning_rate': rate, 'outcome': outcome, 'num_samples': 900,
-         'samples_to_threshold': 500 if outcome == 'reached' else pd.NA, 'threshold': 0.7}
-        for n, outcomes in ((4, 'rr'), (8, 'rc'), (16, 'cc'), (32, 'dd'))
-        for rate, outcome in zip((1e-3, 1e-2), ({'r': 'reached', 'c': 'censored', 'd': 'diverged'}[o] for o in outcomes))
+         'samples_to_threshold': 500 if outcome == 'reached' else np.nan, 'threshold': 0.7}
+        for n, first, second in ((4, 'reached', 'reached'), (8, 'reached', 'censored'), (16, 'censored', 'censored'),
+                                 (32, 'diverged', 'diverged'))
+        for rate, outcome in ((1e-3, first), (1e-2, second))
     ])  # fmt: skip
     figure = plots.tuning(rows)
     [axis] = figure.axes

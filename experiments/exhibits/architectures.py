@@ -14,7 +14,6 @@ from qstr_jax.analysis import formats
 from qstr_jax.analysis.samples_table import short_number
 from qstr_jax.cli import base
 from qstr_jax.report import drawing, lanes
-from qstr_jax.settings import checks
 
 ORDER = 37
 QUESTION = 'How many labels does each of seventeen mixers need for retrieval, recall, a join by key, and tracking?'
@@ -47,7 +46,7 @@ FIGURES = {
 
 def get_config(part='qstr_4'):
     """One task and N for all mixers, five lanes with a task each, at most 48,000 labels; `long` is 1STR, a million."""
-    checks.choice('part', part, sum(FOLDERS.values(), ()))
+    base.check_part(part, FOLDERS)
     task, _, seq_len = part.rpartition('_')
     config = protocol('qstr' if task == 'long' else task, int(seq_len))
     if task == 'long':

@@ -8,7 +8,6 @@ from experiments.exhibits import quickstart
 from qstr_jax import analysis
 from qstr_jax.analysis import formats
 from qstr_jax.cli import base
-from qstr_jax.settings import checks
 
 ORDER = 10
 QUESTION = 'How many training prompts does each architecture need as the prompt grows?'
@@ -29,7 +28,7 @@ PUBLISHED = {('transformer', 6): 10_500, ('transformer', 12): 17_000, ('rnn', 6)
 
 def get_config(part='one_draw'):
     """All three architectures and one (u, ω); or Transformer and FFN, or the RNN, with a (u, ω) for each lane."""
-    checks.choice('part', part, sum(FOLDERS.values(), ()))
+    base.check_part(part, FOLDERS)
     config = base.get_config()
     config.preset = 'published'
     config.seq_lens = (2, 4, 6, 8, 10, 12)

@@ -11,7 +11,6 @@ from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations
 from qstr_jax.cli import base
 from qstr_jax.report import drawing
-from qstr_jax.settings import checks
 from qstr_jax.storage import results
 from qstr_jax.theory import portraits
 
@@ -28,7 +27,7 @@ FORM = 'transformer_attention'
 
 def get_config(part='q1'):
     """AdamW, rate 1e-3, decay 0.2, batch 64, at most 20 epochs, to an epoch mean of the loss of 0.05."""
-    checks.choice('part', part, sum(FOLDERS.values(), ()))
+    base.check_part(part, FOLDERS)
     config = base.get_config()
     config.models = ('transformer',)
     config.learners = ('adamw',)

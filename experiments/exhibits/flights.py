@@ -13,7 +13,6 @@ import pandas as pd
 from qstr_jax import plots, sweeps, tasks
 from qstr_jax.cli import base
 from qstr_jax.report import drawing
-from qstr_jax.settings import checks
 from qstr_jax.storage import results
 from qstr_jax.tasks import streams
 from qstr_jax.tasks.data import flights
@@ -32,7 +31,7 @@ FIGURES = {
 
 def get_config(part='transformer'):
     """Transformer at N = 4, …, 64, FFN up to 16; or Transformers with four sizes of noise, for all of their budget."""
-    checks.choice('part', part, sum(FOLDERS.values(), ()))
+    base.check_part(part, FOLDERS)
     config = base.get_config()
     config.task.name, config.task.lookup = 'flights', 'key'
     config.task_per_lane = True

@@ -6,8 +6,8 @@ each. A reviewer of the paper asked whether one attention layer among recurrent 
 
 from experiments.exhibits import architectures
 from qstr_jax import analysis
+from qstr_jax.cli import base
 from qstr_jax.report import lanes
-from qstr_jax.settings import checks
 
 ORDER = 38
 QUESTION = 'Is one attention block among recurrent ones enough, and does its place matter?'
@@ -19,7 +19,7 @@ FIGURES = {'hybrids/figure.png': 'Labels to test error 0.7 on 1STR, N = 8, for e
 
 def get_config(part='mamba2'):
     """Two blocks of a mixer, and a block of it before and after one of attention; or two blocks of attention."""
-    checks.choice('part', part, FOLDERS['hybrids'])
+    base.check_part(part, FOLDERS)
     config = architectures.protocol('qstr', 8)
     config.models = ('backbone',)
     both = ((part, ATTENTION), (ATTENTION, part))

@@ -8,7 +8,6 @@ from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations
 from qstr_jax.cli import base
 from qstr_jax.report import drawing, lanes
-from qstr_jax.settings import checks
 from qstr_jax.storage import provenance
 
 ORDER = 110
@@ -23,7 +22,7 @@ FIGURES = {
 
 def get_config(part='transformer'):
     """The point-wise risk, 1,000 test prompts, a look at them every 100 steps; FFN and RNN as far as they go."""
-    checks.choice('part', part, sum(FOLDERS.values(), ()))
+    base.check_part(part, FOLDERS)
     config = base.get_config()
     config.preset = 'published'
     config.models = (part,)

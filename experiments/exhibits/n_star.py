@@ -7,7 +7,6 @@ has N labels, and by the point-wise risk, where it has one, as in the theorem.
 from experiments.exhibits import learning_curves
 from qstr_jax.analysis import formats
 from qstr_jax.cli import base
-from qstr_jax.settings import checks
 
 ORDER = 160
 IS_SUPPORTING = True
@@ -21,7 +20,7 @@ FIGURES = {
 
 def get_config(part='averaged'):
     """Scaled encodings of coherence ≤ 1/2; R = 1/2, 1, 2, point-wise also 0.3, and there at N = 64 only R = 1."""
-    checks.choice('part', part, sum(FOLDERS.values(), ()))
+    base.check_part(part, FOLDERS)
     config = base.get_config(learning_curves.PLUGINS)
     config.models = ('transformer', 'least_squares')
     config.learners = ('constrained',)

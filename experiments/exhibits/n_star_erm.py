@@ -14,7 +14,7 @@ from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations, erms, formats, growth, kinds, selection
 from qstr_jax.cli import base
 from qstr_jax.report import drawing
-from qstr_jax.settings import checks, registry
+from qstr_jax.settings import registry
 from qstr_jax.storage import results
 from qstr_jax.theory import memory_lines
 
@@ -58,7 +58,7 @@ _POINT = ['encoding_factor', 'encoding_dim', 'radius', 'seq_len']
 
 def get_config(part='log'):
     """Merged Transformer, H = q = 1, d = 10, scaled encodings; the point-wise risk; R in construction norms."""
-    checks.choice('part', part, PARTS)
+    base.check_part(part, FOLDERS)
     rule = 'wide' if part.startswith('wide') else 'log'
     config = base.get_config(PLUGINS)
     config.models = ('transformer',)

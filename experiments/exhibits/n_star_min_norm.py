@@ -8,7 +8,6 @@ steps a radius; linear link, five lanes with a task each.
 from experiments.exhibits import n_star_stationary
 from qstr_jax.cli import base
 from qstr_jax.report import numbers
-from qstr_jax.settings import checks
 
 ORDER = 206
 IS_SUPPORTING = True
@@ -22,7 +21,7 @@ FIGURES = {
 
 def get_config(part='rnn'):
     """Searches from n = 8 to 5,120, at N = 10 and 12 to 20,480; the RNN has one hidden layer of 128 in its read-out."""
-    checks.choice('part', part, sum(FOLDERS.values(), ()))
+    base.check_part(part, FOLDERS)
     config = n_star_stationary.get_config('simple')
     config.learners = ('min_norm',)
     config.weight_decay = config.tolerance = config.span = None

@@ -5,7 +5,6 @@ Exclusive GRU of width 32 with a two-layer read-out, FFN (128, 64), merged Trans
 
 from experiments.exhibits import learning_curves
 from qstr_jax.cli import base
-from qstr_jax.settings import checks
 
 ORDER = 180
 IS_SUPPORTING = True
@@ -19,7 +18,7 @@ FIGURES = {
 
 def get_config(part='simple'):
     """d = 2 and three lanes with a task each; simple-1STR to N = 16 with two weight decays, 1STR to N = 8 with one."""
-    checks.choice('part', part, sum(FOLDERS.values(), ()))
+    base.check_part(part, FOLDERS)
     config = base.get_config(learning_curves.PLUGINS)
     config.models = ('transformer', 'rnn', 'ffn', 'least_squares')
     config.learners = ('adamw',)

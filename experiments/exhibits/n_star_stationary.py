@@ -7,7 +7,6 @@ theorem's proof needs it.
 
 from experiments.exhibits import theorem6
 from qstr_jax.cli import base
-from qstr_jax.settings import checks
 
 ORDER = 205
 QUESTION = 'Do FFNs at stationary points need n ≥ Ω(N d) prompts?'
@@ -20,7 +19,7 @@ FIGURES = {
 
 def get_config(part='simple'):
     """The FFN of `theorem6` at d = 2, five lanes with a task each; searches from n = 8 to 20,480."""
-    checks.choice('part', part, sum(FOLDERS.values(), ()))
+    base.check_part(part, FOLDERS)
     config = theorem6.get_config()
     config.models = ('ffn',)
     config.learners = ('stationary',)

@@ -6,7 +6,6 @@ prompts; ten other lanes are reported, each with its own (u, ω).
 
 from qstr_jax import analysis
 from qstr_jax.cli import base
-from qstr_jax.settings import checks
 
 ORDER = 8
 QUESTION = 'How many labels does each architecture need, at one label a prompt and its own best settings?'
@@ -29,7 +28,7 @@ FIGURES = {
 
 def get_config(part='transformer_4'):
     """One architecture at one N, ten lanes; at most 300,000 prompts or those of BUDGETS."""
-    checks.choice('part', part, FOLDERS['one_label'])
+    base.check_part(part, FOLDERS)
     model, _, number = part.rpartition('_')
     width = WIDTHS[model][int(number)]
     config = base.get_config()

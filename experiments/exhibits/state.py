@@ -8,7 +8,6 @@ from qstr_jax import analysis
 from qstr_jax.analysis import formats
 from qstr_jax.cli import base
 from qstr_jax.report import lanes
-from qstr_jax.settings import checks
 
 ORDER = 41
 IS_SUPPORTING = True
@@ -26,7 +25,7 @@ POINT = ['model', 'state']
 
 def get_config(part='s64_16'):
     """One size of state at N = 16: thirteen mixers, one head, five lanes with a task each, at most 24,000 prompts."""
-    checks.choice('part', part, PARTS)
+    base.check_part(part, FOLDERS)
     state = PARTS[part]
     config = zoology.get_config('w32')
     config.models = (*MATRICES, *STATE_SPACES, *VECTORS)

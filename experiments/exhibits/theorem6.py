@@ -7,7 +7,6 @@ of its own starts FFNs at the oracle, written as a network, and lets L-BFGS go o
 
 from experiments.exhibits import learning_curves
 from qstr_jax.cli import base
-from qstr_jax.settings import checks
 
 ORDER = 200
 QUESTION = 'Do FFNs on n < N d prompts stay above their floor?'
@@ -19,7 +18,7 @@ FIGURES = {
 
 def get_config(part='ffn'):
     """FFNs at stationary points or of least norm, and baselines; a Transformer; or FFNs that start at the oracle."""
-    checks.choice('part', part, sum(FOLDERS.values(), ()))
+    base.check_part(part, FOLDERS)
     config = base.get_config(learning_curves.PLUGINS)
     config.models = ('ffn', 'theorem6_oracle', 'least_squares', 'zero')
     config.learners = ('stationary', 'min_norm')

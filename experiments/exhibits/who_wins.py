@@ -12,61 +12,46 @@ from qstr_jax import analysis, plots
 from qstr_jax.analysis import formats, no_retrieval
 from qstr_jax.cli import base
 from qstr_jax.report import drawing, lanes
-from qstr_jax.settings import checks
 
 ORDER = 32
 QUESTION = 'Which architecture needs the fewest samples for retrieval, for recall, for tracking, and on real data?'
-MSE, LENGTHS = 0.3, (4, 8)
-# By task: its lengths, its threshold, the settings that are not at their default.
-PARTS = {
-    'qstr': ((4, 8, 12), MSE, {}),
-    'modular_sum': (LENGTHS, 0.05, {}),
-    'mqar': ((8, 12), 0.05, {'vocab_size': 32}),  # N = 4 has one pair, which needs no recall
-    'permutations': (LENGTHS, 0.05, {}),
-    'noisy_keys': (LENGTHS, MSE, {}),
-    'pointing_digits': (LENGTHS, 0.2, {}),
-    'word_heads': ((8, 12), 0.05, {}),  # few sentences have four words
-    'causal_qstr': (LENGTHS, MSE, {}),
-    'flights': (LENGTHS, MSE, {}),
-    'varying_qstr': (LENGTHS, 0.15, {'sparsity': 2}),  # half of qSTR's, as the error without retrieval is
-    'weighted_qstr': (LENGTHS, MSE, {}),
-    'hops': (LENGTHS, MSE, {}),
-    'latent_index': (LENGTHS, MSE, {'signal': 16.0}),  # the oracle errs by 0.02
-    'informative_token': (LENGTHS, 0.05, {}),
+LENGTHS = (4, 8)
+MSE, ERRORS = {'threshold': 0.3}, {'threshold': 0.05, 'threshold_on': 'error_rate'}
+# By task, in the order of the figure (retrieval, recall, tracking, real data): what it is called, its lengths, its
+# threshold, the settings of the task that are not at their default.
+TASKS = {
+    'qstr': ('1STR', (4, 8, 12), MSE, {}),
+    'causal_qstr': ('causal 1STR', LENGTHS, MSE, {}),
+    'weighted_qstr': ('weighted 1STR', LENGTHS, MSE, {}),
+    # half of qSTR's threshold, as the error without retrieval is
+    'varying_qstr': ('0 to 2 tokens', LENGTHS, {'threshold': 0.15}, {'sparsity': 2}),
+    'hops': ('two hops', LENGTHS, MSE, {}),
+    'latent_index': ('latent index', LENGTHS, MSE, {'signal': 16.0}),  # the oracle errs by 0.02
+    'informative_token': ('informative token', LENGTHS, ERRORS, {}),
+    # N = 4 has one pair, which needs no recall
+    'mqar': ('MQAR, N/4 pairs', (8, 12), ERRORS, {'vocab_size': 32}),
+    'noisy_keys': ('noisy keys', LENGTHS, MSE, {}),
+    'modular_sum': ('parity', LENGTHS, ERRORS, {}),
+    'permutations': ('words over S₃', LENGTHS, ERRORS, {}),
+    'flights': ('flights', LENGTHS, MSE, {}),
+    'word_heads': ('heads of words', (8, 12), ERRORS, {}),  # few sentences have four words
+    'pointing_digits': ('digits that point', LENGTHS, {**ERRORS, 'threshold': 0.2}, {}),
 }
-CLASSES = ('modular_sum', 'mqar', 'permutations', 'pointing_digits', 'word_heads', 'informative_token')
-# What they are called, in the order of the figure: retrieval, recall, tracking, real data.
-NAMES = {
-    'qstr': '1STR',
-    'causal_qstr': 'causal 1STR',
-    'weighted_qstr': 'weighted 1STR',
-    'varying_qstr': '0 to 2 tokens',
-    'hops': 'two hops',
-    'latent_index': 'latent index',
-    'informative_token': 'informative token',
-    'mqar': 'MQAR, N/4 pairs',
-    'noisy_keys': 'noisy keys',
-    'modular_sum': 'parity',
-    'permutations': 'words over S₃',
-    'flights': 'flights',
-    'word_heads': 'heads of words',
-    'pointing_digits': 'digits that point',
-}
+NAMES = {task: name for task, (name, *_) in TASKS.items()}
 GUESS = 'guess: what the best predictor errs by that does not look at what is asked for'
-FOLDERS = {'who_wins': tuple(PARTS)}
+FOLDERS = {'who_wins': tuple(TASKS)}
 FIGURES = {'who_wins/figure.png': 'Samples to a small test error against N, a panel for each task'}
 
 
 def get_config(part='qstr'):
     """One task: three architectures, five lanes with a task each, the rate tuned, at most 64,000 prompts."""
-    checks.choice('part', part, PARTS)
-    seq_lens, threshold, settings = PARTS[part]
+    base.check_part(part, FOLDERS)
+    _, seq_lens, threshold, settings = TASKS[part]
     config = base.get_config()
     config.task.name = part
     config.task.update(settings)
-    config.seq_lens, config.threshold = seq_lens, threshold
-    if part in CLASSES:
-        config.threshold_on = 'error_rate'
+    config.seq_lens = seq_lens
+    config.update(threshold)
     config.task_per_lane = True
     config.tune.learning_rate = (1e-3, 3e-3, 1e-2)
     config.rnn.width = 32

@@ -14,9 +14,9 @@ import pandas as pd
 from experiments.exhibits import n_star_erm
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import erms, formats, growth
+from qstr_jax.cli import base
 from qstr_jax.learners import worst_erm
 from qstr_jax.report import drawing, numbers
-from qstr_jax.settings import checks
 from qstr_jax.storage import results
 from qstr_jax.theory import memory_lines
 
@@ -41,7 +41,7 @@ TRIES = ['hinge', 'starts', 'max_steps']
 
 def get_config(part='log'):
     """As `n_star_erm` at R = 1 and d_e = ⌊3 ln N⌋, with the hinge, from Lemma 11's network."""
-    checks.choice('part', part, PARTS)
+    base.check_part(part, FOLDERS)
     config = n_star_erm.get_config('log')
     config.learners = ('worst_erm',)
     config.learner.reference = None

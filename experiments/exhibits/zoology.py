@@ -9,7 +9,6 @@ from qstr_jax import analysis, plots
 from qstr_jax.analysis import formats
 from qstr_jax.cli import base
 from qstr_jax.report import drawing, lanes
-from qstr_jax.settings import checks
 
 ORDER = 34
 QUESTION = 'How wide must attention and recurrent networks be to recall K pairs, and how many prompts do they need?'
@@ -25,7 +24,7 @@ FIGURES = {
 
 def get_config(part='w8'):
     """One width: two mixers, two and four pairs, five lanes with a task each, at most 32,000 prompts."""
-    checks.choice('part', part, WIDTHS)
+    base.check_part(part, FOLDERS)
     width = WIDTHS[part]
     config = base.get_config()
     config.models = MODELS

@@ -63,6 +63,11 @@ def unset() -> Any:
     return config_dict.placeholder(object)
 
 
+def check_part(part: str, folders: Mapping[str, Sequence[str]]) -> None:
+    """Checks the part of an exhibit, of those that run into its results directories."""
+    checks.choice('part', part, [name for parts in folders.values() for name in parts])
+
+
 def _settings_of(kind: str) -> list[str]:
     """Names of the settings of all things of a kind."""
     return list(dict.fromkeys(n for entry in registry.entries().values() if entry.kind == kind for n in entry.schema))
