@@ -102,16 +102,17 @@ def _draw_panel(
 ) -> list[ends.Words]:
     """Draws curves with their words, published values and further lines; returns what is to stand at their ends."""
     reference, lines = others
-    named, lanes = [], pd.concat([curve.lanes for curve, _ in curves])
+    named, values = [], [set(curve.lanes[x.column]) for curve, _ in curves]
     for place, (curve, words) in enumerate(curves):
         shift = 0.006 * (place - (len(curves) - 1) / 2)
-        named += draw_means(axis, curve, look[curve.key], x, shift, text=words, values=lanes[x.column])
+        others_have = set.intersection(*values[:place], *values[place + 1 :]) if len(curves) > 2 else set()
+        named += draw_means(axis, curve, look[curve.key], x, shift, text=words, values=others_have)
     for model, points in reference.items():
         colour, marker, _ = look[model]
         style = {'linestyle': 'none', 'fillstyle': 'none', 'markersize': 6, 'alpha': 0.5, 'color': colour}
         axis.plot(x.place(points), list(points.values()), marker, gid=f'reference {model}', zorder=2, **style)
     x.draw(axis)
-    mark_no_retrieval(axis, x, lanes)
+    mark_no_retrieval(axis, x, pd.concat([curve.lanes for curve, _ in curves]))
     first = curves[0][0]
     axis.set_title(point_text(first), loc='left')
     return [*named, *(() if lines is None else _draw_lines(axis, lines, first, x))]
@@ -140,7 +141,7 @@ def draw_means(
 ) -> list[ends.Words]:
     """Draws one curve: the line of means with its interval, and every lane; returns words for its means and its end.
 
-    The line has a gap at those `values`, of all curves of the panel, at which this one has no mean.
+    The line has a gap at those `values`, which all others of several curves have, at which this one has no mean.
     """
     colour = look[0]
     named = _draw_line(axis, curve, look, x, (shift, text, values))
