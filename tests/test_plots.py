@@ -169,15 +169,17 @@ def test_outraced_lanes_stand_where_they_were_stopped():
     assert '▲ more than this n' in figure.get_supxlabel()
 
 
-def test_a_line_has_a_gap_where_only_other_curves_have_a_value():
+def test_a_line_has_a_gap_where_half_of_the_curves_have_a_value():
     rnn = make_rows('rnn')
     [axis] = plots.samples_against(pd.concat([make_rows(), rnn[rnn['seq_len'] != 4]])).axes
     mean = points(axis, 'mean rnn')
     np.testing.assert_allclose(mean[:, 0], [2, 4, 8], rtol=0.02)
     assert np.isnan(mean[:, 1]).tolist() == [False, True, False]
     assert np.isfinite(points(axis, 'mean transformer')).all()
-    [alone] = plots.samples_against(rnn[rnn['seq_len'] != 4]).axes
-    assert np.isfinite(points(alone, 'mean rnn')).all()
+    others = [rnn[rnn['seq_len'] != 4].assign(model=model) for model in ('rnn', 'ffn')]
+    for few in others[:1], [make_rows(), *others]:  # Where less than half have the value, it is no gap of the others.
+        [axis] = plots.samples_against(pd.concat(few)).axes
+        assert np.isfinite(points(axis, 'mean rnn')).all()
 
 
 def test_all_censored():

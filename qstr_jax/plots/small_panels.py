@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from qstr_jax import analysis, columns
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import coarse_key, display, thousands
-from qstr_jax.plots.panels import log_ticks
+from qstr_jax.plots.panels import common_values, log_ticks
 from qstr_jax.plots.samples import draw_means, marks_text
 from qstr_jax.plots.style import HEIGHT, STYLE, Look, frame, grid, legend_line, looks
 from qstr_jax.plots.x_axis import XAxis
@@ -67,14 +67,17 @@ def _draw_samples(axis: Axes, rows: pd.DataFrame, look: Mapping[str, Look], acro
     """The curves of a panel; returns how many lanes learn where some do not."""
     models = analysis.model_order(rows)
     axis.set_yscale('log')
-    found = []
-    for place, model in enumerate(models):
-        places = np.flatnonzero(rows['model'] == model)
-        curve = analysis.Curve(model=model, task={}, settings={}, lanes=rows.iloc[places], places=places)
-        shift = 0.03 * (place - (len(models) - 1) / 2)
-        found += draw_means(axis, curve, look[model], across, shift, values=rows[across.column])
+    found, curves = [], [_curve(rows, model) for model in models]
+    for place, curve in enumerate(curves):
+        shift, values = 0.03 * (place - (len(models) - 1) / 2), common_values(curves, across.column)
+        found += draw_means(axis, curve, look[curve.model], across, shift, values=values)
     across.draw(axis)
     return [words for words in found if words.gid == 'learn']
+
+
+def _curve(rows: pd.DataFrame, model: str) -> analysis.Curve:
+    places = np.flatnonzero(rows['model'] == model)
+    return analysis.Curve(model=model, task={}, settings={}, lanes=rows.iloc[places], places=places)
 
 
 def measure_in_panels(
