@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from qstr_jax import decompositions
 from qstr_jax.learners import projections
-from qstr_jax.theory import measures
 
 NORMS = {
     'frobenius': jnp.linalg.norm,
     'two_one': lambda w_AxB: jnp.sum(jnp.linalg.norm(w_AxB, axis=0)),
-    'operator': measures.operator_norm,
+    'operator': decompositions.operator_norm,
 }
 
 
@@ -69,7 +69,7 @@ def test_named_sets_touch_their_leaf_alone_and_heads_one_by_one():
     tree = {'params': {'attention': {'qk': heads}, 'out': {'kernel': matrix(2)}}}
     found = projections.project(tree, 'attention/qk:operator:0.5', 2.0)['params']
     np.testing.assert_array_equal(found['out']['kernel'], tree['params']['out']['kernel'])
-    assert measures.operator_norm(found['attention']['qk'][0]) == pytest.approx(1.0, rel=1e-5)
+    assert decompositions.operator_norm(found['attention']['qk'][0]) == pytest.approx(1.0, rel=1e-5)
     np.testing.assert_array_equal(found['attention']['qk'][1], heads[1])
 
 

@@ -25,7 +25,7 @@ def gids(axis):
 
 def test_each_table_has_a_panel_and_all_share_the_samples():
     panels = {'parity': lanes(), 'recall': lanes(samples=300), 'a word_': lanes(num_censored=2), 'last': lanes()}
-    figure = plots.samples_in_panels(panels, num_columns=3, title='t', notes=('n',))
+    figure = plots.samples_in_panels(panels, title='t', notes=('n',))
     shown = [axis for axis in figure.axes if axis.get_visible()]
     assert [axis.get_title(loc='left') for axis in shown] == list(panels)
     assert len({axis.get_ylim() for axis in shown}) == 1

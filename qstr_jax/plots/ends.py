@@ -18,7 +18,7 @@ _LINE = 0.068
 _NEAR = 0.12
 _HALF = 0.5
 # Points: from a mark to its words, across and up, and what else stays free around words.
-_GAP, _EDGE = np.array([6.0, 3.5]), 2.0
+_GAP, _EDGE = np.array([6.0, 4.0]), 3.0
 # Lines up to this height in the stack lie behind a figure, and words may stand on them.
 _BEHIND = 0.5
 # Directions from a mark to its words, in halves of the size of the words; the first free one is taken.

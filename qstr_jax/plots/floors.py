@@ -111,9 +111,8 @@ def _legend(figure: Figure, axis: Axes, labels: dict[str, str], look: dict[str, 
     """A legend over the first panel."""
     entries = [
         *(legend_line((look[key][0], look[key][1], 'none'), label) for key, label in labels.items()),
-        lines.Line2D(
-            [], [], color='0.2', linewidth=1, label="1 − n/(Nd); right: the run's own floor, open: not of FFNs"
-        ),
+        lines.Line2D([], [], color='0.2', linewidth=1, label="1 − n/(Nd); right: the run's own floor"),
+        lines.Line2D([], [], linestyle='none', label='right, open marks: no FFNs'),
         patches.Patch(color='0.9', label=f'{NUM_SE} standard errors'),
     ]
     legend_above(figure, axis, entries)

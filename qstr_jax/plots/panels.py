@@ -1,7 +1,7 @@
 """How curves spread over panels, and the marks and ticks that panels share."""
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,12 @@ def by_panel(curves: Iterable[analysis.Curve]) -> list[list[analysis.Curve]]:
     """The curves of each panel: those whose tasks have the same settings, at most six."""
     tasks = [list(same) for _, same in itertools.groupby(curves, key=lambda curve: str(dict(curve.task)))]
     return [same[i : i + _MOST_CURVES] for same in tasks for i in range(0, len(same), _MOST_CURVES)]
+
+
+def common_values(curves: Sequence[analysis.Curve], x: str) -> list[Any]:
+    """The values of x that more than half of some curves have."""
+    own = [set(curve.lanes[x]) for curve in curves]
+    return [value for value in set().union(*own) if 2 * sum(value in values for values in own) > len(own)]
 
 
 def mark_means(axis: Axes, places: np.ndarray, cells: pd.DataFrame, colour: str) -> list[ends.Words]:

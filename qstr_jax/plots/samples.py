@@ -16,7 +16,7 @@ from qstr_jax.analysis.exponents import fits
 from qstr_jax.analysis.summary import samples_or_bound
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import coarse_key, display, point_text, power, samples_to_threshold, thousands
-from qstr_jax.plots.panels import by_panel, log_ticks, mark_means, mark_no_retrieval, no_retrieval_key
+from qstr_jax.plots.panels import by_panel, common_values, log_ticks, mark_means, mark_no_retrieval, no_retrieval_key
 from qstr_jax.plots.style import STYLE, Look, frame, looks
 from qstr_jax.plots.x_axis import XAxis
 
@@ -102,11 +102,10 @@ def _draw_panel(
 ) -> list[ends.Words]:
     """Draws curves with their words, published values and further lines; returns what is to stand at their ends."""
     reference, lines = others
-    named, values = [], [set(curve.lanes[x.column]) for curve, _ in curves]
+    named, values = [], common_values([curve for curve, _ in curves], x.column)
     for place, (curve, words) in enumerate(curves):
         shift = 0.006 * (place - (len(curves) - 1) / 2)
-        others_have = set.intersection(*values[:place], *values[place + 1 :]) if len(curves) > 2 else set()
-        named += draw_means(axis, curve, look[curve.key], x, shift, text=words, values=others_have)
+        named += draw_means(axis, curve, look[curve.key], x, shift, text=words, values=values)
     for model, points in reference.items():
         colour, marker, _ = look[model]
         style = {'linestyle': 'none', 'fillstyle': 'none', 'markersize': 6, 'alpha': 0.5, 'color': colour}
@@ -141,7 +140,7 @@ def draw_means(
 ) -> list[ends.Words]:
     """Draws one curve: the line of means with its interval, and every lane; returns words for its means and its end.
 
-    The line has a gap at those `values`, which all others of several curves have, at which this one has no mean.
+    The line has a gap at those `values`, which other curves of the panel have, at which this one has no mean.
     """
     colour = look[0]
     named = _draw_line(axis, curve, look, x, (shift, text, values))

@@ -11,7 +11,7 @@ from qstr_jax import analysis
 from qstr_jax.analysis import Curve
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import coarse_key, display, samples_to_threshold
-from qstr_jax.plots.panels import by_panel
+from qstr_jax.plots.panels import by_panel, common_values
 from qstr_jax.plots.samples import curve_texts, draw_means, finish_panels, marks_text
 from qstr_jax.plots.style import STYLE, Look, frame, looks
 from qstr_jax.plots.x_axis import XAxis
@@ -49,7 +49,7 @@ def samples_and_seconds(
             axis.set_yscale('log')
         named, taken = [], []
         for curve, text in zip(curves, words, strict=True):
-            named += draw_means(left, curve, look[curve.key], across, text=text, values=rows[x])
+            named += draw_means(left, curve, look[curve.key], across, text=text, values=common_values(curves, x))
             taken.append(_draw_seconds(right, curve, look[curve.key], (across, seconds)))
         left.set_ylabel(samples_to_threshold(rows))
         right.set_ylabel('seconds per lane')

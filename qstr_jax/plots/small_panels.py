@@ -12,18 +12,17 @@ from matplotlib.figure import Figure
 from qstr_jax import analysis, columns
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import coarse_key, display, thousands
-from qstr_jax.plots.panels import log_ticks
+from qstr_jax.plots.panels import common_values, log_ticks
 from qstr_jax.plots.samples import draw_means, marks_text
 from qstr_jax.plots.style import HEIGHT, STYLE, Look, frame, grid, legend_line, looks
 from qstr_jax.plots.x_axis import XAxis
 
 Panels = Mapping[str, pd.DataFrame]
 _PANEL_WIDTH, _PANEL_HEIGHT, _LEGEND_HEIGHT = 2.2, 1.4, 0.35  # Inches.
+_COLUMNS = 3  # most panels in a row
 
 
-def samples_in_panels(
-    panels: Panels, x: str = 'seq_len', *, num_columns: int = 3, title: str = '', notes: Sequence[str] = ()
-) -> Figure:
+def samples_in_panels(panels: Panels, x: str = 'seq_len', *, title: str = '', notes: Sequence[str] = ()) -> Figure:
     """Samples to the threshold against a setting, a panel for each table of rows; all share their axes.
 
     Lanes, means and marks are those of `samples_against`; one legend names the architectures, and 'k of n' stands where
@@ -32,7 +31,6 @@ def samples_in_panels(
     Args:
         panels: by title the rows of a panel, one per lane, as for `analysis.summarize`.
         x: the setting on the x axis.
-        num_columns: most panels in a row.
         title: above the figure.
         notes: small, under the figure.
 
@@ -44,13 +42,13 @@ def samples_in_panels(
     means = pd.concat([analysis.summarize(own, ['model', x]) for own in panels.values()], ignore_index=True)
     key = '; '.join([marks_text(rows), *coarse_key(rows, means)])
     with matplotlib.rc_context(STYLE):
-        figure, axes, look = _grid(panels, num_columns, (title, notes, key))
+        figure, axes, look = _grid(panels, (title, notes, key))
         across = XAxis.of(x, rows[x], prefer_log=True)
         named = [_draw_samples(axis, own, look, across) for axis, own in zip(axes, panels.values(), strict=True)]
         low, high = axes[0].get_ylim()
         axes[0].set_ylim(low, high * (high / low) ** 0.1)
         log_ticks(axes[0].yaxis, thousands)
-        _label_below(axes, num_columns)
+        _label_below(axes)
         figure.supylabel('samples', fontsize=STYLE['axes.labelsize'])
         ends.settle(axes[0])
         for axis, words in zip(axes, named, strict=True):
@@ -69,14 +67,17 @@ def _draw_samples(axis: Axes, rows: pd.DataFrame, look: Mapping[str, Look], acro
     """The curves of a panel; returns how many lanes learn where some do not."""
     models = analysis.model_order(rows)
     axis.set_yscale('log')
-    found = []
-    for place, model in enumerate(models):
-        places = np.flatnonzero(rows['model'] == model)
-        curve = analysis.Curve(model=model, task={}, settings={}, lanes=rows.iloc[places], places=places)
-        shift = 0.03 * (place - (len(models) - 1) / 2)
-        found += draw_means(axis, curve, look[model], across, shift, values=rows[across.column])
+    found, curves = [], [_curve(rows, model) for model in models]
+    for place, curve in enumerate(curves):
+        shift, values = 0.03 * (place - (len(models) - 1) / 2), common_values(curves, across.column)
+        found += draw_means(axis, curve, look[curve.model], across, shift, values=values)
     across.draw(axis)
     return [words for words in found if words.gid == 'learn']
+
+
+def _curve(rows: pd.DataFrame, model: str) -> analysis.Curve:
+    places = np.flatnonzero(rows['model'] == model)
+    return analysis.Curve(model=model, task={}, settings={}, lanes=rows.iloc[places], places=places)
 
 
 def measure_in_panels(
@@ -85,7 +86,6 @@ def measure_in_panels(
     y: str,
     *,
     references: Mapping[str, Mapping[str, pd.Series]] | None = None,
-    num_columns: int = 3,
     title: str = '',
     notes: Sequence[str] = (),
 ) -> Figure:
@@ -96,7 +96,6 @@ def measure_in_panels(
         x: the setting on the x axis.
         y: the measure.
         references: by name of a line and title of a panel what else is drawn, in grey: values of `y` by values of `x`.
-        num_columns: most panels in a row.
         title: above the figure.
         notes: small, under the figure.
 
@@ -106,7 +105,7 @@ def measure_in_panels(
     _check(panels, ('model', x, y))
     key = 'dots: lanes; lines: their means; bands: their range'
     with matplotlib.rc_context(STYLE):
-        figure, axes, look = _grid(panels, num_columns, (title, notes, key))
+        figure, axes, look = _grid(panels, (title, notes, key))
         values = pd.concat([own[x] for own in panels.values()])
         across = XAxis.of(x, values, prefer_log=values.min() > 0)
         for axis, (name, own) in zip(axes, panels.items(), strict=True):
@@ -117,7 +116,7 @@ def measure_in_panels(
                     line = lines[name]
                     axis.plot(across.place(line.index), line, color='0.4', linestyle=style, label=label, zorder=1)
             across.draw(axis)
-        _label_below(axes, num_columns)
+        _label_below(axes)
         if references:
             handles = [line for line in axes[0].get_lines() if line.get_label() in references]
             axes[0].legend(handles=handles, loc='best')
@@ -137,13 +136,13 @@ def _draw_measure(axis: Axes, lanes: pd.DataFrame, look: Look, x: XAxis, y: str)
     axis.plot(x.place(lanes[x.column], 0.02), lanes[y], '.', color=colour, markersize=3, alpha=0.6, gid='lanes')
 
 
-def _grid(panels: Panels, num_columns: int, words: tuple) -> tuple[Figure, list[Axes], Mapping[str, Look]]:
-    """Panels in rows of at most `num_columns` that share their y axis, with a legend of architectures above them."""
+def _grid(panels: Panels, words: tuple) -> tuple[Figure, list[Axes], Mapping[str, Look]]:
+    """Panels in rows that share their y axis, with a legend of architectures above them."""
     title, notes, key = words
-    lines = -(-len(panels) // num_columns)
-    figure, _ = frame(min(num_columns, len(panels)), title, notes, key=key, panel_width=_PANEL_WIDTH)
+    lines = -(-len(panels) // _COLUMNS)
+    figure, _ = frame(min(_COLUMNS, len(panels)), title, notes, key=key, panel_width=_PANEL_WIDTH)
     figure.set_figheight(figure.get_figheight() - HEIGHT + _LEGEND_HEIGHT + _PANEL_HEIGHT * lines)
-    axes = grid(figure, len(panels), num_columns, sharey=True)
+    axes = grid(figure, len(panels), _COLUMNS, sharey=True)
     for axis, name in zip(axes, panels, strict=True):
         axis.set_title(display(name), loc='left')
     models = analysis.model_order(pd.concat([rows[['model']] for rows in panels.values()]))
@@ -153,7 +152,7 @@ def _grid(panels: Panels, num_columns: int, words: tuple) -> tuple[Figure, list[
     return figure, axes, look
 
 
-def _label_below(axes: Sequence[Axes], num_columns: int) -> None:
+def _label_below(axes: Sequence[Axes]) -> None:
     """The x axis has its name once in each column of panels."""
-    for axis in axes[:-num_columns]:
+    for axis in axes[:-_COLUMNS]:
         axis.set_xlabel('')

@@ -11,7 +11,7 @@ from qstr_jax import analysis
 from qstr_jax.analysis import no_retrieval
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import display, point_text
-from qstr_jax.plots.panels import by_panel
+from qstr_jax.plots.panels import by_panel, common_values
 from qstr_jax.plots.samples import draw_means, finish_panels, marks_text
 from qstr_jax.plots.style import STYLE, Look, frame, looks
 from qstr_jax.plots.x_axis import XAxis
@@ -50,16 +50,16 @@ def samples_against_threshold(rows: pd.DataFrame, *, title: str = '', notes: Seq
 
 def _draw_panel(axis: Axes, curves: list[analysis.Curve], look: dict[str, Look], x: XAxis) -> list[ends.Words]:
     """The curves of one panel; returns what is to stand beside them."""
-    named, lanes = [], pd.concat([curve.lanes for curve in curves])
+    named, values = [], common_values(curves, 'threshold')
     for place, curve in enumerate(curves):
         shift = 0.006 * (place - len(curves) / 2)
-        found = draw_means(axis, curve, look[curve.key], x, shift, values=lanes['threshold'])
+        found = draw_means(axis, curve, look[curve.key], x, shift, values=values)
         named += [one for one in found if one.gid == 'learn']
         # Lower losses, where lines end, stand to the right.
         end = analysis.summarize(curve.lanes, ['threshold']).iloc[0]
         named.append(ends.Words(end['threshold'], end['mean'], display(curve.short), look[curve.key][0], 'end'))
     x.draw(axis)
-    for loss in no_retrieval.losses(lanes).dropna().unique():
+    for loss in no_retrieval.losses(pd.concat([curve.lanes for curve in curves])).dropna().unique():
         axis.axvline(loss, color='0.5', linestyle='--', linewidth=0.8, zorder=0.5, gid=f'no retrieval {loss:g}')
         axis.set_xlim(right=max(axis.get_xlim()[1], 1.05 * loss))
     axis.invert_xaxis()

@@ -131,9 +131,7 @@ def paper_alpha(task: SparseTask, task_draw: tasks.Draw, radius: float, error: f
     return _sharpness(leak * task.seq_len, error, task.scale**2 / 2)
 
 
-def sparse_average(
-    task: SparseTask, task_draw: tasks.Draw, radius: float, error: float = 0.1, *, alpha: float | None = None
-) -> Construction:
+def sparse_average(task: SparseTask, task_draw: tasks.Draw, radius: float, error: float = 0.1) -> Construction:
     """Sparse averaging with one head, for the link `mean` (the remark after Proposition 3).
 
     All q blocks of W_QK are α G with G = Ω^+ (Ω^+)^T/s², so that s² ⟨ω_i, G ω_j⟩ = 1[i = j]. The scores are then α on
@@ -147,8 +145,7 @@ def sparse_average(
     if task.link.name != 'mean':
         raise ValueError(f"link={task.link.name!r}: one head can only average, so the link must be 'mean'")
     others = task.seq_len - task.sparsity
-    if alpha is None:
-        alpha = _sharpness(2 * radius * others / task.sparsity, error, 1.0)
+    alpha = _sharpness(2 * radius * others / task.sparsity, error, 1.0)
     qk_1xExE = _averaging_head(task, task_draw, alpha)
     u_D = np.asarray(task_draw.link['u_D'], np.float64)
     W_2x1xD = np.stack([u_D, -u_D])[:, None, :]

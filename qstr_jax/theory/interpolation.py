@@ -12,26 +12,29 @@ from qstr_jax.theory import networks
 from qstr_jax.theory.networks import Construction
 from qstr_jax.theory.sparse_task import SparseTask
 
+# Directions that are tried.
+_TRIES = 64
+
 
 def least_separation(num_samples: int) -> float:
     """Lemma 37's separation √π/(3n²)."""
     return math.sqrt(math.pi) / (3 * num_samples**2)
 
 
-def separating_direction(key: jax.Array, tokens_BxD: np.ndarray, tries: int = 64) -> np.ndarray:
-    """Lemma 37: the first of `tries` uniform unit vectors v that separates all ⟨v, x^(i)⟩ by at least √π/(3n²).
+def separating_direction(key: jax.Array, tokens_BxD: np.ndarray) -> np.ndarray:
+    """Lemma 37: the first of some uniform unit vectors v that separates all ⟨v, x^(i)⟩ by at least √π/(3n²).
 
     For independent Gaussian x^(i) each vector does so with probability at least 1/3.
     """
     tokens_BxD = np.asarray(tokens_BxD, np.float64)
-    normal_TxD = np.asarray(jax.random.normal(key, (tries, tokens_BxD.shape[1])), np.float64)
+    normal_TxD = np.asarray(jax.random.normal(key, (_TRIES, tokens_BxD.shape[1])), np.float64)
     v_TxD = normal_TxD / np.linalg.norm(normal_TxD, axis=1, keepdims=True)
     sorted_TxB = np.sort(v_TxD @ tokens_BxD.T, axis=1)
     gap_T = np.min(np.diff(sorted_TxB, axis=1), axis=1, initial=np.inf)
     good_T = gap_T >= least_separation(len(tokens_BxD))
     if not good_T.any():
         raise ValueError(
-            f'no direction of {tries} separates the tokens by √π/(3n²): largest smallest gap {max(gap_T):.3g}'
+            f'no direction of {_TRIES} separates the tokens by √π/(3n²): largest smallest gap {max(gap_T):.3g}'
         )
     return v_TxD[np.argmax(good_T)]
 
@@ -67,9 +70,6 @@ def memorising(
     prompts: tasks.Prompt,
     positions_B: jax.Array,
     task: SparseTask,
-    *,
-    depth: int = 2,
-    width: int | None = None,
 ) -> Construction:
     """Theorem 9's memoriser: f_y(z) = Σ_k a_k σ(w_k ⟨v, x⟩ + b_k) fits the n values of the point-wise risk.
 
@@ -79,19 +79,17 @@ def memorising(
         ‖Θ‖² = 2 Σ_k |a_k| ‖(w_k, b_k)‖ ≤ 2 ‖a‖ ‖(w, b)‖ = O(n³).
 
     The sum is the least ‖Θ‖² when each unit is rescaled by its own factor, the right side when all units share one
-    factor, as in the paper. With L_y > 2 layers the second layer computes (y, −y), and the later ones pass
-    (σ(y), σ(−y)) on; each of these adds 2 to ‖Θ‖².
+    factor, as in the paper.
     """
     num_samples = len(positions_B)
     at = np.arange(num_samples), np.asarray(positions_B)
     x_BxD, y_B = (np.asarray(leaf, np.float64)[at] for leaf in (prompts.x_NxD, prompts.y_N))
-    width = num_samples if width is None else width
-    if depth < 2 or num_samples < 2 or width < num_samples:
-        raise ValueError(f'depth={depth}, n={num_samples}, width={width}: needs depth ≥ 2, width ≥ n ≥ 2')
+    if num_samples < 2:
+        raise ValueError(f'n={num_samples}: needs n ≥ 2')
     v_D = separating_direction(key, x_BxD)
     z_B = x_BxD @ v_D
     raw = interpolate(z_B, y_B)
-    module, params = _module_and_params(task, width, depth, v_D, rescale(*raw))
+    module, params = _module_and_params(task, v_D, rescale(*raw))
     apart, square = float(np.min(np.diff(np.sort(z_B)))), networks.square_norm(params)
     size_a, size_w, size_b = map(np.linalg.norm, raw)
     norms = {
@@ -115,15 +113,12 @@ def _square_bound(z_B: np.ndarray, y_B: np.ndarray, apart: float) -> float:
 
 
 def _module_and_params(
-    task: SparseTask,
-    width: int,
-    depth: int,
-    v_D: np.ndarray,
-    network: tuple[np.ndarray, np.ndarray, np.ndarray],
+    task: SparseTask, v_D: np.ndarray, network: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> tuple[Recurrent, dict]:
     """The RNN whose read-out is the network (a, w, b) of ⟨v, x⟩."""
     a_B, w_B, b_B = network
-    kernel_IxB = np.zeros((2 * width + task.embedding_dim, len(a_B)))
+    width = len(a_B)
+    kernel_IxB = np.zeros((2 * width + task.embedding_dim, width))
     kernel_IxB[2 * width : 2 * width + task.token_dim] = np.outer(v_D, w_B)
     tree: dict[str, Any] = {
         'cell': {
@@ -133,18 +128,14 @@ def _module_and_params(
             'kernel_1': np.zeros((2, 1, width)),
         },
         'readout_0': {'kernel': kernel_IxB, 'bias': b_B},
+        'out': {'kernel': a_B[:, None]},
     }
-    out_Bx1 = a_B[:, None]
-    for i in range(1, depth - 1):
-        kernel = np.concatenate([out_Bx1, -out_Bx1], axis=1) if i == 1 else np.eye(2)
-        tree[f'readout_{i}'] = {'kernel': kernel, 'bias': np.zeros(2)}
-    tree['out'] = {'kernel': out_Bx1 if depth == 2 else np.array([[1.0], [-1.0]])}
     module = Recurrent(
         width=width,
         cell='deep',
         states='exclusive',
         readout='mlp',
-        readout_widths=(len(a_B),) + (2,) * (depth - 2),
+        readout_widths=(width,),
         transition_widths=(1,),
         radius=1.0,
         lipschitz=0.0,

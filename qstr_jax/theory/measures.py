@@ -92,11 +92,6 @@ def off_mass(
     return {'mean': 1 - _matched(mean_HxQ, index_H)[0], 'max': 1 - _matched(least_HxQ, index_H)[1]}
 
 
-def operator_norm(w_AxB: jax.Array) -> jax.Array:
-    """‖W‖_op, the largest singular value."""
-    return jnp.linalg.norm(w_AxB, ord=2, axis=(-2, -1))
-
-
 def span_residual(w_VxM: jax.Array, x_BxV: jax.Array) -> jax.Array:
     """‖(I − P_S) W‖_F/‖W‖_F, where S is the span of the rows of x."""
     basis_RxV = floors.span_basis(x_BxV)

@@ -75,22 +75,14 @@ def _bounds(token_bound: float, radius: float, form_error: float, state_norm: fl
     }
 
 
-def _token_radius(task: SparseTask, token_bound: float, radius: float | None) -> float:
+def _token_radius(task: SparseTask, token_bound: float, radius: float | None = None) -> float:
     """The given radius, or that of all tokens with |x_jk| ≤ M."""
     if not token_bound > 0:
         raise ValueError(f'token_bound={token_bound}: M must be positive')
     return math.sqrt(task.token_dim) * token_bound if radius is None else radius
 
 
-def retrieving(
-    task: SparseTask,
-    task_draw: tasks.Draw,
-    token_bound: float,
-    *,
-    radius: float | None = None,
-    error: float = 0.1,
-    state_radius: float | None = None,
-) -> Construction:
+def retrieving(task: SparseTask, task_draw: tasks.Draw, token_bound: float, *, error: float = 0.1) -> Construction:
     """Propositions 26-28 for simple-qSTR, exact: states hold the relevant tokens seen so far, d_h = q d.
 
     Both transitions are f(z_i) = (gate_1, …, gate_q), where gate_l is x_i if t_l = i and 0 otherwise. The gate's
@@ -106,15 +98,13 @@ def retrieving(
     if task.name != 'simple_qstr':
         raise ValueError(f"task={task.name!r}: the retrieving RNN needs 'simple_qstr'; see `storing`")
     q, d = task.sparsity, task.token_dim
-    radius = _token_radius(task, token_bound, radius)
+    radius = _token_radius(task, token_bound)
     state_norm = math.sqrt(q) * radius
-    if state_radius is not None and state_radius < state_norm:
-        raise ValueError(f'state_radius={state_radius}: must be at least √q r_x = {state_norm:.6g}, or Π would act')
     form = networks.two_layer_arrays(task, task_draw, radius, error)
     delta = task.scale * networks.separation(task_draw.encodings.omega_NxE).distance
     first, second = gates.own_kernels(task, (1 + gates.SLACK) * token_bound / delta)
     cell = [first, second, gates.unsigned(q * d)], np.zeros(first.shape[1])
-    module, params, norms = _build(q * d, cell, _retrieving_readout(first, second, form), state_radius)
+    module, params, norms = _build(q * d, cell, _retrieving_readout(first, second, form), None)
     bounds = _bounds(token_bound, radius, form.error, state_norm)
     return Construction(module=module, params=params, norms=norms, bounds=bounds)
 

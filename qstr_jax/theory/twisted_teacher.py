@@ -29,14 +29,12 @@ class Twisted(NamedTuple):
     block_ExE: np.ndarray  # B, orthogonal
     train_risk: float  # its error on the asked indices, averaged over tokens
     test_loss: float
-    share_not_asked: float  # share of the N indices that no training prompt asks for
 
 
 def twist(omega_NxE: np.ndarray, asked_B: np.ndarray, sharpness: float) -> Twisted:
     """The twisted teacher of a training set."""
     omega_NxE = np.asarray(omega_NxE, np.float64)
-    seq_len = len(omega_NxE)
-    target_N = np.arange(seq_len)
+    target_N = np.arange(len(omega_NxE))
     not_asked = np.setdiff1d(target_N, asked_B)
     target_N[not_asked] = np.roll(not_asked, 1)
     left_ExE, _, right_ExE = np.linalg.svd(omega_NxE.T @ omega_NxE[target_N])
@@ -46,7 +44,6 @@ def twist(omega_NxE: np.ndarray, asked_B: np.ndarray, sharpness: float) -> Twist
         block_ExE=block_ExE,
         train_risk=float(np.mean(error_N[asked_B])),
         test_loss=float(np.mean(error_N)),
-        share_not_asked=len(not_asked) / seq_len,
     )
 
 
