@@ -15,7 +15,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from etils import epath
 
 from qstr_jax import sweeps
 from qstr_jax.storage import checkpoint, files, results, table_format
@@ -233,15 +232,12 @@ def killed(lab, tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('kind', ['empty', 'truncated', 'pickle', 'foreign'])
-def test_a_damaged_checkpoint_costs_time_and_nothing_else(lab, undisturbed, killed, tmp_path, kind):
+def test_a_damaged_checkpoint_costs_time_and_nothing_else(lab, undisturbed, killed, tmp_path):
+    """Every file cut short; `test_checkpoint` has other damage."""
     shutil.copytree(killed[0], tmp_path, dirs_exist_ok=True)
     saved = tmp_path / killed[1]
-    if kind == 'foreign':
-        checkpoint.save_tree(epath.Path(saved), {'w': np.zeros(3)})
-    else:
-        for path in [path for path in saved.rglob('*') if path.is_file()]:
-            DAMAGES[kind](path)
+    for path in [path for path in saved.rglob('*') if path.is_file()]:
+        DAMAGES['truncated'](path)
     code, output = lab.run(tmp_path, {'models': ('ffn',)})
     assert code == 0, output
     assert f'{saved.name} cannot be read' in output
