@@ -5,7 +5,9 @@ of a run that nobody disturbed.
 """
 
 import random
+import shutil
 import signal
+import time
 
 import pytest
 
@@ -24,12 +26,13 @@ def lab(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def undisturbed(lab, tmp_path_factory):
-    """Tables of a run without a fault."""
-    workdir = tmp_path_factory.mktemp('undisturbed')
+    """Tables of a run without a fault, and the seconds that it takes once everything is compiled."""
+    lab.finish(tmp_path_factory.mktemp('compile'), THREE_FFNS)
+    workdir, start = tmp_path_factory.mktemp('undisturbed'), time.monotonic()
     lab.finish(workdir, THREE_FFNS)
     assert len(harness.tables(workdir)) == 6
     assert set(harness.trained(workdir).values()) == {1}
-    return harness.tables(workdir)
+    return harness.tables(workdir), time.monotonic() - start
 
 
 def check(workdir, tables):
@@ -54,7 +57,7 @@ def test_killed_at_changes_of_the_file_system(lab, undisturbed, tmp_path):
         kills += 1
     assert kills >= 8
     lab.finish(tmp_path, THREE_FFNS)
-    check(tmp_path, undisturbed)
+    check(tmp_path, undisturbed[0])
 
 
 # In this order: each leads to the next, over the three cells of the sweep.
@@ -87,7 +90,24 @@ def test_killed_before_in_the_middle_and_after(lab, undisturbed, tmp_path):
         code, output = lab.run(tmp_path, THREE_FFNS, death)
         assert code == -signal.SIGKILL, (death, output)
     lab.finish(tmp_path, THREE_FFNS)
-    check(tmp_path, undisturbed)
+    check(tmp_path, undisturbed[0])
+
+
+def test_killed_at_random_moments(lab, undisturbed, tmp_path):
+    """From outside, by the clock: in training, compiling and evaluating as much as in writing."""
+    tables, seconds = undisturbed
+    rng, kills = random.Random(1), 0
+    while kills < 8:
+        process = lab.start(tmp_path, THREE_FFNS)
+        process.join(rng.uniform(0.1, 0.6) * seconds)
+        kills += process.is_alive()
+        if not process.is_alive():  # the machine is quicker than it was: once more from the beginning
+            seconds /= 2
+            shutil.rmtree(tmp_path)
+        process.kill()
+        process.join()
+    lab.finish(tmp_path, THREE_FFNS)
+    check(tmp_path, tables)
 
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
@@ -103,7 +123,7 @@ def test_a_signal_saves_the_state(lab, undisturbed, tmp_path, number):
     assert sitting['stopped']
     assert sitting['wall_seconds'] > 0
     lab.finish(tmp_path, THREE_FFNS, checkpoint_seconds=1e6)
-    check(tmp_path, undisturbed)
+    check(tmp_path, undisturbed[0])
 
 
 def test_trained_parameters_survive_kills(lab, undisturbed, tmp_path):
@@ -116,5 +136,5 @@ def test_trained_parameters_survive_kills(lab, undisturbed, tmp_path):
         assert code == -signal.SIGKILL, output
     lab.finish(tmp_path, settings)
     assert harness.leftovers(tmp_path) == []
-    assert harness.tables(tmp_path).items() <= undisturbed.items()
+    assert harness.tables(tmp_path).items() <= undisturbed[0].items()
     assert len(list(tmp_path.glob('params/ffn*/seed*'))) == 2
