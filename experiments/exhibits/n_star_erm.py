@@ -230,7 +230,7 @@ On simple-1STR, where all positions ask for the same token, the Transformer's gr
 those of Theorem 7's RNN, which are compared with no reference, as N^{rnn.exponent()}, from
 {rnn.where(seq_len=4).mean()} at N = 4 to {rnn.where(seq_len=32).mean()} at N = 32 (N^a or (log N)^p: {rnn.law()}).
 
-By the averaged risk, where a prompt has N labels, n\\* falls with N, and {averaged.count(is_erm=True)} of
+By the averaged risk, where a prompt has N labels, the bound falls with N, and {averaged.count(is_erm=True)} of
 {averaged.count()} lanes end at an ERM. The five directories took {rows('n_star_erm').time()}, {long.time()},
 {averaged.time()}, {simple.time()} and {rnn.time()}.
 """
