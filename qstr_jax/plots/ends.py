@@ -24,7 +24,7 @@ _BEHIND = 0.5
 # Directions from a mark to its words, in halves of the size of the words; the first free one is taken.
 _UP = (1.0, -1.0, 1.7, -1.7, 2.5, -2.5, 3.5, -3.5)
 _ABOVE = ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0), *itertools.product((0.0, 1.0, -1.0), _UP))
-_RIGHT = ((1.0, 0.0), *itertools.product((1.0, 0.0), _UP), (-1.0, 0.0))
+_RIGHT = ((1.0, 0.0), *itertools.product((1.0, 0.0, -0.5), _UP), (-1.0, 0.0))
 
 
 class Words(NamedTuple):
@@ -71,7 +71,8 @@ def at_points(axis: Axes, words: Sequence[Words], *, above: bool) -> None:
     for one in sorted(words, key=lambda one: one.y):
         texts = _write(axis, one, (0.5, 0.5), 'center')
         room = _size(texts[0]) / 2 + _GAP * _point(axis)
-        place(axis, texts, axis.transData.transform((one.x, one.y)) + room * np.array(_ABOVE if above else _RIGHT))
+        mark = axis.transData.transform((one.x, one.y))
+        place(axis, texts, mark + room * np.array(_ABOVE if above else _RIGHT), mark)
 
 
 def along(axis: Axes, ends: Sequence[tuple[float, float]], text: Text) -> None:
@@ -83,19 +84,30 @@ def along(axis: Axes, ends: Sequence[tuple[float, float]], text: Text) -> None:
     place(axis, [text], start + shares * (end - start) + sides)
 
 
-def place(axis: Axes, texts: Sequence[Text], centres: np.ndarray) -> None:
-    """Moves the copies of a text to the centre, in pixels, where it covers least; of several to the first."""
+def place(axis: Axes, texts: Sequence[Text], centres: np.ndarray, mark: np.ndarray | None = None) -> None:
+    """Moves the copies of a text to the centre, in pixels, where it covers least; of several to the first.
+
+    Words of a mark do not stand beyond other lines either.
+    """
     half, others = _size(texts[0]) / 2, [text for text in axis.texts if text not in texts]
     words, marks = [text.get_window_extent() for text in others], _marks(axis)
 
     def covered(centre: np.ndarray) -> float:
         box = Bbox([centre - half, centre + half]).padded(_EDGE * _point(axis))
         is_inside = axis.bbox.count_contains(box.corners()) == 4
-        return 1000 * sum(map(box.overlaps, words)) + 300 * (not is_inside) + box.count_contains(marks)
+        between = 0 if mark is None else _between(mark, centre, marks, _EDGE * _point(axis))
+        return 1000 * sum(map(box.overlaps, words)) + 300 * (not is_inside) + box.count_contains(marks) + 20 * between
 
     x, y = axis.transAxes.inverted().transform(min(centres, key=covered))
     for text in texts:
         text.set_position((x, y))
+
+
+def _between(start: np.ndarray, end: np.ndarray, marks: np.ndarray, near: float) -> int:
+    """At how many places of the way between two points there are marks near to it, but for those at its start."""
+    way = start + np.linspace(0, 1, 12)[:, None] * (end - start)
+    others = marks[np.hypot(*(marks - start).T) > 4 * near]
+    return int((np.hypot(*(way[:, None] - others[None]).transpose(2, 0, 1)) < near).any(axis=1).sum())
 
 
 def _point(axis: Axes) -> float:
