@@ -254,7 +254,8 @@ def test_the_oracle_of_noisy_keys_errs_by_the_variance_that_it_expects():
 
 @needs_data
 def test_a_guess_of_digits_is_known_for_long_prompts():
-    errors = [task('pointing_digits', seq_len=seq_len).no_retrieval('error_rate') for seq_len in (64, 170, 171, 256)]
+    lengths = (64, 170, 171, 256)
+    errors = [tasks.build('pointing_digits', seq_len=n).no_retrieval('error_rate') for n in lengths]
     assert errors == sorted(errors)
     assert 0.83 < errors[0] < errors[-1] < 0.9
 

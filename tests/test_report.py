@@ -80,7 +80,7 @@ def make(workdir, models=('transformer', 'ffn'), seq_lens=(2, 4, 6), **changes):
     """A results directory of online training, two lanes in each cell, with some columns changed."""
     results.open_workdir(workdir)
     files.write_json(
-        workdir / 'config.json', {'format': 2, 'sweeps': [{'models': list(models), 'settings': {'link': 3}}]}
+        workdir / 'config.json', {'format': 2, 'sweeps': [{'models': list(models), 'settings': {'link': [3]}}]}
     )
     files.write_json(workdir / 'provenance' / 'run.json', RUN)
     plan = {}
@@ -209,7 +209,7 @@ def test_a_damaged_plan_is_said_in_words(sweep, tmp_path):
         files.write_json(hurt / 'plan.json', {'a': odd})
         (found,) = content.sections(hurt)
         assert any('plan.json is damaged (a' in text for text, is_problem in found.words if is_problem)
-    files.write_json(hurt / 'plan.json', {'c': {'columns': {'seq_len': [1]}, 'lanes': ['seed0']}})
+    files.write_json(hurt / 'plan.json', {'c': {'columns': {'seq_len': 'x'}, 'lanes': ['seed0']}})
     assert '1 of the planned cells are missing: c.' in read([hurt], tmp_path / 'out').text
 
 
