@@ -259,6 +259,7 @@ def test_cells_that_differ_in_a_tuned_setting_race_one_another(tmp_path):
     ('changes', 'setting', 'values'),
     [
         ({}, 'optimizer', ('adamw', 'adam')),
+        ({}, 'optimizer', 'adamw,adam'),  # as from the command line
         ({'warmup_steps': 5}, 'schedule', ('constant', 'warmup_cosine')),
         ({'learners': 'stationary', 'num_samples': 20, 'batch_size': 0}, 'optimizer', ('adam', 'lbfgs')),
     ],

@@ -85,10 +85,11 @@ def _values(name: str, given: Any, learners: Sequence[str]) -> tuple:
     """The values of a tuned setting; () for 'auto'."""
     if given == 'auto':
         return ()
-    if not isinstance(given, (tuple, list)) or len(given) < 2:
+    several = given.split(',') if isinstance(given, str) else given  # a command line hands names over as one text
+    if not isinstance(several, (tuple, list)) or len(several) < 2:
         raise ValueError(f"tune.{name}={given!r}: give 'auto' or several values")
-    checked = [entry.schema[name].values(tuple(given), f'tune.{name}') for entry in _having(name, learners)]
-    return checked[0] if checked else tuple(given)
+    checked = [entry.schema[name].values(given, f'tune.{name}') for entry in _having(name, learners)]
+    return checked[0] if checked else tuple(several)
 
 
 def _having(name: str, learners: Sequence[str]) -> list[registry.Entry]:
