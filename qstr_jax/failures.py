@@ -1,6 +1,7 @@
 """What code raised, in one line: for functions that users register, whose errors can be anything."""
 
 import contextlib
+import importlib
 import pathlib
 import random
 import sysconfig
@@ -26,6 +27,18 @@ def reason(error: BaseException) -> str:
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return ': '.join([type(error).__name__, *lines[:1]]) + place(error)
+
+
+def import_plugin(module: str) -> None:
+    """Imports a module that registers something.
+
+    Raises:
+        ValueError: it cannot be imported; in one line.
+    """
+    try:
+        importlib.import_module(module)
+    except (Exception, SystemExit) as error:  # a user's file may raise anything
+        raise ValueError(f'plugins={module!r}: {reason(error)}') from None
 
 
 def place(error: BaseException) -> str:

@@ -128,19 +128,13 @@ def _each_threshold(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([part for part in (kept, others) if len(part)], ignore_index=True)
 
 
-def thin_lengths(lanes: pd.DataFrame) -> list[int]:
-    """The N with fewer than `MIN_LANES` lanes, or with fewer that are not known to be no ERMs."""
-    counts = lanes.groupby('seq_len')['seed'].nunique()
-    fitted = lanes[~erms.is_short(lanes)].groupby('seq_len')['seed'].nunique()
-    return ordered({*counts.index[counts < MIN_LANES], *fitted.index[fitted < MIN_LANES]})
-
-
 def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     """One line of the table."""
     first = lanes.iloc[0]
-    thin = thin_lengths(lanes)
-    kept = lanes[~lanes['seq_len'].isin(thin)]
-    counts = kept.groupby('seq_len')['seed'].nunique()
+    counts = lanes.groupby('seq_len')['seed'].nunique()
+    fitted = lanes[~erms.is_short(lanes)].groupby('seq_len')['seed'].nunique()  # without lanes that are no ERMs
+    thin = ordered({*counts.index[counts < MIN_LANES], *fitted.index[fitted < MIN_LANES]})
+    kept, counts = lanes[~lanes['seq_len'].isin(thin)], counts.drop(thin)
     found = fit(kept) if len(kept) else Exponent()
     few = f'without N = {", ".join(map(str, thin))}: fewer than {MIN_LANES} lanes' if thin else ''
     place = {'evidence': kind, 'architecture': first['model'], 'task': first['task'], 'loss': first['threshold']}

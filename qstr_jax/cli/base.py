@@ -5,7 +5,6 @@ A setting is there by its name (`config.threshold`), in the group of its kind (`
 """
 
 import ast
-import importlib
 import inspect
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -81,10 +80,7 @@ def import_plugins(modules: Any) -> None:
             if path.suffix == '.py' or len(path.parts) > 1:
                 where = f', with PYTHONPATH={path.parent}' if len(path.parts) > 1 else ''
                 raise ValueError(f'plugins={module!r}: give the name of the module, {path.stem}{where}')
-            try:
-                importlib.import_module(module.strip())
-            except (Exception, SystemExit) as error:  # a user's file may raise anything
-                raise ValueError(f'plugins={module!r}: {failures.reason(error)}') from None
+            failures.import_plugin(module.strip())
 
 
 def to_sweep(config: config_dict.ConfigDict) -> sweeps.Sweep:

@@ -145,19 +145,11 @@ def check(folder: Any, num_lanes: int = 2) -> list[Again]:
     points = next(one for one in suites.SUITES.values() if one.version == entry['suite'])
     sys.path.insert(0, str(pathlib.Path(folder).resolve()))
     for name in entry['plugins']:
-        _import(name)
+        failures.import_plugin(name)
     lanes = rows[rows['seed'].eq(0) & rows['learner'].ne(LEARNER)].sort_values('num_samples').head(num_lanes)
     if lanes.empty:
         raise ValueError(f'{folder}: all of its rows are of training loops outside, which cannot be run here')
     return [_again(points, row, entry['settings']) for row in lanes.to_dict('records')]
-
-
-def _import(name: str) -> None:
-    """Imports a plugin of an entry."""
-    try:
-        importlib.import_module(name)
-    except (Exception, SystemExit) as error:  # a stranger's file may raise anything
-        raise ValueError(f'plugins={name!r}: {failures.reason(error)}') from None
 
 
 def _again(points: suites.Suite, row: Mapping[Any, Any], settings: Mapping[str, Any]) -> Again:

@@ -108,10 +108,8 @@ def _need(name: str, rows: pd.DataFrame, x: str) -> list[tuple[str, dict[str, st
     at = counts[counts == counts.max()].index[-1]
     own = points[points[x] == at].set_index('model')
     # Whose lanes learn most often comes first, whatever the samples of those that do.
-    order = own.assign(share=own['num_learn'] / own['num_judged']).sort_values(
-        ['share', 'mean'], ascending=[False, True]
-    )
-    first = order.iloc[0]
+    own = own.assign(share=own['num_learn'] / own['num_judged'])
+    first = own.sort_values(['share', 'mean'], ascending=[False, True]).iloc[0]
     fewest = own['mean'].min()
     line = {'directory': name, 'at': analysis.setting_text(x, at)}
     line['loss below'] = ', '.join(f'{value:g}' for value in analysis.ordered(rows['threshold']))
@@ -120,7 +118,6 @@ def _need(name: str, rows: pd.DataFrame, x: str) -> list[tuple[str, dict[str, st
         times = f'({ratio:.{1 if ratio < 10 else 0}f}×)' if ratio > 1 else ''
         words = ' '.join(part for part in (mean_text(point), times) if part)
         line[analysis.display(model)] = ', '.join(part for part in (words, learn_text(point)) if part)
-    best = ', '.join(
-        map(analysis.display, own.index[own['mean'].eq(first['mean']) & order['share'].eq(first['share'])])
-    )
+    is_first = own['share'].eq(first['share']) & own['mean'].eq(first['mean'])
+    best = ', '.join(map(analysis.display, own.index[is_first]))
     return [(best, line)]

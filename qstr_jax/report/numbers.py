@@ -25,7 +25,6 @@ from qstr_jax.analysis import (
     names,
     selection,
     summary,
-    table1,
 )
 from qstr_jax.analysis.measured import measured
 from qstr_jax.analysis.samples_table import learn_text, mean_text
@@ -172,10 +171,7 @@ class Lanes:
         if len(found) != 1:
             raise ValueError(f'{len(found)} curves, one is needed')
         _check_lanes(found[0], [x])
-        lanes = found[0]
-        if x == 'seq_len':
-            lanes = lanes[~lanes[x].isin(table1.thin_lengths(lanes))]
-        fit = exponents.fit(lanes, x)
+        fit = exponents.fit(found[0], x)
         if fit.value is None:
             raise ValueError(f'no exponent: {fit.note}')
         return fit
