@@ -12,7 +12,7 @@ ORDER = 205
 QUESTION = 'Do FFNs at stationary points need n ≥ Ω(N d) prompts?'
 FOLDERS = {'n_star_stationary': ('simple',), 'n_star_stationary_qstr': ('qstr',)}
 FIGURES = {
-    'n_star_stationary/figure.png': 'n* of FFNs at stationary points against N, simple-1STR, d = 2',
+    'n_star_stationary/figure.png': 'n* of FFNs trained towards stationary points against N, simple-1STR, d = 2',
     'n_star_stationary_qstr/figure.png': 'The same on 1STR',
 }
 
@@ -35,7 +35,7 @@ def get_config(part='simple'):
     config.max_samples = 20_480
     config.resolution = 0.1
     config.test_samples = 1000
-    config.title = '{task}, d = {token_dim}: n* of FFNs at stationary points'
+    config.title = '{task}, d = {token_dim}: n* of FFNs trained towards stationary points'
     if part == 'qstr':
         config.task.name = config.test_task = 'qstr'
         config.seq_lens = (2, 3, 4, 6, 8)
