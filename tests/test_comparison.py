@@ -57,6 +57,11 @@ def test_what_is_clear_is_said_and_what_is_not_is_not():
     assert says([[8.0]], [[9.0]]) == ['cannot say']  # one lane has no variance
 
 
+def test_the_quiet_lanes_of_other_n_do_not_make_noisy_ones_sure():
+    other = [[9.0, 9.0, 9.0]] * 3
+    assert says([[9.0, 9.02, 9.04], [9.0, 9.02, 9.04], [7.4, 8.6, 8.4]], other)[2] == 'cannot say'
+
+
 def test_lanes_are_paired_by_their_prompts():
     """A seed that is hard for both hides no difference between them."""
     hard = np.array([[8.0, 9.5, 10.0], [8.2, 10.4, 9.1]])

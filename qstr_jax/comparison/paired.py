@@ -2,8 +2,8 @@
 
 With T the samples to the threshold, or the budget where a lane used it up, d_{N,s} = log T_mine − log T_other. At each
 N the mean of d has Student's 95% interval; the variance of lanes is pooled over the N of a task, since three lanes tell
-little of it, and is at least that of a crossing that is known to one check. Over all statements of a card Holm's
-procedure keeps the probability of a wrong one below 5 %.
+little of it, and is at least that of the N's own lanes and that of a crossing that is known to one check. Over all
+statements of a card Holm's procedure keeps the probability of a wrong one below 5 %.
 """
 
 from typing import Any, NamedTuple
@@ -76,7 +76,7 @@ def _of_point(key: tuple[str, int, str], pairs: pd.DataFrame, variance: float, d
     shared: dict[str, Any] = {'task': task, 'seq_len': seq_len, 'other': other, 'num_pairs': len(pairs)}
     if not (pairs['learns'] | pairs['learns_other']).any():
         return Verdict(**shared, ratio=1.0, low=np.nan, high=np.nan, is_bound=True, p=1.0, says='neither learns')
-    error = np.sqrt(variance / len(pairs))
+    error = np.sqrt(np.fmax(variance, pairs['d'].var()) / len(pairs))  # the noisiest N is not judged by the others
     half = float(scipy.special.stdtrit(degrees, 1 - LEVEL / 2)) * error if degrees else np.nan
     p = 2 * float(scipy.special.stdtr(degrees, -abs(mean) / error)) if degrees else 1.0
     low, high = np.exp([mean - half, mean + half])
