@@ -64,7 +64,8 @@ PLUGINS = tuple(
     for name in ('capacity', 'construction_norm', 'construction_start', 'oracles', 'partly_given')
 )
 
-_PEAKS = pytest.StashKey[dict]()
+# By worker its peak memory and the test that first took that much; those of this process so far.
+_PEAKS, _PEAK = pytest.StashKey[dict](), pytest.StashKey[tuple]()
 # Bytes in use after memory was last freed.
 _LEFT = pytest.StashKey[int]()
 
@@ -73,6 +74,8 @@ _LEFT = pytest.StashKey[int]()
 def pytest_runtest_teardown(item, nextitem):
     """What a file's functions remember goes with it; compiled programs go where they take much memory."""
     is_last = nextitem is None or nextitem.module is not item.module
+    if (peak := peak_bytes()) > item.config.stash[_PEAK][0]:
+        item.config.stash[_PEAK] = peak, item.nodeid
     if is_last:
         for module in (item.module, *(sys.modules[name] for name in REMEMBERING if name in sys.modules)):
             helpers.forget(module)
@@ -96,7 +99,7 @@ def pytest_collection_finish(session):
 
 def pytest_configure(config):
     """Makes the folder in which the workers share compiled programs; it goes with the session."""
-    config.stash[_PEAKS] = {}
+    config.stash[_PEAKS], config.stash[_PEAK] = {}, (0, '')
     config.stash[_LEFT] = 0
     if not hasattr(config, 'workerinput'):
         os.environ[helpers.CACHE] = tempfile.mkdtemp(prefix='qstr_jax_programs_')
@@ -115,21 +118,21 @@ def pytest_sessionfinish(session):
     """A worker tells its peak to the process that started it, which is where the run is judged."""
     config = session.config
     if hasattr(config, 'workeroutput'):
-        config.workeroutput['peak_bytes'] = peak_bytes()
+        config.workeroutput['peak'] = config.stash[_PEAK]
         return
-    config.stash[_PEAKS] = config.stash[_PEAKS] or {'this process': peak_bytes()}
+    config.stash[_PEAKS] = config.stash[_PEAKS] or {'this process': config.stash[_PEAK]}
     if session.exitstatus == 0 and (is_too_large(config) or any(fails for _, fails in not_run(config))):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node):
-    if 'peak_bytes' in (getattr(node, 'workeroutput', None) or {}):
-        node.config.stash[_PEAKS][node.gateway.id] = node.workeroutput['peak_bytes']
+    if 'peak' in (getattr(node, 'workeroutput', None) or {}):
+        node.config.stash[_PEAKS][node.gateway.id] = node.workeroutput['peak']
 
 
 def is_too_large(config):
-    return max(config.stash[_PEAKS].values()) > LIMIT
+    return max(peak for peak, _ in config.stash[_PEAKS].values()) > LIMIT
 
 
 def must_run(report):
@@ -147,7 +150,9 @@ def not_run(config):
 
 def pytest_terminal_summary(terminalreporter, config):
     fails = ', so the run fails'
-    peaks = ', '.join(f'{name} {peak / 1e9:.2f} GB' for name, peak in sorted(config.stash[_PEAKS].items()))
+    peaks = ', '.join(
+        f'{name} {peak / 1e9:.2f} GB in {test}' for name, (peak, test) in sorted(config.stash[_PEAKS].items())
+    )
     over = f': more than {LIMIT / 1e9:.2f} GB{fails}' if is_too_large(config) else ''
     terminalreporter.write_line(f'peak memory: {peaks}{over}')
     for (reason, is_needed), count in sorted(not_run(config).items()):
