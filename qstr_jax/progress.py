@@ -24,7 +24,7 @@ class Progress:
         is_open: bool = False,
     ) -> None:
         self._unit, self._clock = unit, clock
-        self._is_open, self._stage = is_open, ''
+        self._is_open = is_open
         self._is_log = is_shown and not is_watched()
         self._bar = auto.tqdm(
             total=None if is_open else 0, unit=unit, leave=False, disable=not is_shown or self._is_log
@@ -45,14 +45,9 @@ class Progress:
             self._bar.total = self._total
             self._bar.refresh()
 
-    def begin(self, stage: str) -> None:
-        """A part of the work begins."""
-        self._stage = stage
-
     def show(self, name: str, detail: str = '', count: int = 0) -> None:
         """Some units are done, or a long one has moved on."""
         self._done += count
-        name = f'{name}, {self._stage}' if self._stage else name
         self._bar.set_description_str(name, refresh=False)
         self._bar.set_postfix_str(detail, refresh=False)
         self._bar.update(count)

@@ -53,10 +53,9 @@ def test_work_that_is_found_on_the_way_has_no_time_left(clock, capsys):
     """A search knows its next step alone: with one of two lanes done it would promise what it cannot keep."""
     with progress.Progress('lane', clock=clock, is_open=True) as shown:
         for number, second in enumerate((60.0, 120.0), start=1):
-            shown.begin(f'point {number} of 5')
             shown.expect(2)
             clock.seconds = second
-            shown.show('rnn-N8', '2 running', count=1)
+            shown.show(f'rnn-N8, point {number} of 5', '2 running', count=1)
     assert capsys.readouterr().err.splitlines() == [
         'rnn-N8, point 1 of 5: 1 lanes after 01:00; 2 running',
         'rnn-N8, point 2 of 5: 2 lanes after 02:00; 2 running',
@@ -66,9 +65,8 @@ def test_work_that_is_found_on_the_way_has_no_time_left(clock, capsys):
 def test_a_bar_of_such_work_has_no_end(monkeypatch, capsys):
     monkeypatch.setattr(progress, 'is_watched', lambda: True)
     with progress.Progress('lane', is_open=True) as shown:
-        shown.begin('point 2 of 5')
         shown.expect(4)
-        shown.show('rnn-N8', '2 running', count=3)
+        shown.show('rnn-N8, point 2 of 5', '2 running', count=3)
     error = capsys.readouterr().err
     assert 'rnn-N8, point 2 of 5: 3lane [' in error
     assert '/4' not in error

@@ -184,6 +184,37 @@ def test_lanes_of_another_number_of_seeds_are_taken_up(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_several_sweeps_side_by_side_leave_the_rows_of_each_alone(tmp_path, capsys):
+    tuned = {'learning_rate': None, 'tune': {'learning_rate': (3e-3, 1e-2), 'num_seeds': 1}, 'seq_lens': 2}
+    tasks = 'qstr', 'simple_qstr'
+    several = [small.settings(models=('ffn',), preset='standard', task=task, **tuned) for task in tasks]
+    for sweep in several:
+        sweeps.run(sweep, tmp_path / 'one_by_one', small.quiet(num_devices=1))
+    rows = sweeps.run_all(several, tmp_path / 'both', small.quiet(num_devices=2, progress=True))
+    assert set(rows['task']) == set(tasks)
+    for path in (tmp_path / 'one_by_one').rglob('*.parquet'):
+        assert (tmp_path / 'both' / path.relative_to(tmp_path / 'one_by_one')).read_bytes() == path.read_bytes()
+    error = capsys.readouterr().err
+    assert '1 of 2 sweeps are done, about ' in error
+    assert '2 of 2' not in error
+
+
+def test_an_error_of_one_of_several_sweeps_ends_the_others(tmp_path, monkeypatch):
+    """What is said is the error, not that the others were stopped."""
+    several = [small.settings(models=('ffn',), threshold=1e-9, task=task) for task in ('qstr', 'simple_qstr')]
+    write = results.add
+
+    def add(workdir, cell_id, rows, curves):
+        if 'simple_qstr' in cell_id:
+            raise results.ResultsError('the disk is full')
+        write(workdir, cell_id, rows, curves)
+
+    monkeypatch.setattr(results, 'add', add)
+    with pytest.raises(results.ResultsError, match='the disk is full'):
+        sweeps.run_all(several, tmp_path / 'both', small.quiet(num_devices=2))
+
+
+@pytest.mark.slow
 def test_results_do_not_depend_on_order_or_devices(tmp_path):
     """The same bytes from one device and from four, and with the models the other way round."""
     names = ('transformer', 'ffn')

@@ -1,7 +1,5 @@
 """Runs the suite for an architecture and writes its card beside the committed rows of all others."""
 
-import logging
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,16 +41,12 @@ def compare(
     Raises:
         ValueError: an unknown name, or no row of the suite in the directory.
     """
-    points, start = suites.get(suite), time.monotonic()
+    points = suites.get(suite)
     if not models and (ignored := {**settings, **({'seq_lens': seq_lens} if seq_lens else {})}):
         name, value = next(iter(ignored.items()))
         raise ValueError(f'{name}={value!r}: would be ignored, since without models nothing is run')
-    todo = points.sweeps_of(models, seq_lens, **settings) if models else []
-    for number, one in enumerate(todo, start=1):
-        logging.info('task %d of %d: %s', number, len(todo), one.task)
-        sweeps.run(one, workdir, options)
-        seconds = (time.monotonic() - start) * (len(todo) - number) / number
-        logging.info('about %.0f minutes left', seconds / 60)
+    if models:
+        sweeps.run_all(points.sweeps_of(models, seq_lens, **settings), workdir, options)
     mine = entries.of_directory(workdir, points)
     if mine.empty:
         raise ValueError(f'workdir={str(workdir)!r}: has no rows of the suite {points.version}')

@@ -3,7 +3,10 @@
 Whatever ends a run (a signal, a kill, a full disk), the same call continues it, and the rows are bit for bit the same.
 """
 
-from collections.abc import Sequence
+import functools
+import itertools
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -44,29 +47,70 @@ def run(
         Interrupted: SIGTERM or SIGINT; the states of running lanes are saved.
         SweepError: some cells failed; the others are complete.
     """
+    return run_all([sweep], workdir, options, None if made_cells is None else [made_cells])
+
+
+def run_all(
+    several: Sequence[Sweep],
+    workdir: Any,
+    options: Options | None = None,
+    made_cells: Sequence[Sequence[cells.Cell]] | None = None,
+) -> pd.DataFrame:
+    """As `run`, for several sweeps of one directory; a device that has nothing to do for one of them works for another.
+
+    Args:
+        several: the sweeps.
+        workdir: the results directory.
+        options: how to run them.
+        made_cells: `cells_of` each sweep, if they are made already.
+    """
     options = options or Options()
     options.check_devices()
     if jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise ValueError('JAX_ENABLE_X64=1: sweeps train in float32; leave it unset')
-    if sweep.tune and jax.process_count() > 1 and not claims.has_locks(workdir):
+    is_tuned = any(sweep.tune for sweep in several)
+    if is_tuned and jax.process_count() > 1 and not claims.has_locks(workdir):
         # They would have to wait for each other's rows, but cannot.
         raise ValueError(
             f'workdir={workdir}: has no file locks, which the processes of a tuned sweep need; take a directory that '
             'has them, or run shares (num_shards) into directories of their own and merge them'
         )
-    all_cells = cells.cells_of(sweep) if made_cells is None else made_cells
-    made = outputs.check_new(sweep, all_cells, workdir)
-    with session.stopping() as stop, progress.Progress('lane', options.progress, is_open=bool(sweep.tune)) as shown:
-        one = session.Session(sweep, options, stop, shown, made)
-        workdir, mine, there = opened(one, workdir, options, all_cells)
-        if there:
-            shown.say(f'{there:,} of {tuned.num_reported(sweep, mine):,} lanes are there already')
-        failed = tuned.run(one, workdir, mine) if sweep.tune else one.run(workdir, mine)
+    all_cells = [cells.cells_of(sweep) for sweep in several] if made_cells is None else made_cells
+    made = [outputs.check_new(sweep, own, workdir) for sweep, own in zip(several, all_cells, strict=True)]
+    with session.stopping() as stop, progress.Progress('lane', options.progress, is_open=is_tuned) as shown:
+        sessions = [session.Session(sweep, options, stop, shown, one) for sweep, one in zip(several, made, strict=True)]
+        calls = [_prepared(one, workdir, options, own) for one, own in zip(sessions, all_cells, strict=True)]
+        failed = session.side_by_side(_counted(calls, shown), stop, at_once=len(sessions[0].workers))
+    workdir = epath.Path(workdir)
     if failed:
-        folders = f'{workdir / "errors"}' + (f' and {workdir / results.SELECTION / "errors"}' if sweep.tune else '')
+        folders = f'{workdir / "errors"}' + (f' and {workdir / results.SELECTION / "errors"}' if is_tuned else '')
         raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {folders}')
     session.tidy(workdir)
     return results.load(workdir)
+
+
+def _prepared(
+    one: session.Session, workdir: Any, options: Options, all_cells: Sequence[cells.Cell]
+) -> Callable[[], list[str]]:
+    """What runs a sweep and returns the ids of cells that failed; its directory is open."""
+    workdir, mine, there = opened(one, workdir, options, all_cells)
+    if there:
+        one.progress.say(f'{there:,} of {tuned.num_reported(one.sweep, mine):,} lanes are there already')
+    return functools.partial(tuned.run if one.sweep.tune else session.Session.run, one, workdir, mine)
+
+
+def _counted(calls: Sequence[Callable[[], list[str]]], shown: progress.Progress) -> list[Callable[[], list[str]]]:
+    """The calls, each of which says at its end how many are done and about how long the others take."""
+    finished, start = itertools.count(1), time.monotonic()
+
+    def counted(call: Callable[[], list[str]]) -> list[str]:
+        failed, number = call(), next(finished)
+        if number < len(calls):
+            left = (time.monotonic() - start) / number * (len(calls) - number)
+            shown.say(f'{number} of {len(calls)} sweeps are done, about {progress.duration(left)} left')
+        return failed
+
+    return [functools.partial(counted, call) for call in calls]
 
 
 def opened(

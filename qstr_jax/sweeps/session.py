@@ -7,6 +7,7 @@ their programs from one set of cells to the next.
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import signal
 import sys
 import threading
@@ -121,6 +122,7 @@ class Session:
         self._options, self._stop = options, stop
         self._probes = outputs.probes_of(sweep)
         self._made = made  # what probes make, by cell and name
+        self.stage = ''  # of the work, for those who watch
         self.workers = [worker.Worker(device) for device in jax.local_devices()[: options.num_devices]]
         self._records: dict[str, dict[str, Any]] = {}  # of provenance, by directory
 
@@ -168,9 +170,12 @@ class Session:
         self.progress.expect(sum(len(left[batch.cell.id].intersection(batch.lanes)) for batch in batches))
         own = claims.Claims(workdir, batches, self._stop)
         job = self.job(workdir, own, size_of or self.size_of, extra_columns=dict(extra_columns or {}))
-        failed = self._run_threads(job)
+        calls = [functools.partial(one.work, job) for one in self.workers]
+        failed = side_by_side(calls, self._stop, len(calls))
         if self._stop.signal_number is not None:
             raise Interrupted(self._stop.signal_number)
+        if self._stop.is_set():  # by another sweep of this call, whose error is raised there
+            raise worker.Stopped
         return failed
 
     def size_of(self, cell: Cell) -> int:
@@ -201,23 +206,27 @@ class Session:
             stop=self._stop,
             record=self._records[str(workdir)],
             progress=self.progress,
+            stage=self.stage,
             **more,
         )
 
-    def _run_threads(self, job: worker.Job) -> list[str]:
-        """Lets all workers do a job; the first exception stops the others and is raised."""
-        with concurrent.futures.ThreadPoolExecutor(len(self.workers)) as pool:
-            futures = [pool.submit(one.work, job) for one in self.workers]
-            pending = set(futures)
-            try:
-                while pending:  # short waits, so that the main thread can handle signals
-                    done, pending = concurrent.futures.wait(pending, timeout=0.2)
-                    for future in done:
-                        future.result()
-            except BaseException:
-                self._stop.set()
-                raise
-        return sorted({cell_id for future in futures for cell_id in future.result()})
+
+def side_by_side(calls: Sequence[Callable[[], list[str]]], stop: Stop, at_once: int) -> list[str]:
+    """What some calls return together, each in a thread; the first exception stops the others and is raised."""
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        futures = [pool.submit(call) for call in calls]
+        pending, is_over = set(futures), False
+        try:
+            while pending and not is_over:  # short waits, so that the main thread can handle signals
+                done, pending = concurrent.futures.wait(pending, 0.2, concurrent.futures.FIRST_EXCEPTION)
+                is_over = any(future.exception() for future in done)
+        finally:
+            if pending:
+                stop.set()
+    errors = [future.exception() for future in futures]
+    for error in sorted(filter(None, errors), key=lambda error: isinstance(error, worker.Stopped)):
+        raise error
+    return sorted({name for future in futures for name in future.result()})
 
 
 def _check_tune(workdir: Any, sweep: Sweep) -> None:

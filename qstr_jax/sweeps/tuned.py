@@ -96,7 +96,7 @@ def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:
     for group in groups:
         for points in zip(*(points_of(search.cell) for search in group), strict=True):
             number += 1
-            session.progress.begin(f'point {number} of {num_points}')
+            session.stage = f'point {number} of {num_points}'
             try:
                 winner, tried = _race(group, points, before)
             except Failed as error:

@@ -38,6 +38,7 @@ class Job:
     stop: threading.Event
     record: dict[str, Any]  # provenance of the run
     progress: Progress
+    stage: str  # of the work, such as 'point 1 of 3'; '' for none
     extra_columns: dict[str, Any]  # of the rows
     saved: Callable[[Any], None] = lambda folder: None  # called with a batch's folder after each of its checkpoints
 
@@ -153,7 +154,8 @@ class Worker:
             report = {'lanes_running': running, **cell.problem.learner.progress(state_K, cell.problem)}
             self._heartbeat.beat({'cell': cell.id, 'state': 'running', 'lanes': len(lanes), **report})
             detail = f'{running} running, {report["samples"] / 1e3:.1f}k samples, train loss {report["train_loss"]:.3f}'
-            job.progress.show(cell.id.rsplit('-', 1)[0], detail, len(lanes) - running - finished)
+            name = cell.id.rsplit('-', 1)[0]
+            job.progress.show(f'{name}, {job.stage}' if job.stage else name, detail, len(lanes) - running - finished)
             finished = len(lanes) - running
             is_time = time.monotonic() - last_save >= job.checkpoint_seconds
             if running and (is_time or job.stop.is_set()):
