@@ -11,7 +11,6 @@ import pandas as pd
 
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import formats
-from qstr_jax.analysis.samples_table import short_number
 from qstr_jax.cli import base
 from qstr_jax.report import drawing, lanes
 
@@ -30,10 +29,6 @@ TASKS = {
 }
 SEQ_LENS = {'qstr': (4, 8), 'noisy_keys': (4,), 'flights': (4,), 'modular_sum': (4,)}
 POINTS = tuple((task, seq_len) for task, lengths in SEQ_LENS.items() for seq_len in lengths)
-# Those that a GPU ran, or began to run, with a million labels.
-LONG = (
-    'attention', 'linear_attention', 'retnet', 'gla', 'deltanet', 'gated_deltanet', 'kda', 'rwkv7', 'mlstm',
-)  # fmt: skip
 FOLDERS = {
     'architectures': tuple(f'{task}_{seq_len}' for task, seq_len in POINTS),
     'architectures_long': ('long_8',),
@@ -51,7 +46,7 @@ def get_config(part='qstr_4'):
     config = protocol('qstr' if task == 'long' else task, int(seq_len))
     if task == 'long':
         config.batch_size, config.check_every, config.max_samples = 256, 10, 1_000_000
-    config.models = LONG if task == 'long' else MODELS
+    config.models = MODELS
     for model in config.models:
         config[model].num_parameters = 20_000
     config.gru.state_dim = 32  # 64 states have more than 20,000 parameters by themselves
@@ -134,19 +129,12 @@ prompt; lanes and the choice of rates took {rows('architectures', 'architectures
 
 
 def with_more(rows):
-    """Who learns 1STR at N = 8 from more labels, whole or in the choice of the rate alone."""
-    many, tried = rows('architectures_long'), rows('architectures_long/selection')
-    own = best_first(analysis.summarize(many.table, ['model']))['model']
-    whole = ', '.join(f'{analysis.display(model)} {many.where(model=model).mean()}' for model in own)
-    left = tried.table[~tried.table['model'].isin(own)]
-    is_reached = left['outcome'] == 'reached'
-    least = left[is_reached].groupby('model')['num_samples'].min().sort_values()
-    most = left[~left['model'].isin(least.index)].groupby('model')['num_samples'].max()
-    begun = [f'{analysis.display(model)} {short_number(number)}' for model, number in least.items()]
-    begun += [f'{analysis.display(model)} more than {short_number(number)}' for model, number in most.items()]
+    """Who learns 1STR at N = 8 from more labels."""
+    many = rows('architectures_long')
+    means = best_first(analysis.summarize(many.table, ['model']))['model']
     return f"""
-With a million labels, in batches of 256, more learn 1STR at N = {many.values('seq_len')[0]}: {whole} (five lanes each).
-Of those whose runs were not finished, the first lane of the choice of rates needs: {', '.join(begun)}.
+With a million labels, in batches of 256, 1STR at N = {many.values('seq_len')[0]} takes:
+{', '.join(f'{analysis.display(model)} {many.where(model=model).mean()}' for model in means)} (five lanes each).
 """
 
 
