@@ -53,7 +53,9 @@ LONGEST = (
 WITH_TORCH = ('adapters', 'baseline')
 
 # Files that read all committed rows, or run much at a time: memory is freed before them as well.
-LARGE = ('gallery', 'explorer', 'hooks', 'exhibits', 'report', 'table1', 'data', 'benchmark', 'tuned', 'runner')
+LARGE = (
+    'gallery', 'explorer', 'hooks', 'exhibits', 'report', 'table1', 'data', 'benchmark', 'tuned', 'runner', 'contract',
+)  # fmt: skip
 
 # Modules that remember all committed rows or all exhibits.
 REMEMBERING = ('experiments.exhibit', 'experiments.gallery')

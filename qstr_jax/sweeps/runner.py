@@ -19,6 +19,9 @@ from qstr_jax.sweeps import cells, claims, lane_batches, outputs, session, tuned
 from qstr_jax.sweeps.session import Options
 from qstr_jax.sweeps.sweep import Sweep
 
+# What runs a sweep and returns the ids of cells that failed.
+Call = Callable[[], list[str]]
+
 
 class SweepError(Exception):
     """Some cells could not be run; the others are complete."""
@@ -56,7 +59,7 @@ def run_all(
     options: Options | None = None,
     made_cells: Sequence[Sequence[cells.Cell]] | None = None,
 ) -> pd.DataFrame:
-    """As `run`, for several sweeps of one directory; a device that has nothing to do for one of them works for another.
+    """As `run`, for several sweeps of one directory, side by side: each has a device, which then works for the others.
 
     Args:
         several: the sweeps.
@@ -80,7 +83,7 @@ def run_all(
     with session.stopping() as stop, progress.Progress('lane', options.progress, is_open=is_tuned) as shown:
         sessions = [session.Session(sweep, options, stop, shown, one) for sweep, one in zip(several, made, strict=True)]
         calls = [_prepared(one, workdir, options, own) for one, own in zip(sessions, all_cells, strict=True)]
-        failed = session.side_by_side(_counted(calls, shown), stop, at_once=len(sessions[0].workers))
+        failed = session.side_by_side(_alone(calls, sessions, shown), stop, at_once=len(sessions[0].workers))
     workdir = epath.Path(workdir)
     if failed:
         folders = f'{workdir / "errors"}' + (f' and {workdir / results.SELECTION / "errors"}' if is_tuned else '')
@@ -89,9 +92,7 @@ def run_all(
     return results.load(workdir)
 
 
-def _prepared(
-    one: session.Session, workdir: Any, options: Options, all_cells: Sequence[cells.Cell]
-) -> Callable[[], list[str]]:
+def _prepared(one: session.Session, workdir: Any, options: Options, all_cells: Sequence[cells.Cell]) -> Call:
     """What runs a sweep and returns the ids of cells that failed; its directory is open."""
     workdir, mine, there = opened(one, workdir, options, all_cells)
     if there:
@@ -99,18 +100,25 @@ def _prepared(
     return functools.partial(tuned.run if one.sweep.tune else session.Session.run, one, workdir, mine)
 
 
-def _counted(calls: Sequence[Callable[[], list[str]]], shown: progress.Progress) -> list[Callable[[], list[str]]]:
-    """The calls, each of which says at its end how many are done and about how long the others take."""
-    finished, start = itertools.count(1), time.monotonic()
+def _alone(calls: Sequence[Call], sessions: Sequence[session.Session], shown: progress.Progress) -> list[Call]:
+    """The calls, each on a device of its own, since every device compiles a cell for itself, and then what is left.
 
-    def counted(call: Callable[[], list[str]]) -> list[str]:
-        failed, number = call(), next(finished)
+    A device that none of them has works for all.
+    """
+    free, finished, start = sessions[0].shared, itertools.count(1), time.monotonic()
+
+    def alone(call: Call, one: session.Session) -> list[str]:
+        one.own, one.shared = free.pop(), free
+        try:
+            failed, number = call(), next(finished)
+        finally:
+            free.add(one.own)
         if number < len(calls):
             left = (time.monotonic() - start) / number * (len(calls) - number)
             shown.say(f'{number} of {len(calls)} sweeps are done, about {progress.duration(left)} left')
         return failed
 
-    return [functools.partial(counted, call) for call in calls]
+    return [functools.partial(alone, call, one) for call, one in zip(calls, sessions, strict=True)]
 
 
 def opened(

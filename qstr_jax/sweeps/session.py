@@ -124,6 +124,8 @@ class Session:
         self._made = made  # what probes make, by cell and name
         self.stage = ''  # of the work, for those who watch
         self.workers = [worker.Worker(device) for device in jax.local_devices()[: options.num_devices]]
+        # The device that works for this sweep alone, and those that work for none of several alone and help all.
+        self.own, self.shared = 0, set(range(len(self.workers)))
         self._records: dict[str, dict[str, Any]] = {}  # of provenance, by directory
 
     def open(
@@ -170,7 +172,7 @@ class Session:
         self.progress.expect(sum(len(left[batch.cell.id].intersection(batch.lanes)) for batch in batches))
         own = claims.Claims(workdir, batches, self._stop)
         job = self.job(workdir, own, size_of or self.size_of, extra_columns=dict(extra_columns or {}))
-        calls = [functools.partial(one.work, job) for one in self.workers]
+        calls = [functools.partial(self.workers[i].work, job) for i in sorted({self.own, *self.shared})]
         failed = side_by_side(calls, self._stop, len(calls))
         if self._stop.signal_number is not None:
             raise Interrupted(self._stop.signal_number)
