@@ -116,6 +116,7 @@ def text(rows):
     more = '\n'.join(f'- {short(task)}, {best(rows, task, 4)}; {lost(rows, task)}.' for task in done)
     return f"""
 Fewest labels at the largest N that is run: {first}. A learner that knows where to look needs {known(rows)} on 1STR.
+{who_learns(rows)}
 
 The next, and whom no lane of five learns:
 
@@ -126,6 +127,17 @@ prompt; lanes and the choice of rates took {rows('architectures', 'architectures
 
 {with_more(rows)}
 """
+
+
+def who_learns(rows):
+    """How many mixers learn 1STR at N = 8 within the small budget and within the large one."""
+    many, (seq_len,) = rows('architectures_long'), rows('architectures_long').values('seq_len')
+    few = rows('architectures', task='qstr', seq_len=seq_len)
+    learn = [some.where(outcome='reached').table['model'].nunique() for some in (few, many)]
+    return (
+        f'At N = {seq_len}, 1STR is learnt by {learn[0]} of {len(MODELS)} mixers within '
+        f'{few.values("max_samples")[0]:,} labels, by {learn[1]} within a million.'
+    )
 
 
 def with_more(rows):
