@@ -66,6 +66,12 @@ def run_all(
         workdir: the results directory.
         options: how to run them.
         made_cells: `cells_of` each sweep, if they are made already.
+
+    Returns:
+        The rows, as `run`.
+
+    Raises:
+        Exception: as `run`; the first error ends the other sweeps, whose running lanes are saved.
     """
     options = options or Options()
     options.check_devices()
