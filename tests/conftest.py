@@ -55,6 +55,7 @@ WITH_TORCH = ('adapters', 'baseline')
 # Files that read all committed rows, or run much at a time: memory is freed before them as well.
 LARGE = (
     'gallery', 'explorer', 'hooks', 'exhibits', 'report', 'table1', 'data', 'benchmark', 'tuned', 'runner', 'contract',
+    'starts',
 )  # fmt: skip
 
 # Modules that remember all committed rows or all exhibits.
