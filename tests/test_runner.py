@@ -200,18 +200,28 @@ def test_several_sweeps_side_by_side_leave_the_rows_of_each_alone(tmp_path, caps
 
 
 def test_an_error_of_one_of_several_sweeps_ends_the_others(tmp_path, monkeypatch):
-    """What is said is the error, not that the others were stopped."""
-    several = [small.settings(models=('ffn',), threshold=1e-9, task=task) for task in ('qstr', 'simple_qstr')]
-    write = results.add
+    """What is said is the error, not that the others were stopped; their running lanes are saved."""
+    endless = {'threshold': 1e-9, 'max_samples': 8_000_000}  # a minute, if nobody stopped it
+    several = [small.settings(models=('ffn',), task=task) for task in ('qstr', 'simple_qstr')]
+    several[0] = several[0].replace(**endless)
+    write, events = results.add, []
 
     def add(workdir, cell_id, rows, curves):
         if 'simple_qstr' in cell_id:
             raise results.ResultsError('the disk is full')
+        events.append(cell_id)
         write(workdir, cell_id, rows, curves)
 
     monkeypatch.setattr(results, 'add', add)
     with pytest.raises(results.ResultsError, match='the disk is full'):
-        sweeps.run_all(several, tmp_path / 'both', small.quiet(num_devices=2))
+        sweeps.run_all(several, tmp_path, small.quiet(num_devices=2))
+    assert events == []
+    assert len(list((tmp_path / 'checkpoints').iterdir())) == 1
+
+
+def test_no_sweep_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match='several='):
+        sweeps.run_all([], tmp_path)
 
 
 @pytest.mark.slow

@@ -146,7 +146,7 @@ def _misfit(design: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> float
     largest = float(np.var(mean)) + _ROUNDING
     if excess(0.0) <= 0 or excess(largest * len(mean)) >= 0:
         return 0.0
-    return float(scipy.optimize.brentq(excess, 0.0, largest * len(mean), rtol=1e-6))
+    return float(scipy.optimize.brentq(excess, 0.0, largest * len(mean), rtol=1e-12))
 
 
 def _likelihood(design: np.ndarray, mean: np.ndarray, side: np.ndarray, has_scale: bool) -> tuple[float, np.ndarray]:
@@ -203,4 +203,4 @@ def _crossing(above: Callable[[float], float], best: float, step: float) -> floa
     far = step
     while above(best + far) < 0:
         far *= 2
-    return float(scipy.optimize.brentq(above, best, best + far, xtol=1e-6 * abs(step)))
+    return float(scipy.optimize.brentq(above, best, best + far, xtol=1e-12 * abs(step)))

@@ -139,8 +139,8 @@ def check(folder: Any, num_lanes: int = 2) -> list[Again]:
 
     This imports the plugins of the folder, which are a stranger's code.
     """
-    if not pathlib.Path(folder).is_dir():
-        raise ValueError(f'{folder}: there is no such folder; give one of board/, such as board/transformer')
+    if not (pathlib.Path(folder) / 'entry.json').exists():
+        raise ValueError(f'{folder}: has no entry.json; give a folder of board/, such as board/transformer')
     entry, rows = read(folder)
     points = next(one for one in suites.SUITES.values() if one.version == entry['suite'])
     sys.path.insert(0, str(pathlib.Path(folder).resolve()))

@@ -1,8 +1,8 @@
 """Which of two entries needs fewer samples: lane s of both saw the same prompts, so lanes are compared one by one.
 
 With T the samples to the threshold, or the budget where a lane used it up, d_{N,s} = log T_mine − log T_other. At each
-N the mean of d has Student's 95% interval; the variance of lanes is pooled over the N of a task, since three lanes tell
-little of it, and is at least that of the N's own lanes and that of a crossing that is known to one check. Over all
+N the mean of d has Student's 95% interval. The variance of lanes is pooled over the N of a task, since three lanes tell
+little of it; it is never below that of the lanes of this N, nor below that of a crossing known to one check. Over all
 statements of a card Holm's procedure keeps the probability of a wrong one below 5 %.
 """
 

@@ -5,6 +5,7 @@ Whatever ends a run (a signal, a kill, a full disk), the same call continues it,
 
 import functools
 import itertools
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -73,6 +74,8 @@ def run_all(
     Raises:
         Exception: as `run`; the first error ends the other sweeps, whose running lanes are saved.
     """
+    if not several:
+        raise ValueError('several=(): give at least one sweep')
     options = options or Options()
     options.check_devices()
     if jax.config.jax_enable_x64:  # type: ignore[attr-defined]
@@ -109,16 +112,21 @@ def _prepared(one: session.Session, workdir: Any, options: Options, all_cells: S
 def _alone(calls: Sequence[Call], sessions: Sequence[session.Session], shown: progress.Progress) -> list[Call]:
     """The calls, each on a device of its own, since every device compiles a cell for itself, and then what is left.
 
-    A device that none of them has works for all.
+    A device that no call has, or waits for, works for all.
     """
-    free, finished, start = sessions[0].shared, itertools.count(1), time.monotonic()
+    devices, start = range(len(sessions[0].workers)), time.monotonic()
+    free, shared = list(devices[: len(calls)]), set(devices[len(calls) :])
+    done, mutex = itertools.count(1), threading.Lock()
 
     def alone(call: Call, one: session.Session) -> list[str]:
-        one.own, one.shared = free.pop(), free
+        one.own, one.shared = free.pop(), shared
         try:
-            failed, number = call(), next(finished)
+            failed = call()
         finally:
-            free.add(one.own)
+            with mutex:
+                number = next(done)
+                is_awaited = number <= len(calls) - len(devices)
+                (free.append if is_awaited else shared.add)(one.own)
         if number < len(calls):
             left = (time.monotonic() - start) / number * (len(calls) - number)
             shown.say(f'{number} of {len(calls)} sweeps are done, about {progress.duration(left)} left')
