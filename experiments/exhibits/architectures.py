@@ -239,6 +239,6 @@ def limits(rows):
     waiting = f'Not run to the end: {", ".join(left)}. ' if left else ''
     return f"""
 {waiting}Two blocks, one size, one batch size at each budget, at N = 16 and more only the best at N = {min(LONG)}: who
-does not learn may do so with more labels. Prompts are so short that what a state can hold hardly binds; all mixers read in both
-directions, which is not how they are used in language models.
+does not learn may do so with more labels. Prompts are so short that what a state can hold hardly binds; all mixers read
+in both directions, which is not how they are used in language models.
 """
