@@ -1,6 +1,7 @@
 """Our prompts and our judgement for training loops of other frameworks, whose results become rows like ours."""
 
 import functools
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from qstr_jax import columns, failures, tasks
 from qstr_jax.learners import held_out
 from qstr_jax.learners.crossings import is_below
 from qstr_jax.settings import checks
-from qstr_jax.storage import files, results
+from qstr_jax.storage import files, names, results
 from qstr_jax.sweeps import claims, point
 from qstr_jax.tasks import streams, unused
 
@@ -109,6 +110,7 @@ class Judge:
         prompts, labels, weights: z_TxNxE, y_TxN and weights_TxN of the test prompts, as of `batches`.
         outcome: 'running', 'reached', 'censored' or 'diverged'.
         history: (samples, error) of each check.
+        measured: at each check the test loss, and with classes the accuracy.
     """
 
     def __init__(self, task: Any, seeds: Mapping[str, int], settings: Mapping[str, Any]) -> None:
@@ -123,22 +125,44 @@ class Judge:
         )
         self.outcome = 'running'
         self.history: list[tuple[int, float]] = []
+        self.measured: list[dict[str, float]] = []
 
     def error(self, predictions: Any) -> float:
-        """The error that the threshold is on: the mean over prompts of Σ_i w_i ℓ(y_i, ŷ_i) / Σ_i w_i."""
-        found = np.asarray(predictions)
+        """The error that the threshold is on: the test loss, or with classes 1 − accuracy; NaN where the loss is."""
+        return self._judged(self._measure(predictions))
+
+    def _judged(self, measured: Mapping[str, float]) -> float:
+        is_rate = self.settings.get('threshold_on') == 'error_rate' and np.isfinite(measured['test_loss'])
+        return 1 - measured['accuracy'] if is_rate else measured['test_loss']
+
+    def _measure(self, predictions: Any) -> dict[str, float]:
+        """The test loss, and with classes the accuracy, as our own rows have them."""
+        found = self._numbers(predictions)
+        if self.task.loss != 'cross_entropy':
+            return {'test_loss': self._mean(((found - self.labels) ** 2).reshape(*self.labels.shape[:2], -1).mean(-1))}
+        with np.errstate(invalid='ignore'):  # infinite logits
+            top = found.max(-1, keepdims=True)
+            right = np.take_along_axis(found, self.labels[..., None], -1)
+            losses_TxN = (np.log(np.exp(found - top).sum(-1, keepdims=True)) + top - right)[..., 0]
+        is_right_TxN = (found.argmax(-1) == self.labels).astype(np.float32)
+        return {'test_loss': self._mean(losses_TxN), 'accuracy': self._mean(is_right_TxN)}
+
+    def _numbers(self, predictions: Any) -> np.ndarray:
+        """Predictions in float32, of the shape that the task asks for."""
+        try:
+            found = np.asarray(predictions)
+        except Exception as error:  # whatever another framework raises, as of a tensor that has gradients
+            raise ValueError(f'predictions: {failures.reason(error)}') from None
+        if found.dtype.kind not in 'fiu':
+            raise ValueError(f'predictions of {found.dtype}: must be a NumPy array of numbers, such as float32')
         classes = (self.task.num_outputs,) if self.task.num_outputs > 1 else ()
         if found.shape != (*self.labels.shape[:2], *classes):
             raise ValueError(f'predictions of shape {found.shape}: must be {(*self.labels.shape[:2], *classes)}')
-        if self.settings.get('threshold_on') == 'error_rate':
-            errors = (found.argmax(-1) != self.labels).astype(np.float32)
-        elif self.task.loss == 'cross_entropy':
-            top = found.max(-1, keepdims=True)
-            right = np.take_along_axis(found, self.labels[..., None], -1)
-            errors = (np.log(np.exp(found - top).sum(-1, keepdims=True)) + top - right)[..., 0]
-        else:
-            errors = ((found - self.labels) ** 2).reshape(*self.labels.shape[:2], -1).mean(-1)
-        weighted_TxN = np.where(self.weights > 0, self.weights * errors, 0)
+        return found.astype(np.float32)
+
+    def _mean(self, errors_TxN: np.ndarray) -> float:
+        """The mean over prompts of Σ_i w_i e_i / Σ_i w_i."""
+        weighted_TxN = np.where(self.weights > 0, self.weights * errors_TxN, 0)
         return float(np.mean(weighted_TxN.sum(1) / self.weights.sum(1)))
 
     def check(self, predictions: Any, samples: int) -> bool:
@@ -146,7 +170,9 @@ class Judge:
         if self.outcome != 'running':
             raise ValueError(f'samples={samples}: the lane is over, {self.outcome}')
         checks.integer('samples', samples, self.history[-1][0] if self.history else 1)
-        error = self.error(predictions)
+        measured = self._measure(predictions)
+        error = self._judged(measured)
+        self.measured.append(measured)
         self.history.append((samples, error))
         if not np.isfinite(error):
             self.outcome = 'diverged'
@@ -172,8 +198,9 @@ def write_rows(
         **measures: further columns of the rows, the same for all these lanes, such as num_parameters.
 
     Raises:
-        ValueError: no lane, one that is not over, or a value that no row can have.
+        ValueError: no lane, one that is not over, a value that no row can have, or a measure that the judge has.
     """
+    names.check(model)
     if not judges:
         raise ValueError('judges=[]: give at least one lane')
     if running := [one for one in judges if one.outcome == 'running']:
@@ -181,12 +208,19 @@ def write_rows(
     own = {f'{model}_{name}': columns.plain(_setting(name, value)) for name, value in (settings or {}).items()}
     for name, value in own.items():
         columns.declare(name, 'model', type(value).__name__)
+    judged = [_row(one, model, own) for one in judges]
+    for name, value in measures.items():
+        if name in judged[0]:
+            raise ValueError(f'{name}={value!r:.80}: rows have that from the judge, the model or its settings')
+        if isinstance(value, float) and np.isinf(value):
+            raise ValueError(f'{name}={value!r}: must be finite')
     folder = results.open_workdir(workdir)
-    rows = pd.DataFrame([{**_row(one, model, own), **measures} for one in judges])
+    rows = pd.DataFrame([{**row, **measures} for row in judged])
     of_lanes = {name: measures[name] for name in columns.with_role(measures, 'lane')}
     for cell, mine in rows.groupby('cell', sort=False):
         kept = mine.drop(columns='cell').dropna(axis=1, how='all')
         kept['samples_to_threshold'] = mine['samples_to_threshold'].astype('Int64')
+        kept['test_loss'] = mine['test_loss']
         curves = pd.concat([_curve(judges[place]) for place in mine.index], ignore_index=True).assign(**of_lanes)
         with claims.locked(folder, f'{cell}-tables'):
             _add(folder, str(cell), kept, curves)
@@ -198,11 +232,13 @@ def write_rows(
 def _add(folder: Any, cell: str, rows: pd.DataFrame, curves: pd.DataFrame) -> None:
     """Adds lanes to a cell; measures may be anything, and so may what pandas and Arrow raise of them."""
     try:
-        results.add(folder, cell, rows, curves, is_foreign=True)
+        added = results.add(folder, cell, rows, curves, is_foreign=True)
     except (ValueError, results.ResultsError):
         raise
     except Exception as error:
         raise ValueError(f'{cell}: {failures.reason(error)}') from None
+    if added < len(rows):
+        warnings.warn(f'{cell}: {len(rows) - added} lanes are there already and stay as they are', stacklevel=3)
 
 
 def _setting(name: str, value: Any) -> Any:
@@ -264,17 +300,16 @@ def _row(one: Judge, model: str, own: Mapping[str, Any]) -> dict[str, Any]:
     shared = {name: columns.plain(value) for name, value in asked.items()}
     sparsity = f'-q{task.sparsity}' if 'sparsity' in shared else ''
     said = files.digest(sorted({**shared, **one.settings, **own, 'learner': LEARNER}.items()))
-    samples, error = one.history[-1]
+    samples, _ = one.history[-1]
     no_retrieval = task.no_retrieval(one.settings.get('threshold_on', 'loss'))
     return {
         'cell': f'{model}-{task.name}-N{task.seq_len}{sparsity}-{said}',
         'model': model, 'learner': LEARNER, **shared, **one.settings, **own, **one.seeds,
         'outcome': one.outcome, 'num_samples': min(samples, one.settings['max_samples']),
         'samples_to_threshold': samples if one.outcome == 'reached' else None,
-        'test_loss': error, **({} if no_retrieval is None else {'no_retrieval': no_retrieval}),
+        **one.measured[-1], **({} if no_retrieval is None else {'no_retrieval': no_retrieval}),
     }  # fmt: skip
 
 
 def _curve(one: Judge) -> pd.DataFrame:
-    samples, errors = zip(*one.history, strict=True)
-    return pd.DataFrame({**one.seeds, 'samples': samples, 'test_loss': errors})
+    return pd.DataFrame(one.measured).assign(**one.seeds, samples=[samples for samples, _ in one.history])

@@ -151,6 +151,10 @@ def test_an_entry_is_checked_bit_for_bit(measured, tmp_path):
         ('num_samples', 'x'),
         ('num_parameters', '<script>'),
         ('steps_per_second', np.inf),
+        ('state_size', True),
+        ('learning_rate', -1.0),
+        ('batch_size', 0),
+        ('outcome', 'censored'),
         ('test_loss', 0.95),
         ('learner', ['online']),
     ],
@@ -168,6 +172,27 @@ def test_rows_that_no_run_leaves_are_refused(measured, tmp_path, column, value):
     files.write_table(tmp_path / 'ffn/rows.parquet', wrong)
     with pytest.raises(ResultsError, match=r'rows.parquet is damaged'):
         board.read(tmp_path / 'ffn')
+
+
+@pytest.mark.usefixtures('tiny')
+def test_what_is_large_or_a_link_is_no_entry(measured, tmp_path):
+    entry, rows = board.read(measured / 'board/ffn')
+    (tmp_path / 'link').symlink_to(measured / 'board/ffn')
+    with pytest.raises(ResultsError, match='symbolic link'):
+        board.read(tmp_path / 'link')
+    (tmp_path / 'ffn').mkdir()
+    files.write_json(tmp_path / 'ffn/entry.json', entry)
+    for wrong in rows.assign(program='x' * 2**19), pd.concat([rows] * 1000), rows.head(0):
+        files.write_table(tmp_path / 'ffn/rows.parquet', wrong)
+        with pytest.raises(ResultsError, match='rows'):
+            board.read(tmp_path / 'ffn')
+
+
+@pytest.mark.usefixtures('tiny')
+def test_other_settings_are_refused_before_anything_runs(measured, monkeypatch):
+    monkeypatch.setattr(sweeps, 'run_all', lambda *given: pytest.fail('it ran'))
+    with pytest.raises(ValueError, match=r"ffn_widths=.*has rows with '8'; give each setting"):
+        qstr_jax.compare('ffn', measured / 'mine', **{'ffn.widths': (9,)})
 
 
 @pytest.mark.usefixtures('tiny')
@@ -224,14 +249,18 @@ def test_the_committed_rows_are_those_of_the_board():
 
 def test_rows_of_a_foreign_loop_are_compared_as_any_others(tmp_path):
     points = suite.SUITES['quick']
-    for seed in range(3):
-        judge = qstr_jax.judge('qstr', 8, seed, **{**points.judged_by(points.tasks[0])})
+    for seed in range(4):
+        given = points.judged_by(points.tasks[0]) | ({'max_samples': 1280} if seed == 3 else {})
+        judge = qstr_jax.judge('qstr', 8, seed, **given)
         judge.check(judge.labels, 640)
-        qstr_jax.outside.write_rows(tmp_path, 'torch_net', [judge], num_parameters=100)
-    card = qstr_jax.compare(None, tmp_path)['torch_net']
+        qstr_jax.outside.write_rows(tmp_path / 'mine', 'torch_net', [judge], num_parameters=100)
+    with pytest.warns(UserWarning, match='left out: 1 of 4 rows, such as max_samples=1280, the suite has 64000'):
+        card = qstr_jax.compare(None, tmp_path / 'mine')['torch_net']
     assert card['tasks'][0]['lines'][0]['entry'] == 'torch_net'
     assert {one['says'] for one in card['tasks'][0]['pairs']} <= {'better', 'worse', 'cannot say', 'neither learns'}
     assert any('fewer' in one and 'rnn' in one for one in card['tasks'][0]['says'])
+    folder = board.submit(tmp_path / 'mine', tmp_path / 'board', suite='quick')
+    assert board.check(folder) == []  # nobody can run it again
 
 
 def outside_row(workdir, model='torch_net', **settings):

@@ -155,7 +155,7 @@ def test_only_files_of_a_sane_size_are_read(tmp_path, kind, make, words):
 def test_a_table_of_a_thousand_million_equal_numbers_is_a_line(tmp_path, monkeypatch):
     """It has few bytes; here the limit is lowered instead."""
     files.write_table(tmp_path / 'table', FRAME)
-    monkeypatch.setattr(files, 'MOST_VALUES', 2 * len(FRAME.columns) - 1)
+    monkeypatch.setitem(files.MOST_VALUES, 'table', 2 * len(FRAME.columns) - 1)
     with pytest.raises(files.ResultsError, match=r'table is damaged \(more than 9 values\)'):
         files.read_table(tmp_path / 'table')
 

@@ -1,6 +1,7 @@
 """The board: a folder for each entry with `entry.json`, `rows.parquet` and the source of its plugins."""
 
 import importlib.util
+import os
 import pathlib
 import sys
 import tempfile
@@ -20,6 +21,10 @@ from qstr_jax.storage.cell_tables import OUTCOMES
 
 # What is compared when a row is made again.
 _COMPARED = ('outcome', 'num_samples', 'train_loss', 'test_loss')
+_POSITIVE = (
+    'num_samples', 'samples_to_threshold', 'max_samples', 'threshold', 'batch_size', 'check_every', 'learning_rate',
+    'num_parameters', 'steps_per_second', 'lanes_per_batch',
+)  # fmt: skip
 _TEXTS = ('entry', 'suite', 'model', 'learner', 'task', 'outcome', 'device', 'program')
 _README = """# {entry}
 
@@ -75,13 +80,14 @@ def _folder(entry: str, suite: str) -> str:
 
 def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
     """What a folder says of its entry, and its rows; both checked, none of it run."""
-    folder = pathlib.Path(folder).resolve()  # whose name counts, also that of '.'
+    folder = pathlib.Path(os.path.abspath(folder))  # whose name counts, also that of '.'
+    files.check_no_link(folder)
     entry = records.read(folder / 'entry.json', 'entry')
     path = folder / 'rows.parquet'
-    rows = files.read_table(names.inside(folder, 'rows.parquet'))
+    rows = files.read_table(names.inside(folder, 'rows.parquet'), kind='entry')
     known = {(_folder(entry['entry'], name), one.version): one for name, one in suites.SUITES.items()}
     points = known.get((folder.name, entry['suite']))
-    if points is None or tuple(rows.columns) != entries.COLUMNS:
+    if points is None or tuple(rows.columns) != entries.COLUMNS or rows.empty:
         raise files.damaged_table(path, 'not of this entry and a known suite')
     try:
         for name, values in rows.items():
@@ -94,13 +100,16 @@ def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
 
 
 def _check_values(name: str, known: pd.Series) -> None:
-    """Raises ValueError unless what is known of a column is texts, or finite numbers."""
+    """Raises ValueError unless what is known of a column is texts, or finite numbers of its sign."""
+    wanted = 'texts' if name in _TEXTS else 'positive numbers' if name in _POSITIVE else 'numbers of at least 0'
     if name in _TEXTS:
         is_right = known.map(type).eq(str).all()
-    else:
-        is_right = known.empty or (pd.api.types.is_numeric_dtype(known) and np.isfinite(known.to_numpy(float)).all())
+    elif not (is_right := known.empty):
+        is_number = pd.api.types.is_numeric_dtype(known) and not pd.api.types.is_bool_dtype(known)
+        is_right = is_number and np.isfinite(found := known.to_numpy(float)).all() and (found >= 0).all()
+        is_right = is_right and (name not in _POSITIVE or (found > 0).all())
     if not is_right:
-        raise ValueError(f'{name}: must be {"texts" if name in _TEXTS else "finite numbers"}')
+        raise ValueError(f'{name}: must be {wanted}')
 
 
 def _check_rows(rows: pd.DataFrame, entry: Mapping[str, Any], points: suites.Suite) -> None:
@@ -109,7 +118,9 @@ def _check_rows(rows: pd.DataFrame, entry: Mapping[str, Any], points: suites.Sui
     good = rows['entry'].eq(entry['entry']) & rows['suite'].eq(entry['suite']) & rows['model'].eq(entry['model'])
     good &= rows['outcome'].isin(OUTCOMES) & rows['seed'].isin(range(points.num_seeds))
     good &= rows['num_samples'].between(1, rows['max_samples'])
-    off_check = rows['num_samples'] % (rows['batch_size'] * rows['check_every'])
+    one_check = rows['batch_size'] * rows['check_every']
+    off_check = rows['num_samples'] % one_check
+    good &= rows['outcome'].ne('censored') | (rows['num_samples'] + one_check.fillna(0)).ge(rows['max_samples'])
     good &= off_check.eq(0) | off_check.isna() | rows['num_samples'].eq(rows['max_samples'])
     is_reached = rows['outcome'].eq('reached')
     good &= ~is_reached | rows['samples_to_threshold'].eq(rows['num_samples'])
@@ -135,7 +146,7 @@ class Again(NamedTuple):
 
 
 def check(folder: Any, num_lanes: int = 2) -> list[Again]:
-    """Runs some lanes of an entry again.
+    """Runs some lanes of an entry again; none where all are of training loops outside.
 
     This imports the plugins of the folder, which are a stranger's code.
     """
@@ -147,8 +158,6 @@ def check(folder: Any, num_lanes: int = 2) -> list[Again]:
     for name in entry['plugins']:
         failures.import_plugin(name)
     lanes = rows[rows['seed'].eq(0) & rows['learner'].ne(LEARNER)].sort_values('num_samples').head(num_lanes)
-    if lanes.empty:
-        raise ValueError(f'{folder}: all of its rows are of training loops outside, which cannot be run here')
     return [_again(points, row, entry['settings']) for row in lanes.to_dict('records')]
 
 

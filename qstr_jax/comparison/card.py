@@ -8,6 +8,7 @@ from typing import Any
 
 import jinja2
 import matplotlib
+import numpy as np
 import pandas as pd
 
 from qstr_jax import analysis, plots
@@ -36,7 +37,7 @@ def data(suite: Suite, entry: str, rows: pd.DataFrame, made: dict[str, Any]) -> 
         lines.sort(key=lambda line: line['entry'] != entry)
         tasks.append({
             'name': task.name, 'about': task.about, 'goal': goal(task), 'lines': lines,
-            'says': _says(here, len(others[others['task'] == task.name]), suite.num_seeds),
+            'says': _says(here, len(others[others['task'] == task.name])),
             'pairs': [{**plain(one._asdict()), 'text': one.text} for one in here],
         })  # fmt: skip
     return {
@@ -60,10 +61,12 @@ def write(folder: Any, card: dict[str, Any], rows: pd.DataFrame) -> list[pathlib
 def drawn(tasks: Sequence[str], rows: pd.DataFrame, entry: str = '') -> bytes:
     """A picture of all entries, a line each and a panel for each task; one entry may stand out."""
     names = ['entry', 'task', 'seq_len', 'seed', 'outcome', 'num_samples', 'samples_to_threshold', 'max_samples']
-    rows, buffer = rows[names].rename(columns={'entry': 'model'}), io.BytesIO()
+    marks, buffer = rows['learner'].map({LEARNER: f' ({LEARNER})'}).fillna(''), io.BytesIO()
+    marked = dict(zip(rows['entry'], rows['entry'] + marks, strict=True))
+    rows = rows[names].rename(columns={'entry': 'model'}).assign(model=rows['entry'].map(marked))
     panels = {task: own for task in tasks if len(own := rows[rows['task'] == task])}
     with matplotlib.rc_context(STYLE):
-        plots.samples_ranked(panels, highlight=entry).savefig(buffer, format='png', dpi=150)
+        plots.samples_ranked(panels, highlight=marked.get(entry, '')).savefig(buffer, format='png', dpi=150)
     return buffer.getvalue()
 
 
@@ -96,11 +99,14 @@ def table(lines: Sequence[dict[str, Any]], seq_lens: Sequence[int]) -> pd.DataFr
 
 
 def _about(card: dict[str, Any]) -> str:
+    outside = any(line['is_outside'] for task in card['tasks'] for line in task['lines'])
+    of_outside = f' Entries marked {LEARNER} were trained by programs of their own, which chose their rates.' * outside
     return (
         f'Suite {card["suite"]}: training samples to a threshold, {card["num_seeds"]} lanes a point, at most '
         f'{card["max_samples"]:,} samples, the learning rate chosen at each point on another seed. A mean is '
-        'geometric, of the lanes that learn; ≥ is a bound, ~ is one to three checks. Lanes are paired: all entries see '
-        'the same prompts.'
+        'geometric, of the lanes that learn; ≥ is a bound, ~ is one to three checks. Entries are sorted by the largest '
+        'N at which lanes learn. Lanes are paired: all entries see the same prompts. The interval of a ratio is one of '
+        f'95 %; better and worse are significant among all statements of the card (Holm).{of_outside}'
     )
 
 
@@ -131,19 +137,21 @@ def _line(entry: str, lanes: pd.DataFrame, seq_lens: Sequence[int]) -> dict[str,
 
 def _range(values: pd.Series) -> str:
     """'7k', '7k–12k' or '–'."""
-    known = values.dropna().astype(float)
+    known = values.astype(float)
+    known = known[np.isfinite(known)]
     ends = dict.fromkeys(short_number(value) for value in (known.min(), known.max()))
     return '–'.join(ends) if len(known) else '–'
 
 
-def _says(verdicts: Sequence[paired.Verdict], num_others: int, num_lanes: int) -> list[str]:
+def _says(verdicts: Sequence[paired.Verdict], num_others: int) -> list[str]:
     """In words: who needs more, who less, and where the lanes cannot say."""
     if not num_others:
         return ['No committed rows to compare with.']
+    pairs = '–'.join(dict.fromkeys(str(pick(one.num_pairs for one in verdicts)) for pick in (min, max) if verdicts))
     words = {
         'better': 'significantly fewer samples than',
         'worse': 'significantly more samples than',
-        'cannot say': f'{num_lanes} lanes cannot say whether fewer or more than',
+        'cannot say': f'{pairs} lanes cannot say whether fewer or more than',
         'neither learns': 'does not learn within the budget, and neither do',
     }
     found = []

@@ -1,14 +1,17 @@
 """Runs the suite for an architecture and writes its card beside the committed rows of all others."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
+from etils import epath
 
-from qstr_jax import sweeps
+from qstr_jax import columns, sweeps
 from qstr_jax.comparison import card, entries
 from qstr_jax.comparison import suite as suites
-from qstr_jax.storage import names, provenance
+from qstr_jax.outside import LEARNER
+from qstr_jax.storage import names, provenance, results
 
 
 def compare(
@@ -46,8 +49,11 @@ def compare(
         name, value = next(iter(ignored.items()))
         raise ValueError(f'{name}={value!r}: would be ignored, since without models nothing is run')
     if models:
-        sweeps.run_all(points.sweeps_of(models, seq_lens, **settings), workdir, options)
+        planned = points.sweeps_of(models, seq_lens, **settings)
+        _check_settings(planned, workdir, points)
+        sweeps.run_all(planned, workdir, options)
     mine = entries.of_directory(workdir, points)
+    _say_what_is_left_out(workdir, points)
     if mine.empty:
         raise ValueError(f'workdir={str(workdir)!r}: has no rows of the suite {points.version}')
     made = provenance.made_by(['qstr_jax.compare'])
@@ -60,3 +66,30 @@ def compare(
         cards[name] = card.data(points, name, rows, made)
         card.write(names.inside(workdir, name) if len(entered) > 1 else workdir, cards[name], rows)
     return cards
+
+
+def _check_settings(planned: Sequence[sweeps.Sweep], workdir: Any, points: suites.Suite) -> None:
+    """Raises ValueError, before anything runs, where rows of a model are there with other settings."""
+    if not (epath.Path(workdir) / 'config.json').exists():
+        return
+    rows = points.rows_of(results.load(workdir))
+    for cell in (cell for sweep in planned for cell in sweeps.cells_of(sweep)):
+        asked = dict(cell.columns)
+        is_point = [rows[name].eq(asked[name]) for name in ('model', 'task', 'seq_len')] if len(rows) else []
+        there = rows[is_point[0] & is_point[1] & is_point[2]] if is_point else rows
+        for name in (name for name in asked if name.startswith(f'{asked["model"]}_') and name in there.columns):
+            other = there[name][there[name].ne(columns.plain(asked[name])) & there[name].notna()]
+            if len(other):
+                raise ValueError(
+                    f'{name}={asked[name]!r}: {str(workdir)!r} has rows with {other.iloc[0]!r}; '
+                    'give each setting of a model a directory of its own'
+                )
+
+
+def _say_what_is_left_out(workdir: Any, points: suites.Suite) -> None:
+    """Warns of rows of foreign loops that are not of the suite; ours may be of any sweep."""
+    rows = results.load(workdir)
+    foreign = rows[rows['learner'].eq(LEARNER)] if len(rows) else rows
+    if len(left := foreign.drop(points.rows_of(foreign).index)):
+        why = points.why_not(left)
+        warnings.warn(f'left out: {len(left)} of {len(foreign)} rows{why and f", such as {why}"}', stacklevel=3)

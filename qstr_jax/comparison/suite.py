@@ -94,12 +94,28 @@ class Suite:
         found = [rows[self._is_of(rows, task)] for task in self.tasks]
         return pd.concat(found)
 
+    def why_not(self, rows: pd.DataFrame) -> str:
+        """'max_samples=6400, the suite has 64000': the first setting by which rows of its tasks are none of its own."""
+        for task in self.tasks:
+            own = rows[rows['task'].eq(task.name)] if 'task' in rows.columns else rows[:0]
+            for name, value in self._wanted(task).items() if len(own) else ():
+                found = own[name].iloc[0] if name in own.columns else None
+                if found != columns.plain(value):
+                    return f'{name}={found}, the suite has {value}'
+            if len(own) and not own['seq_len'].isin(self.seq_lens).any():
+                return f'seq_len={own["seq_len"].iloc[0]}, the suite has {", ".join(map(str, self.seq_lens))}'
+            if len(own) and not (own['seed'] < self.num_seeds).any():
+                return f'seed={own["seed"].min()}, the suite has 0 to {self.num_seeds - 1}'
+        return ''
+
+    def _wanted(self, task: Task) -> dict[str, Any]:
+        """What all rows of a task say, whoever trained them."""
+        own = {**dict(task.settings), **self.judged_by(task)}
+        return {'task': task.name, 'test_task': task.name, 'task_seed': 0, **own}
+
     def _is_of(self, rows: pd.DataFrame, task: Task) -> pd.Series:
-        wanted: Mapping[str, Any] = {
-            'task': task.name, 'test_task': task.name, 'task_seed': 0, **dict(task.settings), **self.judged_by(task)
-        }  # fmt: skip
         is_of = (rows['seed'] < self.num_seeds) & ~rows['outcome'].isin(('outraced', 'fitted'))
-        for name, value in wanted.items():
+        for name, value in self._wanted(task).items():
             is_of &= rows[name].eq(value) if name in rows.columns else False
         is_asked = pd.Series(False, rows.index)
         for seq_len in self.seq_lens:

@@ -24,10 +24,11 @@ from qstr_jax.storage import table_format
 LEFTOVER = re.compile(r'^\..+\.(?P<host>[^/]+)-(?P<pid>\d+)-[0-9a-f]{8}\.tmp$')
 # A temporary file of another machine, where we cannot see whether its writer is alive, is removed at this age.
 LEFTOVER_SECONDS = 86_400
-# The most bytes that a file of each kind may have; larger ones are not read. No committed one has a million.
-MOST_BYTES = {'record': 2**26, 'table': 2**30, 'picture': 2**25, 'text': 2**24}
-# The most columns times rows of a table: a file of a few KiB may hold a thousand million equal numbers.
-MOST_VALUES = 10**8
+# The most bytes that a file of each kind may have; larger ones are not read. No committed one has a million. An entry
+# is the table of a stranger on the board.
+MOST_BYTES = {'record': 2**26, 'table': 2**30, 'entry': 2**18, 'picture': 2**25, 'text': 2**24}
+# The most values of a table, those in lists too: a file of a few KiB may hold a thousand million equal numbers.
+MOST_VALUES = {'table': 10**8, 'entry': 10**4}
 # The most levels of objects and lists in a JSON file; ours have six.
 MOST_LEVELS = 64
 # Where the digest of a JSON file stands in it.
@@ -180,13 +181,12 @@ def write_table(path: Any, frame: pd.DataFrame, cell_id: str = '') -> None:
     write_atomically(path, write)
 
 
-def read_table(path: Any, cell_id: str = '') -> pd.DataFrame:
+def read_table(path: Any, cell_id: str = '', kind: str = 'table') -> pd.DataFrame:
     """Reads a table that `write_table` wrote, and adds to the table of columns what it does not know yet."""
     try:
-        with opened(path, 'table') as file:
+        with opened(path, kind) as file:
             content = pq.ParquetFile(file, page_checksum_verification=True)
-            if content.metadata.num_rows * content.metadata.num_columns > MOST_VALUES:
-                raise ValueError(f'more than {MOST_VALUES:,} values')
+            _check_size(content.metadata, kind)
             table = content.read(use_threads=False)
         table_format.check(table, cell_id)
         frame = table.to_pandas()
@@ -198,6 +198,16 @@ def read_table(path: Any, cell_id: str = '') -> pd.DataFrame:
     except Exception as error:  # pyarrow raises whatever a damaged length leads to
         raise damaged_table(path, error) from None
     return frame
+
+
+def _check_size(metadata: pq.FileMetaData, kind: str) -> None:
+    """Raises ValueError for a table that would be much larger in memory than its file is."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
+    if sum(chunk.num_values for chunk in chunks) > MOST_VALUES[kind]:
+        raise ValueError(f'more than {MOST_VALUES[kind]:,} values')
+    if sum(chunk.total_uncompressed_size for chunk in chunks) > MOST_BYTES[kind]:
+        raise ValueError(f'more than {MOST_BYTES[kind]:,} bytes when it is read')
 
 
 def damaged_table(path: Any, reason: object) -> ResultsError:

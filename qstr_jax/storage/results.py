@@ -77,14 +77,15 @@ def add_sweep(workdir: Any, sweep: dict[str, Any]) -> None:
         files.write_json(path, {'format': FORMAT, 'sweeps': [*sweeps, sweep]})
 
 
-def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame, is_foreign: bool = False) -> None:
-    """Adds lanes to a cell's tables, in sorted order, so that the files do not depend on who came first.
+def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame, is_foreign: bool = False) -> int:
+    """Adds lanes to a cell's tables, in sorted order, so that the files do not depend on who came first; says how many.
 
     A lane that has a row already keeps it and its curve. A curve without a row, as a killed write leaves it, is
     replaced. The caller holds the cell's lock. What others measured is checked, before a file is written that nobody
     could read.
     """
     rows_path, curves_path = (cell_path(workdir, kind, cell_id) for kind in ('rows', 'curves'))
+    num_added = len(rows)
     lanes = lane_keys.columns_of(rows)
     known_rows = pd.DataFrame()
     if rows_path.exists():
@@ -93,8 +94,8 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame, is
         known = lane_keys.found_in(old)
         rows, curves = lane_keys.without(rows, known), lane_keys.without(curves, known)
         if rows.empty:
-            return
-        rows = pd.concat([old, rows], ignore_index=True)
+            return 0
+        num_added, rows = len(rows), pd.concat([old, rows], ignore_index=True)
     if curves_path.exists():
         old = defaults.filled_curves(cell_tables.read_curves(curves_path), known_rows)
         curves = pd.concat([lane_keys.without(old, lane_keys.found_in(curves)), curves], ignore_index=True)
@@ -104,6 +105,7 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame, is
     # Curves first: a row is the sign that its lane is complete.
     files.write_table(curves_path, lane_keys.sort(curves, 'samples'), cell_id)
     files.write_table(rows_path, lane_keys.sort(rows), cell_id)
+    return num_added
 
 
 def find(workdir: Any) -> list[pathlib.Path]:
