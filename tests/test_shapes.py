@@ -1,5 +1,6 @@
 """Prompts and parameters follow from keys; what NumPy or Python draws while code is traced is refused beforehand."""
 
+import dataclasses
 import random
 
 import flax.linen as nn
@@ -8,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from qstr_jax import models, sweeps
+from qstr_jax import models, sweeps, tasks
 from qstr_jax.sweeps import outputs
+from qstr_jax.tasks import shapes
 from tests import small
 
 RNG = np.random.default_rng(0)
@@ -85,6 +87,35 @@ def test_indices_of_tokens_that_are_not_there_are_refused_before_any_work(task, 
             sweeps.run(small.settings(models='ffn', task=task, indices=indices), tmp_path / 'results', small.quiet())
     assert not (tmp_path / 'results').exists()
     outputs.check_draws(sweeps.cells_of(small.settings(models='ffn', task=task, indices=within)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Odd(tasks.ModularSum):
+    """Prompts with a part that others give."""
+
+    part: str = 'y_N'
+    value: tuple[float, ...] = (0, 1, 1)
+
+    def sample(self, key, link_params):
+        prompt = super().sample(key, link_params)
+        kind = jnp.float32 if self.part == 'weights_N' else jnp.int32
+        value = jnp.asarray(self.value, kind)
+        return prompt._replace(**{self.part: value if self.part != 'length' else value[0]})
+
+
+@pytest.mark.parametrize(
+    ('part', 'right', 'wrong', 'says'),
+    [
+        ('y_N', (0, 1, 1), (0, -1, 1), r'classes must lie in 0\.\.1 \(0\.\.C−1\), not in -1\.\.1; .* weight 0'),
+        ('y_N', (0, 1, 1), (0, 7, 1), r'classes must lie in 0\.\.1 .*, not in 0\.\.7'),
+        ('weights_N', (0, 2, 1), (-1, 2, 1), r'weights must lie in 0\.\.inf, not in -1'),
+        ('length', (3, 0, 0), (4, 0, 0), r'lengths must lie in 1\.\.3 \(1\.\.N\), not in 4\.\.4'),
+    ],
+)
+def test_so_are_classes_weights_and_lengths_that_no_prompt_has(part, right, wrong, says):
+    shapes.check_prompts(Odd(seq_len=3, part=part, value=right))
+    with pytest.raises(ValueError, match=says):
+        shapes.check_prompts(Odd(seq_len=3, part=part, value=wrong))
 
 
 class Drawn(nn.Module):

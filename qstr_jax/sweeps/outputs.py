@@ -65,11 +65,11 @@ def check_new(sweep: Sweep, cells: Sequence[Cell], workdir: Any) -> dict[str, di
 
 
 def check_draws(cells: Sequence[Cell]) -> None:
-    """Raises ValueError unless prompts of all cells, some of which are drawn, point to tokens that they have."""
+    """Raises ValueError unless prompts of all cells, some of which are drawn, hold what prompts may hold."""
     problems: list[Any] = [cell.problem for cell in cells]
     for task in dict.fromkeys(task for problem in problems for task in (problem.task, problem.test_task)):
         with failures.named(f'task={task.name!r}'):
-            shapes.check_indices(task)
+            shapes.check_prompts(task)
 
 
 def _check_test_length(name: str, problem: Any) -> None:

@@ -1,4 +1,4 @@
-"""Whether a task makes prompts of the right shapes, each by its key, with indices of tokens that are there."""
+"""Whether a task makes prompts of the right shapes, each by its key, which hold what prompts may hold."""
 
 import functools
 from typing import Any
@@ -50,28 +50,47 @@ def check(task: Any) -> None:
 
 
 @functools.lru_cache(maxsize=256)
-def check_indices(task: Any) -> None:
-    """Raises ValueError for indices outside 0..N-1, which JAX would clamp; prompts of users' code are drawn."""
+def check_prompts(task: Any) -> None:
+    """Raises ValueError where prompts of users' code, some of which are drawn, hold what none may hold.
+
+    JAX would clamp indices, a class outside 0..C−1 would be another one, and weights below 0 leave no mean.
+    """
     indices = getattr(task, 'indices', None)
     if all(map(function_names.is_ours, [type(task), *([indices] if callable(indices) else [])])):
         return
-    # A prompt has N rows, or one that all positions share.
+    # A prompt has N rows of indices, or one that all positions share.
     num_prompts = ROWS * (task.seq_len if getattr(task, 'shares_indices', False) else 1)
+    may_be = {
+        'indices': (0, task.seq_len - 1),
+        'lengths': (1, task.seq_len),
+        'weights': (0, np.inf),
+        'classes': (0, task.num_outputs - 1),
+    }
 
-    @jax.jit  # compiled, which leaves out everything but the indices
-    def bounds(keys_B: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def held(prompt: Prompt) -> dict[str, Any]:
+        found = {'indices': prompt.t_NxQ, 'lengths': prompt.length, 'weights': prompt.weights_N}
+        if task.loss == 'cross_entropy':
+            counts_N = prompt.counts_N
+            found['classes'] = prompt.y_N if counts_N is None else jnp.where(counts_N > 0, prompt.y_N, 0)
+        return {name: value for name, value in found.items() if value is not None and jnp.size(value)}
+
+    @jax.jit  # compiled, which leaves out the tokens where nothing follows from them
+    def bounds(keys_B: jax.Array) -> dict[str, tuple[jax.Array, jax.Array]]:
         drawn = task.draw(keys_B[0])
 
-        def of_one(key: jax.Array) -> tuple[jax.Array, jax.Array]:
-            t_NxQ = sample(key, task, drawn.link).t_NxQ  # Q may be 0
-            return jnp.min(t_NxQ, initial=task.seq_len - 1), jnp.max(t_NxQ, initial=0)
+        def of_one(key: jax.Array) -> dict[str, tuple[jax.Array, jax.Array]]:
+            prompt = held(sample(key, task, drawn.link))
+            return {name: (jnp.min(value), jnp.max(value)) for name, value in prompt.items()}
 
-        least_B, most_B = jax.lax.map(of_one, keys_B, batch_size=ROWS)
-        return jnp.min(least_B), jnp.max(most_B)
+        ends = jax.lax.map(of_one, keys_B, batch_size=ROWS)
+        return {name: (jnp.min(least_B), jnp.max(most_B)) for name, (least_B, most_B) in ends.items()}
 
-    least, most = map(np.asarray, bounds(jax.random.split(jax.random.key(0), num_prompts)))
-    if least < 0 or most >= task.seq_len:
-        raise ValueError(f'{_label(task)}: indices must lie in 0..{task.seq_len - 1} (0..N−1), not in {least}..{most}')
+    for name, ends in bounds(jax.random.split(jax.random.key(0), num_prompts)).items():
+        (least, most), (low, high) = map(np.asarray, ends), may_be[name]
+        if least < low or most > high:
+            which = {'indices': ' (0..N−1)', 'lengths': ' (1..N)', 'classes': ' (0..C−1)'}.get(name, '')
+            hint = '; a position that does not count has weight 0' if name == 'classes' else ''
+            raise ValueError(f'{_label(task)}: {name} must lie in {low}..{high}{which}, not in {least}..{most}{hint}')
 
 
 def _label(task: Task) -> str:
