@@ -26,7 +26,7 @@ from absl import flags, logging
 from ml_collections import config_dict
 
 from experiments import cards, exhibits
-from qstr_jax import columns, plots, settings, sweeps
+from qstr_jax import columns, failures, plots, settings, sweeps
 from qstr_jax.analysis import card
 from qstr_jax.cli import base, command_line, runtime
 from qstr_jax.plots import cards as figures
@@ -94,7 +94,7 @@ class Exhibit:
 
     def text(self, rows: numbers.Rows) -> str:
         """The answer, whose first paragraph stands in the gallery."""
-        return self.module.text(rows).strip()
+        return self._said('text', rows)
 
     @property
     def is_supporting(self) -> bool:
@@ -107,11 +107,18 @@ class Exhibit:
 
     def table(self, rows: numbers.Rows) -> str:
         """The small table of the gallery, '' if there is none."""
-        return self.module.table(rows).strip() if hasattr(self.module, 'table') else ''
+        return self._said('table', rows) if hasattr(self.module, 'table') else ''
 
     def limits(self, rows: numbers.Rows) -> str:
         """What it does not show."""
-        return self.module.limits(rows).strip()
+        return self._said('limits', rows)
+
+    def _said(self, part: str, rows: numbers.Rows) -> str:
+        """One of the exhibit's texts; an error names the exhibit."""
+        try:
+            return getattr(self.module, part)(rows).strip()
+        except Exception as error:
+            raise ValueError(f'{self.name}.{part}: {failures.reason(error)}') from error
 
     @property
     def figures(self) -> list[tuple[str, str]]:

@@ -1,9 +1,11 @@
 """What a results directory holds and what runs in it: python -m experiments.status --workdir=DIR."""
 
 import pandas as pd
+from etils import epath
 
 from qstr_jax.cli import command_line, runtime
 from qstr_jax.progress import duration
+from qstr_jax.storage import results
 from qstr_jax.sweeps import monitor
 
 
@@ -24,8 +26,14 @@ def describe(status: pd.DataFrame) -> str:
 
 
 def run() -> None:
-    """Prints the status of --workdir."""
-    print(describe(monitor.status(runtime.workdir())))
+    """Prints the status of --workdir, and of the runs in it that choose settings."""
+    workdir = epath.Path(runtime.workdir())
+    choosing = workdir / results.SELECTION
+    parts = [part for part in (workdir, choosing) if (part / 'plan.json').exists()] or [workdir]
+    for part in parts:
+        if part == choosing:
+            print('\nruns that choose settings; what a point needs is planned once they are chosen:')
+        print(describe(monitor.status(part)))
 
 
 if __name__ == '__main__':

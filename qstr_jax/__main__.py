@@ -10,4 +10,7 @@ import sys
 
 if __name__ == '__main__':
     command = sys.argv.pop(1) if sys.argv[1:2] in (['compare'], ['board'], ['track']) else 'sample_complexity'
-    importlib.import_module(f'qstr_jax.cli.{command}').main()
+    binary = importlib.import_module(f'qstr_jax.cli.{command}')
+    if command != 'sample_complexity':
+        __doc__ = str(binary.__doc__)  # which --help shows
+    binary.main()

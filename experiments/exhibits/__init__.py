@@ -28,7 +28,7 @@ A card of a theorem, card_NAME.py, has its ORDER, QUESTION and limits(rows) too,
 
 It is kept with its settings as cards/NAME/card.json, beside its rows, which are evidence for nothing else.
 
-`rows` is a `qstr_jax.report.numbers.Rows`: numbers in texts are expressions over it, never typed. From the files follow
-`python -m experiments.exhibit NAME`, `make NAME`, gallery and site, the index of results, the programs that are
-compiled for accelerators, and the tests of the reduced twins.
+`rows` is a `qstr_jax.report.numbers.Rows`: numbers in texts are expressions over it, never typed, and rest on three
+lanes or more. From the files follow `python -m experiments.exhibit NAME`, `make NAME`, gallery and site, the index of
+results, the programs that are compiled for accelerators, and the tests of the reduced twins.
 """

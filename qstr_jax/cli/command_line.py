@@ -42,6 +42,8 @@ def launch(
     # JAX logs every backend that is missing.
     logging.getLogger('jax._src.xla_bridge').setLevel(logging.WARNING)
     warnings.formatwarning = lambda message, *_, **__: f'warning: {message}\n'
+    for name in used:  # what --help lists
+        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
     app.run(
         lambda argv: exit_on_error(functools.partial(_run, run, required, argv[1:], used)),
         flags_parser=functools.partial(parse, takes_arguments=takes_arguments, default_config=default_config),
@@ -170,6 +172,7 @@ def exit_on_error(run: Callable[[], None]) -> None:
         print(f'stopped by {error}', file=sys.stderr)
         sys.exit(128 + error.signal_number)
     except KeyboardInterrupt:
+        print('stopped at once', file=sys.stderr)
         sys.exit(128 + signal.SIGINT)
     except sweeps.SweepError as error:
         message = f'error: {error}'  # which may show the ends of several logs

@@ -22,8 +22,9 @@ class Entry:
 
     @property
     def summary(self) -> str:
-        """The first line of its documentation."""
-        return (inspect.getdoc(self.builder) or '').split('\n')[0]
+        """The first line of its documentation; of a thing that applies a function, that function's."""
+        thing = self.builder if inspect.isclass(self.builder) else getattr(self.builder, 'apply', self.builder)
+        return (inspect.getdoc(thing) or '').split('\n')[0]
 
 
 # Prefixes of a setting besides the registered names, as in `--config.learner.threshold=0.5`.

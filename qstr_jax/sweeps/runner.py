@@ -4,7 +4,7 @@ Whatever ends a run (a signal, a kill, a full disk), the same call continues it,
 """
 
 import functools
-import itertools
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +20,8 @@ from qstr_jax.sweeps import cells, claims, lane_batches, outputs, session, tuned
 from qstr_jax.sweeps.session import Options
 from qstr_jax.sweeps.sweep import Sweep
 
+# A sweep that took less was there already, so it does not tell how long another takes.
+TELLING_SECONDS = 10.0
 # What runs a sweep and returns the ids of cells that failed.
 Call = Callable[[], list[str]]
 
@@ -114,22 +116,26 @@ def _alone(calls: Sequence[Call], sessions: Sequence[session.Session], shown: pr
 
     A device that no call has, or waits for, works for all.
     """
-    devices, start = range(len(sessions[0].workers)), time.monotonic()
+    devices = range(len(sessions[0].workers))
     free, shared = list(devices[: len(calls)]), set(devices[len(calls) :])
-    done, mutex = itertools.count(1), threading.Lock()
+    seconds: list[float] = []  # that each call took which is done
+    mutex = threading.Lock()
 
     def alone(call: Call, one: session.Session) -> list[str]:
-        one.own, one.shared = free.pop(), shared
+        one.own, one.shared, start = free.pop(), shared, time.monotonic()
         try:
             failed = call()
         finally:
             with mutex:
-                number = next(done)
+                seconds.append(time.monotonic() - start)
+                number = len(seconds)
                 is_awaited = number <= len(calls) - len(devices)
                 (free.append if is_awaited else shared.add)(one.own)
         if number < len(calls):
-            left = (time.monotonic() - start) / number * (len(calls) - number)
-            shown.say(f'{number} of {len(calls)} sweeps are done, about {progress.duration(left)} left')
+            left = max(seconds) * math.ceil((len(calls) - number) / len(devices))
+            # What was there already says nothing of the others.
+            about = f', about {progress.duration(left)} left' if max(seconds) > TELLING_SECONDS else ''
+            shown.say(f'{number} of {len(calls)} sweeps are done{about}')
         return failed
 
     return [functools.partial(alone, call, one) for call, one in zip(calls, sessions, strict=True)]

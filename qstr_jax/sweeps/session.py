@@ -8,6 +8,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import functools
+import os
 import signal
 import sys
 import threading
@@ -102,6 +103,7 @@ def stopping() -> Iterator[Stop]:
         stop.signal_number = number
         stop.set()
         restore()
+        os.write(2, b'stopping: running lanes are saved after this call to the device; once more stops at once\n')
 
     for number in before:
         signal.signal(number, handle)
