@@ -157,6 +157,16 @@ def test_a_failure_releases_the_claim(workdir, cells, lanes):
         assert free
 
 
+def test_an_error_while_it_claims_releases_the_lock(workdir, cells, monkeypatch):
+    batches = lane_batches.cut(cells[:1], lambda cell: 5)
+    monkeypatch.setattr(claims, 'missing', lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError) as kept, claims.Claims(workdir, batches, threading.Event()).claim():
+        pass
+    with claims.locked(workdir, batches[0].name, timeout=0) as is_free:
+        assert is_free  # though the traceback is still there, as in a notebook
+    assert kept.tb
+
+
 def test_checkpoints_of_a_complete_cell_are_removed_unless_they_are_held(workdir, cells):
     first, second = (f'{cells[0].id}-batch{i}of2' for i in range(2))
     for name in f'{first}-0-0123abcd', f'{second}-0-0123abcd', f'{cells[1].id}-batch0of2-0-0123abcd':

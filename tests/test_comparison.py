@@ -76,15 +76,32 @@ def test_a_lane_that_used_up_its_budget_is_a_bound():
     assert one.text.startswith('within the budget')
 
 
-def test_a_wrong_statement_is_rare():
+@pytest.mark.parametrize('noise', [(0.3, 0.3, 0.3), (0.05, 0.05, 0.5)], ids=str)
+def test_a_wrong_statement_is_rare(noise):
     """Without a difference, some statement of a card with five others is wrong in at most about 5 % of cards."""
     random, wrong, num_cards = np.random.default_rng(0), 0, 60
+
+    def drawn(entry):
+        return lanes(entry, random.normal(9, np.array(noise)[:, None], (3, 3)))
+
     for _ in range(num_cards):
-        others = pd.concat([lanes(f'e{i}', random.normal(9, 0.3, (3, 3))) for i in range(5)])
-        wrong += any(
-            one.says != 'cannot say' for one in paired.verdicts(lanes('mine', random.normal(9, 0.3, (3, 3))), others)
-        )
+        others = pd.concat([drawn(f'e{i}') for i in range(5)])
+        wrong += any(one.says != 'cannot say' for one in paired.verdicts(drawn('mine'), others))
     assert wrong / num_cards < 0.12
+
+
+@pytest.mark.parametrize(
+    ('p', 'num_hold'), [([0.01, 0.02, 0.03], 3), ([0.01, 0.03, 0.04], 1), ([0.02, 0.001, 0.04], 3), ([0.02] * 3, 0)]
+)
+def test_holm_tests_the_smallest_first_and_ends_at_the_first_that_fails(p, num_hold):
+    one = paired.verdicts(lanes('mine', [[8.0, 8.1]]), lanes('other', [[9.0, 9.1]]))[0]
+    held = paired._by_holm([one._replace(seq_len=place, p=value, says='better') for place, value in enumerate(p)])
+    assert [verdict.says for verdict in held].count('better') == num_hold
+
+
+def test_equal_differences_within_one_check_say_nothing():
+    assert says([[9.02, 9.02, 9.02]], [[9.0, 9.0, 9.0]]) == ['cannot say']
+    assert says([[9.02 + 2, 9.02 + 2, 9.02 + 2]], [[9.0, 9.0, 9.0]]) == ['worse']
 
 
 @pytest.fixture(scope='module')
@@ -154,6 +171,7 @@ def test_an_entry_is_checked_bit_for_bit(measured, tmp_path):
         ('state_size', True),
         ('learning_rate', -1.0),
         ('batch_size', 0),
+        ('lanes_per_batch', None),
         ('outcome', 'censored'),
         ('test_loss', 0.95),
         ('learner', ['online']),
@@ -217,6 +235,9 @@ def test_the_source_of_a_plugin_is_submitted_and_no_folder_is_overwritten(measur
         board.submit(measured / 'mine', tmp_path / 'board', **given)
     with pytest.raises(ValueError, match="plugins='json'"):
         board.submit(measured / 'mine', tmp_path / 'other', plugins=('json',), **given)
+    for name in 'sys', 'no_package.module':
+        with pytest.raises(ValueError, match=f"plugins='{name}'.*one file"):
+            board.submit(measured / 'mine', tmp_path / 'other', plugins=(name,), **given)
     assert not (tmp_path / 'other').exists()
 
 
@@ -302,8 +323,10 @@ def test_nor_are_those_of_another_learner(measured, change):
 
 
 def test_the_speed_is_that_of_the_seconds_after_compilation():
-    batch = {'cell': 'a', 'wall_seconds': 2.0, 'compile_seconds': 5.0}
-    speed = entries._speed([{'device': 'd', 'batches': [batch]}], pd.DataFrame({'cell': ['a', 'a'], 'steps': [10, 30]}))
+    batch = {'cell': 'a', 'program': 'now', 'wall_seconds': 2.0, 'compile_seconds': 5.0}
+    batches = [batch, {**batch, 'program': 'replaced'}]
+    rows = pd.DataFrame({'cell': 'a', 'program': 'now', 'steps': [10, 30]})
+    speed = entries._speed([{'device': 'd', 'batches': batches}], rows)
     assert speed['steps_per_second'].tolist() == [20.0]
 
 

@@ -39,6 +39,27 @@ def test_merging_into_one_of_the_sources(tmp_path):
     assert len(results.load(tmp_path / 'b')) == 2
 
 
+def test_the_same_choice_by_another_search_is_no_contradiction(tmp_path):
+    for name, grid in ('a', '0.001 0.01'), ('b', '0.01 0.1'):
+        make(tmp_path / name, tuned='learning_rate', tuned_grid=grid, tuned_samples='1 2')
+        make(tmp_path / name / 'selection', LANES[: 2 if name == 'a' else 4])
+    rows = merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+    assert set(rows['tuned_grid']) == {'0.001 0.01'}
+    assert len(results.load(tmp_path / 'both' / 'selection')) == 4
+
+
+def test_a_curve_without_a_row_is_not_merged(tmp_path):
+    """As a killed write leaves it, where the other directory has the lane whole."""
+    make(tmp_path / 'a')
+    path = results.cell_path(tmp_path / 'a', 'rows', CELL)
+    files.write_table(path, files.read_table(path, CELL).head(2), CELL)
+    make(tmp_path / 'b')
+    merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+    make(tmp_path / 'whole')
+    both, whole = (results.load_curves(tmp_path / name, strict=True) for name in ('both', 'whole'))
+    assert len(both) == len(whole)
+
+
 def test_contradictions_are_named_and_nothing_is_written(tmp_path):
     make(tmp_path / 'a')
     loss = rows_of(LANES)['test_loss'].to_numpy().copy()

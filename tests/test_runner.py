@@ -14,7 +14,7 @@ from flax import linen as nn
 from qstr_jax import models, sweeps, tasks
 from qstr_jax.learners import online, risks
 from qstr_jax.storage import checkpoint, files, results
-from qstr_jax.sweeps import cells, training
+from qstr_jax.sweeps import cells, runner, training, worker
 from tests import helpers, small
 
 init_lane = helpers.quick_jit(online.init_lane, static_argnames='problem')
@@ -184,13 +184,15 @@ def test_lanes_of_another_number_of_seeds_are_taken_up(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_several_sweeps_side_by_side_leave_the_rows_of_each_alone(tmp_path, capsys):
+@pytest.mark.parametrize('num_devices', [1, 2, 3])
+def test_several_sweeps_side_by_side_leave_the_rows_of_each_alone(num_devices, tmp_path, capsys, monkeypatch):
     tuned = {'learning_rate': None, 'tune': {'learning_rate': (3e-3, 1e-2), 'num_seeds': 1}, 'seq_lens': 2}
     tasks = 'qstr', 'simple_qstr'
     several = [small.settings(models=('ffn',), preset='standard', task=task, **tuned) for task in tasks]
     for sweep in several:
         sweeps.run(sweep, tmp_path / 'one_by_one', small.quiet(num_devices=1))
-    rows = sweeps.run_all(several, tmp_path / 'both', small.quiet(num_devices=2, progress=True))
+    monkeypatch.setattr(runner, 'TELLING_SECONDS', 0.0)
+    rows = sweeps.run_all(several, tmp_path / 'both', small.quiet(num_devices=num_devices, progress=True))
     assert set(rows['task']) == set(tasks)
     for path in (tmp_path / 'one_by_one').rglob('*.parquet'):
         assert (tmp_path / 'both' / path.relative_to(tmp_path / 'one_by_one')).read_bytes() == path.read_bytes()
@@ -217,6 +219,25 @@ def test_an_error_of_one_of_several_sweeps_ends_the_others(tmp_path, monkeypatch
         sweeps.run_all(several, tmp_path, small.quiet(num_devices=2))
     assert events == []
     assert len(list((tmp_path / 'checkpoints').iterdir())) == 1
+
+
+def test_no_device_works_for_two_sweeps_at_once(tmp_path, monkeypatch):
+    """Three devices for two sweeps: the third helps one of them at a time."""
+    several = [small.settings(models=('ffn',), task=task, num_seeds=2) for task in ('qstr', 'simple_qstr')]
+    work, busy, twice = worker.Worker.work, set(), []
+
+    def watched(self, job):
+        if self._device in busy:
+            twice.append(self._device)
+        busy.add(self._device)
+        try:
+            return work(self, job)
+        finally:
+            busy.discard(self._device)
+
+    monkeypatch.setattr(worker.Worker, 'work', watched)
+    assert len(sweeps.run_all(several, tmp_path, small.quiet(num_devices=3))) == 4
+    assert twice == []
 
 
 def test_no_sweep_is_an_error(tmp_path):

@@ -163,6 +163,12 @@ def test_replace_changes_what_it_names():
     assert sweeps.cells_of(changed.replace(threshold=0.9, num_seeds=2)) == sweeps.cells_of(sweep)
 
 
+@pytest.mark.parametrize('before', [{'online': {'learning_rate': 1e-3}}, {'learning_rate': 1e-3}], ids=str)
+def test_what_is_replaced_is_not_what_was_given_under_its_own_name(before):
+    sweep = sweeps.Sweep(models='ffn', seq_lens=3, **before).replace(learning_rate=1e-2)
+    assert {lane.learning_rate for lane in sweeps.cells_of(sweep)[0].lanes} == {1e-2}
+
+
 def test_replaced_axes_stand_beside_what_was_given():
     sweep = small.settings(models='ffn', axes={'weight_decay': (0.0, 0.1)})
     changed = sweep.replace(axes={'weight_decay': 0.2, 'batch_size': (8, 16)})

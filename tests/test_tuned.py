@@ -9,7 +9,7 @@ import pytest
 from qstr_jax import learners, sweeps
 from qstr_jax.analysis import tuning
 from qstr_jax.storage import results
-from qstr_jax.sweeps import search, session, tune, tuned
+from qstr_jax.sweeps import grids, search, session, tune, tuned
 from tests import small
 
 # Few steps, so that the highest rate wins.
@@ -118,12 +118,31 @@ def test_racing_changes_no_choice(workdir, tmp_path, monkeypatch):
     assert not {'outraced', 'running'} & set(selected['outcome'])
 
 
-def test_a_second_call_runs_nothing_and_more_seeds_keep_the_choice(workdir):
+def test_a_second_call_runs_nothing(workdir):
     before = {path: path.read_bytes() for path in workdir.rglob('*.parquet')}
     provenance = set(workdir.rglob('provenance/*.json'))
     sweeps.run(settings(), workdir, small.quiet())
     assert {path: path.read_bytes() for path in workdir.rglob('*.parquet')} == before
     assert set(workdir.rglob('provenance/*.json')) == provenance
+
+
+def test_a_point_keeps_its_choice_where_a_later_search_finds_another(tmp_path, monkeypatch):
+    """A shorter N that is added moves the start of the search; there are several seeds, and then one more."""
+
+    def found(self, lane, before, rival=0.0):
+        places = (1 if before or self.cell.problem.task.seq_len == 2 else 0,)
+        return search.Found(places, {places: grids.Score(100.0, 0.0)})
+
+    monkeypatch.setattr(search.Search, 'run', found)
+    grid = (1e-3, 1e-1)
+    first = sweeps.run(settings(grid, seq_lens=3, num_seeds=2), tmp_path, small.quiet())
+    rows = sweeps.run(settings(grid, seq_lens=(2, 3), num_seeds=3), tmp_path, small.quiet())
+    assert rows.groupby(['seq_len', 'seed']).size().eq(1).all()
+    assert len(rows) == 6
+    same = rows[rows['seq_len'] == 3]
+    assert set(same['learning_rate']) == set(first['learning_rate'])
+    assert set(same['tuned_grid']) == set(first['tuned_grid'])
+    assert rows.groupby('seq_len')['learning_rate'].first().nunique() == 2
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from qstr_jax.analysis import formats
 from qstr_jax.comparison import card, entries
 from qstr_jax.comparison import suite as suites
 from qstr_jax.outside import LEARNER
-from qstr_jax.storage import files, names, provenance, records
+from qstr_jax.storage import files, merge, names, provenance, records
 from qstr_jax.storage.cell_tables import OUTCOMES
 
 # What is compared when a row is made again.
@@ -25,6 +25,8 @@ _POSITIVE = (
     'num_samples', 'samples_to_threshold', 'max_samples', 'threshold', 'batch_size', 'check_every', 'learning_rate',
     'num_parameters', 'steps_per_second', 'lanes_per_batch',
 )  # fmt: skip
+# What rows of ours always say, without which their lanes cannot be run again.
+_OF_OURS = ('batch_size', 'check_every', 'learning_rate', 'lanes_per_batch')
 _TEXTS = ('entry', 'suite', 'model', 'learner', 'task', 'outcome', 'device', 'program')
 _README = """# {entry}
 
@@ -54,9 +56,9 @@ def submit(
     folder = pathlib.Path(names.inside(board, _folder(found[0], suite)))
     if folder.exists():
         raise ValueError(f'{folder} is there already: remove it first, or give the model another name')
-    specs = {name: importlib.util.find_spec(name) for name in plugins}
+    specs = {name: None if '.' in name else importlib.util.find_spec(name) for name in plugins}
     for name, spec in specs.items():
-        if spec is None or spec.origin is None or spec.submodule_search_locations is not None or '.' in name:
+        if spec is None or not spec.has_location or spec.submodule_search_locations is not None:
             raise ValueError(f'plugins={name!r}: a submission takes modules of one file')
     files.make_folder(folder)
     for name, spec in specs.items():
@@ -126,6 +128,7 @@ def _check_rows(rows: pd.DataFrame, entry: Mapping[str, Any], points: suites.Sui
     good &= ~is_reached | rows['samples_to_threshold'].eq(rows['num_samples'])
     good &= ~(is_reached & shared['threshold_on'].eq('loss')) | rows['test_loss'].lt(rows['threshold'])
     good &= ~rows.duplicated(['task', 'seq_len', 'seed'])
+    good &= rows['learner'].eq(LEARNER) | rows[list(_OF_OURS)].notna().all(axis=1)
     if not good.all() or len(points.rows_of(rows.assign(**shared))) != len(rows):
         raise ValueError('rows that no run of the suite leaves')
 
@@ -165,7 +168,8 @@ def _again(points: suites.Suite, row: Mapping[Any, Any], settings: Mapping[str, 
     with tempfile.TemporaryDirectory() as workdir:
         sweep = points.again(row['task'], row, **settings)
         made = sweeps.run(sweep, workdir, sweeps.Options(progress=False, num_devices=1)).iloc[0]
-    different = [f'{name} {row[name]} now {made[name]}' for name in _COMPARED if row[name] != made[name]]
+    pairs = {name: (row[name], made[name]) for name in _COMPARED}
+    different = [f'{name} {one} now {other}' for name, (one, other) in pairs.items() if not merge.is_same(one, other)]
     text = f'{row["task"]}, N = {row["seq_len"]}, seed 0: {", ".join(different) or "the same bit for bit"}'
     one_check = row['batch_size'] * row['check_every']
     is_near = abs(row['num_samples'] - made['num_samples']) <= one_check

@@ -2,8 +2,9 @@
 
 With T the samples to the threshold, or the budget where a lane used it up, d_{N,s} = log T_mine − log T_other. At each
 N the mean of d has Student's 95% interval. The variance of lanes is pooled over the N of a task, since three lanes tell
-little of it; it is never below that of the lanes of this N, nor below that of a crossing known to one check. Over all
-statements of a card Holm's procedure keeps the probability of a wrong one below 5 %.
+little of it; it is never below that of the lanes of this N, nor below its mean over all other entries at this N, nor
+below that of a crossing known to one check. Over all statements of a card Holm's procedure keeps the probability of a
+wrong one below 5 %.
 """
 
 from typing import Any, NamedTuple
@@ -44,11 +45,24 @@ class Verdict(NamedTuple):
 def verdicts(mine: pd.DataFrame, others: pd.DataFrame) -> list[Verdict]:
     """What paired lanes say of one entry and all others, by task, other entry and N."""
     found = []
-    for (task, other), rivals in others.groupby(['task', 'entry'], sort=True):
-        pairs = _lanes(mine[mine['task'] == task]).merge(_lanes(rivals), on=_POINT, suffixes=('', '_other'))
-        if len(pairs):
-            found += _of_task(str(task), str(other), pairs)
+    for task, rivals in others.groupby('task', sort=True):
+        own = _lanes(mine[mine['task'] == task])
+        pairs = {str(other): _pairs(own, _lanes(lanes)) for other, lanes in rivals.groupby('entry', sort=True)}
+        noise = pd.DataFrame([_informed(one).groupby('seq_len')['d'].var() for one in pairs.values()]).mean()
+        for other, one in pairs.items():
+            found += _of_task(str(task), other, one, noise)
     return _by_holm(found)
+
+
+def _pairs(mine: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """The lanes that both have, with their d and the variance that checks hide of it."""
+    pairs = mine.merge(others, on=_POINT, suffixes=('', '_other'))
+    return pairs.assign(d=pairs['log'] - pairs['log_other'], both=pairs['hidden'] + pairs['hidden_other'])
+
+
+def _informed(pairs: pd.DataFrame) -> pd.DataFrame:
+    """The pairs of which a lane learns."""
+    return pairs[pairs['learns'] | pairs['learns_other']]
 
 
 def _lanes(rows: pd.DataFrame) -> pd.DataFrame:
@@ -60,14 +74,16 @@ def _lanes(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[_POINT].assign(log=np.log(samples), hidden=hidden.where(learns, 0.0), learns=learns)
 
 
-def _of_task(task: str, other: str, pairs: pd.DataFrame) -> list[Verdict]:
-    pairs = pairs.assign(d=pairs['log'] - pairs['log_other'], both=pairs['hidden'] + pairs['hidden_other'])
-    informed = pairs[pairs['learns'] | pairs['learns_other']]
+def _of_task(task: str, other: str, pairs: pd.DataFrame, noise: pd.Series) -> list[Verdict]:
+    informed = _informed(pairs)
     groups = informed.groupby('seq_len')['d']
     degrees = int((groups.size() - 1).sum()) if len(informed) else 0
     variance = float(((informed['d'] - groups.transform('mean')) ** 2).sum()) / degrees if degrees else np.nan
     variance = max(variance, float(informed['both'].mean())) if degrees else np.nan
-    return [_of_point((task, int(seq_len), other), own, variance, degrees) for seq_len, own in pairs.groupby('seq_len')]
+    return [
+        _of_point((task, int(seq_len), other), own, np.fmax(variance, noise.get(seq_len, np.nan)), degrees)
+        for seq_len, own in pairs.groupby('seq_len')
+    ]
 
 
 def _of_point(key: tuple[str, int, str], pairs: pd.DataFrame, variance: float, degrees: int) -> Verdict:

@@ -47,7 +47,7 @@ class Inbox:
             self._save(folder, inside)
 
     def _add(self, cell_id: str, rows: bytes, curves: bytes) -> None:
-        """Adds rows and curves to those of a cell, unless they are of another program."""
+        """Adds rows and curves to those of a cell."""
         with tempfile.TemporaryDirectory(prefix='qstr_jax_inbox_') as folder:
             path = pathlib.Path(folder) / f'{cell_id}.parquet'  # tables are checked as those of the cell
             path.write_bytes(rows)

@@ -1,5 +1,6 @@
 """Several results directories as one."""
 
+import os
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -10,16 +11,20 @@ from etils import epath
 from qstr_jax.storage import cell_tables, defaults, files, lane_keys, names, records, results
 from qstr_jax.storage.files import ResultsError
 
+# Another program may compute the same, and another search find the same values.
+UNTOLD = {'program', 'tuned_grid', 'tuned_samples'}
+
 
 def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
     """Merges results directories into `destination`, new or one of them; returns its rows.
 
     A lane that several directories hold is taken from the first of them. Rows of one lane, backend and
-    `lanes_per_batch` must be equal; rows of different ones may differ by rounding, which is warned of. Trained
-    parameters and checkpoints stay where they are.
+    `lanes_per_batch` must be equal; rows of different ones may differ by rounding, which is warned of. Runs that chose
+    settings, in `selection/`, are merged too; trained parameters and checkpoints stay where they are.
     """
     sources = [epath.Path(source) for source in sources]
-    if (epath.Path(destination) / 'config.json').exists() and epath.Path(destination) not in sources:
+    paths_of = [os.path.abspath(source) for source in sources]
+    if (epath.Path(destination) / 'config.json').exists() and os.path.abspath(destination) not in paths_of:
         raise ResultsError(f'destination={str(destination)!r} holds results: name it among the sources too')
     sweeps = [sweep for source in sources for sweep in results.read_config(source)]
     tables = {}
@@ -41,6 +46,8 @@ def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
     files.write_json(target / 'plan.json', plan)
     for name, run in runs.items():
         files.write_json(target / 'provenance' / name, run)
+    if choosing := [part for source in sources if (part := source / results.SELECTION / 'config.json').exists()]:
+        merge([path.parent for path in choosing], target / results.SELECTION)
     return results.load(target)
 
 
@@ -55,14 +62,14 @@ def _merge_cell(name: str, sources: Sequence[Any]) -> tuple[pd.DataFrame, pd.Dat
     paths = [source / 'rows' / name for source in sources]
     lanes = list(dict.fromkeys(one for path in paths for one in lane_keys.columns_of(cell_tables.read_rows(path))))
     rows, *others = (cell_tables.read_rows(path, lanes) for path in paths)
-    curves = defaults.filled_curves(cell_tables.read_curves(sources[0] / 'curves' / name), rows)
+    curves = _curves_of(rows, sources[0], name)
     for source, other in zip(sources[1:], others, strict=True):
         rows, other = defaults.shared(rows, other), defaults.shared(other, rows)
         if newer := set(lane_keys.columns_of(rows)) ^ set(lane_keys.columns_of(other)):
             raise ResultsError(f'{name}: older rows lack {min(newer)}: import qstr_jax.sweeps and the plugins first')
         _check_same(name, rows, other, source)
         known = lane_keys.found_in(rows)
-        more = defaults.filled_curves(cell_tables.read_curves(source / 'curves' / name), other)
+        more = _curves_of(other, source, name)
         rows, curves = (
             pd.concat([mine, lane_keys.without(theirs, known)], ignore_index=True)
             for mine, theirs in ((rows, other), (curves, more))
@@ -70,7 +77,13 @@ def _merge_cell(name: str, sources: Sequence[Any]) -> tuple[pd.DataFrame, pd.Dat
     return lane_keys.sort(rows), lane_keys.sort(curves, 'samples')
 
 
-def _is_same(a: Any, b: Any) -> bool:
+def _curves_of(rows: pd.DataFrame, source: Any, name: str) -> pd.DataFrame:
+    """The curves of the lanes that have rows; a killed write leaves others."""
+    curves = defaults.filled_curves(cell_tables.read_curves(source / 'curves' / name), rows)
+    return lane_keys.without(curves, lane_keys.found_in(curves) - lane_keys.found_in(rows))
+
+
+def is_same(a: Any, b: Any) -> bool:
     return bool(pd.isna(a) and pd.isna(b) if pd.isna(a) or pd.isna(b) else a == b)
 
 
@@ -79,8 +92,8 @@ def _check_same(name: str, rows: pd.DataFrame, other: pd.DataFrame, source: Any)
     both = rows.merge(other, on=lane_keys.columns_of(rows), suffixes=('', ' there'))
     for _, row in both.iterrows():
         pairs = {c: (row[c], row[f'{c} there']) for c in rows.columns if f'{c} there' in both.columns}
-        different = [c for c, (a, b) in pairs.items() if not _is_same(a, b)]
-        if not set(different) - {'program'}:  # another one that computed the same
+        different = [c for c, (a, b) in pairs.items() if not is_same(a, b)]
+        if not set(different) - UNTOLD:
             continue
         what = f'{name.removesuffix(".parquet")}, {lane_keys.name_of(row)}: {", ".join(different)} in {source}'
         if {'backend', 'lanes_per_batch'} & set(different):

@@ -146,17 +146,14 @@ class Claims:
             return 1 if owner is None else 2 * (owner != thread)
 
         for batch in sorted(self._pending, key=distance):
-            attempt = contextlib.ExitStack()
-            if not attempt.enter_context(locked(self._workdir, batch.name, timeout=0)):
-                attempt.close()
-                continue
-            self._pending.remove(batch)
-            if not self._pending:
-                self._drained.set()
-            lanes = missing(self._workdir, batch)
-            if lanes:
-                self._owners.setdefault(batch.cell.id, thread)
-                held.push(attempt)
-                return (batch, lanes), False
-            attempt.close()
+            with contextlib.ExitStack() as attempt:
+                if not attempt.enter_context(locked(self._workdir, batch.name, timeout=0)):
+                    continue
+                self._pending.remove(batch)
+                if not self._pending:
+                    self._drained.set()
+                if lanes := missing(self._workdir, batch):
+                    self._owners.setdefault(batch.cell.id, thread)
+                    held.push(attempt.pop_all())
+                    return (batch, lanes), False
         return None, not self._pending

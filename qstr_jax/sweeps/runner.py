@@ -62,7 +62,9 @@ def run_all(
     options: Options | None = None,
     made_cells: Sequence[Sequence[cells.Cell]] | None = None,
 ) -> pd.DataFrame:
-    """As `run`, for several sweeps of one directory, side by side: each has a device, which then works for the others.
+    """As `run`, for several sweeps of one directory, side by side: each has a device.
+
+    A device that is left over, or whose sweep is done, helps with the next step of another, as a tuned sweep has many.
 
     Args:
         several: the sweeps.
@@ -96,10 +98,11 @@ def run_all(
         calls = [_prepared(one, workdir, options, own) for one, own in zip(sessions, all_cells, strict=True)]
         failed = session.side_by_side(_alone(calls, sessions, shown), stop, at_once=len(sessions[0].workers))
     workdir = epath.Path(workdir)
+    for folder in (workdir, *([workdir / results.SELECTION] if is_tuned else [])):
+        session.tidy(folder)
     if failed:
         folders = f'{workdir / "errors"}' + (f' and {workdir / results.SELECTION / "errors"}' if is_tuned else '')
         raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {folders}')
-    session.tidy(workdir)
     return results.load(workdir)
 
 
@@ -114,7 +117,7 @@ def _prepared(one: session.Session, workdir: Any, options: Options, all_cells: S
 def _alone(calls: Sequence[Call], sessions: Sequence[session.Session], shown: progress.Progress) -> list[Call]:
     """The calls, each on a device of its own, since every device compiles a cell for itself, and then what is left.
 
-    A device that no call has, or waits for, works for all.
+    A device that no call has, or waits for, works for whoever takes it.
     """
     devices = range(len(sessions[0].workers))
     free, shared = list(devices[: len(calls)]), set(devices[len(calls) :])

@@ -174,8 +174,12 @@ class Session:
         self.progress.expect(sum(len(left[batch.cell.id].intersection(batch.lanes)) for batch in batches))
         own = claims.Claims(workdir, batches, self._stop)
         job = self.job(workdir, own, size_of or self.size_of, extra_columns=dict(extra_columns or {}))
-        calls = [functools.partial(self.workers[i].work, job) for i in sorted({self.own, *self.shared})]
-        failed = side_by_side(calls, self._stop, len(calls))
+        helpers = _taken(self.shared)
+        calls = [functools.partial(self.workers[i].work, job) for i in sorted({self.own, *helpers})]
+        try:
+            failed = side_by_side(calls, self._stop, len(calls))
+        finally:
+            self.shared |= helpers
         if self._stop.signal_number is not None:
             raise Interrupted(self._stop.signal_number)
         if self._stop.is_set():  # by another sweep of this call, whose error is raised there
@@ -213,6 +217,15 @@ class Session:
             stage=self.stage,
             **more,
         )
+
+
+def _taken(shared: set[int]) -> set[int]:
+    """The devices of a set, which is empty then, so that no other sweep uses them at the same time."""
+    taken = set()
+    with contextlib.suppress(KeyError):
+        while True:
+            taken.add(shared.pop())
+    return taken
 
 
 def side_by_side(calls: Sequence[Callable[[], list[str]]], stop: Stop, at_once: int) -> list[str]:

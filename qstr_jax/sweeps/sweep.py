@@ -8,7 +8,7 @@ from typing import Any
 from qstr_jax import columns, tasks
 from qstr_jax.learners.learner import REGISTRY as LEARNERS
 from qstr_jax.models.registered import REGISTRY as MODELS
-from qstr_jax.settings import checks
+from qstr_jax.settings import checks, registry
 from qstr_jax.sweeps import presets
 from qstr_jax.sweeps.scopes import Scopes
 from qstr_jax.sweeps.tune import Tune, parse
@@ -161,7 +161,7 @@ class Sweep:
         for key, value in (*changes.items(), *axes.items()):
             if key not in FIELDS:
                 for scope, name, _ in self._scopes.of(key, value):
-                    settings.pop(f'{scope}.{name}', None)
+                    settings = {given: one for given, one in settings.items() if not _is_under(given, scope, name)}
         return Sweep(**{**kept, **changes}, axes={**settings, **axes})
 
     def settings_of(self, name: str) -> dict[str, Any]:
@@ -231,3 +231,10 @@ def in_prompts(values: tuple[float, ...], unit: str, task: Any) -> tuple[int, ..
             )
         sizes.append(round(exact))
     return tuple(sizes)
+
+
+def _is_under(given: str, scope: str, name: str) -> bool:
+    """Whether a given setting is of a scope, or of a thing of that kind, such as 'online.threshold' of 'learner'."""
+    there, _, setting = given.partition('.')
+    entry = registry.entries().get(there)
+    return setting == name and (there == scope or (entry is not None and entry.kind == scope))

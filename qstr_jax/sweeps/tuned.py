@@ -7,16 +7,20 @@ directory share the lanes of each step.
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from qstr_jax import columns
+from qstr_jax.storage import cell_columns
 from qstr_jax.storage.results import SELECTION
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.search import Failed, Found, Search, points_of
 from qstr_jax.sweeps.session import Session
 from qstr_jax.sweeps.sweep import Sweep
 from qstr_jax.sweeps.tune import Tune
+
+# What tells the lanes of a point apart.
+SEEDS = ('seed', 'task_seed')
 
 
 def share(cells: Sequence[Cell], index: int, count: int) -> tuple[Cell, ...]:
@@ -103,15 +107,35 @@ def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:
                 failed.append(str(error))
                 continue
             cell, search, lanes, found = winner
-            chosen = dataclasses.replace(cell, lanes=tuple(search.at(lane, found.places) for lane in lanes))
-            extra_columns = {
+            says = {
                 'tuned': ' '.join(tune.names),
                 'tuned_grid': ' '.join(values for values, _ in tried),
                 'tuned_samples': ' '.join(f'{samples:g}' for _, samples in tried),
                 'tuned_seeds': ' '.join(map(str, tune.seeds)),
             }
-            failed += session.run(workdir, [chosen], size_of=search.size_of, extra_columns=extra_columns)
+            chosen = dataclasses.replace(cell, lanes=tuple(search.at(lane, found.places) for lane in lanes))
+            kept = _reported(workdir, [one.cell for one in group], lanes, tune)
+            chosen, says = (kept[0], {name: kept[1][name] for name in says}) if kept else (chosen, says)
+            failed += session.run(workdir, [chosen], size_of=search.size_of, extra_columns=says)
     return sorted(set(failed))
+
+
+def _reported(
+    workdir: Any, cells: Sequence[Cell], lanes: Sequence[Any], tune: Tune
+) -> tuple[Cell, Mapping[str, Any]] | None:
+    """Of a point that has rows the cell, with all lanes at the values of these rows, and what a row says.
+
+    A search that begins elsewhere, as after a shorter N was added, may find others, and a point has one choice.
+    """
+    names = [name for name in lanes[0]._fields if name not in (*tune.names, *SEEDS)]
+    for cell in cells:
+        found = cell_columns.columns_of(workdir, cell.id, lanes[0]._fields)
+        for values in zip(*found.values(), strict=True):
+            row = dict(zip(found, values, strict=True))
+            if all(row[name] == getattr(lanes[0], name) for name in names):
+                values_of_row = {name: row[name] for name in tune.names if name in lanes[0]._fields}
+                return dataclasses.replace(cell, lanes=tuple(lane._replace(**values_of_row) for lane in lanes)), row
+    return None
 
 
 def _race(

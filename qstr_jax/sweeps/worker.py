@@ -78,7 +78,6 @@ class Worker:
                     name = f'{batch.name}-{i}-{files.digest(lanes, compiled.size)}'
                     self._run_lanes(batch.cell, name, lanes, compile_seconds)
                     compile_seconds = 0.0
-            monitor.clear_error(self._job.workdir, batch.cell.id)
         except (Stopped, results.ResultsError, tasks.DrawError):
             raise
         except Exception as error:  # one cell's failure (memory, a user's model) must not stop the others
