@@ -20,14 +20,10 @@ FIGURES = {
 def get_config():
     """Transformer and FFN, five lanes with a task each, a test every five steps, at most 400,000 samples."""
     config = base.get_config()
-    config.models = ('transformer', 'ffn')
-    config.seq_lens = (4, 8)
-    config.threshold = 0.1
-    config.thresholds = (0.9, 0.7, 0.5, 0.3)
+    config.update(models=('transformer', 'ffn'), seq_lens=(4, 8))
+    config.update(threshold=0.1, thresholds=(0.9, 0.7, 0.5, 0.3), check_every=5, max_samples=400_000)
     config.task_per_lane = True
     config.tune.learning_rate = 'auto'
-    config.check_every = 5
-    config.max_samples = 400_000
     config.title = '{task} at the best learning rate for MSE 0.1'
     return config
 
@@ -36,9 +32,7 @@ def reduced():
     """The same in seconds, for the tests."""
     config = get_config()
     base.shrink_tuned(config)
-    config.seq_lens = (3,)
-    config.threshold = 0.8
-    config.thresholds = (0.95, 0.9)
+    config.update(seq_lens=(3,), threshold=0.8, thresholds=(0.95, 0.9))
     return config
 
 

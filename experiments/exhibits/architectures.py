@@ -69,16 +69,10 @@ def protocol(task, seq_len):
     config.task.name = task
     if task == 'flights':
         config.task.lookup = 'key'
-    config.seq_lens = (seq_len,)
-    config.risk = 'pointwise'
-    config.batch_size = 64
-    config.check_every = 4
+    config.update(seq_lens=(seq_len,), risk='pointwise', batch_size=64)
+    config.update(check_every=4, threshold=threshold, threshold_on=kind, test_samples=1000, max_samples=48_000)
     config.task_per_lane = True
-    config.tune.learning_rate = (1e-3, 3e-3, 1e-2)
-    config.tune.num_seeds = 1
-    config.threshold, config.threshold_on = threshold, kind
-    config.test_samples = 1000
-    config.max_samples = 48_000
+    config.tune.update(learning_rate=(1e-3, 3e-3, 1e-2), num_seeds=1)
     return config
 
 

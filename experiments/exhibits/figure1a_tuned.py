@@ -20,10 +20,7 @@ FIGURES = {
 def get_config(part='transformer'):
     """One architecture as in Figure 1a, a task per lane, the rate tuned, a test every two steps."""
     config = figure1a.get_config()
-    config.preset = 'standard'
-    config.models = (part,)
-    config.seq_lens = (4, 6, 8, 10, 12)
-    config.task_per_lane = True
+    config.update(preset='standard', models=(part,), seq_lens=(4, 6, 8, 10, 12), task_per_lane=True)
     config.tune.learning_rate = 'auto'
     config.check_every = 2
     config.title = '{task} at the best learning rate: samples to test MSE {threshold}'

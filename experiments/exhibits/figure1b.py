@@ -22,36 +22,26 @@ PUBLISHED = {('transformer', 25): 117_000, ('transformer', 33): 140_000, ('rnn',
 def get_config(part='transformer'):
     """One architecture, with a (u, ω) for each lane; or `draws`, 24 of them for the FFN at N = 25."""
     config = base.get_config()
-    config.preset = 'published'
-    config.models = ('ffn',) if part == 'draws' else (part,)
+    config.update(preset='published', models=('ffn',) if part == 'draws' else (part,))
     config.task.name = 'simple_qstr'
-    config.seq_lens = (25, 27, 29, 31, 33)
-    config.threshold = 0.02
-    config.check_every = 100
-    config.task_per_lane = True
-    config.num_seeds = 5
+    config.update(seq_lens=(25, 27, 29, 31, 33), threshold=0.02, check_every=100)
+    config.update(task_per_lane=True, num_seeds=5)
     config.title = '{task}: samples to test MSE {threshold}'
     config.reference_for.update(
         test_task='simple_qstr', task='simple_qstr', link='linear', token_dim=10, threshold=0.02
     )
     config.reference = tuple((*point, samples) for point, samples in PUBLISHED.items())
     if part == 'draws':
-        config.seq_lens = (25,)
-        config.num_seeds = 24
+        config.update(seq_lens=(25,), num_seeds=24)
     return config
 
 
 def reduced(part='transformer'):
     """The same in seconds, for the tests: shorter prompts, a threshold that is soon reached."""
     config = get_config(part)
-    config.models = ('transformer', 'ffn')
-    config.seq_lens = (5,)
-    config.threshold = 0.9
-    config.check_every = 20
-    config.num_seeds = 2
+    config.update(models=('transformer', 'ffn'), seq_lens=(5,))
+    config.update(threshold=0.9, check_every=20, test_samples=100, max_samples=12_800, num_seeds=2)
     config.ffn.widths = (32,)
-    config.test_samples = 100
-    config.max_samples = 12_800
     return config
 
 

@@ -23,8 +23,7 @@ def get_config(part='transformer'):
     config.title = '{task} at the best learning rate: samples to test MSE {threshold}'
     config.reference = ()  # The published samples are at one rate.
     if part == 'rnn':
-        config.seq_lens = (25,)
-        config.num_seeds = 3
+        config.update(seq_lens=(25,), num_seeds=3)
     return config
 
 
@@ -32,8 +31,7 @@ def reduced(part='transformer'):
     """The same in seconds, for the tests: every part is a small FFN."""
     config = get_config(part)
     base.shrink_tuned(config)
-    config.seq_lens = (3,)
-    config.threshold = 0.8
+    config.update(seq_lens=(3,), threshold=0.8)
     return config
 
 

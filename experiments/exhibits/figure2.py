@@ -29,19 +29,12 @@ def get_config(part='q1'):
     """AdamW, rate 1e-3, decay 0.2, batch 64, at most 20 epochs, to an epoch mean of the loss of 0.05."""
     base.check_part(part, FOLDERS)
     config = base.get_config()
-    config.models = ('transformer',)
-    config.learners = ('adamw',)
+    config.update(models=('transformer',), learners=('adamw',))
     config.task.name = 'simple_qstr'
-    config.seq_lens = (100,)
-    config.sparsity = {'q1': (1,), 'all': (1, 2, 3), 'seeds': (1, 2)}[part]
-    config.num_samples = (50_000,)
-    config.num_seeds = 10 if part == 'seeds' else 1
-    config.weight_decay = (0.2,)
+    config.update(seq_lens=(100,), sparsity={'q1': (1,), 'all': (1, 2, 3), 'seeds': (1, 2)}[part])
+    config.update(num_samples=(50_000,), num_seeds=10 if part == 'seeds' else 1, weight_decay=(0.2,))
     config.check_every = 782  # an epoch
-    config.max_steps = 20 * 782
-    config.train_threshold = 0.05
-    config.test_samples = 2000
-    config.validation_samples = 64
+    config.update(max_steps=20 * 782, train_threshold=0.05, test_samples=2000, validation_samples=64)
     config.save_params = True
     config.transformer.attention = ('separate', 'merged') if part == 'all' else ('separate',)
     return config
@@ -50,17 +43,10 @@ def get_config(part='q1'):
 def reduced(part='q1'):
     """The same in seconds, for the tests."""
     config = get_config(part)
-    config.seq_lens = (6,)
-    config.sparsity = (2,)
-    config.token_dim = 3
-    config.transformer.mlp_width = 16
-    config.num_samples = (512,)
-    config.num_seeds = 1
-    config.learning_rate = (1e-2,)
-    config.check_every = 20
-    config.max_steps = 200
-    config.transformer.attention = ('separate',)
-    config.test_samples = 64
+    config.update(seq_lens=(6,), sparsity=(2,), token_dim=3)
+    config.transformer.update(mlp_width=16, attention=('separate',))
+    config.update(num_samples=(512,), num_seeds=1, learning_rate=(1e-2,))
+    config.update(check_every=20, max_steps=200, test_samples=64)
     return config
 
 

@@ -19,8 +19,7 @@ FIGURES = {
 def get_config(part='transformer'):
     """One architecture as in Figure 3, the rate tuned, threshold 0.7."""
     config = figure3.get_config(part)
-    config.preset = 'standard'
-    config.learning_rate = None
+    config.update(preset='standard', learning_rate=None)
     config.tune.learning_rate = 'auto'
     config.threshold = 0.7
     config.title = 'qSTR, {link}, N = {seq_len}, best learning rate: samples to test MSE {threshold}'
@@ -31,10 +30,7 @@ def reduced(part='transformer'):
     """The same in seconds, for the tests: every part is a small FFN."""
     config = get_config(part)
     base.shrink_tuned(config)
-    config.link = 'linear'
-    config.seq_lens = (3,)
-    config.sparsity = (1, 2)
-    config.threshold = 0.9
+    config.update(link='linear', seq_lens=(3,), sparsity=(1, 2), threshold=0.9)
     return config
 
 

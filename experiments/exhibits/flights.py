@@ -33,22 +33,18 @@ def get_config(part='transformer'):
     """Transformer at N = 4, …, 64, FFN up to 16; or Transformers with four sizes of noise, for all of their budget."""
     base.check_part(part, FOLDERS)
     config = base.get_config()
-    config.task.name, config.task.lookup = 'flights', 'key'
+    config.task.update(name='flights', lookup='key')
     config.task_per_lane = True
     config.tune.learning_rate = (3e-3, 1e-2)
-    config.test_samples = 1000
-    config.max_samples = 64_000
-    config.models = ('ffn',) if part == 'ffn' else ('transformer',)
+    config.update(test_samples=1000, max_samples=64_000, models=('ffn',) if part == 'ffn' else ('transformer',))
     if part != 'noise':
         config.ffn.widths = (64, 64)
-        config.seq_lens = (4, 16) if part == 'ffn' else (4, 16, 64)
-        config.threshold = 0.3
+        config.update(seq_lens=(4, 16) if part == 'ffn' else (4, 16, 64), threshold=0.3)
     else:
         config.seq_lens = (8,)
         config.task.key_noise = (0.0, 0.5, 1.0, 2.0)
         config.threshold = 1e-9  # never reached: all lanes get the same budget
-        config.x = 'key_noise'
-        config.save_params = True
+        config.update(x='key_noise', save_params=True)
     return config
 
 

@@ -22,15 +22,10 @@ def get_config():
     """q = 3, d = 3, N = 7, H = 1, …, 6; every lane trains for its whole budget."""
     config = base.get_config()
     config.models = ('transformer',)
-    config.link, config.indices, config.tokens = 'norm2', 'half', 'half'
-    config.test_task = 'qstr'
-    config.seq_lens, config.sparsity, config.token_dim = (7,), (3,), 3
-    config.num_seeds = 3
-    config.task_per_lane = True
+    config.update(link='norm2', test_task='qstr', seq_lens=(7,), sparsity=(3,), token_dim=3)
+    config.update(indices='half', tokens='half', num_seeds=3, task_per_lane=True)
     config.threshold = 1e-9  # never reached: all lanes get the same budget
-    config.max_samples = 512_000
-    config.check_every = 100
-    config.test_samples = 1000
+    config.update(max_samples=512_000, check_every=100, test_samples=1000)
     config.title = 'Heads: {link}, q = {sparsity}, d = {token_dim}, N = {seq_len}'
     config.x = 'transformer_num_heads'
     config.transformer.num_heads = (1, 2, 3, 4, 5, 6)
@@ -40,13 +35,9 @@ def get_config():
 def reduced():
     """The same in seconds, for the tests."""
     config = get_config()
-    config.seq_lens, config.sparsity, config.token_dim = (5,), (2,), 2
-    config.num_seeds = 2
-    config.transformer.mlp_width = 16
-    config.max_samples = 3200
-    config.check_every = 10
-    config.test_samples = 64
-    config.transformer.num_heads = (1, 2)
+    config.update(seq_lens=(5,), sparsity=(2,), token_dim=2, num_seeds=2)
+    config.transformer.update(mlp_width=16, num_heads=(1, 2))
+    config.update(max_samples=3200, check_every=10, test_samples=64)
     return config
 
 

@@ -23,8 +23,7 @@ def get_config(part='mamba2'):
     config = architectures.protocol('qstr', 8)
     config.models = ('backbone',)
     both = ((part, ATTENTION), (ATTENTION, part))
-    config.backbone.mixers = ((part, part), *(both if part != ATTENTION else ()))
-    config.backbone.num_parameters = 20_000
+    config.backbone.update(mixers=((part, part), *(both if part != ATTENTION else ())), num_parameters=20_000)
     return config
 
 

@@ -24,15 +24,10 @@ def get_config(part='transformer'):
     """The point-wise risk, 1,000 test prompts, a look at them every 100 steps; FFN and RNN as far as they go."""
     base.check_part(part, FOLDERS)
     config = base.get_config()
-    config.preset = 'published'
-    config.models = (part,)
+    config.update(preset='published', models=(part,))
     config.seq_lens = {'transformer': (4, 8, 16, 64, 256, 1024), 'ffn': (4, 8, 16), 'rnn': (4, 8)}[part]
-    config.risk = 'pointwise'
-    config.num_seeds = 1 if part == 'rnn' else 3
-    config.task_per_lane = True
-    config.check_every = 100
-    config.test_samples = 1000
-    config.max_samples = 4_000_000
+    config.update(risk='pointwise', num_seeds=1 if part == 'rnn' else 3, task_per_lane=True)
+    config.update(check_every=100, test_samples=1000, max_samples=4_000_000)
     config.title = '{task}, point-wise risk: samples to test MSE {threshold}'
     config.notes = ('{test_samples} test prompts (published: 5,000), a test every {check_every} steps',)
     return config
@@ -41,14 +36,8 @@ def get_config(part='transformer'):
 def reduced(part='transformer'):
     """The same in seconds, for the tests."""
     config = get_config(part)
-    config.models = ('transformer',)
-    config.seq_lens = (3,)
-    config.num_seeds = 2
-    config.learning_rate = (1e-2,)
-    config.threshold = 0.9
-    config.check_every = 20
-    config.test_samples = 100
-    config.max_samples = 12_800
+    config.update(models=('transformer',), seq_lens=(3,), num_seeds=2, learning_rate=(1e-2,))
+    config.update(threshold=0.9, check_every=20, test_samples=100, max_samples=12_800)
     return config
 
 

@@ -19,11 +19,9 @@ draw = larger_n.draw
 def get_config(part='transformer'):
     """The Transformer to N = 256, or the FFN at N = 4 and 8; at most a million samples."""
     config = larger_n.get_config(part)
-    config.seq_lens = (4, 8) if part == 'ffn' else (4, 8, 16, 64, 256)
-    config.num_seeds = 5
+    config.update(seq_lens=(4, 8) if part == 'ffn' else (4, 8, 16, 64, 256), num_seeds=5)
     config.tune.learning_rate = 'auto'
-    config.check_every = 10
-    config.max_samples = 1_000_000
+    config.update(check_every=10, max_samples=1_000_000)
     config.title = '{task}, point-wise risk, best learning rate: samples to test MSE {threshold}'
     return config
 
@@ -32,8 +30,7 @@ def reduced(part='transformer'):
     """The same in seconds, for the tests: every part is a small FFN."""
     config = get_config(part)
     base.shrink_tuned(config)
-    config.seq_lens = (2,)
-    config.threshold = 0.9
+    config.update(seq_lens=(2,), threshold=0.9)
     return config
 
 

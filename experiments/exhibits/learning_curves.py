@@ -17,27 +17,13 @@ PLUGINS = ('qstr_jax.theory.construction_norm', 'qstr_jax.theory.oracles')
 def get_config():
     """1STR at N = 8, d = 5: AdamW on n prompts, a grid of learning rates and weight decays per n."""
     config = base.get_config(PLUGINS)
-    config.models = ('transformer', 'rnn', 'ffn', 'zero', 'least_squares', 'ridge')
-    config.learners = ('adamw',)
-    config.preset = 'paper'
-    config.test_task = 'qstr'
-    config.rnn.cell = 'gru'
-    config.rnn.width = 64
+    config.update(models=('transformer', 'rnn', 'ffn', 'zero', 'least_squares', 'ridge'), learners=('adamw',))
+    config.update(preset='paper', test_task='qstr', seq_lens=(8,), token_dim=5, encoding_dim=20)
+    config.rnn.update(cell='gru', width=64)
     config.transformer.mlp_width = 32
-    config.seq_lens = (8,)
-    config.token_dim = 5
-    config.encoding_dim = 20
-    config.task_per_lane = True
-    config.num_samples = (0.4, 1, 4, 10, 20, 50, 200)
-    config.samples_unit = 'qd'
-    config.learning_rate = (1e-3, 3e-3)
-    config.weight_decay = (1e-2, 0.3)
-    config.schedule = 'cosine'
-    config.max_steps = 1000
-    config.check_every = 250
-    config.test_samples = 1000
-    config.validation_samples = 500
-    config.num_seeds = 3
+    config.update(task_per_lane=True, num_samples=(0.4, 1, 4, 10, 20, 50, 200), samples_unit='qd', num_seeds=3)
+    config.update(learning_rate=(1e-3, 3e-3), weight_decay=(1e-2, 0.3), schedule='cosine')
+    config.update(max_steps=1000, check_every=250, test_samples=1000, validation_samples=500)
     config.title = '{task}, N = {seq_len}, d = {token_dim}: AdamW on n prompts'
     config.notes = ('learning rate and weight decay chosen on validation prompts at every n',)
     return config
@@ -46,17 +32,9 @@ def get_config():
 def reduced():
     """The same in seconds, for the tests."""
     config = get_config()
-    config.models = ('transformer', 'least_squares', 'ridge')
-    config.seq_lens = (3,)
-    config.token_dim = 2
-    config.encoding_dim = 4
-    config.num_samples = (1, 8)
-    config.weight_decay = (1e-2,)
-    config.max_steps = 40
-    config.check_every = 20
-    config.test_samples = 100
-    config.validation_samples = 50
-    config.num_seeds = 2
+    config.update(models=('transformer', 'least_squares', 'ridge'), seq_lens=(3,), token_dim=2, encoding_dim=4)
+    config.update(num_samples=(1, 8), num_seeds=2, weight_decay=(1e-2,))
+    config.update(max_steps=40, check_every=20, test_samples=100, validation_samples=50)
     return config
 
 

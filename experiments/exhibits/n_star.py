@@ -22,38 +22,19 @@ def get_config(part='averaged'):
     """Scaled encodings of coherence ≤ 1/2; R = 1/2, 1, 2, point-wise also 0.3, and there at N = 64 only R = 1."""
     base.check_part(part, FOLDERS)
     config = base.get_config(learning_curves.PLUGINS)
-    config.models = ('transformer', 'least_squares')
-    config.learners = ('constrained',)
-    config.preset = 'paper'
-    config.test_task = 'qstr'
-    config.seq_lens = (8, 16, 32, 64)
-    config.token_dim = 10
+    config.update(models=('transformer', 'least_squares'), learners=('constrained',), preset='paper')
+    config.update(test_task='qstr', seq_lens=(8, 16, 32, 64), token_dim=10)
     config.encoding_dim = 75  # 18 ln 64
-    config.encoding_scale = 'scaled'
-    config.max_coherence = 0.5
-    config.transformer.attention = 'merged'
-    config.transformer.mlp_width = 32
-    config.task_per_lane = True
-    config.radius = (0.5, 1.0, 2.0)
-    config.radius_unit = 'construction'
-    config.learning_rate = (3e-3,)
-    config.schedule = 'cosine'
+    config.update(encoding_scale='scaled', max_coherence=0.5)
+    config.transformer.update(attention='merged', mlp_width=32)
+    config.update(task_per_lane=True, num_seeds=3)
+    config.update(radius=(0.5, 1.0, 2.0), radius_unit='construction', learning_rate=(3e-3,), schedule='cosine')
     config.batch_size = 32
-    config.max_steps = 1000
-    config.check_every = 250
-    config.threshold = 0.05
-    config.min_samples = 5
-    config.max_samples = 5120
-    config.resolution = 0.2
-    config.test_samples = 1000
-    config.validation_samples = 500
-    config.num_seeds = 3
+    config.update(max_steps=1000, check_every=250, threshold=0.05, min_samples=5, max_samples=5120, resolution=0.2)
+    config.update(test_samples=1000, validation_samples=500)
     config.title = '{task}: n* of constrained ERM, averaged risk'
     if part != 'averaged':
-        config.risk = 'pointwise'
-        config.batch_size = 64
-        config.max_steps = 3000
-        config.check_every = 500
+        config.update(risk='pointwise', batch_size=64, max_steps=3000, check_every=500)
         config.title = '1STR: n* of constrained ERM, point-wise risk'
         config.seq_lens, config.radius = (
             ((64,), (1.0,)) if part == 'pointwise_64' else ((8, 16, 32), (0.3, 0.5, 1.0, 2.0))
@@ -65,14 +46,9 @@ def reduced(part='averaged'):
     """The same in seconds, for the tests."""
     config = get_config(part)
     base.shrink_search(config)
-    config.models = ('transformer',)
-    config.seq_lens = (2,)
-    config.token_dim = 2
-    config.encoding_dim = 8
-    config.max_coherence = 0.8
+    config.update(models=('transformer',), seq_lens=(2,), token_dim=2, encoding_dim=8, max_coherence=0.8)
     config.transformer.mlp_width = 8
-    config.radius = (1.0, 2.0)
-    config.min_samples = 2
+    config.update(radius=(1.0, 2.0), min_samples=2)
     return config
 
 

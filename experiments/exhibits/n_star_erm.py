@@ -61,27 +61,15 @@ def get_config(part='log'):
     base.check_part(part, FOLDERS)
     rule = 'wide' if part.startswith('wide') else 'log'
     config = base.get_config(PLUGINS)
-    config.models = ('transformer',)
-    config.learners = ('constrained',)
-    config.preset = 'paper'
-    config.seq_lens = (8, 16, 32, 64)
-    config.token_dim = 10
+    config.update(models=('transformer',), learners=('constrained',), preset='paper')
+    config.update(seq_lens=(8, 16, 32, 64), token_dim=10)
     config.encoding_factor, config.encoding_dim, config.max_coherence, words = RULES[rule]
     config.encoding_scale = 'scaled'
-    config.transformer.attention = 'merged'
-    config.transformer.mlp_width = 32
+    config.transformer.update(attention='merged', mlp_width=32)
     config.task_per_lane = True
-    config.risk = 'pointwise'
-    config.radius = (1.0,)
-    config.radius_unit = 'construction'
-    config.starts = ('attention:0', 'init')
-    config.learning_rate = (3e-3,)
-    config.schedule = 'cosine'
-    config.batch_size = 64
-    config.max_steps = 4000
-    config.check_every = 1000
-    config.test_samples = 1000
-    config.validation_samples = 500
+    config.update(risk='pointwise', radius=(1.0,), radius_unit='construction', starts=('attention:0', 'init'))
+    config.update(learning_rate=(3e-3,), schedule='cosine', batch_size=64)
+    config.update(max_steps=4000, check_every=1000, test_samples=1000, validation_samples=500)
     if 'labels' in part:
         _fit_labels(config)
         config.title = f'Random labels: training risk against n, point-wise risk, {words}'
@@ -98,61 +86,42 @@ def get_config(part='log'):
 def _search(config, averaged):
     config.test_task = 'qstr'
     config.learner.reference = 'construction'
-    config.threshold = 0.05
-    config.min_samples = 100
-    config.max_samples = 12800
-    config.resolution = 0.15
-    config.num_seeds = 5
+    config.update(threshold=0.05, min_samples=100, max_samples=12800, resolution=0.15, num_seeds=5)
     if averaged:
-        config.risk = 'averaged'
-        config.batch_size = 32
-        config.min_samples = 10
+        config.update(risk='averaged', batch_size=32, min_samples=10)
 
 
 def _be_recurrent(config):
     """The RNN of Theorem 7, whose states hardly depend on those before: α_N ≤ 1/N at every N that is run."""
     config.models = ('rnn',)
-    config.rnn.cell, config.rnn.states, config.rnn.readout = 'deep', 'exclusive', 'mlp'
-    config.rnn.width, config.rnn.transition_widths, config.rnn.readout_widths = 10, (32, 32), (64, 64)
-    config.rnn.lipschitz = 1 / 32
+    config.rnn.update(cell='deep', states='exclusive', readout='mlp', width=10, transition_widths=(32, 32))
+    config.rnn.update(readout_widths=(64, 64), lipschitz=1 / 32)
     config.starts = ('init', 'init:1')
     config.learner.reference = ''
 
 
 def _fit_labels(config):
-    config.test_task = 'random_labels'
-    config.num_samples = (100, 200, 400, 800, 1600, 3200, 6400)
-    config.num_seeds = 3
+    config.update(test_task='random_labels', num_samples=(100, 200, 400, 800, 1600, 3200, 6400), num_seeds=3)
 
 
 def reduced(part='log'):
     """The same in seconds, for the tests."""
     config = shrink(get_config(part))
-    config.seq_lens = (2, 3) if part == 'log' else (2,)
-    config.radius = (1.0,)
+    config.update(seq_lens=(2, 3) if part == 'log' else (2,), radius=(1.0,))
     config.starts = config.starts[:1]
     config.num_seeds = 2
     if 'labels' in part:
         config.num_samples = (4, 8)
     else:
-        config.threshold = 0.6
-        config.min_samples = 2
-        config.max_samples = 64
-        config.resolution = 0.5
+        config.update(threshold=0.6, min_samples=2, max_samples=64, resolution=0.5)
     return config
 
 
 def shrink(config):
     """Makes a fit on n prompts one of seconds, for the tests."""
-    config.token_dim = 2
-    config.encoding_factor = None
-    config.encoding_dim = 6
-    config.max_coherence = 0.9
+    config.update(token_dim=2, encoding_factor=None, encoding_dim=6, max_coherence=0.9)
     config.transformer.mlp_width = 8
-    config.max_steps = 60
-    config.check_every = 30
-    config.test_samples = 100
-    config.validation_samples = 50
+    config.update(max_steps=60, check_every=30, test_samples=100, validation_samples=50)
     return config
 
 

@@ -24,24 +24,15 @@ def get_config(part='rnn'):
     base.check_part(part, FOLDERS)
     config = n_star_stationary.get_config('simple')
     config.learners = ('min_norm',)
-    config.weight_decay = config.tolerance = config.span = None
-    config.risk = 'pointwise'
-    config.epsilon = 0.01
-    config.bisections = 5
-    config.max_steps = 4000
-    config.check_every = 500
-    config.max_samples = 5120
-    config.seq_lens = (4, 6, 8, 12)
+    config.update(weight_decay=None, tolerance=None, span=None, risk='pointwise', epsilon=0.01, bisections=5)
+    config.update(max_steps=4000, check_every=500, max_samples=5120, seq_lens=(4, 6, 8, 12))
     config.title = '{task}, d = {token_dim}: n* of networks of least norm'
     if part != 'ffn':
-        config.task.name = config.test_task = 'qstr'
+        config.task.name = 'qstr'
+        config.update(test_task='qstr', seq_lens=(2, 3, 4, 5, 6, 8), token_dim=1, encoding_dim=8)
         config.models = ('rnn',)
-        config.ffn.form = config.ffn.widths = None
-        config.rnn.cell, config.rnn.states, config.rnn.radius, config.rnn.width = 'deep', 'exclusive', 1.0, 16
-        config.rnn.readout, config.rnn.readout_widths = 'mlp', (128,)
-        config.seq_lens = (2, 3, 4, 5, 6, 8)
-        config.token_dim = 1
-        config.encoding_dim = 8
+        config.ffn.update(form=None, widths=None)
+        config.rnn.update(cell='deep', states='exclusive', radius=1.0, width=16, readout='mlp', readout_widths=(128,))
     if part == 'rnn_long':
         config.seq_lens, config.max_samples = (10, 12), 20_480
     return config
@@ -51,8 +42,7 @@ def reduced(part='rnn'):
     """The same in seconds, for the tests."""
     config = get_config(part)
     base.shrink_search(config)
-    config.seq_lens, config.encoding_dim = (2,), 4
-    config.bisections = 1
+    config.update(seq_lens=(2,), encoding_dim=4, bisections=1)
     if part == 'ffn':
         config.ffn.widths = (8, 8)
     else:

@@ -20,40 +20,22 @@ def get_config(part='simple'):
     """d = 2 and three lanes with a task each; simple-1STR to N = 16 with two weight decays, 1STR to N = 8 with one."""
     base.check_part(part, FOLDERS)
     config = base.get_config(learning_curves.PLUGINS)
-    config.models = ('transformer', 'rnn', 'ffn', 'least_squares')
-    config.learners = ('adamw',)
-    config.preset = 'paper'
-    config.task.name = config.test_task = 'simple_qstr'
-    config.seq_lens = (4, 8, 16)
-    config.token_dim = 2
-    config.encoding_dim = 16
-    config.transformer.attention = 'merged'
-    config.transformer.mlp_width = 32
-    config.rnn.cell = 'gru'
-    config.rnn.width = 32
-    config.rnn.states = 'exclusive'
-    config.rnn.readout = 'mlp'
+    config.update(models=('transformer', 'rnn', 'ffn', 'least_squares'), learners=('adamw',), preset='paper')
+    config.task.name = 'simple_qstr'
+    config.update(test_task='simple_qstr', seq_lens=(4, 8, 16), token_dim=2, encoding_dim=16)
+    config.transformer.update(attention='merged', mlp_width=32)
+    config.rnn.update(cell='gru', width=32, states='exclusive', readout='mlp')
     config.ffn.widths = (128, 64)
-    config.task_per_lane = True
-    config.learning_rate = (3e-3,)
-    config.weight_decay = (0.01, 0.3)
-    config.schedule = 'cosine'
-    config.max_steps = 2000
-    config.check_every = 500
-    config.threshold = 0.05
-    config.min_samples = 20
-    config.max_samples = 20480
-    config.resolution = 0.25
-    config.test_samples = 1000
-    config.validation_samples = 500
-    config.num_seeds = 3
+    config.update(task_per_lane=True, num_seeds=3)
+    config.update(learning_rate=(3e-3,), weight_decay=(0.01, 0.3), schedule='cosine')
+    config.update(max_steps=2000, check_every=500, threshold=0.05, min_samples=20, max_samples=20480, resolution=0.25)
+    config.update(test_samples=1000, validation_samples=500)
     config.title = '{task}, d = {token_dim}: n* of AdamW on n prompts'
     config.notes = ('weight decay chosen on validation prompts',)
     if part == 'qstr':
         config.models = ('transformer', 'rnn', 'ffn')
         config.task.name = config.test_task = 'qstr'
-        config.seq_lens = (4, 8)
-        config.weight_decay = (0.01,)
+        config.update(seq_lens=(4, 8), weight_decay=(0.01,))
         config.title = '1STR, d = 2: n* of AdamW on n prompts'
         config.notes = ()
     return config
@@ -64,8 +46,7 @@ def reduced(part='simple'):
     config = get_config(part)
     base.shrink_search(config)
     config.models = ('transformer', 'ffn') if part == 'simple' else ('ffn',)
-    config.seq_lens = (2,)
-    config.encoding_dim = 4
+    config.update(seq_lens=(2,), encoding_dim=4)
     config.ffn.widths = (16,)
     config.max_samples = 80
     return config

@@ -24,10 +24,7 @@ def get_config(part='simple_transformer'):
     """That of `n_star_models` for one architecture, with two starts and the learning rate as a further choice."""
     task, model = part.split('_')
     config = n_star_models.get_config(task)
-    config.models = (model,)
-    config.starts = STARTS[model]
-    config.learning_rate = (3e-3, 1e-2)
-    config.weight_decay = (0.01,)
+    config.update(models=(model,), starts=STARTS[model], learning_rate=(3e-3, 1e-2), weight_decay=(0.01,))
     if model == 'transformer':
         config.seq_lens = (4, 8, 16, 32)
     config.title = '{task}, d = 2: n* of AdamW on n prompts, the best of two starts'
@@ -40,10 +37,7 @@ def reduced(part='simple_transformer'):
     task, model = part.split('_')
     model = model if task == 'simple' else 'ffn'
     config = n_star_models.reduced(task)
-    config.models = (model,)
-    config.starts = STARTS[model]
-    config.learning_rate = (3e-3, 1e-2)
-    config.weight_decay = (0.01,)
+    config.update(models=(model,), starts=STARTS[model], learning_rate=(3e-3, 1e-2), weight_decay=(0.01,))
     config.rnn.width = 4
     return config
 

@@ -21,20 +21,10 @@ def get_config(part='simple'):
     """The FFN of `theorem6` at d = 2, five lanes with a task each; searches from n = 8 to 20,480."""
     base.check_part(part, FOLDERS)
     config = theorem6.get_config()
-    config.models = ('ffn',)
-    config.learners = ('stationary',)
-    config.probes = ()
-    config.seq_lens = (4, 6, 8, 12, 16, 32, 64)
-    config.token_dim = 2
-    config.encoding_dim = 16
-    config.num_samples = base.unset()
-    config.samples_unit = 'prompts'
-    config.batch_size = 64
-    config.threshold = 0.2
-    config.min_samples = 8
-    config.max_samples = 20_480
-    config.resolution = 0.1
-    config.test_samples = 1000
+    config.update(models=('ffn',), learners=('stationary',), probes=())
+    config.update(seq_lens=(4, 6, 8, 12, 16, 32, 64), token_dim=2, encoding_dim=16)
+    config.update(num_samples=base.unset(), samples_unit='prompts', batch_size=64)
+    config.update(threshold=0.2, min_samples=8, max_samples=20_480, resolution=0.1, test_samples=1000)
     config.title = '{task}, d = {token_dim}: n* of FFNs trained towards stationary points'
     if part == 'qstr':
         config.task.name = config.test_task = 'qstr'

@@ -32,18 +32,11 @@ def get_config(part='transformer_4'):
     model, _, number = part.rpartition('_')
     width = WIDTHS[model][int(number)]
     config = base.get_config()
-    config.models = (model,)
-    config.seq_lens = (int(number),)
-    config.risk = 'pointwise'
-    config.num_seeds = 10
-    config.task_per_lane = True
+    config.update(models=(model,), seq_lens=(int(number),), risk='pointwise', num_seeds=10, task_per_lane=True)
     # Rates that won at shorter prompts, where a search from the default would take long.
     config.tune.learning_rate = (3e-3, 1e-2) if model == 'transformer' and part in BUDGETS else 'auto'
-    config.tune.batch_size = (64, 256, 1024) if part in BUDGETS else (16, 64, 256)
-    config.tune.num_seeds = 5
-    config.check_every = 10 if part in BUDGETS else 4
-    config.test_samples = 1000
-    config.max_samples = BUDGETS.get(part, 300_000)
+    config.tune.update(batch_size=(64, 256, 1024) if part in BUDGETS else (16, 64, 256), num_seeds=5)
+    config.update(check_every=10 if part in BUDGETS else 4, test_samples=1000, max_samples=BUDGETS.get(part, 300_000))
     setting, value = {
         'transformer': ('mlp_width', width), 'rnn': ('width', width), 'ffn': ('widths', (width, 100)),
     }[model]  # fmt: skip

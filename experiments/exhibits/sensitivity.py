@@ -37,12 +37,8 @@ def get_config(model='transformer'):
     column = f'{model}_{setting}'
     config = base.get_config()
     config.preset = 'published' if model == 'rnn' else 'standard'  # The RNN's points are hours each.
-    config.models = (model,)
-    config.seq_lens = (6,)
-    config.num_seeds = 1 if model == 'rnn' else 3
-    config.task_per_lane = True
-    config.learning_rate = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
-    config.weight_decay = (0.01, 0.1, 1.0)
+    config.update(models=(model,), seq_lens=(6,), num_seeds=1 if model == 'rnn' else 3, task_per_lane=True)
+    config.update(learning_rate=(1e-4, 3e-4, 1e-3, 3e-3, 1e-2), weight_decay=(0.01, 0.1, 1.0))
     config.max_samples = 300_000
     config[model][setting] = widths
     config.heatmap = {'x': 'learning_rate', 'y': 'weight_decay', 'panels': column, 'top': ''}
@@ -55,13 +51,8 @@ def reduced(model='transformer'):
     """The same in seconds, for the tests: two widths of the Transformer, one of the others."""
     config = get_config(model)
     setting, *_ = WIDTHS[model]
-    config.seq_lens = (3,)
-    config.num_seeds = 2
-    config.learning_rate = (1e-3, 1e-2)
-    config.weight_decay = (0.01, 0.1)
-    config.threshold = 0.9
-    config.test_samples = 64
-    config.max_samples = 3200
+    config.update(seq_lens=(3,), num_seeds=2, learning_rate=(1e-3, 1e-2), weight_decay=(0.01, 0.1))
+    config.update(threshold=0.9, test_samples=64, max_samples=3200)
     config[model][setting] = {'transformer': (8, 16), 'rnn': (8,), 'ffn': ((16, 16),)}[model]
     return config
 

@@ -43,17 +43,14 @@ def get_config(part='s64_16'):
             config[model].state_dim = SIDES[state]
     config.rg_lru.heads = SIDES[state]
     config.tune.num_seeds = 1
-    config.threshold = 0.1
-    config.max_samples = 24_000
+    config.update(threshold=0.1, max_samples=24_000)
     return config
 
 
 def reduced(part='s64_16'):
     """The same in seconds, for the tests: one mixer."""
     config = get_config('s64_16')
-    config.models = ('min_gru',)
-    config.seq_lens, config.num_seeds = (8,), 2
-    config.max_samples, config.test_samples = 6400, 100
+    config.update(models=('min_gru',), seq_lens=(8,), num_seeds=2, max_samples=6400, test_samples=100)
     base.ease(config)
     return config
 

@@ -20,32 +20,16 @@ def get_config(part='ffn'):
     """FFNs at stationary points or of least norm, and baselines; a Transformer; or FFNs that start at the oracle."""
     base.check_part(part, FOLDERS)
     config = base.get_config(learning_curves.PLUGINS)
-    config.models = ('ffn', 'theorem6_oracle', 'least_squares', 'zero')
-    config.learners = ('stationary', 'min_norm')
-    config.probes = ('theorem6_floor',)
-    config.task.name = config.test_task = 'simple_qstr'
-    config.preset = 'paper'
-    config.seq_lens = (5, 10)
-    config.token_dim = 4
-    config.encoding_dim = 12
-    config.ffn.form = 'theorem6'
-    config.ffn.widths = (64, 32)
-    config.transformer.attention = 'merged'
-    config.transformer.mlp_width = 16
-    config.task_per_lane = True
-    config.num_samples = (0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0)
-    config.samples_unit = 'Nd'
-    config.span = 'coordinates'
-    config.optimizer = 'adam'
-    config.batch_size = 0
-    config.learning_rate = (1e-2,)
-    config.weight_decay = (1e-3,)
-    config.schedule = 'cosine'
-    config.max_steps = 3000
-    config.check_every = 250
-    config.tolerance = 1e-3
-    config.test_samples = 2000
+    config.update(models=('ffn', 'theorem6_oracle', 'least_squares', 'zero'), learners=('stationary', 'min_norm'))
+    config.update(probes=('theorem6_floor',), preset='paper')
+    config.task.name = 'simple_qstr'
+    config.update(test_task='simple_qstr', seq_lens=(5, 10), token_dim=4, encoding_dim=12)
+    config.ffn.update(form='theorem6', widths=(64, 32))
+    config.transformer.update(attention='merged', mlp_width=16)
+    config.update(task_per_lane=True, num_samples=(0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0), samples_unit='Nd')
     config.num_seeds = 5
+    config.update(span='coordinates', optimizer='adam', batch_size=0, learning_rate=(1e-2,), weight_decay=(1e-3,))
+    config.update(schedule='cosine', tolerance=1e-3, max_steps=3000, check_every=250, test_samples=2000)
     config.title = 'Theorem 6: {task}, test loss against n/(Nd)'
     if part == 'transformer':
         config.models, config.learners = ('transformer',), ('stationary',)
@@ -53,8 +37,7 @@ def get_config(part='ffn'):
         config.plugins = (*config.plugins, 'qstr_jax.theory.construction_start')
         config.models, config.learners = ('ffn', 'theorem6_oracle'), ('stationary',)
         config.starts, config.optimizer, config.weight_decay = ('construction',), 'lbfgs', (1e-6, 1e-5, 1e-4)
-        config.schedule = config.learning_rate = None
-        config.num_samples = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+        config.update(schedule=None, learning_rate=None, num_samples=(0.1, 0.2, 0.3, 0.5, 0.7, 0.9))
     return config
 
 
@@ -64,17 +47,10 @@ def reduced(part='ffn'):
     if part != 'transformer':
         config.models = ('ffn', 'theorem6_oracle')
     config.transformer.mlp_width = 4
-    config.learners = ('stationary',)
-    config.seq_lens = (3,)
-    config.token_dim = 2
-    config.encoding_dim = 4
+    config.update(learners=('stationary',), seq_lens=(3,), token_dim=2, encoding_dim=4)
     config.ffn.widths = (8, 8)
-    config.num_samples = (0.5, 1.0, 2.0)
-    config.max_steps = 40
-    config.check_every = 20
-    config.test_samples = 200
-    config.validation_samples = 50
-    config.num_seeds = 2
+    config.update(num_samples=(0.5, 1.0, 2.0), num_seeds=2)
+    config.update(max_steps=40, check_every=20, test_samples=200, validation_samples=50)
     return config
 
 

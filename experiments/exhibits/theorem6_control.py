@@ -14,12 +14,8 @@ FIGURES = {'theorem6_control/floor.png': 'Test loss of a Transformer below the f
 def get_config():
     """The learner of `n_star.py` at three given n, beside Theorem 6's oracle."""
     config = n_star.get_config()
-    config.models = ('transformer', 'theorem6_oracle')
-    config.seq_lens = (64,)
-    config.num_samples = (0.25, 0.5, 0.75)
-    config.samples_unit = 'Nd'
-    config.radius = (1.0,)
-    config.probes = ('theorem6_floor',)
+    config.update(models=('transformer', 'theorem6_oracle'), probes=('theorem6_floor',), seq_lens=(64,))
+    config.update(num_samples=(0.25, 0.5, 0.75), samples_unit='Nd', radius=(1.0,))
     # A search has these; here n is given.
     config.min_samples = config.max_samples = config.resolution = None
     config.title = '{task}, N = {seq_len}, d = {token_dim}: a Transformer below the floor of FFNs'
@@ -29,12 +25,9 @@ def get_config():
 def reduced():
     """The same in seconds, for the tests."""
     config = n_star.reduced()
-    config.models = ('transformer', 'theorem6_oracle')
-    config.seq_lens = (3,)
-    config.num_samples = (0.5, 1.0)
-    config.samples_unit = 'Nd'
-    config.probes = ('theorem6_floor',)
-    config.min_samples = config.max_samples = config.resolution = None
+    config.update(models=('transformer', 'theorem6_oracle'), probes=('theorem6_floor',), seq_lens=(3,))
+    config.update(num_samples=(0.5, 1.0), samples_unit='Nd')
+    config.update(min_samples=None, max_samples=None, resolution=None)
     return config
 
 

@@ -56,8 +56,7 @@ def get_config(part='qstr'):
     config.tune.learning_rate = (1e-3, 3e-3, 1e-2)
     config.rnn.width = 32
     config.ffn.widths = (64, 64)
-    config.test_samples = 1000
-    config.max_samples = 64_000
+    config.update(test_samples=1000, max_samples=64_000)
     return config
 
 

@@ -45,15 +45,8 @@ def get_config(part='log'):
     config = n_star_erm.get_config('log')
     config.learners = ('worst_erm',)
     config.learner.reference = None
-    config.seq_lens = (8, 16, 32, 64)
-    config.radius = (1.0,)
-    config.starts = ('construction',)
-    config.hinge = (0.1,)
-    config.min_samples = 1600
-    config.max_samples = 25_600
-    config.resolution = 0.2
-    config.validation_samples = 100
-    config.num_seeds = 3
+    config.update(seq_lens=(8, 16, 32, 64), radius=(1.0,), starts=('construction',), hinge=(0.1,))
+    config.update(min_samples=1600, max_samples=25_600, resolution=0.2, validation_samples=100, num_seeds=3)
     config.title = '{task}: up to which n an ERM of the ball errs, {risk} risk'
     config.update(PARTS[part])
     return config
@@ -62,11 +55,7 @@ def get_config(part='log'):
 def reduced(part='log'):
     """The same in seconds, for the tests."""
     config = n_star_erm.shrink(get_config(part))
-    config.seq_lens = (3,)
-    config.starts = ('construction',)
-    config.erm_tolerance = 0.5
-    config.min_samples = 2
-    config.max_samples = 16
+    config.update(seq_lens=(3,), starts=('construction',), erm_tolerance=0.5, min_samples=2, max_samples=16)
     config.num_seeds = 3
     return config
 

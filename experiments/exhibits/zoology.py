@@ -34,9 +34,7 @@ def get_config(part='w8'):
         config[model].update(width=width, head_dim=width, heads=1, mlp='none', short_conv=2, bidirectional=False)
     config.task_per_lane = True
     config.tune.learning_rate = (3e-3, 1e-2)
-    config.threshold, config.threshold_on = 0.01, 'error_rate'
-    config.test_samples = 1000
-    config.max_samples = 32_000
+    config.update(threshold=0.01, threshold_on='error_rate', test_samples=1000, max_samples=32_000)
     return config
 
 

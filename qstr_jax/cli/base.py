@@ -156,24 +156,16 @@ def parsed_axes(text: str, name: str = 'axes') -> dict[str, Any]:
 
 def shrink_search(config: config_dict.ConfigDict) -> None:
     """Makes a search for n* one of seconds, for the tests."""
-    config.max_steps = 60
-    config.check_every = 30
-    config.threshold = 0.6
-    config.max_samples = 64
-    config.resolution = 0.5
-    config.test_samples = 100
-    config.validation_samples = 50
-    config.num_seeds = 2
+    config.update(max_steps=60, check_every=30, threshold=0.6, max_samples=64, resolution=0.5, test_samples=100)
+    config.update(validation_samples=50, num_seeds=2)
 
 
 def shrink_tuned(config: config_dict.ConfigDict) -> None:
     """Makes a tuned sweep one of seconds, for the tests."""
-    config.models = ('ffn',)
-    config.num_seeds = 2
+    config.update(models=('ffn',), num_seeds=2)
     config.ffn.widths = (32,)
     config.tune.num_seeds = 1
-    config.test_samples = 100
-    config.max_samples = 6400
+    config.update(test_samples=100, max_samples=6400)
     ease(config)
 
 
