@@ -17,11 +17,7 @@ class Progress:
     """How much of some work is done, and about how long the rest takes."""
 
     def __init__(
-        self,
-        unit: str,
-        is_shown: bool = True,
-        clock: Callable[[], float] = time.monotonic,
-        is_open: bool = False,
+        self, unit: str, is_shown: bool = True, clock: Callable[[], float] = time.monotonic, is_open: bool = False
     ) -> None:
         self._unit, self._clock = unit, clock
         self._is_open = is_open

@@ -95,10 +95,7 @@ def test_one_block_of_attention_is_the_papers_transformer():
         name: {'kernel': attention['in_kernel'][:, i], 'bias': attention['in_bias'][i]}
         for i, name in enumerate(('query', 'key', 'value'))
     }
-    mixer['out'] = {
-        'kernel': attention['out']['kernel'].reshape(2, width, width),
-        'bias': attention['out']['bias'],
-    }
+    mixer['out'] = {'kernel': attention['out']['kernel'].reshape(2, width, width), 'bias': attention['out']['bias']}
     params = {
         'mixer_0': mixer,
         'mlp_in_0': rest['hidden'],

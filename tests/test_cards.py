@@ -127,13 +127,7 @@ def small_card(loss=0.9, floor=0.5):
     points, lines = [point(0, 'a', 1, loss, 0.1)], line(0, 'floor', [0, 1], [floor, floor])
     kept = check.above('loss ≥ floor', loss, floor, 0.1)
     return Card(
-        'Statement',
-        'claim',
-        'setting',
-        (Panel('p', 'x', 'y'),),
-        pd.DataFrame(points),
-        pd.DataFrame(lines),
-        (kept,),
+        'Statement', 'claim', 'setting', (Panel('p', 'x', 'y'),), pd.DataFrame(points), pd.DataFrame(lines), (kept,)
     )
 
 
@@ -266,11 +260,7 @@ def test_figure_of_a_card_holds_the_error_bars():
 @pytest.mark.parametrize(
     ('name', 'overrides', 'words'),
     [
-        (
-            'lemma11',
-            {'seq_len': (8,)},
-            r'card_lemma11\.seq_len: no such .* did you mean card_lemma11\.seq_lens',
-        ),
+        ('lemma11', {'seq_len': (8,)}, r'card_lemma11\.seq_len: no such .* did you mean card_lemma11\.seq_lens'),
         ('lemma11', {'seq_lens': ()}, r'card_lemma11\.seq_lens=\(\): give at least one'),
         ('lemma11', {'seq_lens': (0,)}, r'must be an integer, at least 1'),
         ('lemma11', {'links': (3,)}, r'must be names with commas'),

@@ -156,14 +156,7 @@ def test_sparse_average_needs_one_head():
 
 
 @pytest.mark.parametrize(('precise', 'limit'), [(True, 1e-12), (False, 1e-5)])
-@pytest.mark.parametrize(
-    ('sparsity', 'seq_len', 'link'),
-    [
-        (1, 512, 'linear'),
-        (2, 64, 'sum'),
-        (3, 512, 'two_layer'),
-    ],
-)
+@pytest.mark.parametrize(('sparsity', 'seq_len', 'link'), [(1, 512, 'linear'), (2, 64, 'sum'), (3, 512, 'two_layer')])
 def test_retrieving_rnn_is_exact(sparsity, seq_len, link, precise, limit):
     with jax.enable_x64(precise):
         dtype = jnp.float64 if precise else jnp.float32

@@ -228,13 +228,7 @@ def test_constrained_erm_finds_the_constrained_minimum():
 def test_min_norm_finds_the_least_norm():
     """A linear model's, against a general solver."""
     problem = make(
-        Linear(),
-        learners.MinNorm,
-        max_steps=1000,
-        check_every=100,
-        schedule='cosine',
-        epsilon=0.05,
-        bisections=10,
+        Linear(), learners.MinNorm, max_steps=1000, check_every=100, schedule='cosine', epsilon=0.05, bisections=10
     )
     a_lane = lane(problem, 6, 3, 0.02)
     _, _, (row,) = run(problem, a_lane)

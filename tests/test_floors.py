@@ -53,14 +53,7 @@ def mean_and_error(errors_B):
 
 @pytest.mark.parametrize(
     ('sparsity', 'token_dim', 'num_heads', 'ignore_tokens'),
-    [
-        (2, 2, 1, False),
-        (3, 4, 2, False),
-        (4, 10, 3, False),
-        (3, 1, 1, False),
-        (4, 1, 3, True),
-        (3, 4, 2, True),
-    ],
+    [(2, 2, 1, False), (3, 4, 2, False), (4, 10, 3, False), (3, 1, 1, False), (4, 1, 3, True), (3, 4, 2, True)],
 )
 def test_head_floors_are_attained_through_real_attention(sparsity, token_dim, num_heads, ignore_tokens):
     with jax.enable_x64(True):

@@ -80,13 +80,7 @@ def test_variance_and_mean_of_labels(name, sparsity, token_dim):
 
 @pytest.mark.parametrize(
     ('name', 'leaf'),
-    [
-        ('linear', 'u_V'),
-        ('mean', 'u_D'),
-        ('sum', 'u_QxD'),
-        ('hermite2', 'u_QxD'),
-        ('two_layer', 'W_MxV'),
-    ],
+    [('linear', 'u_V'), ('mean', 'u_D'), ('sum', 'u_QxD'), ('hermite2', 'u_QxD'), ('two_layer', 'W_MxV')],
 )
 def test_directions_are_unit_vectors_without_a_preference(name, leaf):
     keys = jax.random.split(KEY, 2000)

@@ -45,12 +45,7 @@ def test_heat_map_shows_censored_and_diverged_cells():
     rows.loc[rows['learning_rate'].eq(1e-2) & rows['weight_decay'].eq(0.01), 'outcome'] = 'censored'
     rows.loc[rows['learning_rate'].eq(1e-3) & rows['weight_decay'].eq(0.1) & rows['seed'].eq(1), 'outcome'] = 'censored'
     figure = plots.samples_heatmap(rows.query('ffn_widths == "60,1000"'), 'learning_rate', 'weight_decay')
-    assert {text.get_text() for text in figure.axes[0].texts} == {
-        '1.41k',
-        '1.00k\n1 of 2',
-        '> 9.00k',
-        'diverged',
-    }
+    assert {text.get_text() for text in figure.axes[0].texts} == {'1.41k', '1.00k\n1 of 2', '> 9.00k', 'diverged'}
 
 
 def test_heat_map_has_a_second_axis_and_orders_values():

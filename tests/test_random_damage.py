@@ -155,11 +155,7 @@ def test_damage_ends_in_success_or_a_line(data, whole, tmp_path_factory, monkeyp
     shutil.rmtree(folder)
 
 
-ODD = {
-    'pipe': os.mkfifo,
-    'sparse': put_sparse,
-    'deep': lambda path: path.write_text('{"a": ' * 900 + '{}' + '}' * 900),
-}
+ODD = {'pipe': os.mkfifo, 'sparse': put_sparse, 'deep': lambda path: path.write_text('{"a": ' * 900 + '{}' + '}' * 900)}
 
 
 @pytest.mark.parametrize('kind', ODD)

@@ -134,14 +134,7 @@ def test_covering_bounds_scale_as_the_paper_says():
 
     def rnn(seq_len, lipschitz=None, norm=3.0):
         return bounds.log_cover_rnn(
-            0.1,
-            seq_len,
-            norm=norm,
-            depths=(3, 4),
-            sizes=(100, 200),
-            radius_h=2.0,
-            radius_z=2.0,
-            lipschitz=lipschitz,
+            0.1, seq_len, norm=norm, depths=(3, 4), sizes=(100, 200), radius_h=2.0, radius_z=2.0, lipschitz=lipschitz
         )
 
     assert transformer(distance=0.05) > transformer() > transformer(width=4)

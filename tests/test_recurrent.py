@@ -65,11 +65,7 @@ def flax_lstm(cell, k):
 
 
 @pytest.mark.parametrize(
-    ('kind', 'flax_cell', 'transfer'),
-    [
-        ('gru', nn.GRUCell, flax_gru),
-        ('lstm', nn.OptimizedLSTMCell, flax_lstm),
-    ],
+    ('kind', 'flax_cell', 'transfer'), [('gru', nn.GRUCell, flax_gru), ('lstm', nn.OptimizedLSTMCell, flax_lstm)]
 )
 def test_gated_cells_equal_flax(kind, flax_cell, transfer):
     z = prompt()

@@ -117,10 +117,7 @@ def test_a_damaged_config_is_a_line(tmp_path, text):
 
 @pytest.mark.parametrize(
     ('config', 'words'),
-    [
-        ({'format': 3, 'sweeps': []}, r'format 3, this version reads 2$'),
-        ({}, r'no format, this version reads 2$'),
-    ],
+    [({'format': 3, 'sweeps': []}, r'format 3, this version reads 2$'), ({}, r'no format, this version reads 2$')],
     ids=['newer', 'foreign'],
 )
 def test_another_format_is_a_line_and_stays_as_it_is(tmp_path, config, words):

@@ -11,7 +11,7 @@ IS_SUPPORTING = True
 QUESTION = 'What do width and scale of the positional encodings change?'
 FIGURES = {
     'encodings/heatmap_transformer.png': 'Samples over the width and the scale of the positional encodings, with their '
-    'largest coherence; the published setting is framed',
+    'largest coherence; the published setting is framed'
 }
 
 

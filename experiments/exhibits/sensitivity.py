@@ -11,11 +11,7 @@ from qstr_jax.settings import checks
 ORDER = 130
 IS_SUPPORTING = True
 QUESTION = 'How far do the samples hang on learning rate, weight decay and width?'
-FOLDERS = {
-    'sensitivity_transformer': ('transformer',),
-    'sensitivity_ffn': ('ffn',),
-    'sensitivity_rnn': ('rnn',),
-}
+FOLDERS = {'sensitivity_transformer': ('transformer',), 'sensitivity_ffn': ('ffn',), 'sensitivity_rnn': ('rnn',)}
 FIGURES = {
     'sensitivity_transformer/heatmap_transformer.png': 'Samples over learning rate, weight decay, width: Transformer',
     'sensitivity_ffn/heatmap_ffn.png': 'The same for the FFN',

@@ -11,9 +11,7 @@ from qstr_jax.cli import base
 ORDER = 200
 QUESTION = 'Do FFNs on n < N d prompts stay above their floor?'
 FOLDERS = {'theorem6': ('transformer', 'ffn'), 'theorem6_started': ('started',)}
-FIGURES = {
-    'theorem6_started/floor.png': 'Test loss of FFNs that start at the oracle, and the floor 1 − n/(Nd)',
-}
+FIGURES = {'theorem6_started/floor.png': 'Test loss of FFNs that start at the oracle, and the floor 1 − n/(Nd)'}
 
 
 def get_config(part='ffn'):

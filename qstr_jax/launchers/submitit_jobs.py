@@ -32,9 +32,7 @@ class Shard:
     def __call__(self) -> None:
         # The scheduler signals the whole job; the process answers to SIGTERM, which `checkpoint` sends.
         process = subprocess.Popen(
-            self.command,
-            cwd=self.folder,
-            preexec_fn=lambda: signal.signal(signal.SIGUSR2, signal.SIG_IGN),
+            self.command, cwd=self.folder, preexec_fn=lambda: signal.signal(signal.SIGUSR2, signal.SIG_IGN)
         )
         self._process = process
         try:

@@ -18,12 +18,7 @@ from qstr_jax.plots.x_axis import XAxis
 
 
 def samples_and_seconds(
-    rows: pd.DataFrame,
-    seconds: pd.DataFrame,
-    x: str = 'seq_len',
-    *,
-    title: str = '',
-    notes: Sequence[str] = (),
+    rows: pd.DataFrame, seconds: pd.DataFrame, x: str = 'seq_len', *, title: str = '', notes: Sequence[str] = ()
 ) -> Figure:
     """What a curve costs. Left: samples to threshold of every lane, and the means. Right: seconds of training per lane.
 

@@ -14,18 +14,7 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax import analysis
-from qstr_jax.analysis import (
-    answers,
-    evidence,
-    exponents,
-    floors,
-    formats,
-    growth,
-    kinds,
-    names,
-    selection,
-    summary,
-)
+from qstr_jax.analysis import answers, evidence, exponents, floors, formats, growth, kinds, names, selection, summary
 from qstr_jax.analysis.measured import measured
 from qstr_jax.analysis.samples_table import learn_text, mean_text
 from qstr_jax.report import lanes as exhibit_lanes

@@ -65,12 +65,7 @@ def rescale(a_B: np.ndarray, w_B: np.ndarray, b_B: np.ndarray) -> tuple[np.ndarr
     return a_B / safe_B, w_B * factor_B, b_B * factor_B
 
 
-def memorising(
-    key: jax.Array,
-    prompts: tasks.Prompt,
-    positions_B: jax.Array,
-    task: SparseTask,
-) -> Construction:
+def memorising(key: jax.Array, prompts: tasks.Prompt, positions_B: jax.Array, task: SparseTask) -> Construction:
     """Theorem 9's memoriser: f_y(z) = Σ_k a_k σ(w_k ⟨v, x⟩ + b_k) fits the n values of the point-wise risk.
 
     States stay 0 (Θ→ = Θ← = 0, U = 0). Only the own token is read, so nothing is retrieved. By Lemmas 37 and 38 and

@@ -90,11 +90,7 @@ def state_sensitivity(params: dict, task_draw: tasks.Draw, problem: Any) -> dict
 
 @probes.register
 def rounded_states(
-    params: dict,
-    task_draw: tasks.Draw,
-    problem: Any,
-    bits: tuple[int, ...] = (1, 2, 3, 4),
-    num_prompts: int = 4000,
+    params: dict, task_draw: tasks.Draw, problem: Any, bits: tuple[int, ...] = (1, 2, 3, 4), num_prompts: int = 4000
 ) -> dict[str, jax.Array]:
     """The loss of an RNN when each coordinate of its states, in (−1, 1), is rounded to one of 2^bits levels.
 

@@ -40,11 +40,7 @@ def twist(omega_NxE: np.ndarray, asked_B: np.ndarray, sharpness: float) -> Twist
     left_ExE, _, right_ExE = np.linalg.svd(omega_NxE.T @ omega_NxE[target_N])
     block_ExE = left_ExE @ right_ExE
     error_N = errors(block_ExE, omega_NxE, sharpness)
-    return Twisted(
-        block_ExE=block_ExE,
-        train_risk=float(np.mean(error_N[asked_B])),
-        test_loss=float(np.mean(error_N)),
-    )
+    return Twisted(block_ExE=block_ExE, train_risk=float(np.mean(error_N[asked_B])), test_loss=float(np.mean(error_N)))
 
 
 def errors(block_ExE: np.ndarray, omega_NxE: np.ndarray, sharpness: float) -> np.ndarray:
