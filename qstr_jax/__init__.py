@@ -36,23 +36,10 @@ if TYPE_CHECKING:
 
 __version__ = '0.1.0'
 __all__ = [
-    'Options',
-    'Sweep',
-    'batches',
-    'compare',
-    'judge',
-    'load',
-    'load_curves',
-    'load_params',
-    'plot',
-    'register_encoder',
-    'register_learner',
-    'register_link',
-    'register_model',
-    'register_probe',
-    'register_task',
+    'Options', 'Sweep', 'batches', 'compare', 'judge', 'load', 'load_curves', 'load_params', 'plot',
+    'register_encoder', 'register_learner', 'register_link', 'register_model', 'register_probe', 'register_task',
     'run',
-]
+]  # fmt: skip
 
 # Where each name is defined, and what it is called there.
 _NAMES = {

@@ -43,26 +43,7 @@ from qstr_jax.analysis.seconds import seconds_per_cell
 from qstr_jax.analysis.summary import OUTCOMES, summarize
 
 __all__ = [
-    'ALWAYS_NAMED',
-    'DISPLAY_NAMES',
-    'MODELS',
-    'OUTCOMES',
-    'Curve',
-    'Exponent',
-    'curve_columns',
-    'display',
-    'exponent',
-    'heading',
-    'headings',
-    'model_order',
-    'ordered',
-    'point_columns',
-    'require',
-    'samples_table',
-    'seconds_per_cell',
-    'setting_columns',
-    'setting_text',
-    'short_number',
-    'split_curves',
-    'summarize',
-]
+    'ALWAYS_NAMED', 'DISPLAY_NAMES', 'MODELS', 'OUTCOMES', 'Curve', 'Exponent', 'curve_columns', 'display',
+    'exponent', 'heading', 'headings', 'model_order', 'ordered', 'point_columns', 'require', 'samples_table',
+    'seconds_per_cell', 'setting_columns', 'setting_text', 'short_number', 'split_curves', 'summarize',
+]  # fmt: skip

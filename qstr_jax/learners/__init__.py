@@ -23,22 +23,6 @@ from qstr_jax.learners.stationary import Stationary
 from qstr_jax.learners.worst_erm import WorstERM
 
 __all__ = [
-    'OUTCOMES',
-    'AdamW',
-    'ClosedForm',
-    'Constrained',
-    'FixedSample',
-    'Learner',
-    'MinNorm',
-    'Online',
-    'Problem',
-    'Stationary',
-    'WorstERM',
-    'advance',
-    'init',
-    'lane',
-    'names',
-    'projections',
-    'register',
-    'risks',
-]
+    'OUTCOMES', 'AdamW', 'ClosedForm', 'Constrained', 'FixedSample', 'Learner', 'MinNorm', 'Online', 'Problem',
+    'Stationary', 'WorstERM', 'advance', 'init', 'lane', 'names', 'projections', 'register', 'risks',
+]  # fmt: skip

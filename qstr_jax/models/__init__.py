@@ -13,21 +13,6 @@ from qstr_jax.models.registered import build, check_output, is_closed_form, name
 from qstr_jax.models.transformer import Transformer
 
 __all__ = [
-    'Feedforward',
-    'LeastSquares',
-    'Recurrent',
-    'Ridge',
-    'Transformer',
-    'Zero',
-    'build',
-    'builders',
-    'check_output',
-    'from_equinox',
-    'from_nnx',
-    'from_torch',
-    'is_closed_form',
-    'mixers',
-    'names',
-    'predict',
-    'register',
-]
+    'Feedforward', 'LeastSquares', 'Recurrent', 'Ridge', 'Transformer', 'Zero', 'build', 'builders', 'check_output',
+    'from_equinox', 'from_nnx', 'from_torch', 'is_closed_form', 'mixers', 'names', 'predict', 'register',
+]  # fmt: skip

@@ -20,24 +20,8 @@ from qstr_jax.plots.training_curves import training_curves, training_curves_by_s
 from qstr_jax.plots.tuning import tuning
 
 __all__ = [
-    'STYLE',
-    'attention_weights',
-    'card_figure',
-    'learning_curves',
-    'looks',
-    'loss_against_floor',
-    'measure_in_panels',
-    'prompt',
-    'query_key_matrices',
-    'ranked',
-    'samples_against',
-    'samples_against_threshold',
-    'samples_and_seconds',
-    'samples_heatmap',
-    'samples_in_panels',
-    'samples_ranked',
-    'save',
-    'training_curves',
-    'training_curves_by_setting',
-    'tuning',
-]
+    'STYLE', 'attention_weights', 'card_figure', 'learning_curves', 'looks', 'loss_against_floor',
+    'measure_in_panels', 'prompt', 'query_key_matrices', 'ranked', 'samples_against', 'samples_against_threshold',
+    'samples_and_seconds', 'samples_heatmap', 'samples_in_panels', 'samples_ranked', 'save', 'training_curves',
+    'training_curves_by_setting', 'tuning',
+]  # fmt: skip
