@@ -1,14 +1,13 @@
 """The recurrent network that memorises n samples and learns nothing else (Theorem 9, Lemmas 36-38)."""
 
 import math
-from typing import Any
 
 import jax
 import numpy as np
 
 from qstr_jax import tasks
 from qstr_jax.models import Recurrent
-from qstr_jax.theory import networks
+from qstr_jax.theory import networks, recurrences
 from qstr_jax.theory.networks import Construction
 from qstr_jax.theory.sparse_task import SparseTask
 
@@ -84,7 +83,7 @@ def memorising(key: jax.Array, prompts: tasks.Prompt, positions_B: jax.Array, ta
     v_D = separating_direction(key, x_BxD)
     z_B = x_BxD @ v_D
     raw = interpolate(z_B, y_B)
-    module, params = _module_and_params(task, v_D, rescale(*raw))
+    module, params = _network(task, v_D, rescale(*raw))
     apart, square = float(np.min(np.diff(np.sort(z_B)))), networks.square_norm(params)
     size_a, size_w, size_b = map(np.linalg.norm, raw)
     norms = {
@@ -107,32 +106,14 @@ def _square_bound(z_B: np.ndarray, y_B: np.ndarray, apart: float) -> float:
     return float(2 * size_a * math.sqrt(np.sum(z_B**2) + len(z_B)))
 
 
-def _module_and_params(
+def _network(
     task: SparseTask, v_D: np.ndarray, network: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> tuple[Recurrent, dict]:
-    """The RNN whose read-out is the network (a, w, b) of ⟨v, x⟩."""
+    """Module and parameters of the RNN whose read-out is the network (a, w, b) of ⟨v, x⟩."""
     a_B, w_B, b_B = network
     width = len(a_B)
     kernel_IxB = np.zeros((2 * width + task.embedding_dim, width))
     kernel_IxB[2 * width : 2 * width + task.token_dim] = np.outer(v_D, w_B)
-    tree: dict[str, Any] = {
-        'cell': {
-            'input_kernel': np.zeros((2, task.embedding_dim, 1)),
-            'hidden_kernel': np.zeros((2, width, 1)),
-            'bias_0': np.zeros((2, 1)),
-            'kernel_1': np.zeros((2, 1, width)),
-        },
-        'readout_0': {'kernel': kernel_IxB, 'bias': b_B},
-        'out': {'kernel': a_B[:, None]},
-    }
-    module = Recurrent(
-        width=width,
-        cell='deep',
-        states='exclusive',
-        readout='mlp',
-        readout_widths=(width,),
-        transition_widths=(1,),
-        radius=1.0,
-        lipschitz=0.0,
-    )
-    return module, networks.as_params(tree)
+    cell = [np.zeros((task.embedding_dim, 1)), np.zeros((1, width))], np.zeros(1)
+    module, params, _ = recurrences.build(width, cell, [(kernel_IxB, b_B), (a_B[:, None], None)], 1.0)
+    return module, params

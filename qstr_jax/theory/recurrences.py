@@ -28,14 +28,14 @@ def _cell_params(width: int, kernels: list[np.ndarray], bias_0: np.ndarray) -> d
     tree = {'input_kernel': first, 'hidden_kernel': np.zeros((width, first.shape[1])), 'bias_0': bias_0}
     for i, kernel in enumerate(rest, start=1):
         tree[f'kernel_{i}'] = kernel
-    tree['bias_1'] = np.zeros(rest[0].shape[1])
+    tree |= {f'bias_{i}': np.zeros(kernel.shape[1]) for i, kernel in enumerate(rest[:-1], start=1)}
     return {name: np.stack([leaf, leaf]) for name, leaf in tree.items()}
 
 
-def _build(
+def build(
     width: int, cell: Cell, readout: list[Layer], state_radius: float | None
 ) -> tuple[Recurrent, dict, dict[str, float]]:
-    """Module, parameters and norms."""
+    """Module, parameters and norms of an RNN whose transitions ignore the hidden state."""
     kernels, bias_0 = cell
     module = Recurrent(
         width=width,
@@ -104,7 +104,7 @@ def retrieving(task: SparseTask, task_draw: tasks.Draw, token_bound: float, *, e
     delta = task.scale * networks.separation(task_draw.encodings.omega_NxE).distance
     first, second = gates.own_kernels(task, (1 + gates.SLACK) * token_bound / delta)
     cell = [first, second, gates.unsigned(q * d)], np.zeros(first.shape[1])
-    module, params, norms = _build(q * d, cell, _retrieving_readout(first, second, form), None)
+    module, params, norms = build(q * d, cell, _retrieving_readout(first, second, form), None)
     bounds = _bounds(token_bound, radius, form.error, state_norm)
     return Construction(module=module, params=params, norms=norms, bounds=bounds)
 
@@ -151,7 +151,7 @@ def storing(
     opening = _opening_layers(task, task_draw, gain, own_gain, shrink)
     readout = [*opening, (_summing_kernel(task) @ form.W_MxV.T, form.b_M), (form.a_M[:, None], None)]
     ball = None if state_radius is None else state_radius * (1 + gates.SLACK)
-    module, params, norms = _build(task.seq_len * task.token_dim, cell, readout, ball)
+    module, params, norms = build(task.seq_len * task.token_dim, cell, readout, ball)
     bounds = _bounds(token_bound, radius, form.error, state_norm * shrink)
     return Construction(module=module, params=params, norms=norms, bounds=bounds)
 
