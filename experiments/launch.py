@@ -18,31 +18,29 @@ from absl import app, flags
 from qstr_jax import launchers
 from qstr_jax.launchers.request import Request
 
-# Flags of the launcher alone; everything else on the command line belongs to the jobs. No JAX is imported here: a
-# process that only hands out work must not take a device.
+# Flags of the launcher alone, all but the first with the names of fields of `Request`; everything else on the command
+# line belongs to the jobs. No JAX is imported here: a process that only hands out work must not take a device.
 OWN = flags.FlagValues()
 EXECUTOR = flags.DEFINE_enum('executor', 'slurm', launchers.NAMES, 'What runs the processes.', flag_values=OWN)
-WORKERS = flags.DEFINE_integer(
+flags.DEFINE_integer(
     'num_workers', None, 'Processes of ray; by default as many as fit. Others take --num_shards.',
     lower_bound=1, flag_values=OWN,
 )  # fmt: skip
-ADDRESS = flags.DEFINE_string(
-    'address', None, 'Ray cluster to join, or auto; without it one starts here.', flag_values=OWN
-)
-PARTITION = flags.DEFINE_string('slurm_partition', None, 'Partition of the Slurm jobs.', flag_values=OWN)
-TIMEOUT = flags.DEFINE_integer(
+flags.DEFINE_string('address', None, 'Ray cluster to join, or auto; without it one starts here.', flag_values=OWN)
+flags.DEFINE_string('slurm_partition', None, 'Partition of the Slurm jobs.', flag_values=OWN)
+flags.DEFINE_integer(
     'timeout_min', 24 * 60, 'Minutes per Slurm job, which is then queued again.', lower_bound=1, flag_values=OWN
 )
-CPUS = flags.DEFINE_integer('cpus', 2, 'CPU cores per process.', lower_bound=1, flag_values=OWN)
-GPUS = flags.DEFINE_float(
+flags.DEFINE_integer('cpus', 2, 'CPU cores per process.', lower_bound=1, flag_values=OWN)
+flags.DEFINE_float(
     'gpus', 0, 'GPUs per process, with ray also 0.5; local ones share the first ones, and with 0 see none.',
     lower_bound=0, flag_values=OWN,
 )  # fmt: skip
-TPUS = flags.DEFINE_integer('tpus', 0, 'TPU chips per process, with ray.', lower_bound=0, flag_values=OWN)
-MEMORY = flags.DEFINE_float('mem_gb', None, "Memory per process; the default is the cluster's.", flag_values=OWN)
-LOG_DIR = flags.DEFINE_string('log_dir', None, 'Where submitit keeps job files and logs.', flag_values=OWN)
+flags.DEFINE_integer('tpus', 0, 'TPU chips per process, with ray.', lower_bound=0, flag_values=OWN)
+flags.DEFINE_float('mem_gb', None, "Memory per process; the default is the cluster's.", flag_values=OWN)
+flags.DEFINE_string('log_dir', None, 'Where submitit keeps job files and logs.', flag_values=OWN)
 WAIT = flags.DEFINE_bool('wait', True, 'Wait for the Slurm jobs, then draw the figure.', flag_values=OWN)
-POLL = flags.DEFINE_float('poll_seconds', 5.0, 'How often processes are looked at.', lower_bound=0, flag_values=OWN)
+flags.DEFINE_float('poll_seconds', 5.0, 'How often processes are looked at.', lower_bound=0, flag_values=OWN)
 
 
 # The flags that an executor does not use.
@@ -79,21 +77,8 @@ def parse(argv: Sequence[str]) -> list[str]:
 
 def main(argv: Sequence[str]) -> None:
     """Runs the sweep; an error that the user can correct is one line."""
-    request = Request(
-        arguments=tuple(argv[1:]),
-        num_workers=WORKERS.value,
-        cpus=CPUS.value,
-        gpus=GPUS.value,
-        tpus=TPUS.value,
-        mem_gb=MEMORY.value,
-        timeout_min=TIMEOUT.value,
-        partition=PARTITION.value,
-        log_dir=LOG_DIR.value,
-        address=ADDRESS.value,
-        wait=WAIT.value,
-        poll_seconds=POLL.value,
-    )
-    launchers.run(EXECUTOR.value, request)
+    own = OWN.flag_values_dict()
+    launchers.run(own.pop('executor'), Request(arguments=tuple(argv[1:]), **own))
 
 
 if __name__ == '__main__':

@@ -18,7 +18,7 @@ class Request:
     tpus: int = 0  # chips of a process
     mem_gb: float | None = None  # of a process; None leaves it to the cluster
     timeout_min: int = 24 * 60  # of a Slurm job, which is then queued again
-    partition: str | None = None  # of the Slurm jobs
+    slurm_partition: str | None = None  # of the Slurm jobs
     log_dir: str | None = None  # where submitit keeps its files
     address: str | None = None  # of a Ray cluster; None starts one here
     wait: bool = True  # whether to wait for Slurm's jobs, and draw

@@ -78,7 +78,7 @@ def submit(cluster: str, shards: Sequence[Shard], folder: pathlib.Path, request:
         cpus_per_task=request.cpus,
         gpus_per_node=int(request.gpus),
         mem_gb=request.mem_gb,
-        slurm_partition=request.partition,
+        slurm_partition=request.slurm_partition,
     )
     with executor.batch():
         return [executor.submit(shard) for shard in shards]
