@@ -8,6 +8,7 @@ import resource
 import shutil
 import sys
 import tempfile
+import warnings
 
 import jax
 import pytest
@@ -18,7 +19,7 @@ from qstr_jax import columns
 from qstr_jax.cli import command_line
 from qstr_jax.settings import registry
 from qstr_jax.storage import cell_tables
-from qstr_jax.sweeps import platforms
+from qstr_jax.sweeps import pace, platforms
 from tests import helpers, memory
 
 # Eight CPU devices, so that code for several of them runs on any machine; shapes must agree in rank.
@@ -172,6 +173,23 @@ def own_entries():
     yield
     known.clear()
     known.update(before)
+
+
+@pytest.fixture
+def _as_before(monkeypatch):
+    """Undoes what a binary changes for its whole process."""
+    monkeypatch.setattr(pace, 'step_seconds', helpers.second)  # which compiles a program
+    monkeypatch.setattr(sys, 'argv', sys.argv)
+    monkeypatch.setattr(sys, 'unraisablehook', sys.unraisablehook)
+    monkeypatch.setattr(warnings, 'formatwarning', warnings.formatwarning)
+
+
+@pytest.fixture(scope='module')
+def lab(tmp_path_factory):
+    """Runs sweeps in processes of their own, which may die."""
+    from tests import harness  # whose fork server the other files do not need
+
+    return harness.Lab(tmp_path_factory)
 
 
 @pytest.fixture

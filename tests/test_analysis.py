@@ -12,36 +12,17 @@ LENGTHS = (2, 4, 6, 8, 10, 12)
 
 
 def make_rows(
-    exponent=0.6,
-    scale=1000.0,
-    spread=0.1,
-    num_lanes=5,
-    lengths=LENGTHS,
-    budget=10**6,
-    model='transformer',
-    task='qstr',
-    sparsity=1,
-    rng=0,
-):
+    exponent=0.6, scale=1000.0, spread=0.1, num_lanes=5, lengths=LENGTHS, budget=10**6, model='transformer',
+    task='qstr', sparsity=1, rng=0,
+):  # fmt: skip
     """Lanes of a known law, T = scale N^exponent times lognormal noise, censored at the budget."""
     rng = np.random.default_rng(rng)
-    rows = pd.DataFrame(
-        [
-            {
-                'model': model,
-                'task': task,
-                'seq_len': length,
-                'sparsity': sparsity,
-                'seed': seed,
-                'threshold': 0.7,
-                'learner': 'online',
-                'max_samples': budget,
-                'samples_to_threshold': scale * length**exponent * np.exp(spread * rng.normal()),
-            }
-            for length in lengths
-            for seed in range(num_lanes)
-        ]
-    )
+    rows = pd.DataFrame([
+        {'model': model, 'task': task, 'seq_len': length, 'sparsity': sparsity, 'seed': seed, 'threshold': 0.7,
+         'learner': 'online', 'max_samples': budget,
+         'samples_to_threshold': scale * length**exponent * np.exp(spread * rng.normal())}
+        for length in lengths for seed in range(num_lanes)
+    ])  # fmt: skip
     reached = rows['samples_to_threshold'] < budget
     rows['outcome'] = np.where(reached, 'reached', 'censored')
     samples = rows['samples_to_threshold'].round().astype('Int64')
@@ -53,20 +34,11 @@ def make_cell(*samples, budget=1000, diverged=0):
     """One cell; None is a censored lane."""
     lanes = [*samples, *[None] * diverged]
     outcomes = ['censored' if lane is None else 'reached' for lane in samples]
-    return pd.DataFrame(
-        {
-            'model': 'rnn',
-            'task': 'qstr',
-            'seq_len': 4,
-            'sparsity': 1,
-            'seed': range(len(lanes)),
-            'threshold': 0.7,
-            'samples_to_threshold': pd.array(lanes, 'Int64'),
-            'outcome': outcomes + ['diverged'] * diverged,
-            'max_samples': budget,
-            'learner': 'online',
-        }
-    )
+    return pd.DataFrame({
+        'model': 'rnn', 'task': 'qstr', 'seq_len': 4, 'sparsity': 1, 'seed': range(len(lanes)), 'threshold': 0.7,
+        'samples_to_threshold': pd.array(lanes, 'Int64'), 'outcome': outcomes + ['diverged'] * diverged,
+        'max_samples': budget, 'learner': 'online',
+    })  # fmt: skip
 
 
 def markdown(rows, x='seq_len'):

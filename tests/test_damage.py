@@ -27,11 +27,6 @@ ROOT = pathlib.Path(__file__).parent.parent
 
 
 @pytest.fixture(scope='module')
-def lab(tmp_path_factory):
-    return harness.Lab(tmp_path_factory)
-
-
-@pytest.fixture(scope='module')
 def undisturbed(lab, tmp_path_factory):
     """A finished sweep, parameters included."""
     workdir = tmp_path_factory.mktemp('undisturbed')

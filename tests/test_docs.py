@@ -8,7 +8,6 @@ import pathlib
 import re
 import shlex
 import sys
-import warnings
 
 import matplotlib.pyplot as plt
 import pytest
@@ -17,7 +16,6 @@ from absl import app
 from experiments import exhibit
 from qstr_jax import sweeps
 from qstr_jax.storage import results
-from qstr_jax.sweeps import pace
 from tests import helpers
 
 ELSEWHERE = ('README.md', 'CONTRIBUTING.md', 'qstr_jax/theory/README.md', 'experiments/benchmarks/README.md')
@@ -64,15 +62,6 @@ def folder(tmp_path, monkeypatch, own_entries):
         if module.startswith('my_'):
             del sys.modules[module]
     plt.close('all')
-
-
-@pytest.fixture
-def _as_before(monkeypatch):
-    """Undoes what a binary changes for its whole process."""
-    monkeypatch.setattr(pace, 'step_seconds', helpers.second)  # which compiles a program
-    monkeypatch.setattr(sys, 'argv', sys.argv)
-    monkeypatch.setattr(sys, 'unraisablehook', sys.unraisablehook)
-    monkeypatch.setattr(warnings, 'formatwarning', warnings.formatwarning)
 
 
 def run_python(page, folder, monkeypatch):

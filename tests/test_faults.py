@@ -20,11 +20,6 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope='module')
-def lab(tmp_path_factory):
-    return harness.Lab(tmp_path_factory)
-
-
-@pytest.fixture(scope='module')
 def undisturbed(lab, tmp_path_factory):
     """Tables of a run without a fault, and the seconds that it takes once everything is compiled."""
     lab.finish(tmp_path_factory.mktemp('compile'), THREE_FFNS)

@@ -9,7 +9,6 @@ import importlib
 import io
 import os
 import sys
-import warnings
 
 import hypothesis
 import pytest
@@ -19,7 +18,6 @@ from ml_collections import config_dict
 
 from qstr_jax.cli import base
 from qstr_jax.settings import registry
-from qstr_jax.sweeps import pace
 from tests import helpers
 
 # By name a binary and a config, made small; what is generated comes after.
@@ -96,15 +94,6 @@ def end_of(name, *arguments):
     with helpers.flags_as_before(module), contextlib.redirect_stdout(io.StringIO()), pytest.raises(SystemExit) as end:
         run()
     return end.value.code
-
-
-@pytest.fixture
-def _as_before(monkeypatch):
-    """Undoes what a binary changes for its whole process."""
-    monkeypatch.setattr(pace, 'step_seconds', helpers.second)  # which compiles a program
-    monkeypatch.setattr(sys, 'argv', sys.argv)
-    monkeypatch.setattr(sys, 'unraisablehook', sys.unraisablehook)
-    monkeypatch.setattr(warnings, 'formatwarning', warnings.formatwarning)
 
 
 @pytest.mark.usefixtures('_as_before')

@@ -13,53 +13,20 @@ import pytest
 from qstr_jax import analysis, plots
 from qstr_jax.plots import style
 from qstr_jax.storage import files
+from tests import test_analysis
 
 
-def make_rows(model='transformer', exponent=0.6, budget=10**6, num_lanes=3, lengths=(2, 4, 8), task='qstr'):
-    rng = np.random.default_rng(0)
-    rows = pd.DataFrame(
-        [
-            {
-                'model': model,
-                'task': task,
-                'seq_len': length,
-                'sparsity': 1,
-                'seed': seed,
-                'threshold': 0.7,
-                'learner': 'online',
-                'max_samples': budget,
-                'outcome': 'reached',
-                'samples_to_threshold': int(4000 * length**exponent * np.exp(0.1 * rng.normal())),
-            }
-            for length in lengths
-            for seed in range(num_lanes)
-        ]
-    )
-    rows['samples_to_threshold'] = rows['samples_to_threshold'].astype('Int64')
-    late = rows['samples_to_threshold'] >= budget
-    rows.loc[late, ['outcome', 'samples_to_threshold']] = ['censored', pd.NA]
-    return rows
+def make_rows(model='transformer', exponent=0.6, num_lanes=3, lengths=(2, 4, 8), **more):
+    return test_analysis.make_rows(exponent, 4000, model=model, num_lanes=num_lanes, lengths=lengths, **more)
 
 
 def make_curves():
-    samples = np.arange(1, 6) * 640
-    return pd.concat(
-        [
-            pd.DataFrame(
-                {
-                    'model': model,
-                    'seq_len': length,
-                    'seed': seed,
-                    'samples': samples,
-                    'train_loss': 1.0,
-                    'test_loss': [1.0, np.nan, 0.9, 0.8, 0.6],
-                }
-            )
-            for model in ('ffn', 'transformer')
-            for length in (4, 8)
-            for seed in (0, 1)
-        ]
-    )
+    losses = [1.0, np.nan, 0.9, 0.8, 0.6]
+    return pd.DataFrame([
+        {'model': model, 'seq_len': length, 'seed': seed, 'samples': 640 * check, 'train_loss': 1.0, 'test_loss': loss}
+        for model in ('ffn', 'transformer') for length in (4, 8) for seed in (0, 1)
+        for check, loss in enumerate(losses, 1)
+    ])  # fmt: skip
 
 
 def artists(axis, gid):

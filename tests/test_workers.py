@@ -15,11 +15,6 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope='module')
-def lab(tmp_path_factory):
-    return harness.Lab(tmp_path_factory)
-
-
-@pytest.fixture(scope='module')
 def alone(lab, tmp_path_factory):
     """Tables of one worker that did everything."""
     workdir = tmp_path_factory.mktemp('alone')
