@@ -51,24 +51,15 @@ def _check(
         raise ValueError(f'check {what!r}: no points')
     idle = int(np.sum(~can_fail))
     if idle == len(slack):  # Nothing was tested, which is no success.
-        nothing = math.nan
-        return Check(what=what, holds=False, value=nothing, limit=nothing, error=0.0, crossed=0, count=0, idle=idle)
+        return Check(what, holds=False, value=math.nan, limit=math.nan, error=0.0, crossed=0, count=0, idle=idle)
     slack, value, limit, error = (a[can_fail] for a in (slack, value, limit, error))
     fails = ~(slack >= 0)
     # The point nearest to failing, counted in standard errors if all points have one.
     distance = slack / error if np.all(error > 0) else slack
     worst = int(np.argmin(np.where(np.isnan(slack), -np.inf, distance)))
-    worst_value, worst_limit, worst_error = (float(a[worst]) for a in (value, limit, error))
-    return Check(
-        what=what,
-        holds=not fails.any(),
-        value=worst_value,
-        limit=worst_limit,
-        error=worst_error,
-        crossed=int(fails.sum()),
-        count=len(slack),
-        idle=idle,
-    )
+    places = {'value': value, 'limit': limit, 'error': error}
+    nearest: dict[str, Any] = {name: float(a[worst]) for name, a in places.items()}
+    return Check(what, not fails.any(), **nearest, crossed=int(fails.sum()), count=len(slack), idle=idle)
 
 
 def above(

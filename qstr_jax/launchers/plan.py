@@ -116,15 +116,9 @@ def _run(driver: _Driver, platform: str) -> None:
     made = outputs.check_new(sweep, cells, runtime.workdir())
     one = _Session(driver, platform, sweep, options, session.Stop(), hidden, made)
     workdir, mine, there = runner.opened(one, runtime.workdir(), options, cells)
-    num_lanes = tuned.num_reported(sweep, mine)
-    driver.tell(
-        {
-            'workdir': os.fspath(workdir),
-            'lanes': num_lanes,
-            'left': num_lanes - there,
-            'is_tuned': sweep.tune is not None,
-        }
-    )
+    num_lanes, is_tuned = tuned.num_reported(sweep, mine), sweep.tune is not None
+    about = {'workdir': os.fspath(workdir), 'lanes': num_lanes, 'left': num_lanes - there, 'is_tuned': is_tuned}
+    driver.tell(about)
     failed = _run_tuned(one, workdir, mine) if sweep.tune else one.run(workdir, mine)
     driver.tell(None)
     if not failed:

@@ -22,31 +22,14 @@ from qstr_jax.plots.labels import display, notes_text, wrap
 from qstr_jax.storage import files
 
 STYLE: dict[Any, Any] = {
-    'font.size': 8,
-    'axes.titlesize': 8,
-    'axes.labelsize': 8,
-    'figure.titlesize': 9,
-    'xtick.labelsize': 7,
-    'ytick.labelsize': 7,
-    'legend.fontsize': 7,
-    'figure.labelsize': 6,
-    'legend.title_fontsize': 8,
-    'axes.spines.top': False,
-    'axes.spines.right': False,
-    'axes.linewidth': 0.6,
-    'xtick.major.width': 0.6,
-    'ytick.major.width': 0.6,
-    'axes.grid': True,
-    'axes.axisbelow': True,
-    'grid.color': '0.92',
-    'grid.linewidth': 0.5,
-    'lines.linewidth': 1.3,
-    'lines.markersize': 4.5,
-    'legend.frameon': False,
-    'legend.handlelength': 2.6,
-    'legend.labelspacing': 0.3,
+    'font.size': 8, 'axes.titlesize': 8, 'axes.labelsize': 8, 'figure.titlesize': 9, 'figure.labelsize': 6,
+    'xtick.labelsize': 7, 'ytick.labelsize': 7, 'legend.fontsize': 7, 'legend.title_fontsize': 8,
+    'axes.spines.top': False, 'axes.spines.right': False, 'axes.linewidth': 0.6, 'xtick.major.width': 0.6,
+    'ytick.major.width': 0.6, 'axes.grid': True, 'axes.axisbelow': True, 'grid.color': '0.92', 'grid.linewidth': 0.5,
+    'lines.linewidth': 1.3, 'lines.markersize': 4.5,
+    'legend.frameon': False, 'legend.handlelength': 2.6, 'legend.labelspacing': 0.3,
     'pdf.fonttype': 42,  # Type 3 fonts are refused by many submission sites.
-}
+}  # fmt: skip
 
 # Writing a PDF logs every table of every font at INFO, which absl's binaries show.
 logging.getLogger('fontTools').setLevel(logging.WARNING)

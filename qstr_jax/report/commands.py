@@ -16,25 +16,18 @@ _LANES = ('seed', 'task_seed', 'sample_size', 'stop_after')
 _START = ('--workdir=results/again',)
 # Scopes whose settings have columns without a prefix.
 _BARE = ('task', 'learner')
-# What our own plugins register.
-_PLUGINS = {
-    'theorem6_oracle': 'qstr_jax.theory.oracles',
-    'theorem6_floor': 'qstr_jax.theory.oracles',
-    'random_labels': 'qstr_jax.theory.capacity',
-    'radius_unit=construction': 'qstr_jax.theory.construction_norm',
-    'starts=construction': 'qstr_jax.theory.construction_start',
-    'starts=mixed': 'qstr_jax.theory.construction_start',
-    'first_params=construction': 'qstr_jax.theory.construction_start',
-    'starts=given': 'qstr_jax.theory.partly_given',
-    'partly_given': 'qstr_jax.theory.partly_given',
-    'block_diagonal': 'qstr_jax.theory.altered',
-    'first_half': 'qstr_jax.theory.unasked',
-    'second_half': 'qstr_jax.theory.unasked',
-    'late_loss': 'qstr_jax.theory.network_probes',
-    'head_alignment': 'qstr_jax.theory.network_probes',
-    'transition_lipschitz': 'qstr_jax.theory.network_probes',
-    'rounded_states': 'qstr_jax.theory.network_probes',
+# What our own plugins register, as a word of the command line ends.
+_REGISTERED = {
+    'oracles': ('theorem6_oracle', 'theorem6_floor'),
+    'capacity': ('random_labels',),
+    'construction_norm': ('radius_unit=construction',),
+    'construction_start': ('starts=construction', 'starts=mixed', 'first_params=construction'),
+    'partly_given': ('starts=given', 'partly_given'),
+    'altered': ('block_diagonal',),
+    'unasked': ('first_half', 'second_half'),
+    'network_probes': ('late_loss', 'head_alignment', 'transition_lipschitz', 'rounded_states'),
 }
+_PLUGINS = {end: f'qstr_jax.theory.{module}' for module, ends in _REGISTERED.items() for end in ends}
 
 
 def command_of(row: Mapping[str, Any], sweeps: Sequence[Mapping[str, Any]], plugins: str = '') -> str:

@@ -31,17 +31,12 @@ _BATCH = _object(
     {'stopped': {'type': 'boolean'}, 'program': _TEXT},
 )
 _CHECKED = {'type': 'array', 'items': _object({'cell': _NAME, 'program': _TEXT})}
+_TEXTS = {'type': 'object', 'additionalProperties': _TEXT}
 _RUN = {
-    'id': _NAME,
-    'started': _TEXT,
-    'command': {'type': 'array', 'items': _TEXT},
-    'git_commit': {'type': ['string', 'null']},
-    'python': _TEXT,
-    'device': _TEXT,
-    'packages': {'type': 'object', 'additionalProperties': _TEXT},
-    'sources': {'type': 'object', 'additionalProperties': _TEXT},
-    'checked': _CHECKED,
-}
+    'id': _NAME, 'started': _TEXT, 'command': {'type': 'array', 'items': _TEXT},
+    'git_commit': {'type': ['string', 'null']}, 'python': _TEXT, 'device': _TEXT, 'packages': _TEXTS,
+    'sources': _TEXTS, 'checked': _CHECKED,
+}  # fmt: skip
 _RUN_SAYS = {name: _RUN[name] for name in ('command', 'git_commit', 'python', 'device', 'packages')}
 _LIST = {'type': 'array', 'items': {'type': 'object'}}
 _TABLE = {'type': 'object', 'additionalProperties': {'type': 'array'}}
@@ -58,15 +53,16 @@ _PROGRAM = _object(
 )  # fmt: skip
 _PLAIN = {'type': ['string', 'number', 'boolean', 'null']}
 _SETTINGS = {**_object({}, {'model': _TEXT}), 'additionalProperties': _PLAIN}
+_PLANNED = _object({'columns': _SETTINGS, 'lanes': _LANES})
+_ENTRY = _object(
+    {'entry': _NAME, 'suite': _NAME, 'model': _NAME, 'settings': {'type': 'object'}, 'plugins': _LANES,
+     'source': _TEXT, 'runs': {'type': 'array', 'items': _object(_RUN_SAYS)}}
+)  # fmt: skip
 _SWEEP = _object({}, {'models': {'type': 'array'}, 'settings': _TABLE, 'tune': {'type': ['object', 'null']}})
 SCHEMAS = {
     'any': {'type': 'object'},
     'config': _object({'sweeps': {'type': 'array', 'items': _SWEEP}}),
-    'plan': {
-        'type': 'object',
-        'propertyNames': _NAME,
-        'additionalProperties': _object({'columns': _SETTINGS, 'lanes': _LANES}),
-    },
+    'plan': {'type': 'object', 'propertyNames': _NAME, 'additionalProperties': _PLANNED},
     'heartbeat': _object(
         {'cell': _NAME, 'host': _TEXT, 'pid': {'type': 'integer', 'minimum': 1, 'maximum': 2**31 - 1}, 'time': _TIME},
         {'samples': _COUNT, 'train_loss': {'type': 'number', 'minimum': -1e300, 'maximum': 1e300}},
@@ -74,17 +70,7 @@ SCHEMAS = {
     'error': _object({'cell': _NAME, 'error': _TEXT}),
     'accelerators': _object({'made': {'type': 'object'}, 'programs': {'type': 'array', 'items': _PROGRAM}}),
     'card': _CARD,
-    'entry': _object(
-        {
-            'entry': _NAME,
-            'suite': _NAME,
-            'model': _NAME,
-            'settings': {'type': 'object'},
-            'plugins': _LANES,
-            'source': _TEXT,
-            'runs': {'type': 'array', 'items': _object(_RUN_SAYS)},
-        }
-    ),
+    'entry': _ENTRY,
     'run': _object({'batches': {'type': 'array', 'items': _BATCH}}, _RUN),
 }
 
