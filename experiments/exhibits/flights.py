@@ -36,7 +36,8 @@ def get_config(part='transformer'):
     config.task.update(name='flights', lookup='key')
     config.task_per_lane = True
     config.tune.learning_rate = (3e-3, 1e-2)
-    config.update(test_samples=1000, max_samples=64_000, models=('ffn',) if part == 'ffn' else ('transformer',))
+    config.update(test_samples=1000, max_samples=64_000)
+    config.models = ('ffn',) if part == 'ffn' else ('transformer',)
     if part != 'noise':
         config.ffn.widths = (64, 64)
         config.update(seq_lens=(4, 16) if part == 'ffn' else (4, 16, 64), threshold=0.3)
