@@ -247,3 +247,12 @@ def test_commands_multiply_in_full_float32():
 def test_more_devices_than_there_are_is_an_error():
     with pytest.raises(ValueError, match='num_devices=99: there are'):
         sweeps.run(sweeps.Sweep(models='zero'), 'nowhere', sweeps.Options(num_devices=99))
+
+
+def test_help_lists_the_flags_that_a_command_uses():
+    command = [sys.executable, '-m', 'qstr_jax', 'compare', '--help']
+    told = subprocess.run(command, capture_output=True, text=True, cwd=helpers.ROOT, check=False).stdout
+    assert 'Your architecture beside all others' in told
+    assert '--suite:' in told
+    assert '--workdir:' in told
+    assert 'dry_run' not in told

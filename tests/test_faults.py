@@ -110,7 +110,10 @@ def test_a_signal_saves_the_state(lab, undisturbed, tmp_path, number):
     death = Death('qstr_jax.learners.online:Online.progress', call=4, signal_number=number)
     code, output = lab.run(tmp_path, THREE_FFNS, death, checkpoint_seconds=1e6)
     assert code == 128 + number
-    assert output.strip() == (f'stopped by {number.name}: the running lanes are saved; the same command continues them')
+    assert output.splitlines() == [
+        'stopping: running lanes are saved after this call to the device; once more stops at once',
+        f'stopped by {number.name}: the running lanes are saved; the same command continues them',
+    ]
     (checkpoint,) = (tmp_path / 'checkpoints').glob('*/*')
     assert int(checkpoint.name) >= 4
     assert harness.tables(tmp_path) == {}

@@ -14,7 +14,7 @@ from experiments import status as status_binary
 from qstr_jax import progress, sweeps
 from qstr_jax.storage import files, lane_keys, records, results
 from qstr_jax.sweeps import monitor
-from tests import small
+from tests import helpers, small
 from tests.test_files import dead_pid
 
 CELLS = ('transformer-qstr-N2-q1-00000000', 'transformer-qstr-N4-q1-00000000', 'ffn-qstr-N2-q1-00000000')
@@ -216,6 +216,16 @@ def test_the_text_has_a_line_per_cell_and_a_sum(workdir):
     assert lines[1].split() == [CELLS[0], 'done', '3', '3', '0', '0', '0', '0', '0', '5', 'min', '0', 's']
     assert '6.4k samples' in lines[2]
     assert lines[4] == '3 cells: 1 done, 1 running, 1 left; 5 min spent, ? to go on one device'
+
+
+def test_what_is_still_being_chosen_is_shown_too(workdir, capsys):
+    results.open_workdir(workdir / results.SELECTION)
+    files.write_json(workdir / results.SELECTION / 'plan.json', records.read_plan(workdir))
+    with helpers.flag_values(workdir=[str(workdir)]):
+        status_binary.run()
+    text = capsys.readouterr().out
+    assert 'what a point needs is planned once they are chosen' in text
+    assert text.count('3 cells: 3 left') == 2
 
 
 @pytest.mark.parametrize(
