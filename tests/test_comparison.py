@@ -313,9 +313,12 @@ def test_rows_of_another_task_are_not_of_the_suite(tmp_path, settings):
 @pytest.mark.usefixtures('tiny')
 @pytest.mark.parametrize(
     'change',
-    [{'batch_size': 8}, {'optimizer': 'adam'}, {'weight_decay': 0.1}, {'learner': 'stationary'}, {'test_seq_len': 9}],
+    [
+        {'batch_size': 8}, {'optimizer': 'adam'}, {'weight_decay': 0.1}, {'learner': 'stationary'},
+        {'test_seq_len': 9}, {'outcome': 'outraced'}, {'outcome': 'fitted'},
+    ],
     ids=str,
-)
+)  # fmt: skip
 def test_nor_are_those_of_another_learner(measured, change):
     rows = results.load(measured / 'mine')
     assert len(TINY.rows_of(rows)) == 4
