@@ -72,11 +72,10 @@ def _check_settings(planned: Sequence[sweeps.Sweep], workdir: Any, points: suite
     """Raises ValueError, before anything runs, where rows of a model are there with other settings."""
     if not (epath.Path(workdir) / 'config.json').exists():
         return
-    rows = points.rows_of(results.load(workdir))
-    for cell in (cell for sweep in planned for cell in sweeps.cells_of(sweep)):
+    rows, point = points.rows_of(results.load(workdir)), ['model', 'task', 'seq_len']
+    for cell in (cell for sweep in planned for cell in sweeps.cells_of(sweep)) if len(rows) else ():
         asked = dict(cell.columns)
-        is_point = [rows[name].eq(asked[name]) for name in ('model', 'task', 'seq_len')] if len(rows) else []
-        there = rows[is_point[0] & is_point[1] & is_point[2]] if is_point else rows
+        there = rows[(rows[point] == [asked[name] for name in point]).all(axis=1)]
         for name in (name for name in asked if name.startswith(f'{asked["model"]}_') and name in there.columns):
             other = there[name][there[name].ne(columns.plain(asked[name])) & there[name].notna()]
             if len(other):
