@@ -47,7 +47,7 @@ def _speed(runs: Sequence[dict[str, Any]], rows: pd.DataFrame) -> pd.DataFrame:
     batches = [{'device': run.get('device'), **batch} for run in runs for batch in run['batches']]
     found = []
     for cell, lanes in rows.groupby('cell'):
-        programs = set(lanes['program'])  # without those that --refresh replaced
+        programs = set(lanes.get('program', ()))  # without those that --refresh replaced
         own = [batch for batch in batches if batch['cell'] == cell and batch['program'] in programs]
         seconds = sum(batch['wall_seconds'] for batch in own)
         steps = lanes['steps'].sum() if 'steps' in lanes.columns else 0
