@@ -6,6 +6,7 @@ parity ask.
 """
 
 import math
+import pathlib
 
 import pandas as pd
 
@@ -38,7 +39,8 @@ FOLDERS = {
 }
 FIGURES = {
     'architectures/figure.png': 'Labels to the threshold, a panel for each task; the best on retrieval on top',
-    'architectures_long/figure.png': '1STR with a million labels in batches of 256, for the best at N = 8 also at larger N',
+    'architectures_long/figure.png': '1STR at N = 8 with a million labels in batches of 256',
+    'architectures_long/lengths.png': 'The same against N, for the two that need least at N = 8',
 }
 
 
@@ -89,10 +91,16 @@ def shrink(config):
 
 
 def draw(workdir, config):
-    """One figure of all tasks, and a table of all points."""
+    """One figure of all tasks, and a table of all points; of longer prompts a figure against N."""
     rows = lanes.load(workdir)
-    found = {name: rows[rows['task'] == task] for task, (name, _, _) in TASKS.items() if task in set(rows['task'])}
-    draw_ranked(workdir, found, ['task', 'model', 'seq_len', 'learning_rate'])
+    is_long = pathlib.Path(workdir).name == 'architectures_long'
+    shown = rows[rows['seq_len'] == rows['seq_len'].min()] if is_long else rows
+    found = {name: shown[shown['task'] == task] for task, (name, _, _) in TASKS.items() if task in set(shown['task'])}
+    drawing.save(plots.samples_ranked(found), workdir, 'figure')
+    write_points(workdir, rows, ['task', 'model', 'seq_len', 'learning_rate'])
+    longer = rows[rows['model'].isin(LONG[16])]
+    if is_long and len(longer):
+        drawing.save(plots.samples_against(longer), workdir, 'lengths')
 
 
 def draw_ranked(workdir, panels, point, by='seq_len'):
@@ -149,11 +157,9 @@ def with_more(rows):
         lines.append(f'- N = {seq_len}: {listed}.')
     lengths = many.table.groupby('model')['seq_len'].nunique()
     powers = [
-        f"{analysis.display(model)}'s as N^{many.where(model=model).exponent()}"
-        for model in MODELS
-        if lengths[model] >= 3
+        f'N^{many.where(model=model).exponent()} ({analysis.display(model)})' for model in MODELS if lengths[model] >= 3
     ]
-    grow = f'They grow: {", ".join(powers)}.' if powers else ''
+    grow = f'With N they grow as {", ".join(powers)}.' if powers else ''
     return '\n\n'.join(
         ('With a million labels, in batches of 256, 1STR takes (five lanes each):', '\n'.join(lines), grow)
     )
@@ -228,7 +234,7 @@ def limits(rows):
     waiting = f'Not run to the end: {", ".join(left)}. ' if left else ''
     return f"""
 {waiting}Two blocks, one size, one batch size at each budget, at N = 16 and more only the best at N = {min(LONG)}: who
-does not learn may do so with more labels. Linear attention was begun at N = 32 too, and stopped when a rate had used
-up its million labels in vain. Prompts are so short that what a state can hold hardly binds; all mixers read
-in both directions, which is not how they are used in language models.
+does not learn may do so with more labels. Linear attention was begun at N = 32 too, and stopped when a rate had used up
+its million labels in vain. Prompts are so short that what a state can hold hardly binds; all mixers read in both
+directions, which is not how they are used in language models.
 """
