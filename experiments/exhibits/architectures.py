@@ -157,7 +157,8 @@ def with_more(rows):
         means = best_first(analysis.summarize(found.table, ['model']))['model']
         listed = ', '.join(f'{analysis.display(model)} {found.where(model=model).mean()}' for model in means)
         lines.append(f'- N = {seq_len}: {listed}.')
-    return '\n\n'.join(('With a million labels, in batches of 256, 1STR takes (five lanes each):', '\n'.join(lines)))
+    said = 'With a million labels 1STR takes:', '\n'.join(lines), 'Five lanes each, in batches of 256.'
+    return '\n\n'.join(said)
 
 
 def known(rows):
