@@ -3,8 +3,9 @@
 With T the samples to the threshold, or the budget where a lane used it up, d_{N,s} = log T_mine − log T_other. At each
 N the mean of d has Student's 95% interval. The variance of lanes is pooled over the N of a task, since three lanes tell
 little of it; it is never below that of the lanes of this N, nor below its mean over all other entries at this N, nor
-below that of a crossing known to one check. Over all statements of a card Holm's procedure keeps the probability of a
-wrong one below 5 %.
+below that of a crossing known to one check. Holm's procedure is to keep the probability of a wrong statement on a card
+below 5 %. Simulated without a difference, five rivals, three N, three lanes: 0 of 150 cards where all have the same
+noise, equal or not over N; 9 of 150 where one rival alone has ten times the noise at one N.
 """
 
 from typing import Any, NamedTuple
