@@ -32,7 +32,12 @@ SEQ_LENS = {'qstr': (4, 8), 'noisy_keys': (4,), 'flights': (4,), 'modular_sum': 
 POINTS = tuple((task, seq_len) for task, lengths in SEQ_LENS.items() for seq_len in lengths)
 # Who gets a million labels on 1STR: all at N = 8; at longer prompts those that need least there.
 MOST_LABELS = 1_000_000
-LONG = {8: MODELS, 16: ('attention', 'linear_attention'), 32: ('attention',), 64: ('attention',)}
+LONG = {
+    8: MODELS,
+    16: ('attention', 'linear_attention', 'gru', 's5', 'mamba3', 'deltanet', 'rg_lru', 'min_gru', 'mamba2', 'kda'),
+    32: ('attention',),
+    64: ('attention',),
+}
 FOLDERS = {
     'architectures': tuple(f'{task}_{seq_len}' for task, seq_len in POINTS),
     'architectures_long': tuple(f'long_{seq_len}' for seq_len in LONG),
