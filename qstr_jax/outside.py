@@ -97,7 +97,7 @@ def judge(
         checks.integer(name, value)
     settings: dict[str, Any] = {'threshold': threshold, 'max_samples': max_samples, 'test_samples': test_samples}
     settings |= {'threshold_on': threshold_on} if threshold_on != 'loss' else {}
-    return Judge(built, {'seed': seed, 'task_seed': task_seed}, settings)
+    return Judge(built, {'seed': _integer('seed', seed, 0), 'task_seed': _integer('task_seed', task_seed, 0)}, settings)
 
 
 class Judge:
@@ -169,7 +169,7 @@ class Judge:
         """Records a check and returns whether the lane is over: below the threshold, out of budget, or not finite."""
         if self.outcome != 'running':
             raise ValueError(f'samples={samples}: the lane is over, {self.outcome}')
-        checks.integer('samples', samples, self.history[-1][0] if self.history else 1)
+        samples = _integer('samples', samples, self.history[-1][0] if self.history else 1)
         measured = self._measure(predictions)
         error = self._judged(measured)
         self.measured.append(measured)
@@ -265,11 +265,17 @@ def _task(given: str | Mapping[str, Any], seq_len: int) -> Any:
 
 def _source(task: Any, seed: int, task_seed: int, stream: str) -> tuple[Any, tasks.Draw]:
     """The key of a stream and what its prompts share."""
-    checks.integer('seed', seed, 0)
-    checks.integer('task_seed', task_seed, 0)
+    seed, task_seed = _integer('seed', seed, 0), _integer('task_seed', task_seed, 0)
     task_draw = jax.jit(tasks.draw, static_argnums=1)(tasks.task_key(task_seed, task), task)
     task.check_draw(task_draw.encodings.complete)
     return streams.stream_key(seed, stream, task), task_draw
+
+
+def _integer(name: str, value: Any, least: int) -> int:
+    """An integer from `least`, also one of NumPy's, as loops of other frameworks count in."""
+    value = value.item() if isinstance(value, np.integer) else value
+    checks.integer(name, value, least)
+    return int(value)
 
 
 def _batches(task: Any, source: tuple[Any, tasks.Draw], size: int, stream: str) -> Iterator[Batch]:

@@ -304,6 +304,13 @@ def test_a_name_in_a_file_of_rows_leads_nowhere_else(tmp_path):
     assert not (tmp_path / 'elsewhere').exists()
 
 
+def test_a_foreign_model_with_the_name_of_an_entry_is_said_to_replace_it(tmp_path):
+    outside_row(tmp_path, 'mamba2')
+    with pytest.warns(UserWarning, match="mamba2: stands on the card in place of the board's entry"):
+        card = qstr_jax.compare(None, tmp_path)['mamba2']
+    assert [line['entry'] for line in card['tasks'][0]['lines']].count('mamba2') == 1
+
+
 @pytest.mark.parametrize('settings', [{'token_dim': 3}, {'sparsity': 2}, {'encoding_dim': 12}], ids=str)
 def test_rows_of_another_task_are_not_of_the_suite(tmp_path, settings):
     outside_row(tmp_path, **settings)

@@ -92,6 +92,16 @@ def test_logits_that_are_not_finite_are_no_answer(value, tmp_path):
     assert 'test_loss' in results.load(tmp_path, strict=True)
 
 
+def test_integers_of_numpy_are_integers(tmp_path):
+    ours, theirs = (
+        next(qstr_jax.batches('qstr', 3, seed=of(1), batch_size=4, task_seed=of(2))) for of in (int, np.int64)
+    )
+    jax.tree.map(np.testing.assert_array_equal, ours, theirs)
+    one = qstr_jax.judge('qstr', 3, np.int32(1), test_samples=5)
+    assert one.check(one.labels, np.int64(64))
+    assert outside.write_rows(tmp_path, 'net', [one])['num_samples'].tolist() == [64]
+
+
 @pytest.mark.parametrize('of', [np.complex64, bool, str, object])
 def test_predictions_are_numbers(of):
     one = qstr_jax.judge('qstr', 3, 0, test_samples=5)

@@ -60,6 +60,8 @@ def compare(
     known = entries.reference()
     known = known[known['suite'] == points.version]
     entered = [names.check(name) for name in dict.fromkeys(mine['entry'])]  # which files of rows name
+    for name in sorted(set(mine['entry'][mine['learner'].eq(LEARNER)]) & set(known['entry'])):
+        warnings.warn(f"{name}: stands on the card in place of the board's entry of this name", stacklevel=2)
     cards = {}
     for name in entered:
         rows = pd.concat([known[~known['entry'].isin(entered)], mine], ignore_index=True)
