@@ -1,4 +1,4 @@
-"""Convolution or state: mixers of `architectures` with and without a short convolution before them, on 1STR, N = 4.
+"""Convolution or state: the mixers of `architectures` with and without a short convolution before them, on 1STR, N = 4.
 
 Much of what recurrent mixers of language models do may be their convolution over four tokens, so the backbone has it as
 a setting of its own. The protocol of `architectures`: one label a prompt, 20,000 parameters, the rate tuned, five lanes
@@ -15,15 +15,13 @@ ORDER = 39
 IS_SUPPORTING = True
 QUESTION = 'How much of a mixer is its short convolution?'
 FIGURES = {'short_conv/figure.png': 'Labels to test error 0.7 on 1STR, N = 4, with and without a short convolution'}
-MODELS = ('attention', 'linear_attention', 'deltanet', 'gated_deltanet', 'mamba2', 'rg_lru', 'gru')
 WIDTH = 4
 
 
 def get_config():
-    """Seven mixers with `short_conv` of 0 and of 4 tokens."""
+    """All mixers with `short_conv` of 0 and of 4 tokens."""
     config = architectures.get_config('qstr_4')
-    config.models = MODELS
-    for model in MODELS:
+    for model in config.models:
         config[model].short_conv = (0, WIDTH)
     return config
 
@@ -71,6 +69,5 @@ mean of {len(found)} mixers ({said}).
 def limits(rows):
     return """
 One task, one N and one budget, five lanes: a ratio near 1 lies within the spread of lanes. A convolution over four
-tokens can see all of a prompt of four, so this is where it helps most; the other ten mixers of `architectures` were not
-run.
+tokens can see all of a prompt of four, so this is where it helps most.
 """
