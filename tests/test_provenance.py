@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import platform
 import re
 import subprocess
 
@@ -76,6 +77,12 @@ def test_a_record_names_no_folder_of_this_machine():
     record = provenance.made_by(command)
     assert record['command'] == ['heads.py', '--workdir=results/a', '--output=else', '--n=3']
     assert not re.search(r'[\s"=]/\w', json.dumps(record))
+
+
+@pytest.mark.skipif(not pathlib.Path('/proc/cpuinfo').exists(), reason='Linux names its CPU there')
+def test_a_record_names_the_kind_of_cpu():
+    described = provenance.describe_device().removeprefix('cpu (').partition(',')[0]
+    assert f': {described}\n' in pathlib.Path('/proc/cpuinfo').read_text() or described == platform.machine()
 
 
 def test_committed_files_name_no_folder_of_a_machine_and_none_is_temporary():

@@ -31,8 +31,18 @@ def describe_device() -> str:
     devices = jax.local_devices()
     kind = devices[0].device_kind
     if devices[0].platform == 'cpu':
-        kind = f'{platform.machine()}, {os.cpu_count()} cores'
+        kind = f'{_cpu_model()}, {os.cpu_count()} cores'
     return f'{devices[0].platform} ({kind}) x {len(devices)}'
+
+
+def _cpu_model() -> str:
+    """What Linux calls the CPU: two kinds of CPU round differently, so their rows differ in bits."""
+    try:
+        lines = pathlib.Path('/proc/cpuinfo').read_text().splitlines()
+    except OSError:
+        lines = []
+    found = (line.partition(':')[2].strip() for line in lines if line.startswith('model name'))
+    return next(found, platform.machine())
 
 
 def git_commit() -> str | None:
