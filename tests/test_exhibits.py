@@ -9,7 +9,8 @@ from matplotlib import figure
 from experiments import exhibit, gallery
 from qstr_jax import sweeps
 from qstr_jax.cli import base
-from qstr_jax.storage import results
+from qstr_jax.storage import provenance, results
+from qstr_jax.sweeps import stale
 from qstr_jax.theory import heads
 from tests import helpers, memory, small
 
@@ -66,6 +67,16 @@ def test_reduced_twins_run_end_to_end(name, tmp_path, no_pdfs):
             found = list((tmp_path / folder).glob(pattern))
             assert found
             assert all(path.stat().st_size > 50 for path in found)
+
+
+@pytest.mark.parametrize('name', ['one_label', 'architectures'])
+def test_committed_rows_are_of_this_code(name, tmp_path):
+    """One cell of each architecture; where an edit has changed its program, run with --refresh and commit the rows."""
+    for kind in 'rows', 'provenance':
+        shutil.copytree(helpers.ROOT / 'experiments/results' / name / kind, tmp_path / kind)
+    cells = [cell for sweep in exhibit.find(name)[0].sweeps(name) for cell in exhibit.cells_of(sweep)]
+    first = {cell.model: cell for cell in reversed(cells)}
+    stale.check(tmp_path, list(first.values()), provenance.start(['pytest']), refresh=False)
 
 
 def test_what_is_only_drawn_is_not_planned(tmp_path, monkeypatch):
