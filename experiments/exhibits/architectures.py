@@ -213,18 +213,18 @@ def table(rows):
     some, many = rows('architectures'), rows('architectures_long')
     ran = set(some.table[['model', 'task', 'seq_len']].itertuples(index=False, name=None))
     points = [point for point in POINTS if point in {place[1:] for place in ran}]
-    lines = []
+    lines, shared = [], [N for N, models in LONG.items() if len(models) > 1]
     order = plots.ranked(analysis.summarize(some.where(task=points[0][0]).table, ['model', 'seq_len']), 'seq_len')
     for model in order:
         entries = [
             some.where(model=model, task=task, seq_len=seq_len).mean() if (model, task, seq_len) in ran else '–'
             for task, seq_len in points
         ]
-        entries += [many.where(model=model, seq_len=N).mean() if model in LONG[N] else '–' for N in LONG]
+        entries += [many.where(model=model, seq_len=N).mean() if model in LONG[N] else '–' for N in shared]
         lines.append([analysis.display(model), *entries])
     heads = [f'{short(task)}, N = {seq_len}' for task, seq_len in points]
     batch_size, most = (many.values(name)[0] for name in ('batch_size', 'max_samples'))
-    heads += [f'1STR, N = {N}, up to {most:,} in batches of {batch_size}' for N in LONG]
+    heads += [f'1STR, N = {N}, up to {most:,} in batches of {batch_size}' for N in shared]
     return formats.pipes(['labels to the threshold', *heads], lines)
 
 
@@ -234,8 +234,8 @@ def limits(rows):
     left = [f'{short(task)} ({count} of {len(MODELS)} mixers)' for task, count in ran.items() if count < len(MODELS)]
     waiting = f'Not run to the end: {", ".join(left)}. ' if left else ''
     return f"""
-{waiting}Two blocks, one size, one batch size at each budget; at N = 16 {len(LONG[16])} mixers, at more attention
-alone: who does not learn may do so with more labels. Linear attention was begun at N = 32 too, and stopped when a rate
-had used up its million labels in vain. Prompts are so short that what a state can hold hardly binds; all mixers read in
-both directions, which is not how they are used in language models.
+{waiting}Two blocks, one size, one batch size at each budget; {len(LONG[16])} of {len(MODELS)} mixers at N = 16,
+attention alone beyond: who does not learn may do so with more labels. Linear attention was begun at N = 32 too, and
+stopped when a rate had used up its million labels in vain. Prompts are so short that what a state can hold hardly
+binds; all mixers read in both directions, which is not how they are used in language models.
 """

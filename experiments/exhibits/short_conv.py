@@ -58,11 +58,17 @@ def text(rows):
     found, means = ratios(some.table), analysis.summarize(named(some.table), ['model', 'short_conv'])
     learn = means.groupby('short_conv')['num_learn'].sum()
     total = means.groupby('short_conv')['num_lanes'].sum()
+    gained = means.set_index(['model', 'short_conv'])['num_learn'].unstack()
+    more, fewer = (
+        ', '.join(analysis.display(model) for model in gained.index[sign * (gained[WIDTH] - gained[0]) >= 2])
+        for sign in (1, -1)
+    )
     said = ', '.join(f'{analysis.display(model)} {ratio:.1f}' for model, ratio in found.items())
     return f"""
 With a convolution {learn[WIDTH]} of {total[WIDTH]} lanes learn ({some.count(outcome='diverged')} diverge), without it
-{learn[0]} of {total[0]}. Labels with it over labels without it are {np.exp(np.log(found).mean()):.2f} in the geometric
-mean of {len(found)} mixers ({said}).
+{learn[0]} of {total[0]}: at least two more of {more or 'no mixer'}, at least two fewer of {fewer or 'none'}. Labels
+with it over labels without it are {np.exp(np.log(found).mean()):.2f} in the geometric mean of {len(found)} mixers
+({said}).
 """
 
 
