@@ -30,7 +30,7 @@ TASKS = {
 }
 SEQ_LENS = {'qstr': (4, 8), 'noisy_keys': (4,), 'flights': (4,), 'modular_sum': (4,)}
 POINTS = tuple((task, seq_len) for task, lengths in SEQ_LENS.items() for seq_len in lengths)
-# Who gets a million labels on 1STR: all at N = 8; at longer prompts those that need least there.
+# Who gets a million labels on 1STR: all at N = 8; at longer prompts some, since a lane takes minutes.
 MOST_LABELS = 1_000_000
 LONG = {
     8: MODELS,
@@ -235,7 +235,8 @@ def limits(rows):
     waiting = f'Not run to the end: {", ".join(left)}. ' if left else ''
     return f"""
 {waiting}Two blocks, one size, one batch size at each budget; {len(LONG[16])} of {len(MODELS)} mixers at N = 16,
-attention alone beyond: who does not learn may do so with more labels. Linear attention was begun at N = 32 too, and
-stopped when a rate had used up its million labels in vain. Prompts are so short that what a state can hold hardly
-binds; all mixers read in both directions, which is not how they are used in language models.
+attention alone beyond: who does not learn may do so with more labels. Two were begun and stopped: linear attention at
+N = 32, when a rate had used up its million labels in vain, and deltanet at N = 16, for time. Prompts are so short that
+what a state can hold hardly binds; all mixers read in both directions, which is not how they are used in language
+models.
 """

@@ -36,7 +36,7 @@ def describe_device() -> str:
 
 
 def _cpu_model() -> str:
-    """What Linux calls the CPU: two kinds of CPU round differently, so their rows differ in bits."""
+    """What Linux calls the CPU: another one may round differently, and rows then differ in bits."""
     try:
         lines = pathlib.Path('/proc/cpuinfo').read_text().splitlines()
     except OSError:
