@@ -60,7 +60,8 @@ def batches(
     built = _task(task, seq_len)
     checks.integer('batch_size', batch_size)
     checks.choice('stream', stream, ('train', 'validation', 'test'))
-    return _batches(built, _source(built, seed, task_seed, stream), batch_size, stream)
+    source = _source(built, _integer('seed', seed, 0), _integer('task_seed', task_seed, 0), stream)
+    return _batches(built, source, batch_size, stream)
 
 
 def judge(
@@ -265,7 +266,6 @@ def _task(given: str | Mapping[str, Any], seq_len: int) -> Any:
 
 def _source(task: Any, seed: int, task_seed: int, stream: str) -> tuple[Any, tasks.Draw]:
     """The key of a stream and what its prompts share."""
-    seed, task_seed = _integer('seed', seed, 0), _integer('task_seed', task_seed, 0)
     task_draw = jax.jit(tasks.draw, static_argnums=1)(tasks.task_key(task_seed, task), task)
     task.check_draw(task_draw.encodings.complete)
     return streams.stream_key(seed, stream, task), task_draw
@@ -275,7 +275,7 @@ def _integer(name: str, value: Any, least: int) -> int:
     """An integer from `least`, also one of NumPy's, as loops of other frameworks count in."""
     value = value.item() if isinstance(value, np.integer) else value
     checks.integer(name, value, least)
-    return int(value)
+    return value
 
 
 def _batches(task: Any, source: tuple[Any, tasks.Draw], size: int, stream: str) -> Iterator[Batch]:

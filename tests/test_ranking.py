@@ -1,5 +1,8 @@
 """A line for each architecture: the order, and what is drawn in each line."""
 
+import itertools
+
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -60,3 +63,16 @@ def test_one_architecture_leaves_room_for_its_axis():
     (axis,) = figure.axes
     below = axis.xaxis.label.get_window_extent().ymin
     assert all(below > text.get_window_extent().ymax for text in figure.texts)
+
+
+def test_ticks_of_a_narrow_panel_do_not_overlap():
+    rows = lanes()
+    rows['num_samples'] = rows['samples_to_threshold'] = np.linspace(1300, 4500, len(rows)).astype(int)
+    rows['outcome'] = 'reached'
+    figure = plots.samples_ranked({name: rows for name in ('retrieval', 'recall', 'parity')})
+    figure.draw_without_rendering()
+    least, most = figure.axes[0].get_xlim()
+    labels = [label for label in figure.axes[0].get_xticklabels() if least <= label.get_position()[0] <= most]
+    ends = [label.get_window_extent() for label in labels]
+    assert len(ends) >= 2
+    assert all(left.xmax < right.xmin for left, right in itertools.pairwise(ends))

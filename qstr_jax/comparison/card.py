@@ -65,7 +65,7 @@ def drawn(tasks: Sequence[str], rows: pd.DataFrame, entry: str = '') -> bytes:
     marked = dict(zip(rows['entry'], rows['entry'] + marks, strict=True))
     rows = rows[names].rename(columns={'entry': 'model'}).assign(model=rows['entry'].map(marked))
     panels = {task: own for task in tasks if len(own := rows[rows['task'] == task])}
-    notes = [f'Sorted by {analysis.display(next(iter(panels)))}, at the largest N at which lanes learn.']
+    notes = [f'sorted by {analysis.display(next(iter(panels)))}, at the largest N at which lanes learn']
     with matplotlib.rc_context(STYLE):
         figure = plots.samples_ranked(panels, highlight=marked.get(entry, ''), notes=notes)
         figure.savefig(buffer, format='png', dpi=150)

@@ -59,7 +59,7 @@ def samples_ranked(
     }
     with matplotlib.rc_context(STYLE):
         figure, axes = frame(len(panels), title, notes, sharey=True, key=_KEY, panel_width=_PANEL_WIDTH)
-        lines = max(4, len(order) * (0.4 + 0.6 * len(values)))  # fewer leave no room for the axis
+        lines = max(6, len(order) * (0.4 + 0.6 * len(values)))  # fewer leave no room for the axis
         figure.set_figheight(figure.get_figheight() - HEIGHT + 0.6 + _LINE_HEIGHT * lines)
         for axis, (name, own) in zip(axes, panels.items(), strict=True):
             axis.set_title(display(name), loc='left')
@@ -68,6 +68,8 @@ def samples_ranked(
                 _draw(axis, own[own[by] == value], means[name][means[name][by] == value], order, (look[value], shift))
             axis.set_xscale('log')
             least, most = axis.get_xlim()
+            if most < 5 * least:  # A narrower axis may have one tick of 1, 2, 5.
+                least, most = axis.set_xlim((least * most / 5) ** 0.5, (least * most * 5) ** 0.5)
             log_ticks(axis.xaxis, thousands, (1, 3) if most > 10 * least else (1, 2, 5))
             axis.set_xlabel('samples')
         axes[0].set_yticks(range(len(order)), labels=[display(model) for model in order])
