@@ -37,3 +37,8 @@ def test_shares_are_about_equal_in_work(cells, count):
     loads = [sum(map(load, lane_batches.share(cells, index, count))) for index in range(count)]
     # The greedy rule's bound: apart by no more than the largest piece.
     assert max(loads) - min(loads) <= max(map(load, cells))
+
+
+def test_the_largest_cell_is_given_away_first(cells, monkeypatch):
+    monkeypatch.setattr(lane_batches, 'work', lambda cell: 4.0 if cell is cells[-1] else 1.0)
+    assert sorted(len(lane_batches.share(cells[-5:], index, 2)) for index in range(2)) == [1, 4]

@@ -13,7 +13,7 @@ import pytest
 from experiments import status as status_binary
 from qstr_jax import progress, sweeps
 from qstr_jax.storage import files, lane_keys, records, results
-from qstr_jax.sweeps import monitor
+from qstr_jax.sweeps import monitor, session
 from tests import helpers, small
 from tests.test_files import dead_pid
 
@@ -130,6 +130,15 @@ def test_an_error_is_forgotten_when_the_cell_succeeds(workdir):
     monitor.clear_error(workdir, CELLS[0])
     monitor.clear_error(workdir, CELLS[0])
     assert states(workdir)[CELLS[0]] == 'left'
+
+
+def test_what_a_killed_worker_left_in_a_complete_cell_is_removed(workdir):
+    add_rows(workdir, CELLS[0], ['reached'] * len(LANES))
+    left = [workdir / 'checkpoints' / f'{name}-batch0of1-0-0123abcd' for name in CELLS[:2]]
+    for folder in left:
+        folder.mkdir()
+    session.tidy(workdir, is_tuned=False)
+    assert [folder.exists() for folder in left] == [False, True]
 
 
 def test_other_lanes_of_a_finished_cell_are_left(workdir):

@@ -1,7 +1,6 @@
 """Writes what workers send into the results directory: the one writer, so that no disk needs locks."""
 
 import collections
-import contextlib
 import pathlib
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -37,8 +36,6 @@ class Inbox:
             elif kind == 'rows':
                 cell_id = rest[0].removesuffix('.parquet')
                 self._add(cell_id, data, content[f'curves/{rest[0]}'])
-                with contextlib.suppress(FileNotFoundError):
-                    names.inside(self._workdir, 'errors', f'{cell_id}.json').unlink()
             elif kind != 'curves':
                 path = names.inside(self._workdir, *name.split('/'))
                 path.parent.mkdir(parents=True, exist_ok=True)

@@ -119,10 +119,10 @@ def _run(driver: _Driver, platform: str) -> None:
     num_lanes, is_tuned = tuned.num_reported(sweep, mine), sweep.tune is not None
     about = {'workdir': os.fspath(workdir), 'lanes': num_lanes, 'left': num_lanes - there, 'is_tuned': is_tuned}
     driver.tell(about)
-    failed = _run_tuned(one, workdir, mine) if sweep.tune else one.run(workdir, mine)
+    failed = _run_tuned(one, workdir, mine) if is_tuned else one.run(workdir, mine)
     driver.tell(None)
+    session.tidy(workdir, is_tuned)  # A driver that was killed may have left checkpoints of done cells.
     if not failed:
-        session.tidy(workdir)  # A driver that was killed may have left checkpoints of done cells.
         sample_complexity.draw(runtime.workdir(), sample_complexity.CONFIG.value)
 
 

@@ -98,8 +98,7 @@ def run_all(
         calls = [_prepared(one, workdir, options, own) for one, own in zip(sessions, all_cells, strict=True)]
         failed = session.side_by_side(_alone(calls, sessions, shown), stop, at_once=len(sessions[0].workers))
     workdir = epath.Path(workdir)
-    for folder in (workdir, *([workdir / results.SELECTION] if is_tuned else [])):
-        session.tidy(folder)
+    session.tidy(workdir, is_tuned)
     if failed:
         folders = f'{workdir / "errors"}' + (f' and {workdir / results.SELECTION / "errors"}' if is_tuned else '')
         raise SweepError(f'{len(failed)} cells failed ({", ".join(failed)}): see {folders}')

@@ -265,13 +265,14 @@ def _are_apart(*both: dict[str, Any]) -> bool:
     return len(names) == 1 and any({*map(str, one[name])}.isdisjoint(map(str, other[name])) for name in shared)
 
 
-def tidy(workdir: Any) -> None:
-    """Removes what killed workers left behind in cells that are now complete."""
-    results.make_compact(workdir)
-    # A file may have taken the place of a folder, which is then empty.
-    if any(any((workdir / kind).glob('*')) for kind in ('checkpoints', 'errors')):
-        status = monitor.status(workdir)
-        for cell_id in status.loc[status['state'] == 'done', 'cell']:
-            claims.remove_checkpoints(workdir, cell_id)
-            monitor.clear_error(workdir, cell_id)
-    monitor.remove_dead(workdir)
+def tidy(workdir: Any, is_tuned: bool) -> None:
+    """Removes what killed workers left behind in cells that are now complete, those of selection too."""
+    for folder in (workdir, *([workdir / results.SELECTION] if is_tuned else [])):
+        results.make_compact(folder)
+        # A file may have taken the place of a folder, which is then empty.
+        if any(any((folder / kind).glob('*')) for kind in ('checkpoints', 'errors')):
+            status = monitor.status(folder)
+            for cell_id in status.loc[status['state'] == 'done', 'cell']:
+                claims.remove_checkpoints(folder, cell_id)
+                monitor.clear_error(folder, cell_id)
+        monitor.remove_dead(folder)
