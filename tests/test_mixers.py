@@ -113,6 +113,18 @@ def test_lanes_are_single_runs(name):
 
 
 @pytest.mark.parametrize('name', OURS)
+def test_gradients_are_finite_where_gates_are_shut(name):
+    module, x_NxW = small(name), jax.random.normal(jax.random.key(1), (NUM_TOKENS, WIDTH))
+
+    @jax.jit
+    def gradients():
+        large = jax.tree.map(lambda leaf: 20 * leaf, drawn(module, jax.random.key(0), x_NxW))
+        return jax.grad(lambda params, x: jnp.sum(jnp.sin(module.apply(params, x))), argnums=(0, 1))(large, x_NxW)
+
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients()))
+
+
+@pytest.mark.parametrize('name', OURS)
 def test_no_part_waits_for_xlas_threads(name):
     # Two of LAPACK's batched solvers at once, one in each direction, wait for each other's threads for ever.
     module = small(name)

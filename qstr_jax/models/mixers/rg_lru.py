@@ -10,6 +10,8 @@ from qstr_jax.models.mixers.registered import register
 
 # c of the decay a^{c r}.
 SHARPNESS = 8.0
+# The largest derivative of √(1 − a²), as in Griffin's own code: where a gate is shut, a = 1, and it is infinite.
+STEEPEST = 1000.0
 
 
 @register('rg_lru')
@@ -38,7 +40,7 @@ class RGLRU(nn.Module):
         log_a_NxF = (
             -SHARPNESS * recurrent_gate_NxF * jax.nn.softplus(self.param('decay', _decay, u_NxF.shape[1:]))[None]
         )
-        scale_NxF = jnp.sqrt(-jnp.expm1(2 * log_a_NxF))
+        scale_NxF = _root(-jnp.expm1(2 * log_a_NxF))
         if carry.start(self, 'state', None) is None:
             scale_NxF = scale_NxF.at[0].set(1.0)
         h_NxF = diagonal.run(self, jnp.exp(log_a_NxF), scale_NxF * input_gate_NxF * u_NxF, self.form)
@@ -56,6 +58,18 @@ class RGLRU(nn.Module):
 
     def state_size(self, width: int, seq_len: int) -> int:
         return self.state_dim
+
+
+@jax.custom_jvp
+def _root(x: jax.Array) -> jax.Array:
+    """√x with a bounded derivative."""
+    return jnp.sqrt(x)
+
+
+@_root.defjvp
+def _root_jvp(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    root = jnp.sqrt(*primals)
+    return root, tangents[0] * jnp.minimum(0.5 / root, STEEPEST)
 
 
 def _decay(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
