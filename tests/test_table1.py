@@ -133,6 +133,7 @@ def test_of_several_tries_the_largest_n_with_an_erm_that_errs_counts():
         ('transformer', 'adamw', {}, 'Theorem 4 is about constrained'),
         ('transformer', 'constrained', {'risk': 'averaged'}, 'point-wise risk'),
         ('transformer', 'constrained', {'train_risk': 0.8}, 'do not minimise'),
+        ('transformer', 'constrained', {'train_risk': 2e-3}, 'do not minimise'),
         ('ffn', 'stationary', {'converged': False}, 'no stationary point'),
         ('ffn', 'stationary', {'span_residual': 0.1}, 'no stationary point'),
     ],

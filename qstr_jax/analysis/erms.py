@@ -20,6 +20,8 @@ TRIES = ('hinge', 'fresh', 'level', 'starts', 'max_steps', 'check_every')
 # In the place of 'reached': n* of ERMs is at most the n* of the lane.
 AT_MOST = 'at_most'
 NOT_CHECKED = 'lanes not checked to be ERMs'
+# The default `erm_tolerance` of fits that are compared with a reference.
+TOLERANCE = 1e-3
 
 
 def is_known(rows: pd.DataFrame) -> pd.Series:

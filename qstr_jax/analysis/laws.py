@@ -28,7 +28,7 @@ class Law:
 
     name: str  # `POWER`, `POWER_OF_LOG` or `UNDECIDED`
     difference: float  # −2 log likelihood of (log N)^p minus that of N^a; positive where N^a is the better one
-    # The length that the result hangs on: without it the other law, or neither, would be better; or None.
+    # The length that the result hangs on: without it the other law would be the better one; or None.
     deciding: int | None
     log_power: line_fit.Slope  # p, with its interval
 
