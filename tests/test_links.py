@@ -243,6 +243,6 @@ def test_register():
     assert 'own' in links.names()
     links.register(link)  # again is fine
     clash = links.Link('own', lambda key, q, d: {}, lambda params, x_QxD: x_QxD[0, 1])
-    with pytest.raises(ValueError, match=r"^link 'own' exists already: choose another name$"):
+    with pytest.raises(ValueError, match=r"^link 'own' exists already, as a link: choose another name$"):
         links.register(clash)
     assert links.get('own') is link

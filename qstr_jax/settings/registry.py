@@ -46,7 +46,7 @@ class Registry:
         self.kind, self.flag, self.leading = kind, flag, leading
         self._entries: dict[str, Entry] = _ENTRIES if has_settings else {}
 
-    def add(self, name: str, builder: Callable[..., Any], schema: Schema | None = None) -> None:
+    def add(self, name: str, builder: Any, schema: Schema | None = None) -> None:
         """Registers a thing."""
         checks.name_part(self.kind, name)
         known = self._entries.get(name)
@@ -75,11 +75,12 @@ class Registry:
 
         return add
 
-    def _is_rerun(self, known: Entry, builder: Callable[..., Any]) -> bool:
+    def _is_rerun(self, known: Entry, builder: Any) -> bool:
         """Whether this is the same definition again, as when a notebook cell is run twice."""
 
         def place(thing: Any) -> tuple:
-            return getattr(thing, '__module__', ''), getattr(thing, '__qualname__', repr(thing))
+            function = thing if isinstance(thing, type) else getattr(thing, 'apply', thing)  # that of a link
+            return getattr(function, '__module__', ''), getattr(function, '__qualname__', repr(function))
 
         is_same = place(known.builder) == place(builder) and '<lambda>' not in place(builder)[1]
         return known.kind == self.kind and (known.builder is builder or is_same)
@@ -102,15 +103,6 @@ def declare_columns(entry: Entry) -> None:
     prefix = f'{entry.name}_' if entry.kind in ('model', 'link', 'encoding') else ''
     for name, setting in entry.schema.items() if role in SCOPES else ():
         columns.declare(prefix + name, 'lane' if setting.is_traced else role, setting.column_type)
-
-
-def replace(owner: Registry, name: str, thing: Any) -> None:
-    """Registers a finished thing without settings, and replaces what had its name."""
-    checks.name_part(owner.kind, name)
-    known = _ENTRIES.get(name)
-    if name in SCOPES or (known is not None and known.kind != owner.kind):
-        raise ValueError(f'{owner.kind} {name!r} exists already, as something else: choose another name')
-    _ENTRIES[name] = Entry(owner.kind, name, thing, Schema())
 
 
 def entries() -> Mapping[str, Entry]:
