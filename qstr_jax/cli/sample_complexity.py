@@ -7,9 +7,9 @@ A setting of the task, or of one model, is --config.task.token_dim=5, --config.r
 them. Several values make an axis. Settings that are neither on the x axis nor a model's own get a figure per value.
 """
 
-import importlib.util
 import logging
 import os
+import runpy
 from collections.abc import Callable
 
 from absl import flags
@@ -27,12 +27,7 @@ DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters, wo
 def _of_config(name: str, default: Callable[..., None]) -> Callable[..., None]:
     """A function of the file that --config names, such as its `draw`; the default where it has none."""
     path, _, _ = config_flags.get_config_filename(flags.FLAGS['config']).partition('.py:')
-    spec = importlib.util.spec_from_file_location('config_file', path.removesuffix('.py') + '.py')
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return getattr(module, name, default)
+    return runpy.run_path(path.removesuffix('.py') + '.py').get(name, default)
 
 
 def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
