@@ -19,10 +19,8 @@ FIGURES = {
 
 def get_config():
     """Transformer and FFN, five lanes with a task each, a test every five steps, at most 400,000 samples."""
-    config = base.get_config()
-    config.update(models=('transformer', 'ffn'), seq_lens=(4, 8))
+    config = base.get_config(models=('transformer', 'ffn'), seq_lens=(4, 8), task_per_lane=True)
     config.update(threshold=0.1, thresholds=(0.9, 0.7, 0.5, 0.3), check_every=5, max_samples=400_000)
-    config.task_per_lane = True
     config.tune.learning_rate = 'auto'
     config.title = '{task} at the best learning rate for MSE 0.1'
     return config
@@ -30,10 +28,7 @@ def get_config():
 
 def reduced():
     """The same in seconds, for the tests."""
-    config = get_config()
-    base.shrink_tuned(config)
-    config.update(seq_lens=(3,), threshold=0.8, thresholds=(0.95, 0.9))
-    return config
+    return base.shrink_tuned(get_config(), seq_lens=(3,), threshold=0.8, thresholds=(0.95, 0.9))
 
 
 def text(rows):

@@ -15,8 +15,7 @@ draw = heads.draw
 def get_config():
     """H = 1, d_e = 9 (as published), 18, 36, 72: D_e = 39 to 291."""
     config = heads.get_config()
-    config.transformer.num_heads = 1
-    config.update(x='encoding_dim', encoding_dim=(9, 18, 36, 72))
+    config.update(transformer={'num_heads': 1}, x='encoding_dim', encoding_dim=(9, 18, 36, 72))
     config.title = 'One head, larger embeddings: {link}, q = {sparsity}, d = {token_dim}, N = {seq_len}'
     return config
 
@@ -24,8 +23,7 @@ def get_config():
 def reduced():
     """The same in seconds, for the tests."""
     config = heads.reduced()
-    config.transformer.num_heads = 1
-    config.update(x='encoding_dim', encoding_dim=(5, 8))
+    config.update(transformer={'num_heads': 1}, x='encoding_dim', encoding_dim=(5, 8))
     return config
 
 

@@ -17,10 +17,8 @@ FIGURES = {
 
 def get_config():
     """The Transformer; published is d_e = ⌊5 ln 6⌋ = 8, unscaled. Five lanes a point, each with its own (u, ω)."""
-    config = base.get_config()
-    config.models = ('transformer',)
-    config.update(seq_lens=(6,), encoding_dim=(3, 5, 8, 12, 18, 32), encoding_scale=('unscaled', 'scaled'))
-    config.update(num_seeds=5, task_per_lane=True, max_samples=300_000)
+    config = base.get_config(models=('transformer',), seq_lens=(6,), num_seeds=5, task_per_lane=True)
+    config.update(encoding_dim=(3, 5, 8, 12, 18, 32), encoding_scale=('unscaled', 'scaled'), max_samples=300_000)
     config.heatmap = {'x': 'encoding_dim', 'y': 'encoding_scale', 'panels': '', 'top': 'encoding_coherence'}
     config.published = {'encoding_dim': 8, 'encoding_scale': 'unscaled'}
     config.title = 'Transformer: {task}, N = {seq_len}, samples to test MSE {threshold}'
@@ -30,8 +28,7 @@ def get_config():
 def reduced():
     """The same in seconds, for the tests."""
     config = get_config()
-    config.update(seq_lens=(3,), encoding_dim=(3,), num_seeds=2)
-    config.update(threshold=0.9, test_samples=64, max_samples=3200)
+    config.update(seq_lens=(3,), encoding_dim=(3,), num_seeds=2, threshold=0.9, test_samples=64, max_samples=3200)
     return config
 
 

@@ -29,8 +29,7 @@ PUBLISHED = {('transformer', 6): 10_500, ('transformer', 12): 17_000, ('rnn', 6)
 def get_config(part='one_draw'):
     """All three architectures and one (u, ω); or Transformer and FFN, or the RNN, with a (u, ω) for each lane."""
     base.check_part(part, FOLDERS)
-    config = base.get_config()
-    config.update(preset='published', seq_lens=(2, 4, 6, 8, 10, 12))
+    config = base.get_config(preset='published', seq_lens=(2, 4, 6, 8, 10, 12))
     config.title = '{task}: samples to test MSE {threshold}'
     config.notes = ('tested on simple-1STR, as published', 'at N = 2 a predictor that ignores t errs by 0.5')
     config.reference_for.update(test_task='simple_qstr', task='qstr', link='linear', token_dim=10, threshold=0.7)

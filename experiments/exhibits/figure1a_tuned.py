@@ -31,10 +31,7 @@ def get_config(part='transformer'):
 
 def reduced(part='transformer'):
     """The same in seconds, for the tests: every part is a small FFN."""
-    config = get_config(part)
-    base.shrink_tuned(config)
-    config.seq_lens = (2, 3)
-    return config
+    return base.shrink_tuned(get_config(part), seq_lens=(2, 3))
 
 
 def text(rows):

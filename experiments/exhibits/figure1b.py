@@ -21,11 +21,9 @@ PUBLISHED = {('transformer', 25): 117_000, ('transformer', 33): 140_000, ('rnn',
 
 def get_config(part='transformer'):
     """One architecture, with a (u, ω) for each lane; or `draws`, 24 of them for the FFN at N = 25."""
-    config = base.get_config()
-    config.update(preset='published', models=('ffn',) if part == 'draws' else (part,))
-    config.task.name = 'simple_qstr'
+    config = base.get_config(preset='published', models=('ffn',) if part == 'draws' else (part,))
+    config.update(task={'name': 'simple_qstr'}, task_per_lane=True, num_seeds=5)
     config.update(seq_lens=(25, 27, 29, 31, 33), threshold=0.02, check_every=100)
-    config.update(task_per_lane=True, num_seeds=5)
     config.title = '{task}: samples to test MSE {threshold}'
     config.reference_for.update(
         test_task='simple_qstr', task='simple_qstr', link='linear', token_dim=10, threshold=0.02
@@ -39,9 +37,8 @@ def get_config(part='transformer'):
 def reduced(part='transformer'):
     """The same in seconds, for the tests: shorter prompts, a threshold that is soon reached."""
     config = get_config(part)
-    config.update(models=('transformer', 'ffn'), seq_lens=(5,))
-    config.update(threshold=0.9, check_every=20, test_samples=100, max_samples=12_800, num_seeds=2)
-    config.ffn.widths = (32,)
+    config.update(models=('transformer', 'ffn'), ffn={'widths': (32,)}, seq_lens=(5,), num_seeds=2)
+    config.update(threshold=0.9, check_every=20, test_samples=100, max_samples=12_800)
     return config
 
 

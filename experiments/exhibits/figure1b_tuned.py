@@ -29,10 +29,7 @@ def get_config(part='transformer'):
 
 def reduced(part='transformer'):
     """The same in seconds, for the tests: every part is a small FFN."""
-    config = get_config(part)
-    base.shrink_tuned(config)
-    config.update(seq_lens=(3,), threshold=0.8)
-    return config
+    return base.shrink_tuned(get_config(part), seq_lens=(3,), threshold=0.8)
 
 
 def text(rows):

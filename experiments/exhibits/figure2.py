@@ -28,15 +28,13 @@ FORM = 'transformer_attention'
 def get_config(part='q1'):
     """AdamW, rate 1e-3, decay 0.2, batch 64, at most 20 epochs, to an epoch mean of the loss of 0.05."""
     base.check_part(part, FOLDERS)
-    config = base.get_config()
-    config.update(models=('transformer',), learners=('adamw',))
-    config.task.name = 'simple_qstr'
+    config = base.get_config(models=('transformer',), learners=('adamw',), task={'name': 'simple_qstr'})
     config.update(seq_lens=(100,), sparsity={'q1': (1,), 'all': (1, 2, 3), 'seeds': (1, 2)}[part])
     config.update(num_samples=(50_000,), num_seeds=10 if part == 'seeds' else 1, weight_decay=(0.2,))
     config.check_every = 782  # an epoch
     config.update(max_steps=20 * 782, train_threshold=0.05, test_samples=2000, validation_samples=64)
-    config.save_params = True
-    config.transformer.attention = ('separate', 'merged') if part == 'all' else ('separate',)
+    attention = ('separate', 'merged') if part == 'all' else ('separate',)
+    config.update(transformer={'attention': attention}, save_params=True)
     return config
 
 

@@ -15,10 +15,9 @@ FIGURES = {'figure3/figure.png': 'Samples to test error 0.88 against q on hermit
 
 def get_config(part='transformer'):
     """One architecture at rate 1e-4, with H = q, RNN width 500 q or FFN widths (N d q, 1000); a task per lane."""
-    config = base.get_config()
-    config.update(preset='published', models=(part,), link='hermite2', seq_lens=(7,), sparsity=(1, 2, 3, 4))
-    config.update(learning_rate=(1e-4,), threshold=0.88)
-    config.update(num_seeds=1 if part == 'rnn' else 5, task_per_lane=True, x='sparsity')
+    config = base.get_config(preset='published', models=(part,), link='hermite2', seq_lens=(7,), sparsity=(1, 2, 3, 4))
+    config.update(learning_rate=(1e-4,), threshold=0.88, x='sparsity')
+    config.update(num_seeds=1 if part == 'rnn' else 5, task_per_lane=True)
     config.title = 'qSTR, {link}, N = {seq_len}: samples to test MSE {threshold}'
     return config
 
@@ -27,9 +26,7 @@ def reduced(part='transformer'):
     """The same in seconds, for the tests: a link and a rate that are soon learnt, and every part is an FFN."""
     config = get_config(part)
     config.update(models=('ffn',), link='linear', seq_lens=(4,), sparsity=(1, 2), learning_rate=(3e-3,))
-    config.num_seeds = 2
-    config.ffn.widths = (64,)
-    config.update(test_samples=100, max_samples=12_800)
+    config.update(num_seeds=2, ffn={'widths': (64,)}, test_samples=100, max_samples=12_800)
     return config
 
 

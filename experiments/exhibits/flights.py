@@ -32,32 +32,21 @@ FIGURES = {
 def get_config(part='transformer'):
     """Transformer at N = 4, …, 64, FFN up to 16; or Transformers with four sizes of noise, for all of their budget."""
     base.check_part(part, FOLDERS)
-    config = base.get_config()
-    config.task.update(name='flights', lookup='key')
-    config.task_per_lane = True
-    config.tune.learning_rate = (3e-3, 1e-2)
+    config = base.get_config(task={'name': 'flights', 'lookup': 'key'}, tune={'learning_rate': (3e-3, 1e-2)})
+    config.update(models=('ffn',) if part == 'ffn' else ('transformer',), task_per_lane=True)
     config.update(test_samples=1000, max_samples=64_000)
-    config.models = ('ffn',) if part == 'ffn' else ('transformer',)
     if part != 'noise':
-        config.ffn.widths = (64, 64)
-        config.update(seq_lens=(4, 16) if part == 'ffn' else (4, 16, 64), threshold=0.3)
+        config.update(seq_lens=(4, 16) if part == 'ffn' else (4, 16, 64), ffn={'widths': (64, 64)}, threshold=0.3)
     else:
-        config.seq_lens = (8,)
-        config.task.key_noise = (0.0, 0.5, 1.0, 2.0)
+        config.update(seq_lens=(8,), task={'key_noise': (0.0, 0.5, 1.0, 2.0)}, x='key_noise', save_params=True)
         config.threshold = 1e-9  # never reached: all lanes get the same budget
-        config.update(x='key_noise', save_params=True)
     return config
 
 
 def reduced(part='transformer'):
     """The same in seconds, for the tests: a small FFN, or Transformers with and without noise."""
-    config = get_config(part)
-    base.shrink_tuned(config)
-    config.seq_lens = (4,)
-    if part == 'noise':
-        config.models = ('transformer',)
-        config.task.key_noise = (0.0, 1.0)
-    return config
+    noisy = {'models': ('transformer',), 'task': {'key_noise': (0.0, 1.0)}} if part == 'noise' else {}
+    return base.shrink_tuned(get_config(part), seq_lens=(4,), **noisy)
 
 
 def draw(workdir, config):

@@ -23,9 +23,8 @@ FIGURES = {
 def get_config(part='transformer'):
     """The point-wise risk, 1,000 test prompts, a look at them every 100 steps; FFN and RNN as far as they go."""
     base.check_part(part, FOLDERS)
-    config = base.get_config()
-    config.update(preset='published', models=(part,))
-    config.seq_lens = {'transformer': (4, 8, 16, 64, 256, 1024), 'ffn': (4, 8, 16), 'rnn': (4, 8)}[part]
+    seq_lens = {'transformer': (4, 8, 16, 64, 256, 1024), 'ffn': (4, 8, 16), 'rnn': (4, 8)}[part]
+    config = base.get_config(preset='published', models=(part,), seq_lens=seq_lens)
     config.update(risk='pointwise', num_seeds=1 if part == 'rnn' else 3, task_per_lane=True)
     config.update(check_every=100, test_samples=1000, max_samples=4_000_000)
     config.title = '{task}, point-wise risk: samples to test MSE {threshold}'

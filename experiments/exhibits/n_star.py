@@ -23,32 +23,27 @@ def get_config(part='averaged'):
     base.check_part(part, FOLDERS)
     config = base.get_config(learning_curves.PLUGINS)
     config.update(models=('transformer', 'least_squares'), learners=('constrained',), preset='paper')
-    config.update(test_task='qstr', seq_lens=(8, 16, 32, 64), token_dim=10)
+    config.update(seq_lens=(8, 16, 32, 64), token_dim=10, encoding_scale='scaled', max_coherence=0.5)
     config.encoding_dim = 75  # 18 ln 64
-    config.update(encoding_scale='scaled', max_coherence=0.5)
     config.transformer.update(attention='merged', mlp_width=32)
-    config.update(task_per_lane=True, num_seeds=3)
+    config.update(task_per_lane=True, num_seeds=3, batch_size=32)
     config.update(radius=(0.5, 1.0, 2.0), radius_unit='construction', learning_rate=(3e-3,), schedule='cosine')
-    config.batch_size = 32
     config.update(max_steps=1000, check_every=250, threshold=0.05, min_samples=5, max_samples=5120, resolution=0.2)
     config.update(test_samples=1000, validation_samples=500)
     config.title = '{task}: n* of constrained ERM, averaged risk'
     if part != 'averaged':
         config.update(risk='pointwise', batch_size=64, max_steps=3000, check_every=500)
         config.title = '1STR: n* of constrained ERM, point-wise risk'
-        config.seq_lens, config.radius = (
-            ((64,), (1.0,)) if part == 'pointwise_64' else ((8, 16, 32), (0.3, 0.5, 1.0, 2.0))
-        )
+        config.update(seq_lens=(8, 16, 32), radius=(0.3, 0.5, 1.0, 2.0))
+    if part == 'pointwise_64':
+        config.update(seq_lens=(64,), radius=(1.0,))
     return config
 
 
 def reduced(part='averaged'):
     """The same in seconds, for the tests."""
-    config = get_config(part)
-    base.shrink_search(config)
-    config.update(models=('transformer',), seq_lens=(2,), token_dim=2, encoding_dim=8, max_coherence=0.8)
-    config.transformer.mlp_width = 8
-    config.update(radius=(1.0, 2.0), min_samples=2)
+    config = base.shrink_search(get_config(part), models=('transformer',), transformer={'mlp_width': 8})
+    config.update(seq_lens=(2,), token_dim=2, encoding_dim=8, max_coherence=0.8, radius=(1.0, 2.0), min_samples=2)
     return config
 
 

@@ -60,13 +60,10 @@ def get_config(part='log'):
     """Merged Transformer, H = q = 1, d = 10, scaled encodings; the point-wise risk; R in construction norms."""
     base.check_part(part, FOLDERS)
     rule = 'wide' if part.startswith('wide') else 'log'
-    config = base.get_config(PLUGINS)
-    config.update(models=('transformer',), learners=('constrained',), preset='paper')
-    config.update(seq_lens=(8, 16, 32, 64), token_dim=10)
+    config = base.get_config(PLUGINS, models=('transformer',), learners=('constrained',), preset='paper')
+    config.update(seq_lens=(8, 16, 32, 64), token_dim=10, encoding_scale='scaled', task_per_lane=True)
     config.encoding_factor, config.encoding_dim, config.max_coherence, words = RULES[rule]
-    config.encoding_scale = 'scaled'
     config.transformer.update(attention='merged', mlp_width=32)
-    config.task_per_lane = True
     config.update(risk='pointwise', radius=(1.0,), radius_unit='construction', starts=('attention:0', 'init'))
     config.update(learning_rate=(3e-3,), schedule='cosine', batch_size=64)
     config.update(max_steps=4000, check_every=1000, test_samples=1000, validation_samples=500)

@@ -28,9 +28,8 @@ def get_config(part='rnn'):
     config.update(max_steps=4000, check_every=500, max_samples=5120, seq_lens=(4, 6, 8, 12))
     config.title = '{task}, d = {token_dim}: n* of networks of least norm'
     if part != 'ffn':
-        config.task.name = 'qstr'
-        config.update(test_task='qstr', seq_lens=(2, 3, 4, 5, 6, 8), token_dim=1, encoding_dim=8)
-        config.models = ('rnn',)
+        config.update(models=('rnn',), task={'name': 'qstr'}, token_dim=1, encoding_dim=8)
+        config.seq_lens = (2, 3, 4, 5, 6, 8)
         config.ffn.update(form=None, widths=None)
         config.rnn.update(cell='deep', states='exclusive', radius=1.0, width=16, readout='mlp', readout_widths=(128,))
     if part == 'rnn_long':
@@ -40,14 +39,8 @@ def get_config(part='rnn'):
 
 def reduced(part='rnn'):
     """The same in seconds, for the tests."""
-    config = get_config(part)
-    base.shrink_search(config)
-    config.update(seq_lens=(2,), encoding_dim=4, bisections=1)
-    if part == 'ffn':
-        config.ffn.widths = (8, 8)
-    else:
-        config.rnn.width, config.rnn.readout_widths = 4, (8,)
-    return config
+    small = {'ffn': {'widths': (8, 8)}} if part == 'ffn' else {'rnn': {'width': 4, 'readout_widths': (8,)}}
+    return base.shrink_search(get_config(part), seq_lens=(2,), encoding_dim=4, bisections=1, **small)
 
 
 def text(rows):

@@ -21,35 +21,26 @@ def get_config(part='simple'):
     base.check_part(part, FOLDERS)
     config = base.get_config(learning_curves.PLUGINS)
     config.update(models=('transformer', 'rnn', 'ffn', 'least_squares'), learners=('adamw',), preset='paper')
-    config.task.name = 'simple_qstr'
-    config.update(test_task='simple_qstr', seq_lens=(4, 8, 16), token_dim=2, encoding_dim=16)
+    config.update(task={'name': 'simple_qstr'}, seq_lens=(4, 8, 16), token_dim=2, encoding_dim=16)
     config.transformer.update(attention='merged', mlp_width=32)
     config.rnn.update(cell='gru', width=32, states='exclusive', readout='mlp')
-    config.ffn.widths = (128, 64)
-    config.update(task_per_lane=True, num_seeds=3)
+    config.update(ffn={'widths': (128, 64)}, task_per_lane=True, num_seeds=3)
     config.update(learning_rate=(3e-3,), weight_decay=(0.01, 0.3), schedule='cosine')
     config.update(max_steps=2000, check_every=500, threshold=0.05, min_samples=20, max_samples=20480, resolution=0.25)
     config.update(test_samples=1000, validation_samples=500)
     config.title = '{task}, d = {token_dim}: n* of AdamW on n prompts'
     config.notes = ('weight decay chosen on validation prompts',)
     if part == 'qstr':
-        config.models = ('transformer', 'rnn', 'ffn')
-        config.task.name = config.test_task = 'qstr'
-        config.update(seq_lens=(4, 8), weight_decay=(0.01,))
-        config.title = '1STR, d = 2: n* of AdamW on n prompts'
-        config.notes = ()
+        config.update(models=('transformer', 'rnn', 'ffn'), task={'name': 'qstr'}, seq_lens=(4, 8))
+        config.update(weight_decay=(0.01,), title='1STR, d = 2: n* of AdamW on n prompts', notes=())
     return config
 
 
 def reduced(part='simple'):
     """The same in seconds, for the tests; of 1STR the FFN alone."""
-    config = get_config(part)
-    base.shrink_search(config)
-    config.models = ('transformer', 'ffn') if part == 'simple' else ('ffn',)
-    config.update(seq_lens=(2,), encoding_dim=4)
-    config.ffn.widths = (16,)
-    config.max_samples = 80
-    return config
+    models = ('transformer', 'ffn') if part == 'simple' else ('ffn',)
+    small = {'seq_lens': (2,), 'encoding_dim': 4, 'ffn': {'widths': (16,)}, 'max_samples': 80}
+    return base.shrink_search(get_config(part), models=models, **small)
 
 
 def text(rows):

@@ -27,18 +27,13 @@ def get_config(part='simple'):
     config.update(threshold=0.2, min_samples=8, max_samples=20_480, resolution=0.1, test_samples=1000)
     config.title = '{task}, d = {token_dim}: n* of FFNs trained towards stationary points'
     if part == 'qstr':
-        config.task.name = config.test_task = 'qstr'
-        config.seq_lens = (2, 3, 4, 6, 8)
+        config.update(task={'name': 'qstr'}, seq_lens=(2, 3, 4, 6, 8))
     return config
 
 
 def reduced(part='simple'):
     """The same in seconds, for the tests."""
-    config = get_config(part)
-    base.shrink_search(config)
-    config.seq_lens, config.encoding_dim = (2,), 4
-    config.ffn.widths = (8, 8)
-    return config
+    return base.shrink_search(get_config(part), seq_lens=(2,), encoding_dim=4, ffn={'widths': (8, 8)})
 
 
 def text(rows):

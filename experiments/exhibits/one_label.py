@@ -51,12 +51,8 @@ def get_config(part='transformer_4'):
 
 def reduced(part='transformer_4'):
     """The same in seconds, for the tests: every part is a small FFN."""
-    config = get_config(part)
-    base.shrink_tuned(config)
-    config.seq_lens = (2,)
-    config.tune.batch_size, config.tune.learning_rate = (16, 64), 'auto'
-    config.check_every, config.threshold = 4, 0.9
-    return config
+    tuned = {'batch_size': (16, 64), 'learning_rate': 'auto'}
+    return base.shrink_tuned(get_config(part), seq_lens=(2,), tune=tuned, check_every=4, threshold=0.9)
 
 
 def text(rows):

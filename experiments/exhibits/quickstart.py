@@ -13,10 +13,7 @@ FIGURES = {'quickstart/figure.png': 'Samples to test error 0.7 against N, three 
 
 def get_config():
     """Three architectures, N = 2, 4, 6, 8, three seeds; a narrower RNN and fewer test prompts than published."""
-    config = base.get_config()
-    config.update(seq_lens=(2, 4, 6, 8), num_seeds=3)
-    config.rnn.width = 128
-    config.test_samples = 1000
+    config = base.get_config(seq_lens=(2, 4, 6, 8), num_seeds=3, rnn={'width': 128}, test_samples=1000)
     config.title = 'Quickstart: {task}, samples to test MSE {threshold}'
     config.notes = (
         'seeds: {num_seeds} (published: 5)',
@@ -33,9 +30,7 @@ def reduced():
 
 def shrink(config):
     """Makes Figure 1a one of seconds, for the tests."""
-    config.update(seq_lens=(2, 3), num_seeds=2)
-    config.rnn.width = 16
-    config.update(test_samples=100, max_samples=3200, check_every=5)
+    config.update(seq_lens=(2, 3), num_seeds=2, rnn={'width': 16}, test_samples=100, max_samples=3200, check_every=5)
     return config
 
 

@@ -42,8 +42,7 @@ def get_config(part='s64_16'):
         if model in STATE_SPACES:
             config[model].state_dim = SIDES[state]
     config.rg_lru.heads = SIDES[state]
-    config.tune.num_seeds = 1
-    config.update(threshold=0.1, max_samples=24_000)
+    config.update(tune={'num_seeds': 1}, threshold=0.1, max_samples=24_000)
     return config
 
 

@@ -19,13 +19,11 @@ def get_config(part='ffn'):
     base.check_part(part, FOLDERS)
     config = base.get_config(learning_curves.PLUGINS)
     config.update(models=('ffn', 'theorem6_oracle', 'least_squares', 'zero'), learners=('stationary', 'min_norm'))
-    config.update(probes=('theorem6_floor',), preset='paper')
-    config.task.name = 'simple_qstr'
-    config.update(test_task='simple_qstr', seq_lens=(5, 10), token_dim=4, encoding_dim=12)
+    config.update(probes=('theorem6_floor',), preset='paper', task={'name': 'simple_qstr'})
+    config.update(seq_lens=(5, 10), token_dim=4, encoding_dim=12, task_per_lane=True, num_seeds=5)
     config.ffn.update(form='theorem6', widths=(64, 32))
     config.transformer.update(attention='merged', mlp_width=16)
-    config.update(task_per_lane=True, num_samples=(0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0), samples_unit='Nd')
-    config.num_seeds = 5
+    config.update(num_samples=(0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0), samples_unit='Nd')
     config.update(span='coordinates', optimizer='adam', batch_size=0, learning_rate=(1e-2,), weight_decay=(1e-3,))
     config.update(schedule='cosine', tolerance=1e-3, max_steps=3000, check_every=250, test_samples=2000)
     config.title = 'Theorem 6: {task}, test loss against n/(Nd)'

@@ -26,8 +26,7 @@ def reduced():
     """The same in seconds, for the tests."""
     config = n_star.reduced()
     config.update(models=('transformer', 'theorem6_oracle'), probes=('theorem6_floor',), seq_lens=(3,))
-    config.update(num_samples=(0.5, 1.0), samples_unit='Nd')
-    config.update(min_samples=None, max_samples=None, resolution=None)
+    config.update(num_samples=(0.5, 1.0), samples_unit='Nd', min_samples=None, max_samples=None, resolution=None)
     return config
 
 

@@ -47,25 +47,15 @@ def get_config(part='qstr'):
     """One task: three architectures, five lanes with a task each, the rate tuned, at most 64,000 prompts."""
     base.check_part(part, FOLDERS)
     _, seq_lens, threshold, settings = TASKS[part]
-    config = base.get_config()
-    config.task.name = part
-    config.task.update(settings)
-    config.seq_lens = seq_lens
-    config.update(threshold)
-    config.task_per_lane = True
-    config.tune.learning_rate = (1e-3, 3e-3, 1e-2)
-    config.rnn.width = 32
-    config.ffn.widths = (64, 64)
-    config.update(test_samples=1000, max_samples=64_000)
+    config = base.get_config(task={'name': part, **settings}, seq_lens=seq_lens, **threshold)
+    config.update(rnn={'width': 32}, ffn={'widths': (64, 64)}, tune={'learning_rate': (1e-3, 3e-3, 1e-2)})
+    config.update(task_per_lane=True, test_samples=1000, max_samples=64_000)
     return config
 
 
 def reduced(part='qstr'):
     """The same in seconds, for the tests: every part is a small FFN."""
-    config = get_config(part)
-    base.shrink_tuned(config)
-    config.seq_lens = config.seq_lens[:1]
-    return config
+    return base.shrink_tuned(get_config(part), seq_lens=TASKS[part][1][:1])
 
 
 def draw(workdir, config):

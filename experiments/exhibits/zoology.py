@@ -26,14 +26,10 @@ def get_config(part='w8'):
     """One width: two mixers, two and four pairs, five lanes with a task each, at most 32,000 prompts."""
     base.check_part(part, FOLDERS)
     width = WIDTHS[part]
-    config = base.get_config()
-    config.models = MODELS
-    config.task.name, config.task.vocab_size = 'mqar', 32
-    config.seq_lens = (8, 16)
+    config = base.get_config(models=MODELS, task={'name': 'mqar', 'vocab_size': 32}, seq_lens=(8, 16))
     for model in MODELS:
         config[model].update(width=width, head_dim=width, heads=1, mlp='none', short_conv=2, bidirectional=False)
-    config.task_per_lane = True
-    config.tune.learning_rate = (3e-3, 1e-2)
+    config.update(task_per_lane=True, tune={'learning_rate': (3e-3, 1e-2)})
     config.update(threshold=0.01, threshold_on='error_rate', test_samples=1000, max_samples=32_000)
     return config
 
@@ -41,9 +37,8 @@ def get_config(part='w8'):
 def reduced(part='w8'):
     """The same in seconds, for the tests: attention at one width."""
     config = get_config('w8')
-    config.models = ('attention',)
-    config.seq_lens, config.num_seeds, config.tune.num_seeds = (8,), 2, 2
-    config.max_samples, config.test_samples = 6400, 100
+    config.update(models=('attention',), seq_lens=(8,), num_seeds=2, tune={'num_seeds': 2})
+    config.update(max_samples=6400, test_samples=100)
     base.ease(config)
     return config
 

@@ -25,8 +25,8 @@ SWEEP = {
 }
 
 
-def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
-    """All that can be set, and what the binaries draw."""
+def get_config(plugins: tuple[str, ...] = (), **settings: Any) -> config_dict.ConfigDict:
+    """All that can be set, and what the binaries draw; with some settings."""
     import_plugins(plugins)
     config = config_dict.ConfigDict()
     for name, default in SWEEP.items():
@@ -54,6 +54,7 @@ def get_config(plugins: tuple[str, ...] = ()) -> config_dict.ConfigDict:
     # cell gets a frame.
     config.heatmap = config_dict.ConfigDict({'x': '', 'y': '', 'panels': '', 'top': ''})
     config.published = config_dict.ConfigDict()
+    config.update(settings)
     return config
 
 
@@ -154,19 +155,21 @@ def parsed_axes(text: str, name: str = 'axes') -> dict[str, Any]:
     return axes
 
 
-def shrink_search(config: config_dict.ConfigDict) -> None:
-    """Makes a search for n* one of seconds, for the tests."""
+def shrink_search(config: config_dict.ConfigDict, **more: Any) -> config_dict.ConfigDict:
+    """Makes a search for n* one of seconds, for the tests; `more` are further settings of it."""
     config.update(max_steps=60, check_every=30, threshold=0.6, max_samples=64, resolution=0.5, test_samples=100)
     config.update(validation_samples=50, num_seeds=2)
+    config.update(more)
+    return config
 
 
-def shrink_tuned(config: config_dict.ConfigDict) -> None:
-    """Makes a tuned sweep one of seconds, for the tests."""
-    config.update(models=('ffn',), num_seeds=2)
-    config.ffn.widths = (32,)
-    config.tune.num_seeds = 1
+def shrink_tuned(config: config_dict.ConfigDict, **more: Any) -> config_dict.ConfigDict:
+    """Makes a tuned sweep one of seconds, for the tests; `more` are further settings of it."""
+    config.update(models=('ffn',), num_seeds=2, ffn={'widths': (32,)}, tune={'num_seeds': 1})
     config.update(test_samples=100, max_samples=6400)
     ease(config)
+    config.update(more)
+    return config
 
 
 def ease(config: config_dict.ConfigDict) -> None:
