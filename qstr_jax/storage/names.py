@@ -4,7 +4,6 @@ What is read from a results directory is data: a name in plan.json may be '../..
 somewhere else. Paths are made of such names by `inside` alone, and files are listed by `listed` alone.
 """
 
-import contextlib
 import os
 import pathlib
 import re
@@ -86,19 +85,12 @@ def searched(folder: pathlib.Path) -> Iterator[tuple[pathlib.Path, list[str]]]:
 
     What lies too deep, or has a name that is no UTF-8, is left out with a warning.
     """
-    level = [folder]
-    for _ in range(MOST_LEVELS + 1):
-        below = []
-        for one in level:
-            found: list[os.DirEntry] = []
-            with contextlib.suppress(OSError):  # it may be gone, or not ours to read
-                found += os.scandir(one)
-            for entry in found:
-                if entry.is_dir(follow_symlinks=False) and not _is_text(entry.name):
-                    warnings.warn(f'left out: {entry.path!a}, whose name is no UTF-8', stacklevel=2)
-                elif entry.is_dir(follow_symlinks=False):
-                    below.append(one / entry.name)
-            yield one, [entry.name for entry in found]
-        level = below
-    if level:
-        warnings.warn(f'left out: {level[0]}, more than {MOST_LEVELS} levels below {folder}', stacklevel=2)
+    for path, folders, others in os.walk(folder):  # without those that are gone, or not ours to read
+        one, found = pathlib.Path(path), [*folders, *others]
+        for name in [name for name in folders if not _is_text(name)]:
+            warnings.warn(f'left out: {str(one / name)!a}, whose name is no UTF-8', stacklevel=2)
+            folders.remove(name)
+        if folders and len(one.parts) - len(folder.parts) == MOST_LEVELS:
+            warnings.warn(f'left out: {one / folders[0]}, more than {MOST_LEVELS} levels below {folder}', stacklevel=2)
+            folders.clear()
+        yield one, found
