@@ -1,7 +1,6 @@
 """Card of α_N: is Theorem 7's α_N ≤ 1/N needed? RNNs trained on simple-qSTR with and without it."""
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ import pandas as pd
 
 from experiments import cards
 from qstr_jax.analysis import check
-from qstr_jax.analysis.card import Card, Panel, line, point
+from qstr_jax.analysis.card import Card, Panel, line, points_by
 from qstr_jax.sweeps import Sweep
 
 ORDER = 380
@@ -146,13 +145,10 @@ def _finding(settings: Settings, rows: pd.DataFrame) -> str:
     )
 
 
-def _points(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    for row in rows.itertuples():
-        if row.reached:
-            yield point(0, row.bound, row.seq_len, row.samples)
-        yield point(1, row.bound, row.seq_len, row.loss)
-        if row.bound == FREE:
-            yield point(2, row.bound, row.seq_len, row.product)
+def _points(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    points = points_by(0, rows[rows['reached']], '{bound}', 'seq_len', 'samples')
+    points += points_by(1, rows, '{bound}', 'seq_len', 'loss')
+    return points + points_by(2, rows[rows['bound'] == FREE], '{bound}', 'seq_len', 'product')
 
 
 def _lines(settings: Settings) -> list[dict[str, Any]]:

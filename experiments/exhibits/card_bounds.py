@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -12,7 +11,7 @@ from scipy import special
 
 from qstr_jax import progress, tasks
 from qstr_jax.analysis import check
-from qstr_jax.analysis.card import Card, Panel, line, lines_by, point
+from qstr_jax.analysis.card import Card, Panel, line, lines_by, points_by
 from qstr_jax.theory import bounds, constructions, rates, recurrences
 from qstr_jax.theory.sparse_task import SparseTask
 
@@ -164,13 +163,11 @@ def checks_of(rows: pd.DataFrame, tail: pd.DataFrame) -> tuple[check.Check, ...]
     )
 
 
-def _points(rows: pd.DataFrame, needed: pd.DataFrame, tail: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    for row in rows[rows['seq_len'].isin([rows['seq_len'].min(), rows['seq_len'].max()])].itertuples():
-        yield point(0, f'{row.network}, N = {row.seq_len}', row.num_samples, row.bound)
-    for row in needed[np.isfinite(needed['num_samples'])].itertuples():
-        yield point(1, row.network, row.seq_len, row.num_samples)
-    for row in tail.itertuples():
-        yield point(2, f'N = {row.seq_len}', row.share, row.exact)
+def _points(rows: pd.DataFrame, needed: pd.DataFrame, tail: pd.DataFrame) -> list[dict[str, Any]]:
+    ends = rows[rows['seq_len'].isin([rows['seq_len'].min(), rows['seq_len'].max()])]
+    points = points_by(0, ends, '{network}, N = {seq_len}', 'num_samples', 'bound')
+    points += points_by(1, needed[np.isfinite(needed['num_samples'])], '{network}', 'seq_len', 'num_samples')
+    return points + points_by(2, tail, 'N = {seq_len}', 'share', 'exact')
 
 
 def _lines(rows: pd.DataFrame, tail: pd.DataFrame) -> list[dict[str, Any]]:

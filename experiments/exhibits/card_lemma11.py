@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -13,7 +12,7 @@ import pandas as pd
 from experiments import cards
 from qstr_jax import progress, tasks
 from qstr_jax.analysis import check
-from qstr_jax.analysis.card import Card, Panel, line, lines_by, point
+from qstr_jax.analysis.card import Card, Panel, line, lines_by, points_by
 from qstr_jax.theory import constructions, draws, measures
 from qstr_jax.theory.sparse_task import SparseTask
 
@@ -181,14 +180,11 @@ def _cap(norms: pd.DataFrame, power: float = 1.5) -> np.ndarray:
     return norms['least'].iloc[0] * growth.to_numpy() ** power
 
 
-def _points(by_alpha: pd.DataFrame, by_length: pd.DataFrame, norms: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    for row in by_alpha.itertuples():
-        yield point(0, f'N = {row.seq_len}', row.alpha, row.error)
+def _points(by_alpha: pd.DataFrame, by_length: pd.DataFrame, norms: pd.DataFrame) -> list[dict[str, Any]]:
     largest = by_length.groupby(['link', 'seq_len'], as_index=False, sort=False)['square'].max()
-    for row in largest.itertuples():
-        yield point(1, row.link, row.seq_len, row.square)
-    for row in norms.itertuples():
-        yield point(2, f'q = {row.sparsity}', row.seq_len, row.least)
+    points = points_by(0, by_alpha, 'N = {seq_len}', 'alpha', 'error')
+    points += points_by(1, largest, '{link}', 'seq_len', 'square')
+    return points + points_by(2, norms, 'q = {sparsity}', 'seq_len', 'least')
 
 
 def _lines(by_alpha: pd.DataFrame, by_length: pd.DataFrame, norms: pd.DataFrame, limit: float) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -11,7 +10,7 @@ import pandas as pd
 
 from qstr_jax import progress, tasks
 from qstr_jax.analysis import check
-from qstr_jax.analysis.card import Card, Panel, line, lines_by, point
+from qstr_jax.analysis.card import Card, Panel, line, lines_by, points_by
 from qstr_jax.theory import draws, gates, networks, recurrences
 from qstr_jax.theory.sparse_task import SparseTask
 
@@ -93,11 +92,9 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
     )
 
 
-def _points(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    for row in rows.itertuples():
-        yield point(0, f'{row.precision}, q = {row.sparsity}', row.seq_len, row.error)
-    for row in rows[rows['precision'] == 'float64'].itertuples():
-        yield point(1, f'q = {row.sparsity}', row.seq_len, row.square)
+def _points(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    points = points_by(0, rows, '{precision}, q = {sparsity}', 'seq_len', 'error')
+    return points + points_by(1, rows[rows['precision'] == 'float64'], 'q = {sparsity}', 'seq_len', 'square')
 
 
 def _lines(settings: Settings, rows: pd.DataFrame) -> list[dict[str, Any]]:
