@@ -255,6 +255,10 @@ Setting: {made.setting}
 {made.finding}
 """.strip()
 
+    def limits(self, rows: numbers.Rows) -> str:
+        """What it does not show."""
+        return self.module.LIMITS
+
     @property
     def figures(self) -> list[tuple[str, str]]:
         """The picture of the card."""

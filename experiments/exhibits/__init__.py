@@ -18,8 +18,9 @@ An exhibit's docstring says what is run: its first line is the exhibit's title. 
     table(rows)                                  Markdown: a small table; may be missing
     limits(rows)                                 what it does not show
 
-A card of a theorem, card_NAME.py, has its ORDER, QUESTION and limits(rows) too, but instead of the others
+A card of a theorem, card_NAME.py, has its ORDER and QUESTION too, but instead of the others
 
+    LIMITS = '…'                                 what it does not show
     Settings                                     a frozen dataclass, whose defaults are the full run
     REDUCED = {…}                                what the twin of seconds changes of them
     sweeps(settings)                             by name what it trains; without it nothing is trained

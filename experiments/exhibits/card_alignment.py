@@ -14,6 +14,7 @@ from qstr_jax.theory import construction_norm, construction_start
 
 ORDER = 310
 QUESTION = 'Does training keep a Transformer at the construction, and does it move one from scratch towards it?'
+LIMITS = 'Whether it does so for other links, longer prompts or fewer samples: it is one task and one N.'
 # Modules that register what the sweeps name.
 PLUGINS = (construction_start,)
 STARTS = {'construction': 'from the construction', 'init': 'from scratch'}
@@ -132,9 +133,3 @@ def _lines(settings: Settings, rows: pd.DataFrame) -> list[dict[str, Any]]:
     lines = line(0, 'error² of the construction', ends, [ERROR**2] * 2)
     lines += line(1, 'the construction', ends, [1, 1]) + line(1, 'random W_QK', ends, [isotropic] * 2)
     return lines + line(2, 'the construction', ends, [1, 1])
-
-
-def limits(rows):
-    return """
-Whether it does so for other links, longer prompts or fewer samples: it is one task and one N.
-"""

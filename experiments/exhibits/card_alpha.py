@@ -13,6 +13,10 @@ from qstr_jax.sweeps import Sweep
 
 ORDER = 380
 QUESTION = 'Do RNNs need the bound on their transitions to learn simple-qSTR?'
+LIMITS = (
+    'That the theorem holds without the bound: it is an experiment on one task and one optimiser, and the proof '
+    'needs it.'
+)
 FREE, INVERSE, ZERO = 'free', 'α = 1/N', 'α = 0'
 
 
@@ -156,9 +160,3 @@ def _lines(settings: Settings) -> list[dict[str, Any]]:
     lines = line(0, 'budget', lengths, [settings.steps * settings.batch_size] * len(lengths))
     lines += line(1, 'threshold', lengths, [settings.threshold] * len(lengths))
     return lines + line(2, '1/N', lengths, [1 / n for n in lengths])
-
-
-def limits(rows):
-    return """
-That the theorem holds without the bound: it is an experiment on one task and one optimiser, and the proof needs it.
-"""

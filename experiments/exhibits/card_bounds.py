@@ -17,6 +17,7 @@ from qstr_jax.theory.sparse_task import SparseTask
 
 ORDER = 350
 QUESTION = 'What do the generalisation bounds say with all of their constants?'
+LIMITS = 'That the bounds are near to what ERMs need: they are for any ERM of the ball, and nothing is trained here.'
 TRANSFORMER, RNN = 'Transformer', 'RNN'
 
 
@@ -174,9 +175,3 @@ def _lines(rows: pd.DataFrame, tail: pd.DataFrame) -> list[dict[str, Any]]:
     ends = [rows['num_samples'].min(), rows['num_samples'].max()]
     lines = line(0, 'zero', ends, [1.0, 1.0])
     return lines + lines_by(2, 'Lemma 12', tail, 'seq_len', 'share', 'bound', of='N = {}')
-
-
-def limits(rows):
-    return """
-That the bounds are near to what ERMs need: they are for any ERM of the ball, and nothing is trained here.
-"""

@@ -18,6 +18,7 @@ from qstr_jax.theory.sparse_task import SparseTask
 
 ORDER = 300
 QUESTION = 'How much does the constructed Transformer err, and what norm does that cost as N grows?'
+LIMITS = 'What training finds: that is the card of alignment. Each point is one draw of encodings and prompts.'
 ROUNDING = 1e-12
 # So often the interval of the least α is halved, which is then known to 1/2^7 of Lemma 11's.
 BISECTIONS = 7
@@ -195,9 +196,3 @@ def _lines(by_alpha: pd.DataFrame, by_length: pd.DataFrame, norms: pd.DataFrame,
         label = '∝ (log N)^1.5' if i == 0 else ''
         rows += line(2, label, chosen['seq_len'], _cap(chosen), of=f'q = {sparsity}')
     return rows
-
-
-def limits(rows):
-    return """
-What training finds: that is the card of alignment. Each point is one draw of encodings and prompts.
-"""

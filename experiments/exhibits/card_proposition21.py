@@ -14,6 +14,7 @@ from qstr_jax.theory import altered, floors
 
 ORDER = 330
 QUESTION = 'How many heads do one-dimensional tokens need?'
+LIMITS = 'Other links and longer prompts: as in the card of Proposition 3 it is norm2 at the least N.'
 # Modules that register what the sweeps name.
 PLUGINS = (altered,)
 FREE, BLOCK = ', free W_QK', ', block-diagonal W_QK'
@@ -98,9 +99,3 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
         checks=tuple(checks_of(found)),
         finding=f'With free W_QK one trained head reaches {losses}, best lane.',
     )
-
-
-def limits(rows):
-    return """
-Other links and longer prompts: as in the card of Proposition 3 it is norm2 at the least N.
-"""

@@ -16,6 +16,10 @@ from qstr_jax.theory import floors, heads
 
 ORDER = 320
 QUESTION = 'Does any Transformer with fewer than q heads get below the floor?'
+LIMITS = (
+    'That training with q heads gets to zero: a floor bounds from below only. It is one link and the least N that '
+    'the proof allows.'
+)
 FLOORS = {'printed floor': floors.proposition3, 'sharper floor (ours)': floors.head_floor}
 
 
@@ -200,10 +204,3 @@ def lines_of(floors_by_label: dict[str, Callable], sizes: Sequence[tuple[int, in
         for label, floor in floors_by_label.items():
             rows += line(panel, label, counts, [floor(h, q, d, late=True) for h in counts])
     return rows
-
-
-def limits(rows):
-    return """
-That training with q heads gets to zero: a floor bounds from below only. It is one link and the least N that the proof
-allows.
-"""

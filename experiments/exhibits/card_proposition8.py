@@ -20,6 +20,10 @@ from qstr_jax.theory.sparse_task import SparseTask
 
 ORDER = 390
 QUESTION = 'How wide must an RNN be to retrieve, and how many bits must its states hold?'
+LIMITS = (
+    'The constants of Ω: lines of widths and sensitivities go through the first measured point. A narrower RNN may '
+    'learn with other settings.'
+)
 # Prompts whose states are rounded together.
 _CHUNK = 200
 TRAINED, STORING = 'trained', 'storing RNN'
@@ -241,10 +245,3 @@ def _lines(settings: Settings, coarse: pd.DataFrame, least: pd.DataFrame) -> lis
         norms = [rnn_sizes.proposition8_norm(row.seq_len, row.width) for row in least.itertuples()]
         lines += line(2, '∝ N/log(1 + d_h)', at, [first['below'] * v / norms[0] for v in norms], of='sampled')
     return lines
-
-
-def limits(rows):
-    return """
-The constants of Ω: lines of widths and sensitivities go through the first measured point. A narrower RNN may learn with
-other settings.
-"""

@@ -16,6 +16,10 @@ from qstr_jax.theory import capacity, construction_norm, construction_start, par
 
 ORDER = 340
 QUESTION = 'Does the loss of constrained ERM fall as fast as n^(−1/2), and what does finding the attention cost?'
+LIMITS = (
+    'From which n on the theorem promises a small loss: its constants ask for far more samples than were drawn, so '
+    'only the rate is compared.'
+)
 # Modules that register what the sweeps name.
 PLUGINS = (capacity, construction_norm, construction_start, partly_given, unasked)
 NOTHING, ATTENTION, LINK = (f'{part} given' for part in partly_given.PARTS)
@@ -273,10 +277,3 @@ def learnt(rows: pd.DataFrame, threshold: float) -> float:
     is_below = (rows['test_loss'] < threshold).to_numpy()
     first = len(is_below) - int(np.argmin(is_below[::-1])) if not is_below.all() else 0
     return float(rows['num_samples'].iloc[first]) if first < len(is_below) else np.inf
-
-
-def limits(rows):
-    return """
-From which n on the theorem promises a small loss: its constants ask for far more samples than were drawn, so only the
-rate is compared.
-"""

@@ -20,6 +20,7 @@ from qstr_jax.theory.sparse_task import SparseTask
 
 ORDER = 360
 QUESTION = 'Does an FFN at a stationary point ever err less than the floor of its own training set?'
+LIMITS = 'FFNs that are not at a stationary point, to which the theorem does not apply, and links that are not linear.'
 TASKS = {'simple_qstr': 'simple-1STR', 'qstr': '1STR'}
 # Largest ‖∇_W‖/‖λ W‖ of a fit that counts as converged.
 CONVERGED = 1e-2
@@ -233,9 +234,3 @@ def _lines(settings: Settings, rows: pd.DataFrame) -> list[dict[str, Any]]:
         label = '1 − n/(N²d)' if n == settings.simple_lens[0] else ''
         lines += line(0, label, loads, 1 - loads / n, of=f'{FFN}, N = {n}')
     return lines
-
-
-def limits(rows):
-    return """
-FFNs that are not at a stationary point, to which the theorem does not apply, and links that are not linear.
-"""

@@ -19,6 +19,10 @@ from qstr_jax.theory import draws, interpolation, rates, recurrences, rnn_sizes
 
 ORDER = 400
 QUESTION = 'Does fitting n samples cost an RNN less norm than retrieving?'
+LIMITS = (
+    'The threshold n ≤ N^c, which is asymptotic: no finite run tests it. The least norm is the least that a search '
+    'of radii found.'
+)
 STORING_DEPTH = 4  # layers of the storing RNN's read-out, L_y
 LEAST, ONLINE = 'least norm', 'fresh prompts'
 # Of the trained RNNs.
@@ -219,10 +223,3 @@ def _lines(settings: Settings, rows: pd.DataFrame, stored: pd.DataFrame) -> list
         label = '1 − 1/N' if n == settings.trained_lens[0] else ''
         lines += line(2, label, ends, [1 - 1 / n] * 2, of=f'trained, N = {n}')
     return lines
-
-
-def limits(rows):
-    return """
-The threshold n ≤ N^c, which is asymptotic: no finite run tests it. The least norm is the least that a search of radii
-found.
-"""
