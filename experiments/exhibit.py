@@ -110,8 +110,8 @@ class Exhibit:
         return self._said('table', rows) if hasattr(self.module, 'table') else ''
 
     def limits(self, rows: numbers.Rows) -> str:
-        """What it does not show."""
-        return self._said('limits', rows)
+        """What it does not show; a constant where no number is in it."""
+        return getattr(self.module, 'LIMITS', '').strip() or self._said('limits', rows)
 
     def _said(self, part: str, rows: numbers.Rows) -> str:
         """One of the exhibit's texts; an error names the exhibit."""
@@ -254,10 +254,6 @@ Setting: {made.setting}
 
 {made.finding}
 """.strip()
-
-    def limits(self, rows: numbers.Rows) -> str:
-        """What it does not show."""
-        return self.module.LIMITS
 
     @property
     def figures(self) -> list[tuple[str, str]]:

@@ -16,11 +16,10 @@ An exhibit's docstring says what is run: its first line is the exhibit's title. 
     check(config, sweep)                         raises ValueError for a sweep that `draw` cannot draw; may be missing
     text(rows)                                   Markdown: the answer. Its first paragraph stands in the gallery
     table(rows)                                  Markdown: a small table; may be missing
-    limits(rows)                                 what it does not show
+    LIMITS = '…', or limits(rows)                what it does not show, with numbers from the rows or without
 
-A card of a theorem, card_NAME.py, has its ORDER and QUESTION too, but instead of the others
+A card of a theorem, card_NAME.py, has its ORDER, QUESTION and LIMITS too, but instead of the others
 
-    LIMITS = '…'                                 what it does not show
     Settings                                     a frozen dataclass, whose defaults are the full run
     REDUCED = {…}                                what the twin of seconds changes of them
     sweeps(settings)                             by name what it trains; without it nothing is trained

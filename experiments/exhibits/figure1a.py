@@ -11,6 +11,10 @@ from qstr_jax.cli import base
 
 ORDER = 10
 QUESTION = 'How many training prompts does each architecture need as the prompt grows?'
+LIMITS = """
+It is tested on simple-1STR, as the published code does, though it trains on 1STR. It counts optimiser steps at one
+learning rate as much as statistics, and over these lengths no law is told from the other.
+"""
 FOLDERS = {
     'figure1a': ('one_draw',),
     'figure1a_task_per_lane': ('own_draws',),
@@ -78,10 +82,3 @@ def published_table(published, measured):
         ours = (lanes.where(model=model, seq_len=seq_len).thousands() for lanes in measured.values())
         lines.append([f'N = {seq_len}', analysis.display(model), *ours, f'{samples / 1000:g}'])
     return formats.pipes(['samples in thousands', '', *measured, 'published'], lines)
-
-
-def limits(rows):
-    return """
-It is tested on simple-1STR, as the published code does, though it trains on 1STR. It counts optimiser steps at one
-learning rate as much as statistics, and over these lengths no law is told from the other.
-"""

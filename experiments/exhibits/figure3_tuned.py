@@ -9,6 +9,10 @@ from qstr_jax.cli import base
 
 ORDER = 80
 QUESTION = 'Do more relevant tokens q cost more samples once retrieval is needed?'
+LIMITS = """
+The RNN is not run, nor are more heads than q. Lanes of different q
+have different tasks.
+"""
 FOLDERS = {'figure3_tuned': ('transformer', 'ffn')}
 FIGURES = {
     'figure3_tuned/figure.png': 'Samples to test error 0.7 against q on hermite2 at the best learning rate',
@@ -49,10 +53,3 @@ At q = 4 {last.count(outcome='reached') or 'none'} of the FFN's {last.count()} l
 
 def table(rows):
     return rows('figure3_tuned').samples_table('sparsity')
-
-
-def limits(rows):
-    return """
-The RNN is not run, nor are more heads than q. Lanes of different q
-have different tasks.
-"""

@@ -11,6 +11,11 @@ from qstr_jax.cli import base
 ORDER = 160
 IS_SUPPORTING = True
 QUESTION = 'How many prompts does a Transformer of bounded norm need until its empirical minimiser retrieves?'
+LIMITS = """
+The theorem's n: nothing checks that a fit is a minimum of the training risk, and one that is not makes n\\* larger.
+Here d_e ≥ N, so that attention can be a look-up table, and there is one start; the next exhibit has several and checks
+it.
+"""
 FOLDERS = {'n_star': ('averaged',), 'n_star_pointwise': ('pointwise', 'pointwise_64')}
 FIGURES = {
     'n_star/figure.png': 'n* against N by the averaged risk',
@@ -75,11 +80,3 @@ def table(rows):
     lines = [[f'averaged risk, R = {radius}', *means.split(', ')] for radius, means in averaged.items()]
     lines.append(['point-wise risk, R = 1', *pointwise.split(', '), '–', '–'])
     return formats.pipes(['prompts', *(f'N = {n}' for n in (8, 16, 32, 64))], lines)
-
-
-def limits(rows):
-    return """
-The theorem's n: nothing checks that a fit is a minimum of the training risk, and one that is not makes n\\* larger.
-Here d_e ≥ N, so that attention can be a look-up table, and there is one start; the next exhibit has several and checks
-it.
-"""

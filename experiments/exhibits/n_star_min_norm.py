@@ -12,6 +12,10 @@ from qstr_jax.report import numbers
 ORDER = 206
 IS_SUPPORTING = True
 QUESTION = 'How many prompts do RNNs and FFNs of least norm need?'
+LIMITS = """
+That no network of smaller norm fits: the least norm is the least that a search of radii found. Theorem 9 claims N^c for
+some c > 0 and large N, which these lengths do not reach.
+"""
 FOLDERS = {'n_star_min_norm_rnn': ('rnn', 'rnn_long'), 'n_star_min_norm_ffn': ('ffn',)}
 FIGURES = {
     'n_star_min_norm_rnn/figure.png': 'n* of RNNs of least norm against N, 1STR, d = 1',
@@ -67,10 +71,3 @@ Between neighbouring N the RNNs' exponent is {known.slopes()}; N^a or (log N)^p:
 
 def table(rows):
     return rows('n_star_min_norm_rnn').samples_table('seq_len')
-
-
-def limits(rows):
-    return """
-That no network of smaller norm fits: the least norm is the least that a search of radii found. Theorem 9 claims N^c for
-some c > 0 and large N, which these lengths do not reach.
-"""

@@ -10,6 +10,10 @@ from qstr_jax.cli import base
 
 ORDER = 205
 QUESTION = 'Do FFNs at stationary points need n ≥ Ω(N d) prompts?'
+LIMITS = """
+A lower bound allows any faster growth, so only a slower one could have refuted it. FFNs of least norm, for which the
+theorem holds as well, are in `n_star_min_norm`.
+"""
 FOLDERS = {'n_star_stationary': ('simple',), 'n_star_stationary_qstr': ('qstr',)}
 FIGURES = {
     'n_star_stationary/figure.png': 'n* of FFNs trained towards stationary points against N, simple-1STR, d = 2',
@@ -64,10 +68,3 @@ point, with training risk {beyond.mean('train_risk')}, no better than predicting
 
 def table(rows):
     return rows('n_star_stationary').samples_table('seq_len')
-
-
-def limits(rows):
-    return """
-A lower bound allows any faster growth, so only a slower one could have refuted it. FFNs of least norm, for which the
-theorem holds as well, are in `n_star_min_norm`.
-"""

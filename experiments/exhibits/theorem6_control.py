@@ -8,6 +8,10 @@ from experiments.exhibits import n_star
 ORDER = 210
 IS_SUPPORTING = True
 QUESTION = 'Does another architecture get below the floor of FFNs?'
+LIMITS = """
+That it is below at every n; at 1/2 not every lane is. It is one width and one norm ball, and the FFN is not run beside
+it.
+"""
 FIGURES = {'theorem6_control/floor.png': 'Test loss of a Transformer below the floor that holds for FFNs'}
 
 
@@ -39,11 +43,4 @@ every lane does: they err by {half.smallest('test_loss')} to {half.largest('test
 
 {most.lanes()} lanes with a task each;
 {rows('theorem6_control').time()} in all.
-"""
-
-
-def limits(rows):
-    return """
-That it is below at every n; at 1/2 not every lane is. It is one width and one norm ball, and the FFN is not run beside
-it.
 """

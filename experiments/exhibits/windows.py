@@ -13,6 +13,10 @@ from qstr_jax.report import drawing, lanes
 ORDER = 40
 IS_SUPPORTING = True
 QUESTION = 'For which architectures is the window of learning rates narrow?'
+LIMITS = """
+One task, one N, one budget: at the lowest rates a lane may learn with more labels, so the lower end of a window is the
+budget's as well. No schedule and no other weight decay was tried.
+"""
 FIGURES = {'windows/figure.png': 'Labels to test error 0.7 on 1STR, N = 4, at seven rates; most lanes learn at the top'}
 RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 POINT = ['model', 'learning_rate']
@@ -73,10 +77,3 @@ def table(rows):
         ends = f'{window[0]:g} to {window[-1]:g}' if len(window) > 1 else ''.join(f'{one:g}' for one in window) or '–'
         lines.append([analysis.display(model), ends, f'{rate:g}', some.where(learning_rate=rate).mean()])
     return formats.pipes(['', 'window', 'best rate', 'labels there'], lines)
-
-
-def limits(rows):
-    return """
-One task, one N, one budget: at the lowest rates a lane may learn with more labels, so the lower end of a window is the
-budget's as well. No schedule and no other weight decay was tried.
-"""
