@@ -19,7 +19,7 @@ SIZES = {'heads': 2, 'head_dim': 4, 'rank': 4, 'state_dim': 4, 'hidden_dim': 4, 
 OTHERS = {
     'attention': {'causal': True},
     'mlp_mixer_causal': {'causal': True},
-    'rg_lru': {'state_dim': 8},
+    'rg_lru': {'heads': 2, 'state_dim': 8},
     'deep_cell_bounded': {'radius': 2.0, 'lipschitz': 0.25},
 }
 

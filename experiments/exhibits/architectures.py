@@ -135,6 +135,24 @@ prompt; lanes and the choice of rates took {rows('architectures', 'architectures
 """
 
 
+def choice(lanes):
+    """How the rates of some tuned lanes were chosen, and at how many points none won."""
+    points = lanes.table.drop_duplicates(['cell', 'tuned_samples'])
+    none = sum(set(samples.split()) == {'inf'} for samples in points['tuned_samples'])
+    seeds = lanes.values('tuned_seeds')[0]
+    return (
+        f'Rates are chosen on {seeds} lane{"s" * (seeds > 1)} of their own; at {none} of {len(points)} points no rate '
+        'got there, and the one with the least error at the end was taken: another may do better.'
+    )
+
+
+def widths(lanes):
+    """'10 to 38', of the mixers that share a size."""
+    columns = [name for name in lanes.table.columns if name.endswith('_width') and not name.endswith('_mlp_width')]
+    found = lanes.table[columns].stack()
+    return f'{found.min():.0f} to {found.max():.0f}'
+
+
 def who_learns(rows):
     """How many mixers learn 1STR at N = 8 within either budget, and how attention goes on."""
     seq_len = min(LONG)
@@ -232,7 +250,8 @@ def limits(rows):
     waiting = f'Not run to the end: {", ".join(left)}. ' if left else ''
     return f"""
 {waiting}Two blocks, one size, one batch size at each budget; {longer} of {len(MODELS)} mixers at N = 16,
-attention alone beyond: who does not learn may do so with more labels. Two were begun and stopped: linear attention at
+attention alone beyond: who does not learn may do so with more labels. {choice(some)} Equal parameters are unlike widths: of the residual
+stream {widths(some)}. Two were begun and stopped: linear attention at
 N = 32, when a rate had used up its million labels in vain, and deltanet at N = 16, for time. Prompts are so short that
 what a state can hold hardly binds; all mixers read in both directions, which is not how they are used in language
 models.

@@ -14,7 +14,10 @@ from qstr_jax.theory import construction_norm, construction_start
 
 ORDER = 310
 QUESTION = 'Does training keep a Transformer at the construction, and does it move one from scratch towards it?'
-LIMITS = 'Whether it does so for other links, longer prompts or fewer samples: it is one task and one N.'
+LIMITS = (
+    'That one from scratch arrives: the check asks that its cosine grows, and the finding says how far. Other links, '
+    'longer prompts or fewer samples: it is one task and one N.'
+)
 # Modules that register what the sweeps name.
 PLUGINS = (construction_start,)
 STARTS = {'construction': 'from the construction', 'init': 'from scratch'}
@@ -100,8 +103,8 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
     first = found[(found['samples'] == 0) & (found['start'] == STARTS['init'])]
     return Card(
         statement='Lemma 11 and Figure 2',
-        claim='Training keeps a Transformer at the construction, and moves one from scratch towards it: W_QK becomes a '
-        'scaled identity in the (query ω_t, key ω) block.',
+        claim='Training keeps a Transformer at the construction, and turns W_QK of one from scratch towards a scaled identity '
+        'in the (query ω_t, key ω) block.',
         setting=f'qSTR, sum link, N = {settings.seq_len}, q = H = {settings.sparsity}, d = {settings.token_dim}, d_e = '
         f'{settings.encoding_dim}, merged attention, AdamW (weight decay {settings.weight_decay:g}), '
         f'a cosine for each length of training, {settings.num_lanes} lanes.',

@@ -18,7 +18,7 @@ ORDER = 340
 QUESTION = 'Does the loss of constrained ERM fall as fast as n^(−1/2), and what does finding the attention cost?'
 LIMITS = (
     'From which n on the theorem promises a small loss: its constants ask for far more samples than were drawn, so '
-    'only the rate is compared.'
+    'only the rate is compared. That N enters by logarithms alone: no check asks for it.'
 )
 # Modules that register what the sweeps name.
 PLUGINS = (capacity, construction_norm, construction_start, partly_given, unasked)

@@ -210,7 +210,7 @@ def _finding(rows: pd.DataFrame) -> str:
     return (
         f'Share of the variance that the floor allows which FFNs explain, median: {best}. On simple-1STR each index '
         'learns from its own n/N prompts, so the loss is about 1 − n/(N²d): N times as far as the floor. '
-        f'{int((every["residual"] > CONVERGED).sum())} of {len(every)} fits did not converge and are no cards.'
+        f'{int((every["residual"] > CONVERGED).sum())} of {len(every)} fits did not converge and are not drawn.'
     )
 
 

@@ -11,10 +11,6 @@ from qstr_jax.report import lanes
 
 ORDER = 38
 QUESTION = 'Is one attention block among recurrent ones enough, and does its place matter?'
-LIMITS = """
-Two blocks, one N and one task that attention is made for; hybrids of language models have one attention block among
-many, and tasks on which recurrent blocks help are not here.
-"""
 ATTENTION = 'attention'
 RECURRENT = ('mamba2', 'deltanet', 'rg_lru')
 FOLDERS = {'hybrids': ('attention', *RECURRENT)}
@@ -77,3 +73,10 @@ def span(pairs):
         return f'(none of {num_lanes} lanes learns)'
     ends = dict.fromkeys(analysis.short_number(value) for value in (learnt['mean'].min(), learnt['mean'].max()))
     return ' to '.join(ends) + ('' if num_learn == num_lanes else f' ({num_learn} of {num_lanes} lanes learn)')
+
+
+def limits(rows):
+    return f"""
+Two blocks, one N and one task that attention is made for; hybrids of language models have one attention block among
+many, and tasks on which recurrent blocks help are not here. {architectures.choice(rows('hybrids'))}
+"""

@@ -14,10 +14,6 @@ from qstr_jax.report import lanes
 ORDER = 39
 IS_SUPPORTING = True
 QUESTION = 'How much of a mixer is its short convolution?'
-LIMITS = """
-One task, one N and one budget, five lanes: a ratio near 1 lies within the spread of lanes. A convolution over four
-tokens can see all of a prompt of four, so this is where it helps most.
-"""
 FIGURES = {'short_conv/figure.png': 'Labels to test error 0.7 on 1STR, N = 4, with and without a short convolution'}
 WIDTH = 4
 
@@ -73,4 +69,11 @@ With a convolution {learn[WIDTH]} of {total[WIDTH]} lanes learn ({some.count(out
 {learn[0]} of {total[0]}: at least two more of {more or 'no mixer'}, at least two fewer of {fewer or 'none'}. Labels
 with it over labels without it are {np.exp(np.log(found).mean()):.2f} in the geometric mean of {len(found)} mixers
 ({said}).
+"""
+
+
+def limits(rows):
+    return f"""
+One task, one N and one budget, five lanes: a ratio near 1 lies within the spread of lanes. A convolution over four
+tokens can see all of a prompt of four, so this is where it helps most. {architectures.choice(rows('short_conv'))}
 """

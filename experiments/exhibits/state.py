@@ -122,7 +122,7 @@ def limits(rows):
     own = rows('state').table
     return f"""
 More state is more parameters as well, {own['num_parameters'].min():,.0f} to {own['num_parameters'].max():,.0f} here,
-and rates are chosen on one lane: where one of five lanes learns, another rate may do better. Prompts have a label at
+from one size of state to another. {architectures.choice(rows('state'))} Prompts have a label at
 each query, and there is one N. Not run: S5 with 1,024 numbers, and the paper's GRU, whose parameters grow with the
 square of its state.
 """

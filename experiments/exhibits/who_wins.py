@@ -8,6 +8,7 @@ published kinds: a Transformer of one layer, a bidirectional GRU of width 32, an
 
 import pandas as pd
 
+from experiments.exhibits import architectures
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import formats, no_retrieval
 from qstr_jax.cli import base
@@ -136,5 +137,6 @@ def limits(rows):
     waiting = f'The sweep has no rows yet of {", ".join(left)}.' if left else ''
     return f"""
 Each architecture has one small size ({some.extent('num_parameters')} parameters), so a failure is one of this size
-within its budget, and N ends at {max(some.values('seq_len'))}; two layers on MQAR are the next exhibit. {waiting}
+within its budget, and N ends at {max(some.values('seq_len'))}; two layers on MQAR are the next exhibit.
+{architectures.choice(some)} {waiting}
 """

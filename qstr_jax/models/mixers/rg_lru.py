@@ -21,12 +21,12 @@ class RGLRU(nn.Module):
     The gates are block-diagonal maps of u, a block a head. The first token is added whole.
 
     Attributes:
-        heads: blocks of the gates' maps.
+        heads: blocks of the gates' maps, which have 2 state_dim²/heads weights.
         state_dim: numbers of the state, a multiple of heads.
         form: 'parallel', an associative scan, or 'recurrent'; the results agree.
     """
 
-    heads: int = 2
+    heads: int = 8
     state_dim: int = 64
     form: diagonal.Form = 'parallel'
 
