@@ -103,8 +103,8 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
     first = found[(found['samples'] == 0) & (found['start'] == STARTS['init'])]
     return Card(
         statement='Lemma 11 and Figure 2',
-        claim='Training keeps a Transformer at the construction, and turns W_QK of one from scratch towards a scaled identity '
-        'in the (query ω_t, key ω) block.',
+        claim='Training keeps a Transformer at the construction, and turns W_QK of one from scratch towards a scaled '
+        'identity in the (query ω_t, key ω) block.',
         setting=f'qSTR, sum link, N = {settings.seq_len}, q = H = {settings.sparsity}, d = {settings.token_dim}, d_e = '
         f'{settings.encoding_dim}, merged attention, AdamW (weight decay {settings.weight_decay:g}), '
         f'a cosine for each length of training, {settings.num_lanes} lanes.',

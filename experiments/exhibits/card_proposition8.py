@@ -22,8 +22,8 @@ ORDER = 390
 QUESTION = 'How wide must an RNN be to retrieve, and how many bits must its states hold?'
 LIMITS = (
     'The constants of Ω: lines of widths and sensitivities go through the first measured point. A narrower RNN may '
-    'learn with other settings. That every RNN needs such a width and sensitivity: the checks are of the floor of bits, '
-    'and of what trained and storing ones get by with.'
+    'learn with other settings. That every RNN needs such a width and sensitivity: the checks are of the floor of '
+    'bits, and of what trained and storing ones get by with.'
 )
 # Prompts whose states are rounded together.
 _CHUNK = 200

@@ -20,8 +20,8 @@ from qstr_jax.theory import draws, interpolation, rates, recurrences, rnn_sizes
 ORDER = 400
 QUESTION = 'Does fitting n samples cost an RNN less norm than retrieving?'
 LIMITS = (
-    'The threshold n ≤ N^c, which is asymptotic, and that every RNN that retrieves has the norm of the claim: no finite '
-    'run tests them. The least norm is the least that a search of radii found.'
+    'The threshold n ≤ N^c, which is asymptotic, and that every RNN that retrieves has the norm of the claim: no '
+    'finite run tests them. The least norm is the least that a search of radii found.'
 )
 STORING_DEPTH = 4  # layers of the storing RNN's read-out, L_y
 LEAST, ONLINE = 'least norm', 'fresh prompts'

@@ -41,7 +41,8 @@ def text(rows):
     return f"""
 They do, for both: from q = 1 to 4 the Transformer goes from {transformer.where(sparsity=1).mean()} to
 {transformer.where(sparsity=4).mean()} samples, q^{transformer.exponent('sparsity')}, the FFN from q = 1 to 3 from
-{ffn.where(sparsity=1).mean()} to {ffn.where(sparsity=3).mean()}, q^{ffn.exponent('sparsity')}.
+{ffn.where(sparsity=1).mean()} to {ffn.where(sparsity=3).mean()}; with its bound at q = 4 that is
+q^{ffn.exponent('sparsity')}.
 
 At q = 4 {last.count(outcome='reached') or 'none'} of the FFN's {last.count()} lanes gets there within
 {last.values('max_samples')[0]:,} prompts. The Transformer's best rate falls from

@@ -57,9 +57,10 @@ def text(rows):
     crossed = table['test_loss'] < 1 - 0.6 * table.eval('num_samples / (seq_len * token_dim)')
     return f"""
 They do: {started.count()} runs start at the oracle and are trained on, {started.count(converged=True)} of them to a
-stationary point, and {rows('theorem6_started').below_floor()} lies below the floor of its own u and training set, by
-more than three standard errors of its test. Only {(table['test_loss'] < 1).sum()} err by less than 1, as could go
-below; {weakest.sum()} of these have the least weight decay, and {crossed.sum()} cross a wrong floor, 1 − 0.6 n/(Nd).
+stationary point, {started.count(outcome='diverged')} diverge, and {rows('theorem6_started').below_floor()} lies below
+the floor of its own u and training set, by more than three standard errors of its test. Only
+{(table['test_loss'] < 1).sum()} err by less than 1, as could go below; {weakest.sum()} of these have the least weight
+decay, and {crossed.sum()} cross a wrong floor, 1 − 0.6 n/(Nd).
 
 {by_decay(rows)}. The figure has the weight decay λ that validation chooses. Runs that err by 1 or more, as predicting
 nothing does, are not drawn.

@@ -138,5 +138,6 @@ def limits(rows):
     return f"""
 Each architecture has one small size ({some.extent('num_parameters')} parameters), so a failure is one of this size
 within its budget, and N ends at {max(some.values('seq_len'))}; two layers on MQAR are the next exhibit.
-{architectures.choice(some)} {waiting}
+Heads of words are of some hundred sentences, which repeat: who fails there may have learnt them by heart. Flights ask
+by position here, and by key in their own exhibit. {architectures.choice(some)} {waiting}
 """
