@@ -13,6 +13,7 @@ import warnings
 import jax
 import pytest
 from absl import flags
+from matplotlib import figure
 from ml_collections import config_flags
 
 from qstr_jax import columns
@@ -182,6 +183,18 @@ def _as_before(monkeypatch):
     monkeypatch.setattr(sys, 'argv', sys.argv)
     monkeypatch.setattr(sys, 'unraisablehook', sys.unraisablehook)
     monkeypatch.setattr(warnings, 'formatwarning', warnings.formatwarning)
+
+
+@pytest.fixture
+def no_pdfs(monkeypatch):
+    """Most of a picture's time goes into its PDF; `test_plots` and some cards have theirs."""
+    savefig = figure.Figure.savefig
+
+    def save_small(self, content, format=None, **options):
+        if format != 'pdf':
+            savefig(self, content, format=format, **{**options, 'dpi': 40})
+
+    monkeypatch.setattr(figure.Figure, 'savefig', save_small)
 
 
 @pytest.fixture(scope='module')

@@ -8,6 +8,7 @@ import resource
 import jax
 import pyarrow
 
+from qstr_jax.sweeps import programs
 from tests import helpers
 
 # A worker frees its programs when it has this much memory in use. XLA's compiler aborts, without saying why, in a
@@ -28,7 +29,8 @@ def make_room(module, limit=FULL):
         trim()
     if resident_bytes() <= limit:
         return False
-    helpers.forget(module)
+    for one in module, programs:
+        helpers.forget(one)
     jax.clear_caches()
     gc.collect()
     trim()

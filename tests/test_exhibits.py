@@ -1,21 +1,33 @@
 """Exhibits: every one is whole, has its rows, and its reduced twin runs end to end into pictures and tables."""
 
+import functools
 import shutil
 
 import numpy as np
 import pytest
-from matplotlib import figure
 
 from experiments import exhibit, gallery
 from qstr_jax import sweeps
 from qstr_jax.cli import base
 from qstr_jax.storage import provenance, results
-from qstr_jax.sweeps import stale
+from qstr_jax.sweeps import programs, stale
 from qstr_jax.theory import heads
 from tests import helpers, memory, small
 
 # Cards have tests of their own.
 NAMES = sorted(name for name, one in exhibit.every().items() if not isinstance(one, exhibit.CardExhibit))
+
+
+@pytest.fixture(autouse=True, scope='module')
+def _programs_are_kept():
+    """Parts often have the cells of the part before; JAX's cache spares their compilation, but not the lowering.
+
+    `memory.make_room` drops them.
+    """
+    compile_anew = programs._compile
+    programs._compile = functools.lru_cache(maxsize=4)(compile_anew)
+    yield
+    programs._compile = compile_anew
 
 
 def one(name):
@@ -29,35 +41,33 @@ def test_every_part_is_possible_and_its_twin_too(name):
             configs = one(name).configs(folder, reduced)
             assert len(configs) == len(parts)
             for config in configs:
-                base.check_drawn(config, sweeps.cells_of(base.to_sweep(config)))
+                base.check_drawn(config, exhibit.cells_of(base.to_sweep(config)))
 
 
-@pytest.fixture
-def no_pdfs(monkeypatch):
-    """Most of a picture's time goes into its PDF; `test_plots` and the cards have theirs."""
-    savefig = figure.Figure.savefig
-
-    def save_png(self, content, format, **options):
-        if format == 'png':
-            savefig(self, content, format=format, **options)
-
-    monkeypatch.setattr(figure.Figure, 'savefig', save_png)
+def run_of(sweep):
+    """The cells of a sweep that its twin is run for; tuned ones, whose FFNs are quick, have several N."""
+    cells = exhibit.cells_of(sweep)
+    least = min(cell.problem.task.seq_len for cell in cells)
+    return [cell for cell in cells if sweep.tune or cell.problem.task.seq_len == least]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('name', NAMES)
 def test_reduced_twins_run_end_to_end(name, tmp_path, no_pdfs):
-    """Of each folder the first and the last part, drawn together; all are built above."""
+    """Of each folder the first and the last part, drawn together; all are built above.
+
+    Of cells that are trained at once those of the least N, since another N compiles for seconds and shows the same.
+    """
     some = one(name)
     for folder in some.folders:
         run = some.sweeps(folder, reduced=True)
         run = [run[0], run[-1]] if len(run) > 2 else run
         for sweep in run:
-            sweeps.run(sweep, tmp_path / folder, small.quiet())
+            sweeps.run(sweep, tmp_path / folder, small.quiet(), run_of(sweep))
             memory.make_room(exhibit)  # The programs of one exhibit are up to a gigabyte.
         some.draw(folder, tmp_path, reduced=True)
         rows = results.load(tmp_path / folder)
-        lanes = {(cell.id, lane) for sweep in run for cell in sweeps.cells_of(sweep)
+        lanes = {(cell.id, lane) for sweep in run for cell in run_of(sweep)
                  for lane in cell.lanes}  # fmt: skip
         tuned = rows['tuned'].notna().any() if 'tuned' in rows else False
         assert tuned or len(rows) == len(lanes)
@@ -91,7 +101,7 @@ def test_what_is_only_drawn_is_not_planned(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_heads_draws_a_figure_for_each_further_setting(tmp_path):
+def test_heads_draws_a_figure_for_each_further_setting(tmp_path, no_pdfs):
     config = helpers.config_module('heads').reduced()
     config.transformer.num_heads = 1
     config.transformer.mlp_width = (8, 16)
