@@ -3,6 +3,7 @@
 import concurrent.futures
 import dataclasses
 import itertools
+import os
 import subprocess
 import sys
 
@@ -198,7 +199,8 @@ def test_the_example_in_pytorch(tmp_path):
     """In a process of its own, since PyTorch takes memory that a worker would keep."""
     sizes = 'seq_lens=(2,), num_seeds=1, max_samples=1280, test_samples=100'
     code = f'import pytorch_model; pytorch_model.main({str(tmp_path)!r}, {sizes})'
-    subprocess.run([sys.executable, '-c', code], cwd=helpers.ROOT / 'examples', check=True)
+    environment = {**os.environ, 'XLA_FLAGS': helpers.QUICK_FLAGS}
+    subprocess.run([sys.executable, '-c', code], cwd=helpers.ROOT / 'examples', env=environment, check=True)
     row = results.load(tmp_path, strict=True).iloc[0]
     assert row['learner'] == 'outside'
     assert row['num_samples'] <= 1280

@@ -25,7 +25,8 @@ print(float(rows['test_loss'][0]).hex(), float(rows['train_loss'][0]).hex())
 def said(cores):
     """What the program prints on so many cores, by lines: NPROC once `qstr_jax` is there, and the losses."""
     inherited = {name: value for name, value in os.environ.items() if name != 'NPROC'}
-    environment = {**inherited, 'PYTHONPATH': str(helpers.ROOT)}
+    # Compiled quickly, which changes nothing of the products that are cut.
+    environment = {**inherited, 'PYTHONPATH': str(helpers.ROOT), 'XLA_FLAGS': helpers.QUICK_FLAGS}
     call = [sys.executable, '-c', PROGRAM, str(cores)]
     done = subprocess.run(call, capture_output=True, text=True, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr
