@@ -30,9 +30,14 @@ TASKS = {
 }
 SEQ_LENS = {'qstr': (4, 8), 'noisy_keys': (4,), 'flights': (4,), 'modular_sum': (4,)}
 POINTS = tuple((task, seq_len) for task, lengths in SEQ_LENS.items() for seq_len in lengths)
-# Who gets a million labels on 1STR: at N = 32 and 64 attention alone, since a lane takes minutes.
+# Who gets a million labels on 1STR: all at N = 8; at longer prompts some, since a lane takes minutes.
 MOST_LABELS = 1_000_000
-LONG = {8: MODELS, 16: MODELS, 32: ('attention',), 64: ('attention',)}
+LONG = {
+    8: MODELS,
+    16: ('attention', 'linear_attention', 'gru', 's5', 'mamba3', 'rg_lru'),
+    32: ('attention',),
+    64: ('attention',),
+}
 FOLDERS = {
     'architectures': tuple(f'{task}_{seq_len}' for task, seq_len in POINTS),
     'architectures_long': tuple(f'long_{seq_len}' for seq_len in LONG),
@@ -139,7 +144,7 @@ def choice(lanes):
     """How the rates of some tuned lanes were chosen, and at how many points none won."""
     points = lanes.table.drop_duplicates(['cell', 'tuned_samples'])
     none = sum(set(samples.split()) == {'inf'} for samples in points['tuned_samples'])
-    seeds = lanes.values('tuned_seeds')[0]
+    seeds = len(str(lanes.values('tuned_seeds')[0]).split())
     return (
         f'Rates are chosen on {seeds} lane{"s" * (seeds > 1)} of their own; at {none} of {len(points)} points no rate '
         'got there, and the one with the least error at the end was taken: another may do better.'
