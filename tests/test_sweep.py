@@ -52,12 +52,6 @@ def test_the_name_of_a_thing_comes_before_its_kind():
     assert schemes == {'transformer': 'flax', 'rnn': 'pytorch', 'ffn': 'flax'}
 
 
-def test_what_every_model_sets_itself_is_no_setting_of_all():
-    sweep = sweeps.Sweep(models=('rnn', 'ffn'), seq_lens=3, model={'width': 8}, rnn={'width': 16})
-    with pytest.raises(ValueError, match='width=8: would be ignored by every model'):  # the FFN has none
-        sweeps.cells_of(sweep)
-
-
 def test_a_tuple_setting_is_one_value_and_a_tuple_of_tuples_an_axis():
     def widths(value):
         sweep = sweeps.Sweep(models='ffn', seq_lens=3, ffn={'widths': value})

@@ -255,8 +255,10 @@ def limits(rows):
     waiting = f'Not run to the end: {", ".join(left)}. ' if left else ''
     return f"""
 {waiting}Two blocks, one size, one batch size at each budget; {longer} of {len(MODELS)} mixers at N = 16,
-attention alone beyond: who does not learn may do so with more labels. {choice(some)} Equal parameters are unlike
-widths, {widths(some)} numbers of a token. Begun and stopped for time: linear attention at N = 32, deltanet, min_gru,
-long_conv and mlp_mixer at N = 16. Flights ask by key here and by position in `who_wins`. Prompts are so short that what
+attention alone beyond: who does not learn may do so with more labels. Equal parameters are unlike widths,
+{widths(some)} numbers of a token. Begun and stopped for time: linear attention at N = 32, deltanet, min_gru, long_conv
+and mlp_mixer at N = 16.
+
+{choice(some)} Flights ask by key here and by position in `who_wins`. Prompts are so short that what
 a state can hold hardly binds; all mixers read in both directions, which is not how they are used in language models.
 """

@@ -75,5 +75,7 @@ with it over labels without it are {np.exp(np.log(found).mean()):.2f} in the geo
 def limits(rows):
     return f"""
 One task, one N and one budget, five lanes: a ratio near 1 lies within the spread of lanes. A convolution over four
-tokens can see all of a prompt of four, so this is where it helps most. {architectures.choice(rows('short_conv'))}
+tokens can see all of a prompt of four, so this is where it helps most.
+
+{architectures.choice(rows('short_conv'))}
 """

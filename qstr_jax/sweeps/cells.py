@@ -257,14 +257,10 @@ def _lanes(sweep: Sweep, learner: Any, axes: dict[str, tuple]) -> tuple[Any, ...
 
 def _check_used(sweep: Sweep, used: set[tuple[str, str]]) -> None:
     """Raises ValueError for a setting that has an effect in no cell."""
-    given = {(scope, name) for scope, name, _ in sweep.given}
     for scope, name, values in sweep.given:
         kind = scope if scope in registry.SCOPES else registry.entries()[scope].kind
         is_here = scope in (*registry.SCOPES, *sweep.models, *sweep.learners)
-        things = {'model': sweep.models, 'learner': sweep.learners}.get(scope, ())
-        having = [thing for thing in things if name in registry.entries()[thing].schema]
-        is_overridden = bool(having) and all((thing, name) in given for thing in having)
-        if is_here and kind in registry.SCOPES and ((kind, name) not in used or is_overridden):
+        if is_here and kind in registry.SCOPES and (kind, name) not in used:
             value = values if len(values) > 1 else values[0]
             by = f'task {sweep.task}' if scope == 'task' else f'every {scope}' if scope in registry.SCOPES else scope
             raise ValueError(
