@@ -187,7 +187,7 @@ def _as_before(monkeypatch):
 
 @pytest.fixture
 def no_pdfs(monkeypatch):
-    """Most of a picture's time goes into its PDF; `test_plots` and some cards have theirs."""
+    """Most of a picture's time goes into its PDF; `test_plots` and the cards have theirs."""
     savefig = figure.Figure.savefig
 
     def save_small(self, content, format=None, **options):

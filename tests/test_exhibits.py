@@ -44,30 +44,20 @@ def test_every_part_is_possible_and_its_twin_too(name):
                 base.check_drawn(config, exhibit.cells_of(base.to_sweep(config)))
 
 
-def run_of(sweep):
-    """The cells of a sweep that its twin is run for; tuned ones, whose FFNs are quick, have several N."""
-    cells = exhibit.cells_of(sweep)
-    least = min(cell.problem.task.seq_len for cell in cells)
-    return [cell for cell in cells if sweep.tune or cell.problem.task.seq_len == least]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize('name', NAMES)
 def test_reduced_twins_run_end_to_end(name, tmp_path, no_pdfs):
-    """Of each folder the first and the last part, drawn together; all are built above.
-
-    Of cells that are trained at once those of the least N, since another N compiles for seconds and shows the same.
-    """
+    """Of each folder the first and the last part, drawn together; all are built above."""
     some = one(name)
     for folder in some.folders:
         run = some.sweeps(folder, reduced=True)
         run = [run[0], run[-1]] if len(run) > 2 else run
         for sweep in run:
-            sweeps.run(sweep, tmp_path / folder, small.quiet(), run_of(sweep))
+            sweeps.run(sweep, tmp_path / folder, small.quiet(), exhibit.cells_of(sweep))
             memory.make_room(exhibit)  # The programs of one exhibit are up to a gigabyte.
         some.draw(folder, tmp_path, reduced=True)
         rows = results.load(tmp_path / folder)
-        lanes = {(cell.id, lane) for sweep in run for cell in run_of(sweep)
+        lanes = {(cell.id, lane) for sweep in run for cell in exhibit.cells_of(sweep)
                  for lane in cell.lanes}  # fmt: skip
         tuned = rows['tuned'].notna().any() if 'tuned' in rows else False
         assert tuned or len(rows) == len(lanes)

@@ -121,8 +121,8 @@ def entry(found, point):
 def limits(rows):
     own = rows('state').table
     return f"""
-More state is more parameters as well, {own['num_parameters'].min():,.0f} to {own['num_parameters'].max():,.0f} here,
-from one size of state to another. {architectures.choice(rows('state'))} Prompts have a label at
+More state is more parameters as well, {own['num_parameters'].min():,.0f} to {own['num_parameters'].max():,.0f} here.
+{architectures.choice(rows('state'))} Prompts have a label at
 each query, and there is one N. Not run: S5 with 1,024 numbers, and the paper's GRU, whose parameters grow with the
 square of its state.
 """
