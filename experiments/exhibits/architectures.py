@@ -34,7 +34,7 @@ POINTS = tuple((task, seq_len) for task, lengths in SEQ_LENS.items() for seq_len
 MOST_LABELS = 1_000_000
 LONG = {
     8: MODELS,
-    16: ('attention', 'linear_attention', 'gru', 's5', 'mamba3', 'rg_lru'),
+    16: MODELS,
     32: ('attention',),
     64: ('attention',),
 }
