@@ -1,15 +1,16 @@
 """Tuned sweeps: chosen on selection seeds, reported on others, raced, and the same whenever they are stopped."""
 
 import shutil
+import types
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from qstr_jax import learners, sweeps
+from qstr_jax import learners, progress, sweeps
 from qstr_jax.analysis import tuning
 from qstr_jax.storage import results
-from qstr_jax.sweeps import grids, search, session, tune, tuned
+from qstr_jax.sweeps import cells, grids, search, session, tune, tuned, worker
 from tests import small
 
 # Few steps, so that the highest rate wins.
@@ -105,6 +106,26 @@ def test_a_lane_that_reached_is_not_run_again_with_a_longer_limit(tmp_path, monk
     by_limit = lanes.apply(lambda rows: list(rows.sort_values('stop_after')['outcome']), include_groups=False)
     assert any(outcomes[-2:] == ['outraced', 'reached'] for outcomes in by_limit)
     assert not any(outcomes.count('reached') > 1 for outcomes in by_limit)
+
+
+def test_a_lane_that_reached_after_its_limit_has_lost():
+    """Where a directory has a lane of a longer limit, a search chooses as without it."""
+    sweep = settings()
+    cell = cells.cells_of(sweep)[0]
+    one = search.Search(types.SimpleNamespace(sweep=sweep), None, cell)
+    lane = cell.lanes[0]._replace(seed=tune.FIRST_SEED, learning_rate=0.01, stop_after=800)
+    one._rows = lambda: [{**lane._asdict(), 'outcome': 'reached', 'samples_to_threshold': 400}]
+    asked = [lane._replace(stop_after=limit) for limit in (0, 1600, 400, 399)]
+    assert list(one._reached(asked)) == asked[:3]
+
+
+def test_a_step_that_another_sweep_of_the_call_stopped_is_not_gone_on_from(tmp_path):
+    stop = session.Stop()
+    one = session.Session(settings(), small.quiet(), stop, progress.Progress('lane', is_shown=False), {})
+    folder = one.open(tmp_path, ())
+    stop.set()
+    with pytest.raises(worker.Stopped):
+        one.run(folder, cells.cells_of(settings())[:1])
 
 
 def test_racing_changes_no_choice(workdir, tmp_path, monkeypatch):

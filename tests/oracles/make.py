@@ -213,7 +213,7 @@ def mlstm(packages, p, x):
     from transformers.models.xlstm import modeling_xlstm
 
     q, k, v = (p.heads(name, x) for name in ('query', 'key', 'value'))
-    gates = [p.dense(f'{name}_gate', x, H) for name in ('input', 'forget')]
+    gates = [modeling_xlstm.soft_cap(p.dense(f'{name}_gate', x, H), 15.0) for name in ('input', 'forget')]
     o = modeling_xlstm.mlstm_recurrent_sequence_native(*head_first(q, k, v, *gates))
     o = per_head_norm(p, (o[0] if isinstance(o, tuple) else o).transpose(1, 2), 1e-6, bias=False)
     return p.merged(o * torch.sigmoid(p.heads('output_gate', x)))

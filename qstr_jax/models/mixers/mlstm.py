@@ -8,13 +8,17 @@ from qstr_jax.models import carry
 from qstr_jax.models.mixers import matrix_state
 from qstr_jax.models.mixers.registered import register
 
+# Most of a gate's pre-activation, as in xLSTM 7B (arXiv:2503.13427): e^{−m} overflows where input gates are shut.
+GATE_CAP = 15.0
+
 
 @register('mlstm')
 class MLSTM(nn.Module):
     """C ← f C + i k v^T, n ← f n + i k, h = C^T q / max(|n^T q|, e^{−m}), with f = σ(·), i = exp(·), and m their scale.
 
-    C, n and the gates are kept relative to e^m, m ← max(log f + m, log i), so that nothing overflows. The outputs of
-    each head are normalised and multiplied by an output gate.
+    C, n and the gates are kept relative to e^m, m ← max(log f + m, log i), so that nothing overflows; the
+    pre-activations x of both gates become 15 tanh(x / 15). The outputs of each head are normalised and multiplied by an
+    output gate.
 
     Attributes:
         heads: H.
@@ -39,8 +43,9 @@ class MLSTM(nn.Module):
         return matrix_state.merged(h_NxHxV * gate_NxHxV, x_NxW.shape[-1])
 
     def _gate(self, name: str, x_NxW: jax.Array, bias: nn.initializers.Initializer) -> jax.Array:
-        """Pre-activations (N, H) that start as their biases alone."""
-        return nn.Dense(self.heads, kernel_init=nn.initializers.zeros, bias_init=bias, name=f'{name}_gate')(x_NxW)
+        """Pre-activations (N, H), softly capped, that start as their biases alone."""
+        gate_NxH = nn.Dense(self.heads, kernel_init=nn.initializers.zeros, bias_init=bias, name=f'{name}_gate')(x_NxW)
+        return GATE_CAP * jnp.tanh(gate_NxH / GATE_CAP)
 
     def state_size(self, width: int, seq_len: int) -> int:
         """C, n and m."""
