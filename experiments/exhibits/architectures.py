@@ -1,8 +1,8 @@
 """Who else retrieves: sixteen mixers and a GRU, two blocks and 20,000 parameters each, on four tasks.
 
-One label a prompt, N = 4, retrieval also at N = 8, the learning rate tuned on a lane of its own, five lanes with a task
-each. Every mixer reads in both directions, since a causal one cannot see the later tokens for which all tasks but
-parity ask.
+One label a prompt, N = 4, retrieval also at N = 8, the learning rate tuned on a lane of its own, ten lanes with a task
+each (five where a million labels are allowed). Every mixer reads in both directions, since a causal one cannot see the
+later tokens for which all tasks but parity ask.
 """
 
 import math
@@ -50,10 +50,11 @@ FIGURES = {
 
 
 def get_config(part='qstr_4'):
-    """One task and N for all mixers, five lanes with a task each, at most 48,000 labels; `long` is 1STR, a million."""
+    """One task and N for all mixers, ten lanes with a task each, 48,000 labels; `long`: 1STR, five lanes, a million."""
     base.check_part(part, FOLDERS)
     task, _, seq_len = part.rpartition('_')
     config = protocol('qstr' if task == 'long' else task, int(seq_len))
+    config.num_seeds = 5 if task == 'long' else 10
     if task == 'long':
         config.batch_size, config.check_every, config.max_samples = 256, 10, MOST_LABELS
     config.models = LONG[int(seq_len)] if task == 'long' else MODELS
@@ -129,7 +130,7 @@ def text(rows):
 Fewest labels at the largest N that is run: {first}. A learner that knows where to look needs {known(rows)} on 1STR.
 {who_learns(rows)}
 
-The next, and whom no lane of five learns:
+The next, and whom no lane of ten learns:
 
 {more}
 
@@ -180,8 +181,17 @@ def with_more(rows):
         means = best_first(analysis.summarize(found.table, ['model']))['model']
         listed = ', '.join(f'{analysis.display(model)} {found.where(model=model).mean()}' for model in means)
         lines.append(f'- N = {seq_len}: {listed}.')
-    said = 'With a million labels 1STR takes:', '\n'.join(lines), 'Five lanes each, in batches of 256.'
+    said = 'With a million labels 1STR takes:', '\n'.join(lines), f'Five lanes each, in batches of 256. {growth(many)}'
     return '\n\n'.join(said)
+
+
+def growth(many):
+    """By what factor labels grow from N = 8 to 16, for each mixer all of whose lanes learn at both."""
+    means = analysis.summarize(many.table, ['model', 'seq_len'])
+    means = means[means['num_learn'] == means['num_lanes']].set_index(['model', 'seq_len'])['mean'].unstack()
+    factors = (means[16] / means[8]).dropna().sort_values()
+    listed = ', '.join(f'{analysis.display(model)} {factor:.1f}' for model, factor in factors.items())
+    return f'From N = 8 to 16 labels grow by a factor of: {listed}.'
 
 
 def known(rows):

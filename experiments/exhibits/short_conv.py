@@ -21,6 +21,7 @@ WIDTH = 4
 def get_config():
     """All mixers with `short_conv` of 0 and of 4 tokens."""
     config = architectures.get_config('qstr_4')
+    config.num_seeds = 5
     for model in config.models:
         config[model].short_conv = (0, WIDTH)
     return config

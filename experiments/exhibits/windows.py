@@ -26,7 +26,7 @@ MOST = 4  # A rate lies in the window if at least this many of its five lanes le
 def get_config():
     """All mixers at seven learning rates."""
     config = architectures.get_config('qstr_4')
-    config.update(tune={'learning_rate': None, 'num_seeds': None}, learning_rate=RATES)
+    config.update(num_seeds=5, tune={'learning_rate': None, 'num_seeds': None}, learning_rate=RATES)
     return config
 
 
