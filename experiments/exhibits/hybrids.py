@@ -1,6 +1,6 @@
 """Hybrids: one block of attention and one of a recurrent mixer, in each order, beside two of either, on 1STR.
 
-The protocol of `architectures`: one label a prompt, N = 8, 20,000 parameters, the rate tuned, five lanes with a task
+The protocol of `architectures`: one label a prompt, N = 8, 20,000 parameters, the rate tuned, ten lanes with a task
 each. A reviewer of the paper asked whether one attention layer among recurrent ones is enough.
 """
 
@@ -21,7 +21,7 @@ def get_config(part='mamba2'):
     """Two blocks of a mixer, and a block of it before and after one of attention; or two blocks of attention."""
     base.check_part(part, FOLDERS)
     config = architectures.protocol('qstr', 8)
-    config.models = ('backbone',)
+    config.models, config.num_seeds = ('backbone',), 10
     both = ((part, ATTENTION), (ATTENTION, part))
     config.backbone.update(mixers=((part, part), *(both if part != ATTENTION else ())), num_parameters=20_000)
     return config

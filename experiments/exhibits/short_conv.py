@@ -1,7 +1,7 @@
 """Convolution or state: the mixers of `architectures` with and without a short convolution before them, on 1STR, N = 4.
 
 Much of what recurrent mixers of language models do may be their convolution over four tokens, so the backbone has it as
-a setting of its own. The protocol of `architectures`: one label a prompt, 20,000 parameters, the rate tuned, five lanes
+a setting of its own. The protocol of `architectures`: one label a prompt, 20,000 parameters, the rate tuned, ten lanes
 with a task each.
 """
 
@@ -21,7 +21,6 @@ WIDTH = 4
 def get_config():
     """All mixers with `short_conv` of 0 and of 4 tokens."""
     config = architectures.get_config('qstr_4')
-    config.num_seeds = 5
     for model in config.models:
         config[model].short_conv = (0, WIDTH)
     return config
@@ -48,9 +47,9 @@ def named(rows):
 
 
 def ratios(rows):
-    """Labels with the convolution over those without it, of each mixer that at least three lanes learn either way."""
+    """Labels with the convolution over those without it, of each mixer that half of the lanes learn either way."""
     means = analysis.summarize(named(rows), ['model', 'short_conv'])
-    means = means[means['num_learn'] >= 3].set_index(['model', 'short_conv'])['mean'].unstack()
+    means = means[means['num_learn'] >= means['num_lanes'] / 2].set_index(['model', 'short_conv'])['mean'].unstack()
     return (means[WIDTH] / means[0]).dropna().sort_values()
 
 
@@ -61,13 +60,13 @@ def text(rows):
     total = means.groupby('short_conv')['num_lanes'].sum()
     gained = means.set_index(['model', 'short_conv'])['num_learn'].unstack()
     more, fewer = (
-        ', '.join(analysis.display(model) for model in gained.index[sign * (gained[WIDTH] - gained[0]) >= 2])
+        ', '.join(analysis.display(model) for model in gained.index[sign * (gained[WIDTH] - gained[0]) >= 3])
         for sign in (1, -1)
     )
     said = ', '.join(f'{analysis.display(model)} {ratio:.1f}' for model, ratio in found.items())
     return f"""
 With a convolution {learn[WIDTH]} of {total[WIDTH]} lanes learn ({some.count(outcome='diverged')} diverge), without it
-{learn[0]} of {total[0]}: at least two more of {more or 'no mixer'}, at least two fewer of {fewer or 'none'}. Labels
+{learn[0]} of {total[0]}: at least three more of {more or 'no mixer'}, at least three fewer of {fewer or 'none'}. Labels
 with it over labels without it are {np.exp(np.log(found).mean()):.2f} in the geometric mean of {len(found)} mixers
 ({said}).
 """
@@ -75,7 +74,7 @@ with it over labels without it are {np.exp(np.log(found).mean()):.2f} in the geo
 
 def limits(rows):
     return f"""
-One task, one N and one budget, five lanes: a ratio near 1 lies within the spread of lanes. A convolution over four
+One task, one N and one budget, ten lanes: a ratio near 1 lies within the spread of lanes. A convolution over four
 tokens can see all of a prompt of four, so this is where it helps most.
 
 {architectures.choice(rows('short_conv'))}

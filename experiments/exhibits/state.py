@@ -24,7 +24,7 @@ POINT = ['model', 'state']
 
 
 def get_config(part='s64_16'):
-    """One size of state at N = 16: thirteen mixers, one head, five lanes with a task each, at most 24,000 prompts."""
+    """One size of state at N = 16: thirteen mixers, one head, ten lanes with a task each, at most 24,000 prompts."""
     base.check_part(part, FOLDERS)
     state = PARTS[part]
     config = zoology.get_config('w32')
@@ -42,7 +42,7 @@ def get_config(part='s64_16'):
         if model in STATE_SPACES:
             config[model].state_dim = SIDES[state]
     config.rg_lru.heads = SIDES[state]
-    config.update(tune={'num_seeds': 1}, threshold=0.1, max_samples=24_000)
+    config.update(num_seeds=10, tune={'num_seeds': 1}, threshold=0.1, max_samples=24_000)
     return config
 
 
@@ -80,8 +80,8 @@ def learners(points):
 
 
 def gains(points):
-    """Samples with the largest state over those with the smallest, of mixers that three lanes learn with either."""
-    means = points[points['num_learn'] >= 3].set_index(POINT)['mean'].unstack()
+    """Samples with the largest state over those with the smallest, of mixers that half of lanes learn with either."""
+    means = points[points['num_learn'] >= points['num_lanes'] / 2].set_index(POINT)['mean'].unstack()
     return (means[max(SIDES)] / means[min(SIDES)]).dropna().sort_values()
 
 
@@ -96,7 +96,7 @@ def text(rows):
 {vector} whose state is a vector ({', '.join(map(analysis.display, VECTORS))}) and {matrix} whose state is a matrix
 learn within {some.values('max_samples')[0]:,} prompts. More than half of the lanes learn of {learners(points)}.
 
-Prompts with {max(SIDES):,} numbers over those with {min(SIDES)}, where three lanes learn with either: {ratios}.
+Prompts with {max(SIDES):,} numbers over those with {min(SIDES)}, where half of the lanes learn with either: {ratios}.
 
 {some.lanes()} lanes with a task each, to 90 % accuracy; lanes and the choice of rates took
 {rows('state', 'state/selection').time()}.
