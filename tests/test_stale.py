@@ -14,7 +14,7 @@ import qstr_jax
 from qstr_jax import columns, sweeps
 from qstr_jax.settings import registry
 from qstr_jax.storage import checkpoint, files, results
-from qstr_jax.sweeps import programs, stale, training
+from qstr_jax.sweeps import monitor, programs, stale, training
 from tests import small
 
 MINE = """
@@ -297,13 +297,17 @@ def test_selection_rows_of_a_tuned_sweep_are_refreshed_too(plugin, tmp_path):
     tuned = {'tune': {'learning_rate': (1e-3, 1e-2), 'num_seeds': 1}, 'learning_rate': None}
     plugin.write(MINE)
     first = run(tmp_path, **tuned)
-    plugin.write(MINE.replace('1.0 *', '3.0 *'))
+    plugin.write(MINE.replace('1.0 *', '0.01 *'))
     with pytest.raises(results.ResultsError, match='another program'):
         run(tmp_path, **tuned)
     again = run(tmp_path, refresh=True, **tuned)
     selection = results.load(tmp_path / 'results/selection')
     assert the_program(again) == the_program(selection) != the_program(first)
     assert list(tmp_path.glob('results/selection/replaced/*/rows/*'))
+    # Another rate is chosen, and the lanes at the old one are planned no more.
+    assert again['learning_rate'][0] != first['learning_rate'][0]
+    for folder in 'results', 'results/selection':
+        assert monitor.status(tmp_path / folder)['left'].eq(0).all()
 
 
 def test_provenance_tells_the_code_and_the_programs(plugin, tmp_path):

@@ -24,7 +24,7 @@ POINT = ['model', 'state']
 
 
 def get_config(part='s64_16'):
-    """One size of state at N = 16: thirteen mixers, one head, ten lanes with a task each, at most 24,000 prompts."""
+    """One size of state at N = 16: thirteen mixers, one head, five lanes with a task each, at most 24,000 prompts."""
     base.check_part(part, FOLDERS)
     state = PARTS[part]
     config = zoology.get_config('w32')
@@ -42,7 +42,7 @@ def get_config(part='s64_16'):
         if model in STATE_SPACES:
             config[model].state_dim = SIDES[state]
     config.rg_lru.heads = SIDES[state]
-    config.update(num_seeds=10, tune={'num_seeds': 1}, threshold=0.1, max_samples=24_000)
+    config.update(tune={'num_seeds': 1}, threshold=0.1, max_samples=24_000)
     return config
 
 

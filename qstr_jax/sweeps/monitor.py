@@ -48,6 +48,13 @@ def add_plan(workdir: Any, cells: Sequence[Cell]) -> None:
         files.write_json(path, plan)
 
 
+def drop_from_plan(workdir: Any, cells: Sequence[Cell]) -> None:
+    """Removes the lanes of some cells, which may be asked for at other values next; the caller holds the lock."""
+    known, dropped = records.read_plan(workdir), {cell.id for cell in cells}
+    if not dropped.isdisjoint(known):
+        files.write_json(workdir / 'plan.json', {name: entry for name, entry in known.items() if name not in dropped})
+
+
 class Heartbeat:
     """What one device is doing, written to a file at most every `BEAT_SECONDS`."""
 
