@@ -34,10 +34,11 @@ POINTS = tuple((task, seq_len) for task, lengths in SEQ_LENS.items() for seq_len
 MOST_LABELS = 1_000_000
 LONG = {
     8: MODELS,
-    16: MODELS,
+    16: ('attention', 'linear_attention', 'deltanet', 'gated_deltanet', 'mamba2', 'mamba3', 'rg_lru', 'min_gru', 's5',
+         'gru'),
     32: ('attention',),
     64: ('attention',),
-}
+}  # fmt: skip
 FOLDERS = {
     'architectures': tuple(f'{task}_{seq_len}' for task, seq_len in POINTS),
     'architectures_long': tuple(f'long_{seq_len}' for seq_len in LONG),
@@ -266,8 +267,8 @@ def limits(rows):
     return f"""
 {waiting}Two blocks, one size, one batch size at each budget; {longer} of {len(MODELS)} mixers at N = 16,
 attention alone beyond: who does not learn may do so with more labels. Equal parameters are unlike widths,
-{widths(some)} numbers of a token. Begun and stopped for time: linear attention at N = 32, deltanet, min_gru, long_conv
-and mlp_mixer at N = 16.
+{widths(some)} numbers of a token. Begun and stopped for time: linear attention at N = 32; retnet, gla, long_conv and
+mlp_mixer at N = 16.
 
 {choice(some)} Flights ask by key here and by position in `who_wins`. Prompts are so short that what
 a state can hold hardly binds; all mixers read in both directions, which is not how they are used in language models.
