@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from experiments import exhibit, gallery
+from experiments.exhibits import architectures
+from experiments.exhibits import state as states
 from qstr_jax import sweeps
 from qstr_jax.cli import base
 from qstr_jax.storage import provenance, results
@@ -42,6 +44,14 @@ def test_every_part_is_possible_and_its_twin_too(name):
             assert len(configs) == len(parts)
             for config in configs:
                 base.check_drawn(config, exhibit.cells_of(base.to_sweep(config)))
+
+
+def test_a_mixer_that_a_part_leaves_out_has_its_size_all_the_same():
+    """--config.models may name it, and its rows stand beside those of the others."""
+    long, state = architectures.get_config('long_64'), states.get_config('s1024_16')
+    assert {long[model].num_parameters for model in architectures.MODELS} == {20_000}
+    assert 's5' not in state.models
+    assert 2 * state.s5.state_dim == 1024
 
 
 @pytest.mark.slow
