@@ -48,11 +48,15 @@ def add_plan(workdir: Any, cells: Sequence[Cell]) -> None:
         files.write_json(path, plan)
 
 
-def drop_from_plan(workdir: Any, cells: Sequence[Cell]) -> None:
-    """Removes the lanes of some cells, which may be asked for at other values next; the caller holds the lock."""
-    known, dropped = records.read_plan(workdir), {cell.id for cell in cells}
-    if not dropped.isdisjoint(known):
-        files.write_json(workdir / 'plan.json', {name: entry for name, entry in known.items() if name not in dropped})
+def drop_unstarted(workdir: Any, cells: Sequence[Cell]) -> None:
+    """Removes from the plan those of some cells that have no rows: next they may be asked for at other tuned values.
+
+    The caller holds the directory's lock.
+    """
+    known = records.read_plan(workdir)
+    left = {cell.id for cell in cells if not results.cell_path(workdir, 'rows', cell.id).exists()}
+    if not left.isdisjoint(known):
+        files.write_json(workdir / 'plan.json', {name: entry for name, entry in known.items() if name not in left})
 
 
 class Heartbeat:

@@ -141,13 +141,14 @@ class Session:
         """A results directory in which the sweep and its plan are recorded; it is made if it does not exist."""
         workdir = results.open_workdir(workdir)
         record = provenance.start(sys.argv)
-        replaced = stale.check(workdir, cells, record, self._options.refresh)
+        stale.check(workdir, cells, record, self._options.refresh)
         if has_probes:
             probing.complete(workdir, cells, self._probes, self._made, record, self._options.refresh)
         with contextlib.nullcontext() if is_alone else claims.locked(workdir, 'config'):
             _check_tune(workdir, self.sweep)
             results.add_sweep(workdir, self.sweep.as_json())
-            monitor.drop_from_plan(workdir, replaced if self.sweep.tune else ())
+            if self.sweep.tune:
+                monitor.drop_unstarted(workdir, cells)
             monitor.add_plan(workdir, planned)
             monitor.remove_dead(workdir)
         self._records[str(workdir)] = record

@@ -29,11 +29,8 @@ HINT = (
 )
 
 
-def check(workdir: Any, cells: Sequence[Cell], record: dict[str, Any], refresh: bool) -> list[Cell]:
-    """Raises ResultsError where rows of some cells are of another program; with `refresh` they are set aside.
-
-    Returns the cells whose rows were set aside.
-    """
+def check(workdir: Any, cells: Sequence[Cell], record: dict[str, Any], refresh: bool) -> None:
+    """Raises ResultsError where rows of some cells are of another program; with `refresh` they are set aside."""
     tables = _tables(workdir, cells)
     runs = provenance.of_programs(workdir) if any('program' in rows for _, rows in tables) else {}
     stale: list[tuple[Cell, str, Any]] = []
@@ -52,7 +49,8 @@ def check(workdir: Any, cells: Sequence[Cell], record: dict[str, Any], refresh: 
         (cell, reason, _), *more = stale
         others = f', and of {len(more)} more cells' if more else ''
         raise _error(workdir, cell.id + others, reason)
-    return [cell for cell, _, judged in stale if set_aside(workdir, cell, judged, record['id'])]
+    for cell, _, judged in stale:
+        set_aside(workdir, cell, judged, record['id'])
 
 
 def check_added(workdir: Any, cell: Cell, made: dict[str, Any], record: dict[str, Any]) -> None:
@@ -147,15 +145,14 @@ def origin(cell: Cell, rows: Mapping[str, list]) -> tuple:
     return made, {text for text in rows.get(PROBES, ()) if isinstance(text, str)}, _settings(cell, rows)
 
 
-def set_aside(workdir: Any, cell: Cell, judged: tuple, folder: str) -> bool:
+def set_aside(workdir: Any, cell: Cell, judged: tuple, folder: str) -> None:
     """Moves rows, curves, parameters and checkpoints of a cell to a folder that nothing reads.
 
-    Not if they are no longer those that were judged, by their `origin`: then another worker has done it. Returns
-    whether it did.
+    Not if they are no longer those that were judged, by their `origin`: then another worker has done it.
     """
     with claims.locked(workdir, f'{cell.id}-tables'):
         if [origin(cell, rows) for _, rows in _tables(workdir, [cell])] != [judged]:
-            return False
+            return
         paths = [results.cell_path(workdir, kind, cell.id) for kind in ('rows', 'curves')]
         paths.append(names.inside(workdir, 'params', cell.id))
         paths += (workdir / 'checkpoints').glob(f'{names.check(cell.id)}-batch*')
@@ -165,4 +162,3 @@ def set_aside(workdir: Any, cell: Cell, judged: tuple, folder: str) -> bool:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 path.rename(target)
     logging.info('%s: runs again, the old rows are in %s', cell.id, workdir / REPLACED / folder)
-    return True
