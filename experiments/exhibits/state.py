@@ -1,6 +1,7 @@
-"""What does state buy: recurrent mixers that carry 64, 256 or 1,024 numbers in a block, recalling four pairs (MQAR).
+"""What does state buy: recurrent mixers that carry 64, 256 or 1,024 numbers in a block, recalling pairs (MQAR).
 
-The blocks of `zoology`: two, causal, 32 wide, without MLP, a convolution of two tokens before each mixer. N = 16.
+The blocks of `zoology`: two, causal, 32 wide, without MLP, a convolution of two tokens before each mixer. N = 8 has two
+pairs, N = 16 four.
 """
 
 from experiments.exhibits import architectures, zoology
@@ -11,25 +12,26 @@ from qstr_jax.report import lanes
 
 ORDER = 41
 IS_SUPPORTING = True
-QUESTION = 'How many numbers must a recurrent mixer carry to recall four pairs?'
+QUESTION = 'How many numbers must a recurrent mixer carry to recall two pairs, or four?'
 # Numbers of a head's state, and the side of a square of as many.
 SIDES = {64: 8, 256: 16, 1024: 32}
-PARTS = {f's{state}_16': state for state in SIDES}
+PARTS = {f's{state}_{seq_len}': (state, seq_len) for seq_len in (8, 16) for state in SIDES}
 FOLDERS = {'state': tuple(PARTS)}
 MATRICES = ('linear_attention', 'retnet', 'gla', 'deltanet', 'gated_deltanet', 'kda', 'mlstm', 'rwkv7')
 STATE_SPACES = ('mamba2', 'mamba3')
 VECTORS = ('rg_lru', 'min_gru', 's5')
 FIGURES = {'state/figure.png': 'Prompts to 90 % accuracy on MQAR, a colour for each size of state'}
-POINT = ['model', 'state']
+POINT = ['num_pairs', 'model', 'state']
 
 
 def get_config(part='s64_16'):
-    """One size of state at N = 16: thirteen mixers, one head, five lanes with a task each, at most 24,000 prompts."""
+    """One size of state at one N: thirteen mixers, one head, ten lanes with a task each, at most 24,000 prompts."""
     base.check_part(part, FOLDERS)
-    state = PARTS[part]
+    state, seq_len = PARTS[part]
     config = zoology.get_config('w32')
     config.models = (*MATRICES, *STATE_SPACES, *VECTORS)
-    config.seq_lens = (16,)
+    config.seq_lens = (seq_len,)
+    config.num_seeds = 10
     for model in config.models:
         config[model].update(width=32, mlp='none', short_conv=2, bidirectional=False)
         if model in VECTORS:
@@ -56,7 +58,7 @@ def reduced(part='s64_16'):
 
 def draw(workdir, config):
     """One figure, and a table."""
-    panels = {'MQAR, 4 pairs': named(lanes.load(workdir))}
+    panels = {f'MQAR, {pairs} pairs': own for pairs, own in named(lanes.load(workdir)).groupby('num_pairs')}
     architectures.draw_ranked(workdir, panels, [*POINT, 'learning_rate'], by='state')
 
 
@@ -80,27 +82,38 @@ def learners(points):
 
 
 def gains(points):
-    """Samples with the largest state over those with the smallest, of mixers that half of lanes learn with either."""
-    means = points[points['num_learn'] >= points['num_lanes'] / 2].set_index(POINT)['mean'].unstack()
-    return (means[max(SIDES)] / means[min(SIDES)]).dropna().sort_values()
+    """'deltanet 0.45, …': samples with the largest state over the smallest, of mixers that half learn with either."""
+    means = points[points['num_learn'] >= points['num_lanes'] / 2].set_index(['model', 'state'])['mean'].unstack()
+    ratios = (means[max(SIDES)] / means[min(SIDES)]).dropna().sort_values()
+    return ', '.join(f'{analysis.display(model)} {ratio:.2f}' for model, ratio in ratios.items()) or 'none'
 
 
 def text(rows):
     some = rows('state')
     own = named(some.table)
-    points = analysis.summarize(own, POINT)
-    learns, is_vector = own['outcome'].eq('reached'), own['model'].isin(VECTORS)
-    vector, matrix = (f'{learns[of].sum()} of {of.sum()} lanes' for of in (is_vector, ~is_vector))
-    ratios = ', '.join(f'{analysis.display(model)} {ratio:.2f}' for model, ratio in gains(points).items())
+    is_vector = own['model'].isin(VECTORS)
+    said = '\n'.join(f'- {with_pairs(own[own["num_pairs"] == pairs])}' for pairs in some.values('num_pairs'))
     return f"""
-{vector} whose state is a vector ({', '.join(map(analysis.display, VECTORS))}) and {matrix} whose state is a matrix
-learn within {some.values('max_samples')[0]:,} prompts. More than half of the lanes learn of {learners(points)}.
+A state that is a vector ({', '.join(map(analysis.display, own['model'][is_vector].unique()))}) or a matrix, within
+{some.values('max_samples')[0]:,} prompts:
 
-Prompts with {max(SIDES):,} numbers over those with {min(SIDES)}, where half of the lanes learn with either: {ratios}.
+{said}
 
 {some.lanes()} lanes with a task each, to 90 % accuracy; lanes and the choice of rates took
 {rows('state', 'state/selection').time()}.
 """
+
+
+def with_pairs(own):
+    """What is found at one number of pairs."""
+    points = analysis.summarize(own, POINT)
+    learns, is_vector = own['outcome'].eq('reached'), own['model'].isin(VECTORS)
+    vector, matrix = (f'{learns[of].sum()} of {of.sum()} lanes' for of in (is_vector, ~is_vector))
+    return (
+        f'{own["num_pairs"].iloc[0]} pairs: {vector} with a vector learn, {matrix} with a matrix; more than half of '
+        f'the lanes of {learners(points)}. Prompts with {max(SIDES):,} numbers over those with {min(SIDES)}, where '
+        f'half of the lanes learn with either: {gains(points)}.'
+    )
 
 
 def table(rows):
@@ -108,10 +121,10 @@ def table(rows):
     found = analysis.summarize(own, POINT).set_index(POINT)
     found = found.assign(accuracy=own.groupby(POINT)['accuracy'].mean())
     lines = [
-        [analysis.display(model), *(entry(found, (model, state)) for state in SIDES)]
-        for model in dict.fromkeys(own['model'])
+        [analysis.display(model), f'{pairs}', *(entry(found, (pairs, model, state)) for state in SIDES)]
+        for pairs, model in own[['num_pairs', 'model']].drop_duplicates().sort_values('num_pairs').to_numpy()
     ]
-    return formats.pipes(['prompts to 90 %', *(f'state {state:,}' for state in SIDES)], lines)
+    return formats.pipes(['prompts to 90 %', 'pairs', *(f'state {state:,}' for state in SIDES)], lines)
 
 
 def entry(found, point):
@@ -123,6 +136,6 @@ def limits(rows):
     return f"""
 More state is more parameters as well, {own['num_parameters'].min():,.0f} to {own['num_parameters'].max():,.0f} here.
 {architectures.choice(rows('state'))} Prompts have a label at
-each query, and there is one N. Not run: S5 with 1,024 numbers, and the paper's GRU, whose parameters grow with the
+each query, and are short. Not run: S5 with 1,024 numbers, and the paper's GRU, whose parameters grow with the
 square of its state.
 """
