@@ -4,6 +4,7 @@ import math
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -256,3 +257,15 @@ def test_help_lists_the_flags_that_a_command_uses():
     assert '--suite:' in told
     assert '--workdir:' in told
     assert 'dry_run' not in told
+
+
+@pytest.mark.slow
+def test_a_damaged_file_is_said_once(tmp_path):
+    """A directory is read for its table, for each figure and more."""
+    folder = tmp_path / 'quickstart'
+    shutil.copytree(CONFIGS.parent / 'results/quickstart', folder)
+    damaged = sorted((folder / 'rows').iterdir())[0]
+    damaged.write_bytes(damaged.read_bytes()[:300])
+    command = [sys.executable, '-m', 'experiments.exhibit', 'quickstart', '--draw_only', f'--workdir={tmp_path}']
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stderr
+    assert printed.count(f'left out: {damaged} is damaged') == 1

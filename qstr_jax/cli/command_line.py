@@ -41,13 +41,26 @@ def launch(
     """Runs a binary: parses the flags and calls `run()`, or `run(*arguments)` if there may be any."""
     # JAX logs every backend that is missing.
     logging.getLogger('jax._src.xla_bridge').setLevel(logging.WARNING)
-    warnings.formatwarning = lambda message, *_, **__: f'warning: {message}\n'
+    warnings.formatwarning = _once()
     for name in used:  # what --help lists
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
     app.run(
         lambda argv: exit_on_error(functools.partial(_run, run, required, argv[1:], used)),
         flags_parser=functools.partial(parse, takes_arguments=takes_arguments, default_config=default_config),
     )
+
+
+def _once() -> Callable[..., str]:
+    """How warnings look: a line, and nothing when it comes again, as where a directory is read several times."""
+    said: set[str] = set()
+
+    def line(message: Warning | str, *_: object, **__: object) -> str:
+        if (text := f'warning: {message}\n') in said:
+            return ''
+        said.add(text)
+        return text
+
+    return line
 
 
 def _run(run: Callable[..., None], required: str | None, arguments: Sequence[str], used: Collection[str]) -> None:
