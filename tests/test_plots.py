@@ -125,6 +125,14 @@ def test_lanes_that_never_learn_stand_at_their_budget_and_the_mean_is_of_the_oth
     assert [text.get_text() for text in axis.texts if text.get_gid() == 'learn'] == ['1 of 3']
 
 
+def test_a_point_at_which_no_lane_learns_says_so_at_the_budget():
+    rows = make_rows(exponent=1.0, budget=16_000)
+    assert set(rows['outcome'][rows['seq_len'] == 8]) == {'censored'}
+    [axis] = plots.samples_against(rows).axes
+    assert [text.get_text() for text in axis.texts if text.get_gid() == 'none learn'] == ['0 of 3']
+    assert points(axis, 'mean transformer')[-1, 0] == pytest.approx(4)
+
+
 def test_outraced_lanes_stand_where_they_were_stopped():
     rows = make_rows(exponent=1.0, budget=31_000).assign(num_samples=25_000)
     rows = rows.replace({'outcome': {'censored': 'outraced'}})

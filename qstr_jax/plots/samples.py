@@ -31,6 +31,10 @@ _MARK_WORDS = {
     erms.AT_MOST: '▼ at most this: just below, the fit is no ERM',
     'diverged': '× diverged',
 }
+# Words that say how many lanes learn, at points of which some do or none does.
+_COUNTS = ('learn', 'none learn')
+# Where lanes stand beside their mean, as a share of the panel's width.
+_BESIDE = 0.012
 # Where crosses of diverged lanes stand, as a share of the panel's height.
 _TOP = 0.97
 
@@ -49,11 +53,11 @@ def samples_against(
     """Samples to the threshold on logarithmic axes, with every lane, intervals, exponents and slopes to compare with.
 
     A curve is the geometric mean of the lanes that learn, with Student's 95% interval of the log mean as a band; its
-    name and exponent stand at its end. It is dotted where it is a bound, 'k of n' stands at a mean of which some lanes
-    never learn, and a ring is around one of one to three checks. Every lane is a dot, or a ring if it is
-    known to be no ERM (`analysis.erms`). A lane that needs more than its budget is a triangle there, one that needs
-    less than the smallest n tried a triangle down, and one that diverged a cross at the top. Curves differ in any
-    setting but those that follow from `x`; settings of the task make panels, and so do more than six curves.
+    name and exponent stand at its end. It is dotted where it is a bound, 'k of n' stands where some lanes never learn,
+    and a ring is around one of one to three checks. Every lane is a dot, or a ring if it is known to be no ERM
+    (`analysis.erms`). A lane that needs more than its budget is a triangle there, one that needs less than the smallest
+    n tried a triangle down, and one that diverged a cross at the top. Curves differ in any setting but those that
+    follow from `x`; settings of the task make panels, and so do more than six curves.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`.
@@ -149,7 +153,7 @@ def draw_means(
         samples, is_open = samples_or_bound(lanes), outcome in ('censored', 'censored_below')
         transform: dict[str, Any] = {'transform': axis.get_xaxis_transform()} if samples.isna().all() else {}
         axis.plot(
-            x.place(lanes[x.column], shift + 0.012), samples.fillna(_TOP).to_numpy(), _LANE_MARKS[str(outcome)],
+            x.place(lanes[x.column], shift + _BESIDE), samples.fillna(_TOP).to_numpy(), _LANE_MARKS[str(outcome)],
             color=colour, markersize=4, alpha=0.7, fillstyle='full' if filled and not is_open else 'none',
             gid=f'{outcome} {curve.key}', **transform,
         )  # fmt: skip
@@ -169,9 +173,11 @@ def _draw_line(
     if lanes.empty:
         return []
     cells = analysis.summarize(lanes, [x.column])
-    cells = cells[cells['num_learn'].gt(0) | cells['num_outraced'].gt(0)]
+    has_mean = cells['num_learn'].gt(0) | cells['num_outraced'].gt(0)
+    none = _none_learn(cells[~has_mean & cells['lower_bound'].eq(True)], x, colour, shift)
+    cells = cells[has_mean]
     if cells.empty:
-        return []
+        return none
     cells = _with_gaps(cells, x, values)
     places, mean = x.place(cells[x.column], shift), cells['mean'].to_numpy(float)
     is_bound = (cells['lower_bound'].eq(True) | cells['upper_bound'].eq(True)).to_numpy()
@@ -185,7 +191,16 @@ def _draw_line(
         axis.plot(places[some], mean[some], marker, color=colour, markerfacecolor=face, linestyle='none')
     end = ends.Words(places[-1], mean[-1], text, colour, f'end {curve.key}')
     is_mean = np.isfinite(mean)
-    return [*mark_means(axis, places[is_mean], cells[is_mean], colour), end]
+    return [*mark_means(axis, places[is_mean], cells[is_mean], colour), *none, end]
+
+
+def _none_learn(cells: pd.DataFrame, x: XAxis, colour: Any, shift: float) -> list[ends.Words]:
+    """'0 of n' at the budget of points at which no lane learns."""
+    places = x.place(cells[x.column], shift + _BESIDE)
+    return [
+        ends.Words(place, cell['mean'], f'0 of {cell["num_judged"]}', colour, 'none learn')
+        for place, cell in zip(places, cells.to_dict('records'), strict=True)
+    ]
 
 
 def _with_gaps(cells: pd.DataFrame, x: XAxis, values: Iterable[Any]) -> pd.DataFrame:
@@ -197,19 +212,19 @@ def _with_gaps(cells: pd.DataFrame, x: XAxis, values: Iterable[Any]) -> pd.DataF
 
 def finish_panels(axes: Sequence[Axes], named: Sequence[Sequence[ends.Words]], *, slopes: bool) -> None:
     """Limits, ticks, slopes to compare with, and the words at means and ends, of panels with one y axis."""
-    has_counts = any(one.gid == 'learn' for own in named for one in own)
+    has_counts = any(one.gid in _COUNTS for own in named for one in own)
     low, high = axes[0].get_ylim()
     room = high / low
     axes[0].set_ylim(low / room ** (0.15 * slopes), max(high * room ** (0.12 * has_counts), 8 * low))
     early = []
     for axis, own in zip(axes, named, strict=True):
         log_ticks(axis.yaxis, thousands)
-        early.append([one for one in own if one.gid != 'learn' and ends.is_early(axis, one)])
-        ends.at_ends(axis, [one for one in own if one.gid != 'learn' and one not in early[-1]])
+        early.append([one for one in own if one.gid not in _COUNTS and ends.is_early(axis, one)])
+        ends.at_ends(axis, [one for one in own if one.gid not in _COUNTS and one not in early[-1]])
     ends.settle(axes[0])  # What stands beside panels has moved them.
     for axis, own, some in zip(axes, named, early, strict=True):
         ends.at_points(axis, some, above=False)
-        ends.at_points(axis, [one for one in own if one.gid == 'learn'], above=True)
+        ends.at_points(axis, [one for one in own if one.gid in _COUNTS], above=True)
         if slopes:
             _draw_slopes(axis)
 
