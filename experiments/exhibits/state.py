@@ -4,6 +4,10 @@ The blocks of `zoology`: two, causal, 32 wide, without MLP, a convolution of two
 pairs, N = 16 four.
 """
 
+import math
+
+import numpy as np
+
 from experiments.exhibits import architectures, zoology
 from qstr_jax import analysis
 from qstr_jax.analysis import formats
@@ -92,27 +96,47 @@ def text(rows):
     some = rows('state')
     own = named(some.table)
     is_vector = own['model'].isin(VECTORS)
+    matrix = ', '.join(f'{learnt(lanes)} with {state:,} numbers' for state, lanes in own[~is_vector].groupby('state'))
     said = '\n'.join(f'- {with_pairs(own[own["num_pairs"] == pairs])}' for pairs in some.values('num_pairs'))
     return f"""
-A state that is a vector ({', '.join(map(analysis.display, own['model'][is_vector].unique()))}) or a matrix, within
-{some.values('max_samples')[0]:,} prompts:
+Within {some.values('max_samples')[0]:,} prompts these learn where the state is a matrix: {matrix}. Where it is a vector
+({', '.join(map(analysis.display, VECTORS))}), {learnt(own[is_vector])} do.
 
 {said}
+
+{fewer_pairs(own)}
 
 {some.lanes()} lanes with a task each, to 90 % accuracy; lanes and the choice of rates took
 {rows('state', 'state/selection').time()}.
 """
 
 
+def learnt(lanes):
+    """'79 of 200 lanes'."""
+    return f'{lanes["outcome"].eq("reached").sum()} of {len(lanes)} lanes'
+
+
 def with_pairs(own):
     """What is found at one number of pairs."""
     points = analysis.summarize(own, POINT)
-    learns, is_vector = own['outcome'].eq('reached'), own['model'].isin(VECTORS)
-    vector, matrix = (f'{learns[of].sum()} of {of.sum()} lanes' for of in (is_vector, ~is_vector))
     return (
-        f'{own["num_pairs"].iloc[0]} pairs: {vector} with a vector learn, {matrix} with a matrix; more than half of '
-        f'the lanes of {learners(points)}. Prompts with {max(SIDES):,} numbers over those with {min(SIDES)}, where '
-        f'half of the lanes learn with either: {gains(points)}.'
+        f'{own["num_pairs"].iloc[0]} pairs: {learnt(own)} learn, and more than half of the lanes of {learners(points)}. '
+        f'Prompts with {max(SIDES):,} numbers over those with {min(SIDES)}, where half of the lanes learn with either: '
+        f'{gains(points)}.'
+    )
+
+
+def fewer_pairs(own):
+    """What the fewest pairs take over what the most take, of mixers and states that half of the lanes learn with."""
+    points = analysis.summarize(own, POINT)
+    learnt = points[points['num_learn'] >= points['num_lanes'] / 2]
+    means = learnt.set_index(POINT)['mean'].unstack('num_pairs').dropna()
+    few, many = means.columns.min(), means.columns.max()
+    ratio = math.exp(np.log(means[few] / means[many]).mean())
+    return (
+        f'Where half of the lanes learn with either ({len(means)} mixers and states), {few} pairs take {ratio:.2f} '
+        f'times the prompts of {many}, by the geometric mean. A prompt has a label for each pair, so in labels that is '
+        f'{ratio * few / many:.2f} times.'
     )
 
 
@@ -122,7 +146,8 @@ def table(rows):
     found = found.assign(accuracy=own.groupby(POINT)['accuracy'].mean())
     lines = [
         [analysis.display(model), f'{pairs}', *(entry(found, (pairs, model, state)) for state in SIDES)]
-        for pairs, model in own[['num_pairs', 'model']].drop_duplicates().sort_values('num_pairs').to_numpy()
+        for pairs in sorted(own['num_pairs'].unique())
+        for model in (*MATRICES, *STATE_SPACES, *VECTORS)
     ]
     return formats.pipes(['prompts to 90 %', 'pairs', *(f'state {state:,}' for state in SIDES)], lines)
 
