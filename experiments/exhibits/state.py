@@ -120,7 +120,7 @@ def with_pairs(own):
     """What is found at one number of pairs."""
     points = analysis.summarize(own, POINT)
     return (
-        f'{own["num_pairs"].iloc[0]} pairs: {learnt(own)} learn, and more than half of the lanes of {learners(points)}. '
+        f'{own["num_pairs"].iloc[0]} pairs: {learnt(own)} learn, more than half of the lanes of {learners(points)}. '
         f'Prompts with {max(SIDES):,} numbers over those with {min(SIDES)}, where half of the lanes learn with either: '
         f'{gains(points)}.'
     )
