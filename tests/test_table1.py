@@ -270,7 +270,7 @@ def test_lanes_of_a_study_at_one_length_are_no_part_of_the_curve():
 @pytest.mark.parametrize(
     ('rows', 'word'),
     [
-        (lanes('ffn', lengths=(4, 8)), 'only 2 N, 3 needed'),
+        (lanes('ffn', lengths=(2, 4, 8), link='linear'), 'only 2 N, 3 needed'),
         (lanes('ffn', outcome='censored'), 'threshold not reached'),
         (lanes('ffn', num_seeds=2), 'fewer than 3 lanes'),
         (lanes('ffn', threshold=0.99), 'no retrieval needed'),
@@ -280,6 +280,14 @@ def test_no_exponent_is_said_in_words(rows, word):
     row = online(rows)
     assert word in row['note']
     assert np.isnan(row['exponent'])
+
+
+def test_two_lengths_are_a_line_only_where_a_claim_is_about_them():
+    table = table1.measure(pd.concat([
+        lanes('ffn', lengths=(4, 8)), searches('ffn', 'stationary', lambda n: 90.0 * n, lengths=(4, 8)),
+    ]))  # fmt: skip
+    assert (table['evidence'] == 'fixed').all()
+    assert 'only 2 N' in line(table, 'ffn')['note']
 
 
 def test_a_setting_may_have_any_name(monkeypatch):

@@ -15,7 +15,7 @@ from qstr_jax.analysis.measured import Measured, measured
 from qstr_jax.analysis.names import heading, value_text
 from qstr_jax.analysis.summary import MEASURED, Share, check, point_of, share
 
-_MIN_POINTS = 3
+MIN_POINTS = 3
 # Where some N have as many lanes, those with fewer are left out.
 _MIN_LANES = 3
 # A wider interval holds everything from constant samples to N^5: readers are told that the points are too few for one.
@@ -145,7 +145,7 @@ def _fit(lanes: Measured, x: str) -> Exponent:
     learn = share(lanes.outcome.tolist())
     means = log_means(learners) if len(learners) else None
     num_measured = int(means.is_measured.sum()) if means else 0
-    if means is None or num_measured < _MIN_POINTS:
+    if means is None or num_measured < MIN_POINTS:
         few = [_why_none(learners, num_measured, x)] if means else []
         note = '; '.join([*few, *notes, *_coarse(lanes, x)])
         return Exponent(num_points=num_measured, left_out=left_out, learn=learn, note=note)
@@ -223,7 +223,7 @@ def _why_none(usable: Measured, num_points: int, x: str) -> str:
     num_usable, symbol = len(np.unique(usable.x)), heading(x)
     done = 'known' if usable.has(erms.AT_MOST).any() else 'reached'
     where = f'of {num_usable} {symbol} {done}' if num_usable > num_points else symbol
-    return f'only {num_points} {where}, {_MIN_POINTS} needed'
+    return f'only {num_points} {where}, {MIN_POINTS} needed'
 
 
 def _caveats(usable: Measured, x: str) -> list[str]:

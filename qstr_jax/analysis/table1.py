@@ -8,15 +8,15 @@ import pandas as pd
 
 from qstr_jax.analysis import answers, crossings, erms, evidence, formats, growth, summary
 from qstr_jax.analysis.curves import require
-from qstr_jax.analysis.exponents import Exponent, fit
+from qstr_jax.analysis.exponents import MIN_POINTS, Exponent, fit
 from qstr_jax.analysis.names import MODELS, display, heading, ordered, setting_text
 from qstr_jax.analysis.verdicts import SLOWER, STATEMENTS, Statement, judge
 
 # Lengths with fewer lanes are left out.
 MIN_LANES = 3
 TITLES = {
-    evidence.ONLINE: 'Online training, one learning rate for all N',
-    evidence.TUNED: 'Online training, at each N the settings that need fewest samples',
+    evidence.ONLINE: 'Online training at three N or more, one learning rate for all',
+    evidence.TUNED: 'Online training at three N or more, at each the settings that need fewest samples',
     evidence.FIXED: 'n*, the least training set that is enough, beside what the theorems claim about it',
     evidence.WORST: 'The largest n at which an ERM of the ball that errs was found: n* of every ERM is larger',
 }
@@ -27,7 +27,10 @@ _LEARN = ('num_learn', 'num_judged', 'learn_low', 'learn_high')
 
 
 def measure(rows: pd.DataFrame) -> pd.DataFrame:
-    """One line per curve: the exponent of samples in N with its interval, and for n* whether a claim agrees."""
+    """One line per curve: the exponent of samples in N with its interval, and for n* whether a claim agrees.
+
+    Online curves of fewer than three N are left out: they show no growth, and no claim is about them.
+    """
     lines: list[dict[str, Any]] = []
     if len(rows):
         require(rows, ('model', 'task', 'seq_len', 'learner', 'threshold', 'seed', 'task_seed', 'outcome'))
@@ -37,7 +40,10 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
         for name in evidence.KINDS:
             own = evidence.own_draws(rows[kind == name]) if (kind == name).any() else rows.iloc[:0]
             own = erms.worst(own) if name == evidence.WORST and len(own) else own
-            lines += [_line(name, lanes) for lanes in evidence.curves(own)] if len(own) else []
+            found = list(evidence.curves(own)) if len(own) else []
+            if name not in evidence.OF_THEOREMS:
+                found = [lanes for lanes in found if lanes['seq_len'].nunique() >= MIN_POINTS]
+            lines += [_line(name, lanes) for lanes in found]
     seen = {(line['architecture'], line['task']) for line in lines if line['evidence'] == evidence.FIXED}
     lines += [_unmeasured(place, statement) for place, statement in STATEMENTS.items() if place not in seen]
     frame = pd.DataFrame(lines, columns=list(COLUMNS))
