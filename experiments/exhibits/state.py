@@ -129,8 +129,8 @@ def with_pairs(own):
 def fewer_pairs(own):
     """What the fewest pairs take over what the most take, of mixers and states that half of the lanes learn with."""
     points = analysis.summarize(own, POINT)
-    learnt = points[points['num_learn'] >= points['num_lanes'] / 2]
-    means = learnt.set_index(POINT)['mean'].unstack('num_pairs').dropna()
+    half = points[points['num_learn'] >= points['num_lanes'] / 2]
+    means = half.set_index(POINT)['mean'].unstack('num_pairs').dropna()
     few, many = means.columns.min(), means.columns.max()
     ratio = math.exp(np.log(means[few] / means[many]).mean())
     return (
