@@ -128,8 +128,11 @@ def test_lanes_that_never_learn_stand_at_their_budget_and_the_mean_is_of_the_oth
 def test_a_point_at_which_no_lane_learns_says_so_at_the_budget():
     rows = make_rows(exponent=1.0, budget=16_000)
     assert set(rows['outcome'][rows['seq_len'] == 8]) == {'censored'}
-    [axis] = plots.samples_against(rows).axes
+    figure = plots.samples_against(rows)
+    [axis] = figure.axes
     assert [text.get_text() for text in axis.texts if text.get_gid() == 'none learn'] == ['0 of 3']
+    assert 'k of n: lanes that learn' in figure.get_supxlabel()
+    assert 'k of n' not in plots.samples_against(make_rows()).get_supxlabel()
     assert points(axis, 'mean transformer')[-1, 0] == pytest.approx(4)
 
 

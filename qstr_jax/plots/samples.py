@@ -134,9 +134,10 @@ def marks_text(rows: pd.DataFrame, words: Sequence[str] = ()) -> str:
     outcomes = set(erms.with_bounds(rows)['outcome'])
     marks = [text for outcome, text in _MARK_WORDS.items() if outcome in outcomes]
     lanes = 'dots: ERMs; rings: fits that are no ERMs, in no exponent' if erms.is_known(rows).any() else 'dots: lanes'
+    counts = ['k of n: lanes that learn, where some do not'] if outcomes & {'censored', 'diverged'} else []
     by_noise = [f'*: by {line_fit.BY_NOISE}'] if any('*' in text for text in words) else []
     means = 'lines: geometric means of lanes that learn, with 95 % intervals, dotted where they are bounds'
-    return '; '.join([lanes, *marks, means, *by_noise])
+    return '; '.join([lanes, *marks, means, *counts, *by_noise])
 
 
 def draw_means(
