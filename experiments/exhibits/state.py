@@ -99,8 +99,8 @@ def text(rows):
     matrix = ', '.join(f'{learnt(lanes)} with {state:,} numbers' for state, lanes in own[~is_vector].groupby('state'))
     said = '\n'.join(f'- {with_pairs(own[own["num_pairs"] == pairs])}' for pairs in some.values('num_pairs'))
     return f"""
-Within {some.values('max_samples')[0]:,} prompts these learn where the state is a matrix: {matrix}. Where it is a vector
-({', '.join(map(analysis.display, VECTORS))}), {learnt(own[is_vector])} do.
+Of mixers whose state is a matrix, {matrix} learn within {some.values('max_samples')[0]:,} prompts; of those whose state
+is a vector ({', '.join(map(analysis.display, VECTORS))}), {learnt(own[is_vector])} do, over all sizes.
 
 {said}
 
