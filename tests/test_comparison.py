@@ -13,6 +13,7 @@ from qstr_jax import sweeps
 from qstr_jax.cli import board as cli_board
 from qstr_jax.cli import compare, runtime
 from qstr_jax.comparison import board, entries, paired, suite
+from qstr_jax.comparison import card as cards
 from qstr_jax.storage import files, results
 from qstr_jax.storage.files import ResultsError
 from tests import helpers
@@ -55,6 +56,21 @@ def test_what_is_clear_is_said_and_what_is_not_is_not():
     assert says([[8.9, 9.3, 9.1], [9.5, 10.4, 10.2]], near) == ['cannot say', 'cannot say']
     assert says([[12.0] * 3], [[12.0] * 3]) == ['neither learns']
     assert says([[8.0]], [[9.0]]) == ['cannot say']  # one lane has no variance
+
+
+def test_a_card_names_the_others_of_whom_the_same_holds_together():
+    rivals = pd.concat([
+        lanes('near', [[9.0, 9.1, 9.2], [9.9, 10.0, 10.2]]), lanes('far', [[11.0, 11.1, 11.2], [12.0] * 3]),
+        lanes('far_too', [[11.0, 11.2, 11.1], [12.0] * 3]),
+    ])  # fmt: skip
+    verdicts = paired.verdicts(lanes('mine', [[9.1, 9.0, 9.2], [12.0] * 3]), rivals)
+    assert cards.sentences(verdicts, 3) == [
+        'significantly fewer samples than far, far_too (N = 8)',
+        'significantly more samples than near (N = 16)',
+        '3 lanes cannot say whether fewer or more than near (N = 8)',
+        'does not learn within the budget, and neither do far, far_too (N = 16)',
+    ]
+    assert cards.sentences([one for one in verdicts if one.says == 'better'], 2)[0].endswith('all 2 others (N = 8)')
 
 
 def test_the_quiet_lanes_of_other_n_do_not_make_noisy_ones_sure():
@@ -279,9 +295,15 @@ def test_rows_of_a_foreign_loop_are_compared_as_any_others(tmp_path):
         card = qstr_jax.compare(None, tmp_path / 'mine')['torch_net']
     assert card['tasks'][0]['lines'][0]['entry'] == 'torch_net'
     assert {one['says'] for one in card['tasks'][0]['pairs']} <= {'better', 'worse', 'cannot say', 'neither learns'}
-    assert any('fewer' in one and 'rnn' in one for one in card['tasks'][0]['says'])
+    assert card['tasks'][0]['says'][0].startswith('significantly fewer samples than all ')
     folder = board.submit(tmp_path / 'mine', tmp_path / 'board', suite='quick')
     assert board.check(folder) == []  # nobody can run it again
+
+
+@pytest.mark.parametrize('given', [{'options': sweeps.Options()}, {'seq_lens': [8]}, WIDTH], ids=str)
+def test_what_would_be_ignored_without_models_is_an_error(tmp_path, given):
+    with pytest.raises(ValueError, match='would be ignored, since without models nothing is run'):
+        qstr_jax.compare(None, tmp_path, **given)
 
 
 def outside_row(workdir, model='torch_net', **settings):

@@ -44,9 +44,8 @@ def run(given: Any) -> None:
         raise ValueError(f'--source={given.source}: would be ignored without --submit')
     # Without models a submission still says which settings made the rows that are there.
     of_run = settings if given.models or not given.submit else {}
-    cards = comparison.compare(
-        given.models, workdir, suite=given.suite, seq_lens=seq_lens, options=runtime.options(), **of_run
-    )
+    options = runtime.options() if given.models else None
+    cards = comparison.compare(given.models, workdir, suite=given.suite, seq_lens=seq_lens, options=options, **of_run)
     for entry, card in cards.items():
         for task in card['tasks']:
             logging.info('%s on %s: %s', entry, task['name'], '; '.join(task['says']))

@@ -37,7 +37,7 @@ def data(suite: Suite, entry: str, rows: pd.DataFrame, made: dict[str, Any]) -> 
         lines.sort(key=lambda line: line['entry'] != entry)
         tasks.append({
             'name': task.name, 'about': task.about, 'goal': goal(task), 'lines': lines,
-            'says': _says(here, len(others[others['task'] == task.name])),
+            'says': sentences(here, others[others['task'] == task.name]['entry'].nunique()),
             'pairs': [{**plain(one._asdict()), 'text': one.text} for one in here],
         })  # fmt: skip
     return {
@@ -145,7 +145,7 @@ def _range(values: pd.Series) -> str:
     return '–'.join(ends) if len(known) else '–'
 
 
-def _says(verdicts: Sequence[paired.Verdict], num_others: int) -> list[str]:
+def sentences(verdicts: Sequence[paired.Verdict], num_others: int) -> list[str]:
     """In words: who needs more, who less, and where the lanes cannot say."""
     if not num_others:
         return ['No committed rows to compare with.']
@@ -162,9 +162,16 @@ def _says(verdicts: Sequence[paired.Verdict], num_others: int) -> list[str]:
         for one in verdicts:
             if one.says == says:
                 by_other.setdefault(one.other, []).append(str(one.seq_len))
-        whom = '; '.join(f'{other} (N = {", ".join(at)})' for other, at in by_other.items())
+        by_lens: dict[str, list[str]] = {}
+        for other, at in by_other.items():
+            by_lens.setdefault(', '.join(at), []).append(other)
+        whom = '; '.join(f'{_named(others, num_others)} (N = {at})' for at, others in by_lens.items())
         found += [f'{text} {whom}'] if whom else []
     return found
+
+
+def _named(others: Sequence[str], num_others: int) -> str:
+    return f'all {num_others} others' if len(others) == num_others > 1 else ', '.join(others)
 
 
 def _html(card: dict[str, Any], picture: bytes) -> str:

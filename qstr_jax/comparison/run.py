@@ -45,7 +45,8 @@ def compare(
         ValueError: an unknown name, or no row of the suite in the directory.
     """
     points = suites.get(suite)
-    if not models and (ignored := {**settings, **({'seq_lens': seq_lens} if seq_lens else {})}):
+    given = {**settings, 'seq_lens': seq_lens, 'options': options}
+    if not models and (ignored := {name: value for name, value in given.items() if value}):
         name, value = next(iter(ignored.items()))
         raise ValueError(f'{name}={value!r}: would be ignored, since without models nothing is run')
     if models:
