@@ -9,7 +9,7 @@ from qstr_jax.models.mixers.registered import register
 
 
 @register('deltanet')
-class DeltaNet(matrix_state.MatrixMemory):
+class DeltaNet(matrix_state.NormedMemory):
     """A matrix memory in which a key's new value replaces its old one by a share β = σ(w^T x).
 
         S ← (I − β k k^T) S + β k v^T,    o = S^T q / √K
@@ -20,13 +20,15 @@ class DeltaNet(matrix_state.MatrixMemory):
         heads: H.
         head_dim: K = V, width of keys and values.
         form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
+        output: 'gated' (normalised in each head, then gated), 'normed' or 'plain'.
     """
+
+    output: matrix_state.Output = 'normed'
 
     @nn.compact
     def __call__(self, x_NxW: jax.Array) -> jax.Array:
         inputs = delta_inputs(x_NxW, self.heads, self.head_dim)
-        o_NxHxV = nn.RMSNorm(name='head_norm')(matrix_state.run(self, inputs, self.form))
-        return matrix_state.merged(o_NxHxV, x_NxW.shape[-1])
+        return self.read(inputs, x_NxW)
 
 
 def delta_inputs(x_NxW: jax.Array, heads: int, head_dim: int) -> matrix_state.Inputs:

@@ -9,7 +9,7 @@ from qstr_jax.models.mixers.registered import register
 
 
 @register('gated_deltanet')
-class GatedDeltaNet(matrix_state.MatrixMemory):
+class GatedDeltaNet(matrix_state.NormedMemory):
     """DeltaNet whose memory also decays, with a gate on its outputs.
 
         S ← e^g (I − β k k^T) S + β k v^T,    o = S^T q / √K,    g = −e^a softplus(w^T x + b)
@@ -18,10 +18,11 @@ class GatedDeltaNet(matrix_state.MatrixMemory):
         heads: H.
         head_dim: K = V, width of keys and values.
         form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
+        output: 'gated' (normalised in each head, then gated), 'normed' or 'plain'.
     """
 
     @nn.compact
     def __call__(self, x_NxW: jax.Array) -> jax.Array:
         _, g_NxH = matrix_state.step_decay(self, x_NxW, self.heads)
         inputs = delta_inputs(x_NxW, self.heads, self.head_dim)._replace(g_NxHxG=g_NxH[:, :, None])
-        return self.gated_output(inputs, x_NxW)
+        return self.read(inputs, x_NxW)

@@ -11,13 +11,14 @@ TEMPERATURE = 16
 
 
 @register('gla')
-class GatedLinearAttention(matrix_state.MatrixMemory):
+class GatedLinearAttention(matrix_state.NormedMemory):
     """S ← diag(e^g) S + k v^T, o = S^T q / √K, with g = log σ(W₂ W₁ x + b) / 16; outputs normalised and gated by SiLU.
 
     Attributes:
         heads: H.
         head_dim: K = V, width of keys and values.
         form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
+        output: 'gated' (normalised in each head, then gated), 'normed' or 'plain'.
         rank: of the map W₂ W₁ to the decays.
     """
 
@@ -30,4 +31,4 @@ class GatedLinearAttention(matrix_state.MatrixMemory):
         decay_NxHxK = nn.DenseGeneral((self.heads, self.head_dim), name='decay_out')(small_NxR)
         g_NxHxK = jax.nn.log_sigmoid(decay_NxHxK) / TEMPERATURE
         inputs = matrix_state.Inputs(self.head_dim**-0.5 * q, k, v, g_NxHxK)
-        return self.gated_output(inputs, x_NxW)
+        return self.read(inputs, x_NxW)

@@ -10,7 +10,7 @@ from qstr_jax.models.mixers.registered import register
 
 
 @register('kda')
-class KimiDeltaAttention(matrix_state.MatrixMemory):
+class KimiDeltaAttention(matrix_state.NormedMemory):
     """Gated DeltaNet with a decay of its own for each coordinate of the key, from a low-rank map.
 
         S ← (I − β k k^T) diag(e^g) S + β k v^T,    o = S^T q / √K,    g = −e^a softplus(W₂ W₁ x + b)
@@ -19,14 +19,16 @@ class KimiDeltaAttention(matrix_state.MatrixMemory):
         heads: H.
         head_dim: K = V, width of keys and values, and the rank of the maps to decays and gates.
         form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
+        output: 'gated' (normalised in each head, then gated), 'normed' or 'plain'.
     """
 
     @nn.compact
     def __call__(self, x_NxW: jax.Array) -> jax.Array:
         inputs = delta_inputs(x_NxW, self.heads, self.head_dim)._replace(g_NxHxG=self._log_decay(x_NxW))
-        o_NxHxV = nn.RMSNorm(name='head_norm')(matrix_state.run(self, inputs, self.form))
-        gate_NxHxV = self._low_rank('gate', x_NxW)
-        return matrix_state.merged(o_NxHxV * jax.nn.sigmoid(gate_NxHxV), x_NxW.shape[-1])
+        return self.read(inputs, x_NxW)
+
+    def gate(self, x_NxW: jax.Array) -> jax.Array:
+        return jax.nn.sigmoid(self._low_rank('gate', x_NxW))
 
     def _low_rank(self, name: str, x_NxW: jax.Array) -> jax.Array:
         small = nn.Dense(self.head_dim, use_bias=False, name=f'{name}_in')(x_NxW)

@@ -20,6 +20,8 @@ from flax import linen as nn
 from qstr_jax.models import carry
 
 Form = Literal['parallel', 'recurrent']
+# What becomes of the outputs of each head: normalised and gated, normalised alone, or left.
+Output = Literal['gated', 'normed', 'plain']
 # Most tokens of a chunk, a power of two; the fastest on two cores.
 CHUNK = 16
 
@@ -50,7 +52,7 @@ class Chunk(NamedTuple):
 
 
 class MatrixMemory(nn.Module):
-    """What mixers with a square matrix per head share: their settings, the size of their state, and a gated output."""
+    """What mixers with a square matrix per head share: their settings and the size of their state."""
 
     heads: int = 2
     head_dim: int = 16
@@ -60,14 +62,28 @@ class MatrixMemory(nn.Module):
         """A projection of each token to the heads, (N, H, K)."""
         return heads_of(name, x_NxW, self.heads, self.head_dim)
 
-    def gated_output(self, inputs: Inputs, x_NxW: jax.Array) -> jax.Array:
-        """Outputs (N, W) of the recurrence, normalised in each head and gated by SiLU."""
-        o_NxHxV = nn.RMSNorm(name='head_norm')(run(self, inputs, self.form))
-        return merged(o_NxHxV * jax.nn.silu(self.heads_of('gate', x_NxW)), x_NxW.shape[-1])
-
     def state_size(self, width: int, seq_len: int) -> int:
         """Numbers of all matrices."""
         return self.heads * self.head_dim**2
+
+
+class NormedMemory(MatrixMemory):
+    """One whose outputs are normalised in each head, and gated by SiLU, as `output` says."""
+
+    output: Output = 'gated'
+
+    def read(self, inputs: Inputs, x_NxW: jax.Array) -> jax.Array:
+        """Outputs (N, W) of the recurrence."""
+        o_NxHxV = run(self, inputs, self.form)
+        if self.output != 'plain':
+            o_NxHxV = nn.RMSNorm(name='head_norm')(o_NxHxV)
+        if self.output == 'gated':
+            o_NxHxV = o_NxHxV * self.gate(x_NxW)
+        return merged(o_NxHxV, x_NxW.shape[-1])
+
+    def gate(self, x_NxW: jax.Array) -> jax.Array:
+        """What outputs (N, H, V) are multiplied by."""
+        return jax.nn.silu(self.heads_of('gate', x_NxW))
 
 
 def run(module: nn.Module, inputs: Inputs, form: Form) -> jax.Array:

@@ -11,7 +11,7 @@ from qstr_jax.models.mixers.registered import register
 
 
 @register('retnet')
-class Retention(matrix_state.MatrixMemory):
+class Retention(matrix_state.NormedMemory):
     """Retention: S ← γ_h S + k v^T, o = S^T q / √K, with γ_h = 1 − 2^{−5−h} and RoPE on queries and keys.
 
     The outputs of each head are normalised and gated by SiLU.
@@ -20,6 +20,7 @@ class Retention(matrix_state.MatrixMemory):
         heads: H.
         head_dim: K = V, width of keys and values.
         form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
+        output: 'gated' (normalised in each head, then gated), 'normed' or 'plain'.
     """
 
     @nn.compact
@@ -30,4 +31,4 @@ class Retention(matrix_state.MatrixMemory):
         first = carry.start(self, 'position', jnp.zeros((), int))
         carry.keep(self, 'position', first + len(x_NxW))
         inputs = matrix_state.Inputs(self.head_dim**-0.5 * rotated(q, first), rotated(k, first), v, g_NxHx1)
-        return self.gated_output(inputs, x_NxW)
+        return self.read(inputs, x_NxW)
