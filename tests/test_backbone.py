@@ -169,11 +169,17 @@ def test_mistakes(settings, message):
         build(**settings)
 
 
-def test_a_mixer_has_no_setting_of_the_backbones():
+def test_a_mixer_has_no_setting_of_the_backbone_or_of_flax():
     with pytest.raises(ValueError, match="no setting may be called 'width'"):
 
         @mixers.register('wide')
         class Wide(mixers.gru.GRU):
             width: int = 3
+
+    with pytest.raises(ValueError, match="no setting may be called 'init', which is Flax's"):
+
+        @mixers.register('wide')
+        class Started(mixers.gru.GRU):
+            init: str = 'small'
 
     assert 'wide' not in models.names()

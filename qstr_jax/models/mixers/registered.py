@@ -36,13 +36,15 @@ def register(name: str) -> Callable[[mixer.Kind], mixer.Kind]:
         name: a-z, 0-9 and _.
 
     Raises:
-        ValueError: the name is taken, or a field of the module has the name of a setting of the backbone.
+        ValueError: the name is taken, or a field of the module has the name of a setting of the backbone or of a method
+            of Flax, such as `init`.
     """
 
     def add(kind: mixer.Kind) -> mixer.Kind:
         own = mixer.schema(kind)
-        if both := sorted(set(own) & set(_HOUSE)):
-            raise ValueError(f"mixer {name!r}: no setting may be called {both[0]!r}, which is the backbone's")
+        for owner, taken in (("the backbone's", _HOUSE), ("Flax's", dir(nn.Module))):
+            if both := sorted(set(own) & set(taken)):
+                raise ValueError(f'mixer {name!r}: no setting may be called {both[0]!r}, which is {owner}')
         builder = functools.partial(_architecture, name)
         builder.__doc__ = inspect.getdoc(kind)  # type: ignore[assignment]
         registered.REGISTRY.add(name, builder, settings.Schema({**own, **_HOUSE}))
