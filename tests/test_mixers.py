@@ -195,3 +195,28 @@ def test_rope_knows_differences_of_positions():
 def test_a_mistake_in_a_mixer_is_one_line(text, message):
     with pytest.raises(ValueError, match=message):
         mixers.parsed(text)
+
+
+@pytest.mark.parametrize('name', ['retnet', 'gla', 'deltanet', 'gated_deltanet', 'kda'])
+def test_outputs_of_a_memory_are_normalised_and_gated_where_asked(name):
+    x_NxW = jax.random.normal(jax.random.key(1), (NUM_TOKENS, WIDTH))
+    params = drawn(small(name, output='gated'), jax.random.key(0), x_NxW)['params']
+    params['out']['kernel'] = jnp.eye(WIDTH).reshape(params['out']['kernel'].shape)  # so outputs are the heads'
+
+    def heads(output):
+        module = small(name, output=output)
+        used = {key: params[key] for key in jax.eval_shape(module.init, jax.random.key(0), x_NxW)['params']}
+        y_NxW = module.apply({'params': used}, x_NxW)
+        return y_NxW.reshape(NUM_TOKENS, SIZES['heads'], SIZES['head_dim'])
+
+    plain = heads('plain')
+    normed = (
+        plain / jnp.sqrt(jnp.mean(plain**2, axis=-1, keepdims=True) + 1e-6) * params['head_norm']['scale'][None, None]
+    )
+    np.testing.assert_allclose(heads('normed'), normed, rtol=1e-5, atol=1e-5)
+    if name == 'kda':
+        kernels = params['gate_in']['kernel'], params['gate_out']['kernel']
+        gate = jax.nn.sigmoid(jnp.einsum('nw,wr,rhv->nhv', x_NxW, *kernels))
+    else:
+        gate = jax.nn.silu(jnp.einsum('nw,whv->nhv', x_NxW, params['gate']['kernel']))
+    np.testing.assert_allclose(heads('gated'), normed * gate, rtol=1e-5, atol=1e-5)
