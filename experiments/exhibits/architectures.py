@@ -34,8 +34,8 @@ POINTS = tuple((task, seq_len) for task, lengths in SEQ_LENS.items() for seq_len
 MOST_LABELS = 1_000_000
 LONG = {
     8: MODELS,
-    16: ('attention', 'linear_attention', 'deltanet', 'gated_deltanet', 'mamba2', 'mamba3', 'rg_lru', 'min_gru', 's5',
-         'gru'),
+    16: ('attention', 'linear_attention', 'retnet', 'deltanet', 'gated_deltanet', 'mamba2', 'mamba3', 'rg_lru',
+         'min_gru', 's5', 'long_conv', 'mlp_mixer', 'gru'),
     32: ('attention',),
     64: ('attention',),
 }  # fmt: skip
@@ -194,6 +194,12 @@ def growth(many):
     return f'From N = 8 to 16 labels grow by a factor of: {listed}.'
 
 
+def in_one_column(rows, setting):
+    """The rows with a setting of each mixer, such as `gla_output`, in one column of its own name."""
+    own = [name for name in rows.columns if name.endswith(f'_{setting}')]
+    return rows.assign(**{setting: rows[own].bfill(axis=1).iloc[:, 0]})
+
+
 def known(rows):
     """Labels to the threshold on 1STR by least squares on the right tokens, whose risk is 1 − n/(q d)."""
     some = rows('architectures', task='qstr')
@@ -266,9 +272,21 @@ def limits(rows):
     return f"""
 {waiting}Two blocks, one size, one batch size at each budget; {longer} of {len(MODELS)} mixers at N = 16,
 attention alone beyond: who does not learn may do so with more labels. Equal parameters are unlike widths,
-{widths(some)} numbers of a token. Begun and stopped for time: linear attention at N = 32; retnet, gla, long_conv and
-mlp_mixer at N = 16.
+{widths(some)} numbers of a token. Begun and stopped for time: linear attention at N = 32, gla at N = 16.
 
 {choice(some)} Flights ask by key here and by position in `who_wins`. Prompts are so short that what
 a state can hold hardly binds; all mixers read in both directions, which is not how they are used in language models.
+{with_plain_outputs(rows)}
 """
+
+
+def with_plain_outputs(rows):
+    """How much of who learns is the norm and the gate at a memory's output."""
+    some = in_one_column(rows('output_norm', task='noisy_keys').table, 'output')
+    learn = some['outcome'].eq('reached').groupby(some['output']).sum()
+    total = some.groupby('output').size()
+    return (
+        f'Norms and gates at the outputs of a memory are part of the answer: without them {learn["plain"]} of '
+        f'{total["plain"]} lanes of {some["model"].nunique()} mixers learn noisy keys, with both {learn["gated"]} of '
+        f'{total["gated"]} (`output_norm`).'
+    )

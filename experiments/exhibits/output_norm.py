@@ -45,20 +45,15 @@ def reduced(part='qstr_4'):
 
 def draw(workdir, config):
     """One figure, a panel for each task, and a table."""
-    rows = named(lanes.load(workdir))
+    rows = architectures.in_one_column(lanes.load(workdir), 'output')
     panels = {architectures.TASKS[task][0]: rows[rows['task'] == task] for task in TASKS if task in set(rows['task'])}
     architectures.draw_ranked(workdir, panels, ['task', 'model', 'output', 'learning_rate'], by='output')
 
 
-def named(rows):
-    """The rows with `output` in one column, whatever the mixer."""
-    own = [name for name in rows.columns if name.endswith('_output')]
-    return rows.assign(output=rows[own].bfill(axis=1).iloc[:, 0])
-
-
 def points(rows, task):
     """Lanes that learn and mean labels, by mixer and output."""
-    means = analysis.summarize(named(rows('output_norm', task=task).table), ['model', 'output'])
+    some = architectures.in_one_column(rows('output_norm', task=task).table, 'output')
+    means = analysis.summarize(some, ['model', 'output'])
     return means.set_index(['model', 'output']).unstack()
 
 

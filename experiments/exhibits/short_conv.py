@@ -42,8 +42,7 @@ def draw(workdir, config):
 
 def named(rows):
     """The rows with `short_conv` in one column, whatever the mixer."""
-    own = [rows[name] for name in rows.columns if name.endswith('_short_conv')]
-    return rows.assign(short_conv=sum(column.fillna(0) for column in own).astype(int))
+    return architectures.in_one_column(rows, 'short_conv').astype({'short_conv': int})
 
 
 def ratios(rows):
