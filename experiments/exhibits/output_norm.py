@@ -17,7 +17,7 @@ ORDER = 42
 IS_SUPPORTING = True
 QUESTION = 'What do the norm and the gate at the output of a memory cost?'
 MODELS = ('retnet', 'gla', 'deltanet', 'gated_deltanet', 'kda')
-OUTPUTS = ('gated', 'normed', 'plain')
+OUTPUTS = {'gated': 'norm and gate', 'normed': 'the norm alone', 'plain': 'neither'}
 TASKS = ('qstr', 'noisy_keys')
 FOLDERS = {'output_norm': tuple(f'{task}_4' for task in TASKS)}
 FIGURES = {
@@ -31,7 +31,7 @@ def get_config(part='qstr_4'):
     config = architectures.get_config(part)
     config.models = MODELS
     for model in MODELS:
-        config[model].output = OUTPUTS
+        config[model].output = tuple(OUTPUTS)
     return config
 
 
@@ -58,24 +58,17 @@ def points(rows, task):
 
 
 def text(rows):
-    some, said = rows('output_norm'), []
-    for task in TASKS:
-        found = points(rows, task)
-        learn, total = found['num_learn'].sum(), found['num_lanes'].sum()
-        counts = ', '.join(f'{learn[output]:.0f} of {total[output]:.0f} ({output})' for output in OUTPUTS)
-        said.append(f'{architectures.short(task)}: {counts}{ratio(found)}')
+    first, recall = (points(rows, task) for task in TASKS)
+    counts = [f'{first["num_learn"].sum()[output]:.0f} with {words}' for output, words in OUTPUTS.items()]
+    recalls = [f'{recall["num_learn"].sum()[output]:.0f}' for output in OUTPUTS]
+    learns = (first['num_learn'] >= first['num_lanes'] / 2)[['gated', 'plain']].all(axis=1)
+    both = np.log(first['mean'][learns])
     return f"""
-Lanes that learn within {some.values('max_samples')[0]:,} labels: {'; '.join(said)}.
+Of {first['num_lanes'].sum()['gated']:.0f} lanes each, {counts[0]}, {counts[1]} and {counts[2]} learn 1STR within
+{rows('output_norm').values('max_samples')[0]:,} labels; with neither they need
+{np.exp((both['plain'] - both['gated']).mean()):.2f} of the labels that both take (geometric mean of {learns.sum()}
+mixers). Noisy keys are learnt by {recalls[0]}, {recalls[1]} and {recalls[2]}.
 """
-
-
-def ratio(found):
-    """'; labels plain over gated 0.62', the geometric mean of mixers half of whose lanes learn with either."""
-    learns = (found['num_learn'] >= found['num_lanes'] / 2)[['gated', 'plain']].all(axis=1)
-    if not learns.any():
-        return ''
-    both = np.log(found['mean'][learns])
-    return f', labels plain over gated {np.exp((both["plain"] - both["gated"]).mean()):.2f} ({learns.sum()} mixers)'
 
 
 def table(rows):

@@ -61,7 +61,7 @@ def text(rows):
         for count in counts
     )
     return f"""
-Of {len(some.values('learning_rate'))} rates from {RATES[0]:g} to {RATES[-1]:g}, at least {MOST:.0%}
+Of {len(some.values('learning_rate'))} rates from {RATES[0]:g} to {RATES[-1]:g}, at least {MOST * 100:g} %
 of {some.lanes()} lanes learn at: {by_count}.
 
 {some.count(outcome='diverged')} of {len(some.table)} lanes diverge. Within {some.values('max_samples')[0]:,} labels,
