@@ -272,7 +272,8 @@ def limits(rows):
     return f"""
 {waiting}Two blocks, one size, one batch size at each budget; {longer} of {len(MODELS)} mixers at N = 16,
 attention alone beyond: who does not learn may do so with more labels. Equal parameters are unlike widths,
-{widths(some)} numbers of a token. Begun and stopped for time: linear attention at N = 32, gla at N = 16.
+{widths(some)} numbers of a token. Begun and stopped for time: linear attention at N = 32; gla and mlstm
+at N = 16.
 
 {choice(some)} Flights ask by key here and by position in `who_wins`. Prompts are so short that what
 a state can hold hardly binds; all mixers read in both directions, which is not how they are used in language models.
