@@ -6,7 +6,6 @@ later tokens for which all tasks but parity ask.
 """
 
 import math
-import pathlib
 
 import pandas as pd
 
@@ -45,8 +44,7 @@ FOLDERS = {
 }
 FIGURES = {
     'architectures/figure.png': 'Labels to the threshold, a panel for each task; the best on retrieval on top',
-    'architectures_long/figure.png': '1STR at N = 8 with a million labels in batches of 256',
-    'architectures_long/lengths.png': 'The same against N, for those that are run at longer prompts',
+    'architectures_long/figure.png': '1STR with a million labels in batches of 256, the best at the longest N on top',
 }
 
 
@@ -97,16 +95,10 @@ def shrink(config):
 
 
 def draw(workdir, config):
-    """One figure of all tasks, and a table of all points; of longer prompts a figure against N."""
+    """One figure of all tasks and N, and a table of all points."""
     rows = lanes.load(workdir)
-    is_long = pathlib.Path(workdir).name == 'architectures_long'
-    shown = rows[rows['seq_len'] == rows['seq_len'].min()] if is_long else rows
-    found = {name: shown[shown['task'] == task] for task, (name, _, _) in TASKS.items() if task in set(shown['task'])}
-    drawing.save(plots.samples_ranked(found), workdir, 'figure')
-    write_points(workdir, rows, ['task', 'model', 'seq_len', 'learning_rate'])
-    longer = rows[rows.groupby('model')['seq_len'].transform('nunique') > 1]
-    if is_long and len(longer):
-        drawing.save(plots.samples_against(longer), workdir, 'lengths')
+    panels = {name: rows[rows['task'] == task] for task, (name, _, _) in TASKS.items() if task in set(rows['task'])}
+    draw_ranked(workdir, panels, ['task', 'model', 'seq_len', 'learning_rate'])
 
 
 def draw_ranked(workdir, panels, point, by='seq_len'):
