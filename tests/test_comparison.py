@@ -300,7 +300,9 @@ def test_rows_of_a_foreign_loop_are_compared_as_any_others(tmp_path):
     assert board.check(folder) == []  # nobody can run it again
 
 
-@pytest.mark.parametrize('given', [{'options': sweeps.Options()}, {'seq_lens': [8]}, WIDTH], ids=str)
+@pytest.mark.parametrize(
+    'given', [{'options': sweeps.Options()}, {'seq_lens': [8]}, WIDTH, {'ffn.bias': False}], ids=str
+)
 def test_what_would_be_ignored_without_models_is_an_error(tmp_path, given):
     with pytest.raises(ValueError, match='would be ignored, since without models nothing is run'):
         qstr_jax.compare(None, tmp_path, **given)

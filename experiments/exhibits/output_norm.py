@@ -66,8 +66,9 @@ def text(rows):
     return f"""
 Of {first['num_lanes'].sum()['gated']:.0f} lanes each, {counts[0]}, {counts[1]} and {counts[2]} learn 1STR within
 {rows('output_norm').values('max_samples')[0]:,} labels; with neither they need
-{np.exp((both['plain'] - both['gated']).mean()):.2f} of the labels that both take (geometric mean of {learns.sum()}
-mixers). Noisy keys are learnt by {recalls[0]}, {recalls[1]} and {recalls[2]}.
+{np.exp((both['plain'] - both['gated']).mean()):.2f} of the labels that norm and gate take (geometric mean of the
+{learns.sum()} mixers half of whose lanes learn with either). Noisy keys are learnt by {recalls[0]},
+{recalls[1]} and {recalls[2]}.
 """
 
 
@@ -86,8 +87,8 @@ def table(rows):
 
 def limits(rows):
     return f"""
-One N, one size, one budget, two blocks; other starts of the weights were not tried. Networks of language models are
-deeper and wider, and may need their norms there.
+One N, one size, one budget, two blocks; a gate without a norm was not run, nor other starts of the
+weights. Networks of language models are deeper and wider, and may need their norms there.
 
 {architectures.choice(rows('output_norm'))}
 """

@@ -171,6 +171,7 @@ def sentences(verdicts: Sequence[paired.Verdict], num_others: int) -> list[str]:
 
 
 def _named(others: Sequence[str], num_others: int) -> str:
+    """'attention, mamba2', or 'all 19 others'."""
     return f'all {num_others} others' if len(others) == num_others > 1 else ', '.join(others)
 
 

@@ -45,8 +45,8 @@ def compare(
         ValueError: an unknown name, or no row of the suite in the directory.
     """
     points = suites.get(suite)
-    given = {**settings, 'seq_lens': seq_lens, 'options': options}
-    if not models and (ignored := {name: value for name, value in given.items() if value}):
+    of_run = {name: value for name, value in (('seq_lens', seq_lens), ('options', options)) if value is not None}
+    if not models and (ignored := {**settings, **of_run}):
         name, value = next(iter(ignored.items()))
         raise ValueError(f'{name}={value!r}: would be ignored, since without models nothing is run')
     if models:
