@@ -1,6 +1,7 @@
 """Mixers: their two forms agree, they see what they should, and their accounts are right."""
 
 import functools
+import typing
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ import pytest
 
 from qstr_jax import models
 from qstr_jax.models import mixers
-from qstr_jax.models.mixers import attention, mixer
+from qstr_jax.models.mixers import attention, matrix_state, mixer
 
 NUM_TOKENS, WIDTH, SPLIT = 7, 8, 4
 SIZES = {'heads': 2, 'head_dim': 4, 'state_dim': 8, 'hidden_dim': 8, 'filter_dim': 4, 'rank': 4}
@@ -197,26 +198,54 @@ def test_a_mistake_in_a_mixer_is_one_line(text, message):
         mixers.parsed(text)
 
 
-@pytest.mark.parametrize('name', ['retnet', 'gla', 'deltanet', 'gated_deltanet', 'kda'])
+WITH_OUTPUT = ('retnet', 'gla', 'deltanet', 'gated_deltanet', 'kda', 'mamba2', 'mlstm', 'rwkv7')
+
+
+@pytest.mark.parametrize('name', WITH_OUTPUT)
 def test_outputs_of_a_memory_are_normalised_and_gated_where_asked(name):
     x_NxW = jax.random.normal(jax.random.key(1), (NUM_TOKENS, WIDTH))
     params = drawn(small(name, output='gated'), jax.random.key(0), x_NxW)['params']
     params['out']['kernel'] = jnp.eye(WIDTH).reshape(params['out']['kernel'].shape)  # so outputs are the heads'
+    if name == 'rwkv7':  # added after the norm
+        params['bonus'] = jnp.zeros_like(params['bonus'])
 
-    def heads(output):
-        module = small(name, output=output)
-        used = {key: params[key] for key in jax.eval_shape(module.init, jax.random.key(0), x_NxW)['params']}
-        y_NxW = module.apply({'params': used}, x_NxW)
-        return y_NxW.reshape(NUM_TOKENS, SIZES['heads'], SIZES['head_dim'])
+    @jax.jit
+    def heads():
+        found = {}
+        for output in typing.get_args(matrix_state.Output):
+            module = small(name, output=output)
+            used = {key: params[key] for key in jax.eval_shape(module.init, jax.random.key(0), x_NxW)['params']}
+            y_NxW = module.apply({'params': used}, x_NxW)
+            found[output] = y_NxW.reshape(NUM_TOKENS, SIZES['heads'], SIZES['head_dim'])
+        return found
 
-    plain = heads('plain')
-    normed = (
-        plain / jnp.sqrt(jnp.mean(plain**2, axis=-1, keepdims=True) + 1e-6) * params['head_norm']['scale'][None, None]
-    )
-    np.testing.assert_allclose(heads('normed'), normed, rtol=1e-5, atol=1e-5)
+    found = heads()
+    gated, normed = found['plain'] * gate(name, params, x_NxW), norm(name, params, found['plain'])
+    both = norm(name, params, gated) if name == 'mamba2' else normed * gate(name, params, x_NxW)
+    for output, expected in {'unnormed': gated, 'normed': normed, 'gated': both}.items():
+        np.testing.assert_allclose(found[output], expected, rtol=1e-4, atol=1e-5, err_msg=output)
+
+
+def gate(name, params, x_NxW):
+    """What the outputs of heads are multiplied by."""
+    if name == 'rwkv7':
+        mixed_NxW = x_NxW + (jnp.pad(x_NxW, ((1, 0), (0, 0)))[:-1] - x_NxW) * params['token_shift'][5][None]
+        small_NxR = jax.nn.sigmoid(mixed_NxW @ params['gate_in']['kernel'])
+        return jnp.einsum('nr,rhv->nhv', small_NxR, params['gate_out']['kernel'])
     if name == 'kda':
         kernels = params['gate_in']['kernel'], params['gate_out']['kernel']
-        gate = jax.nn.sigmoid(jnp.einsum('nw,wr,rhv->nhv', x_NxW, *kernels))
-    else:
-        gate = jax.nn.silu(jnp.einsum('nw,whv->nhv', x_NxW, params['gate']['kernel']))
-    np.testing.assert_allclose(heads('gated'), normed * gate, rtol=1e-5, atol=1e-5)
+        return jax.nn.sigmoid(jnp.einsum('nw,wr,rhv->nhv', x_NxW, *kernels))
+    squash, of = (jax.nn.sigmoid, 'output_gate') if name == 'mlstm' else (jax.nn.silu, 'gate')
+    return squash(jnp.einsum('nw,whv->nhv', x_NxW, params[of]['kernel']))
+
+
+def norm(name, params, o_NxHxV):
+    """Outputs of heads, normalised."""
+    own = params['gated_norm' if name == 'mamba2' else 'head_norm']
+    axes = (-2, -1) if name == 'mamba2' else -1
+    eps = 64e-5 if name == 'rwkv7' else 1e-6
+    if name in ('mlstm', 'rwkv7'):
+        o_NxHxV = o_NxHxV - jnp.mean(o_NxHxV, axis=axes, keepdims=True)
+    o_NxHxV = o_NxHxV * jax.lax.rsqrt(jnp.mean(o_NxHxV**2, axis=axes, keepdims=True) + eps)
+    scale, bias = (jnp.atleast_2d(part)[None] for part in (own['scale'], own.get('bias', 0 * own['scale'])))
+    return o_NxHxV * scale + bias

@@ -1,8 +1,8 @@
-"""Norm and gate at the output of a memory: five mixers with both, with the norm alone and with neither, N = 4.
+"""Norm and gate at the output of a memory: eight mixers with both, one of both and neither, N = 4.
 
-RetNet, GLA, Gated DeltaNet and KDA normalise what each head reads from its memory and multiply it by a gate; DeltaNet
-normalises alone. The protocol of `architectures`: one label a prompt, 20,000 parameters, the rate tuned, ten lanes with
-a task each.
+RetNet, GLA, Gated DeltaNet, KDA, Mamba-2, mLSTM and RWKV-7 normalise what their heads read from a memory and multiply
+it by a gate; DeltaNet normalises alone. The protocol of `architectures`: one label a prompt, 20,000 parameters, the
+rate tuned, ten lanes with a task each.
 """
 
 import numpy as np
@@ -16,17 +16,19 @@ from qstr_jax.report import lanes
 ORDER = 42
 IS_SUPPORTING = True
 QUESTION = 'What do the norm and the gate at the output of a memory cost?'
-MODELS = ('retnet', 'gla', 'deltanet', 'gated_deltanet', 'kda')
-OUTPUTS = {'gated': 'norm and gate', 'normed': 'the norm alone', 'plain': 'neither'}
+MODELS = ('retnet', 'gla', 'deltanet', 'gated_deltanet', 'kda', 'mamba2', 'mlstm', 'rwkv7')
+OUTPUTS = {
+    'gated': 'norm and gate', 'normed': 'the norm alone', 'unnormed': 'the gate alone', 'plain': 'neither'
+}  # fmt: skip
 TASKS = ('qstr', 'noisy_keys')
 FOLDERS = {'output_norm': tuple(f'{task}_4' for task in TASKS)}
 FIGURES = {
-    'output_norm/figure.png': 'Labels to test error 0.7 at N = 4: norm and gate, norm alone, neither; the best on top'
+    'output_norm/figure.png': 'Labels to test error 0.7 at N = 4: norm and gate, one of both, neither; the best on top'
 }
 
 
 def get_config(part='qstr_4'):
-    """One task for five mixers with each of three outputs."""
+    """One task for eight mixers with each of four outputs."""
     base.check_part(part, FOLDERS)
     config = architectures.get_config(part)
     config.models = MODELS
@@ -87,8 +89,7 @@ def table(rows):
 
 def limits(rows):
     return f"""
-One N, one size, one budget, two blocks; a gate without a norm was not run, nor other starts of the
-weights. Networks of language models are deeper and wider, and may need their norms there.
+One N, one size, one budget, two blocks, one start of the weights. Networks of language models are deeper and wider, and may need their norms there.
 
 {architectures.choice(rows('output_norm'))}
 """

@@ -19,12 +19,14 @@ class Mamba2(nn.Module):
         head_dim: V, width of each head's values.
         state_dim: K, width of B and C.
         form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
+        output: 'gated' (gated, then normalised over all heads), 'normed' or 'unnormed' (one of both) or 'plain'.
     """
 
     heads: int = 2
     head_dim: int = 16
     state_dim: int = 16
     form: matrix_state.Form = 'parallel'
+    output: matrix_state.Output = 'gated'
 
     @nn.compact
     def __call__(self, x_NxW: jax.Array) -> jax.Array:
@@ -35,10 +37,11 @@ class Mamba2(nn.Module):
         inputs = matrix_state.Inputs(q_NxHxK, k_NxHxK, step_NxH[:, :, None] * v_NxHxV, g_NxH[:, :, None])
         skip_H = self.param('skip', nn.initializers.ones, (self.heads,))
         o_NxHxV = matrix_state.run(self, inputs, self.form) + skip_H[None, :, None] * v_NxHxV
-        gate_NxHxV = matrix_state.heads_of('gate', x_NxW, self.heads, self.head_dim)
-        o_NxHxV = nn.RMSNorm(reduction_axes=(-2, -1), feature_axes=(-2, -1), name='gated_norm')(
-            o_NxHxV * jax.nn.silu(gate_NxHxV)
-        )
+        if self.output in matrix_state.GATED:
+            o_NxHxV = o_NxHxV * jax.nn.silu(matrix_state.heads_of('gate', x_NxW, self.heads, self.head_dim))
+        if self.output in matrix_state.NORMED:
+            both = (-2, -1)
+            o_NxHxV = nn.RMSNorm(reduction_axes=both, feature_axes=both, name='gated_norm')(o_NxHxV)
         return matrix_state.merged(o_NxHxV, x_NxW.shape[-1])
 
     def state_size(self, width: int, seq_len: int) -> int:

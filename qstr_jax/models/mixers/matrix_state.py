@@ -20,8 +20,9 @@ from flax import linen as nn
 from qstr_jax.models import carry
 
 Form = Literal['parallel', 'recurrent']
-# What becomes of the outputs of each head: normalised and gated, normalised alone, or left.
-Output = Literal['gated', 'normed', 'plain']
+# What becomes of the outputs of each head: normalised and gated, one of both, or left.
+Output = Literal['gated', 'normed', 'unnormed', 'plain']
+NORMED, GATED = ('gated', 'normed'), ('gated', 'unnormed')
 # Most tokens of a chunk, a power of two; the fastest on two cores.
 CHUNK = 16
 
@@ -75,9 +76,9 @@ class NormedMemory(MatrixMemory):
     def read(self, inputs: Inputs, x_NxW: jax.Array) -> jax.Array:
         """Outputs (N, W) of the recurrence."""
         o_NxHxV = run(self, inputs, self.form)
-        if self.output != 'plain':
+        if self.output in NORMED:
             o_NxHxV = nn.RMSNorm(name='head_norm')(o_NxHxV)
-        if self.output == 'gated':
+        if self.output in GATED:
             o_NxHxV = o_NxHxV * self.gate(x_NxW)
         return merged(o_NxHxV, x_NxW.shape[-1])
 

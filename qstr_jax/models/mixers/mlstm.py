@@ -23,10 +23,12 @@ class MLSTM(nn.Module):
     Attributes:
         heads: H.
         head_dim: K = V, width of keys and values.
+        output: 'gated' (normalised in each head, then gated), 'normed' or 'unnormed' (one of both) or 'plain'.
     """
 
     heads: int = 2
     head_dim: int = 16
+    output: matrix_state.Output = 'gated'
 
     @nn.compact
     def __call__(self, x_NxW: jax.Array) -> jax.Array:
@@ -36,11 +38,13 @@ class MLSTM(nn.Module):
         memory_HxKxV = jnp.zeros((self.heads, self.head_dim, self.head_dim))
         start = (memory_HxKxV, memory_HxKxV[..., 0], jnp.zeros(self.heads))
         inputs = (self.head_dim**-0.5 * q, k, v, log_i_NxH, jax.nn.log_sigmoid(forget_NxH))
-        h_NxHxV = nn.LayerNorm(use_bias=False, feature_axes=(-2, -1), name='head_norm')(
-            carry.scan(self, _step, start, inputs)
-        )
-        gate_NxHxV = jax.nn.sigmoid(matrix_state.heads_of('output_gate', x_NxW, self.heads, self.head_dim))
-        return matrix_state.merged(h_NxHxV * gate_NxHxV, x_NxW.shape[-1])
+        h_NxHxV = carry.scan(self, _step, start, inputs)
+        if self.output in matrix_state.NORMED:
+            h_NxHxV = nn.LayerNorm(use_bias=False, feature_axes=(-2, -1), name='head_norm')(h_NxHxV)
+        if self.output in matrix_state.GATED:
+            gate_NxHxV = matrix_state.heads_of('output_gate', x_NxW, self.heads, self.head_dim)
+            h_NxHxV = h_NxHxV * jax.nn.sigmoid(gate_NxHxV)
+        return matrix_state.merged(h_NxHxV, x_NxW.shape[-1])
 
     def _gate(self, name: str, x_NxW: jax.Array, bias: nn.initializers.Initializer) -> jax.Array:
         """Pre-activations (N, H), softly capped, that start as their biases alone."""

@@ -23,11 +23,13 @@ class RWKV7(nn.Module):
         heads: H.
         head_dim: K = V, width of keys and values.
         rank: of the maps to w, a and the gate.
+        output: 'gated' (normalised in each head, then gated), 'normed' or 'unnormed' (one of both) or 'plain'.
     """
 
     heads: int = 2
     head_dim: int = 16
     rank: int = 16
+    output: matrix_state.Output = 'gated'
 
     @nn.compact
     def __call__(self, x_NxW: jax.Array) -> jax.Array:
@@ -39,10 +41,13 @@ class RWKV7(nn.Module):
         k = k * (1 + (a - 1) * self._per_key('key_rate', 1.0))
         start_HxKxV = jnp.zeros((self.heads, self.head_dim, self.head_dim))
         o_NxHxV = carry.scan(self, _step, start_HxKxV, (r, log_w, k, v, -removal, removal * a))
-        o_NxHxV = nn.LayerNorm(epsilon=64e-5, feature_axes=(-2, -1), name='head_norm')(o_NxHxV)
+        if self.output in matrix_state.NORMED:
+            o_NxHxV = nn.LayerNorm(epsilon=64e-5, feature_axes=(-2, -1), name='head_norm')(o_NxHxV)
         bonus_NxHx1 = jnp.sum(r * k * self._per_key('bonus', 0.0), axis=-1, keepdims=True)
-        gate = self._low_rank('gate', mixed['g'], jax.nn.sigmoid)
-        return matrix_state.merged((o_NxHxV + bonus_NxHx1 * v) * gate, x_NxW.shape[-1])
+        o_NxHxV = o_NxHxV + bonus_NxHx1 * v
+        if self.output in matrix_state.GATED:
+            o_NxHxV = o_NxHxV * self._low_rank('gate', mixed['g'], jax.nn.sigmoid)
+        return matrix_state.merged(o_NxHxV, x_NxW.shape[-1])
 
     def _mixes(self, x_NxW: jax.Array) -> list[jax.Array]:
         """Six mixes of each token with the one before it."""
