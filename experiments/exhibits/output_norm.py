@@ -89,7 +89,8 @@ def table(rows):
 
 def limits(rows):
     return f"""
-One N, one size, one budget, two blocks, one start of the weights. Networks of language models are deeper and wider, and may need their norms there.
+One N, one size, one budget, two blocks, one start of the weights. Networks of language models are deeper and
+wider, and may need their norms there.
 
 {architectures.choice(rows('output_norm'))}
 """
