@@ -21,6 +21,13 @@ from qstr_jax.storage import files
 
 ROOT = pathlib.Path(__file__).parents[1]
 RESULTS = ROOT / 'experiments/results'
+# Each text and its template; README and docs/accelerators.md hold it between marks.
+TEXTS = {
+    ROOT / 'docs/gallery.md': 'gallery',
+    RESULTS / 'README.md': 'results',
+    ROOT / 'README.md': 'readme',
+    ROOT / 'docs/accelerators.md': 'accelerators',
+}
 # What the README's table and picture show.
 SHOWN = 'one_label'
 PICTURE = ROOT / 'docs/assets/headline.png'
@@ -34,6 +41,7 @@ def environment() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(ROOT / 'docs'), undefined=jinja2.StrictUndefined, keep_trailing_newline=True
     )
     made.globals.update(exhibits=tuple(exhibit.every().values()), rows=numbers.Rows(RESULTS), root=RESULTS)
+    made.globals['programs'] = lambda: entries.by_device(entries.read(RESULTS / 'accelerators')['programs'])
     made.filters['cell'] = lambda text: ' '.join(text.split()).replace('|', '\\|')
     return made
 
@@ -43,17 +51,10 @@ def page(one: exhibit.Exhibit) -> str:
     return environment().get_template('exhibit.md.jinja').render(one=one)
 
 
-def filled() -> dict[pathlib.Path, str]:
-    """By file its text."""
-    compiled = ROOT / 'docs/accelerators.md'
-    programs = entries.read(RESULTS / 'accelerators')['programs']
-    texts = {name: environment().get_template(f'{name}.md.jinja').render() for name in ('gallery', 'readme', 'results')}
-    return {
-        ROOT / 'docs/gallery.md': texts['gallery'],
-        RESULTS / 'README.md': texts['results'],
-        ROOT / 'README.md': placed(ROOT / 'README.md', texts['readme']),
-        compiled: placed(compiled, f'\n{entries.by_device(programs)}\n'),
-    }
+def filled(path: pathlib.Path) -> str:
+    """What one of the texts should be: the whole file, or with other numbers between its marks."""
+    text = environment().get_template(f'{TEXTS[path]}.md.jinja').render()
+    return placed(path, text) if START in path.read_text() else text
 
 
 def placed(path: pathlib.Path, text: str) -> str:
@@ -74,8 +75,8 @@ def picture() -> Figure:
 def run() -> None:
     """Writes all texts, and the picture of the README."""
     plots.save(picture(), PICTURE.with_suffix(''))[0].unlink()  # A page needs no PDF.
-    for path, text in filled().items():
-        files.write_text(path, text)
+    for path in TEXTS:
+        files.write_text(path, filled(path))
 
 
 if __name__ == '__main__':

@@ -11,10 +11,15 @@ from qstr_jax.storage import results
 def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
     """`results.load`, with `resolution.CROSSING`."""
     rows = results.load(workdir, strict)
-    return resolution.interpolated(rows, results.load_curves(workdir, strict, rows))
+    return resolution.interpolated(rows, _curves(workdir, strict, rows))
 
 
 def at_thresholds(workdir: Any, strict: bool = False, rows: pd.DataFrame | None = None) -> pd.DataFrame:
     """As `load`, one row per lane and threshold that it recorded; with the rows, where they are read already."""
     rows = results.load(workdir, strict) if rows is None else rows
-    return resolution.interpolated(crossings.at_thresholds(rows), results.load_curves(workdir, strict, rows))
+    return resolution.interpolated(crossings.at_thresholds(rows), _curves(workdir, strict, rows))
+
+
+def _curves(workdir: Any, strict: bool, rows: pd.DataFrame) -> pd.DataFrame:
+    """Without the settings of cells: of hundreds of mixers they take a gigabyte."""
+    return results.load_curves(workdir, strict, rows.filter(['cell']))
