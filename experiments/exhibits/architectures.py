@@ -275,7 +275,7 @@ a state can hold hardly binds; all mixers read in both directions, which is not 
 
 def with_plain_outputs(rows):
     """How much of who learns is the norm and the gate at a memory's output."""
-    some = in_one_column(rows('output_norm', task='noisy_keys').table, 'output')
+    some = in_one_column(rows('output_norm', task='noisy_keys', seq_len=4).table, 'output')
     learn = some['outcome'].eq('reached').groupby(some['output']).sum()
     total = some.groupby('output').size()
     return (

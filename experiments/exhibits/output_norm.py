@@ -1,8 +1,8 @@
-"""Norm and gate at the output of a memory: eight mixers with both, one of both and neither, N = 4.
+"""Norm and gate at the output of a memory: eight mixers with both, one of both and neither.
 
 RetNet, GLA, Gated DeltaNet, KDA, Mamba-2, mLSTM and RWKV-7 normalise what their heads read from a memory and multiply
 it by a gate; DeltaNet normalises alone. The protocol of `architectures`: one label a prompt, 20,000 parameters, the
-rate tuned, ten lanes with a task each.
+rate tuned, ten lanes with a task each. All four at N = 4, both and neither at N = 8.
 """
 
 import numpy as np
@@ -21,19 +21,21 @@ OUTPUTS = {
     'gated': 'norm and gate', 'normed': 'the norm alone', 'unnormed': 'the gate alone', 'plain': 'neither'
 }  # fmt: skip
 TASKS = ('qstr', 'noisy_keys')
-FOLDERS = {'output_norm': tuple(f'{task}_4' for task in TASKS)}
-FIGURES = {
-    'output_norm/figure.png': 'Labels to test error 0.7 at N = 4: norm and gate, one of both, neither; the best on top'
-}
+# At longer prompts both and neither alone.
+AT = {4: tuple(OUTPUTS), 8: ('gated', 'plain')}
+FOLDERS = {'output_norm': tuple(f'{task}_{seq_len}' for seq_len in AT for task in TASKS)}
+FIGURES = {'output_norm/figure.png': 'Labels to test error 0.7: norm and gate, one of both, neither; the best on top'}
 
 
 def get_config(part='qstr_4'):
-    """One task for eight mixers with each of four outputs."""
+    """One task and N for eight mixers with each of the outputs."""
     base.check_part(part, FOLDERS)
-    config = architectures.get_config(part)
+    task, _, seq_len = part.rpartition('_')
+    config = architectures.get_config(f'{task}_4')
+    config.seq_lens = (int(seq_len),)
     config.models = MODELS
     for model in MODELS:
-        config[model].output = tuple(OUTPUTS)
+        config[model].output = AT[int(seq_len)]
     return config
 
 
@@ -46,50 +48,58 @@ def reduced(part='qstr_4'):
 
 
 def draw(workdir, config):
-    """One figure, a panel for each task, and a table."""
+    """One figure, a panel for each task and N, and a table."""
     rows = architectures.in_one_column(lanes.load(workdir), 'output')
-    panels = {architectures.TASKS[task][0]: rows[rows['task'] == task] for task in TASKS if task in set(rows['task'])}
-    architectures.draw_ranked(workdir, panels, ['task', 'model', 'output', 'learning_rate'], by='output')
+    panels = {
+        f'{architectures.TASKS[task][0]}, N = {seq_len}': some
+        for seq_len, both in rows.groupby('seq_len')
+        for task, some in reversed(list(both.groupby('task')))  # retrieval first
+    }
+    architectures.draw_ranked(workdir, panels, ['task', 'seq_len', 'model', 'output', 'learning_rate'], by='output')
 
 
-def points(rows, task):
+def points(rows, task, seq_len):
     """Lanes that learn and mean labels, by mixer and output."""
-    some = architectures.in_one_column(rows('output_norm', task=task).table, 'output')
+    some = architectures.in_one_column(rows('output_norm', task=task, seq_len=seq_len).table, 'output')
     means = analysis.summarize(some, ['model', 'output'])
     return means.set_index(['model', 'output']).unstack()
 
 
 def text(rows):
-    first, recall = (points(rows, task) for task in TASKS)
-    counts = [f'{first["num_learn"].sum()[output]:.0f} with {words}' for output, words in OUTPUTS.items()]
-    recalls = [f'{recall["num_learn"].sum()[output]:.0f}' for output in OUTPUTS]
-    learns = (first['num_learn'] >= first['num_lanes'] / 2)[['gated', 'plain']].all(axis=1)
-    both = np.log(first['mean'][learns])
+    at = {(task, seq_len): points(rows, task, seq_len) for task in TASKS for seq_len in AT}
+    learn = {point: table['num_learn'].sum().astype(int) for point, table in at.items()}
+    short, long = AT
+    first = at['qstr', short]
+    counts = [f'{learn["qstr", short][output]} with {words}' for output, words in OUTPUTS.items()]
+    recalls = [str(learn['noisy_keys', short][output]) for output in OUTPUTS]
+    half = (first['num_learn'] >= first['num_lanes'] / 2)[['gated', 'plain']].all(axis=1)
+    both = np.log(first['mean'][half])
     return f"""
-Of {first['num_lanes'].sum()['gated']:.0f} lanes each, {counts[0]}, {counts[1]} and {counts[2]} learn 1STR within
-{rows('output_norm').values('max_samples')[0]:,} labels; with neither they need
-{np.exp((both['plain'] - both['gated']).mean()):.2f} of the labels that norm and gate take (geometric mean of the
-{learns.sum()} mixers half of whose lanes learn with either). Noisy keys are learnt by {recalls[0]},
-{recalls[1]} and {recalls[2]}.
+Of {first['num_lanes'].sum()['gated']:.0f} lanes each, {', '.join(counts[:-1])} and {counts[-1]} learn 1STR at
+N = {short} within {rows('output_norm').values('max_samples')[0]:,} labels, and {', '.join(recalls[:-1])} and
+{recalls[-1]} noisy keys. With neither they need {np.exp((both['plain'] - both['gated']).mean()):.2f} of the labels that
+norm and gate take on 1STR (geometric mean of the {half.sum()} mixers half of whose lanes learn with either).
+
+At N = {long}, by the same number of labels, {learn['qstr', long]['gated']} lanes with norm and gate and
+{learn['qstr', long]['plain']} with neither learn 1STR, {learn['noisy_keys', long]['gated']} and
+{learn['noisy_keys', long]['plain']} noisy keys.
 """
 
 
 def table(rows):
+    short = rows('output_norm', seq_len=min(AT))
     lines = []
     for model in MODELS:
-        entries = [
-            rows('output_norm', task=task, model=model, **{f'{model}_output': output}).mean()
-            for task in TASKS
-            for output in OUTPUTS
-        ]
+        mine = {output: short.where(model=model, **{f'{model}_output': output}) for output in OUTPUTS}
+        entries = [mine[output].where(task=task).mean() for task in TASKS for output in OUTPUTS]
         lines.append([analysis.display(model), *entries])
-    heads = [f'{architectures.short(task)}, {output}' for task in TASKS for output in OUTPUTS]
-    return formats.pipes(['labels', *heads], lines)
+    heads = [f'{architectures.short(task)}, {words}' for task in TASKS for words in OUTPUTS.values()]
+    return formats.pipes([f'labels, N = {min(AT)}', *heads], lines)
 
 
 def limits(rows):
     return f"""
-One N, one size, one budget, two blocks, one start of the weights. Networks of language models are deeper and
+Two short N, one size, one budget, two blocks, one start of the weights. Networks of language models are deeper and
 wider, and may need their norms there.
 
 {architectures.choice(rows('output_norm'))}
