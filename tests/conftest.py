@@ -82,11 +82,13 @@ def pytest_runtest_teardown(item, nextitem):
     if (peak := peak_bytes()) > item.config.stash[_PEAK][0]:
         item.config.stash[_PEAK] = peak, item.nodeid
     if is_last:
-        for module in (item.module, *(sys.modules[name] for name in REMEMBERING if name in sys.modules)):
-            helpers.forget(module)
+        helpers.forget_tests()
+        for name in REMEMBERING:
+            if name in sys.modules:
+                helpers.forget(sys.modules[name])
     makes_room = is_last and nextitem is not None and nextitem.path.stem.removeprefix('test_') in (*WITH_TORCH, *LARGE)
     limit = 0 if makes_room else max(memory.FULL, item.config.stash[_LEFT] + GROWTH)
-    if memory.make_room(item.module, limit):
+    if memory.make_room(limit):
         item.config.stash[_LEFT] = memory.resident_bytes()
 
 

@@ -8,6 +8,7 @@ import math
 import os
 import pathlib
 import signal
+import sys
 
 import jax
 import numpy as np
@@ -40,6 +41,13 @@ def forget(module):
     for value in vars(module).values():
         if hasattr(value, 'cache_clear'):
             value.cache_clear()
+
+
+def forget_tests():
+    """Drops what functions of tests remember, which other tests may have called."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith('tests.'):
+            forget(module)
 
 
 @contextlib.contextmanager

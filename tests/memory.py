@@ -23,14 +23,14 @@ def resident_bytes():
     return int(statm.read_text().split()[1]) * resource.getpagesize() if statm.exists() else 0
 
 
-def make_room(module, limit=FULL):
-    """Frees compiled programs, and what a module's functions remember, above a limit; returns whether it did."""
+def make_room(limit=FULL):
+    """Frees compiled programs, and what functions of tests remember, above a limit; returns whether it did."""
     if resident_bytes() > limit:
         trim()
     if resident_bytes() <= limit:
         return False
-    for one in module, programs:
-        helpers.forget(one)
+    helpers.forget_tests()
+    helpers.forget(programs)
     jax.clear_caches()
     gc.collect()
     trim()
