@@ -44,9 +44,9 @@ def forget(module):
 
 
 def forget_tests():
-    """Drops what functions of tests remember, which other tests may have called."""
+    """Drops what functions of tests remember; pytest's copy of a file is another than that which other files import."""
     for name, module in list(sys.modules.items()):
-        if name.startswith('tests.'):
+        if name.startswith(('tests.', 'test_')):
             forget(module)
 
 
