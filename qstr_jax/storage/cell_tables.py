@@ -66,7 +66,7 @@ def check(frame: pd.DataFrame, kind: str, cell_id: str) -> None:
     _check_columns(frame, kind)
     if kind == 'rows':
         _check_rows(frame)
-        for first in frame.head(1).to_dict('records'):
+        for first in _named(frame).head(1).to_dict('records'):
             _check_owner(first, cell_id)
 
 
@@ -75,8 +75,9 @@ def check_all(frame: pd.DataFrame, kind: str) -> None:
     _check_columns(frame, kind)
     if kind == 'rows':
         _check_rows(frame, ['cell'])
-        for first in frame.drop_duplicates('cell').to_dict('records'):
-            _check_owner(first, first['cell'])
+        firsts = frame.drop_duplicates('cell')
+        for cell_id, first in zip(firsts['cell'], _named(firsts).to_dict('records'), strict=True):
+            _check_owner(first, cell_id)
 
 
 def _check_columns(frame: pd.DataFrame, kind: str) -> None:
@@ -135,6 +136,11 @@ def _check_rows(rows: pd.DataFrame, cell: Sequence[str] = ()) -> None:
 def _is_constant_in(rows: pd.DataFrame, name: str, cell: Sequence[str]) -> bool:
     """Whether all lanes of each cell have the same value."""
     return len(rows[[*cell, name]].drop_duplicates()) == len(rows[list(cell)].drop_duplicates())
+
+
+def _named(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns whose values the name of a cell's file says."""
+    return frame[[name for name in _ID.groupindex if name in frame.columns]]
 
 
 def _check_owner(first: Mapping[Any, Any], cell_id: str) -> None:
