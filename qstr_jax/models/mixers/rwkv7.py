@@ -44,9 +44,9 @@ class RWKV7(nn.Module):
         if self.output in matrix_state.NORMED:
             o_NxHxV = nn.LayerNorm(epsilon=64e-5, feature_axes=(-2, -1), name='head_norm')(o_NxHxV)
         bonus_NxHx1 = jnp.sum(r * k * self._per_key('bonus', 0.0), axis=-1, keepdims=True)
+        gate = self._low_rank('gate', mixed['g'], jax.nn.sigmoid) if self.output in matrix_state.GATED else None
         o_NxHxV = o_NxHxV + bonus_NxHx1 * v
-        if self.output in matrix_state.GATED:
-            o_NxHxV = o_NxHxV * self._low_rank('gate', mixed['g'], jax.nn.sigmoid)
+        o_NxHxV = o_NxHxV if gate is None else o_NxHxV * gate
         return matrix_state.merged(o_NxHxV, x_NxW.shape[-1])
 
     def _mixes(self, x_NxW: jax.Array) -> list[jax.Array]:
