@@ -51,7 +51,7 @@ def draw(workdir, config):
     """One figure, a panel for each task and N, and a table."""
     rows = architectures.in_one_column(lanes.load(workdir), 'output')
     panels = {
-        f'{architectures.TASKS[task][0]}, N = {seq_len}': some
+        f'{architectures.short(task)}, N = {seq_len}': some
         for seq_len, both in rows.groupby('seq_len')
         for task, some in reversed(list(both.groupby('task')))  # retrieval first
     }
