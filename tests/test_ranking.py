@@ -56,6 +56,17 @@ def test_one_architecture_may_stand_out():
     assert [len(axis.patches) for axis in figure.axes] == [1, 1]
 
 
+@pytest.mark.parametrize('num_panels', [1, 2, 4])
+def test_a_legend_of_long_words_stays_in_the_figure(num_panels):
+    at_4 = lanes()[lanes()['seq_len'] == 4]
+    rows = pd.concat([at_4.assign(output=name) for name in ('gated', 'normed', 'unnormed', 'plain')], ignore_index=True)
+    figure = plots.samples_ranked({f'panel {i}': rows for i in range(num_panels)}, by='output')
+    figure.draw_without_rendering()
+    legend = figure.legends[0].get_window_extent()
+    assert legend.x0 >= 0
+    assert legend.x1 <= figure.bbox.x1
+
+
 def test_one_architecture_leaves_room_for_its_axis():
     rows = lanes()
     figure = plots.samples_ranked({'retrieval': rows[rows['model'] == 'rnn']}, notes=('a note',))

@@ -13,7 +13,7 @@ from qstr_jax import analysis
 from qstr_jax.analysis.measured import samples_or_bound
 from qstr_jax.plots.labels import display, thousands
 from qstr_jax.plots.panels import log_ticks
-from qstr_jax.plots.style import HEIGHT, STYLE, Look, frame, legend_line, looks
+from qstr_jax.plots.style import HEIGHT, LETTER, STYLE, Look, frame, legend_line, looks
 
 _PANEL_WIDTH, _LINE_HEIGHT = 1.75, 0.16  # Inches.
 # Of an architecture's height: what its values take; a line of small type needs a tenth of an inch.
@@ -80,8 +80,11 @@ def samples_ranked(
             for axis in axes:
                 axis.axhspan(place - 0.5, place + 0.5, color='0.93', linewidth=0, zorder=0)
         if len(values) > 1:
-            handles = [legend_line(look[value], analysis.setting_text(by, value)) for value in values]
-            figure.legend(handles=handles, loc='outside upper right', ncols=len(values))
+            labels = [analysis.setting_text(by, value) for value in values]
+            handles = [legend_line(look[value], label) for value, label in zip(values, labels, strict=True)]
+            entry_width = LETTER * (9 + max(map(len, labels)))  # with its mark and gaps
+            num_columns = min(len(values), max(1, int(figure.get_figwidth() / entry_width)))
+            figure.legend(handles=handles, loc='outside upper right', ncols=num_columns)
     return figure
 
 

@@ -35,7 +35,7 @@ STYLE: dict[Any, Any] = {
 logging.getLogger('fontTools').setLevel(logging.WARNING)
 
 WIDTH, HEIGHT = 3.4, 2.2  # Inches, of one panel without legend.
-_LETTER = 0.052  # Inches, of small type.
+LETTER = 0.052  # Inches, of small type.
 # Colour, marker and line style.
 Look = tuple[Any, str, Any]
 # Okabe and Ito's colours: told apart by colour-blind readers. Marker and line style do it in grey.
@@ -112,7 +112,7 @@ def frame(
 ) -> tuple[Figure, list[Axes]]:
     """A row of panels with a title above and notes below; one panel is as wide as a column of print."""
     lengths = [len(re.sub('[${}^]', '', line)) for text in beside for line in text.split('\n')]
-    width = max(WIDTH, panel_width * (num_panels > 1) * num_panels) + num_panels * _LETTER * max(lengths, default=0)
+    width = max(WIDTH, panel_width * (num_panels > 1) * num_panels) + num_panels * LETTER * max(lengths, default=0)
     text = wrap(notes_text(notes, key), int(22 * width))
     lines = wrap(display(title), int(15.5 * width))
     height = HEIGHT + (0.05 if lines else 0) + 0.15 * len(lines) + 0.11 * len(text)
