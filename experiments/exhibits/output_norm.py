@@ -70,19 +70,29 @@ def text(rows):
     learn = {point: table['num_learn'].sum().astype(int) for point, table in at.items()}
     short, long = AT
     first = at['qstr', short]
-    counts = [f'{learn["qstr", short][output]} with {words}' for output, words in OUTPUTS.items()]
-    recalls = [str(learn['noisy_keys', short][output]) for output in OUTPUTS]
+    total = first['num_lanes'].sum().astype(int)
+
+    def with_and_without(*outputs):
+        """'108 and 155 learn 1STR, 0 and 52 noisy keys'."""
+        some = [learn[task, short][list(outputs)].sum() for task in TASKS]
+        first, recall = (
+            f'{count} and {learn[task, short].sum() - count}' for task, count in zip(TASKS, some, strict=True)
+        )
+        return f'{first} learn 1STR, {recall} noisy keys'
+
     half = (first['num_learn'] >= first['num_lanes'] / 2)[['gated', 'plain']].all(axis=1)
     both = np.log(first['mean'][half])
     return f"""
-Of {first['num_lanes'].sum()['gated']:.0f} lanes each, {', '.join(counts[:-1])} and {counts[-1]} learn 1STR at
-N = {short} within {rows('output_norm').values('max_samples')[0]:,} labels, and {', '.join(recalls[:-1])} and
-{recalls[-1]} noisy keys. With neither they need {np.exp((both['plain'] - both['gated']).mean()):.2f} of the labels that
-norm and gate take on 1STR (geometric mean of the {half.sum()} mixers half of whose lanes learn with either).
+At N = {short}, within {rows('output_norm').values('max_samples')[0]:,} labels, of {total.sum() // 2} lanes with the
+norm and as many without it {with_and_without('gated', 'normed')}. Of those with and without the gate
+{with_and_without('gated', 'unnormed')}.
 
-At N = {long}, by the same number of labels, {learn['qstr', long]['gated']} lanes with norm and gate and
-{learn['qstr', long]['plain']} with neither learn 1STR, {learn['noisy_keys', long]['gated']} and
-{learn['noisy_keys', long]['plain']} noisy keys.
+With neither they need {np.exp((both['plain'] - both['gated']).mean()):.2f} of the labels that norm and gate take on
+1STR (geometric mean of the {half.sum()} mixers half of whose lanes learn with either).
+
+At N = {long}, within as many labels, {learn['qstr', long]['gated']} of
+{at['qstr', long]['num_lanes'].sum()['gated']:.0f} lanes with both and {learn['qstr', long]['plain']} with neither learn
+1STR, {learn['noisy_keys', long]['gated']} and {learn['noisy_keys', long]['plain']} noisy keys.
 """
 
 
