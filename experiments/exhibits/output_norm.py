@@ -70,22 +70,20 @@ def text(rows):
     learn = {point: table['num_learn'].sum().astype(int) for point, table in at.items()}
     short, long = AT
     first = at['qstr', short]
-    total = first['num_lanes'].sum().astype(int)
 
-    def with_and_without(*outputs):
-        """'108 and 155 learn 1STR, 0 and 52 noisy keys'."""
-        some = [learn[task, short][list(outputs)].sum() for task in TASKS]
-        first, recall = (
-            f'{count} and {learn[task, short].sum() - count}' for task, count in zip(TASKS, some, strict=True)
-        )
-        return f'{first} learn 1STR, {recall} noisy keys'
+    def lanes_with(task, *outputs):
+        return learn[task, short][list(outputs)].sum()
 
+    norm, no_norm = ('gated', 'normed'), ('unnormed', 'plain')
+    gate, no_gate = ('gated', 'unnormed'), ('normed', 'plain')
     half = (first['num_learn'] >= first['num_lanes'] / 2)[['gated', 'plain']].all(axis=1)
     both = np.log(first['mean'][half])
     return f"""
-At N = {short}, within {rows('output_norm').values('max_samples')[0]:,} labels, of {total.sum() // 2} lanes with the
-norm and as many without it {with_and_without('gated', 'normed')}. Of those with and without the gate
-{with_and_without('gated', 'unnormed')}.
+At N = {short}, within {rows('output_norm').values('max_samples')[0]:,} labels, {lanes_with('qstr', *norm)} of
+{first['num_lanes'][list(norm)].sum().sum():.0f} lanes learn 1STR with the norm and {lanes_with('qstr', *no_norm)}
+without it, {lanes_with('noisy_keys', *norm)} and {lanes_with('noisy_keys', *no_norm)} noisy keys. With and without the
+gate {lanes_with('qstr', *gate)} and {lanes_with('qstr', *no_gate)} learn 1STR, {lanes_with('noisy_keys', *gate)} and
+{lanes_with('noisy_keys', *no_gate)} noisy keys.
 
 With neither they need {np.exp((both['plain'] - both['gated']).mean()):.2f} of the labels that norm and gate take on
 1STR (geometric mean of the {half.sum()} mixers half of whose lanes learn with either).
@@ -109,8 +107,8 @@ def table(rows):
 
 def limits(rows):
     return f"""
-Two short N, one size, one budget, two blocks, one start of the weights. Networks of language models are deeper and
-wider, and may need their norms there.
+Two short N, the longer without one of both; one size, budget and start of the weights, two blocks. Networks of language
+models are deeper and wider, and may need their norms there.
 
 {architectures.choice(rows('output_norm'))}
 """
