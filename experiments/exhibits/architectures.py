@@ -29,9 +29,10 @@ TASKS = {
 }
 SEQ_LENS = {'qstr': (4, 8), 'noisy_keys': (4,), 'flights': (4,), 'modular_sum': (4,)}
 POINTS = tuple((task, seq_len) for task, lengths in SEQ_LENS.items() for seq_len in lengths)
-# Who gets a million labels on 1STR: all at N = 8; at longer prompts some, since a lane takes minutes.
+# Who gets a million labels on 1STR: all at N = 4 and 8; at longer prompts some, since a lane takes minutes.
 MOST_LABELS = 1_000_000
 LONG = {
+    4: MODELS,
     8: MODELS,
     16: ('attention', 'linear_attention', 'retnet', 'deltanet', 'gated_deltanet', 'mamba2', 'mamba3', 'rg_lru',
          'min_gru', 's5', 'long_conv', 'mlp_mixer', 'gru'),
@@ -153,7 +154,7 @@ def widths(lanes):
 
 def who_learns(rows):
     """How many mixers learn 1STR at N = 8 within either budget, and how attention goes on."""
-    seq_len = min(LONG)
+    seq_len = max(SEQ_LENS['qstr'])
     few, many = rows('architectures', task='qstr', seq_len=seq_len), rows('architectures_long', seq_len=seq_len)
     learn = [some.where(outcome='reached').table['model'].nunique() for some in (few, many)]
     attention = rows('architectures_long', model='attention')
@@ -178,12 +179,12 @@ def with_more(rows):
 
 
 def growth(many):
-    """By what factor labels grow from N = 8 to 16, for each mixer all of whose lanes learn at both."""
-    means = analysis.summarize(many.table, ['model', 'seq_len'])
-    means = means[means['num_learn'] == means['num_lanes']].set_index(['model', 'seq_len'])['mean'].unstack()
-    factors = (means[16] / means[8]).dropna().sort_values()
-    listed = ', '.join(f'{analysis.display(model)} {factor:.1f}' for model, factor in factors.items())
-    return f'From N = 8 to 16 labels grow by a factor of: {listed}.'
+    """The least and the greatest exponent in N of mixers that have one."""
+    found = {model: analysis.exponent(many.where(model=model).table) for model in many.values('model')}
+    found = {model: one for model, one in found.items() if one.value is not None}
+    order = sorted(found, key=lambda model: found[model].value)
+    said = [f'N^{found[model]} ({analysis.display(model)})' for model in (order[0], order[-1])]
+    return f'Of {len(found)} mixers that learn at three N or more, labels grow as {said[0]} to {said[1]}.'
 
 
 def in_one_column(rows, setting):
@@ -248,10 +249,13 @@ def table(rows):
             for task, seq_len in points
         ]
         entries += [many.where(model=model, seq_len=N).mean() if (model, N) in ran_long else '–' for N in shared]
+        exponent = analysis.exponent(many.where(model=model).table)
+        entries.append('–' if exponent.value is None else str(exponent))
         lines.append([analysis.display(model), *entries])
     heads = [f'{short(task)}, N = {seq_len}' for task, seq_len in points]
     batch_size, most = (many.values(name)[0] for name in ('batch_size', 'max_samples'))
     heads += [f'1STR, N = {N}, up to {most:,} in batches of {batch_size}' for N in shared]
+    heads.append('exponent in N of the latter')
     return formats.pipes(['labels to the threshold', *heads], lines)
 
 
