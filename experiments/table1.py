@@ -22,7 +22,7 @@ def run(*arguments: str) -> None:
     """
     made_by = provenance.made_by(sys.argv)
     workdirs, output = runtime.workdirs(arguments), runtime.output('results/table1')
-    rows = results.load_all(workdirs, read=lanes.load)
+    rows = results.load_all(workdirs, read=lanes.for_table1)
     if rows.empty:
         raise files.ResultsError(f'--workdir={",".join(workdirs)}: there are no rows of lanes to make a table of')
     table = table1.measure(rows)

@@ -9,7 +9,10 @@ import importlib
 import sys
 
 if __name__ == '__main__':
-    command = sys.argv.pop(1) if sys.argv[1:2] in (['compare'], ['board'], ['track']) else 'sample_complexity'
+    named = sys.argv[1:2] and not sys.argv[1].startswith('-')
+    command = sys.argv.pop(1) if named else 'sample_complexity'
+    if command not in ('sample_complexity', 'compare', 'board', 'track'):
+        sys.exit(f'error: unknown command {command!r}: give compare, board or track, or flags alone for a sweep')
     binary = importlib.import_module(f'qstr_jax.cli.{command}')
     if command != 'sample_complexity':
         __doc__ = str(binary.__doc__)  # which --help shows

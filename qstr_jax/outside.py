@@ -213,6 +213,8 @@ def write_rows(
     for name, value in measures.items():
         if name in judged[0]:
             raise ValueError(f'{name}={value!r:.80}: rows have that from the judge, the model or its settings')
+        if not isinstance(value, (str, bool, int, float, np.generic)):
+            raise ValueError(f'{name}={value!r:.80}: must be a number or a text')
         if isinstance(value, float) and np.isinf(value):
             raise ValueError(f'{name}={value!r}: must be finite')
     folder = results.open_workdir(workdir)

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from qstr_jax import analysis
-from qstr_jax.analysis import formats, resolution
+from qstr_jax.analysis import formats, resolution, tuning
 
 LENGTHS = (2, 4, 6, 8, 10, 12)
 
@@ -320,3 +320,15 @@ def test_markdown_takes_the_number_of_digits():
     assert [line.split('|')[1].strip() for line in lines[2:]] == ['x & y_1', '–', '0.123']
     assert '0.1235' in formats.markdown(frame)
     assert r'x \& y\_1' in formats.latex(frame)
+
+
+def test_a_mean_is_that_of_erms_and_says_how_many_lanes_are_none():
+    rows = make_cell(100, 100, 10_000, budget=20_000).assign(is_erm=[True, True, False])
+    assert only(rows)[['mean', 'num_short', 'num_learn']].tolist() == pytest.approx([100, 1, 3])
+    assert '100 (100–100), without 1 that are no ERMs' in analysis.samples_table(rows).iloc[0].tolist()
+
+
+def test_the_table_of_a_tuning_has_the_mean_of_lanes_that_learn_and_how_many_do():
+    rows = make_cell(2000, None, None, budget=9000)
+    rows = rows.assign(tuned='learning_rate', tuned_grid='1', tuned_samples='2', tuned_seeds='3', learning_rate=1.0)
+    assert tuning.chosen(rows)[['lanes', 'samples']].to_numpy().tolist() == [[3, '2.00k, 1 of 3 learn']]

@@ -68,7 +68,7 @@ def test_a_card_names_the_others_of_whom_the_same_holds_together():
         'significantly fewer samples than far, far_too (N = 8)',
         'significantly more samples than near (N = 16)',
         '3 lanes cannot say whether fewer or more than near (N = 8)',
-        'does not learn within the budget, and neither do far, far_too (N = 16)',
+        'does not learn within the budget; nor, at the same N, does any of far, far_too (N = 16)',
     ]
     assert cards.sentences([one for one in verdicts if one.says == 'better'], 2)[0].endswith('all 2 others (N = 8)')
 
@@ -195,9 +195,10 @@ def test_an_entry_is_checked_bit_for_bit(measured, tmp_path):
 )
 def test_rows_that_no_run_leaves_are_refused(measured, tmp_path, column, value):
     entry, rows = board.read(measured / 'board/ffn')
-    right = rows.head(1).assign(outcome='reached', num_samples=640, test_loss=0.5)
+    right = rows[rows['seq_len'] == 3].assign(outcome='reached', num_samples=640, test_loss=0.5)
     right, wrong = (
-        one.assign(samples_to_threshold=one['num_samples']) for one in (right, right.assign(**{column: [value]}))
+        one.assign(samples_to_threshold=one['num_samples'])
+        for one in (right, right.assign(**{column: [value] * len(right)}))
     )
     (tmp_path / 'ffn').mkdir()
     files.write_json(tmp_path / 'ffn/entry.json', entry)
@@ -235,8 +236,48 @@ def test_a_lane_that_diverged_may_have_an_infinite_loss(measured, tmp_path):
     lost = {'outcome': 'diverged', 'samples_to_threshold': None, 'train_loss': np.inf, 'test_loss': np.nan}
     (tmp_path / 'ffn').mkdir()
     files.write_json(tmp_path / 'ffn/entry.json', entry)
-    files.write_table(tmp_path / 'ffn/rows.parquet', rows.head(1).assign(**lost))
-    assert len(board.read(tmp_path / 'ffn')[1]) == 1
+    files.write_table(tmp_path / 'ffn/rows.parquet', rows.assign(**lost))
+    assert len(board.read(tmp_path / 'ffn')[1]) == len(rows)
+
+
+@pytest.mark.usefixtures('tiny')
+def test_an_entry_has_all_lanes_of_its_points(measured, tmp_path):
+    entry, rows = board.read(measured / 'board/ffn')
+    (tmp_path / 'ffn').mkdir()
+    files.write_json(tmp_path / 'ffn/entry.json', entry)
+    files.write_table(tmp_path / 'ffn/rows.parquet', rows[rows['seq_len'] == 3])
+    board.read(tmp_path / 'ffn')
+    files.write_table(tmp_path / 'ffn/rows.parquet', rows[rows['seed'] == 1])
+    with pytest.raises(ResultsError, match='rows that no run of the suite leaves'):
+        board.read(tmp_path / 'ffn')
+
+
+@pytest.mark.usefixtures('tiny')
+def test_rates_that_were_chosen_in_another_way_are_refused(measured, monkeypatch):
+    rows = results.load(measured / 'mine')
+    for change in {'tuned_seeds': '0 1'}, {'tuned': None}:
+        changed = rows.assign(**change)
+        monkeypatch.setattr(results, 'load', lambda _, changed=changed: changed)
+        with pytest.raises(ValueError, match='were not chosen as the suite does'):
+            entries.of_directory(measured / 'mine', TINY)
+
+
+@pytest.mark.usefixtures('tiny')
+def test_several_values_of_a_setting_are_refused_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweeps, 'run_all', lambda *given: pytest.fail('it ran'))
+    with pytest.raises(ValueError, match='ffn_widths: has values'):
+        qstr_jax.compare('ffn', tmp_path, **{'ffn.widths': ((8,), (9,))})
+
+
+@pytest.mark.usefixtures('tiny')
+def test_a_submission_without_the_module_of_its_model_is_refused(measured, tmp_path, own_entries):
+    qstr_jax.register_model('forgotten')(lambda task: None)
+    rows = results.load(measured / 'mine')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(results, 'load', lambda _: rows.assign(model='forgotten'))
+        with pytest.raises(ValueError, match="does not make 'forgotten'"):
+            board.submit(measured / 'mine', tmp_path, suite='quick')
+    assert not (tmp_path / 'forgotten').exists()
 
 
 @pytest.mark.usefixtures('tiny')
@@ -382,7 +423,7 @@ def test_only_models_have_settings(settings):
 def test_what_is_wrong_with_the_command_line_is_said(given, tmp_path, monkeypatch):
     monkeypatch.setattr(runtime, 'start', lambda: None)
     name, value = next(iter(given.items()))
-    says = {'models=None': 'results directory', "settings={'ffn.widths': (8,)}": 'ffn.widths'}.get(
+    says = {'models=None': 'give models to run', "settings={'ffn.widths': (8,)}": 'ffn.widths'}.get(
         f'{name}={value}', name
     )
     defaults = {**dict.fromkeys(compare.OWN), 'plugins': [], 'suite': 'quick', 'settings': '', **given}

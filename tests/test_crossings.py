@@ -76,3 +76,15 @@ def test_lines_are_means_of_those_that_learn_and_lower_losses_stand_to_the_right
     }
     expected = [(0.1, 800), (0.5, 160), (0.7, (80 * 81) ** 0.5)]
     assert drawn['mean ffn'] == [[pytest.approx(x), pytest.approx(y)] for x, y in expected]
+
+
+def test_a_level_that_needs_no_retrieval_holds_at_every_threshold():
+    rows = crossings.at_thresholds(make_rows().assign(no_retrieval=0.9))
+    assert (rows['no_retrieval'] == 0.9).all()
+
+
+def test_a_curve_is_named_where_its_lanes_have_a_mean():
+    rows = crossings.at_thresholds(make_rows())
+    rows['outcome'] = rows['outcome'].mask(rows['threshold'].eq(0.1) & rows['model'].eq('ffn'), 'diverged')
+    [axis, *_] = plots.samples_against_threshold(rows, title='title').axes
+    assert {'Transformer', 'FFN'} <= {text.get_text().split('\n')[0] for text in axis.texts}

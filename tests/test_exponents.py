@@ -401,3 +401,11 @@ def test_an_interval_that_tells_nothing_is_not_printed():
     bent = analysis.Exponent(value=1.37, low=-4.13, high=6.86)
     assert str(bent) == '1.37 (too few points for an interval)'
     assert str(analysis.Exponent(value=2.13, low=-0.02, high=4.27)) == '2.13 [-0.02, 4.27]'
+
+
+def test_zero_on_the_axis_has_no_logarithm_whatever_its_samples():
+    rows = make_rows(1.0, spread=0, budget=10**12)
+    rows = rows.assign(weight_decay=rows['seq_len'].where(rows['seq_len'] > rows['seq_len'].min(), 0) / 100)
+    found = analysis.exponent(rows.assign(seq_len=8), 'weight_decay')
+    assert found.value is not None
+    assert found.note == 'without λ = 0, which has no logarithm'

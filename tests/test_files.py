@@ -263,6 +263,7 @@ def test_is_running():
     assert files.is_running(os.getpid())
     assert files.is_running(1)
     assert not files.is_running(dead_pid())
+    assert not files.is_running(10**20)
 
 
 def test_digest_depends_on_every_value():

@@ -11,7 +11,7 @@ from qstr_jax.settings import registry
 from qstr_jax.storage import files, merge, results
 from qstr_jax.sweeps import monitor
 from tests import small
-from tests.stored import CELL, LANES, make, rows_of, snapshot
+from tests.stored import CELL, LANES, curves_of, make, rows_of, snapshot
 
 
 def test_identical_overlaps_merge(tmp_path):
@@ -151,3 +151,30 @@ def test_a_destination_with_other_results_is_refused(tmp_path):
     with pytest.raises(results.ResultsError, match='name it among the sources'):
         merge.merge([tmp_path / 'a'], tmp_path / 'b')
     assert snapshot(tmp_path / 'b') == before
+
+
+def test_directories_that_were_tuned_in_other_ways_are_refused(tmp_path):
+    for name, tune in ('a', {'learning_rate': [1e-3, 1e-2]}), ('b', {'learning_rate': 'auto'}):
+        make(tmp_path / name)
+        [sweep] = results.read_config(tmp_path / name)
+        files.write_json(
+            tmp_path / name / 'config.json', {'format': results.FORMAT, 'sweeps': [{**sweep, 'tune': tune}]}
+        )
+    with pytest.raises(results.ResultsError, match='was tuned with'):
+        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+    assert not (tmp_path / 'both').exists()
+
+
+def test_rows_that_come_meanwhile_stay(tmp_path, monkeypatch):
+    make(tmp_path / 'a', LANES[:1])
+    make(tmp_path / 'b', LANES[:2])
+    merge_cell = merge._merge_cell
+
+    def merge_slowly(*given):
+        found = merge_cell(*given)
+        results.add(tmp_path / 'a', CELL, rows_of(LANES[3:]), curves_of(LANES[3:]))
+        return found
+
+    monkeypatch.setattr(merge, '_merge_cell', merge_slowly)
+    merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'a')
+    assert results.load(tmp_path / 'a')['seed'].tolist() == [0, 1, 3]

@@ -222,3 +222,9 @@ def test_models_that_the_floor_is_not_about_have_open_marks_beside_it():
     drawn = {line.get_gid(): len(line.get_xdata()) for line in left.lines if len(line.get_xdata())}
     assert (drawn.get('mean transformer'), drawn['mean theorem6_oracle']) == (None, 1)
     assert drawn['runs transformer'] == 2
+
+
+def test_a_cell_whose_least_n_was_enough_is_no_failure():
+    rows = grid(outcome='censored_below', min_samples=10).query('ffn_widths == "60,1000"')
+    axis = plots.samples_heatmap(rows, 'learning_rate', 'weight_decay').axes[0]
+    assert {text.get_text() for text in axis.texts} == {'≤ 10'}

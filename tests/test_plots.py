@@ -456,6 +456,7 @@ def test_tuning_names_what_it_draws():
                                  (32, 'diverged', 'diverged'))
         for rate, outcome in ((1e-3, first), (1e-2, second))
     ])  # fmt: skip
+    rows = rows.assign(is_chosen=rows['learning_rate'].eq(1e-2) & rows['seq_len'].lt(16))
     figure = plots.tuning(rows)
     [axis] = figure.axes
     assert legend(axis) == ['N = 4', 'N = 8', 'N = 16']
@@ -465,3 +466,15 @@ def test_tuning_names_what_it_draws():
     assert 'lines' not in few
     assert 'rings' in few
     assert 'rings' not in plots.tuning(rows[rows['seq_len'] == 16]).get_supxlabel()
+
+
+def test_rings_of_a_tuning_are_at_what_was_chosen_and_names_are_ticks():
+    rows = pd.DataFrame([
+        {'model': 'ffn', 'seq_len': 4, 'optimizer': name, 'outcome': 'reached', 'num_samples': samples,
+         'samples_to_threshold': samples, 'threshold': 0.7, 'is_chosen': name == 'sgd'}
+        for name, samples in (('adamw', 500), ('sgd', 900))
+    ])  # fmt: skip
+    [axis] = plots.tuning(rows, 'optimizer').axes
+    assert [label.get_text() for label in axis.get_xticklabels()] == ['adamw', 'sgd']
+    [ring] = artists(axis, 'chosen N = 4')
+    assert (ring.get_xdata()[0], ring.get_ydata()[0]) == (1, 900)

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+import qstr_jax
 from qstr_jax.storage import files, provenance, results
 from tests import helpers
 from tests.stored import CELL, LANES, make
@@ -95,3 +96,16 @@ def test_committed_files_name_no_folder_of_a_machine_and_none_is_temporary():
     assert texts
     for path in texts:
         assert not re.search(r'(?<![\w.:/])/(work|tmp|root|home|check|Users)/', path.read_text()), path
+
+
+def test_a_package_below_another_project_has_no_commit(tmp_path, monkeypatch):
+    package = tmp_path / '.venv/qstr_jax/__init__.py'
+    package.parent.mkdir(parents=True)
+    package.touch()
+    for words in (
+        ['init', '-q'],
+        ['-c', 'user.name=a', '-c', 'user.email=a@b.c', 'commit', '-q', '--allow-empty', '-m.'],
+    ):
+        subprocess.run(['git', '-C', str(tmp_path), *words], check=True)
+    monkeypatch.setattr(qstr_jax, '__file__', str(package))
+    assert provenance.git_commit() is None

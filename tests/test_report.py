@@ -8,11 +8,13 @@ import re
 import shutil
 
 import markupsafe
+import numpy as np
 import pandas as pd
 import pytest
 
 from qstr_jax import columns, plots, report
-from qstr_jax.report import content, exhibits, fragments, headline, missing, page, pictures, section
+from qstr_jax.report import content, exhibits, explorer, fragments, headline, missing, page, pictures, section
+from qstr_jax.report import lanes as lane_reader
 from qstr_jax.storage import files, results
 from tests import harness, helpers
 
@@ -421,3 +423,50 @@ def test_a_figure_of_too_many_panels_is_left_out_and_said():
     assert found.figures == []
     assert any('a figure would have 13 panels' in paragraph.text for paragraph in found.words)
     assert len(found.tables[0][1]) == 13
+
+
+def test_every_rate_has_its_table_and_that_figures_are_few_is_said():
+    found = section.Section(name='rates')
+    rows = pd.concat([lanes('ffn', n, learning_rate=rate) for n in (2, 4) for rate in 10.0 ** -np.arange(1, 9)])
+    exhibits.add(found, rows.reset_index(drop=True), pd.DataFrame())
+    assert len(found.tables) == 8
+    assert len(found.figures) == 6
+    assert any('the first 6 of 8 tables' in paragraph.text for paragraph in found.words)
+
+
+def test_two_draws_of_the_task_are_lanes_and_what_cannot_be_shown_takes_nothing_else(sweep, tmp_path):
+    both = [lanes('ffn', n).assign(task_seed=draw) for n in (2, 4, 6) for draw in (0, 1)]
+    found = section.Section(name='draws')
+    exhibits.add(found, pd.concat(both, ignore_index=True), pd.DataFrame())
+    assert len(found.tables[0][1]) == 1
+    shutil.copytree(sweep, tmp_path / 'all/good')
+    odd = make(tmp_path / 'all/odd', models=('ffn',))
+    add(odd, 'ffn-again', lanes('ffn', 2, train_loss=0.6))
+    sections = content.sections(tmp_path / 'all')
+    assert [any(is_problem for _, is_problem in one.words) for one in sections] == [False, True]
+    assert [len(one.tables) > 0 for one in sections] == [True, False]
+
+
+def test_a_directory_that_is_named_twice_counts_once(sweep, tmp_path):
+    once, twice = (report.write(paths, tmp_path / str(len(paths))).read_text() for paths in ([sweep], [sweep, sweep]))
+    assert once == twice
+
+
+def test_curves_of_one_architecture_stand_side_by_side():
+    measured = pd.concat([
+        lanes('ffn', n, num_seeds=4, samples_to_threshold=100 * n**power, ffn_width=width)
+        for n in (4, 8, 16, 32) for power, width in ((1, 7), (2, 9))
+    ])  # fmt: skip
+    columns.declare('ffn_width', 'model')
+    growth = headline._growth(content.table1.measure(measured.reset_index(drop=True)))
+    assert growth['FFN'].tolist() == ['1.00 [1.00, 1.00]; 2.00 [2.00, 2.00]']
+
+
+def test_earlier_thresholds_have_their_crossings_too(tmp_path):
+    workdir = make(tmp_path / 'sweep', models=('ffn',), crossings='0.9:640 0.7:960', threshold=0.7,
+                   check_every=5, batch_size=64, num_samples=960, samples_to_threshold=960)  # fmt: skip
+    found = content.sweep_section(workdir)
+    [shown] = explorer.exhibits([found])
+    rows = pd.DataFrame({name: shown['rows'][name] for name in ('threshold', 'samples')})
+    expected = lane_reader.at_thresholds(workdir).groupby('threshold')['crossing'].mean()[0.9]
+    assert rows['samples'][rows['threshold'] == 0.9].mean() == pytest.approx(expected, rel=1e-3) < 640

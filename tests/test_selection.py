@@ -6,6 +6,7 @@ import pytest
 
 from qstr_jax import analysis
 from qstr_jax.analysis import selection
+from qstr_jax.report import exhibits, explorer, section
 
 
 def rows(**changes):
@@ -89,3 +90,19 @@ def test_learners_without_a_weight_decay_are_selected_by_what_they_have():
     })  # fmt: skip
     assert set(selection.select(rows)['learning_rate']) == {0.2}
     assert len(selection.select(rows.drop(columns='learning_rate').head(2))) == 2
+
+
+def test_a_rate_whose_lanes_diverge_is_not_chosen_for_the_one_that_is_left(tmp_path):
+    table = rows(outcome='fitted', is_search=False)
+    lost = (table['learning_rate'] == 1e-2) & (table['seed'] > 0)
+    table.loc[lost, ['outcome', 'validation_loss', 'test_loss']] = 'diverged', np.nan, np.nan
+    found = section.Section(name='fits')
+    exhibits.add(found, table, pd.DataFrame())
+    [(_, losses)] = found.tables
+    assert losses['n = 10'].tolist() == pytest.approx([0.31])
+    chosen = explorer._with_choice(table.assign(lane=range(len(table))))
+    assert set(chosen.loc[chosen[explorer._CHOSEN], 'learning_rate']) == {1e-3}
+    table = table.assign(learning_rate=1e-2)[table['learning_rate'] == 1e-2]
+    found = section.Section(name='fits')
+    exhibits.add(found, table, pd.DataFrame())
+    assert '4 of 6 lanes with the chosen settings diverged and are not shown.' in [one.text for one in found.words]

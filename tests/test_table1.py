@@ -380,3 +380,24 @@ def test_a_tuned_lane_counts_at_the_threshold_that_it_was_tuned_for():
     found = table[table['architecture'] == 'ffn']
     assert list(found.loc[found['evidence'] == 'tuned', 'loss']) == [0.7]
     assert list(found.loc[found['evidence'] == 'online', 'loss']) == [0.7]
+
+
+def test_directories_that_were_tuned_in_other_ways_are_lines_of_their_own_and_share_no_lane():
+    one, other = (
+        lanes('ffn', law=law, noise=0, folder=folder, tuned='learning_rate', learning_rate=rate)
+        for folder, law, rate in (('a', lambda n: 100.0 * n, 0.01), ('b', lambda n: 100.0 * n**2, 0.03))
+    )
+    table = table1.measure(pd.concat([one, other], ignore_index=True))
+    assert line(table, 'ffn', kind='tuned')['exponent'] == pytest.approx(1)
+    table = table1.measure(pd.concat([one, other.assign(tuned='batch_size learning_rate')], ignore_index=True))
+    assert sorted(table['exponent'].dropna()) == pytest.approx([1, 2])
+
+
+def test_repeats_of_one_draw_beside_own_draws_do_not_count():
+    own = lanes('ffn', num_seeds=5)
+    repeats = own.assign(task_seed=0, samples_to_threshold=1)
+    found = line(
+        table1.measure(pd.concat([own, repeats[repeats['seed'] > 0]], ignore_index=True)), 'ffn', kind='online'
+    )
+    assert found['lanes'] == '4'  # draw 0 has five lanes
+    assert found['exponent'] == pytest.approx(1, abs=0.05)

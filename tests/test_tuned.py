@@ -321,3 +321,9 @@ def test_what_is_tuned_and_how_is_checked():
         settings(batch_size=None, tune={'batch_size': 'auto'})
     with pytest.raises(ValueError, match='is tuned, so it cannot be given'):
         settings(tune={'batch_size': (8, 16)}, batch_size=8)
+
+
+@pytest.mark.parametrize(('name', 'value'), [('num_seeds', 10_001), ('task_seed', 10_000)])
+def test_no_reported_lane_chooses_its_own_settings(name, value):
+    with pytest.raises(ValueError, match=f'{name}={value}: seeds from 10,000 on'):
+        settings(**{name: value}, tune={'learning_rate': (0.01, 0.03)})

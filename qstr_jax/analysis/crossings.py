@@ -7,7 +7,7 @@ from qstr_jax.analysis import resolution
 
 # Measures that do not change while a lane trains.
 _CONSTANT = ('num_parameters', 'backend', 'lanes_per_batch', 'encoding_coherence', 'encoding_equal_pairs',
-             'encoding_redraws')  # fmt: skip
+             'encoding_redraws', 'no_retrieval')  # fmt: skip
 
 
 def has_crossings(rows: pd.DataFrame) -> bool:

@@ -42,8 +42,10 @@ def kind_of(rows: pd.DataFrame) -> pd.Series:
 
 def own_draws(rows: pd.DataFrame) -> pd.DataFrame:
     """The lanes of those points at which every lane draws its own (u, ω); repeats of one draw understate the error."""
-    lanes = rows.groupby(['folder', *_settings(rows)], dropna=False)
-    return rows[lanes['task_seed'].transform('nunique') == lanes['seed'].transform('nunique')]
+    for one, other in (('task_seed', 'seed'), ('seed', 'task_seed')):
+        lanes = rows.groupby(['folder', *_settings(rows), one], dropna=False)
+        rows = rows[lanes[other].transform('nunique') == 1]
+    return rows
 
 
 def curves(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -53,6 +55,7 @@ def curves(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     chosen at each N, by tuning or by validation, do not tell curves apart.
     """
     chosen = _chosen(rows)
+    is_tuned = kind_of(rows).eq(TUNED).all()
     if kind_of(rows).eq(FIXED).all():
         rows = selection.select(rows, [name for name in chosen if name in rows.columns])
     rows = _distinct(rows)
@@ -62,10 +65,12 @@ def curves(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
         settings = _settings(mine)
         shape = _following(mine, settings, chosen)
         apart = [name for name in settings if name not in ('seq_len', *shape, *chosen)]
+        apart += ['tuned'] if is_tuned else []
         for _, lanes in mine.groupby(['model', *apart], dropna=False, sort=False):
             if lanes['seq_len'].nunique() > 1:
                 lanes = _of_one_shape(lanes, shape) if shape else lanes
                 lanes = lanes[_is_of_the_longest(lanes)]
+                lanes = lanes[_is_of_one_search(lanes)] if is_tuned else lanes
             if lanes['seq_len'].nunique() > 1:
                 yield lanes
 
@@ -116,6 +121,11 @@ def _is_of_the_longest(lanes: pd.DataFrame) -> pd.Series:
     """Which lanes are, at their N, of the directory with the most N: a figure of that has the same exponent."""
     reach = lanes.groupby('folder')['seq_len'].transform('nunique')
     return reach == reach.groupby(lanes['seq_len']).transform('max')
+
+
+def _is_of_one_search(lanes: pd.DataFrame) -> pd.Series:
+    """Which lanes are, at their N, of the first directory: another search may have chosen other values."""
+    return lanes['folder'] == lanes.groupby('seq_len')['folder'].transform('min')
 
 
 def _of_one_shape(lanes: pd.DataFrame, shape: list[str]) -> pd.DataFrame:

@@ -176,8 +176,8 @@ def _usable(lanes: Measured, x: str) -> tuple[np.ndarray, list[str]]:
     short = lanes.is_short & ~easy & ~diverged
     unfitted = lanes.is_unfitted & ~easy & ~short
     # A threshold that was met before training has no logarithm, and neither has 0 on the x axis.
-    impossible = ~diverged & (~(lanes.samples > 0) | ~(lanes.x > 0))
-    impossible = np.isin(lanes.x, lanes.x[impossible]) & ~diverged
+    at_once = np.isin(lanes.x, lanes.x[~diverged & ~(lanes.samples > 0)]) & ~diverged
+    is_zero = ~(lanes.x > 0) & ~diverged
     _, place = np.unique(lanes.x, return_inverse=True)
     counts = np.bincount(place, weights=~(short | unfitted))
     thin = (counts < _MIN_LANES)[place] if counts.max(initial=0) >= _MIN_LANES else np.zeros(len(lanes), bool)
@@ -194,9 +194,11 @@ def _usable(lanes: Measured, x: str) -> tuple[np.ndarray, list[str]]:
         notes.append(
             f'without {_lanes(int(unfitted.sum()))} with an unfitted training set ({_where(lanes.x[unfitted], x)})'
         )
-    if (impossible & ~easy).any():
-        notes.append(f'without {_where(lanes.x[impossible & ~easy], x)}: 0 samples were enough')
-    return ~easy & ~diverged & ~short & ~unfitted & ~impossible & ~thin, notes
+    if (at_once & ~easy).any():
+        notes.append(f'without {_where(lanes.x[at_once & ~easy], x)}: 0 samples were enough')
+    if (is_zero & ~at_once & ~easy).any():
+        notes.append(f'without {_where(lanes.x[is_zero & ~at_once & ~easy], x)}, which has no logarithm')
+    return ~easy & ~diverged & ~short & ~unfitted & ~at_once & ~is_zero & ~thin, notes
 
 
 def _lanes(count: int) -> str:

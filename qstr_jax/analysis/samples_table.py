@@ -33,14 +33,14 @@ def samples_table(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
     """
     require(rows, ('model', *MEASURED))
     check(rows, point_columns(rows))
-    curves, lanes, at, seeds = split_curves(rows, x), measured(rows), rows[x].tolist(), rows['seed'].to_numpy()
+    curves, lanes, at, names = split_curves(rows, x), measured(rows), rows[x].tolist(), _lanes(rows)
     named = headings(dict.fromkeys(name for curve in curves for name in (*curve.task, *curve.settings)))
     values, lines = ordered(at), []
     for curve, power in zip(curves, fits(curves, rows, x), strict=True):
         places: dict[Any, list[int]] = {}
         for place in curve.places.tolist():
             places.setdefault(at[place], []).append(place)
-        if any(len(set(seeds[own])) < len(own) for own in places.values()):
+        if any(len(set(names[own])) < len(own) for own in places.values()):
             check(curve.lanes, (x,))  # which says what is there twice
         points = {value: point_of(lanes.at(own)) for value, own in places.items()}
         lines.append(_line(curve, named, {value: points.get(value) for value in values}, power, x))
@@ -58,6 +58,11 @@ def short_number(value: float) -> str:
     value = float(f'{value:.3g}')
     decimals = max(0, 5 - int(np.log10(max(value, 1))))
     return f'{value:g}' if value < 1000 else f'{value / 1000:.{decimals}f}k'
+
+
+def _lanes(rows: pd.DataFrame) -> np.ndarray:
+    """A number for each pair of a seed and a draw of the task."""
+    return rows.groupby(list(rows.columns.intersection(['seed', 'task_seed'])), dropna=False).ngroup().to_numpy()
 
 
 def _line(
@@ -89,5 +94,6 @@ def _cell_text(cell: Mapping[str, Any]) -> str:
     text = mean_text(cell)
     if not np.isnan([cell['low'], cell['high']]).any():
         text += f' ({short_number(cell["low"])}–{short_number(cell["high"])})'
+    short = f'without {cell["num_short"]} that are no ERMs' if cell['num_short'] else ''
     diverged = f'{cell["num_diverged"]} diverged' if cell['num_diverged'] else ''
-    return ', '.join(part for part in (text, learn_text(cell), diverged) if part)
+    return ', '.join(part for part in (text, learn_text(cell), short, diverged) if part)

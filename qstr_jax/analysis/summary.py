@@ -52,7 +52,7 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFra
     samples, so that the mean is a lower bound: `lower_bound` is then True, and `high` is missing because nothing bounds
     the mean from above. Where no lane learns, the mean is that of the budgets, a lower bound too. A lane that is
     censored below counts as `min_samples`; `upper_bound` and `low` say so in the same way, and do so for an n* that n*
-    of ERMs is at most (`erms.is_at_most`).
+    of ERMs is at most (`erms.is_at_most`). A fit that is known to be no ERM is in no mean, as in figures and exponents.
 
     Args:
         rows: one row per lane, with the columns of `by` and seed, outcome, samples_to_threshold and max_samples, and
@@ -61,13 +61,13 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFra
 
     Returns:
         The columns of `by`; num_lanes, num_reached, num_censored, num_outraced, num_censored_below, num_diverged;
-        num_learn of num_judged lanes that learn, learn_low and learn_high (95% interval of their share, `share`); mean,
-        low, high, min, max in samples, NaN where there is none; lower_bound, upper_bound; is_coarse, whether the mean
-        is one to three checks (`resolution`). [low, high] is the 95% interval of the mean, Student's of the log samples
-        of this point, NaN for a single lane.
+        num_learn of num_judged lanes that learn, learn_low and learn_high (95% interval of their share, `share`);
+        num_short, lanes that are no ERMs; mean, low, high, min, max in samples, NaN where there is none; lower_bound,
+        upper_bound; is_coarse, whether the mean is one to three checks (`resolution`). [low, high] is the 95% interval
+        of the mean, Student's of the log samples of this point, NaN for a single lane.
 
     Raises:
-        ValueError: no rows, missing columns, an unknown outcome, or one seed twice at a point.
+        ValueError: no rows, missing columns, an unknown outcome, or one lane twice at a point.
     """
     require(rows, ('model', *MEASURED) if by is None else (*by, *MEASURED))
     by = point_columns(rows) if by is None else list(by)
@@ -92,9 +92,10 @@ def check(rows: pd.DataFrame, by: Sequence[str]) -> None:
     if 'model' in rows.columns and rows['model'].isna().any():
         raise ValueError('a lane without a model: the column is empty there')
     # Several learning rates, or one file read twice, would be averaged as if they were repeats.
-    twice = rows.duplicated([*by, 'seed'], keep=False)
+    lane = [*by, *rows.columns.intersection(['seed', 'task_seed'])]
+    twice = rows.duplicated(lane, keep=False)
     if twice.any():
-        points = rows[twice].groupby([*by, 'seed'], dropna=False, sort=False)
+        points = rows[twice].groupby(lane, dropna=False, sort=False)
         lanes = rows[twice][points.ngroup() == 0]
         differ = [column for column in rows.columns if lanes[column].nunique(dropna=False) > 1]
         raise ValueError(
@@ -112,9 +113,11 @@ def point_of(lanes: Measured) -> dict[str, Any]:
     found |= {f'num_{outcome}': counts[outcome] for outcome in OUTCOMES}
     found |= dict(zip(('num_learn', 'num_judged', 'learn_low', 'learn_high'), learn, strict=True))
     counted = lanes.has(*((*LEARNED, 'outraced') if learn.num_learn or counts['outraced'] else NEED_MORE))
+    counted &= ~lanes.is_short
     found |= _mean(np.sort(lanes.samples[counted]))
+    found['num_short'] = int(lanes.is_short.sum())
     found['lower_bound'] = bool((counted & lanes.has(*NEED_MORE)).any())
-    found['upper_bound'] = counts['censored_below'] > 0 or counts[erms.AT_MOST] > 0
+    found['upper_bound'] = bool((counted & lanes.has('censored_below', erms.AT_MOST)).any())
     found['low'] = np.nan if found['upper_bound'] else found['low']
     found['high'] = np.nan if found['lower_bound'] else found['high']
     found['is_coarse'] = bool(learn.num_learn) and resolution.is_coarse(lanes.step, found['mean'])

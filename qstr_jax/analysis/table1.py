@@ -35,7 +35,7 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
     if len(rows):
         require(rows, ('model', 'task', 'seq_len', 'learner', 'threshold', 'seed', 'task_seed', 'outcome'))
         rows = rows if 'folder' in rows.columns else rows.assign(folder='')
-        rows = _each_threshold(rows)
+        rows = each_threshold(rows)
         kind = evidence.kind_of(rows)
         for name in evidence.KINDS:
             own = evidence.own_draws(rows[kind == name]) if (kind == name).any() else rows.iloc[:0]
@@ -126,7 +126,7 @@ def latex(table: pd.DataFrame) -> str:
     )
 
 
-def _each_threshold(rows: pd.DataFrame) -> pd.DataFrame:
+def each_threshold(rows: pd.DataFrame) -> pd.DataFrame:
     """Lanes at each threshold that they recorded; tuned lanes only at that for which they were tuned."""
     is_tuned = rows['tuned'].fillna('').ne('') if 'tuned' in rows.columns else pd.Series(False, rows.index)
     kept = rows[is_tuned].drop(columns=['crossings', 'thresholds'], errors='ignore')

@@ -151,7 +151,7 @@ def parsed_axes(text: str, name: str = 'axes') -> dict[str, Any]:
     except (SyntaxError, ValueError):
         axes = None
     if not isinstance(axes, dict) or not all(isinstance(name, str) for name in axes):
-        raise ValueError(f'{name}={text!r}: give names and values, as {{"rnn.width": (64, 128)}}')
+        raise ValueError(f'{name}={text!r}: give names and values, as {{"rnn.width": 64}}')
     return axes
 
 

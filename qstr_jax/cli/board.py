@@ -15,7 +15,8 @@ from qstr_jax.storage import files
 def run(asked: str = '', *folders: str) -> None:
     """Does 'page', 'reference' or 'check' with the folder of the board, or of an entry."""
     if asked not in ('page', 'reference', 'check') or len(folders) != 1:
-        raise ValueError(f'board {" ".join((asked, *folders))}: give page, reference or check, and one folder')
+        given = ' '.join(('board', asked, *folders)).strip()
+        raise ValueError(f'{given}: give page, reference or check, and one folder')
     (folder,) = folders
     if asked == 'page':
         print(board.page(folder))

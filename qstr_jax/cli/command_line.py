@@ -99,7 +99,7 @@ def parse(argv: Sequence[str], takes_arguments: bool = False, default_config: st
     is_given = any(word.startswith(('--config=', '-config=')) or word in ('--config', '-config') for word in argv)
     if not is_given and default_config is not None:
         argv = [argv[0], f'--config={default_config}', *argv[1:]]
-    elif not is_given:
+    elif not is_given and any(word.lstrip('-').startswith('describe') for word in argv):
         # Without a config there is nothing to override; --describe needs none, and has the plugins by now.
         argv = [word for word in argv if not word.startswith('--config.plugins=')]
     try:

@@ -38,7 +38,7 @@ def run(given: Any) -> None:
     try:
         seq_lens = None if given.seq_lens is None else tuple(map(int, given.seq_lens))
     except ValueError:
-        raise ValueError(f'--seq_lens={given.seq_lens}: give whole numbers with commas') from None
+        raise ValueError(f'--seq_lens={",".join(given.seq_lens)}: give whole numbers with commas') from None
     settings = base.parsed_axes(given.settings, '--settings')
     if given.source and not given.submit:
         raise ValueError(f'--source={given.source}: would be ignored without --submit')

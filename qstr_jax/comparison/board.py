@@ -3,6 +3,8 @@
 import importlib.util
 import os
 import pathlib
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
@@ -72,7 +74,22 @@ def submit(
     })  # fmt: skip
     says = {'entry': found[0], 'folder': folder.name, 'suite': points.version, 'about': 'What it is.'}
     files.write_text(folder / 'README.md', _README.format(**says))
+    if rows['learner'].ne(LEARNER).any():
+        _check_complete(folder, found[0], plugins)
     return folder
+
+
+def _check_complete(folder: pathlib.Path, model: str, plugins: Sequence[str]) -> None:
+    """Removes a folder again, with a ValueError, unless its own plugins register its model in a new process."""
+    code = f'from qstr_jax.models import registered\n[*map(__import__, {tuple(plugins)!r})]\n'
+    command = [sys.executable, '-P', '-c', f'{code}registered.REGISTRY.get({model!r})']
+    package = pathlib.Path(__file__).parents[2]
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(map(str, (folder.resolve(), package)))}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        shutil.rmtree(folder)
+        last = done.stderr.strip().splitlines()[-1]
+        raise ValueError(f'submit: the folder alone does not make {model!r} ({last}): name its module in --plugins')
 
 
 def _folder(entry: str, suite: str) -> str:
@@ -128,6 +145,7 @@ def _check_rows(rows: pd.DataFrame, entry: Mapping[str, Any], points: suites.Sui
     good &= ~is_reached | rows['samples_to_threshold'].eq(rows['num_samples'])
     good &= ~(is_reached & shared['threshold_on'].eq('loss')) | rows['test_loss'].lt(rows['threshold'])
     good &= ~rows.duplicated(['task', 'seq_len', 'seed'])
+    good &= rows.groupby(['task', 'seq_len'])['seed'].transform('size').eq(points.num_seeds)
     good &= rows['learner'].eq(LEARNER) | rows[list(_OF_OURS)].notna().all(axis=1)
     if not good.all() or len(points.rows_of(rows.assign(**shared))) != len(rows):
         raise ValueError('rows that no run of the suite leaves')

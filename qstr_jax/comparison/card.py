@@ -150,11 +150,12 @@ def sentences(verdicts: Sequence[paired.Verdict], num_others: int) -> list[str]:
     if not num_others:
         return ['No committed rows to compare with.']
     pairs = '–'.join(dict.fromkeys(str(pick(one.num_pairs for one in verdicts)) for pick in (min, max) if verdicts))
+    lanes = 'lane' if pairs == '1' else 'lanes'
     words = {
         'better': 'significantly fewer samples than',
         'worse': 'significantly more samples than',
-        'cannot say': f'{pairs} lanes cannot say whether fewer or more than',
-        'neither learns': 'does not learn within the budget, and neither do',
+        'cannot say': f'{pairs} {lanes} cannot say whether fewer or more than',
+        'neither learns': 'does not learn within the budget; nor, at the same N, does any of',
     }
     found = []
     for says, text in words.items():

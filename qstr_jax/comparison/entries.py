@@ -7,7 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from qstr_jax.comparison.suite import Suite
+from qstr_jax.comparison.suite import CHOSEN, Suite
+from qstr_jax.outside import LEARNER
 from qstr_jax.storage import files, provenance, results
 
 REFERENCE = pathlib.Path(__file__).parent / 'reference.parquet'
@@ -21,10 +22,12 @@ COLUMNS = (
 
 def of_directory(workdir: Any, suite: Suite) -> pd.DataFrame:
     """The entries of a results directory: the rows of the suite's points, an entry for each model."""
-    rows = suite.rows_of(results.load(workdir))
+    every = results.load(workdir)
+    rows = suite.rows_of(every)
     if rows.empty:
         return pd.DataFrame(columns=list(COLUMNS))
-    speed = _speed(provenance.load(workdir), rows)
+    _check_chosen(workdir, rows)
+    speed = _speed(provenance.load(workdir), every[every['cell'].isin(rows['cell'])])
     rows = rows.assign(entry=rows['model'], suite=suite.version).merge(speed, on='cell', how='left')
     twice = rows.duplicated(['entry', 'task', 'seq_len', 'seed'])
     if twice.any():
@@ -34,6 +37,18 @@ def of_directory(workdir: Any, suite: Suite) -> pd.DataFrame:
             'give each setting of a model a directory of its own'
         )
     return rows.reindex(columns=list(COLUMNS)).sort_values(['entry', 'task', 'seq_len', 'seed'], ignore_index=True)
+
+
+def _check_chosen(workdir: Any, rows: pd.DataFrame) -> None:
+    """Raises ValueError for rates that were not chosen as the suite does, on a seed that is not reported."""
+    ours = rows[rows['learner'].ne(LEARNER)]
+    for name, value in CHOSEN.items() if len(ours) else ():
+        found = ours[name] if name in ours.columns else pd.Series(None, ours.index)
+        if not found.eq(value).all():
+            raise ValueError(
+                f'{workdir}: learning rates of {ours["model"].iloc[0]} were not chosen as the suite does '
+                f'({name}={found.iloc[0]}, not {value}): run python -m qstr_jax compare --models=… --workdir=…'
+            )
 
 
 @functools.cache
@@ -48,7 +63,7 @@ def _speed(runs: Sequence[dict[str, Any]], rows: pd.DataFrame) -> pd.DataFrame:
     found = []
     for cell, lanes in rows.groupby('cell'):
         programs = set(lanes.get('program', ()))  # without those that --refresh replaced
-        own = [batch for batch in batches if batch['cell'] == cell and batch['program'] in programs]
+        own = [batch for batch in batches if batch['cell'] == cell and batch.get('program') in programs]
         seconds = sum(batch['wall_seconds'] for batch in own)
         steps = lanes['steps'].sum() if 'steps' in lanes.columns else 0
         rate = steps / seconds if seconds > 0 and steps else None

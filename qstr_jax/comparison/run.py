@@ -51,8 +51,12 @@ def compare(
         raise ValueError(f'{name}={value!r}: would be ignored, since without models nothing is run')
     if models:
         planned = points.sweeps_of(models, seq_lens, **settings)
-        _check_settings(planned, workdir, points)
+        cells = [cell for sweep in planned for cell in sweeps.cells_of(sweep)]
+        _check_single(cells)
+        _check_settings(cells, workdir, points)
         sweeps.run_all(planned, workdir, options)
+    elif not (epath.Path(workdir) / 'config.json').exists():
+        raise ValueError(f'workdir={str(workdir)!r}: has no rows yet, so give models to run')
     mine = entries.of_directory(workdir, points)
     _say_what_is_left_out(workdir, points)
     if mine.empty:
@@ -71,12 +75,25 @@ def compare(
     return cards
 
 
-def _check_settings(planned: Sequence[sweeps.Sweep], workdir: Any, points: suites.Suite) -> None:
+def _check_single(cells: Sequence[sweeps.Cell]) -> None:
+    """Raises ValueError, before anything runs, for several values of a setting, which a card cannot tell apart."""
+    first: dict[tuple, dict[str, Any]] = {}
+    for cell in cells:
+        asked = dict(cell.columns)
+        other = first.setdefault((asked['model'], asked['task'], asked['seq_len']), asked)
+        for name, value in asked.items():
+            if value != other.get(name):
+                raise ValueError(
+                    f'{name}: has values {other.get(name)!r} and {value!r}; give one, and each a directory of its own'
+                )
+
+
+def _check_settings(cells: Sequence[sweeps.Cell], workdir: Any, points: suites.Suite) -> None:
     """Raises ValueError, before anything runs, where rows of a model are there with other settings."""
     if not (epath.Path(workdir) / 'config.json').exists():
         return
     rows, point = points.rows_of(results.load(workdir)), ['model', 'task', 'seq_len']
-    for cell in (cell for sweep in planned for cell in sweeps.cells_of(sweep)) if len(rows) else ():
+    for cell in cells if len(rows) else ():
         asked = dict(cell.columns)
         there = rows[(rows[point] == [asked[name] for name in point]).all(axis=1)]
         for name in (name for name in asked if name.startswith(f'{asked["model"]}_') and name in there.columns):

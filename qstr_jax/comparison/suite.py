@@ -15,10 +15,12 @@ from qstr_jax import columns, sweeps, tasks
 from qstr_jax.models import probes
 from qstr_jax.outside import LEARNER
 from qstr_jax.settings import checks, registry
-from qstr_jax.sweeps import point
+from qstr_jax.sweeps import point, tune
 
 # The learning rates among which one is chosen at each point, on a selection seed.
 RATES = (1e-3, 3e-3, 1e-2)
+# What rows say of that.
+CHOSEN = {'tuned': 'learning_rate', 'tuned_seeds': str(tune.FIRST_SEED)}
 
 
 @probes.register

@@ -47,7 +47,7 @@ def samples_heatmap(
     The rows are of one architecture, or y is 'model'; the one of which most lanes learn is then on top.
 
     A mean is that of the lanes that learn; below it stands how many do, where some do not. One with outraced lanes is
-    hatched and has '≥'. One in which no lane reached is grey and says why; one without lanes is empty. The panels share
+    hatched and has '≥'. One in which no lane learns is grey and says why; one without lanes is empty. The panels share
     their colours.
 
     Args:
@@ -88,7 +88,7 @@ def _grid(rows: pd.DataFrame, x: str, y: str, settings: list[str]) -> _Grid:
     if y != 'model' and rows['model'].nunique() > 1:
         raise ValueError(f'rows of several architectures: {", ".join(analysis.model_order(rows))}')
     summary = analysis.summarize(rows, settings)
-    seen = summary['mean'][summary['num_reached'] > 0]
+    seen = summary['mean'][summary['num_learn'] > 0]
     norm = colors.LogNorm(seen.min(), max(seen.max(), 1.01 * seen.min())) if len(seen) else colors.LogNorm(1, 10)
     learn = summary.groupby(y)['num_learn'].sum()
     ys = list(learn.sort_values(kind='stable').index) if y == 'model' else analysis.ordered(summary[y])
@@ -114,7 +114,7 @@ def _draw_panel(
 
 def _draw_cell(axis: Axes, cell: pd.Series, grid: _Grid) -> None:
     column, row = grid.xs.index(cell[grid.x]), grid.ys.index(cell[grid.y])
-    reached = cell['num_reached'] > 0
+    reached = cell['num_learn'] > 0
     face = colormaps['viridis_r'](grid.norm(cell['mean'])) if reached else '0.85'
     is_dark = reached and colors.rgb_to_hsv(colors.to_rgb(face))[2] < 0.62
     square = patches.Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=face, edgecolor='white', linewidth=0.8)
@@ -126,7 +126,7 @@ def _draw_cell(axis: Axes, cell: pd.Series, grid: _Grid) -> None:
 
 def _cell_text(cell: pd.Series) -> str:
     """'13.6k', '13.6k 3 of 5', '~ 1.28k', '≥ 200k', 'diverged' or '> budget' for one row of `analysis.summarize`."""
-    if cell['num_reached'] == 0:
+    if cell['num_learn'] == 0:
         return f'> {analysis.short_number(cell["mean"])}' if cell['lower_bound'] else 'diverged'
     some = f'\n{cell["num_learn"]} of {cell["num_judged"]}' if cell['num_learn'] < cell['num_judged'] else ''
     return mean_text(cell) + some

@@ -56,8 +56,9 @@ def _draw_panel(axis: Axes, curves: list[analysis.Curve], look: dict[str, Look],
         found = draw_means(axis, curve, look[curve.key], x, shift, values=values)
         named += [one for one in found if one.gid == 'learn']
         # Lower losses, where lines end, stand to the right.
-        end = analysis.summarize(curve.lanes, ['threshold']).iloc[0]
-        named.append(ends.Words(end['threshold'], end['mean'], display(curve.short), look[curve.key][0], 'end'))
+        means = analysis.summarize(curve.lanes, ['threshold']).dropna(subset=['mean'])
+        for end in means.head(1).to_dict('records'):
+            named.append(ends.Words(end['threshold'], end['mean'], display(curve.short), look[curve.key][0], 'end'))
     x.draw(axis)
     for loss in no_retrieval.losses(pd.concat([curve.lanes for curve in curves])).dropna().unique():
         axis.axvline(loss, color='0.5', linestyle='--', linewidth=0.8, zorder=0.5, gid=f'no retrieval {loss:g}')

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from qstr_jax import analysis, columns
+from qstr_jax.analysis import names
 from qstr_jax.plots.labels import display, samples_to_threshold, thousands
 from qstr_jax.plots.panels import log_ticks
 from qstr_jax.plots.style import STYLE, frame
@@ -22,19 +23,21 @@ def tuning(rows: pd.DataFrame, setting: str = 'learning_rate', by: str = 'seq_le
     """Samples against a tuned setting, a panel per model, a line per value of another setting.
 
     The line goes through the slowest lane of each point at which all reached, if there are several; a ring marks the
-    smallest. The legend has the values that are drawn.
+    chosen value. The legend has the values that are drawn.
 
     Args:
-        rows: of the selection lanes.
-        setting: the tuned setting, with positive values.
+        rows: of the selection lanes, as `analysis.tuning.beside` gives them.
+        setting: the tuned setting; names and values that are not positive stand side by side.
         by: the setting that tells lines apart.
         title: above the figure.
 
     Raises:
         ValueError: no rows, or missing columns.
     """
-    analysis.require(rows, ('model', setting, by, 'outcome', 'num_samples', 'samples_to_threshold'))
-    models = analysis.model_order(rows)
+    analysis.require(rows, ('model', setting, by, 'outcome', 'num_samples', 'samples_to_threshold', 'is_chosen'))
+    models, tried = analysis.model_order(rows), analysis.ordered(rows[setting])
+    is_log = pd.api.types.is_numeric_dtype(rows[setting]) and rows[setting].min() > 0
+    rows = rows if is_log else rows.assign(**{setting: rows[setting].map(tried.index)})
     values = analysis.ordered(rows[by])
     # A value has the same colour in all panels.
     colours = dict(zip(values, colormaps['viridis'](np.linspace(0, 0.92, len(values))), strict=True))
@@ -44,10 +47,9 @@ def tuning(rows: pd.DataFrame, setting: str = 'learning_rate', by: str = 'seq_le
             mine = rows[rows['model'] == model]
             for value in analysis.ordered(mine[by]):
                 _draw(axis, mine[mine[by] == value], setting, colours[value], analysis.setting_text(by, value))
-            axis.set_xscale('log')
-            if rows[setting].nunique() <= _MAX_TICKS:
-                axis.set_xticks(sorted(rows[setting].unique()), minor=False)
-                axis.xaxis.set_major_formatter('{x:g}')
+            axis.set_xscale('log' if is_log else 'linear')
+            if not is_log or len(tried) <= _MAX_TICKS:
+                axis.set_xticks(tried if is_log else range(len(tried)), map(names.value_text, tried))
                 axis.xaxis.set_minor_locator(ticker.NullLocator())
             axis.set_xlabel(columns.label(setting))
             look: dict[str, Any] = {'ncols': 4, 'columnspacing': 1.0, 'handlelength': 0.8, 'markerscale': 1.5}
@@ -69,8 +71,8 @@ def _draw(axis: Axes, lanes: pd.DataFrame, setting: str, colour: Any, label: str
     )
     if len(shown) > 1:
         axis.plot(shown.index, shown, '-', color=colour, gid=f'slowest {label}')
-    if len(shown):
-        axis.plot(shown.idxmin(), shown.min(), 'o', color=colour, fillstyle='none', markersize=7, gid=f'chosen {label}')
+    chosen = _ends(lanes[lanes['is_chosen']]).groupby(lanes[setting]).max()
+    axis.plot(chosen.index, chosen, 'o', color=colour, fillstyle='none', markersize=7, gid=f'chosen {label}')
     if len(reached) or len(stopped):
         (dots if len(reached) else triangles)[0].set_label(display(label))
 
@@ -80,6 +82,11 @@ def _slowest(lanes: pd.DataFrame, setting: str) -> pd.Series:
     samples = lanes['samples_to_threshold'].astype(float).where(lanes['outcome'] == 'reached', np.inf)
     slowest = samples.groupby(lanes[setting]).max()
     return slowest[np.isfinite(slowest)]
+
+
+def _ends(lanes: pd.DataFrame) -> pd.Series:
+    """Samples to the threshold, or those after which a lane was stopped."""
+    return lanes['samples_to_threshold'].astype(float).fillna(lanes['num_samples'].astype(float))
 
 
 def _kinds(lanes: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -94,7 +101,7 @@ def _key(rows: pd.DataFrame, setting: str, by: str) -> str:
     marks = {
         'dots: selection lanes': len(reached) > 0,
         'lines: the slowest': max(counts) > 1,
-        'rings: the chosen values': max(counts) > 0,
+        'rings: the chosen values': bool(rows['is_chosen'].any()),
         'triangles: lanes that were stopped there': len(stopped) > 0,
     }
     return '; '.join(mark for mark, is_drawn in marks.items() if is_drawn)

@@ -30,6 +30,7 @@ def write(
     links: Mapping[str, str] | None = None,
 ) -> pathlib.Path:
     """Writes `output`/report.html, and `output`/latex/* if asked."""
+    workdirs = list({os.path.abspath(workdir): workdir for workdir in workdirs}.values())
     for workdir in workdirs:
         results.find(workdir)  # Before anything is written.
     folder = pathlib.Path(files.make_folder(output))

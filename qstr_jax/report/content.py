@@ -50,7 +50,10 @@ def sweep_section(folder: str | os.PathLike) -> Section:
         for text in missing.words(_plan(section, folder), rows):
             section.say(text, is_problem=True)
         if len(rows):
-            exhibits.add(section, rows, section.curves)
+            try:
+                exhibits.add(section, rows, section.curves)
+            except ValueError as error:
+                section.say(f'Not all of it is shown: {error}.', is_problem=True)
         for error in records.read_all(folder / 'errors', 'error').values():
             section.say(f'Cell {error["cell"]} failed: {error["error"]}', is_problem=True)
         # Pictures that a binary drew hold the published values too; they may be older than the rows.
@@ -83,7 +86,11 @@ def _saying(section: Section) -> Iterator[None]:
 
 def measured(sections: Sequence[Section]) -> pd.DataFrame:
     """Table 1 over all directories, of `table1.measure`."""
-    frames = [one.rows.assign(folder=one.name) for one in sections if len(one.rows)]
+    frames = [
+        resolution.interpolated(table1.each_threshold(one.rows), one.curves).assign(folder=one.name)
+        for one in sections
+        if len(one.rows)
+    ]
     return table1.measure(pd.concat(frames, ignore_index=True) if frames else pd.DataFrame())
 
 

@@ -106,11 +106,13 @@ def draw_fixed_samples(folder: pathlib.Path, searches: pd.DataFrame, fits: pd.Da
     values = {'samples_to_threshold': searches, 'test_loss': fits}
     tables = [selection.sensitivity(some, value=value) for value, some in values.items() if len(some)]
     files.write_text(folder / 'sensitivity.md', '\n'.join(map(formats.markdown, tables)))
-    searches, fits = (some[some['outcome'] != 'diverged'] for some in (searches, fits))
+    # A setting is chosen by all of its lanes, those that diverged included.
+    chosen = (selection.select(some) for some in (searches, fits))
+    searches, fits = (some[some['outcome'] != 'diverged'] for some in chosen)
     if len(searches):
-        draw_searches(folder, selection.select(searches), config)
+        draw_searches(folder, searches, config)
     if len(fits):
-        draw_losses(folder, selection.select(fits), config)
+        draw_losses(folder, fits, config)
 
 
 def draw_searches(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:

@@ -28,8 +28,12 @@ def add(section: Section, rows: pd.DataFrame, curves: pd.DataFrame) -> None:
         _add_online(section, online)
         _add_training_curves(section, curves)
     for some, show in ((searches, _add_search), (fits, _add_fits)):
-        finished = some[some['outcome'] != 'diverged']
-        if len(finished) and 'validation_loss' in finished.columns:
+        # A setting is chosen by all of its lanes, those that diverged included.
+        chosen = selection.select(some) if len(some) and 'validation_loss' in some.columns else some.iloc[:0]
+        finished = chosen[chosen['outcome'] != 'diverged']
+        if len(finished):
+            if lost := len(chosen) - len(finished):
+                section.say(f'{lost} of {len(chosen)} lanes with the chosen settings diverged and are not shown.')
             show(section, finished)
         elif len(some):
             _add_losses(section, some)
@@ -63,8 +67,11 @@ def _add_online(section: Section, rows: pd.DataFrame) -> None:
 
 def _add_samples(section: Section, rows: pd.DataFrame, x: str) -> None:
     """Tables with exponents and figures, one for each optimiser: each choice of the lanes' settings."""
-    for caption, lanes in _groups('Samples to threshold', rows, x, _MOST_FIGURES):
-        section.tables.append((caption, analysis.samples_table(lanes, x)))
+    groups = list(_groups('Samples to threshold', rows, x))
+    section.tables += [(caption, analysis.samples_table(lanes, x)) for caption, lanes in groups]
+    if len(groups) > _MOST_FIGURES:
+        section.say(f'Figures of the first {_MOST_FIGURES} of {len(groups)} tables; the charts above have all lanes.')
+    for caption, lanes in groups[:_MOST_FIGURES]:
         num_panels = len(by_panel(analysis.split_curves(lanes, x)))
         if num_panels <= _MOST_PANELS:
             section.figures.append((caption, functools.partial(plots.samples_against, lanes, x)))
@@ -90,13 +97,10 @@ def _add_summary(section: Section, rows: pd.DataFrame) -> None:
 
 def _add_search(section: Section, rows: pd.DataFrame) -> None:
     """n*: the smallest sample that is enough, with the hyperparameters that validation prompts choose."""
-    chosen = selection.select(rows)
-    x = x_axis(chosen) or 'seq_len'
-    section.tables.append(('n*, the smallest n with test loss below the threshold', analysis.samples_table(chosen, x)))
-    if chosen[x].nunique() > 1:
-        section.figures.append(
-            (f'n* against {analysis.heading(x)}', functools.partial(plots.samples_against, chosen, x))
-        )
+    x = x_axis(rows) or 'seq_len'
+    section.tables.append(('n*, the smallest n with test loss below the threshold', analysis.samples_table(rows, x)))
+    if rows[x].nunique() > 1:
+        section.figures.append((f'n* against {analysis.heading(x)}', functools.partial(plots.samples_against, rows, x)))
 
 
 def _add_fits(section: Section, rows: pd.DataFrame) -> None:
@@ -104,10 +108,9 @@ def _add_fits(section: Section, rows: pd.DataFrame) -> None:
     if rows['num_samples'].nunique() == 1:
         _add_losses(section, rows)
         return
-    chosen = selection.select(rows)
-    section.figures.append(('Test loss against n', functools.partial(plots.learning_curves, chosen)))
+    section.figures.append(('Test loss against n', functools.partial(plots.learning_curves, rows)))
     lines = []
-    for curve in analysis.split_curves(chosen, 'num_samples'):
+    for curve in analysis.split_curves(rows, 'num_samples'):
         task = {analysis.heading(name): value for name, value in curve.task.items()}
         means = curve.lanes.groupby('num_samples')['test_loss'].mean()
         lines.append({**task, 'curve': curve.name, **{f'n = {n:g}': loss for n, loss in means.items()}})
@@ -130,7 +133,8 @@ def _add_training_curves(section: Section, curves: pd.DataFrame) -> None:
     if (online := kinds.split_kinds(curves).online).empty:
         return
     by = x_axis(_lanes(online)) or 'seq_len'
-    for caption, lanes in _groups('Training curves', online, by, _MOST_TRAINING_CURVES, tasks=True):
+    groups = _groups('Training curves', online, by, tasks=True)
+    for caption, lanes in itertools.islice(groups, _MOST_TRAINING_CURVES):
         thresholds = set(lanes['threshold']) if 'threshold' in lanes.columns else set()
         threshold = thresholds.pop() if len(thresholds) == 1 else 0.0
         shown = threshold if threshold > _LEAST_THRESHOLD else None
@@ -142,15 +146,13 @@ def _lanes(curves: pd.DataFrame) -> pd.DataFrame:
     return curves.drop_duplicates(['cell', *lane_keys.columns_of(curves)]) if 'cell' in curves.columns else curves
 
 
-def _groups(
-    caption: str, rows: pd.DataFrame, x: str, most: int, tasks: bool = False
-) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Rows by the settings of lanes in which they differ, and perhaps of tasks, with captions; at most `most`."""
+def _groups(caption: str, rows: pd.DataFrame, x: str, tasks: bool = False) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Rows by the settings of lanes in which they differ, and perhaps of tasks, with captions."""
     roles = ('lane', 'learner', 'task') if tasks else ('lane',)
     apart = columns.with_role(analysis.curve_columns(_lanes(rows), x), *roles)
     if not apart:
         yield caption, rows
         return
-    for values, lanes in itertools.islice(rows.groupby(apart, dropna=False), most):
+    for values, lanes in rows.groupby(apart, dropna=False):
         point = zip(apart, values, strict=True)
         yield ', '.join([caption, *(analysis.setting_text(*item) for item in point if not pd.isna(item[1]))]), lanes

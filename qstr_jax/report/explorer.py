@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax import analysis, columns
-from qstr_jax.analysis import crossings, exponents, kinds, names, selection, summary
+from qstr_jax.analysis import crossings, exponents, kinds, names, resolution, selection, summary
 from qstr_jax.report import commands
 from qstr_jax.report.section import Section
 from qstr_jax.storage import lane_keys
@@ -54,7 +54,8 @@ def short_names(folders: Sequence[str]) -> dict[str, str]:
 def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, Any]:
     lanes, order = _lanes(section, rows), list(rows['lane'])
     own_thresholds = set(rows['threshold']) if 'threshold' in rows.columns else set()
-    rows = _sorted(_with_choice(crossings.at_thresholds(rows)))
+    rows = resolution.interpolated(crossings.at_thresholds(rows), section.curves)
+    rows = _sorted(_with_choice(rows))
     has_samples = not is_fit and bool(rows['outcome'].eq('reached').any())
     apart = [name for name in analysis.curve_columns(rows) if name != 'sample_size' or not is_fit]
     settings = list(dict.fromkeys(['model', 'seq_len', *apart]))
@@ -116,9 +117,8 @@ def _with_choice(rows: pd.DataFrame) -> pd.DataFrame:
     """Says of fits and searches which lanes have the settings that validation prompts choose, if some have not."""
     if 'validation_loss' not in rows.columns or rows['validation_loss'].isna().all():
         return rows
-    finished = rows[rows['outcome'] != 'diverged']
-    chosen = set(selection.select(finished)['lane']) if len(finished) else set()
-    return rows if chosen >= set(finished['lane']) else rows.assign(**{_CHOSEN: rows['lane'].isin(chosen)})
+    chosen = set(selection.select(rows)['lane'])
+    return rows if chosen >= set(rows['lane']) else rows.assign(**{_CHOSEN: rows['lane'].isin(chosen)})
 
 
 def _filter(name: str, heading: str, values: pd.Series, own_thresholds: set) -> dict[str, Any] | None:

@@ -69,9 +69,11 @@ def _growth(measured: pd.DataFrame) -> pd.DataFrame:
     """A line per kind of evidence, task and threshold that has several architectures, a column for each of them."""
     found = measured[measured['exponent'].notna()]
     lines: dict[tuple, dict[str, str]] = {}
+    # Curves of one architecture may differ in settings of a model, which this table does not name.
     for line in found.to_dict('records'):
         point = (_KINDS[line['evidence']], analysis.display(line['task']), line['learner'], line['loss'])
-        lines.setdefault(point, {})[analysis.display(line['architecture'])] = table1.exponent_text(line)
+        own, model = lines.setdefault(point, {}), analysis.display(line['architecture'])
+        own[model] = '; '.join([*([own[model]] if model in own else []), table1.exponent_text(line)])
     models = [
         analysis.display(model) for model in analysis.model_order(found.rename(columns={'architecture': 'model'}))
     ]

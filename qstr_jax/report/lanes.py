@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from qstr_jax.analysis import crossings, resolution
+from qstr_jax.analysis import crossings, resolution, table1
 from qstr_jax.storage import results
 
 
@@ -18,6 +18,12 @@ def at_thresholds(workdir: Any, strict: bool = False, rows: pd.DataFrame | None 
     """As `load`, one row per lane and threshold that it recorded; with the rows, where they are read already."""
     rows = results.load(workdir, strict) if rows is None else rows
     return resolution.interpolated(crossings.at_thresholds(rows), _curves(workdir, strict, rows))
+
+
+def for_table1(workdir: Any, strict: bool = False) -> pd.DataFrame:
+    """As `load`, at the thresholds that Table 1 takes: tuned lanes only at that for which they were tuned."""
+    rows = results.load(workdir, strict)
+    return resolution.interpolated(table1.each_threshold(rows), _curves(workdir, strict, rows))
 
 
 def _curves(workdir: Any, strict: bool, rows: pd.DataFrame) -> pd.DataFrame:

@@ -68,6 +68,8 @@ class Registry:
 
     def registering(self, name: str) -> Callable[[Any], Any]:
         """Decorator that registers a class or function."""
+        if callable(name):
+            raise ValueError(f"{self.kind}: the decorator takes a name: write it above as in register('mine')")
 
         def add(builder: Any) -> Any:
             self.add(name, builder)
@@ -89,7 +91,8 @@ class Registry:
         """The entry of a name."""
         found = self._entries.get(name) if isinstance(name, str) else None
         if found is None or found.kind != self.kind:
-            raise checks.unknown(self.flag, name, self.names())
+            own = '; a name of your own is known once the module that registers it is imported (plugins)'
+            raise ValueError(f'{checks.unknown(self.flag, name, self.names())}{own}')
         return found
 
     def names(self) -> tuple[str, ...]:

@@ -190,7 +190,8 @@ def read_table(path: Any, cell_id: str = '', kind: str = 'table') -> pd.DataFram
             table = content.read(use_threads=False)
         table_format.check(table, cell_id)
         frame = table.to_pandas()
-        table_format.declare(table.schema)
+        if kind != 'entry':  # of a stranger, who may not say what columns mean
+            table_format.declare(table.schema)
     except table_format.ForeignError as error:
         raise ResultsError(f'{path} {error}') from None
     except ResultsError:
@@ -235,7 +236,7 @@ def is_running(pid: int) -> bool:
     """Whether a process of this machine is alive."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True

@@ -18,15 +18,19 @@ UNTOLD = {'program', 'tuned_grid', 'tuned_samples'}
 def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
     """Merges results directories into `destination`, new or one of them; returns its rows.
 
-    A lane that several directories hold is taken from the first of them. Rows of one lane, backend and
-    `lanes_per_batch` must be equal; rows of different ones may differ by rounding, which is warned of. Runs that chose
-    settings, in `selection/`, are merged too; trained parameters and checkpoints stay where they are.
+    A lane that several directories hold is taken from `destination`, or else from the first of them. Rows of one lane,
+    backend and `lanes_per_batch` must be equal; rows of different ones may differ by rounding, which is warned of. Runs
+    that chose settings, in `selection/`, are merged too; trained parameters and checkpoints stay where they are.
     """
-    sources = [epath.Path(source) for source in sources]
-    paths_of = [os.path.abspath(source) for source in sources]
-    if (epath.Path(destination) / 'config.json').exists() and os.path.abspath(destination) not in paths_of:
+    own = os.path.abspath(destination)
+    sources = sorted(map(epath.Path, sources), key=lambda source: os.path.abspath(source) != own)
+    if (epath.Path(destination) / 'config.json').exists() and os.path.abspath(sources[0]) != own:
         raise ResultsError(f'destination={str(destination)!r} holds results: name it among the sources too')
-    sweeps = [sweep for source in sources for sweep in results.read_config(source)]
+    sweeps: list[dict[str, Any]] = []
+    for source in sources:
+        for sweep in results.read_config(source):
+            results.check_tuned_alike(source, sweeps, sweep)
+            sweeps.append(sweep)
     tables = {}
     for name in sorted({path.name for source in sources for path in names.listed(source / 'rows', '.parquet')}):
         tables[name] = _merge_cell(name, [s for s in sources if (s / 'rows' / name).exists()])
@@ -40,9 +44,7 @@ def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
     for sweep in sweeps:
         results.add_sweep(target, sweep)
     for name, (rows, curves) in tables.items():
-        cell_id = name.removesuffix('.parquet')
-        files.write_table(results.cell_path(target, 'curves', cell_id), curves, cell_id)
-        files.write_table(results.cell_path(target, 'rows', cell_id), rows, cell_id)
+        results.add(target, name.removesuffix('.parquet'), rows, curves)  # beside what a worker added meanwhile
     files.write_json(target / 'plan.json', plan)
     for name, run in runs.items():
         files.write_json(target / 'provenance' / name, run)

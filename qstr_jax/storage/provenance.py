@@ -48,6 +48,8 @@ def _cpu_model() -> str:
 def git_commit() -> str | None:
     """Commit of the package's checkout, with '+' if it was changed since; None outside a checkout.
 
+    A package that is installed below another project's folder is no part of that project's commits.
+
     Results do not count: the first of two runs into committed directories would make the second one's tree unclean.
     """
 
@@ -56,6 +58,7 @@ def git_commit() -> str | None:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
     try:
+        git('ls-files', '--error-unmatch', '__init__.py')
         is_changed = git('status', '--porcelain', '--untracked-files=no', '--', *CODE)
         return git('rev-parse', 'HEAD') + ('+' if is_changed else '')
     except (OSError, subprocess.SubprocessError):

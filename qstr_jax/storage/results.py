@@ -15,7 +15,7 @@ Files appear whole or not at all. Nothing is pickled; a file that is not ours is
 
 import pathlib
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -75,6 +75,29 @@ def add_sweep(workdir: Any, sweep: dict[str, Any]) -> None:
     sweeps = read_config(workdir) if path.exists() else []
     if sweep not in sweeps:
         files.write_json(path, {'format': FORMAT, 'sweeps': [*sweeps, sweep]})
+
+
+def check_tuned_alike(workdir: Any, known: Sequence[dict[str, Any]], sweep: dict[str, Any]) -> None:
+    """Raises ResultsError for a sweep that was tuned in another way than some, since no setting tells such lanes apart.
+
+    Args:
+        workdir: where the sweep is, or where the others are.
+        known: the other sweeps, as in config.json.
+        sweep: one more.
+    """
+    for other in known:
+        is_of_lanes = all({'settings', 'models'} <= one.keys() for one in (other, sweep))  # no training loops outside
+        if is_of_lanes and other.get('tune') != sweep.get('tune') and not _are_apart(sweep, other):
+            before = 'is not tuned' if other.get('tune') is None else f'was tuned with {other["tune"]}'
+            raise ResultsError(f'{str(workdir)!r} {before}: use another directory')
+
+
+def _are_apart(*both: dict[str, Any]) -> bool:
+    """Whether two sweeps tune the same settings and have no point in common."""
+    names = {frozenset(sweep.get('tune') or ()) for sweep in both}
+    one, other = ({'models': sweep['models'], **sweep['settings']} for sweep in both)
+    shared = one.keys() & other.keys()
+    return len(names) == 1 and any({*map(str, one[name])}.isdisjoint(map(str, other[name])) for name in shared)
 
 
 def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame, is_foreign: bool = False) -> int:

@@ -145,8 +145,10 @@ class Session:
         if has_probes:
             probing.complete(workdir, cells, self._probes, self._made, record, self._options.refresh)
         with contextlib.nullcontext() if is_alone else claims.locked(workdir, 'config'):
-            _check_tune(workdir, self.sweep)
-            results.add_sweep(workdir, self.sweep.as_json())
+            sweep = self.sweep.as_json()
+            known = results.read_config(workdir) if (workdir / 'config.json').exists() else []
+            results.check_tuned_alike(workdir, known, sweep)
+            results.add_sweep(workdir, sweep)
             if self.sweep.tune:
                 monitor.drop_unstarted(workdir, cells)
             monitor.add_plan(workdir, planned)
@@ -246,25 +248,6 @@ def side_by_side(calls: Sequence[Callable[[], list[str]]], stop: Stop, at_once: 
     for error in sorted(filter(None, errors), key=lambda error: isinstance(error, worker.Stopped)):
         raise error
     return sorted({name for future in futures for name in future.result()})
-
-
-def _check_tune(workdir: Any, sweep: Sweep) -> None:
-    """Raises ResultsError for a directory whose lanes were tuned in another way: settings would not tell them apart."""
-    mine = sweep.as_json()
-    known = results.read_config(workdir) if (workdir / 'config.json').exists() else []
-    for other in known:
-        is_of_lanes = 'settings' in other and 'models' in other  # those of foreign training loops have no settings
-        if is_of_lanes and other.get('tune') != mine.get('tune') and not _are_apart(mine, other):
-            before = 'is not tuned' if other.get('tune') is None else f'was tuned with {other["tune"]}'
-            raise results.ResultsError(f'{str(workdir)!r} {before}: use another directory')
-
-
-def _are_apart(*both: dict[str, Any]) -> bool:
-    """Whether two sweeps tune the same settings and have no point in common."""
-    names = {frozenset(sweep.get('tune') or ()) for sweep in both}
-    one, other = ({'models': sweep['models'], **sweep['settings']} for sweep in both)
-    shared = one.keys() & other.keys()
-    return len(names) == 1 and any({*map(str, one[name])}.isdisjoint(map(str, other[name])) for name in shared)
 
 
 def tidy(workdir: Any, is_tuned: bool) -> None:

@@ -119,6 +119,8 @@ class Sweep:
         )
         self._check()
         object.__setattr__(self, 'given', self._scopes.triples(settings, axes or {}))
+        if self.tune:
+            _check_seeds(self.num_seeds, self.task_seed, self.tune)
         for _, name, values in self.given:
             if self.tune and name in self.tune.names:
                 raise ValueError(f'{name}={values!r}: is tuned, so it cannot be given')
@@ -211,6 +213,13 @@ def _distinct(name: str, value: Any, least: int = 1) -> tuple:
     return found
 
 
+def _check_seeds(num_seeds: int, task_seed: int, tune: Tune) -> None:
+    """Raises ValueError where a lane that is reported would choose its own settings."""
+    for name, value, last in (('num_seeds', num_seeds, num_seeds - 1), ('task_seed', task_seed, task_seed)):
+        if last >= tune.seeds[0]:
+            raise ValueError(f'{name}={value}: seeds from {tune.seeds[0]:,} on are those that choose tuned settings')
+
+
 def in_prompts(values: tuple[float, ...], unit: str, task: Any) -> tuple[int, ...]:
     """Sample sizes in prompts."""
     checks.choice('samples_unit', unit, UNITS)
@@ -230,7 +239,7 @@ def in_prompts(values: tuple[float, ...], unit: str, task: Any) -> tuple[int, ..
                 f'num_samples={value!r}: {value:g} {unit} = {exact:g} prompts, not a whole number ({unit} = {size})'
             )
         sizes.append(round(exact))
-    return tuple(sizes)
+    return tuple(dict.fromkeys(sizes))
 
 
 def _is_under(given: str, scope: str, name: str) -> bool:
