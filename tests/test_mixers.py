@@ -3,6 +3,7 @@
 import functools
 import typing
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -246,3 +247,12 @@ def norm(name, params, o_NxHxV):
     o_NxHxV = o_NxHxV * jax.lax.rsqrt(jnp.mean(o_NxHxV**2, axis=axes, keepdims=True) + eps)
     scale, bias = (jnp.atleast_2d(part)[None] for part in (own['scale'], own.get('bias', 0 * own['scale'])))
     return o_NxHxV * scale + bias
+
+
+@pytest.mark.parametrize('causal', [False, True])
+def test_padding_outside_of_a_window_leaves_gradients_finite(causal):
+    module = small('attention', causal=causal, window=2)
+    x_NxW = jax.random.normal(jax.random.key(0), (NUM_TOKENS, WIDTH))
+    params = module.init(jax.random.key(1), x_NxW)
+    grads = jax.grad(lambda params: jnp.sum(module.apply(params, x_NxW, length=2)[:2] ** 2))(params)
+    chex.assert_tree_all_finite(grads)

@@ -251,3 +251,29 @@ def test_all_architectures_answer(name):
 def test_impossible_settings_are_one_line(name, settings, words):
     with pytest.raises(ValueError, match=words):
         tasks.build(name, **settings)
+
+
+def test_the_position_of_a_query_of_mqar_tells_something_of_its_pair():
+    """Gaps are drawn one after the other, so that pair 0 is asked for sooner; by enumeration of two pairs."""
+    task = tasks.build('mqar', seq_len=8, num_pairs=2, vocab_size=8)
+    near = 1 / (1 + 2 ** (task.power - 1))  # P(gap 0) of the pair that is drawn first
+    assert task.no_retrieval('error_rate') == pytest.approx(1 - near, abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ('name', 'changes', 'words'),
+    [
+        ('noisy_keys', {'key_dim': 1}, 'key_dim=1'),
+        ('informative_token', {'token_dim': 1}, 'token_dim=1'),
+        ('latent_index', {'max_coherence': 7.0}, r'max_coherence=7.0: must lie in \(0, 1\]'),
+    ],
+)
+def test_what_cannot_be_told_apart_is_refused(name, changes, words):
+    with pytest.raises(ValueError, match=words):
+        tasks.build(name, **changes)
+
+
+def test_long_walks_are_counted_exactly():
+    task = tasks.build('hops', seq_len=64, hops=16)
+    back = sum(math.prod(range(64 - c + 1, 64)) / 64**c for c in (1, 2, 4, 8, 16))
+    assert task.asked_NxN()[0, 0] == pytest.approx(back)

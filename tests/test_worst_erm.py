@@ -141,3 +141,8 @@ def test_the_hinge_is_zero_above_its_level_and_sees_no_training_prompt():
 def test_other_constraints_are_refused():
     with pytest.raises(ValueError, match=r'constraint=.*use l2'):
         learners.WorstERM(constraint='attention/qk_HxExE:operator:2')
+
+
+def test_several_starts_are_refused():
+    with pytest.raises(ValueError, match='starts=.*give one'):
+        learners.WorstERM(starts=('init', 'init:1'))

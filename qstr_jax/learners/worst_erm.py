@@ -51,6 +51,8 @@ class WorstERM(Constrained):
         checks.positive('level', self.level)
         if self.constraint != 'l2':
             raise ValueError(f'constraint={self.constraint}: the worst ERM is one of the l2 ball; use l2')
+        if len(self.starts) > 1:
+            raise ValueError(f'starts={self.starts}: give one, since of several that of the least risk would count')
 
     def own_lane_settings(self) -> tuple[str, ...]:
         """Learning rate, radius and λ."""

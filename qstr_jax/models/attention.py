@@ -14,8 +14,6 @@ from flax import linen as nn
 
 from qstr_jax.models import initializers
 
-FORMS = ('merged', 'separate')
-
 # Number of queries in a block. All prompts of the paper's experiments fit into one block.
 QUERY_BLOCK = 256
 

@@ -11,8 +11,6 @@ from flax import linen as nn
 from qstr_jax.models import initializers
 from qstr_jax.models.mixers.mixer import Spec
 
-NORMS = ('rms', 'layer', 'none')
-
 
 class Backbone(nn.Module):
     """L blocks x ← x + Mixer(norm(x)), x ← x + MLP(norm(x)); an embedding before them, norm and readout after them.

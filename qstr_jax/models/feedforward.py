@@ -7,8 +7,6 @@ from flax import linen as nn
 from qstr_jax.models import initializers
 from qstr_jax.models.initializers import Position
 
-FORMS = ('flat', 'theorem6')
-
 
 class Feedforward(nn.Module):
     """ReLU network with N outputs, in one of two forms.

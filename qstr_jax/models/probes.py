@@ -89,7 +89,7 @@ def retrieval_share(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[s
 
 @register
 def retrieval_mass(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[str, jax.Array]:
-    """Attention mass on the relevant tokens, averaged over heads, positions and 256 fresh test prompts.
+    """Attention mass on the relevant tokens, averaged over heads, positions that count and 256 fresh test prompts.
 
     At each position the weights of the distinct relevant tokens are summed; 1 means that no head looks elsewhere.
     Transformers only.
@@ -102,9 +102,12 @@ def retrieval_mass(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[st
 
     def mass(prompt: tasks.Prompt) -> jax.Array:
         z_NxE = tasks.encode(prompt, task, task_draw)
-        _, sown = problem.module.apply(params, z_NxE, mutable='intermediates')
+        if prompt.length is not None:
+            z_NxE = jnp.where(jnp.arange(task.seq_len)[:, None] < prompt.length, z_NxE, 0.0)
+        _, sown = problem.module.apply(params, z_NxE, length=prompt.length, mutable='intermediates')
         weights_HxNxN = sown['intermediates']['attention']['weights_HxMxN'][0]
         is_relevant_NxN = jnp.any(prompt.t_NxQ[:, :, None] == jnp.arange(task.seq_len)[None, None, :], axis=1)
-        return jnp.mean(jnp.sum(weights_HxNxN * is_relevant_NxN[None], axis=-1))
+        mass_N = jnp.mean(jnp.sum(weights_HxNxN * is_relevant_NxN[None], axis=-1), axis=0)
+        return jnp.average(mass_N, weights=prompt.counts_N)
 
     return {'retrieval_mass': jnp.mean(jax.vmap(mass)(prompts))}

@@ -12,10 +12,8 @@ from flax import linen as nn
 
 from qstr_jax.models import initializers
 from qstr_jax.models.deep_cell import DeepCell
-from qstr_jax.models.gated_cell import GATES, UNROLL, GatedCell
+from qstr_jax.models.gated_cell import UNROLL, GatedCell
 from qstr_jax.models.initializers import Position
-
-CELLS = (*GATES, 'deep')
 
 
 class Recurrent(nn.Module):

@@ -52,8 +52,8 @@ def sweep_section(folder: str | os.PathLike) -> Section:
         if len(rows):
             try:
                 exhibits.add(section, rows, section.curves)
-            except ValueError as error:
-                section.say(f'Not all of it is shown: {error}.', is_problem=True)
+            except ValueError as reason:
+                section.say(f'Not all of it is shown: {reason}.', is_problem=True)
         for error in records.read_all(folder / 'errors', 'error').values():
             section.say(f'Cell {error["cell"]} failed: {error["error"]}', is_problem=True)
         # Pictures that a binary drew hold the published values too; they may be older than the rows.

@@ -54,6 +54,8 @@ def check_sizes(seq_len: int, encoding_dim: int, max_coherence: float, distinct:
 
     Any N unit vectors have a coherence of at least √((N − d_e)/(d_e (N − 1))), Welch's bound.
     """
+    if not isinstance(max_coherence, (int, float)) or not 0 < max_coherence <= 1:
+        raise ValueError(f'max_coherence={max_coherence!r}: must lie in (0, 1]')
     least = (seq_len - 1).bit_length()
     if distinct and encoding_dim < least:
         raise ValueError(

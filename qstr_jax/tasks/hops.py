@@ -1,6 +1,7 @@
 """k-hop retrieval: the indices are followed k times, t of t. The definition is ours."""
 
 import dataclasses
+import math
 from typing import Any
 
 import jax
@@ -41,5 +42,5 @@ class Hops(Variant):
         """
         size = self.seq_len
         lengths = [c for c in range(1, min(self.hops, size) + 1) if self.hops % c == 0]
-        back = sum(np.prod(size - np.arange(1, c)) / size**c for c in lengths)
+        back = sum(math.prod(range(size - c + 1, size)) / size**c for c in lengths)
         return np.full((size, size), (1 - back) / (size - 1)) + (back - (1 - back) / (size - 1)) * np.eye(size)

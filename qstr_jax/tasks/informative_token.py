@@ -37,7 +37,7 @@ class InformativeToken(Sequence):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.integer('token_dim', self.token_dim)
+        checks.integer('token_dim', self.token_dim, 2)  # unit vectors in R are ±1
         checks.integer('vocab_size', self.vocab_size, 2)
 
     @property

@@ -1,11 +1,12 @@
 """Multi-query associative recall (Arora et al., "Zoology", arXiv:2312.04927; its zoology/data/multiquery_ar.py)."""
 
 import dataclasses
-import math
+import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from qstr_jax.settings import checks
 from qstr_jax.tasks.base import Sequence, logits_of
@@ -62,8 +63,11 @@ class MQAR(Sequence):
         return self.vocab_size
 
     def no_retrieval(self, threshold_on: str) -> float:
-        """Of a guess among the K values of the prompt: log K, or 1 − 1/K."""
-        return math.log(self._num_pairs) if threshold_on == 'loss' else 1 - 1 / self._num_pairs
+        """Of the best guess by the position of a query, which tells something of its pair, without its key."""
+        joint_GxK = _pairs_by_gap(self.seq_len // 2 - self._num_pairs, self._num_pairs, self.power)
+        if threshold_on == 'error_rate':
+            return float(1 - joint_GxK.max(axis=1).sum())
+        return float(-np.sum(joint_GxK * np.log(joint_GxK / joint_GxK.sum(axis=1, keepdims=True))))
 
     def sample(self, key: jax.Array, link_params: Any) -> Prompt:
         """Draws one prompt; arguments as in `Task.sample`."""
@@ -92,6 +96,24 @@ class MQAR(Sequence):
         return logits_of(values_K[jnp.argmax(tokens_N[:, None] == keys_K[None], axis=1)], self.num_outputs)
 
     def trivial(self, prompt: Prompt, link_params: Any) -> jax.Array:
-        """The same logits for all values of the prompt, (N, C): `no_retrieval`."""
-        is_value_C = jnp.any(prompt.x_NxD[1 : 2 * self._num_pairs : 2] > 0, axis=0)
-        return jnp.broadcast_to(jnp.where(is_value_C, 0.0, -jnp.inf), (self.seq_len, self.num_outputs))
+        """Logits of the values of the prompt by the position alone, (N, C): `no_retrieval`."""
+        num_pairs = self._num_pairs
+        values_K = jnp.argmax(prompt.x_NxD[1 : 2 * num_pairs : 2], axis=-1)
+        joint_GxK = _pairs_by_gap(self.seq_len // 2 - num_pairs, num_pairs, self.power)
+        gap_N = jnp.maximum(jnp.arange(self.seq_len) // 2 - num_pairs, 0)
+        logits_NxK = jnp.log(jnp.asarray(joint_GxK, jnp.float32))[gap_N]
+        return jnp.full((self.seq_len, self.num_outputs), -jnp.inf).at[:, values_K].set(logits_NxK)
+
+
+@functools.cache
+def _pairs_by_gap(num_gaps: int, num_pairs: int, power: float) -> np.ndarray:
+    """P(g, k), how often a query stands at gap g and asks for pair k, (G, K), by drawing gaps.
+
+    The first pairs are more likely to stand near, since gaps are drawn one after the other.
+    """
+    log_p = (power - 1) * np.log(np.arange(1, num_gaps + 1))
+    noise = np.random.default_rng(0).gumbel(size=(4_000_000 // num_gaps, num_gaps))
+    gap_BxK = np.argsort(-(log_p + noise), axis=1)[:, :num_pairs]
+    counts_GxK = np.full((num_gaps, num_pairs), 0.1)
+    np.add.at(counts_GxK, (gap_BxK, np.arange(num_pairs)), 1)
+    return counts_GxK / counts_GxK.sum()

@@ -33,7 +33,7 @@ class NoisyKeys(Sequence):
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.integer('value_dim', self.value_dim)
-        checks.integer('key_dim', self.key_dim)
+        checks.integer('key_dim', self.key_dim, 2)  # unit vectors in R are ±1
         checks.number('noise', self.noise, 0)
 
     @property

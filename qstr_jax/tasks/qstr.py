@@ -68,8 +68,6 @@ class QSTR(Base):
             raise ValueError(f'sparsity={self.sparsity}: must be at most seq_len={self.seq_len} (q ≤ N)')
         dim = encodings.checked_dim(self.seq_len, self.encoding_dim, self.encoding_factor)
         object.__setattr__(self, 'encoding_dim', dim)
-        if not isinstance(self.max_coherence, (int, float)) or not 0 < self.max_coherence <= 1:
-            raise ValueError(f'max_coherence={self.max_coherence!r}: must lie in (0, 1]')
         encodings.scale_factor(self.encoding_scale, self.token_dim, self.sparsity)
         object.__setattr__(self, 'link', links.get(self.link))
         object.__setattr__(self, 'encoding', encoders.get(self.encoding))

@@ -53,7 +53,11 @@ class Attention(nn.Module):
         sees_NxN = distance_NxN >= 0 if self.causal else jnp.ones((num_tokens, num_tokens), bool)
         if self.window:
             sees_NxN &= jnp.abs(distance_NxN) <= self.window
-        return sees_NxN if length is None else sees_NxN & (jnp.arange(num_tokens) < length)[None]
+        if length is None:
+            return sees_NxN
+        sees_NxN &= (jnp.arange(num_tokens) < length)[None]
+        # In a window padding may see no token at all, and a softmax of nothing is NaN; nobody reads what it says.
+        return sees_NxN | jnp.eye(num_tokens, dtype=bool) if self.window else sees_NxN
 
     def state_size(self, width: int, seq_len: int) -> int:
         """Keys and values of all tokens that a later one may see."""
