@@ -267,7 +267,7 @@ def limits(rows):
     waiting = f'Not run to the end: {", ".join(left)}. ' if left else ''
     return f"""
 {waiting}Two blocks, one size, one batch size at each budget; {longer} of {len(MODELS)} mixers at N = 16,
-attention alone beyond: who does not learn may do so with more labels. Equal parameters are unlike widths,
+only attention beyond: a mixer that does not learn may do so with more labels. Equal parameters are unlike widths,
 {widths(some)} numbers of a token. Begun and stopped for time: linear attention at N = 32; gla and mlstm
 at N = 16.
 

@@ -46,5 +46,5 @@ def table(rows):
 def limits(rows):
     return f"""
 What happens after more than {rows('embedding').values('max_samples')[0]:,} prompts: all losses are at that number. The
-floor is of Proposition 3's task alone.
+floor holds only for Proposition 3's task.
 """

@@ -13,7 +13,7 @@ ORDER = 10
 QUESTION = 'How many training prompts does each architecture need as the prompt grows?'
 LIMITS = """
 It is tested on simple-1STR, as the published code does, though it trains on 1STR. It counts optimiser steps at one
-learning rate as much as statistics, and over these lengths no law is told from the other.
+learning rate as much as statistics, and over these lengths the laws cannot be distinguished.
 """
 FOLDERS = {
     'figure1a': ('one_draw',),
@@ -23,7 +23,7 @@ FOLDERS = {
 FIGURES = {
     'figure1a_task_per_lane/figure.png': 'Samples to test error 0.7 against N, five draws of the task',
     'figure1a_task_per_lane_rnn/figure.png': 'The same for the RNN',
-    'figure1a/figure.png': 'The same with one draw of (u, ω) for all lanes, beside the published numbers',
+    'figure1a/figure.png': 'The same with one draw of (u, ω) for all lanes, compared with the published numbers',
 }
 # Read off the published plot.
 PUBLISHED = {('transformer', 6): 10_500, ('transformer', 12): 17_000, ('rnn', 6): 33_000, ('rnn', 12): 74_000,

@@ -11,7 +11,7 @@ ORDER = 40
 QUESTION = 'How many training prompts does each architecture need where all positions ask for the same token?'
 FOLDERS = {'figure1b': ('transformer', 'ffn', 'rnn'), 'figure1b_draws': ('draws',)}
 FIGURES = {
-    'figure1b/figure.png': 'Samples to test error 0.02 on simple-1STR against N, beside the published numbers',
+    'figure1b/figure.png': 'Samples to test error 0.02 on simple-1STR against N, compared with the published numbers',
     'figure1b_draws/figure.png': 'The FFN at N = 25 over many draws of (u, ω)',
 }
 # Read off the published plot.
@@ -52,7 +52,7 @@ to {ffn.where(seq_len=33).mean()}, five draws of (u, ω) each: {draws.count()} d
 {draws.mean()}, between {draws.smallest()} and {draws.largest()}. The RNN needs {rnn.where(seq_len=25).mean()} at N = 25
 and {rnn.where(seq_len=27).mean()} at N = 27.
 
-By its own five draws at each N the FFN grows as N^{ffn.exponent()}, which hangs on those at N = 25.
+By its own five draws at each N the FFN grows as N^{ffn.exponent()}, which depends on those at N = 25.
 Transformer and FFN took {transformer.time()} and {ffn.time()}, the RNN {rnn.time()}: one lane at
 each N by a CPU, four more at N = 25 and 27 by a GPU.
 """
@@ -66,6 +66,6 @@ def table(rows):
 def limits(rows):
     lengths = rows('figure1b', model='rnn').table.groupby('seq_len').size()
     return f"""
-The RNN has one lane at N = {', '.join(map(str, lengths.index[lengths == 1]))}. N runs over a third of its value, so
-that an exponent says little and no law is told from another.
+The RNN has one lane at N = {', '.join(map(str, lengths.index[lengths == 1]))}. N grows only by a third, from 25 to
+33, too little to fix an exponent or distinguish laws.
 """

@@ -1,6 +1,6 @@
 """Figure 1b at the best learning rate: samples to test MSE 0.02 on simple-1STR, N = 25, 27, …, 33.
 
-The rate is chosen as in Figure 1a at the best learning rate. The RNN, which takes hours, is run at N = 25 alone.
+The rate is chosen as in Figure 1a at the best learning rate. The RNN, which takes hours, is run only at N = 25.
 """
 
 from experiments.exhibits import figure1b
@@ -10,7 +10,7 @@ ORDER = 50
 QUESTION = 'What changes on simple-1STR when each architecture has its own best learning rate?'
 FOLDERS = {'figure1b_tuned': ('transformer', 'ffn', 'rnn')}
 FIGURES = {
-    'figure1b_tuned/figure.png': 'Samples to test error 0.02 at the best learning rate; the RNN at N = 25 alone',
+    'figure1b_tuned/figure.png': 'Samples to test error 0.02 at the best learning rate; the RNN only at N = 25',
     'figure1b_tuned/tuning_learning_rate.png': 'Samples against the learning rate, from which the best is chosen',
 }
 

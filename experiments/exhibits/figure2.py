@@ -18,7 +18,7 @@ ORDER = 60
 QUESTION = 'Does trained attention look like the construction that proves the theorem?'
 FOLDERS = {'figure2': ('q1', 'all'), 'figure2_seeds': ('seeds',)}
 FIGURES = {
-    'figure2/separate_q1.png': 'Trained attention weights (left) beside those of the construction (right), q = 1',
+    'figure2/separate_q1.png': 'Trained attention weights (left) and those of the construction (right), q = 1',
     'figure2/merged_q2.png': 'The same for q = 2, W_Q^T W_K trained as one matrix',
     'figure2/separate_q2.png': 'The same for q = 2, W_Q and W_K trained: one of two indices is retrieved',
 }

@@ -90,6 +90,6 @@ def losses_table(rows, folder, column, heading):
 
 def limits(rows):
     return f"""
-Other links and tasks: the floors are those of Proposition 3's task alone. One q and one budget are run; whether three
+Other links and tasks: the floors hold only for Proposition 3's task. One q and one budget are run; whether three
 heads end at 0 after more than {rows('heads').values('max_samples')[0]:,} prompts is open.
 """

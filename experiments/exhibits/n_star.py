@@ -60,7 +60,7 @@ def text(rows):
 By the averaged risk n\\* goes from {one.where(seq_len=8).mean()} prompts at N = 8 to {one.where(seq_len=64).mean()} at
 N = 64 for R = 1, N^{one.exponent()}; by the point-wise risk, one label per prompt, from
 {pointwise.where(radius=1, seq_len=8).mean()} at N = 8 to {pointwise.where(radius=1, seq_len=16).mean()} at N = 16.
-That is AdamW after {int(one.values('max_steps')[0]):,} steps (point-wise
+That is projected Adam after {int(one.values('max_steps')[0]):,} steps (point-wise
 {int(pointwise.values('max_steps')[0]):,}), not known to be ERMs: the next exhibit, with more steps, two starts and
 d_e = ⌊3 ln N⌋, has another n\\*.
 

@@ -2,8 +2,8 @@
 
 Parts `log…` have d_e = ⌊3 ln N⌋ at coherence ≤ 3/4, redrawn until it is met, `wide…` d_e = 75 at coherence ≤ 1/2, where
 attention can be a look-up table while N ≤ 75; both are feasible for N = 8 … 512.
-Fits start at W_QK = 0 and at the module's own W_QK, the least training risk is the answer, and Lemma 11's network
-stands beside each: a row that is no ERM is hollow and in no exponent. `…labels` fit random labels.
+Fits start at W_QK = 0 and at the module's own W_QK, the least training risk is the answer, and each is compared with
+Lemma 11's network: a row that is no ERM is hollow and left out of exponent fits. `…labels` fit random labels.
 Directories of their own have the averaged risk, and four times as many steps.
 """
 
@@ -28,11 +28,11 @@ FOLDERS = {
     'n_star_erm_rnn': ('rnn',),
 }
 FIGURES = {
-    'n_star_erm/figure.png': 'n* against N, point-wise risk, beside random labels that the ball fits (dotted) and '
-    'ERMs that err (dashed)',
+    'n_star_erm/figure.png': 'n* against N, point-wise risk, compared with random labels that the ball fits '
+    '(dotted) and ERMs that err (dashed)',
     'n_star_erm_long/figure.png': 'The same with four times as many steps',
     'n_star_erm_averaged/figure.png': 'The same by the averaged risk, where a prompt has N labels',
-    'n_star_erm_simple/figure.png': 'n* against N on simple-1STR, beside ERMs that err (dashed)',
+    'n_star_erm_simple/figure.png': 'n* against N on simple-1STR, compared with ERMs that err (dashed)',
     'n_star_erm_rnn/figure.png': "n* of Theorem 7's RNN against N on simple-1STR",
 }
 PLUGINS = (*learning_curves.PLUGINS, 'qstr_jax.theory.construction_start', 'qstr_jax.theory.capacity')
@@ -185,8 +185,8 @@ to N = 64.
 
 A search ends for one of two reasons: with fewer prompts an ERM errs, or with fewer prompts the optimiser finds no ERM.
 The first is so in {lanes.count(miss_is_erm=True)} of {lanes.count()} lanes, {beyond.count(miss_is_erm=True) or 'none'}
-of them beyond N = 64; {lanes.count(is_erm=False)} lanes end at no ERM and are in no exponent. Up to N = 64 the search
-ends where memorising does: the mean training risk on 3,200 random labels falls from
+of them beyond N = 64; {lanes.count(is_erm=False)} lanes end at no ERM and are left out of exponent fits. Up to
+N = 64 the search ends where memorising does: the mean training risk on 3,200 random labels falls from
 {labels.where(seq_len=8).mean('train_risk')} at N = 8 to {labels.where(seq_len=256).mean('train_risk')} at N = 256.
 Beyond it ends well above, and four times as many steps do not mend that: {long.where(seq_len=128).mean()} prompts at N
 = 128, as before.

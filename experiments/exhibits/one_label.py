@@ -90,12 +90,16 @@ def limits(rows):
     tried = rows('one_label/selection').table
     smallest = tried.groupby(['model', 'seq_len'])['batch_size'].min()
     least = smallest.min()
-    later = ', '.join(f'{analysis.display(model)} at N = {n}' for model, n in smallest.index[smallest > least])
+    later = smallest[smallest > least].reset_index().groupby('model')['seq_len'].apply(list)
+    *others, last = (
+        f'the {analysis.display(model)} at N = {" and ".join(map(str, at))}' for model, at in later.items()
+    )
     learnt = rows('one_label', outcome='reached').table
     chosen = learnt.groupby(['model', 'seq_len'])['batch_size'].min()
     at_end = chosen.eq(smallest.reindex(chosen.index)).sum()
     return f"""
 At {at_end} of {len(chosen)} points the best batch is the least that was tried.
-Batches below {least:g} ({smallest.max():g}: {later}), width, depth and weight decay are not tuned. Longer prompts
-are not run: from N = 512 on the Transformer's attention alone has more than 20,000 parameters.
+The smallest batch tried was {least:g} ({smallest.max():g} for {', '.join(others)} and {last}). Width, depth and weight
+decay were not tuned. Longer prompts are not run: from N = 512 on the Transformer's attention alone has more than 20,000
+parameters.
 """

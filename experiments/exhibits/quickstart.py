@@ -7,7 +7,7 @@ from qstr_jax.cli import base
 
 ORDER = 5
 IS_SUPPORTING = True
-QUESTION = 'Does the laboratory run here, and what does a first figure look like?'
+QUESTION = 'Does the installation work, and what does a first figure look like?'
 FIGURES = {'quickstart/figure.png': 'Samples to test error 0.7 against N, three architectures'}
 
 

@@ -10,7 +10,7 @@ from qstr_jax.settings import checks
 
 ORDER = 130
 IS_SUPPORTING = True
-QUESTION = 'How far do the samples hang on learning rate, weight decay and width?'
+QUESTION = 'How much do the samples depend on learning rate, weight decay and width?'
 FOLDERS = {'sensitivity_transformer': ('transformer',), 'sensitivity_ffn': ('ffn',), 'sensitivity_rnn': ('rnn',)}
 FIGURES = {
     'sensitivity_transformer/heatmap_transformer.png': 'Samples over learning rate, weight decay, width: Transformer',

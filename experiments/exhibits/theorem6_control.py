@@ -9,8 +9,7 @@ ORDER = 210
 IS_SUPPORTING = True
 QUESTION = 'Does another architecture get below the floor of FFNs?'
 LIMITS = """
-That it is below at every n; at 1/2 not every lane is. It is one width and one norm ball, and the FFN is not run beside
-it.
+That it is below at every n; at 1/2 not every lane is. It is one width and one norm ball, and the FFN is not run.
 """
 FIGURES = {'theorem6_control/floor.png': 'Test loss of a Transformer below the floor that holds for FFNs'}
 

@@ -23,8 +23,8 @@ from qstr_jax.theory import memory_lines
 ORDER = 165
 QUESTION = 'Up to how many prompts does some empirical minimiser of the ball fail to retrieve?'
 FIGURES = {
-    'worst_erm/figure.png': 'The largest n at which an ERM of the ball was found that errs, against N, beside n* of '
-    'the ERMs that Adam finds and random labels that the ball fits'
+    'worst_erm/figure.png': 'The largest n at which an ERM of the ball was found that errs, against N, compared with '
+    'n* of the ERMs that Adam finds and random labels that the ball fits'
 }
 PARTS = {
     'log': {},

@@ -119,7 +119,11 @@ class Flights(Sequence):
         return encodings.encode(prompt.x_NxD, prompt.t_NxQ, task_draw.encodings.omega_NxE)
 
     def oracle(self, prompt: Prompt, link_params: Any) -> jax.Array:
-        """The label by t, or by the posterior of t_il given its noisy key: exact without noise, (N,)."""
+        """The label by t, or by the posterior of t_il given its noisy key, (N,).
+
+        Exact without noise; with noise the best predictor that treats each flight by itself, since no two flights name
+        the same row and it does not use that.
+        """
         x_NxD, keys = jnp.split(prompt.x_NxD, [self.token_dim], axis=1)
         match_QxNxN = jax.nn.one_hot(prompt.t_NxQ.T, self.seq_len)
         if self.lookup == 'key':
