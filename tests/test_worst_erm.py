@@ -144,5 +144,5 @@ def test_other_constraints_are_refused():
 
 
 def test_several_starts_are_refused():
-    with pytest.raises(ValueError, match='starts=.*give one'):
+    with pytest.raises(ValueError, match=r'starts=.*give one'):
         learners.WorstERM(starts=('init', 'init:1'))
