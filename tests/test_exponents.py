@@ -32,7 +32,7 @@ def test_an_exact_power_law(exponent):
     assert fit.value == pytest.approx(exponent, abs=1e-5)
     assert fit.low == pytest.approx(fit.high, abs=1e-4)
     assert (fit.num_points, fit.left_out, fit.note) == (6, (), '')
-    assert [slope.value for slope in fit.local_slopes] == pytest.approx([exponent] * 5, abs=1e-4)
+    assert list(fit.local_slopes) == pytest.approx([exponent] * 5, abs=1e-4)
 
 
 def test_lanes_that_are_no_erms_are_in_no_exponent():
@@ -324,7 +324,6 @@ def test_one_lane_each_has_an_interval_by_the_misfit():
     fit = analysis.exponent(make_rows(num_lanes=1))
     assert fit.low < fit.value < fit.high
     assert fit.note == 'one lane each'
-    assert np.isnan(fit.local_slopes[0].low)
     mixed = pd.concat([make_rows(num_lanes=1, lengths=(2,)), make_rows(lengths=(4, 8, 12))])
     assert 'without N = 2: fewer than 3 lanes' in analysis.exponent(mixed).note
 

@@ -2,11 +2,10 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy
 
 from qstr_jax.analysis import erms, laws, learning, line_fit, resolution
 from qstr_jax.analysis.curves import Curve, only_curve, require
@@ -20,16 +19,6 @@ MIN_POINTS = 3
 _MIN_LANES = 3
 # A wider interval holds everything from constant samples to N^5: readers are told that the points are too few for one.
 WIDEST = 5.0
-
-
-class LocalSlope(NamedTuple):
-    """The exponent between two neighbouring values of N, with an interval by the noise between lanes."""
-
-    start: float
-    end: float
-    value: float
-    low: float  # lower end of its interval; NaN where no value has two lanes
-    high: float
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,7 +37,7 @@ class Exponent:
         bounds_at: the values of N at which all lanes are bounds.
         learn: how many of the curve's lanes learn within their budget; None if it has no lanes.
         note: why there is no value, what was left out, or how many lanes are bounds; '' if there is nothing to say.
-        local_slopes: exponents between neighbouring values.
+        local_slopes: exponents between neighbouring values whose means are both measured.
         law: N^a or (log N)^p; None where that was not asked or cannot be said.
     """
 
@@ -62,7 +51,7 @@ class Exponent:
     bounds_at: tuple = ()
     learn: Share | None = None
     note: str = ''
-    local_slopes: tuple[LocalSlope, ...] = ()
+    local_slopes: tuple[float, ...] = ()
     law: laws.Law | None = None
 
     def __str__(self) -> str:
@@ -249,13 +238,7 @@ def _coarse(lanes: Measured, x: str) -> list[str]:
     return [f'{resolution.note_of(steps)} ({_where(np.array(coarse), x)})'] if coarse else []
 
 
-def _local_slopes(means: LogMeans) -> tuple[LocalSlope, ...]:
+def _local_slopes(means: LogMeans) -> tuple[float, ...]:
     """Exponents between neighbours whose means are both measured."""
-    quantile = float(scipy.special.stdtrit(means.degrees, 0.975)) if means.degrees else np.nan
-    found = []
-    for j in np.flatnonzero(means.is_measured[1:] & means.is_measured[:-1]).tolist():
-        run = float(np.log(means.x[j + 1] / means.x[j]))
-        value = float(means.mean[j + 1] - means.mean[j]) / run
-        half = quantile * float(np.sqrt(means.variance[j] + means.variance[j + 1])) / run
-        found.append(LocalSlope(float(means.x[j]), float(means.x[j + 1]), value, value - half, value + half))
-    return tuple(found)
+    slopes = np.diff(means.mean) / np.diff(np.log(means.x))
+    return tuple(slopes[means.is_measured[1:] & means.is_measured[:-1]].tolist())

@@ -30,7 +30,7 @@ def growth(rows: pd.DataFrame) -> pd.DataFrame:
 
 def local_slopes(fit: Exponent) -> str:
     """'1.21, 0.40, −0.05': the exponents between neighbouring values of N; '–' if there are none."""
-    return ', '.join(f'{slope.value:.2f}'.replace('-', '−') for slope in fit.local_slopes) or '–'
+    return ', '.join(f'{slope:.2f}'.replace('-', '−') for slope in fit.local_slopes) or '–'
 
 
 def law(fit: Exponent) -> str:

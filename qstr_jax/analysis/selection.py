@@ -51,14 +51,10 @@ def _chosen(rows: pd.DataFrame, over: Sequence[str] | None) -> list[str]:
     return [name for name in DEFAULT_OVER if name in rows.columns] if over is None else list(over)
 
 
-def is_search(rows: pd.DataFrame) -> bool:
-    """Whether some rows are of searches for n*, the smallest n that is enough."""
-    return 'is_search' in rows.columns and bool(rows['is_search'].eq(True).any())
-
-
 def _score(rows: pd.DataFrame) -> pd.Series:
     """What a setting is judged by, smaller is better: the validation loss, or n by validation for a search."""
-    name = 'validation_samples_to_threshold' if is_search(rows) else 'validation_loss'
+    is_search = 'is_search' in rows.columns and rows['is_search'].eq(True).any()
+    name = 'validation_samples_to_threshold' if is_search else 'validation_loss'
     return pd.Series(_with_infinity(rows[name]), rows.index)
 
 

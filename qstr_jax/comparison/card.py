@@ -14,7 +14,6 @@ import pandas as pd
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import exponents, formats
 from qstr_jax.analysis.card import plain
-from qstr_jax.analysis.no_retrieval import is_easy
 from qstr_jax.analysis.samples_table import learn_text, mean_text, short_number
 from qstr_jax.comparison import paired
 from qstr_jax.comparison.suite import Suite, Task
@@ -123,7 +122,7 @@ def lines_of(rows: pd.DataFrame, seq_lens: Sequence[int]) -> list[dict[str, Any]
 def _line(entry: str, lanes: pd.DataFrame, seq_lens: Sequence[int]) -> dict[str, Any]:
     """One entry on one task."""
     means = analysis.summarize(lanes.assign(model=entry), ['seq_len']).set_index('seq_len')
-    power = exponents.fit(lanes[~is_easy(lanes)].assign(model=entry))
+    power = exponents.fit(lanes.assign(model=entry))
     samples = {}
     for N in seq_lens:
         if N in means.index:

@@ -10,7 +10,6 @@ from qstr_jax import analysis, columns, plots
 from qstr_jax.analysis import kinds, selection
 from qstr_jax.plots.panels import by_panel
 from qstr_jax.report.section import Section
-from qstr_jax.storage import lane_keys
 
 # Figures of one kind in a section: one for each learning rate, and so on.
 _MOST_FIGURES = 6
@@ -132,7 +131,7 @@ def _add_training_curves(section: Section, curves: pd.DataFrame) -> None:
         return
     if (online := kinds.split_kinds(curves).online).empty:
         return
-    by = x_axis(_lanes(online)) or 'seq_len'
+    by = x_axis(online) or 'seq_len'
     groups = _groups('Training curves', online, by, tasks=True)
     for caption, lanes in itertools.islice(groups, _MOST_TRAINING_CURVES):
         thresholds = set(lanes['threshold']) if 'threshold' in lanes.columns else set()
@@ -141,15 +140,10 @@ def _add_training_curves(section: Section, curves: pd.DataFrame) -> None:
         section.figures.append((caption, functools.partial(plots.training_curves, lanes, by=by, threshold=shown)))
 
 
-def _lanes(curves: pd.DataFrame) -> pd.DataFrame:
-    """One line of each lane, whose lines have the same settings; rows that have no cell are lanes themselves."""
-    return curves.drop_duplicates(['cell', *lane_keys.columns_of(curves)]) if 'cell' in curves.columns else curves
-
-
 def _groups(caption: str, rows: pd.DataFrame, x: str, tasks: bool = False) -> Iterator[tuple[str, pd.DataFrame]]:
     """Rows by the settings of lanes in which they differ, and perhaps of tasks, with captions."""
     roles = ('lane', 'learner', 'task') if tasks else ('lane',)
-    apart = columns.with_role(analysis.curve_columns(_lanes(rows), x), *roles)
+    apart = columns.with_role(analysis.curve_columns(rows, x), *roles)
     if not apart:
         yield caption, rows
         return
