@@ -107,7 +107,7 @@ def draw_fixed_samples(folder: pathlib.Path, searches: pd.DataFrame, fits: pd.Da
     tables = [selection.sensitivity(some, value=value) for value, some in values.items() if len(some)]
     files.write_text(folder / 'sensitivity.md', '\n'.join(map(formats.markdown, tables)))
     # A setting is chosen by all of its lanes, those that diverged included.
-    chosen = (selection.select(some) for some in (searches, fits))
+    chosen = (selection.select(some) if len(some) else some for some in (searches, fits))
     searches, fits = (some[some['outcome'] != 'diverged'] for some in chosen)
     if len(searches):
         draw_searches(folder, searches, config)
