@@ -34,8 +34,8 @@ MOST_LABELS = 1_000_000
 LONG = {
     4: MODELS,
     8: MODELS,
-    16: ('attention', 'linear_attention', 'retnet', 'deltanet', 'gated_deltanet', 'mamba2', 'mamba3', 'rg_lru',
-         'min_gru', 's5', 'long_conv', 'mlp_mixer', 'gru'),
+    16: ('attention', 'linear_attention', 'retnet', 'gla', 'deltanet', 'gated_deltanet', 'mamba2', 'mamba3', 'rg_lru',
+         'mlstm', 'min_gru', 's5', 'long_conv', 'mlp_mixer', 'gru'),
     32: ('attention',),
     64: ('attention',),
 }  # fmt: skip
@@ -268,8 +268,7 @@ def limits(rows):
     return f"""
 {waiting}Two blocks, one size, one batch size at each budget; {longer} of {len(MODELS)} mixers at N = 16,
 only attention beyond: a mixer that does not learn may do so with more labels. Equal parameters are unlike widths,
-{widths(some)} numbers of a token. Begun and stopped for time: linear attention at N = 32; gla and mlstm
-at N = 16.
+{widths(some)} numbers of a token. Begun and stopped for time: linear attention at N = 32.
 
 {choice(some)} Flights ask by key here and by position in `who_wins`. Prompts are so short that what
 a state can hold hardly binds; all mixers read in both directions, which is not how they are used in language models.

@@ -116,11 +116,11 @@ class Lanes:
         """Markdown: a line an architecture, a column a value of a setting, mean samples of the lanes that get there."""
         lanes = self._selected()
         values = sorted(lanes[by].unique())
-        lines = [['samples', *(names.setting_text(by, value) for value in values)], ['---'] * (len(values) + 1)]
+        lines = []
         for model in names.model_order(lanes):
             mine = lanes[lanes['model'] == model]
             lines.append([names.display(model), *(_entry(mine[mine[by] == value]) for value in values)])
-        return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
+        return formats.pipes(['samples', *(names.setting_text(by, value) for value in values)], lines)
 
     def count(self, **settings: Any) -> int:
         """How many lanes there are, or how many with some settings."""
