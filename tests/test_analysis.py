@@ -325,7 +325,7 @@ def test_markdown_takes_the_number_of_digits():
 def test_a_mean_is_that_of_erms_and_says_how_many_lanes_are_none():
     rows = make_cell(100, 100, 10_000, budget=20_000).assign(is_erm=[True, True, False])
     assert only(rows)[['mean', 'num_short', 'num_learn']].tolist() == pytest.approx([100, 1, 3])
-    assert '100 (100–100), without 1 that are no ERMs' in analysis.samples_table(rows).iloc[0].tolist()
+    assert '100 (100–100), without 1 lane that is no ERM' in analysis.samples_table(rows).iloc[0].tolist()
 
 
 def test_the_table_of_a_tuning_has_the_mean_of_lanes_that_learn_and_how_many_do():

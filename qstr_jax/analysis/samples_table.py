@@ -94,6 +94,8 @@ def _cell_text(cell: Mapping[str, Any]) -> str:
     text = mean_text(cell)
     if not np.isnan([cell['low'], cell['high']]).any():
         text += f' ({short_number(cell["low"])}–{short_number(cell["high"])})'
-    short = f'without {cell["num_short"]} that are no ERMs' if cell['num_short'] else ''
+    num_short = cell['num_short']
+    no_erms = 'lane that is no ERM' if num_short == 1 else 'lanes that are no ERMs'
+    short = f'without {num_short} {no_erms}' if num_short else ''
     diverged = f'{cell["num_diverged"]} diverged' if cell['num_diverged'] else ''
     return ', '.join(part for part in (text, learn_text(cell), short, diverged) if part)
