@@ -10,7 +10,7 @@ import math
 import pandas as pd
 
 from qstr_jax import analysis, plots
-from qstr_jax.analysis import formats
+from qstr_jax.analysis import formats, line_fit
 from qstr_jax.cli import base
 from qstr_jax.report import drawing, lanes
 
@@ -250,12 +250,12 @@ def table(rows):
         ]
         entries += [many.where(model=model, seq_len=N).mean() if (model, N) in ran_long else '–' for N in shared]
         exponent = analysis.exponent(many.where(model=model).table)
-        entries.append('–' if exponent.value is None else str(exponent))
+        entries.append('–' if exponent.value is None else str(exponent).replace(f' by {line_fit.BY_NOISE}', '*'))
         lines.append([analysis.display(model), *entries])
     heads = [f'{short(task)}, N = {seq_len}' for task, seq_len in points]
     batch_size, most = (many.values(name)[0] for name in ('batch_size', 'max_samples'))
     heads += [f'1STR, N = {N}, up to {most:,} in batches of {batch_size}' for N in shared]
-    heads.append('exponent in N of the latter')
+    heads.append(f'exponent in N, up to {most:,}')
     return formats.pipes(['labels to the threshold', *heads], lines)
 
 
@@ -268,7 +268,7 @@ def limits(rows):
     return f"""
 {waiting}Two blocks, one size, one batch size at each budget; {longer} of {len(MODELS)} mixers at N = 16,
 only attention beyond: a mixer that does not learn may do so with more labels. Equal parameters are unlike widths,
-{widths(some)} numbers of a token. Begun and stopped for time: linear attention at N = 32.
+{widths(some)} numbers of a token. An interval with * is of three N, so it holds only the noise between lanes.
 
 {choice(some)} Flights ask by key here and by position in `who_wins`. Prompts are so short that what
 a state can hold hardly binds; all mixers read in both directions, which is not how they are used in language models.
