@@ -126,7 +126,7 @@ def prompt_of(weights_N=None, length=None, classes=True):
     ('weights', 'length'), [(None, None), ((0, 1, 0, 3, 0), None), (None, 3), ((1, 1, 0, 5, 5), 3)]
 )
 def test_risks_are_weighted_means(classes, weights, length):
-    task = TASK if classes else tasks.build('noisy_keys', seq_len=SEQ_LEN, key_dim=1, value_dim=1)
+    task = TASK if classes else tasks.build('latent_index', seq_len=SEQ_LEN, token_dim=3)
     prompt = prompt_of(None if weights is None else jnp.array(weights, jnp.float32), length, classes)
     task_draw = tasks.draw(tasks.task_key(0, task), task)
     module = module_of('transformer', task)

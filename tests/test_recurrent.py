@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
-from qstr_jax.models import Recurrent, deep_cell, gated_cell, recurrent
+from qstr_jax.models import Recurrent, deep_cell, gated_cell
 from tests.helpers import quick_jit, random_params
 
 SEQ_LEN, INPUT, WIDTH = 5, 3, 4
@@ -178,7 +178,7 @@ def test_exclusive_states_have_not_seen_their_own_token(cell):
 
 
 SETTINGS = [
-    *({'cell': cell} for cell in recurrent.CELLS),
+    *({'cell': cell} for cell in (*gated_cell.GATES, 'deep')),
     {'cell': 'gru', 'states': 'exclusive', 'readout': 'mlp'},
     {'cell': 'deep', 'states': 'exclusive', 'readout': 'mlp', 'radius': 1.0, 'lipschitz': 0.2},
     {'cell': 'tanh', 'states': 'inclusive', 'readout': 'mlp'},

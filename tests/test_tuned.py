@@ -230,8 +230,10 @@ def test_other_points_may_be_tuned_over_other_values_of_the_same_settings(workdi
 
 
 def test_rows_of_foreign_loops_may_stand_beside_tuned_ones(tmp_path):
-    results.add_sweep(tmp_path, {'models': ['net'], 'learners': ['outside']})
-    session._check_tune(tmp_path, settings())
+    foreign = {'models': ['net'], 'learners': ['outside']}
+    tuned_sweep = settings(tune={'learning_rate': 'auto'}).as_json()
+    results.check_tuned_alike(tmp_path, [foreign], tuned_sweep)
+    results.check_tuned_alike(tmp_path, [tuned_sweep], foreign)
 
 
 def test_shares_keep_the_cells_of_a_model_together():
