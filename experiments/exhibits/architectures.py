@@ -166,25 +166,27 @@ def who_learns(rows):
 
 
 def with_more(rows):
-    """What 1STR takes with more labels at each N."""
+    """What 1STR takes with more labels, and how that grows with N."""
     many = rows('architectures_long')
-    lines = []
-    for seq_len in many.values('seq_len'):
-        found = many.where(seq_len=seq_len)
-        means = best_first(analysis.summarize(found.table, ['model']))['model']
-        listed = ', '.join(f'{analysis.display(model)} {found.where(model=model).mean()}' for model in means)
-        lines.append(f'- N = {seq_len}: {listed}.')
-    said = 'With a million labels 1STR takes:', '\n'.join(lines), f'Five lanes each, in batches of 256. {growth(many)}'
-    return '\n\n'.join(said)
+    batch_size, most = (many.values(name)[0] for name in ('batch_size', 'max_samples'))
+    alone = {seq_len: models[0] for seq_len, models in LONG.items() if len(models) == 1}
+    beyond = ', '.join(
+        f'{analysis.display(model)} {many.where(model=model, seq_len=seq_len).mean()} at N = {seq_len}'
+        for seq_len, model in alone.items()
+    )
+    return f"""
+The last columns of the table allow {most:,} labels in batches of {batch_size}, five lanes each; 1STR then takes
+{beyond}. {growth(many)}
+"""
 
 
 def growth(many):
-    """The least and the greatest exponent in N of mixers that have one."""
+    """The least two exponents in N and the greatest, of mixers that have one."""
     found = {model: analysis.exponent(many.where(model=model).table) for model in many.values('model')}
     found = {model: one for model, one in found.items() if one.value is not None}
     order = sorted(found, key=lambda model: found[model].value)
-    said = [f'N^{found[model]} ({analysis.display(model)})' for model in (order[0], order[-1])]
-    return f'Of {len(found)} mixers that learn at three N or more, labels grow as {said[0]} to {said[1]}.'
+    least, second, greatest = (f'N^{found[model]} ({analysis.display(model)})' for model in (*order[:2], order[-1]))
+    return f'Labels grow as {least}; those of {len(found) - 1} others that learn at three N as {second} to {greatest}.'
 
 
 def in_one_column(rows, setting):
