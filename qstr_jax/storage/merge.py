@@ -29,7 +29,7 @@ def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
     sweeps: list[dict[str, Any]] = []
     for source in sources:
         for sweep in results.read_config(source):
-            results.check_tuned_alike(source, sweeps, sweep)
+            results.check_tuned_alike(destination, sweeps, sweep)
             sweeps.append(sweep)
     tables = {}
     for name in sorted({path.name for source in sources for path in names.listed(source / 'rows', '.parquet')}):
