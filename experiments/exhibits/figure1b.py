@@ -49,8 +49,8 @@ def text(rows):
 From N = 25 to 33 the Transformer goes from {transformer.where(seq_len=25).mean()} to
 {transformer.where(seq_len=33).mean()} samples, N^{transformer.exponent()}, the FFN from {ffn.where(seq_len=25).mean()}
 to {ffn.where(seq_len=33).mean()}, five draws of (u, ω) each: {draws.count()} draws at N = 25, these among them, need
-{draws.mean()}, between {draws.smallest()} and {draws.largest()}. The RNN needs {recurrent.mean(by='seq_len')} at N = 25, 27
-and 29.
+{draws.mean()}, between {draws.smallest()} and {draws.largest()}. The RNN needs {recurrent.mean(by='seq_len')}
+at N = 25, 27 and 29.
 
 By its own five draws at each N the FFN grows as N^{ffn.exponent()}, which depends on those at N = 25.
 Transformer and FFN took {transformer.time()} and {ffn.time()}, the RNN {rnn.time()}: one lane at
