@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+import pandas as pd
 from absl import app, flags
 from ml_collections import config_dict
 
@@ -42,6 +43,8 @@ def launch(
     # JAX logs every backend that is missing.
     logging.getLogger('jax._src.xla_bridge').setLevel(logging.WARNING)
     warnings.formatwarning = _once()
+    # Rows of many architectures have hundreds of columns, of types that pandas stores one by one whatever one does.
+    warnings.simplefilter('ignore', pd.errors.PerformanceWarning)
     for name in used:  # what --help lists
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
     app.run(
