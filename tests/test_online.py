@@ -236,6 +236,26 @@ def test_the_subset_estimates_the_test_loss():
         np.testing.assert_array_equal(curve['test_loss'][~skipped], truth['test_loss'][~skipped])
 
 
+def test_a_check_counts_as_an_evaluation_only_where_there_was_one():
+    """On error rates too, where the standard error is 0 as long as the same prompts of the subset are wrong."""
+    sweep = sweeps.Sweep(
+        models='ffn', task='modular_sum', seq_lens=3, batch_size=16, check_every=5, max_samples=3200, test_samples=160,
+        threshold_on='error_rate', threshold=0.02,
+    )  # fmt: skip
+    problem = sweeps.cells_of(sweep)[0].problem
+    full = dataclasses.replace(problem, learner=dataclasses.replace(problem.learner, screen=False))
+    lanes_K = lanes_of({})
+    _, screened_K = run_all(problem, lanes_K)
+    _, full_K = run_all(full, lanes_K)
+    for curve, truth in zip(
+        problem.learner.report_curves(screened_K, problem), full.learner.report_curves(full_K, full), strict=True
+    ):
+        is_full = curve['test_loss_se'] == 0
+        assert 0 < is_full.sum() < len(is_full)
+        assert curve['is_due'][is_full].all()
+        np.testing.assert_array_equal(curve['accuracy'][is_full], truth['accuracy'][is_full])
+
+
 @pytest.mark.slow
 def test_pointwise_risk_uses_one_fixed_position_per_example():
     problem = small.cell('transformer', risk='pointwise').problem

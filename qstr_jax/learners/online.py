@@ -246,6 +246,9 @@ class Online:
         errors_KxT, guessed_K, estimate_K, error_K = lanes.over_chosen(guess, is_active_K, state_K, params_K, data_K)
         threshold_K = jax.vmap(functools.partial(crossings.pending, learner=self))(state_K.curves)
         is_due_K = screening.is_due(estimate_K, error_K, threshold_K)
+        if self.threshold_on == 'error_rate':
+            # Where the same prompts of the subset are wrong as before, its standard error of 0 says nothing of others.
+            is_due_K |= error_K == 0
         # The last loss of a censored lane always comes from a full evaluation.
         is_due_K |= state_K.checks + 1 >= self.max_checks
         # Without screening every check is a full evaluation; `is_due` still records what screening would have done.
