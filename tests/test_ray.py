@@ -13,7 +13,7 @@ import pytest
 from qstr_jax.storage import provenance, results
 from tests import harness, helpers
 
-pytest.importorskip('ray', reason="needs Ray: pip install 'qstr_jax[ray]'")
+pytest.importorskip('ray', reason='needs Ray: make install EXTRA=ray')
 from ray import cluster_utils
 
 pytestmark = [

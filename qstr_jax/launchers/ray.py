@@ -1,4 +1,4 @@
-"""A sweep on a Ray cluster, or on one that starts by itself on this machine (`pip install qstr_jax[ray]`).
+"""A sweep on a Ray cluster, or on one that starts by itself on this machine (`make install EXTRA=ray`).
 
 An actor is a process with the devices of one worker, never one of a lane; the driver hands lane batches to it and
 writes what comes back. Ray starts actors as new Pythons: JAX hangs in forked ones.
@@ -139,7 +139,7 @@ def _run(request: Request) -> None:
     try:
         import ray
     except ImportError:
-        raise LaunchError("ray is missing: pip install 'qstr_jax[ray]'") from None
+        raise LaunchError('ray is missing: make install EXTRA=ray') from None
     _join(request)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,4 +1,4 @@
-"""Shares of a sweep as jobs of submitit: a Slurm array, or processes of this machine (`pip install qstr_jax[launch]`).
+"""Shares of a sweep as jobs of submitit: a Slurm array, or processes of this machine (`make install EXTRA=launch`).
 
 Each of the --num_shards jobs runs `python -m experiments.sample_complexity` on its share of the cells. A job that Slurm
 preempts or that runs out of time saves its state and is queued again. Job files and logs are pickles, which is why they
@@ -67,7 +67,7 @@ def submit(cluster: str, shards: Sequence[Shard], folder: pathlib.Path, request:
     try:
         import submitit
     except ImportError:
-        raise sweeps.SweepError("submitit is missing: pip install 'qstr_jax[launch]'") from None
+        raise sweeps.SweepError('submitit is missing: make install EXTRA=launch') from None
     try:
         executor = submitit.AutoExecutor(folder, cluster=cluster)
     except RuntimeError as error:  # no sbatch

@@ -28,7 +28,7 @@ class EquinoxModule(_Adapted):
     @nn.compact
     def __call__(self, z_NxE: jax.Array) -> jax.Array:
         """Its outputs, as of `models.predict`."""
-        equinox = _library('equinox', "pip install 'qstr_jax[adapters]'")
+        equinox = _library('equinox', 'make install EXTRA=adapters')
 
         def draw(key: jax.Array) -> dict[str, jax.Array]:
             arrays = equinox.filter(self.make(key=key), equinox.is_inexact_array)
@@ -91,7 +91,7 @@ def from_equinox(module_class: Callable[..., Any], *args: Any, **settings: Any) 
     Raises:
         ValueError: Equinox is not installed.
     """
-    _library('equinox', "pip install 'qstr_jax[adapters]'")
+    _library('equinox', 'make install EXTRA=adapters')
     return EquinoxModule(module_class, args, tuple(sorted(settings.items())))
 
 
@@ -127,7 +127,7 @@ def _library(name: str, install: str) -> Any:
 @functools.cache
 def _torch() -> tuple[Any, Any]:
     """torch and torchax 0.0.13, which asks torch for operations on named dimensions that torch 2.13 no longer has."""
-    install = "pip install torch==2.13.0 'qstr_jax[adapters]'"
+    install = 'pip install torch==2.13.0, then make install EXTRA=adapters'
     torch = _library('torch', install)
     packet = torch._ops.OpOverloadPacket
     found = packet.__getattr__

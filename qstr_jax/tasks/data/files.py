@@ -11,7 +11,7 @@ def folder(task: str, package: str) -> pathlib.Path:
     """Where a package is installed."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
-        raise ValueError(f"task={task!r}: its package {package} is not installed; pip install 'qstr_jax[data]'")
+        raise ValueError(f'task={task!r}: its package {package} is not installed; make install EXTRA=data')
     return pathlib.Path(spec.origin).parent
 
 
@@ -23,5 +23,5 @@ def check(task: str, arrays: dict[str, np.ndarray], digest: str) -> None:
         found.update(np.ascontiguousarray(array).data)
     if found.hexdigest()[: len(digest)] != digest:
         raise ValueError(
-            f"task={task!r}: the installed data are others than docs/data.md says; pip install 'qstr_jax[data]'"
+            f'task={task!r}: the installed data are others than docs/data.md says; make install EXTRA=data'
         )
