@@ -186,7 +186,9 @@ def _draw_line(
         places, cells['low'].mask(is_bound), cells['high'], color=colour, alpha=0.15, linewidth=0, zorder=1.5,
         gid=f'interval {curve.key}',
     )  # fmt: skip
-    axis.plot(places, mean, color=colour, linestyle=':', linewidth=0.8, gid=f'bounds {curve.key}')
+    touches = pd.Series(is_bound, dtype=float).rolling(3, center=True, min_periods=1).max()  # it or a neighbour is one
+    touching = np.where(touches > 0, mean, np.nan)
+    axis.plot(places, touching, color=colour, linestyle=':', linewidth=0.8, gid=f'bounds {curve.key}')
     axis.plot(places, np.where(is_bound, np.nan, mean), color=colour, linestyle=style, gid=f'mean {curve.key}')
     for some, face in ((~is_bound, colour), (is_bound, 'white')):
         axis.plot(places[some], mean[some], marker, color=colour, markerfacecolor=face, linestyle='none')

@@ -42,7 +42,7 @@ Look = tuple[Any, str, Any]
 _LOOKS: dict[str, Look] = {
     'transformer': ('#0072B2', 'o', '-'),
     'rnn': ('#D55E00', 's', (0, (4, 2))),
-    'ffn': ('#009E73', 'D', (0, (1.5, 1.2))),
+    'ffn': ('#009E73', 'D', (0, (2.4, 1))),
 }
 _OTHER_LOOKS: tuple[Look, ...] = (
     ('#CC79A7', 'v', (0, (5, 1.2, 1.2, 1.2))),
