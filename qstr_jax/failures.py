@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import os
 import pathlib
 import random
 import sysconfig
@@ -12,7 +13,9 @@ import numpy as np
 
 # Code that is not the user's, besides that of packages: of this one, of its binaries and of Python.
 _ROOT = pathlib.Path(__file__).parents[1]
-_NOT_USERS = (str(_ROOT / 'qstr_jax'), str(_ROOT / 'experiments'), sysconfig.get_paths()['stdlib'])
+_NOT_USERS = tuple(
+    f'{folder}{os.sep}' for folder in (_ROOT / 'qstr_jax', _ROOT / 'experiments', sysconfig.get_paths()['stdlib'])
+)
 # What is wrong with code that does not take its random numbers from the key.
 FROZEN = (
     'draws random numbers by NumPy or Python, which tracing freezes, so that all prompts and lanes share them: '

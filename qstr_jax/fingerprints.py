@@ -5,6 +5,8 @@ JAX found in its caches and shares.
 """
 
 import hashlib
+import inspect
+import pathlib
 import re
 from typing import Any
 
@@ -47,10 +49,21 @@ def _of_jaxpr(jaxpr: Jaxpr, known: dict[int, str]) -> str:
 
         lines = [' '.join(map(bound, (*jaxpr.constvars, *jaxpr.invars)))]
         for eqn in jaxpr.eqns:
+            if eqn.primitive.name.endswith('callback'):
+                lines.append(_of_host(eqn.params['callback']))
             params = (f'{k}={_of_value(v, known)}' for k, v in sorted(eqn.params.items()) if not _IGNORED.fullmatch(k))
             lines.append(' '.join([eqn.primitive.name, *map(read, eqn.invars), *params, *map(bound, eqn.outvars)]))
         known[id(jaxpr)] = _sha(*lines, ' '.join(map(read, jaxpr.outvars)))
     return known[id(jaxpr)]
+
+
+def _of_host(callback: Any) -> str:
+    """A digest of the file that defines the function of a callback, which no trace shows; '' where there is none."""
+    function = inspect.unwrap(getattr(callback, 'callback_func', callback))
+    try:
+        return _sha(pathlib.Path(str(inspect.getsourcefile(function))).read_text())
+    except (OSError, TypeError):
+        return ''
 
 
 def _of_type(aval: Any) -> str:

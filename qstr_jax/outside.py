@@ -202,8 +202,8 @@ def write_rows(
         ValueError: no lane, one that is not over, a value that no row can have, or a measure that the judge has.
     """
     names.check(model)
-    if not judges:
-        raise ValueError('judges=[]: give at least one lane')
+    if isinstance(judges, Judge) or not judges:
+        raise ValueError('judges: give a list of at least one lane')
     if running := [one for one in judges if one.outcome == 'running']:
         raise ValueError(f'seed={running[0].seeds["seed"]}: its lane is not over; check until `check` says so')
     own = {f'{model}_{name}': columns.plain(_setting(name, value)) for name, value in (settings or {}).items()}
@@ -213,9 +213,11 @@ def write_rows(
     for name, value in measures.items():
         if name in judged[0]:
             raise ValueError(f'{name}={value!r:.80}: rows have that from the judge, the model or its settings')
-        if not isinstance(value, (str, bool, int, float, np.generic)):
+        if not isinstance(value, (str, bool, int, float, np.bool_, np.integer, np.floating)):
             raise ValueError(f'{name}={value!r:.80}: must be a number or a text')
-        if isinstance(value, float) and np.isinf(value):
+        if columns.get(name).role == 'outcome':
+            raise ValueError(f'{name}={value!r:.80}: is for the judge to say')
+        if not isinstance(value, str) and np.isinf(value):
             raise ValueError(f'{name}={value!r}: must be finite')
     folder = results.open_workdir(workdir)
     rows = pd.DataFrame([{**row, **measures} for row in judged])

@@ -414,7 +414,7 @@ def test_only_models_have_settings(settings):
 @pytest.mark.parametrize(
     'given',
     [
-        {'models': ['nobody']}, {'plugins': ['my_missing']}, {'suite': 'other'}, {'seq_lens': ['x']},
+        {'models': ['nobody']}, {'plugins': ['my_missing']}, {'suite': 'other'}, {'seq_lens': ['x']}, {'seq_lens': []},
         {'seq_lens': ['9'], 'models': ['ffn']}, {'settings': '3'}, {'models': None},
         {'seq_lens': ['8']}, {'settings': "{'ffn.widths': (8,)}"}, {'source': 'https://example.org'},
     ],

@@ -1,5 +1,7 @@
 """The reason of an error is one line with the user's own line."""
 
+import pathlib
+
 import pytest
 
 from qstr_jax import failures
@@ -32,6 +34,12 @@ def test_first_line_and_place(source, line, tmp_path):
     assert reason.startswith(start)
     assert reason.endswith(end)
     assert '\n' not in reason
+
+
+def test_a_file_beside_the_package_is_the_users():
+    root = pathlib.Path(failures.__file__).parents[1]
+    assert failures.is_users(str(root / 'qstr_jax_models.py'))
+    assert not failures.is_users(str(root / 'qstr_jax' / 'models.py'))
 
 
 def test_only_what_says_itself_what_is_wrong_stays_as_it_is():

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import types
 
 import jax
 import jax.numpy as jnp
@@ -61,6 +62,19 @@ def test_a_callback_has_no_address_in_it():
         return lambda x: jax.pure_callback(lambda y: scale * y, jax.ShapeDtypeStruct((3,), np.float32), x)
 
     assert of(call(1)) == of(call(1))
+
+
+def test_a_callback_is_of_the_file_that_defines_its_function(tmp_path):
+    """A trace does not show what the function does."""
+    found = []
+    for scale in 1, 2, 2:
+        path = tmp_path / f'host{len(found)}.py'
+        path.write_text(f'def host(y):\n    return {scale} * y\n')
+        module = types.ModuleType('host')
+        exec(compile(path.read_text(), str(path), 'exec'), vars(module))
+        host = module.host
+        found.append(of(lambda x, h=host: jax.pure_callback(h, jax.ShapeDtypeStruct((3,), np.float32), x)))
+    assert found[0] != found[1] == found[2]
 
 
 @pytest.mark.slow

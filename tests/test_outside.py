@@ -116,8 +116,14 @@ def test_what_the_judge_said_cannot_be_overwritten(tmp_path):
     for name, value in {'seed': 5, 'learner': 'online', 'test_loss': 0.1, 'net_width': 3, 'cell': 'x'}.items():
         with pytest.raises(ValueError, match=f'{name}=.*the judge'):
             outside.write_rows(tmp_path, 'net', [over(0)], settings={'width': 4}, **{name: value})
-    with pytest.raises(ValueError, match='state_size=inf: must be finite'):
-        outside.write_rows(tmp_path, 'net', [over(0)], state_size=np.inf)
+    for infinity in np.inf, np.float32('inf'):
+        with pytest.raises(ValueError, match=r'state_size=.*inf.*: must be finite'):
+            outside.write_rows(tmp_path, 'net', [over(0)], state_size=infinity)
+    for name, value, word in ('day', np.datetime64('2020'), 'a number or a text'), ('crossings', 'abc', 'the judge'):
+        with pytest.raises(ValueError, match=f'{name}=.*{word}'):
+            outside.write_rows(tmp_path, 'net', [over(0)], **{name: value})
+    with pytest.raises(ValueError, match='judges: give a list'):
+        outside.write_rows(tmp_path, 'net', over(0))
     assert not list(tmp_path.iterdir())
 
 

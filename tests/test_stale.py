@@ -13,7 +13,7 @@ import pytest
 import qstr_jax
 from qstr_jax import columns, sweeps
 from qstr_jax.settings import registry
-from qstr_jax.storage import checkpoint, files, results
+from qstr_jax.storage import checkpoint, files, merge, results
 from qstr_jax.sweeps import monitor, programs, stale, training
 from tests import small
 
@@ -130,6 +130,29 @@ def test_rows_of_edited_code_are_refused_and_kept_aside(plugin, tmp_path):
     assert len(list(tmp_path.glob('results/replaced/*/params/*/*'))) == 1
     pd.testing.assert_frame_equal(run(tmp_path), again)
     pd.testing.assert_frame_equal(run(tmp_path, refresh=True), again)
+
+
+def test_an_installed_plugin_is_seen_too(plugin, tmp_path, monkeypatch):
+    folder = tmp_path / 'site-packages'
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    installed = Plugin(folder)
+    installed.write(MINE)
+    run(tmp_path)
+    installed.write(MINE.replace('1.0 *', '3.0 *'))
+    with pytest.raises(results.ResultsError, match="changed: model 'mine' of my_edited"):
+        run(tmp_path)
+
+
+def test_rows_of_edited_code_are_not_merged_with_those_before(plugin, tmp_path):
+    for name, scale, rate in ('a', '1.0 *', 1e-3), ('b', '3.0 *', 2e-3), ('c', '1.0 *', 4e-3):
+        plugin.write(MINE.replace('1.0 *', scale))
+        run(tmp_path / name, learning_rate=rate)
+    folders = {name: tmp_path / name / 'results' for name in 'abc'}
+    with pytest.raises(results.ResultsError, match=r'mine-.*: rows of two programs'):
+        merge.merge([folders['a'], folders['b']], tmp_path / 'both')
+    assert not (tmp_path / 'both').exists()
+    assert len(merge.merge([folders['a'], folders['c']], tmp_path / 'both')) == 2
 
 
 def test_rows_that_another_worker_has_run_again_stay(plugin, tmp_path, monkeypatch):

@@ -94,6 +94,9 @@ def range_of(count):
         ('num_seeds', 0, 'num_seeds'),
         ('num_seeds', 2.5, 'num_seeds'),
         ('lanes_per_batch', 0, 'lanes_per_batch'),
+        ('lanes_per_batch', 10**9, 'at most 4096'),
+        ('tune', 3, 'give a mapping'),
+        ('axes', 3, 'give a mapping'),
         ('weight_decay', 'x', 'weight_decay'),
         ('learners', 'offline', 'learners'),
         ('threshold', float('inf'), 'threshold'),
@@ -113,6 +116,7 @@ def range_of(count):
         ('seq_lens', 10**20, 'at most'),
         ('encoding_dim', 10**12, 'at most'),
         ('learning_rate', 1e300, 'float32'),
+        ('learning_rate', 1e-50, 'would be 0 in float32'),
         ('threshold', 1e-300, 'float32'),
         ('max_samples', 10**18, 'at most'),
         ('task_per_lane', 'no', 'task_per_lane'),
@@ -161,6 +165,9 @@ def test_replace_changes_what_it_names():
     assert changed.num_seeds == 7
     assert sweeps.cells_of(changed)[0].problem.learner.threshold == 0.3
     assert sweeps.cells_of(changed.replace(threshold=0.9, num_seeds=2)) == sweeps.cells_of(sweep)
+    assert sweep.test_task == 'simple_qstr'  # by the preset 'published'
+    assert sweep.replace(preset='paper').test_task == 'qstr'
+    assert sweeps.Sweep(test_task='simple_qstr').replace(preset='paper').test_task == 'simple_qstr'
 
 
 @pytest.mark.parametrize('before', [{'online': {'learning_rate': 1e-3}}, {'learning_rate': 1e-3}], ids=str)

@@ -229,6 +229,16 @@ def test_other_points_may_be_tuned_over_other_values_of_the_same_settings(workdi
         sweeps.run(settings(seq_lens=5, tune={'weight_decay': (0.1, 0.2)}), directory, small.quiet())
 
 
+def test_a_setting_of_one_model_tells_no_points_of_another_apart(tmp_path):
+    """Widths of the Transformer differ, but both sweeps have the same FFN; alone it is another Transformer."""
+    one = {'models': ('transformer', 'ffn'), 'tune': {'learning_rate': (1e-3, 1e-2)}, 'transformer.mlp_width': 8}
+    other = {**one, 'tune': {'learning_rate': (1e-5, 1e-4)}, 'transformer.mlp_width': 4}
+    with pytest.raises(results.ResultsError, match='was tuned with'):
+        results.check_tuned_alike(tmp_path, [settings(**one).as_json()], settings(**other).as_json())
+    one['models'] = other['models'] = 'transformer'
+    results.check_tuned_alike(tmp_path, [settings(**one).as_json()], settings(**other).as_json())
+
+
 def test_rows_of_foreign_loops_may_stand_beside_tuned_ones(tmp_path):
     foreign = {'models': ['net'], 'learners': ['outside']}
     tuned_sweep = settings(tune={'learning_rate': 'auto'}).as_json()
@@ -323,6 +333,9 @@ def test_what_is_tuned_and_how_is_checked():
         settings(batch_size=None, tune={'batch_size': 'auto'})
     with pytest.raises(ValueError, match='is tuned, so it cannot be given'):
         settings(tune={'batch_size': (8, 16)}, batch_size=8)
+    for goal in 'threshold', 'max_samples', 'test_samples':  # among which the weakest would win
+        with pytest.raises(ValueError, match=f"tune='{goal}': unknown"):
+            settings(tune={goal: (4, 64)})
 
 
 @pytest.mark.parametrize(('name', 'value'), [('num_seeds', 10_001), ('task_seed', 10_000)])

@@ -14,6 +14,7 @@ from ml_collections import config_dict
 
 from qstr_jax import failures, sweeps
 from qstr_jax.settings import checks, registry
+from qstr_jax.storage import names
 from qstr_jax.sweeps.scopes import ALIASES
 from qstr_jax.sweeps.tune import OPTIONS
 
@@ -34,8 +35,8 @@ def get_config(plugins: tuple[str, ...] = (), **settings: Any) -> config_dict.Co
     schemas = {kind: _settings_of(kind) for kind in registry.SCOPES}
     for name in dict.fromkeys([*schemas['task'], *schemas['learner'], *ALIASES]):
         config[name] = unset()
-    for kind, names in schemas.items():
-        config[kind] = config_dict.ConfigDict({name: unset() for name in names})
+    for kind, schema in schemas.items():
+        config[kind] = config_dict.ConfigDict({name: unset() for name in schema})
     config.task.name = 'qstr'
     for name, entry in registry.entries().items():
         if entry.schema and entry.kind != 'task':
@@ -117,9 +118,12 @@ def check_drawn(config: config_dict.ConfigDict, cells: Sequence[sweeps.Cell]) ->
     drawn += [(group, column) for group in ('published', 'reference_for') for column in config[group]]
     for name, column in drawn:
         checks.choice(name, column, known)
-    for note in _several(config.notes):
-        if not isinstance(note, str):
-            raise ValueError(f'notes={note!r}: must be text')
+    axes = [str(config.heatmap[name]) for name in ('x', 'y')]
+    if any(config.heatmap.values()) and (not all(axes) or axes[0] == axes[1]):
+        raise ValueError(f'heatmap.x={axes[0]!r}, heatmap.y={axes[1]!r}: a heat map needs two columns')
+    for name, text in (('title', config.title), *(('notes', note) for note in _several(config.notes))):
+        if not isinstance(text, str) or not names.is_text(text):
+            raise ValueError(f'{name}={text!a}: must be text in UTF-8')
     for point in _several(config.reference):
         kinds: tuple[Any, ...] = (str, int, (int, float))
         is_triple = isinstance(point, (tuple, list)) and len(point) == 3

@@ -57,6 +57,8 @@ class Suite:
     ) -> list[sweeps.Sweep]:
         """A tuned sweep for each task; `settings` are of models."""
         _check_of_models(settings)
+        if seq_lens is not None and not seq_lens:
+            raise ValueError('seq_lens: give at least one, or leave it out for all')
         for seq_len in seq_lens or ():
             checks.choice('seq_lens', seq_len, self.seq_lens)
         return [

@@ -38,10 +38,13 @@ class Inbox:
                 self._add(cell_id, data, content[f'curves/{rest[0]}'])
             elif kind != 'curves':
                 path = names.inside(self._workdir, *name.split('/'))
-                path.parent.mkdir(parents=True, exist_ok=True)
+                files.make_folder(path.parent)
                 files.write_bytes(path, data)
         for folder, inside in checkpoints.items():
-            self._save(folder, inside)
+            try:
+                self._save(folder, inside)
+            except OSError as error:
+                raise results.ResultsError(f'cannot write {folder}: {error.strerror or error}') from error
 
     def _add(self, cell_id: str, rows: bytes, curves: bytes) -> None:
         """Adds rows and curves to those of a cell."""

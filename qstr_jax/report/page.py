@@ -57,7 +57,7 @@ def html_of(
         'others': [(f's{i}', section) for i, section in enumerate(sections)], 'links': list((links or {}).items()),
         'title_of': title_of, 'page_of': page_of, 'command': command, 'settings': _settings, 'provenance': _run,
     }  # fmt: skip
-    room = MOST_BYTES - len(template.render(given, pictures=lambda section: []).encode())
+    room = MOST_BYTES - len(template.render(given, pictures=lambda section: []).encode(errors='backslashreplace'))
     return template.render(given, pictures=_Pictures(room).of)
 
 

@@ -41,8 +41,6 @@ def positive(name: str, value: Any) -> None:
     number(name, value)
     if not value > 0:
         raise ValueError(f'{name}={value!r}: must be positive')
-    if value < SMALLEST:
-        raise ValueError(f'{name}={value!r}: would be 0 in float32, must be at least {SMALLEST:g}')
 
 
 def number(name: str, value: Any, least: float = -math.inf) -> None:
@@ -55,6 +53,8 @@ def number(name: str, value: Any, least: float = -math.inf) -> None:
         raise ValueError(f'{name}={value!r}: must be finite')
     if abs(value) > LARGEST:
         raise ValueError(f'{name}={value!r}: would be infinite in float32, must be at most {LARGEST:g}')
+    if 0 < abs(value) < SMALLEST:
+        raise ValueError(f'{name}={value!r}: would be 0 in float32, must be at least {SMALLEST:g}')
     if value < least:
         raise ValueError(f'{name}={value!r}: must be at least {least:g}')
 

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from etils import epath
 
-from qstr_jax.storage import cell_tables, defaults, files, lane_keys, names, records, results
+from qstr_jax.storage import cell_tables, defaults, files, lane_keys, names, provenance, records, results
 from qstr_jax.storage.files import ResultsError
 
 # Another program may compute the same, and another search find the same values.
@@ -22,6 +22,8 @@ def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
     backend and `lanes_per_batch` must be equal; rows of different ones may differ by rounding, which is warned of. Runs
     that chose settings, in `selection/`, are merged too; trained parameters and checkpoints stay where they are.
     """
+    if not sources:
+        raise ResultsError('sources: give at least one results directory')
     own = os.path.abspath(destination)
     sources = sorted(map(epath.Path, sources), key=lambda source: os.path.abspath(source) != own)
     if (epath.Path(destination) / 'config.json').exists() and os.path.abspath(sources[0]) != own:
@@ -40,6 +42,7 @@ def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
             plan[cell_id] = joined(plan.get(cell_id), entry)
     paths = [path for source in sources for path in names.listed(source / 'provenance', '.json')]
     runs = {path.name: records.read(path, 'run') for path in paths}
+    _check_programs(tables, sources)
     target = results.open_workdir(destination)
     for sweep in sweeps:
         results.add_sweep(target, sweep)
@@ -83,6 +86,23 @@ def _curves_of(rows: pd.DataFrame, source: Any, name: str) -> pd.DataFrame:
     """The curves of the lanes that have rows; a killed write leaves others."""
     curves = defaults.filled_curves(cell_tables.read_curves(source / 'curves' / name), rows)
     return lane_keys.without(curves, lane_keys.found_in(curves) - lane_keys.found_in(rows))
+
+
+def _check_programs(tables: dict[str, tuple[pd.DataFrame, pd.DataFrame]], sources: Sequence[Any]) -> None:
+    """Raises ResultsError where rows of a cell are of several programs of the same versions: edited code."""
+    versions: dict[tuple[str, str], set[tuple]] = {}
+    for source in sources:
+        for key, runs in provenance.of_programs(source).items():
+            versions.setdefault(key, set()).update(map(provenance.versions, runs))
+    for name, (rows, _) in tables.items():
+        cell_id = name.removesuffix('.parquet')
+        seen: dict[tuple, str] = {}
+        made = ['backend', 'lanes_per_batch', 'program']
+        known = rows[made].dropna().drop_duplicates() if {*made} <= {*rows.columns} else pd.DataFrame(columns=made)
+        for backend, size, program in known.itertuples(index=False, name=None):
+            for version in versions.get((cell_id, program), ()):
+                if seen.setdefault((backend, size, version), program) != program:
+                    raise ResultsError(f'{cell_id}: rows of two programs, since code was edited: nothing was merged')
 
 
 def is_same(a: Any, b: Any) -> bool:

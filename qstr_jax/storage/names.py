@@ -41,11 +41,12 @@ def inside(workdir: Any, *names: str) -> epath.Path:
 
 def check_text(path: Any) -> None:
     """Raises ResultsError if a path holds bytes that are no UTF-8, which no page, table or record can name."""
-    if not _is_text(str(path)):
+    if not is_text(str(path)):
         raise ResultsError(f'{str(path)!a}: the name is no UTF-8, rename it')
 
 
-def _is_text(name: str) -> bool:
+def is_text(name: str) -> bool:
+    """Whether a text has no bytes that are no UTF-8."""
     return not any('\ud800' <= letter <= '\udfff' for letter in name)
 
 
@@ -60,7 +61,7 @@ def listed(folder: Any, suffix: str) -> list[Any]:
     for name, what in sorted(_entries(folder)):
         if name.startswith('.') or not name.endswith(suffix):
             continue
-        if not _is_text(name):
+        if not is_text(name):
             warnings.warn(f'left out: {str(folder / name)!a}, whose name is no UTF-8', stacklevel=2)
         elif what != 'a file':
             warnings.warn(f'left out: {folder / name} is {what}', stacklevel=2)
@@ -87,7 +88,7 @@ def searched(folder: pathlib.Path) -> Iterator[tuple[pathlib.Path, list[str]]]:
     """
     for path, folders, others in os.walk(folder):  # without those that are gone, or not ours to read
         one, found = pathlib.Path(path), [*folders, *others]
-        for name in [name for name in folders if not _is_text(name)]:
+        for name in [name for name in folders if not is_text(name)]:
             warnings.warn(f'left out: {str(one / name)!a}, whose name is no UTF-8', stacklevel=2)
             folders.remove(name)
         if folders and len(one.parts) - len(folder.parts) == MOST_LEVELS:

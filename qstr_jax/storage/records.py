@@ -58,7 +58,11 @@ _ENTRY = _object(
     {'entry': _NAME, 'suite': _NAME, 'model': _NAME, 'settings': {'type': 'object'}, 'plugins': _LANES,
      'source': _TEXT, 'runs': {'type': 'array', 'items': _object(_RUN_SAYS)}}
 )  # fmt: skip
-_SWEEP = _object({}, {'models': {'type': 'array'}, 'settings': _TABLE, 'tune': {'type': ['object', 'null']}})
+_SWEEP = _object(
+    {},
+    {'models': {'type': 'array'}, 'settings': _TABLE, 'tune': {'type': ['object', 'null']},
+     'task_seed': {'type': 'integer'}},
+)  # fmt: skip
 SCHEMAS = {
     'any': {'type': 'object'},
     'config': _object({'sweeps': {'type': 'array', 'items': _SWEEP}}),

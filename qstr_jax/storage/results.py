@@ -96,7 +96,9 @@ def _are_apart(*both: dict[str, Any]) -> bool:
     """Whether two sweeps tune the same settings and have no point in common."""
     names = {frozenset(sweep.get('tune') or ()) for sweep in both}
     one, other = ({'models': sweep['models'], **sweep['settings']} for sweep in both)
-    shared = one.keys() & other.keys()
+    models = {*map(str, one['models']), *map(str, other['models'])}
+    # A setting of one model says nothing of the points of another.
+    shared = [name for name in one.keys() & other.keys() if len(models) == 1 or name.partition('.')[0] not in models]
     return len(names) == 1 and any({*map(str, one[name])}.isdisjoint(map(str, other[name])) for name in shared)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import qstr_jax
 from qstr_jax import failures
 from qstr_jax.settings import registry
-from qstr_jax.settings.function_names import module_of
+from qstr_jax.settings.function_names import is_ours, module_of
 
 # When the process started: files that were written later may differ from the code that it runs.
 _STARTED = time.time()
@@ -21,14 +21,18 @@ UNKNOWN = ''
 
 
 def digests() -> dict[str, str]:
-    """A digest for each module of the user's that is loaded, by its name, and one for all of this package."""
+    """A digest for each module of the user's that is loaded, by its name, and one for all of this package.
+
+    What registers something from outside this package is the user's wherever it lies, such as an installed plugin.
+    """
     found = {'qstr_jax': _of_package()}
+    registered = [entry.builder for entry in registry.entries().values()]
+    plugins = {module_of(thing) for thing in registered if not is_ours(thing)}
     for name, module in sorted(sys.modules.items()):
         path = getattr(module, '__file__', None)
         # Modules that a package makes as it runs, such as `torch.ops`, lack a whole path.
-        if isinstance(path, str) and os.path.isabs(path) and failures.is_users(path):
+        if isinstance(path, str) and os.path.isabs(path) and (name in plugins or failures.is_users(path)):
             found[name] = _of_file(path)
-    registered = [entry.builder for entry in registry.entries().values()]
     return found | {module_of(thing): UNKNOWN for thing in registered if not has_file(thing)}
 
 

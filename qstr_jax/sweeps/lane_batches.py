@@ -1,6 +1,7 @@
 """Lane batches: how many lanes one program runs, how those of a cell are divided, and the cells among processes."""
 
 import os
+import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -80,7 +81,7 @@ def available_memory(device: Any) -> int:
 
 def _host_memory() -> int:
     try:
-        lines = open('/proc/meminfo').read().splitlines()
+        lines = pathlib.Path('/proc/meminfo').read_text().splitlines()
         fields = dict(line.split(':') for line in lines)
         return int(fields['MemAvailable'].split()[0]) * 1024
     except (OSError, KeyError):  # not Linux

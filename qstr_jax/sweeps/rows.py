@@ -99,6 +99,6 @@ def load_params(workdir: Any, cell: Cell, lane: Any) -> Any:
     """
     path = _params_path(workdir, cell, lane)
     if not path.exists():
-        raise results.ResultsError(f'no parameters at {path}: run the sweep with save_params=True')
+        raise results.ResultsError(f'no parameters at {path}: run the sweep with save_params=True into a new directory')
     wanted = held_out.abstract_params(cell.problem.module, cell.problem.task)
     return checkpoint.load_tree(path, wanted, _params_identity(cell, lane))

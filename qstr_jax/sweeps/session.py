@@ -53,8 +53,10 @@ class Options:
 
     def __post_init__(self) -> None:
         checks.number('checkpoint_seconds', self.checkpoint_seconds, 0)
-        if self.memory_limit is not None and (not isinstance(self.memory_limit, int) or self.memory_limit < 1):
+        if self.memory_limit is not None and (type(self.memory_limit) is not int or self.memory_limit < 1):
             raise ValueError(f'memory_limit={self.memory_limit!r}: must be bytes, at least 1; None measures them')
+        if not isinstance(self.refresh, bool):
+            raise ValueError(f'refresh={self.refresh!r}: must be True or False')
         checks.integer('num_shards', self.num_shards)
         checks.integer('shard_index', self.shard_index, 0)
         if self.shard_index >= self.num_shards:

@@ -21,6 +21,8 @@ UNITS: dict[str, tuple[str, ...]] = {
     'qd': ('sparsity', 'token_dim'),
     'Nd': ('seq_len', 'token_dim'),
 }
+# More than any device holds: without a limit the compiler would try sizes for hours.
+MOST_LANES_PER_BATCH = 4096
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -118,6 +120,8 @@ class Sweep:
             tune=tune if isinstance(tune, Tune) else parse(tune, _distinct('learners', learners)),
         )
         self._check()
+        if not isinstance(axes or {}, Mapping):
+            raise ValueError(f"axes={axes!r}: give a mapping, such as {{'rnn.width': (64, 128)}}")
         object.__setattr__(self, 'given', self._scopes.triples(settings, axes or {}))
         if self.tune:
             _check_seeds(self.num_seeds, self.task_seed, self.tune)
@@ -140,6 +144,8 @@ class Sweep:
         for name in 'lanes_per_batch', 'test_seq_len':
             if getattr(self, name) is not None:
                 checks.integer(name, getattr(self, name))
+        if (self.lanes_per_batch or 0) > MOST_LANES_PER_BATCH:
+            raise ValueError(f'lanes_per_batch={self.lanes_per_batch}: must be at most {MOST_LANES_PER_BATCH}')
         for name in 'task_per_lane', 'save_params':
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f'{name}={getattr(self, name)!r}: must be True or False')
@@ -156,7 +162,7 @@ class Sweep:
     def replace(self, **changes: Any) -> 'Sweep':
         """The sweep with some arguments of `Sweep` changed."""
         kept = {name: getattr(self, name) for name in FIELDS}
-        if 'preset' in changes or 'task' in changes:
+        if self.test_task == presets.test_task(self.preset, self.task):  # otherwise it was chosen
             kept['test_task'] = None
         settings = {f'{scope}.{name}': values if len(values) > 1 else values[0] for scope, name, values in self.given}
         axes = dict(changes.pop('axes', None) or {})

@@ -11,6 +11,21 @@ from qstr_jax.sweeps.grids import Grid
 FIRST_SEED = 10_000
 # How the tuning is done; all other names are settings to be tuned.
 OPTIONS = ('num_seeds', 'margin')
+# Settings that say what is measured, not how well: among these the weakest goal would win.
+GOALS = {
+    'threshold',
+    'thresholds',
+    'threshold_on',
+    'max_samples',
+    'min_samples',
+    'resolution',
+    'sample_size',
+    'stop_after',
+    'test_samples',
+    'validation_samples',
+    'screen',
+    'precision',
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +47,7 @@ class Tune:
     margin: float = 1.1
 
     def __post_init__(self) -> None:
-        known = sorted({name for entry in _learners() for name in entry.schema} - {'sample_size', 'stop_after'})
+        known = sorted({name for entry in _learners() for name in entry.schema} - GOALS)
         if not self.names:
             raise ValueError(f'tune: name the settings to tune, such as learning_rate=auto; one of {", ".join(known)}')
         for name in self.names:
@@ -71,6 +86,8 @@ def parse(given: Mapping[str, Any] | None, learners: Sequence[str] = ()) -> Tune
     """
     if not given:
         return None
+    if not isinstance(given, Mapping):
+        raise ValueError(f"tune={given!r}: give a mapping, such as {{'learning_rate': 'auto'}}")
     options = {name: given[name] for name in OPTIONS if name in given}
     traced = {name for name in given for entry in _having(name, learners) if name in entry.schema.traced}
     tuned = sorted((name, _values(name, value, learners)) for name, value in given.items() if name not in OPTIONS)
