@@ -12,7 +12,7 @@ import pandas as pd
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import formats, line_fit
 from qstr_jax.cli import base
-from qstr_jax.report import drawing, lanes
+from qstr_jax.report import drawing, lanes, numbers
 
 ORDER = 37
 QUESTION = 'How many labels does each of seventeen mixers need for retrieval, recall, a join by key, and tracking?'
@@ -102,9 +102,9 @@ def draw(workdir, config):
     draw_ranked(workdir, panels, ['task', 'model', 'seq_len', 'learning_rate'])
 
 
-def draw_ranked(workdir, panels, point, by='seq_len'):
+def draw_ranked(workdir, panels, point, by='seq_len', notes=()):
     """One figure of some panels, a line for each architecture and a colour for each value of `by`, and a table."""
-    drawing.save(plots.samples_ranked(panels, by), workdir, 'figure')
+    drawing.save(plots.samples_ranked(panels, by, notes=notes), workdir, 'figure')
     write_points(workdir, pd.concat(panels.values()), point)
 
 
@@ -117,7 +117,7 @@ def write_points(workdir, rows, point):
 def text(rows):
     some = rows('architectures')
     done = [task for task in TASKS if task in some.values('task')]
-    first = '; '.join(f'{short(task)}, {best(rows, task, 1)}' for task in done)
+    first = '; '.join(f'{short(task)}, {winners(rows, task)}' for task in done)
     more = '\n'.join(f'- {short(task)}, {best(rows, task, 4)}; {lost(rows, task)}.' for task in done)
     return f"""
 Fewest labels at the largest N that is run: {first}. A learner that knows where to look needs {known(rows)} on 1STR.
@@ -136,13 +136,17 @@ prompt; lanes and the choice of rates took {rows('architectures', 'architectures
 
 def choice(lanes):
     """How the rates of some tuned lanes were chosen, and at how many points none won."""
-    points = lanes.table.drop_duplicates(['cell', 'tuned_samples'])
-    none = sum(set(samples.split()) == {'inf'} for samples in points['tuned_samples'])
     seeds = len(str(lanes.values('tuned_seeds')[0]).split())
     return (
-        f'Rates are chosen on {seeds} lane{"s" * (seeds > 1)} of their own; at {none} of {len(points)} points no rate '
+        f'Rates are chosen on {seeds} lane{"s" * (seeds > 1)} of their own; at {without_rate(lanes)} points no rate '
         'got there, and the one with the least error at the end was taken: another may do better.'
     )
+
+
+def without_rate(lanes):
+    """'15 of 16': at how many points of some tuned lanes no rate got there."""
+    points = lanes.table.drop_duplicates(['cell', 'tuned_samples'])
+    return f'{sum(set(samples.split()) == {"inf"} for samples in points["tuned_samples"])} of {len(points)}'
 
 
 def widths(lanes):
@@ -218,15 +222,41 @@ def best_first(points):
     return points.sort_values(['num_learn', 'mean'], ascending=[False, True])
 
 
+def together(points):
+    """The best, and those as many of whose lanes learn and whose intervals meet its own; none where no lane learns."""
+    points = best_first(points)
+    best = points.iloc[0]
+    is_alike = (points['num_learn'] == best['num_learn']) & ~(points['low'] > best['high'])
+    return points[is_alike & (best['num_learn'] > 0)]
+
+
+def winners(rows, task):
+    """'N = 8: attention 12.6k', or 'N = 4: deltanet, gla and 8 more together, 1.47k to 2.47k'."""
+    found, means = longest(rows, task)
+    first = together(means)
+    if len(first) < 2:
+        return best(rows, task, 1)
+    least, most = (analysis.short_number(first['mean'].iloc[place]) for place in (0, -1))
+    names = list(map(analysis.display, first['model']))
+    listed = ' and '.join(names) if len(names) == 2 else f'{", ".join(names[:2])} and {len(names) - 2} more'
+    return f'N = {found.values("seq_len")[0]}: {listed} together, {least} to {most}'
+
+
 def best(rows, task, count):
     """'N = 8: attention 12.6k, …'."""
     found, means = longest(rows, task)
     first = [
-        f'{analysis.display(line.model)} {found.where(model=line.model).mean()}'
+        f'{analysis.display(line.model)} {entry(found.where(model=line.model))}'
         for line in means.itertuples()
         if line.num_learn
     ]
     return f'N = {found.values("seq_len")[0]}: {", ".join(first[:count]) or "no lane learns"}'
+
+
+def entry(lanes):
+    """Mean labels, or their bound; only how many lanes learn where those are too few for a mean."""
+    learn = lanes.count(outcome='reached')
+    return f'({learn} of {lanes.count()} learn)' if 0 < learn < numbers.MIN_LANES else lanes.mean()
 
 
 def lost(rows, task):
@@ -247,10 +277,10 @@ def table(rows):
     order = plots.ranked(analysis.summarize(some.where(task=points[0][0]).table, ['model', 'seq_len']), 'seq_len')
     for model in order:
         entries = [
-            some.where(model=model, task=task, seq_len=seq_len).mean() if (model, task, seq_len) in ran else '–'
+            entry(some.where(model=model, task=task, seq_len=seq_len)) if (model, task, seq_len) in ran else '–'
             for task, seq_len in points
         ]
-        entries += [many.where(model=model, seq_len=N).mean() if (model, N) in ran_long else '–' for N in shared]
+        entries += [entry(many.where(model=model, seq_len=N)) if (model, N) in ran_long else '–' for N in shared]
         exponent = analysis.exponent(many.where(model=model).table)
         entries.append('–' if exponent.value is None else str(exponent).replace(f' by {line_fit.BY_NOISE}', '*'))
         lines.append([analysis.display(model), *entries])
