@@ -96,11 +96,14 @@ def text(rows):
     some = rows('state')
     own = named(some.table)
     is_vector = own['model'].isin(VECTORS)
+    vector, other = some.where(model=VECTORS), some.where(model=(*MATRICES, *STATE_SPACES))
     matrix = ', '.join(f'{learnt(lanes)} with {state:,} numbers' for state, lanes in own[~is_vector].groupby('state'))
     said = '\n'.join(f'- {with_pairs(own[own["num_pairs"] == pairs])}' for pairs in some.values('num_pairs'))
     return f"""
 Of mixers whose state is a matrix, {matrix} learn within {some.values('max_samples')[0]:,} prompts; of those whose state
-is a vector ({', '.join(map(analysis.display, VECTORS))}), {learnt(own[is_vector])} do, over all sizes.
+is a vector ({', '.join(map(analysis.display, VECTORS))}), {learnt(own[is_vector])} do, over all sizes. Those
+of vectors have {sizes(vector)} parameters, those of matrices {sizes(other)}; on the selection lane no rate got there at
+{architectures.without_rate(vector)} of their points and at {architectures.without_rate(other)}.
 
 {said}
 
@@ -109,6 +112,12 @@ is a vector ({', '.join(map(analysis.display, VECTORS))}), {learnt(own[is_vector
 {some.lanes()} lanes with a task each, to 90 % accuracy; lanes and the choice of rates took
 {rows('state', 'state/selection').time()}.
 """
+
+
+def sizes(lanes):
+    """'13,280 to 340,800': the parameters of some lanes."""
+    least, *_, most = lanes.values('num_parameters')
+    return f'{least:,.0f} to {most:,.0f}'
 
 
 def learnt(lanes):
@@ -157,9 +166,8 @@ def entry(found, point):
 
 
 def limits(rows):
-    own = rows('state').table
     return f"""
-More state is more parameters as well, {own['num_parameters'].min():,.0f} to {own['num_parameters'].max():,.0f} here.
+More state is more parameters as well, {sizes(rows('state'))} here.
 {architectures.choice(rows('state'))} Prompts have a label at
 each query, and are short. Not run: S5 with 1,024 numbers, and the paper's GRU, whose parameters grow with the
 square of its state.
