@@ -16,6 +16,7 @@ IS_SUPPORTING = True
 QUESTION = 'How much of a mixer is its short convolution?'
 FIGURES = {'short_conv/figure.png': 'Labels to test error 0.7 on 1STR, N = 4, with and without a short convolution'}
 WIDTH = 4
+MARGIN = 5  # As many lanes more or fewer are named: another CPU moves up to four (`windows`).
 
 
 def get_config():
@@ -52,6 +53,18 @@ def ratios(rows):
     return (means[WIDTH] / means[0]).dropna().sort_values()
 
 
+def at_budget(rows):
+    """The same of all mixers, lanes that do not learn at their budget."""
+    logs = np.log(rows['samples_to_threshold'].fillna(rows['max_samples']).astype(float))
+    means = logs.groupby([rows['model'], rows['short_conv']]).mean().unstack()
+    return np.exp(means[WIDTH] - means[0])
+
+
+def geometric(ratios):
+    """The geometric mean."""
+    return np.exp(np.log(ratios).mean())
+
+
 def text(rows):
     some = rows('short_conv')
     found, means = ratios(some.table), analysis.summarize(named(some.table), ['model', 'short_conv'])
@@ -59,15 +72,18 @@ def text(rows):
     total = means.groupby('short_conv')['num_lanes'].sum()
     gained = means.set_index(['model', 'short_conv'])['num_learn'].unstack()
     more, fewer = (
-        ', '.join(analysis.display(model) for model in gained.index[sign * (gained[WIDTH] - gained[0]) >= 3])
+        ', '.join(analysis.display(model) for model in gained.index[sign * (gained[WIDTH] - gained[0]) >= MARGIN])
         for sign in (1, -1)
     )
     said = ', '.join(f'{analysis.display(model)} {ratio:.1f}' for model, ratio in found.items())
+    every = at_budget(named(some.table))
     return f"""
 With a convolution {learn[WIDTH]} of {total[WIDTH]} lanes learn ({some.count(outcome='diverged')} diverge), without it
-{learn[0]} of {total[0]}: at least three more of {more or 'no mixer'}, at least three fewer of {fewer or 'none'}. Labels
-with it over labels without it are {np.exp(np.log(found).mean()):.2f} in the geometric mean of {len(found)} mixers
-({said}).
+{learn[0]} of {total[0]}: at least {MARGIN} more of {more or 'no mixer'}, at least {MARGIN} fewer of {fewer or 'none'}.
+Labels with it over labels without it are {geometric(found):.2f} in the geometric mean of the {len(found)} mixers that
+half of the lanes learn either way, but {geometric(every):.2f} of all {len(every)} with failures at the budget.
+
+The {len(found)}: {said}.
 """
 
 
