@@ -25,6 +25,7 @@ FIGURES = {
     'figure1a_task_per_lane_rnn/figure.png': 'The same for the RNN',
     'figure1a/figure.png': 'The same with one draw of (u, ω) for all lanes, compared with the published numbers',
 }
+NUM_SHOWN = 2  # The gallery has the RNN's as well.
 # Read off the published plot.
 PUBLISHED = {('transformer', 6): 10_500, ('transformer', 12): 17_000, ('rnn', 6): 33_000, ('rnn', 12): 74_000,
              ('ffn', 6): 20_000, ('ffn', 12): 115_000}  # fmt: skip
