@@ -57,7 +57,8 @@ def text(rows):
     longest = transformer.where(seq_len=1024)
     return f"""
 With one label per prompt it needs {transformer.where(seq_len=4).mean()} samples at N = 4 and {longest.mean()} at N =
-1024, which grows as N^{transformer.exponent()} at this learning rate (N^a or (log N)^p: {transformer.law()}).
+1024, which grows as N^{transformer.exponent()} at this learning rate (N^a or (log N)^p: {transformer.law()}), at the
+best rate as N^{rows('larger_n_tuned', model='transformer').exponent()} to N = 256.
 
 Exponents between neighbouring N are {transformer.slopes()}. The FFN goes from {ffn.where(seq_len=4).mean()} at N = 4
 to {ffn.where(seq_len=8).mean()} at N = 8, and {ffn.count(seq_len=16, outcome='reached') or 'none'} of
