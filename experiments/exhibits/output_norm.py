@@ -55,7 +55,9 @@ def draw(workdir, config):
         for seq_len, both in rows.groupby('seq_len')
         for task, some in reversed(list(both.groupby('task')))  # retrieval first
     }
-    architectures.draw_ranked(workdir, panels, ['task', 'seq_len', 'model', 'output', 'learning_rate'], by='output')
+    point, left = ['task', 'seq_len', 'model', 'output', 'learning_rate'], set(AT[min(AT)]).difference(AT[max(AT)])
+    notes = (f'not run at N = {max(AT)}: {", ".join(sorted(left))}',)
+    architectures.draw_ranked(workdir, panels, point, by='output', notes=notes)
 
 
 def points(rows, task, seq_len):
@@ -99,7 +101,7 @@ def table(rows):
     lines = []
     for model in MODELS:
         mine = {output: short.where(model=model, **{f'{model}_output': output}) for output in OUTPUTS}
-        entries = [mine[output].where(task=task).mean() for task in TASKS for output in OUTPUTS]
+        entries = [architectures.entry(mine[output].where(task=task)) for task in TASKS for output in OUTPUTS]
         lines.append([analysis.display(model), *entries])
     heads = [f'{architectures.short(task)}, {words}' for task in TASKS for words in OUTPUTS.values()]
     return formats.pipes([f'labels, N = {min(AT)}', *heads], lines)
