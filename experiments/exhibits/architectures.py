@@ -34,8 +34,8 @@ MOST_LABELS = 1_000_000
 LONG = {
     4: MODELS,
     8: MODELS,
-    16: ('attention', 'linear_attention', 'retnet', 'gla', 'deltanet', 'gated_deltanet', 'mamba2', 'mamba3', 'rg_lru',
-         'mlstm', 'min_gru', 's5', 'long_conv', 'mlp_mixer', 'gru'),
+    16: ('attention', 'linear_attention', 'retnet', 'gla', 'deltanet', 'gated_deltanet', 'kda', 'mamba2', 'mamba3',
+         'rg_lru', 'mlstm', 'min_gru', 's5', 'long_conv', 'mlp_mixer', 'gru'),
     32: ('attention',),
     64: ('attention',),
 }  # fmt: skip
