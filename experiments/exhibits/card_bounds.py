@@ -110,7 +110,7 @@ def _tails(settings: Settings) -> pd.DataFrame:
 
 
 def first_below(rows: pd.DataFrame) -> pd.DataFrame:
-    """n from which on the bound is below 1, the risk of zero, or infinity: seq_len, network, num_samples."""
+    """n from which on the bound is below 1, or infinity: seq_len, network, num_samples."""
     found = []
     for (network, seq_len), one in rows.groupby(['network', 'seq_len'], sort=False):
         log_n = np.interp(0.0, -np.log(one['bound']), np.log(one['num_samples']), right=np.inf)
@@ -142,7 +142,7 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
         points=pd.DataFrame(_points(found, needed, tail)),
         lines=pd.DataFrame(_lines(found, tail)),
         checks=checks_of(found, tail),
-        finding=f'The bounds say something, a risk below that of zero, from n on: {told}. ERMs that are '
+        finding=f'The bounds say something, a risk below 1, from n on: {told}. ERMs that are '
         'trained need hundreds to thousands of samples (card theorem4): the rate is the theorem, not the constant.',
     )
 

@@ -154,7 +154,7 @@ def card_of(
     return Card(
         statement='Theorem 4',
         claim='Constrained ERM of the point-wise risk has R ≲ √(polylog(nN)/n): its loss falls at least as fast as '
-        'n^(−1/2), and N enters by logarithms as long as d_e does.',
+        'n^(−1/2), and N enters by logarithms as long as d_e does (N is not checked).',
         setting=f'1STR, linear, d = {settings.token_dim}, scaled encodings of coherence ≤ 0.8 (d_e = {settings.few}) '
         f'and 0.5 (d_e = {settings.many}); ball of the construction, W_QK = 0 at the start, Adam, {settings.steps:,} × '
         f'64, {settings.num_lanes} lanes; random labels to risk {settings.label_risk:g}, learnt: loss < '

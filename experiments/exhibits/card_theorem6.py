@@ -157,7 +157,7 @@ def checks_of(rows: pd.DataFrame) -> tuple[check.Check, ...]:
     means = means[means['count'] > 1]
     printed = np.maximum(0.0, 1 - means.index.get_level_values('load').to_numpy())
     learnt, oracle = (fitted['floor'] > 0) & (fitted['loss'] < 1), every[every['oracle'].notna() & (every['load'] < 1)]
-    # Training sets of other tasks and N are independent draws too.
+    # Tokens of one seed nest in N and are the same on both tasks; u is drawn for each, so floors are uncorrelated.
     average = oracle.groupby('load')['floor'].agg(['mean', 'sem'])
     loss, sem = means['mean'].to_numpy(), means['sem'].to_numpy()
     wrong = check.above('', fitted['loss'], np.maximum(0.0, 1 - 0.6 * fitted['load']))

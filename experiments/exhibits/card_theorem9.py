@@ -176,7 +176,8 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
         statement='Theorem 9, Lemmas 36-38',
         claim='Fitting n samples of the point-wise risk costs ‖Θ‖² = O(n³) whatever N is, retrieving costs '
         'Ω((N/log d_h)^(1/L_y)): for small n the least norm fits and does not retrieve.',
-        setting=f'1STR, linear; trained: exclusive GRU, d = 1, d_h = {WIDTH}, L_y = {DEPTH}, least norm by '
+        setting=f'1STR, linear; trained: exclusive GRU, d = 1, d_h = {WIDTH}, L_y = {DEPTH}, states of norm above '
+        "the theorem's r_h = 1 allowed, least norm by "
         f'bisection to risk {settings.epsilon:g}, {settings.num_lanes} lanes; constructed: d = {settings.token_dim}, '
         f'memoriser at N = {settings.seq_len}, {settings.draws} draws, storing RNN with L_y = '
         f'{STORING_DEPTH}, float64.',

@@ -59,7 +59,9 @@ def text(rows):
     return f"""
 By the averaged risk n\\* goes from {one.where(seq_len=8).mean()} prompts at N = 8 to {one.where(seq_len=64).mean()} at
 N = 64 for R = 1, N^{one.exponent()}; by the point-wise risk, one label per prompt, from
-{pointwise.where(radius=1, seq_len=8).mean()} at N = 8 to {pointwise.where(radius=1, seq_len=16).mean()} at N = 16.
+{pointwise.where(radius=1, seq_len=8).mean()} at N = 8 to {pointwise.where(radius=1, seq_len=16).mean()} at N = 16, and
+{at32.where(radius=1).count(outcome='reached')} of {at32.where(radius=1).count()} get there at N = 32,
+{at64.count(outcome='reached') or 'none'} at N = 64.
 That is projected Adam after {int(one.values('max_steps')[0]):,} steps (point-wise
 {int(pointwise.values('max_steps')[0]):,}), not known to be ERMs: the next exhibit, with more steps, two starts and
 d_e = ⌊3 ln N⌋, has another n\\*.

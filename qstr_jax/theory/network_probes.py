@@ -1,6 +1,6 @@
 """A plugin with probes of trained networks: what the cards of theorems compare with the theorems' lines.
 
-Each measures on prompts of its own, which no learner sees: those of the stream 'validation' of seed 0.
+Each measures on prompts of its own, which are not trained on: those of the stream 'validation' of seed 0.
 """
 
 import functools
@@ -73,7 +73,7 @@ def transition_lipschitz(params: dict, task_draw: tasks.Draw, problem: Any) -> d
 def state_sensitivity(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[str, jax.Array]:
     """Proposition 8's L²‖U‖² of an RNN, from above (layer products) and from below (sampled gradients).
 
-    r_h is the largest norm of a state that was seen.
+    r_h is the largest norm of a state that was seen, of both directions together.
     """
     if not _has_network_of_states(problem.module):
         return {}

@@ -15,7 +15,7 @@ def proposition8_width(seq_len: int, lipschitz_projection: float, constant: floa
 
 
 def proposition8_norm(seq_len: int, width: float, constant: float = 1.0) -> float:
-    """Proposition 8's other half: L² ‖U‖_op² ≥ constant · N/log(1 + d_h); compare `measures.state_sensitivity`."""
+    """Proposition 8's other half: L² ‖U‖_op² ≥ constant · N/log(1 + d_h); compare `sensitivity.state_sensitivity`."""
     domain.positive(seq_len=seq_len, width=width)
     return constant * seq_len / math.log1p(width)
 
