@@ -14,7 +14,7 @@ from qstr_jax.report import commands, content, explorer, headline, scripts
 from qstr_jax.report import page as html
 from qstr_jax.report.section import Section
 from qstr_jax.storage import results
-from tests import test_report
+from tests import helpers, test_report
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +41,16 @@ def folder(tmp_path_factory):
 
 def sections_of(folder):
     return {section.name.rpartition('/')[2]: section for section in content.sections(folder)}
+
+
+def test_ns_of_erms_are_bounds_and_erring_ones_are_named_as_such():
+    """As in the exhibits, of committed rows: of some lanes n* of ERMs is at most that of the search."""
+    root = helpers.ROOT / 'experiments/results'
+    found, erring = (explorer.exhibits(content.sections(root / name)) for name in ('n_star_erm_simple', 'worst_erm'))
+    rows = results.load(root / 'n_star_erm_simple')
+    assert found[0]['rows']['bound'].count(-1) == rows['miss_is_erm'].eq(False).sum() > 0
+    assert ['samples', 'largest n with an ERM that errs'] in erring[0]['values']
+    assert set(erring[0]['rows']['samples']) <= set(results.load(root / 'worst_erm')['erring_samples'])
 
 
 def test_data_are_those_of_the_rows(folder):

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from qstr_jax import analysis, columns
-from qstr_jax.analysis import crossings, exponents, kinds, names, resolution, selection, summary
+from qstr_jax.analysis import crossings, erms, exponents, kinds, names, resolution, selection, summary
 from qstr_jax.report import commands
 from qstr_jax.report.section import Section
 from qstr_jax.storage import lane_keys
@@ -54,6 +54,8 @@ def short_names(folders: Sequence[str]) -> dict[str, str]:
 def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, Any]:
     lanes, order = _lanes(section, rows), list(rows['lane'])
     own_thresholds = set(rows['threshold']) if 'threshold' in rows.columns else set()
+    is_worst = bool(rows['learner'].eq(erms.WORST).all())  # its rows are of n at which an ERM errs
+    rows = erms.worst(rows) if is_worst else rows
     rows = resolution.interpolated(crossings.at_thresholds(rows), section.curves)
     rows = _sorted(_with_choice(rows))
     has_samples = not is_fit and bool(rows['outcome'].eq('reached').any())
@@ -62,10 +64,12 @@ def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, An
     settings += [name for name in ('threshold', _CHOSEN) if name in rows.columns and name not in settings]
     headings = analysis.headings([name for name in settings if name != _CHOSEN]) | {_CHOSEN: 'chosen by validation'}
     headings['model'] = 'architecture'
+    samples_heading = columns.label('erring_samples').replace('$', '') if is_worst else 'samples to threshold'
+    is_at_most = rows['outcome'].eq('censored_below') | erms.is_at_most(rows)
     rows = rows.assign(
         lane=rows['lane'].map({lane: place for place, lane in enumerate(order)}),
         samples=summary.samples_or_bound(rows) if has_samples else np.nan,
-        bound=rows['outcome'].isin(summary.NEED_MORE).astype(int) - rows['outcome'].eq('censored_below').astype(int),
+        bound=rows['outcome'].isin(summary.NEED_MORE).astype(int) - is_at_most.astype(int),
     )
     numeric = [name for name in settings if pd.api.types.is_numeric_dtype(rows[name]) and name != _CHOSEN]
     axes = [name for name in numeric if rows[name].nunique() > 1] or ['seq_len']
@@ -76,7 +80,7 @@ def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, An
         'filters': [one for one in filters if one],
         'axes': [['num_samples', 'training samples n']] * is_fit
                 + [[name, columns.label(name).replace('$', '')] for name in axes],
-        'values': [['samples', 'samples to threshold']] * has_samples + [['test_loss', 'test loss'],
+        'values': [['samples', samples_heading]] * has_samples + [['test_loss', 'test loss'],
                   *([name, f'tuned {heading}'] for name, heading in shown.items())],
         'settings': {name: headings[name] for name in settings},
         'shown': shown,
