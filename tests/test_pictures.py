@@ -188,6 +188,13 @@ def test_samples_and_seconds_stand_side_by_side():
     np.testing.assert_allclose(drawn['censored ffn'], [[16, 1e6]] * 2, rtol=0.03)  # a little to the right
 
 
+OPEN = 'right, open marks: no FFNs'
+
+
+def legend_texts(axis):
+    return [text.get_text() for text in axis.get_legend().get_texts()]
+
+
 def test_runs_stand_beside_their_floor():
     rows = pd.DataFrame(
         [{'model': model, 'learner': learner, 'seq_len': length, 'num_samples': n, 'sample_size': n, 'seed': seed,
@@ -199,6 +206,7 @@ def test_runs_stand_beside_their_floor():
     figure = plots.loss_against_floor(rows)
     assert gids(figure, 'mean') == {'mean ffn learner=min_norm', 'mean ffn learner=stationary', 'mean zero'}
     assert gids(figure, 'margin') == {'margin ffn learner=min_norm', 'margin ffn learner=stationary'}
+    assert OPEN not in legend_texts(figure.axes[0])
     [line] = [line for line in figure.axes[0].lines if line.get_gid() == 'floor']
     np.testing.assert_allclose(line.get_ydata(), np.maximum(0, 1 - line.get_xdata()))
 
@@ -218,6 +226,7 @@ def test_models_that_the_floor_is_not_about_have_open_marks_beside_it():
         'margin transformer': 'none',
         'margin theorem6_oracle': 'full',
     }
+    assert OPEN in legend_texts(left)
     assert right.get_ylim()[0] < min(margins['margin transformer'].get_ydata())
     drawn = {line.get_gid(): len(line.get_xdata()) for line in left.lines if len(line.get_xdata())}
     assert (drawn.get('mean transformer'), drawn['mean theorem6_oracle']) == (None, 1)

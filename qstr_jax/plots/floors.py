@@ -73,7 +73,7 @@ def loss_against_floor(rows: pd.DataFrame, *, title: str = '', notes: Sequence[s
         for axis in (left, right):
             axis.set_xlabel('n / (Nd)')
             log_ticks(axis.xaxis)
-        _legend(figure, left, labels, look)
+        _legend(figure, (left, right), labels, look)
     return figure
 
 
@@ -107,12 +107,14 @@ def _draw_line(axis: Axes, rows: pd.DataFrame) -> None:
     axis.plot(loads, [theorem6_floor(float(load), 1, 1) for load in loads], color='0.2', linewidth=1, gid='floor')
 
 
-def _legend(figure: Figure, axis: Axes, labels: dict[str, str], look: dict[str, Look]) -> None:
+def _legend(figure: Figure, axes: tuple[Axes, Axes], labels: dict[str, str], look: dict[str, Look]) -> None:
     """A legend over the first panel."""
+    left, right = axes
+    has_open = any(mark.get_fillstyle() == 'none' for mark in right.lines)
     entries = [
         *(legend_line((look[key][0], look[key][1], 'none'), label) for key, label in labels.items()),
         lines.Line2D([], [], color='0.2', linewidth=1, label="1 − n/(Nd); right: the run's own floor"),
-        lines.Line2D([], [], linestyle='none', label='right, open marks: no FFNs'),
+        *([lines.Line2D([], [], linestyle='none', label='right, open marks: no FFNs')] if has_open else []),
         patches.Patch(color='0.9', label=f'{NUM_SE} standard errors'),
     ]
-    legend_above(figure, axis, entries)
+    legend_above(figure, left, entries)
