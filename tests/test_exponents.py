@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from experiments.benchmarks import coverage
-from qstr_jax import analysis
+from qstr_jax import analysis, plots
 from qstr_jax.analysis import laws, learning, line_fit, selection
 from qstr_jax.analysis.log_means import from_logs
 from qstr_jax.report import lanes
@@ -242,10 +242,24 @@ def test_a_search_whose_optimiser_fits_nothing_is_no_bound():
     spent = rows['seq_len'] == 12
     rows.loc[spent, ['outcome', 'samples_to_threshold']] = ['censored', pd.NA]
     assert analysis.exponent(rows).bounds_at == (12,)
-    fit = analysis.exponent(rows.assign(train_risk=rows['train_risk'] + spent))
+    rows['train_risk'] += spent
+    fit = analysis.exponent(rows)
     assert (fit.left_out, fit.bounds_at, fit.fitted_to) == ((12,), (), 'lanes that learn')
     assert 'without 5 lanes with an unfitted training set (N = 12)' in fit.note
     assert str(fit.learn) == '25 of 30 learn'
+    table = analysis.samples_table(rows.assign(max_samples=40_000))
+    assert table['N = 12'].tolist() == ['–, 0 of 5 learn, 5 unfitted']
+    marks = {line.get_gid(): line.get_marker() for line in plots.samples_against(rows).axes[0].lines}
+    assert marks['unfitted transformer'] == '+'
+    assert 'censored transformer' not in marks
+
+
+def test_the_line_ends_where_the_exponent_does():
+    """At the largest N one of five lanes is an ERM: too few for the exponent, so none for the line."""
+    rows = make_rows(1.0, spread=0.1).assign(is_erm=lambda own: (own['seq_len'] < max(LENGTHS)) | (own['seed'] == 0))
+    assert analysis.exponent(rows).left_out == (max(LENGTHS),)
+    [line] = [line for line in plots.samples_against(rows).axes[0].lines if line.get_gid() == 'mean transformer']
+    assert len(line.get_xdata()) == len(LENGTHS) - 1
 
 
 def test_one_learner_does_not_make_failures_of_others_beside_it():

@@ -53,17 +53,17 @@ def text(rows):
     counts = fitted.table['seq_len'].value_counts()
     known = fitted.where(seq_len=tuple(counts.index[counts >= numbers.MIN_LANES]))
     return f"""
-RNNs on 1STR need N^{known.exponent()} prompts, from {rnn.where(seq_len=2).mean()} at N = 2 to
-{rnn.where(seq_len=8).mean()} at N = 8; FFNs on simple-1STR N^{ffn.exponent()}, from {ffn.where(seq_len=4).mean()} at N
-= 4 to {ffn.where(seq_len=12).mean()} at N = 12.
+RNNs on 1STR at d = {rnn.values('token_dim')[0]} need N^{known.exponent()} prompts, from {rnn.where(seq_len=2).mean()}
+at N = 2 to {rnn.where(seq_len=8).mean()} at N = 8, and at N = 10 {rnn.count(seq_len=10, converged=True)} of
+{rnn.count(seq_len=10)}, at N = 12 {rnn.count(seq_len=12, converged=True) or 'none'}, is an ERM that learns; FFNs on
+simple-1STR at d = {ffn.values('token_dim')[0]} need N^{ffn.exponent()}, from {ffn.where(seq_len=4).mean()} at N = 4 to
+{ffn.where(seq_len=12).mean()} at N = 12.
 
 {fitted.count()} of {rnn.count()} RNNs and {ffn.count(converged=True)} of {ffn.count()} FFNs have a training risk of at
 most ε = {rnn.values('epsilon')[0]:g}, so they are ERMs by the theorems' definition; a lane that has not is in no
-exponent ({short or 'none'} of the FFNs).
+exponent ({short or 'none'} of the FFNs), and neither is an N with fewer than {numbers.MIN_LANES} ERMs.
 
-At N = 10 {rnn.count(seq_len=10, converged=True)} of {rnn.count(seq_len=10)} RNNs is an ERM, and no
-exponent takes it; at N = 12 {rnn.count(seq_len=12, converged=True) or 'none'} of {rnn.count(seq_len=12)} fits
-{max(rnn.values('num_samples')):,} prompts in {rnn.values('max_steps')[0]:,} steps.
+At N = 12 no RNN fits {max(rnn.values('num_samples')):,} prompts in {rnn.values('max_steps')[0]:,} steps.
 Between neighbouring N the RNNs' exponent is {known.slopes()}; N^a or (log N)^p: {known.law()}. The two directories took
 {rnn.time()} and {ffn.time()}.
 """

@@ -45,24 +45,28 @@ def text(rows):
     learnt, learnt_qstr = ffn.where(outcome='reached'), qstr.where(outcome='reached')
     ratio = learnt.table['samples_to_threshold'] / (learnt.table['seq_len'] * learnt.table['token_dim'])
     off_span = max(lanes.table['span_residual'].max() for lanes in (learnt, learnt_qstr))
-    longest, beyond = max(learnt.values('seq_len')), ffn.where(outcome='censored')
+    stationary = sum(theorem6.num_stationary(lanes.table) for lanes in (learnt, learnt_qstr))
+    longest = max(learnt.values('seq_len'))
+    beyond = [n for n in ffn.values('seq_len') if n > longest]
+    far, far_qstr = ffn.where(seq_len=tuple(beyond)), qstr.where(seq_len=max(qstr.values('seq_len')))
     return f"""
 The FFNs that were found need more. On simple-1STR n\\* grows as N^{learnt.exponent()}, from
 {learnt.where(seq_len=4).mean()} prompts at N = 4 to {learnt.where(seq_len=longest).mean()} at N = {longest},
 {ratio.min():.0f} to {ratio.max():.0f} times N d; on 1STR as N^{learnt_qstr.exponent()}, from
 {qstr.where(seq_len=2).mean()} at N = 2 to {qstr.where(seq_len=6).mean()} at N = 6. W lies in the span of the prompts,
-where the theorem's proof needs it, but by the learner's own tolerance
-{learnt.count(converged=True) + learnt_qstr.count(converged=True) or 'none'} of these
-{learnt.count() + learnt_qstr.count()} fits is at a stationary point.
+where the theorem's proof needs it, but {stationary or 'none'} of these {learnt.count() + learnt_qstr.count()} fits is
+at a stationary point.
 
-At most {off_span:.0e} of W's norm lies off the span; the tolerance asks for a gradient of nearly 0.
-On simple-1STR the exponent between neighbouring N is
-{learnt.slopes()}; N^a or (log N)^p: {learnt.law()}.
+At most {off_span:.0e} of W's norm lies off the span; as n\\* is above N d, the prompts span the whole space. On
+simple-1STR the exponent between neighbouring N is {learnt.slopes()}; N^a or (log N)^p: {learnt.law()}.
 
-At N = {min(beyond.values('seq_len'))} and {max(beyond.values('seq_len'))} of simple-1STR none of {beyond.count()} lanes
-gets there within {ffn.values('max_samples')[0]:,} prompts: {beyond.count(converged=True)} of them end at a stationary
-point, with training risk {beyond.mean('train_risk')}, no better than predicting nothing. Nor does one of
-{qstr.count(seq_len=8)} at N = 8 of 1STR. The two directories took {ffn.time()} and {qstr.time()}.
+At N = {' and '.join(map(str, beyond))} of simple-1STR {far.count(outcome='reached') or 'none'} of {far.count()} lanes
+gets there within {ffn.values('max_samples')[0]:,} prompts, nor does one of {far_qstr.count()} at N =
+{max(qstr.values('seq_len'))} of 1STR. They do not fit their training set, with risk {far.mean('train_risk')} and
+{far_qstr.mean('train_risk')}, where predicting nothing has 1, and so say nothing of n\\*. On simple-1STR
+{far.count(converged=True)} are within the learner's tolerance, as Θ decays, but
+{theorem6.num_stationary(far.table) or 'none'} is at a stationary point. The two directories took {ffn.time()} and
+{qstr.time()}.
 """
 
 

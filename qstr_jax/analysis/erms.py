@@ -3,7 +3,8 @@
 A fit of least norm is one if its training risk is within its ε. A theorem about ERMs says nothing of a lane whose
 optimiser stopped short, so such a lane is drawn hollow and is in no exponent. A search may also miss the threshold
 because its optimiser stopped short: where the largest n that missed it has no ERM, n* of ERMs is at most what the
-search found. Rows of other learners without a reference do not say; they are taken as they are, and Table 1 says so.
+search found. A search that ends without fitting its training set says nothing of n*. Rows of other learners without a
+reference do not say; they are taken as they are, and Table 1 says so.
 """
 
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ WORST = 'worst_erm'
 TRIES = ('hinge', 'fresh', 'level', 'starts', 'max_steps', 'check_every')
 # In the place of 'reached': n* of ERMs is at most the n* of the lane.
 AT_MOST = 'at_most'
+# In the place of 'censored': the training risk stayed above the threshold, so more samples would not help.
+UNFITTED = 'unfitted'
 NOT_CHECKED = 'lanes not checked to be ERMs'
 # The default `erm_tolerance` of fits that are compared with a reference.
 TOLERANCE = 1e-3
@@ -50,9 +53,18 @@ def is_at_most(rows: pd.DataFrame) -> pd.Series:
     return rows['outcome'].eq('reached') & rows['miss_is_erm'].eq(False)
 
 
+def is_unfitted(rows: pd.DataFrame) -> pd.Series:
+    """Whether a search ended with a training risk above the threshold, which says nothing of n."""
+    if not {'train_risk', 'threshold'} <= set(rows.columns):
+        return pd.Series(False, rows.index)
+    is_above = rows['outcome'].eq('censored') & rows['train_risk'].gt(rows['threshold']).fillna(False)
+    return is_above & rows['threshold_on'].ne('error_rate') if 'threshold_on' in rows.columns else is_above
+
+
 def with_bounds(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the outcome `AT_MOST` where n* of ERMs is at most the n* of the lane."""
-    return rows.assign(outcome=rows['outcome'].astype(object).where(~is_at_most(rows), AT_MOST))
+    """The rows with the outcome `AT_MOST` where n* of ERMs is at most the n* of the lane, and with `UNFITTED`."""
+    outcome = rows['outcome'].astype(object).where(~is_at_most(rows), AT_MOST)
+    return rows.assign(outcome=outcome.where(~is_unfitted(rows), UNFITTED))
 
 
 def not_checked(rows: pd.DataFrame) -> str:

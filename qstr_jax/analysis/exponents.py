@@ -16,7 +16,7 @@ from qstr_jax.analysis.summary import MEASURED, Share, check, point_of, share
 
 MIN_POINTS = 3
 # Where some N have as many lanes, those with fewer are left out.
-_MIN_LANES = 3
+MIN_LANES = 3
 # A wider interval holds everything from constant samples to N^5: readers are told that the points are too few for one.
 WIDEST = 5.0
 
@@ -154,7 +154,8 @@ def _fit(lanes: Measured, x: str) -> Exponent:
 def _fitted_to(learners: Measured, others: Measured) -> str:
     """'all lanes', or 'lanes that learn, 2 as bounds', or 'ERMs'."""
     num_bounds = int((sides(learners) != 0).sum())
-    fails, is_short = others.has('censored', 'diverged') & ~others.is_short, others.is_short.any()
+    fails = others.has('censored', 'diverged', erms.UNFITTED) & ~others.is_short
+    is_short = others.is_short.any()
     lanes = ('ERMs that learn' if is_short else 'lanes that learn') if fails.any() else ('ERMs' if is_short else '')
     return (lanes or 'all lanes') + (f', {num_bounds} as bounds' if num_bounds else '')
 
@@ -163,16 +164,16 @@ def _usable(lanes: Measured, x: str) -> tuple[np.ndarray, list[str]]:
     """Which lanes an exponent is fitted to, and in words what was left out."""
     easy, diverged = lanes.is_easy, lanes.has('diverged')
     short = lanes.is_short & ~easy & ~diverged
-    unfitted = lanes.is_unfitted & ~easy & ~short
+    unfitted = lanes.has(erms.UNFITTED) & ~easy & ~short
     # A threshold that was met before training has no logarithm, and neither has 0 on the x axis.
     at_once = np.isin(lanes.x, lanes.x[~diverged & ~(lanes.samples > 0)]) & ~diverged
     is_zero = ~(lanes.x > 0) & ~diverged
     _, place = np.unique(lanes.x, return_inverse=True)
     counts = np.bincount(place, weights=~(short | unfitted))
-    thin = (counts < _MIN_LANES)[place] if counts.max(initial=0) >= _MIN_LANES else np.zeros(len(lanes), bool)
+    thin = (counts < MIN_LANES)[place] if counts.max(initial=0) >= MIN_LANES else np.zeros(len(lanes), bool)
     notes = []
     if (thin & ~easy).any():
-        notes.append(f'without {_where(lanes.x[thin & ~easy], x)}: fewer than {_MIN_LANES} lanes')
+        notes.append(f'without {_where(lanes.x[thin & ~easy], x)}: fewer than {MIN_LANES} lanes')
     if easy.any():
         notes.append(f'without {_where(lanes.x[easy], x)}: no retrieval needed')
     if (diverged & ~easy).any():

@@ -16,10 +16,9 @@ from qstr_jax.analysis import erms, no_retrieval, resolution
 class Measured:
     """Lanes as arrays."""
 
-    outcome: np.ndarray  # how each ended, `erms.AT_MOST` included
+    outcome: np.ndarray  # how each ended, with those of `erms.with_bounds`
     samples: np.ndarray  # to the threshold, or the bound where a lane is censored; NaN where it diverged
     is_short: np.ndarray  # whether it is known to be no ERM
-    is_unfitted: np.ndarray  # whether its search ended without fitting its training set
     step: np.ndarray  # samples between two checks; NaN without checks
     x: np.ndarray  # the setting on the x axis; NaN where there is none
     is_easy: np.ndarray  # whether its threshold needs no retrieval; False where there is no x axis, since nobody asks
@@ -44,25 +43,17 @@ def measured(rows: pd.DataFrame, x: str | None = None) -> Measured:
         outcome=erms.with_bounds(rows)['outcome'].to_numpy(object),
         samples=samples_or_bound(rows).to_numpy(float),
         is_short=erms.is_short(rows).to_numpy(bool),
-        is_unfitted=_is_unfitted(rows).to_numpy(bool),
         step=resolution.step(rows).to_numpy(float),
         x=nothing if x is None else rows[x].astype(float).to_numpy(float, na_value=np.nan),
         is_easy=np.zeros(len(rows), bool) if x is None else no_retrieval.is_easy(rows).to_numpy(bool),
     )
 
 
-def _is_unfitted(rows: pd.DataFrame) -> pd.Series:
-    """Whether a search ended with a training risk above the threshold, which says nothing of n."""
-    if not {'train_risk', 'threshold'} <= set(rows.columns):
-        return pd.Series(False, rows.index)
-    is_above = rows['outcome'].eq('censored') & rows['train_risk'].gt(rows['threshold']).fillna(False)
-    return is_above & rows['threshold_on'].ne('error_rate') if 'threshold_on' in rows.columns else is_above
-
-
 def samples_or_bound(lanes: pd.DataFrame) -> pd.Series:
     """Samples to the threshold of each lane, or the bound where a lane is censored; NaN where a lane diverged."""
     bounds = {'reached': 'samples_to_threshold', 'censored': 'max_samples', 'outraced': 'num_samples',
-              'censored_below': 'min_samples', erms.AT_MOST: 'samples_to_threshold'}  # fmt: skip
+              'censored_below': 'min_samples', erms.AT_MOST: 'samples_to_threshold',
+              erms.UNFITTED: 'max_samples'}  # fmt: skip
     found = pd.Series(np.nan, lanes.index)
     for outcome, column in bounds.items():
         if column in lanes.columns:

@@ -16,10 +16,11 @@ from qstr_jax.analysis.summary import MEASURED, check, point_of
 def samples_table(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
     """Mean samples with intervals and exponents, as texts: a line per curve, a column per value of `x`.
 
-    An entry is the geometric mean of the lanes that learn with its 95% interval, and how many learn where some do not;
-    '≥ 1000k' where lanes were outraced or none learns, '≤ 900' where samples of lanes are upper bounds, and '–' where
-    there are no lanes. '~' marks a mean of one to three checks.
-    The last column is the exponent, or why there is none. Settings in which curves differ get columns of their own.
+    An entry is the geometric mean of the lanes that learn with its 95% interval, unless all agree, and how many learn
+    where some do not; '≥ 1000k' where lanes were outraced or none learns, '≤ 900' where samples of lanes are upper
+    bounds, and '–' where there are no lanes. 'unfitted' are searches that ended without fitting their training set,
+    which say nothing of n*; '~' marks a mean of one to three checks. The last column is the exponent, or why there is
+    none. Settings in which curves differ get columns of their own.
 
     Args:
         rows: one row per lane, as for `summarize`.
@@ -85,14 +86,18 @@ def mean_text(cell: Mapping[str, Any]) -> str:
 
 
 def learn_text(cell: Mapping[str, Any]) -> str:
-    """'3 of 5 learn', or '' where all do."""
-    return '' if cell['num_learn'] == cell['num_judged'] else f'{cell["num_learn"]} of {cell["num_judged"]} learn'
+    """'3 of 5 learn', or '' where all do; '0 of 5 learn, 5 unfitted'."""
+    if cell['num_learn'] == cell['num_judged']:
+        return ''
+    unfitted = f', {cell["num_unfitted"]} unfitted' if cell['num_unfitted'] else ''
+    return f'{cell["num_learn"]} of {cell["num_judged"]} learn{unfitted}'
 
 
 def _cell_text(cell: Mapping[str, Any]) -> str:
     """'17.2k (16.1k–18.0k)', '28.5k (22.7k–35.8k), 3 of 5 learn', '≥ 1000k, 0 of 5 learn', '–'."""
     text = mean_text(cell)
-    if not np.isnan([cell['low'], cell['high']]).any():
+    has_interval = not np.isnan([cell['low'], cell['high']]).any()
+    if has_interval and cell['min'] < cell['max']:  # Lanes that agree, as on a search's grid, show no spread.
         text += f' ({short_number(cell["low"])}–{short_number(cell["high"])})'
     num_short = cell['num_short']
     no_erms = 'lane that is no ERM' if num_short == 1 else 'lanes that are no ERMs'

@@ -50,9 +50,10 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFra
     The mean is geometric: exponents and figures take the logarithms of samples. It is that of the lanes that learn; a
     lane that used up its budget or diverged counts in the share that learns alone. An outraced lane counts as its
     samples, so that the mean is a lower bound: `lower_bound` is then True, and `high` is missing because nothing bounds
-    the mean from above. Where no lane learns, the mean is that of the budgets, a lower bound too. A lane that is
-    censored below counts as `min_samples`; `upper_bound` and `low` say so in the same way, and do so for an n* that n*
-    of ERMs is at most (`erms.is_at_most`). A fit that is known to be no ERM is in no mean, as in figures and exponents.
+    the mean from above. Where no lane learns, the mean is that of the budgets, a lower bound too; a
+    search that did not fit its training set is in none. A lane that is censored below counts as `min_samples`;
+    `upper_bound` and `low` say so in the same way, and do so for an n* that n* of ERMs is at most (`erms.is_at_most`).
+    A fit that is known to be no ERM is in no mean, as in figures and exponents.
 
     Args:
         rows: one row per lane, with the columns of `by` and seed, outcome, samples_to_threshold and max_samples, and
@@ -62,9 +63,10 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFra
     Returns:
         The columns of `by`; num_lanes, num_reached, num_censored, num_outraced, num_censored_below, num_diverged;
         num_learn of num_judged lanes that learn, learn_low and learn_high (95% interval of their share, `share`);
-        num_short, lanes that are no ERMs; mean, low, high, min, max in samples, NaN where there is none; lower_bound,
-        upper_bound; is_coarse, whether the mean is one to three checks (`resolution`). [low, high] is the 95% interval
-        of the mean, Student's of the log samples of this point, NaN for a single lane.
+        num_short, lanes that are no ERMs; num_unfitted, searches that did not fit their training set; mean, low, high,
+        min, max in samples, NaN where there is none; lower_bound, upper_bound; is_coarse, whether the mean is one to
+        three checks (`resolution`). [low, high] is the 95% interval of the mean, Student's of the log samples of this
+        point, NaN for a single lane.
 
     Raises:
         ValueError: no rows, missing columns, an unknown outcome, or one lane twice at a point.
@@ -109,13 +111,14 @@ def point_of(lanes: Measured) -> dict[str, Any]:
     outcomes = lanes.outcome.tolist()
     learn, counts = share(outcomes), collections.Counter(outcomes)
     counts['reached'] += counts[erms.AT_MOST]
+    counts['censored'] += counts[erms.UNFITTED]
     found: dict[str, Any] = {'num_lanes': len(lanes)}
     found |= {f'num_{outcome}': counts[outcome] for outcome in OUTCOMES}
     found |= dict(zip(('num_learn', 'num_judged', 'learn_low', 'learn_high'), learn, strict=True))
     counted = lanes.has(*((*LEARNED, 'outraced') if learn.num_learn or counts['outraced'] else NEED_MORE))
     counted &= ~lanes.is_short
     found |= _mean(np.sort(lanes.samples[counted]))
-    found['num_short'] = int(lanes.is_short.sum())
+    found['num_short'], found['num_unfitted'] = int(lanes.is_short.sum()), counts[erms.UNFITTED]
     found['lower_bound'] = bool((counted & lanes.has(*NEED_MORE)).any())
     found['upper_bound'] = bool((counted & lanes.has('censored_below', erms.AT_MOST)).any())
     found['low'] = np.nan if found['upper_bound'] else found['low']

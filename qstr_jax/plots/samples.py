@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from qstr_jax import analysis
 from qstr_jax.analysis import Curve, erms, line_fit
-from qstr_jax.analysis.exponents import fits
+from qstr_jax.analysis.exponents import MIN_LANES, fits
 from qstr_jax.analysis.summary import samples_or_bound
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import coarse_key, display, point_text, power, samples_to_threshold, thousands
@@ -22,6 +22,7 @@ from qstr_jax.plots.x_axis import XAxis
 
 _LANE_MARKS = {
     'reached': '.', 'censored': '^', 'outraced': '^', 'censored_below': 'v', erms.AT_MOST: 'v', 'diverged': 'x',
+    erms.UNFITTED: '+',
 }  # fmt: skip
 _LINE_STYLES = ('--', ':', '-.', (0, (1, 3)), (0, (4, 1, 1, 1, 1, 1)))
 _MARK_WORDS = {
@@ -30,6 +31,7 @@ _MARK_WORDS = {
     'censored_below': '▽ the smallest n tried was enough',
     erms.AT_MOST: '▼ at most this: just below, the fit is no ERM',
     'diverged': '× diverged',
+    erms.UNFITTED: '+ did not fit its training set, which says nothing of n*',
 }
 # Words that say how many lanes learn, at points of which some do or none does.
 _COUNTS = ('learn', 'none learn')
@@ -55,9 +57,10 @@ def samples_against(
     A curve is the geometric mean of the lanes that learn, with Student's 95% interval of the log mean as a band; its
     name and exponent stand at its end. It is dotted where it is a bound, 'k of n' stands where some lanes never learn,
     and a ring is around one of one to three checks. Every lane is a dot, or a ring if it is known to be no ERM
-    (`analysis.erms`). A lane that needs more than its budget is a triangle there, one that needs less than the smallest
-    n tried a triangle down, and one that diverged a cross at the top. Curves differ in any setting but those that
-    follow from `x`; settings of the task make panels, and so do more than six curves.
+    (`analysis.erms`). A lane that needs more than its budget is a triangle there, or a + if it did not fit its training
+    set, one that needs less than the smallest n tried a triangle down, and one that diverged a cross at the top. Curves
+    differ in any setting but those that follow from `x`; settings of the task make panels, and so do more than six
+    curves.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`.
@@ -134,7 +137,8 @@ def marks_text(rows: pd.DataFrame, words: Sequence[str] = ()) -> str:
     outcomes = set(erms.with_bounds(rows)['outcome'])
     marks = [text for outcome, text in _MARK_WORDS.items() if outcome in outcomes]
     lanes = 'dots: ERMs; rings: fits that are no ERMs, in no exponent' if erms.is_known(rows).any() else 'dots: lanes'
-    counts = ['k of n: lanes that learn, where some do not'] if outcomes & {'censored', 'diverged'} else []
+    fail = {'censored', 'diverged', erms.UNFITTED}
+    counts = ['k of n: lanes that learn, where some do not'] if outcomes & fail else []
     by_noise = [f'*: by {line_fit.BY_NOISE}'] if any('*' in text for text in words) else []
     means = 'lines: geometric means of lanes that learn, with 95 % intervals, dotted where they are bounds'
     return '; '.join([lanes, *marks, means, *counts, *by_noise])
@@ -168,9 +172,11 @@ def draw_means(
 def _draw_line(
     axis: Axes, curve: Curve, look: Look, x: XAxis, how: tuple[float, str, Iterable[Any]]
 ) -> list[ends.Words]:
-    """The line of means, of the lanes that the exponent is of: without those that are no ERMs."""
+    """The line of means, of the lanes that the exponent is of: without those that are no ERMs, and few beside them."""
     (colour, marker, style), (shift, text, values) = look, how
-    lanes = curve.lanes[~erms.is_short(curve.lanes)]
+    is_short, at = erms.is_short(curve.lanes), curve.lanes[x.column]
+    is_thin = is_short.groupby(at).transform('any') & ((~is_short).groupby(at).transform('sum') < MIN_LANES)
+    lanes = curve.lanes[~is_short & ~is_thin]
     if lanes.empty:
         return []
     cells = analysis.summarize(lanes, [x.column])
