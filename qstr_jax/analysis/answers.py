@@ -6,15 +6,15 @@ import pandas as pd
 
 from qstr_jax.analysis import evidence
 from qstr_jax.analysis.names import display
-from qstr_jax.analysis.verdicts import SLOWER, STATEMENTS, Statement
+from qstr_jax.analysis.verdicts import DECIDED, STATEMENTS, Statement
 
 TITLE = "Two tasks by three architectures: the claim, what was measured by the theorem's own learner, the verdict"
-# From the weakest to the strongest.
-_DECIDED = (SLOWER, 'yes', 'no')
+# What a cell says of a learner, beside its name: the ball and d_e.
+_SHOWN = ('R = ', 'd_e = ')
 
 
 def answers(table: pd.DataFrame) -> pd.DataFrame:
-    """One line per architecture and task. Of several verdicts the last of `_DECIDED` counts."""
+    """One line per architecture and task. Of several verdicts the last of `DECIDED` counts."""
     return pd.DataFrame([_line(table, place, statement) for place, statement in STATEMENTS.items()])
 
 
@@ -25,10 +25,11 @@ def _line(table: pd.DataFrame, place: tuple[str, str], statement: Statement) -> 
     own = own[
         own['learner'].str.split(',').str[0].isin(statement.learners) & own['evidence'].isin(evidence.OF_THEOREMS)
     ]
-    # Each kind of evidence shows one radius, start and risk: one with a verdict if it can, of these the longest line.
-    length = own['N'].map(len) - own['bounds_at'].map(len)
-    order = own.assign(is_open=~own['agrees'].isin(_DECIDED), length=-length)
-    best = order.sort_values(['is_open', 'length'], kind='stable').groupby('evidence', sort=False).head(1)
+    # Each kind of evidence shows one radius, start and risk: one with a verdict if it can, of these the longest line,
+    # by N that were measured and then by those that are bounds.
+    bounds = own['bounds_at'].map(len)
+    order = own.assign(is_open=~own['agrees'].isin(DECIDED), length=bounds - own['N'].map(len), bounds=-bounds)
+    best = order.sort_values(['is_open', 'length', 'bounds'], kind='stable').groupby('evidence', sort=False).head(1)
     return {
         'task': display(task),
         'architecture': display(model),
@@ -39,23 +40,27 @@ def _line(table: pd.DataFrame, place: tuple[str, str], statement: Statement) -> 
 
 
 def _measured(line: dict[str, Any]) -> str:
-    """'n* as N^0.39 [−0.04, 0.71] at N = 8 to 64, bounds to 256, constrained (all lanes, 12 as bounds)'."""
+    """'n* as N^0.39 [−0.04, 0.71] at N = 8 to 64, bounds at 128, d = 10, constrained, R = 1 (ERMs, 10 as bounds)'."""
     what = 'the largest n with an ERM that errs' if line['evidence'] == evidence.WORST else 'n*'
     interval = '' if pd.isna(line['low']) else f' [{line["low"]:.2f}, {line["high"]:.2f}]'.replace('-', '−')
     lengths = [value for value in line['N'] if value not in line['bounds_at']]
-    learner = line['learner'].split(',')[0]
+    name, *settings = line['learner'].split(', ')
+    learner = ', '.join([name, *(one for one in settings if one.startswith(_SHOWN))])
+    dim = '' if pd.isna(line['token_dim']) else f', d = {line["token_dim"]:g}'
     fitted = '' if line['fitted_to'] == 'all lanes' else f' ({line["fitted_to"]})'
     bounds = f', bounds at {", ".join(map(str, line["bounds_at"]))}' if len(line['bounds_at']) else ''
     return (
-        f'{what} as N^{line["exponent"]:.2f}{interval} at N = {lengths[0]} to {lengths[-1]}{bounds}, {learner}{fitted}'
+        f'{what} as N^{line["exponent"]:.2f}{interval} at N = {lengths[0]} to {lengths[-1]}{bounds}{dim}, '
+        f'{learner}{fitted}'
     )
 
 
 def _verdict(own: pd.DataFrame, best: pd.DataFrame) -> str:
-    """'yes', 'no', 'slower than N', 'open: why' or 'not measured'."""
+    """'yes', 'no' or 'slower than N', each with what stands beside it, 'open: why' or 'not measured'."""
     if own.empty:
         return 'not measured'
-    for verdict in reversed(_DECIDED):
-        if own['agrees'].eq(verdict).any():
-            return verdict
+    for verdict in reversed(DECIDED):
+        found = [line for line in (*best.to_dict('records'), *own.to_dict('records')) if line['agrees'] == verdict]
+        if found:
+            return ': '.join(part for part in (verdict, found[0]['caveat']) if part)
     return f'open: {best["note"].iloc[0].split("; ")[0]}'

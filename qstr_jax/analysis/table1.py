@@ -10,7 +10,7 @@ from qstr_jax.analysis import answers, crossings, erms, evidence, formats, growt
 from qstr_jax.analysis.curves import require
 from qstr_jax.analysis.exponents import MIN_POINTS, Exponent, fit
 from qstr_jax.analysis.names import MODELS, display, heading, ordered, setting_text
-from qstr_jax.analysis.verdicts import SLOWER, STATEMENTS, Statement, judge
+from qstr_jax.analysis.verdicts import SLOWER, STATEMENTS, Statement, caveat, judge
 
 # Lengths with fewer lanes are left out.
 MIN_LANES = 3
@@ -18,11 +18,11 @@ TITLES = {
     evidence.ONLINE: 'Online training at three N or more, one learning rate for all',
     evidence.TUNED: 'Online training at three N or more, at each the settings that need fewest samples',
     evidence.FIXED: 'n*, the least training set that is enough, beside what the theorems claim about it',
-    evidence.WORST: 'The largest n at which an ERM of the ball that errs was found: n* of every ERM is larger',
+    evidence.WORST: 'The largest n at which an ERM of the ball that errs was found; none errs from a larger n on',
 }
-COLUMNS = ('evidence', 'architecture', 'task', 'learner', 'loss', 'N', 'bounds_at', 'lanes', 'num_learn', 'num_judged',
-           'learn_low', 'learn_high', 'fitted_to', 'exponent', 'low', 'high', 'interval_by', 'local_slopes',
-           'log_power', 'law', 'claim', 'source', 'agrees', 'note')  # fmt: skip
+COLUMNS = ('evidence', 'architecture', 'task', 'token_dim', 'learner', 'loss', 'N', 'bounds_at', 'lanes', 'num_learn',
+           'num_judged', 'learn_low', 'learn_high', 'fitted_to', 'exponent', 'low', 'high', 'interval_by',
+           'local_slopes', 'log_power', 'law', 'claim', 'source', 'agrees', 'caveat', 'note')  # fmt: skip
 _LEARN = ('num_learn', 'num_judged', 'learn_low', 'learn_high')
 
 
@@ -144,11 +144,13 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     found = fit(kept) if len(kept) else Exponent()
     few = f'without N = {", ".join(map(str, thin))}: fewer than {MIN_LANES} lanes' if thin else ''
     place = {'evidence': kind, 'architecture': first['model'], 'task': first['task'], 'loss': first['threshold']}
+    place['token_dim'] = first.get('token_dim', np.nan)
     is_of_theorem = kind in evidence.OF_THEOREMS
     statement = STATEMENTS.get((first['model'], first['task'])) if is_of_theorem else None
     agrees, why = judge(statement, found, kept[~erms.is_short(kept)]) if is_of_theorem else ('–', '')
     if kind == evidence.WORST and agrees in ('yes', SLOWER):
         agrees, why = 'open', 'a lower bound, which could only have contradicted it'
+    beside = caveat(kept) if agrees in ('yes', SLOWER) else ''  # a counter-example needs none
     unchecked = erms.not_checked(kept) if kind == evidence.FIXED else ''
     lengths = sorted(set(map(int, kept['seq_len'])) - set(found.left_out))
     return place | _stated(statement) | {
@@ -158,7 +160,7 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
         'interval_by': found.interval_by,
         'local_slopes': growth.local_slopes(found), 'law': growth.law(found),
         'log_power': found.law.log_power.value if found.law else np.nan, 'agrees': agrees,
-        'note': '; '.join(part for part in (why, found.note, few, unchecked) if part),
+        'caveat': beside, 'note': '; '.join(part for part in (why, beside, found.note, few, unchecked) if part),
     }  # fmt: skip
 
 
@@ -195,8 +197,12 @@ def _stated(statement: Statement | None) -> dict[str, str]:
 
 def _unmeasured(where: tuple[str, str], statement: Statement) -> dict[str, Any]:
     nothing = dict.fromkeys(('loss', 'exponent', 'low', 'high', 'log_power', 'learn_low', 'learn_high'), np.nan)
-    texts = dict.fromkeys(('learner', 'local_slopes', 'law', 'lanes'), '–') | {'fitted_to': '', 'interval_by': ''}
-    nothing |= {'num_learn': 0, 'num_judged': 0}
+    texts = dict.fromkeys(('learner', 'local_slopes', 'law', 'lanes'), '–') | {
+        'fitted_to': '',
+        'interval_by': '',
+        'caveat': '',
+    }
+    nothing |= {'num_learn': 0, 'num_judged': 0, 'token_dim': np.nan}
     place = {'evidence': evidence.FIXED, 'architecture': where[0], 'task': where[1], 'N': (), 'bounds_at': ()}
     return place | texts | nothing | _stated(statement) | {'agrees': 'not measured', 'note': 'no search over several N'}
 

@@ -15,6 +15,8 @@ from qstr_jax.analysis.exponents import Exponent
 
 # The verdict on a statement of polylog N whose exponent is known to be below 1, the least that Theorem 6 leaves FFNs.
 SLOWER = 'slower than N'
+# The others that decide a statement, from the weakest to the strongest.
+DECIDED = (SLOWER, 'yes', 'no')
 # A first layer with a larger share off the span of the prompts is not where Theorem 6's proof has it.
 _OFF_SPAN = 1e-3
 
@@ -61,9 +63,20 @@ def judge(statement: Statement | None, fit: Exponent, lanes: pd.DataFrame) -> tu
         return 'open', 'three lengths say nothing of the misfit'
     law = fit.law.name if fit.law else laws.UNDECIDED
     verdict, why = _by_growth(statement, fit.low, fit.high, law)
-    if statement.kind == 'at most' and set(lanes['learner']) == {'constrained'}:
-        why = '; '.join(part for part in (why, 'of the ERMs that its optimiser finds') if part)
     return (SLOWER, why) if verdict == 'open' and statement.kind == 'at most' and fit.high < 1 else (verdict, why)
+
+
+def caveat(lanes: pd.DataFrame) -> str:
+    """What stands beside a verdict by some lanes: which ERMs they are, or that a condition could not fail; or ''."""
+    if set(lanes['learner']) == {'constrained'}:
+        return 'of the ERMs that its optimiser finds'
+    if set(lanes['learner']) != {'stationary'}:
+        return ''
+    learnt = lanes[lanes['outcome'] == 'reached']
+    is_whole = (learnt['samples_to_threshold'] >= learnt['seq_len'] * learnt['token_dim']).all()
+    still = learnt['converged'].eq(True).sum()
+    parts = ['at these n every W is in the span'] if is_whole else []
+    return ', '.join([*parts, f'{still or "no"} gradient is 0'])
 
 
 def _by_growth(statement: Statement, low: float, high: float, law: str) -> tuple[str, str]:
