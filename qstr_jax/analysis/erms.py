@@ -1,5 +1,7 @@
-"""Which lanes are empirical risk minimisers: their training risk is at most that of the reference in the same ball.
+"""Which lanes are empirical risk minimisers: their training risk is at most that of the reference.
 
+A lane above it is none where its ball holds the reference; in a smaller ball it is only not shown to be one, and is
+left out all the same.
 A fit of least norm is one if its training risk is within its ε. A theorem about ERMs says nothing of a lane whose
 optimiser stopped short, so such a lane is drawn hollow and is in no exponent. A search may also miss the threshold
 because its optimiser stopped short: where the largest n that missed it has no ERM, n* of ERMs is at most what the

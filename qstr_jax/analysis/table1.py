@@ -18,7 +18,7 @@ TITLES = {
     evidence.ONLINE: 'Online training at three N or more, one learning rate for all',
     evidence.TUNED: 'Online training at three N or more, at each the settings that need fewest samples',
     evidence.FIXED: 'n*, the least training set that is enough, beside what the theorems claim about it',
-    evidence.WORST: 'The largest n at which an ERM of the ball that errs was found; none errs from a larger n on',
+    evidence.WORST: 'The largest n at which an ERM that errs was found in the ball: none errs only from a larger n on',
 }
 COLUMNS = ('evidence', 'architecture', 'task', 'token_dim', 'learner', 'loss', 'N', 'bounds_at', 'lanes', 'num_learn',
            'num_judged', 'learn_low', 'learn_high', 'fitted_to', 'exponent', 'low', 'high', 'interval_by',
