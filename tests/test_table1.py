@@ -87,7 +87,8 @@ def test_the_answer_is_the_verdict_of_the_theorems_own_learner(law, verdict):
     ])  # fmt: skip
     found = answer(rows)
     assert found['verdict'].split(':')[0] == verdict
-    assert found['measured'].endswith('constrained')
+    assert found['measured'].endswith('d = 10, constrained')
+    assert (': of the ERMs that its optimiser finds' in found['verdict']) == (verdict != 'no')
     assert 'adamw' not in found['measured']
     assert answer(rows, task='simple-qSTR')['verdict'] == 'not measured'
 
@@ -103,6 +104,15 @@ def test_a_no_of_one_radius_counts_before_a_yes_of_another():
     laws = {1.0: lambda n: 9000 * n**-0.5, 2.0: lambda n: 90.0 * n}
     rows = [searches('transformer', 'constrained', law, radius=radius) for radius, law in laws.items()]
     assert answer(pd.concat(rows))['verdict'] == 'no'
+
+
+def test_of_lines_as_long_the_one_with_more_bounds_is_shown():
+    own = {'encoding_factor': 3.0, 'is_erm': True}
+    short = searches('transformer', 'constrained', lambda n: 9000.0, radius=0.5, **own)
+    short = short[short['seq_len'] < max(LENGTHS)]
+    long = searches('transformer', 'constrained', lambda n: 9000.0, radius=1.0, **own)
+    long['miss_is_erm'] = long['seq_len'] < max(LENGTHS)
+    assert 'constrained, R = 1, d_e = ⌊3 ln N⌋' in answer(pd.concat([short, long]))['measured']
 
 
 def worst(law, **changes):
@@ -147,6 +157,9 @@ def test_what_no_theorem_is_about_gets_no_verdict(model, learner, changes, word)
 def test_theorem_6_needs_the_span_and_neither_a_gradient_nor_a_risk_of_zero():
     rows = searches('ffn', 'stationary', lambda n: 90.0 * n**1.5, converged=False, span_residual=1e-6, train_risk=0.8)
     assert line(table1.measure(rows), 'ffn')['agrees'] == 'yes'
+    assert answer(rows, 'ffn')['verdict'] == 'yes: at these n every W is in the span, no gradient is 0'
+    assert answer(rows.assign(token_dim=10_000), 'ffn')['verdict'] == 'yes: no gradient is 0'
+    assert answer(rows.assign(converged=rows['seed'] == 0), 'ffn')['verdict'].endswith('5 gradients of 20 are 0')
 
 
 def test_fits_of_least_norm_that_miss_their_risk_are_no_erms():

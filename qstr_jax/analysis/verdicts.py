@@ -76,7 +76,7 @@ def caveat(lanes: pd.DataFrame) -> str:
     is_whole = (learnt['samples_to_threshold'] >= learnt['seq_len'] * learnt['token_dim']).all()
     still = learnt['converged'].eq(True).sum()
     parts = ['at these n every W is in the span'] if is_whole else []
-    return ', '.join([*parts, f'{still or "no"} gradient is 0'])
+    return ', '.join([*parts, f'{still} gradients of {len(learnt)} are 0' if still else 'no gradient is 0'])
 
 
 def _by_growth(statement: Statement, low: float, high: float, law: str) -> tuple[str, str]:
