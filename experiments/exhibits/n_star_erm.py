@@ -230,8 +230,9 @@ up to {erring:,} prompts at N = 64, and n\\* here is at most {most:,.0f}. These 
 start at W_QK = 0 in
 {rows('n_star_erm', task='qstr').count(start='attention:0')} of {rows('n_star_erm', task='qstr').count()} lanes, and at
 N = 128 and 256 n\\* is at most that of the search. At R = 1 the fits at n\\* have at most
-{(one['norm'] / one['fitted_radius']).max():.2f} of the radius; the ball R = 1/2 does not hold Lemma 11's
-network, so lanes that are left out there are not shown to be ERMs, nor that they are none.
+{(one['norm'] / one['fitted_radius']).max():.2f} of the radius.
+
+The ball R = 1/2 does not hold Lemma 11's network, so lanes that are left out there may be ERMs all the same.
 """
 
 
