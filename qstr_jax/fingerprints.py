@@ -4,6 +4,7 @@ They leave out what does not change a result: names of functions, places in file
 JAX found in its caches and shares.
 """
 
+import functools
 import hashlib
 import inspect
 import pathlib
@@ -58,12 +59,15 @@ def _of_jaxpr(jaxpr: Jaxpr, known: dict[int, str]) -> str:
 
 
 def _of_host(callback: Any) -> str:
-    """A digest of the file that defines the function of a callback, which no trace shows; '' where there is none."""
-    function = inspect.unwrap(getattr(callback, 'callback_func', callback))
+    """A digest of the function of a callback, which no trace shows: of its file, or in a notebook of its code."""
+    function = getattr(callback, 'callback_func', callback)
+    while isinstance(function, functools.partial) or hasattr(function, '__wrapped__'):
+        function = function.func if isinstance(function, functools.partial) else function.__wrapped__
+    code = getattr(function, '__code__', None)
     try:
-        return _sha(pathlib.Path(str(inspect.getsourcefile(function))).read_text())
-    except (OSError, TypeError):
-        return ''
+        return _sha(pathlib.Path(str(inspect.getsourcefile(code or type(function)))).read_text())
+    except (OSError, TypeError):  # a notebook's cell is no file, and C has no source
+        return _sha(code.co_code.hex(), _ADDRESS.sub('', str(code.co_consts)), str(code.co_names)) if code else ''
 
 
 def _of_type(aval: Any) -> str:

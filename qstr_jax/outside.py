@@ -217,7 +217,7 @@ def write_rows(
             raise ValueError(f'{name}={value!r:.80}: must be a number or a text')
         if columns.get(name).role == 'outcome':
             raise ValueError(f'{name}={value!r:.80}: is for the judge to say')
-        if not isinstance(value, str) and np.isinf(value):
+        if isinstance(value, (float, np.floating)) and np.isinf(value):
             raise ValueError(f'{name}={value!r}: must be finite')
     folder = results.open_workdir(workdir)
     rows = pd.DataFrame([{**row, **measures} for row in judged])

@@ -49,6 +49,9 @@ def test_ns_of_erms_are_bounds_and_erring_ones_are_named_as_such():
     found, erring = (explorer.exhibits(content.sections(root / name)) for name in ('n_star_erm_simple', 'worst_erm'))
     rows = results.load(root / 'n_star_erm_simple')
     assert found[0]['rows']['bound'].count(-1) == rows['miss_is_erm'].eq(False).sum() > 0
+    unfitted = pd.DataFrame(explorer.exhibits(content.sections(root / 'n_star_stationary'))[0]['rows'])
+    assert unfitted['samples'].isna().equals(unfitted['outcome'].eq('unfitted'))
+    assert unfitted['outcome'].eq('unfitted').sum() == 10
     assert ['samples', 'largest n with an ERM that errs'] in erring[0]['values']
     assert set(erring[0]['rows']['samples']) <= set(results.load(root / 'worst_erm')['erring_samples'])
 

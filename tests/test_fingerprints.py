@@ -75,6 +75,10 @@ def test_a_callback_is_of_the_file_that_defines_its_function(tmp_path):
         host = module.host
         found.append(of(lambda x, h=host: jax.pure_callback(h, jax.ShapeDtypeStruct((3,), np.float32), x)))
     assert found[0] != found[1] == found[2]
+    path.unlink()  # as in a notebook
+    cells = [eval(f'lambda y: {scale} * y') for scale in (1, 2, 2)]
+    of_cells = [of(lambda x, h=h: jax.pure_callback(h, jax.ShapeDtypeStruct((3,), np.float32), x)) for h in cells]
+    assert of_cells[0] != of_cells[1] == of_cells[2]
 
 
 @pytest.mark.slow

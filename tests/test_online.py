@@ -217,18 +217,18 @@ def test_one_evaluation_may_cross_several_thresholds():
     assert crossings.text(curves, online.Online(threshold=0.7)) == '0.7:1920'
 
 
+def curves_of(problem, **settings):
+    """The curves of both lanes, with other settings of the learner."""
+    problem = dataclasses.replace(problem, learner=dataclasses.replace(problem.learner, **settings))
+    return problem.learner.report_curves(run_all(problem, lanes_of({}))[1], problem)
+
+
 @pytest.mark.slow
 def test_the_subset_estimates_the_test_loss():
     """Where the evaluation was skipped the curve's value is within its standard errors of the full one."""
     changes = {'test_samples': 800, 'threshold': 0.3, 'max_samples': 8_000}
     problem = small.cell('transformer', **changes, screen=True).problem
-    full = dataclasses.replace(problem, learner=dataclasses.replace(problem.learner, screen=False))
-    lanes_K = lanes_of({})
-    _, screened_K = run_all(problem, lanes_K)
-    _, full_K = run_all(full, lanes_K)
-    for curve, truth in zip(
-        problem.learner.report_curves(screened_K, problem), full.learner.report_curves(full_K, full), strict=True
-    ):
+    for curve, truth in zip(curves_of(problem), curves_of(problem, screen=False), strict=True):
         skipped = curve['test_loss_se'] > 0
         assert skipped.sum() > 10
         error = (curve['test_loss'] - truth['test_loss'])[skipped] / curve['test_loss_se'][skipped]
@@ -243,13 +243,7 @@ def test_a_check_counts_as_an_evaluation_only_where_there_was_one():
         threshold_on='error_rate', threshold=0.02,
     )  # fmt: skip
     problem = sweeps.cells_of(sweep)[0].problem
-    full = dataclasses.replace(problem, learner=dataclasses.replace(problem.learner, screen=False))
-    lanes_K = lanes_of({})
-    _, screened_K = run_all(problem, lanes_K)
-    _, full_K = run_all(full, lanes_K)
-    for curve, truth in zip(
-        problem.learner.report_curves(screened_K, problem), full.learner.report_curves(full_K, full), strict=True
-    ):
+    for curve, truth in zip(curves_of(problem), curves_of(problem, screen=False), strict=True):
         is_full = curve['test_loss_se'] == 0
         assert 0 < is_full.sum() < len(is_full)
         assert curve['is_due'][is_full].all()

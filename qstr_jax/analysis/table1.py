@@ -197,11 +197,8 @@ def _stated(statement: Statement | None) -> dict[str, str]:
 
 def _unmeasured(where: tuple[str, str], statement: Statement) -> dict[str, Any]:
     nothing = dict.fromkeys(('loss', 'exponent', 'low', 'high', 'log_power', 'learn_low', 'learn_high'), np.nan)
-    texts = dict.fromkeys(('learner', 'local_slopes', 'law', 'lanes'), '–') | {
-        'fitted_to': '',
-        'interval_by': '',
-        'caveat': '',
-    }
+    texts = dict.fromkeys(('learner', 'local_slopes', 'law', 'lanes'), '–')
+    texts |= dict.fromkeys(('fitted_to', 'interval_by', 'caveat'), '')
     nothing |= {'num_learn': 0, 'num_judged': 0, 'token_dim': np.nan}
     place = {'evidence': evidence.FIXED, 'architecture': where[0], 'task': where[1], 'N': (), 'bounds_at': ()}
     return place | texts | nothing | _stated(statement) | {'agrees': 'not measured', 'note': 'no search over several N'}

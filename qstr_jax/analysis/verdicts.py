@@ -15,7 +15,7 @@ from qstr_jax.analysis.exponents import Exponent
 
 # The verdict on a statement of polylog N whose exponent is known to be below 1, the least that Theorem 6 leaves FFNs.
 SLOWER = 'slower than N'
-# The others that decide a statement, from the weakest to the strongest.
+# The verdicts that decide a statement, from the weakest to the strongest.
 DECIDED = (SLOWER, 'yes', 'no')
 # A first layer with a larger share off the span of the prompts is not where Theorem 6's proof has it.
 _OFF_SPAN = 1e-3

@@ -65,11 +65,12 @@ def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, An
     headings = analysis.headings([name for name in settings if name != _CHOSEN]) | {_CHOSEN: 'chosen by validation'}
     headings['model'] = 'architecture'
     samples_heading = columns.label('erring_samples').replace('$', '') if is_worst else 'samples to threshold'
-    is_at_most = rows['outcome'].eq('censored_below') | erms.is_at_most(rows)
+    outcome = erms.with_bounds(rows)['outcome']
+    samples = summary.samples_or_bound(rows).where(outcome.ne(erms.UNFITTED))
     rows = rows.assign(
         lane=rows['lane'].map({lane: place for place, lane in enumerate(order)}),
-        samples=summary.samples_or_bound(rows) if has_samples else np.nan,
-        bound=rows['outcome'].isin(summary.NEED_MORE).astype(int) - is_at_most.astype(int),
+        samples=samples if has_samples else np.nan,
+        bound=outcome.isin(summary.NEED_MORE).astype(int) - outcome.isin(('censored_below', erms.AT_MOST)).astype(int),
     )
     numeric = [name for name in settings if pd.api.types.is_numeric_dtype(rows[name]) and name != _CHOSEN]
     axes = [name for name in numeric if rows[name].nunique() > 1] or ['seq_len']
@@ -86,7 +87,8 @@ def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, An
         'shown': shown,
         'fits': _fits(rows, axes) if has_samples else [],
         'rows': {name: _plain(rows[name]) for name in
-                 [*settings, *shown, 'num_samples', 'samples', 'bound', 'outcome', 'test_loss', 'seed', 'lane']},
+                 [*settings, *shown, 'num_samples', 'samples', 'bound', 'test_loss', 'seed', 'lane']}
+                | {'outcome': _plain(outcome)},
         'over': list(selection.DEFAULT_OVER),
         'lanes': lanes,
     }  # fmt: skip

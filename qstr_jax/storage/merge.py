@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -42,7 +42,7 @@ def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
             plan[cell_id] = joined(plan.get(cell_id), entry)
     paths = [path for source in sources for path in names.listed(source / 'provenance', '.json')]
     runs = {path.name: records.read(path, 'run') for path in paths}
-    _check_programs(tables, sources)
+    _check_programs(tables, runs.values())
     target = results.open_workdir(destination)
     for sweep in sweeps:
         results.add_sweep(target, sweep)
@@ -88,19 +88,16 @@ def _curves_of(rows: pd.DataFrame, source: Any, name: str) -> pd.DataFrame:
     return lane_keys.without(curves, lane_keys.found_in(curves) - lane_keys.found_in(rows))
 
 
-def _check_programs(tables: dict[str, tuple[pd.DataFrame, pd.DataFrame]], sources: Sequence[Any]) -> None:
+def _check_programs(tables: dict[str, tuple[pd.DataFrame, pd.DataFrame]], runs: Iterable[dict[str, Any]]) -> None:
     """Raises ResultsError where rows of a cell are of several programs of the same versions: edited code."""
-    versions: dict[tuple[str, str], set[tuple]] = {}
-    for source in sources:
-        for key, runs in provenance.of_programs(source).items():
-            versions.setdefault(key, set()).update(map(provenance.versions, runs))
+    made_by = provenance.by_program(runs)
     for name, (rows, _) in tables.items():
         cell_id = name.removesuffix('.parquet')
         seen: dict[tuple, str] = {}
         made = ['backend', 'lanes_per_batch', 'program']
         known = rows[made].dropna().drop_duplicates() if {*made} <= {*rows.columns} else pd.DataFrame(columns=made)
         for backend, size, program in known.itertuples(index=False, name=None):
-            for version in versions.get((cell_id, program), ()):
+            for version in map(provenance.versions, made_by.get((cell_id, program), ())):
                 if seen.setdefault((backend, size, version), program) != program:
                     raise ResultsError(f'{cell_id}: rows of two programs, since code was edited: nothing was merged')
 

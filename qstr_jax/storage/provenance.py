@@ -8,7 +8,7 @@ import platform
 import subprocess
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -106,9 +106,14 @@ def versions(run: dict[str, Any]) -> tuple:
 
 
 def of_programs(workdir: Any) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """The runs of a directory by (cell, program), see `by_program`."""
+    return by_program(load(workdir))
+
+
+def by_program(runs: Iterable[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """The runs that ran the programs of cells, or found them to be what their own code makes, by (cell, program)."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for run in load(workdir):
+    for run in runs:
         for entry in (*run['batches'], *run.get('checked', ())):
             known = found.setdefault((entry['cell'], entry['program']), []) if 'program' in entry else [run]
             if not known or known[-1] is not run:  # A run has many batches of a program.

@@ -13,19 +13,9 @@ FIRST_SEED = 10_000
 OPTIONS = ('num_seeds', 'margin')
 # Settings that say what is measured, not how well: among these the weakest goal would win.
 GOALS = {
-    'threshold',
-    'thresholds',
-    'threshold_on',
-    'max_samples',
-    'min_samples',
-    'resolution',
-    'sample_size',
-    'stop_after',
-    'test_samples',
-    'validation_samples',
-    'screen',
-    'precision',
-}
+    'threshold', 'thresholds', 'threshold_on', 'max_samples', 'min_samples', 'resolution', 'sample_size', 'stop_after',
+    'test_samples', 'validation_samples', 'screen', 'precision', 'risk', 'erm_tolerance', 'epsilon', 'reference',
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
