@@ -334,7 +334,7 @@ def test_what_is_tuned_and_how_is_checked():
     with pytest.raises(ValueError, match='is tuned, so it cannot be given'):
         settings(tune={'batch_size': (8, 16)}, batch_size=8)
     for goal in 'threshold', 'max_samples', 'test_samples':  # among which the weakest would win
-        with pytest.raises(ValueError, match=f"tune='{goal}': unknown"):
+        with pytest.raises(ValueError, match=f'tune.{goal}: says what is measured'):
             settings(tune={goal: (4, 64)})
 
 

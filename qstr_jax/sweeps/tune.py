@@ -41,6 +41,8 @@ class Tune:
         if not self.names:
             raise ValueError(f'tune: name the settings to tune, such as learning_rate=auto; one of {", ".join(known)}')
         for name in self.names:
+            if name in GOALS:
+                raise ValueError(f'tune.{name}: says what is measured, so it cannot be tuned')
             checks.choice('tune', name, known)
         checks.integer('tune.num_seeds', self.num_seeds)
         checks.number('tune.margin', self.margin, 1)
