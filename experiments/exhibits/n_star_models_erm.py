@@ -27,7 +27,7 @@ def get_config(part='simple_transformer'):
     config.update(models=(model,), starts=STARTS[model], learning_rate=(3e-3, 1e-2), weight_decay=(0.01,))
     if model == 'transformer':
         config.seq_lens = (4, 8, 16, 32)
-    config.title = '{task}, d = 2: n* of AdamW on n prompts, the best of two starts'
+    config.title = '{task}, d = 2: n* of AdamW, the best of two starts'
     config.notes = ('learning rate chosen on validation prompts',)
     return config
 

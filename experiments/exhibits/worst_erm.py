@@ -24,7 +24,8 @@ ORDER = 165
 QUESTION = 'Up to how many prompts does some empirical minimiser of the ball fail to retrieve?'
 FIGURES = {
     'worst_erm/figure.png': 'The largest n at which an ERM of the ball was found that errs, against N, compared with '
-    'n* of the ERMs that Adam finds and random labels that the ball fits'
+    'n* of the ERMs that Adam finds (an upper bound where the fits just below are no ERMs) and random labels that the '
+    'ball fits'
 }
 PARTS = {
     'log': {},
@@ -87,7 +88,7 @@ def draw(workdir, config):
 def of_n_star_erm(rows, lanes):
     """Lines beside these lanes: n* of the ERMs that Adam finds at R = 1, and the random labels that the ball fits."""
     rows = rows[rows['radius'].eq(1.0) & rows['max_coherence'].isin(lanes['max_coherence'])]
-    searches = rows[rows['samples_to_threshold'].notna()]
+    searches = rows[rows['samples_to_threshold'].notna() & ~erms.is_short(rows)]
     means = searches.groupby([*RULE, 'seq_len'], dropna=False)['samples_to_threshold'].mean()
     found = means.rename('samples').reset_index().assign(name='n* of the ERMs that Adam finds')
     return pd.concat([found, memory_lines.capacity_lines(rows)], ignore_index=True)
