@@ -14,11 +14,11 @@ from qstr_jax import outside
 class Prompts(torch.utils.data.IterableDataset):
     """Training batches without end: (prompts, labels, weights) as tensors."""
 
-    def __init__(self, task, seq_len, seed, batch_size):
-        self.arguments = (task, seq_len, seed, batch_size)
+    def __init__(self, **arguments):
+        self.arguments = arguments
 
     def __iter__(self):
-        for batch in qstr_jax.batches(*self.arguments):
+        for batch in qstr_jax.batches(**self.arguments):
             yield tuple(torch.tensor(array) for array in batch)
 
 
@@ -37,15 +37,15 @@ class Encoder(torch.nn.Module):
         return self.read(self.layer(self.embed(z_BxNxE)))[..., 0]
 
 
-def train(judge, batch_size=64, check_every=10, learning_rate=1e-3):
-    """Trains a model until its judge says that the lane is over, and returns the model."""
-    seq_len, seed = judge.task.seq_len, judge.seeds['seed']
-    torch.manual_seed(seed)
+def train(judge, task, batch_size=64, check_every=10, learning_rate=1e-3):
+    """Trains a model on a task until its judge says that the lane is over, and returns the model."""
+    torch.manual_seed(judge.seeds['seed'])
     torch.set_num_threads(1)
     model = Encoder(judge.prompts.shape[-1])
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)
     # batch_size=None: they are batches already.
-    loader = torch.utils.data.DataLoader(Prompts(judge.task.name, seq_len, seed, batch_size), batch_size=None)
+    prompts = Prompts(task=task, seq_len=judge.task.seq_len, batch_size=batch_size, **judge.seeds)
+    loader = torch.utils.data.DataLoader(prompts, batch_size=None)
     for step, (z_BxNxE, y_BxN, weights_BxN) in enumerate(loader, start=1):
         loss = (weights_BxN * (y_BxN - model(z_BxNxE)) ** 2).sum() / weights_BxN.sum()
         optimizer.zero_grad()
@@ -58,12 +58,12 @@ def train(judge, batch_size=64, check_every=10, learning_rate=1e-3):
                 return model
 
 
-def main(workdir, seq_lens=(4, 8), num_seeds=3, max_samples=64_000, test_samples=1000):
+def main(workdir, task='qstr', seq_lens=(4, 8), num_seeds=3, max_samples=64_000, test_samples=1000):
     """One lane for each N and seed; rows into a results directory."""
     for seq_len in seq_lens:
         for seed in range(num_seeds):
-            judge = qstr_jax.judge('qstr', seq_len, seed, max_samples=max_samples, test_samples=test_samples)
-            model = train(judge)
+            judge = qstr_jax.judge(task, seq_len, seed, max_samples=max_samples, test_samples=test_samples)
+            model = train(judge, task)
             count = sum(one.numel() for one in model.parameters())
             measures = {'num_parameters': count, 'batch_size': 64, 'check_every': 10, 'learning_rate': 1e-3}
             outside.write_rows(workdir, 'torch_encoder', [judge], settings={'width': 64}, **measures)
@@ -71,4 +71,6 @@ def main(workdir, seq_lens=(4, 8), num_seeds=3, max_samples=64_000, test_samples
 
 
 if __name__ == '__main__':
+    if len(sys.argv) != 2:
+        sys.exit('error: give a results directory: python examples/pytorch_model.py results/torch')
     main(sys.argv[1])

@@ -108,7 +108,7 @@ def why(done: subprocess.CompletedProcess) -> str:
 
 
 def compile_all(chip: chips.Chip, names: list[str], folder: Any) -> None:
-    """Compiles the programs of some exhibits that have no entry yet, or whose process failed."""
+    """Compiles the programs of some exhibits that have no entry yet, or whose process failed or had less time."""
     made = provenance.made_by(sys.argv)
     made = {**made, 'packages': {**made['packages'], **measure.versions(chip)}}
     for program in (one for name in names for one in programs_of(name, chip)):
@@ -116,7 +116,8 @@ def compile_all(chip: chips.Chip, names: list[str], folder: Any) -> None:
         known = {entries.key(one): one for one in entries.read(folder)['programs']}
         entry = known.get((chip.name, fingerprint))
         cell = {'exhibit': program.exhibit, 'cell': program.cell.id}
-        if entry is None or entry['outcome'].startswith('failed'):
+        had_less_time = entry and entry['outcome'] == 'out of time' and entry.get('limit_seconds', 0) < LIMIT.value
+        if entry is None or entry['outcome'].startswith('failed') or had_less_time:
             entry = {
                 'device': chip.name,
                 **cell,
@@ -124,6 +125,7 @@ def compile_all(chip: chips.Chip, names: list[str], folder: Any) -> None:
                 'seq_len': program.cell.problem.task.seq_len,
                 'lanes': program.lanes,
                 'precision': PRECISION.value,
+                'limit_seconds': LIMIT.value,
                 'fingerprint': fingerprint,
                 'git_commit': made['git_commit'],
                 'serves': [cell],
@@ -153,6 +155,9 @@ def run() -> None:
     if PROGRAM.value:
         compile_one()
         return
+    for name in 'devices', 'exhibits', 'largest_only', 'limit_seconds', 'precision':
+        if exhibit.DRAW_ONLY.value and flags.FLAGS[name].present:
+            raise ValueError(f'--{name}: --draw_only does not use it, leave it out')
     for name in EXHIBITS.value:
         exhibit.find(name)
     folder = files.make_folder(runtime.output(RESULTS))

@@ -100,6 +100,8 @@ def run() -> None:
     runtime.use_all_cores()
     chosen, path = protocols(), JSON.value and pathlib.Path(JSON.value)
     if path:
+        if path.is_dir():
+            raise ValueError(f'--json={path}: is a folder; give a file, such as {path}/benchmark.json')
         files.make_folder(path.parent)  # Before any work.
     device = {'gpu': 'cuda'}.get(jax.default_backend(), jax.default_backend())
     found = {'provenance': provenance.start(sys.argv) | {'batches': None}, 'torch': torch.__version__,

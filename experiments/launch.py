@@ -49,6 +49,14 @@ UNUSED = {
     'local': ('num_workers', 'address', 'tpus', 'slurm_partition', 'cpus', 'mem_gb'),
     'ray': ('slurm_partition', 'timeout_min', 'log_dir', 'wait'),
 }
+# Those of `experiments.sample_complexity` that a launcher sets or cannot use; Ray's driver hands out single batches.
+OF_JOBS = {
+    'slurm': ('shard_index', 'describe'),
+    'local': ('shard_index', 'describe'),
+    'ray': (
+        'shard_index', 'num_shards', 'distributed', 'coordinator', 'num_processes', 'process_id', 'describe',
+    ),
+}  # fmt: skip
 
 
 def refuse_unused(arguments: Sequence[str]) -> None:
@@ -57,9 +65,9 @@ def refuse_unused(arguments: Sequence[str]) -> None:
     for name, by in (ignored | ({} if WAIT.value else {'poll_seconds': '--nowait'})).items():
         if OWN[name].present:
             sys.exit(f'error: --{name}: {by} does not use it, leave it out')
-    for name in 'shard_index', 'describe':  # of `experiments.sample_complexity`
+    for name in OF_JOBS[EXECUTOR.value]:
         if any(re.match(f'--?{name}(=|$)', word) for word in arguments):
-            sys.exit(f'error: --{name}: the launcher does not use it, leave it out')
+            sys.exit(f'error: --{name}: --executor={EXECUTOR.value} does not use it, leave it out')
 
 
 def parse(argv: Sequence[str]) -> list[str]:

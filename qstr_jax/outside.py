@@ -202,8 +202,10 @@ def write_rows(
         ValueError: no lane, one that is not over, a value that no row can have, or a measure that the judge has.
     """
     names.check(model)
-    if isinstance(judges, Judge) or not judges:
-        raise ValueError('judges: give a list of at least one lane')
+    if not isinstance(judges, (list, tuple)) or not judges or not all(isinstance(one, Judge) for one in judges):
+        raise ValueError('judges: give a list of at least one lane, each made by `judge`')
+    if not isinstance(settings, (Mapping, type(None))):
+        raise ValueError(f"settings={settings!r:.80}: give a mapping, such as {{'width': 32}}")
     if running := [one for one in judges if one.outcome == 'running']:
         raise ValueError(f'seed={running[0].seeds["seed"]}: its lane is not over; check until `check` says so')
     own = {f'{model}_{name}': columns.plain(_setting(name, value)) for name, value in (settings or {}).items()}
@@ -211,7 +213,7 @@ def write_rows(
         columns.declare(name, 'model', type(value).__name__)
     judged = [_row(one, model, own) for one in judges]
     for name, value in measures.items():
-        if name in judged[0]:
+        if any(name in row for row in judged):
             raise ValueError(f'{name}={value!r:.80}: rows have that from the judge, the model or its settings')
         if not isinstance(value, (str, bool, int, float, np.bool_, np.integer, np.floating)):
             raise ValueError(f'{name}={value!r:.80}: must be a number or a text')

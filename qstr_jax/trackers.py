@@ -49,7 +49,7 @@ def send(workdir: Any, tracker: str, project: str = 'qstr_jax') -> int:
     curves = results.load_curves(workdir, rows=rows)
     # By name, since lanes lack the settings that only those of other cells have.
     checks_of = dict(list(curves.groupby(['cell', lane_keys.names_of(curves)]))) if len(curves) else {}
-    shared = lane_keys.names_of(rows[['cell', *lane_keys.columns_of(curves)]])
+    shared = lane_keys.names_of(rows[['cell', *lane_keys.columns_of(curves)]]) if len(curves) else [''] * len(rows)
     more = {'mode': os.environ.get('WANDB_MODE', 'offline')} if tracker == 'wandb' else {}
     settings = dict.fromkeys(['cell', *columns.settings(rows.columns), *lane_keys.columns_of(rows)])
     named = list(zip(rows.to_dict('records'), lane_keys.names_of(rows), shared, strict=True))

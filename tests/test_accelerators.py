@@ -16,7 +16,7 @@ ENTRY = {
     'serves': [CELL], 'outcome': 'compiled', 'compile_seconds': 20.0, 'compile_cpu_seconds': 11.0,
     'memory_bytes': 2**31, 'flops': 4e7, 'bytes_accessed': 10**6,
 }  # fmt: skip
-NO_FLAGS = {'PRECISION': 'highest', 'LARGEST': False}
+NO_FLAGS = {'LIMIT': 900, 'PRECISION': 'highest', 'LARGEST': False}
 
 
 @pytest.fixture
@@ -107,6 +107,9 @@ def test_a_run_that_is_cut_off_goes_on_where_it_stopped(tmp_path, monkeypatch, f
     accelerators.compile_all(chips.get('v5e'), ['heads'], tmp_path)
     assert asked == [one.id, two.id, two.id, two.id]
     assert {entry['outcome'] for entry in entries.read(tmp_path)['programs']} == {'out of time'}
+    flags(LIMIT=901)
+    accelerators.compile_all(chips.get('v5e'), ['heads'], tmp_path)
+    assert asked[4:] == [one.id, two.id]
     first, second = sorted(entries.read(tmp_path)['programs'], key=lambda entry: -len(entry['serves']))
     assert [len(first['serves']), len(second['serves'])] == [2, 1]
     assert entries.read(tmp_path)['made']['v5e']['packages']['libtpu'] == '1'

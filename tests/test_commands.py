@@ -84,6 +84,8 @@ def test_plugins_are_named_and_words_are_quoted():
     assert '--config.plugins=my_model' in shlex.split(
         commands.command_of(row, [sweep.as_json()], commands.plugins_of(runs))
     )
+    runs = [{'command': ['x', '--plugins=one']}, {'command': ['x', '--config.plugins', 'two']}, {'command': ['x']}]
+    assert commands.plugins_of(runs) == 'one,two'
     hostile = {**sweep.as_json(), 'models': ['; rm -rf x']}
     words = shlex.split(commands.command_of({**row, 'model': '; rm -rf x'}, [hostile]))
     assert '--config.models=; rm -rf x' in words

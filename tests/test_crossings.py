@@ -23,6 +23,16 @@ def make_rows():
     return pd.DataFrame(table).astype({'samples_to_threshold': 'Int64'})
 
 
+def test_only_a_threshold_on_the_loss_is_one_of_losses():
+    rows = make_rows().iloc[:2]
+    assert crossings.shared_loss_threshold(rows) == 0.1
+    assert crossings.shared_loss_threshold(rows.assign(threshold_on=[None, 'loss'])) == 0.1
+    for other in {'threshold_on': 'error_rate'}, {'threshold': 1e-9}, {'threshold': [0.1, 0.2]}:
+        assert crossings.shared_loss_threshold(rows.assign(**other)) is None
+    assert crossings.shared_loss_threshold(rows.drop(columns='threshold')) is None
+    assert crossings.loss_thresholds(rows.assign(threshold_on=['error_rate', 'loss'])).tolist()[1:] == [0.1]
+
+
 def test_a_row_for_each_threshold_as_a_run_to_it_would_have():
     rows = crossings.at_thresholds(make_rows())
     assert not {'crossings', 'thresholds'} & set(rows.columns)

@@ -36,6 +36,14 @@ def folder(tmp_path_factory):
     test_report.make(folder / 'crossed', models=('ffn',), crossings='0.9:640 0.8: 0.7:', **CENSORED)
     test_report.make(folder / 'hostile', models=('rnn',), link=HOSTILE)
     test_report.add(folder / 'hostile', 'rnn-linear', test_report.lanes('rnn', 4))
+    test_report.make(folder / 'my rows', models=('ffn',))
+    for widths in '32', '32,32':
+        test_report.add(folder / 'my rows', f'ffn-{widths}', test_report.lanes('ffn', 4, ffn_widths=widths))
+    fits = {'learner': 'adamw', 'outcome': 'fitted', 'samples_to_threshold': pd.NA}
+    test_report.make(folder / 'fits', models=('ffn',), seq_lens=())
+    for size in 1000, 2000:
+        rows = test_report.lanes('ffn', 4, sample_size=size, **{**fits, 'num_samples': size})
+        test_report.add(folder / 'fits', f'ffn-{size}', rows)
     return folder
 
 
@@ -106,6 +114,30 @@ def test_exponents_are_those_of_the_analysis_and_tuned_settings_are_shown(folder
     assert (fit['x'], fit['text']) == ('seq_len', str(analysis.exponent(own)))
     assert exhibit['shown'] == {'learning_rate': 'learning rate'}
     assert exhibit['rows']['learning_rate'] == 12 * [0.001]
+
+
+def test_exponents_of_chosen_lanes_are_of_these_alone():
+    root = helpers.ROOT / 'experiments/results/n_star_models_simple'
+    (exhibit,) = explorer.exhibits(content.sections(root))
+    assert {fit['where']['chosen'] for fit in exhibit['fits']} == {True}
+    assert set(exhibit['rows']['chosen']) == {True, False}
+
+
+def test_a_threshold_is_drawn_among_losses_where_it_is_one(folder):
+    section = sections_of(folder)['sweep']
+    (on_loss,) = explorer.exhibits([section])
+    assert set(on_loss['rows']['loss_threshold']) == {0.7}
+    section.rows = section.rows.assign(threshold_on='error_rate')
+    (on_rate,) = explorer.exhibits([section])
+    assert set(on_rate['rows']['loss_threshold']) == {None}
+
+
+def test_a_tuned_name_is_shown_and_not_drawn(folder):
+    section = sections_of(folder)['longer']
+    section.rows = section.rows.assign(tuned='optimizer')
+    (exhibit,) = explorer.exhibits([section])
+    assert 'optimizer' in exhibit['shown']
+    assert [name for name, _ in exhibit['values']] == ['samples', 'test_loss']
 
 
 def test_odd_values_are_json(folder):
@@ -317,15 +349,47 @@ def test_several_exhibits_lie_over_each_other_and_the_address_keeps_the_choice(p
     assert page.locator('#chosen .chip').count() == 2
     assert page.locator('#points .role-legend-label text').all_text_contents() == ['FFN', 'sweep', 'crossed']
     count, kept = page.locator('#count').inner_text(), page.url
-    assert 'exhibit=sweep+crossed' in kept
-    page.goto('about:blank')
-    page.goto(kept)
-    page.evaluate('state.ready')
-    validate_fields(page)
+    assert 'exhibit=sweep&exhibit=crossed' in kept
+    open_again(page, kept)
     assert page.locator('#count').inner_text() == count
     assert not box(page, 'Transformer').is_checked()
     page.get_by_role('button', name='Without crossed').click()
     assert 'crossed' not in page.url
+
+
+def open_again(page, address):
+    page.goto('about:blank')
+    page.goto(address)
+    page.evaluate('state.ready')
+    validate_fields(page)
+
+
+@browser_needed
+def test_an_address_keeps_names_with_spaces_and_values_with_commas(page):
+    choose(page, 'my rows')
+    box(page, '32').uncheck()
+    validate_fields(page)
+    count = page.locator('#count').inner_text()
+    open_again(page, page.url)
+    assert page.locator('#exhibit').input_value() == 'my rows'
+    assert page.locator('#count').inner_text() == count
+    assert (box(page, '32').is_checked(), box(page, '32,32').is_checked()) == (False, True)
+
+
+@browser_needed
+@pytest.mark.parametrize('typed', ['#exhibit=gone', '#exhibit=sweep&model=[', '#exhibit=sweep&seq_len=3'])
+def test_an_address_may_say_anything(page, address, typed):
+    open_again(page, address + typed)
+    assert page.locator('#exhibit').input_value()
+    assert page.locator('#count').inner_text().endswith(' rows')
+
+
+@browser_needed
+def test_a_fit_is_named_by_its_n(page):
+    choose(page, 'fits')
+    assert set(column(page, 4)) == {'1000', '2000'}
+    page.locator(MARKS).last.hover()
+    assert 'n 2,000' in page.locator('#tip').inner_text()
 
 
 @browser_needed

@@ -138,6 +138,7 @@ def test_a_preempted_job_saves_its_state_and_is_queued_again(cache, single, tmp_
         (['--config.num_sedes=2'], 'num_sedes'),
         (['--shards=2'], "Unknown command line flag 'shards'"),
         (['more'], "error: unknown argument 'more'"),
+        (['--executor=ray', '--num_shards=3'], 'error: --num_shards: --executor=ray does not use it, leave it out'),
         (['--gpus=0.5'], 'error: gpus=0.5, tpus=0: parts of GPUs and TPUs need --executor=ray'),
     ],
 )
@@ -147,6 +148,25 @@ def test_bad_input_is_a_line_and_starts_nothing(tmp_path, arguments, message):
     done = harness.run_binary('launch', *arguments)
     helpers.assert_one_error(done, message.replace('DIR', workdir).removeprefix('error: '))
     assert os.listdir(tmp_path) == []
+
+
+def test_job_files_need_a_folder_here(tmp_path):
+    with pytest.raises(ValueError, match='give --log_dir'):
+        submitit_jobs.log_dir('gs://bucket/x', None)
+    assert submitit_jobs.log_dir('gs://bucket/x', str(tmp_path)) == tmp_path
+
+
+def test_slurm_queues_a_job_again_as_often_as_it_takes(monkeypatch):
+    asked = []
+
+    def make(folder, **options):
+        asked.append(options)
+        raise RuntimeError('no sbatch here')
+
+    monkeypatch.setattr('submitit.AutoExecutor', make)
+    with pytest.raises(sweeps.SweepError, match='no sbatch here'):
+        submitit_jobs.submit('slurm', [], 'x', request.Request(()))
+    assert asked[0]['slurm_max_num_timeout'] > 1000
 
 
 def test_without_submitit_the_extra_is_named(monkeypatch):

@@ -194,6 +194,9 @@ def test_directories_of_a_sweep_may_be_missing(workdir):
 def test_a_directory_that_is_not_ours(tmp_path):
     with pytest.raises(results.ResultsError, match='is not a results directory'):
         monitor.status(tmp_path)
+    results.add_sweep(results.open_workdir(tmp_path), {'models': ['ffn'], 'learners': ['outside']})
+    with pytest.raises(results.ResultsError, match='has no plan'):
+        monitor.status(tmp_path)
 
 
 def test_a_directory_of_an_older_format_is_a_line(workdir):

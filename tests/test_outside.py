@@ -151,6 +151,16 @@ def test_what_is_wrong_is_one_line(tmp_path):
         outside.write_rows(tmp_path, 'net', [one])
     with pytest.raises(ValueError, match='at least one'):
         outside.write_rows(tmp_path, 'net', [])
+    for judges in over(0), [over(0), 'x'], 'x':
+        with pytest.raises(ValueError, match='a list of at least one lane'):
+            outside.write_rows(tmp_path, 'net', judges)
+    with pytest.raises(ValueError, match='give a mapping'):
+        outside.write_rows(tmp_path, 'net', [over(0)], settings=[('width', 3)])
+    other = qstr_jax.judge('modular_sum', 3, 0, test_samples=5, max_samples=100)
+    other.check(np.zeros((*other.labels.shape, 2), np.float32), 100)
+    assert 'accuracy' in other.measured[0]
+    with pytest.raises(ValueError, match=r'accuracy=0\.99: rows have that'):
+        outside.write_rows(tmp_path, 'net', [over(0), other], accuracy=0.99)
     with pytest.raises(ValueError, match='settings: widths'):
         outside.write_rows(tmp_path, 'net', [over(0)], settings={'widths': np.zeros(2)})
     with pytest.raises(ValueError, match='stream'):
@@ -203,7 +213,7 @@ def test_several_may_write_at_once(tmp_path):
 @helpers.needs_torch
 def test_the_example_in_pytorch(tmp_path):
     """In a process of its own, since PyTorch takes memory that a worker would keep."""
-    sizes = 'seq_lens=(2,), num_seeds=1, max_samples=1280, test_samples=100'
+    sizes = 'task={"name": "qstr", "token_dim": 5}, seq_lens=(2,), num_seeds=1, max_samples=1280, test_samples=100'
     code = f'import pytorch_model; pytorch_model.main({str(tmp_path)!r}, {sizes})'
     environment = {**os.environ, 'XLA_FLAGS': helpers.QUICK_FLAGS}
     subprocess.run([sys.executable, '-c', code], cwd=helpers.ROOT / 'examples', env=environment, check=True)

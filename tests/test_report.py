@@ -343,7 +343,7 @@ def test_the_headline_says_who_needs_how_many_and_what_is_missing(sweep, tmp_pat
     caption, table = found.tables[0]
     assert caption.startswith('Geometric mean of the samples')
     (line,) = table.to_dict('records')
-    assert line == {'directory': str(other), 'at': 'N = 4', 'loss below': '0.7', 'RNN': '64', 'FFN': '2.62k (41×)'}
+    assert line == {'directory': str(other), 'at': 'N = 4', 'threshold': '0.7', 'RNN': '64', 'FFN': '2.62k (41×)'}
     empty = headline.headline([section.Section(name='x')], content.measured([]))
     assert empty.words[-1].is_problem
 
@@ -359,6 +359,11 @@ def test_pictures_are_smaller_and_what_is_none_stays(sweep, tmp_path):
 
 def test_commands_are_as_one_types_them():
     assert page.command(['/x/experiments/heads.py', '--workdir=a']) == 'python -m experiments.heads --workdir=a'
+    assert page.command(['experiments.sample_complexity', '--workdir=a']) == (
+        'python -m experiments.sample_complexity --workdir=a'
+    )
+    assert page.command(['qstr_jax/__main__.py', '--workdir=a']) == 'python -m qstr_jax --workdir=a'
+    assert page.command(['qstr_jax/__main__.py compare', '--suite=long']) == 'python -m qstr_jax compare --suite=long'
     assert page.command([]) == '(called from Python)'
 
 

@@ -145,6 +145,12 @@ def test_what_is_given_to_another_thing_is_told_where_it_belongs(given, line):
         sweeps.Sweep(**given)
 
 
+@pytest.mark.parametrize('given', [{'task_per_lane': True, 'task_seed': 3}, {'samples_unit': 'Nd'}], ids=str)
+def test_an_argument_that_would_be_ignored_is_an_error(given):
+    with pytest.raises(ValueError, match='would be ignored'):
+        sweeps.Sweep(learners='constrained', **given)
+
+
 def test_one_setting_given_twice_is_an_error():
     with pytest.raises(ValueError, match='twice'):
         sweeps.Sweep(threshold=0.5, learner={'threshold': 0.6})

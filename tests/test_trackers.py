@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -79,6 +80,16 @@ def test_lanes_without_a_setting_of_other_cells_have_their_checks(tmp_path, monk
     assert trackers.send(tmp_path, 'trackio') == len(checks) == 2
     assert sum(checks) == len(results.load_curves(tmp_path))
     assert min(checks) > 0
+
+
+def test_rows_whose_curves_are_gone_are_sent(workdir, tmp_path, monkeypatch):
+    shutil.copytree(workdir, tmp_path / 'copy')
+    shutil.rmtree(tmp_path / 'copy/curves')
+    sent = []
+    run = types.SimpleNamespace(log=lambda values, step=None: sent.append(step), finish=lambda: None)
+    monkeypatch.setitem(sys.modules, 'trackio', types.SimpleNamespace(init=lambda **_: run))
+    assert trackers.send(tmp_path / 'copy', 'trackio') == len(results.load(workdir)) == len(sent)
+    assert set(sent) == {None}
 
 
 def test_what_cannot_be_sent_is_one_line(workdir, tmp_path, monkeypatch):

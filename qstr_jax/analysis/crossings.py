@@ -1,5 +1,7 @@
 """Lanes that recorded the samples at several thresholds: a row for each, as a run to that threshold would have it."""
 
+import math
+
 import pandas as pd
 
 from qstr_jax import columns
@@ -8,6 +10,26 @@ from qstr_jax.analysis import resolution
 # Measures that do not change while a lane trains.
 _CONSTANT = ('num_parameters', 'backend', 'lanes_per_batch', 'encoding_coherence', 'encoding_equal_pairs',
              'encoding_redraws', 'no_retrieval')  # fmt: skip
+
+
+# With smaller thresholds lanes only run on to the end of their budget.
+_LEAST_THRESHOLD = 1e-6
+
+
+def loss_thresholds(rows: pd.DataFrame) -> pd.Series:
+    """The test loss at which each lane ends; NaN where it ends by its error rate, or at none that it can reach."""
+    if 'threshold' not in rows.columns:
+        return pd.Series(math.nan, rows.index)
+    is_loss = rows['threshold'].gt(_LEAST_THRESHOLD)
+    if 'threshold_on' in rows.columns:
+        is_loss &= rows['threshold_on'].fillna('loss').eq('loss')
+    return rows['threshold'].astype(float).where(is_loss)
+
+
+def shared_loss_threshold(rows: pd.DataFrame) -> float | None:
+    """The test loss at which all lanes end; None if there is no such loss."""
+    found = loss_thresholds(rows).unique()
+    return float(found[0]) if len(found) == 1 and not math.isnan(found[0]) else None
 
 
 def has_crossings(rows: pd.DataFrame) -> bool:

@@ -64,7 +64,7 @@ def readable(table: pd.DataFrame, kind: str) -> pd.DataFrame:
         'architecture': table['architecture'].map(display),
         'task': table['task'].map(display),
         'learner': table['learner'],
-        'loss below': table['loss'],
+        'threshold': table['loss'],
         'N': [_lengths(line['N'], line['bounds_at']) for line in table.to_dict('records')],
         'lanes per N': table['lanes'],
         'lanes that learn': [_learn_text(line) for line in table.to_dict('records')],

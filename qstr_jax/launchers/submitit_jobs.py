@@ -19,6 +19,9 @@ from qstr_jax import sweeps
 from qstr_jax.cli import command_line, runtime, sample_complexity
 from qstr_jax.launchers.request import Request
 
+# A job goes on where it was stopped, so it may run into its time as often as it takes.
+MOST_TIMEOUTS = 10**6
+
 # Lines of a failed shard's log that are shown.
 TAIL = 8
 
@@ -55,6 +58,8 @@ class Shard:
 
 def log_dir(workdir: str, chosen: str | None) -> pathlib.Path:
     """Where job files go: `chosen`, or beside the results."""
+    if not chosen and '://' in workdir:
+        raise ValueError(f'workdir={workdir!r}: job files need a folder here, give --log_dir')
     results = pathlib.Path(workdir).absolute()
     folder = pathlib.Path(chosen).absolute() if chosen else results.parent / f'{results.name}-logs'
     if folder == results or results in folder.parents:
@@ -69,7 +74,7 @@ def submit(cluster: str, shards: Sequence[Shard], folder: pathlib.Path, request:
     except ImportError:
         raise sweeps.SweepError('submitit is missing: make install EXTRA=launch') from None
     try:
-        executor = submitit.AutoExecutor(folder, cluster=cluster)
+        executor = submitit.AutoExecutor(folder, cluster=cluster, slurm_max_num_timeout=MOST_TIMEOUTS)
     except RuntimeError as error:  # no sbatch
         raise sweeps.SweepError(f'executor={cluster!r} cannot be used here ({error})') from None
     executor.update_parameters(

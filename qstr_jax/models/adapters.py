@@ -62,6 +62,9 @@ class TorchModule(_Adapted):
 def from_nnx(module_class: Callable[..., Any], *args: Any, **settings: Any) -> nn.Module:
     """An NNX module as a Linen module; `module_class(*args, **settings, rngs=rngs)` makes it.
 
+    Only what is an `nnx.Param` is drawn for each lane and trained. All else, such as random features or running means,
+    is made from one fixed key, the same for all lanes, and stays as it is.
+
         @models.register('my_mixer')
         def my_mixer(task, width: int = 32):
             return models.from_nnx(MyMixer, task.embedding_dim, width=width)

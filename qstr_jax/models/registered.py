@@ -83,8 +83,8 @@ def _check_hashable(name: str, module: nn.Module) -> None:
             hash(value)
         except TypeError:
             raise ValueError(
-                f'models={name!r}: the attribute {field.name} of its module is a {type(value).__name__}; '
-                'attributes must be numbers, names or tuples'
+                f'models={name!r}: the attribute {field.name} of its module, {value!r:.80}, cannot be hashed; '
+                'attributes must be numbers, names or tuples of these'
             ) from None
 
 

@@ -67,9 +67,14 @@ def commands_of(rows: Sequence[Mapping[str, Any]], sweeps: Sequence[Mapping[str,
 
 def plugins_of(runs: Iterable[Mapping[str, Any]]) -> str:
     """The modules that runs named as plugins, with commas between them."""
-    words = [str(word) for run in runs for word in run.get('command') or []]
-    named = [word.partition('=')[2] for word in words if word.startswith('--config.plugins=')]
-    return ','.join(dict.fromkeys(named))
+    found = []
+    for run in runs:
+        words = [str(word) for word in run.get('command') or []]
+        for word, following in zip(words, [*words[1:], ''], strict=False):
+            name, has_value, value = word.partition('=')
+            if name in ('--config.plugins', '--plugins'):
+                found.append(value if has_value else following)
+    return ','.join(dict.fromkeys(found))
 
 
 def _flags(row: Mapping[str, Any], sweep: Mapping[str, Any]) -> dict[str, Any] | None:

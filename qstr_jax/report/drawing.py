@@ -67,7 +67,7 @@ def draw_curves(folder: pathlib.Path, config: Any) -> None:
     if curves.empty:  # a warning has said that their files are gone or damaged
         return
     for point, chosen in combinations.combinations(curves, (config.x,), ('model',)):
-        threshold = chosen['threshold'].iloc[0] if chosen['threshold'].nunique() == 1 else None
+        threshold = crossings.shared_loss_threshold(chosen)
         title = combinations.title('', chosen, point)
         figure = plots.training_curves(chosen, by=config.x, threshold=threshold, title=title)
         save(figure, folder, f'curves{combinations.suffix(point)}')

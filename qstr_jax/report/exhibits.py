@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from qstr_jax import analysis, columns, plots
-from qstr_jax.analysis import kinds, selection
+from qstr_jax.analysis import crossings, kinds, selection
 from qstr_jax.plots.panels import by_panel
 from qstr_jax.report.section import Section
 
@@ -16,8 +16,6 @@ _MOST_FIGURES = 6
 _MOST_TRAINING_CURVES = 3
 # A row of more panels is too wide to be read, and one of hundreds takes minutes to draw.
 _MOST_PANELS = 12
-# With smaller thresholds lanes only run on to the end of their budget.
-_LEAST_THRESHOLD = 1e-6
 
 
 def add(section: Section, rows: pd.DataFrame, curves: pd.DataFrame) -> None:
@@ -134,10 +132,8 @@ def _add_training_curves(section: Section, curves: pd.DataFrame) -> None:
     by = x_axis(online) or 'seq_len'
     groups = _groups('Training curves', online, by, tasks=True)
     for caption, lanes in itertools.islice(groups, _MOST_TRAINING_CURVES):
-        thresholds = set(lanes['threshold']) if 'threshold' in lanes.columns else set()
-        threshold = thresholds.pop() if len(thresholds) == 1 else 0.0
-        shown = threshold if threshold > _LEAST_THRESHOLD else None
-        section.figures.append((caption, functools.partial(plots.training_curves, lanes, by=by, threshold=shown)))
+        threshold = crossings.shared_loss_threshold(lanes)
+        section.figures.append((caption, functools.partial(plots.training_curves, lanes, by=by, threshold=threshold)))
 
 
 def _groups(caption: str, rows: pd.DataFrame, x: str, tasks: bool = False) -> Iterator[tuple[str, pd.DataFrame]]:

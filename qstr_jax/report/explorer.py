@@ -70,6 +70,7 @@ def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, An
     rows = rows.assign(
         lane=rows['lane'].map({lane: place for place, lane in enumerate(order)}),
         samples=samples if has_samples else np.nan,
+        loss_threshold=math.nan if is_fit else crossings.loss_thresholds(rows),
         bound=outcome.isin(summary.NEED_MORE).astype(int) - outcome.isin(('censored_below', erms.AT_MOST)).astype(int),
     )
     numeric = [name for name in settings if pd.api.types.is_numeric_dtype(rows[name]) and name != _CHOSEN]
@@ -77,17 +78,18 @@ def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, An
     filters = [_filter(name, headings[name], rows[name], own_thresholds) for name in settings]
     tuned = {name for text in rows['tuned'].dropna() for name in text.split()} if 'tuned' in rows.columns else set()
     shown = {name: analysis.heading(name) for name in sorted(tuned) if name in rows.columns and name not in settings}
+    drawn = [name for name in shown if pd.api.types.is_numeric_dtype(rows[name])]
     return {
         'filters': [one for one in filters if one],
         'axes': [['num_samples', 'training samples n']] * is_fit
                 + [[name, columns.label(name).replace('$', '')] for name in axes],
         'values': [['samples', samples_heading]] * has_samples + [['test_loss', 'test loss'],
-                  *([name, f'tuned {heading}'] for name, heading in shown.items())],
+                  *([name, f'tuned {shown[name]}'] for name in drawn)],
         'settings': {name: headings[name] for name in settings},
         'shown': shown,
         'fits': _fits(rows, axes) if has_samples else [],
         'rows': {name: _plain(rows[name]) for name in
-                 [*settings, *shown, 'num_samples', 'samples', 'bound', 'test_loss', 'seed', 'lane']}
+                 [*settings, *shown, 'num_samples', 'samples', 'bound', 'loss_threshold', 'test_loss', 'seed', 'lane']}
                 | {'outcome': _plain(outcome)},
         'over': list(selection.DEFAULT_OVER),
         'lanes': lanes,
@@ -96,15 +98,15 @@ def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, An
 
 def _fits(rows: pd.DataFrame, axes: Sequence[str]) -> list[dict[str, Any]]:
     """The exponent of each curve over each axis: `x`, the settings of its rows, `text` and `value`."""
-    found = []
+    found, chosen = [], {}
     if _CHOSEN in rows.columns:
-        rows = rows[rows[_CHOSEN].eq(True)]
+        rows, chosen = rows[rows[_CHOSEN].eq(True)], {_CHOSEN: True}
     groups = rows.groupby('threshold') if 'threshold' in rows.columns else [(None, rows)]
     for x, (threshold, own) in itertools.product(axes, groups):
         curves = analysis.split_curves(own, x) if own[x].notna().any() else []
         for curve, fit in zip(curves, exponents.fits(curves, own, x), strict=True):
             if fit.value is not None:
-                where = {'model': curve.model, **curve.task, **curve.settings, 'threshold': threshold}
+                where = {'model': curve.model, **curve.task, **curve.settings, **chosen, 'threshold': threshold}
                 plain = {name: _one(value) for name, value in where.items() if value is not None}
                 found.append(
                     {'x': x, 'where': plain, 'value': f'{fit.value:.2f}', 'text': str(fit), 'name': curve.short}
@@ -140,7 +142,7 @@ def _filter(name: str, heading: str, values: pd.Series, own_thresholds: set) -> 
 
 
 def _lanes(section: Section, rows: pd.DataFrame) -> dict[str, Any]:
-    """Name, cell, curve and command of each lane; what the commands of a cell share is there once."""
+    """Cell, curve and command of each lane; what the commands of a cell share is there once."""
     records = rows.to_dict('records')
     plugins = commands.plugins_of(section.runs)
     lines = commands.commands_of(records, section.sweeps, plugins)
@@ -153,7 +155,6 @@ def _lanes(section: Section, rows: pd.DataFrame) -> dict[str, Any]:
         'cells': list(shared),
         'shared': list(shared.values()),
         'cell': [number[row['cell']] for row in records],
-        'name': lane_keys.names_of(rows),
         'command': [line[len(shared[row['cell']]) :] for row, line in zip(records, lines, strict=True)],
         'curve': _curves(section.curves, rows),
     }

@@ -12,7 +12,7 @@ from qstr_jax.report.section import Section
 
 _WHAT = (
     'A lane is one training run: one architecture with one seed. It is shown prompts of N tokens, of which q matter, '
-    'until its test loss is below a threshold; the prompts that it used are its samples. The question is how '
+    'until its test error is below a threshold; the prompts that it used are its samples. The question is how '
     'samples grow with N.'
 )
 _KINDS = {
@@ -42,7 +42,7 @@ def headline(sections: Sequence[Section], measured: pd.DataFrame) -> Section:
         counts = ', '.join(f'{model} in {count}' for model, count in best.items())
         section.say(f'Of {len(needs)} directories with several architectures, fewest samples: {counts}.')
         table = pd.DataFrame([line for _, line in needs])
-        names = [name for name in ('directory', 'at', 'loss below') if name in table.columns]
+        names = [name for name in ('directory', 'at', 'threshold') if name in table.columns]
         models = [analysis.display(model) for model in analysis.model_order(pd.concat(rows))]
         table = table[[*names, *(model for model in models if model in table.columns)]].fillna('–')
         section.tables.append(
@@ -77,7 +77,7 @@ def _growth(measured: pd.DataFrame) -> pd.DataFrame:
     models = [
         analysis.display(model) for model in analysis.model_order(found.rename(columns={'architecture': 'model'}))
     ]
-    names = ('evidence', 'task', 'learner', 'loss below')
+    names = ('evidence', 'task', 'learner', 'threshold')
     several = {point: own for point, own in lines.items() if len(own) > 1} or lines
     table = [{**dict(zip(names, point, strict=True)), **own} for point, own in several.items()]
     return pd.DataFrame(table, columns=[*names, *models]).fillna('–')
@@ -114,7 +114,7 @@ def _need(name: str, rows: pd.DataFrame, x: str) -> list[tuple[str, dict[str, st
     first = own.sort_values(['share', 'mean'], ascending=[False, True]).iloc[0]
     fewest = own['mean'].min()
     line = {'directory': name, 'at': analysis.setting_text(x, at)}
-    line['loss below'] = ', '.join(f'{value:g}' for value in analysis.ordered(rows['threshold']))
+    line['threshold'] = ', '.join(f'{value:g}' for value in analysis.ordered(rows['threshold']))
     for model, point in own.iterrows():
         ratio = point['mean'] / fewest
         times = f'({ratio:.{1 if ratio < 10 else 0}f}×)' if ratio > 1 else ''

@@ -98,10 +98,15 @@ def command(arguments: Sequence[object]) -> str:
     """The command of a run as one would type it: `python -m experiments.NAME …` for our binaries."""
     if not arguments:
         return '(called from Python)'
-    first = pathlib.Path(str(arguments[0]))
-    is_ours = first.parent.name == 'experiments' and first.suffix == '.py'
-    start = f'python -m experiments.{first.stem}' if is_ours else str(first)
-    return ' '.join([start, *map(str, arguments[1:])])
+    path, *rest = str(arguments[0]).split(' ')  # a command of the package follows its file
+    first = pathlib.Path(path)
+    if first.name == '__main__.py':
+        path = f'python -m {first.parent.name}'
+    elif first.parent.name == 'experiments' and first.suffix == '.py':
+        path = f'python -m experiments.{first.stem}'
+    elif path.startswith('experiments.'):  # of a launcher's worker
+        path = f'python -m {path}'
+    return ' '.join([path, *rest, *map(str, arguments[1:])])
 
 
 def _settings(sweep: Mapping[str, Any]) -> dict[str, str]:

@@ -49,7 +49,9 @@ _PROGRAM = _object(
     {'device': _TEXT, 'exhibit': _TEXT, 'cell': _TEXT, 'model': _TEXT, 'seq_len': _COUNT, 'lanes': _COUNT,
      'precision': _TEXT, 'fingerprint': _TEXT, 'outcome': _TEXT,
      'serves': {'type': 'array', 'items': _object({'exhibit': _TEXT, 'cell': _TEXT})}},
-    dict.fromkeys(('compile_seconds', 'compile_cpu_seconds', 'memory_bytes', 'flops', 'bytes_accessed'), _NUMBER),
+    dict.fromkeys(
+        ('limit_seconds', 'compile_seconds', 'compile_cpu_seconds', 'memory_bytes', 'flops', 'bytes_accessed'), _NUMBER
+    ),
 )  # fmt: skip
 _PLAIN = {'type': ['string', 'number', 'boolean', 'null']}
 _SETTINGS = {**_object({}, {'model': _TEXT}), 'additionalProperties': _PLAIN}

@@ -111,7 +111,9 @@ def status(workdir: Any) -> pd.DataFrame:
     """State of every planned cell, one row per cell."""
     workdir = epath.Path(workdir)
     if not (workdir / 'plan.json').exists():
-        raise results.ResultsError(f'{str(workdir)!r} is not a results directory: no plan.json in it')
+        has_rows = (workdir / 'config.json').exists()
+        why = 'has no plan, since no sweep ran in it' if has_rows else 'is not a results directory: no plan.json in it'
+        raise results.ResultsError(f'{str(workdir)!r} {why}')
     if (workdir / 'config.json').exists():
         try:
             results.read_config(workdir)

@@ -149,6 +149,10 @@ class Sweep:
         for name in 'task_per_lane', 'save_params':
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f'{name}={getattr(self, name)!r}: must be True or False')
+        if self.task_per_lane and self.task_seed:
+            raise ValueError(f'task_seed={self.task_seed}: would be ignored, since task_per_lane is True')
+        if self.samples_unit != 'prompts' and not self.num_samples:
+            raise ValueError(f'samples_unit={self.samples_unit!r}: would be ignored without num_samples')
         if self.num_samples and self.learners == ('online',):
             raise ValueError(
                 f'num_samples={self.num_samples}: learner online draws fresh prompts and would ignore it; '

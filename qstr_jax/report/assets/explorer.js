@@ -46,6 +46,10 @@ const headings = () => Object.entries({ ...state.exhibit.settings, ...state.exhi
 const samplesText = (row) => (row.samples === null ? '–'
   : `${row.bound > 0 ? '≥ ' : row.bound < 0 ? '≤ ' : ''}${grouped(row.samples)}`);
 
+// The samples of a fit are given, not counted: they are part of its name.
+const isFit = (exhibit) => exhibit.axes.some(([name]) => name === 'num_samples');
+const outcomeText = (row) => (isFit(row.source) ? row.outcome : `${samplesText(row)} samples, ${row.outcome}`);
+
 function valueText(name, value) {
   if (name === 'model') return nameOf(value);
   return value === null || value === undefined ? '–' : value === true ? 'yes' : value === false ? 'no' : String(value);
@@ -55,7 +59,7 @@ function valueText(name, value) {
 function laneText(row) {
   const others = headings().filter(([name]) => name !== 'model' && (row[name] ?? null) !== null);
   return [nameOf(row.model), ...others.map(([name, heading]) => `${heading} ${valueText(name, row[name])}`),
-    `seed ${row.seed}`].join(', ');
+    ...(isFit(row.source) ? [`n ${grouped(row.num_samples)}`] : []), `seed ${row.seed}`].join(', ');
 }
 
 function commandOf(row) {
@@ -117,7 +121,7 @@ const drawFilters = () => byId('filters').replaceChildren(...state.exhibit.filte
 // The address
 
 function addressOf() {
-  const parts = new URLSearchParams({ exhibit: state.names.join(' ') });
+  const parts = new URLSearchParams(state.names.map((name) => ['exhibit', name]));
   for (const id of ['x', 'y']) if (byId(id).selectedIndex > 0) parts.set(id, byId(id).value);
   for (const { name, first } of state.exhibit.filters) {
     const values = [...state.chosen[name]].map(String);
@@ -128,22 +132,32 @@ function addressOf() {
   return `#${parts}`;
 }
 
+// The values that an address lists, which anyone may have typed.
+function listOf(text) {
+  try {
+    return [JSON.parse(text)].flat().map(String);
+  } catch {
+    return [];
+  }
+}
+
 // Shows what an address says; what it does not say stays at what is shown first.
 function goTo(address) {
   const parts = new URLSearchParams(address.slice(1));
   if (!parts.has('exhibit')) return false;
-  choose(...parts.get('exhibit').split(' '));
+  choose(...parts.getAll('exhibit'));
+  if (!state.exhibit) return false;  // None of these names is here.
   for (const id of ['x', 'y']) {
     if ([...byId(id).options].some(({ value }) => value === parts.get(id))) byId(id).value = parts.get(id);
   }
   for (const { name, values } of state.exhibit.filters) {
     if (!parts.has(name)) continue;
-    const wanted = parts.get(name).match(/[^"[\],]+/g) ?? [];
+    const wanted = listOf(parts.get(name));
     state.chosen[name] = new Set(values.filter((value) => wanted.includes(String(value))));
   }
   drawFilters();
   update();
-  return state.names.length > 0;
+  return true;
 }
 
 // Charts
@@ -154,7 +168,7 @@ function showTip(event, item) {
   const row = rowsOf(state.exhibit)[item?.datum?.id];
   if (!row) return;
   tip = element('div', { id: 'tip', role: 'tooltip' }, element('strong', {}, laneText(row)), element('br'),
-    `${samplesText(row)} samples, ${row.outcome}; test loss ${grouped(row.test_loss)}`, element('br'),
+    `${outcomeText(row)}; test loss ${grouped(row.test_loss)}`, element('br'),
     commandOf(row).cell);
   document.body.append(tip);
   const left = Math.min(event.pageX + 12, window.scrollX + document.documentElement.clientWidth - tip.offsetWidth - 8);
@@ -181,7 +195,7 @@ function pointsOf(rows, x, y) {
   const { chosen } = state.chosen;
   const follow = chosen && !chosen.has(false) ? ['chosen', ...state.exhibit.over] : [];
   const fitOf = (row) => (y !== 'samples' ? undefined : row.source.fits.find(
-    (fit) => fit.x === x && Object.entries(fit.where).every(([name, value]) => (row[name] ?? null) === value)));
+    (fit) => fit.x === x && (follow.length || !('chosen' in fit.where)) && Object.entries(fit.where).every(([name, value]) => (row[name] ?? null) === value)));
   const others = Object.keys(state.exhibit.settings).filter((name) => name !== x && !follow.includes(name));
   return rows.filter((row) => (row[x] ?? null) !== null && (row[y] ?? null) !== null).map((row) => ({
     id: row.id, exhibit: row.source.short, fit: fitOf(row)?.value, fitText: fitOf(row)?.text, fitName: fitOf(row)?.name, x: row[x], y: row[y], model: nameOf(row.model), bound: y === 'samples' ? row.bound : 0,
@@ -209,7 +223,7 @@ function drawCharts(rows) {
     return samples.length < 2 ? [] : samples.map((one, place) => (
       { id: row.id, samples: one, loss: losses[place], model: nameOf(row.model) }));
   });
-  const thresholds = [...new Set(rows.map((row) => row.threshold ?? 0))].filter((value) => value > 1e-6);
+  const thresholds = [...new Set(rows.map((row) => row.loss_threshold))].filter((value) => value !== null);
   const fits = new Map(points.filter(({ fit }) => fit).map(({ exhibit, model, curve, fitText, fitName }) => [
     `${exhibit} ${model} ${curve}`, `${state.names.length > 1 ? `${exhibit}, ` : ''}${fitName} ${titles.symbol}^${fitText}`]));
   byId('fits').textContent = fits.size ? `Exponents of all rows with 95 % intervals: ${[...fits.values()].join('; ')}.` : '';
@@ -249,7 +263,9 @@ function drawTable(rows) {
   const { name, up } = state.sort;
   const sorted = [...rows].sort((a, b) => (up ? 1 : -1) * compare(a[name], b[name]));
   const exhibit = state.names.length > 1 ? [['exhibit', 'exhibit']] : [];
-  const names = [...exhibit, ...headings(), ['samples', 'samples'], ['outcome', 'outcome'], ['test_loss', 'test loss'], ['seed', 'seed']];
+  const sizes = [['num_samples', 'n', isFit], ['samples', 'samples', (one) => !isFit(one)]]
+    .filter(([, , isOf]) => state.exhibit.exhibits.some(isOf));
+  const names = [...exhibit, ...headings(), ...sizes, ['outcome', 'outcome'], ['test_loss', 'test loss'], ['seed', 'seed']];
   const lines = sorted.map((row) => element('tr', { 'data-id': row.id, 'aria-selected': String(row === state.lane) },
     ...names.map(([key]) => element('td', {}, key === 'samples' ? samplesText(row) : key === 'exhibit' ? row.source.short : valueText(key, row[key]))),
     element('td', { class: 'screen' }, element('button', { type: 'button', click: () => select(row, true),
@@ -278,7 +294,7 @@ function select(row, isCopied) {
   const { cell, text } = commandOf(row);
   const none = 'No sweep of config.json has this row: the commands that were typed are in its directory’s provenance.';
   byId('lane').replaceChildren(element('h3', {}, laneText(row)),
-    element('div', { class: 'note' }, `${cell}; ${samplesText(row)} samples, ${row.outcome}. `
+    element('div', { class: 'note' }, `${cell}; ${outcomeText(row)}. `
       + `The command runs ${row.seed ? `seeds 0 to ${row.seed}` : 'seed 0'} of this point.`),
     element('pre', { class: 'command', id: 'command' }, text || none),
     element('button', { type: 'button', id: 'copy', disabled: !text, click: () => copy(text) }, 'Copy command'),
