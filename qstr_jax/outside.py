@@ -221,9 +221,11 @@ def write_rows(
             raise ValueError(f'{name}={value!r:.80}: is for the judge to say')
         if isinstance(value, (float, np.floating)) and np.isinf(value):
             raise ValueError(f'{name}={value!r}: must be finite')
-    folder = results.open_workdir(workdir)
     rows = pd.DataFrame([{**row, **measures} for row in judged])
+    if (is_twice := rows.duplicated(['cell', 'seed', 'task_seed'])).any():
+        raise ValueError(f'judges: two of them are of seed {rows[is_twice]["seed"].iloc[0]}')
     of_lanes = {name: measures[name] for name in columns.with_role(measures, 'lane')}
+    folder = results.open_workdir(workdir)
     for cell, mine in rows.groupby('cell', sort=False):
         kept = mine.drop(columns='cell').dropna(axis=1, how='all')
         kept['samples_to_threshold'] = mine['samples_to_threshold'].astype('Int64')

@@ -161,6 +161,8 @@ def test_what_is_wrong_is_one_line(tmp_path):
     assert 'accuracy' in other.measured[0]
     with pytest.raises(ValueError, match=r'accuracy=0\.99: rows have that'):
         outside.write_rows(tmp_path, 'net', [over(0), other], accuracy=0.99)
+    with pytest.raises(ValueError, match='two of them are of seed 4'):
+        outside.write_rows(tmp_path, 'net', [over(0), over(4), over(4)])
     with pytest.raises(ValueError, match='settings: widths'):
         outside.write_rows(tmp_path, 'net', [over(0)], settings={'widths': np.zeros(2)})
     with pytest.raises(ValueError, match='stream'):
@@ -170,6 +172,7 @@ def test_what_is_wrong_is_one_line(tmp_path):
     for task in {'seq_len': 3}, {3: 1}, 5:
         with pytest.raises(ValueError, match='a mapping of settings'):
             qstr_jax.judge(task, 3, 0)
+    assert list(tmp_path.iterdir()) == []
 
 
 def over(seed):
