@@ -341,4 +341,4 @@ def test_what_is_tuned_and_how_is_checked():
 @pytest.mark.parametrize(('name', 'value'), [('num_seeds', 10_001), ('task_seed', 10_000)])
 def test_no_reported_lane_chooses_its_own_settings(name, value):
     with pytest.raises(ValueError, match=f'{name}={value}: seeds from 10,000 on'):
-        settings(**{name: value}, tune={'learning_rate': (0.01, 0.03)})
+        settings(**{name: value}, task_per_lane=False, tune={'learning_rate': (0.01, 0.03)})
