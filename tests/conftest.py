@@ -44,7 +44,7 @@ GROWTH = 120 * 2**20
 # A run in which a worker took more than this fails.
 LIMIT = 1500 * 2**20
 
-# Files that take longest, which start first, so that two workers end at the same time: each takes whole files in order.
+# Files that take longest, which start first, so that the workers end at the same time: each takes whole files in order.
 LONGEST = (
     'ray', 'workers', 'fixed_sample', 'sample_complexity', 'cards', 'faults', 'online', 'distributed', 'damage',
     'exhibits', 'learning_curves', 'notebooks', 'benchmark', 'docs', 'launch', 'plugins', 'tuned', 'runner', 'starts',
