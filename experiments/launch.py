@@ -49,14 +49,10 @@ UNUSED = {
     'local': ('num_workers', 'address', 'tpus', 'slurm_partition', 'cpus', 'mem_gb'),
     'ray': ('slurm_partition', 'timeout_min', 'log_dir', 'wait'),
 }
-# Those of `experiments.sample_complexity` that a launcher sets or cannot use; Ray's driver hands out single batches.
-OF_JOBS = {
-    'slurm': ('shard_index', 'describe'),
-    'local': ('shard_index', 'describe'),
-    'ray': (
-        'shard_index', 'num_shards', 'distributed', 'coordinator', 'num_processes', 'process_id', 'describe',
-    ),
-}  # fmt: skip
+# Flags of `experiments.sample_complexity` that no launcher uses, and those that Ray's does not, which gives its workers
+# a lane batch at a time.
+UNUSED_OF_SWEEP = ('shard_index', 'describe')
+UNUSED_BY_RAY = ('num_shards', 'distributed', 'coordinator', 'num_processes', 'process_id')
 
 
 def refuse_unused(arguments: Sequence[str]) -> None:
@@ -65,7 +61,7 @@ def refuse_unused(arguments: Sequence[str]) -> None:
     for name, by in (ignored | ({} if WAIT.value else {'poll_seconds': '--nowait'})).items():
         if OWN[name].present:
             sys.exit(f'error: --{name}: {by} does not use it, leave it out')
-    for name in OF_JOBS[EXECUTOR.value]:
+    for name in UNUSED_OF_SWEEP + (UNUSED_BY_RAY if EXECUTOR.value == 'ray' else ()):
         if any(re.match(f'--?{name}(=|$)', word) for word in arguments):
             sys.exit(f'error: --{name}: --executor={EXECUTOR.value} does not use it, leave it out')
 

@@ -67,11 +67,12 @@ def test_sections_compare_the_two(tmp_path):
         ('--sections=fast', 'value should be one of <steps|runs>'),
         ('--models=mlp', 'unknown, one of transformer, rnn, ffn'),
         ('--seq_lens=four', 'give numbers above 1'),
+        ('--json=.', 'is a folder'),
         ('--speed', 'Unknown command line flag'),
     ],
 )
 def test_bad_flags_are_one_line(flag, message):
-    if importlib.util.find_spec('torch') is None and flag.startswith(('--models', '--seq')):
+    if importlib.util.find_spec('torch') is None and flag.startswith(('--models', '--seq', '--json')):
         pytest.skip('needs PyTorch: make install EXTRA=benchmark')
     done = harness.run_binary('benchmark', flag)
     assert done.returncode == 1

@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import itertools
 import json
 import re
 import shutil
@@ -39,6 +40,10 @@ def folder(tmp_path_factory):
     test_report.make(folder / 'my rows', models=('ffn',))
     for widths in '32', '32,32':
         test_report.add(folder / 'my rows', f'ffn-{widths}', test_report.lanes('ffn', 4, ffn_widths=widths))
+    test_report.make(folder / 'chosen', models=('ffn',), seq_lens=())
+    for seq_len, rate in itertools.product((4, 6, 8), (0.1, 0.2)):
+        rows = test_report.lanes('ffn', seq_len, learner='constrained', learning_rate=rate, validation_loss=rate)
+        test_report.add(folder / 'chosen', f'ffn-{seq_len}-{rate}', rows)
     fits = {'learner': 'adamw', 'outcome': 'fitted', 'samples_to_threshold': pd.NA}
     test_report.make(folder / 'fits', models=('ffn',), seq_lens=())
     for size in 1000, 2000:
@@ -382,6 +387,18 @@ def test_an_address_may_say_anything(page, address, typed):
     open_again(page, address + typed)
     assert page.locator('#exhibit').input_value()
     assert page.locator('#count').inner_text().endswith(' rows')
+
+
+@browser_needed
+def test_exponents_stand_at_no_curves_of_lanes_that_were_not_chosen(page):
+    choose(page, 'chosen')
+    assert page.locator('#fits').inner_text().count('N^') == 1
+    box(page, 'no').check()
+    validate_fields(page)
+    assert page.locator('#fits').inner_text() == ''
+    box(page, 'yes').uncheck()
+    validate_fields(page)
+    assert page.locator('#fits').inner_text() == ''
 
 
 @browser_needed

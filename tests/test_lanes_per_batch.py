@@ -7,7 +7,7 @@ import pytest
 
 from qstr_jax import sweeps
 from qstr_jax.sweeps import lane_batches, programs
-from tests import small
+from tests import harness, helpers, small
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,12 @@ from tests import small
 def test_default_size(model, width, platform, num_lanes, size):
     module = small.cell(model, **{'rnn.width': width}).problem.module
     assert lane_batches.default_size(module, num_lanes, platform) == size
+
+
+def test_an_unknown_model_is_told_before_any_is_measured(tmp_path):
+    done = harness.run_binary('lanes_per_batch', '--models=ffn,nope', f'--output={tmp_path / "out"}')
+    helpers.assert_one_error(done, "models='nope': unknown")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_baseline_in_closed_form_takes_one_lane_anywhere():

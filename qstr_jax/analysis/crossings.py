@@ -10,8 +10,6 @@ from qstr_jax.analysis import resolution
 # Measures that do not change while a lane trains.
 _CONSTANT = ('num_parameters', 'backend', 'lanes_per_batch', 'encoding_coherence', 'encoding_equal_pairs',
              'encoding_redraws', 'no_retrieval')  # fmt: skip
-
-
 # With smaller thresholds lanes only run on to the end of their budget.
 _LEAST_THRESHOLD = 1e-6
 

@@ -194,8 +194,10 @@ function pointsOf(rows, x, y) {
   // Where validation chose some settings at each point, these tell no curves apart.
   const { chosen } = state.chosen;
   const follow = chosen && !chosen.has(false) ? ['chosen', ...state.exhibit.over] : [];
+  // A fit of chosen lanes is none of curves that other lanes share.
+  const isShown = (fit) => fit.x === x && (follow.length > 0 || !('chosen' in fit.where));
   const fitOf = (row) => (y !== 'samples' ? undefined : row.source.fits.find(
-    (fit) => fit.x === x && (follow.length || !('chosen' in fit.where)) && Object.entries(fit.where).every(([name, value]) => (row[name] ?? null) === value)));
+    (fit) => isShown(fit) && Object.entries(fit.where).every(([name, value]) => (row[name] ?? null) === value)));
   const others = Object.keys(state.exhibit.settings).filter((name) => name !== x && !follow.includes(name));
   return rows.filter((row) => (row[x] ?? null) !== null && (row[y] ?? null) !== null).map((row) => ({
     id: row.id, exhibit: row.source.short, fit: fitOf(row)?.value, fitText: fitOf(row)?.text, fitName: fitOf(row)?.name, x: row[x], y: row[y], model: nameOf(row.model), bound: y === 'samples' ? row.bound : 0,
