@@ -135,6 +135,7 @@ def test_a_threshold_is_drawn_among_losses_where_it_is_one(folder):
     section.rows = section.rows.assign(threshold_on='error_rate')
     (on_rate,) = explorer.exhibits([section])
     assert set(on_rate['rows']['loss_threshold']) == {None}
+    assert on_rate['settings']['threshold'] == 'threshold of the error rate'
 
 
 def test_a_tuned_name_is_shown_and_not_drawn(folder):
@@ -404,7 +405,7 @@ def test_exponents_stand_at_no_curves_of_lanes_that_were_not_chosen(page):
 @browser_needed
 def test_a_fit_is_named_by_its_n(page):
     choose(page, 'fits')
-    assert set(column(page, 4)) == {'1000', '2000'}
+    assert set(column(page, 3)) == {'1000', '2000'}
     page.locator(MARKS).last.hover()
     assert 'n 2,000' in page.locator('#tip').inner_text()
 

@@ -61,9 +61,12 @@ def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, An
     has_samples = not is_fit and bool(rows['outcome'].eq('reached').any())
     apart = [name for name in analysis.curve_columns(rows) if name != 'sample_size' or not is_fit]
     settings = list(dict.fromkeys(['model', 'seq_len', *apart]))
-    settings += [name for name in ('threshold', _CHOSEN) if name in rows.columns and name not in settings]
+    more = (_CHOSEN,) if is_fit else ('threshold', _CHOSEN)  # a fit ends at no threshold
+    settings += [name for name in more if name in rows.columns and name not in settings]
     headings = analysis.headings([name for name in settings if name != _CHOSEN]) | {_CHOSEN: 'chosen by validation'}
     headings['model'] = 'architecture'
+    if 'threshold_on' in rows.columns and rows['threshold_on'].eq('error_rate').all():
+        headings['threshold'] = 'threshold of the error rate'
     samples_heading = columns.label('erring_samples').replace('$', '') if is_worst else 'samples to threshold'
     outcome = erms.with_bounds(rows)['outcome']
     samples = summary.samples_or_bound(rows).where(outcome.ne(erms.UNFITTED))
