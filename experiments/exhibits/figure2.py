@@ -5,7 +5,6 @@ parameterisation, one seed each. A directory of its own has more seeds for q = 1
 """
 
 import pandas as pd
-from scipy import stats
 
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations
@@ -88,6 +87,8 @@ def draw_one(workdir, portrait, suffix):
 
 
 def text(rows):
+    from scipy import stats  # slow to import, and few exhibits need it
+
     heads, lanes = rows.written('figure2_seeds', 'table.md').where(q=1), rows('figure2_seeds', sparsity=1)
     two = rows('figure2_seeds', sparsity=2)
     num_both, one = two.count(converged=True), two.where(converged=False)

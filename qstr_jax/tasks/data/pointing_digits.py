@@ -7,7 +7,6 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
 
 from qstr_jax.tasks import encodings
 from qstr_jax.tasks.base import Sequence
@@ -60,6 +59,8 @@ class PointingDigits(Sequence):
 
     def no_retrieval(self, threshold_on: str) -> float:
         """Of the digits' frequencies in the prompt, read without error: E H(k/N), or 1 − E max k/N; k multinomial."""
+        from scipy import stats  # takes a fourth of the package's import
+
         n, p = self.seq_len, 1 / _DIGITS
         count = np.arange(n + 1)
         if threshold_on == 'loss':
