@@ -35,7 +35,7 @@ def get_config(part='transformer_4'):
     config.update(models=(model,), seq_lens=(int(number),), risk='pointwise', num_seeds=10, task_per_lane=True)
     # Rates that won at shorter prompts, where a search from the default would take long.
     config.tune.learning_rate = (3e-3, 1e-2) if model == 'transformer' and part in BUDGETS else 'auto'
-    config.tune.update(batch_size=(64, 256, 1024) if part in BUDGETS else (16, 64, 256), num_seeds=5)
+    config.tune.update(batch_size=(64, 256, 1024) if part in BUDGETS else (4, 16, 64, 256), num_seeds=5)
     config.update(check_every=10 if part in BUDGETS else 4, test_samples=1000, max_samples=BUDGETS.get(part, 300_000))
     setting, value = {
         'transformer': ('mlp_width', width), 'rnn': ('width', width), 'ffn': ('widths', (width, 100)),
