@@ -31,3 +31,9 @@ def test_an_unknown_name_is_an_attribute_error():
 def test_the_import_alone_loads_no_jax():
     code = 'import sys, qstr_jax; sys.exit("jax" in sys.modules or "pandas" in sys.modules)'
     assert subprocess.run([sys.executable, '-c', code], check=False).returncode == 0
+
+
+def test_sweeps_import_nothing_that_few_tasks_need():
+    """Every worker imports them, and each of these takes half a second."""
+    code = 'import sys, qstr_jax.sweeps; sys.exit("scipy.stats" in sys.modules or "matplotlib" in sys.modules)'
+    assert subprocess.run([sys.executable, '-c', code], check=False).returncode == 0
