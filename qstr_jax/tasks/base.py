@@ -46,7 +46,7 @@ class Base:
         raise NotImplementedError
 
     def trivial(self, prompt: Prompt, link_params: Any) -> jax.Array:
-        """As `oracle`, of the best predictor that does not look up what is asked for; its error is `no_retrieval`."""
+        """As `oracle`, for the best predictor that does not look up what is asked for; its error is `no_retrieval`."""
         raise NotImplementedError
 
     def check_draw(self, complete: jax.Array) -> None:

@@ -11,7 +11,7 @@ from qstr_jax.settings import checks
 
 SCALES = ('unscaled', 'scaled')
 
-# Most tries of `draw` per vector. At d_e = 16 ln N and coherence 1/2 a handful of tries is enough.
+# The most tries of `draw` per vector. At d_e = 16 ln N and coherence 1/2 a handful of tries is enough.
 MAX_TRIES = 1000
 
 

@@ -1,8 +1,8 @@
 """Which token says something, and what? Token retrieval (Vural, Bietti, Soltanolkotabi and Wu, arXiv:2603.15923).
 
-Of the paper we had the abstract: one token of the prompt is informative, a one-to-one map of it is the label, and
-tokens have random embeddings, which are not orthogonal. How it is told from the others is ours: they are of a
-vocabulary of their own, which says nothing. The label stands at all N positions, since our models answer at each.
+We had only the paper's abstract: one token of the prompt is informative, the label is a one-to-one map of it, and
+tokens have random embeddings, which are not orthogonal. What sets that token apart is our choice: all others come from
+a second vocabulary, which says nothing. The label stands at all N positions, since our models answer at each.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ from qstr_jax.tasks.task import Prompt, register
 class InformativeToken(Sequence):
     """x_i = √d e(w_i), y = π(w_t): w_t is one of V informative tokens, all others are of V that say nothing.
 
-    t is uniform, the 2V embeddings e are so on the unit sphere, π is a uniform permutation.
+    t is uniform on [N], the 2V embeddings e on the unit sphere; π is a uniform permutation.
 
     Attributes:
         token_dim: d, of the embeddings.
@@ -66,7 +66,7 @@ class InformativeToken(Sequence):
         )
 
     def no_retrieval(self, threshold_on: str) -> float:
-        """Of a guess: log V, or 1 − 1/V."""
+        """The error of a guess: log V, or 1 − 1/V."""
         return math.log(self.vocab_size) if threshold_on == 'loss' else 1 - 1 / self.vocab_size
 
     def oracle(self, prompt: Prompt, link_params: Any) -> jax.Array:

@@ -18,7 +18,7 @@ from qstr_jax.tasks.task import Prompt, register
 class MQAR(Sequence):
     """Pairs k_1 v_1 k_2 v_2 …, then each key once more among blanks, where the label is its value.
 
-    As zoology's, except that blanks stand between queries; theirs are random tokens, which can be a key with another
+    As in zoology, except that blanks stand between queries; there random tokens do, which can repeat a key with another
     value behind it. Keys and values of a prompt are distinct. Query k stands 2 g_k tokens behind the pairs; the
     g_k are distinct, drawn one after the other with P(g) ∝ (g + 1)^(a − 1).
 
@@ -63,7 +63,7 @@ class MQAR(Sequence):
         return self.vocab_size
 
     def no_retrieval(self, threshold_on: str) -> float:
-        """Of the best guess by the position of a query, which tells something of its pair, without its key."""
+        """The error of the best guess from a query's position alone, which says something about its pair."""
         joint_GxK = _pairs_by_gap(self.seq_len // 2 - self._num_pairs, self._num_pairs, self.power)
         if threshold_on == 'error_rate':
             return float(1 - joint_GxK.max(axis=1).sum())
@@ -107,7 +107,7 @@ class MQAR(Sequence):
 
 @functools.cache
 def _pairs_by_gap(num_gaps: int, num_pairs: int, power: float) -> np.ndarray:
-    """P(g, k), how often a query stands at gap g and asks for pair k, (G, K), by drawing gaps.
+    """P(g, k), how often a query stands at gap g and asks for pair k, (G, K), estimated by drawing gaps.
 
     The first pairs are more likely to stand near, since gaps are drawn one after the other.
     """

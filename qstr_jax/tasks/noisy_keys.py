@@ -17,8 +17,8 @@ from qstr_jax.tasks.task import Prompt, register
 class NoisyKeys(Sequence):
     """x_i = (v_i, κ_i, r_i): a value ~ N(0, I), a key on the unit sphere, and a query κ_j + σ ξ/√k, ξ ~ N(0, I).
 
-    j is uniform on [N]. The label is ⟨u, v_m⟩ of the token m whose key is nearest to r_i, u a unit vector. Keys are
-    drawn anew in each prompt.
+    j is uniform on [N]. The label is ⟨u, v_m⟩, where u is a unit vector and m the token whose key is nearest to r_i.
+    Keys are drawn anew in each prompt.
 
     Attributes:
         value_dim: d.

@@ -1,4 +1,4 @@
-"""Whether a task makes prompts of the right shapes, each by its key, which hold what prompts may hold."""
+"""Checks of a task's prompts: right shapes, all randomness from the key, and only values that prompts may hold."""
 
 import functools
 from typing import Any
@@ -19,12 +19,12 @@ ROWS = 64
 
 @functools.lru_cache(maxsize=256)
 def check(task: Any) -> None:
-    """Raises ValueError unless a task draws N labels and encodes N tokens as D_e floats, all by the key.
+    """Raises ValueError unless a task draws N labels and encodes N tokens as D_e floats, all from the key.
 
     Labels are floats (N,), or (N, C) of C numbers; or with 'cross_entropy' integers (N,).
 
     Links, encodings and tasks are users' functions: the labels of a link that returns (1,) would broadcast silently,
-    and numbers that NumPy draws would be the same in every prompt, and others when the code is traced again.
+    and numbers drawn by NumPy would be the same in every prompt, until the code is traced again.
     """
     label = _label(task)
     keys = (streams.abstract_key(), streams.abstract_key())
@@ -51,7 +51,7 @@ def check(task: Any) -> None:
 
 @functools.lru_cache(maxsize=256)
 def check_prompts(task: Any) -> None:
-    """Raises ValueError where prompts of users' code, some of which are drawn, hold what none may hold.
+    """Draws some prompts of a user's task; raises ValueError if one holds a value that no prompt may hold.
 
     JAX would clamp indices, a class outside 0..C−1 would be another one, and weights below 0 leave no mean.
     """
@@ -74,7 +74,7 @@ def check_prompts(task: Any) -> None:
             found['classes'] = prompt.y_N if counts_N is None else jnp.where(counts_N > 0, prompt.y_N, 0)
         return {name: value for name, value in found.items() if value is not None and jnp.size(value)}
 
-    @jax.jit  # compiled, which leaves out the tokens where nothing follows from them
+    @jax.jit  # compiled, so that tokens are not computed where no bound depends on them
     def bounds(keys_B: jax.Array) -> dict[str, tuple[jax.Array, jax.Array]]:
         drawn = task.draw(keys_B[0])
 

@@ -224,7 +224,7 @@ def samples(keys_B: jax.Array, task: Task, link_params: Any, stream: str = 'trai
 
 
 def is_split(task: Task) -> bool:
-    """Whether a task has other data in each stream: its `sample` has an argument `stream`.
+    """Whether a task splits its data between streams: its `sample` has an argument `stream`.
 
     Args:
         task: the task.

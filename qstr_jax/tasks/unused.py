@@ -24,7 +24,7 @@ class _Zeros(encoders.Encoder):
 
 
 def _others(task: Any) -> tuple[dict[str, Any], ...]:
-    """Other values of settings that are without effect together, or not at all."""
+    """Other values for groups of settings; a group counts as unused if changing all of it has no effect."""
     link = links.Link('zero', lambda key, sparsity, token_dim: {}, lambda params, x_QxD: jnp.float32(0))
     scale = 'unscaled' if task.encoding_scale == 'scaled' else 'scaled'
     return (
@@ -41,7 +41,7 @@ def names(task: Any) -> frozenset[str]:
     What the task computes is traced with other values of these; nothing is computed.
 
     Args:
-        task: the `tasks.Task`; one of this package uses what it records.
+        task: the `tasks.Task`; those of this package use all that they record.
     """
     if function_names.is_ours(type(task)) or not hasattr(task, 'link') or not hasattr(task, 'encoding_scale'):
         return frozenset()

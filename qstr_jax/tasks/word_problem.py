@@ -1,9 +1,9 @@
 """The word problem of a finite group, which `modular_sum` and `permutations` are: the product of all elements so far.
 
 Addition modulo m and the composition of permutations are the tasks of Ebrahimi et al., "On the Induction Bias in
-Sequence Models", arXiv:2602.18333, where recurrent networks need far fewer samples than Transformers. We had its
-abstract and summaries: supervision by the outcome alone is 'last' here, by aligned steps 'each'. Chains of thought are
-not here.
+Sequence Models", arXiv:2602.18333, where recurrent networks need far fewer samples than Transformers. We had only its
+abstract and summaries. Supervision by the outcome alone is 'last' here, supervision by aligned steps 'each'; chains of
+thought are left out.
 """
 
 import dataclasses
@@ -60,7 +60,7 @@ class WordProblem(Sequence):
         )
 
     def no_retrieval(self, threshold_on: str) -> float:
-        """Of a guess among all elements, but where the only element so far is at hand."""
+        """The error of a guess among all elements; the first position needs none, since its label is its token."""
         share = 1.0 if self.supervised == 'last' else 1 - 1 / self.seq_len
         return share * (math.log(self.num_outputs) if threshold_on == 'loss' else 1 - 1 / self.num_outputs)
 

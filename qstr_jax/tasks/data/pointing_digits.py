@@ -17,7 +17,7 @@ _DIGEST = '6c21e4a9eb385162'
 _PIXELS, _DIGITS = 64, 10
 # First image of validation and of test: images of one writer follow each other.
 _SPLITS = {'train': slice(0, 1078), 'validation': slice(1078, 1437), 'test': slice(1437, 1797)}
-# Width of the oracle's kernel: of 0.25, 0.5, 1, 2, 4 and 8 the best on the images of validation.
+# Width of the oracle's kernel: the best of 0.25, 0.5, 1, 2, 4 and 8 on the validation images.
 _BANDWIDTH = 1.0
 
 
@@ -29,8 +29,8 @@ class PointingDigits(Sequence):
     Images are split: the first 1,078 are for training, 359 for validation and 360 for tests.
 
     Attributes:
-        pointer: how t_i is said: 'given' by the encoding of the position, or 'image': by an image of the digit t_i,
-            counted from 0, so that N ≤ 10.
+        pointer: what tells t_i: 'given', the encoding of that position; or 'image', an image of the digit t_i, counted
+            from 0, so that N ≤ 10.
 
     Raises:
         ValueError: an impossible value, or scikit-learn is not installed.
@@ -58,7 +58,7 @@ class PointingDigits(Sequence):
         return self.token_dim + (1 if self.pointer == 'image' else 2) * self._encoding_dim
 
     def no_retrieval(self, threshold_on: str) -> float:
-        """Of the digits' frequencies in the prompt, read without error: E H(k/N), or 1 − E max k/N; k multinomial."""
+        """Error of the digits' frequencies in the prompt, exactly known: E H(k/N), or 1 − E max k/N; k multinomial."""
         from scipy import stats  # takes a fourth of the package's import
 
         n, p = self.seq_len, 1 / _DIGITS

@@ -1,4 +1,4 @@
-"""Which tag has the head of a word? Sentences of the Turkish Web Treebank (turkish-treebanks, Apache 2.0)."""
+"""Which tag does the head of a word have? Sentences of the Turkish Web Treebank (turkish-treebanks, Apache 2.0)."""
 
 import dataclasses
 import functools
@@ -22,7 +22,7 @@ _SPLITS = ('train',) * 8 + ('validation', 'test')
 
 
 class Sentences(NamedTuple):
-    """Sentences of at most N words: tags (S, N), heads (S, N), a root's is itself, words (S,), and who asks (S, N)."""
+    """Sentences of at most N words: tags (S, N), heads (S, N; a root is its own), lengths (S,), who asks (S, N)."""
 
     tag: np.ndarray
     head: np.ndarray
@@ -39,7 +39,7 @@ class WordHeads(Sequence):
     of a sentence has no head and does not count. The split is the treebank's, eight tenths for training.
 
     Attributes:
-        hops: 1 asks for the head, 2 for the head's head, though a word points to its head alone.
+        hops: 1 asks for the head, 2 for the head's head, though a word still points only to its head.
 
     Raises:
         ValueError: an impossible value, or turkish-treebanks is not installed.
@@ -68,7 +68,7 @@ class WordHeads(Sequence):
         return self.token_dim + 2 * self._encoding_dim
 
     def no_retrieval(self, threshold_on: str) -> float:
-        """What `trivial` errs by on the sentences of the test."""
+        """The error of `trivial` on the test sentences."""
         sentences = sentences_of('test', self.seq_len, self.hops)
         p_SxNxC = guess_table(self.seq_len, self.hops)[sentences.tag, next_tags(sentences.tag, sentences.length)]
         label_SxN = np.take_along_axis(sentences.tag, _asked(sentences.head, self.hops), axis=1)
@@ -94,13 +94,13 @@ class WordHeads(Sequence):
         return encodings.encode(prompt.x_NxD, prompt.t_NxQ[:, :1], task_draw.encodings.omega_NxE)
 
     def oracle(self, prompt: Prompt, link_params: Any) -> jax.Array:
-        """Logits of the part of speech that stands there, (N, C): no error."""
+        """Logits of the part of speech at the position that is asked for, (N, C): no error."""
         return logits_of(jnp.argmax(prompt.x_NxD, axis=1)[prompt.t_NxQ[:, -1]], self.num_outputs)
 
     def trivial(self, prompt: Prompt, link_params: Any) -> jax.Array:
-        """Logits (N, C) by how often training sentences have it, given the tags of the word and of the next one.
+        """Logits (N, C) of each tag's frequency in training sentences, given the tags of the word and the next one.
 
-        Half of all heads are the next word, and its tag is the best guess by far of one that looks at neighbours.
+        Half of all heads are the next word, so its tag is by far the best guess from neighbours alone.
         """
         tag_N, length = jnp.argmax(prompt.x_NxD, axis=1), jnp.asarray(prompt.length)
         next_N = jnp.where(jnp.arange(self.seq_len) + 1 < length, jnp.roll(tag_N, -1), len(TAGS))
@@ -108,7 +108,7 @@ class WordHeads(Sequence):
 
 
 def _asked(head_SxN: np.ndarray, hops: int) -> np.ndarray:
-    """Where the word stands that is asked for."""
+    """The position of the word that is asked for."""
     return head_SxN if hops == 1 else np.take_along_axis(head_SxN, head_SxN, axis=1)
 
 
@@ -120,7 +120,7 @@ def next_tags(tag_SxN: np.ndarray, length_S: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def guess_table(seq_len: int, hops: int) -> np.ndarray:
-    """Counts plus one of what training sentences ask for, by own and next tag, as frequencies (14, 15, 14)."""
+    """How often training sentences ask for each tag, by own and next tag: counts plus one, normalised, (14, 15, 14)."""
     sentences = sentences_of('train', seq_len, hops)
     label_SxN = np.take_along_axis(sentences.tag, _asked(sentences.head, hops), axis=1)
     table = np.ones((len(TAGS), len(TAGS) + 1, len(TAGS)))
@@ -131,7 +131,7 @@ def guess_table(seq_len: int, hops: int) -> np.ndarray:
 
 @functools.cache
 def sentences_of(stream: str, seq_len: int, hops: int) -> Sentences:
-    """Sentences of at most N words in which somebody asks."""
+    """Sentences of at most N words in which at least one word asks."""
     words, split = read()
     found = np.split(words[:, 1:], np.flatnonzero(words[:, 0] == 0)[1:])
     kept = [one for one, name in zip(found, split, strict=True) if name == stream and 1 < len(one) <= seq_len]
@@ -148,7 +148,7 @@ def sentences_of(stream: str, seq_len: int, hops: int) -> Sentences:
 
 @functools.cache
 def read() -> tuple[np.ndarray, np.ndarray]:
-    """All words, by their place in the sentence, tag and head's place (words, 3), and the splits of the sentences."""
+    """Place in the sentence, tag and place of the head of every word (words, 3), and the split of every sentence."""
     where = files.folder('word_heads', 'turkish_treebanks').parent / 'data'
     words, split = [], []
     for section in ('web', 'wiki'):
