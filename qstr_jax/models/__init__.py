@@ -1,7 +1,7 @@
 """What answers: one encoded prompt z (N, D_e) in, N predictions out; batches and lanes come by `vmap`.
 
-A model is any Linen module whose `__call__(z_NxE)` returns (N,); one that also takes `position` answers for one
-position without the others. `register` adds a builder of such modules under a name; its arguments are the settings.
+A model is any Linen module whose `__call__(z_NxE)` returns (N,) or (N, C); one that also takes `position` answers for
+one position without the others. `register` adds a builder of such modules under a name; its arguments are the settings.
 """
 
 from qstr_jax.models import builders, mixers

@@ -11,7 +11,7 @@ from flax import linen as nn
 
 
 class _Adapted(nn.Module):
-    """A module of another library, kept as its class and arguments, since these are hashable and the module is not."""
+    """A module of another library, kept as class and arguments, since these can be hashed and the module cannot."""
 
     module_class: Callable[..., Any]
     args: tuple = ()

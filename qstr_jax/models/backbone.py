@@ -24,7 +24,7 @@ class Backbone(nn.Module):
         norm: 'rms', 'layer' or 'none'.
         residual: whether blocks add to their input.
         short_conv: tokens of a causal depthwise convolution before each mixer; 0 leaves it out.
-        bidirectional: two directions of each mixer, added up, or all tokens at once where it can; otherwise causal.
+        bidirectional: each mixer runs in both directions, added up, or sees all tokens at once if it can; else causal.
         initializer: of embedding, MLP and readout, see `initializers`; mixers keep their own.
         num_outputs: numbers for each position.
     """
@@ -109,7 +109,7 @@ class Backbone(nn.Module):
 
     @nn.nowrap
     def directions(self, spec: Spec) -> int:
-        """How many modules of a mixer there are in its block."""
+        """How many modules of a mixer its block has."""
         return 2 if self.bidirectional and not sees_all(spec[0]) else 1
 
 
@@ -126,7 +126,7 @@ class _Nothing(nn.Module):
 
 
 class _NothingOfAll(nn.Module):
-    """The same, of one that can see all tokens."""
+    """The same for a mixer that can see all tokens."""
 
     causal: bool
 
@@ -135,7 +135,7 @@ class _NothingOfAll(nn.Module):
 
 
 def num_parameters(module: Backbone, seq_len: int, embedding_dim: int) -> int:
-    """Number of parameters of a model: those of each mixer in its directions, and of all that is around the mixers."""
+    """Number of parameters of a model: of each mixer, times its directions, and of all that is around the mixers."""
     nothing = tuple((_NothingOfAll if sees_all(kind) else _Nothing, ()) for kind, _ in module.blocks)
     own = (module.directions(spec) * _count(spec[0](**dict(spec[1])), seq_len, module.width) for spec in module.blocks)
     return _count(module.clone(blocks=nothing), 1, embedding_dim) + sum(own)

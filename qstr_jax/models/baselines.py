@@ -39,7 +39,7 @@ def _solve(gram_FxF: jax.Array, right_FxM: jax.Array, penalty: float | jax.Array
 
 
 class Zero(nn.Module):
-    """ŷ = 0. Its risk is the variance of the label; with C classes it is log C, since all are as likely.
+    """ŷ = 0. Its risk is the variance of the label; with C classes it is log C, since it calls all equally likely.
 
     Attributes:
         num_outputs: C, numbers at each position.

@@ -1,4 +1,4 @@
-"""The paper's architectures and the baselines by name; their arguments are the settings, published by default."""
+"""The paper's architectures and the baselines by name; arguments are settings, with the published defaults."""
 
 from typing import Any, Literal
 
@@ -102,7 +102,7 @@ def _check_widths(name: str, widths: tuple[int, ...]) -> None:
 def _check_deep_cell(
     cell: str, transition_widths: tuple[int, ...], radius: float | None, lipschitz: float | None
 ) -> None:
-    """Checks the settings that the deep cell alone has."""
+    """Checks the settings that only the deep cell has."""
     for name, value in (('radius', radius), ('lipschitz', lipschitz), ('transition_widths', transition_widths or None)):
         if value is not None and cell != 'deep':
             raise ValueError(f"rnn.{name}={value}: only rnn.cell='deep' has it, not {cell!r}")
@@ -144,7 +144,7 @@ def zero(task: Any) -> nn.Module:
     return Zero(num_outputs=task.num_outputs)
 
 
-# Tasks with t in the prompt whose labels are no function of the tokens at t alone.
+# Tasks with t in the prompt whose labels depend on more than the tokens at t.
 _NOT_OF_TOKENS_AT_T = ('hops', 'varying_qstr', 'weighted_qstr')
 
 
@@ -170,7 +170,7 @@ def ridge(task: Any) -> nn.Module:
 
 
 def _check_is_linear(name: str, task: Any) -> None:
-    """Raises ValueError for a task that has no number as its label."""
+    """Raises ValueError for a task whose label is not a single number."""
     if task.num_outputs > 1:
         raise ValueError(
             f'models={name!r}: has one output, and task={task.name!r} asks for num_outputs={task.num_outputs}; '

@@ -1,7 +1,7 @@
 """What a module hands from one token to the next: the collection 'carry'.
 
 A module that is applied with this collection starts from it; if the collection may change, the module leaves its last
-state there. So a prompt can be read in pieces, and the numbers that are carried can be counted and perturbed.
+state there. This lets a prompt be read in pieces, and tests count and perturb the numbers that are carried.
 """
 
 from collections.abc import Callable

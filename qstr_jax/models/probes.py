@@ -62,7 +62,7 @@ def param_norm(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[str, j
 
 
 def query_key_HxExE(params: dict) -> jax.Array:
-    """W_QK = W_Q^T W_K of each head. The score is z_i^T W_QK z_j, i the query; the factor 1/√D_e is left out."""
+    """W_QK = W_Q^T W_K of each head. Query i scores key j by z_i^T W_QK z_j; the factor 1/√D_e is left out."""
     weights = params['params']['attention']
     if 'qk_HxExE' in weights:
         return weights['qk_HxExE']

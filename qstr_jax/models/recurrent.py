@@ -89,7 +89,7 @@ class Recurrent(nn.Module):
 
 
 def side_by_side(states_2xNxH: jax.Array, states: str, order: slice | jax.Array = slice(None, None, -1)) -> jax.Array:
-    """(h→_i, h←_i) at their own positions, from the states of both directions in the order of reading."""
+    """(h→_i, h←_i) at their own positions, from the states of both directions in reading order."""
     if states == 'exclusive':
         states_2xNxH = jnp.pad(states_2xNxH, ((0, 0), (1, 0), (0, 0)))[:, :-1]
     return jnp.concatenate([states_2xNxH[0], states_2xNxH[1, order]], axis=-1)

@@ -89,7 +89,7 @@ def _check_hashable(name: str, module: nn.Module) -> None:
 
 
 def predict(module: nn.Module, params: Any, z_NxE: jax.Array, position: Any = None, length: Any = None) -> jax.Array:
-    """Predictions (N,), or (N, C) of C numbers, or without N at one position, with as little work as can be.
+    """Predictions (N,), or (N, C) of C numbers, or without N at one position, with as little work as possible.
 
     Args:
         module: the model.
@@ -124,7 +124,7 @@ def _of_params(module: nn.Module) -> Callable[[jax.Array, jax.Array], Any]:
 
 @functools.lru_cache(maxsize=256)
 def check_output(name: str, module: nn.Module, task: Any) -> None:
-    """Raises ValueError unless a model makes N numbers of a prompt, all of them floats; nothing is computed."""
+    """Raises ValueError unless a model makes N, or N × C, floats of a prompt; nothing is computed."""
     key, z_NxE = streams.abstract_key(), jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
     try:
         # As it is used: with the parameters alone, and no random numbers.

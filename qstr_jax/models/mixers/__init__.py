@@ -1,4 +1,4 @@
-"""What mixes tokens: one mixer a file, all in the same backbone, each an architecture of its name as well.
+"""What mixes tokens: one mixer a file, all in the same backbone; each is also an architecture of the same name.
 
 A mixer is causal unless it sees all tokens by itself; `bidirectional` runs it in both directions. 1STR asks for tokens
 that stand later, so causal ones belong to causal tasks.

@@ -16,8 +16,8 @@ class Attention(nn.Module):
 
     Attributes:
         heads: H.
-        head_dim: A, width of queries, keys and values; 0 is the width of the sequence, as in the paper of this package.
-        window: most tokens to either side that a token sees; 0 is all.
+        head_dim: A, width of queries, keys and values; 0 is the width of the sequence, as in arXiv:2503.11272.
+        window: how many tokens to either side a token sees; 0 is all.
         rope: rotates queries and keys by their positions (Su et al., arXiv:2104.09864), besides the encodings that
             prompts bring.
         softmax_1: adds 1 to the softmax's denominator, so that a token may attend to nothing.
@@ -56,7 +56,7 @@ class Attention(nn.Module):
         if length is None:
             return sees_NxN
         sees_NxN &= (jnp.arange(num_tokens) < length)[None]
-        # In a window padding may see no token at all, and a softmax of nothing is NaN; nobody reads what it says.
+        # With a window, padding may see no token, and a softmax over nothing is NaN; nobody reads outputs at padding.
         return sees_NxN | jnp.eye(num_tokens, dtype=bool) if self.window else sees_NxN
 
     def state_size(self, width: int, seq_len: int) -> int:

@@ -12,7 +12,7 @@ Form = Literal['parallel', 'recurrent']
 
 
 def run(module: nn.Module, a_NxF: jax.Array, b_NxF: jax.Array, form: Form) -> jax.Array:
-    """States (N, F) from h_0 = 0, in one of both forms."""
+    """States (N, F) from h_0 = 0, in either form."""
     if form == 'recurrent':
         return carry.scan(module, _step, jnp.zeros_like(b_NxF[0]), (a_NxF, b_NxF))
 

@@ -1,4 +1,4 @@
-"""Gated linear attention (Yang et al., arXiv:2312.06635): linear attention with a decay for each key, by the token."""
+"""Gated linear attention (Yang et al., arXiv:2312.06635): each key coordinate decays at a rate that the token sets."""
 
 import jax
 from flax import linen as nn

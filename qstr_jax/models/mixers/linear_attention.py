@@ -24,7 +24,7 @@ class LinearAttention(matrix_state.MatrixMemory):
     def __call__(self, x_NxW: jax.Array) -> jax.Array:
         q, k, v = (self.heads_of(name, x_NxW) for name in ('query', 'key', 'value'))
         ones_NxHx1 = jnp.ones((*v.shape[:2], 1))
-        with_ones_NxHxV = jnp.concatenate([v, ones_NxHx1], axis=-1)  # whose last column sums the weights
+        with_ones_NxHxV = jnp.concatenate([v, ones_NxHx1], axis=-1)  # the last column sums the weights
         inputs = matrix_state.Inputs(jax.nn.elu(q) + 1, jax.nn.elu(k) + 1, with_ones_NxHxV, jnp.zeros_like(ones_NxHx1))
         o_NxHxV = matrix_state.run(self, inputs, self.form)
         return matrix_state.merged(o_NxHxV[..., :-1] / (o_NxHxV[..., -1:] + 1e-10), x_NxW.shape[-1])

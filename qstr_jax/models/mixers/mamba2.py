@@ -12,7 +12,7 @@ from qstr_jax.models.mixers.registered import register
 class Mamba2(nn.Module):
     """S ← e^{−aΔ} S + B (Δ x)^T, y = S^T C + D x, with B and C shared by the heads, and a gated norm at the end.
 
-    Its own short convolution is the backbone's `short_conv`, which all mixers have alike.
+    Mamba-2's short convolution is the backbone's `short_conv`, which is the same for all mixers.
 
     Attributes:
         heads: H.

@@ -43,7 +43,7 @@ class Mamba3(nn.Module):
         angle_NxHxA = self._angle(x_NxW, step_NxH)
         q_NxHxK, k_NxHxK = (_turned(self._key(name, x_NxW), angle_NxHxA) for name in ('query', 'key'))
         late_NxH = share_NxH * step_NxH
-        # A token's key reaches the state with the next token, in one update of both its terms; its own output is apart.
+        # A token's key enters the state with the next token, both terms in one update; its own output is added apart.
         weight_NxH = jnp.exp(g_NxH) * (carry.before(self, 'late_before', late_NxH) + (1 - share_NxH) * step_NxH)
         inputs = matrix_state.Inputs(
             q_NxHxK,

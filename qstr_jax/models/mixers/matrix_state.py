@@ -4,8 +4,8 @@ r"""Recurrences whose state is a matrix S (K × V) per head: a memory that maps 
     S_i = (I − β_i k_i k_i^T) diag(e^{g_i}) S_{i−1} + β_i k_i v_i^T       (delta rule; Yang et al., arXiv:2406.06484)
     o_i = S_i^T q_i
 
-The 'recurrent' form runs over tokens, the 'parallel' form over chunks of tokens: what a chunk does without its first
-state S is made for all chunks together, by products of all pairs, and a scan hands the state on. With G the cumulated g
+The 'recurrent' form runs over tokens, the 'parallel' form over chunks of tokens: whatever does not need the state S at
+a chunk's start is made for all chunks at once, by products of all pairs, and a scan hands S on. With G the cumulated g
 of a chunk, the products are weighted by e^{G_i − G_j} for i ≥ j, and the delta rule replaces V by T (V − K e^G S) with
 T = (I + strict lower part of diag(β) K K^T)^{−1} diag(β), where the products are weighted as well.
 """
@@ -20,10 +20,10 @@ from flax import linen as nn
 from qstr_jax.models import carry
 
 Form = Literal['parallel', 'recurrent']
-# What becomes of the outputs of each head: normalised and gated, one of both, or left.
+# What is done to the outputs of each head: both norm and gate, only one of them, or neither.
 Output = Literal['gated', 'normed', 'unnormed', 'plain']
 NORMED, GATED = ('gated', 'normed'), ('gated', 'unnormed')
-# Most tokens of a chunk, a power of two; the fastest on two cores.
+# The most tokens of a chunk, a power of two; this one is the fastest on two cores.
 CHUNK = 16
 
 
@@ -43,7 +43,7 @@ class Inputs(NamedTuple):
 class Chunk(NamedTuple):
     """How S tokens change the state M: it becomes diag(e^g) M + K^T U with U = V − W M; without a delta rule W is None.
 
-    K has each key as it is left at the end of the chunk.
+    K has each key as it stands at the end of the chunk, after the decay.
     """
 
     k_HxSxK: jax.Array
@@ -69,7 +69,7 @@ class MatrixMemory(nn.Module):
 
 
 class NormedMemory(MatrixMemory):
-    """One whose outputs are normalised in each head, and gated by SiLU, as `output` says."""
+    """A matrix memory whose outputs are normalised in each head and gated by SiLU, or not, as `output` says."""
 
     output: Output = 'gated'
 
@@ -118,7 +118,7 @@ def _step(state_HxKxV: jax.Array, one: Inputs) -> tuple[jax.Array, jax.Array]:
 
 
 def _chunk(inputs: Inputs) -> tuple[Chunk, jax.Array, jax.Array]:
-    """Of inputs with heads first: the change of state, queries as the first state sees them, weights of all pairs."""
+    """The change of state, decayed queries that read the first state, and weights of all pairs; heads come first."""
     q_HxSxK, k_HxSxK, v_HxSxV, g_HxSxG, beta_HxS = inputs
     total_HxSxG = jnp.cumsum(g_HxSxG, axis=1)
     decay_HxSxG, last_HxG = jnp.exp(total_HxSxG), total_HxSxG[:, -1]
@@ -142,7 +142,7 @@ def _advance(state_HxKxV: jax.Array, chunk: Chunk) -> tuple[jax.Array, tuple[jax
 def _inverse(lower_HxSxS: jax.Array) -> jax.Array:
     """(I + strict lower part)^{-1}, by blocks of 1, 2, 4, … rows: a pair's inverse is made of those of its two blocks.
 
-    LAPACK's batched solvers are not used: on a CPU two of them at once, as in two directions, can wait for each
+    LAPACK's batched solvers are not used: on a CPU two that run at once, as for two directions, can wait for each
     other's threads for ever (jaxlib 0.10).
     """
     size = lower_HxSxS.shape[-1]

@@ -12,8 +12,8 @@
             return width
 
 The fields of the module are its settings. A mixer sees no later tokens, and `Backbone` runs it in both directions where
-that is asked for. One that can see all tokens by itself has a field `causal`, which is no setting, and an argument
-`length`, after which there is padding or None. `state_size(width, seq_len)` is the numbers that it carries.
+that is asked for. One that can see all tokens by itself has a field `causal`, which is not a setting, and an argument
+`length`, the number of tokens before padding, or None. `state_size(width, seq_len)` says how many numbers it carries.
 """
 
 import ast
@@ -24,7 +24,7 @@ from flax import linen as nn
 from qstr_jax.settings import Schema, checks, schema_of
 
 Kind = TypeVar('Kind', bound=type[nn.Module])
-# Fields of a module that are no settings.
+# Fields of a module that are not settings.
 _OTHERS = ('parent', 'name', 'causal')
 _MIXERS: dict[str, Any] = {}
 

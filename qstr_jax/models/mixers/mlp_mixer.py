@@ -11,8 +11,8 @@ from qstr_jax.models.mixers.registered import register
 class MLPMixer(nn.Module):
     """y_c = W₂ GELU(W₁ x_c + b₁) + b₂ for each channel c, where x_c ∈ R^N are the channel's values at all positions.
 
-    Weights belong to positions, so that their number grows with N². Where it is causal, W₁ and W₂ have no entries from
-    later positions.
+    Weights belong to positions, so their number grows with N². If it is causal, W₁ and W₂ have no entries from later
+    positions.
 
     Attributes:
         expansion: hidden units for each position.
@@ -35,7 +35,7 @@ class MLPMixer(nn.Module):
         return jnp.einsum('jim,jmw->iw', out_NxNxM, hidden_NxMxW) + out_bias_N[:, None]
 
     def _weights(self, name: str, num_tokens: int, init: nn.initializers.Initializer) -> jax.Array:
-        """From position j to position i, (N, N, M)."""
+        """Weights from position j to position i, (N, N, M)."""
         kernel_NxNxM = self.param(name, init, (num_tokens, num_tokens, self.expansion))
         return kernel_NxNxM * jnp.triu(jnp.ones((num_tokens, num_tokens)))[..., None] if self.causal else kernel_NxNxM
 

@@ -8,7 +8,7 @@ from qstr_jax.models import carry
 from qstr_jax.models.mixers import matrix_state
 from qstr_jax.models.mixers.registered import register
 
-# Most of a gate's pre-activation, as in xLSTM 7B (arXiv:2503.13427): e^{−m} overflows where input gates are shut.
+# Cap of a gate's pre-activation, as in xLSTM 7B (arXiv:2503.13427): without it e^{−m} overflows at shut input gates.
 GATE_CAP = 15.0
 
 
@@ -47,7 +47,7 @@ class MLSTM(nn.Module):
         return matrix_state.merged(h_NxHxV, x_NxW.shape[-1])
 
     def _gate(self, name: str, x_NxW: jax.Array, bias: nn.initializers.Initializer) -> jax.Array:
-        """Pre-activations (N, H), softly capped, that start as their biases alone."""
+        """Pre-activations (N, H), softly capped; at the start they are the biases alone."""
         gate_NxH = nn.Dense(self.heads, kernel_init=nn.initializers.zeros, bias_init=bias, name=f'{name}_gate')(x_NxW)
         return GATE_CAP * jnp.tanh(gate_NxH / GATE_CAP)
 
@@ -57,7 +57,7 @@ class MLSTM(nn.Module):
 
 
 def _forget_bias(key: jax.Array, shape: tuple[int, ...], dtype: object = None) -> jax.Array:
-    """From 3 to 6 over the heads."""
+    """Biases from 3 to 6 over the heads."""
     return jnp.linspace(3.0, 6.0, shape[0])
 
 

@@ -15,12 +15,12 @@ from qstr_jax.models.backbone import Backbone, num_parameters
 from qstr_jax.models.mixers import mixer
 from qstr_jax.settings import checks
 
-# Found solutions for num_parameters lie within this share of it.
+# A solution for num_parameters lies within this share of it.
 TOLERANCE = 0.05
 
 
 def register(name: str) -> Callable[[mixer.Kind], mixer.Kind]:
-    """Decorator that registers a Linen module as a mixer, and the backbone of it as an architecture of that name.
+    """Decorator that registers a Linen module as a mixer, and its backbone as an architecture of that name.
 
     The module maps (N, W) to (N, W); its fields are its settings, and its docstring's `Attributes:` their meaning.
 
@@ -90,7 +90,7 @@ def backbone(
         embedding: whether tokens are mapped to W first; otherwise W is D_e.
         residual: whether blocks add to their input.
         short_conv: tokens of a depthwise convolution before each mixer; 0 leaves it out.
-        bidirectional: all tokens are seen; otherwise only the earlier ones, which 1STR cannot be answered by.
+        bidirectional: whether tokens see all others; otherwise only earlier ones, from which 1STR cannot be answered.
         num_parameters: solves for the width, within 5 %.
         initializer: of embedding, MLP and readout; mixers keep their own.
     """
@@ -132,7 +132,7 @@ def _built(task: Any, pattern: tuple[mixer.Spec, ...], label: str, **house: Any)
 
 
 def _of_parameters(make: Callable[[int], Backbone], wanted: int, task: Any, label: str) -> Backbone:
-    """The width whose number of parameters is nearest to what is wanted; that number is a quadratic of the width."""
+    """The width whose number of parameters, a quadratic function of the width, is nearest to what is wanted."""
 
     def count(width: int) -> int:
         return num_parameters(make(width), task.seq_len, task.embedding_dim)

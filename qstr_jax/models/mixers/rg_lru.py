@@ -18,7 +18,7 @@ STEEPEST = 1000.0
 class RGLRU(nn.Module):
     """h ← a h + √(1 − a²) (i ∘ u), with a = exp(−8 r softplus(Λ)), gates r and i of the token, and a GELU branch.
 
-    The gates are block-diagonal maps of u, a block a head. The first token is added whole.
+    The gates are block-diagonal maps of u, one block for each head. The first token is added whole.
 
     Attributes:
         heads: blocks of the gates' maps, which have 2 state_dim²/heads weights.
@@ -73,6 +73,6 @@ def _root_jvp(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[ja
 
 
 def _decay(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Λ with exp(−8 softplus(Λ)) from U(0.9², 0.999²) under a root: |a| between 0.9 and 0.999 at open gates."""
+    """Λ with exp(−8 softplus(Λ)) = √U, U from U(0.9², 0.999²): |a| lies between 0.9 and 0.999 at open gates."""
     squared = jax.random.uniform(key, shape, minval=0.9**2, maxval=0.999**2)
     return jnp.log(jnp.expm1(-0.5 * jnp.log(squared) / SHARPNESS))

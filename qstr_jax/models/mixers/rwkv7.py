@@ -14,10 +14,10 @@ from qstr_jax.models.mixers.registered import register
 
 @register('rwkv7')
 class RWKV7(nn.Module):
-    """S ← (diag(w) − κ̂ (a ∘ κ̂)^T)^T S + k̃ v^T, o = S^T r, where each input is a mix of a token and the one before it.
+    """S ← (diag(w) − κ̂ (a ∘ κ̂)^T)^T S + k̃ v^T, o = S^T r, where each input mixes a token with the one before it.
 
-    w = exp(−e^{−1/2} σ(b + tanh(x A) B)), a = σ(b + x A B), κ̂ = κ / ‖κ‖ with κ = k ∘ ξ, k̃ = k ∘ (1 + (a − 1) ∘ α). To
-    the normalised o is added (r · ρ k̃) v, and a gate σ(x A) B multiplies both.
+    w = exp(−e^{−1/2} σ(b + tanh(x A) B)), a = σ(b + x A B), κ̂ = κ / ‖κ‖ with κ = k ∘ ξ, k̃ = k ∘ (1 + (a − 1) ∘ α).
+    (r · ρ k̃) v is added to the normalised o, and a gate σ(x A) B multiplies the sum.
 
     Attributes:
         heads: H.

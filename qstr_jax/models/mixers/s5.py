@@ -41,7 +41,7 @@ class S5(nn.Module):
         return g_NxW * jax.nn.sigmoid(nn.Dense(width, name='gate')(g_NxW))
 
     def _complex(self, name: str, shape: tuple[int, int]) -> jax.Array:
-        """A complex matrix on the eigenvectors of HiPPO: lines drawn for the whole space, seen from there."""
+        """A complex matrix: drawn real on the whole space, then written in the basis of HiPPO's eigenvectors."""
         init = nn.initializers.lecun_normal()
 
         def draw(key: jax.Array) -> jax.Array:
