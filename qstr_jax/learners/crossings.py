@@ -1,8 +1,8 @@
 """When a threshold is crossed, and the crossings of several thresholds in one lane of online training.
 
 A threshold is crossed at the first check whose test loss, on all test prompts, is strictly below it. The crossings are
-read off the lane's curve; the end of a lane is judged in the same way. Up to a crossing the lane is that of a run to
-this threshold alone: screening does the evaluations that the largest threshold needs of those not yet crossed.
+read off the lane's curve; the end of a lane is judged in the same way. Up to a crossing the lane equals that of a run
+with only this threshold, since screening follows the largest threshold that is not yet crossed.
 """
 
 from typing import Any

@@ -40,11 +40,11 @@ class FixedSample(OneFit):
     Attributes:
         learning_rate: the learning rate of the optimiser.
         sample_size: n; 0 searches for n*, the smallest n with a test loss below `threshold`.
-        stop_after: a search is over, outraced, when this n is not enough; 0 is never.
+        stop_after: a search ends, outraced, once this n was not enough; 0 means never.
         risk: 'averaged' over positions (2.2), or 'pointwise', at one position of each prompt (2.3).
         batch_size: examples per step; 0 takes all n.
         schedule: of the learning rate, 'constant' or 'cosine', which falls to 0 at `max_steps`.
-        max_steps: most steps of one fit; with min_norm, of each radius.
+        max_steps: the most steps of one fit, or with min_norm of each radius.
         check_every: steps between two checks of whether a fit is over.
         max_samples: largest n of a search.
         min_samples: smallest n that a search tries.
@@ -55,10 +55,10 @@ class FixedSample(OneFit):
         tolerance: a fit has converged when the norm of its gradient is at most this.
         span: where the first layer of ffn.form=theorem6 may lie: 'free' anywhere; 'started' starts in the span of the
             training prompts; 'coordinates' keeps it there with any optimiser.
-        starts: where a fit starts, see `starts`; of several the one of least training risk is the answer.
-        reference: a start whose training risk and test loss stand beside every fit's, such as 'construction'; a fit is
-            an ERM if its training risk is at most that plus `erm_tolerance`.
-        erm_tolerance: see there.
+        starts: where a fit starts, see `starts`; with several, the result of least training risk is kept.
+        reference: a start, such as 'construction', whose training risk and test loss every fit is compared with; a fit
+            is an ERM if its training risk is at most the reference's plus `erm_tolerance`.
+        erm_tolerance: see `reference`.
         precision: of matrix products on an accelerator, 'highest' (None), 'high' or 'default'; see `lanes.run_checks`.
         threshold_on: what the threshold is on: the test loss, or with classes the error rate, 1 − accuracy.
 
@@ -126,7 +126,7 @@ class FixedSample(OneFit):
     def bind(self, module: nn.Module, task: tasks.Task, sample_sizes: tuple[int, ...]) -> Any:
         """The learner of a cell. The prompts that are stored are the largest n, rounded up to a power of two.
 
-        So adding values of n seldom makes another program. Only an FFN of the form 'theorem6' has a span.
+        Adding values of n therefore seldom makes another program. Only an FFN of the form 'theorem6' has a span.
 
         Raises:
             ValueError: a span that the model does not have, or a search from n above the largest n.

@@ -19,13 +19,13 @@ OUTCOMES = ('running', 'reached', 'censored', 'diverged', 'fitted', 'censored_be
 
 # The precision of matrix products; None is 'highest', full float32.
 Precision = Literal['highest', 'high', 'default'] | None
-# The most lanes that an accelerator tests, assesses or draws together. By the compilers, 64 lanes of Figure 1a's GRU at
-# N = 12 take 9.0 GiB on a TPU v5e and 4.9 GiB on an H100 this way, 12.5 and 8.1 GiB all at once; for the TPU they
-# compile in half the time. The program that draws the prompts of 42 lanes of the learning curves' Transformer compiles
-# for the TPU in 10 seconds of a core instead of 33.
+# The most lanes that an accelerator tests, assesses or draws together. The compilers say that 64 lanes of Figure 1a's
+# GRU at N = 12 take 9.0 GiB on a TPU v5e and 4.9 GiB on an H100 this way, and 12.5 and 8.1 GiB all at once; for the TPU
+# they compile in half the time. The program that draws the prompts of 42 lanes of the learning curves' Transformer
+# compiles for the TPU in 10 seconds of a core instead of 33.
 MOST_TOGETHER = 8
 # `over_lanes_in_parts` cuts larger batches into chunks of at most this size. It runs once in hundreds of steps, so only
-# compiling counts: 40 lanes of Theorem 6's FFN compile for a TPU in 27 seconds of a core this way, in 33 by eights.
+# compiling counts: 40 lanes of Theorem 6's FFN compile for a TPU in 27 seconds of a core in fours, in 33 in eights.
 ASSESSED_TOGETHER = 4
 
 
@@ -80,8 +80,8 @@ def over_chosen(function: Callable, is_chosen_K: jax.Array, *arguments_K: Any) -
     """Applies a function to the chosen lanes; the others get NaN, and their work is saved where that pays.
 
     On a CPU the lanes run one after the other, each under a condition of its own: XLA's batched products are slower
-    there, and five lanes of a Transformer take half of the time even if all are chosen. On an accelerator they run
-    together as soon as one is chosen, in equal parts of at most `MOST_TOGETHER`. A lane's result does not depend on
+    there, and one by one five lanes of a Transformer take half the time even if all are chosen. On an accelerator they
+    run together as soon as one is chosen, in equal parts of at most `MOST_TOGETHER`. A lane's result does not depend on
     which others are chosen.
     """
 
@@ -132,8 +132,8 @@ def run_checks(check: Callable, state_K: Any, num_checks: jax.Array, precision: 
 
     `num_checks` is traced, and the result does not depend on how a run is divided into calls. Matrix products are in
     full float32 unless a learner's `precision` says otherwise: a GPU or TPU would multiply in TF32 or bf16 by default,
-    and rows of different devices would differ by more than rounding. Emulated, both hardly move samples to Figure 1's
-    thresholds (experiments/benchmarks). A CPU multiplies in float32 always.
+    and rows of different devices would differ by more than rounding. In emulation both hardly change the samples to
+    Figure 1's thresholds (experiments/benchmarks). A CPU always multiplies in float32.
     """
 
     def unfinished(carry: Any) -> jax.Array:

@@ -34,8 +34,8 @@ LEAST_SHARE = 0.05
 class MinNorm(GradientSteps):
     """Least ‖vec Θ‖ with R̂ within ε of its minimum, by bisection on the radius.
 
-    The bisection begins at a twentieth of the unconstrained norm, which the column infeasible_radius has where every
-    radius that was tried met the goal.
+    The bisection's first lower end is a twentieth of the unconstrained norm. Where every radius that was tried met the
+    goal, the column infeasible_radius still has that lower end.
 
     Attributes:
         epsilon: ε, the training risk that is allowed above the minimum.
@@ -115,7 +115,7 @@ class MinNorm(GradientSteps):
         scaled = optax.tree.scale(radius / jnp.maximum(following.high, 1e-30), following.kept)
         next_fit = fitting.restart(fit, scaled, lane, self)
         next_fit = jax.tree.map(lambda new, old: jnp.where(is_over, old, new), next_fit, fit)
-        next_fit = next_fit._replace(step=jnp.int32(0))  # counted in `steps` already
+        next_fit = next_fit._replace(step=jnp.int32(0))  # already counted in `steps`
 
         def choose(new: Any, old: Any) -> Any:
             return jax.tree.map(lambda a, b: jnp.where(is_end, a, b), new, old)

@@ -2,7 +2,7 @@
 
 A permutation of 0..n−1 is computed where it is needed instead of being stored: a Feistel network permutes the first
 4^k ≥ n numbers, and a result outside 0..n−1 goes through the network again until it is inside. So one program serves
-every n, and a minibatch costs its own size, not n.
+every n, and the cost of a minibatch depends on its own size, not on n.
 """
 
 import jax

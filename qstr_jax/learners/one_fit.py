@@ -18,7 +18,7 @@ class OneFit:
 
     # Whether there is a constraint set.
     is_projected: ClassVar[bool] = False
-    # The name of the optimiser, where a step depends on it.
+    # The name of the optimiser, if the way a step is made depends on it.
     optimizer: str = ''
 
     # Settings of `FixedSample`.

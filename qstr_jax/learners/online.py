@@ -113,7 +113,7 @@ class Online:
         threshold: a lane is over at the first check with a test loss strictly below this.
         thresholds: larger ones, whose crossings are recorded on the way to `threshold`.
         max_samples: budget of training prompts; a lane that uses it up is censored.
-        stop_after: a lane that misses the threshold with this many training prompts is over, outraced; 0 is never.
+        stop_after: a lane that has not reached the threshold with this many training prompts is outraced; 0: never.
         test_samples: number of held-out test prompts.
         risk: 'averaged' over positions (2.2), or 'pointwise', at one position of each prompt (2.3).
         screen: whether test evaluations that cannot show a crossing are skipped, see `screening`.
@@ -247,7 +247,7 @@ class Online:
         threshold_K = jax.vmap(functools.partial(crossings.pending, learner=self))(state_K.curves)
         is_due_K = screening.is_due(estimate_K, error_K, threshold_K)
         if self.threshold_on == 'error_rate':
-            # Where the same prompts of the subset are wrong as before, its standard error of 0 says nothing of others.
+            # If the subset's prompts are right and wrong as before, its standard error is 0 and says nothing of others.
             is_due_K |= error_K == 0
         # The last loss of a censored lane always comes from a full evaluation.
         is_due_K |= state_K.checks + 1 >= self.max_checks
@@ -310,8 +310,8 @@ class Online:
     def _measures(self, curves_K: Curves) -> dict[str, Any]:
         """Test loss, and with classes accuracy, at each check, (K, checks).
 
-        Between full evaluations the one that the threshold is on is screening's estimate, which knows the last full
-        evaluation, and the other is of the subset alone.
+        Between full evaluations the measure that the threshold is on is screening's estimate, which uses the last full
+        evaluation; the other measure is that of the subset alone.
         """
         judged = 'test_loss' if self.threshold_on == 'loss' else 'accuracy'
         estimate = curves_K.test_C if judged == 'test_loss' else 1 - curves_K.test_C
@@ -383,7 +383,7 @@ def train_step(
 
 
 def evaluate(params: Any, data: Data, problem: Problem) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """Test loss (2.1) of one lane on its held-out prompts, or what else the threshold is on, and further measures."""
+    """The error that the threshold is on, such as the test loss (2.1), of one lane, and further measures."""
     return jax.tree.map(jnp.mean, held_out.measured_on(params, data.task_draw, data.test_prompts, problem))
 
 
@@ -401,7 +401,7 @@ def train_window(state: State, data: Data, lane: Any, problem: Problem) -> Any:
 
 
 def evaluate_subset(state: State, params: Any, data: Data, problem: Problem) -> Any:
-    """Errors of one lane on the screening subset, further measures, the suggested test loss and its standard error."""
+    """Errors of one lane on the screening subset, further measures, the estimated test loss and its standard error."""
     size = screening.subset_size(problem.learner.test_samples)
     subset = jax.tree.map(lambda leaf: leaf[:size], data.test_prompts)
     errors_T, others = held_out.measured_on(params, data.task_draw, subset, problem)
@@ -409,7 +409,7 @@ def evaluate_subset(state: State, params: Any, data: Data, problem: Problem) -> 
 
 
 def is_outraced(num_checks: jax.Array, lane: Any, learner: Any) -> jax.Array:
-    """Whether a lane that has not reached the threshold has used the samples that it is given."""
+    """Whether a lane that has not reached the threshold has used up its `stop_after` samples."""
     stop_after = getattr(lane, 'stop_after', 0)
     # Counted in checks, since the samples could overflow.
     return (stop_after > 0) & (num_checks > (stop_after - 1) // learner.samples_per_check)

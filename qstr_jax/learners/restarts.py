@@ -48,7 +48,7 @@ def first(params: Any) -> Restarts:
 
 
 def add(restarts: Restarts, params: Any, *, risk: jax.Array, train_loss: jax.Array, steps: jax.Array) -> Restarts:
-    """A start is done."""
+    """The record after one more start is done."""
     is_best = risk < restarts.risk  # False for NaN.
 
     def choose(new: Any, old: Any) -> Any:
@@ -79,7 +79,7 @@ def next_start(state: Any, data: Any, lane: Any, problem: Problem) -> Any:
 
 
 def advance(is_done_K: jax.Array, state_K: Any, data_K: Any, lanes_K: Any, problem: Problem) -> tuple[Any, Any, Any]:
-    """Moves the lanes on whose present start is done or has diverged.
+    """Moves on the lanes whose present start is done or has diverged.
 
     Returns whether a lane's fit is over, whether it is finite (a start that diverges loses, and a fit diverges if all
     of its starts do), and the state.

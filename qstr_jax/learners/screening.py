@@ -27,7 +27,7 @@ import jax.numpy as jnp
 # Largest subset of the test prompts: a tenth of the published test set.
 MAX_SUBSET = 500
 
-# Half width of the bracket in standard errors: 4 miss a crossing once in about 30,000 checks that are exactly at it.
+# Half width of the bracket in standard errors: with 4, a check exactly at the threshold is missed once in about 30,000.
 NUM_SE = 4.0
 
 

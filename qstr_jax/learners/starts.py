@@ -56,7 +56,7 @@ def check_on(problem: Problem, texts: tuple[str, ...]) -> None:
     key = tasks.streams.abstract_key()
     draw = jax.eval_shape(problem.task.draw, key)
     for text in texts:
-        if not text or _parse(text)[0] is init:  # no reference, and what every model has
+        if not text or _parse(text)[0] is init:  # there is no reference, or a start that every model has
             continue
         jax.eval_shape(lambda key, draw, text=text: params(text, StartContext(key, problem, draw)), key, draw)
 

@@ -52,14 +52,14 @@ class WorstERM(Constrained):
         if self.constraint != 'l2':
             raise ValueError(f'constraint={self.constraint}: the worst ERM is one of the l2 ball; use l2')
         if len(self.starts) > 1:
-            raise ValueError(f'starts={self.starts}: give one, since of several that of the least risk would count')
+            raise ValueError(f'starts={self.starts}: give one; of several, only the start of least risk would count')
 
     def own_lane_settings(self) -> tuple[str, ...]:
         """Learning rate, radius and λ."""
         return (*super().own_lane_settings(), 'hinge')
 
     def ignored(self) -> tuple[str, ...]:
-        """Those of all fits without the tolerance, which has an effect here."""
+        """As for all fits, except the tolerance, which has an effect here."""
         return tuple(name for name in super().ignored() if name != 'erm_tolerance')
 
     def added(self, params: Any, fit: fitting.Fit, data: Any, lane: Any, problem: Problem) -> Any:
