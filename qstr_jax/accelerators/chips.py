@@ -1,4 +1,4 @@
-"""Accelerators that this machine lacks, and how to compile for them: their makers' compilers take a name or a text.
+"""Accelerators that this machine lacks; their makers' compilers need only a device's name, or a text that describes it.
 
 JAX finds the compilers in `libtpu` and in the plugin for CUDA, which are installed in environments of their own (the
 extras `tpu-compile` and `gpu-compile`).
@@ -35,7 +35,7 @@ class Chip:
     memory_bytes: int  # of one device
     topology: str  # the smallest group of such chips that the compiler knows by name
     accelerator_type: str = ''  # of a TPU host with this topology
-    # Of a GPU, what the compiler is told of it: fields of XLA's `GpuDeviceInfoProto`.
+    # What the compiler is told about a GPU: fields of XLA's `GpuDeviceInfoProto`.
     target: tuple[tuple[str, int | float], ...] = ()
 
 
@@ -84,7 +84,7 @@ def check_installed(chip: Chip) -> None:
 def environment(chip: Chip) -> dict[str, str]:
     """Variables of a process that compiles for an accelerator, to be set before it imports JAX."""
     if chip.platform == 'tpu':
-        # So that the library asks no server which TPU this is, and several processes may compile at once.
+        # The library then asks no server which TPU this is, and several processes may compile at once.
         host = {'TPU_SKIP_MDS_QUERY': '1', 'TPU_WORKER_HOSTNAMES': 'localhost', 'ALLOW_MULTIPLE_LIBTPU_LOAD': '1'}
         return {**host, 'TPU_ACCELERATOR_TYPE': chip.accelerator_type, 'JAX_PLATFORMS': 'cpu'}
     nvcc = util.find_spec('nvidia.cuda_nvcc')
@@ -94,7 +94,7 @@ def environment(chip: Chip) -> dict[str, str]:
 
 
 def devices(chip: Chip) -> list[Any]:
-    """Devices of the smallest group of such accelerators: programs can be compiled for them and not run."""
+    """Devices of the smallest group of such accelerators: programs can be compiled for them but not run."""
     check_installed(chip)
     if chip.platform == 'tpu':
         return topologies.get_topology_desc(chip.topology, platform='tpu').devices

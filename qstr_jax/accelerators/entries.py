@@ -33,7 +33,7 @@ def read(folder: Any) -> dict[str, Any]:
 
 
 def add(folder: Any, entry: dict[str, Any], made: dict[str, Any]) -> None:
-    """Writes an entry, in the place of the one of its program, or of its cell's program before the code changed."""
+    """Writes an entry; it replaces that of the same program, or of the same cell before its code changed."""
     with claims.locked(folder, 'accelerators'):
         known = read(folder)
         kept = [one for one in known['programs'] if key(one) != key(entry) and _cell(one) != _cell(entry)]
@@ -51,7 +51,7 @@ def _cell(entry: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def by_device(programs: Sequence[dict[str, Any]]) -> str:
-    """A line per device, as Markdown: what its programs of the published precision take."""
+    """A line per device, as Markdown: what its programs need at the published precision."""
     lines = []
     for name in chips.CHIPS:
         tried = [one for one in programs if (one['device'], one['precision']) == (name, 'highest')]
