@@ -54,7 +54,7 @@ class Registry:
             kind = 'scope' if known is None else known.kind
             raise ValueError(f'{self.kind} {name!r} exists already, as a {kind}: choose another name')
         schema = schema_of(builder, self.leading) if schema is None else schema
-        # Settings of a model have columns with its name before theirs.
+        # Columns of a model's settings begin with the model's name.
         taken = () if self.kind == 'model' else sorted(columns.RESERVED.intersection(schema))
         if taken:
             raise ValueError(
