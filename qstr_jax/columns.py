@@ -149,7 +149,7 @@ _TABLE = {column.name: column for column in _KNOWN}
 OURS = frozenset(_TABLE)
 # Columns of our probes; users' probes may replace them.
 _OF_PROBES = {'param_norm', 'retrieval_share', 'retrieval_mass', 'theorem6_floor'}
-# Columns of the rows that no setting or probe may have: whose rows these are, and what became of them.
+# Names that no setting or probe may take: these columns say which lane a row is of, and what became of it.
 RESERVED = frozenset(
     {'cell', 'folder', 'task', 'test_task', 'test_seq_len', 'model', 'learner', 'seed', 'task_seed'}
     | {column.name for column in _KNOWN if column.role in ('outcome', 'measure')} - _OF_PROBES
@@ -187,7 +187,7 @@ def label(name: str) -> str:
 
 
 def with_role(names: Iterable[str], *roles: str) -> list[str]:
-    """The columns among `names` that have one of some roles; those of the role 'lane' alone in the table's order."""
+    """The columns among `names` that have one of some roles; if that is only 'lane', in the table's order."""
     found = [name for name in names if get(name).role in roles]
     return sorted(found, key=position) if roles == ('lane',) else found
 
@@ -198,7 +198,7 @@ def settings(names: Iterable[str]) -> list[str]:
 
 
 def plain(value: Any) -> Any:
-    """A setting's value as JSON and tables hold it: things with a name by that, tuples of numbers as '120,1000'."""
+    """A setting's value as JSON and tables hold it: the name of what has one, and tuples of numbers as '120,1000'."""
     if isinstance(value, tuple):
         return ','.join(map(str, value))
     if isinstance(value, (str, int, float, bool, type(None))):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-# Code that is not the user's, besides that of packages: of this one, of its binaries and of Python.
+# Code that is not the user's, besides installed packages: this package, its binaries and Python itself.
 _ROOT = pathlib.Path(__file__).parents[1]
 _NOT_USERS = tuple(
     f'{folder}{os.sep}' for folder in (_ROOT / 'qstr_jax', _ROOT / 'experiments', sysconfig.get_paths()['stdlib'])

@@ -42,12 +42,12 @@ def batches(
         for z_BxNxE, y_BxN, weights_BxN in qstr_jax.batches('qstr', 8, seed=0, batch_size=64): ...
 
     Args:
-        task: a registered task, or a mapping of its settings in which `name` names it, as of `Sweep`.
+        task: a registered task, or a mapping of its settings in which `name` names it, as for `Sweep`.
         seq_len: N.
         seed: of the lane.
         batch_size: B, prompts of a batch.
         stream: 'train', 'validation' or 'test'.
-        task_seed: which (u, ω) all prompts share; that of a `Sweep` is 0.
+        task_seed: which (u, ω) all prompts share; a `Sweep` has 0.
 
     Yields:
         z_BxNxE: encoded tokens, float32, which is what a model reads; zero at padding.
@@ -78,14 +78,14 @@ def judge(
     """Holds the test prompts of a lane and says when its test loss is below the threshold; defaults as `Online`'s.
 
     Args:
-        task: as of `batches`.
+        task: as for `batches`.
         seq_len: N.
         seed: of the lane.
         threshold: the lane is over at the first check with an error strictly below this.
         threshold_on: 'loss', or with classes 'error_rate', 1 − accuracy.
         max_samples: budget of training prompts.
         test_samples: test prompts.
-        task_seed: as of `batches`.
+        task_seed: as for `batches`.
 
     Raises:
         ValueError: an unknown name, or an impossible value.
@@ -108,7 +108,8 @@ class Judge:
         while not judge.check(predict(judge.prompts), samples=...): train()
 
     Attributes:
-        prompts, labels, weights: z_TxNxE, y_TxN and weights_TxN of the test prompts, as of `batches`.
+        task, seeds, settings: the task, the lane's seeds, and thresholds and sizes by name.
+        prompts, labels, weights: z_TxNxE, y_TxN and weights_TxN of the test prompts, as `batches` yields them.
         outcome: 'running', 'reached', 'censored' or 'diverged'.
         history: (samples, error) of each check.
         measured: at each check the test loss, and with classes the accuracy.
@@ -152,7 +153,7 @@ class Judge:
         """Predictions in float32, of the shape that the task asks for."""
         try:
             found = np.asarray(predictions)
-        except Exception as error:  # whatever another framework raises, as of a tensor that has gradients
+        except Exception as error:  # whatever another framework raises, such as for a tensor with gradients
             raise ValueError(f'predictions: {failures.reason(error)}') from None
         if found.dtype.kind not in 'fiu':
             raise ValueError(f'predictions of {found.dtype}: must be a NumPy array of numbers, such as float32')
@@ -187,9 +188,9 @@ class Judge:
 def write_rows(
     workdir: Any, model: str, judges: Sequence[Judge], *, settings: Mapping[str, Any] | None = None, **measures: Any
 ) -> pd.DataFrame:
-    """Adds the lanes of a foreign training loop to a results directory, which analysis and figures read as any other.
+    """Adds the lanes of a foreign training loop to a results directory, where analysis and figures read them like ours.
 
-    Their learner is called 'outside', which tells them from lanes of ours. Lanes that are there already stay.
+    Their learner is called 'outside', which tells them from our lanes. Lanes that are there already stay.
 
     Args:
         workdir: the results directory, new or not; several processes may write to it.
@@ -239,7 +240,7 @@ def write_rows(
 
 
 def _add(folder: Any, cell: str, rows: pd.DataFrame, curves: pd.DataFrame) -> None:
-    """Adds lanes to a cell; measures may be anything, and so may what pandas and Arrow raise of them."""
+    """Adds lanes to a cell; measures may be anything, so pandas and Arrow may raise anything."""
     try:
         added = results.add(folder, cell, rows, curves, is_foreign=True)
     except (ValueError, results.ResultsError):
@@ -280,7 +281,7 @@ def _source(task: Any, seed: int, task_seed: int, stream: str) -> tuple[Any, tas
 
 
 def _integer(name: str, value: Any, least: int) -> int:
-    """An integer from `least`, also one of NumPy's, as loops of other frameworks count in."""
+    """An integer from `least`; NumPy's are taken too, since loops of other frameworks count in them."""
     value = value.item() if isinstance(value, np.integer) else value
     checks.integer(name, value, least)
     return value

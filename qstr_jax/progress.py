@@ -14,7 +14,7 @@ INTERVAL = 60.0
 
 
 class Progress:
-    """How much of some work is done, and about how long the rest takes."""
+    """How much of some work is done, and roughly how long the rest takes."""
 
     def __init__(
         self, unit: str, is_shown: bool = True, clock: Callable[[], float] = time.monotonic, is_open: bool = False

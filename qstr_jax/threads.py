@@ -2,7 +2,7 @@
 
 XLA cuts matrix products by the number of threads that its CPU client sees. One thread gives other bits than two; two
 and more agree. Workers under `taskset` or Slurm's `--cpus-per-task=1` would therefore write other rows. The client
-takes the number from the environment variable NPROC when it starts, whatever the number of cores.
+takes the number from the environment variable NPROC when it starts, however many cores there are.
 """
 
 import os

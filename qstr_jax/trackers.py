@@ -70,5 +70,5 @@ def _measures(table: pd.DataFrame) -> list[str]:
 
 
 def _known(line: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """What of a line is not missing."""
+    """The values of a line that are not missing."""
     return {name: line[name] for name in names if not pd.api.types.is_scalar(line[name]) or not pd.isna(line[name])}
