@@ -90,7 +90,7 @@ def cells_of(sweep: Sweep) -> tuple[Cell, ...]:
 
 
 def _check_same(known_cell: Cell, other_cell: Cell) -> None:
-    """Raises ValueError for cells of one id that are two programs, by chance or since two functions have one name."""
+    """Raises ValueError if one id names two programs, by chance or since two functions have the same name."""
     before, now = dict(known_cell.changed), dict(other_cell.changed)
     if differ := sorted(name for name in {**before, **now} if before.get(name) != now.get(name)):
         raise ValueError(
@@ -134,7 +134,7 @@ def _resolved(sweep: Sweep, kind: str, name: str) -> dict[str, tuple]:
         scope, _, setting = key.partition('.')
         if scope in (kind, name) and setting in schema:
             found[setting] = (value,)
-    # A setting given under the own name of the task, model or learner overrides one given for its kind.
+    # A setting given under the name of the task, model or learner overrides one given for its kind.
     for wanted in (kind, name):
         found |= {setting: values for scope, setting, values in sweep.given if scope == wanted and setting in schema}
     if kind == 'learner' and sweep.tune:
@@ -204,7 +204,7 @@ def _task(sweep: Sweep, settings: Settings, link_settings: Settings, encoding_se
 
 
 def _test_task(sweep: Sweep, task: Any) -> Any:
-    """The task of the test prompts: that of training, or one of another name or length beside it."""
+    """The task of the test prompts: the training task, or that with another name or length."""
     asked = f'test_task={sweep.test_task!r}'
     try:
         if sweep.test_task != task.name:
@@ -212,7 +212,7 @@ def _test_task(sweep: Sweep, task: Any) -> Any:
         if sweep.test_seq_len in (None, task.seq_len):
             return task
         asked = f'test_seq_len={sweep.test_seq_len}'
-        # Encodings of the same dimension, which a factor of ln N would change.
+        # The encodings keep their dimension, which a factor of ln N would change.
         changes = {'encoding_factor': None} if hasattr(task, 'encoding_factor') else {}
         return dataclasses.replace(task, seq_len=sweep.test_seq_len, **changes)
     except ValueError as error:
@@ -220,7 +220,7 @@ def _test_task(sweep: Sweep, task: Any) -> Any:
 
 
 def _learner(name: str, settings: Settings, traced: dict[str, tuple]) -> Any:
-    """A learner with its static settings; it is made once more with each number of the lanes, which checks them."""
+    """A learner with its static settings; it is also made with each number of the lanes, which checks these."""
     make = registry.entries()[name].builder
     for setting, values in traced.items():
         for value in values:

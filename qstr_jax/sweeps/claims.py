@@ -3,7 +3,7 @@
 Several processes may work on one directory. Each claims a lane batch by an operating-system lock on a file. The system
 releases the lock when its holder ends, in whatever way, so another worker can continue the batch of a killed one. This
 needs a file system with locks (local disks, NFS 4, Lustre with `flock`). `gs://` and the like have none: there the
-processes of one job divide the cells among them, each whole, and other jobs need directories of their own.
+processes of one job divide whole cells among themselves, and other jobs need directories of their own.
 """
 
 import contextlib
@@ -80,7 +80,7 @@ def missing(workdir: Any, batch: LaneBatch) -> tuple[Any, ...]:
 
 
 def missing_of(workdir: Any, cells: Sequence[Cell], tuned: Sequence[str] = ()) -> dict[str, tuple[Any, ...]]:
-    """By id of some cells the lanes that have no row yet; settings that are tuned tell no lanes apart."""
+    """The lanes of some cells that have no row yet, by cell id; tuned settings do not tell lanes apart."""
     found = cell_columns.columns_of_each(workdir, {cell.id: cell.lanes[0]._fields for cell in cells})
     missing = {}
     for cell in cells:

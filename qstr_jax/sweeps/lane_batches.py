@@ -1,4 +1,4 @@
-"""Lane batches: how many lanes one program runs, how those of a cell are divided, and the cells among processes."""
+"""Lane batches: how many lanes one program runs, how a cell is cut into batches, and how processes share cells."""
 
 import os
 import pathlib

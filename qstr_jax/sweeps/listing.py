@@ -73,7 +73,7 @@ def _text(time: pace.Pace) -> str:
 
 
 def _total(times: Sequence[pace.Pace]) -> str:
-    """How long all lanes that are left take here; a time that nobody knows is left out, and said."""
+    """How long all lanes that are left take here; unknown times are left out, and the text says so."""
     measured = sum(time.seconds for time in times if time.is_measured)
     bounds = [time.seconds for time in times if not time.is_measured]
     parts = [f'about {duration(measured)} at the pace of lanes that are there'] if measured else []

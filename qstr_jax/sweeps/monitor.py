@@ -49,7 +49,7 @@ def add_plan(workdir: Any, cells: Sequence[Cell]) -> None:
 
 
 def drop_unstarted(workdir: Any, cells: Sequence[Cell]) -> None:
-    """Removes from the plan those of some cells that have no rows: next they may be asked for at other tuned values.
+    """Removes the cells without rows from the plan, since the next call may ask for them at other tuned values.
 
     The caller holds the directory's lock.
     """

@@ -65,7 +65,7 @@ def check_new(sweep: Sweep, cells: Sequence[Cell], workdir: Any) -> dict[str, di
 
 
 def check_draws(cells: Sequence[Cell]) -> None:
-    """Raises ValueError unless prompts of all cells, some of which are drawn, hold what prompts may hold."""
+    """Draws some prompts of each cell's tasks; raises ValueError if one holds a value that no prompt may hold."""
     problems: list[Any] = [cell.problem for cell in cells]
     for task in dict.fromkeys(task for problem in problems for task in (problem.task, problem.test_task)):
         with failures.named(f'task={task.name!r}'):

@@ -2,7 +2,7 @@
 
 A timed step is the forward and backward pass of a batch, on parameters and prompts that mean nothing. Drawing prompts,
 the optimiser and the tests take about as long again: committed rows took 0.6 to 3 times their timed steps, mostly 1 to
-2, where the machine had other work too. So this is an estimate, of what a whole budget takes.
+2, where the machine had other work too. So this only estimates what a whole budget takes.
 """
 
 import functools
@@ -24,8 +24,8 @@ from qstr_jax.sweeps.cells import Cell
 
 # The time of a lane is this many times that of its steps alone.
 BESIDE_STEPS = 2.0
-# Floating-point operations of the largest step that is timed, of a lane and of all that run together; the pace of the
-# largest stands for all that are larger.
+# Floating-point operations of the largest step that is timed, for one lane and for all that run together; larger steps
+# are taken to run at the pace of this one.
 MOST_FLOPS = 5e10
 MOST_FLOPS_TOGETHER = 5e11
 # A step is repeated for this long, and at least three times.

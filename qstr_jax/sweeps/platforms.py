@@ -1,9 +1,9 @@
 """What is chosen by the platform of a device, in one table: lanes, loops, and what the compiler is asked for.
 
-How many lanes are tested or drawn together on an accelerator is said in `learners.lanes`, how eigenvalues are found
-there is in `decompositions`. None of it changes what a program computes, up to rounding. The number of lanes on a
-CPU was measured with `experiments.lanes_per_batch`, and on an H100 that 64 make 15 times the steps of one; all else of
-accelerators follows from what their compilers say (`experiments.accelerators`).
+`learners.lanes` says how many lanes an accelerator tests or draws together, and `decompositions` how it finds
+eigenvalues. None of it changes what a program computes, up to rounding. The number of lanes on a CPU was measured with
+`experiments.lanes_per_batch`; on an H100, 64 lanes were measured to make 15 times the steps of one. All other choices
+for accelerators follow from what their compilers say (`experiments.accelerators`).
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ TABLE = {
     # `init` runs once per batch, and compiling it took longer than compiling `advance`; level 2 halves the time. What
     # it draws is the same up to rounding.
     'cpu': Choices(most_lanes=1, unroll=gated_cell.UNROLL, test_chunk=500, init={LEVEL: 2}, advance={}),
-    # A GPU launches the kernels of each token of a loop anew, fewer where tokens are joined. Figure 1a's GRU
+    # A GPU launches kernels anew for each token of a loop, and fewer if tokens are joined. Figure 1a's GRU
     # at N = 12 then compiles in 20 seconds of a core instead of 13; Figure 1b's at N = 33 in 15 seconds in three parts
     # of eleven, in 35 all joined.
     'gpu': Choices(most_lanes=64, unroll=12, test_chunk=500, init={}, advance={}),
@@ -54,11 +54,11 @@ def of(platform: str) -> Choices:
 def for_platform(problem: Problem, platform: str) -> Problem:
     """A cell's static side with the loops and the chunks of test prompts that suit a platform.
 
-    Tokens are joined in parts as equal as possible: 33 of them, at most 12 at once, as 11 + 11 + 11, since a last part
-    of another length is compiled beside the loop.
+    Tokens are joined in parts of equal size where possible: 33 tokens, at most 12 at once, become 11 + 11 + 11, since a
+    last part of another length would be compiled beside the loop.
     """
     choices, seq_len = of(platform), problem.task.seq_len
-    # Fewer prompts are one chunk anyway, and the cell stays the one that may have been traced.
+    # Fewer prompts are one chunk anyway; a cell that stays the same may already be traced.
     is_cut = problem.learner.test_samples > choices.test_chunk
     if is_cut and choices.test_chunk != problem.test_chunk:
         problem = dataclasses.replace(problem, test_chunk=choices.test_chunk)

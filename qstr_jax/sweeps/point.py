@@ -13,7 +13,7 @@ Settings = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """What the points of one task, and of its test prompts, say of it, found once for all of them."""
+    """What follows from one task and its test task, found once for all points that have them."""
 
     task: Any
     test_task: Any

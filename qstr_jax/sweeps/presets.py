@@ -1,8 +1,8 @@
 """Presets: tables of settings, since the paper's text and its published code differ.
 
 A sweep's own settings override its preset, which overrides the defaults. The defaults are those of the published code,
-which made the figures, but for the test prompts: the published code trains on 1STR and tests on simple-1STR. The preset
-`published` does that too, to reproduce the paper's figures; the others test on what they train on.
+which made the figures, except for the test prompts: the published code trains on 1STR and tests on simple-1STR. The
+preset `published` does that too, to reproduce the paper's figures; the others test on what they train on.
 """
 
 from typing import Any

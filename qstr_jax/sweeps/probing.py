@@ -79,7 +79,7 @@ def _lacking(row: pd.Series, cell: Cell, made: Mapping[str, Made], runs: dict, r
 def _measured(
     workdir: Any, cell: Cell, table: pd.DataFrame, probes: Mapping[str, Probe], made: Mapping[str, Made]
 ) -> pd.DataFrame:
-    """The columns of probes for some rows of a cell, of the parameters that were kept, lane by lane."""
+    """The columns of probes for some rows of a cell, computed lane by lane from the parameters that were kept."""
     kinds = {name: type(value) for name, value in cell.lanes[0]._asdict().items()}
     lines = []
     for row in table.to_dict('records'):

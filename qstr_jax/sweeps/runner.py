@@ -20,7 +20,7 @@ from qstr_jax.sweeps import cells, claims, lane_batches, outputs, session, tuned
 from qstr_jax.sweeps.session import Options
 from qstr_jax.sweeps.sweep import Sweep
 
-# A sweep that took less was there already, so it does not tell how long another takes.
+# A sweep that took less time was complete already, so it does not tell how long another takes.
 TELLING_SECONDS = 10.0
 # What runs a sweep and returns the ids of cells that failed.
 Call = Callable[[], list[str]]
@@ -64,7 +64,7 @@ def run_all(
 ) -> pd.DataFrame:
     """As `run`, for several sweeps of one directory, side by side: each has a device.
 
-    A device that is left over, or whose sweep is done, helps with the next step of another, as a tuned sweep has many.
+    A device that is left over, or whose sweep is done, helps another sweep at its next step; a tuned one has many.
 
     Args:
         several: the sweeps.
@@ -114,13 +114,13 @@ def _prepared(one: session.Session, workdir: Any, options: Options, all_cells: S
 
 
 def _alone(calls: Sequence[Call], sessions: Sequence[session.Session], shown: progress.Progress) -> list[Call]:
-    """The calls, each on a device of its own, since every device compiles a cell for itself, and then what is left.
+    """The calls, so that each runs on a device of its own, since every device compiles a cell for itself.
 
-    A device that no call has, or waits for, works for whoever takes it.
+    A device that no call has or waits for is shared: any call may take it.
     """
     devices = range(len(sessions[0].workers))
     free, shared = list(devices[: len(calls)]), set(devices[len(calls) :])
-    seconds: list[float] = []  # that each call took which is done
+    seconds: list[float] = []  # that each finished call took
     mutex = threading.Lock()
 
     def alone(call: Call, one: session.Session) -> list[str]:
@@ -135,7 +135,7 @@ def _alone(calls: Sequence[Call], sessions: Sequence[session.Session], shown: pr
                 (free.append if is_awaited else shared.add)(one.own)
         if number < len(calls):
             left = max(seconds) * math.ceil((len(calls) - number) / len(devices))
-            # What was there already says nothing of the others.
+            # Sweeps that were complete already say nothing about the others.
             about = f', about {progress.duration(left)} left' if max(seconds) > TELLING_SECONDS else ''
             shown.say(f'{number} of {len(calls)} sweeps are done{about}')
         return failed

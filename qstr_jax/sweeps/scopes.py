@@ -32,7 +32,7 @@ class Scopes:
     task: str
     models: tuple[str, ...]
     learners: tuple[str, ...]
-    arguments: tuple[str, ...]  # names of the sweep's own arguments, which are no settings
+    arguments: tuple[str, ...]  # names of the sweep's own arguments, which are not settings
 
     def triples(self, settings: Mapping[str, Any], axes: Mapping[str, Any]) -> tuple[tuple[str, str, tuple], ...]:
         """What was given as sorted (scope, name, values) triples."""

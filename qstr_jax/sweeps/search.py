@@ -36,7 +36,7 @@ class Found(NamedTuple):
 
     @property
     def score(self) -> Score:
-        """Of the best values."""
+        """The score of the best values."""
         return self.scores[self.places]
 
     @property
@@ -116,7 +116,7 @@ class Search:
     def _scores(self, lane: Any, tried: Sequence[Places], limit: int) -> dict[Places, Score]:
         """The scores of some values, with lanes that are stopped at a limit.
 
-        The first seed goes first: values that it rules out need no others.
+        The first seed runs before the others: values that it rules out need no further seeds.
         """
         raced = {'stop_after': limit} if 'stop_after' in lane._fields else {}
         seeds = self._tune.seeds
@@ -152,9 +152,9 @@ class Search:
         return cell_tables.read_rows(path, self.cell.lanes[0]._fields).to_dict('records')
 
     def _reached(self, lanes: Sequence[Any]) -> dict[Any, Mapping[str, Any]]:
-        """The rows of lanes that have reached the threshold with another limit, which changes nothing before its end.
+        """The rows of lanes that reached the threshold under another limit; up to its end a limit changes nothing.
 
-        A search for n* is left out, since it tries its limit as an n.
+        For a search for n* there are none, since it tries its limit as an n.
         """
         if self.cell.problem.learner.is_search or 'stop_after' not in self.cell.lanes[0]._fields:
             return {}

@@ -128,7 +128,7 @@ class Session:
         self._made = made  # what probes make, by cell and name
         self.stage = ''  # of the work, for those who watch
         self.workers = [worker.Worker(device) for device in jax.local_devices()[: options.num_devices]]
-        # The device that works for this sweep alone, and those that work for none of several alone and help all.
+        # The device that works only for this sweep, and those that belong to no sweep and help all of several.
         self.own, self.shared = 0, set(range(len(self.workers)))
         self._records: dict[str, dict[str, Any]] = {}  # of provenance, by directory
 
@@ -198,7 +198,7 @@ class Session:
 
     @property
     def platform(self) -> str:
-        """Of the devices that run the lanes."""
+        """The platform of the devices that run the lanes."""
         return jax.local_devices()[0].platform
 
     def size_for(self, cell: Cell, num_lanes: int) -> int:
@@ -226,7 +226,7 @@ class Session:
 
 
 def _taken(shared: set[int]) -> set[int]:
-    """The devices of a set, which is empty then, so that no other sweep uses them at the same time."""
+    """Takes all devices out of a set, so that no other sweep uses them at the same time."""
     taken = set()
     with contextlib.suppress(KeyError):
         while True:
@@ -256,7 +256,7 @@ def tidy(workdir: Any, is_tuned: bool) -> None:
     """Removes what killed workers left behind in cells that are now complete, those of selection too."""
     for folder in (workdir, *([workdir / results.SELECTION] if is_tuned else [])):
         results.make_compact(folder)
-        # A file may have taken the place of a folder, which is then empty.
+        # A file may stand in the place of a folder; it counts as an empty folder.
         if any(any((folder / kind).glob('*')) for kind in ('checkpoints', 'errors')):
             status = monitor.status(folder)
             for cell_id in status.loc[status['state'] == 'done', 'cell']:

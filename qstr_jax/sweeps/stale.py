@@ -21,7 +21,7 @@ from qstr_jax.sweeps.cells import Cell
 REPLACED = 'replaced'
 # The columns that say what made a row.
 _MADE = ('program', 'backend', 'lanes_per_batch')
-# The column that says of which code the columns of probes are.
+# The column that says which code the columns of probes are from.
 PROBES = 'probes'
 HINT = (
     'run again with --refresh (in Python Options(refresh=True)), which keeps the old rows in '
@@ -97,12 +97,12 @@ def _settings(cell: Cell, rows: Mapping[str, list]) -> str:
 
 
 def of_these_versions(runs: Sequence[dict[str, Any]], record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those of some runs that had the versions of JAX and of this package that the run of `record` has."""
+    """The runs that had the same versions of JAX and of this package as the run of `record`."""
     return [run for run in runs if provenance.versions(run) == provenance.versions(record)]
 
 
 def _doubtful(cell: Cell, rows: dict[str, list], runs: dict, record: dict[str, Any]) -> list[dict[str, Any]]:
-    """What made some of the rows: fingerprint, backend and lanes per batch of programs that this code may not make."""
+    """Fingerprint, backend and lanes per batch of the programs behind the rows that this code may no longer make."""
     made = _made(rows)
     if not made:
         return []
@@ -148,7 +148,7 @@ def origin(cell: Cell, rows: Mapping[str, list]) -> tuple:
 def set_aside(workdir: Any, cell: Cell, judged: tuple, folder: str) -> None:
     """Moves rows, curves, parameters and checkpoints of a cell to a folder that nothing reads.
 
-    Not if they are no longer those that were judged, by their `origin`: then another worker has done it.
+    If their `origin` says that they are no longer the rows that were judged, another worker has moved those already.
     """
     with claims.locked(workdir, f'{cell.id}-tables'):
         if [origin(cell, rows) for _, rows in _tables(workdir, [cell])] != [judged]:

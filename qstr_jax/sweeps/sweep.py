@@ -14,7 +14,7 @@ from qstr_jax.sweeps.scopes import Scopes
 from qstr_jax.sweeps.tune import Tune, parse
 from qstr_jax.tasks.task import REGISTRY as TASKS
 
-# Units of sample sizes: prompts, or those of the theory, by the properties of a task whose product they are.
+# Units of sample sizes, each a product of a task's properties: prompts, and the units of the theory.
 UNITS: dict[str, tuple[str, ...]] = {
     'prompts': (),
     'd': ('token_dim',),
@@ -39,14 +39,14 @@ class Sweep:
     Attributes:
         models: registered architectures.
         task: a registered task, or a mapping of its settings, in which `name` names it.
-        test_task: what test prompts follow; by default the task itself, but for the preset 'published'.
-        test_seq_len: N of the test prompts, where task and architectures allow another; None is that of training.
+        test_task: what test prompts follow; by default the task itself, except with the preset 'published'.
+        test_seq_len: N of the test prompts, where task and architectures allow another; None is the training N.
         learners: registered learners. All but 'online' fit n prompts that are drawn once.
         num_samples: n of those learners, in `samples_unit`; () makes each lane search for n*.
         samples_unit: 'prompts', or multiples of 'd', 'qd', 'Nd'.
         num_seeds: seeds 0..num_seeds − 1.
         task_per_lane: draw (u, ω) from the lane's seed; otherwise all lanes share that of `task_seed`.
-        task_seed: see there.
+        task_seed: see `task_per_lane`.
         preset: 'standard', 'published' (tests on simple-qSTR, as the published code) or 'paper'.
         probes: further columns, see `models.probes`.
         save_params: keep the trained parameters.

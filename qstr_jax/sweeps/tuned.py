@@ -42,10 +42,10 @@ def _chain(cell: Cell) -> tuple[str, str]:
 
 
 def rivals(cells: Sequence[Cell], tune: Tune) -> list[list[Cell]]:
-    """The cells that race one another: those that differ in tuned settings alone.
+    """The cells that race one another: those that differ only in tuned settings.
 
-    Some tuned values make other settings of the learner idle, as a constant schedule does the steps of a warm-up; such
-    settings tell no rivals apart.
+    With some tuned values other settings of the learner have no effect, such as the steps of a warm-up with a constant
+    schedule; rivals may differ in those too.
     """
     asked = [tuple(one for one in cell.columns if columns.get(one[0]).role != 'learner') for cell in cells]
     fitted = [{name: value for name, value in cell.columns if name not in tune.names} for cell in cells]
@@ -62,7 +62,7 @@ def rivals(cells: Sequence[Cell], tune: Tune) -> list[list[Cell]]:
 
 
 def _check_rivals(group: Sequence[Cell], tune: Tune) -> None:
-    """Raises ValueError for rivals with the same tuned values: an axis that only some of these values look at."""
+    """Raises ValueError if rivals have the same tuned values: they differ in an axis that only some values use."""
     choices = [tuple(one for one in cell.columns if one[0] in tune.names) for cell in group]
     names = [{name for name, _ in cell.columns} for cell in group]
     odd = sorted(set[str]().union(*names) - names[0].intersection(*names[1:]) - set(tune.names))
@@ -71,7 +71,7 @@ def _check_rivals(group: Sequence[Cell], tune: Tune) -> None:
 
 
 def num_reported(sweep: Sweep, cells: Sequence[Cell]) -> int:
-    """The number of rows that a sweep leaves: of cells that race one another only the winner is reported."""
+    """The number of rows that a sweep leaves: among cells that race one another only the winner is reported."""
     groups = rivals(cells, sweep.tune) if sweep.tune else [[cell] for cell in cells]
     return sum(len(group[0].lanes) for group in groups)
 
@@ -123,9 +123,9 @@ def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:
 def _reported(
     workdir: Any, cells: Sequence[Cell], lanes: Sequence[Any], tune: Tune
 ) -> tuple[Cell, Mapping[str, Any]] | None:
-    """Of a point that has rows the cell, with all lanes at the values of these rows, and what a row says.
+    """If a point has rows: their cell, with all lanes at the tuned values of these rows, and one of the rows.
 
-    A search that begins elsewhere, as after a shorter N was added, may find others, and a point has one choice.
+    A search that begins elsewhere, as after a shorter N was added, may find other values, but a point has one choice.
     """
     names = [name for name in lanes[0]._fields if name not in (*tune.names, *SEEDS)]
     for cell in cells:
