@@ -1,4 +1,4 @@
-"""The rows of cells column by column, for what asks of each cell which lanes it has and what made them."""
+"""The rows of cells column by column, to look up which lanes each cell has and what made them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ def with_rows(workdir: Any) -> set[str]:
 
 
 def columns_of(workdir: Any, cell_id: str, lane_settings: Iterable[str] = ()) -> dict[str, list]:
-    """The rows of one cell, column by column, from the copy of all if its file is as it was copied; {} without rows."""
+    """The rows of one cell, column by column; from the copy of all if its file has not changed; {} without rows."""
     path = results.cell_path(workdir, 'rows', cell_id)
     if not path.exists():
         return {}
@@ -29,10 +29,10 @@ def columns_of(workdir: Any, cell_id: str, lane_settings: Iterable[str] = ()) ->
 def columns_of_each(
     workdir: Any, cells: Mapping[str, Iterable[str]], more: Iterable[str] | None = None
 ) -> dict[str, dict[str, list]]:
-    """As `columns_of` for many cells, whose files are looked at once: by id, without the cells that have no rows.
+    """`columns_of` for many cells, whose files are listed at once: by id, without the cells that have no rows.
 
-    `cells` has by id the settings that tell a cell's lanes apart. `more` names further columns; then the first
-    value of all others, such as the settings of the cell, is there too.
+    `cells` maps an id to the settings that tell the cell's lanes apart. `more` names further columns; with it every
+    other column, such as a setting of the cell, is there with its first value.
     """
     copy = compact.read(workdir, 'rows')
     fresh = compact.fresh(copy, names.listed(epath.Path(workdir) / 'rows', '.parquet')) if copy.stamps else set()

@@ -1,4 +1,4 @@
-"""The rows and curves of one cell, checked as they are read: whoever wrote them, they are as we write them."""
+"""The rows and curves of one cell, checked as they are read: only tables such as we write ourselves are accepted."""
 
 import functools
 import os
@@ -139,12 +139,12 @@ def _is_constant_in(rows: pd.DataFrame, name: str, cell: Sequence[str]) -> bool:
 
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:
-    """The columns whose values the name of a cell's file says."""
+    """The columns whose values are part of the name of a cell's file."""
     return frame[[name for name in _ID.groupindex if name in frame.columns]]
 
 
 def _check_owner(first: Mapping[Any, Any], cell_id: str) -> None:
-    """The file's name says of which model, task, N and q its rows are; `first` is one of them."""
+    """Raises ValueError if a row is not of the model, task, N and q that the file's name says; `first` is the row."""
     named = _ID.fullmatch(cell_id)
     for name, value in (named.groupdict() if named else {}).items():
         found = first.get(name, value)

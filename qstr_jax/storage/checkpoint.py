@@ -185,7 +185,7 @@ def load(folder: Any, abstract_state_K: Any, identity: str = '') -> Any:
 
 
 def remove(path: Any) -> None:
-    """Removes a folder of checkpoints, or whatever lies in its place; of a link the link alone."""
+    """Removes a folder of checkpoints, or whatever lies in its place; a link is removed, not followed."""
     if os.path.islink(path) or path.is_file():
         path.unlink()
     elif path.exists():

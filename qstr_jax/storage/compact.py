@@ -96,7 +96,7 @@ def stamps(paths: Iterable[Any]) -> dict[str, tuple[int, int]]:
 
 
 def is_worthwhile(workdir: Any, now: dict[str, tuple[int, int]]) -> bool:
-    """Whether the rows of enough cells are not in the copy as they are now, or there is no copy of the curves."""
+    """Whether enough cells have rows that the copy lacks; without a copy of the curves it lacks all of them."""
     before = read(workdir, 'rows').stamps
     before = before if names.inside(workdir, 'compact', 'curves.parquet').exists() else {}
     return sum(before.get(cell) != one for cell, one in now.items()) >= FEWEST

@@ -14,8 +14,8 @@ def filled(rows: pd.DataFrame, lane_settings: Iterable[str] = ()) -> pd.DataFram
 
     A cell keeps its id when something that it uses gets another setting, so its old rows stand beside new ones that
     have the setting's column. A setting whose default follows from others (None, ()) stays missing, and so does one of
-    something that is not registered in this process. Rows leave out what their learner ignores, so only those of its
-    settings are filled in that are asked for.
+    something that is not registered in this process. Rows leave out what their learner ignores, so of its settings only
+    `lane_settings` are filled in.
     """
     learner = _defaults(rows, 'learner')
     of_lanes = {name: learner[name] for name in lane_settings if name in learner}
@@ -25,7 +25,7 @@ def filled(rows: pd.DataFrame, lane_settings: Iterable[str] = ()) -> pd.DataFram
 
 
 def shared(rows: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """The rows of one cell, with the settings that newer rows of it have: all of them have the same."""
+    """The rows of one cell, with the settings that only its newer rows have: all rows of a cell share their values."""
     settings = columns.with_role(others.columns, 'task', 'model', 'learner')
     return rows.assign(**{name: others[name].iloc[0] for name in settings if name not in rows.columns})
 

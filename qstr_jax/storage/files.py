@@ -24,8 +24,8 @@ from qstr_jax.storage import table_format
 LEFTOVER = re.compile(r'^\..+\.(?P<host>[^/]+)-(?P<pid>\d+)-[0-9a-f]{8}\.tmp$')
 # A temporary file of another machine, where we cannot see whether its writer is alive, is removed at this age.
 LEFTOVER_SECONDS = 86_400
-# The most bytes that a file of each kind may have; larger ones are not read. No committed one has a million. An entry
-# is the table of a stranger on the board.
+# The most bytes that a file of each kind may have; larger ones are not read. No committed file has a million. An entry
+# is a stranger's table on the board.
 MOST_BYTES = {'record': 2**26, 'table': 2**30, 'entry': 2**18, 'picture': 2**25, 'text': 2**24}
 # The most values of a table, those in lists too: a file of a few KiB may hold a thousand million equal numbers.
 MOST_VALUES = {'table': 10**8, 'entry': 10**4}
@@ -44,7 +44,7 @@ def writing(what: str) -> Iterator[None]:
     """Raises ResultsError where a folder cannot be made or written; `what` is how the message calls it."""
     try:
         yield
-    except (OSError, RecursionError) as error:  # the latter of a thousand folders to make
+    except (OSError, RecursionError) as error:  # RecursionError: a thousand folders to make
         reason = getattr(error, 'strerror', None) or 'too many levels'
         raise ResultsError(f'{what}: must be a directory that can be written ({reason})') from None
 
@@ -120,7 +120,7 @@ def write_bytes(path: Any, content: bytes) -> None:
 
 
 def write_text(path: Any, text: str) -> None:
-    """Writes a text file in UTF-8, whole or not at all; of a name that is no UTF-8 the odd bytes become \\udcXX."""
+    """Writes a text file in UTF-8, whole or not at all; bytes of a name that are not UTF-8 become \\udcXX."""
     write_bytes(path, text.encode(errors='backslashreplace'))
 
 
@@ -190,7 +190,7 @@ def read_table(path: Any, cell_id: str = '', kind: str = 'table') -> pd.DataFram
             table = content.read(use_threads=False)
         table_format.check(table, cell_id)
         frame = table.to_pandas()
-        if kind != 'entry':  # of a stranger, who may not say what columns mean
+        if kind != 'entry':  # a stranger's table may not say what columns mean
             table_format.declare(table.schema)
     except table_format.ForeignError as error:
         raise ResultsError(f'{path} {error}') from None

@@ -11,7 +11,7 @@ from etils import epath
 from qstr_jax.storage import cell_tables, defaults, files, lane_keys, names, provenance, records, results
 from qstr_jax.storage.files import ResultsError
 
-# Another program may compute the same, and another search find the same values.
+# Columns that may differ: another program may compute the same, and another search may find the same values.
 UNTOLD = {'program', 'tuned_grid', 'tuned_samples'}
 
 
@@ -19,8 +19,8 @@ def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
     """Merges results directories into `destination`, new or one of them; returns its rows.
 
     A lane that several directories hold is taken from `destination`, or else from the first of them. Rows of one lane,
-    backend and `lanes_per_batch` must be equal; rows of different ones may differ by rounding, which is warned of. Runs
-    that chose settings, in `selection/`, are merged too; trained parameters and checkpoints stay where they are.
+    backend and `lanes_per_batch` must be equal; others may differ by rounding, which gives a warning. Runs that chose
+    settings, in `selection/`, are merged too; trained parameters and checkpoints stay where they are.
     """
     if not sources:
         raise ResultsError('sources: give at least one results directory')
@@ -57,7 +57,7 @@ def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
 
 
 def joined(known: dict[str, Any] | None, entry: dict[str, Any]) -> dict[str, Any]:
-    """A cell's entry of plan.json with the lanes of two."""
+    """A cell's entry of plan.json with the lanes of two entries."""
     lanes = dict.fromkeys([*(known or {}).get('lanes', []), *entry['lanes']])
     return {'columns': entry['columns'], 'lanes': list(lanes)}
 

@@ -1,7 +1,7 @@
 """Names that become parts of paths, and paths that stay in their directory.
 
 What is read from a results directory is data: a name in plan.json may be '../../x', and a folder may be a link to
-somewhere else. Paths are made of such names by `inside` alone, and files are listed by `listed` alone.
+somewhere else. Only `inside` makes paths of such names, and only `listed` lists files.
 """
 
 import os
@@ -46,7 +46,7 @@ def check_text(path: Any) -> None:
 
 
 def is_text(name: str) -> bool:
-    """Whether a text has no bytes that are no UTF-8."""
+    """Whether a text is made of UTF-8 alone."""
     return not any('\ud800' <= letter <= '\udfff' for letter in name)
 
 
@@ -71,7 +71,7 @@ def listed(folder: Any, suffix: str) -> list[Any]:
 
 
 def _entries(folder: Any) -> list[tuple[str, str]]:
-    """The names in a folder, each with what it is; of a local one without opening any of ten thousand files."""
+    """The names in a folder, each with what it is; in a local folder without opening any of perhaps ten thousand files."""
     if '://' in str(folder):
         return [(path.name, 'a file' if path.is_file() else 'no file') for path in folder.iterdir()]
     with os.scandir(folder) as entries:

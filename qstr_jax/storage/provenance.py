@@ -50,7 +50,7 @@ def git_commit() -> str | None:
 
     A package that is installed below another project's folder is no part of that project's commits.
 
-    Results do not count: the first of two runs into committed directories would make the second one's tree unclean.
+    Changed results do not count: else the first of two runs into committed directories would spoil the second's tree.
     """
 
     def git(*words: str) -> str:
@@ -68,7 +68,7 @@ def git_commit() -> str | None:
 def _portable(word: str) -> str:
     """A word of a command line without folders of this machine.
 
-    Paths become relative to the repository or to the present folder; of any other absolute path the name is kept.
+    Paths become relative to the repository or to the present folder; of any other absolute path only the name stays.
     """
     option, is_option, value = word.partition('=') if word.startswith('-') else ('', '', word)
     path = pathlib.Path(value)
@@ -122,7 +122,7 @@ def by_program(runs: Iterable[dict[str, Any]]) -> dict[tuple[str, str], list[dic
 
 
 def add_checked(workdir: Any, record: dict[str, Any], checked: Sequence[tuple[str, str]]) -> None:
-    """Notes in a run's record which (cell, program) its code makes though it has changed."""
+    """Notes in a run's record which (cell, program) its code still makes, although the code has changed."""
     with _mutex:
         record['checked'] = [{'cell': cell_id, 'program': program} for cell_id, program in checked]
         files.write_json(names.inside(workdir, 'provenance', f'{record["id"]}.json'), record)
@@ -163,10 +163,10 @@ def load(workdir: Any) -> list[dict[str, Any]]:
 def of_rows(workdir: Any, rows: pd.DataFrame | None = None) -> pd.DataFrame:
     """Which run each row of a directory is from: `cell`, `lane`, `run`, `git_commit` and `is_clean`, one line a row.
 
-    A run is recorded before its rows are written, so of several runs that finished a lane with the row's program, which
-    tells the lanes of a batch too, the last one wrote its row.
+    A run is recorded before its rows are written. If several runs finished a lane with the row's program, which also
+    says how many lanes a batch has, the last of them wrote the row.
     Values that no record tells are missing: the commit of a run outside a checkout, and the run of a lane that old
-    records name by its seed alone if several runs had that seed.
+    records name only by its seed, if several runs had that seed.
     """
     rows = results.load(workdir) if rows is None else rows
     finished: dict[tuple[str, str], list[tuple[str | None, dict[str, Any]]]] = {}
@@ -191,7 +191,7 @@ def of_rows(workdir: Any, rows: pd.DataFrame | None = None) -> pd.DataFrame:
 
 
 def _of_program(row: Mapping[Any, Any], runs: Sequence[tuple[str | None, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Those of some runs that had the program of a row, where both say which."""
+    """The runs that had the program of a row, as far as run and row name one."""
     mine = row.get('program')
     return [run for program, run in runs if program is None or not isinstance(mine, str) or program == mine]
 

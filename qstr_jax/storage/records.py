@@ -1,4 +1,4 @@
-"""JSON files of a results directory, and cards: they may be damaged, foreign or hostile, and are read here alone.
+"""JSON files of a results directory, and cards: they may be damaged, foreign or hostile, and only this file reads them.
 
 Each kind has a schema, which allows further fields, since records of other versions have some.
 """

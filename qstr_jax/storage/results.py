@@ -103,10 +103,10 @@ def _are_apart(*both: dict[str, Any]) -> bool:
 
 
 def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame, is_foreign: bool = False) -> int:
-    """Adds lanes to a cell's tables, in sorted order, so that the files do not depend on who came first; says how many.
+    """Adds lanes to a cell's tables, sorted so that files do not depend on who came first; returns how many are new.
 
     A lane that has a row already keeps it and its curve. A curve without a row, as a killed write leaves it, is
-    replaced. The caller holds the cell's lock. What others measured is checked, before a file is written that nobody
+    replaced. The caller holds the cell's lock. Foreign lanes are checked first, so that no file is written that nobody
     could read.
     """
     rows_path, curves_path = (cell_path(workdir, kind, cell_id) for kind in ('rows', 'curves'))
