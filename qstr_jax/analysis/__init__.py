@@ -5,17 +5,18 @@ until its budget of `max_samples` ran out ('censored'), or until its loss stoppe
 whose first `min_samples` were already enough is 'censored_below'. A lane that was stopped early, at `stop_after`, since
 a rival needs fewer samples is 'outraced'.
 
-names: what models, tasks and settings are called.     curves: what tells the curves of a table apart.
-summary: the lanes of a point as one row.               exponents: which power of N the samples are.
-log_means, line_fit: means of lanes, the line in them.   laws: N^a or (log N)^p.
-learning: failures, or bounds of a budget.               resolution: crossings between two checks.
-no_retrieval: thresholds that ignoring t meets.         evidence: the three kinds of Table 1.
-samples_table: both as a table for readers.            growth: both laws of every curve.
-verdicts, table1: the theorems beside what was measured. floors: Theorem 6 beside trained networks.
-selection: hyperparameters by validation.              seconds: what the cells cost.
-formats: tables as Markdown, LaTeX and HTML.           combinations: what gets figures of its own.
-kinds: online training, searches, fits.                 crossings: several thresholds from one run.
-card, check: a statement beside its points.
+names: what models, tasks and settings are called.       curves: what tells the curves of a table apart.
+summary: the lanes of a point as one row.                exponents: which power of N the samples are.
+log_means, line_fit: means of lanes, a line through them. laws: N^a or (log N)^p.
+learning: whether a used-up budget is failure or bound.  resolution: crossings between two checks.
+no_retrieval: thresholds that need no retrieval.         evidence: the four kinds of Table 1.
+samples_table: means and exponents for readers.          growth: both laws of every curve.
+verdicts, table1, answers: theorems beside measurements. floors: Theorem 6 beside trained networks.
+selection: hyperparameters by validation.                tuning: what a tuned sweep chose.
+seconds: what the cells cost.                            formats: tables as Markdown and LaTeX.
+combinations: what gets figures of its own.              kinds: online training, searches, fits.
+crossings: several thresholds from one run.              erms: which lanes are ERMs.
+measured: lanes as arrays.                               card, check: a statement beside its points.
 """
 
 from qstr_jax.analysis.curves import (

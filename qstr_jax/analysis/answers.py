@@ -9,12 +9,12 @@ from qstr_jax.analysis.names import display
 from qstr_jax.analysis.verdicts import DECIDED, STATEMENTS, Statement
 
 TITLE = "Two tasks by three architectures: the claim, what was measured by the theorem's own learner, the verdict"
-# What a cell says of a learner, beside its name: the ball and d_e.
+# What a cell of the table says about a learner besides its name: the ball and d_e.
 _SHOWN = ('R = ', 'd_e = ')
 
 
 def answers(table: pd.DataFrame) -> pd.DataFrame:
-    """One line per architecture and task. Of several verdicts the last of `DECIDED` counts."""
+    """One line per architecture and task. Of several verdicts, the one that stands last in `DECIDED` counts."""
     return pd.DataFrame([_line(table, place, statement) for place, statement in STATEMENTS.items()])
 
 
@@ -25,8 +25,8 @@ def _line(table: pd.DataFrame, place: tuple[str, str], statement: Statement) -> 
     own = own[
         own['learner'].str.split(',').str[0].isin(statement.learners) & own['evidence'].isin(evidence.OF_THEOREMS)
     ]
-    # Each kind of evidence shows one radius, start and risk: one with a verdict if it can, of these the longest line,
-    # by N that were measured and then by those that are bounds.
+    # Each kind of evidence shows one radius, start and risk. Those with a verdict come first, then those with more N
+    # that were measured, then those with more N that are bounds.
     bounds = own['bounds_at'].map(len)
     order = own.assign(is_open=~own['agrees'].isin(DECIDED), length=bounds - own['N'].map(len), bounds=-bounds)
     best = order.sort_values(['is_open', 'length', 'bounds'], kind='stable').groupby('evidence', sort=False).head(1)

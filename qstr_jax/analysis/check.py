@@ -21,7 +21,7 @@ class Check:
     error: float  # its standard error
     crossed: int  # number of values that fail
     count: int  # number of values, all of which could have failed
-    idle: int = 0  # number of further values that could not have failed, such as losses beside a floor of zero
+    idle: int = 0  # number of other values, which could not have failed, such as losses beside a floor of zero
 
     def __str__(self) -> str:
         if not self.count:

@@ -10,12 +10,12 @@ from qstr_jax.analysis import resolution
 # Measures that do not change while a lane trains.
 _CONSTANT = ('num_parameters', 'backend', 'lanes_per_batch', 'encoding_coherence', 'encoding_equal_pairs',
              'encoding_redraws', 'no_retrieval')  # fmt: skip
-# With smaller thresholds lanes only run on to the end of their budget.
+# A lane with a smaller threshold just runs to the end of its budget.
 _LEAST_THRESHOLD = 1e-6
 
 
 def loss_thresholds(rows: pd.DataFrame) -> pd.Series:
-    """The test loss at which each lane ends; NaN where it ends by its error rate, or at none that it can reach."""
+    """The test loss at which each lane ends; NaN where its error rate ends it, or where it cannot reach such a loss."""
     if 'threshold' not in rows.columns:
         return pd.Series(math.nan, rows.index)
     is_loss = rows['threshold'].gt(_LEAST_THRESHOLD)

@@ -1,4 +1,4 @@
-"""What tells the curves of a table apart: the settings in which its rows differ, but for those that follow from others.
+"""What tells the curves of a table apart: the settings in which rows differ, except those that follow from others.
 
 A curve is what a figure joins with a line: rows that differ only in the seeds, in the setting on the x axis, and in
 settings that follow from it, such as widths that are a multiple of N.
@@ -14,7 +14,7 @@ import pandas as pd
 from qstr_jax import columns
 from qstr_jax.analysis import names
 
-# A lane that is stopped sooner is the same lane.
+# Not a setting that tells curves apart: a lane that is stopped sooner is the same lane.
 _NO_SETTING = ('stop_after',)
 # A summary names these even where all rows have the same value.
 ALWAYS_NAMED = ('model', 'task', 'sparsity', 'seq_len')
@@ -45,7 +45,7 @@ class Curve:
 
     @property
     def name(self) -> str:
-        """For readers: 'Transformer', or 'Transformer, learning rate 0.01'."""
+        """The curve's name for readers: 'Transformer', or 'Transformer, learning rate 0.01'."""
         return ', '.join([names.display(self.model), *(names.setting_text(*item) for item in self.settings.items())])
 
     @property
@@ -183,9 +183,9 @@ def only_curve(rows: pd.DataFrame, x: str = 'seq_len') -> None:
 def _independent(rows: pd.DataFrame, fixed: Sequence[str], leave_out: Sequence[str]) -> list[str]:
     """The settings in which rows differ and that follow neither from the fixed ones nor from each other.
 
-    A setting of the task cannot follow from one of the model, nor that from the learner's, nor that from the lane's.
+    Settings of the task cannot follow from the model's, the model's not from the learner's, these not from the lane's.
     """
-    if 'cell' in rows.columns:  # whose rows differ in settings of the lane, and by the thresholds that they recorded
+    if 'cell' in rows.columns:  # its rows differ only in settings of the lane and in the thresholds that they recorded
         of_lanes = [name for name in columns.settings(rows.columns) if columns.get(name).role == 'lane']
         rows = rows.drop_duplicates([*of_lanes, *rows.columns.intersection(['cell', 'folder', 'threshold'])])
     if len(rows) == 1:
@@ -218,7 +218,7 @@ def _rank(name: str) -> tuple[int, int]:
 
 
 def _expendable(name: str) -> tuple[int, int]:
-    """The larger, the sooner a setting counts as following from others.
+    """A sort key: the larger it is, the sooner a setting counts as following from others.
 
     A lane's settings go first, the learning rate before the radius that it was chosen for. Then those of the learner,
     the model and the task go, each from the end of the table: d_e follows from N, and not N from d_e.

@@ -1,12 +1,12 @@
 """Which lanes are empirical risk minimisers: their training risk is at most that of the reference.
 
-A lane above it is none where its ball holds the reference; in a smaller ball it is only not shown to be one, and is
-left out all the same.
-A fit of least norm is one if its training risk is within its ε. A theorem about ERMs says nothing of a lane whose
+A lane above that risk is no ERM if its ball holds the reference. In a smaller ball it is only not shown to be one, and
+is left out all the same.
+A fit of least norm is an ERM if its training risk is within its ε. A theorem about ERMs says nothing of a lane whose
 optimiser stopped short, so such a lane is drawn hollow and is in no exponent. A search may also miss the threshold
 because its optimiser stopped short: where the largest n that missed it has no ERM, n* of ERMs is at most what the
-search found. A search that ends without fitting its training set says nothing of n*. Rows of other learners without a
-reference do not say; they are taken as they are, and Table 1 says so.
+search found. A search that ends without fitting its training set says nothing about n*. Rows of other learners that
+have no reference do not tell whether they are ERMs; they are taken as they are, and Table 1 says so.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from qstr_jax.analysis.curves import setting_columns
 
 # The learners of the theorems about ERMs.
 LEARNERS = ('constrained', 'min_norm')
-# The learner of ERMs that err, and the settings in which its tries of one point differ.
+# The learner that looks for ERMs that err, and the settings in which its tries at one point differ.
 WORST = 'worst_erm'
 TRIES = ('hinge', 'fresh', 'level', 'starts', 'max_steps', 'check_every')
-# In the place of 'reached': n* of ERMs is at most the n* of the lane.
+# An outcome in place of 'reached': n* of ERMs is at most the n* of the lane.
 AT_MOST = 'at_most'
-# In the place of 'censored': the training risk stayed above the threshold, so more samples would not help.
+# An outcome in place of 'censored': the training risk stayed above the threshold, so more samples would not help.
 UNFITTED = 'unfitted'
 NOT_CHECKED = 'lanes not checked to be ERMs'
 # The default `erm_tolerance` of fits that are compared with a reference.
@@ -30,7 +30,7 @@ TOLERANCE = 1e-3
 
 
 def is_known(rows: pd.DataFrame) -> pd.Series:
-    """Whether it is known if a lane is an ERM: it was compared with a reference, or has the least norm of its risk."""
+    """Whether it is known if a lane is an ERM: it was compared with a reference, or is a fit of least norm."""
     return _is_erm(rows).notna()
 
 
@@ -86,7 +86,7 @@ def failing(curves: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def worst(rows: pd.DataFrame) -> pd.DataFrame:
-    """The largest n with an ERM that errs, of each point and seed the best try, as samples to the threshold."""
+    """The largest n with an ERM that errs, as samples to the threshold: the best try of each point and seed."""
     tries = [name for name in TRIES if name in rows.columns]
     apart = [name for name in setting_columns(rows) if name not in tries and rows[name].nunique(dropna=False) > 1]
     best = rows.loc[

@@ -20,7 +20,7 @@ KINDS = (ONLINE, TUNED, FIXED, WORST)
 OF_THEOREMS = (FIXED, WORST)
 # Settings that save time or allow more of it, but do not change how many samples a lane needs.
 _COST = ('screen', 'max_samples')
-# Settings of a learner that may follow from N as a shape does: who needs more samples may be tested less often.
+# Settings of a learner that may follow from N, as a shape does: lanes that need more samples may be tested less often.
 _MAY_FOLLOW = ('check_every',)
 # Settings that say how another one follows from N; they follow from nothing themselves.
 _RULES = ('encoding_factor',)
@@ -41,7 +41,7 @@ def kind_of(rows: pd.DataFrame) -> pd.Series:
 
 
 def own_draws(rows: pd.DataFrame) -> pd.DataFrame:
-    """The lanes of those points at which every lane draws its own (u, ω); repeats of one draw understate the error."""
+    """The lanes of points at which every lane draws its own (u, ω); repeats of one draw would understate the error."""
     for one, other in (('task_seed', 'seed'), ('seed', 'task_seed')):
         lanes = rows.groupby(['folder', *_settings(rows), one], dropna=False)
         rows = rows[lanes[other].transform('nunique') == 1]
@@ -49,7 +49,7 @@ def own_draws(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def curves(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The lanes of each curve with several N; at each N those of the directories with the most N.
+    """The lanes of each curve with several N; at each N they are from the directories with the most N.
 
     A shape is made of the settings that follow from N in some directory, such as widths and d_e. Settings that are
     chosen at each N, by tuning or by validation, do not tell curves apart.
@@ -99,7 +99,7 @@ def _distinct(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _following(rows: pd.DataFrame, settings: list[str], chosen: list[str]) -> list[str]:
-    """The settings of model and task, and few others, that take other values at another N, in some directory."""
+    """The settings of model and task, and a few others, whose values change with N in some directory."""
     may = [
         name
         for name in settings
@@ -118,13 +118,13 @@ def _differs(lanes: pd.DataFrame, name: str) -> bool:
 
 
 def _is_of_the_longest(lanes: pd.DataFrame) -> pd.Series:
-    """Which lanes are, at their N, of the directory with the most N: a figure of that has the same exponent."""
+    """Which lanes are from the directory with the most N, at their N: a figure of it has the same exponent."""
     reach = lanes.groupby('folder')['seq_len'].transform('nunique')
     return reach == reach.groupby(lanes['seq_len']).transform('max')
 
 
 def _is_of_one_search(lanes: pd.DataFrame) -> pd.Series:
-    """Which lanes are, at their N, of the first directory: another search may have chosen other values."""
+    """Which lanes are from the first directory at their N: another search may have chosen other values."""
     return lanes['folder'] == lanes.groupby('seq_len')['folder'].transform('min')
 
 

@@ -15,9 +15,9 @@ from qstr_jax.analysis.names import heading, value_text
 from qstr_jax.analysis.summary import MEASURED, Share, check, point_of, share
 
 MIN_POINTS = 3
-# Where some N have as many lanes, those with fewer are left out.
+# Where some N have this many lanes, N with fewer are left out.
 MIN_LANES = 3
-# A wider interval holds everything from constant samples to N^5: readers are told that the points are too few for one.
+# A wider interval holds everything from constant samples to N^5; then readers are told that there are too few points.
 WIDEST = 5.0
 
 
@@ -31,9 +31,9 @@ class Exponent:
         high: upper end of its interval.
         interval_by: what the interval holds, `line_fit.BY_MISFIT` or, for three values of N, `line_fit.BY_NOISE`; ''
             if there is none.
-        num_points: number of values of N that it was fitted to, those with bounds included.
+        num_points: number of values of N that it was fitted to, including those with bounds.
         left_out: the other values of N.
-        fitted_to: which lanes: 'all lanes', 'lanes that learn', 'ERMs', and how many of them as bounds.
+        fitted_to: which lanes it was fitted to, 'all lanes', 'lanes that learn' or 'ERMs', and how many are bounds.
         bounds_at: the values of N at which all lanes are bounds.
         learn: how many of the curve's lanes learn within their budget; None if it has no lanes.
         note: why there is no value, what was left out, or how many lanes are bounds; '' if there is nothing to say.
@@ -76,15 +76,15 @@ def exponent(rows: pd.DataFrame, x: str = 'seq_len') -> Exponent:
 
         log T_{N,i} = c + a log N + b_N + e_{N,i},   b_N ~ N(0, τ²),   e_{N,i} ~ N(0, σ²)
 
-    b_N is the misfit of the law and e_{N,i} the noise between lanes. It is the exponent of lanes that learn; the share
-    of those stands beside it. A lane that used up its budget is a bound where lanes that learn come near the budget,
-    and a failure elsewhere (`learning`), which is left out as one that diverged. An outraced lane needs more than its
-    bound, one that is censored below needs less, and the likelihood takes them so; so it does with an n* of ERMs that
-    is only known to be at most that of the lane (`erms`). Left out are also lanes that are known to be no ERMs,
-    searches that end with a training risk above the threshold, N with fewer than three lanes where others have as many,
-    and those N where a predictor that ignores t is good enough (`no_retrieval`). The 95% interval is Student's with as
-    many degrees of freedom as there are N with measured lanes, less two, and of three N that by lane noise alone
-    (`line_fit`); experiments/benchmarks/coverage.md says how often it covers the exponent.
+    b_N is the misfit of the law, e_{N,i} the noise between lanes. It is the exponent of lanes that learn; their share
+    stands beside it. A lane that used up its budget is a bound where lanes that learn come near the budget. Elsewhere
+    it is a failure (`learning`) and is left out, as is a lane that diverged. Bounds enter the likelihood as such: an
+    outraced lane needs more samples, a lane that is censored below needs fewer, and an n* of ERMs may be known only to
+    be at most that of the lane (`erms`). Also left out are lanes that are known to be no ERMs, searches that end with a
+    training risk above the threshold, N with fewer than three lanes where others have three, and those N where a
+    predictor that ignores t is good enough (`no_retrieval`). The 95% interval is Student's; its degrees of freedom are
+    the number of N with measured lanes, less two. With three N it is the interval by lane noise alone (`line_fit`).
+    experiments/benchmarks/coverage.md says how often it covers the exponent.
 
     Args:
         rows: the lanes of one curve.
@@ -110,7 +110,7 @@ def fit(lanes: pd.DataFrame, x: str = 'seq_len') -> Exponent:
 
 
 def fits(curves: Sequence[Curve], rows: pd.DataFrame, x: str = 'seq_len') -> list[Exponent]:
-    """The exponent in `x` of each of some curves (`split_curves`) of a table, which is read once."""
+    """The exponent in `x` of each of some curves (`split_curves`); their table is read once."""
     if not _is_number(rows[x]):
         return [fit(curve.lanes, x) for curve in curves]
     lanes = measured(rows, x)

@@ -8,11 +8,11 @@ from qstr_jax.settings import checks
 
 # The models that Theorem 6 is about; all others are controls.
 BOUND_MODELS = ('ffn', 'theorem6_oracle')
-# A run counts as below its floor from this many standard errors on,
+# A run counts as below its floor if it is at least this many standard errors below,
 NUM_SE = 3
 # and if the distance is more than rounding, which matters where the floor is 0.
 ROUNDING = 1e-5
-# What predicting nothing errs by: the variance of a linear label.
+# The error of a network that predicts nothing: the variance of a linear label.
 VARIANCE = 1.0
 
 

@@ -36,7 +36,7 @@ def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
 
 
 def pipes(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A small Markdown table of texts that are there already, not aligned; the last line has no end."""
+    """A small Markdown table of texts, not aligned; the last line has no line end."""
     rows = [''.join(f'| {cell} ' if cell else '| ' for cell in line) + '|' for line in (head, *lines)]
     return '\n'.join([rows[0], '|---' * len(head) + '|', *rows[1:]])
 

@@ -1,8 +1,8 @@
 """N^a against (log N)^p: which law the lengths follow, by a criterion that counts lengths and not lanes.
 
 Each law is a straight line, in log N or in log log N, with the same number of parameters, so the difference of their
-AICc is that of −2 log likelihood. In the likelihood each length is one observation: its mean log samples, with the
-misfit τ of the law, which is fitted, besides the lane noise. More lanes are no more observations.
+AICc is that of −2 log likelihood. In the likelihood each length is one observation, its mean log samples; its variance
+is the lane noise plus the fitted misfit τ² of the law. More lanes do not make more observations.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from qstr_jax.analysis import line_fit
 from qstr_jax.analysis.log_means import LogMeans
 
 POWER, POWER_OF_LOG, UNDECIDED = 'N^a', '(log N)^p', 'undecided'
-# Leaving one length out needs three points for the line that is left to miss one.
+# With one length left out, three others are needed, since two points always lie on a line.
 _MIN_LENGTHS = 4
 # A difference of −2 log likelihood from which one law counts as better: then it is e² times as likely.
 _DIFFERENCE = 4.0
@@ -28,7 +28,7 @@ class Law:
 
     name: str  # `POWER`, `POWER_OF_LOG` or `UNDECIDED`
     difference: float  # −2 log likelihood of (log N)^p minus that of N^a; positive where N^a is the better one
-    # The length that the result hangs on: without it the other law would be the better one; or None.
+    # The length that decides the result: without it the other law would be better; None if there is none.
     deciding: int | None
     log_power: line_fit.Slope  # p, with its interval
 

@@ -1,11 +1,11 @@
 """Whether a lane that used up its budget is a failure or a bound.
 
-Some lanes never learn, however long they train, so a used-up budget is not a measured time. A lane that reached its
-budget says how many samples learning takes, at least, only where learners at the same N may need as many: where at
-least one in twenty of them would need more than the budget, by Student's t about the log samples of those that learn
-there; where fewer than two learn, about the line through all N. Then it is a bound in the likelihood. So it is at an N
-beyond those at which lanes learn, since a line that is continued cannot say that lanes off it fail. Everywhere else it
-is a failure: it counts in the share and in no mean or exponent, which are those of the lanes that learn.
+Some lanes never learn, however long they train, so a used-up budget is not a measured time. It is a lower bound on the
+samples of learning only where learners at the same N may need that many: at least one in twenty of them would need more
+than the budget, by Student's t about the log samples of those that learn there, or about the line through all N where
+fewer than two learn. Then the lane is a bound in the likelihood. It is also a bound at an N outside those at which
+lanes learn, since a line cannot show beyond its end that lanes off it fail, and where lanes learn at fewer than three
+N. Everywhere else it is a failure: it counts in the share that learns, but in no mean and no exponent.
 """
 
 import numpy as np
@@ -19,12 +19,12 @@ from qstr_jax.analysis.measured import Measured
 LEAST_SHARE = 0.05
 # From fewer measured N nothing can be predicted at another N.
 _MIN_POINTS = 3
-# Fewer learners say nothing of others at their N.
+# Fewer learners say nothing about others at their N.
 _MIN_LEARNERS = 2
 
 
 def is_failure(lanes: Measured) -> np.ndarray:
-    """Which lanes used up a budget that lanes that learn do not come near; none of them has diverged."""
+    """Which lanes used up a budget that no learner comes near; no lane may have diverged."""
     is_spent, side, logs = lanes.has('censored'), sides(lanes), np.log(lanes.samples)
     order = np.lexsort((side, logs, lanes.x))  # Rounding must not depend on the order of the rows.
     found = np.zeros(len(lanes), bool)

@@ -7,10 +7,11 @@ meta-regression (Knapp and Hartung, Stat. Med. 22, 2003): weights 1/(τ² + v_j)
 the residuals estimate, and Student's t with L − 2 degrees of freedom for L means. It is exact if all v_j are equal,
 whatever τ is. Means that are bounds enter the likelihood as such; then the interval is where the profile likelihood
 ratio is at most L log(1 + t²/(L − 2)), which without bounds is the same interval. Means may lie on a line by accident,
-so it is never narrower than the interval by lane noise alone, ±t √(variance of a by the v_j), with Student's t of as
-many degrees of freedom as the noise has. Three means have one residual, which says next to nothing of the misfit: their
-slope has the interval by lane noise, named as such, where bounds enter its likelihood of known variances. It has none
-where no noise is known, or where by the noise the three means do not lie on a line (F test, 5 %).
+so it is never narrower than the interval by lane noise alone: ±t √(variance of a by the v_j), where Student's t has the
+degrees of freedom of the noise. Three means have one residual, which says next to nothing about the misfit. Their slope
+therefore has the interval by lane noise, named as such; bounds enter its likelihood, in which variances are known. It
+has none where no noise is known, or where the noise does not explain how far the three means are from a line (F test,
+5 %).
 """
 
 from collections.abc import Callable
@@ -78,7 +79,7 @@ def _of_three(design: np.ndarray, means: LogMeans, value: float) -> Slope:
 
 
 def _is_bent(design: np.ndarray, mean: np.ndarray, variance: np.ndarray, degrees: int) -> bool:
-    """Whether by their variances three means do not lie on a line."""
+    """Whether three means are farther from a line than their variances explain."""
     if not (variance > 0).all():
         return False
     _, factor, _ = _weighted(design, mean, 1 / variance)
@@ -107,7 +108,7 @@ def _by_likelihood(
     *,
     has_scale: bool = True,
 ) -> tuple[float, float, float]:
-    """The slope with the interval of its profile likelihood; `half` is a first guess of half of it."""
+    """The slope with the interval of its profile likelihood; `half` is a first guess of half the interval's width."""
     roots, x = np.sqrt(weight), design[:, 1]
     most, theta = _likelihood(design * roots[:, None], mean * roots, side, has_scale)
     best = float(theta[1] / theta[2])
@@ -150,7 +151,7 @@ def _misfit(design: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> float
 
 
 def _likelihood(design: np.ndarray, mean: np.ndarray, side: np.ndarray, has_scale: bool) -> tuple[float, np.ndarray]:
-    """Greatest log likelihood of a censored line whose variances are all κ, and (c, a, 1) / √κ, where that is.
+    """Greatest log likelihood of a censored line whose variances are all κ, and the (c, a, 1) / √κ that attains it.
 
     In these parameters it is concave (Olsen, Econometrica 46, 1978), so Newton's method finds it. Without a scale κ is
     1.

@@ -29,7 +29,7 @@ class LogMeans:
 
     @property
     def is_measured(self) -> np.ndarray:
-        """Where the mean is no bound."""
+        """Where the mean is not a bound."""
         return self.side == 0
 
     def only(self, keep: np.ndarray) -> 'LogMeans':
@@ -61,7 +61,7 @@ def from_logs(values: np.ndarray, group: np.ndarray, logs: np.ndarray, side: np.
     measured, lanes = (np.bincount(group, weights=part, minlength=count) for part in (side == 0, side == side))
     mean = np.bincount(group, weights=logs, minlength=count) / lanes
     degrees = int(np.maximum(measured - 1, 0).sum())
-    # Without noise to go by, a value with both kinds of lanes is a bound as well.
+    # Where no noise is known, a value that has measured lanes and bounds is a bound as well.
     is_known = measured > 0 if degrees else measured == lanes
     of_known = is_known[group]
     variance, noise = np.zeros(count), 0.0

@@ -1,7 +1,7 @@
 """The loss of a predictor that ignores t: a threshold above it needs no retrieval, and no exponent is fitted.
 
-Tasks write it into their rows, in the column `no_retrieval`. Rows of qSTR are older than that, and have the
-formula here.
+Tasks write it into their rows, in the column `no_retrieval`. Rows of qSTR are older than that column, so the formula
+here takes its place.
 Tokens are N(0, I), and t_1, …, t_q independent and uniform on [N]. The best predictor that ignores t is E[y | x], the
 mean of the link over all indices. Where the link is a sum over tokens, Σ_j g_j(x_{t_j}) with E g_j = 0, its error is
 
@@ -12,7 +12,7 @@ import pandas as pd
 
 from qstr_jax import variances
 
-# Settings for which the formula holds; a table without the column has the value.
+# Settings for which the formula holds; a table that lacks such a column counts as having this value.
 _NEEDED = {'task': ('qstr', 'simple_qstr'), 'indices': ('uniform',), 'tokens': ('gaussian',)}
 
 

@@ -3,8 +3,8 @@
 A row says at which check a lane was first below its threshold. Its curve says how far from it the loss was at that
 check and at the one before, so analysis takes the crossing of a straight line between the two: of the logarithm of the
 loss, or of the error rate where the threshold is on that.
-Without curves the check itself counts. A mean of one to three checks is marked all the same: the loss falls along no
-straight line.
+Without curves the check itself counts. A mean of one to three checks is marked even with curves, since the loss does
+not fall along a straight line.
 """
 
 import numpy as np

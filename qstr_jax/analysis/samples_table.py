@@ -42,7 +42,7 @@ def samples_table(rows: pd.DataFrame, x: str = 'seq_len') -> pd.DataFrame:
         for place in curve.places.tolist():
             places.setdefault(at[place], []).append(place)
         if any(len(set(names[own])) < len(own) for own in places.values()):
-            check(curve.lanes, (x,))  # which says what is there twice
+            check(curve.lanes, (x,))  # whose error says which lane is there twice
         points = {value: point_of(lanes.at(own)) for value, own in places.items()}
         lines.append(_line(curve, named, {value: points.get(value) for value in values}, power, x))
     return pd.DataFrame(lines)

@@ -1,4 +1,4 @@
-"""One row for all lanes of a point, which differ in their seeds alone: counts, the share that learns, their mean."""
+"""One row for all lanes of a point, which differ only in their seeds: counts, the share that learns, their mean."""
 
 import collections
 from collections.abc import Sequence
@@ -48,12 +48,13 @@ def summarize(rows: pd.DataFrame, by: Sequence[str] | None = None) -> pd.DataFra
     """Counts, the share that learns, and the mean samples of the lanes that learn, for each point.
 
     The mean is geometric: exponents and figures take the logarithms of samples. It is that of the lanes that learn; a
-    lane that used up its budget or diverged counts in the share that learns alone. An outraced lane counts as its
-    samples, so that the mean is a lower bound: `lower_bound` is then True, and `high` is missing because nothing bounds
-    the mean from above. Where no lane learns, the mean is that of the budgets, a lower bound too; a
-    search that did not fit its training set is in none. A lane that is censored below counts as `min_samples`;
-    `upper_bound` and `low` say so in the same way, and do so for an n* that n* of ERMs is at most (`erms.is_at_most`).
-    A fit that is known to be no ERM is in no mean, as in figures and exponents.
+    lane that used up its budget or diverged counts only in the share that learns. An outraced lane enters with the
+    samples that it used, so the mean is a lower bound: `lower_bound` is then True, and `high` is missing because
+    nothing bounds the mean from above. Where no lane learns, the mean is that of the budgets, also a lower bound. A
+    search that did not fit its training set is in no mean. A lane that is censored below enters with `min_samples`, so
+    the mean is an upper bound: `upper_bound` is True and `low` is missing. The same holds where n* of ERMs is only
+    known to be at most a lane's n* (`erms.is_at_most`). As in figures and exponents, a fit that is known to be no ERM
+    is in no mean.
 
     Args:
         rows: one row per lane, with the columns of `by` and seed, outcome, samples_to_threshold and max_samples, and

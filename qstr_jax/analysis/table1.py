@@ -127,7 +127,7 @@ def latex(table: pd.DataFrame) -> str:
 
 
 def each_threshold(rows: pd.DataFrame) -> pd.DataFrame:
-    """Lanes at each threshold that they recorded; tuned lanes only at that for which they were tuned."""
+    """Lanes at each threshold that they recorded; tuned lanes only at the threshold for which they were tuned."""
     is_tuned = rows['tuned'].fillna('').ne('') if 'tuned' in rows.columns else pd.Series(False, rows.index)
     kept = rows[is_tuned].drop(columns=['crossings', 'thresholds'], errors='ignore')
     others = crossings.at_thresholds(rows[~is_tuned])
@@ -185,7 +185,7 @@ def _learner(kind: str, first: pd.Series) -> str:
 
 
 def _range(counts: pd.Series) -> str:
-    """'5', or '5-24'; '–' where no length has lanes enough."""
+    """'5', or '5-24'; '–' where no length has enough lanes."""
     if counts.empty:
         return '–'
     return f'{counts.min()}' if counts.nunique() == 1 else f'{counts.min()}-{counts.max()}'

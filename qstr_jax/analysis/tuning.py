@@ -38,7 +38,7 @@ def beside(selected: pd.DataFrame, chosen: pd.DataFrame, setting: str, x: str = 
 
 
 def longest(selected: pd.DataFrame) -> pd.DataFrame:
-    """Of each selection lane that was stopped at several limits, the row of the last."""
+    """The rows of selection lanes; if a lane was stopped at several limits, only the row of the last."""
     lane = ['seed', *(name for name in setting_columns(selected) if name != 'stop_after')]
     order = selected['stop_after'].replace(0, np.inf).sort_values(kind='stable').index
     return selected.loc[order].drop_duplicates(lane, keep='last').sort_index()

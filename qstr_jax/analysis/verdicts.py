@@ -2,7 +2,7 @@
 
 A statement is about the exponent of N: n = O(polylog N) says at most 0, n = Ω(N d) at least 1, and n ≥ N^c more than 0.
 It is about certain learners on n prompts, so samples of online training are not judged by it. At the lengths of a
-laboratory N^0.2 and a power of log N look alike; but an exponent below 1 parts the growth from that of FFNs, which is
+laboratory N^0.2 and a power of log N look alike; but an exponent below 1 tells the growth from that of FFNs, which is
 what Table 1 of the paper says.
 """
 
@@ -13,7 +13,7 @@ import pandas as pd
 from qstr_jax.analysis import erms, laws, line_fit
 from qstr_jax.analysis.exponents import Exponent
 
-# The verdict on a statement of polylog N whose exponent is known to be below 1, the least that Theorem 6 leaves FFNs.
+# The verdict on a claim of polylog N where the exponent is known to be below 1, the least that Theorem 6 allows FFNs.
 SLOWER = 'slower than N'
 # The verdicts that decide a statement, from the weakest to the strongest.
 DECIDED = (SLOWER, 'yes', 'no')
@@ -80,7 +80,7 @@ def caveat(lanes: pd.DataFrame) -> str:
 
 
 def _by_growth(statement: Statement, low: float, high: float, law: str) -> tuple[str, str]:
-    """What the exponent and the law say of a statement about their lanes, which is 'open' where they are not enough."""
+    """What the exponent and the law of some lanes say about a statement; 'open' where they do not decide it."""
     if high < statement.value:
         return ('yes', '') if statement.kind == 'at most' else ('no', '')
     if low <= statement.value <= high and not (statement.kind == 'at least' and low == statement.value):
@@ -91,7 +91,7 @@ def _by_growth(statement: Statement, low: float, high: float, law: str) -> tuple
 
 
 def _not_of_the_theorem(statement: Statement, lanes: pd.DataFrame) -> str:
-    """Why a theorem is not about some searches: another learner or risk, or lanes that minimise no risk; or ''."""
+    """Why a theorem is not about some searches: another learner or risk, or lanes that do not minimise it; or ''."""
     if not set(lanes['learner']) <= set(statement.learners):
         return f'{statement.source} is about {" and ".join(statement.learners)}'
     if statement.risk and set(lanes['risk']) != {statement.risk}:

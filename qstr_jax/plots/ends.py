@@ -12,12 +12,12 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox, ScaledTranslation
 
-# Of a panel's height: a line of small type.
+# Height of a line of small type, as a share of the panel's height.
 _LINE = 0.068
-# Of a panel's width: words whose marks are nearer to each other have a line to them.
+# Words whose marks are nearer to each other than this share of the panel's width have a line to their mark.
 _NEAR = 0.12
 _HALF = 0.5
-# Points: from a mark to its words, across and up, and what else stays free around words.
+# In points: the gap from a mark to its words, across and up, and the margin that stays free around words.
 _GAP, _EDGE = np.array([6.0, 4.0]), 3.0
 # Lines up to this height in the stack lie behind a figure, and words may stand on them.
 _BEHIND = 0.5
@@ -53,7 +53,7 @@ def at_ends(axis: Axes, words: Sequence[Words]) -> None:
 
 
 def is_early(axis: Axes, words: Words) -> bool:
-    """Whether a point is in the left half of a panel, from where a line to its side would cross too much."""
+    """Whether a point is in the left half of a panel, from where a line to the panel's side would cross too much."""
     return bool((axis.transScale + axis.transLimits).transform((words.x, words.y))[0] <= _HALF)
 
 
@@ -85,9 +85,9 @@ def along(axis: Axes, ends: Sequence[tuple[float, float]], text: Text) -> None:
 
 
 def place(axis: Axes, texts: Sequence[Text], centres: np.ndarray, mark: np.ndarray | None = None) -> None:
-    """Moves the copies of a text to the centre, in pixels, where it covers least; of several to the first.
+    """Moves the copies of a text to the centre, in pixels, where it covers least; of equal ones to the first.
 
-    Words of a mark do not stand beyond other lines either.
+    Words of a mark also avoid places that have other lines between them and the mark.
     """
     half, others = _size(texts[0]) / 2, [text for text in axis.texts if text not in texts]
     words, marks = [text.get_window_extent() for text in others], _marks(axis)
@@ -104,7 +104,7 @@ def place(axis: Axes, texts: Sequence[Text], centres: np.ndarray, mark: np.ndarr
 
 
 def _between(start: np.ndarray, end: np.ndarray, marks: np.ndarray, near: float) -> int:
-    """At how many places of the way between two points there are marks near to it, but for those at its start."""
+    """At how many places on the way between two points a mark is near, not counting marks at the start."""
     way = start + np.linspace(0, 1, 12)[:, None] * (end - start)
     others = marks[np.hypot(*(marks - start).T) > 4 * near]
     return int((np.hypot(*(way[:, None] - others[None]).transpose(2, 0, 1)) < near).any(axis=1).sum())
@@ -134,7 +134,7 @@ def _marks(axis: Axes) -> np.ndarray:
 
 
 def _write(axis: Axes, words: Words, at: tuple[float, float], ha: str, shift: float = 0.0) -> list[Text]:
-    """Two copies of words at a place in shares of the panel, so many points to its right."""
+    """Two copies of words at a place, given in shares of the panel, and moved `shift` points to its right."""
     # The white edge is a text of its own behind all words: it would cut into the line above.
     edge = {'path_effects': [patheffects.withStroke(linewidth=2, foreground='white')], 'zorder': 2.9}
     looks: tuple[dict[str, Any], ...] = ({'color': 'white', **edge}, {'color': words.colour, 'gid': words.gid})

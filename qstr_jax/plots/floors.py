@@ -19,7 +19,7 @@ from qstr_jax.plots.style import STYLE, Look, frame, legend_above, legend_line, 
 # Ticks of distances in standard errors; of those that are larger, powers of ten.
 _MARGINS = (-100, -30, -10, -3, -1, 0, 1, 3, 10, 30, 100, 300)
 _LARGE_MARGINS = (-10_000, -1000, -100, -10, -1, 0, 1, 10, 100, 1000, 10_000)
-# Lanes whose losses differ by more than this factor have no mean: it would be of the largest alone.
+# Lanes whose losses differ by more than this factor have no mean: it would show only the largest.
 _MOST_SPREAD = 10
 # Losses below this are zero in the figure.
 _LEAST_LOSS = 0.02
@@ -28,11 +28,11 @@ _LEAST_LOSS = 0.02
 def loss_against_floor(rows: pd.DataFrame, *, title: str = '', notes: Sequence[str] = ()) -> Figure:
     """Test loss against n/(Nd) with the line 1 − n/(Nd), and how far each run lies above its own floor.
 
-    The left panel shows every run, and the means of runs whose losses are of one size; where they are not, every run
-    has the mark of the mean. The right panel shows, for n < N d, the test loss minus the floor of the run's own u and
-    training set, in standard errors of the test loss; models that the theorem is not about have open marks there, and
-    those without training are left out. FFNs that err by 1 or more are in neither: they are as far above any floor as a
-    network that predicts nothing, and say nothing about this one.
+    The left panel shows every run, and means where the losses of the runs are of similar size; elsewhere every run is
+    drawn with the mark of a mean. The right panel shows, for n < N d, the test loss minus the floor of the run's own u
+    and training set, in standard errors of the test loss; models that the theorem is not about have open marks there,
+    and those without training are left out. FFNs that err by 1 or more are in neither: they are as far above any floor
+    as a network that predicts nothing, so they say nothing about this floor.
 
     Args:
         rows: of `analysis.floors.with_floor`.

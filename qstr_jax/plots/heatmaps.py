@@ -44,11 +44,11 @@ def samples_heatmap(
 ) -> Figure:
     """Mean samples to threshold, a cell per (x, y), a panel per value of a third setting.
 
-    The rows are of one architecture, or y is 'model'; the one of which most lanes learn is then on top.
+    The rows are of one architecture, or y is 'model'; then the architecture of which most lanes learn is on top.
 
-    A mean is that of the lanes that learn; below it stands how many do, where some do not. One with outraced lanes is
-    hatched and has '≥'. One in which no lane learns is grey and says why; one without lanes is empty. The panels share
-    their colours.
+    A mean is that of the lanes that learn; where some do not, the number that do stands below it. A cell with outraced
+    lanes is hatched and has '≥'. A cell in which no lane learns is grey and says why; a cell without lanes is empty.
+    The panels share their colours.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`.

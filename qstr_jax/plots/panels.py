@@ -30,7 +30,7 @@ def common_values(curves: Sequence[analysis.Curve], x: str) -> list[Any]:
 
 
 def mark_means(axis: Axes, places: np.ndarray, cells: pd.DataFrame, colour: str) -> list[ends.Words]:
-    """Draws a ring around a mean of one to three checks; returns 'k of n' for one of which some lanes never learn."""
+    """Draws rings around means of one to three checks; returns 'k of n' for means of which some lanes never learn."""
     shares = []
     for at, cell in zip(places, cells.to_dict('records'), strict=True):
         if cell['is_coarse']:
@@ -42,7 +42,7 @@ def mark_means(axis: Axes, places: np.ndarray, cells: pd.DataFrame, colour: str)
 
 
 def mark_no_retrieval(axis: Axes, x: XAxis, rows: pd.DataFrame) -> None:
-    """Grey behind those values at which a predictor that ignores t is below the threshold: no exponent knows them."""
+    """Grey behind values at which a predictor that ignores t is below the threshold: exponents leave these out."""
     is_easy = no_retrieval.is_easy(rows).groupby(rows[x.column]).min()
     for value, place in zip(is_easy[is_easy].index, x.place(is_easy[is_easy].index), strict=True):
         axis.axvline(place, color='0.9', linewidth=9, zorder=0.5, gid=f'no retrieval {value}')

@@ -16,7 +16,7 @@ from qstr_jax.plots.panels import log_ticks
 from qstr_jax.plots.style import HEIGHT, LETTER, STYLE, Look, frame, legend_line, looks
 
 _PANEL_WIDTH, _LINE_HEIGHT = 1.75, 0.16  # Inches.
-# Of an architecture's height: what its values take; a line of small type needs a tenth of an inch.
+# The share of an architecture's height that its values take; a line of small type needs a tenth of an inch.
 _SPREAD = 0.8
 _MARKERS = 'osDPX'
 _KEY = (
@@ -33,7 +33,7 @@ def samples_ranked(
     notes: Sequence[str] = (),
     highlight: str = '',
 ) -> Figure:
-    """Samples to the threshold of many architectures, a line each; those that do best on the first task on top.
+    """Samples to the threshold of many architectures, a line each; those that do best on the first task are on top.
 
     The order is that of `ranked`.
 
@@ -91,8 +91,8 @@ def samples_ranked(
 def ranked(means: pd.DataFrame, by: str) -> list[str]:
     """Architectures, best first: by how many lanes learn, and from how many samples, at the largest value of `by`.
 
-    Those of which no lane learns there, or that were not run there, follow, told apart in the same way at the next
-    smaller value. Of several tasks the first counts.
+    Architectures of which no lane learns there, or that were not run there, come after them, in the order of the next
+    smaller value. If there are several tasks, only the first counts.
     """
     first = means.drop_duplicates(['model', by])
     places: dict[str, list[tuple[int, float]]] = {model: [] for model in first['model']}

@@ -33,7 +33,7 @@ _MARK_WORDS = {
     'diverged': '× diverged',
     erms.UNFITTED: '+ did not fit its training set, which says nothing of n*',
 }
-# Words that say how many lanes learn, at points of which some do or none does.
+# Words that say how many lanes learn, at points where not all do.
 _COUNTS = ('learn', 'none learn')
 # Where lanes stand beside their mean, as a share of the panel's width.
 _BESIDE = 0.012
@@ -55,12 +55,12 @@ def samples_against(
     """Samples to the threshold on logarithmic axes, with every lane, intervals, exponents and slopes to compare with.
 
     A curve is the geometric mean of the lanes that learn, with Student's 95% interval of the log mean as a band; its
-    name and exponent stand at its end. It is dotted where it is a bound, 'k of n' stands where some lanes never learn,
-    and a ring is around one of one to three checks. Every lane is a dot, or a ring if it is known to be no ERM
-    (`analysis.erms`). A lane that needs more than its budget is a triangle there, or a + if it did not fit its training
-    set, one that needs less than the smallest n tried a triangle down, and one that diverged a cross at the top. Curves
-    differ in any setting but those that follow from `x`; settings of the task make panels, and so do more than six
-    curves.
+    name and exponent stand at its end. It is dotted where it is a bound. 'k of n' stands at means of which some lanes
+    never learn, and means of one to three checks have a ring. Every lane is a dot, or a ring if it is known to be no
+    ERM (`analysis.erms`). A lane that needs more than its budget is a triangle at the budget, or a + if it did not fit
+    its training set. A lane that needs less than the smallest n tried is a triangle that points down, and a lane that
+    diverged is a cross at the top. Curves differ in any setting except those that follow from `x`; settings of the task
+    make panels, and so do more than six curves.
 
     Args:
         rows: one row per lane, as for `analysis.summarize`.
@@ -172,7 +172,7 @@ def draw_means(
 def _draw_line(
     axis: Axes, curve: Curve, look: Look, x: XAxis, how: tuple[float, str, Iterable[Any]]
 ) -> list[ends.Words]:
-    """The line of means, of the lanes that the exponent is of: without those that are no ERMs, and few beside them."""
+    """The line of means, without lanes that are no ERMs and without N at which these leave too few others."""
     (colour, marker, style), (shift, text, values) = look, how
     is_short, at = erms.is_short(curve.lanes), curve.lanes[x.column]
     is_thin = is_short.groupby(at).transform('any') & ((~is_short).groupby(at).transform('sum') < MIN_LANES)
@@ -213,7 +213,7 @@ def _none_learn(cells: pd.DataFrame, x: XAxis, colour: Any, shift: float) -> lis
 
 
 def _with_gaps(cells: pd.DataFrame, x: XAxis, values: Iterable[Any]) -> pd.DataFrame:
-    """The means in the order of the axis, with an empty row for each of the values between them that has none."""
+    """The means in the order of the axis, with an empty row for each value between them that has no mean."""
     panel = {*cells[x.column], *values}
     rows = cells.set_index(x.column).reindex([value for value in x.values if value in panel])
     return rows.loc[rows['mean'].first_valid_index() : rows['mean'].last_valid_index()].reset_index()
@@ -230,7 +230,7 @@ def finish_panels(axes: Sequence[Axes], named: Sequence[Sequence[ends.Words]], *
         log_ticks(axis.yaxis, thousands)
         early.append([one for one in own if one.gid not in _COUNTS and ends.is_early(axis, one)])
         ends.at_ends(axis, [one for one in own if one.gid not in _COUNTS and one not in early[-1]])
-    ends.settle(axes[0])  # What stands beside panels has moved them.
+    ends.settle(axes[0])  # The words beside the panels have changed the layout.
     for axis, own, some in zip(axes, named, early, strict=True):
         ends.at_points(axis, some, above=False)
         ends.at_points(axis, [one for one in own if one.gid in _COUNTS], above=True)
@@ -246,7 +246,7 @@ def _draw_slopes(axis: Axes) -> None:
         line = [(left, low), (end, low * (end / left) ** slope)]
         text = axis.text(0, 0, f'slope {slope}', transform=axis.transAxes, ha='center', va='center', color='0.6')
         text.set(fontsize=6, zorder=0.6)
-        ends.along(axis, line, text)  # Before the line is there, which it would keep clear of.
+        ends.along(axis, line, text)  # Before the line is drawn, since texts keep clear of lines.
         axis.plot(*zip(*line, strict=True), color='0.75', linewidth=0.7, zorder=0.6, gid=f'slope {slope}')
     axis.set(xlim=(left, right), ylim=(low, high))
 

@@ -95,7 +95,7 @@ def measure_in_panels(
         panels: by title the rows of a panel, one per lane.
         x: the setting on the x axis.
         y: the measure.
-        references: by name of a line and title of a panel what else is drawn, in grey: values of `y` by values of `x`.
+        references: grey lines, by the line's name and the panel's title: values of `y` by values of `x`.
         title: above the figure.
         notes: small, under the figure.
 

@@ -93,7 +93,7 @@ def looks(keys: Iterable[str]) -> dict[str, Look]:
 
 
 def _other_look(index: int) -> Look:
-    """The looks that the paper's models leave; after the last one other pairs of colour and marker."""
+    """One of the looks that the paper's models do not use; after the last one, other pairs of colour and marker."""
     count = len(_OTHER_LOOKS)
     colour, _, _ = _OTHER_LOOKS[index % count]
     _, marker, style = _OTHER_LOOKS[(index + index // count) % count]

@@ -22,8 +22,8 @@ _MAX_TICKS = 4
 def tuning(rows: pd.DataFrame, setting: str = 'learning_rate', by: str = 'seq_len', *, title: str = '') -> Figure:
     """Samples against a tuned setting, a panel per model, a line per value of another setting.
 
-    The line goes through the slowest lane of each point at which all reached, if there are several; a ring marks the
-    chosen value. The legend has the values that are drawn.
+    The line goes through the slowest lane of each point at which all lanes reached, if there are several lanes; a ring
+    marks the chosen value. The legend has the values that are drawn.
 
     Args:
         rows: of the selection lanes, as `analysis.tuning.beside` gives them.
@@ -95,7 +95,7 @@ def _kinds(lanes: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _key(rows: pd.DataFrame, setting: str, by: str) -> str:
-    """What the marks are that are drawn."""
+    """What the drawn marks mean."""
     reached, stopped = _kinds(rows)
     counts = [len(_slowest(lanes, setting)) for _, lanes in rows.groupby(['model', by])]
     marks = {

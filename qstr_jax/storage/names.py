@@ -71,7 +71,7 @@ def listed(folder: Any, suffix: str) -> list[Any]:
 
 
 def _entries(folder: Any) -> list[tuple[str, str]]:
-    """The names in a folder, each with what it is; in a local folder without opening any of perhaps ten thousand files."""
+    """The names in a folder, each with what it is; in a local folder no file is opened, since it may have many."""
     if '://' in str(folder):
         return [(path.name, 'a file' if path.is_file() else 'no file') for path in folder.iterdir()]
     with os.scandir(folder) as entries:
