@@ -34,7 +34,7 @@ class Altered(nn.Module):
         return self.module.init(*arguments, **more)
 
     def apply(self, variables: Any, *arguments: Any, **more: Any) -> Any:
-        """What the Transformer makes of the altered parameters."""
+        """Applies the Transformer to the altered parameters."""
         return self.module.apply({**variables, 'params': self.altered(variables['params'])}, *arguments, **more)
 
 

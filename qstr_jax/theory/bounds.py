@@ -175,7 +175,7 @@ def gaussian_moment(token_dim: int) -> float:
 def largest_token(radius: float, num_samples: int, seq_len: int, token_dim: int, moment: float = 1.0) -> float:
     """Lemma 12: P(max_{i,j} ‖x_j^(i)‖ ≥ R) ≤ nN exp(−R²/(2 e C_x d)), for R² ≥ e C_x d.
 
-    Markov's inequality for the r-th moment gives nN (C_x d r)^{r/2}/R^r, and r = R²/(e C_x d) ≥ 1 the bound. At the
+    Markov's inequality for the r-th moment gives nN (C_x d r)^{r/2}/R^r; r = R²/(e C_x d) ≥ 1 gives the bound. At the
     radius r_x = √(3 C_x e d log(nN)) (`rates.token_radius`) it is 1/√(nN). The prompts need not be independent.
     """
     domain.positive(radius=radius, num_samples=num_samples, seq_len=seq_len, token_dim=token_dim, moment=moment)

@@ -43,7 +43,7 @@ class RandomLabels(tasks.QSTR):
 class Capacity(NamedTuple):
     """What the fits of one lane say about the capacity."""
 
-    fitted: float  # the largest n of which it and all smaller ones were fitted; 0 if the smallest was not
+    fitted: float  # the largest n such that it and all smaller n were fitted; 0 if the smallest was not
     missed: float  # the smallest n that was not fitted; infinite if all were
 
     @property

@@ -16,16 +16,16 @@ from qstr_jax.learners import starts
 from qstr_jax.tasks import links
 from qstr_jax.theory import construction_norm
 
-# Of |⟨u, x⟩|, which is Gaussian: it is larger once in two billion tokens.
+# A limit for |⟨u, x⟩|: the Gaussian ⟨u, x⟩ exceeds it once in two billion tokens.
 REACH = 6.0
 
 
 @starts.register('construction')
 def construction(context: starts.StartContext, number: float | None) -> Any:
-    """Lemma 11's network for the lane's own link, with the α of `construction_norm.transformer`, or `lookup`.
+    """Lemma 11's network for the lane's own link, with the α of `construction_norm.transformer`; for an FFN `lookup`.
 
     Args:
-        number: the factor on W_QK; None is 1. Where attention is saturated its gradient is zero; below it is not.
+        number: the factor on W_QK; None is 1. Saturated attention has no gradient, so a smaller factor lets it move.
 
     Raises:
         ValueError: the model is neither a Transformer with merged attention nor an FFN of the form 'theorem6', or too

@@ -1,7 +1,7 @@
 """Networks that are told a part of Lemma 11's construction and must find the rest: what finding costs.
 
-A plugin with the model `partly_given`, of which one part is not trained, and the start `given`, which has that part as
-in the construction.
+A plugin with the model `partly_given`, one part of which is not trained, and the start `given`, which takes that part
+from the construction.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ PARTS: dict[str, tuple[str, ...]] = {'nothing': (), 'attention': ('attention',),
 
 
 class PartlyGiven(Altered):
-    """A Transformer of which one part is not trained: nothing flows back to it.
+    """A Transformer of which one part is not trained: no gradient reaches it.
 
     Attributes:
         part: one of `PARTS`.
@@ -29,7 +29,7 @@ class PartlyGiven(Altered):
     part: str = 'nothing'
 
     def altered(self, params: dict) -> dict:
-        """The same values, of which the given part has no gradient."""
+        """The same values; the given part has no gradient."""
         return {**params, **{name: jax.lax.stop_gradient(params[name]) for name in PARTS[self.part]}}
 
 
@@ -54,7 +54,7 @@ def partly_given(
 
 @starts.register('given')
 def given(context: starts.StartContext, number: float | None) -> Any:
-    """The first parameters with W_QK = 0, and the part that the model `partly_given` is told as in the construction.
+    """The first parameters with W_QK = 0, except that the part which `partly_given` is told is the construction's.
 
     Raises:
         ValueError: another model.
