@@ -157,7 +157,7 @@ def test_mamba2_starts_with_slow_decays():
     ('settings', 'message'),
     [
         ({'mixers': ('gru', 'gla', 'kda')}, 'depth=2: the pattern has 3 mixers'),
-        ({'width': 8, 'num_parameters': 100}, 'give one of both'),
+        ({'width': 8, 'num_parameters': 100}, 'give one of the two'),
         ({'mlp': 'none', 'mlp_width': 8}, "would be ignored, since mlp='none'"),
         ({'embedding': False, 'width': 8}, 'the width is D_e then'),
         ({'num_parameters': 3000}, 'num_parameters=3000: no width comes near; 7 and 8 have 2839 and 3313 parameters'),

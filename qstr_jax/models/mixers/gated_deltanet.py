@@ -18,7 +18,7 @@ class GatedDeltaNet(matrix_state.NormedMemory):
         heads: H.
         head_dim: K = V, width of keys and values.
         form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
-        output: 'gated' (normalised in each head, then gated), 'normed' or 'unnormed' (one of both) or 'plain'.
+        output: 'gated' (normalised in each head, then gated), 'normed' (no gate), 'unnormed' (no norm) or 'plain'.
     """
 
     @nn.compact

@@ -19,7 +19,7 @@ class KimiDeltaAttention(matrix_state.NormedMemory):
         heads: H.
         head_dim: K = V, width of keys and values, and the rank of the maps to decays and gates.
         form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
-        output: 'gated' (normalised in each head, then gated), 'normed' or 'unnormed' (one of both) or 'plain'.
+        output: 'gated' (normalised in each head, then gated), 'normed' (no gate), 'unnormed' (no norm) or 'plain'.
     """
 
     @nn.compact

@@ -19,7 +19,7 @@ class Mamba2(nn.Module):
         head_dim: V, width of each head's values.
         state_dim: K, width of B and C.
         form: 'parallel' over chunks of tokens, or 'recurrent'; the results agree.
-        output: 'gated' (gated, then normalised over all heads), 'normed' or 'unnormed' (one of both) or 'plain'.
+        output: 'gated' (gated, then normalised over all heads), 'normed' (no gate), 'unnormed' (no norm) or 'plain'.
     """
 
     heads: int = 2

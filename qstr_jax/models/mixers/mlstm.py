@@ -23,7 +23,7 @@ class MLSTM(nn.Module):
     Attributes:
         heads: H.
         head_dim: K = V, width of keys and values.
-        output: 'gated' (normalised in each head, then gated), 'normed' or 'unnormed' (one of both) or 'plain'.
+        output: 'gated' (normalised in each head, then gated), 'normed' (no gate), 'unnormed' (no norm) or 'plain'.
     """
 
     heads: int = 2

@@ -117,7 +117,7 @@ def _built(task: Any, pattern: tuple[mixer.Spec, ...], label: str, **house: Any)
     if not house['embedding'] and (width or wanted) is not None:
         raise ValueError(f'{label}.embedding=False: the width is D_e then, so width and num_parameters cannot be given')
     if width is not None and wanted is not None:
-        raise ValueError(f'{label}.width={width}: num_parameters={wanted} solves for it; give one of both')
+        raise ValueError(f'{label}.width={width}: num_parameters={wanted} solves for it; give one of the two')
     house['num_outputs'] = getattr(task, 'num_outputs', 1)
 
     def make(width: int) -> Backbone:

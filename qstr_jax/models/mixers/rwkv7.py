@@ -23,7 +23,7 @@ class RWKV7(nn.Module):
         heads: H.
         head_dim: K = V, width of keys and values.
         rank: of the maps to w, a and the gate.
-        output: 'gated' (normalised in each head, then gated), 'normed' or 'unnormed' (one of both) or 'plain'.
+        output: 'gated' (normalised in each head, then gated), 'normed' (no gate), 'unnormed' (no norm) or 'plain'.
     """
 
     heads: int = 2
