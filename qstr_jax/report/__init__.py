@@ -5,7 +5,7 @@
 
 section: what is said about one directory.                    content: the sections of directories in any state.
 exhibits: the tables and figures of one directory.            missing: which planned lanes have no rows.
-headline: all of them in a minute.                            explorer: lanes and curves for the page's charts.
+headline: a summary of all directories.                       explorer: lanes and curves for the page's charts.
 commands: the command that makes a row again.                 pictures: PNG of few bytes.
 page: all of it as HTML.                                      scripts: the page's styles and scripts, from assets/.
 fragments: as LaTeX.                                          numbers: numbers of texts, from rows.

@@ -11,12 +11,12 @@ import pandas as pd
 
 from qstr_jax import columns
 
-# Of the lanes, these are chosen by the sweep's own arguments.
+# Settings of lanes that the sweep's own arguments choose.
 _LANES = ('seed', 'task_seed', 'sample_size', 'stop_after')
 _START = ('--workdir=results/again',)
 # Scopes whose settings have columns without a prefix.
 _BARE = ('task', 'learner')
-# What our own plugins register, as a word of the command line ends.
+# What each of our own plugins registers: a word of the command line that ends like this needs the plugin.
 _REGISTERED = {
     'oracles': ('theorem6_oracle', 'theorem6_floor'),
     'capacity': ('random_labels',),
@@ -128,7 +128,7 @@ def _column(key: str, row: Mapping[str, Any], learner: str) -> str:
 
 
 def _is_among(value: Any, values: Sequence[Any]) -> bool:
-    """Whether a sweep has a value; mostly it is there as it is, which is quicker to see than equal texts."""
+    """Whether a sweep has a value; usually it is there unchanged, which is quicker to check than equal texts."""
     is_there = any(type(one) is type(value) and one == value for one in values)
     return is_there or _text(value) in map(_text, values)
 

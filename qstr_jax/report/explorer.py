@@ -125,7 +125,7 @@ def _sorted(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_choice(rows: pd.DataFrame) -> pd.DataFrame:
-    """Says of fits and searches which lanes have the settings that validation prompts choose, if some have not."""
+    """Marks the fits and searches whose settings validation prompts choose, unless that is all of them."""
     if 'validation_loss' not in rows.columns or rows['validation_loss'].isna().all():
         return rows
     chosen = set(selection.select(rows)['lane'])

@@ -27,5 +27,5 @@ def for_table1(workdir: Any, strict: bool = False) -> pd.DataFrame:
 
 
 def _curves(workdir: Any, strict: bool, rows: pd.DataFrame) -> pd.DataFrame:
-    """Without the settings of cells, which no crossing needs: those of 17 mixers took 0.6 GB."""
+    """Curves without the settings of cells, which no crossing needs: those of 17 mixers took 0.6 GB."""
     return results.load_curves(workdir, strict, rows.filter(['cell']))

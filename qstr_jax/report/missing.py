@@ -36,7 +36,7 @@ def _cells(plan: Mapping[str, Any], rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _parts(cells: pd.DataFrame) -> list[str]:
-    """'RNN N = 2, 4 (3 of 5 lanes each)': cells of one curve with as many missing lanes, together."""
+    """'RNN N = 2, 4 (3 of 5 lanes each)': cells of one curve that miss equally many lanes are named together."""
     x = 'seq_len'
     if x not in cells.columns or not pd.api.types.is_numeric_dtype(cells[x]) or cells[x].isna().any():
         return [_part(cell, cells[cells['cell'] == cell]) for cell in cells.loc[cells['left'] > 0, 'cell']]

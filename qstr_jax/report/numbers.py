@@ -66,7 +66,7 @@ class Lanes:
         self.root, self.folders, self.table = root, folders, table
 
     def where(self, **settings: Any) -> 'Lanes':
-        """Those with some settings."""
+        """The lanes with some settings."""
         is_wanted = np.ones(len(self.table), bool)
         for name, value in settings.items():
             wanted = [_plain(one) for one in (value if isinstance(value, tuple) else (value,))]
@@ -155,7 +155,7 @@ class Lanes:
         return f'{seconds / 60:.0f} minutes' if seconds < 6000 else f'{seconds / 3600:.1f} hours'
 
     def _fit(self, x: str) -> analysis.Exponent:
-        """The law of the only curve; against N of the lanes that Table 1 takes of these."""
+        """The exponent of the only curve; against N, of those lanes that Table 1 would take."""
         found = list(evidence.curves(self.table)) if x == 'seq_len' else [self.table]
         if len(found) != 1:
             raise ValueError(f'{len(found)} curves, one is needed')
