@@ -27,7 +27,7 @@ _POSITIVE = (
     'num_samples', 'samples_to_threshold', 'max_samples', 'threshold', 'batch_size', 'check_every', 'learning_rate',
     'num_parameters', 'steps_per_second', 'lanes_per_batch',
 )  # fmt: skip
-# What rows of ours always say, without which their lanes cannot be run again.
+# Columns that our own rows always have, since lanes cannot be run again without them.
 _OF_OURS = ('batch_size', 'check_every', 'learning_rate', 'lanes_per_batch')
 _TEXTS = ('entry', 'suite', 'model', 'learner', 'task', 'outcome', 'device', 'program')
 _README = """# {entry}
@@ -99,7 +99,7 @@ def _folder(entry: str, suite: str) -> str:
 
 def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
     """What a folder says of its entry, and its rows; both checked, none of it run."""
-    folder = pathlib.Path(os.path.abspath(folder))  # whose name counts, also that of '.'
+    folder = pathlib.Path(os.path.abspath(folder))  # since the folder's name counts, also if it is given as '.'
     files.check_no_link(folder)
     entry = records.read(folder / 'entry.json', 'entry')
     path = folder / 'rows.parquet'
@@ -119,7 +119,7 @@ def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
 
 
 def _check_values(name: str, known: pd.Series) -> None:
-    """Raises ValueError unless what is known of a column is texts, or finite numbers of its sign."""
+    """Raises ValueError unless the known values of a column are texts, or finite numbers of the right sign."""
     wanted = 'texts' if name in _TEXTS else 'positive numbers' if name in _POSITIVE else 'numbers of at least 0'
     if name in _TEXTS:
         is_right = known.map(type).eq(str).all()
@@ -195,7 +195,7 @@ def _again(points: suites.Suite, row: Mapping[Any, Any], settings: Mapping[str, 
 
 
 def pictures(board: Any) -> dict[str, bytes]:
-    """By file name a picture of each suite that has entries: all of them, a line each."""
+    """A picture of each suite that has entries, by file name: all entries, a line each."""
     rows = reference(board)
     return {
         f'{points.version}.png': card.drawn([task.name for task in points.tasks], own)

@@ -1,4 +1,4 @@
-"""Entries: the rows of a suite under the name of who is compared. The board's ship with the package as one table."""
+"""Entries: rows of a suite, by the name of what is compared. Those of the board ship with the package as one table."""
 
 import functools
 import pathlib
@@ -53,7 +53,7 @@ def _check_chosen(workdir: Any, rows: pd.DataFrame) -> None:
 
 @functools.cache
 def reference() -> pd.DataFrame:
-    """The committed entries; those of all suites."""
+    """The committed entries of all suites."""
     return files.read_table(REFERENCE)
 
 

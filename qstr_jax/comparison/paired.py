@@ -1,11 +1,11 @@
 """Which of two entries needs fewer samples: lane s of both saw the same prompts, so lanes are compared one by one.
 
 With T the samples to the threshold, or the budget where a lane used it up, d_{N,s} = log T_mine − log T_other. At each
-N the mean of d has Student's 95% interval. The variance of lanes is pooled over the N of a task, since three lanes tell
-little of it; it is never below that of the lanes of this N, nor below its mean over all other entries at this N, nor
-below that of a crossing known to one check. Holm's procedure is to keep the probability of a wrong statement on a card
-below 5 %. Simulated without a difference, five rivals, three N, three lanes: 0 of 150 cards where all have the same
-noise, equal or not over N; 9 of 150 where one rival alone has ten times the noise at one N.
+N the mean of d has Student's 95% interval. The variance between lanes is pooled over the N of a task, since three lanes
+say little about it. It is never taken below the variance at this N, below its mean over all other entries at this N, or
+below that of a crossing known to one check. Holm's procedure is meant to keep the probability of a wrong statement on a
+card below 5 %. In simulations without a difference, with five rivals, three N and three lanes, 0 of 150 cards were
+wrong where all have the same noise, equal over N or not, and 9 of 150 where one rival has ten times the noise at one N.
 """
 
 from typing import Any, NamedTuple
@@ -56,7 +56,7 @@ def verdicts(mine: pd.DataFrame, others: pd.DataFrame) -> list[Verdict]:
 
 
 def _pairs(mine: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """The lanes that both have, with their d and the variance that checks hide of it."""
+    """The lanes that both have, with their d and the part of its variance that checks hide."""
     pairs = mine.merge(others, on=_POINT, suffixes=('', '_other'))
     return pairs.assign(d=pairs['log'] - pairs['log_other'], both=pairs['hidden'] + pairs['hidden_other'])
 

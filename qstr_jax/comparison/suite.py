@@ -19,7 +19,7 @@ from qstr_jax.sweeps import point, tune
 
 # The learning rates among which one is chosen at each point, on a selection seed.
 RATES = (1e-3, 3e-3, 1e-2)
-# What rows say of that.
+# What rows say about that choice.
 CHOSEN = {'tuned': 'learning_rate', 'tuned_seeds': str(tune.FIRST_SEED)}
 
 
@@ -99,7 +99,7 @@ class Suite:
         return pd.concat(found)
 
     def why_not(self, rows: pd.DataFrame) -> str:
-        """'max_samples=6400, the suite has 64000': the first setting by which rows of its tasks are none of its own."""
+        """'max_samples=6400, the suite has 64000': the first setting in which rows of its tasks differ."""
         for task in self.tasks:
             own = rows[rows['task'].eq(task.name)] if 'task' in rows.columns else rows[:0]
             for name, value in self._wanted(task).items() if len(own) else ():
@@ -127,7 +127,7 @@ class Suite:
         return is_of & is_asked & (rows['learner'].eq(LEARNER) | _agrees(rows, self._fitted(task)))
 
     def _fitted(self, task: Task) -> dict[str, Any]:
-        """What rows of ours say of their learner, all of whose settings but the tuned one are the suite's."""
+        """What our rows say about their learner, whose settings the suite sets, all but the tuned one."""
         entry = registry.entries()['online']
         learner = entry.builder(**self.judged_by(task))
         return {
@@ -137,7 +137,7 @@ class Suite:
 
 
 def _asked(task: Task, seq_len: int, names: Iterable[str]) -> dict[str, Any]:
-    """What rows say of the task, with nothing for the settings of others, such as another length of test prompts."""
+    """What rows say about the task, with None for settings that it does not have, such as another test length."""
     built = tasks.build(task.name, **dict(task.settings), seq_len=seq_len)
     return {**dict.fromkeys(columns.with_role(names, 'task')), **point.task_columns(built, built)}
 
@@ -151,7 +151,7 @@ def _agrees(rows: pd.DataFrame, wanted: Mapping[str, Any]) -> pd.Series:
 
 
 def _check_of_models(settings: Mapping[str, Any]) -> None:
-    """Raises ValueError for a setting of anything else, which the suite sets."""
+    """Raises ValueError for a setting of anything but a model, since the suite sets those."""
     for key, value in settings.items():
         entry = registry.entries().get(key.partition('.')[0])
         if key.partition('.')[0] != 'model' and (entry is None or entry.kind != 'model'):
