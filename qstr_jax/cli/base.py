@@ -65,7 +65,7 @@ def unset() -> Any:
 
 
 def check_part(part: str, folders: Mapping[str, Sequence[str]]) -> None:
-    """Checks the part of an exhibit, of those that run into its results directories."""
+    """Checks that a part is one of those that run into an exhibit's results directories."""
     checks.choice('part', part, [name for parts in folders.values() for name in parts])
 
 
@@ -160,7 +160,7 @@ def parsed_axes(text: str, name: str = 'axes') -> dict[str, Any]:
 
 
 def shrink_search(config: config_dict.ConfigDict, **more: Any) -> config_dict.ConfigDict:
-    """Makes a search for n* one of seconds, for the tests; `more` are further settings of it."""
+    """Shrinks a search for n* to seconds, for the tests; `more` are further settings of it."""
     config.update(max_steps=60, check_every=30, threshold=0.6, max_samples=64, resolution=0.5, test_samples=100)
     config.update(validation_samples=50, num_seeds=2)
     config.update(more)
@@ -168,7 +168,7 @@ def shrink_search(config: config_dict.ConfigDict, **more: Any) -> config_dict.Co
 
 
 def shrink_tuned(config: config_dict.ConfigDict, **more: Any) -> config_dict.ConfigDict:
-    """Makes a tuned sweep one of seconds, for the tests; `more` are further settings of it."""
+    """Shrinks a tuned sweep to seconds, for the tests; `more` are further settings of it."""
     config.update(models=('ffn',), num_seeds=2, ffn={'widths': (32,)}, tune={'num_seeds': 1})
     config.update(test_samples=100, max_samples=6400)
     ease(config)

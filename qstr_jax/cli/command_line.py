@@ -23,9 +23,9 @@ DESCRIBE = flags.DEFINE_string(
     'describe', None, "Print the settings of a registered name, as 'rnn', or the names of a kind, as 'models'."
 )
 
-# A binary has all flags of the modules that it imports, whether it uses them or not; its own are the script's.
+# A binary has all flags of the modules that it imports, whether it uses them or not; flags of its script are its own.
 IMPORTED = ('qstr_jax.', 'experiments.')
-# What binaries that run a sweep use of them, and what a dry run of theirs does.
+# The imported flags that binaries which run a sweep use, and those that their dry run uses.
 DEVICES = ('workdir', 'num_devices', 'checkpoint_seconds', 'memory_limit_gb', 'refresh', 'compilation_cache')
 JOB = ('distributed', 'coordinator', 'num_processes', 'process_id', 'shard_index', 'num_shards')
 SWEEP = ('config', 'dry_run', *DEVICES, *JOB)
@@ -43,7 +43,7 @@ def launch(
     # JAX logs every backend that is missing.
     logging.getLogger('jax._src.xla_bridge').setLevel(logging.WARNING)
     warnings.formatwarning = _once()
-    # Rows of many architectures have hundreds of columns, of types that pandas stores one by one whatever one does.
+    # Rows of many architectures have hundreds of columns, and pandas would warn that it stores them one by one.
     warnings.simplefilter('ignore', pd.errors.PerformanceWarning)
     for name in used:  # what --help lists
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
@@ -54,7 +54,7 @@ def launch(
 
 
 def _once() -> Callable[..., str]:
-    """How warnings look: a line, and nothing when it comes again, as where a directory is read several times."""
+    """How warnings look: one line, shown once, even if a directory is read several times."""
     said: set[str] = set()
 
     def line(message: Warning | str, *_: object, **__: object) -> str:

@@ -93,7 +93,7 @@ def start() -> None:
         jax.config.update('jax_compilation_cache_dir', str(files.make_folder(cache)))
         jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.5)
     use_all_cores()
-    # A learner's programs say it themselves; cards and figures run models without one.
+    # A learner's programs set the precision themselves; cards and figures run models without a learner.
     if jax.config.jax_default_matmul_precision is None:  # type: ignore[attr-defined]
         jax.config.update('jax_default_matmul_precision', 'highest')
     if _is_distributed():
