@@ -1,4 +1,4 @@
-"""Which lane batch a device gets: of the cell that it has compiled, else of the longest that nobody has begun."""
+"""Which lane batch a device gets: one of the cell that it has compiled, else one of the longest cell not yet begun."""
 
 import heapq
 from collections.abc import Hashable, Iterable
@@ -28,7 +28,7 @@ class BatchQueue:
         self._cell_of: dict[Hashable, str] = {}  # by device
 
     def add(self, batches: Iterable[Batch]) -> None:
-        """Takes more batches, of cells of which none are left here."""
+        """Takes more batches; none may be left here of their cells."""
         most: dict[str, float] = {}
         for batch in batches:
             self._push(batch)

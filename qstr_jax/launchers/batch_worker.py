@@ -1,7 +1,7 @@
 """A worker's process: it runs the lane batches that a driver hands to it, in folders of its own, and hands back files.
 
-Files are dicts from paths in a results directory to bytes. Beside the plan this is the one module of launchers that
-imports JAX; whoever imports it has set the environment.
+Files are dicts from paths in a results directory to bytes. Of the modules that launch by a driver, only this and the
+plan import JAX; whoever imports it has set the environment.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ class _Lines(Progress):
 
 
 class _Given:
-    """In place of claims: one batch, given by the driver."""
+    """Stands in for claims: it hands out one batch, which the driver gave."""
 
     def __init__(self, batch: lane_batches.LaneBatch, missing: tuple) -> None:
         self._left = [(batch, missing)]

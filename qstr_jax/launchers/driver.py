@@ -14,7 +14,7 @@ from qstr_jax.launchers.planner import Planner
 from qstr_jax.progress import Progress
 from qstr_jax.storage.files import ResultsError
 
-# At most this long a wait for workers keeps new batches waiting.
+# New batches wait at most this long while the driver waits for workers.
 WAIT_SECONDS = 0.2
 # A batch has failed when its worker died this often without a new checkpoint in between.
 DEATHS = 3
@@ -25,7 +25,7 @@ class Lost(Exception):
 
 
 class Failed(Exception):
-    """A call has failed by itself, and its worker is there; the message is one line."""
+    """A call has failed, but its worker is still there; the message is one line."""
 
 
 class Engine(Protocol):

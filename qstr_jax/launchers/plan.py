@@ -35,7 +35,7 @@ class _Driver:
             while True:
                 name, is_good = self._pipe.recv()
                 self._waiting.pop(name).put((name, is_good))
-        except (EOFError, ConnectionResetError):  # the latter if it left a message unread
+        except (EOFError, ConnectionResetError):  # ConnectionResetError if it left a message unread
             os._exit(1)
 
     def tell(self, message: Any) -> None:
@@ -68,7 +68,7 @@ class _Session(session.Session):
 
     @property
     def platform(self) -> str:
-        """Of the driver's devices."""
+        """The platform of the driver's devices."""
         return self._platform
 
     def run(
@@ -78,7 +78,7 @@ class _Session(session.Session):
         size_of: Callable[[Cell], int] | None = None,
         extra_columns: Mapping[str, Any] | None = None,
     ) -> list[str]:
-        """Has the lanes of some cells run that have no rows yet."""
+        """Makes the driver run those lanes of some cells that have no rows yet."""
         left = {cell_id: set(lanes) for cell_id, lanes in claims.missing_of(workdir, cells).items()}
         if size_of is not None:  # A step of a search, which was not planned.
             with self._mutex:
@@ -107,7 +107,7 @@ class _Session(session.Session):
 
 
 def _run(driver: _Driver, platform: str) -> None:
-    """Has the sweep of --config run, then draws it; a dry run prints the listing and tells nothing."""
+    """Makes the driver run the sweep of --config, then draws it; a dry run only prints the listing."""
     found = sample_complexity.prepared()
     if found is None:
         return
@@ -133,7 +133,7 @@ def _run_tuned(one: session.Session, workdir: Any, cells: Sequence[Cell]) -> lis
     def search(chain: Sequence[Cell]) -> None:
         try:
             ends.put(tuned.run(one, workdir, chain))
-        except Exception as error:  # of all
+        except Exception as error:  # handed to the thread that waits
             ends.put(error)
 
     chains = tuned.chains(cells)

@@ -30,21 +30,21 @@ class Planner:
     def _next(self) -> Any:
         try:
             return self._pipe.recv()
-        except (EOFError, ConnectionResetError):  # the latter if it left a message unread
+        except (EOFError, ConnectionResetError):  # ConnectionResetError if it left a message unread
             self.finish()
             sys.exit(0)
 
     def receive(self, timeout: float) -> list[Batch] | None:
-        """New batches; none if there are none after `timeout` seconds; None if there will be no more."""
+        """New batches; an empty list if none came within `timeout` seconds; None if there will be no more."""
         return self._next() if self._pipe.poll(timeout) else []
 
     def tell(self, batch: Batch, is_good: bool) -> None:
-        """A batch is done, or has failed."""
-        with contextlib.suppress(BrokenPipeError):  # It has ended, as `receive` finds.
+        """Tells the process that a batch is done, or has failed."""
+        with contextlib.suppress(BrokenPipeError):  # The process has ended, as `receive` will find.
             self._pipe.send((batch.name, is_good))
 
     def finish(self) -> None:
-        """Waits until it has drawn what there is."""
+        """Waits until the process has drawn what there is."""
         self._process.join()
         if self._process.exitcode:
             sys.exit(self._process.exitcode)
@@ -53,7 +53,7 @@ class Planner:
 def _plan(pipe: Connection, arguments: Sequence[str], platform: str) -> None:
     """What the process does, on the CPU; Ctrl-C is for the driver, whose end it notices."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    auto.tqdm.set_lock(threading.RLock())  # Its own is a semaphore, of which Python warns when a process is ended.
+    auto.tqdm.set_lock(threading.RLock())  # tqdm's own lock is a semaphore; Python warns of it when a process is ended.
     os.environ['JAX_PLATFORMS'] = 'cpu'
     sys.argv = ['experiments.launch', *arguments]
     from qstr_jax.launchers import plan

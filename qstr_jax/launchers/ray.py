@@ -1,6 +1,6 @@
 """A sweep on a Ray cluster, or on one that starts by itself on this machine (`make install EXTRA=ray`).
 
-An actor is a process with the devices of one worker, never one of a lane; the driver hands lane batches to it and
+An actor is a process with the devices of one worker, and runs many lanes; the driver hands lane batches to it and
 writes what comes back. Ray starts actors as new Pythons: JAX hangs in forked ones.
 """
 
@@ -36,7 +36,7 @@ class Actor:
         self._environment, self._arguments = environment, arguments
 
     def num_devices(self) -> int:
-        """Starts JAX; the number of its devices."""
+        """Starts JAX and returns the number of its devices."""
         if 'jax' in sys.modules:
             raise RuntimeError('JAX was imported before its environment was set')
         os.environ.update(self._environment)
@@ -72,7 +72,7 @@ class Engine:
         self._actor: Any = ray.remote(actor).options(
             **needs(request),
             max_restarts=0,
-            max_concurrency=request.devices + 1,  # and one that answers
+            max_concurrency=request.devices + 1,  # one for each device, and one to answer calls
         )
 
     def start(self) -> Any:

@@ -19,7 +19,7 @@ from qstr_jax import sweeps
 from qstr_jax.cli import command_line, runtime, sample_complexity
 from qstr_jax.launchers.request import Request
 
-# A job goes on where it was stopped, so it may run into its time as often as it takes.
+# A job goes on where it was stopped, so it may run out of time as often as it needs.
 MOST_TIMEOUTS = 10**6
 
 # Lines of a failed shard's log that are shown.
