@@ -32,7 +32,7 @@ from qstr_jax.sweeps import cost
 RESULTS = 'experiments/results/accelerators'
 DEVICES = flags.DEFINE_list('devices', [], 'Accelerators; all whose compiler is installed by default.')
 EXHIBITS = flags.DEFINE_list('exhibits', [], 'Exhibits whose programs are compiled; all by default.')
-LARGEST = flags.DEFINE_bool('largest_only', False, 'Of each model of an exhibit, compile one program at its largest N.')
+LARGEST = flags.DEFINE_bool('largest_only', False, 'Compile one program of each model of an exhibit, at its largest N.')
 LIMIT = flags.DEFINE_integer('limit_seconds', 900, 'Seconds of a core that one program may take.', lower_bound=1)
 PRECISION = flags.DEFINE_enum(
     'precision', 'highest', ['highest', 'high', 'default'], 'Of matrix products, as the setting of that name.'
@@ -68,7 +68,7 @@ def programs_of(name: str, chip: chips.Chip) -> list[Program]:
 
 
 def largest(programs: Iterable[Program]) -> list[Program]:
-    """Of each model and learner the program of the longest prompts, and of several such the one of most operations."""
+    """The program with the longest prompts of each model and learner; of several, the one with the most operations."""
 
     def size(program: Program) -> tuple[int, int]:
         problem = program.cell.problem
@@ -98,7 +98,7 @@ def found_by_process(program: Program, chip: chips.Chip) -> dict[str, Any]:
 
 
 def why(done: subprocess.CompletedProcess) -> str:
-    """How a process ended that found nothing."""
+    """Why a process ended without a result."""
     if done.returncode == -signal.SIGXCPU:
         return 'out of time'
     if done.returncode == -signal.SIGKILL or 'MemoryError' in done.stderr or 'RESOURCE_EXHAUSTED' in done.stderr:

@@ -43,7 +43,7 @@ def protocols():
 
 
 def alternate(runs):
-    """Times functions of a count in turn, so that a slow spell meets all of them: median seconds of one, by name."""
+    """Times functions of a count in turn, so that a slow spell slows all of them: median seconds of one, by name."""
     counts = {}
     for name, run in runs.items():
         run(1)  # May compile.

@@ -36,9 +36,9 @@ from qstr_jax.storage import files, provenance, records, results
 from qstr_jax.sweeps import Options, Sweep, lane_batches, search, tuned
 from qstr_jax.sweeps.cells import Cell
 
-REDUCED = flags.DEFINE_bool('reduced', False, 'Run the twin of seconds.')
+REDUCED = flags.DEFINE_bool('reduced', False, 'Run the small version, which takes seconds.')
 DRAW_ONLY = flags.DEFINE_bool('draw_only', False, 'Run nothing; draw, or write the table of, what is there.')
-SET = flags.DEFINE_multi_string('set', [], "A setting of a card, as 'seq_lens=16,64'; by repetition several.")
+SET = flags.DEFINE_multi_string('set', [], "A setting of a card, as 'seq_lens=16,64'; repeat the flag for several.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Exhibit:
 
     @property
     def name(self) -> str:
-        """The file's."""
+        """The name of the file."""
         return self.module.__name__.rpartition('.')[2]
 
     @property
@@ -153,7 +153,7 @@ class Exhibit:
         return {path.stem: path.read_text().strip() for path in sorted((root / folder).glob('*.md'))}
 
     def planned(self, folder: str) -> dict[str, set[tuple]]:
-        """By cell of a directory its lanes, without what is tuned; cells that race one another count as the first."""
+        """The lanes of a directory by cell, without tuned settings; cells that race one another count as the first."""
         found: dict[str, set[tuple]] = {}
         for sweep in self.sweeps(folder):
             for first, *_ in groups_of(sweep):
@@ -162,7 +162,7 @@ class Exhibit:
         return found
 
     def done(self, folder: str, rows: pd.DataFrame) -> dict[str, set[tuple]]:
-        """By cell of a directory the lanes that have rows, without what is tuned."""
+        """The lanes of a directory that have rows, by cell and without tuned settings."""
         found: dict[str, set[tuple]] = {}
         firsts = {cell.id: group[0].id for sweep in self.sweeps(folder) for group in groups_of(sweep) for cell in group}
         for row in rows.to_dict('records'):
@@ -174,7 +174,7 @@ class Exhibit:
 
 @dataclasses.dataclass(frozen=True)
 class CardExhibit(Exhibit):
-    """A card of a theorem: its file makes it of the rows of its sweeps, and it is kept as card.json beside them.
+    """A card of a theorem: its file makes it from the rows of its sweeps, and it is kept as card.json beside them.
 
     Attributes:
         overrides: settings that differ from those of the file.
@@ -184,7 +184,7 @@ class CardExhibit(Exhibit):
 
     @property
     def folders(self) -> dict[str, tuple[str, ...]]:
-        """The only one, whose rows are evidence for the card alone."""
+        """The card's only directory, whose rows are evidence for nothing else."""
         return {f'{results.CARDS}/{self.name.removeprefix("card_")}': ('',)}
 
     def settings(self, reduced: bool = False) -> Any:
@@ -213,7 +213,7 @@ class CardExhibit(Exhibit):
         return list(self.trained(reduced).values())
 
     def run(self, folder: str, root: pathlib.Path, options: Options, reduced: bool = False) -> None:
-        """Makes the card, unless it is there with these settings and needs no refresh; what it trains is continued."""
+        """Makes the card, unless it is there with these settings and needs no refresh; its sweeps are continued."""
         path, wanted = root / folder / 'card.json', self.plain_settings(reduced)
         if path.exists() and not options.refresh and records.read(path, 'card')['settings'] == wanted:
             logging.info('%s: already in %s', self.name, path)
@@ -280,7 +280,7 @@ def groups_of(sweep: Sweep) -> list[list[Cell]]:
 
 
 def _key(lane: Mapping[str, Any], tuned: Sequence[str]) -> tuple:
-    """A lane's settings that tell it apart; a search stops its lanes itself."""
+    """The settings that tell a lane apart; not `stop_after`, which a search sets itself."""
     left_out = {*tuned, 'stop_after'}
     return tuple(sorted((k, float(v)) for k, v in lane.items() if k not in left_out and not pd.isna(v)))
 

@@ -33,7 +33,7 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_integer('cpus', 2, 'CPU cores per process.', lower_bound=1, flag_values=OWN)
 flags.DEFINE_float(
-    'gpus', 0, 'GPUs per process, with ray also 0.5; local ones share the first ones, and with 0 see none.',
+    'gpus', 0, 'GPUs per process, with ray also 0.5; local processes share the first GPUs, and with 0 see none.',
     lower_bound=0, flag_values=OWN,
 )  # fmt: skip
 flags.DEFINE_integer('tpus', 0, 'TPU chips per process, with ray.', lower_bound=0, flag_values=OWN)
@@ -49,8 +49,8 @@ UNUSED = {
     'local': ('num_workers', 'address', 'tpus', 'slurm_partition', 'cpus', 'mem_gb'),
     'ray': ('slurm_partition', 'timeout_min', 'log_dir', 'wait'),
 }
-# Flags of `experiments.sample_complexity` that no launcher uses, and those that Ray's does not, which gives its workers
-# a lane batch at a time.
+# Flags of `experiments.sample_complexity` that no launcher uses, and those that Ray's does not use, since it gives its
+# workers a lane batch at a time.
 UNUSED_OF_SWEEP = ('shard_index', 'describe')
 UNUSED_BY_RAY = ('num_shards', 'distributed', 'coordinator', 'num_processes', 'process_id')
 

@@ -28,7 +28,7 @@ from qstr_jax.launchers.batch_queue import Batch
 from qstr_jax.progress import Progress
 from qstr_jax.storage import results
 
-CELLS = flags.DEFINE_integer('cells', 10_000, 'Cells of the directory, by thousands.', lower_bound=1000)
+CELLS = flags.DEFINE_integer('cells', 10_000, 'Cells of the directory, a multiple of 1,000.', lower_bound=1000)
 DIRECTORY = flags.DEFINE_string('directory', None, 'Where it is made, or lies already; a temporary folder by default.')
 STEP = flags.DEFINE_enum(
     'step', None, ['make', 'load', 'curves', 'status', 'resume', 'driver', 'ray'], 'One step, in this process.'

@@ -1,6 +1,6 @@
 """Samples against accuracy: 1STR at N = 4 and 8, to test MSE 0.9, 0.7, 0.5, 0.3 and 0.1 in one run, at the best rate.
 
-The learning rate is tuned for the last threshold; the others are on the way.
+The learning rate is tuned for the last threshold; lanes cross the others on the way.
 """
 
 import itertools
@@ -48,7 +48,7 @@ rates were chosen from.
 
 
 def factors(rows, seq_len):
-    """By how much the FFN needs more samples than the Transformer: at the threshold 0.9, and below as an interval."""
+    """How many times the Transformer's samples the FFN needs: at the threshold 0.9, and as an interval below it."""
     means = analysis.summarize(rows('accuracy', seq_len=seq_len).table, ['model', 'threshold'])
     means = means.pivot(index='threshold', columns='model', values='mean')
     ratio = means['ffn'] / means['transformer']

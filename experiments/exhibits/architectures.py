@@ -29,7 +29,7 @@ TASKS = {
 }
 SEQ_LENS = {'qstr': (4, 8), 'noisy_keys': (4,), 'flights': (4,), 'modular_sum': (4,)}
 POINTS = tuple((task, seq_len) for task, lengths in SEQ_LENS.items() for seq_len in lengths)
-# Who gets a million labels on 1STR: all up to N = 16; at longer prompts one, since a lane takes many minutes.
+# The mixers that get a million labels on 1STR: all up to N = 16, and one at longer N, where a lane takes many minutes.
 MOST_LABELS = 1_000_000
 LONG = {4: MODELS, 8: MODELS, 16: MODELS, 32: ('attention',), 64: ('attention',)}
 FOLDERS = {
@@ -51,7 +51,7 @@ def get_config(part='qstr_4'):
     if task == 'long':
         config.batch_size, config.check_every, config.max_samples = 256, 10, MOST_LABELS
     config.models = LONG[int(seq_len)] if task == 'long' else MODELS
-    for model in MODELS:  # those that this part leaves out too, since --config.models may name them
+    for model in MODELS:  # also those that this part leaves out, since --config.models may name them
         config[model].num_parameters = 20_000
     config.gru.state_dim = 32  # 64 states have more than 20,000 parameters by themselves
     return config
@@ -80,7 +80,7 @@ def reduced(part='qstr_4'):
 
 
 def shrink(config):
-    """Makes a sweep of some mixers one of seconds, for the tests."""
+    """Shrinks a sweep of some mixers to seconds, for the tests."""
     config.seq_lens = (2,)
     config.tune.learning_rate = (3e-3, 1e-2)
     config.num_seeds, config.max_samples, config.test_samples = 2, 1024, 100
@@ -178,7 +178,7 @@ The last columns of the table allow {most:,} labels in batches of {batch_size}, 
 
 
 def growth(many):
-    """The least two exponents in N and the greatest, of mixers that have one."""
+    """The two smallest exponents in N and the largest, among mixers that have one."""
     found = {model: analysis.exponent(many.where(model=model).table) for model in many.values('model')}
     found = {model: one for model, one in found.items() if one.value is not None}
     order = sorted(found, key=lambda model: found[model].value)
@@ -211,12 +211,12 @@ def longest(rows, task):
 
 
 def best_first(points):
-    """Those of whom most lanes learn first, and of these those that need least."""
+    """Architectures sorted by how many of their lanes learn, the most first, then by how few labels they need."""
     return points.sort_values(['num_learn', 'mean'], ascending=[False, True])
 
 
 def together(points):
-    """The best, and those as many of whose lanes learn and whose intervals meet its own; none where no lane learns."""
+    """The best, and those that learn on as many lanes and whose intervals overlap its own; none if no lane learns."""
     points = best_first(points)
     best = points.iloc[0]
     is_alike = (points['num_learn'] == best['num_learn']) & ~(points['low'] > best['high'])
@@ -301,7 +301,7 @@ a state can hold hardly binds; all mixers read in both directions, which is not 
 
 
 def with_plain_outputs(rows):
-    """How much of who learns is the norm and the gate at a memory's output."""
+    """How much the norm and the gate at a memory's output decide which lanes learn."""
     some = in_one_column(rows('output_norm', task='noisy_keys', seq_len=4).table, 'output')
     learn = some['outcome'].eq('reached').groupby(some['output']).sum()
     total = some.groupby('output').size()

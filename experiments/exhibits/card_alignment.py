@@ -21,7 +21,7 @@ LIMITS = (
 # Modules that register what the sweeps name.
 PLUGINS = (construction_start,)
 STARTS = {'construction': 'from the construction', 'init': 'from scratch'}
-# What the construction may err by.
+# The largest error that the construction may make.
 ERROR = construction_norm.ERROR
 MEASURED = {'test_loss': 'loss', 'alignment_share': 'share', 'alignment_cosine': 'cosine', 'off_mass': 'off_mass'}
 
@@ -52,7 +52,7 @@ class Settings(cards.Settings):
     test_samples: int = 2000
 
 
-# What the twin of seconds changes.
+# Settings of the small version, which takes seconds.
 REDUCED = {
     'seq_len': 4, 'token_dim': 2, 'encoding_dim': 6, 'num_lanes': 1, 'steps': 40, 'batch_size': 8, 'mlp_width': 8,
     'test_samples': 64,
@@ -85,7 +85,7 @@ def measure(rows: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def checks_of(built: pd.DataFrame, scratch: pd.DataFrame, first: pd.DataFrame) -> tuple[check.Check, ...]:
-    """The comparisons of the verdict: after the longest training, and before any from scratch."""
+    """The comparisons of the verdict: networks after the longest training, and from scratch before any training."""
     return (
         check.below(f'from the construction: loss ≤ {ERROR:g}² after training', built['loss'], ERROR**2),
         check.above('from the construction: share of the block ≥ 0.95', built['share'], 0.95),

@@ -45,7 +45,7 @@ class Settings(cards.Settings):
     test_samples: int = 1000
 
 
-# What the twin of seconds changes.
+# Settings of the small version, which takes seconds.
 REDUCED = {
     'seq_lens': (3,), 'token_dim': 2, 'threshold': 5.0, 'windows': 2, 'width': 4, 'hidden_width': 8, 'num_lanes': 1,
     'steps': 20, 'batch_size': 8, 'test_samples': 50,

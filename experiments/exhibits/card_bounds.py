@@ -42,7 +42,7 @@ class Settings:
     shares: tuple[float, ...] = (0.15, 0.2, 0.25, 0.3, 0.6, 0.8, 0.9, 1.0)
 
 
-# What the twin of seconds changes.
+# Settings of the small version, which takes seconds.
 REDUCED = {'seq_lens': (8, 16), 'token_dim': 3, 'log_samples': (4, 6, 8, 10, 12), 'shares': (0.3, 1.0)}
 
 

@@ -20,7 +20,7 @@ ORDER = 300
 QUESTION = 'How much does the constructed Transformer err, and what norm does that cost as N grows?'
 LIMITS = 'What training finds: that is the card of alignment. Each point is one draw of encodings and prompts.'
 ROUNDING = 1e-12
-# So often the interval of the least α is halved, which is then known to 1/2^7 of Lemma 11's.
+# How often the interval of the least α is halved; then α is known to 1/2^7 of Lemma 11's.
 BISECTIONS = 7
 
 
@@ -47,7 +47,7 @@ class Settings:
     num_prompts: int = 1
 
 
-# What the twin of seconds changes.
+# Settings of the small version, which takes seconds.
 REDUCED = {'seq_lens': (8, 16), 'sparsity': (1, 2), 'sharpness': (2, 8), 'links': ('sum',)}
 
 
@@ -101,7 +101,7 @@ def _against_length(settings: Settings) -> pd.DataFrame:
 def _least(settings: Settings) -> pd.DataFrame:
     """The least ‖W_QK‖_F of one head whose network errs by at most 2√ε on the prompts, by bisection, beside Lemma 11's.
 
-    The network is evaluated at each α, so that its growth in N is measured and not that of a formula.
+    The network is evaluated at each α, so that the growth in N is measured and not computed by a formula.
     """
     rows = []
     cells = list(itertools.product(settings.seq_lens, settings.sparsity))

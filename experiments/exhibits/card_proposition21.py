@@ -31,7 +31,7 @@ class Settings(heads_card.HeadSettings):
     sparsity: tuple[int, ...] = (2, 3)
 
 
-# What the twin of seconds changes.
+# Settings of the small version, which takes seconds.
 REDUCED = {
     'sparsity': (2,), 'num_lanes': 1, 'steps': 200, 'batch_size': 32,
     'mlp_width': 32, 'test_samples': 200, 'oracle_prompts': 100,

@@ -56,7 +56,7 @@ class Settings(HeadSettings):
     oracle_prompts: int = 4000
 
 
-# What the twin of seconds changes.
+# Settings of the small version, which takes seconds.
 REDUCED = {
     'sizes': ((2, 2),), 'narrow': (2, 1), 'num_lanes': 1, 'steps': 200, 'batch_size': 32,
     'mlp_width': 32, 'test_samples': 200, 'oracle_prompts': 100,

@@ -56,7 +56,7 @@ class Settings(cards.Settings):
     storing_prompts: int = 2000
 
 
-# What the twin of seconds changes.
+# Settings of the small version, which takes seconds.
 REDUCED = {
     'seq_lens': (3,), 'eighths': (8,), 'target': 2.0, 'readout_width': 8, 'bits': (1,), 'storing_prompts': 50,
     'num_lanes': 1, 'steps': 20, 'batch_size': 8, 'test_samples': 50,

@@ -46,7 +46,7 @@ class Settings:
         unseen_len: N of the runs that never ask for the indices beyond N/2.
         unseen_samples: their n.
         unseen_dims: their values of d_e.
-        given_samples: values of n where a part is given.
+        given_samples: values of n for networks that are given a part of the construction.
         threshold: test loss that counts as learnt.
         test_samples: test prompts.
     """
@@ -72,7 +72,7 @@ class Settings:
     test_samples: int = 500
 
 
-# What the twin of seconds changes.
+# Settings of the small version, which takes seconds.
 REDUCED = {
     'token_dim': 2, 'few': 4, 'many': 12, 'width': 4, 'num_lanes': 1, 'steps': 10, 'rate_lens': (3,),
     'rate_samples': (8, 16), 'seq_lens': (3,), 'label_multiples': (2,), 'twists': 1, 'unseen_len': 4,

@@ -62,7 +62,7 @@ class Settings:
     test_samples: int = 2000
 
 
-# What the twin of seconds changes.
+# Settings of the small version, which takes seconds.
 REDUCED = {
     'simple_lens': (2,), 'seq_lens': (3,), 'token_dim': 3, 'tenths': (5,), 'num_lanes': 2, 'max_steps': 300,
     'control_len': 3, 'control_lanes': 1, 'control_dim': 4, 'control_steps': 20, 'test_samples': 100,
@@ -147,9 +147,9 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
 
 
 def checks_of(rows: pd.DataFrame) -> tuple[check.Check, ...]:
-    """The comparisons of the verdict; a fit that did not converge is no run.
+    """The comparisons of the verdict; a fit that did not converge does not count as a run.
 
-    A loss of 1 or more is that of a network that learnt nothing, beside which any floor below 1 would pass.
+    A loss of 1 or more means that a network learnt nothing; any floor below 1 would pass beside it.
     """
     every = rows[rows['network'] == FFN]
     fitted, control = every[every['residual'] <= CONVERGED], rows[rows['network'] == TRANSFORMER]
@@ -199,7 +199,7 @@ def card_of(settings: Settings, rows: pd.DataFrame) -> Card:
 
 
 def _finding(rows: pd.DataFrame) -> str:
-    """How near to the floor FFNs come, and which runs are none."""
+    """How near FFNs come to the floor, and which fits do not count as runs."""
     every = rows[rows['network'] == FFN]
     fitted = every[(every['residual'] <= CONVERGED) & (every['floor'] > 0)]
     gained = (1 - fitted['loss']) / (1 - fitted['floor'])

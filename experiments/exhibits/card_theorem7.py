@@ -39,7 +39,7 @@ class Settings:
     num_prompts: int = 4
 
 
-# What the twin of seconds changes.
+# Settings of the small version, which takes seconds.
 REDUCED = {'seq_lens': (4, 8), 'sparsity': (1, 2), 'token_dim': 3, 'num_prompts': 1}
 
 

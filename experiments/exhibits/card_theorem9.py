@@ -25,7 +25,7 @@ LIMITS = (
 )
 STORING_DEPTH = 4  # layers of the storing RNN's read-out, L_y
 LEAST, ONLINE = 'least norm', 'fresh prompts'
-# Of the trained RNNs.
+# Sizes of the trained RNNs.
 WIDTH, READOUT, DEPTH = 16, 128, 2
 
 
@@ -40,12 +40,12 @@ class Settings:
         seq_lens: values of N of the storing RNN's task.
         token_dim: d of the memoriser and the storing RNN.
         trained_lens: values of N of the trained RNNs, with d = 1.
-        trained_samples: values of n of those of least norm.
+        trained_samples: values of n for the trained RNNs of least norm.
         num_lanes: trained RNNs of each kind.
         bisections: radii that are tried for the least norm.
         steps: training steps of each radius.
         online_steps: training steps on fresh prompts of the RNNs that retrieve.
-        epsilon: ε, the training risk that those of least norm may keep.
+        epsilon: ε, the training risk that the RNNs of least norm may keep.
         test_samples: prompts on which risks are measured.
     """
 
@@ -64,7 +64,7 @@ class Settings:
     test_samples: int = 1000
 
 
-# What the twin of seconds changes.
+# Settings of the small version, which takes seconds.
 REDUCED = {
     'num_samples': (4, 8), 'draws': 1, 'seq_len': 4, 'seq_lens': (3,), 'token_dim': 3, 'trained_lens': (2, 3),
     'trained_samples': (4, 8), 'num_lanes': 1, 'bisections': 1, 'steps': 20, 'online_steps': 20, 'test_samples': 50,

@@ -48,7 +48,7 @@ def reduced(part='q1'):
 
 
 def check(config, sweep):
-    """Raises ValueError unless the parameters of Transformers are kept, which are what is drawn."""
+    """Raises ValueError unless the parameters of Transformers are kept, since these are drawn."""
     if not sweep.save_params:
         raise ValueError('save_params=False: the trained parameters are what is drawn, take save_params=True')
     if sweep.models != ('transformer',):

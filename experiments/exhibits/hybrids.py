@@ -18,7 +18,7 @@ FIGURES = {'hybrids/figure.png': 'Labels to test error 0.7 on 1STR, N = 8, for e
 
 
 def get_config(part='mamba2'):
-    """Two blocks of a mixer, and a block of it before and after one of attention; or two blocks of attention."""
+    """Two blocks of a mixer, or one of them before or after a block of attention; or two blocks of attention."""
     base.check_part(part, FOLDERS)
     config = architectures.protocol('qstr', 8)
     config.models, config.num_seeds = ('backbone',), 10

@@ -2,7 +2,7 @@
 
 Parts `log…` have d_e = ⌊3 ln N⌋ at coherence ≤ 3/4, redrawn until it is met, `wide…` d_e = 75 at coherence ≤ 1/2, where
 attention can be a look-up table while N ≤ 75; both are feasible for N = 8 … 512.
-Fits start at W_QK = 0 and at the module's own W_QK, the least training risk is the answer, and each is compared with
+Fits start at W_QK = 0 and at the module's own W_QK. The result of least training risk is kept and compared with
 Lemma 11's network: a row that is no ERM is hollow and left out of exponent fits. `…labels` fit random labels.
 Directories of their own have the averaged risk, and four times as many steps.
 """
@@ -39,7 +39,7 @@ FIGURES = {
 PLUGINS = (*learning_curves.PLUGINS, 'qstr_jax.theory.construction_start', 'qstr_jax.theory.capacity')
 # By rule: c of d_e = ⌊c ln N⌋, d_e, the largest coherence, and what the title says.
 RULES = {'log': (3.0, None, 0.75, 'd_e = ⌊3 ln N⌋'), 'wide': (None, 75, 0.5, 'd_e = 75')}
-# By part what differs from its rule: lengths, R, seeds and others.
+# What differs from its rule in each part: lengths, R, seeds and others.
 PARTS = {
     'log': {'radius': (0.5, 1.0, 2.0)},
     'log_128': {'seq_lens': (128,)},
@@ -116,7 +116,7 @@ def reduced(part='log'):
 
 
 def shrink(config):
-    """Makes a fit on n prompts one of seconds, for the tests."""
+    """Shrinks a fit on n prompts to seconds, for the tests."""
     config.update(token_dim=2, encoding_factor=None, encoding_dim=6, max_coherence=0.9)
     config.transformer.mlp_width = 8
     config.update(max_steps=60, check_every=30, test_samples=100, validation_samples=50)

@@ -1,7 +1,7 @@
 """n* of all architectures at a matched protocol, d = 2: two starts each, learning rate chosen on validation prompts.
 
-The Transformer starts at W_QK = 0 and at its own first parameters, RNN and FFN at two draws of theirs; the start of
-least training risk is the answer. On simple-1STR and on 1STR.
+The Transformer starts at W_QK = 0 and at its own first parameters, RNN and FFN at two draws of theirs; the result of
+least training risk is kept. On simple-1STR and on 1STR.
 """
 
 from experiments.exhibits import n_star_models
@@ -21,7 +21,7 @@ STARTS = {'transformer': ('attention:0', 'init'), 'rnn': ('init', 'init:1'), 'ff
 
 
 def get_config(part='simple_transformer'):
-    """That of `n_star_models` for one architecture, with two starts and the learning rate as a further choice."""
+    """The config of `n_star_models` for one architecture, with two starts, and with the learning rate chosen too."""
     task, model = part.split('_')
     config = n_star_models.get_config(task)
     config.update(models=(model,), starts=STARTS[model], learning_rate=(3e-3, 1e-2), weight_decay=(0.01,))

@@ -1,8 +1,8 @@
 """Norm and gate at the output of a memory: eight mixers with both, one of both and neither.
 
 RetNet, GLA, Gated DeltaNet, KDA, Mamba-2, mLSTM and RWKV-7 normalise what their heads read from a memory and multiply
-it by a gate; DeltaNet normalises alone. The protocol of `architectures`: one label a prompt, 20,000 parameters, the
-rate tuned, ten lanes with a task each. All four at N = 4, both and neither at N = 8.
+it by a gate; DeltaNet only normalises. The protocol of `architectures`: one label a prompt, 20,000 parameters, the rate
+tuned, ten lanes with a task each. All four outputs are run at N = 4, but only both and neither at N = 8.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ OUTPUTS = {
     'gated': 'norm and gate', 'normed': 'the norm alone', 'unnormed': 'the gate alone', 'plain': 'neither'
 }  # fmt: skip
 TASKS = ('qstr', 'noisy_keys')
-# At longer prompts both and neither alone.
+# At longer prompts only both and neither.
 AT = {4: tuple(OUTPUTS), 8: ('gated', 'plain')}
 FOLDERS = {'output_norm': tuple(f'{task}_{seq_len}' for seq_len in AT for task in TASKS)}
 FIGURES = {'output_norm/figure.png': 'Labels to test error 0.7: norm and gate, one of both, neither; the best on top'}

@@ -1,6 +1,6 @@
 """Sensitivity: samples to test MSE 0.7 on 1STR, N = 6, over learning rate × weight decay × width.
 
-The settings of the published code but for these three; the published one is framed. A directory for each architecture.
+All other settings are those of the published code; its point is framed. A directory for each architecture.
 """
 
 from qstr_jax import analysis

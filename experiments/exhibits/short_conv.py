@@ -16,7 +16,7 @@ IS_SUPPORTING = True
 QUESTION = 'How much of a mixer is its short convolution?'
 FIGURES = {'short_conv/figure.png': 'Labels to test error 0.7 on 1STR, N = 4, with and without a short convolution'}
 WIDTH = 4
-MARGIN = 5  # As many lanes more or fewer are named: another CPU moves up to four (`windows`).
+MARGIN = 5  # Mixers are named from this difference in lanes on: another CPU moves up to four (`windows`).
 
 
 def get_config():
@@ -47,14 +47,14 @@ def named(rows):
 
 
 def ratios(rows):
-    """Labels with the convolution over those without it, of each mixer that half of the lanes learn either way."""
+    """Labels with the convolution over those without it, for each mixer of which half the lanes learn either way."""
     means = analysis.summarize(named(rows), ['model', 'short_conv'])
     means = means[means['num_learn'] >= means['num_lanes'] / 2].set_index(['model', 'short_conv'])['mean'].unstack()
     return (means[WIDTH] / means[0]).dropna().sort_values()
 
 
 def at_budget(rows):
-    """The same of all mixers, lanes that do not learn at their budget."""
+    """The same for all mixers; lanes that do not learn count as their budget."""
     logs = np.log(rows['samples_to_threshold'].fillna(rows['max_samples']).astype(float))
     means = logs.groupby([rows['model'], rows['short_conv']]).mean().unstack()
     return np.exp(means[WIDTH] - means[0])

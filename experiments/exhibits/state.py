@@ -80,13 +80,13 @@ def state_of(row):
 
 
 def learners(points):
-    """'5 of 13 mixers with 64 numbers, …': of how many more than half of the lanes learn, by size of state."""
+    """'5 of 13 mixers with 64 numbers, …': how many mixers learn on more than half of their lanes, by size of state."""
     most = (points['num_learn'] > points['num_lanes'] / 2).groupby(points['state'])
     return ', '.join(f'{own.sum()} of {len(own)} mixers with {state:,} numbers' for state, own in most)
 
 
 def gains(points):
-    """'deltanet 0.45, …': samples with the largest state over the smallest, of mixers that half learn with either."""
+    """'deltanet 0.45, …': samples with the largest state over the smallest, for mixers that half learn with either."""
     means = points[points['num_learn'] >= points['num_lanes'] / 2].set_index(['model', 'state'])['mean'].unstack()
     ratios = (means[max(SIDES)] / means[min(SIDES)]).dropna().sort_values()
     return ', '.join(f'{analysis.display(model)} {ratio:.2f}' for model, ratio in ratios.items()) or 'none'
@@ -136,7 +136,7 @@ def with_pairs(own):
 
 
 def fewer_pairs(own):
-    """What the fewest pairs take over what the most take, of mixers and states that half of the lanes learn with."""
+    """Samples with the fewest pairs over those with the most, for mixers and states with which half the lanes learn."""
     points = analysis.summarize(own, POINT)
     half = points[points['num_learn'] >= points['num_lanes'] / 2]
     means = half.set_index(POINT)['mean'].unstack('num_pairs').dropna()

@@ -88,7 +88,7 @@ def num_stationary(fits):
 
 
 def _gradient(fits):
-    """‖∇[R̂ + (λ/2)‖Θ‖²]‖/(λ‖Θ‖), which the tolerance of a sweep does not ask for: it is absolute."""
+    """‖∇[R̂ + (λ/2)‖Θ‖²]‖/(λ‖Θ‖); the tolerance of a sweep is on the gradient's absolute size instead."""
     return fits['grad_norm'] / (fits['weight_decay'] * fits['norm'])
 
 

@@ -80,13 +80,13 @@ def goal(rows):
 
 
 def guess(rows):
-    """What a guess errs by: '0.75', or '0.75 to 0.92' at the N of the rows."""
+    """The error of a guess: '0.75', or '0.75 to 0.92' at the N of the rows."""
     errors = no_retrieval.losses(rows)
     return ' to '.join(dict.fromkeys(f'{error:.2g}' for error in (errors.min(), errors.max())))
 
 
 def best(rows, task, seq_len):
-    """Of whom most lanes learn, the one with the fewest samples, and whose interval meets its own: 'RNN', or ''."""
+    """The best by lanes that learn, then by samples, and those whose interval overlaps its own: 'RNN', or ''."""
     some = rows('who_wins', task=task, seq_len=seq_len).table
     first = architectures.together(analysis.summarize(some, ['model']))
     return ' and '.join(map(analysis.display, first['model']))

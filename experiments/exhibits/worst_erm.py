@@ -102,14 +102,14 @@ def _of_thin(lanes):
 
 
 def evidence(curves):
-    """The fits that are ERMs, with the test loss that they have at least, by two standard errors."""
+    """The fits that are ERMs, with the test loss less two standard errors, which they have at least."""
     least = curves['test_loss'] - worst_erm.ERRORS * curves['test_loss_se']
     ratio = curves['norm'] / curves['fitted_radius']
     return curves[curves['is_erm'].eq(True)].assign(least_test_loss=least, norm_over_radius=ratio)
 
 
 def largest_fits(found):
-    """The certificate of the largest n of each point: the fit that is its evidence."""
+    """The certificate of the fit at each point's largest n, which is the evidence for that n."""
     found = found[found['least_test_loss'] >= found['threshold']]
     largest = found.loc[found.groupby(POINT, dropna=False)['samples'].idxmax()]
     return largest[[*POINT, *TRIES, 'samples', 'train_risk', 'norm_over_radius', 'test_loss', 'test_loss_se']]
@@ -129,14 +129,14 @@ def by_threshold(found):
 
 
 def _by_tasks(rows):
-    """The points as `erms.worst` has them: those that have tasks enough for a number, and the others."""
+    """The points as `erms.worst` has them: those that have enough tasks for a number, and the others."""
     lanes = erms.worst(rows)
     is_enough = lanes.groupby(['radius', 'seq_len'])['seed'].transform('nunique') >= numbers.MIN_LANES
     return lanes[is_enough], lanes[~is_enough]
 
 
 def _of(rows, **settings):
-    """The points of some settings that have tasks enough for a number."""
+    """The points of some settings that have enough tasks for a number."""
     return _by_tasks(rows('worst_erm', **settings).table)[0]
 
 
