@@ -42,7 +42,7 @@ def test_an_unknown_device_or_one_without_compiler_is_a_line(monkeypatch):
     with pytest.raises(ValueError, match="devices='v7': unknown, one of v5e, h100"):
         chips.get('v7')
     monkeypatch.setattr(chips, 'is_installed', lambda chip: False)
-    with pytest.raises(ValueError, match=r'devices=v5e: needs libtpu, of the extra tpu-compile: make accelerators'):
+    with pytest.raises(ValueError, match=r'devices=v5e: needs libtpu from the extra tpu-compile: make accelerators'):
         chips.devices(chips.get('v5e'))
 
 

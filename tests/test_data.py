@@ -77,7 +77,7 @@ def test_a_missing_package_is_named(name, monkeypatch):
 
 
 def test_other_data_are_refused():
-    with pytest.raises(ValueError, match=r"task='mine': the installed data are others than docs/data.md says"):
+    with pytest.raises(ValueError, match=r"task='mine': the installed data differ from those of docs/data.md"):
         files.check('mine', {'x': np.zeros(3)}, '0123456789abcdef')
 
 

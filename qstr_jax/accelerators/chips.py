@@ -78,7 +78,7 @@ def check_installed(chip: Chip) -> None:
     """Raises ValueError if the compiler of an accelerator is not in this environment."""
     if not is_installed(chip):
         package, extra = PACKAGES[chip.platform], f'{chip.platform}-compile'
-        raise ValueError(f'devices={chip.name}: needs {package}, of the extra {extra}: make accelerators')
+        raise ValueError(f'devices={chip.name}: needs {package} from the extra {extra}: make accelerators')
 
 
 def environment(chip: Chip) -> dict[str, str]:

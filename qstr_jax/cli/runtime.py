@@ -136,7 +136,7 @@ def _is_distributed() -> bool:
 
 
 def use_all_cores() -> None:
-    """Makes each core a device of its own, so that as many lanes run at once.
+    """Makes each core a device of its own, so that a lane runs on each at the same time.
 
     The small products of a lane hardly use a second core: two lanes side by side on two cores make 1.0 (RNN) to 2.4
     (FFN, N = 4) times as many steps a second as one after the other (experiments/benchmarks/README.md). Rows do not

@@ -12,7 +12,7 @@ class Request:
     """A sweep, and what its processes need."""
 
     arguments: tuple[str, ...]  # the command line of `experiments.sample_complexity`
-    num_workers: int | None = None  # of `ray`; None takes as many as there is room for. The others take --num_shards.
+    num_workers: int | None = None  # of `ray`; None takes as many as fit. Other launchers take --num_shards.
     cpus: int = 2  # of a process
     gpus: float = 0  # of a process; 0.5 puts two processes on one
     tpus: int = 0  # chips of a process

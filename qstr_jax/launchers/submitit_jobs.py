@@ -106,7 +106,7 @@ def _failure(job: Any) -> str | None:
     try:
         error = job.exception()
     except UncompletedJobError:  # killed, or never started
-        return f'ended without a word, state {job.state}'
+        return f'ended without an error message, state {job.state}'
     if error is None:
         return None
     lines = str(error).strip().splitlines()  # a traceback, then where submitit's files are

@@ -89,7 +89,7 @@ def retrieval_share(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[s
 
 @register
 def retrieval_mass(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[str, jax.Array]:
-    """Attention mass on the relevant tokens, averaged over heads, positions that count and 256 fresh test prompts.
+    """Attention mass on the relevant tokens, averaged over heads, positions that count and 256 validation prompts.
 
     At each position the weights of the distinct relevant tokens are summed; 1 means that no head looks elsewhere.
     Transformers only.

@@ -4,7 +4,7 @@
     lanes = rows('figure1a_tuned', model='ffn')
     f'The FFN needs {lanes.mean(by="seq_len")} samples, N^{lanes.exponent()}.'
 
-A number that rests on fewer than three lanes at some point is an error, and so is one of a damaged file.
+A number that rests on fewer than three lanes at some point is an error, and so is a number from a damaged file.
 """
 
 import pathlib

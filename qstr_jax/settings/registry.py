@@ -35,7 +35,7 @@ _ENTRIES: dict[str, Entry] = {}
 class Registry:
     """The things of one kind by name. Names are unique across kinds, since they are prefixes of settings.
 
-    Attributes:
+    Args:
         kind: what is registered, such as 'model'.
         flag: the setting that takes such a name, such as 'models'.
         leading: the arguments of a builder that come first and are not settings.

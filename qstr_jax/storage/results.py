@@ -81,7 +81,7 @@ def check_tuned_alike(workdir: Any, known: Sequence[dict[str, Any]], sweep: dict
     """Raises ResultsError for a sweep that was tuned in another way than some, since no setting tells such lanes apart.
 
     Args:
-        workdir: where the others are, and where it is to go.
+        workdir: the directory that has the others, into which the sweep is to go.
         known: the other sweeps, as in config.json.
         sweep: one more.
     """

@@ -21,7 +21,7 @@ UNKNOWN = ''
 
 
 def digests() -> dict[str, str]:
-    """A digest for each module of the user's that is loaded, by its name, and one for all of this package.
+    """A digest for each loaded module of the user's, by its name, and one for all of this package.
 
     What registers something from outside this package is the user's wherever it lies, such as an installed plugin.
     """

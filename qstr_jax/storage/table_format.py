@@ -60,7 +60,7 @@ def digest(table: pa.Table) -> bytes:
 
 
 def _bytes_of(column: pa.ChunkedArray) -> list[bytes]:
-    """A column's values: numbers as they are in memory beside which of them are missing, all else as JSON."""
+    """A column's values: numbers as they are in memory, after a mask of the missing ones; all else as JSON."""
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         return [json.dumps(column.to_pylist(), default=str).encode()]
     return [column.is_null().to_numpy().tobytes(), column.fill_null(0).to_numpy().tobytes()]

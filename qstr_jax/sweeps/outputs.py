@@ -1,4 +1,4 @@
-"""Whether tasks, models and probes of cells make what programs and rows need, found out before any work."""
+"""Checks, before any work, that tasks, models and probes of cells make what programs and rows need."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple

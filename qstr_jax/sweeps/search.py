@@ -101,7 +101,7 @@ class Search:
         return self._limit(GROWTH * known if math.isfinite(known) else FIRST_SHARE * budget)
 
     def _limit(self, samples: float) -> int:
-        """A number of samples as `stop_after`: 0, which stops nothing, from the budget on."""
+        """A number of samples as `stop_after`; from the budget on it is 0, which stops nothing."""
         return 0 if samples >= self.cell.problem.learner.max_samples else math.ceil(samples)
 
     def _climb(self, lane: Any, start: Places, limit: int) -> Found:

@@ -38,7 +38,7 @@ class Hops(Variant):
     def asked_NxN(self) -> np.ndarray:
         """A walk of k hops ends where it began if i lies on a cycle of a length c that divides k.
 
-        P(c) = (N − 1)(N − 2) … (N − c + 1)/N^c. All other ends are as likely as each other.
+        P(c) = (N − 1)(N − 2) … (N − c + 1)/N^c. All other ends are equally likely.
         """
         size = self.seq_len
         lengths = [c for c in range(1, min(self.hops, size) + 1) if self.hops % c == 0]

@@ -21,7 +21,7 @@ from qstr_jax.tasks.task import Prompt, register
 @register('informative_token')
 @dataclasses.dataclass(frozen=True)
 class InformativeToken(Sequence):
-    """x_i = √d e(w_i), y = π(w_t): w_t is one of V informative tokens, all others are of V that say nothing.
+    """x_i = √d e(w_i), y = π(w_t): w_t is one of V informative tokens, all others are among V that say nothing.
 
     t is uniform on [N], the 2V embeddings e on the unit sphere; π is a uniform permutation.
 

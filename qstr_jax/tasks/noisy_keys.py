@@ -62,7 +62,7 @@ class NoisyKeys(Sequence):
         return jnp.argmax(queries_NxK @ keys_NxK.T, axis=1)  # keys are unit vectors
 
     def no_retrieval(self, threshold_on: str) -> float:
-        """1 − 1/N: labels have variance 1, and each token is as likely as all others."""
+        """1 − 1/N: labels have variance 1, and all tokens are equally likely."""
         return 1 - 1 / self.seq_len
 
     def oracle(self, prompt: Prompt, link_params: Any) -> jax.Array:

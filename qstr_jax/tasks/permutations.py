@@ -15,7 +15,7 @@ from qstr_jax.tasks.word_problem import WordProblem
 @register('permutations')
 @dataclasses.dataclass(frozen=True)
 class Permutations(WordProblem):
-    """Tokens are uniform permutations; y_i is the composition of the first i, of which the first is applied first.
+    """Tokens are uniform permutations; y_i is the composition of the first i, applied one after the other.
 
     Attributes:
         group: 'S_3' of 6 or 'S_5' of 120 permutations.

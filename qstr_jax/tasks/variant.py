@@ -15,7 +15,7 @@ from qstr_jax.tasks.task import Prompt
 
 @dataclasses.dataclass(frozen=True)
 class Variant(QSTR):
-    """qSTR with other questions, of Gaussian tokens. A variant writes `asked_NxN` and draws its indices itself."""
+    """qSTR with other questions about Gaussian tokens. A variant writes `asked_NxN` and draws its indices itself."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

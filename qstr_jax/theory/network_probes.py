@@ -37,7 +37,7 @@ def late_loss(params: dict, task_draw: tasks.Draw, problem: Any, num_prompts: in
     """The loss at positions i ≥ N/2, where Propositions 3 and 21 have their floors, and its standard error.
 
     Args:
-        num_prompts: test prompts.
+        num_prompts: prompts on which it is measured.
     """
     task = problem.task
     late_N = floors.late_positions(task.seq_len)
@@ -96,7 +96,7 @@ def rounded_states(
 
     Args:
         bits: bits per coordinate; each value makes the columns rounded_BITS and rounded_BITS_se.
-        num_prompts: test prompts.
+        num_prompts: prompts on which it is measured.
     """
     if not _has_network_of_states(problem.module):
         return {}

@@ -1,4 +1,4 @@
-"""minGRU (Feng et al., arXiv:2410.01201): a GRU whose gates do not see the state, so that it is an associative scan."""
+"""minGRU (Feng et al., arXiv:2410.01201): a GRU whose gates do not see the state, so it can be an associative scan."""
 
 import jax
 from flax import linen as nn

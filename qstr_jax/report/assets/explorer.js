@@ -37,7 +37,7 @@ function merged(exhibits) {
 
 const rowsOf = (exhibit) => exhibit.table;
 
-// A row without a setting, such as a baseline's learning rate, is shown whatever is chosen of it.
+// A row that lacks a setting, such as a baseline's learning rate, is shown whatever values of it are chosen.
 const shownRows = () => rowsOf(state.exhibit).filter(
   (row) => Object.entries(state.chosen).every(([name, values]) => (row[name] ?? null) === null || values.has(row[name])));
 const nameOf = (model) => DATA.looks[model].name;
@@ -141,7 +141,7 @@ function listOf(text) {
   }
 }
 
-// Shows what an address says; what it does not say stays at what is shown first.
+// Shows what an address says; whatever it leaves out stays as on a fresh page.
 function goTo(address) {
   const parts = new URLSearchParams(address.slice(1));
   if (!parts.has('exhibit')) return false;
@@ -194,7 +194,7 @@ function pointsOf(rows, x, y) {
   // Where validation chose some settings at each point, these tell no curves apart.
   const { chosen } = state.chosen;
   const follow = chosen && !chosen.has(false) ? ['chosen', ...state.exhibit.over] : [];
-  // A fit of chosen lanes is none of curves that other lanes share.
+  // A fit to the chosen lanes does not belong to curves that contain other lanes too.
   const isShown = (fit) => fit.x === x && (follow.length > 0 || !('chosen' in fit.where));
   const fitOf = (row) => (y !== 'samples' ? undefined : row.source.fits.find(
     (fit) => isShown(fit) && Object.entries(fit.where).every(([name, value]) => (row[name] ?? null) === value)));

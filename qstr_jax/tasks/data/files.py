@@ -23,5 +23,5 @@ def check(task: str, arrays: dict[str, np.ndarray], digest: str) -> None:
         found.update(np.ascontiguousarray(array).data)
     if found.hexdigest()[: len(digest)] != digest:
         raise ValueError(
-            f'task={task!r}: the installed data are others than docs/data.md says; make install EXTRA=data'
+            f'task={task!r}: the installed data differ from those of docs/data.md; make install EXTRA=data'
         )
