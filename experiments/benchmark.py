@@ -30,7 +30,7 @@ SECTIONS = flags.DEFINE_multi_enum('sections', ['steps', 'runs'], ['steps', 'run
 MODELS_FLAG = flags.DEFINE_list('models', list(MODELS), 'Which architectures.')
 SEQ_LENS = flags.DEFINE_list('seq_lens', ['4', '8', '12'], 'Which lengths of Figure 1a.')
 SEEDS = flags.DEFINE_integer('run_seeds', 5, 'Seeds of a run to the threshold.', lower_bound=1)
-ROUNDS, SECONDS = 3, 0.5  # Of each timing; what is compared is timed in turn.
+ROUNDS, SECONDS = 3, 0.5  # Rounds, and seconds of each timing; what is compared is timed in turn.
 
 
 def protocols():

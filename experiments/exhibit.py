@@ -68,7 +68,7 @@ class Exhibit:
 
     @property
     def folders(self) -> dict[str, tuple[str, ...]]:
-        """By results directory, the parts that run into it."""
+        """The parts that run into each results directory."""
         return getattr(self.module, 'FOLDERS', {self.name: ('',)})
 
     def configs(self, folder: str, reduced: bool = False) -> list[config_dict.ConfigDict]:
@@ -127,7 +127,7 @@ class Exhibit:
 
     @property
     def shown(self) -> list[tuple[str, str]]:
-        """Those of the gallery: the first, or as many as the module says."""
+        """The pictures of the gallery: the first one, or as many as the module says."""
         return self.figures[: getattr(self.module, 'NUM_SHOWN', 1)]
 
     def state(self, folder: str, rows: numbers.Rows) -> str:
@@ -295,7 +295,7 @@ def every() -> dict[str, Exhibit]:
 
 
 def pages(linked: bool = False) -> dict[str, page.Page]:
-    """By results directory its exhibit's title and, if linked, the address of its page in the documentation."""
+    """Each results directory's exhibit: its title and, if linked, the address of its page in the documentation."""
     return {
         folder: page.Page(one.title.partition(':')[0], f'exhibits/{one.name}.html' if linked else '')
         for one in every().values()

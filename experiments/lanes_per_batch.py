@@ -74,7 +74,7 @@ def run() -> None:
     if RNN_WIDTH.value is not None and 'rnn' not in MODELS.value:
         raise ValueError(f'--rnn_width={RNN_WIDTH.value}: rnn is not among the --models, leave it out')
     for model in MODELS.value:
-        sweep_of(model)  # which refuses unknown names before any work
+        sweep_of(model)  # unknown names are refused before any work
     checks.number('seconds', SECONDS.value)
     runtime.start()
     folder = files.make_folder(runtime.output('results/lanes_per_batch'))  # before any work

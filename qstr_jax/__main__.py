@@ -15,6 +15,6 @@ if __name__ == '__main__':
         sys.exit(f'error: unknown command {command!r}: give compare, board or track, or flags alone for a sweep')
     binary = importlib.import_module(f'qstr_jax.cli.{command}')
     if command != 'sample_complexity':
-        sys.argv[0] += f' {command}'  # as it stands in the record of a run
+        sys.argv[0] += f' {command}'  # the name that the record of a run has
         __doc__ = str(binary.__doc__)  # which --help shows
     binary.main()

@@ -36,7 +36,7 @@ def _svd_by_jacobi(w_AxB: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         return u_RxA.T, sizes_R, v_BxR.T
     polar_AxB, square_BxB, _, _ = jax.lax.linalg.qdwh(w_AxB, is_hermitian=False)
     sizes_B, v_BxB = eigh(square_BxB)
-    # In descending order, and the zeros of a matrix without full rank are not below 0.
+    # Sorted in descending order; rounding may not take the zeros of a matrix without full rank below 0.
     sizes_B, v_BxB = jnp.maximum(sizes_B[::-1], 0), v_BxB[:, ::-1]
     return polar_AxB @ v_BxB, sizes_B, v_BxB.T
 

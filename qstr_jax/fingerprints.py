@@ -85,7 +85,7 @@ def _of_value(value: Any, known: dict[int, str]) -> str:
         return f'({",".join(_of_value(one, known) for one in value)})'
     if isinstance(value, (np.ndarray, jax.Array)):
         return _of_array(value)
-    if isinstance(value, (set, frozenset)):  # which are in no order, or in one that differs between processes
+    if isinstance(value, (set, frozenset)):  # their order may differ between processes
         return f'{{{",".join(sorted(_of_value(one, known) for one in value))}}}'
     if callable(value):  # such as the rule of a derivative, which is traced where it is used
         return type(value).__name__

@@ -35,14 +35,14 @@ class Progress:
         self._bar.close()
 
     def expect(self, count: int) -> None:
-        """More work is known."""
+        """Takes note of more work to do."""
         self._total += count
         if not self._is_open:
             self._bar.total = self._total
             self._bar.refresh()
 
     def show(self, name: str, detail: str = '', count: int = 0) -> None:
-        """Some units are done, or a long one has moved on."""
+        """Shows that some units are done, or that a long one has moved on."""
         self._done += count
         self._bar.set_description_str(name, refresh=False)
         self._bar.set_postfix_str(detail, refresh=False)
@@ -53,7 +53,7 @@ class Progress:
             print(self._line(name, detail), file=sys.stderr, flush=True)
 
     def say(self, line: str) -> None:
-        """A line that stays, such as one about a finished unit."""
+        """Prints a line that stays, such as one about a finished unit."""
         if self._is_log:
             print(line, file=sys.stderr, flush=True)
         elif not self._bar.disable:

@@ -47,7 +47,7 @@ def send(workdir: Any, tracker: str, project: str = 'qstr_jax') -> int:
     if rows.empty:
         raise ValueError(f'{str(workdir)!r}: has no rows to send yet')
     curves = results.load_curves(workdir, rows=rows)
-    # By name, since lanes lack the settings that only those of other cells have.
+    # Lanes are found by name, since they lack the settings that only lanes of other cells have.
     checks_of = dict(list(curves.groupby(['cell', lane_keys.names_of(curves)]))) if len(curves) else {}
     shared = lane_keys.names_of(rows[['cell', *lane_keys.columns_of(curves)]]) if len(curves) else [''] * len(rows)
     more = {'mode': os.environ.get('WANDB_MODE', 'offline')} if tracker == 'wandb' else {}

@@ -93,7 +93,7 @@ def trained(rows: pd.DataFrame, suffix: str = '') -> pd.DataFrame:
 
 
 def untrained(settings: HeadSettings, found: pd.DataFrame, is_free: bool = True, suffix: str = '') -> pd.DataFrame:
-    """Beside trained networks of each size: the best reader if H < q, or Lemma 11's construction if not."""
+    """What stands beside trained networks of each size: the best reader if H < q, else Lemma 11's construction."""
     rows = []
     for q, d, num_heads in found[['q', 'd', 'heads']].drop_duplicates().itertuples(index=False):
         name, measure = ('Lemma 11', heads.constructed) if num_heads >= q else (f'best reader{suffix}', heads.oracle)

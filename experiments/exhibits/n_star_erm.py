@@ -164,7 +164,7 @@ def _lines(rows, chosen, curves):
     parts = (
         failing.assign(name='an ERM that was found errs', samples=failing['samples'].replace(0, float('nan'))),
         memory_lines.capacity_lines(rows),
-        # Of a Transformer's ball alone.
+        # Twisted teachers are only in a Transformer's ball.
         memory_lines.twisted_lines(chosen[chosen['model'] == 'transformer'], threshold=chosen['threshold'].iloc[0]),
     )
     columns = ['name', 'encoding_factor', 'encoding_dim', 'seq_len', 'samples']

@@ -44,7 +44,7 @@ def draw(workdir, config):
 
 
 def windows(rows):
-    """By mixer the rates at which most lanes learn, the widest window first."""
+    """The rates at which most lanes of each mixer learn, the widest window first."""
     points = analysis.summarize(rows('windows').table, POINT)
     inside = points['learning_rate'].where(points['num_learn'] >= MOST * points['num_lanes'])
     found = {model: sorted(own.dropna()) for model, own in inside.groupby(points['model'])}

@@ -65,7 +65,7 @@ def with_width(rows):
 
 
 def points(rows):
-    """By number of pairs, mixer and width the samples to 99 %, and the accuracies."""
+    """The samples to 99 % and the accuracies, by number of pairs, mixer and width."""
     table = with_width(rows('zoology').table)
     found = analysis.summarize(table, POINT).set_index(POINT).sort_index()
     return found.assign(accuracy=table.groupby(POINT)['accuracy'].mean())

@@ -34,7 +34,7 @@ class Chip:
     platform: str  # 'tpu' or 'gpu'
     memory_bytes: int  # of one device
     topology: str  # the smallest group of such chips that the compiler knows by name
-    accelerator_type: str = ''  # of a TPU host with this topology
+    accelerator_type: str = ''  # TPU_ACCELERATOR_TYPE of a host with this topology
     # What the compiler is told about a GPU: fields of XLA's `GpuDeviceInfoProto`.
     target: tuple[tuple[str, int | float], ...] = ()
 

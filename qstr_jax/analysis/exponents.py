@@ -161,7 +161,7 @@ def _fitted_to(learners: Measured, others: Measured) -> str:
 
 
 def _usable(lanes: Measured, x: str) -> tuple[np.ndarray, list[str]]:
-    """Which lanes an exponent is fitted to, and in words what was left out."""
+    """Which lanes an exponent is fitted to, and what was left out, in words."""
     easy, diverged = lanes.is_easy, lanes.has('diverged')
     short = lanes.is_short & ~easy & ~diverged
     unfitted = lanes.has(erms.UNFITTED) & ~easy & ~short
@@ -219,7 +219,7 @@ def _why_none(usable: Measured, num_points: int, x: str) -> str:
 
 
 def _caveats(usable: Measured, x: str) -> list[str]:
-    """In words, which lanes are bounds, and where one lane stands alone."""
+    """Says which lanes are bounds, and at which N there is only one lane."""
     notes = []
     bounds = sides(usable) != 0
     if bounds.any():
@@ -233,7 +233,7 @@ def _caveats(usable: Measured, x: str) -> list[str]:
 
 
 def _coarse(lanes: Measured, x: str) -> list[str]:
-    """In words, where means are one to three checks."""
+    """Says at which N means are one to three checks."""
     coarse = [value for value in np.unique(lanes.x) if point_of(lanes.at(lanes.x == value))['is_coarse']]
     steps = lanes.step[np.isin(lanes.x, coarse)]
     return [f'{resolution.note_of(steps)} ({_where(np.array(coarse), x)})'] if coarse else []

@@ -28,7 +28,7 @@ _MOST_STEPS = 100
 _MIN_FOR_MISFIT = 4
 # Level of the test whether three means lie on a line.
 _LEVEL = 0.05
-# With smaller residuals means lie on a line, and bounds tell nothing more.
+# Means with smaller residuals lie on a line, and bounds add nothing.
 _EXACT = 1e-6
 # Residuals of this size are rounding.
 _ROUNDING = 1e-10

@@ -80,7 +80,7 @@ def from_logs(values: np.ndarray, group: np.ndarray, logs: np.ndarray, side: np.
 def _most_likely(
     group: np.ndarray, logs: np.ndarray, side: np.ndarray, mean: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """By expectation and maximisation: the means, how many measured lanes would tell as much, a lane's variance."""
+    """The means, how many measured lanes would tell as much, and a lane's variance, by expectation-maximisation."""
     counts = np.bincount(group)
     spread = np.zeros_like(logs)
     expected, is_censored = logs.copy(), side != 0

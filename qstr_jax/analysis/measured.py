@@ -32,7 +32,7 @@ class Measured:
         return Measured(**{field.name: getattr(self, field.name)[places] for field in dataclasses.fields(self)})
 
     def has(self, *outcomes: str) -> np.ndarray:
-        """Which lanes ended in one of some ways."""
+        """Which lanes have one of some outcomes."""
         return np.array([outcome in outcomes for outcome in self.outcome.tolist()], bool)
 
 

@@ -107,9 +107,9 @@ def _not_of_the_theorem(statement: Statement, lanes: pd.DataFrame) -> str:
 
 
 def _is_moving(lanes: pd.DataFrame) -> pd.Series:
-    """Which lanes that reached the threshold are of `stationary`, but not where Theorem 6's proof needs them.
+    """Which lanes of `stationary` reached the threshold, but not at a point as Theorem 6's proof needs it.
 
-    It needs W in the span of the prompts, not a gradient of 0; without a span, the row's own tolerance decides.
+    The proof needs W in the span of the prompts, not a gradient of 0; without a span the row's own tolerance decides.
     """
     residual = lanes['span_residual'] if 'span_residual' in lanes.columns else pd.Series(float('nan'), lanes.index)
     is_there = (residual < _OFF_SPAN).where(residual.notna(), lanes['converged'].eq(True))

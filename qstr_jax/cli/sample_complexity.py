@@ -32,7 +32,7 @@ def _of_config(name: str, default: Callable[..., None]) -> Callable[..., None]:
 
 def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
     """Draws a results directory as the file of --config does, or as all others; nothing where no lane has run."""
-    from qstr_jax.report import drawing  # which takes seconds to import; most processes of a job draw nothing
+    from qstr_jax.report import drawing  # imported here: it takes seconds, and most processes of a job draw nothing
 
     if not results.load(workdir).empty:
         _of_config('draw', drawing.draw)(workdir, config)

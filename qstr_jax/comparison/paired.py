@@ -29,7 +29,7 @@ class Verdict(NamedTuple):
     low: float
     high: float
     is_bound: bool  # whether some lane used up its budget, so that the true ratio is further from 1, or not known
-    p: float  # of no difference, two-sided
+    p: float  # the two-sided p-value of no difference
     says: str  # 'better', 'worse', 'cannot say', or 'neither learns'
 
     @property

@@ -64,7 +64,7 @@ def compare(
     made = provenance.made_by(['qstr_jax.compare'])
     known = entries.reference()
     known = known[known['suite'] == points.version]
-    entered = [names.check(name) for name in dict.fromkeys(mine['entry'])]  # which files of rows name
+    entered = [names.check(name) for name in dict.fromkeys(mine['entry'])]  # since the names come from files
     for name in sorted(set(mine['entry'][mine['learner'].eq(LEARNER)]) & set(known['entry'])):
         warnings.warn(f"{name}: stands on the card in place of the board's entry of this name", stacklevel=2)
     cards = {}

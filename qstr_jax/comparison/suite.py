@@ -37,7 +37,7 @@ class Task:
     name: str
     about: str  # what it asks, for readers
     threshold: float  # a lane is over at the first check with an error strictly below
-    threshold_on: str = 'loss'  # of which error, 'loss' or 'error_rate'
+    threshold_on: str = 'loss'  # which error: 'loss' or 'error_rate'
     settings: tuple[tuple[str, Any], ...] = ()  # further settings of the task
 
 

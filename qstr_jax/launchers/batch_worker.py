@@ -54,7 +54,7 @@ class BatchWorker:
     """Runs lane batches, one on each device at a time."""
 
     def __init__(self, arguments: Sequence[str], promised: str, num_devices: int) -> None:
-        sys.argv = ['experiments.sample_complexity', *arguments]  # as provenance has it
+        sys.argv = ['experiments.sample_complexity', *arguments]  # what provenance records
         command_line.parse(sys.argv)
         if promised == 'cpu':
             jax.config.update('jax_num_cpu_devices', num_devices)

@@ -38,7 +38,7 @@ class Engine(Protocol):
         """Calls 'num_devices', 'run', 'news' or 'stop' of a worker, as `batch_worker.BatchWorker` has them."""
 
     def wait(self, calls: Sequence[Hashable], timeout: float) -> Sequence[Hashable]:
-        """Those calls that have ended, as soon as there is one."""
+        """The calls that have ended, as soon as there is one."""
 
     def result(self, call: Hashable) -> Any:
         """What a call returned; raises `Failed` or `Lost`."""
@@ -93,7 +93,7 @@ class Driver:
                         self._call(number, 'stop')
                 calls, seconds = list(self._calls), min(self._poll_seconds, WAIT_SECONDS)
                 for call in self._engine.wait(calls, seconds) if calls else ():
-                    if call in self._calls:  # which it is not if its worker was found to be gone
+                    if call in self._calls:  # it is no longer there if its worker was found to be gone
                         self._end_call(call)
                 if time.monotonic() - last_poll >= self._poll_seconds:
                     last_poll = time.monotonic()
@@ -182,7 +182,7 @@ class Driver:
         self._idle.append(place)
         try:
             self._inbox(batch.folder).write(files)
-        except ResultsError as error:  # of this cell
+        except ResultsError as error:  # the files of this cell cannot be written
             self._fail(batch, str(error))
             return
         if record := files.get(f'errors/{batch.cell}.json'):

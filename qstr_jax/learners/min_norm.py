@@ -59,7 +59,7 @@ class MinNorm(GradientSteps):
         return dataclasses.replace(super().bind(module, task, sample_sizes), starts=('init',))
 
     def ignored(self) -> tuple[str, ...]:
-        """Also the starts."""
+        """As for other learners, and the starts."""
         return (*super().ignored(), 'starts')
 
     @property

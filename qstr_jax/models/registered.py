@@ -99,7 +99,7 @@ def predict(module: nn.Module, params: Any, z_NxE: jax.Array, position: Any = No
         length: n, of a prompt that ends after n ≤ N tokens, may be traced. No model can read the padding, which is zero
             here, and a model that takes `length` can leave it out.
     """
-    apply: Callable[..., Any] = module.apply  # whose own type allows for collections that change
+    apply: Callable[..., Any] = module.apply  # Flax's own type also allows for collections that change
     known = inspect.signature(type(module).__call__).parameters
     given: dict[str, Any] = {}
     if length is not None:

@@ -79,7 +79,7 @@ def along(axis: Axes, ends: Sequence[tuple[float, float]], text: Text) -> None:
     """Moves a text to a rising straight line, from its upper end on to where it covers least."""
     start, end = axis.transData.transform(ends)
     shares = np.repeat(np.linspace(0.97, 0.2, 15), 2)[:, None]
-    # By turns above the line, left of the point, and below it, right of the point.
+    # Alternately above the line and left of the point, and below the line and right of the point.
     sides = np.tile([(-1, 1), (1, -1)], (15, 1)) * (_size(text) / 2 + _point(axis))
     place(axis, [text], start + shares * (end - start) + sides)
 

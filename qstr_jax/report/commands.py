@@ -35,7 +35,7 @@ def command_of(row: Mapping[str, Any], sweeps: Sequence[Mapping[str, Any]], plug
 
     What was tuned is given at the value that was chosen. What all rows of a cell share comes first.
     """
-    for sweep in reversed(sweeps):  # Of several equal sweeps the last.
+    for sweep in reversed(sweeps):  # If several sweeps have the row, the last counts.
         try:
             flags = _flags(row, sweep)
         except (KeyError, TypeError, ValueError, AttributeError):  # A config of another version, or a foreign one.

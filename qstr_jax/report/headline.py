@@ -84,7 +84,7 @@ def _growth(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def _needs(sections: Sequence[Section]) -> list[tuple[str, dict[str, str]]]:
-    """Of each directory with several architectures on one axis of N or q: who needs fewest, and a line of the table."""
+    """Who needs fewest, and a line of the table, for each directory with several architectures on an axis of N or q."""
     needs = []
     for section in sections:
         if section.rows.empty:

@@ -7,7 +7,7 @@ import re
 import urllib.parse
 from collections.abc import Iterator
 
-# By element, the attributes whose address a browser loads by itself.
+# The attributes of elements whose address a browser loads by itself.
 _LOADED = {**dict.fromkeys(('script', 'img', 'iframe', 'source', 'video', 'audio'), 'src'), 'object': 'data'}
 _LOADED_RELS = {'stylesheet', 'icon', 'preload', 'preconnect', 'dns-prefetch', 'modulepreload', 'manifest'}
 _IN_STYLES = re.compile(r'(?:url\(|@import)\s*["\']?\s*((?:https?:)?//[^"\')\s]+)')

@@ -81,7 +81,7 @@ class Registry:
         """Whether this is the same definition again, as when a notebook cell is run twice."""
 
         def place(thing: Any) -> tuple:
-            function = thing if isinstance(thing, type) else getattr(thing, 'apply', thing)  # that of a link
+            function = thing if isinstance(thing, type) else getattr(thing, 'apply', thing)  # a link's function
             return getattr(function, '__module__', ''), getattr(function, '__qualname__', repr(function))
 
         is_same = place(known.builder) == place(builder) and '<lambda>' not in place(builder)[1]

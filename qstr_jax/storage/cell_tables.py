@@ -40,7 +40,7 @@ def _rows(path: Any) -> pd.DataFrame:
     """Read again only where the file has changed: a step of a search asks for the rows of its cell eight times."""
     try:
         file = os.lstat(path)
-    except OSError:  # of an object store, or gone
+    except OSError:  # the file is in an object store, or gone
         return _checked(path, 'rows')
     return _rows_of(path, file.st_ino, file.st_size, file.st_mtime_ns).copy(deep=False)
 

@@ -30,7 +30,7 @@ class Copy:
 
     frame: pd.DataFrame  # rows or curves, with the column `cell`
     stamps: dict[str, tuple[int, int]]  # size and time of the file of each cell
-    places: dict[str, tuple[int, int]]  # of each cell, its first line and the one after its last
+    places: dict[str, tuple[int, int]]  # the first line of each cell, and the one after its last
 
     def columns(self, cell_id: str, names: Iterable[str] | None = None) -> dict[str, list]:
         """The columns of one cell that are not empty, or those of some names."""

@@ -47,7 +47,7 @@ def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
     for sweep in sweeps:
         results.add_sweep(target, sweep)
     for name, (rows, curves) in tables.items():
-        results.add(target, name.removesuffix('.parquet'), rows, curves)  # beside what a worker added meanwhile
+        results.add(target, name.removesuffix('.parquet'), rows, curves)  # a worker may have added others meanwhile
     files.write_json(target / 'plan.json', plan)
     for name, run in runs.items():
         files.write_json(target / 'provenance' / name, run)

@@ -173,7 +173,7 @@ def _cells_of_model(
                         made[key] = _learner(name, learner_settings, traced)
                     learner = made[key].bind(module, task, sizes or (0,))
                 if sweep.tune:
-                    sweep.tune.grids_of(learner)  # which checks that the learner looks at what is tuned
+                    sweep.tune.grids_of(learner)  # raises if the learner does not have what is tuned
                 idle = learner.ignored()
                 used |= {('task', key) for key in settings if key not in asked.unused}
                 used |= {('model', key) for key in model_settings}

@@ -117,7 +117,7 @@ class Claims:
     def __init__(self, workdir: Any, batches: Sequence[LaneBatch], stop: threading.Event) -> None:
         self._workdir = workdir
         self._pending = list(batches)
-        self._owners: dict[str, int] = {}  # by cell id the thread that began it
+        self._owners: dict[str, int] = {}  # the thread that began a cell, by cell id
         self._stop = stop
         self._drained = threading.Event()  # set when no batch is left, to wake the threads that wait for one
         self._mutex = threading.Lock()

@@ -33,7 +33,7 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> dic
     found: dict[str, dict[str, Made]] = {}
     for cell in cells:
         problem: Any = cell.problem
-        with failures.named(f'task={problem.task.name!r}'):  # whose own settings may not be hashable
+        with failures.named(f'task={problem.task.name!r}'):  # a task's own settings may not be hashable
             shapes.check(problem.task)
             shapes.check(problem.test_task)
         with failures.named(f'models={cell.model!r}'):

@@ -21,7 +21,7 @@ class Asked:
     @functools.cached_property
     def unused(self) -> frozenset[str]:
         """Names of the task's settings that neither training nor test prompts depend on."""
-        with failures.named(f'task={self.task.name!r}'):  # whose own settings may not be hashable
+        with failures.named(f'task={self.task.name!r}'):  # a task's own settings may not be hashable
             return unused.names(self.task) & unused.names(self.test_task)
 
     @functools.cached_property
@@ -49,7 +49,7 @@ class Built:
     """A model on a task, and which of its settings made it, found once for all learners."""
 
     model: str  # registered name of the architecture
-    given: Settings  # that a preset or the sweep sets
+    given: Settings  # those that a preset or the sweep sets
     task: Any
     module: Any
 

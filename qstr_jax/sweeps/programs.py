@@ -24,7 +24,7 @@ class Programs(NamedTuple):
     size: int  # lanes of a batch
     device: Any
     compile_seconds: float
-    memory_bytes: int  # that both need together
+    memory_bytes: int  # what both need together
     fingerprint: str  # equal for programs that compute the same, see `fingerprints`
 
 

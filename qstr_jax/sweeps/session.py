@@ -126,11 +126,11 @@ class Session:
         self._options, self._stop = options, stop
         self._probes = outputs.probes_of(sweep)
         self._made = made  # what probes make, by cell and name
-        self.stage = ''  # of the work, for those who watch
+        self.stage = ''  # the stage of the work, to be shown
         self.workers = [worker.Worker(device) for device in jax.local_devices()[: options.num_devices]]
         # The device that works only for this sweep, and those that belong to no sweep and help all of several.
         self.own, self.shared = 0, set(range(len(self.workers)))
-        self._records: dict[str, dict[str, Any]] = {}  # of provenance, by directory
+        self._records: dict[str, dict[str, Any]] = {}  # records of provenance, by directory
 
     def open(
         self,
@@ -188,7 +188,7 @@ class Session:
             self.shared |= helpers
         if self._stop.signal_number is not None:
             raise Interrupted(self._stop.signal_number)
-        if self._stop.is_set():  # by another sweep of this call, whose error is raised there
+        if self._stop.is_set():  # another sweep of this call failed, and raises its error
             raise worker.Stopped
         return failed
 

@@ -102,7 +102,7 @@ class Sweep:
         task_name = str(task.get('name', 'qstr')) if isinstance(task, Mapping) else task
         if isinstance(task, Mapping):
             settings['task'] = {name: value for name, value in task.items() if name != 'name'}
-        vars(self).update(  # which is how a frozen dataclass is filled
+        vars(self).update(  # a frozen dataclass does not allow assignments
             models=_distinct('models', models),
             task=task_name,
             test_task=presets.test_task(preset, task_name) if test_task is None else test_task,
@@ -198,7 +198,7 @@ class Sweep:
         # A sweep that is not tuned is written as before there was tuning, so that both are the same sweep.
         tuned = {'tune': self.tune.as_json()} if self.tune else {}
         plain.pop('tune')
-        if self.test_seq_len is None:  # likewise
+        if self.test_seq_len is None:  # written as before there was this setting
             plain.pop('test_seq_len')
         return {
             **{name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()},

@@ -31,7 +31,7 @@ class Job:
     claims: claims.Claims
     size_of: Callable[[Cell], int]  # the number of lanes in a batch of a cell
     probes: Mapping[str, Callable]  # functions of `models.probes`, by name
-    made: Mapping[str, str]  # by cell what its rows say of its probes
+    made: Mapping[str, str]  # what the rows of each cell say about its probes
     save_params: bool
     memory_limit: int | None
     checkpoint_seconds: float

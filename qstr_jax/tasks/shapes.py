@@ -36,7 +36,7 @@ def check(task: Any) -> None:
     if again is not traced and fingerprints.of(traced) != fingerprints.of(again):
         raise ValueError(f'{label}: {failures.FROZEN}')
     if not any(_follow_key(traced)[2:]):
-        raise ValueError(f'{label}: every prompt is the same, since nothing in it depends on the key that it is drawn with')
+        raise ValueError(f'{label}: every prompt is the same, since nothing in it depends on its key')
     is_number = task.loss != 'cross_entropy'
     numbers = (task.num_outputs,) if is_number and task.num_outputs > 1 else ()
     wanted = {

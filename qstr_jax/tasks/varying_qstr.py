@@ -27,7 +27,7 @@ class VaryingQSTR(Variant):
 
     def labels(self, x_NxD: jax.Array, t_NxQ: jax.Array, link_params: Any) -> jax.Array:
         """Labels (N,); arguments as in `QSTR.labels`."""
-        return super().labels(jnp.pad(x_NxD, ((0, 1), (0, 0))), t_NxQ, link_params)  # whose row −1 is 0
+        return super().labels(jnp.pad(x_NxD, ((0, 1), (0, 0))), t_NxQ, link_params)  # row −1 of the padded tokens is 0
 
     def encode(self, prompt: Prompt, task_draw: Draw) -> jax.Array:
         """Encoded tokens (N, D_e); arguments as in `Task.encode`."""

@@ -25,7 +25,7 @@ class RandomLabels(tasks.QSTR):
 
     @property
     def stream_name(self) -> str:
-        """That of qSTR, so that the prompts are the same."""
+        """The stream name of qSTR, so that the prompts are the same."""
         return f'{tasks.QSTR.name} N={self.seq_len} q={self.sparsity} d={self.token_dim}'
 
     def sample(self, key: jax.Array, link_params: Any) -> Prompt:

@@ -8,7 +8,7 @@ which at least half are late; at the late positions alone they are twice as high
 import jax
 import jax.numpy as jnp
 
-from qstr_jax.analysis.floors import theorem6_floor as theorem6_floor  # which has its place among the floors
+from qstr_jax.analysis.floors import theorem6_floor as theorem6_floor  # so that all floors are found here
 from qstr_jax.learners.span_of_inputs import basis as span_basis
 from qstr_jax.tasks import encodings
 from qstr_jax.theory import domain

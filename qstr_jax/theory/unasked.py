@@ -13,7 +13,7 @@ class _Part(tasks.QSTR):
 
     @property
     def stream_name(self) -> str:
-        """That of qSTR."""
+        """The stream name of qSTR."""
         return f'{tasks.QSTR.name} N={self.seq_len} q={self.sparsity} d={self.token_dim}'
 
 

@@ -137,7 +137,7 @@ def _of_parameters(make: Callable[[int], Backbone], wanted: int, task: Any, labe
     def count(width: int) -> int:
         return num_parameters(make(width), task.seq_len, task.embedding_dim)
 
-    # By divided differences, which are exact: where the number is linear, the quadratic term is 0 and has no root.
+    # Divided differences are exact, so where the number is linear the quadratic term is 0 and adds no root.
     at_4, at_16, at_64 = (count(width) for width in (4, 16, 64))
     first = (at_16 - at_4) / 12
     second = ((at_64 - at_16) / 48 - first) / 60
