@@ -18,7 +18,7 @@ from absl import app, flags
 from qstr_jax import launchers
 from qstr_jax.launchers.request import Request
 
-# Flags of the launcher alone, all but the first with the names of fields of `Request`; everything else on the command
+# Flags of the launcher itself; all but the first have the names of fields of `Request`. Everything else on the command
 # line belongs to the jobs. No JAX is imported here: a process that only hands out work must not take a device.
 OWN = flags.FlagValues()
 EXECUTOR = flags.DEFINE_enum('executor', 'slurm', launchers.NAMES, 'What runs the processes.', flag_values=OWN)

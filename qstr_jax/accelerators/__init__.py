@@ -1,1 +1,1 @@
-"""Programs compiled for TPUs and GPUs on machines that have none, and what that says of them."""
+"""Programs compiled for TPUs and GPUs on machines that have none, and what that tells about them."""

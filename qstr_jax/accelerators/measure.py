@@ -15,7 +15,7 @@ LOWERED_FOR = {'tpu': 'tpu', 'gpu': 'cuda'}
 
 
 def measure(problem: Problem, lanes: int, chip: Chip) -> dict[str, Any]:
-    """What the compiler says of a cell's programs: the fields of an entry that follow from them.
+    """What the compiler says about a cell's programs: the fields of an entry that follow from them.
 
     The lanes are halved until the programs fit, as in a sweep; a MemoryError says that a single one does not.
     """

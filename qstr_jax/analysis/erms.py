@@ -75,7 +75,7 @@ def not_checked(rows: pd.DataFrame) -> str:
 
 
 def failing(curves: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """The largest n at which the ERM that a search found errs by its threshold or more: n* of ERMs is larger.
+    """The largest n at which the ERM that a search found has at least the threshold's error: n* of ERMs is larger.
 
     A search also misses the threshold where its optimiser stopped short; those fits are left out.
     """

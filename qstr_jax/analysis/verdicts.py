@@ -23,7 +23,7 @@ _OFF_SPAN = 1e-3
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What a theorem says of one architecture and task."""
+    """What a theorem says about one architecture and task."""
 
     words: str  # as the paper writes it
     source: str

@@ -98,7 +98,7 @@ def _folder(entry: str, suite: str) -> str:
 
 
 def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
-    """What a folder says of its entry, and its rows; both checked, none of it run."""
+    """What a folder says about its entry, and its rows; both are checked, and none of it is run."""
     folder = pathlib.Path(os.path.abspath(folder))  # since the folder's name counts, also if it is given as '.'
     files.check_no_link(folder)
     entry = records.read(folder / 'entry.json', 'entry')

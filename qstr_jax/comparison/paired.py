@@ -19,7 +19,7 @@ _POINT = ['task', 'seq_len', 'seed']
 
 
 class Verdict(NamedTuple):
-    """What paired lanes say of one point."""
+    """What paired lanes say about one point."""
 
     task: str
     seq_len: int
@@ -44,7 +44,7 @@ class Verdict(NamedTuple):
 
 
 def verdicts(mine: pd.DataFrame, others: pd.DataFrame) -> list[Verdict]:
-    """What paired lanes say of one entry and all others, by task, other entry and N."""
+    """What paired lanes say about one entry and all others, by task, other entry and N."""
     found = []
     for task, rivals in others.groupby('task', sort=True):
         own = _lanes(mine[mine['task'] == task])

@@ -27,7 +27,7 @@ TAIL = 8
 
 
 class Shard:
-    """One job: a command in a process of its own. submitit pickles this, so it holds strings alone."""
+    """One job: a command in a process of its own. submitit pickles this, so it holds only strings."""
 
     def __init__(self, command: Sequence[str], folder: str) -> None:
         self.command, self.folder = command, folder

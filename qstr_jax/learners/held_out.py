@@ -54,7 +54,7 @@ def init_params(key: jax.Array, problem: Problem, number: int = 0) -> Any:
 def measured_on(
     params: Any, task_draw: tasks.Draw, prompts: tasks.Prompt, problem: Problem
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """The kind of error that the threshold is on, of each held-out prompt, and further measures, (B,), in chunks."""
+    """Each held-out prompt's error, of the kind that the threshold is on, and further measures, (B,), in chunks."""
     module, task = problem.module, problem.test_task
 
     def measure(prompt: tasks.Prompt) -> tuple[jax.Array, dict[str, jax.Array]]:
@@ -81,7 +81,7 @@ def check_threshold(threshold_on: str, task: tasks.Task) -> None:
 
 
 def errors_on(params: Any, task_draw: tasks.Draw, prompts: tasks.Prompt, problem: Problem) -> jax.Array:
-    """The kind of error that the threshold is on, (2.1) or the error rate, of each held-out prompt, (B,)."""
+    """Each held-out prompt's error, of the kind that the threshold is on: (2.1) or the error rate; (B,)."""
     return measured_on(params, task_draw, prompts, problem)[0]
 
 

@@ -140,7 +140,7 @@ def ffn(
 
 @register('zero')
 def zero(task: Any) -> nn.Module:
-    """ŷ = 0: errs by the variance of the label, or with C classes by log C."""
+    """ŷ = 0: its error is the variance of the label, or with C classes log C."""
     return Zero(num_outputs=task.num_outputs)
 
 

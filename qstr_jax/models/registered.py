@@ -127,7 +127,7 @@ def check_output(name: str, module: nn.Module, task: Any) -> None:
     """Raises ValueError unless a model makes N, or N × C, floats of a prompt; nothing is computed."""
     key, z_NxE = streams.abstract_key(), jax.ShapeDtypeStruct((task.seq_len, task.embedding_dim), jnp.float32)
     try:
-        # As it is used: with the parameters alone, and no random numbers.
+        # As it is used: with only the parameters, and without random numbers.
         traced, made = jax.make_jaxpr(_of_params(module), return_shape=True)(key, z_NxE)
         is_ours = function_names.is_ours(getattr(module, 'module_class', type(module)))
         again = traced if is_ours else jax.make_jaxpr(_of_params(module))(key, z_NxE)

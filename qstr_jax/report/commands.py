@@ -51,7 +51,7 @@ def command_of(row: Mapping[str, Any], sweeps: Sequence[Mapping[str, Any]], plug
 
 
 def commands_of(rows: Sequence[Mapping[str, Any]], sweeps: Sequence[Mapping[str, Any]], plugins: str = '') -> list[str]:
-    """`command_of` each row of a directory; rows that differ in their seeds alone differ in the last word."""
+    """`command_of` each row of a directory; rows that differ only in their seeds differ in the last word."""
     fixed = {sweep.get('task_seed') for sweep in sweeps}
     lane = [name for name in columns.with_role(rows[0] if rows else (), 'lane') if name not in ('seed', 'task_seed')]
     starts: dict[tuple, str] = {}

@@ -60,7 +60,7 @@ class Rows:
 
 
 class Lanes:
-    """Some lanes, and what a text says of them."""
+    """Some lanes, and what a text says about them."""
 
     def __init__(self, root: pathlib.Path, folders: tuple[str, ...], table: pd.DataFrame) -> None:
         self.root, self.folders, self.table = root, folders, table

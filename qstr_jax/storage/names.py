@@ -46,7 +46,7 @@ def check_text(path: Any) -> None:
 
 
 def is_text(name: str) -> bool:
-    """Whether a text is made of UTF-8 alone."""
+    """Whether a text is valid UTF-8."""
     return not any('\ud800' <= letter <= '\udfff' for letter in name)
 
 

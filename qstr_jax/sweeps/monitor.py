@@ -1,4 +1,4 @@
-"""What a results directory says of the sweeps that run in it: plan, heartbeats, errors, and the status they add up to.
+"""What a results directory says about its sweeps: plan, heartbeats, errors, and the status they add up to.
 
 plan.json                 columns and lanes of each cell that was ever asked for
 progress/RUN-DEVICE.json  what a device is doing; removed when it is done
@@ -49,7 +49,7 @@ def add_plan(workdir: Any, cells: Sequence[Cell]) -> None:
 
 
 def drop_unstarted(workdir: Any, cells: Sequence[Cell]) -> None:
-    """Removes the cells without rows from the plan, since the next call may ask for them at other tuned values.
+    """Removes some cells from the plan if they have no rows: the next call may ask for them at other tuned values.
 
     The caller holds the directory's lock.
     """

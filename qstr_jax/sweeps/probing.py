@@ -18,7 +18,7 @@ COLUMN = stale.PROBES
 
 
 def text(made: Mapping[str, Made]) -> str:
-    """What the rows of a cell say of their probes."""
+    """What the rows of a cell say about their probes."""
     return ' '.join(f'{name}={one.fingerprint}' for name, one in made.items())
 
 

@@ -46,7 +46,7 @@ class Found(NamedTuple):
 
 
 def points_of(cell: Cell) -> list[list[Any]]:
-    """The lanes of a cell by point: lanes that differ in their seeds alone."""
+    """The lanes of a cell by point: lanes that differ only in their seeds."""
     found: dict[tuple, list[Any]] = {}
     for lane in cell.lanes:
         found.setdefault(tuple(lane._replace(seed=0, task_seed=0)), []).append(lane)

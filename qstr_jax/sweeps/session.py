@@ -128,7 +128,7 @@ class Session:
         self._made = made  # what probes make, by cell and name
         self.stage = ''  # the stage of the work, to be shown
         self.workers = [worker.Worker(device) for device in jax.local_devices()[: options.num_devices]]
-        # The device that works only for this sweep, and those that belong to no sweep and help all of several.
+        # The device that works only for this sweep, and the shared ones, which help any sweep of this call.
         self.own, self.shared = 0, set(range(len(self.workers)))
         self._records: dict[str, dict[str, Any]] = {}  # records of provenance, by directory
 

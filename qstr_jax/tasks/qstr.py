@@ -149,7 +149,7 @@ class QSTR(Base):
         return jax.vmap(lambda t_Q: g(link_params, x_NxD[t_Q]))(t_NxQ)
 
     def oracle(self, prompt: Prompt, link_params: Any) -> jax.Array:
-        """The labels, (N,): a predictor that knows the link errs by nothing."""
+        """The labels, (N,): a predictor that knows the link has no error."""
         return self.labels(prompt.x_NxD, prompt.t_NxQ, link_params)
 
     def trivial(self, prompt: Prompt, link_params: Any) -> jax.Array:

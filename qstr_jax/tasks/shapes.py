@@ -100,7 +100,7 @@ def _label(task: Task) -> str:
 
 
 def _is_ours(task: Task) -> bool:
-    """Whether a task runs code of this package alone."""
+    """Whether a task runs only code of this package."""
     things: list[Any] = [type(task)]
     for value in vars(task).values():
         name = getattr(value, 'name', None)

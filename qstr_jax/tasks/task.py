@@ -260,7 +260,7 @@ def encode(prompt: Prompt, task: Task, task_draw: Draw) -> jax.Array:
 
 
 def positions(key: jax.Array, indices_B: jax.Array, seq_len: int, counts_BxN: jax.Array | None = None) -> jax.Array:
-    """The positions j(i) of the point-wise risk (2.3), (B,); each depends on the example alone.
+    """The positions j(i) of the point-wise risk (2.3), (B,); each depends only on the example.
 
     Args:
         key: of the stream 'position'.
