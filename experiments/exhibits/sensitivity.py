@@ -1,6 +1,7 @@
 """Sensitivity: samples to test MSE 0.7 on 1STR, N = 6, over learning rate × weight decay × width.
 
-All other settings are those of the published code; its point is framed. A directory for each architecture.
+The settings of the published code, except for these three; the published point is framed. A directory for each
+architecture.
 """
 
 from qstr_jax import analysis

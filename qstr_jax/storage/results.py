@@ -7,6 +7,7 @@
     compact/                 copies of all rows and all curves, where there are many cells, see `compact`
     params/CELL/LANE/        trained parameters, where they were asked for
     checkpoints/, progress/, errors/, locks/, plan.json   of runs that are going on
+    replaced/RUN/            the old rows, curves and parameters of cells that `--refresh` ran again
     selection/               a results directory of its own, of the runs that chose a tuned sweep's settings
     cards/CARD/              the same, of a card of a theorem: its card.json, its figure, and what it trains
 

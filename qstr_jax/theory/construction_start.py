@@ -16,7 +16,7 @@ from qstr_jax.learners import starts
 from qstr_jax.tasks import links
 from qstr_jax.theory import construction_norm
 
-# A limit for |⟨u, x⟩|: the Gaussian ⟨u, x⟩ exceeds it once in two billion tokens.
+# A limit for |⟨u, x⟩|: the Gaussian ⟨u, x⟩ exceeds it for two tokens in a billion.
 REACH = 6.0
 
 
