@@ -1,5 +1,6 @@
 """The command that the report gives for a row makes the cell and the lane of that row again."""
 
+import re
 import shlex
 import sys
 
@@ -11,6 +12,7 @@ from ml_collections import config_flags
 from qstr_jax import sweeps
 from qstr_jax.cli import base
 from qstr_jax.report import commands
+from tests import helpers
 
 SWEEPS = {
     'axes of all kinds': sweeps.Sweep(
@@ -89,8 +91,24 @@ def test_plugins_are_named_and_words_are_quoted():
     hostile = {**sweep.as_json(), 'models': ['; rm -rf x']}
     words = shlex.split(commands.command_of({**row, 'model': '; rm -rf x'}, [hostile]))
     assert '--config.models=; rm -rf x' in words
-    probed = sweeps.Sweep(models='ffn', seq_lens=4, num_seeds=1).as_json() | {'probes': ['theorem6_floor']}
-    assert '--config.plugins=qstr_jax.theory.oracles' in commands.command_of(row, [probed])
+    probed = sweeps.Sweep(models='ffn', seq_lens=4, num_seeds=1).as_json()
+    for probes, module in (
+        (['theorem6_floor'], 'theory.oracles'), (['state_size'], 'comparison.suite'),
+        (['rounded_states', 'param_norm'], 'theory.network_probes'),
+        (['param_norm', 'state_sensitivity'], 'theory.network_probes'),
+    ):  # fmt: skip
+        command = commands.command_of(row, [probed | {'probes': probes}])
+        assert f'--config.plugins=qstr_jax.{module}' in shlex.split(command)
+    assert '--config.plugins' not in commands.command_of(row, [probed | {'probes': ['param_norm']}])
+
+
+@pytest.mark.parametrize('module', commands._REGISTERED)
+def test_all_that_a_plugin_of_ours_registers_is_known(module):
+    text = (helpers.ROOT / 'qstr_jax' / f'{module.replace(".", "/")}.py').read_text()
+    registered = re.findall(r"^@\w+\.register\w*(?:\('(\w+)'\)|\ndef (\w+))", text, re.MULTILINE)
+    assert registered
+    known = {name.rpartition('=')[2] for name in commands._REGISTERED[module]}
+    assert {name or function for name, function in registered} == known
 
 
 @pytest.mark.parametrize('names', [*([name] for name in SWEEPS), list(SWEEPS)], ids=str)

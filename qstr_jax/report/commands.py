@@ -16,18 +16,25 @@ _LANES = ('seed', 'task_seed', 'sample_size', 'stop_after')
 _START = ('--workdir=results/again',)
 # Scopes whose settings have columns without a prefix.
 _BARE = ('task', 'learner')
-# What each of our own plugins registers: a word of the command line that ends like this needs the plugin.
+# What each of our own plugins registers: a value of any setting, or of the one that is named.
 _REGISTERED = {
-    'oracles': ('theorem6_oracle', 'theorem6_floor'),
-    'capacity': ('random_labels',),
-    'construction_norm': ('radius_unit=construction',),
-    'construction_start': ('starts=construction', 'starts=mixed', 'first_params=construction'),
-    'partly_given': ('starts=given', 'partly_given'),
-    'altered': ('block_diagonal',),
-    'unasked': ('first_half', 'second_half'),
-    'network_probes': ('late_loss', 'head_alignment', 'transition_lipschitz', 'rounded_states'),
+    'comparison.suite': ('state_size',),
+    'theory.oracles': ('theorem6_oracle', 'theorem6_floor'),
+    'theory.capacity': ('random_labels',),
+    'theory.construction_norm': ('radius_unit=construction',),
+    'theory.construction_start': ('starts=construction', 'starts=mixed', 'first_params=construction'),
+    'theory.partly_given': ('starts=given', 'partly_given'),
+    'theory.altered': ('block_diagonal',),
+    'theory.unasked': ('first_half', 'second_half'),
+    'theory.network_probes': (
+        'late_loss',
+        'head_alignment',
+        'transition_lipschitz',
+        'rounded_states',
+        'state_sensitivity',
+    ),
 }
-_PLUGINS = {end: f'qstr_jax.theory.{module}' for module, ends in _REGISTERED.items() for end in ends}
+_PLUGINS = {name: f'qstr_jax.{module}' for module, names in _REGISTERED.items() for name in names}
 
 
 def command_of(row: Mapping[str, Any], sweeps: Sequence[Mapping[str, Any]], plugins: str = '') -> str:
@@ -42,9 +49,7 @@ def command_of(row: Mapping[str, Any], sweeps: Sequence[Mapping[str, Any]], plug
             continue
         if flags is not None:
             words = [f'--config.{name}={_text(value)}' for name, value in flags.items()]
-            named = [word for word in words if word.endswith(tuple(_PLUGINS))]
-            needed = [module for end, module in _PLUGINS.items() if any(word.endswith(end) for word in named)]
-            modules = ','.join(dict.fromkeys([*filter(None, plugins.split(',')), *needed]))
+            modules = ','.join(dict.fromkeys([*filter(None, plugins.split(',')), *_plugins_for(words)]))
             given = [f'--config.plugins={modules}'] if modules else []
             return shlex.join(['python', '-m', 'qstr_jax', *_START, *given, *words])
     return ''
@@ -75,6 +80,17 @@ def plugins_of(runs: Iterable[Mapping[str, Any]]) -> str:
             if name in ('--config.plugins', '--plugins'):
                 found.append(value if has_value else following)
     return ','.join(dict.fromkeys(found))
+
+
+def _plugins_for(words: Iterable[str]) -> list[str]:
+    """Our own plugins that some words of a command line need, as 'starts=construction:0.5,init' does."""
+    given = set()
+    for word in words:
+        setting, _, values = word.partition('=')
+        for value in values.split(','):
+            name = value.partition(':')[0]
+            given |= {name, f'{setting.rpartition(".")[2]}={name}'}
+    return [module for name, module in _PLUGINS.items() if name in given]
 
 
 def _flags(row: Mapping[str, Any], sweep: Mapping[str, Any]) -> dict[str, Any] | None:
