@@ -1,4 +1,4 @@
-"""Card of Figure 2: a Transformer that starts at Lemma 11's construction stays there, and one from scratch."""
+"""Card of Figure 2: a Transformer stays at Lemma 11's construction, and one from scratch moves towards it."""
 
 import dataclasses
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """n* of FFNs trained towards stationary points: the least n with test loss 0.2 against N (Theorem 6).
 
 Part `simple` is simple-1STR at N = 4 to 64, part `qstr` 1STR at N = 2 to 8; linear link, d = 2; FFN f(T, W x) of widths
-(64, 32), trained with weight decay for 3,000 steps. Each row says how far W is from the span of the prompts, where the
-theorem's proof needs it.
+(64, 32), trained with weight decay for 3,000 steps. W is trained in coordinates of the prompts' span, where the proof
+needs it.
 """
 
 from experiments.exhibits import theorem6

@@ -1,4 +1,4 @@
-"""Norm and gate at the output of a memory: eight mixers with both, one of both and neither.
+"""Norm and gate at the output of a memory: eight mixers with both, with one, and with neither.
 
 RetNet, GLA, Gated DeltaNet, KDA, Mamba-2, mLSTM and RWKV-7 normalise what their heads read from a memory and multiply
 it by a gate; DeltaNet only normalises. The protocol of `architectures`: one label a prompt, 20,000 parameters, the rate
@@ -24,7 +24,7 @@ TASKS = ('qstr', 'noisy_keys')
 # At longer prompts only both and neither.
 AT = {4: tuple(OUTPUTS), 8: ('gated', 'plain')}
 FOLDERS = {'output_norm': tuple(f'{task}_{seq_len}' for seq_len in AT for task in TASKS)}
-FIGURES = {'output_norm/figure.png': 'Labels to test error 0.7: norm and gate, one of both, neither; the best on top'}
+FIGURES = {'output_norm/figure.png': 'Labels to test error 0.7: norm and gate, one of these, neither; the best on top'}
 
 
 def get_config(part='qstr_4'):
@@ -109,8 +109,8 @@ def table(rows):
 
 def limits(rows):
     return f"""
-Two short N, the longer without one of both; one size, budget and start of the weights, two blocks. Networks of language
-models are deeper and wider, and may need their norms there.
+Two short N, at the longer only both and neither; one size, budget and start of the weights, two blocks. Language models
+are deeper and wider, and may need their norms there.
 
 {architectures.choice(rows('output_norm'))}
 """

@@ -1,7 +1,7 @@
 """Sensitivity: samples to test MSE 0.7 on 1STR, N = 6, over learning rate × weight decay × width.
 
-The settings of the published code, except for these three; the published point is framed. A directory for each
-architecture.
+The settings of the published code, except for these three and the budget. The RNN is tested on simple-1STR, as there;
+Transformer and FFN are tested on 1STR. The published point is framed. A directory for each architecture.
 """
 
 from qstr_jax import analysis
