@@ -113,5 +113,5 @@ parameters.
 
 The FFN's budget is {budget(8):,} prompts at N = 8, but {budget(16):,} at N = 16, where its own law, from N = 4 to 8,
 predicts {analysis.short_number(predicted)} and {won} of the batches and rates that were tried got there: more prompts
-may do. The RNN's three means do not lie on a line by the noise between lanes, so its exponent has no interval.
+may do.
 """
