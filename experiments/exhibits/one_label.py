@@ -16,8 +16,9 @@ WIDTHS = {
     'rnn': {4: 46, 8: 43, 16: 41},
     'ffn': {4: 103, 6: 75, 8: 55, 16: 27},
 }
-# The budget of parts for which 300,000 prompts are too few; they take larger batches and fewer tests.
+# The budget of parts for which 300,000 prompts are too few, with fewer tests, and the larger batches that they try.
 BUDGETS = {'transformer_256': 3_000_000, 'rnn_16': 30_000_000, 'ffn_8': 30_000_000, 'ffn_16': 3_000_000}
+BATCHES = {**dict.fromkeys(BUDGETS, (64, 256, 1024)), 'ffn_8': (16, 64, 256, 1024)}
 FOLDERS = {'one_label': tuple(f'{model}_{n}' for model in WIDTHS for n in WIDTHS[model])}
 FIGURES = {
     'one_label/figure.png': 'Prompts of one label each to test error 0.7 against N',
@@ -35,7 +36,7 @@ def get_config(part='transformer_4'):
     config.update(models=(model,), seq_lens=(int(number),), risk='pointwise', num_seeds=10, task_per_lane=True)
     # Rates that won at shorter prompts, where a search from the default would take long.
     config.tune.learning_rate = (3e-3, 1e-2) if model == 'transformer' and part in BUDGETS else 'auto'
-    config.tune.update(batch_size=(64, 256, 1024) if part in BUDGETS else (4, 16, 64, 256), num_seeds=5)
+    config.tune.update(batch_size=BATCHES.get(part, (4, 16, 64, 256)), num_seeds=5)
     config.update(check_every=10 if part in BUDGETS else 4, test_samples=1000, max_samples=BUDGETS.get(part, 300_000))
     setting, value = {
         'transformer': ('mlp_width', width), 'rnn': ('width', width), 'ffn': ('widths', (width, 100)),
@@ -86,14 +87,19 @@ def listed(lengths):
     return ', '.join(map(str, lengths))
 
 
+def points(lanes_by_point):
+    """'the RNN at N = 16, the Transformer at N = 128 and 256'."""
+    lengths = lanes_by_point.reset_index().groupby('model')['seq_len'].apply(list)
+    return ', '.join(
+        f'the {analysis.display(model)} at N = {" and ".join(map(str, at))}' for model, at in lengths.items()
+    )
+
+
 def limits(rows):
     tried = rows('one_label/selection').table
     smallest = tried.groupby(['model', 'seq_len'])['batch_size'].min()
     least = smallest.min()
-    later = smallest[smallest > least].reset_index().groupby('model')['seq_len'].apply(list)
-    *others, last = (
-        f'the {analysis.display(model)} at N = {" and ".join(map(str, at))}' for model, at in later.items()
-    )
+    larger = '; '.join(f'{size:g} for {points(group)}' for size, group in smallest[smallest > least].groupby(smallest))
     learnt = rows('one_label', outcome='reached').table
     chosen = learnt.groupby(['model', 'seq_len'])['batch_size'].min()
     at_end = chosen.eq(smallest.reindex(chosen.index)).sum()
@@ -107,7 +113,7 @@ def limits(rows):
 
     return f"""
 At {at_end} of {len(chosen)} points the best batch is the least that was tried.
-The smallest batch tried was {least:g} ({smallest.max():g} for {', '.join(others)} and {last}). Width, depth and weight
+The smallest batch tried was {least:g} ({larger}). Width, depth and weight
 decay were not tuned. Longer prompts are not run: from N = 512 on the Transformer's attention alone has more than 20,000
 parameters.
 
