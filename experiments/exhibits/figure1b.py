@@ -9,6 +9,7 @@ import pandas as pd
 from experiments.exhibits import figure1a
 from qstr_jax import analysis
 from qstr_jax.cli import base
+from qstr_jax.report import numbers
 
 ORDER = 40
 QUESTION = 'How many training prompts does each architecture need where all positions ask for the same token?'
@@ -47,18 +48,20 @@ def reduced(part='transformer'):
 
 def text(rows):
     transformer, rnn, ffn = (rows('figure1b', model=model) for model in ('transformer', 'rnn', 'ffn'))
-    draws, recurrent = rows('figure1b_draws'), rnn.where(seq_len=(25, 27, 29))
+    draws, counts = rows('figure1b_draws'), rnn.table.groupby('seq_len').size()
+    *others, last = known = tuple(counts.index[counts >= numbers.MIN_LANES])
+    by = {backend: rnn.count(backend=backend) for backend in ('cpu', 'gpu')}
     with_all = analysis.exponent(pd.concat([draws.table, ffn.where(seq_len=(27, 29, 31, 33)).table]))
     return f"""
 From N = 25 to 33 the Transformer goes from {transformer.where(seq_len=25).mean()} to
 {transformer.where(seq_len=33).mean()} samples, N^{transformer.exponent()}, the FFN from {ffn.where(seq_len=25).mean()}
 to {ffn.where(seq_len=33).mean()}, five draws of (u, ω) each: {draws.count()} draws at N = 25, these among them, need
-{draws.mean()}, between {draws.smallest()} and {draws.largest()}. The RNN needs {recurrent.mean(by='seq_len')}
-at N = 25, 27 and 29.
+{draws.mean()}, between {draws.smallest()} and {draws.largest()}. The RNN needs
+{rnn.where(seq_len=known).mean(by='seq_len')} at N = {', '.join(map(str, others))} and {last}.
 
 By its own five draws at each N the FFN grows as N^{ffn.exponent()}, with the {draws.count()} at N = 25 as N^{with_all}.
-Transformer and FFN took {transformer.time()} and {ffn.time()}, the RNN {rnn.time()}: one lane at
-each N and two more at N = 29 by a CPU, four more at N = 25 and 27 by a GPU.
+Transformer and FFN took {transformer.time()} and {ffn.time()}, the RNN {rnn.time()}: {by['cpu']}
+of its lanes by a CPU, {by['gpu']} by a GPU.
 """
 
 
@@ -68,8 +71,9 @@ def table(rows):
 
 
 def limits(rows):
-    lengths = rows('figure1b', model='rnn').table.groupby('seq_len').size()
+    counts = rows('figure1b', model='rnn').table.groupby('seq_len').size()
+    thin = ', '.join(f'{count} at N = {seq_len}' for seq_len, count in counts.items() if count < counts.max())
     return f"""
-The RNN has one lane at N = {', '.join(map(str, lengths.index[lengths == 1]))}. N grows only by a third, from 25 to
-33, too little to fix an exponent or distinguish laws.
+The RNN has fewer lanes: {thin}, beside {counts.max()} elsewhere. N grows only by a third, from 25 to 33, too little to
+fix an exponent or distinguish laws.
 """
