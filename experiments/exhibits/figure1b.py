@@ -74,6 +74,6 @@ def limits(rows):
     counts = rows('figure1b', model='rnn').table.groupby('seq_len').size()
     thin = ', '.join(f'{count} at N = {seq_len}' for seq_len, count in counts.items() if count < counts.max())
     return f"""
-The RNN has fewer lanes: {thin}, beside {counts.max()} elsewhere. N grows only by a third, from 25 to 33, too little to
-fix an exponent or distinguish laws.
+Of the RNN's lanes there are only {thin}, and {counts.max()} at each other N. N grows only by a third, from 25 to 33,
+too little to fix an exponent or distinguish laws.
 """

@@ -16,8 +16,9 @@ WIDTHS = {
     'rnn': {4: 46, 8: 43, 16: 41},
     'ffn': {4: 103, 6: 75, 8: 55, 16: 27},
 }
-# The budget of parts for which 300,000 prompts are too few, with fewer tests, and the larger batches that they try.
+# The budget of parts for which 300,000 prompts are too few; they take fewer tests.
 BUDGETS = {'transformer_256': 3_000_000, 'rnn_16': 30_000_000, 'ffn_8': 30_000_000, 'ffn_16': 3_000_000}
+# The batches that these parts try; all others try 4, 16, 64 and 256.
 BATCHES = {**dict.fromkeys(BUDGETS, (64, 256, 1024)), 'ffn_8': (16, 64, 256, 1024)}
 FOLDERS = {'one_label': tuple(f'{model}_{n}' for model in WIDTHS for n in WIDTHS[model])}
 FIGURES = {
