@@ -140,6 +140,29 @@ def tiny(monkeypatch):
     monkeypatch.setitem(suite.SUITES, 'quick', TINY)
 
 
+def test_a_task_ends_where_no_lane_learns(tmp_path, monkeypatch):
+    hard = dataclasses.replace(TINY, tasks=(dataclasses.replace(TINY.tasks[0], threshold=1e-9),))
+    monkeypatch.setitem(suite.SUITES, 'quick', hard)
+    options = sweeps.Options(progress=False, num_devices=1)
+    for folder, given in ('ended', {}), ('every', {'every_point': True}):
+        qstr_jax.compare('ffn', tmp_path / folder, options=options, **given, **WIDTH)
+    ended, every = (results.load(tmp_path / folder).set_index('cell') for folder in ('ended', 'every'))
+    assert ended['seq_len'].tolist() == [3, 3]
+    assert every['seq_len'].tolist() == [3, 3, 4, 4]
+    pd.testing.assert_frame_equal(ended, every.loc[ended.index.unique(), ended.columns])
+    assert '| –' in (tmp_path / 'ended/card.md').read_text()
+    qstr_jax.compare('ffn', tmp_path / 'ended', every_point=True, options=options, **WIDTH)
+    resumed = results.load(tmp_path / 'ended').set_index('cell')
+    pd.testing.assert_frame_equal(resumed, every[resumed.columns])
+
+
+def test_only_a_tuned_sweep_can_end_where_no_lane_learns(tmp_path):
+    sweep = sweeps.Sweep(models='ffn', seq_lens=4)
+    with pytest.raises(ValueError, match='until_none_learns=True: would be ignored'):
+        sweeps.run(sweep, tmp_path / 'new', sweeps.Options(until_none_learns=True))
+    assert not (tmp_path / 'new').exists()
+
+
 def test_the_card_is_one_small_page_without_network(measured):
     page = (measured / 'mine/card.html').read_text()
     assert len(page) < 1_000_000
@@ -342,7 +365,9 @@ def test_rows_of_a_foreign_loop_are_compared_as_any_others(tmp_path):
 
 
 @pytest.mark.parametrize(
-    'given', [{'options': sweeps.Options()}, {'seq_lens': [8]}, WIDTH, {'ffn.bias': False}], ids=str
+    'given',
+    [{'options': sweeps.Options()}, {'seq_lens': [8]}, {'every_point': True}, WIDTH, {'ffn.bias': False}],
+    ids=str,
 )
 def test_what_would_be_ignored_without_models_is_an_error(tmp_path, given):
     with pytest.raises(ValueError, match='would be ignored, since without models nothing is run'):
@@ -416,7 +441,7 @@ def test_only_models_have_settings(settings):
     [
         {'models': ['nobody']}, {'plugins': ['my_missing']}, {'suite': 'other'}, {'seq_lens': ['x']}, {'seq_lens': []},
         {'seq_lens': ['9'], 'models': ['ffn']}, {'settings': '3'}, {'models': None},
-        {'seq_lens': ['8']}, {'settings': "{'ffn.widths': (8,)}"}, {'source': 'https://example.org'},
+        {'seq_lens': ['8']}, {'every_point': True}, {'settings': "{'ffn.widths': (8,)}"}, {'source': 'https://example.org'},
     ],
     ids=str,
 )  # fmt: skip

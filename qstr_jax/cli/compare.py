@@ -15,7 +15,7 @@ from qstr_jax import comparison
 from qstr_jax.cli import base, command_line, runtime
 from qstr_jax.comparison import board
 
-OWN = ('models', 'plugins', 'suite', 'seq_lens', 'settings', 'submit', 'source')
+OWN = ('models', 'plugins', 'suite', 'seq_lens', 'every_point', 'settings', 'submit', 'source')
 
 
 def define() -> None:
@@ -24,6 +24,7 @@ def define() -> None:
     flags.DEFINE_list('plugins', [], 'Modules that register them; found as Python finds modules.')
     flags.DEFINE_string('suite', 'quick', "'quick' or 'long'.")
     flags.DEFINE_list('seq_lens', None, "Some of the suite's N; all by default.")
+    flags.DEFINE_bool('every_point', False, 'Go on to longer prompts after an N at which no lane learns.')
     flags.DEFINE_string('settings', '', 'Settings of the models, as "{\'mine.width\': 32}".')
     flags.DEFINE_string('submit', None, 'Also writes a folder for the board here, such as board/.')
     flags.DEFINE_string('source', '', 'With --submit: the address where the code has its home, if it has one.')
@@ -45,7 +46,8 @@ def run(given: Any) -> None:
     # Without models a submission still says which settings made the rows that are there.
     of_run = settings if given.models or not given.submit else {}
     options = runtime.options() if given.models else None
-    cards = comparison.compare(given.models, workdir, suite=given.suite, seq_lens=seq_lens, options=options, **of_run)
+    points = {'suite': given.suite, 'seq_lens': seq_lens, 'every_point': given.every_point}
+    cards = comparison.compare(given.models, workdir, **points, options=options, **of_run)
     for entry, card in cards.items():
         for task in card['tasks']:
             logging.info('%s on %s: %s', entry, task['name'], '; '.join(task['says']))

@@ -105,8 +105,9 @@ def _about(card: dict[str, Any]) -> str:
     return (
         f'Suite {card["suite"]}: training samples to a threshold, {card["num_seeds"]} lanes a point, at most '
         f'{card["max_samples"]:,} samples, the learning rate chosen at each point on another seed. A mean is '
-        'geometric, of the lanes that learn; ≥ is a bound, ~ is one to three checks. Entries are sorted by the largest '
-        'N at which lanes learn. Lanes are paired: all entries see the same prompts. The interval of a ratio is one of '
+        'geometric, of the lanes that learn; ≥ is a bound, ~ is one to three checks; – was not run, often since no '
+        'lane learned at a smaller N. Entries are sorted by the largest N at which lanes learn. Lanes are paired: all '
+        'entries see the same prompts. The interval of a ratio is one of '
         f'95 %; better and worse are significant among all statements of the card (Holm).{of_outside}'
     )
 

@@ -1,5 +1,6 @@
 """Runs the suite for an architecture and writes its card beside the committed rows of all others."""
 
+import dataclasses
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +21,7 @@ def compare(
     *,
     suite: str = 'quick',
     seq_lens: Sequence[int] | None = None,
+    every_point: bool = False,
     options: sweeps.Options | None = None,
     **settings: Any,
 ) -> dict[str, dict[str, Any]]:
@@ -35,6 +37,7 @@ def compare(
         workdir: the results directory.
         suite: 'quick' or 'long'.
         seq_lens: some of the suite's N; None for all.
+        every_point: whether a task goes on to longer prompts after an N at which no lane learns.
         options: how to run.
         **settings: of the models, such as rnn={'width': 40}.
 
@@ -45,7 +48,8 @@ def compare(
         ValueError: an unknown name, or no row of the suite in the directory.
     """
     points = suites.get(suite)
-    of_run = {name: value for name, value in (('seq_lens', seq_lens), ('options', options)) if value is not None}
+    given = {'seq_lens': seq_lens, 'every_point': every_point or None, 'options': options}
+    of_run = {name: value for name, value in given.items() if value is not None}
     if not models and (ignored := {**settings, **of_run}):
         name, value = next(iter(ignored.items()))
         raise ValueError(f'{name}={value!r}: would be ignored, since without models nothing is run')
@@ -54,7 +58,8 @@ def compare(
         cells = [cell for sweep in planned for cell in sweeps.cells_of(sweep)]
         _check_single(cells)
         _check_settings(cells, workdir, points)
-        sweeps.run_all(planned, workdir, options)
+        options = options or sweeps.Options()
+        sweeps.run_all(planned, workdir, dataclasses.replace(options, until_none_learns=not every_point))
     elif not (epath.Path(workdir) / 'config.json').exists():
         raise ValueError(f'workdir={str(workdir)!r}: has no rows yet, so give models to run')
     mine = entries.of_directory(workdir, points)

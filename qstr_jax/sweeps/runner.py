@@ -85,6 +85,8 @@ def run_all(
     if jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise ValueError('JAX_ENABLE_X64=1: sweeps train in float32; leave it unset')
     is_tuned = any(sweep.tune for sweep in several)
+    if options.until_none_learns and not all(sweep.tune for sweep in several):
+        raise ValueError('until_none_learns=True: would be ignored by a sweep that is not tuned')
     if is_tuned and jax.process_count() > 1 and not claims.has_locks(workdir):
         # They would have to wait for each other's rows, but cannot.
         raise ValueError(

@@ -122,7 +122,7 @@ class Search:
         seeds = self._tune.seeds
         known: dict[Places, list[Any]] = {places: [] for places in tried}
         for some in (seeds[:1], seeds[1:]):
-            left = [places for places in tried if math.isfinite(max(_samples(known[places]), default=0))]
+            left = [places for places in tried if math.isfinite(max(samples_of(known[places]), default=0))]
             lanes = {
                 places: [self.at(lane, places)._replace(seed=seed, task_seed=seed, **raced) for seed in some]
                 for places in left
@@ -198,10 +198,10 @@ def _score(rows: Sequence[Mapping[str, Any]], learner: Any) -> Score:
         errors = [1 - float(row['accuracy']) for row in rows]
     else:
         errors = [float(row['test_loss']) for row in rows]
-    return Score(samples=max(_samples(rows)), error=float(np.nan_to_num(np.max(errors), nan=np.inf)))
+    return Score(samples=max(samples_of(rows)), error=float(np.nan_to_num(np.max(errors), nan=np.inf)))
 
 
-def _samples(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+def samples_of(rows: Sequence[Mapping[str, Any]]) -> list[float]:
     """The samples of some selection lanes, infinite where one missed."""
     found = {'fitted': lambda row: 0.0, 'censored_below': lambda row: row['min_samples'],
              'reached': lambda row: row['samples_to_threshold']}  # fmt: skip

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from qstr_jax import columns
-from qstr_jax.storage import cell_columns
+from qstr_jax.storage import cell_columns, cell_tables, results
 from qstr_jax.storage.results import SELECTION
 from qstr_jax.sweeps.cells import Cell
-from qstr_jax.sweeps.search import Failed, Found, Search, points_of
+from qstr_jax.sweeps.search import Failed, Found, Search, points_of, samples_of
 from qstr_jax.sweeps.session import Session
 from qstr_jax.sweeps.sweep import Sweep
 from qstr_jax.sweeps.tune import Tune
@@ -94,10 +94,12 @@ def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:
     assert tune is not None
     selection = session.open(workdir / SELECTION, cells)
     before: dict[tuple, Found] = {}
-    failed = []
+    failed, ended = [], set[tuple[str, str]]()
     groups = [[Search(session, selection, cell) for cell in group] for group in rivals(cells, tune)]
     num_points, number = sum(len(points_of(group[0].cell)) for group in groups), 0
     for group in groups:
+        if _chain(group[0].cell) in ended:
+            continue
         for points in zip(*(points_of(search.cell) for search in group), strict=True):
             number += 1
             session.stage = f'point {number} of {num_points}'
@@ -117,7 +119,17 @@ def run(session: Session, workdir: Any, cells: Sequence[Cell]) -> list[str]:
             kept = _reported(workdir, [one.cell for one in group], lanes, tune)
             chosen, says = (kept[0], {name: kept[1][name] for name in says}) if kept else (chosen, says)
             failed += session.run(workdir, [chosen], size_of=search.size_of, extra_columns=says)
+        if session.until_none_learns and _none_learns(workdir, group):
+            ended.add(_chain(group[0].cell))
+            session.progress.say(f'{group[0].cell.id}: no lane learns, so longer prompts are left out')
     return sorted(set(failed))
+
+
+def _none_learns(workdir: Any, group: Sequence[Search]) -> bool:
+    """Whether cells that race one another have rows, but none of a lane that learns."""
+    paths = [results.cell_path(workdir, 'rows', search.cell.id) for search in group]
+    rows = [row for path in paths if path.exists() for row in cell_tables.read_rows(path).to_dict('records')]
+    return bool(rows) and math.isinf(min(samples_of(rows)))
 
 
 def _reported(
