@@ -171,4 +171,4 @@ def run() -> None:
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required=None, used=('output', 'draw_only'))
+    command_line.launch(run, used=('output', 'draw_only'))

@@ -375,4 +375,4 @@ def _overridden(one: Exhibit, overrides: Mapping[str, Any]) -> CardExhibit:
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required=None, takes_arguments=True, used=(*command_line.DEVICES, *command_line.JOB))
+    command_line.launch(run, takes_arguments=True, used=(*command_line.DEVICES, *command_line.JOB))

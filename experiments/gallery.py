@@ -80,4 +80,4 @@ def run() -> None:
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required=None, used=())
+    command_line.launch(run, used=())

@@ -17,16 +17,14 @@ from absl import flags
 
 from qstr_jax import sweeps
 from qstr_jax.cli import command_line, runtime
-from qstr_jax.settings import checks
 from qstr_jax.storage import files, provenance
 from qstr_jax.sweeps import lane_batches, programs, training
 
 MODELS = flags.DEFINE_list('models', ['transformer', 'rnn', 'ffn'], 'Architectures, at their published sizes.')
 SIZES = flags.DEFINE_list('sizes', ['1', '2', '4', '8'], 'Lanes per batch to try.')
 SEQ_LEN = flags.DEFINE_integer('seq_len', 8, 'N.', lower_bound=2)
-RNN_WIDTH = flags.DEFINE_integer('rnn_width', None, 'Width of the RNN; published by default.', lower_bound=1)
-ROUNDS = flags.DEFINE_integer('rounds', 3, 'Timed rounds, interleaved over sizes; the median counts.', lower_bound=1)
-SECONDS = flags.DEFINE_float('seconds', 2.0, 'About how long one timed call should take.', lower_bound=0.1)
+# Timed rounds, interleaved over sizes, of which the median counts; and about how long one timed call takes.
+ROUNDS, SECONDS = 3, 2.0
 
 
 def timed_call(compiled: Any, lanes_K: Any, data_K: Any, state_K: Any, num_checks: int) -> tuple[Any, float]:
@@ -37,15 +35,11 @@ def timed_call(compiled: Any, lanes_K: Any, data_K: Any, state_K: Any, num_check
     return state_K, time.perf_counter() - start
 
 
-def sweep_of(model: str, **settings: Any) -> sweeps.Sweep:
-    """A sweep of one architecture at its published size."""
-    return sweeps.Sweep(models=model, rnn={'width': RNN_WIDTH.value}, **settings)
-
-
 def measure(model: str, sizes: Sequence[int]) -> dict[int, float]:
     """Lane-steps per second of one architecture by lanes per batch, the median over the rounds."""
     # A threshold that nothing reaches: every lane runs all the time, and only the screen's subset is tested.
-    (cell,) = sweeps.cells_of(sweep_of(model, seq_lens=SEQ_LEN.value, threshold=1e-9, num_seeds=max(sizes)))
+    sweep = sweeps.Sweep(models=model, seq_lens=SEQ_LEN.value, threshold=1e-9, num_seeds=max(sizes))
+    (cell,) = sweeps.cells_of(sweep)
     problem = cell.problem
     device = jax.local_devices()[0]
     running, checks = {}, {}
@@ -54,10 +48,10 @@ def measure(model: str, sizes: Sequence[int]) -> dict[int, float]:
         lanes_K, data_K, state_K = training.start(compiled, cell.lanes[:size])
         state_K, _ = timed_call(compiled, lanes_K, data_K, state_K, 1)
         state_K, seconds = timed_call(compiled, lanes_K, data_K, state_K, 1)
-        checks[size] = max(1, round(SECONDS.value / seconds))
+        checks[size] = max(1, round(SECONDS / seconds))
         running[size] = compiled, lanes_K, data_K, state_K
     rates = {size: [] for size in sizes}
-    for _ in range(ROUNDS.value):
+    for _ in range(ROUNDS):
         for size, (*compiled, state_K) in running.items():
             state_K, seconds = timed_call(*compiled, state_K, checks[size])
             running[size] = *compiled, state_K
@@ -71,11 +65,8 @@ def run() -> None:
         raise ValueError(f'sizes={",".join(SIZES.value)}: must be integers, at least 1')
     if not MODELS.value:
         raise ValueError('models=: give at least one')
-    if RNN_WIDTH.value is not None and 'rnn' not in MODELS.value:
-        raise ValueError(f'--rnn_width={RNN_WIDTH.value}: rnn is not among the --models, leave it out')
     for model in MODELS.value:
-        sweep_of(model)  # unknown names are refused before any work
-    checks.number('seconds', SECONDS.value)
+        sweeps.Sweep(models=model)  # unknown names are refused before any work
     runtime.start()
     folder = files.make_folder(runtime.output('results/lanes_per_batch'))  # before any work
     sizes = [int(size) for size in SIZES.value]
@@ -86,11 +77,10 @@ def run() -> None:
         'device': provenance.describe_device(),
         'jax': jax.__version__,
         'seq_len': SEQ_LEN.value,
-        'rnn_width': RNN_WIDTH.value,
         'lane_steps_per_second': rates,
         'default': {
             model: lane_batches.default_size(
-                sweeps.cells_of(sweep_of(model))[0].problem.module,
+                sweeps.cells_of(sweeps.Sweep(models=model))[0].problem.module,
                 max(sizes), jax.default_backend(),
             )
             for model in MODELS.value
@@ -100,4 +90,4 @@ def run() -> None:
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required='output', used=('output', 'compilation_cache'))
+    command_line.launch(run, used=('output', 'compilation_cache'))

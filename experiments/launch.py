@@ -82,7 +82,15 @@ def parse(argv: Sequence[str]) -> list[str]:
 def main(argv: Sequence[str]) -> None:
     """Runs the sweep; an error that the user can correct is one line."""
     own = OWN.flag_values_dict()
-    launchers.run(own.pop('executor'), Request(arguments=tuple(argv[1:]), **own))
+    executor, request = own.pop('executor'), Request(arguments=tuple(argv[1:]), **own)
+    if executor == 'ray':
+        from qstr_jax.launchers import ray
+
+        ray.run(request)
+    else:
+        from qstr_jax.launchers import submitit_jobs
+
+        submitit_jobs.run(executor, request)
 
 
 if __name__ == '__main__':

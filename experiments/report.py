@@ -9,7 +9,7 @@ from absl import flags
 from experiments import exhibit
 from qstr_jax import report
 from qstr_jax.cli import command_line, runtime
-from qstr_jax.storage import files, results
+from qstr_jax.storage import results
 
 LATEX = flags.DEFINE_bool('latex', False, 'Write tables and figures for a paper too.')
 
@@ -21,10 +21,7 @@ def run(*arguments: str) -> None:
         *arguments: the further directories.
     """
     workdirs = runtime.workdirs(arguments)
-    try:
-        path = report.write(workdirs, runtime.output('results/report'), LATEX.value, pages=exhibit.pages())
-    except OSError as error:
-        raise files.ResultsError(error) from error
+    path = report.write(workdirs, runtime.output('results/report'), LATEX.value, pages=exhibit.pages())
     for workdir in workdirs:
         if not results.find(workdir):
             print(f'{workdir}: there are no results in it')
@@ -32,4 +29,4 @@ def run(*arguments: str) -> None:
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required=None, takes_arguments=True, used=('workdir', 'output'))
+    command_line.launch(run, takes_arguments=True, used=('workdir', 'output'))

@@ -26,4 +26,4 @@ def run() -> None:
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required=None, used=('output',))
+    command_line.launch(run, used=('output',))

@@ -37,4 +37,4 @@ def run() -> None:
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required='workdir', used=('workdir',))
+    command_line.launch(run, used=('workdir',))

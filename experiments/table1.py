@@ -37,4 +37,4 @@ def run(*arguments: str) -> None:
 
 
 if __name__ == '__main__':
-    command_line.launch(run, required=None, takes_arguments=True, used=('workdir', 'output'))
+    command_line.launch(run, takes_arguments=True, used=('workdir', 'output'))

@@ -13,6 +13,11 @@ from typing import Any
 from qstr_jax.settings import function_names
 
 ROLES = ('task', 'model', 'learner', 'lane', 'outcome', 'measure')
+# How a lane can end. 'reached': the test loss fell below the threshold. 'censored': the budget ran out first.
+# 'censored_below': the smallest n of a search was already enough. 'diverged': a loss was not finite. 'fitted': a fit on
+# n prompts, no search. 'outraced': the samples of `stop_after` were not enough, so that the lane was stopped before its
+# budget.
+OUTCOMES = ('reached', 'censored', 'diverged', 'fitted', 'censored_below', 'outraced')
 # Checked, since names also come from files.
 _NAME = re.compile(r'[A-Za-z]\w{0,99}')
 

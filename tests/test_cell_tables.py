@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from qstr_jax import columns
-from qstr_jax.learners import lanes
 from qstr_jax.storage import cell_tables, files, results, table_format
 from tests.stored import CELL, LANES, make, rows_of, signed
 
@@ -124,7 +123,3 @@ def test_rows_that_were_deleted_are_missed(tmp_path):
     for load in results.load, results.load_curves, lambda path: results.load_all([path]):
         with pytest.warns(UserWarning, match=rf'curves/{CELL}\.parquet has no rows beside it.*: run its cell again'):
             assert set(load(tmp_path)['cell']) == {'ffn-qstr-N3-q1-00000001'}
-
-
-def test_the_outcomes_are_those_of_the_learners():
-    assert set(cell_tables.OUTCOMES) == set(lanes.OUTCOMES) - {'running'}

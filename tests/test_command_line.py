@@ -110,7 +110,6 @@ QUICKSTART = f'--config={CONFIGS / "quickstart.py"}'
         ('exhibit', ['card_alpha', '--draw_only', '--workdir=.'], "'cards/alpha' has no card.json: run card_alpha"),
         ('gallery', ['--reduced'], '--reduced: this binary does not use it'),
         ('sample_complexity', ['--describe=rnn', '--workdir=a'], '--workdir: --describe does not use it'),
-        ('lanes_per_batch', ['--output=a', '--models=ffn', '--rnn_width=8'], '--rnn_width=8: rnn is not among'),
         ('accelerators', ['--draw_only', '--devices=v5e'], '--devices: --draw_only does not use it'),
         ('launch', [QUICKSTART, '--workdir=a', '--shard_index=0'], '--shard_index: --executor=slurm does not use it'),
         ('launch', [QUICKSTART, '--workdir=a', '--describe=rnn'], '--describe: --executor=slurm does not use it'),

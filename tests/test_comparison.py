@@ -159,7 +159,7 @@ def test_a_task_ends_where_no_lane_learns(tmp_path, monkeypatch):
 def test_only_a_tuned_sweep_can_end_where_no_lane_learns(tmp_path):
     sweep = sweeps.Sweep(models='ffn', seq_lens=4)
     with pytest.raises(ValueError, match='until_none_learns=True: would be ignored'):
-        sweeps.run(sweep, tmp_path / 'new', sweeps.Options(until_none_learns=True))
+        sweeps.run_all([sweep], tmp_path / 'new', until_none_learns=True)
     assert not (tmp_path / 'new').exists()
 
 

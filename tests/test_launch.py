@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from qstr_jax import launchers, sweeps
+from qstr_jax import sweeps
 from qstr_jax.launchers import batch_worker, ray, request, submitit_jobs
 from qstr_jax.storage import results
 from tests import harness, helpers
@@ -179,7 +179,7 @@ def test_without_ray_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, 'ray', None)
     monkeypatch.setattr('qstr_jax.launchers.ray.Planner', lambda *_: None)
     with pytest.raises(SystemExit) as end:
-        launchers.run('ray', request.Request(()))
+        ray.run(request.Request(()))
     assert end.value.code == 'error: ray is missing: make install EXTRA=ray'
 
 

@@ -98,14 +98,28 @@ def test_committed_files_name_no_folder_of_a_machine_and_none_is_temporary():
         assert not re.search(r'(?<![\w.:/])/(work|tmp|root|home|check|Users)/', path.read_text()), path
 
 
+def git(folder, *words):
+    subprocess.run(['git', '-C', str(folder), '-c', 'user.name=a', '-c', 'user.email=a@b.c', *words], check=True)
+
+
 def test_a_package_below_another_project_has_no_commit(tmp_path, monkeypatch):
     package = tmp_path / '.venv/qstr_jax/__init__.py'
     package.parent.mkdir(parents=True)
     package.touch()
-    for words in (
-        ['init', '-q'],
-        ['-c', 'user.name=a', '-c', 'user.email=a@b.c', 'commit', '-q', '--allow-empty', '-m.'],
-    ):
-        subprocess.run(['git', '-C', str(tmp_path), *words], check=True)
+    git(tmp_path, 'init', '-q')
+    git(tmp_path, 'commit', '-q', '--allow-empty', '-m.')
     monkeypatch.setattr(qstr_jax, '__file__', str(package))
     assert provenance.git_commit() is None
+
+
+def test_a_module_that_is_not_added_is_a_change_and_a_new_result_is_none(tmp_path, monkeypatch):
+    package = tmp_path / 'qstr_jax/__init__.py'
+    package.parent.mkdir()
+    package.touch()
+    for words in ['init', '-q'], ['add', '.'], ['commit', '-q', '-m.']:
+        git(tmp_path, *words)
+    monkeypatch.setattr(qstr_jax, '__file__', str(package))
+    (tmp_path / 'config.json').touch()
+    assert not provenance.git_commit().endswith('+')
+    (tmp_path / 'my_models.py').touch()
+    assert provenance.git_commit().endswith('+')

@@ -22,6 +22,15 @@ def test_whom_most_lanes_learn_at_the_largest_value_stands_on_top():
     assert not right.texts
 
 
+def test_lanes_of_a_search_learn_too_and_those_that_were_stopped_say_nothing():
+    rows = lanes(num_censored=2)
+    searched = rows['model'].eq('rnn') & rows['seed'].eq(4)
+    outcome = rows['outcome'].replace('censored', 'outraced').mask(searched, 'censored_below')
+    (axis,) = plots.samples_ranked({'retrieval': rows.assign(outcome=outcome, min_samples=100, num_samples=900)}).axes
+    assert not axis.texts
+    assert not [line for line in axis.lines if line.get_gid() == 'censored' and len(line.get_xdata())]
+
+
 def test_who_is_equal_at_the_largest_value_is_ranked_at_the_next():
     line = {'model': 'a', 'seq_len': 8, 'num_learn': 0, 'mean': 100.0}
     means = pd.DataFrame([

@@ -406,6 +406,10 @@ def test_a_bad_config_in_a_sub_folder_does_not_take_the_rest(sweep, tmp_path):
     assert len(warned) == 3
     sections = content.sections(tmp_path / 'all')
     assert [len(section.tables) > 0 for section in sections] == [False, True, False, False]
+    words = ' '.join(text for section in sections for text, _ in section.words)
+    assert words.count('config.json') == 3
+    assert 'No lane has finished' not in words
+    assert 'are missing' not in words
 
 
 def test_directories_whose_names_differ_in_a_dash_have_fragments_of_their_own(sweep, tmp_path):

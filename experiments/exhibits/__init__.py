@@ -9,6 +9,7 @@ An exhibit's docstring says what is run: its first line is the exhibit's title. 
                                                  it the directory has the file's name, and get_config takes no part
     FIGURES = {'figure1a/figure.png': '…'}       the pictures of its section, with what they show; the first stands in
                                                  the gallery, all on the exhibit's page
+    NUM_SHOWN = 2                                how many pictures stand in the gallery, if more than the first
     get_config(part)                             an ml_collections config, which `--config=FILE:PART` takes too
     reduced(part)                                the same in seconds
     draw(workdir, config)                        figures and tables, by `save` and `write` of `qstr_jax.report.drawing`;

@@ -69,12 +69,9 @@ def point(panel: int, series: str, x: float, y: float, error: float = math.nan, 
     return {'panel': panel, 'series': series, 'x': float(x), 'y': float(y), 'error': float(error), **more}
 
 
-def points_by(panel: int, rows: pd.DataFrame, series: str, x: str, y: str, error: str = '') -> list[dict[str, Any]]:
+def points_by(panel: int, rows: pd.DataFrame, series: str, x: str, y: str) -> list[dict[str, Any]]:
     """A point for each row; the name of its series has columns in braces, as 'N = {seq_len}'."""
-    return [
-        point(panel, series.format(**row), row[x], row[y], row[error] if error else math.nan)
-        for row in rows.to_dict('records')
-    ]
+    return [point(panel, series.format(**row), row[x], row[y]) for row in rows.to_dict('records')]
 
 
 def line(panel: int, label: str, x: Iterable[float], y: Iterable[float], of: str = '') -> list[dict[str, Any]]:

@@ -80,11 +80,9 @@ def below(what: str, values: Numbers, limits: Numbers, errors: Numbers = 0.0, *,
     return _check(what, lambda value, limit, error: limit + error - value, values, limits, errors, can_fail)
 
 
-def near(what: str, values: Numbers, targets: Numbers, errors: Numbers, tolerance: float = 4.0) -> Check:
-    """Checks that |values − targets| ≤ `tolerance` standard errors."""
-    return _check(
-        what, lambda value, target, error: tolerance * error - np.abs(value - target), values, targets, errors
-    )
+def near(what: str, values: Numbers, targets: Numbers, errors: Numbers) -> Check:
+    """Checks that |values − targets| ≤ 4 standard errors."""
+    return _check(what, lambda value, target, error: 4 * error - np.abs(value - target), values, targets, errors)
 
 
 def fails(what: str, check: Check) -> Check:

@@ -31,7 +31,6 @@ class Exponent:
         high: upper end of its interval.
         interval_by: what the interval holds, `line_fit.BY_MISFIT` or, for three values of N, `line_fit.BY_NOISE`; ''
             if there is none.
-        num_points: number of values of N that it was fitted to, including those with bounds.
         left_out: the other values of N.
         fitted_to: which lanes it was fitted to, 'all lanes', 'lanes that learn' or 'ERMs', and how many are bounds.
         bounds_at: the values of N at which all lanes are bounds.
@@ -45,7 +44,6 @@ class Exponent:
     low: float | None = None
     high: float | None = None
     interval_by: str = ''
-    num_points: int = 0
     left_out: tuple = ()
     fitted_to: str = ''
     bounds_at: tuple = ()
@@ -137,13 +135,13 @@ def _fit(lanes: Measured, x: str) -> Exponent:
     if means is None or num_measured < MIN_POINTS:
         few = [_why_none(learners, num_measured, x)] if means else []
         note = '; '.join([*few, *notes, *_coarse(lanes, x)])
-        return Exponent(num_points=num_measured, left_out=left_out, learn=learn, note=note)
+        return Exponent(left_out=left_out, learn=learn, note=note)
     found = line_fit.slope(np.log(means.x), means)
     interval: dict[str, Any] = {'low': found.low, 'high': found.high, 'interval_by': found.by} if found.by else {}
     if not found.by and means.degrees:
         notes.append('no interval: the three means do not lie on a line')
     return Exponent(
-        value=found.value, **interval, num_points=len(means.x), left_out=left_out, learn=learn,
+        value=found.value, **interval, left_out=left_out, learn=learn,
         fitted_to=_fitted_to(learners, lanes.at(~is_learner)),
         bounds_at=tuple(_number(value) for value in means.x[~means.is_measured]),
         note='; '.join([*notes, *_caveats(learners, x), *_coarse(lanes, x)]), local_slopes=_local_slopes(means),

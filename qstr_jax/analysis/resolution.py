@@ -27,11 +27,6 @@ def step(rows: pd.DataFrame) -> pd.Series:
     return (rows['check_every'] * rows['batch_size']).astype(float).where(rows['learner'] == 'online')
 
 
-def is_coarse(steps: np.ndarray, mean: float) -> bool:
-    """Whether a mean is one to three checks of lanes, some of which have no checks."""
-    return bool((mean <= COARSE * steps).any())
-
-
 def note(rows: pd.DataFrame) -> str:
     """What `MARK` means: '~: one to three checks of 6,400 samples'."""
     return note_of(step(rows).to_numpy(float))

@@ -8,12 +8,10 @@ import pandas as pd
 
 from qstr_jax.analysis import answers, crossings, erms, evidence, formats, growth, summary
 from qstr_jax.analysis.curves import require
-from qstr_jax.analysis.exponents import MIN_POINTS, Exponent, fit
+from qstr_jax.analysis.exponents import MIN_LANES, MIN_POINTS, Exponent, fit
 from qstr_jax.analysis.names import MODELS, display, heading, ordered, setting_text
 from qstr_jax.analysis.verdicts import SLOWER, STATEMENTS, Statement, caveat, judge
 
-# Lengths with fewer lanes are left out.
-MIN_LANES = 3
 TITLES = {
     evidence.ONLINE: 'Online training at three N or more, one learning rate for all',
     evidence.TUNED: 'Online training at three N or more, at each the settings that need fewest samples',

@@ -30,4 +30,4 @@ def run(asked: str = '', *folders: str) -> None:
 
 def main() -> None:
     """The binary."""
-    command_line.launch(run, required=None, takes_arguments=True, used=())
+    command_line.launch(run, takes_arguments=True, used=())

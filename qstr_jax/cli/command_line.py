@@ -34,7 +34,6 @@ DRY_RUN = ('config', 'dry_run', 'workdir')
 
 def launch(
     run: Callable[..., None],
-    required: str | None = 'config',
     takes_arguments: bool = False,
     default_config: str | None = None,
     used: Collection[str] = SWEEP,
@@ -48,7 +47,7 @@ def launch(
     for name in used:  # what --help lists
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[name])
     app.run(
-        lambda argv: exit_on_error(functools.partial(_run, run, required, argv[1:], used)),
+        lambda argv: exit_on_error(functools.partial(_run, run, argv[1:], used)),
         flags_parser=functools.partial(parse, takes_arguments=takes_arguments, default_config=default_config),
     )
 
@@ -66,7 +65,7 @@ def _once() -> Callable[..., str]:
     return line
 
 
-def _run(run: Callable[..., None], required: str | None, arguments: Sequence[str], used: Collection[str]) -> None:
+def _run(run: Callable[..., None], arguments: Sequence[str], used: Collection[str]) -> None:
     """Prints what --describe asks for, or does the work."""
     if DESCRIBE.value:
         refuse_unused(('config', 'describe'), '--describe')
@@ -74,8 +73,6 @@ def _run(run: Callable[..., None], required: str | None, arguments: Sequence[str
         return
     is_dry = 'dry_run' in flags.FLAGS and flags.FLAGS.dry_run
     refuse_unused(DRY_RUN if is_dry else (*used, 'describe'), '--dry_run' if is_dry else 'this binary')
-    if required is not None and flags.FLAGS[required].value is None:
-        raise ValueError(f'--{required}=… is missing; --help lists the flags')
     run(*arguments)
 
 

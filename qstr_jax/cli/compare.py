@@ -62,4 +62,4 @@ def main() -> None:
     """The binary."""
     define()
     used = (*command_line.DEVICES, *command_line.JOB, *OWN)
-    command_line.launch(functools.partial(run, flags.FLAGS), required=None, used=used)
+    command_line.launch(functools.partial(run, flags.FLAGS), used=used)

@@ -48,7 +48,7 @@ def workdir(default: str | None = None) -> str:
     """The directory of --workdir, or the default; a ValueError says that there is none, or that there are several."""
     given = WORKDIR.value or ([] if default is None else [default])
     if not ''.join(given).strip():
-        raise ValueError('--workdir=DIR is missing: where should the results go?')
+        raise ValueError('--workdir=DIR is missing: give a results directory')
     if len(given) > 1:
         raise ValueError(f'--workdir={", ".join(given)}: give one directory')
     return reachable('workdir', given[0])

@@ -73,7 +73,3 @@ def run() -> None:
 def main() -> None:
     """The binary; without --config every setting is at its default."""
     command_line.launch(run, default_config=base.__file__)
-
-
-if __name__ == '__main__':
-    main()

@@ -19,4 +19,4 @@ def main() -> None:
     """The binary."""
     flags.DEFINE_enum('tracker', 'trackio', trackers.TRACKERS, 'Where the lanes go; wandb offline.')
     flags.DEFINE_string('project', 'qstr_jax', "The tracker's name for the runs.")
-    command_line.launch(run, required=None, used=('workdir', 'tracker', 'project'))
+    command_line.launch(run, used=('workdir', 'tracker', 'project'))

@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from qstr_jax import failures, sweeps
+from qstr_jax import columns, failures, sweeps
 from qstr_jax.analysis import formats
 from qstr_jax.comparison import card, entries
 from qstr_jax.comparison import suite as suites
 from qstr_jax.outside import LEARNER
 from qstr_jax.storage import files, merge, names, provenance, records
-from qstr_jax.storage.cell_tables import OUTCOMES
 
 # What is compared when a row is made again.
 _COMPARED = ('outcome', 'num_samples', 'train_loss', 'test_loss')
@@ -135,7 +134,7 @@ def _check_rows(rows: pd.DataFrame, entry: Mapping[str, Any], points: suites.Sui
     """Raises ValueError for rows that no run of the suite leaves."""
     shared = _shared(rows, points)
     good = rows['entry'].eq(entry['entry']) & rows['suite'].eq(entry['suite']) & rows['model'].eq(entry['model'])
-    good &= rows['outcome'].isin(OUTCOMES) & rows['seed'].isin(range(points.num_seeds))
+    good &= rows['outcome'].isin(columns.OUTCOMES) & rows['seed'].isin(range(points.num_seeds))
     good &= rows['num_samples'].between(1, rows['max_samples'])
     one_check = rows['batch_size'] * rows['check_every']
     off_check = rows['num_samples'] % one_check

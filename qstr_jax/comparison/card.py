@@ -46,15 +46,14 @@ def data(suite: Suite, entry: str, rows: pd.DataFrame, made: dict[str, Any]) -> 
     }  # fmt: skip
 
 
-def write(folder: Any, card: dict[str, Any], rows: pd.DataFrame) -> list[pathlib.Path]:
+def write(folder: Any, card: dict[str, Any], rows: pd.DataFrame) -> None:
     """Writes card.json, card.md, card.png and card.html."""
     folder = pathlib.Path(files.make_folder(folder))
     picture = drawn([task['name'] for task in card['tasks']], rows, card['entry'])
     files.write_json(folder / 'card.json', card)
     files.write_text(folder / 'card.md', markdown(card))
-    files.write_atomically(folder / 'card.png', lambda path: path.write_bytes(picture))
+    files.write_bytes(folder / 'card.png', picture)
     files.write_text(folder / 'card.html', _html(card, picture))
-    return [folder / f'card.{suffix}' for suffix in ('html', 'png', 'md', 'json')]
 
 
 def drawn(tasks: Sequence[str], rows: pd.DataFrame, entry: str = '') -> bytes:

@@ -1,6 +1,5 @@
 """Runs the suite for an architecture and writes its card beside the committed rows of all others."""
 
-import dataclasses
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -58,8 +57,7 @@ def compare(
         cells = [cell for sweep in planned for cell in sweeps.cells_of(sweep)]
         _check_single(cells)
         _check_settings(cells, workdir, points)
-        options = options or sweeps.Options()
-        sweeps.run_all(planned, workdir, dataclasses.replace(options, until_none_learns=not every_point))
+        sweeps.run_all(planned, workdir, options, until_none_learns=not every_point)
     elif not (epath.Path(workdir) / 'config.json').exists():
         raise ValueError(f'workdir={str(workdir)!r}: has no rows yet, so give models to run')
     mine = entries.of_directory(workdir, points)

@@ -12,10 +12,7 @@ from qstr_jax import columns
 
 # How a lane can end. States hold the numbers, rows the names.
 RUNNING, REACHED, CENSORED, DIVERGED, FITTED, CENSORED_BELOW, OUTRACED = range(7)
-# 'reached': the test loss fell below the threshold. 'censored': the budget ran out first. 'censored_below': the
-# smallest n of a search was already enough. 'diverged': a loss was not finite. 'fitted': a fit on n prompts, no search.
-# 'outraced': the samples of `stop_after` were not enough, so that the lane was stopped before its budget.
-OUTCOMES = ('running', 'reached', 'censored', 'diverged', 'fitted', 'censored_below', 'outraced')
+OUTCOMES = ('running', *columns.OUTCOMES)
 
 # The precision of matrix products; None is 'highest', full float32.
 Precision = Literal['highest', 'high', 'default'] | None

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from qstr_jax import analysis
 from qstr_jax.analysis.measured import samples_or_bound
+from qstr_jax.analysis.summary import LEARNED
 from qstr_jax.plots.labels import display, thousands
 from qstr_jax.plots.panels import log_ticks
 from qstr_jax.plots.style import HEIGHT, LETTER, STYLE, Look, frame, legend_line, looks
@@ -109,15 +110,16 @@ def _draw(axis: Axes, rows: pd.DataFrame, means: pd.DataFrame, order: list[str],
     """The lanes and the mean of each architecture at one value."""
     (colour, marker, _), shift = how
     height = {model: i + shift for i, model in enumerate(order)}
+    rows = rows[rows['outcome'].ne('outraced')]  # which says nothing of whether they learn
     y = rows['model'].map(height).to_numpy(float)
-    bound, learns = samples_or_bound(rows).to_numpy(float), rows['outcome'].eq('reached').to_numpy()
+    bound, learns = samples_or_bound(rows).to_numpy(float), rows['outcome'].isin(LEARNED).to_numpy()
     look: dict[str, Any] = {'linestyle': 'none', 'color': colour, 'alpha': 0.7}
     axis.plot(bound[learns], y[learns], '.', markersize=3.5, gid='reached', **look)
     axis.plot(bound[~learns], y[~learns], '>', markersize=3.5, fillstyle='none', gid='censored', **look)
     some = means[means['num_learn'] > 0]
     axis.plot(some['mean'], some['model'].map(height), marker, color=colour, markersize=5, linestyle='none', gid='mean')
-    for line in means[means['num_learn'] < means['num_lanes']].to_dict('records'):
+    for line in means[means['num_learn'] < means['num_judged']].to_dict('records'):
         axis.annotate(
-            f'{line["num_learn"]}/{line["num_lanes"]}', (1.0, height[line['model']]), (2, 0),
+            f'{line["num_learn"]}/{line["num_judged"]}', (1.0, height[line['model']]), (2, 0),
             xycoords=('axes fraction', 'data'), textcoords='offset points', va='center', fontsize=6, color=colour,
         )  # fmt: skip

@@ -82,7 +82,7 @@ def samples_against(
     look = looks([*(curve.key for curves in panels for curve in curves), *reference])
     words = curve_texts(split, rows, x)
     others = [value for own in (*reference.values(), *(() if lines is None else (lines[x],))) for value in own]
-    across = XAxis.of(x, [*rows[x], *others], prefer_log=True)
+    across = XAxis.of(x, [*rows[x], *others])
     published = ['open: published'] if reference else []
     with matplotlib.rc_context(STYLE):
         key = '; '.join([

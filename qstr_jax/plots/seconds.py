@@ -35,7 +35,7 @@ def samples_and_seconds(
         ValueError: as `analysis.summarize`, no seconds, or rows of several tasks.
     """
     curves = _checked_curves(rows, seconds, x)
-    look, across = looks(curve.key for curve in curves), XAxis.of(x, rows[x], prefer_log=True)
+    look, across = looks(curve.key for curve in curves), XAxis.of(x, rows[x])
     words = curve_texts(curves, rows, x)
     with matplotlib.rc_context(STYLE):
         key = '; '.join([marks_text(rows, words), *coarse_key(rows, analysis.summarize(rows))])

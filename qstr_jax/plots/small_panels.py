@@ -43,7 +43,7 @@ def samples_in_panels(panels: Panels, x: str = 'seq_len', *, title: str = '', no
     key = '; '.join([marks_text(rows), *coarse_key(rows, means)])
     with matplotlib.rc_context(STYLE):
         figure, axes, look = _grid(panels, (title, notes, key))
-        across = XAxis.of(x, rows[x], prefer_log=True)
+        across = XAxis.of(x, rows[x])
         named = [_draw_samples(axis, own, look, across) for axis, own in zip(axes, panels.values(), strict=True)]
         low, high = axes[0].get_ylim()
         axes[0].set_ylim(low, high * (high / low) ** 0.1)
@@ -107,7 +107,7 @@ def measure_in_panels(
     with matplotlib.rc_context(STYLE):
         figure, axes, look = _grid(panels, (title, notes, key))
         values = pd.concat([own[x] for own in panels.values()])
-        across = XAxis.of(x, values, prefer_log=values.min() > 0)
+        across = XAxis.of(x, values)
         for axis, (name, own) in zip(axes, panels.items(), strict=True):
             for model in analysis.model_order(own):
                 _draw_measure(axis, own[own['model'] == model], look[model], across, y)

@@ -41,7 +41,7 @@ def samples_against_threshold(rows: pd.DataFrame, *, title: str = '', notes: Seq
         names = [display(curve.short) for curve in panels[0]]
         figure, axes = frame(len(panels), title, notes, sharey=True, key=key, beside=names)
         axes[0].set_yscale('log')
-        across = XAxis.of('threshold', rows['threshold'], prefer_log=True)
+        across = XAxis.of('threshold', rows['threshold'])
         named = [_draw_panel(axis, mine, look, across) for axis, mine in zip(axes, panels, strict=True)]
         axes[0].set_ylabel('samples to the threshold')
         finish_panels(axes, named, slopes=False)

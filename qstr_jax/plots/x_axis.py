@@ -11,9 +11,6 @@ from matplotlib.axes import Axes
 from qstr_jax import analysis, columns
 from qstr_jax.analysis.names import is_number
 
-# Numbers that spread over more than this factor get a logarithmic axis, unless they are integers such as N.
-_WIDE = 20
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class XAxis:
@@ -21,15 +18,13 @@ class XAxis:
 
     column: str  # the setting
     values: tuple  # its distinct values, in order
-    is_log: bool  # whether the axis is logarithmic
+    is_log: bool  # whether the axis is logarithmic, as for positive numbers
 
     @classmethod
-    def of(cls, column: str, values: Iterable[Any], prefer_log: bool = False) -> 'XAxis':
+    def of(cls, column: str, values: Iterable[Any]) -> 'XAxis':
         """The axis of some values."""
         distinct = tuple(analysis.ordered(values))
-        is_positive = all(is_number(value) and value > 0 for value in distinct)
-        is_wide = is_positive and distinct[-1] > _WIDE * distinct[0] and any(value % 1 for value in distinct)
-        return cls(column=column, values=distinct, is_log=is_positive and (prefer_log or is_wide))
+        return cls(column=column, values=distinct, is_log=all(is_number(value) and value > 0 for value in distinct))
 
     @property
     def has_numbers(self) -> bool:

@@ -41,19 +41,8 @@ def sweep_section(folder: str | os.PathLike) -> Section:
     folder = pathlib.Path(folder)
     section = Section(name=str(folder))
     with _saying(section):
-        _read(section, folder)
-        rows = section.rows
-        if rows.empty:
-            section.say('No lane has finished yet: there are settings, but no rows.', is_problem=True)
-        else:
-            section.say(_what_is_here(rows))
-        for text in missing.words(_plan(section, folder), rows):
-            section.say(text, is_problem=True)
-        if len(rows):
-            try:
-                exhibits.add(section, rows, section.curves)
-            except ValueError as reason:
-                section.say(f'Not all of it is shown: {reason}.', is_problem=True)
+        if _read(section, folder):
+            _say_what_is_here(section, folder)
         for error in records.read_all(folder / 'errors', 'error').values():
             section.say(f'Cell {error["cell"]} failed: {error["error"]}', is_problem=True)
         # Pictures that a binary drew hold the published values too; they may be older than the rows.
@@ -61,6 +50,22 @@ def sweep_section(folder: str | os.PathLike) -> Section:
         drawn = _contents(kept, 'picture').items()
         section.pictures += [(f'{path.stem.replace("_", " ")}, as the binary drew it', png) for path, png in drawn]
     return section
+
+
+def _say_what_is_here(section: Section, folder: pathlib.Path) -> None:
+    """Adds what rows there are and what they show, and what is missing."""
+    rows = section.rows
+    if rows.empty:
+        section.say('No lane has finished yet: there are settings, but no rows.', is_problem=True)
+    else:
+        section.say(_what_is_here(rows))
+    for text in missing.words(_plan(section, folder), rows):
+        section.say(text, is_problem=True)
+    if len(rows):
+        try:
+            exhibits.add(section, rows, section.curves)
+        except ValueError as reason:
+            section.say(f'Not all of it is shown: {reason}.', is_problem=True)
 
 
 def _contents(paths: Iterable[pathlib.Path], kind: str) -> dict[pathlib.Path, bytes]:
@@ -131,8 +136,8 @@ def _loose_sections(folder: pathlib.Path) -> list[Section]:
     return [section] if section.words else []
 
 
-def _read(section: Section, folder: pathlib.Path) -> None:
-    """Fills rows, curves, sweeps and runs, and warns of what is wrong with the files."""
+def _read(section: Section, folder: pathlib.Path) -> bool:
+    """Fills rows, curves, sweeps and runs; False with a warning where the directory cannot be read."""
     section.runs = provenance.load(folder)
     try:
         section.sweeps = results.read_config(folder)
@@ -141,6 +146,8 @@ def _read(section: Section, folder: pathlib.Path) -> None:
         section.rows = resolution.interpolated(section.rows, section.curves)
     except ResultsError as error:
         warnings.warn(f'left out: {error}', stacklevel=2)
+        return False
+    return True
 
 
 def _plan(section: Section, folder: pathlib.Path) -> dict[str, Any]:

@@ -53,7 +53,9 @@ def _add_online(section: Section, rows: pd.DataFrame) -> None:
         _add_losses(section, rows)
         return
     if outcomes & {'censored', 'outraced'}:
-        section.say('Where lanes are censored or outraced the mean is a lower bound, marked ≥.')
+        section.say(
+            'A mean is of the lanes that learn. It is a lower bound, marked ≥, where none learns or some were outraced.'
+        )
     x = x_axis(rows)
     further = analysis.curve_columns(rows, x)[1:]
     if x and (x in ('seq_len', 'sparsity') or not further):

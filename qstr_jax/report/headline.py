@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from qstr_jax import analysis
-from qstr_jax.analysis import evidence, kinds, selection, table1
+from qstr_jax.analysis import evidence, exponents, kinds, selection, table1
 from qstr_jax.analysis.samples_table import learn_text, mean_text
 from qstr_jax.report import exhibits
 from qstr_jax.report.section import Section
@@ -103,7 +103,7 @@ def _need(name: str, rows: pd.DataFrame, x: str) -> list[tuple[str, dict[str, st
     """At the largest x that most architectures have in common."""
     points = analysis.summarize(rows, ['model', x])
     # Fewer than three lanes are not shown.
-    points = points[points['num_learn'].gt(0) & points['mean'].gt(0) & points['num_lanes'].ge(table1.MIN_LANES)]
+    points = points[points['num_learn'].gt(0) & points['mean'].gt(0) & points['num_lanes'].ge(exponents.MIN_LANES)]
     counts = points.groupby(x).size()
     if counts.empty or counts.max() < 2:
         return []

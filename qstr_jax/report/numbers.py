@@ -15,12 +15,11 @@ import pandas as pd
 
 from qstr_jax import analysis
 from qstr_jax.analysis import answers, evidence, exponents, floors, formats, growth, kinds, names, selection, summary
+from qstr_jax.analysis.exponents import MIN_LANES
 from qstr_jax.analysis.measured import measured
 from qstr_jax.analysis.samples_table import learn_text, mean_text
 from qstr_jax.report import lanes as exhibit_lanes
 from qstr_jax.storage import files, provenance, results
-
-MIN_LANES = 3
 
 
 class Rows:
@@ -92,13 +91,13 @@ class Lanes:
         """'12k, 20k, ≥ 40k': means of samples, or of a column, at each value of a setting."""
         return self._listed('mean', column, by, digits)
 
-    def smallest(self, column: str = '', by: str = '', digits: int = 2) -> str:
+    def smallest(self, column: str = '', digits: int = 2) -> str:
         """As `mean`, of the smallest values."""
-        return self._listed('min', column, by, digits)
+        return self._listed('min', column, '', digits)
 
-    def largest(self, column: str = '', by: str = '', digits: int = 2) -> str:
+    def largest(self, column: str = '') -> str:
         """As `mean`, of the largest values."""
-        return self._listed('max', column, by, digits)
+        return self._listed('max', column, '', 2)
 
     def thousands(self) -> str:
         """'28.5 (25.6 – 30.1), 3 of 5 learn': mean, smallest and largest samples in thousands."""

@@ -49,9 +49,9 @@ def html_of(
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(scripts.ASSETS), autoescape=True, undefined=jinja2.StrictUndefined
     )
-    template = environment.get_template('page.html.jinja')
+    template, css = environment.get_template('page.html.jinja'), (scripts.ASSETS / 'page.css').read_text()
     given: dict[str, Any] = {
-        'policy': scripts.policy(code), 'css': scripts.css(), 'code': code, 'cells': formats.cells,
+        'policy': scripts.policy(code), 'css': css, 'code': code, 'cells': formats.cells,
         'data': scripts.packed(_data(exhibits)), 'known': {one['name']: one['title'] for one in exhibits},
         'first': [('headline', headline)] * bool(headline) + [('overview', overview)],
         'others': [(f's{i}', section) for i, section in enumerate(sections)], 'links': list((links or {}).items()),

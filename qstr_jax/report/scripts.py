@@ -1,4 +1,4 @@
-"""The page's styles and scripts, and the policy that lets exactly these scripts run."""
+"""The page's scripts, and the policy that lets exactly these scripts run."""
 
 import base64
 import functools
@@ -20,11 +20,6 @@ from qstr_jax.plots import style
 
 ASSETS = pathlib.Path(__file__).parent / 'assets'
 _SVG = {1: 'M', 2: 'L', 3: 'Q', 4: 'C', 79: 'Z'}  # Matplotlib's codes of a path.
-
-
-def css() -> str:
-    """The page's styles."""
-    return (ASSETS / 'page.css').read_text()
 
 
 @functools.cache

@@ -15,8 +15,6 @@ from qstr_jax.storage import defaults, files, lane_keys
 
 # The columns that say which lane a row is of, and how it ended.
 REQUIRED = {'rows': ('model', 'task', 'learner', 'seed', 'task_seed', 'outcome'), 'curves': ('seed', 'samples')}
-# How a lane can end, as in `learners.lanes`.
-OUTCOMES = ('reached', 'censored', 'diverged', 'fitted', 'censored_below', 'outraced')
 # Ids as `sweeps.cells` makes them; others are not checked.
 _ID = re.compile(r'(?P<model>[a-z0-9_]+)-(?P<task>[a-z0-9_]+)-N(?P<seq_len>\d+)(-q(?P<sparsity>\d+))?-[0-9a-f]{8}')
 _NUMBERS = ('int', 'count', 'float')
@@ -116,9 +114,9 @@ def _check_values(values: pd.Series, name: str) -> None:
 
 def _check_rows(rows: pd.DataFrame, cell: Sequence[str] = ()) -> None:
     """One row a lane, all of one cell, with an outcome and samples that agree with it; `cell` tells cells apart."""
-    is_known = rows['outcome'].isin(OUTCOMES)
+    is_known = rows['outcome'].isin(columns.OUTCOMES)
     if not is_known.all():
-        raise ValueError(f'outcome={rows["outcome"][~is_known].iloc[0]!r}: not one of {", ".join(OUTCOMES)}')
+        raise ValueError(f'outcome={rows["outcome"][~is_known].iloc[0]!r}: not one of {", ".join(columns.OUTCOMES)}')
     is_twice = rows.duplicated([*cell, *lane_keys.columns_of(rows)])
     if is_twice.any():
         raise ValueError(f'the lane {lane_keys.name_of(rows[is_twice].iloc[0])} is there twice')

@@ -50,7 +50,8 @@ def git_commit() -> str | None:
 
     A package that is installed below another project's folder is no part of that project's commits.
 
-    Changed results do not count: else the first of two runs into committed directories would spoil the second's tree.
+    Modules that are not added count as changes. Changed results do not: else the first of two runs into committed
+    directories would spoil the second's tree.
     """
 
     def git(*words: str) -> str:
@@ -60,7 +61,8 @@ def git_commit() -> str | None:
     try:
         git('ls-files', '--error-unmatch', '__init__.py')
         is_changed = git('status', '--porcelain', '--untracked-files=no', '--', *CODE)
-        return git('rev-parse', 'HEAD') + ('+' if is_changed else '')
+        is_added = git('ls-files', '--others', '--exclude-standard', '--', ':(top)*.py')
+        return git('rev-parse', 'HEAD') + ('+' if is_changed or is_added else '')
     except (OSError, subprocess.SubprocessError):
         return None
 

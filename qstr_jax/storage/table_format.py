@@ -33,8 +33,7 @@ def check(table: pa.Table, cell_id: str) -> None:
     if found is None:
         raise ForeignError('was not written by qstr_jax: move it elsewhere')
     if found != FORMAT:
-        hint = ': version 0.1 of qstr_jax reads it' if found == b'1' else ''
-        raise ForeignError(f'has format {found.decode(errors="replace")}, this version reads 2{hint}')
+        raise ForeignError(f'has format {found.decode(errors="replace")}, this version reads 2')
     if DIGEST_KEY not in metadata:
         raise ValueError('it has no digest')
     if metadata[DIGEST_KEY] != digest(table):

@@ -14,9 +14,7 @@ from qstr_jax.learners.problem import Problem
 
 def num_parameters(problem: Problem) -> int:
     """Number of trained parameters."""
-    return sum(
-        math.prod(leaf.shape) for leaf in jax.tree.leaves(held_out.abstract_params(problem.module, problem.task))
-    )
+    return sum(leaf.size for leaf in jax.tree.leaves(held_out.abstract_params(problem.module, problem.task)))
 
 
 @functools.lru_cache(maxsize=64)

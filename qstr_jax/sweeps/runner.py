@@ -61,6 +61,7 @@ def run_all(
     workdir: Any,
     options: Options | None = None,
     made_cells: Sequence[Sequence[cells.Cell]] | None = None,
+    until_none_learns: bool = False,
 ) -> pd.DataFrame:
     """As `run`, for several sweeps of one directory, side by side: each has a device.
 
@@ -71,6 +72,8 @@ def run_all(
         workdir: the results directory.
         options: how to run them.
         made_cells: `cells_of` each sweep, if they are made already.
+        until_none_learns: for tuned sweeps over N alone, the smallest first: leaves out longer prompts of a model
+            after an N at which none of its lanes learns.
 
     Returns:
         The rows, as `run`.
@@ -85,7 +88,7 @@ def run_all(
     if jax.config.jax_enable_x64:  # type: ignore[attr-defined]
         raise ValueError('JAX_ENABLE_X64=1: sweeps train in float32; leave it unset')
     is_tuned = any(sweep.tune for sweep in several)
-    if options.until_none_learns and not all(sweep.tune for sweep in several):
+    if until_none_learns and not all(sweep.tune for sweep in several):
         raise ValueError('until_none_learns=True: would be ignored by a sweep that is not tuned')
     if is_tuned and jax.process_count() > 1 and not claims.has_locks(workdir):
         # They would have to wait for each other's rows, but cannot.
@@ -97,6 +100,8 @@ def run_all(
     made = [outputs.check_new(sweep, own, workdir) for sweep, own in zip(several, all_cells, strict=True)]
     with session.stopping() as stop, progress.Progress('lane', options.progress, is_open=is_tuned) as shown:
         sessions = [session.Session(sweep, options, stop, shown, one) for sweep, one in zip(several, made, strict=True)]
+        for one in sessions:
+            one.until_none_learns = until_none_learns
         calls = [_prepared(one, workdir, options, own) for one, own in zip(sessions, all_cells, strict=True)]
         failed = session.side_by_side(_alone(calls, sessions, shown), stop, at_once=len(sessions[0].workers))
     workdir = epath.Path(workdir)

@@ -38,8 +38,6 @@ class Options:
         num_devices: number of local devices to use; None uses all.
         refresh: run the cells again whose rows are of another program, since the code has changed. The old rows,
             curves and parameters are kept in the directory's `replaced/`. Without it such cells are an error.
-        until_none_learns: for tuned sweeps over N alone, the shortest first: where no lane of a model learns, longer
-            prompts are left out.
 
     Raises:
         ValueError: a value is impossible.
@@ -52,7 +50,6 @@ class Options:
     num_shards: int = 1
     num_devices: int | None = None
     refresh: bool = False
-    until_none_learns: bool = False
 
     def __post_init__(self) -> None:
         checks.number('checkpoint_seconds', self.checkpoint_seconds, 0)
@@ -121,12 +118,13 @@ def stopping() -> Iterator[Stop]:
 class Session:
     """Runs cells of one sweep into directories, on the local devices."""
 
+    until_none_learns = False  # whether a tuned sweep leaves out what follows a cell at which no lane learns
+
     def __init__(
         self, sweep: Sweep, options: Options, stop: Stop, progress: Progress, made: Mapping[str, Mapping[str, Any]]
     ) -> None:
         self.sweep = sweep
         self.progress = progress
-        self.until_none_learns = options.until_none_learns
         self._options, self._stop = options, stop
         self._probes = outputs.probes_of(sweep)
         self._made = made  # what probes make, by cell and name
