@@ -9,7 +9,6 @@ import pandas as pd
 from experiments.exhibits import figure1a
 from qstr_jax import analysis
 from qstr_jax.cli import base
-from qstr_jax.report import numbers
 
 ORDER = 40
 QUESTION = 'How many training prompts does each architecture need where all positions ask for the same token?'
@@ -48,16 +47,15 @@ def reduced(part='transformer'):
 
 def text(rows):
     transformer, rnn, ffn = (rows('figure1b', model=model) for model in ('transformer', 'rnn', 'ffn'))
-    draws, counts = rows('figure1b_draws'), rnn.table.groupby('seq_len').size()
-    *others, last = known = tuple(counts.index[counts >= numbers.MIN_LANES])
+    draws, (*others, last) = rows('figure1b_draws'), rnn.values('seq_len')
     by = {backend: rnn.count(backend=backend) for backend in ('cpu', 'gpu')}
     with_all = analysis.exponent(pd.concat([draws.table, ffn.where(seq_len=(27, 29, 31, 33)).table]))
     return f"""
 From N = 25 to 33 the Transformer goes from {transformer.where(seq_len=25).mean()} to
 {transformer.where(seq_len=33).mean()} samples, N^{transformer.exponent()}, the FFN from {ffn.where(seq_len=25).mean()}
 to {ffn.where(seq_len=33).mean()}, five draws of (u, ω) each: {draws.count()} draws at N = 25, these among them, need
-{draws.mean()}, between {draws.smallest()} and {draws.largest()}. The RNN needs
-{rnn.where(seq_len=known).mean(by='seq_len')} at N = {', '.join(map(str, others))} and {last}.
+{draws.mean()}, between {draws.smallest()} and {draws.largest()}. The RNN needs {rnn.mean(by='seq_len')} at
+N = {', '.join(map(str, others))} and {last}, N^{rnn.exponent()}.
 
 By its own five draws at each N the FFN grows as N^{ffn.exponent()}, with the {draws.count()} at N = 25 as N^{with_all}.
 Transformer and FFN took {transformer.time()} and {ffn.time()}, the RNN {rnn.time()}: {by['cpu']}
@@ -66,14 +64,13 @@ of its lanes by a CPU, {by['gpu']} by a GPU.
 
 
 def table(rows):
-    shown = {point: samples for point, samples in PUBLISHED.items() if point != ('rnn', 33)}
-    return figure1a.published_table(shown, {'measured': rows('figure1b')})
+    return figure1a.published_table(PUBLISHED, {'measured': rows('figure1b')})
 
 
 def limits(rows):
     counts = rows('figure1b', model='rnn').table.groupby('seq_len').size()
-    thin = ', '.join(f'{count} at N = {seq_len}' for seq_len, count in counts.items() if count < counts.max())
+    thin = ', '.join(map(str, counts.index[counts < counts.max()]))
     return f"""
-Of the RNN's lanes there are only {thin}, and {counts.max()} at each other N. N grows only by a third, from 25 to 33,
-too little to fix an exponent or distinguish laws.
+Of the RNN there are {counts.max()} lanes at each N, but {counts.min()} at N = {thin}. N grows only by a third, from 25
+to 33, too little to fix an exponent or distinguish laws.
 """
