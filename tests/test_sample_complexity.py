@@ -132,6 +132,16 @@ def test_rows_whose_curves_are_all_damaged_are_drawn(tmp_path):
     assert not (workdir / 'curves.png').exists()
 
 
+def test_a_figure_says_that_its_lanes_share_a_draw_of_the_task(tmp_path):
+    rows = results.load(stored.make(tmp_path / 'sweep'))
+    config = config_module('quickstart').get_config()
+    said = [
+        [note for note in drawing.words(config, rows.assign(task_seed=seeds))['notes'] if 'share one draw' in note]
+        for seeds in (0, rows['seed'])
+    ]
+    assert [len(notes) for notes in said] == [1, 0]
+
+
 @pytest.mark.slow
 def test_several_settings_get_a_figure_each_and_those_of_a_model_a_line_each(tmp_path):
     config = config_module('quickstart').reduced()

@@ -137,10 +137,10 @@ def draw_losses(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:
 
 def words(config: Any, rows: pd.DataFrame, point: Any = ()) -> dict[str, Any]:
     """What stands above and under a figure."""
-    return {
-        'title': combinations.title(config.title, rows, dict(point)),
-        'notes': combinations.notes(config.notes, rows),
-    }
+    notes = combinations.notes(config.notes, rows)
+    if rows['task_seed'].nunique() == 1 < rows['seed'].nunique():
+        notes += ('all lanes share one draw of the task: intervals leave out how draws differ',)
+    return {'title': combinations.title(config.title, rows, dict(point)), 'notes': notes}
 
 
 def save(figure: Any, folder: str | os.PathLike, name: str) -> None:
