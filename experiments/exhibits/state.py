@@ -102,13 +102,16 @@ def text(rows):
     own = named(some.table)
     is_vector = own['model'].isin(VECTORS)
     vector, other = some.where(model=VECTORS), some.where(model=(*MATRICES, *STATE_SPACES))
-    matrix = ', '.join(f'{learnt(lanes)} with {state:,} numbers' for state, lanes in own[~is_vector].groupby('state'))
+    by_state = ', '.join(f'{shares(lanes)} with {state:,} numbers' for state, lanes in own[~is_vector].groupby('state'))
     said = '\n'.join(f'- {with_pairs(own[own["num_pairs"] == pairs])}' for pairs in some.values('num_pairs'))
     return f"""
-Of mixers whose state is a matrix, {matrix} learn within {some.values('max_samples')[0]:,} prompts; of those whose state
-is a vector ({', '.join(map(analysis.display, VECTORS))}), {learnt(own[is_vector])} do, over all sizes. Those
-of vectors have {sizes(vector)} parameters, those of matrices {sizes(other)}; on the selection lane no rate got there at
-{architectures.without_rate(vector)} of their points and at {architectures.without_rate(other)}.
+Mixers whose state is a matrix learn {', '.join(map(str, some.values('num_pairs')))} pairs within
+{some.values('max_samples')[0]:,} prompts on so many of their lanes: {by_state}. Of those whose state is a vector
+({', '.join(map(analysis.display, VECTORS))}), {learnt(own[is_vector])} learn, with {vector.values('num_pairs')[0]} or
+{vector.values('num_pairs')[-1]} pairs and any size.
+
+Those of vectors have {sizes(vector)} parameters, those of matrices {sizes(other)}; on the selection lane no rate got
+there at {architectures.without_rate(vector)} of their points and at {architectures.without_rate(other)}.
 
 {said}
 
@@ -128,6 +131,12 @@ def sizes(lanes):
 def learnt(lanes):
     """'79 of 200 lanes'."""
     return f'{lanes["outcome"].eq("reached").sum()} of {len(lanes)} lanes'
+
+
+def shares(lanes):
+    """'32, 29, 7 %': how many lanes learn, by the number of pairs."""
+    learn = lanes['outcome'].eq('reached').groupby(lanes['num_pairs']).mean()
+    return f'{", ".join(f"{100 * share:.0f}" for share in learn)} %'
 
 
 def with_pairs(own):
