@@ -267,6 +267,12 @@ def test_risks_are_curves_of_their_own():
     assert learners == ['adamw, learning rate 0.001', 'adamw, learning rate 0.001, point-wise risk']
 
 
+def test_a_task_that_grows_in_more_than_n_shows_no_growth_in_n():
+    rows = lanes('ffn')
+    assert online(rows.assign(num_pairs=2))['exponent'] == online(rows)['exponent']
+    assert not (table1.measure(rows.assign(num_pairs=rows['seq_len'] // 4))['evidence'] == 'online').any()
+
+
 def test_a_lane_that_two_directories_hold_counts_once():
     rows = lanes('ffn')
     twice = pd.concat([rows.assign(folder='a', screen=True), rows.assign(folder='b', screen=False)])

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from qstr_jax import columns
 from qstr_jax.analysis import answers, crossings, erms, evidence, formats, growth, summary
 from qstr_jax.analysis.curves import require
 from qstr_jax.analysis.exponents import MIN_LANES, MIN_POINTS, Exponent, fit
@@ -27,7 +28,8 @@ _LEARN = ('num_learn', 'num_judged', 'learn_low', 'learn_high')
 def measure(rows: pd.DataFrame) -> pd.DataFrame:
     """One line per curve: the exponent of samples in N with its interval, and for n* whether a claim agrees.
 
-    Online curves of fewer than three N are left out: they show no growth, and no claim is about them.
+    Online curves of fewer than three N are left out: they show no growth, and no claim is about them. So are those
+    along which the task grows in more than N, such as by MQAR's pairs.
     """
     lines: list[dict[str, Any]] = []
     if len(rows):
@@ -40,7 +42,7 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
             own = erms.worst(own) if name == evidence.WORST and len(own) else own
             found = list(evidence.curves(own)) if len(own) else []
             if name not in evidence.OF_THEOREMS:
-                found = [lanes for lanes in found if lanes['seq_len'].nunique() >= MIN_POINTS]
+                found = [one for one in found if one['seq_len'].nunique() >= MIN_POINTS and _is_of_one_task(one)]
             lines += [_line(name, lanes) for lanes in found]
     seen = {(line['architecture'], line['task']) for line in lines if line['evidence'] == evidence.FIXED}
     lines += [_unmeasured(place, statement) for place, statement in STATEMENTS.items() if place not in seen]
@@ -130,6 +132,12 @@ def each_threshold(rows: pd.DataFrame) -> pd.DataFrame:
     kept = rows[is_tuned].drop(columns=['crossings', 'thresholds'], errors='ignore')
     others = crossings.at_thresholds(rows[~is_tuned])
     return pd.concat([part for part in (kept, others) if len(part)], ignore_index=True)
+
+
+def _is_of_one_task(lanes: pd.DataFrame) -> bool:
+    """Whether only N and d_e change along a curve."""
+    settings = set(columns.with_role(lanes.columns, 'task')) - {'seq_len', 'test_seq_len', 'encoding_dim'}
+    return all(lanes[name].nunique() <= 1 for name in settings)
 
 
 def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
