@@ -226,14 +226,11 @@ def test_foreign_newer_and_older_tables_are_refused(tmp_path):
     with pytest.raises(files.ResultsError, match='was not written by qstr_jax'):
         files.read_table(tmp_path / 'foreign')
     table = pa.Table.from_pandas(FRAME)
-    table = table.replace_schema_metadata({**table.schema.metadata, table_format.FORMAT_KEY: b'99'})
-    pq.write_table(table, tmp_path / 'newer')
-    with pytest.raises(files.ResultsError, match=r'has format 99, this version reads 2$'):
-        files.read_table(tmp_path / 'newer')
-    table = table.replace_schema_metadata({**table.schema.metadata, table_format.FORMAT_KEY: b'1'})
-    pq.write_table(table, tmp_path / 'older')
-    with pytest.raises(files.ResultsError, match=r'has format 1, this version reads 2: version 0\.1 .* reads it$'):
-        files.read_table(tmp_path / 'older')
+    for found in '99', '1':
+        table = table.replace_schema_metadata({**table.schema.metadata, table_format.FORMAT_KEY: found.encode()})
+        pq.write_table(table, tmp_path / found)
+        with pytest.raises(files.ResultsError, match=rf'has format {found}, this version reads 2$'):
+            files.read_table(tmp_path / found)
     (tmp_path / 'text').write_text('seed,loss\n0,0.5\n')
     with pytest.raises(files.ResultsError, match='text is damaged'):
         files.read_table(tmp_path / 'text')

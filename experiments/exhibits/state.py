@@ -103,7 +103,7 @@ def text(rows):
     is_vector = own['model'].isin(VECTORS)
     vector, other = some.where(model=VECTORS), some.where(model=(*MATRICES, *STATE_SPACES))
     by_state = ', '.join(f'{shares(lanes)} with {state:,} numbers' for state, lanes in own[~is_vector].groupby('state'))
-    said = '\n'.join(f'- {with_pairs(own[own["num_pairs"] == pairs])}' for pairs in some.values('num_pairs'))
+    said = '\n\n'.join(f'- {with_pairs(own[own["num_pairs"] == pairs])}' for pairs in some.values('num_pairs'))
     return f"""
 Mixers whose state is a matrix learn {', '.join(map(str, some.values('num_pairs')))} pairs within
 {some.values('max_samples')[0]:,} prompts on so many of their lanes: {by_state}. Of those whose state is a vector
