@@ -19,7 +19,6 @@ def get_config():
         'seeds: {num_seeds} (published: 5)',
         'test prompts: {test_samples} (published: 5,000)',
         '{rnn_cell} of width {rnn_width} (published: 500)',
-        'one draw of (u, ω) for all, so that intervals are of seeds alone',
     )
     return config
 

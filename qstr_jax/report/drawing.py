@@ -139,7 +139,7 @@ def words(config: Any, rows: pd.DataFrame, point: Any = ()) -> dict[str, Any]:
     """What stands above and under a figure."""
     notes = combinations.notes(config.notes, rows)
     if rows['task_seed'].nunique() == 1 < rows['seed'].nunique():
-        notes += ('all lanes share one draw of the task: intervals leave out how draws differ',)
+        notes += ('all lanes share one draw of the task, so intervals are of seeds alone',)
     return {'title': combinations.title(config.title, rows, dict(point)), 'notes': notes}
 
 
