@@ -124,7 +124,7 @@ def point_of(lanes: Measured) -> dict[str, Any]:
     found['upper_bound'] = bool((counted & lanes.has('censored_below', erms.AT_MOST)).any())
     found['low'] = np.nan if found['upper_bound'] else found['low']
     found['high'] = np.nan if found['lower_bound'] else found['high']
-    found['is_coarse'] = bool(learn.num_learn) and bool((found['mean'] <= resolution.COARSE * lanes.step).any())
+    found['is_coarse'] = bool(learn.num_learn and (found['mean'] <= resolution.COARSE * lanes.step).any())
     return found
 
 

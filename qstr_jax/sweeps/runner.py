@@ -99,9 +99,10 @@ def run_all(
     all_cells = [cells.cells_of(sweep) for sweep in several] if made_cells is None else made_cells
     made = [outputs.check_new(sweep, own, workdir) for sweep, own in zip(several, all_cells, strict=True)]
     with session.stopping() as stop, progress.Progress('lane', options.progress, is_open=is_tuned) as shown:
-        sessions = [session.Session(sweep, options, stop, shown, one) for sweep, one in zip(several, made, strict=True)]
-        for one in sessions:
-            one.until_none_learns = until_none_learns
+        sessions = [
+            session.Session(sweep, options, stop, shown, one, until_none_learns)
+            for sweep, one in zip(several, made, strict=True)
+        ]
         calls = [_prepared(one, workdir, options, own) for one, own in zip(sessions, all_cells, strict=True)]
         failed = session.side_by_side(_alone(calls, sessions, shown), stop, at_once=len(sessions[0].workers))
     workdir = epath.Path(workdir)

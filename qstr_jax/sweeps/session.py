@@ -118,12 +118,17 @@ def stopping() -> Iterator[Stop]:
 class Session:
     """Runs cells of one sweep into directories, on the local devices."""
 
-    until_none_learns = False  # whether a tuned sweep leaves out what follows a cell at which no lane learns
-
     def __init__(
-        self, sweep: Sweep, options: Options, stop: Stop, progress: Progress, made: Mapping[str, Mapping[str, Any]]
+        self,
+        sweep: Sweep,
+        options: Options,
+        stop: Stop,
+        progress: Progress,
+        made: Mapping[str, Mapping[str, Any]],
+        until_none_learns: bool = False,
     ) -> None:
         self.sweep = sweep
+        self.until_none_learns = until_none_learns  # whether a tuned sweep ends where no lane learns
         self.progress = progress
         self._options, self._stop = options, stop
         self._probes = outputs.probes_of(sweep)
