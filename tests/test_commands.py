@@ -82,12 +82,11 @@ def test_a_row_of_no_sweep_has_no_command():
 def test_plugins_are_named_and_words_are_quoted():
     sweep = sweeps.Sweep(models='ffn', seq_lens=4, num_seeds=1)
     (row,) = rows_of(sweep)
-    runs = [{'command': ['x', '--config.plugins=my_model']}, {'command': None}, {}]
+    runs = [{'plugins': ['my_model']}, {}]
     assert '--config.plugins=my_model' in shlex.split(
         commands.command_of(row, [sweep.as_json()], commands.plugins_of(runs))
     )
-    runs = [{'command': ['x', '--plugins=one']}, {'command': ['x', '--config.plugins', 'two']}, {'command': ['x']}]
-    assert commands.plugins_of(runs) == 'one,two'
+    assert commands.plugins_of([{'plugins': ['one']}, {'plugins': ['one', 'two']}]) == 'one,two'
     hostile = {**sweep.as_json(), 'models': ['; rm -rf x']}
     words = shlex.split(commands.command_of({**row, 'model': '; rm -rf x'}, [hostile]))
     assert '--config.models=; rm -rf x' in words

@@ -12,6 +12,7 @@ import pytest
 
 import qstr_jax
 from qstr_jax import columns, sweeps
+from qstr_jax.report import commands
 from qstr_jax.settings import registry
 from qstr_jax.storage import checkpoint, files, merge, results
 from qstr_jax.sweeps import monitor, programs, stale, training
@@ -339,5 +340,6 @@ def test_provenance_tells_the_code_and_the_programs(plugin, tmp_path):
     (path,) = tmp_path.glob('results/provenance/*')
     record = json.loads(path.read_text())
     assert {'qstr_jax', 'my_edited'} <= set(record['sources'])
+    assert 'my_edited' in commands.plugins_of([record]).split(',')  # though no command line names it
     assert not any(name.partition('.')[0] in ('jax', 'numpy', 'pytest', 'json') for name in record['sources'])
     assert [batch['program'] for batch in record['batches']] == [the_program(rows)]

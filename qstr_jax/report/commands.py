@@ -71,15 +71,8 @@ def commands_of(rows: Sequence[Mapping[str, Any]], sweeps: Sequence[Mapping[str,
 
 
 def plugins_of(runs: Iterable[Mapping[str, Any]]) -> str:
-    """The modules that runs named as plugins, with commas between them."""
-    found = []
-    for run in runs:
-        words = [str(word) for word in run.get('command') or []]
-        for word, following in zip(words, [*words[1:], ''], strict=False):
-            name, has_value, value = word.partition('=')
-            if name in ('--config.plugins', '--plugins'):
-                found.append(value if has_value else following)
-    return ','.join(dict.fromkeys(found))
+    """The user's modules that had registered something in some runs, with commas between them."""
+    return ','.join(dict.fromkeys(module for run in runs for module in run.get('plugins', ())))
 
 
 def _plugins_for(words: Iterable[str]) -> list[str]:

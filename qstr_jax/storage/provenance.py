@@ -99,7 +99,8 @@ def made_by(command: Sequence[str]) -> dict[str, Any]:
 
 def start(command: Sequence[str]) -> dict[str, Any]:
     """The record of a run that begins: what makes its rows, and no lane batch yet."""
-    return {**made_by(command), 'sources': source_code.digests(), 'batches': []}
+    sources = {'plugins': source_code.plugins(), 'sources': source_code.digests()}
+    return {**made_by(command), **sources, 'batches': []}
 
 
 def versions(run: dict[str, Any]) -> tuple:

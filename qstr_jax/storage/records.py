@@ -20,6 +20,7 @@ _SECONDS = {'type': 'number', 'minimum': 0, 'maximum': 1e12}
 _COUNT = {'type': 'integer', 'minimum': 0, 'maximum': 2**62}
 _TIME = {'type': 'string', 'format': 'date-time'}
 _LANES = {'type': 'array', 'items': _NAME}
+_LIST_OF_TEXT = {'type': 'array', 'items': _TEXT}
 
 
 def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -33,9 +34,9 @@ _BATCH = _object(
 _CHECKED = {'type': 'array', 'items': _object({'cell': _NAME, 'program': _TEXT})}
 _TEXTS = {'type': 'object', 'additionalProperties': _TEXT}
 _RUN = {
-    'id': _NAME, 'started': _TEXT, 'command': {'type': 'array', 'items': _TEXT},
+    'id': _NAME, 'started': _TEXT, 'command': _LIST_OF_TEXT,
     'git_commit': {'type': ['string', 'null']}, 'python': _TEXT, 'device': _TEXT, 'packages': _TEXTS,
-    'sources': _TEXTS, 'checked': _CHECKED,
+    'plugins': _LIST_OF_TEXT, 'sources': _TEXTS, 'checked': _CHECKED,
 }  # fmt: skip
 _RUN_SAYS = {name: _RUN[name] for name in ('command', 'git_commit', 'python', 'device', 'packages')}
 _LIST = {'type': 'array', 'items': {'type': 'object'}}

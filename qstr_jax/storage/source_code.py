@@ -25,15 +25,20 @@ def digests() -> dict[str, str]:
 
     What registers something from outside this package is the user's wherever it lies, such as an installed plugin.
     """
-    found = {'qstr_jax': _of_package()}
-    registered = [entry.builder for entry in registry.entries().values()]
-    plugins = {module_of(thing) for thing in registered if not is_ours(thing)}
+    found, named = {'qstr_jax': _of_package()}, plugins()
     for name, module in sorted(sys.modules.items()):
         path = getattr(module, '__file__', None)
         # Modules that a package makes as it runs, such as `torch.ops`, lack a whole path.
-        if isinstance(path, str) and os.path.isabs(path) and (name in plugins or failures.is_users(path)):
+        if isinstance(path, str) and os.path.isabs(path) and (name in named or failures.is_users(path)):
             found[name] = _of_file(path)
-    return found | {module_of(thing): UNKNOWN for thing in registered if not has_file(thing)}
+    builders = (entry.builder for entry in registry.entries().values())
+    return found | {module_of(thing): UNKNOWN for thing in builders if not has_file(thing)}
+
+
+def plugins() -> list[str]:
+    """The modules outside this package that have registered something, but for the one that Python was started with."""
+    modules = {module_of(entry.builder) for entry in registry.entries().values() if not is_ours(entry.builder)}
+    return sorted(modules - {'__main__'})
 
 
 def is_same(known: Any, now: dict[str, str]) -> bool:
