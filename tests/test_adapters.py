@@ -101,7 +101,38 @@ def torch_modules():
         def forward(self, z_NxE):
             return self.readout(self.cell(z_NxE)[0])[:, 0]
 
-    return {'attention': Attention, 'recurrent': Recurrent}
+    class Copied(torch.nn.Module):
+        """Its layers are deep copies of one, and its mask and positions are made on the way."""
+
+        def __init__(self, dim: int, width: int):
+            super().__init__()
+            self.embed = torch.nn.Linear(dim, width)
+            layer = torch.nn.TransformerEncoderLayer(width, 1, width, batch_first=True, norm_first=True)
+            self.blocks = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+            self.readout = torch.nn.Linear(width, 1)
+
+        def forward(self, z_NxE):
+            mask_NxN = torch.triu(torch.ones(len(z_NxE), len(z_NxE), dtype=torch.bool), 1)
+            h_NxE = self.embed(z_NxE) + torch.arange(len(z_NxE))[:, None] / 8
+            return self.readout(self.blocks(h_NxE[None], mask=mask_NxN)[0])[:, 0]
+
+    class Loop(torch.nn.Module):
+        """A loop over tokens that starts from zeros and writes in place."""
+
+        def __init__(self, dim: int, width: int):
+            super().__init__()
+            self.cell = torch.nn.GRUCell(dim, width)
+            self.readout = torch.nn.Linear(width, 1)
+
+        def forward(self, z_NxE):
+            state_1xW = torch.zeros(1, self.cell.hidden_size)
+            states_NxW = torch.zeros(len(z_NxE), self.cell.hidden_size)
+            for i in range(len(z_NxE)):
+                state_1xW = self.cell(z_NxE[i : i + 1], state_1xW)
+                states_NxW[i] = state_1xW[0]
+            return self.readout(states_NxW)[:, 0]
+
+    return {'attention': Attention, 'recurrent': Recurrent, 'copied': Copied, 'loop': Loop}
 
 
 def adapted(library, kind, dim, width):
@@ -155,14 +186,14 @@ def test_its_settings_are_those_of_the_builder(tmp_path, own_entries):
     assert rows['test_loss'].nunique() == 2
 
 
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('kind', [*KINDS, 'copied', 'loop'])
 def test_a_torch_module_says_what_it_says_in_pytorch(kind):
     needs('torch')
     import torch
 
     module, z_NxE = adapted('torch', kind, DIM, width=8), jax.random.normal(jax.random.key(0), (SEQ_LEN, DIM))
     params = module.init(jax.random.key(1), z_NxE)
-    original = module.make()
+    original = module.make().eval()
     original.load_state_dict({name: torch.tensor(np.asarray(v)) for name, v in params['params']['module'].items()})
     with torch.no_grad():
         said_N = original(torch.tensor(np.asarray(z_NxE))).numpy()

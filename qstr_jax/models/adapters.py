@@ -55,7 +55,8 @@ class TorchModule(_Adapted):
 
         params = self.param('module', lambda key: jax_view(dict(make(key).named_parameters())))
         module = make(jax.random.key(0))  # its weights are replaced, so XLA drops them
-        with env, torch.no_grad(), jax.numpy_rank_promotion('allow'):  # as PyTorch does
+        # Tensors that it makes are JAX's as well; shapes are promoted as PyTorch does.
+        with env, torch.no_grad(), torch.device('jax'), jax.numpy_rank_promotion('allow'):
             return jax_view(torch.func.functional_call(module, torch_view(params), (torch_view(z_NxE),)))
 
 
@@ -140,5 +141,7 @@ def _torch() -> tuple[Any, Any]:
 
     with mock.patch.object(packet, '__getattr__', lenient):
         torchax = _library('torchax', install)
-        torchax.default_env()
+        env = torchax.default_env()
+    # Tensors hold their environment, and modules such as TransformerEncoder copy their layers deeply.
+    type(env).__deepcopy__ = lambda self, memo: self
     return torch, torchax
