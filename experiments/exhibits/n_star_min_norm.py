@@ -1,8 +1,8 @@
 """n* of networks of least norm: the least n with test loss 0.2 against N (Theorems 9 and 6).
 
-Part `rnn`: 1STR at d = 1, an RNN whose states lie in the unit ball (r_h = 1). Part `ffn`: simple-1STR at d = 2, the FFN
-f(T, W x) of `n_star_stationary`. The point-wise risk; the least norm with R̂ ≤ 0.01 by bisection on the radius, 4,000
-steps a radius; linear link, five lanes with a task each.
+Part `rnn`: 1STR at d = 1, an RNN whose states lie in the unit ball (r_h = 1). Parts `ffn` and `ffn_qstr`: simple-1STR
+and 1STR at d = 2, the FFN f(T, W x) of `n_star_stationary`. `long` has the longer N. The point-wise risk; the least norm
+with R̂ ≤ 0.01 by bisection on the radius, 4,000 steps a radius; linear link, five lanes with a task each.
 """
 
 from experiments.exhibits import n_star_stationary
@@ -16,34 +16,43 @@ LIMITS = """
 That no network of smaller norm fits: the least norm is the least that a search of radii found. Theorem 9 claims N^c for
 some c > 0 and large N, which these lengths do not reach.
 """
-FOLDERS = {'n_star_min_norm_rnn': ('rnn', 'rnn_long'), 'n_star_min_norm_ffn': ('ffn',)}
+FOLDERS = {
+    'n_star_min_norm_rnn': ('rnn', 'rnn_long'),
+    'n_star_min_norm_ffn': ('ffn', 'ffn_long'),
+    'n_star_min_norm_ffn_qstr': ('ffn_qstr',),
+}
 FIGURES = {
     'n_star_min_norm_rnn/figure.png': 'n* of RNNs of least norm against N, 1STR, d = 1',
     'n_star_min_norm_ffn/figure.png': 'n* of FFNs of least norm against N, simple-1STR, d = 2',
+    'n_star_min_norm_ffn_qstr/figure.png': 'The same on 1STR',
 }
 
 
 def get_config(part='rnn'):
-    """Searches from n = 8 to 5,120, at N = 10 and 12 to 20,480; the RNN has one hidden layer of 128 in its read-out."""
+    """Searches from n = 8 to 5,120, `long` and `ffn_qstr` to 20,480; the RNN's read-out has one hidden layer of 128."""
     base.check_part(part, FOLDERS)
     config = n_star_stationary.get_config('simple')
     config.learners = ('min_norm',)
     config.update(weight_decay=None, tolerance=None, span=None, risk='pointwise', epsilon=0.01, bisections=5)
     config.update(max_steps=4000, check_every=500, max_samples=5120, seq_lens=(4, 6, 8, 12))
     config.title = '{task}, d = {token_dim}: n* of networks of least norm'
-    if part != 'ffn':
+    if part.startswith('rnn'):
         config.update(models=('rnn',), task={'name': 'qstr'}, token_dim=1, encoding_dim=8)
         config.seq_lens = (2, 3, 4, 5, 6, 8)
         config.ffn.update(form=None, widths=None)
         config.rnn.update(cell='deep', states='exclusive', radius=1.0, width=16, readout='mlp', readout_widths=(128,))
-    if part == 'rnn_long':
-        config.seq_lens, config.max_samples = (10, 12), 20_480
+    if part == 'ffn_qstr':
+        config.update(task={'name': 'qstr'}, seq_lens=(2, 3, 4, 6, 8))
+    if part not in ('rnn', 'ffn'):
+        config.max_samples = 20_480
+    if part.endswith('long'):
+        config.seq_lens = (10, 12) if part == 'rnn_long' else (16, 24)
     return config
 
 
 def reduced(part='rnn'):
     """The same in seconds, for the tests."""
-    small = {'ffn': {'widths': (8, 8)}} if part == 'ffn' else {'rnn': {'width': 4, 'readout_widths': (8,)}}
+    small = {'ffn': {'widths': (8, 8)}} if part.startswith('ffn') else {'rnn': {'width': 4, 'readout_widths': (8,)}}
     return base.shrink_search(get_config(part), seq_lens=(2,), encoding_dim=4, bisections=1, **small)
 
 
