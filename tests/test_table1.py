@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from qstr_jax import columns
-from qstr_jax.analysis import answers, growth, table1, verdicts
+from qstr_jax.analysis import answers, erms, growth, table1, verdicts
 from tests import harness, helpers
 
 LENGTHS = (4, 8, 16, 32, 64)
@@ -137,6 +137,14 @@ def test_of_several_tries_the_largest_n_with_an_erm_that_errs_counts():
     assert 'without' not in row['note']
 
 
+def test_a_larger_ball_has_the_erms_of_a_smaller_one():
+    small, large = worst(lambda n: 100.0 * n, radius=1.0), worst(lambda n: 800.0, radius=2.0)
+    found = erms.worst(pd.concat([large, small], ignore_index=True)).set_index(['radius', 'seq_len', 'seed'])
+    large = large.assign(radius=2.0).set_index(['seq_len', 'seed'])['erring_samples']
+    assert (found.loc[2.0, 'num_samples'] == np.maximum(found.loc[1.0, 'num_samples'], large)).all()
+    assert (found.loc[1.0, 'num_samples'] == small.set_index(['seq_len', 'seed'])['erring_samples']).all()
+
+
 @pytest.mark.parametrize(
     ('model', 'learner', 'changes', 'word'),
     [
@@ -156,10 +164,11 @@ def test_what_no_theorem_is_about_gets_no_verdict(model, learner, changes, word)
 
 def test_theorem_6_needs_the_span_and_neither_a_gradient_nor_a_risk_of_zero():
     rows = searches('ffn', 'stationary', lambda n: 90.0 * n**1.5, converged=False, span_residual=1e-6, train_risk=0.8)
-    assert line(table1.measure(rows), 'ffn')['agrees'] == 'yes'
-    assert answer(rows, 'ffn')['verdict'] == 'yes: at these n every W is in the span, no gradient is 0'
-    assert answer(rows.assign(token_dim=10_000), 'ffn')['verdict'] == 'yes: no gradient is 0'
-    assert answer(rows.assign(converged=rows['seed'] == 0), 'ffn')['verdict'].endswith('5 gradients of 20 are 0')
+    below = rows.assign(token_dim=10_000)
+    assert line(table1.measure(below), 'ffn')['agrees'] == 'yes'
+    assert answer(below, 'ffn')['verdict'] == 'yes: no gradient is 0'
+    assert answer(below.assign(converged=rows['seed'] == 0), 'ffn')['verdict'].endswith('5 gradients of 20 are 0')
+    assert answer(rows, 'ffn')['verdict'] == 'open: 20 of 20 lanes end at no stationary point'  # their span is whole
 
 
 def test_fits_of_least_norm_that_miss_their_risk_are_no_erms():

@@ -14,7 +14,7 @@ from experiments.exhibits import learning_curves
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import combinations, erms, formats, growth, kinds, selection
 from qstr_jax.cli import base
-from qstr_jax.report import drawing
+from qstr_jax.report import drawing, numbers
 from qstr_jax.settings import registry
 from qstr_jax.storage import results
 from qstr_jax.theory import memory_lines
@@ -179,9 +179,9 @@ def text(rows):
     beyond = lanes.where(seq_len=(128, 256))
     simple, rnn = rows('n_star_erm_simple'), rows('n_star_erm_rnn')
     return f"""
-With d_e = ⌊3 ln N⌋ the search ends at {lanes.where(seq_len=8).mean()} prompts at N = 8 and at
-{lanes.where(seq_len=256).mean()} at N = 256. Up to N = 64, and with N = 128 as an upper bound, the prompts from
-which on these ERMs retrieve grow as N^{lanes.exponent()}; the searches themselves grow faster beyond, as
+With d_e = ⌊3 ln N⌋ the search ends at {analysis.short_number(ends(lanes)[8])} prompts at N = 8 and at
+{analysis.short_number(ends(lanes)[256])} at N = 256, ERMs or not. Up to N = 64, and with N = 128 as an upper bound, the
+prompts from which on these ERMs retrieve grow as N^{lanes.exponent()}; the searches themselves grow faster beyond, as
 N^{rise(lanes, 64, 128):.2f} to N = 128 and N^{rise(lanes, 128, 256):.2f} to N = 256. With d_e = 75 it is
 N^{wide.exponent()} to N = 64.
 
@@ -190,8 +190,8 @@ The first is so in {lanes.count(miss_is_erm=True)} of {lanes.count()} lanes, {be
 of them beyond N = 64; {lanes.count(is_erm=False)} lanes end at no ERM and are left out of exponent fits. Up to
 N = 64 the search ends where memorising does: the mean training risk on 3,200 random labels falls from
 {labels.where(seq_len=8).mean('train_risk')} at N = 8 to {labels.where(seq_len=256).mean('train_risk')} at N = 256.
-Beyond it ends well above, and four times as many steps do not mend that: {long.where(seq_len=128).mean()} prompts at N
-= 128, as before.
+Beyond it ends well above, and four times as many steps do not mend that: at N = 64 and 128
+{num_same(long.where(seq_len=(64, 128)), lanes)} of {long.count(seq_len=(64, 128))} searches end at the n of before.
 
 On simple-1STR, where all positions ask for the same token, the Transformer's grow as N^{simple.exponent()}, where
 {simple.count(miss_is_erm=False)} of {simple.count()} lanes are bounds and {simple.count(is_erm=False)} end at no ERM;
@@ -213,7 +213,7 @@ def table(rows):
     }
     lengths = (8, 16, 32, 64, 128, 256)
     lines = [
-        [name, *(some.where(seq_len=n).mean() if some.count(seq_len=n) else '–' for n in lengths)]
+        [name, *(entry(some.where(seq_len=n)) if some.count(seq_len=n) else '–' for n in lengths)]
         for name, some in lanes.items()
     ]
     return formats.pipes(['prompts, R = 1', *(f'N = {n}' for n in lengths)], lines)
@@ -224,6 +224,8 @@ def limits(rows):
     ball = rows('n_star_erm', task='qstr', radius=1, encoding_factor=3, seq_len=64, outcome='reached')
     most = ball.table['samples_to_threshold'].max()
     erring = rows('worst_erm', seq_len=64, radius=1).table['erring_samples'].max()
+    by_radius = {radius: rows('n_star_erm', task='qstr', radius=radius, encoding_factor=3) for radius in (0.5, 1, 2)}
+    same = {radius: num_same(by_radius[radius], by_radius[1]) for radius in (0.5, 2)}
     return f"""
 That all ERMs retrieve from n\\* on: ERMs of the same ball that are looked for because they err (the worst ERM) do so at
 up to {erring:,} prompts at N = 64, and n\\* here is at most {most:,.0f}. These are the ERMs that Adam finds, from the
@@ -232,12 +234,33 @@ start at W_QK = 0 in
 N = 128 and 256 n\\* is at most that of the search. At R = 1 the fits at n\\* have at most
 {(one['norm'] / one['fitted_radius']).max():.2f} of the radius.
 
+That R matters or not: these balls do not bind, so {same[2]} of {by_radius[2].count()} searches at R = 2, and {same[0.5]}
+of {by_radius[0.5].count()} at R = 1/2, end at the n of R = 1. The three curves are one measurement.
+
 The ball R = 1/2 does not hold Lemma 11's network, so lanes that are left out there may be ERMs all the same.
 """
 
 
+def entry(lanes):
+    """'≤ 4.40k (3 of 5 are ERMs)': the mean of the lanes that end at an ERM, '–' of fewer than three."""
+    some, short = lanes.count() - lanes.count(is_erm=False), lanes.count(is_erm=False)
+    mean = lanes.mean() if some >= numbers.MIN_LANES else '–'
+    return f'{mean} ({some} of {lanes.count()} are ERMs)' if short else mean
+
+
+def ends(lanes):
+    """The geometric mean of the n at which all searches end, by N."""
+    logs = np.log(lanes.table['samples_to_threshold'].astype(float))
+    return np.exp(logs.groupby(lanes.table['seq_len']).mean())
+
+
 def rise(lanes, short, long):
-    """The power of N by which the searches that end at an ERM grow between two N."""
-    found = lanes.where(is_erm=True).table
-    means = np.log(found['samples_to_threshold'].astype(float)).groupby(found['seq_len']).mean()
+    """The power of N by which the ends of searches grow between two N."""
+    means = np.log(ends(lanes))
     return (means[long] - means[short]) / np.log(long / short)
+
+
+def num_same(some, others):
+    """How many searches end at the same n as others of their N and seed."""
+    mine, theirs = (one.table.set_index(['seq_len', 'seed'])['samples_to_threshold'] for one in (some, others))
+    return int(mine.eq(theirs.reindex(mine.index)).sum())

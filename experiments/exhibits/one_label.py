@@ -8,7 +8,7 @@ from qstr_jax import analysis
 from qstr_jax.cli import base
 
 ORDER = 8
-QUESTION = 'How many labels does each architecture need, at one label a prompt and its own best settings?'
+QUESTION = 'How many labels does each architecture need, at one label a prompt and its best batch size and rate?'
 # By model and N the width at which it has 18,000 to 22,000 parameters: of the Transformer's ReLU layer, of the GRU's
 # states in each direction, and of the FFN's first layer of two.
 WIDTHS = {
@@ -106,6 +106,7 @@ def limits(rows):
     at_end = chosen.eq(smallest.reindex(chosen.index)).sum()
     ffn = rows('one_label', model='ffn')
     won = rows('one_label/selection', model='ffn', seq_len=16).count(outcome='reached') or 'none'
+    units = WIDTHS['ffn']
     law = analysis.exponent(ffn.where(seq_len=(4, 6, 8)).table)
     predicted = analysis.summarize(ffn.where(seq_len=8).table)['mean'].item() * (16 / 8) ** law.value
 
@@ -118,7 +119,9 @@ The smallest batch tried was {least:g} ({larger}). Width, depth and weight
 decay were not tuned. Longer prompts are not run: from N = 512 on the Transformer's attention alone has more than 20,000
 parameters.
 
-The FFN's budget is {budget(8):,} prompts at N = 8, but {budget(16):,} at N = 16, where its own law, from N = 4 to 8,
-predicts {analysis.short_number(predicted)} and {won} of the batches and rates that were tried got there: more prompts
-may do.
+At this size the FFN's first layer has {units[4]} units at N = 4, but {units[16]} at N = 16, so its exponent mixes
+prompts with capacity. At N = 16 its budget is {budget(16):,} prompts ({budget(8):,} at N = 8), its own law predicts
+{analysis.short_number(predicted)}, and {won} of the batches and rates that were tried got there. Its lanes end at test
+loss {ffn.where(seq_len=16).mean('test_loss')}, where ignoring the pointers gives {1 - 1 / 16:.3f}: more prompts may not
+do either.
 """

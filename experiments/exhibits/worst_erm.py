@@ -89,8 +89,11 @@ def of_n_star_erm(rows, lanes):
     """Lines beside these lanes: n* of the ERMs that Adam finds at R = 1, and the random labels that the ball fits."""
     rows = rows[rows['radius'].eq(1.0) & rows['max_coherence'].isin(lanes['max_coherence'])]
     searches = rows[rows['samples_to_threshold'].notna() & ~erms.is_short(rows)]
-    means = searches.groupby([*RULE, 'seq_len'], dropna=False)['samples_to_threshold'].mean()
-    found = means.rename('samples').reset_index().assign(name='n* of the ERMs that Adam finds')
+    logs = np.log(searches['samples_to_threshold'].astype(float)).groupby(
+        [searches[name] for name in (*RULE, 'seq_len')]
+    )
+    means = np.exp(logs.mean())[logs.size() >= numbers.MIN_LANES]
+    found = means.rename('samples').reset_index().assign(name='n* of the ERMs that Adam finds, or a bound')
     return pd.concat([found, memory_lines.capacity_lines(rows)], ignore_index=True)
 
 
@@ -151,13 +154,15 @@ def text(rows):
     lengths = sorted(lanes['seq_len'].unique())
     ordinary = rows('n_star_erm', task='qstr', radius=1, encoding_factor=3)
     last, half = ordinary.where(seq_len=lengths[-1]), rows('worst_erm', radius=0.5)
+    ends = n_star_erm.ends(ordinary)
     widths = lanes.groupby('seq_len')['encoding_dim'].first()
     slope = np.polyfit(np.log(widths.index), np.log(widths), 1)[0]
     fit = analysis.exponent(lanes)
     return f"""
 ERMs that err were found up to {_mean(lanes, lengths[0])} prompts at N = {lengths[0]} and {_mean(lanes, lengths[-1])} at
-N = {lengths[-1]}, as N^{str(fit).replace('-', '−')} (N^a or (log N)^p: {growth.law(fit)}), while the search by
-constrained ERM ends at {ordinary.where(seq_len=lengths[0]).mean()} and {last.mean()} ({last.count(is_erm=True)} of
+N = {lengths[-1]}, means of {lanes.groupby('seq_len')['seed'].nunique().min()} tasks, as
+N^{str(fit).replace('-', '−')} (N^a or (log N)^p: {growth.law(fit)}), while the search by constrained ERM ends at
+{analysis.short_number(ends[lengths[0]])} and {analysis.short_number(ends[lengths[-1]])} ({last.count(is_erm=True)} of
 {last.count()} lanes there are ERMs).
 
 Theorem 4 bounds it by polylog N, which a power of N would have contradicted; d_e itself grows as N^{slope:.2f}. Each
@@ -177,12 +182,15 @@ def table(rows):
 
 
 def limits(rows):
-    tries = rows('worst_erm').table.drop_duplicates(TRIES)
+    table = rows('worst_erm', radius=1).table
+    tries = table.drop_duplicates(['seq_len', *TRIES]).groupby('seq_len').size()
+    fewest = ' and '.join(map(str, tries.index[tries == tries.min()]))
     fits = rows.written('worst_erm', 'fits.md').table.astype({'radius': float, 'norm_over_radius': float})
     ratios = fits.loc[fits['radius'].eq(1), 'norm_over_radius']
     return f"""
-That no ERM errs from these n on: each is a lower bound, the best of {len(tries)} kinds of tries (λ, start, steps), and
-where the search ends an ERM that it misses may still err. That the radius matters: the norm of these fits is
+That no ERM errs from these n on: each is a lower bound, the best of {tries.max()} kinds of tries (λ, start, steps), at
+N = {fewest} of {tries.min()}, and where the search ends an ERM that it misses may still err. An ERM of R = 1 is one of
+R = 2 as well, so R = 2 never has fewer. That the radius matters: the norm of these fits is
 {ratios.min():.2f} to {ratios.max():.2f} of R = 1, the least from the shrunk start. Not run: R = 1/2 and 2 at N > 16,
 five tasks, N = 128 and 512, d_e = 75, other λ and levels, more steps, RNN, FFN.
 """

@@ -22,14 +22,13 @@ def _line(table: pd.DataFrame, place: tuple[str, str], statement: Statement) -> 
     """The answer for one architecture and task."""
     model, task = place
     own = table[table['architecture'].eq(model) & table['task'].eq(task) & table['exponent'].notna()]
-    own = own[
-        own['learner'].str.split(',').str[0].isin(statement.learners) & own['evidence'].isin(evidence.OF_THEOREMS)
-    ]
-    # Each kind of evidence shows one radius, start and risk. Those with a verdict come first, then those with more N
+    own = own.assign(kind=own['learner'].str.split(',').str[0])
+    own = own[own['kind'].isin(statement.learners) & own['evidence'].isin(evidence.OF_THEOREMS)]
+    # Each learner shows one radius, start and risk. Those with a verdict come first, then those with more N
     # that were measured, then those with more N that are bounds.
     bounds = own['bounds_at'].map(len)
     order = own.assign(is_open=~own['agrees'].isin(DECIDED), length=bounds - own['N'].map(len), bounds=-bounds)
-    best = order.sort_values(['is_open', 'length', 'bounds'], kind='stable').groupby('evidence', sort=False).head(1)
+    best = order.sort_values(['is_open', 'length', 'bounds'], kind='stable').groupby('kind', sort=False).head(1)
     return {
         'task': display(task),
         'architecture': display(model),
