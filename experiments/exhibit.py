@@ -249,7 +249,8 @@ class CardExhibit(Exhibit):
         listed = '\n'.join(f'- {check}' for check in made.checks)
         return f"""
 {made.statement}: {made.claim}
-Verdict: {made.conclusion}; {len(made.checks)} checks of {points} points that could have failed.
+Verdict: {made.conclusion}; {len(made.checks)} checks, of the claim and of what it is computed from, on {points} points
+that could have failed.
 
 The point of each check that is nearest to failing:
 

@@ -113,7 +113,8 @@ def text(rows):
     first = '; '.join(f'{short(task)}, {winners(rows, task)}' for task in done)
     more = '\n'.join(f'- {short(task)}, {best(rows, task, 4)}; {lost(rows, task)}.' for task in done)
     return f"""
-Fewest labels at the largest N that is run: {first}. A learner that knows where to look needs {known(rows)} on 1STR.
+Fewest of at most {some.values('max_samples')[0]:,} labels, at the longest prompts: {first}. A learner that knows where
+to look needs {known(rows)} on 1STR.
 {who_learns(rows)}
 
 The next, and whom no lane of ten learns:
@@ -142,6 +143,19 @@ def without_rate(lanes):
     return f'{sum(set(samples.split()) == {"inf"} for samples in points["tuned_samples"])} of {len(points)}'
 
 
+def unlucky(lanes):
+    """At which points the lanes need more than twice what the lane did that chose their rate."""
+    found = []
+    for (model, seq_len), own in lanes.table.groupby(['model', 'seq_len']):
+        chosen = min(map(float, own['tuned_samples'].iloc[0].split()))
+        if analysis.summarize(own, ['model'])['mean'].item() > 2 * chosen:
+            found.append(f'{analysis.display(model)} at N = {seq_len}')
+    return (
+        f'lanes of {" and ".join(found) or "no mixer"} need more than twice the labels of the lane that chose their '
+        'rate, so exponents with these points are doubtful'
+    )
+
+
 def widths(lanes):
     """'10 to 38', of the mixers that share a size."""
     columns = [name for name in lanes.table.columns if name.endswith('_width') and not name.endswith('_mlp_width')]
@@ -156,8 +170,8 @@ def who_learns(rows):
     learn = [some.where(outcome='reached').table['model'].nunique() for some in (few, many)]
     attention = rows('architectures_long', model='attention')
     return (
-        f'At N = {seq_len}, 1STR is learnt by {learn[0]} of {len(MODELS)} mixers within '
-        f'{few.values("max_samples")[0]:,} labels, by {learn[1]} within a million. Those of '
+        f'At N = {seq_len}, some lane of {learn[0]} of {len(MODELS)} mixers learns 1STR within '
+        f'{few.values("max_samples")[0]:,} labels, of {learn[1]} within a million. Those of '
         f'attention grow as N^{attention.exponent()} up to N = {attention.values("seq_len")[-1]}.'
     )
 
@@ -294,7 +308,10 @@ def limits(rows):
 learn may do so with more labels. Equal parameters are unlike widths,
 {widths(some)} numbers of a token. An interval with * is of three N, so it holds only the noise between lanes.
 
-{choice(some)} Flights ask by key here and by position in `who_wins`. Prompts are so short that what
+{choice(some)} The other way round,
+{unlucky(rows('architectures_long'))}.
+
+Flights ask by key here and by position in `who_wins`. Prompts are so short that what
 a state can hold hardly binds; all mixers read in both directions, which is not how they are used in language models.
 {with_plain_outputs(rows)}
 """

@@ -82,4 +82,4 @@ def published_table(published, measured):
     for (model, seq_len), samples in sorted(published.items(), key=lambda item: item[0][1]):
         ours = (lanes.where(model=model, seq_len=seq_len).thousands() for lanes in measured.values())
         lines.append([f'N = {seq_len}', analysis.display(model), *ours, f'{samples / 1000:g}'])
-    return formats.pipes(['samples in thousands', '', *measured, 'published'], lines)
+    return formats.pipes(['thousands of samples: mean (least – most of a lane)', '', *measured, 'published'], lines)

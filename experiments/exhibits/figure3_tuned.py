@@ -14,7 +14,7 @@ ORDER = 80
 QUESTION = 'Do more relevant tokens q cost more samples once retrieval is needed?'
 LIMITS = """
 The RNN is not run, nor are more heads than q. Lanes of different q
-have different tasks. The figure's one line through the FFN's points is too flat at q = 4.
+have different tasks. The FFN's exponent in the figure is of q = 1 to 4 with the last as a bound: no one power holds.
 """
 FOLDERS = {'figure3_tuned': ('transformer', 'ffn')}
 FIGURES = {

@@ -56,8 +56,12 @@ def text(rows):
     said = '; '.join(f'{words} {span(pairs[pairs["model"].isin(names)])}' for words, names in places.items())
     models = architectures.best_first(pairs)['model']
     each = '; '.join(f'{model} {span(pairs[pairs["model"] == model])}' for model in models)
+    alone = pairs[pairs['model'].isin(places['two recurrent blocks']) & pairs['num_learn'].gt(0)]
+    only = ', '.join(
+        f'{line.model.partition(", ")[0]} {line.num_learn} of {line.num_lanes}' for line in alone.itertuples()
+    )
     return f"""
-Labels to test error 0.7: {said}.
+Labels to test error 0.7: {said}. Of the recurrent pairs these learn: {only}.
 
 Blocks from first to last: {each}.
 

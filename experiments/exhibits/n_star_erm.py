@@ -234,8 +234,8 @@ start at W_QK = 0 in
 N = 128 and 256 n\\* is at most that of the search. At R = 1 the fits at n\\* have at most
 {(one['norm'] / one['fitted_radius']).max():.2f} of the radius.
 
-That R matters or not: these balls do not bind, so {same[2]} of {by_radius[2].count()} searches at R = 2, and {same[0.5]}
-of {by_radius[0.5].count()} at R = 1/2, end at the n of R = 1. The three curves are one measurement.
+That R matters or not: these balls do not bind, so {same[2]} of {by_radius[2].count()} searches at R = 2, and
+{same[0.5]} of {by_radius[0.5].count()} at R = 1/2, end at the n of R = 1. The three curves are one measurement.
 
 The ball R = 1/2 does not hold Lemma 11's network, so lanes that are left out there may be ERMs all the same.
 """

@@ -6,6 +6,7 @@ with a task each.
 """
 
 import numpy as np
+from scipy import stats
 
 from experiments.exhibits import architectures
 from qstr_jax import analysis
@@ -61,8 +62,11 @@ def at_budget(rows):
 
 
 def geometric(ratios):
-    """The geometric mean."""
-    return np.exp(np.log(ratios).mean())
+    """'1.11 [0.87, 1.40]': the geometric mean with Student's 95 % interval over mixers."""
+    logs = np.log(ratios)
+    mean, error = logs.mean(), logs.std(ddof=1) / np.sqrt(len(logs))
+    low, high = np.exp(stats.t.interval(0.95, len(logs) - 1, loc=mean, scale=error))
+    return f'{np.exp(mean):.2f} [{low:.2f}, {high:.2f}]'
 
 
 def text(rows):
@@ -80,8 +84,8 @@ def text(rows):
     return f"""
 With a convolution {learn[WIDTH]} of {total[WIDTH]} lanes learn ({some.count(outcome='diverged')} diverge), without it
 {learn[0]} of {total[0]}: at least {MARGIN} more of {more or 'no mixer'}, at least {MARGIN} fewer of {fewer or 'none'}.
-Labels with it over labels without it are {geometric(found):.2f} in the geometric mean of the {len(found)} mixers that
-half of the lanes learn either way, but {geometric(every):.2f} of all {len(every)} with failures at the budget.
+Labels with it over labels without it are {geometric(found)} in the geometric mean of the {len(found)} mixers that
+half of the lanes learn either way, but {geometric(every)} of all {len(every)} with failures at the budget.
 
 The {len(found)}: {said}.
 """

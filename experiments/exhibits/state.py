@@ -108,7 +108,7 @@ def text(rows):
 Mixers whose state is a matrix learn {', '.join(map(str, some.values('num_pairs')))} pairs within
 {some.values('max_samples')[0]:,} prompts on so many of their lanes: {by_state}. Of those whose state is a vector
 ({', '.join(map(analysis.display, VECTORS))}), {learnt(own[is_vector])} learn, with {vector.values('num_pairs')[0]} or
-{vector.values('num_pairs')[-1]} pairs and any size.
+{vector.values('num_pairs')[-1]} pairs and at each size that was run.
 
 Those of vectors have {sizes(vector)} parameters, those of matrices {sizes(other)}; on the selection lane no rate got
 there at {architectures.without_rate(vector)} of their points and at {architectures.without_rate(other)}.
@@ -182,7 +182,7 @@ def entry(found, point):
 
 def limits(rows):
     return f"""
-More state is more parameters as well, {sizes(rows('state'))} here.
+More state is more parameters as well, {sizes(rows('state'))} here, and more pairs stand in longer prompts, N = 8 to 32.
 {architectures.choice(rows('state'))} Prompts have a label at
 each query, and are short. Not run: vectors at N = 32, S5 with 1,024 numbers, and the paper's GRU, whose parameters grow
 with the square of its state.

@@ -141,8 +141,9 @@ Each architecture has one small size ({some.extent('num_parameters')} parameters
 within its budget, and N ends at {max(some.values('seq_len'))}; two layers on MQAR are the next exhibit.
 Flights ask by position here, and by key in their own exhibit. {architectures.choice(some)} {waiting}
 
-The Transformer is the smallest: on parity the others have {larger(rows('who_wins', task='modular_sum'))} times its
-parameters, on words over S₃ {larger(rows('who_wins', task='permutations'))} times. With
+The Transformer is the smallest{larger_at(some)}: on parity the others have
+{larger(rows('who_wins', task='modular_sum'))} times its parameters, on words over S₃
+{larger(rows('who_wins', task='permutations'))} times. With
 {attention.values('num_parameters')[0]:,.0f} attention learns parity at N = 4 from {attention.mean()} labels, to an
 error rate of {attention.extent('threshold')} (`architectures`).
 
@@ -152,8 +153,20 @@ others, so more prompts would hardly help and ≥ misleads.
 """
 
 
+def ratios(lanes):
+    """Parameters of RNN and FFN over those of the Transformer, by task and N."""
+    sizes = lanes.table.groupby(['task', 'seq_len', 'model'])['num_parameters'].first().astype(float).unstack()
+    return sizes.drop(columns='transformer').div(sizes['transformer'], axis=0)
+
+
 def larger(lanes):
-    """'4.2 to 5.9': parameters of RNN and FFN over those of the Transformer, at the N of some lanes."""
-    sizes = lanes.table.groupby(['seq_len', 'model'])['num_parameters'].first().astype(float).unstack()
-    ratios = sizes.drop(columns='transformer').div(sizes['transformer'], axis=0)
-    return f'{ratios.min(axis=None):.1f} to {ratios.max(axis=None):.1f}'
+    """'4.2 to 5.9': the smallest and largest of `ratios`."""
+    found = ratios(lanes)
+    return f'{found.min(axis=None):.1f} to {found.max(axis=None):.1f}'
+
+
+def larger_at(lanes):
+    """', but not on digits that point at N = 4': where another architecture has fewer parameters."""
+    found = ratios(lanes).min(axis=1)
+    places = [f'{NAMES[task]} at N = {seq_len}' for task, seq_len in found.index[found < 1]]
+    return f', but not on {" and ".join(places)}' if places else ''

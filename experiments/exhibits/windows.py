@@ -60,10 +60,9 @@ def text(rows):
     )
     return f"""
 Of {len(some.values('learning_rate'))} rates from {RATES[0]:g} to {RATES[-1]:g}, at least {MOST * 100:g} %
-of {some.lanes()} lanes learn at: {by_count}.
+of {some.lanes()} lanes learn within {some.values('max_samples')[0]:,} labels at: {by_count}.
 
-{some.count(outcome='diverged')} of {len(some.table)} lanes diverge. Within {some.values('max_samples')[0]:,} labels,
-one a prompt; {some.time()} in all.
+{some.count(outcome='diverged')} of {len(some.table)} lanes diverge. A prompt has one label; {some.time()} in all.
 """
 
 
@@ -92,9 +91,14 @@ def limits(rows):
     found = moved(rows)
     most = found.loc[(found['here'] - found['there']).abs().idxmax()]
     _, model, rate = most.name
+    none = [model for model, window in windows(rows).items() if not window]
+    many = rows('architectures_long', seq_len=4)
+    slow = [one for one in none if many.where(model=one).table['outcome'].eq('reached').all()]
     return f"""
 One task, one N, one budget: at the lowest rates a lane may learn with more labels, so the lower end of a window is the
-budget's as well. No schedule and no other weight decay was tried.
+budget's as well. A mixer without a window may be slow rather than hard to tune: within a million labels all lanes of
+{len(slow)} of these {len(none)} learn, at a rate that one lane chose (`architectures_long`). No schedule and no other
+weight decay was tried.
 
 Near the budget another CPU or version, which rounds otherwise, moves how many lanes learn: of the {len(found)} mixers
 with equal settings here and in `architectures` most of all {analysis.display(model)}, {most['here']} lanes here and
