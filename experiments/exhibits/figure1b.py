@@ -69,8 +69,8 @@ def table(rows):
 
 def limits(rows):
     counts = rows('figure1b', model='rnn').table.groupby('seq_len').size()
-    thin = ', '.join(map(str, counts.index[counts < counts.max()]))
+    full, thin = (', '.join(map(str, counts.index[is_of])) for is_of in (counts == counts.max(), counts < counts.max()))
     return f"""
-Of the RNN there are {counts.max()} lanes at each N, but {counts.min()} at N = {thin}. N grows only by a third, from 25
+The RNN has {counts.max()} lanes at N = {full} and {counts.min()} at N = {thin}. N grows only by a third, from 25
 to 33, too little to fix an exponent or distinguish laws.
 """

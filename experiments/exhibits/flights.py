@@ -43,6 +43,7 @@ def get_config(part='transformer'):
     else:
         config.update(seq_lens=(8,), task={'key_noise': (0.0, 0.5, 1.0, 2.0)}, x='key_noise', save_params=True)
         config.threshold = 1e-9  # never reached: all lanes get the same budget
+    config.title = '{task}, asked by key: prompts to test MSE {threshold}' if part != 'noise' else ''
     return config
 
 

@@ -42,7 +42,7 @@ def get_config(part='rnn'):
         config.ffn.update(form=None, widths=None)
         config.rnn.update(cell='deep', states='exclusive', radius=1.0, width=16, readout='mlp', readout_widths=(128,))
     if part == 'ffn_qstr':
-        config.update(task={'name': 'qstr'}, seq_lens=(2, 3, 4, 6, 8))
+        config.update(task={'name': 'qstr'}, seq_lens=(2, 3, 4, 5, 6))
     if part not in ('rnn', 'ffn'):
         config.max_samples = 20_480
     if part.endswith('long'):

@@ -25,6 +25,7 @@ def get_config():
     """All mixers at seven learning rates."""
     config = architectures.get_config('qstr_4')
     config.update(num_seeds=10, tune={'learning_rate': None, 'num_seeds': None}, learning_rate=RATES)
+    config.title = '{task}, N = {seq_len}, one label a prompt: labels to test MSE {threshold}'
     return config
 
 
@@ -39,7 +40,8 @@ def reduced():
 def draw(workdir, config):
     """Labels over rate and mixer, and a table."""
     rows = lanes.load(workdir)
-    drawing.save(plots.samples_heatmap(rows, 'learning_rate', 'model'), workdir, 'figure')
+    figure = plots.samples_heatmap(rows, 'learning_rate', 'model', **drawing.words(config, rows))
+    drawing.save(figure, workdir, 'figure')
     architectures.write_points(workdir, rows, POINT)
 
 

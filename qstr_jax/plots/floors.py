@@ -51,12 +51,17 @@ def loss_against_floor(rows: pd.DataFrame, *, title: str = '', notes: Sequence[s
         rows, notes = rows[~is_lost], (*notes, left_out)
     curves = analysis.split_curves(rows, 'num_samples')
     labels = {curve.key: display(curve.name) for curve in curves}
+    # All N together: they share the axis n/(Nd).
+    together = {key: pd.concat([curve.lanes for curve in curves if curve.key == key]) for key in labels}
+    if any(_is_wide(runs).any() for runs in together.values()):
+        notes = (
+            *notes,
+            f'left, large marks: means; the runs themselves where they differ more than {_MOST_SPREAD}-fold',
+        )
     look = looks(labels)
     with matplotlib.rc_context(STYLE):
         figure, (left, right) = frame(2, title, notes)
-        for place, key in enumerate(labels):
-            # All N together: they share the axis n/(Nd).
-            runs = pd.concat([curve.lanes for curve in curves if curve.key == key])
+        for place, (key, runs) in enumerate(together.items()):
             shift = 1 + 0.01 * (place - (len(labels) - 1) / 2)  # Side by side, not on top of each other.
             _draw_losses(left, runs, (key, look[key], shift))
             _draw_margins(right, runs, (key, look[key], shift))
@@ -77,11 +82,16 @@ def loss_against_floor(rows: pd.DataFrame, *, title: str = '', notes: Sequence[s
     return figure
 
 
+def _is_wide(runs: pd.DataFrame) -> pd.Series:
+    """Which runs are of an n at which losses differ so much that they have no mean."""
+    by_load = runs.groupby('load')['test_loss']
+    return by_load.transform('max') > np.maximum(_MOST_SPREAD * by_load.transform('min'), _LEAST_LOSS)
+
+
 def _draw_losses(axis: Axes, runs: pd.DataFrame, curve: tuple[str, Look, float]) -> None:
     """The losses of the runs of one curve, and their means."""
     key, (colour, marker, _), shift = curve
-    by_load = runs.groupby('load')['test_loss']
-    is_wide = by_load.transform('max') > np.maximum(_MOST_SPREAD * by_load.transform('min'), _LEAST_LOSS)
+    is_wide = _is_wide(runs)
     for some, look in ((~is_wide, {'marker': '.', 'markersize': 2.5, 'alpha': 0.5}), (is_wide, {'marker': marker})):
         own: dict[str, Any] = {'linestyle': 'none', 'color': colour, 'markersize': 4, **look}
         axis.plot(runs.loc[some, 'load'] * shift, runs.loc[some, 'test_loss'], gid=f'runs {key}', **own)

@@ -18,6 +18,7 @@ from qstr_jax.plots.labels import display
 from qstr_jax.plots.style import HEIGHT, STYLE, frame
 
 _ROW_HEIGHT = 0.34  # Inches.
+_KEY = 'means of the lanes that learn, the lighter the fewer samples; k of n: lanes that learn, where some do not'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,7 +70,8 @@ def samples_heatmap(
     grid = _grid(rows, x, y, settings)
     keys = analysis.ordered(rows[panels]) if panels else [None]
     with matplotlib.rc_context(STYLE):
-        key = resolution.note(rows) if analysis.summarize(rows, settings)['is_coarse'].any() else ''
+        coarse = [resolution.note(rows)] if analysis.summarize(rows, settings)['is_coarse'].any() else []
+        key = '; '.join([_KEY, *coarse])
         names = map(value_text, grid.ys) if y == 'model' else ()
         figure, axes = frame(len(keys), title, notes, sharey=True, key=key, beside=names)
         figure.set_figheight(figure.get_figheight() - HEIGHT + _ROW_HEIGHT * len(grid.ys) + (1.0 if top else 0.75))

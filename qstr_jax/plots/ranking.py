@@ -67,6 +67,7 @@ def samples_ranked(
             for place, value in enumerate(values):
                 shift = _SPREAD * (place / len(values) - (len(values) - 1) / 2 / len(values))
                 _draw(axis, own[own[by] == value], means[name][means[name][by] == value], order, (look[value], shift))
+            _mark_missing(axis, own.groupby('model')[by].unique(), order)
             axis.set_xscale('log')
             least, most = axis.get_xlim()
             if most < 5 * least:  # A narrower axis may have one tick of 1, 2, 5.
@@ -104,6 +105,19 @@ def ranked(means: pd.DataFrame, by: str) -> list[str]:
         for model, place in places.items():
             place.append(found.get(model, (0, 0.0)))
     return sorted(places, key=places.__getitem__)
+
+
+def _mark_missing(axis: Axes, values: pd.Series, order: list[str]) -> None:
+    """Writes 'not run' where an architecture has none of a panel's values, or which of them it has not."""
+    every = set(itertools.chain(*values))
+    for place, model in enumerate(order):
+        missing = sorted(every - set(values.get(model, ())))
+        if missing:
+            which = '' if len(missing) == len(every) else f' at {", ".join(map(str, missing))}'
+            axis.annotate(
+                f'not run{which}', (0.98, place + (0.35 if which else 0)), xycoords=('axes fraction', 'data'),
+                ha='right', va='center', fontsize=6, color='0.4',
+            )  # fmt: skip
 
 
 def _draw(axis: Axes, rows: pd.DataFrame, means: pd.DataFrame, order: list[str], how: tuple[Look, float]) -> None:

@@ -17,6 +17,7 @@ from qstr_jax.plots.style import STYLE, Look, frame, looks
 
 _LEGEND_COLUMNS = 3
 _MARKERS = 'osD^vP*X'
+_ESTIMATES = 'on the way estimates from a part of the test prompts, at the end all of them'
 
 
 def training_curves(
@@ -37,8 +38,10 @@ def training_curves(
     analysis.require(curves, ('model', by, 'seed', 'samples', 'test_loss'))
     models = analysis.model_order(curves)
     look = looks(models)
+    is_estimate = 'is_due' in curves.columns and (curves['is_due'].eq(False) & curves['test_loss'].notna()).any()
+    notes = (_ESTIMATES,) if is_estimate else ()
     with matplotlib.rc_context(STYLE):
-        figure, axes = frame(len(models), title, (), sharey=True)
+        figure, axes = frame(len(models), title, notes, sharey=True)
         entries = curves[by].nunique() + (threshold is not None)
         figure.set_figheight(figure.get_figheight() + 0.14 * -(-entries // _LEGEND_COLUMNS))
         for axis, model in zip(axes, models, strict=True):
