@@ -174,6 +174,47 @@ def test_a_module_trains_in_vmapped_lanes(library, kind):
     chex.assert_trees_all_close(losses_KxS[1, :10], jax.jit(train)(keys[1])[:10], rtol=1e-4)
 
 
+class NnxDropout(nnx.Module):
+    def __init__(self, dim: int, width: int, *, rngs: nnx.Rngs):
+        both = (nnx.RNN(nnx.LSTMCell(dim, width, rngs=rngs), rngs=rngs) for _ in range(2))
+        self.cells, self.dropout = nnx.Bidirectional(*both, rngs=rngs), nnx.Dropout(0.5, rngs=rngs)
+        self.readout = nnx.Linear(2 * width, 1, rngs=rngs)
+
+    def __call__(self, z_NxE):
+        return self.readout(self.dropout(self.cells(z_NxE)))[:, 0]
+
+
+def equinox_dropout():
+    import equinox as eqx
+
+    class Dropout(eqx.Module):
+        readout: eqx.nn.Linear
+        dropout: eqx.nn.Dropout
+
+        def __init__(self, dim: int, width: int, *, key):
+            self.readout, self.dropout = eqx.nn.Linear(dim, 1, key=key), eqx.nn.Dropout(0.5)
+
+        def __call__(self, z_NxE):
+            return self.dropout(jax.vmap(self.readout)(z_NxE))[:, 0]
+
+    return Dropout
+
+
+@pytest.mark.parametrize('library', ['equinox', 'nnx'])
+def test_a_module_with_dropout_runs_without_it(library):
+    """Modules may ask for streams besides that of parameters, as a dropout and an LSTM's first state do."""
+    needs(library)
+    adapter = {'equinox': models.from_equinox, 'nnx': models.from_nnx}[library]
+    module = adapter(equinox_dropout() if library == 'equinox' else NnxDropout, DIM, width=8)
+    z_NxE = jax.random.normal(jax.random.key(0), (32, DIM))
+    params = module.init(jax.random.key(1), z_NxE)
+    assert (models.predict(module, params, z_NxE) != 0).all()
+    same = module.init(jax.random.key(1), z_NxE)
+    chex.assert_trees_all_equal(params['params'], same['params'])
+    other = module.init(jax.random.key(2), z_NxE)
+    assert any((a != b).any() for a, b in zip(*map(jax.tree.leaves, (params, other)), strict=True))
+
+
 def test_its_settings_are_those_of_the_builder(tmp_path, own_entries):
     """The width of an NNX module is a column."""
 

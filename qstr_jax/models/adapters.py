@@ -37,7 +37,7 @@ class EquinoxModule(_Adapted):
         drawn, rest = equinox.partition(self.make(key=jax.random.key(0)), equinox.is_inexact_array)
         params = self.param('module', draw)
         arrays = jax.tree.map_with_path(lambda path, _: params[jax.tree_util.keystr(path)], drawn)
-        return equinox.combine(arrays, rest)(z_NxE)
+        return equinox.nn.inference_mode(equinox.combine(arrays, rest))(z_NxE)
 
 
 class TorchModule(_Adapted):
@@ -64,7 +64,8 @@ def from_nnx(module_class: Callable[..., Any], *args: Any, **settings: Any) -> n
     """An NNX module as a Linen module; `module_class(*args, **settings, rngs=rngs)` makes it.
 
     Only what is an `nnx.Param` is drawn for each lane and trained. All else, such as random features or running means,
-    is made from one fixed key, the same for all lanes, and stays as it is.
+    is made from one fixed key, the same for all lanes, and stays as it is. The module is in evaluation mode: it trains
+    without dropout.
 
         @models.register('my_mixer')
         def my_mixer(task, width: int = 32):
@@ -77,11 +78,24 @@ def from_nnx(module_class: Callable[..., Any], *args: Any, **settings: Any) -> n
     """
     from flax.nnx import bridge  # takes 0.3 seconds, and only this needs it
 
-    return bridge.to_linen(module_class, *args, **settings)
+    return bridge.to_linen(_nnx_module, module_class, *args, **settings)
+
+
+def _nnx_module(module_class: Callable[..., Any], *args: Any, rngs: Any, **settings: Any) -> Any:
+    """The NNX module in evaluation mode; streams besides that of parameters, as of dropout, start from its key."""
+    from flax import nnx
+
+    if 'default' not in rngs:
+        rngs = nnx.Rngs(rngs['params'].key.get_value(), params=rngs['params'].key.get_value())
+    module = module_class(*args, **settings, rngs=rngs)
+    module.eval()
+    return module
 
 
 def from_equinox(module_class: Callable[..., Any], *args: Any, **settings: Any) -> nn.Module:
     """An Equinox module as a Linen module; `module_class(*args, **settings, key=key)` makes it.
+
+    The module is in inference mode: it trains without dropout.
 
         @models.register('my_mixer')
         def my_mixer(task, width: int = 32):
