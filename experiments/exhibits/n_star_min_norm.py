@@ -34,7 +34,7 @@ def get_config(part='rnn'):
     config = n_star_stationary.get_config('simple')
     config.learners = ('min_norm',)
     config.update(weight_decay=None, tolerance=None, span=None, risk='pointwise', epsilon=0.01, bisections=5)
-    config.update(max_steps=4000, check_every=500, max_samples=5120, seq_lens=(4, 6, 8, 12))
+    config.update(max_steps=4000, check_every=500, max_samples=5120, seq_lens=(2, 3, 4, 6, 8, 10, 12))
     config.title = '{task}, d = {token_dim}: n* of networks of least norm'
     if part.startswith('rnn'):
         config.update(models=('rnn',), task={'name': 'qstr'}, token_dim=1, encoding_dim=8)
@@ -46,7 +46,7 @@ def get_config(part='rnn'):
     if part not in ('rnn', 'ffn'):
         config.max_samples = 20_480
     if part.endswith('long'):
-        config.seq_lens = (10, 12) if part == 'rnn_long' else (16, 24)
+        config.seq_lens = (10, 12) if part == 'rnn_long' else (16,)
     return config
 
 
@@ -57,25 +57,36 @@ def reduced(part='rnn'):
 
 
 def text(rows):
-    rnn, ffn = rows('n_star_min_norm_rnn'), rows('n_star_min_norm_ffn')
+    rnn, ffn, qstr = (rows(folder) for folder in FOLDERS)
     fitted, short = rnn.where(converged=True), ffn.count(converged=False)
-    counts = fitted.table['seq_len'].value_counts()
-    known = fitted.where(seq_len=tuple(counts.index[counts >= numbers.MIN_LANES]))
+    known, known_ffn, known_qstr = map(of_enough, (rnn, ffn, qstr))
+    longest, beyond = known_ffn.values('seq_len')[-1], qstr.where(outcome='censored')
     return f"""
 RNNs on 1STR at d = {rnn.values('token_dim')[0]} need N^{known.exponent()} prompts, from {rnn.where(seq_len=2).mean()}
 at N = 2 to {rnn.where(seq_len=8).mean()} at N = 8, and at N = 10 {rnn.count(seq_len=10, converged=True)} of
 {rnn.count(seq_len=10)}, at N = 12 {rnn.count(seq_len=12, converged=True) or 'none'}, is an ERM that learns; FFNs on
-simple-1STR at d = {ffn.values('token_dim')[0]} need N^{ffn.exponent()}, from {ffn.where(seq_len=4).mean()} at N = 4 to
-{ffn.where(seq_len=12).mean()} at N = 12.
+simple-1STR at d = {ffn.values('token_dim')[0]} need N^{known_ffn.exponent()}, from {ffn.where(seq_len=4).mean()} at
+N = 4 to {known_ffn.where(seq_len=longest).mean()} at N = {longest} (N^a or (log N)^p: {known_ffn.law()}).
+
+On 1STR FFNs need {known_qstr.mean(by='seq_len')} at N = {', '.join(map(str, known_qstr.values('seq_len')))}; at
+N = {' and '.join(map(str, beyond.values('seq_len')))} none of {beyond.count()} lanes learns, since they fit no
+training set that is large enough within {qstr.values('max_steps')[0]:,} steps.
 
 {fitted.count()} of {rnn.count()} RNNs and {ffn.count(converged=True)} of {ffn.count()} FFNs have a training risk of at
 most ε = {rnn.values('epsilon')[0]:g}, so they are ERMs by the theorems' definition; a lane that has not is in no
 exponent ({short or 'none'} of the FFNs), and neither is an N with fewer than {numbers.MIN_LANES} ERMs.
 
 At N = 12 no RNN fits {max(rnn.values('num_samples')):,} prompts in {rnn.values('max_steps')[0]:,} steps.
-Between neighbouring N the RNNs' exponent is {known.slopes()}; N^a or (log N)^p: {known.law()}. The two directories took
-{rnn.time()} and {ffn.time()}.
+Between neighbouring N the RNNs' exponent is {known.slopes()}; N^a or (log N)^p: {known.law()}. The three directories
+took {rnn.time()}, {ffn.time()} and {qstr.time()}.
 """
+
+
+def of_enough(lanes):
+    """The ERMs that learn, at the N with enough of them for a number."""
+    fitted = lanes.where(converged=True, outcome='reached')
+    counts = fitted.table['seq_len'].value_counts()
+    return fitted.where(seq_len=tuple(counts.index[counts >= numbers.MIN_LANES]))
 
 
 def table(rows):
