@@ -29,9 +29,9 @@ TASKS = {
 }
 SEQ_LENS = {'qstr': (4, 8), 'noisy_keys': (4,), 'flights': (4,), 'modular_sum': (4,)}
 POINTS = tuple((task, seq_len) for task, lengths in SEQ_LENS.items() for seq_len in lengths)
-# The mixers that get a million labels on 1STR: all up to N = 16, and one at longer N, where a lane takes many minutes.
+# The mixers that get a million labels on 1STR: all up to N = 16, fewer at longer N, where a lane takes many minutes.
 MOST_LABELS = 1_000_000
-LONG = {4: MODELS, 8: MODELS, 16: MODELS, 32: ('attention',), 64: ('attention',)}
+LONG = {4: MODELS, 8: MODELS, 16: MODELS, 32: ('attention', 'rg_lru'), 64: ('attention',)}
 FOLDERS = {
     'architectures': tuple(f'{task}_{seq_len}' for task, seq_len in POINTS),
     'architectures_long': tuple(f'long_{seq_len}' for seq_len in LONG),
@@ -302,9 +302,14 @@ def limits(rows):
     some = rows('architectures')
     ran = some.table.groupby('task')['model'].nunique().reindex(list(TASKS), fill_value=0)
     left = [f'{short(task)} ({count} of {len(MODELS)} mixers)' for task, count in ran.items() if count < len(MODELS)]
+    few = '; '.join(
+        f'{" and ".join(map(analysis.display, models))} at N = {seq_len}'
+        for seq_len, models in LONG.items()
+        if len(models) < len(MODELS)
+    )
     waiting = f'Not run to the end: {", ".join(left)}. ' if left else ''
     return f"""
-{waiting}Two blocks, one size, one batch size at each budget; beyond N = 16 only attention. A mixer that does not
+{waiting}Two blocks, one size, one batch size at each budget; beyond N = 16 only {few}. A mixer that does not
 learn may do so with more labels. Equal parameters are unlike widths,
 {widths(some)} numbers of a token. An interval with * is of three N, so it holds only the noise between lanes.
 

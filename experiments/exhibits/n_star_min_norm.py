@@ -66,7 +66,8 @@ RNNs on 1STR at d = {rnn.values('token_dim')[0]} need N^{known.exponent()} promp
 at N = 2 to {rnn.where(seq_len=8).mean()} at N = 8, and at N = 10 {rnn.count(seq_len=10, converged=True)} of
 {rnn.count(seq_len=10)}, at N = 12 {rnn.count(seq_len=12, converged=True) or 'none'}, is an ERM that learns; FFNs on
 simple-1STR at d = {ffn.values('token_dim')[0]} need N^{known_ffn.exponent()}, from
-{known_ffn.where(seq_len=2).mean()} at N = 2 to {known_ffn.where(seq_len=longest).mean()} at N = {longest} (N^a or (log N)^p: {known_ffn.law()}).
+{known_ffn.where(seq_len=2).mean()} at N = 2 to {known_ffn.where(seq_len=longest).mean()} at N = {longest} (N^a or
+(log N)^p: {known_ffn.law()}).
 
 On 1STR FFNs need {known_qstr.mean(by='seq_len')} at N = {', '.join(map(str, known_qstr.values('seq_len')))}; at
 N = {' and '.join(map(str, beyond.values('seq_len')))} none of {beyond.count()} lanes learns, since they fit no
