@@ -164,15 +164,19 @@ def widths(lanes):
 
 
 def who_learns(rows):
-    """How many mixers learn 1STR at N = 8 within either budget, and how attention goes on."""
+    """How many mixers learn 1STR at N = 8 within either budget, and how the best go on."""
     seq_len = max(SEQ_LENS['qstr'])
     few, many = rows('architectures', task='qstr', seq_len=seq_len), rows('architectures_long', seq_len=seq_len)
     learn = [some.where(outcome='reached').table['model'].nunique() for some in (few, many)]
-    attention = rows('architectures_long', model='attention')
+    grows = [
+        f'of {analysis.display(model)} grow as N^{some.exponent()} up to N = {some.values("seq_len")[-1]}'
+        for model in LONG[32]
+        for some in [rows('architectures_long', model=model)]
+    ]
     return (
         f'At N = {seq_len}, some lane of {learn[0]} of {len(MODELS)} mixers learns 1STR within '
-        f'{few.values("max_samples")[0]:,} labels, of {learn[1]} within a million. Those of '
-        f'attention grow as N^{attention.exponent()} up to N = {attention.values("seq_len")[-1]}.'
+        f'{few.values("max_samples")[0]:,} labels, of {learn[1]} within a million. Labels '
+        f'{", ".join(grows)}.'
     )
 
 
