@@ -50,6 +50,18 @@ def test_who_was_not_run_stands_with_those_that_fail_there():
     assert plots.ranked(means, 'seq_len') == ['learns', 'not run', 'fails', 'worse']
 
 
+def test_what_was_not_run_is_said_but_not_of_what_few_have():
+    rows = lanes()
+    rnn = rows[rows['model'].eq('rnn')]
+    few = pd.concat(
+        [rows, rnn[rnn['seq_len'].eq(4)].assign(seq_len=16), *(rnn.assign(model=m) for m in ('ffn', 'gru'))]
+    )
+    panels = {'all': rows, 'part': rows[rows['model'].eq('rnn') | rows['seq_len'].eq(4)]}
+    figure = plots.samples_ranked({**panels, 'few': few, 'one': rnn})
+    said = [sorted(text.get_text() for text in axis.texts) for axis in figure.axes]
+    assert said == [['not run'] * 2, ['not run'] * 2 + ['not run at 8'], [], ['not run'] * 3]
+
+
 def test_order_and_panels_are_checked():
     means = analysis.summarize(lanes(num_censored=5), ['model', 'seq_len'])
     assert plots.ranked(means, 'seq_len') == ['transformer', 'rnn']

@@ -1,5 +1,6 @@
 """Many architectures at a few points: a line each, sorted, and a panel for each task."""
 
+import collections
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -108,8 +109,9 @@ def ranked(means: pd.DataFrame, by: str) -> list[str]:
 
 
 def _mark_missing(axis: Axes, values: pd.Series, order: list[str]) -> None:
-    """Writes 'not run' where an architecture has none of a panel's values, or which of them it has not."""
-    every = set(itertools.chain(*values))
+    """Writes 'not run' where an architecture has none of a panel's values, or lacks one that half of them have."""
+    counts = collections.Counter(itertools.chain(*values))
+    every = {value for value, count in counts.items() if count >= len(values) / 2}
     for place, model in enumerate(order):
         missing = sorted(every - set(values.get(model, ())))
         if missing:
