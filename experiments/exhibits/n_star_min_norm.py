@@ -1,8 +1,9 @@
 """n* of networks of least norm: the least n with test loss 0.2 against N (Theorems 9 and 6).
 
 Part `rnn`: 1STR at d = 1, an RNN whose states lie in the unit ball (r_h = 1). Parts `ffn` and `ffn_qstr`: simple-1STR
-and 1STR at d = 2, the FFN f(T, W x) of `n_star_stationary`. `long` has longer N. The point-wise risk; the least norm
-with R̂ ≤ 0.01 by bisection on the radius, 4,000 steps a radius; linear link, five lanes with a task each.
+and 1STR at d = 2, the FFN f(T, W x) of `n_star_stationary`; `ffn_d1` has the RNN's task. `long` has longer N. The
+point-wise risk; the least norm with R̂ ≤ 0.01 by bisection on the radius, 4,000 steps a radius; linear link, five lanes
+with a task each.
 """
 
 from experiments.exhibits import n_star_stationary
@@ -20,16 +21,18 @@ FOLDERS = {
     'n_star_min_norm_rnn': ('rnn', 'rnn_long'),
     'n_star_min_norm_ffn': ('ffn', 'ffn_long'),
     'n_star_min_norm_ffn_qstr': ('ffn_qstr',),
+    'n_star_min_norm_ffn_d1': ('ffn_d1',),
 }
 FIGURES = {
     'n_star_min_norm_rnn/figure.png': 'n* of RNNs of least norm against N, 1STR, d = 1',
     'n_star_min_norm_ffn/figure.png': 'n* of FFNs of least norm against N, simple-1STR, d = 2',
     'n_star_min_norm_ffn_qstr/figure.png': 'The same on 1STR',
+    'n_star_min_norm_ffn_d1/figure.png': 'The same on 1STR, d = 1',
 }
 
 
 def get_config(part='rnn'):
-    """Searches from n = 8 to 5,120, `long` and `ffn_qstr` to 20,480; the RNN's read-out has one hidden layer of 128."""
+    """From n = 8 to 5,120, but to 20,480 in all but `rnn` and `ffn`; the RNN's read-out has one hidden layer of 128."""
     base.check_part(part, FOLDERS)
     config = n_star_stationary.get_config('simple')
     config.learners = ('min_norm',)
@@ -43,6 +46,8 @@ def get_config(part='rnn'):
         config.rnn.update(cell='deep', states='exclusive', radius=1.0, width=16, readout='mlp', readout_widths=(128,))
     if part == 'ffn_qstr':
         config.update(task={'name': 'qstr'}, seq_lens=(2, 3, 4, 5, 6))
+    if part == 'ffn_d1':
+        config.update(task={'name': 'qstr'}, token_dim=1, encoding_dim=8, seq_lens=(2, 3, 4, 5, 6))
     if part not in ('rnn', 'ffn'):
         config.max_samples = 20_480
     if part.endswith('long'):
