@@ -88,7 +88,7 @@ def _nnx_module(module_class: Callable[..., Any], *args: Any, rngs: Any, **setti
     if 'default' not in rngs:
         rngs = nnx.Rngs(rngs['params'].key.get_value(), params=rngs['params'].key.get_value())
     module = module_class(*args, **settings, rngs=rngs)
-    module.eval()
+    module.set_attributes(deterministic=True, use_running_average=True, raise_if_not_found=False)
     return module
 
 
