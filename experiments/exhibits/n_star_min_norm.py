@@ -88,7 +88,7 @@ took {rnn.time()}, {ffn.time()}, {qstr.time()} and {d1.time()}.
 
 
 def up_to(lanes):
-    """'61.8, 344, 1.19k at N = 2, 3, 4, none of 10 lanes learns at N = 5, 6'."""
+    """'61.8, 344, 1.19k at N = 2, 3, 4, and 10 of 10 lanes do not learn at N = 5, 6'."""
     known, failed = of_enough(lanes), lanes.where(outcome='censored')
     at, beyond = (', '.join(map(str, some.values('seq_len'))) for some in (known, failed))
     tried = lanes.count(seq_len=tuple(failed.values('seq_len')))
