@@ -110,8 +110,12 @@ class Exhibit:
         return self._said('table', rows) if hasattr(self.module, 'table') else ''
 
     def limits(self, rows: numbers.Rows) -> str:
-        """What it does not show; a constant where no number is in it."""
+        """What it does not show, whose first paragraph stands in the gallery; a constant where no number is in it."""
         return getattr(self.module, 'LIMITS', '').strip() or self._said('limits', rows)
+
+    def caveat(self, rows: numbers.Rows) -> str:
+        """The limits' first paragraph."""
+        return self.limits(rows).partition('\n\n')[0]
 
     def _said(self, part: str, rows: numbers.Rows) -> str:
         """One of the exhibit's texts; an error names the exhibit."""

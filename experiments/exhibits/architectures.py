@@ -313,12 +313,12 @@ def limits(rows):
     )
     waiting = f'Not run to the end: {", ".join(left)}. ' if left else ''
     return f"""
-{waiting}Two blocks, one size, one batch size at each budget; beyond N = 16 only {few}. A mixer that does not
-learn may do so with more labels. Equal parameters are unlike widths,
-{widths(some)} numbers of a token. An interval with * is of three N, so it holds only the noise between lanes.
+{waiting}Two blocks, one size, one batch size at each budget; beyond N = 16 only {few}. {choice(some)}
 
-{choice(some)} The other way round,
-{unlucky(rows('architectures_long'))}.
+The other way round, {unlucky(rows('architectures_long'))}.
+
+A mixer that does not learn may do so with more labels. Equal parameters are unlike widths,
+{widths(some)} numbers of a token. An interval with * is of three N, so it holds only the noise between lanes.
 
 Flights ask by key here and by position in `who_wins`. Prompts are so short that what
 a state can hold hardly binds; all mixers read in both directions, which is not how they are used in language models.

@@ -13,8 +13,10 @@ from qstr_jax.cli import base
 ORDER = 80
 QUESTION = 'Do more relevant tokens q cost more samples once retrieval is needed?'
 LIMITS = """
-The RNN is not run, nor are more heads than q. Lanes of different q
-have different tasks. The FFN's exponent in the figure is of q = 1 to 4 with the last as a bound: no one power holds.
+The RNN is not run, nor are more heads than q. The FFN's exponent in the figure is of q = 1 to 4 with the last as a
+bound: no one power holds.
+
+Lanes of different q have different tasks.
 """
 FOLDERS = {'figure3_tuned': ('transformer', 'ffn')}
 FIGURES = {

@@ -7,6 +7,7 @@ from experiments.exhibits import larger_n
 from qstr_jax.cli import base
 
 ORDER = 120
+IS_SUPPORTING = True
 QUESTION = 'How many samples does one label per prompt cost at the best learning rate?'
 FOLDERS = {'larger_n_tuned': ('transformer', 'ffn')}
 FIGURES = {

@@ -30,7 +30,7 @@ FOLDERS = {
 }
 FIGURES = {
     'n_star_erm/figure.png': 'n* against N, point-wise risk, compared with random labels that the ball fits '
-    '(dotted) and ERMs that err (dashed)',
+    '(dot-dash) and ERMs that err (dashed)',
     'n_star_erm_long/figure.png': 'The same with four times as many steps',
     'n_star_erm_averaged/figure.png': 'The same by the averaged risk, where a prompt has N labels',
     'n_star_erm_simple/figure.png': 'n* against N on simple-1STR, compared with ERMs that err (dashed)',
@@ -228,11 +228,12 @@ def limits(rows):
     same = {radius: num_same(by_radius[radius], by_radius[1]) for radius in (0.5, 2)}
     return f"""
 That all ERMs retrieve from n\\* on: ERMs of the same ball that are looked for because they err (the worst ERM) do so at
-up to {erring:,} prompts at N = 64, and n\\* here is at most {most:,.0f}. These are the ERMs that Adam finds, from the
-start at W_QK = 0 in
-{rows('n_star_erm', task='qstr').count(start='attention:0')} of {rows('n_star_erm', task='qstr').count()} lanes, and at
-N = 128 and 256 n\\* is at most that of the search. At R = 1 the fits at n\\* have at most
-{(one['norm'] / one['fitted_radius']).max():.2f} of the radius.
+up to {erring:,} prompts at N = 64, and n\\* here is at most {most:,.0f}. At N = 128 and 256 n\\* is at most that of the
+search.
+
+These are the ERMs that Adam finds, from the start at W_QK = 0 in
+{rows('n_star_erm', task='qstr').count(start='attention:0')} of {rows('n_star_erm', task='qstr').count()} lanes. At
+R = 1 the fits at n\\* have at most {(one['norm'] / one['fitted_radius']).max():.2f} of the radius.
 
 That R matters or not: these balls do not bind, so {same[2]} of {by_radius[2].count()} searches at R = 2, and
 {same[0.5]} of {by_radius[0.5].count()} at R = 1/2, end at the n of R = 1. The three curves are one measurement.

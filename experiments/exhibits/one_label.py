@@ -114,13 +114,15 @@ def limits(rows):
         return ffn.where(seq_len=seq_len).values('max_samples')[0]
 
     return f"""
-At {at_end} of {len(chosen)} points the best batch is the least that was tried.
+At {at_end} of {len(chosen)} points the best batch is the least that was tried, so a smaller one may do with fewer
+prompts. At this size the FFN's first layer has {units[4]} units at N = 4, but {units[16]} at N = 16, so its exponent
+mixes prompts with capacity.
+
 The smallest batch tried was {least:g} ({larger}). Width, depth and weight
 decay were not tuned. Longer prompts are not run: from N = 512 on the Transformer's attention alone has more than 20,000
 parameters.
 
-At this size the FFN's first layer has {units[4]} units at N = 4, but {units[16]} at N = 16, so its exponent mixes
-prompts with capacity. At N = 16 its budget is {budget(16):,} prompts ({budget(8):,} at N = 8), its own law predicts
+At N = 16 the FFN's budget is {budget(16):,} prompts ({budget(8):,} at N = 8), its own law predicts
 {analysis.short_number(predicted)}, and {won} of the batches and rates that were tried got there. Its lanes end at test
 loss {ffn.where(seq_len=16).mean('test_loss')}, where ignoring the pointers gives {1 - 1 / 16:.3f}: more prompts may not
 do either.

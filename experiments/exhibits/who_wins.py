@@ -138,8 +138,9 @@ def limits(rows):
     )
     return f"""
 Each architecture has one small size ({some.extent('num_parameters')} parameters), so a failure is one of this size
-within its budget, and N ends at {max(some.values('seq_len'))}; two layers on MQAR are the next exhibit.
-Flights ask by position here, and by key in their own exhibit. {architectures.choice(some)} {waiting}
+within its budget, and N ends at {max(some.values('seq_len'))}. {architectures.choice(some)}
+
+Two layers on MQAR are the next exhibit. Flights ask by position here, and by key in their own exhibit. {waiting}
 
 The Transformer is the smallest{larger_at(some)}: on parity the others have
 {larger(rows('who_wins', task='modular_sum'))} times its parameters, on words over S₃

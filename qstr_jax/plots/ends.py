@@ -18,13 +18,13 @@ _LINE = 0.068
 _NEAR = 0.12
 _HALF = 0.5
 # In points: the gap from a mark to its words, across and up, and the margin that stays free around words.
-_GAP, _EDGE = np.array([6.0, 4.0]), 3.0
+_GAP, _EDGE = np.array([6.0, 4.0]), 4.0
 # Lines up to this height in the stack lie behind a figure, and words may stand on them.
 _BEHIND = 0.5
 # Directions from a mark to its words, in halves of the size of the words; the first free one is taken.
 _UP = (1.0, -1.0, 1.7, -1.7, 2.5, -2.5, 3.5, -3.5)
 _ABOVE = ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0), *itertools.product((0.0, 1.0, -1.0), _UP))
-_RIGHT = ((1.0, 0.0), *itertools.product((1.0, 0.0, -0.5), _UP), (-1.0, 0.0))
+_RIGHT = ((1.0, 0.0), *itertools.product((1.0, 0.0, -0.25, -0.5), _UP), (-1.0, 0.0))
 
 
 class Words(NamedTuple):
@@ -38,7 +38,7 @@ class Words(NamedTuple):
 
 
 def at_ends(axis: Axes, words: Sequence[Words]) -> None:
-    """Writes words at the heights of their points beside a panel, with a dotted grey line from those that are not near.
+    """Writes words at the heights of their points beside a panel, with a thin grey line from those that are not near.
 
     The axes must have their limits and scales.
     """
@@ -48,7 +48,7 @@ def at_ends(axis: Axes, words: Sequence[Words]) -> None:
         _write(axis, one, (1.0, height), 'left', 6)
         if abs(height - y) > _LINE / 2 or x < 1 - _NEAR:
             # Grey, and behind all: it is not data, and does not go on where a curve ends.
-            look: dict[str, Any] = {'color': '0.6', 'linestyle': (0, (1, 2.5)), 'linewidth': 0.6, 'zorder': _BEHIND}
+            look: dict[str, Any] = {'color': '0.8', 'linewidth': 0.5, 'zorder': _BEHIND}
             axis.add_line(Line2D([x, 1.01], [y, height], transform=axis.transAxes, clip_on=False, gid='leader', **look))
 
 

@@ -24,7 +24,7 @@ _LANE_MARKS = {
     'reached': '.', 'censored': '^', 'outraced': '^', 'censored_below': 'v', erms.AT_MOST: 'v', 'diverged': 'x',
     erms.UNFITTED: '+',
 }  # fmt: skip
-_LINE_STYLES = ('--', ':', '-.', (0, (1, 3)), (0, (4, 1, 1, 1, 1, 1)))
+_LINE_STYLES = ('--', '-.', (0, (8, 2)), (0, (4, 1, 1, 1, 1, 1)))
 _MARK_WORDS = {
     'censored': '△ more than the budget',
     'outraced': '▲ more than this n, a rival needs less',

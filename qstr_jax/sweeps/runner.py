@@ -4,7 +4,6 @@ Whatever ends a run (a signal, a kill, a full disk), the same call continues it,
 """
 
 import functools
-import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -129,22 +128,27 @@ def _alone(calls: Sequence[Call], sessions: Sequence[session.Session], shown: pr
     devices = range(len(sessions[0].workers))
     free, shared = list(devices[: len(calls)]), set(devices[len(calls) :])
     seconds: list[float] = []  # that each finished call took
+    starts: list[float] = []  # when each call began that still runs
     mutex = threading.Lock()
 
     def alone(call: Call, one: session.Session) -> list[str]:
         one.own, one.shared, start = free.pop(), shared, time.monotonic()
+        starts.append(start)
         try:
             failed = call()
         finally:
             with mutex:
-                seconds.append(time.monotonic() - start)
-                number = len(seconds)
+                now = time.monotonic()
+                starts.remove(start)
+                seconds.append(now - start)
+                number, running = len(seconds), tuple(starts)
                 is_awaited = number <= len(calls) - len(devices)
                 (free.append if is_awaited else shared.add)(one.own)
         if number < len(calls):
-            left = max(seconds) * math.ceil((len(calls) - number) / len(devices))
-            # Sweeps that were complete already say nothing about the others.
-            about = f', about {progress.duration(left)} left' if max(seconds) > TELLING_SECONDS else ''
+            longest, waiting = max(seconds), len(calls) - number - len(running)
+            left = (longest * waiting + sum(max(0.0, longest - now + begun) for begun in running)) / len(devices)
+            # Sweeps that were complete already, or are longer than all before, say nothing.
+            about = f', about {progress.duration(left)} left' if left > TELLING_SECONDS else ''
             shown.say(f'{number} of {len(calls)} sweeps are done{about}')
         return failed
 
