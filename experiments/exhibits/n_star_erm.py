@@ -52,7 +52,7 @@ PARTS = {
     'averaged': {'seq_lens': (8, 16, 32), 'radius': (0.5, 1.0, 2.0)},
     'averaged_64': {'seq_lens': (64,), 'num_seeds': 3},
     'simple': {'test_task': 'simple_qstr', 'seq_lens': (8, 12, 16, 24, 32, 64, 128)},
-    'rnn': {'test_task': 'simple_qstr', 'seq_lens': (4, 8, 16, 32)},
+    'rnn': {'test_task': 'simple_qstr', 'seq_lens': (4, 6, 8, 12, 16, 32)},
 }
 _POINT = ['encoding_factor', 'encoding_dim', 'radius', 'seq_len']
 
