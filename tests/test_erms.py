@@ -22,8 +22,15 @@ def test_rows_without_a_reference_are_neither_known_nor_short():
     old = rows.drop(columns='is_erm')
     assert not erms.is_known(old).any()
     assert not erms.is_short(old).any()
-    assert (erms.not_checked(rows), erms.not_checked(old)) == ('', erms.NOT_CHECKED)
-    assert erms.not_checked(old.assign(learner='adamw')) == ''
+
+
+def test_a_fit_without_a_reference_is_an_erm_by_its_own_risk_in_a_ball_alone():
+    rows = pd.DataFrame({'learner': ['constrained', 'constrained', 'adamw'], 'train_risk': [1e-5, 2e-3, 1e-5]})
+    found = erms.by_own_risk(rows)
+    assert erms.is_known(found).tolist() == [True, True, False]
+    assert erms.is_short(found).tolist() == [False, True, False]
+    compared = rows.assign(is_erm=[False, True, None])
+    assert erms.is_short(erms.by_own_risk(compared)).tolist() == [True, False, False]
 
 
 def test_only_erms_that_miss_the_threshold_fail():

@@ -134,7 +134,7 @@ def check(config, sweep):
 
 def draw(workdir, config):
     """Writes figure and tables: n* of all parts, capacity, twisted teachers, the ERMs that err, random labels."""
-    rows = results.load(workdir)
+    rows = erms.by_own_risk(results.load(workdir))
     rows, curves = (_with_points(table) for table in (rows, results.load_curves(workdir, rows=rows)))
     parts = kinds.split_kinds(rows)
     if len(parts.fits):

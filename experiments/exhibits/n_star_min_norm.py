@@ -1,9 +1,9 @@
 """n* of networks of least norm: the least n with test loss 0.2 against N (Theorems 9 and 6).
 
 Part `rnn`: 1STR at d = 1, an RNN whose states lie in the unit ball (r_h = 1). Parts `ffn` and `ffn_qstr`: simple-1STR
-and 1STR at d = 2, the FFN f(T, W x) of `n_star_stationary`; `ffn_d1` has the RNN's task. `long` has longer N, `ffn_wide`
-is `ffn_qstr` with more units and a smaller rate. The point-wise risk; the least norm with R̂ ≤ 0.01 by bisection on the
-radius, 4,000 steps a radius; linear link, five lanes with a task each.
+and 1STR at d = 2, the FFN f(T, W x) of `n_star_stationary`; `ffn_d1` has the RNN's task. `long` has longer N, and
+`ffn_wide` is `ffn_qstr` with more units and a smaller rate. The point-wise risk; the least norm with R̂ ≤ 0.01 by
+bisection on the radius, 4,000 steps a radius; linear link, five lanes with a task each.
 """
 
 from experiments.exhibits import n_star_stationary

@@ -6,7 +6,8 @@ A fit of least norm is an ERM if its training risk is within its ε. A theorem a
 optimiser stopped short, so such a lane is drawn hollow and is in no exponent. A search may also miss the threshold
 because its optimiser stopped short: where the largest n that missed it has no ERM, n* of ERMs is at most what the
 search found. A search that ends without fitting its training set says nothing about n*. Rows of other learners that
-have no reference do not tell whether they are ERMs; they are taken as they are, and Table 1 says so.
+have no reference do not tell whether they are ERMs; they are taken as they are, but Table 1 takes the fits of a ball
+for ERMs whose own training risk is about 0, and no others (`by_own_risk`).
 """
 
 from collections.abc import Sequence
@@ -15,8 +16,6 @@ import pandas as pd
 
 from qstr_jax.analysis.curves import setting_columns
 
-# The learners of the theorems about ERMs.
-LEARNERS = ('constrained', 'min_norm')
 # The learner that looks for ERMs that err, and the settings in which its tries at one point differ.
 WORST = 'worst_erm'
 TRIES = ('hinge', 'fresh', 'level', 'starts', 'max_steps', 'check_every')
@@ -24,7 +23,6 @@ TRIES = ('hinge', 'fresh', 'level', 'starts', 'max_steps', 'check_every')
 AT_MOST = 'at_most'
 # An outcome in place of 'censored': the training risk stayed above the threshold, so more samples would not help.
 UNFITTED = 'unfitted'
-NOT_CHECKED = 'lanes not checked to be ERMs'
 # The default `erm_tolerance` of fits that are compared with a reference.
 TOLERANCE = 1e-3
 
@@ -48,6 +46,17 @@ def _is_erm(rows: pd.DataFrame) -> pd.Series:
     return found.mask(rows['learner'].eq('min_norm') & found.isna(), rows['converged'].astype('boolean'))
 
 
+def by_own_risk(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows, where a fit in a ball that was compared with no reference is an ERM if its training risk is about 0.
+
+    No risk is below 0, so such a fit is one; a fit of higher risk is only not shown to be one.
+    """
+    is_open = rows['learner'].eq('constrained') & ~is_known(rows)
+    if not is_open.any():
+        return rows
+    return rows.assign(is_erm=_is_erm(rows).mask(is_open, rows['train_risk'] <= TOLERANCE))
+
+
 def is_at_most(rows: pd.DataFrame) -> pd.Series:
     """Whether n* of ERMs is known to be no more than a lane's n*: just below it, the optimiser stopped short."""
     if 'miss_is_erm' not in rows.columns:
@@ -67,11 +76,6 @@ def with_bounds(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with the outcome `AT_MOST` where n* of ERMs is at most the n* of the lane, and with `UNFITTED`."""
     outcome = rows['outcome'].astype(object).where(~is_at_most(rows), AT_MOST)
     return rows.assign(outcome=outcome.where(~is_unfitted(rows), UNFITTED))
-
-
-def not_checked(rows: pd.DataFrame) -> str:
-    """Says if lanes of a learner of ERMs were compared with no reference; '' otherwise."""
-    return NOT_CHECKED if rows['learner'].isin(LEARNERS).all() and not is_known(rows).any() else ''
 
 
 def failing(curves: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:

@@ -35,7 +35,7 @@ def measure(rows: pd.DataFrame) -> pd.DataFrame:
     if len(rows):
         require(rows, ('model', 'task', 'seq_len', 'learner', 'threshold', 'seed', 'task_seed', 'outcome'))
         rows = rows if 'folder' in rows.columns else rows.assign(folder='')
-        rows = each_threshold(rows)
+        rows = erms.by_own_risk(each_threshold(rows))
         kind = evidence.kind_of(rows)
         for name in evidence.KINDS:
             own = evidence.own_draws(rows[kind == name]) if (kind == name).any() else rows.iloc[:0]
@@ -157,7 +157,6 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     if kind == evidence.WORST and agrees in ('yes', SLOWER):
         agrees, why = 'open', 'a lower bound, which could only have contradicted it'
     beside = caveat(kept) if agrees in ('yes', SLOWER) else ''  # a counter-example needs none
-    unchecked = erms.not_checked(kept) if kind == evidence.FIXED else ''
     lengths = sorted(set(map(int, kept['seq_len'])) - set(found.left_out))
     return place | _stated(statement) | {
         'learner': _learner(kind, first), 'N': tuple(lengths), 'bounds_at': found.bounds_at, 'lanes': _range(counts),
@@ -166,7 +165,7 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
         'interval_by': found.interval_by,
         'local_slopes': growth.local_slopes(found), 'law': growth.law(found),
         'log_power': found.law.log_power.value if found.law else np.nan, 'agrees': agrees,
-        'caveat': beside, 'note': '; '.join(part for part in (why, beside, found.note, few, unchecked) if part),
+        'caveat': beside, 'note': '; '.join(part for part in (why, beside, found.note, few) if part),
     }  # fmt: skip
 
 

@@ -97,10 +97,7 @@ def _not_of_the_theorem(statement: Statement, lanes: pd.DataFrame) -> str:
     moving = _is_moving(lanes)
     if moving.any():
         return f'{moving.sum()} of {len(lanes)} lanes end at no stationary point'
-    # The least training risk is about 0. Where no reference says whether a lane of a ball is an ERM, its own risk does.
-    is_of_ball = lanes['learner'].eq('constrained') & ~erms.is_known(lanes)
-    most = lanes['threshold'].mask(is_of_ball, erms.TOLERANCE)
-    above = (lanes['train_risk'] > most) & lanes['learner'].ne('stationary')
+    above = (lanes['train_risk'] > lanes['threshold']) & lanes['learner'].ne('stationary')
     return f'{above.sum()} of {len(lanes)} lanes do not minimise the training risk' if above.any() else ''
 
 
