@@ -36,7 +36,14 @@ def test_words_come_from_the_committed_rows(name, rows):
     assert 'nan' not in words
     assert '{' not in words
     assert text.partition('\n\n')[0].count('. ') <= 2
+    assert some.caveat(rows).count('. ') <= 2
     assert all(paragraph.count(' ') < 130 for paragraph in words.split('\n\n'))
+
+
+def test_the_gallery_is_short():
+    lines = (gallery.ROOT / 'docs/gallery.md').read_text().splitlines()
+    prose = [line for line in lines if not line.startswith(('|', '    ', '<!--', '!['))]
+    assert sum(len(line.split()) for line in prose) <= 2500
 
 
 def test_a_page_has_what_an_exhibit_says_and_its_command(rows):

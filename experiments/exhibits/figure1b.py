@@ -53,9 +53,11 @@ def text(rows):
     return f"""
 From N = 25 to 33 the Transformer goes from {transformer.where(seq_len=25).mean()} to
 {transformer.where(seq_len=33).mean()} samples, N^{transformer.exponent()}, the FFN from {ffn.where(seq_len=25).mean()}
-to {ffn.where(seq_len=33).mean()}, five draws of (u, ω) each: {draws.count()} draws at N = 25, these among them, need
-{draws.mean()}, between {draws.smallest()} and {draws.largest()}. The RNN needs {rnn.mean(by='seq_len')} at
+to {ffn.where(seq_len=33).mean()}, five draws of (u, ω) each. The RNN needs {rnn.mean(by='seq_len')} at
 N = {', '.join(map(str, others))} and {last}, N^{rnn.exponent()}.
+
+{draws.count()} draws at N = 25, these among them, need {draws.mean()} by the FFN, between {draws.smallest()} and
+{draws.largest()}.
 
 By its own five draws at each N the FFN grows as N^{ffn.exponent()}, with the {draws.count()} at N = 25 as N^{with_all}.
 Transformer and FFN took {transformer.time()} and {ffn.time()}, the RNN {rnn.time()}: {by['cpu']}

@@ -7,6 +7,7 @@ from experiments.exhibits import figure1b
 from qstr_jax.cli import base
 
 ORDER = 50
+IS_SUPPORTING = True
 QUESTION = 'What changes on simple-1STR when each architecture has its own best learning rate?'
 FOLDERS = {'figure1b_tuned': ('transformer', 'ffn', 'rnn')}
 FIGURES = {

@@ -82,5 +82,7 @@ def span(pairs):
 def limits(rows):
     return f"""
 Two blocks, one N and one task that attention is made for; hybrids of language models have one attention block among
-many, and tasks on which recurrent blocks help are not here. {architectures.choice(rows('hybrids'))}
+many, and tasks on which recurrent blocks help are not here.
+
+{architectures.choice(rows('hybrids'))}
 """

@@ -7,11 +7,11 @@ bisection on the radius, 4,000 steps a radius; linear link, five lanes with a ta
 """
 
 from experiments.exhibits import n_star_stationary
+from qstr_jax.analysis import formats
 from qstr_jax.cli import base
 from qstr_jax.report import numbers
 
-ORDER = 206
-IS_SUPPORTING = True
+ORDER = 205
 QUESTION = 'How many prompts do RNNs and FFNs of least norm need?'
 LIMITS = """
 That no network of smaller norm fits: the least norm is the least that a search of radii found. Theorem 9 claims N^c for
@@ -25,10 +25,10 @@ FOLDERS = {
     'n_star_min_norm_ffn_d1': ('ffn_d1',),
 }
 FIGURES = {
+    'n_star_min_norm_ffn_wide/figure.png': 'n* of FFNs of least norm against N, 1STR, d = 2',
     'n_star_min_norm_rnn/figure.png': 'n* of RNNs of least norm against N, 1STR, d = 1',
     'n_star_min_norm_ffn/figure.png': 'n* of FFNs of least norm against N, simple-1STR, d = 2',
-    'n_star_min_norm_ffn_wide/figure.png': 'n* of wide FFNs of least norm against N, 1STR, d = 2',
-    'n_star_min_norm_ffn_qstr/figure.png': 'The same for FFNs of 64 units',
+    'n_star_min_norm_ffn_qstr/figure.png': 'FFNs of 64 units in the first layer on 1STR',
     'n_star_min_norm_ffn_d1/figure.png': 'The same on 1STR, d = 1',
 }
 
@@ -67,29 +67,40 @@ def reduced(part='rnn'):
 
 
 def text(rows):
-    rnn, ffn, qstr, d1 = (rows(folder) for folder in FOLDERS)
-    fitted, short = rnn.where(converged=True), ffn.count(converged=False)
-    known, known_ffn = of_enough(rnn), of_enough(ffn)
-    longest = known_ffn.values('seq_len')[-1]
+    rnn, ffn, wide, qstr, d1 = every = [rows(folder) for folder in FOLDERS]
+    fitted, short = rnn.where(converged=True), sum(lanes.count(converged=False) for lanes in every[1:])
+    known, known_ffn, known_wide = (of_enough(lanes) for lanes in (rnn, ffn, wide))
+    tried, steps = sum(lanes.count() for lanes in every[1:]), rnn.values('max_steps')[0]
     return f"""
-RNNs on 1STR at d = {rnn.values('token_dim')[0]} need N^{known.exponent()} prompts, from {rnn.where(seq_len=2).mean()}
-at N = 2 to {rnn.where(seq_len=8).mean()} at N = 8, and at N = 10 {rnn.count(seq_len=10, converged=True)} of
-{rnn.count(seq_len=10)}, at N = 12 {rnn.count(seq_len=12, converged=True) or 'none'}, is an ERM that learns; FFNs on
-simple-1STR at d = {ffn.values('token_dim')[0]} need N^{known_ffn.exponent()}, from
-{known_ffn.where(seq_len=2).mean()} at N = 2 to {known_ffn.where(seq_len=longest).mean()} at N = {longest} (N^a or
-(log N)^p: {known_ffn.law()}).
+RNNs on 1STR at d = {rnn.values('token_dim')[0]} need N^{known.exponent()} prompts, {ends(known)}; FFNs at d =
+{ffn.values('token_dim')[0]} need N^{known_ffn.exponent()} on simple-1STR, {ends(known_ffn)}, and
+N^{known_wide.exponent()} on 1STR, {ends(known_wide)}.
 
-On 1STR FFNs need {up_to(qstr)}; at d = 1, as the RNNs, {up_to(d1)}. At longer N they fit no training set that is large
-enough within {qstr.values('max_steps')[0]:,} steps.
+N^a or (log N)^p: {known.law()} for RNNs, {known_ffn.law()} for FFNs on simple-1STR, {known_wide.law()} on 1STR. At
+N = 10 {rnn.count(seq_len=10, converged=True)} of {rnn.count(seq_len=10)}, at N = 12
+{rnn.count(seq_len=12, converged=True) or 'none'} of the RNNs is an ERM that learns; at N = 12 none fits
+{max(rnn.values('num_samples')):,} prompts in {steps:,} steps.
 
-{fitted.count()} of {rnn.count()} RNNs and {ffn.count(converged=True)} of {ffn.count()} FFNs have a training risk of at
-most ε = {rnn.values('epsilon')[0]:g}, so they are ERMs by the theorems' definition; a lane that has not is in no
-exponent ({short or 'none'} of the FFNs), and neither is an N with fewer than {numbers.MIN_LANES} ERMs.
+A ReLU network that looks up one of N tokens for each of N positions by gates has 2 N² of them, 50 at N = 5. FFNs whose
+first layer has {units(qstr)} units, not {units(wide)} as above, need {up_to(qstr)}; at d = 1, as the RNNs, {up_to(d1)}.
+They fit no training set there that is large enough.
 
-At N = 12 no RNN fits {max(rnn.values('num_samples')):,} prompts in {rnn.values('max_steps')[0]:,} steps.
-Between neighbouring N the RNNs' exponent is {known.slopes()}; N^a or (log N)^p: {known.law()}. The four directories
-took {rnn.time()}, {ffn.time()}, {qstr.time()} and {d1.time()}.
+{fitted.count()} of {rnn.count()} RNNs and {tried - short} of {tried} FFNs have a training risk of at most ε =
+{rnn.values('epsilon')[0]:g}, so they are ERMs by the theorems' definition; a lane that has not is in no exponent, and
+neither is an N with fewer than {numbers.MIN_LANES} ERMs. Between neighbouring N the RNNs' exponent is {known.slopes()}.
+The directories took {', '.join(lanes.time() for lanes in every)}.
 """
+
+
+def units(lanes):
+    """'1,024': those of the first layer."""
+    return f'{int(lanes.values("ffn_widths")[0].partition(",")[0]):,}'
+
+
+def ends(lanes):
+    """'from 62.1 at N = 2 to 2.35k at N = 8'."""
+    first, *_, last = ((lanes.where(seq_len=seq_len).mean(), seq_len) for seq_len in lanes.values('seq_len'))
+    return f'from {first[0]} at N = {first[1]} to {last[0]} at N = {last[1]}'
 
 
 def up_to(lanes):
@@ -108,4 +119,11 @@ def of_enough(lanes):
 
 
 def table(rows):
-    return rows('n_star_min_norm_rnn').samples_table('seq_len')
+    names = {'RNN, 1STR, d = 1': 'rnn', 'FFN, simple-1STR, d = 2': 'ffn', 'FFN, 1STR, d = 2': 'ffn_wide'}
+    found = {name: of_enough(rows(f'n_star_min_norm_{part}')) for name, part in names.items()}
+    lengths = sorted({n for lanes in found.values() for n in lanes.values('seq_len')})
+    lines = [
+        [name, *(lanes.where(seq_len=n).mean() if lanes.count(seq_len=n) else '–' for n in lengths)]
+        for name, lanes in found.items()
+    ]
+    return formats.pipes(['prompts', *(f'N = {n}' for n in lengths)], lines)

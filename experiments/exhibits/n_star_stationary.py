@@ -8,11 +8,12 @@ needs it.
 from experiments.exhibits import theorem6
 from qstr_jax.cli import base
 
-ORDER = 205
+ORDER = 206
+IS_SUPPORTING = True
 QUESTION = 'Do FFNs at stationary points need n ≥ Ω(N d) prompts?'
 LIMITS = """
 A lower bound allows any faster growth, so only a slower one could have refuted it. FFNs of least norm, for which the
-theorem holds as well, are in `n_star_min_norm`.
+theorem holds as well, are the exhibit before.
 """
 FOLDERS = {'n_star_stationary': ('simple',), 'n_star_stationary_qstr': ('qstr',)}
 FIGURES = {

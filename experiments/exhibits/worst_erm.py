@@ -189,8 +189,9 @@ def limits(rows):
     ratios = fits.loc[fits['radius'].eq(1), 'norm_over_radius']
     return f"""
 That no ERM errs from these n on: each is a lower bound, the best of {tries.max()} kinds of tries (λ, start, steps), at
-N = {fewest} of {tries.min()}, and where the search ends an ERM that it misses may still err. An ERM of R = 1 is one of
-R = 2 as well, so R = 2 never has fewer.
+N = {fewest} of {tries.min()}.
+
+An ERM of R = 1 is one of R = 2 as well, so R = 2 never has fewer.
 
 That the radius matters: the norm of these fits is
 {ratios.min():.2f} to {ratios.max():.2f} of R = 1, the least from the shrunk start. Not run: R = 1/2 and 2 at N > 16,
