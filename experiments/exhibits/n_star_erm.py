@@ -134,8 +134,9 @@ def check(config, sweep):
 
 def draw(workdir, config):
     """Writes figure and tables: n* of all parts, capacity, twisted teachers, the ERMs that err, random labels."""
-    rows = erms.by_own_risk(results.load(workdir))
-    rows, curves = (_with_points(table) for table in (rows, results.load_curves(workdir, rows=rows)))
+    rows = results.load(workdir)
+    both = rows, results.load_curves(workdir, rows=rows)
+    rows, curves = (_with_points(erms.by_own_risk(table)) for table in both)
     parts = kinds.split_kinds(rows)
     if len(parts.fits):
         risks = parts.fits.pivot_table(index=_POINT, columns='num_samples', values='train_risk', dropna=False)
