@@ -143,16 +143,21 @@ def without_rate(lanes):
     return f'{sum(set(samples.split()) == {"inf"} for samples in points["tuned_samples"])} of {len(points)}'
 
 
+def lucky_choices(lanes):
+    """Points, as (model, N), whose lanes need more than twice what the lane did that chose their rate."""
+    return [
+        (model, seq_len)
+        for (model, seq_len), own in lanes.table.groupby(['model', 'seq_len'])
+        if analysis.summarize(own, ['model'])['mean'].item() > 2 * min(map(float, own['tuned_samples'].iloc[0].split()))
+    ]
+
+
 def unlucky(lanes):
-    """At which points the lanes need more than twice what the lane did that chose their rate."""
-    found = []
-    for (model, seq_len), own in lanes.table.groupby(['model', 'seq_len']):
-        chosen = min(map(float, own['tuned_samples'].iloc[0].split()))
-        if analysis.summarize(own, ['model'])['mean'].item() > 2 * chosen:
-            found.append(f'{analysis.display(model)} at N = {seq_len}')
+    """Says at which points a lucky lane chose the rate."""
+    found = ' and '.join(f'{analysis.display(model)} at N = {seq_len}' for model, seq_len in lucky_choices(lanes))
     return (
-        f'lanes of {" and ".join(found) or "no mixer"} need more than twice the labels of the lane that chose their '
-        'rate, so exponents with these points are doubtful'
+        f'lanes of {found or "no mixer"} need more than twice the labels of the lane that chose their rate, so '
+        'exponents with these points are doubtful'
     )
 
 
@@ -169,14 +174,14 @@ def who_learns(rows):
     few, many = rows('architectures', task='qstr', seq_len=seq_len), rows('architectures_long', seq_len=seq_len)
     learn = [some.where(outcome='reached').table['model'].nunique() for some in (few, many)]
     grows = [
-        f'of {analysis.display(model)} grow as N^{some.exponent()} up to N = {some.values("seq_len")[-1]}'
+        f'as N^{some.exponent()} with {analysis.display(model)} up to N = {some.values("seq_len")[-1]}'
         for model in LONG[32]
         for some in [rows('architectures_long', model=model)]
     ]
     return (
         f'At N = {seq_len}, some lane of {learn[0]} of {len(MODELS)} mixers learns 1STR within '
         f'{few.values("max_samples")[0]:,} labels, of {learn[1]} within a million. Labels '
-        f'{", ".join(grows)}.'
+        f'grow {" and ".join(grows)}.'
     )
 
 
@@ -196,12 +201,16 @@ The last columns of the table allow {most:,} labels in batches of {batch_size}, 
 
 
 def growth(many):
-    """The two smallest exponents in N and the largest, among mixers that have one."""
+    """The two smallest exponents in N and the largest, among mixers that have one and no lucky choice of a rate."""
     found = {model: analysis.exponent(many.where(model=model).table) for model in many.values('model')}
-    found = {model: one for model, one in found.items() if one.value is not None}
-    order = sorted(found, key=lambda model: found[model].value)
+    known = {model for model, one in found.items() if one.value is not None}
+    doubtful = sorted(known & {model for model, _ in lucky_choices(many)})
+    order = sorted(known.difference(doubtful), key=lambda model: found[model].value)
     least, second, greatest = (f'N^{found[model]} ({analysis.display(model)})' for model in (*order[:2], order[-1]))
-    return f'Labels grow as {least}; those of {len(found) - 1} others that learn at three N as {second} to {greatest}.'
+    beside = ' and '.join(f'{analysis.display(model)} (N^{found[model]})' for model in doubtful)
+    left_out = f' {beside} are not among them: a lucky lane chose a rate of theirs.' if beside else ''
+    others = f'those of {len(order) - 1} others that learn at three N as {second} to {greatest}'
+    return f'Labels grow as {least}; {others}.{left_out}'
 
 
 def in_one_column(rows, setting):
