@@ -70,8 +70,8 @@ def test_the_line_from_a_point_to_its_words_is_no_datum():
         figure, axis = plt.subplots(figsize=(4, 2))
         ends.at_ends(axis, [ends.Words(0.6, 0.4, 'one', 'tab:blue', 'end'), ends.Words(1.0, 0.9, 'two', 'C1', 'end')])
         [leader] = [line for line in axis.lines if line.get_gid() == 'leader']
-        assert leader.get_color() == '0.6'
-        assert leader.get_linestyle() != '-'
+        assert leader.get_color() == '0.8'
+        assert leader.get_linewidth() < STYLE['lines.linewidth']
         assert leader.get_zorder() < min(line.get_zorder() for line in axis.plot([0, 1], [0, 1]))
         plt.close(figure)
 

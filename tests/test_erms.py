@@ -29,6 +29,7 @@ def test_a_fit_without_a_reference_is_an_erm_by_its_own_risk_in_a_ball_alone():
     found = erms.by_own_risk(rows)
     assert erms.is_known(found).tolist() == [True, True, False]
     assert erms.is_short(found).tolist() == [False, True, False]
+    assert not erms.is_known(erms.by_own_risk(rows.drop(columns='train_risk'))).any()
     compared = rows.assign(is_erm=[False, True, None])
     assert erms.is_short(erms.by_own_risk(compared)).tolist() == [True, False, False]
 

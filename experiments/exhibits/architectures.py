@@ -207,7 +207,7 @@ def growth(many):
     doubtful = sorted(known & {model for model, _ in lucky_choices(many)})
     order = sorted(known.difference(doubtful), key=lambda model: found[model].value)
     least, second, greatest = (f'N^{found[model]} ({analysis.display(model)})' for model in (*order[:2], order[-1]))
-    beside = ' and '.join(f'{analysis.display(model)} (N^{found[model]})' for model in doubtful)
+    beside = ' and '.join(map(analysis.display, doubtful))
     left_out = f' {beside} are not among them: a lucky lane chose a rate of theirs.' if beside else ''
     others = f'those of {len(order) - 1} others that learn at three N as {second} to {greatest}'
     return f'Labels grow as {least}; {others}.{left_out}'

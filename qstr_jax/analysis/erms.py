@@ -52,7 +52,7 @@ def by_own_risk(rows: pd.DataFrame) -> pd.DataFrame:
     No risk is below 0, so such a fit is one; a fit of higher risk is only not shown to be one.
     """
     is_open = rows['learner'].eq('constrained') & ~is_known(rows)
-    if not is_open.any():
+    if not is_open.any() or 'train_risk' not in rows.columns:
         return rows
     return rows.assign(is_erm=_is_erm(rows).mask(is_open, rows['train_risk'] <= TOLERANCE))
 
