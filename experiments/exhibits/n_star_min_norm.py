@@ -15,7 +15,8 @@ ORDER = 205
 QUESTION = 'How many prompts do RNNs and FFNs of least norm need?'
 LIMITS = """
 That no network of smaller norm fits: the least norm is the least that a search of radii found. Theorem 9 claims N^c for
-some c > 0 and large N, which these lengths do not reach.
+some c > 0 and large N, which these lengths do not reach. Units and rate of the FFNs on 1STR are those of a few that fit
+the training sets of two reported lanes.
 """
 FOLDERS = {
     'n_star_min_norm_rnn': ('rnn', 'rnn_long'),
@@ -81,9 +82,10 @@ N = 10 {rnn.count(seq_len=10, converged=True)} of {rnn.count(seq_len=10)}, at N 
 {rnn.count(seq_len=12, converged=True) or 'none'} of the RNNs is an ERM that learns; at N = 12 none fits
 {max(rnn.values('num_samples')):,} prompts in {steps:,} steps.
 
-A ReLU network that looks up one of N tokens for each of N positions by gates has 2 N² of them, 50 at N = 5. FFNs whose
-first layer has {units(qstr)} units, not {units(wide)} as above, need {up_to(qstr)}; at d = 1, as the RNNs, {up_to(d1)}.
-They fit no training set there that is large enough.
+The FFNs on 1STR above have a first layer of {units(wide)} units and rate {rate(wide)}. Those of {units(qstr)} units at
+rate {rate(qstr)} need {up_to(qstr)}; at d = 1, as the RNNs, {up_to(d1)}: they fit no training set that is large enough.
+Which of the two it takes, units or rate, no row here tells. A ReLU network that looks up one of N tokens for each of N
+positions by gates has 2 N² of them, 50 at N = 5.
 
 {fitted.count()} of {rnn.count()} RNNs and {tried - short} of {tried} FFNs have a training risk of at most ε =
 {rnn.values('epsilon')[0]:g}, so they are ERMs by the theorems' definition; a lane that has not is in no exponent, and
@@ -95,6 +97,11 @@ The directories took {', '.join(lanes.time() for lanes in every)}.
 def units(lanes):
     """'1,024': those of the first layer."""
     return f'{int(lanes.values("ffn_widths")[0].partition(",")[0]):,}'
+
+
+def rate(lanes):
+    """'0.003'."""
+    return f'{lanes.values("learning_rate")[0]:g}'
 
 
 def ends(lanes):

@@ -13,7 +13,7 @@ IS_SUPPORTING = True
 QUESTION = 'Do FFNs at stationary points need n ≥ Ω(N d) prompts?'
 LIMITS = """
 A lower bound allows any faster growth, so only a slower one could have refuted it. FFNs of least norm, for which the
-theorem holds as well, are the exhibit before.
+theorem holds as well, are in `n_star_min_norm`.
 """
 FOLDERS = {'n_star_stationary': ('simple',), 'n_star_stationary_qstr': ('qstr',)}
 FIGURES = {
@@ -56,7 +56,7 @@ The FFNs that were found need more. On simple-1STR n\\* grows as N^{learnt.expon
 {ratio.min():.0f} to {ratio.max():.0f} times N d; on 1STR as N^{learnt_qstr.exponent()}, from
 {qstr.where(seq_len=2).mean()} at N = 2 to {qstr.where(seq_len=6).mean()} at N = 6. W lies in the span of the prompts,
 where the theorem's proof needs it, but {stationary or 'none'} of these {learnt.count() + learnt_qstr.count()} fits is
-at a stationary point, so by them the claim stays open (`n_star_min_norm` decides it on simple-1STR).
+at a stationary point, so by them the claim stays open (`n_star_min_norm` decides it).
 
 At most {off_span:.0e} of W's norm lies off the span; as n\\* is above N d, the prompts span the whole space. On
 simple-1STR the exponent between neighbouring N is {learnt.slopes()}; N^a or (log N)^p: {learnt.law()}.
