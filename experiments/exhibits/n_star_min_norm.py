@@ -1,9 +1,9 @@
 """n* of networks of least norm: the least n with test loss 0.2 against N (Theorems 9 and 6).
 
 Part `rnn`: 1STR at d = 1, an RNN whose states lie in the unit ball (r_h = 1). Parts `ffn` and `ffn_qstr`: simple-1STR
-and 1STR at d = 2, the FFN f(T, W x) of `n_star_stationary`; `ffn_d1` has the RNN's task. `long` has longer N, and
-`ffn_wide` is `ffn_qstr` with more units and a smaller rate. The point-wise risk; the least norm with R̂ ≤ 0.01 by
-bisection on the radius, 4,000 steps a radius; linear link, five lanes with a task each.
+and 1STR at d = 2, the FFN f(T, W x) of `n_star_stationary`; `ffn_d1` has the RNN's task. `long` has longer N;
+`rnn_wide` and `ffn_wide` are `rnn` and `ffn_qstr` with more units and a smaller rate. The point-wise risk; the least
+norm with R̂ ≤ 0.01 by bisection on the radius, 4,000 steps a radius; linear link, five lanes with a task each.
 """
 
 from experiments.exhibits import n_star_stationary
@@ -20,6 +20,7 @@ the training sets of two reported lanes.
 """
 FOLDERS = {
     'n_star_min_norm_rnn': ('rnn', 'rnn_long'),
+    'n_star_min_norm_rnn_wide': ('rnn_wide',),
     'n_star_min_norm_ffn': ('ffn', 'ffn_long'),
     'n_star_min_norm_ffn_wide': ('ffn_wide',),
     'n_star_min_norm_ffn_qstr': ('ffn_qstr',),
@@ -47,6 +48,10 @@ def get_config(part='rnn'):
         config.seq_lens = (2, 3, 4, 5, 6, 8)
         config.ffn.update(form=None, widths=None)
         config.rnn.update(cell='deep', states='exclusive', radius=1.0, width=16, readout='mlp', readout_widths=(128,))
+    if part == 'rnn_wide':
+        config.seq_lens = (2, 3, 4, 6, 8, 12)
+        config.rnn.update(width=32, readout_widths=(1024,))
+        config.learning_rate = 3e-3
     if part in ('ffn_qstr', 'ffn_wide'):
         config.update(task={'name': 'qstr'}, seq_lens=(2, 3, 4, 5, 6))
     if part == 'ffn_wide':
