@@ -12,9 +12,9 @@ QUESTION = 'How many labels does each architecture need, at one label a prompt a
 # By model and N the width at which it has 18,000 to 22,000 parameters: of the Transformer's ReLU layer, of the GRU's
 # states in each direction, and of the FFN's first layer of two.
 WIDTHS = {
-    'transformer': {4: 748, 8: 508, 16: 386, 32: 262, 64: 188, 128: 105, 256: 50},
-    'rnn': {4: 46, 8: 43, 16: 41},
-    'ffn': {4: 103, 6: 75, 8: 55, 16: 27},
+    'transformer': {4: 748, 5: 613, 6: 613, 8: 508, 16: 386, 32: 262, 64: 188, 128: 105, 256: 50},
+    'rnn': {4: 46, 5: 45, 6: 45, 8: 43, 16: 41},
+    'ffn': {4: 103, 5: 84, 6: 75, 8: 55, 16: 27},
 }
 # The budget of parts for which 300,000 prompts are too few; they take fewer tests.
 BUDGETS = {'transformer_256': 3_000_000, 'rnn_16': 30_000_000, 'ffn_8': 30_000_000, 'ffn_16': 3_000_000}
