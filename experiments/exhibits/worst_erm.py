@@ -29,6 +29,7 @@ FIGURES = {
 }
 PARTS = {
     'log': {},
+    'log_128': {'seq_lens': (128,)},
     'log_256': {'seq_lens': (256,)},
     'shrunk': {'starts': ('construction:0.5',)},
     'radius': {'seq_lens': (8, 16), 'radius': (0.5, 2.0)},
@@ -47,7 +48,7 @@ def get_config(part='log'):
     config.learners = ('worst_erm',)
     config.learner.reference = None
     config.update(seq_lens=(8, 16, 32, 64), radius=(1.0,), starts=('construction',), hinge=(0.1,))
-    config.update(min_samples=1600, max_samples=25_600, resolution=0.2, validation_samples=100, num_seeds=3)
+    config.update(min_samples=1600, max_samples=25_600, resolution=0.2, validation_samples=100)
     config.title = '{task}: up to which n an ERM of the ball errs, {risk} risk'
     config.update(PARTS[part])
     return config
