@@ -21,7 +21,7 @@ FIGURES = {'heads/heads.png': 'Test loss against samples for one to six heads, w
 def get_config():
     """q = 3, d = 3, N = 7, H = 1, …, 6; every lane trains for its whole budget."""
     config = base.get_config(models=('transformer',), link='norm2', seq_lens=(7,), sparsity=(3,), token_dim=3)
-    config.update(indices='half', tokens='half', num_seeds=3, task_per_lane=True)
+    config.update(indices='half', tokens='half', task_per_lane=True)
     config.threshold = 1e-9  # never reached: all lanes get the same budget
     config.update(max_samples=512_000, check_every=100, test_samples=1000)
     config.title = 'Heads: {link}, q = {sparsity}, d = {token_dim}, N = {seq_len}'

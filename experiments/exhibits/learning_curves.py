@@ -20,7 +20,7 @@ def get_config():
     config.update(models=('transformer', 'rnn', 'ffn', 'zero', 'least_squares', 'ridge'), learners=('adamw',))
     config.update(preset='paper', seq_lens=(8,), token_dim=5, encoding_dim=20)
     config.update(rnn={'cell': 'gru', 'width': 64}, transformer={'mlp_width': 32})
-    config.update(task_per_lane=True, num_samples=(0.4, 1, 4, 10, 20, 50, 200), samples_unit='qd', num_seeds=3)
+    config.update(task_per_lane=True, num_samples=(0.4, 1, 4, 10, 20, 50, 200), samples_unit='qd')
     config.update(learning_rate=(1e-3, 3e-3), weight_decay=(1e-2, 0.3), schedule='cosine')
     config.update(max_steps=1000, check_every=250, test_samples=1000, validation_samples=500)
     config.title = '{task}, N = {seq_len}, d = {token_dim}: AdamW on n prompts'

@@ -31,7 +31,7 @@ def get_config(part='averaged'):
     config.update(seq_lens=(8, 16, 32, 64), token_dim=10, encoding_scale='scaled', max_coherence=0.5)
     config.encoding_dim = 75  # 18 ln 64
     config.transformer.update(attention='merged', mlp_width=32)
-    config.update(task_per_lane=True, num_seeds=3, batch_size=32)
+    config.update(task_per_lane=True, batch_size=32)
     config.update(radius=(0.5, 1.0, 2.0), radius_unit='construction', learning_rate=(3e-3,), schedule='cosine')
     config.update(max_steps=1000, check_every=250, threshold=0.05, min_samples=5, max_samples=5120, resolution=0.2)
     config.update(test_samples=1000, validation_samples=500)

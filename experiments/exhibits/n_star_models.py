@@ -17,14 +17,14 @@ FIGURES = {
 
 
 def get_config(part='simple'):
-    """d = 2 and three lanes with a task each; simple-1STR to N = 16 with two weight decays, 1STR to N = 8 with one."""
+    """d = 2 and five lanes with a task each; simple-1STR to N = 16 with two weight decays, 1STR to N = 8 with one."""
     base.check_part(part, FOLDERS)
     config = base.get_config(learning_curves.PLUGINS)
     config.update(models=('transformer', 'rnn', 'ffn', 'least_squares'), learners=('adamw',), preset='paper')
     config.update(task={'name': 'simple_qstr'}, seq_lens=(4, 8, 16), token_dim=2, encoding_dim=16)
     config.transformer.update(attention='merged', mlp_width=32)
     config.rnn.update(cell='gru', width=32, states='exclusive', readout='mlp')
-    config.update(ffn={'widths': (128, 64)}, task_per_lane=True, num_seeds=3)
+    config.update(ffn={'widths': (128, 64)}, task_per_lane=True)
     config.update(learning_rate=(3e-3,), weight_decay=(0.01, 0.3), schedule='cosine')
     config.update(max_steps=2000, check_every=500, threshold=0.05, min_samples=20, max_samples=20480, resolution=0.25)
     config.update(test_samples=1000, validation_samples=500)

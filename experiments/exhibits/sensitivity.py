@@ -28,13 +28,13 @@ PUBLISHED = {'learning_rate': 1e-3, 'weight_decay': 0.01}
 
 
 def get_config(model='transformer'):
-    """One architecture over three axes; three lanes a point, each with its own (u, ω), or one of the RNN."""
+    """One architecture over three axes; five lanes a point, each with its own (u, ω), or one of the RNN."""
     checks.choice('model', model, WIDTHS)
     setting, widths, published = WIDTHS[model]
     column = f'{model}_{setting}'
     config = base.get_config()
     config.preset = 'published' if model == 'rnn' else 'standard'  # The RNN's points are hours each.
-    config.update(models=(model,), seq_lens=(6,), num_seeds=1 if model == 'rnn' else 3, task_per_lane=True)
+    config.update(models=(model,), seq_lens=(6,), num_seeds=1 if model == 'rnn' else 5, task_per_lane=True)
     config.update(learning_rate=(1e-4, 3e-4, 1e-3, 3e-3, 1e-2), weight_decay=(0.01, 0.1, 1.0))
     config.max_samples = 300_000
     config[model][setting] = widths
