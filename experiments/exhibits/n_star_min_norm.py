@@ -20,7 +20,6 @@ the training sets of two reported lanes.
 """
 FOLDERS = {
     'n_star_min_norm_rnn': ('rnn', 'rnn_long'),
-    'n_star_min_norm_rnn_wide': ('rnn_wide',),
     'n_star_min_norm_ffn': ('ffn', 'ffn_long'),
     'n_star_min_norm_ffn_wide': ('ffn_wide',),
     'n_star_min_norm_ffn_qstr': ('ffn_qstr',),
