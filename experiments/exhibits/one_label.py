@@ -107,7 +107,7 @@ def limits(rows):
     ffn = rows('one_label', model='ffn')
     won = rows('one_label/selection', model='ffn', seq_len=16).count(outcome='reached') or 'none'
     units = WIDTHS['ffn']
-    law = analysis.exponent(ffn.where(seq_len=(4, 6, 8)).table)
+    law = analysis.exponent(ffn.where(seq_len=(4, 5, 6, 8)).table)
     predicted = analysis.summarize(ffn.where(seq_len=8).table)['mean'].item() * (16 / 8) ** law.value
 
     def budget(seq_len):
