@@ -75,9 +75,11 @@ class XAxis:
 
 
 def with_room(places: np.ndarray, width: float) -> list[int]:
-    """The indices of those ticks that have room for a label; the last one has the first claim."""
+    """The indices of those ticks that have room for a label; the last one has the first claim, then the first one."""
     kept: list[int] = []
     for index in reversed(range(len(places))):
         if not kept or places[kept[0]] - places[index] >= 0.07 * width:
             kept.insert(0, index)
+    if len(kept) > 1:
+        kept[0] = 0  # the first is kept already, or stands too near for both
     return kept
