@@ -2,8 +2,8 @@
 
 Minimises R̂ + λ max(0, level − error on fresh prompts) within the ball of Lemma 11's norm (R = 1), from Lemma 11's
 network. A fit counts if its norm is at most R, its training risk at most 0.001 and its test loss at least 0.05 by two
-standard errors. d_e = ⌊3 ln N⌋ at coherence ≤ 3/4 and the point-wise risk, as in n_star_erm. Part `shrunk` starts at
-half of W_QK: where the softmax is saturated, as at N = 32, its gradient is zero and the hinge cannot pull.
+standard errors. d_e = ⌊3 ln N⌋ at coherence ≤ 3/4 and the point-wise risk, as in n_star_erm. Parts `shrunk…` start
+at half of W_QK: where the softmax is saturated, as at N = 32, its gradient is zero and the hinge cannot pull.
 """
 
 import pathlib
@@ -32,6 +32,8 @@ PARTS = {
     'log_128': {'seq_lens': (128,)},
     'log_256': {'seq_lens': (256,)},
     'shrunk': {'starts': ('construction:0.5',)},
+    'shrunk_128': {'seq_lens': (128,), 'starts': ('construction:0.5',)},
+    'shrunk_256': {'seq_lens': (256,), 'starts': ('construction:0.5',)},
     'radius': {'seq_lens': (8, 16), 'radius': (0.5, 2.0)},
 }
 FOLDERS = {'worst_erm': tuple(PARTS)}
