@@ -70,15 +70,12 @@ def draw(workdir, config):
     Where the rows of `n_star_erm` lie beside these, their n* and random labels at R = 1 are drawn, too.
     """
     rows = results.load(workdir)
-    lanes, thin = _by_tasks(rows)
+    lanes = _of_enough_tasks(rows)
     if lanes.empty:
         return
     beside = pathlib.Path(workdir).parent / 'n_star_erm'
-    thin = thin[thin['radius'].isin(lanes['radius'])]
-    lines = [_of_thin(thin)] if len(thin) else []
-    lines += [of_n_star_erm(results.load(beside), lanes)] if (beside / 'rows').exists() else []
-    together = pd.concat(lines, ignore_index=True) if lines else None
-    figure = plots.samples_against(lanes, lines=together, **drawing.words(config, lanes))
+    lines = of_n_star_erm(results.load(beside), lanes) if (beside / 'rows').exists() else None
+    figure = plots.samples_against(lanes, lines=lines, **drawing.words(config, lanes))
     figure.axes[0].set_ylabel('largest $n$ with an ERM that errs')
     drawing.save(figure, workdir, 'figure')
     drawing.write(analysis.samples_table(lanes), workdir, 'table')
@@ -98,13 +95,6 @@ def of_n_star_erm(rows, lanes):
     means = np.exp(logs.mean())[logs.size() >= numbers.MIN_LANES]
     found = means.rename('samples').reset_index().assign(name='n* of the ERMs that Adam finds, or a bound')
     return pd.concat([found, memory_lines.capacity_lines(rows)], ignore_index=True)
-
-
-def _of_thin(lanes):
-    """Lines of the points with too few tasks for a number, by radius."""
-    means = lanes.groupby([*RULE, 'radius', 'seq_len'], dropna=False)['num_samples']
-    found = means.agg(lambda n: np.exp(np.log(n).mean())).rename('samples').reset_index()
-    return found.assign(name=[f'R = {radius:g}, fewer than three tasks' for radius in found.pop('radius')])
 
 
 def evidence(curves):
@@ -134,16 +124,10 @@ def by_threshold(found):
     return pd.DataFrame(lines)
 
 
-def _by_tasks(rows):
-    """The points as `erms.worst` has them: those that have enough tasks for a number, and the others."""
+def _of_enough_tasks(rows):
+    """The points as `erms.worst` has them, without those with too few tasks for a number."""
     lanes = erms.worst(rows)
-    is_enough = lanes.groupby(['radius', 'seq_len'])['seed'].transform('nunique') >= numbers.MIN_LANES
-    return lanes[is_enough], lanes[~is_enough]
-
-
-def _of(rows, **settings):
-    """The points of some settings that have enough tasks for a number."""
-    return _by_tasks(rows('worst_erm', **settings).table)[0]
+    return lanes[lanes.groupby(['radius', 'seq_len'])['seed'].transform('nunique') >= numbers.MIN_LANES]
 
 
 def _mean(lanes, n):
@@ -153,7 +137,7 @@ def _mean(lanes, n):
 
 
 def text(rows):
-    lanes = _of(rows, radius=1, encoding_factor=3)
+    lanes = _of_enough_tasks(rows('worst_erm', radius=1).table)
     lengths = sorted(lanes['seq_len'].unique())
     ordinary = rows('n_star_erm', task='qstr', radius=1, encoding_factor=3)
     last, half = ordinary.where(seq_len=lengths[-1]), rows('worst_erm', radius=0.5)
@@ -178,25 +162,22 @@ In the ball R = 1/2 {half.count(is_erm=True) or 'none'} of {half.count()} search
 
 
 def table(rows):
-    lanes = _of(rows)
+    lanes = _of_enough_tasks(rows('worst_erm').table)
     lengths = sorted(lanes['seq_len'].unique())
     lines = [[f'R = {radius:g}', *(_mean(own, n) for n in lengths)] for radius, own in lanes.groupby('radius')]
     return formats.pipes(['prompts', *(f'N = {n}' for n in lengths)], lines)
 
 
 def limits(rows):
-    table = rows('worst_erm', radius=1).table
-    tries = table.drop_duplicates(['seq_len', *TRIES]).groupby('seq_len').size()
-    fewest = ' and '.join(map(str, tries.index[tries == tries.min()]))
+    starts = rows('worst_erm', radius=1).table['starts'].nunique()
     fits = rows.written('worst_erm', 'fits.md').table.astype({'radius': float, 'norm_over_radius': float})
     ratios = fits.loc[fits['radius'].eq(1), 'norm_over_radius']
     return f"""
-That no ERM errs from these n on: each is a lower bound, the best of {tries.max()} kinds of tries (λ, start, steps), at
-N = {fewest} of {tries.min()}.
+That no ERM errs from these n on: each is a lower bound, the best of {starts} starts.
 
 An ERM of R = 1 is one of R = 2 as well, so R = 2 never has fewer.
 
 That the radius matters: the norm of these fits is
 {ratios.min():.2f} to {ratios.max():.2f} of R = 1, the least from the shrunk start. Not run: R = 1/2 and 2 at N > 16,
-five tasks, N = 128 and 512, d_e = 75, other λ and levels, more steps, RNN, FFN.
+N = 512, d_e = 75, other λ and levels, more steps, RNN, FFN.
 """
