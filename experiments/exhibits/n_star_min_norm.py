@@ -15,10 +15,11 @@ ORDER = 205
 QUESTION = 'How many prompts do RNNs and FFNs of least norm need?'
 LIMITS = """
 That no network of smaller norm fits: the least norm is the least that a search of radii found. Theorem 9 claims N^c for
-some c > 0 and large N, which these lengths do not reach. Units and rate of the FFNs on 1STR are those of a few that fit
-the training sets of two reported lanes.
+some c > 0 and large N, which these lengths do not reach. Units and rate on 1STR are those of a few that fit the
+training sets of two reported lanes.
 """
 FOLDERS = {
+    'n_star_min_norm_rnn_wide': ('rnn_wide',),
     'n_star_min_norm_rnn': ('rnn', 'rnn_long'),
     'n_star_min_norm_ffn': ('ffn', 'ffn_long'),
     'n_star_min_norm_ffn_wide': ('ffn_wide',),
@@ -26,9 +27,10 @@ FOLDERS = {
     'n_star_min_norm_ffn_d1': ('ffn_d1',),
 }
 FIGURES = {
+    'n_star_min_norm_rnn_wide/figure.png': 'n* of RNNs of least norm against N, 1STR, d = 1',
     'n_star_min_norm_ffn_wide/figure.png': 'n* of FFNs of least norm against N, 1STR, d = 2',
-    'n_star_min_norm_rnn/figure.png': 'n* of RNNs of least norm against N, 1STR, d = 1',
     'n_star_min_norm_ffn/figure.png': 'n* of FFNs of least norm against N, simple-1STR, d = 2',
+    'n_star_min_norm_rnn/figure.png': 'RNNs of 16 states and a read-out of 128 units on 1STR',
     'n_star_min_norm_ffn_qstr/figure.png': 'FFNs of 64 units in the first layer on 1STR',
     'n_star_min_norm_ffn_d1/figure.png': 'The same on 1STR, d = 1',
 }
@@ -72,35 +74,39 @@ def reduced(part='rnn'):
 
 
 def text(rows):
-    rnn, ffn, wide, qstr, d1 = every = [rows(folder) for folder in FOLDERS]
-    fitted, short = rnn.where(converged=True), sum(lanes.count(converged=False) for lanes in every[1:])
-    known, known_ffn, known_wide = (of_enough(lanes) for lanes in (rnn, ffn, wide))
-    tried, steps = sum(lanes.count() for lanes in every[1:]), rnn.values('max_steps')[0]
+    rnns, narrow_rnns, *ffns = (rows(folder) for folder in FOLDERS)
+    ffn, wide, narrow, d1 = ffns
+    known, known_ffn, known_wide = (of_enough(lanes) for lanes in (rnns, ffn, wide))
     return f"""
-RNNs on 1STR at d = {rnn.values('token_dim')[0]} need N^{known.exponent()} prompts, {ends(known)}; FFNs at d =
+RNNs on 1STR at d = {rnns.values('token_dim')[0]} need N^{known.exponent()} prompts, {ends(known)}; FFNs at d =
 {ffn.values('token_dim')[0]} need N^{known_ffn.exponent()} on simple-1STR, {ends(known_ffn)}, and
 N^{known_wide.exponent()} on 1STR, {ends(known_wide)}.
 
-N^a or (log N)^p: {known.law()} for RNNs, {known_ffn.law()} for FFNs on simple-1STR, {known_wide.law()} on 1STR. At
-N = 10 {rnn.count(seq_len=10, converged=True)} of {rnn.count(seq_len=10)}, at N = 12
-{rnn.count(seq_len=12, converged=True) or 'none'} of the RNNs is an ERM that learns; at N = 12 none fits
-{max(rnn.values('num_samples')):,} prompts in {steps:,} steps.
+N^a or (log N)^p: {known.law()} for RNNs, {known_ffn.law()} for FFNs on simple-1STR, {known_wide.law()} on 1STR. Between
+neighbouring N the RNNs' exponent is {known.slopes()}, and without N = 2 the law is
+{known.where(seq_len=tuple(known.values('seq_len')[1:])).law()}.
 
-The FFNs on 1STR above have a first layer of {units(wide)} units and rate {rate(wide)}. Those of {units(qstr)} units at
-rate {rate(qstr)} need {up_to(qstr)}; at d = 1, as the RNNs, {up_to(d1)}: they fit no training set that is large enough.
-Which of the two it takes, units or rate, no row here tells. A ReLU network that looks up one of N tokens for each of N
-positions by gates has 2 N² of them, 50 at N = 5.
+The networks on 1STR above have rate {rate(rnns)}, the RNNs a read-out of {units(rnns)} units, the FFNs a first layer of
+{units(wide)}. At rate {rate(narrow)}, RNNs with a read-out of {units(narrow_rnns)} need {up_to(narrow_rnns)}, FFNs of
+{units(narrow)} units {up_to(narrow)}; at d = 1, as the RNNs, {up_to(d1)}: they fit no training set that is large
+enough. Which of the two it takes, units or rate, no row here tells. A ReLU network that looks up one of N tokens for
+each of N positions by gates has 2 N² of them, 50 at N = 5.
 
-{fitted.count()} of {rnn.count()} RNNs and {tried - short} of {tried} FFNs have a training risk of at most ε =
-{rnn.values('epsilon')[0]:g}, so they are ERMs by the theorems' definition; a lane that has not is in no exponent, and
-neither is an N with fewer than {numbers.MIN_LANES} ERMs. Between neighbouring N the RNNs' exponent is {known.slopes()}.
-The directories took {', '.join(lanes.time() for lanes in every)}.
+{erms(rnns, narrow_rnns)} RNNs and {erms(*ffns)} FFNs have a training risk of at most ε = {rnns.values('epsilon')[0]:g},
+so they are ERMs by the theorems' definition; a lane that has not is in no exponent, and neither is an N with fewer than
+{numbers.MIN_LANES} ERMs. The directories took {', '.join(rows(folder).time() for folder in FOLDERS)}.
 """
 
 
+def erms(*some):
+    """'61 of 70': how many lanes end at an ERM."""
+    return f'{sum(lanes.count(converged=True) for lanes in some)} of {sum(lanes.count() for lanes in some)}'
+
+
 def units(lanes):
-    """'1,024': those of the first layer."""
-    return f'{int(lanes.values("ffn_widths")[0].partition(",")[0]):,}'
+    """'1,024': those of the first layer of an FFN, or of an RNN's read-out."""
+    name = 'ffn_widths' if 'ffn_widths' in lanes.table else 'rnn_readout_widths'
+    return f'{int(lanes.values(name)[0].partition(",")[0]):,}'
 
 
 def rate(lanes):
@@ -130,7 +136,7 @@ def of_enough(lanes):
 
 
 def table(rows):
-    names = {'RNN, 1STR, d = 1': 'rnn', 'FFN, simple-1STR, d = 2': 'ffn', 'FFN, 1STR, d = 2': 'ffn_wide'}
+    names = {'RNN, 1STR, d = 1': 'rnn_wide', 'FFN, simple-1STR, d = 2': 'ffn', 'FFN, 1STR, d = 2': 'ffn_wide'}
     found = {name: of_enough(rows(f'n_star_min_norm_{part}')) for name, part in names.items()}
     lengths = sorted({n for lanes in found.values() for n in lanes.values('seq_len')})
     lines = [
