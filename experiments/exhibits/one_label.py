@@ -68,10 +68,11 @@ The Transformer needs {transformer.where(seq_len=lengths[0]).mean()} prompts at 
 {ffn.where(seq_len=learned).mean(by='seq_len')} at N = {listed(learned)}, N^{ffn.exponent()}, and at N = 16
 {longest.count(outcome='reached')} of {longest.count()} learn within {longest.values('max_samples')[0]:,}.
 
-N^a or (log N)^p: {transformer.law()}; between neighbouring N the exponent is {transformer.slopes()}. Theorem 4 claims
-(log N)^p, but for empirical risk minimisers in a ball; this is AdamW, stopped when it first crosses the threshold, and
-says nothing about the theorem. Where a prompt has N labels (Figure 1a at the best rate, the published width) the
-exponent is {rows('figure1a_tuned', model='transformer').exponent()} in prompts, and one more in labels.
+N^a or (log N)^p: {transformer.law()} for the Transformer, {rnn.law()} for the RNN, {ffn.law()} for the FFN; between
+neighbouring N the Transformer's exponent is {transformer.slopes()}. Theorem 4 claims (log N)^p, but for empirical risk
+minimisers in a ball; this is AdamW, stopped when it first crosses the threshold, and says nothing about the theorem.
+Where a prompt has N labels (Figure 1a at the best rate, the published width) the exponent is
+{rows('figure1a_tuned', model='transformer').exponent()} in prompts, and one more in labels.
 
 In steps of the optimiser the Transformer takes {transformer.mean('steps', by='seq_len', digits=4)} at these N, at
 batches of {transformer.extent('batch_size')} and rates of {transformer.extent('learning_rate')}. Lanes and choice took
