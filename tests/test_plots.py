@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from qstr_jax import analysis, plots
-from qstr_jax.plots import style
+from qstr_jax.plots import style, x_axis
 from qstr_jax.storage import files
 from tests import test_analysis
 
@@ -346,6 +346,16 @@ def test_names_stand_side_by_side():
     assert points(axis, 'mean ffn')[:, 0].tolist() == [0, 1, 2]
     assert labels(axis) == ['FFN']
     figure.canvas.draw()
+
+
+@pytest.mark.parametrize('lengths', [(4, 5, 6, 8, 16, 32, 64, 128, 256), (2, 2.1), (8, 250, 254, 256)])
+def test_the_first_and_the_last_label_stand_and_the_others_where_there_is_room(lengths):
+    places = np.log(lengths)
+    width = places[-1] - places[0] + 1.0
+    shown = x_axis.with_room(places, width)
+    assert shown[-1] == len(lengths) - 1
+    assert shown[0] == 0 or len(shown) == 1
+    assert (np.diff(places[shown]) >= 0.07 * width).all()
 
 
 def test_lines_are_told_apart_by_any_setting():
