@@ -201,4 +201,4 @@ def test_names_from_the_command_line_are_split():
 def test_a_dry_run_lists_all_points():
     sweep = base.to_sweep(helpers.config_module('heads').get_config())
     text = small.listed(sweep)
-    assert '6 cells, 18 lanes' in text
+    assert '6 cells, 30 lanes' in text
