@@ -376,7 +376,7 @@ def test_the_committed_table_is_that_of_the_committed_rows(tmp_path):
     for name in 'table1.md', 'table1.tex':
         assert (tmp_path / name).read_text() == (committed / name).read_text()
     made, kept = (pd.read_parquet(folder / 'table1.parquet') for folder in (tmp_path, committed))
-    pd.testing.assert_frame_equal(made, kept, rtol=1e-6)  # fits with bounds are by an optimiser
+    pd.testing.assert_frame_equal(made, kept, rtol=1e-9)
 
 
 def test_a_place_without_results_is_one_line(tmp_path):

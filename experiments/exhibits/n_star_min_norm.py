@@ -87,8 +87,8 @@ neighbouring N the RNNs' exponent is {known.slopes()}, and without N = 2 the law
 {known.where(seq_len=tuple(known.values('seq_len')[1:])).law()}.
 
 The networks on 1STR above have rate {rate(rnns)}, the RNNs a read-out of {units(rnns)} units, the FFNs a first layer of
-{units(wide)}. Smaller ones at rate {rate(narrow)} fit no training set that is large enough: RNNs with a read-out of
-{units(narrow_rnns)} need {up_to(narrow_rnns)}.
+{units(wide)}. Smaller ones at rate {rate(narrow)} fail from some N on, since they fit no training set that is large
+enough: RNNs with a read-out of {units(narrow_rnns)} need {up_to(narrow_rnns)}.
 
 FFNs of {units(narrow)} units need {up_to(narrow)}; at d = 1, as the RNNs, {up_to(d1)}. Which of the two it takes, units
 or rate, no row here tells. A ReLU network that looks up one of N tokens for each of N positions by gates has 2 N² of

@@ -169,10 +169,12 @@ def _likelihood(design: np.ndarray, mean: np.ndarray, side: np.ndarray, has_scal
         step = np.zeros_like(theta)
         step[:free] = np.linalg.solve(hessian[:free, :free], gradient[:free])
         length = 1.0
-        while (new := _value(full, known, side, theta + length * step)) < value and length > 1e-9:
+        # The gain to come is half of this; where it is tiny, rounding hides it from the values, so the step is taken.
+        is_last = gradient @ step < 1e-12
+        while (new := _value(full, known, side, theta + length * step)) < value and length > 1e-9 and not is_last:
             length /= 2
-        theta, gain, value = theta + length * step, new - value, new
-        if abs(gain) < 1e-9:
+        theta, value = theta + length * step, new
+        if is_last:
             break
     return value, theta
 
