@@ -12,14 +12,21 @@ QUESTION = 'How many labels does each architecture need, at one label a prompt a
 # By model and N the width at which it has 18,000 to 22,000 parameters: of the Transformer's ReLU layer, of the GRU's
 # states in each direction, and of the FFN's first layer of two.
 WIDTHS = {
-    'transformer': {4: 748, 5: 613, 6: 613, 8: 508, 16: 386, 32: 262, 64: 188, 128: 105, 256: 50},
-    'rnn': {4: 46, 5: 45, 6: 45, 8: 43, 16: 41},
-    'ffn': {4: 103, 5: 84, 6: 75, 8: 55, 16: 27},
+    'transformer': {4: 748, 5: 613, 6: 613, 8: 508, 12: 422, 16: 386, 32: 262, 64: 188, 128: 105, 256: 50},
+    'rnn': {4: 46, 5: 45, 6: 45, 8: 43, 12: 42, 16: 41},
+    'ffn': {4: 103, 5: 84, 6: 75, 8: 55, 12: 37, 16: 27},
 }
 # The budget of parts for which 300,000 prompts are too few; they take fewer tests.
-BUDGETS = {'transformer_256': 3_000_000, 'rnn_16': 30_000_000, 'ffn_8': 30_000_000, 'ffn_16': 3_000_000}
+BUDGETS = {
+    'transformer_256': 3_000_000,
+    'rnn_12': 3_000_000,
+    'rnn_16': 30_000_000,
+    'ffn_8': 30_000_000,
+    'ffn_12': 30_000_000,
+    'ffn_16': 3_000_000,
+}
 # The batches that these parts try; all others try 4, 16, 64 and 256.
-BATCHES = {**dict.fromkeys(BUDGETS, (64, 256, 1024)), 'ffn_8': (16, 64, 256, 1024)}
+BATCHES = {**dict.fromkeys(BUDGETS, (64, 256, 1024)), 'rnn_12': (16, 64, 256), 'ffn_8': (16, 64, 256, 1024)}
 FOLDERS = {'one_label': tuple(f'{model}_{n}' for model in WIDTHS for n in WIDTHS[model])}
 FIGURES = {
     'one_label/figure.png': 'Prompts of one label each to test error 0.7 against N',
