@@ -1,7 +1,8 @@
 """One label a prompt: samples to test MSE 0.7 on 1STR by the point-wise risk, N = 4 to 256, about 20,000 parameters.
 
 Each architecture has at each N the batch size and learning rate whose slowest of five selection lanes needs the fewest
-prompts; ten other lanes are reported, each with its own (u, ω).
+prompts; ten other lanes are reported, each with its own (u, ω). The widths of the paper's code are run beside it where
+they are affordable.
 """
 
 from qstr_jax import analysis
@@ -16,6 +17,8 @@ WIDTHS = {
     'rnn': {4: 46, 5: 45, 6: 45, 8: 43, 12: 42, 16: 41},
     'ffn': {4: 103, 5: 84, 6: 75, 8: 55, 12: 37, 16: 27},
 }
+# The N at which the widths of the paper's code are run too: its RNN has 1.6 million parameters.
+PUBLISHED = {'transformer': (4, 8, 16, 32, 64), 'rnn': (4,), 'ffn': (4, 6, 8)}
 # The budget of parts for which 300,000 prompts are too few; they take fewer tests.
 BUDGETS = {
     'transformer_256': 3_000_000,
@@ -24,35 +27,46 @@ BUDGETS = {
     'ffn_8': 30_000_000,
     'ffn_12': 30_000_000,
     'ffn_16': 3_000_000,
+    'published_ffn_8': 30_000_000,
 }
 # The batches that these parts try; all others try 4, 16, 64 and 256.
-BATCHES = {**dict.fromkeys(BUDGETS, (64, 256, 1024)), 'rnn_12': (16, 64, 256), 'ffn_8': (16, 64, 256, 1024)}
-FOLDERS = {'one_label': tuple(f'{model}_{n}' for model in WIDTHS for n in WIDTHS[model])}
+BATCHES = {
+    **dict.fromkeys(BUDGETS, (64, 256, 1024)),
+    **dict.fromkeys(('rnn_12', 'published_rnn_4'), (16, 64, 256)),
+    **dict.fromkeys(('ffn_8', 'published_ffn_8'), (16, 64, 256, 1024)),
+}
+FOLDERS = {
+    'one_label': tuple(f'{model}_{n}' for model in WIDTHS for n in WIDTHS[model]),
+    'one_label_published': tuple(f'published_{model}_{n}' for model in PUBLISHED for n in PUBLISHED[model]),
+}
 FIGURES = {
     'one_label/figure.png': 'Prompts of one label each to test error 0.7 against N',
     'one_label/tuning_learning_rate.png': 'Prompts against the learning rate, from which the best is chosen',
     'one_label/tuning_batch_size.png': 'Prompts against the batch size, from which the best is chosen',
+    'one_label_published/figure.png': "The same with the widths of the paper's code",
 }
 
 
 def get_config(part='transformer_4'):
     """One architecture at one N, ten lanes; at most 300,000 prompts or those of BUDGETS."""
     base.check_part(part, FOLDERS)
-    model, _, number = part.rpartition('_')
-    width = WIDTHS[model][int(number)]
+    model, number = part.removeprefix('published_').split('_')
     config = base.get_config()
     config.update(models=(model,), seq_lens=(int(number),), risk='pointwise', num_seeds=10, task_per_lane=True)
     # Rates that won at shorter prompts, where a search from the default would take long.
     config.tune.learning_rate = (3e-3, 1e-2) if model == 'transformer' and part in BUDGETS else 'auto'
     config.tune.update(batch_size=BATCHES.get(part, (4, 16, 64, 256)), num_seeds=5)
     config.update(check_every=10 if part in BUDGETS else 4, test_samples=1000, max_samples=BUDGETS.get(part, 300_000))
-    setting, value = {
-        'transformer': ('mlp_width', width), 'rnn': ('width', width), 'ffn': ('widths', (width, 100)),
-    }[model]  # fmt: skip
-    config[model][setting] = value
+    size = "the widths of the paper's code"
+    if not part.startswith('published_'):
+        size, width = 'about 20,000 parameters each', WIDTHS[model][int(number)]
+        setting, value = {
+            'transformer': ('mlp_width', width), 'rnn': ('width', width), 'ffn': ('widths', (width, 100)),
+        }[model]  # fmt: skip
+        config[model][setting] = value
     config.title = '{task}, one label a prompt, best batch size and rate: prompts to test MSE {threshold}'
     config.notes = (
-        'about 20,000 parameters each; tested on 1STR',
+        f'{size}; tested on 1STR',
         '1,000 test prompts, a test every {check_every} steps',
     )
     return config
