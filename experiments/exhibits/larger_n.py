@@ -1,4 +1,4 @@
-"""Larger N: samples and seconds to test MSE 0.7 on 1STR by the point-wise risk, N = 4, 8, 16, 64, 256, 1024.
+"""Larger N: the Transformer's samples and seconds to test MSE 0.7 on 1STR by the point-wise risk, N = 4, 8, …, 1024.
 
 The point-wise risk (2.3), Theorem 4's, asks for one position of each prompt, so that a step of the Transformer costs
 O(N). A prompt then carries one label instead of N, which is why these samples are no continuation of Figure 1a.
@@ -13,29 +13,28 @@ from qstr_jax.storage import provenance
 ORDER = 110
 IS_SUPPORTING = True
 QUESTION = 'Does the Transformer keep its slow growth on prompts of a thousand tokens?'
-FOLDERS = {'larger_n': ('transformer', 'ffn', 'rnn')}
+FOLDERS = {'larger_n': ('short', 'long')}
 FIGURES = {
     'larger_n/figure.png': 'Samples to test error 0.7 against N, one label per prompt, to N = 1024',
     'larger_n/cost.png': 'Seconds and samples against N',
 }
 
 
-def get_config(part='transformer'):
-    """The point-wise risk, 1,000 test prompts, a look at them every 100 steps; FFN and RNN as far as they go."""
+def get_config(part='short'):
+    """The published size and rate, five lanes, 1,000 test prompts; a test every 10 steps to N = 64, then every 100."""
     base.check_part(part, FOLDERS)
-    seq_lens = {'transformer': (4, 8, 16, 64, 256, 1024), 'ffn': (4, 8, 16), 'rnn': (4, 8)}[part]
-    config = base.get_config(preset='published', models=(part,), seq_lens=seq_lens)
-    config.update(risk='pointwise', num_seeds=1 if part == 'rnn' else 3, task_per_lane=True)
-    config.update(check_every=100, test_samples=1000, max_samples=4_000_000)
+    seq_lens, check_every = {'short': ((4, 8, 16, 64), 10), 'long': ((256, 1024), 100)}[part]
+    config = base.get_config(models=('transformer',), seq_lens=seq_lens, risk='pointwise', task_per_lane=True)
+    config.update(check_every=check_every, test_samples=1000, max_samples=4_000_000)
     config.title = '{task}, point-wise risk: samples to test MSE {threshold}'
-    config.notes = ('{test_samples} test prompts (published: 5,000), a test every {check_every} steps',)
+    config.notes = ('the published size and learning rate; tested on 1STR', '{test_samples} test prompts')
     return config
 
 
-def reduced(part='transformer'):
+def reduced(part='short'):
     """The same in seconds, for the tests."""
     config = get_config(part)
-    config.update(models=('transformer',), seq_lens=(3,), num_seeds=2, learning_rate=(1e-2,))
+    config.update(seq_lens=(3,), num_seeds=2, learning_rate=(1e-2,))
     config.update(threshold=0.9, check_every=20, test_samples=100, max_samples=12_800)
     return config
 
@@ -53,30 +52,30 @@ def draw(workdir, config):
 
 
 def text(rows):
-    transformer, ffn = (rows('larger_n', model=model) for model in ('transformer', 'ffn'))
-    longest = transformer.where(seq_len=1024)
+    lanes = rows('larger_n')
+    lengths = lanes.values('seq_len')
+    longest = lanes.where(seq_len=lengths[-1])
+    tuned = rows('one_label', model='transformer')
     return f"""
-With one label per prompt it needs {transformer.where(seq_len=4).mean()} samples at N = 4 and {longest.mean()} at N =
-1024, which grows as N^{transformer.exponent()} at this learning rate (N^a or (log N)^p: {transformer.law()}), at the
-best rate as N^{rows('larger_n_tuned', model='transformer').exponent()} to N = 256.
+With one label per prompt it needs {lanes.where(seq_len=lengths[0]).mean()} samples at N = {lengths[0]} and
+{longest.mean()} at N = {lengths[-1]}, which grows as N^{lanes.exponent()} at this learning rate (N^a or (log N)^p:
+{lanes.law()}).
 
-Exponents between neighbouring N are {transformer.slopes()}. The FFN goes from {ffn.where(seq_len=4).mean()} at N = 4
-to {ffn.where(seq_len=8).mean()} at N = 8, and {ffn.count(seq_len=16, outcome='reached') or 'none'} of
-{ffn.count(seq_len=16)} lanes gets there within {ffn.values('max_samples')[0]:,} at N = 16. The Transformer took
-{transformer.where(seq_len=(4, 8, 16, 64, 256)).time()} to N = 256 and {longest.time()} at N = 1024, FFN and RNN
-{rows('larger_n', model=('ffn', 'rnn')).time()}.
+Exponents between neighbouring N are {lanes.slopes()}. At about 20,000 parameters, its best batch size and rate it is
+N^{tuned.exponent()} to N = {tuned.values('seq_len')[-1]}. It took {lanes.where(seq_len=lengths[:-1]).time()} to
+N = {lengths[-2]} and {longest.time()} at N = {lengths[-1]}.
 """
 
 
 def table(rows):
-    return rows('larger_n', model=('transformer', 'ffn')).samples_table('seq_len')
+    return rows('larger_n').samples_table('seq_len')
 
 
 def limits(rows):
-    lanes, rnn = rows('larger_n'), rows('larger_n', model='rnn')
-    between = lanes.values('check_every')[0] * lanes.values('batch_size')[0]
+    shortest = rows('larger_n').where(seq_len=4)
+    (rate,) = rows('larger_n').values('learning_rate')
     return f"""
-It is no continuation of Figure 1a, whose prompts carry N labels, and it is tested on simple-1STR, though trained on
-1STR. The loss is looked at every {between:,} prompts, so that N = 4 is known to a factor of two; the RNN has
-{rnn.lanes()} lane at N = {' and '.join(f'{n:g}' for n in rnn.values('seq_len'))}, which is drawn and in no number.
+It is no continuation of Figure 1a, whose prompts carry N labels, and one rate, {rate:g}, is not the best at each N:
+the best batch size and rate need {rows('one_label', model='transformer', seq_len=4).mean()} at N = 4, where this one
+needs {shortest.mean()}.
 """
