@@ -200,14 +200,16 @@ def test_lengths_that_need_no_retrieval_are_in_no_exponent():
 
 
 def test_failures_are_no_long_times():
-    """The committed rows: at N = 64 three lanes need 25.6 to 30.1 thousand, and two never learn."""
-    rows = results.load(helpers.ROOT / 'experiments/results/larger_n_tuned')
-    rows = rows[rows['model'] == 'transformer']
-    fit = analysis.exponent(rows)
-    assert str(fit) == '1.10 [1.01, 1.19]'
-    assert (fit.law.name, fit.fitted_to, str(fit.learn)) == (laws.POWER, 'lanes that learn', '23 of 25 learn')
-    assert 'without 2 lanes that never learn (N = 64)' in fit.note
-    assert analysis.samples_table(rows)['N = 64'].tolist() == ['28.5k (22.6k–35.9k), 3 of 5 learn']
+    """Two lanes use up thirty times what the others at their N need."""
+    rows = make_rows(1.0, spread=0.1, budget=1_000_000)
+    never = (rows['seq_len'] == 8) & (rows['seed'] < 2)
+    learn = rows[~never]
+    rows.loc[never, ['outcome', 'samples_to_threshold']] = ['censored', pd.NA]
+    fit, expected = analysis.exponent(rows), analysis.exponent(learn)
+    assert (fit.value, fit.low, fit.high) == pytest.approx((expected.value, expected.low, expected.high))
+    assert (fit.fitted_to, str(fit.learn)) == ('lanes that learn', f'{len(learn)} of {len(rows)} learn')
+    assert 'without 2 lanes that never learn (N = 8)' in fit.note
+    assert '3 of 5 learn' in analysis.samples_table(rows)['N = 8'].item()
 
 
 def test_a_budget_is_a_bound_only_near_the_lanes_that_learn():
@@ -324,14 +326,15 @@ def test_means_without_lane_noise_have_the_interval_of_least_squares():
 
 
 def test_the_crossing_between_two_checks_counts():
-    """Checks every 6,400 prompts make N = 4 of larger_n two checks: 12,800 in every lane."""
-    rows = lanes.load(helpers.ROOT / 'experiments/results/larger_n')
-    rows = rows[rows['model'] == 'transformer']
-    assert rows['samples_to_threshold'][rows['seq_len'] == 4].tolist() == 3 * [12_800]
-    assert rows['crossing'][rows['seq_len'] == 4].tolist() == pytest.approx([8847.8, 10339.5, 9812.4], abs=0.1)
+    """Checks every 640 prompts make N = 8 of who_wins three checks: 1,920 in every lane."""
+    rows = lanes.load(helpers.ROOT / 'experiments/results/who_wins')
+    rows = rows[(rows['model'] == 'transformer') & (rows['task'] == 'qstr')]
+    at_8 = rows[rows['seq_len'] == 8]
+    assert at_8['samples_to_threshold'].tolist() == 5 * [1920]
+    assert at_8['crossing'].tolist() == pytest.approx([1907.9, 1549.2, 1669.4, 1648.6, 1797.8], abs=0.1)
     fit = analysis.exponent(rows)
-    assert str(fit) == '0.85 [0.78, 0.92]'
-    assert '~: one to three checks of 6,400 samples (N = 4)' in fit.note
+    assert str(fit) == '0.29 [0.07, 0.51 by lane noise alone]'
+    assert '~: one to three checks of 640 samples (N = 4, 8, 12)' in fit.note
 
 
 def test_one_lane_each_has_an_interval_by_the_misfit():
