@@ -45,7 +45,7 @@ class Settings(cards.Settings):
     sparsity: int = 2
     token_dim: int = 4
     encoding_dim: int = 12
-    num_lanes: int = 2
+    num_lanes: int = 5
     steps: int = 3000
     weight_decay: float = 0.1
     mlp_width: int = 64

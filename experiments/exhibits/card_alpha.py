@@ -36,7 +36,7 @@ class Settings(cards.Settings):
 
     seq_lens: tuple[int, ...] = (4, 8, 16, 32)
     token_dim: int = 4
-    num_lanes: int = 4
+    num_lanes: int = 5
     threshold: float = 0.1
     steps: int = 1600
     windows: int = 80

@@ -33,7 +33,7 @@ class HeadSettings(cards.Settings):
         oracle_prompts: prompts on which best readers and constructions are tested.
     """
 
-    num_lanes: int = 2
+    num_lanes: int = 5
     learning_rate: float = 1e-2
     mlp_width: int = 128
     oracle_prompts: int = 2000

@@ -46,7 +46,7 @@ class Settings(cards.Settings):
 
     seq_lens: tuple[int, ...] = (4, 8, 16)
     eighths: tuple[int, ...] = (1, 2, 3, 4, 5)
-    num_lanes: int = 3
+    num_lanes: int = 5
     target: float = 0.25
     steps: int = 2500
     learning_rate: float = 5e-3

@@ -55,7 +55,7 @@ class Settings:
     few: int = 10
     many: int = 75
     width: int = 32
-    num_lanes: int = 3
+    num_lanes: int = 5
     steps: int = 3000
     learning_rate: float = 3e-3
     rate_lens: tuple[int, ...] = (16, 32)
