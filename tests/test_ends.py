@@ -93,6 +93,17 @@ def test_words_at_one_point_cover_neither_each_other_nor_marks_and_stay_in_the_p
         plt.close(figure)
 
 
+def test_many_words_at_one_point_near_the_top_do_not_cover_each_other():
+    with plt.rc_context(STYLE):
+        figure, axis = plt.subplots(figsize=(4, 2))
+        axis.set(xlim=(0, 1), ylim=(0, 1))
+        axis.plot([0.6, 0.61], [0.8, 0.8], 'o')
+        ends.settle(axis)
+        ends.at_points(axis, [ends.Words(0.6, 0.8, f'{k} of 8', 'C0', 'learn') for k in range(8)], above=True)
+        assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes(axis, 'learn'), 2))
+        plt.close(figure)
+
+
 def test_the_name_of_a_line_stands_at_its_upper_end_and_on_no_curve():
     with plt.rc_context(STYLE):
         figure, axis = plt.subplots(figsize=(4, 2))

@@ -23,7 +23,7 @@ _GAP, _EDGE = np.array([6.0, 4.0]), 4.0
 _BEHIND = 0.5
 # Directions from a mark to its words, in halves of the size of the words; the first free one is taken.
 _UP = (1.0, -1.0, 1.7, -1.7, 2.5, -2.5, 3.5, -3.5)
-_ABOVE = ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0), *itertools.product((0.0, 1.0, -1.0), _UP))
+_ABOVE = ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0), *itertools.product((0.0, 1.0, -1.0, 2.0, -2.0), _UP))
 _RIGHT = ((1.0, 0.0), *itertools.product((1.0, 0.0, -0.25, -0.5), _UP), (-1.0, 0.0))
 
 
