@@ -82,6 +82,12 @@ def text(rows):
     transformer, rnn, ffn = (rows('one_label', model=model) for model in ('transformer', 'rnn', 'ffn'))
     lengths, learned = transformer.values('seq_len'), tuple(ffn.where(outcome='reached').values('seq_len'))
     longest = ffn.where(seq_len=16)
+    published = {model: rows('one_label_published', model=model) for model in PUBLISHED}
+    of_paper = '; '.join(
+        f'the {analysis.display(model)} ({lanes.extent("num_parameters")} parameters) {lanes.mean(by="seq_len")} '
+        f'at N = {listed(lanes.values("seq_len"))}'
+        for model, lanes in published.items()
+    )
     return f"""
 The Transformer needs {transformer.where(seq_len=lengths[0]).mean()} prompts at N = {lengths[0]} and
 {transformer.where(seq_len=lengths[-1]).mean()} at N = {lengths[-1]}, N^{transformer.exponent()}. The RNN needs
@@ -94,6 +100,9 @@ neighbouring N the Transformer's exponent is {transformer.slopes()}. Theorem 4 c
 minimisers in a ball; this is AdamW, stopped when it first crosses the threshold, and says nothing about the theorem.
 Where a prompt has N labels (Figure 1a at the best rate, the published width) the exponent is
 {rows('figure1a_tuned', model='transformer').exponent()} in prompts, and one more in labels.
+
+With the widths of the paper's code {of_paper}. There the Transformer's samples grow as
+N^{published['transformer'].exponent()}.
 
 In steps of the optimiser the Transformer takes {transformer.mean('steps', by='seq_len', digits=4)} at these N, at
 batches of {transformer.extent('batch_size')} and rates of {transformer.extent('learning_rate')}. Lanes and choice took
@@ -129,8 +138,9 @@ def limits(rows):
     ffn = rows('one_label', model='ffn')
     won = rows('one_label/selection', model='ffn', seq_len=16).count(outcome='reached') or 'none'
     units = WIDTHS['ffn']
-    law = analysis.exponent(ffn.where(seq_len=(4, 5, 6, 8)).table)
-    predicted = analysis.summarize(ffn.where(seq_len=8).table)['mean'].item() * (16 / 8) ** law.value
+    *_, last = learned = tuple(ffn.where(outcome='reached').values('seq_len'))
+    law = analysis.exponent(ffn.where(seq_len=learned).table)
+    predicted = analysis.summarize(ffn.where(seq_len=last).table)['mean'].item() * (16 / last) ** law.value
 
     def budget(seq_len):
         return ffn.where(seq_len=seq_len).values('max_samples')[0]
@@ -144,7 +154,7 @@ The smallest batch tried was {least:g} ({larger}). Width, depth and weight
 decay were not tuned. Longer prompts are not run: from N = 512 on the Transformer's attention alone has more than 20,000
 parameters.
 
-At N = 16 the FFN's budget is {budget(16):,} prompts ({budget(8):,} at N = 8), its own law predicts
+At N = 16 the FFN's budget is {budget(16):,} prompts ({budget(last):,} at N = {last}), its own law predicts
 {analysis.short_number(predicted)}, and {won} of the batches and rates that were tried got there. Its lanes end at test
 loss {ffn.where(seq_len=16).mean('test_loss')}, where ignoring the pointers gives {1 - 1 / 16:.3f}: more prompts may not
 do either.

@@ -72,14 +72,14 @@ FFN width counts: {ffn.where(**PUBLISHED, ffn_widths='30,500').mean()} samples w
 def table(rows):
     rates = rows('sensitivity_transformer').values('learning_rate')
     lines = []
-    for model in ('transformer', 'ffn'):
+    for model in WIDTHS:
         lanes = as_published(rows, model).where(weight_decay=PUBLISHED['weight_decay'])
         lines.append([analysis.display(model), *lanes.mean(by='learning_rate').split(', ')])
     return formats.pipes(['samples at rate', *(f'{rate:g}' for rate in rates)], lines)
 
 
 def as_published(rows, model):
-    """The lanes of the published width."""
+    """The lanes of the middle width."""
     setting, _, published = WIDTHS[model]
     return rows(f'sensitivity_{model}', **{f'{model}_{setting}': published})
 
@@ -87,6 +87,5 @@ def as_published(rows, model):
 def limits(rows):
     (seq_len,) = rows('sensitivity_transformer').values('seq_len')
     return f"""
-Another N than {seq_len}. The RNN, tested on simple-1STR as published, has {rows('sensitivity_rnn').lanes()} lane a
-point, which is drawn and in no number.
+Another N than {seq_len}, and the RNN at the published width of 500, which takes hours a point.
 """
