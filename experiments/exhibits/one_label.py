@@ -15,7 +15,7 @@ QUESTION = 'How many labels does each architecture need, at one label a prompt a
 WIDTHS = {
     'transformer': {4: 748, 5: 613, 6: 613, 8: 508, 12: 422, 16: 386, 32: 262, 64: 188, 128: 105, 256: 50},
     'rnn': {4: 46, 5: 45, 6: 45, 8: 43, 12: 42, 16: 41},
-    'ffn': {4: 103, 5: 84, 6: 75, 8: 55, 12: 37, 16: 27},
+    'ffn': {4: 103, 5: 84, 6: 75, 8: 55, 16: 27},
 }
 # The N at which the widths of the paper's code are run too: its RNN has 1.6 million parameters.
 PUBLISHED = {'transformer': (4, 8, 16, 32, 64), 'rnn': (4,), 'ffn': (4, 6, 8)}
@@ -25,7 +25,6 @@ BUDGETS = {
     'rnn_12': 3_000_000,
     'rnn_16': 30_000_000,
     'ffn_8': 30_000_000,
-    'ffn_12': 30_000_000,
     'ffn_16': 3_000_000,
     'published_ffn_8': 30_000_000,
 }
