@@ -54,18 +54,21 @@ def reduced(model='transformer'):
 
 
 def text(rows):
-    transformer, ffn = rows('sensitivity_transformer'), rows('sensitivity_ffn')
-    rates = as_published(rows, 'transformer').where(weight_decay=PUBLISHED['weight_decay'])
+    transformer, ffn, rnn = (rows(f'sensitivity_{model}') for model in ('transformer', 'ffn', 'rnn'))
+    rates, rnn_rates = (
+        as_published(rows, model).where(weight_decay=PUBLISHED['weight_decay']) for model in ('transformer', 'rnn')
+    )
     decays = as_published(rows, 'transformer').where(learning_rate=PUBLISHED['learning_rate'])
     return f"""
 The learning rate decides: from 1e-4 to 1e-2 the Transformer's samples fall as rate^{rates.exponent('learning_rate')},
-so that what Figure 1 counts is optimiser steps as much as statistics.
+the RNN's as rate^{rnn_rates.exponent('learning_rate')}, so that what Figure 1 counts is optimiser steps as much as
+statistics.
 
 At the published rate weight decay takes the Transformer from {decays.where(weight_decay=0.01).mean()} (decay 0.01) to
 {decays.where(weight_decay=1).mean()} (decay 1), and half or double width changes less than the lanes differ. To the
 FFN width counts: {ffn.where(**PUBLISHED, ffn_widths='30,500').mean()} samples with half the units,
 {ffn.where(**PUBLISHED, ffn_widths='120,2000').mean()} with double. All took {transformer.time()} for the Transformer,
-{ffn.time()} for the FFN and {rows('sensitivity_rnn').time()} for the RNN.
+{ffn.time()} for the FFN and {rnn.time()} for the RNN.
 """
 
 
