@@ -82,10 +82,13 @@ def text(rows):
     lengths, learned = transformer.values('seq_len'), tuple(ffn.where(outcome='reached').values('seq_len'))
     longest = ffn.where(seq_len=16)
     published = {model: rows('one_label_published', model=model) for model in PUBLISHED}
-    of_paper = '; '.join(
-        f'the {analysis.display(model)} ({lanes.extent("num_parameters")} parameters) {lanes.mean(by="seq_len")} '
-        f'at N = {listed(lanes.values("seq_len"))}'
+    of_paper = ', '.join(
+        f'the {analysis.display(model)} needs {lanes.mean(by="seq_len")} at N = {listed(lanes.values("seq_len"))}'
         for model, lanes in published.items()
+    )
+    sizes = '; '.join(
+        ' to '.join(dict.fromkeys(analysis.short_number(f(lanes.values('num_parameters'))) for f in (min, max)))
+        for lanes in published.values()
     )
     return f"""
 The Transformer needs {transformer.where(seq_len=lengths[0]).mean()} prompts at N = {lengths[0]} and
@@ -100,8 +103,9 @@ minimisers in a ball; this is AdamW, stopped when it first crosses the threshold
 Where a prompt has N labels (Figure 1a at the best rate, the published width) the exponent is
 {rows('figure1a_tuned', model='transformer').exponent()} in prompts, and one more in labels.
 
-With the widths of the paper's code {of_paper}. There the Transformer's samples grow as
-N^{published['transformer'].exponent()}.
+With the widths of the paper's code ({sizes} parameters) {of_paper}. There the Transformer's samples grow as
+N^{published['transformer'].exponent()}, and those of the FFN, whose first layer grows with N, as
+N^{published['ffn'].exponent()}.
 
 In steps of the optimiser the Transformer takes {transformer.mean('steps', by='seq_len', digits=4)} at these N, at
 batches of {transformer.extent('batch_size')} and rates of {transformer.extent('learning_rate')}. Lanes and choice took
