@@ -232,7 +232,8 @@ def _finding(labels: pd.DataFrame, cost: pd.DataFrame) -> str:
             growth.append(f'{kind}, d_e = {dim}: {cards.power("N", rows["seq_len"], rows["num_samples"])}')
     told = []
     for (seq_len, part), lanes in cost.groupby(['seq_len', 'part'], sort=False):
-        told.append(f'{part} {", ".join(map(_count, lanes.itertuples()))} (N = {seq_len})')
+        counts = dict.fromkeys(map(_count, lanes.sort_values('num_samples').itertuples()))
+        told.append(f'{part} {" or ".join(counts)} (N = {seq_len})')
     return (
         f'Fitted without learning: {"; ".join(growth) or "no exponents"}. Learnt from n: {"; ".join(told)}. Where d_e '
         '≥ N attention is a look-up table, which the ball of Theorem 4 allows; its own constants ask for millions of '
