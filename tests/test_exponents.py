@@ -200,7 +200,7 @@ def test_lengths_that_need_no_retrieval_are_in_no_exponent():
 
 
 def test_failures_are_no_long_times():
-    """Two lanes use up thirty times what the others at their N need."""
+    """Two lanes use up a hundred times what the others at their N need."""
     rows = make_rows(1.0, spread=0.1, budget=1_000_000)
     never = (rows['seq_len'] == 8) & (rows['seed'] < 2)
     learn = rows[~never]

@@ -141,6 +141,7 @@ def limits(rows):
     ffn = rows('one_label', model='ffn')
     won = rows('one_label/selection', model='ffn', seq_len=16).count(outcome='reached') or 'none'
     units = WIDTHS['ffn']
+    least_of_rnn = rows('one_label_published/selection', model='rnn').values('batch_size')[0]
     *_, last = learned = tuple(ffn.where(outcome='reached').values('seq_len'))
     law = analysis.exponent(ffn.where(seq_len=learned).table)
     predicted = analysis.summarize(ffn.where(seq_len=last).table)['mean'].item() * (16 / last) ** law.value
@@ -154,7 +155,8 @@ prompts. At this size the FFN's first layer has {units[4]} units at N = 4, but {
 mixes prompts with capacity.
 
 The smallest batch tried was {least:g} ({larger}). Width, depth and weight
-decay were not tuned. Longer prompts are not run: from N = 512 on the Transformer's attention alone has more than 20,000
+decay were not tuned. Of the paper's widths the RNN is run at N = {listed(PUBLISHED['rnn'])} alone, with batches from
+{least_of_rnn:g} on. Longer prompts are not run: from N = 512 on the Transformer's attention alone has more than 20,000
 parameters.
 
 At N = 16 the FFN's budget is {budget(16):,} prompts ({budget(last):,} at N = {last}), its own law predicts

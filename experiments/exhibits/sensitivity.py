@@ -1,7 +1,8 @@
 """Sensitivity: samples to test MSE 0.7 on 1STR, N = 6, over learning rate × weight decay × width.
 
-The settings of the published code, except for these three and the budget. The published point is framed; the RNN, which
-would take hours a point, has a tenth of the published width. A directory for each architecture.
+The settings of the published code, except for these three and the budget. The published rate, decay and width are
+framed. The RNN has a tenth of that width, at which one lane a point alone took three hours. A directory for each
+architecture.
 """
 
 from qstr_jax import analysis
@@ -18,7 +19,8 @@ FIGURES = {
     'sensitivity_ffn/heatmap_ffn.png': 'The same for the FFN',
     'sensitivity_rnn/heatmap_rnn.png': 'The same for the RNN at a tenth of the published width',
 }
-# By model: the setting, its values (half, as published, double), and what rows say of the middle one.
+# By model: the setting, its values (half, middle, double), and what rows say of the middle one, which is framed: the
+# published one, or a tenth of it (RNN).
 WIDTHS = {
     'transformer': ('mlp_width', (50, 100, 200), 100),
     'rnn': ('width', (25, 50, 100), 50),
@@ -56,9 +58,9 @@ def reduced(model='transformer'):
 def text(rows):
     transformer, ffn, rnn = (rows(f'sensitivity_{model}') for model in ('transformer', 'ffn', 'rnn'))
     rates, rnn_rates = (
-        as_published(rows, model).where(weight_decay=PUBLISHED['weight_decay']) for model in ('transformer', 'rnn')
+        of_middle_width(rows, model).where(weight_decay=PUBLISHED['weight_decay']) for model in ('transformer', 'rnn')
     )
-    decays = as_published(rows, 'transformer').where(learning_rate=PUBLISHED['learning_rate'])
+    decays = of_middle_width(rows, 'transformer').where(learning_rate=PUBLISHED['learning_rate'])
     return f"""
 The learning rate decides: from 1e-4 to 1e-2 the Transformer's samples fall as rate^{rates.exponent('learning_rate')},
 the RNN's as rate^{rnn_rates.exponent('learning_rate')}, so that what Figure 1 counts is optimiser steps as much as
@@ -76,19 +78,19 @@ def table(rows):
     rates = rows('sensitivity_transformer').values('learning_rate')
     lines = []
     for model in WIDTHS:
-        lanes = as_published(rows, model).where(weight_decay=PUBLISHED['weight_decay'])
+        lanes = of_middle_width(rows, model).where(weight_decay=PUBLISHED['weight_decay'])
         lines.append([analysis.display(model), *lanes.mean(by='learning_rate').split(', ')])
     return formats.pipes(['samples at rate', *(f'{rate:g}' for rate in rates)], lines)
 
 
-def as_published(rows, model):
+def of_middle_width(rows, model):
     """The lanes of the middle width."""
-    setting, _, published = WIDTHS[model]
-    return rows(f'sensitivity_{model}', **{f'{model}_{setting}': published})
+    setting, _, middle = WIDTHS[model]
+    return rows(f'sensitivity_{model}', **{f'{model}_{setting}': middle})
 
 
 def limits(rows):
     (seq_len,) = rows('sensitivity_transformer').values('seq_len')
     return f"""
-Another N than {seq_len}, and the RNN at the published width of 500, which takes hours a point.
+Another N than {seq_len}, and the RNN at the published width, five times its widest one.
 """
