@@ -56,7 +56,7 @@ class Settings:
     token_dim: int = 10
     trained_lens: tuple[int, ...] = (4, 8, 16)
     trained_samples: tuple[int, ...] = (8, 32, 128)
-    num_lanes: int = 2
+    num_lanes: int = 5
     bisections: int = 5
     steps: int = 800
     online_steps: int = 2500
