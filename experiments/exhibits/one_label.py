@@ -28,11 +28,13 @@ BUDGETS = {
     'ffn_16': 3_000_000,
     'published_ffn_8': 30_000_000,
 }
-# The batches that these parts try; all others try 4, 16, 64 and 256.
+# The batches that these parts try; all others try 1, 4, 16, 64 and 256.
 BATCHES = {
     **dict.fromkeys(BUDGETS, (64, 256, 1024)),
-    **dict.fromkeys(('rnn_12', 'published_rnn_4'), (16, 64, 256)),
-    **dict.fromkeys(('ffn_8', 'published_ffn_8'), (16, 64, 256, 1024)),
+    **dict.fromkeys(('transformer_64', 'transformer_128', 'rnn_12', 'published_transformer_64'), (4, 16, 64, 256)),
+    **dict.fromkeys(('transformer_256', 'ffn_8'), (16, 64, 256, 1024)),
+    'published_ffn_8': (4, 16, 64, 256),
+    'published_rnn_4': (16, 64, 256),
 }
 FOLDERS = {
     'one_label': tuple(f'{model}_{n}' for model in WIDTHS for n in WIDTHS[model]),
@@ -54,7 +56,7 @@ def get_config(part='transformer_4'):
     config.update(models=(model,), seq_lens=(int(number),), risk='pointwise', num_seeds=10, task_per_lane=True)
     # Rates that won at shorter prompts, where a search from the default would take long.
     config.tune.learning_rate = (3e-3, 1e-2) if model == 'transformer' and part in BUDGETS else 'auto'
-    config.tune.update(batch_size=BATCHES.get(part, (4, 16, 64, 256)), num_seeds=5)
+    config.tune.update(batch_size=BATCHES.get(part, (1, 4, 16, 64, 256)), num_seeds=5)
     config.update(check_every=10 if part in BUDGETS else 4, test_samples=1000, max_samples=BUDGETS.get(part, 300_000))
     size = "the widths of the paper's code"
     if not part.startswith('published_'):
