@@ -41,7 +41,7 @@ class Settings:
         max_steps: most steps of L-BFGS.
         control_len: N of the Transformer, on 1STR; the FFN beside it has the same prompts.
         control_tenths: its n as tenths of N d.
-        control_lanes: numbers of Transformers.
+        control_lanes: Transformers, the positive control.
         control_dim: d_e of the Transformer.
         control_steps: its training steps, AdamW with batches of 32.
         test_samples: test prompts of the oracle and the Transformer.
@@ -56,7 +56,7 @@ class Settings:
     max_steps: int = 5000
     control_len: int = 64
     control_tenths: int = 8
-    control_lanes: int = 3
+    control_lanes: int = 5
     control_dim: int = 75
     control_steps: int = 1000
     test_samples: int = 2000

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from experiments import cards
-from qstr_jax import progress, tasks
+from qstr_jax import analysis, progress, tasks
 from qstr_jax.analysis import check
 from qstr_jax.analysis.card import Card, Panel, line, point
 from qstr_jax.sweeps import Sweep
@@ -140,7 +140,7 @@ def _finding(rows: pd.DataFrame, stored: pd.DataFrame, trained: pd.DataFrame) ->
     return (
         f'‖Θ‖²: trained {trained_in_n}, at given n {in_length}; constructed {built_in_n}. The proven side is far '
         f'lower: with constant 1 it asks for ‖Θ‖² ≥ {proven:.1f} at N = {last["seq_len"]:.0f}, where the storing RNN '
-        f'has {last["square"]:.0f}. The threshold n ≤ N^c is asymptotic: no finite run tests it.'
+        f'has {analysis.short_number(last["square"])}. The threshold n ≤ N^c is asymptotic: no finite run tests it.'
     )
 
 
