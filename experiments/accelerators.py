@@ -139,6 +139,11 @@ def compile_all(chip: chips.Chip, names: list[str], folder: Any) -> None:
         entries.add(folder, entry, made)
 
 
+def cells_of(names: list[str]) -> set[tuple[str, str]]:
+    """All cells of some exhibits, each with its directory; they are the same on every platform."""
+    return {(program.exhibit, program.cell.id) for name in names for program in exhibit.programs_of(name, 'cpu')}
+
+
 def chosen_devices() -> list[chips.Chip]:
     """The accelerators of --devices, or all that this environment has a compiler for; a ValueError if there is none."""
     found = [chips.get(name) for name in DEVICES.value] or list(filter(chips.is_installed, chips.CHIPS.values()))
@@ -161,10 +166,11 @@ def run() -> None:
     for name in EXHIBITS.value:
         exhibit.find(name)
     folder = files.make_folder(runtime.output(RESULTS))
+    # Cards are small, and compile in seconds wherever they are run.
+    swept = [name for name, one in exhibit.every().items() if not isinstance(one, exhibit.CardExhibit)]
     for chip in [] if exhibit.DRAW_ONLY.value else chosen_devices():
-        # Cards are small, and compile in seconds wherever they are run.
-        swept = [name for name, one in exhibit.every().items() if not isinstance(one, exhibit.CardExhibit)]
         compile_all(chip, EXHIBITS.value or swept, folder)
+        entries.drop_all_but(folder, cells_of(swept))
     if programs := entries.read(folder)['programs']:
         files.write_text(folder / 'table.md', entries.table(programs))
     print(entries.by_device(programs) or 'no program has been compiled')

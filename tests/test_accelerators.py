@@ -152,6 +152,16 @@ def test_a_program_that_has_changed_takes_the_place_of_the_former(tmp_path):
     assert known[-1]['fingerprint'] == 'changed'
 
 
+def test_entries_go_with_the_cells_that_no_exhibit_has_any_more(tmp_path):
+    """A program that another cell shares stays, as that cell's."""
+    one, two, old, gone = ({'exhibit': 'heads', 'cell': cell} for cell in ('one', 'two', 'old', 'gone'))
+    for number, serves in enumerate(([old, one], [two], [gone])):
+        entries.add(tmp_path, {**ENTRY, **serves[0], 'fingerprint': str(number), 'serves': serves}, {})
+    entries.drop_all_but(tmp_path, {('heads', 'one'), ('heads', 'two')})
+    left = entries.read(tmp_path)['programs']
+    assert [(entry['cell'], entry['serves']) for entry in left] == [('one', [one]), ('two', [two])]
+
+
 def test_the_committed_table_is_that_of_the_entries():
     """`python -m experiments.accelerators --draw_only` mends it."""
     folder = helpers.ROOT / accelerators.RESULTS

@@ -3,7 +3,7 @@
 An entry is written as soon as its program has ended, so that a run can be cut off anywhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pandas as pd
@@ -39,6 +39,18 @@ def add(folder: Any, entry: dict[str, Any], made: dict[str, Any]) -> None:
         kept = [one for one in known['programs'] if key(one) != key(entry) and _cell(one) != _cell(entry)]
         made = {**known['made'], entry['device']: made}
         files.write_json(folder / NAME, {'what': WHAT, 'made': made, 'programs': [*kept, entry]})
+
+
+def drop_all_but(folder: Any, cells: Collection[tuple[str, str]]) -> None:
+    """Removes the entries of cells that no exhibit has any more, given those that there are: (exhibit, cell)."""
+    with claims.locked(folder, 'accelerators'):
+        known, kept = read(folder), []
+        for entry in known['programs']:
+            serves = [one for one in entry['serves'] if (one['exhibit'], one['cell']) in cells]
+            if serves:
+                kept.append({**entry, **serves[0], 'serves': serves})
+        if kept != known['programs']:
+            files.write_json(folder / NAME, {'what': WHAT, 'made': known['made'], 'programs': kept})
 
 
 def key(entry: dict[str, Any]) -> tuple[str, str]:
