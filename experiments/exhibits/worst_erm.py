@@ -27,6 +27,8 @@ FIGURES = {
     'n* of the ERMs that Adam finds (an upper bound where the fits just below are no ERMs) and random labels that the '
     'ball fits'
 }
+# Fits with four times as many steps, whose n are larger.
+LONGER = {'max_steps': 16_000, 'max_samples': 102_400, 'starts': ('construction:0.5',)}
 PARTS = {
     'log': {},
     'log_128': {'seq_lens': (128,)},
@@ -35,6 +37,11 @@ PARTS = {
     'shrunk_128': {'seq_lens': (128,), 'starts': ('construction:0.5',)},
     'shrunk_256': {'seq_lens': (256,), 'starts': ('construction:0.5',)},
     'radius': {'seq_lens': (8, 16), 'radius': (0.5, 2.0)},
+    'hinge': {'seq_lens': (16, 64), 'hinge': (0.03, 0.3), 'starts': ('construction:0.5',)},
+    'steps': {'seq_lens': (8, 16, 32, 64), **LONGER},
+    'steps_128': {'seq_lens': (128,), **LONGER},
+    'steps_256': {'seq_lens': (256,), **LONGER},
+    'more_steps': {'seq_lens': (8, 16), **LONGER, 'max_steps': 64_000},
 }
 FOLDERS = {'worst_erm': tuple(PARTS)}
 THRESHOLDS = (0.02, 0.05, 0.1)
