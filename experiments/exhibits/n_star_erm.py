@@ -99,7 +99,7 @@ def _be_recurrent(config):
 
 
 def _fit_labels(config):
-    config.update(test_task='random_labels', num_samples=(100, 200, 400, 800, 1600, 3200, 6400), num_seeds=5)
+    config.update(test_task='random_labels', num_samples=(100, 200, 400, 800, 1600, 3200, 6400), num_seeds=3)
 
 
 def reduced(part='log'):
