@@ -129,7 +129,7 @@ def test_a_lower_bound_contradicts_an_upper_one_or_says_nothing(power, verdict):
 
 
 def test_of_several_tries_the_largest_n_with_an_erm_that_errs_counts():
-    weak, strong = worst(lambda n: 100.0 * n, hinge=0.1), worst(lambda n: 4000.0, hinge=0.3)
+    weak, strong = worst(lambda n: 100.0 * n, hinge=0.1), worst(lambda n: 4000.0, hinge=0.3, max_samples=102_400)
     none = worst(lambda n: 1.0, hinge=1.0).assign(erring_samples=0, outcome='censored_below')
     row = line(table1.measure(pd.concat([weak, strong, none])), 'transformer', kind='worst')
     highest = np.maximum(4000.0, 100.0 * np.array(LENGTHS))

@@ -3,7 +3,8 @@
 Minimises R̂ + λ max(0, level − error on fresh prompts) within the ball of Lemma 11's norm (R = 1), from Lemma 11's
 network. A fit counts if its norm is at most R, its training risk at most 0.001 and its test loss at least 0.05 by two
 standard errors. d_e = ⌊3 ln N⌋ at coherence ≤ 3/4 and the point-wise risk, as in n_star_erm. Parts `shrunk…` start
-at half of W_QK: where the softmax is saturated, as at N = 32, its gradient is zero and the hinge cannot pull.
+at half of W_QK: where the softmax is saturated, as at N = 32, its gradient is zero and the hinge cannot pull. Parts
+`steps…` have four times as many steps, `hinge` other λ.
 """
 
 import pathlib
@@ -27,7 +28,7 @@ FIGURES = {
     'n* of the ERMs that Adam finds (an upper bound where the fits just below are no ERMs) and random labels that the '
     'ball fits'
 }
-# Fits with four times as many steps, whose n are larger.
+# Four times as many steps, which find larger n.
 LONGER = {'max_steps': 16_000, 'max_samples': 102_400, 'starts': ('construction:0.5',)}
 PARTS = {
     'log': {},
@@ -41,7 +42,6 @@ PARTS = {
     'steps': {'seq_lens': (8, 16, 32, 64), **LONGER},
     'steps_128': {'seq_lens': (128,), **LONGER},
     'steps_256': {'seq_lens': (256,), **LONGER},
-    'more_steps': {'seq_lens': (8, 16), **LONGER, 'max_steps': 64_000},
 }
 FOLDERS = {'worst_erm': tuple(PARTS)}
 THRESHOLDS = (0.02, 0.05, 0.1)
@@ -77,12 +77,13 @@ def draw(workdir, config):
     Where the rows of `n_star_erm` lie beside these, their n* and random labels at R = 1 are drawn, too.
     """
     rows = results.load(workdir)
-    lanes = _of_enough_tasks(rows)
+    lanes = _by_steps(rows)
     if lanes.empty:
         return
     beside = pathlib.Path(workdir).parent / 'n_star_erm'
     lines = of_n_star_erm(results.load(beside), lanes) if (beside / 'rows').exists() else None
-    figure = plots.samples_against(lanes, lines=lines, **drawing.words(config, lanes))
+    drawn = lanes[lanes['radius'].eq(1)] if lanes['radius'].eq(1).any() else lanes
+    figure = plots.samples_against(drawn, lines=lines, **drawing.words(config, drawn))
     figure.axes[0].set_ylabel('largest $n$ with an ERM that errs')
     drawing.save(figure, workdir, 'figure')
     drawing.write(analysis.samples_table(lanes), workdir, 'table')
@@ -131,10 +132,17 @@ def by_threshold(found):
     return pd.DataFrame(lines)
 
 
-def _of_enough_tasks(rows):
-    """The points as `erms.worst` has them, without those with too few tasks for a number."""
-    lanes = erms.worst(rows)
-    return lanes[lanes.groupby(['radius', 'seq_len'])['seed'].transform('nunique') >= numbers.MIN_LANES]
+def _by_steps(rows):
+    """The points as `erms.worst` has them by fits of at most so many steps, without those with too few tasks."""
+    point = ['radius', 'max_steps', 'seq_len']
+    efforts = [erms.worst(rows[rows['max_steps'] <= steps]).assign(max_steps=steps) for steps in _steps(rows)]
+    lanes = pd.concat(efforts, ignore_index=True).merge(rows[point].drop_duplicates())
+    lanes['max_samples'] = lanes['max_samples'].max()  # which goes with the steps
+    return lanes[lanes.groupby(point)['seed'].transform('nunique') >= numbers.MIN_LANES]
+
+
+def _steps(rows):
+    return sorted(rows['max_steps'].unique())
 
 
 def _mean(lanes, n):
@@ -143,8 +151,17 @@ def _mean(lanes, n):
     return analysis.short_number(float(np.exp(np.log(own).mean()))) if len(own) else '–'
 
 
+def _ratio(lanes):
+    """How many times larger n is by the most steps than by the fewest, as a geometric mean over N, and at which."""
+    fewest, most = _steps(lanes)[0], _steps(lanes)[-1]
+    logs = np.log(lanes['num_samples']).groupby([lanes['max_steps'], lanes['seq_len']]).mean()
+    return np.exp((logs[most] - logs[fewest]).mean()), fewest, most
+
+
 def text(rows):
-    lanes = _of_enough_tasks(rows('worst_erm', radius=1).table)
+    found = _by_steps(rows('worst_erm', radius=1).table)
+    ratio, fewest, most = _ratio(found)
+    lanes = found[found['max_steps'].eq(most)]
     lengths = sorted(lanes['seq_len'].unique())
     ordinary = rows('n_star_erm', task='qstr', radius=1, encoding_factor=3)
     last, half = ordinary.where(seq_len=lengths[-1]), rows('worst_erm', radius=0.5)
@@ -152,6 +169,11 @@ def text(rows):
     widths = lanes.groupby('seq_len')['encoding_dim'].first()
     slope = np.polyfit(np.log(widths.index), np.log(widths), 1)[0]
     fit = analysis.exponent(lanes)
+    tried = rows('worst_erm', radius=1, seq_len=(16, 64), max_steps=fewest, starts='construction:0.5').table
+    by_hinge = '; '.join(
+        f'λ = {hinge:g}: {_mean(own, 16)} and {_mean(own, 64)}'
+        for hinge, own in tried.assign(num_samples=tried['erring_samples']).groupby('hinge')
+    )
     return f"""
 ERMs that err were found up to {_mean(lanes, lengths[0])} prompts at N = {lengths[0]} and {_mean(lanes, lengths[-1])} at
 N = {lengths[-1]}, means of {lanes.groupby('seq_len')['seed'].nunique().min()} tasks, as
@@ -163,28 +185,35 @@ Theorem 4 bounds it by polylog N, which a power of N would have contradicted; d_
 number rests on a fit whose certificate stands in fits.md: norm at most R, training risk at most 0.001, which is within
 0.001 of the least risk as risks are not negative, test loss above 0.05 by two standard errors.
 
+The steps of a fit matter most: {most:,} instead of {fewest:,} find {ratio:.1f} times as many prompts, a mean over N.
+By {fewest:,} steps from the shrunk start the largest n at N = 16 and 64 is, {by_hinge}.
 In the ball R = 1/2 {half.count(is_erm=True) or 'none'} of {half.count()} searches ends at an ERM by that measure.
 {len(rows('worst_erm').table)} searches took {rows('worst_erm').time()}.
 """
 
 
 def table(rows):
-    lanes = _of_enough_tasks(rows('worst_erm').table)
-    lengths = sorted(lanes['seq_len'].unique())
-    lines = [[f'R = {radius:g}', *(_mean(own, n) for n in lengths)] for radius, own in lanes.groupby('radius')]
+    found = _by_steps(rows('worst_erm').table)
+    lengths = sorted(found['seq_len'].unique())
+    lines = [
+        [f'R = {radius:g}, {steps:,} steps', *(_mean(own, n) for n in lengths)]
+        for (radius, steps), own in found.groupby(['radius', 'max_steps'])
+    ]
     return formats.pipes(['prompts', *(f'N = {n}' for n in lengths)], lines)
 
 
 def limits(rows):
-    starts = rows('worst_erm', radius=1).table['starts'].nunique()
+    lanes = rows('worst_erm', radius=1).table
+    ratio, fewest, most = _ratio(_by_steps(lanes))
     fits = rows.written('worst_erm', 'fits.md').table.astype({'radius': float, 'norm_over_radius': float})
     ratios = fits.loc[fits['radius'].eq(1), 'norm_over_radius']
     return f"""
-That no ERM errs from these n on: each is a lower bound, the best of {starts} starts.
+That no ERM errs from these n on: each is a lower bound, the best of {lanes['starts'].nunique()} starts, and it rises
+with the steps of a fit, {ratio:.1f}-fold from {fewest:,} to {most:,}.
 
 An ERM of R = 1 is one of R = 2 as well, so R = 2 never has fewer.
 
 That the radius matters: the norm of these fits is
 {ratios.min():.2f} to {ratios.max():.2f} of R = 1, the least from the shrunk start. Not run: R = 1/2 and 2 at N > 16,
-N = 512, d_e = 75, other λ and levels, more steps, RNN, FFN.
+N = 512, d_e = 75, other levels, still more steps, RNN, FFN.
 """

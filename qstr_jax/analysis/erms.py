@@ -18,7 +18,7 @@ from qstr_jax.analysis.curves import setting_columns
 
 # The learner that looks for ERMs that err, and the settings in which its tries at one point differ.
 WORST = 'worst_erm'
-TRIES = ('hinge', 'fresh', 'level', 'starts', 'max_steps', 'check_every')
+TRIES = ('hinge', 'fresh', 'level', 'starts', 'max_steps', 'check_every', 'max_samples')
 # An outcome in place of 'reached': n* of ERMs is at most the n* of the lane.
 AT_MOST = 'at_most'
 # An outcome in place of 'censored': the training risk stayed above the threshold, so more samples would not help.
@@ -103,6 +103,8 @@ def worst(rows: pd.DataFrame) -> pd.DataFrame:
         most = best.sort_values('radius').groupby(others, dropna=False)['erring_samples'].cummax()
         best = best.assign(erring_samples=most)
     best = best[best['erring_samples'] > 0].drop(columns=tries).reset_index(drop=True)
+    if 'max_samples' in tries:
+        best['max_samples'] = rows['max_samples'].max()
     is_found = best['outcome'].ne('censored')
     return best.assign(
         outcome=best['outcome'].where(~is_found, 'reached'),
