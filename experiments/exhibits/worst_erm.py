@@ -4,7 +4,7 @@ Minimises R̂ + λ max(0, level − error on fresh prompts) within the ball of L
 network. A fit counts if its norm is at most R, its training risk at most 0.001 and its test loss at least 0.05 by two
 standard errors. d_e = ⌊3 ln N⌋ at coherence ≤ 3/4 and the point-wise risk, as in n_star_erm. Parts `shrunk…` start
 at half of W_QK: where the softmax is saturated, as at N = 32, its gradient is zero and the hinge cannot pull. Parts
-`steps…` have four times as many steps, `hinge` other λ.
+`steps…` have four times as many steps, `more_steps` sixteen times, `hinge` other λ.
 """
 
 import pathlib
@@ -42,6 +42,7 @@ PARTS = {
     'steps': {'seq_lens': (8, 16, 32, 64), **LONGER},
     'steps_128': {'seq_lens': (128,), **LONGER},
     'steps_256': {'seq_lens': (256,), **LONGER},
+    'more_steps': {'seq_lens': (8, 16), **LONGER, 'max_steps': 64_000},
 }
 FOLDERS = {'worst_erm': tuple(PARTS)}
 THRESHOLDS = (0.02, 0.05, 0.1)
