@@ -137,6 +137,14 @@ def test_of_several_tries_the_largest_n_with_an_erm_that_errs_counts():
     assert 'without' not in row['note']
 
 
+def test_more_steps_count_only_where_every_n_had_them():
+    """They find larger n, so an exponent would be that of the steps."""
+    few, many = worst(lambda n: 800.0, max_steps=40), worst(lambda n: 4000.0, max_steps=160)
+    for lengths, expected in (LENGTHS, many), (LENGTHS[1:], few):
+        rows = pd.concat([few, many[many['seq_len'].isin(lengths)]], ignore_index=True)
+        assert sorted(erms.worst(rows)['erring_samples']) == sorted(expected['erring_samples'])
+
+
 def test_a_larger_ball_has_the_erms_of_a_smaller_one():
     small, large = worst(lambda n: 100.0 * n, radius=1.0), worst(lambda n: 800.0, radius=2.0)
     found = erms.worst(pd.concat([large, small], ignore_index=True)).set_index(['radius', 'seq_len', 'seed'])

@@ -136,7 +136,10 @@ def by_threshold(found):
 def _by_steps(rows):
     """The points as `erms.worst` has them by fits of at most so many steps, without those with too few tasks."""
     point = ['radius', 'max_steps', 'seq_len']
-    efforts = [erms.worst(rows[rows['max_steps'] <= steps]).assign(max_steps=steps) for steps in _steps(rows)]
+    efforts = []
+    for steps in _steps(rows):
+        is_there = rows['seq_len'].isin(rows.loc[rows['max_steps'].eq(steps), 'seq_len'])
+        efforts.append(erms.worst(rows[is_there & (rows['max_steps'] <= steps)]).assign(max_steps=steps))
     lanes = pd.concat(efforts, ignore_index=True).merge(rows[point].drop_duplicates())
     lanes['max_samples'] = lanes['max_samples'].max()  # which goes with the steps
     return lanes[lanes.groupby(point)['seed'].transform('nunique') >= numbers.MIN_LANES]
@@ -152,18 +155,28 @@ def _mean(lanes, n):
     return analysis.short_number(float(np.exp(np.log(own).mean()))) if len(own) else '–'
 
 
-def _ratio(lanes):
-    """How many times larger n is by the most steps than by the fewest, as a geometric mean over N, and at which."""
-    fewest, most = _steps(lanes)[0], _steps(lanes)[-1]
-    logs = np.log(lanes['num_samples']).groupby([lanes['max_steps'], lanes['seq_len']]).mean()
-    return np.exp((logs[most] - logs[fewest]).mean()), fewest, most
+def _gains(lanes):
+    """How many times larger n is than by the fewest steps, for each larger number of steps: a mean over its N."""
+    logs = np.log(lanes['num_samples']).groupby([lanes['max_steps'], lanes['seq_len']]).mean().unstack('max_steps')
+    return np.exp(logs.sub(logs.iloc[:, 0], axis=0).mean()).iloc[1:]
+
+
+def _gains_text(lanes):
+    """'2.0 from 4,000 to 16,000 (N = 8 to 256)'."""
+    fewest, *_ = _steps(lanes)
+    extents = lanes.groupby('max_steps')['seq_len'].agg(['min', 'max'])
+    return ' and '.join(
+        f'{gain:.1f} from {fewest:,} to {steps:,} (N = {extents["min"][steps]} to {extents["max"][steps]})'
+        for steps, gain in _gains(lanes).items()
+    )
 
 
 def text(rows):
     found = _by_steps(rows('worst_erm', radius=1).table)
-    ratio, fewest, most = _ratio(found)
+    lengths = sorted(found['seq_len'].unique())
+    num_lengths = found.groupby('max_steps')['seq_len'].nunique()
+    fewest, most = num_lengths.index[0], num_lengths.index[num_lengths == len(lengths)][-1]
     lanes = found[found['max_steps'].eq(most)]
-    lengths = sorted(lanes['seq_len'].unique())
     ordinary = rows('n_star_erm', task='qstr', radius=1, encoding_factor=3)
     last, half = ordinary.where(seq_len=lengths[-1]), rows('worst_erm', radius=0.5)
     ends = n_star_erm.ends(ordinary)
@@ -186,7 +199,7 @@ Theorem 4 bounds it by polylog N, which a power of N would have contradicted; d_
 number rests on a fit whose certificate stands in fits.md: norm at most R, training risk at most 0.001, which is within
 0.001 of the least risk as risks are not negative, test loss above 0.05 by two standard errors.
 
-The steps of a fit matter most: {most:,} instead of {fewest:,} find {ratio:.1f} times as many prompts, a mean over N.
+These are fits of {most:,} steps. More steps raise n by factors of {_gains_text(found)}.
 By {fewest:,} steps from the shrunk start the largest n at N = 16 and 64 is, {by_hinge}.
 In the ball R = 1/2 {half.count(is_erm=True) or 'none'} of {half.count()} searches ends at an ERM by that measure.
 {len(rows('worst_erm').table)} searches took {rows('worst_erm').time()}.
@@ -205,12 +218,11 @@ def table(rows):
 
 def limits(rows):
     lanes = rows('worst_erm', radius=1).table
-    ratio, fewest, most = _ratio(_by_steps(lanes))
     fits = rows.written('worst_erm', 'fits.md').table.astype({'radius': float, 'norm_over_radius': float})
     ratios = fits.loc[fits['radius'].eq(1), 'norm_over_radius']
     return f"""
 That no ERM errs from these n on: each is a lower bound, the best of {lanes['starts'].nunique()} starts, and it rises
-with the steps of a fit, {ratio:.1f}-fold from {fewest:,} to {most:,}.
+with the steps of a fit, by factors of {_gains_text(_by_steps(lanes))}.
 
 An ERM of R = 1 is one of R = 2 as well, so R = 2 never has fewer.
 

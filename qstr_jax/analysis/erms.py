@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from qstr_jax.analysis.curves import setting_columns
+from qstr_jax.analysis.curves import curve_columns, setting_columns
 
 # The learner that looks for ERMs that err, and the settings in which its tries at one point differ.
 WORST = 'worst_erm'
@@ -92,8 +92,10 @@ def failing(curves: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def worst(rows: pd.DataFrame) -> pd.DataFrame:
     """The largest n with an ERM that errs, as samples to the threshold: the best try of each point and seed.
 
-    A larger ball holds the ERMs of a smaller one, since the least risk is about 0 in both.
+    A larger ball holds the ERMs of a smaller one, since the least risk is about 0 in both. Fits of more steps, which
+    find larger n, count only where they were run at every N.
     """
+    rows = _of_equal_steps(rows)
     tries = [name for name in TRIES if name in rows.columns]
     apart = [name for name in setting_columns(rows) if name not in tries and rows[name].nunique(dropna=False) > 1]
     point = list(dict.fromkeys(['seq_len', *apart, 'seed', 'task_seed']))
@@ -112,3 +114,14 @@ def worst(rows: pd.DataFrame) -> pd.DataFrame:
         num_samples=best['erring_samples'],
         is_erm=True,  # The fit of this n is an ERM, whatever the fit at the end of the search is.
     )
+
+
+def _of_equal_steps(rows: pd.DataFrame) -> pd.DataFrame:
+    """The tries whose number of steps was run at every N of their curve; all, if there are none."""
+    if 'max_steps' not in rows.columns:
+        return rows
+    curve = [rows[name] for name in curve_columns(rows, 'seq_len', TRIES)]
+    lengths, mine = (
+        rows['seq_len'].groupby(by, dropna=False).transform('nunique') for by in (curve, [*curve, rows['max_steps']])
+    )
+    return rows[mine == lengths] if (mine == lengths).any() else rows
