@@ -28,13 +28,12 @@ BUDGETS = {
     'ffn_16': 3_000_000,
     'published_ffn_8': 30_000_000,
 }
-# The batches that these parts try; all others try 1, 4, 16, 64 and 256.
+# The batches that these parts try; the others try 1, 4, 16, 64 and 256, those of the paper's widths from 4 on.
 BATCHES = {
     **dict.fromkeys(BUDGETS, (64, 256, 1024)),
-    **dict.fromkeys(('transformer_64', 'transformer_128', 'rnn_12', 'published_transformer_64'), (4, 16, 64, 256)),
-    **dict.fromkeys(('transformer_256', 'ffn_8'), (16, 64, 256, 1024)),
-    'published_ffn_8': (4, 16, 64, 256),
-    'published_rnn_4': (16, 64, 256),
+    **dict.fromkeys(('transformer_64', 'transformer_128'), (4, 16, 64, 256)),
+    **dict.fromkeys(('rnn_12', 'published_rnn_4'), (16, 64, 256)),
+    **dict.fromkeys(('transformer_256', 'ffn_8', 'published_ffn_8'), (16, 64, 256, 1024)),
 }
 FOLDERS = {
     'one_label': tuple(f'{model}_{n}' for model in WIDTHS for n in WIDTHS[model]),
@@ -56,7 +55,8 @@ def get_config(part='transformer_4'):
     config.update(models=(model,), seq_lens=(int(number),), risk='pointwise', num_seeds=10, task_per_lane=True)
     # Rates that won at shorter prompts, where a search from the default would take long.
     config.tune.learning_rate = (3e-3, 1e-2) if model == 'transformer' and part in BUDGETS else 'auto'
-    config.tune.update(batch_size=BATCHES.get(part, (1, 4, 16, 64, 256)), num_seeds=5)
+    batches = (4, 16, 64, 256) if part.startswith('published_') else (1, 4, 16, 64, 256)
+    config.tune.update(batch_size=BATCHES.get(part, batches), num_seeds=5)
     config.update(check_every=10 if part in BUDGETS else 4, test_samples=1000, max_samples=BUDGETS.get(part, 300_000))
     size = "the widths of the paper's code"
     if not part.startswith('published_'):
@@ -139,7 +139,8 @@ def limits(rows):
     larger = '; '.join(f'{size:g} for {points(group)}' for size, group in smallest[smallest > least].groupby(smallest))
     learnt = rows('one_label', outcome='reached').table
     chosen = learnt.groupby(['model', 'seq_len'])['batch_size'].min()
-    at_end = chosen.eq(smallest.reindex(chosen.index)).sum()
+    is_open = chosen.eq(smallest.reindex(chosen.index)) & chosen.gt(1)
+    ends = f'For {points(chosen[is_open])} the least batch that was tried is the best: a smaller one may do better.'
     ffn = rows('one_label', model='ffn')
     won = rows('one_label/selection', model='ffn', seq_len=16).count(outcome='reached') or 'none'
     units = WIDTHS['ffn']
@@ -152,14 +153,14 @@ def limits(rows):
         return ffn.where(seq_len=seq_len).values('max_samples')[0]
 
     return f"""
-At {at_end} of {len(chosen)} points the best batch is the least that was tried, so a smaller one may do with fewer
-prompts. At this size the FFN's first layer has {units[4]} units at N = 4, but {units[16]} at N = 16, so its exponent
-mixes prompts with capacity.
+{ends if is_open.any() else ''}
+At this size the FFN's first layer has {units[4]} units at N = 4, but {units[16]} at N = 16, so its exponent mixes
+prompts with capacity.
 
-The smallest batch tried was {least:g} ({larger}). Width, depth and weight
-decay were not tuned. Of the paper's widths the RNN is run at N = {listed(PUBLISHED['rnn'])} alone, with batches from
-{least_of_rnn:g} on. Longer prompts are not run: from N = 512 on the Transformer's attention alone has more than 20,000
-parameters.
+The smallest batch tried was {least:g}, the best at {chosen.eq(least).sum()} of {len(chosen)} points ({larger}). Width,
+depth and weight decay were not tuned. Of the paper's widths the RNN is run at N = {listed(PUBLISHED['rnn'])} alone,
+with batches from {least_of_rnn:g} on. Longer prompts are not run: from N = 512 on the Transformer's attention alone has
+more than 20,000 parameters.
 
 At N = 16 the FFN's budget is {budget(16):,} prompts ({budget(last):,} at N = {last}), its own law predicts
 {analysis.short_number(predicted)}, and {won} of the batches and rates that were tried got there. Its lanes end at test
