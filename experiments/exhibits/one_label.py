@@ -144,7 +144,8 @@ def limits(rows):
     ffn = rows('one_label', model='ffn')
     won = rows('one_label/selection', model='ffn', seq_len=16).count(outcome='reached') or 'none'
     units = WIDTHS['ffn']
-    least_of_rnn = rows('one_label_published/selection', model='rnn').values('batch_size')[0]
+    published = rows('one_label_published/selection')
+    of_paper, of_rnn = (lanes.values('batch_size')[0] for lanes in (published, published.where(model='rnn')))
     *_, last = learned = tuple(ffn.where(outcome='reached').values('seq_len'))
     law = analysis.exponent(ffn.where(seq_len=learned).table)
     predicted = analysis.summarize(ffn.where(seq_len=last).table)['mean'].item() * (16 / last) ** law.value
@@ -158,9 +159,9 @@ At this size the FFN's first layer has {units[4]} units at N = 4, but {units[16]
 prompts with capacity.
 
 The smallest batch tried was {least:g}, the best at {chosen.eq(least).sum()} of {len(chosen)} points ({larger}). Width,
-depth and weight decay were not tuned. Of the paper's widths the RNN is run at N = {listed(PUBLISHED['rnn'])} alone,
-with batches from {least_of_rnn:g} on. Longer prompts are not run: from N = 512 on the Transformer's attention alone has
-more than 20,000 parameters.
+depth and weight decay were not tuned. Of the paper's widths batches from {of_paper:g} on were tried, and the RNN is run
+at N = {listed(PUBLISHED['rnn'])} alone, with batches from {of_rnn:g} on. Longer prompts are not run: from N = 512 on
+the Transformer's attention alone has more than 20,000 parameters.
 
 At N = 16 the FFN's budget is {budget(16):,} prompts ({budget(last):,} at N = {last}), its own law predicts
 {analysis.short_number(predicted)}, and {won} of the batches and rates that were tried got there. Its lanes end at test
