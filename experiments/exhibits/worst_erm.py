@@ -67,7 +67,8 @@ def get_config(part='log'):
 def reduced(part='log'):
     """The same in seconds, for the tests."""
     config = n_star_erm.shrink(get_config(part))
-    config.update(seq_lens=(3,), starts=('construction',), erm_tolerance=0.5, min_samples=2, max_samples=16)
+    config.update(seq_lens=(3,), starts=('construction:0.5',), erm_tolerance=0.5, hinge=(1.0,))
+    config.update(min_samples=2, max_samples=16)
     config.num_seeds = 3
     return config
 
