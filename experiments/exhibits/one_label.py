@@ -33,7 +33,7 @@ BATCHES = {
     **dict.fromkeys(BUDGETS, (64, 256, 1024)),
     **dict.fromkeys(('transformer_64', 'transformer_128'), (4, 16, 64, 256)),
     **dict.fromkeys(('rnn_12', 'published_rnn_4'), (16, 64, 256)),
-    **dict.fromkeys(('transformer_256', 'ffn_8', 'published_ffn_8'), (16, 64, 256, 1024)),
+    **dict.fromkeys(('ffn_8', 'published_ffn_8'), (16, 64, 256, 1024)),
 }
 FOLDERS = {
     'one_label': tuple(f'{model}_{n}' for model in WIDTHS for n in WIDTHS[model]),
