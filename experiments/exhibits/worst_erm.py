@@ -84,7 +84,9 @@ def draw(workdir, config):
         return
     beside = pathlib.Path(workdir).parent / 'n_star_erm'
     lines = of_n_star_erm(results.load(beside), lanes) if (beside / 'rows').exists() else None
-    drawn = lanes[lanes['radius'].eq(1)] if lanes['radius'].eq(1).any() else lanes
+    # Lines of all N: one of two would have no exponent.
+    num_lengths = lanes.groupby(['radius', 'max_steps'])['seq_len'].transform('nunique')
+    drawn = lanes[num_lengths == num_lengths.max()]
     figure = plots.samples_against(drawn, lines=lines, **drawing.words(config, drawn))
     figure.axes[0].set_ylabel('largest $n$ with an ERM that errs')
     drawing.save(figure, workdir, 'figure')
