@@ -140,7 +140,7 @@ def limits(rows):
     learnt = rows('one_label', outcome='reached').table
     chosen = learnt.groupby(['model', 'seq_len'])['batch_size'].min()
     is_open = chosen.eq(smallest.reindex(chosen.index)) & chosen.gt(1)
-    ends = f'For {points(chosen[is_open])} the least batch that was tried is the best: a smaller one may do better.'
+    ends = f'The least batch that was tried is the best for {points(chosen[is_open])}: a smaller one may do better.'
     ffn = rows('one_label', model='ffn')
     won = rows('one_label/selection', model='ffn', seq_len=16).count(outcome='reached') or 'none'
     units = WIDTHS['ffn']

@@ -221,11 +221,12 @@ def table(rows):
 
 def limits(rows):
     lanes = rows('worst_erm', radius=1).table
+    gains = _gains(_by_steps(lanes))
     fits = rows.written('worst_erm', 'fits.md').table.astype({'radius': float, 'norm_over_radius': float})
     ratios = fits.loc[fits['radius'].eq(1), 'norm_over_radius']
     return f"""
-That no ERM errs from these n on: each is a lower bound, the best of {lanes['starts'].nunique()} starts, and it rises
-with the steps of a fit, by factors of {_gains_text(_by_steps(lanes))}.
+That no ERM errs from these n on: each is a lower bound, the best of {lanes['starts'].nunique()} starts, and rises with
+the steps of a fit, {gains.iloc[-1]:.1f}-fold from {_steps(lanes)[0]:,} to {gains.index[-1]:,}.
 
 An ERM of R = 1 is one of R = 2 as well, so R = 2 never has fewer.
 
