@@ -168,9 +168,11 @@ def run() -> None:
     folder = files.make_folder(runtime.output(RESULTS))
     # Cards are small, and compile in seconds wherever they are run.
     swept = [name for name, one in exhibit.every().items() if not isinstance(one, exhibit.CardExhibit)]
-    for chip in [] if exhibit.DRAW_ONLY.value else chosen_devices():
-        compile_all(chip, EXHIBITS.value or swept, folder)
-        entries.drop_all_but(folder, cells_of(swept))
+    if not exhibit.DRAW_ONLY.value:
+        devices = chosen_devices()
+        entries.drop_all_but(folder, cells_of([*swept, *EXHIBITS.value]))
+        for chip in devices:
+            compile_all(chip, EXHIBITS.value or swept, folder)
     if programs := entries.read(folder)['programs']:
         files.write_text(folder / 'table.md', entries.table(programs))
     print(entries.by_device(programs) or 'no program has been compiled')

@@ -41,7 +41,7 @@ class Settings:
         max_steps: most steps of L-BFGS.
         control_len: N of the Transformer, on 1STR; the FFN beside it has the same prompts.
         control_tenths: its n as tenths of N d.
-        control_lanes: Transformers, the positive control.
+        control_lanes: number of Transformers.
         control_dim: d_e of the Transformer.
         control_steps: its training steps, AdamW with batches of 32.
         test_samples: test prompts of the oracle and the Transformer.

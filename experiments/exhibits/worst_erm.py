@@ -185,15 +185,15 @@ def text(rows):
     ends = n_star_erm.ends(ordinary)
     widths = lanes.groupby('seq_len')['encoding_dim'].first()
     slope = np.polyfit(np.log(widths.index), np.log(widths), 1)[0]
-    fit = analysis.exponent(lanes)
+    fit, of_fewest = (analysis.exponent(found[found['max_steps'].eq(steps)]) for steps in (most, fewest))
     tried = rows('worst_erm', radius=1, seq_len=(16, 64), max_steps=fewest, starts='construction:0.5').table
     by_hinge = '; '.join(
-        f'λ = {hinge:g}: {_mean(own, 16)} and {_mean(own, 64)}'
+        f'{_mean(own, 16)} and {_mean(own, 64)} with λ = {hinge:g}'
         for hinge, own in tried.assign(num_samples=tried['erring_samples']).groupby('hinge')
     )
     return f"""
 ERMs that err were found up to {_mean(lanes, lengths[0])} prompts at N = {lengths[0]} and {_mean(lanes, lengths[-1])} at
-N = {lengths[-1]}, means of {lanes.groupby('seq_len')['seed'].nunique().min()} tasks, as
+N = {lengths[-1]} by fits of {most:,} steps, means of {lanes.groupby('seq_len')['seed'].nunique().min()} tasks, as
 N^{str(fit).replace('-', '−')} (N^a or (log N)^p: {growth.law(fit)}), while the search by constrained ERM ends at
 {analysis.short_number(ends[lengths[0]])} and {analysis.short_number(ends[lengths[-1]])} ({last.count(is_erm=True)} of
 {last.count()} lanes there are ERMs).
@@ -202,8 +202,9 @@ Theorem 4 bounds it by polylog N, which a power of N would have contradicted; d_
 number rests on a fit whose certificate stands in fits.md: norm at most R, training risk at most 0.001, which is within
 0.001 of the least risk as risks are not negative, test loss above 0.05 by two standard errors.
 
-These are fits of {most:,} steps. More steps raise n by factors of {_gains_text(found)}.
-By {fewest:,} steps from the shrunk start the largest n at N = 16 and 64 is, {by_hinge}.
+More steps raise n by factors of {_gains_text(found)}. By {fewest:,} steps it grows as
+N^{str(of_fewest).replace('-', '−')} ({growth.law(of_fewest)}). There, from the shrunk start, n at N = 16 and 64 is
+{by_hinge}.
 In the ball R = 1/2 {half.count(is_erm=True) or 'none'} of {half.count()} searches ends at an ERM by that measure.
 {len(rows('worst_erm').table)} searches took {rows('worst_erm').time()}.
 """

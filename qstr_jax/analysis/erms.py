@@ -105,7 +105,7 @@ def worst(rows: pd.DataFrame) -> pd.DataFrame:
         most = best.sort_values('radius').groupby(others, dropna=False)['erring_samples'].cummax()
         best = best.assign(erring_samples=most)
     best = best[best['erring_samples'] > 0].drop(columns=tries).reset_index(drop=True)
-    if 'max_samples' in tries:
+    if 'max_samples' in tries:  # which tables and figures need
         best['max_samples'] = rows['max_samples'].max()
     is_found = best['outcome'].ne('censored')
     return best.assign(
