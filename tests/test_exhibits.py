@@ -64,7 +64,7 @@ def test_reduced_twins_run_end_to_end(name, tmp_path, no_pdfs):
         run = [run[0], run[-1]] if len(run) > 2 else run
         for sweep in run:
             sweeps.run(sweep, tmp_path / folder, small.quiet(), exhibit.cells_of(sweep))
-            memory.make_room()  # The programs of one exhibit are up to a gigabyte.
+            memory.make_room(600 * 2**20)  # The programs of one part take up to this much again.
         some.draw(folder, tmp_path, reduced=True)
         rows = results.load(tmp_path / folder)
         lanes = {(cell.id, lane) for sweep in run for cell in exhibit.cells_of(sweep)
