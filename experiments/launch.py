@@ -9,6 +9,7 @@ Arguments that are not the launcher's are those of `experiments.sample_complexit
 what is missing; docs/tutorials/cluster.md says which executor to take when.
 """
 
+import math
 import re
 import sys
 from collections.abc import Sequence
@@ -37,7 +38,7 @@ flags.DEFINE_float(
     lower_bound=0, flag_values=OWN,
 )  # fmt: skip
 flags.DEFINE_integer('tpus', 0, 'TPU chips per process, with ray.', lower_bound=0, flag_values=OWN)
-flags.DEFINE_float('mem_gb', None, "Memory per process; the default is the cluster's.", flag_values=OWN)
+flags.DEFINE_float('mem_gb', None, "Memory per process; the default is the cluster's.", lower_bound=0, flag_values=OWN)
 flags.DEFINE_string('log_dir', None, 'Where submitit keeps job files and logs.', flag_values=OWN)
 WAIT = flags.DEFINE_bool('wait', True, 'Wait for the Slurm jobs, then draw the figure.', flag_values=OWN)
 flags.DEFINE_float('poll_seconds', 5.0, 'How often processes are looked at.', lower_bound=0, flag_values=OWN)
@@ -82,6 +83,9 @@ def parse(argv: Sequence[str]) -> list[str]:
 def main(argv: Sequence[str]) -> None:
     """Runs the sweep; an error that the user can correct is one line."""
     own = OWN.flag_values_dict()
+    for name in 'gpus', 'mem_gb', 'poll_seconds':
+        if not math.isfinite(own[name] or 0):
+            sys.exit(f'error: --{name}={own[name]}: must be a finite number')
     executor, request = own.pop('executor'), Request(arguments=tuple(argv[1:]), **own)
     if executor == 'ray':
         from qstr_jax.launchers import ray

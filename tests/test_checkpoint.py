@@ -90,6 +90,14 @@ def test_what_is_no_file_in_a_checkpoint_is_a_line(tmp_path, kind):
     np.testing.assert_array_equal(checkpoint.load_tree(path, tree)['w'], tree['w'])
 
 
+def test_an_archive_that_unpacks_to_much_more_is_a_line(tmp_path):
+    tree, path = {'w': np.arange(3.0)}, epath.Path(tmp_path) / 'saved'
+    path.mkdir()
+    np.savez_compressed(path / checkpoint.ARCHIVE, np.zeros(30_000_000))
+    with pytest.raises(files.ResultsError, match='larger than its arrays'):
+        checkpoint.load_tree(path, tree)
+
+
 def damaged(path, content):
     """Writes `content` over every file of a checkpoint."""
     for file in [file for file in path.rglob('*') if file.is_file()]:

@@ -200,6 +200,7 @@ def test_an_entry_is_checked_bit_for_bit(measured, tmp_path):
         ('num_samples', 5000),
         ('seed', 7),
         ('outcome', 'fitted'),
+        ('outcome', 'censored_below'),
         ('seed', -1),
         ('seed', 0.5),
         ('num_samples', 0),
@@ -271,8 +272,21 @@ def test_an_entry_has_all_lanes_of_its_points(measured, tmp_path):
     files.write_table(tmp_path / 'ffn/rows.parquet', rows[rows['seq_len'] == 3])
     board.read(tmp_path / 'ffn')
     files.write_table(tmp_path / 'ffn/rows.parquet', rows[rows['seed'] == 1])
-    with pytest.raises(ResultsError, match='rows that no run of the suite leaves'):
+    with pytest.raises(ResultsError, match='rows that no run of the suite leaves, such as qstr, N = 3, seed 1'):
         board.read(tmp_path / 'ffn')
+
+
+@pytest.mark.usefixtures('tiny')
+def test_a_submission_without_some_lanes_of_a_point_is_refused(measured, tmp_path, monkeypatch):
+    rows = results.load(measured / 'mine')
+    monkeypatch.setattr(results, 'load', lambda _: rows[rows['seed'] == 1])
+    with pytest.raises(ValueError, match='has 1 of 2 lanes of qstr, N = 3; give the same command without --submit'):
+        board.submit(measured / 'mine', tmp_path / 'board', suite='quick')
+    assert not (tmp_path / 'board').exists()
+
+
+def test_shorter_prompts_come_first():
+    assert all(sweep.as_json()['settings']['task.seq_len'] == [3, 4] for sweep in TINY.sweeps_of('ffn', (4, 3)))
 
 
 @pytest.mark.usefixtures('tiny')
@@ -441,7 +455,8 @@ def test_only_models_have_settings(settings):
     [
         {'models': ['nobody']}, {'plugins': ['my_missing']}, {'suite': 'other'}, {'seq_lens': ['x']}, {'seq_lens': []},
         {'seq_lens': ['9'], 'models': ['ffn']}, {'settings': '3'}, {'models': None},
-        {'seq_lens': ['8']}, {'every_point': True}, {'settings': "{'ffn.widths': (8,)}"}, {'source': 'https://example.org'},
+        {'seq_lens': ['8']}, {'every_point': True}, {'settings': "{'suite': 'long'}", 'models': ['ffn']},
+        {'settings': "{'ffn.widths': (8,)}"}, {'source': 'https://example.org'},
     ],
     ids=str,
 )  # fmt: skip

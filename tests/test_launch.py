@@ -1,17 +1,21 @@
 """The launcher, with submitit's local executor: jobs are processes of this machine. `test_ray.py` has Ray."""
 
+import dataclasses
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import time
+import types
 
 import pytest
 
 from qstr_jax import sweeps
-from qstr_jax.launchers import batch_worker, ray, request, submitit_jobs
+from qstr_jax.launchers import batch_queue, batch_worker, ray, request, submitit_jobs
 from qstr_jax.storage import results
+from qstr_jax.sweeps import session, worker
 from tests import harness, helpers
 
 CONFIG = '--config=experiments/exhibits/quickstart.py'
@@ -139,6 +143,8 @@ def test_a_preempted_job_saves_its_state_and_is_queued_again(cache, single, tmp_
         (['--shards=2'], "Unknown command line flag 'shards'"),
         (['more'], "error: unknown argument 'more'"),
         (['--executor=ray', '--num_shards=3'], 'error: --num_shards: --executor=ray does not use it, leave it out'),
+        (['--executor=ray', '--gpus=nan'], 'error: --gpus=nan: must be a finite number'),
+        (['--executor=ray', '--mem_gb=-1'], 'error: flag --mem_gb=-1: -1.0 is not a non-negative number'),
         (['--gpus=0.5'], 'error: gpus=0.5, tpus=0: parts of GPUs and TPUs need --executor=ray'),
     ],
 )
@@ -202,6 +208,26 @@ def test_a_worker_without_the_promised_devices_is_an_error(monkeypatch):
     monkeypatch.setattr(sys, 'argv', [])  # which a worker sets
     with helpers.flags_as_before(batch_worker), pytest.raises(RuntimeError, match='promised 1 × gpu, but JAX found'):
         batch_worker.BatchWorker((CONFIG, '--compilation_cache='), 'gpu', 1)
+
+
+def test_a_batch_that_is_over_leaves_no_checkpoint_of_other_lanes(tmp_path):
+    """As of a batch that was stopped when it had other lanes; with one left, its driver would wait for ever."""
+
+    def work(job):
+        assert (tmp_path / 'checkpoints/old/state').read_bytes() == b'x'
+        (tmp_path / 'rows/cell.parquet').write_bytes(b'rows')
+
+    (tmp_path / 'provenance').mkdir()
+    one = object.__new__(batch_worker.BatchWorker)
+    one._workdirs, one._saved, one._mutex, one._stop = [{'': tmp_path}], [(None, {})], threading.Lock(), session.Stop()
+    job = worker.Job(**dict.fromkeys(field.name for field in dataclasses.fields(worker.Job)))
+    one._session = types.SimpleNamespace(job=lambda *_, **__: job, workers=[types.SimpleNamespace(work=work)])
+    one._given = lambda batch: batch
+    batch = batch_queue.Batch('cell', 0, 'cell-batch1of1', (0,), 1.0)
+    for _ in range(2):
+        assert list(one.run(0, batch, {'checkpoints/old/state': b'x'})['files']) == ['rows/cell.parquet']
+    one._stop.set()
+    assert len(one.run(0, batch, {'checkpoints/old/state': b'x'})['files']) == 2
 
 
 def test_a_driver_imports_no_jax():

@@ -48,6 +48,15 @@ def test_the_same_choice_by_another_search_is_no_contradiction(tmp_path):
     assert len(results.load(tmp_path / 'both' / 'selection')) == 4
 
 
+def test_lanes_that_were_tuned_to_different_values_are_no_point(tmp_path):
+    tuned = {'tuned': 'learning_rate', 'tuned_grid': '0.001 0.01', 'tuned_samples': '1 2'}
+    make(tmp_path / 'a', LANES[:2], **tuned)
+    make(tmp_path / 'b', [lane._replace(learning_rate=0.5) for lane in LANES[2:]], **tuned)
+    with pytest.raises(results.ResultsError, match='one point were tuned to different values of learning_rate'):
+        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+    assert not (tmp_path / 'both').exists()
+
+
 def test_a_curve_without_a_row_is_not_merged(tmp_path):
     """As a killed write leaves it, where the other directory has the lane whole."""
     make(tmp_path / 'a')
@@ -160,7 +169,7 @@ def test_directories_that_were_tuned_in_other_ways_are_refused(tmp_path):
         files.write_json(
             tmp_path / name / 'config.json', {'format': results.FORMAT, 'sweeps': [{**sweep, 'tune': tune}]}
         )
-    with pytest.raises(results.ResultsError, match='was tuned with'):
+    with pytest.raises(results.ResultsError, match='were tuned with'):
         merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
     assert not (tmp_path / 'both').exists()
 

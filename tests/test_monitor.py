@@ -212,8 +212,10 @@ def test_heartbeats_are_throttled_and_end(workdir):
     heart.beat({'cell': CELLS[0], 'state': 'compiling'})
     heart.beat({'cell': CELLS[1], 'state': 'running'})
     (path,) = (workdir / 'progress').iterdir()
-    assert json.loads(path.read_text())['cell'] == CELLS[0]
-    assert states(workdir)[CELLS[0]] == 'running'
+    assert json.loads(path.read_text())['cell'] == CELLS[1]  # another cell is told at once
+    heart.beat({'cell': CELLS[1], 'state': 'running', 'samples': 7})
+    assert 'samples' not in json.loads(path.read_text())
+    assert states(workdir)[CELLS[1]] == 'running'
     heart.end()
     heart.end()
     assert set(states(workdir).values()) == {'left'}

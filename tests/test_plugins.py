@@ -155,6 +155,15 @@ def test_each_is_short():
 
 
 @pytest.mark.slow
+def test_a_config_may_register_what_it_runs(tmp_path):
+    config = 'from qstr_jax.cli import base\ndef get_config():\n    return base.get_config(models=("convolution",))\n'
+    (tmp_path / 'mine.py').write_text(CONVOLUTION + config)
+    done = harness.run_binary('sample_complexity', '--config=mine.py', '--dry_run', folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert 'convolution-qstr-N' in done.stdout
+
+
+@pytest.mark.slow
 def test_an_architecture_goes_from_the_command_line_to_heat_map_and_report(plugins):
     """Both settings are axes, columns, axes of the heat map, and in the report."""
     workdir = plugins / 'results'

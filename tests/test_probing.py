@@ -53,7 +53,7 @@ def test_probes_of_a_finished_directory_are_computed_from_kept_parameters(tmp_pa
 
 def test_probes_of_a_finished_directory_without_parameters_are_missing_in_a_line(tmp_path):
     first = run(tmp_path)
-    missing = r"^probes='param_norm': the rows of ffn-.* are without \(no parameters at .*--refresh.*another directory$"
+    missing = r"^probes='param_norm': the rows of ffn-.* lack them \(no parameters at .*--refresh.*another directory$"
     for seeds in 2, 3:  # whether rows would be returned, or added to
         with pytest.raises(results.ResultsError, match=missing):
             run(tmp_path, probes='param_norm', num_seeds=seeds)

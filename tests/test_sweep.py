@@ -182,6 +182,11 @@ def test_what_is_replaced_is_not_what_was_given_under_its_own_name(before):
     assert {lane.learning_rate for lane in sweeps.cells_of(sweep)[0].lanes} == {1e-2}
 
 
+def test_a_replaced_task_replaces_its_settings():
+    sweep = sweeps.Sweep('ffn', seq_lens=3, token_dim=4).replace(task={'token_dim': 5})
+    assert sweeps.cells_of(sweep)[0].problem.task.token_dim == 5
+
+
 def test_replaced_axes_stand_beside_what_was_given():
     sweep = small.settings(models='ffn', axes={'weight_decay': (0.0, 0.1)})
     changed = sweep.replace(axes={'weight_decay': 0.2, 'batch_size': (8, 16)})

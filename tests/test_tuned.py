@@ -58,6 +58,8 @@ def test_values_that_miss_are_ranked_by_the_error_that_the_threshold_is_on():
     of_classes, of_losses = (learners.Online(threshold_on=kind) for kind in ('error_rate', 'loss'))
     assert search._score(rows[1], of_classes) < search._score(rows[0], of_classes)
     assert search._score(rows[0], of_losses) < search._score(rows[1], of_losses)
+    diverged = [{'outcome': 'diverged', 'test_loss': np.nan, 'accuracy': 0.95}]  # NaN logits name the first class
+    assert search._score(rows[0], of_classes) < search._score(diverged, of_classes)
 
 
 def test_a_repeated_run_says_what_is_there_and_so_does_a_dry_run(workdir, capsys):
@@ -212,9 +214,9 @@ def test_a_search_for_n_star_is_tuned_too(tmp_path):
 
 
 def test_a_directory_is_tuned_in_one_way(workdir):
-    with pytest.raises(results.ResultsError, match='was tuned with'):
+    with pytest.raises(results.ResultsError, match='were tuned with'):
         sweeps.run(settings(grid=(1e-3, 1e-2)), workdir, small.quiet())
-    with pytest.raises(results.ResultsError, match='was tuned with'):
+    with pytest.raises(results.ResultsError, match='were tuned with'):
         sweeps.run(small.settings(), workdir, small.quiet())
 
 
@@ -225,7 +227,7 @@ def test_other_points_may_be_tuned_over_other_values_of_the_same_settings(workdi
     rows = sweeps.run(settings(grid=(1e-3, 1e-2), seq_lens=4), directory, small.quiet())
     assert set(rows['seq_len']) == {2, 3, 4}
     pd.testing.assert_frame_equal(rows[rows['seq_len'] < 4].reset_index(drop=True), before)
-    with pytest.raises(results.ResultsError, match='was tuned with'):
+    with pytest.raises(results.ResultsError, match='were tuned with'):
         sweeps.run(settings(seq_lens=5, tune={'weight_decay': (0.1, 0.2)}), directory, small.quiet())
 
 
@@ -233,7 +235,7 @@ def test_a_setting_of_one_model_tells_no_points_of_another_apart(tmp_path):
     """Widths of the Transformer differ, but both sweeps have the same FFN; alone it is another Transformer."""
     one = {'models': ('transformer', 'ffn'), 'tune': {'learning_rate': (1e-3, 1e-2)}, 'transformer.mlp_width': 8}
     other = {**one, 'tune': {'learning_rate': (1e-5, 1e-4)}, 'transformer.mlp_width': 4}
-    with pytest.raises(results.ResultsError, match='was tuned with'):
+    with pytest.raises(results.ResultsError, match='were tuned with'):
         results.check_tuned_alike(tmp_path, [settings(**one).as_json()], settings(**other).as_json())
     one['models'] = other['models'] = 'transformer'
     results.check_tuned_alike(tmp_path, [settings(**one).as_json()], settings(**other).as_json())
@@ -263,6 +265,7 @@ def test_shares_keep_the_cells_of_a_model_together():
         ({'tune': {'learning_rate': 'auto', 'margin': 0.5}}, 'margin'),
         ({'tune': {'learning_rate': 'auto', 'num_seeds': 0}}, 'num_seeds'),
         ({'tune': {'radius': (1.0, 2.0)}}, 'would be ignored'),
+        ({'tune': {'learning_rate': (-1.0, 1e-3)}}, 'learning_rate=-1'),
         ({'learning_rate': 1e-2}, 'is tuned, so it cannot be given'),
         ({'tune': {'learning_rate': 'auto', 'weight_decay': (0.1,)}}, 'several values'),
     ],
@@ -326,6 +329,40 @@ def test_an_axis_that_some_tuned_values_ignore_is_refused():
     sweep = sweeps.Sweep(models='ffn', seq_lens=2, warmup_steps=(5, 10), tune=tuning)
     with pytest.raises(ValueError, match='warmup_steps: only some'):
         tuned.rivals(sweeps.cells_of(sweep), sweep.tune)
+
+
+def test_a_setting_of_a_model_with_the_name_of_a_tuned_one_may_be_given():
+    deep = {'rnn.cell': 'deep', 'rnn.radius': 2.0}
+    sweep = sweeps.Sweep(
+        'rnn', seq_lens=2, learners='constrained', num_samples=20, tune={'radius': (1.0, 2.0)}, axes=deep
+    )
+    assert sweeps.cells_of(sweep)
+
+
+def test_tuned_tuples_are_written_so_that_the_sweep_is_known_again(tmp_path):
+    several = {'starts': (('init',), ('init', 'init'))}
+    sweep = sweeps.Sweep('ffn', seq_lens=2, learners='adamw', num_samples=20, tune=several)
+    results.add_sweep(results.open_workdir(tmp_path), sweep.as_json())
+    (known,) = results.read_config(tmp_path)
+    results.check_tuned_alike(tmp_path, [known], sweep.as_json())
+
+
+def test_lanes_of_a_step_that_goes_on_stay_in_it():
+    """A lane with a row under the same limit is asked for again, so that no lane changes its batch."""
+    cell = cells.cells_of(settings())[0]
+    asked = []
+
+    def run(_, steps, size_of):
+        asked.extend(steps[0].lanes)
+
+    one = search.Search(types.SimpleNamespace(sweep=settings(), run=run), None, cell)
+    lanes = [cell.lanes[0]._replace(seed=tune.FIRST_SEED, learning_rate=rate, stop_after=800) for rate in (0.01, 0.03)]
+    one._rows = lambda: [{**lane._asdict(), 'outcome': 'reached', 'samples_to_threshold': 400} for lane in lanes]
+    one._run({(i,): [lane] for i, lane in enumerate(lanes)})
+    assert asked == lanes
+    asked.clear()
+    one._run({(i,): [lane._replace(stop_after=900)] for i, lane in enumerate(lanes)})
+    assert not asked
 
 
 def test_what_is_tuned_and_how_is_checked():

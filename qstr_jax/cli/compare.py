@@ -14,6 +14,7 @@ from absl import flags
 from qstr_jax import comparison
 from qstr_jax.cli import base, command_line, runtime
 from qstr_jax.comparison import board
+from qstr_jax.comparison import suite as suites
 
 OWN = ('models', 'plugins', 'suite', 'seq_lens', 'every_point', 'settings', 'submit', 'source')
 
@@ -41,6 +42,7 @@ def run(given: Any) -> None:
     except ValueError:
         raise ValueError(f'--seq_lens={",".join(given.seq_lens)}: give whole numbers with commas') from None
     settings = base.parsed_axes(given.settings, '--settings')
+    suites.check_of_models(settings)
     if given.source and not given.submit:
         raise ValueError(f'--source={given.source}: would be ignored without --submit')
     # Without models a submission still says which settings made the rows that are there.

@@ -27,7 +27,8 @@ DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters, wo
 def _of_config(name: str, default: Callable[..., None]) -> Callable[..., None]:
     """A function of the file that --config names, such as its `draw`; the default where it has none."""
     path, _, _ = config_flags.get_config_filename(flags.FLAGS['config']).partition('.py:')
-    return runpy.run_path(path.removesuffix('.py') + '.py').get(name, default)
+    path = path.removesuffix('.py') + '.py'
+    return runpy.run_path(path, run_name='config_config').get(name, default)  # as config_flags names it
 
 
 def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from qstr_jax import columns, failures, sweeps
+from qstr_jax import failures, sweeps
 from qstr_jax.analysis import formats
 from qstr_jax.comparison import card, entries
 from qstr_jax.comparison import suite as suites
@@ -54,6 +54,12 @@ def submit(
     found = list(dict.fromkeys(rows['model']))
     if len(found) != 1:
         raise ValueError(f'workdir={str(workdir)!r}: has rows of {len(found)} models ({", ".join(found)}); submit one')
+    for (task, seq_len), seeds in rows.groupby(['task', 'seq_len'])['seed']:
+        if len(seeds) < points.num_seeds:
+            raise ValueError(
+                f'workdir={str(workdir)!r}: has {len(seeds)} of {points.num_seeds} lanes of {task}, N = {seq_len}; '
+                'give the same command without --submit first'
+            )
     folder = pathlib.Path(names.inside(board, _folder(found[0], suite)))
     if folder.exists():
         raise ValueError(f'{folder} is there already: remove it first, or give the model another name')
@@ -134,7 +140,7 @@ def _check_rows(rows: pd.DataFrame, entry: Mapping[str, Any], points: suites.Sui
     """Raises ValueError for rows that no run of the suite leaves."""
     shared = _shared(rows, points)
     good = rows['entry'].eq(entry['entry']) & rows['suite'].eq(entry['suite']) & rows['model'].eq(entry['model'])
-    good &= rows['outcome'].isin(columns.OUTCOMES) & rows['seed'].isin(range(points.num_seeds))
+    good &= rows['outcome'].isin(('reached', 'censored', 'diverged')) & rows['seed'].isin(range(points.num_seeds))
     good &= rows['num_samples'].between(1, rows['max_samples'])
     one_check = rows['batch_size'] * rows['check_every']
     off_check = rows['num_samples'] % one_check
@@ -146,8 +152,10 @@ def _check_rows(rows: pd.DataFrame, entry: Mapping[str, Any], points: suites.Sui
     good &= ~rows.duplicated(['task', 'seq_len', 'seed'])
     good &= rows.groupby(['task', 'seq_len'])['seed'].transform('size').eq(points.num_seeds)
     good &= rows['learner'].eq(LEARNER) | rows[list(_OF_OURS)].notna().all(axis=1)
-    if not good.all() or len(points.rows_of(rows.assign(**shared))) != len(rows):
-        raise ValueError('rows that no run of the suite leaves')
+    good &= rows.index.isin(points.rows_of(rows.assign(**shared)).index)
+    if not good.all():
+        task, seq_len, seed = rows.loc[~good, ['task', 'seq_len', 'seed']].iloc[0]
+        raise ValueError(f'rows that no run of the suite leaves, such as {task}, N = {seq_len}, seed {seed}')
 
 
 def reference(board: Any) -> pd.DataFrame:
@@ -177,6 +185,7 @@ def check(folder: Any, num_lanes: int = 2) -> list[Again]:
     sys.path.insert(0, str(pathlib.Path(folder).resolve()))
     for name in entry['plugins']:
         failures.import_plugin(name)
+    suites.check_of_models(entry['settings'])
     lanes = rows[rows['seed'].eq(0) & rows['learner'].ne(LEARNER)].sort_values('num_samples').head(num_lanes)
     return [_again(points, row, entry['settings']) for row in lanes.to_dict('records')]
 

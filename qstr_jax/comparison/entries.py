@@ -44,10 +44,10 @@ def _check_chosen(workdir: Any, rows: pd.DataFrame) -> None:
     ours = rows[rows['learner'].ne(LEARNER)]
     for name, value in CHOSEN.items() if len(ours) else ():
         found = ours[name] if name in ours.columns else pd.Series(None, ours.index)
-        if not found.eq(value).all():
+        if len(other := ours[~found.eq(value)]):
             raise ValueError(
-                f'{workdir}: learning rates of {ours["model"].iloc[0]} were not chosen as the suite does '
-                f'({name}={found.iloc[0]}, not {value}): run python -m qstr_jax compare --models=… --workdir=…'
+                f'{workdir}: learning rates of {other["model"].iloc[0]} were not chosen as the suite does '
+                f'({name}={found[other.index[0]]}, not {value}): run python -m qstr_jax compare --models=… --workdir=…'
             )
 
 

@@ -56,7 +56,7 @@ class Suite:
         self, models: str | Sequence[str], seq_lens: Sequence[int] | None = None, **settings: Any
     ) -> list[sweeps.Sweep]:
         """A tuned sweep for each task; `settings` are of models."""
-        _check_of_models(settings)
+        check_of_models(settings)
         if seq_lens is not None and not seq_lens:
             raise ValueError('seq_lens: give at least one, or leave it out for all')
         for seq_len in seq_lens or ():
@@ -65,7 +65,7 @@ class Suite:
             sweeps.Sweep(
                 models=models,
                 task={'name': task.name, **dict(task.settings)},
-                seq_lens=tuple(seq_lens or self.seq_lens),
+                seq_lens=tuple(sorted(seq_lens or self.seq_lens)),
                 num_seeds=self.num_seeds,
                 tune={'learning_rate': RATES, 'num_seeds': 1},
                 probes=('state_size',),
@@ -77,7 +77,7 @@ class Suite:
 
     def again(self, task: str, row: Mapping[str, Any], **settings: Any) -> sweeps.Sweep:
         """The sweep that makes one row of lane 0 again."""
-        _check_of_models(settings)
+        check_of_models(settings)
         one = next(one for one in self.tasks if one.name == task)
         return sweeps.Sweep(
             models=str(row['model']), task={'name': one.name, **dict(one.settings)}, seq_lens=int(row['seq_len']),
@@ -150,7 +150,7 @@ def _agrees(rows: pd.DataFrame, wanted: Mapping[str, Any]) -> pd.Series:
     return is_same
 
 
-def _check_of_models(settings: Mapping[str, Any]) -> None:
+def check_of_models(settings: Mapping[str, Any]) -> None:
     """Raises ValueError for a setting of anything but a model, since the suite sets those."""
     for key, value in settings.items():
         entry = registry.entries().get(key.partition('.')[0])

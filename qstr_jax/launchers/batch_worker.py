@@ -101,6 +101,8 @@ class BatchWorker:
             saved=lambda folder: self._keep(device, batch, _files(workdir, folder)),
         )
         self._session.workers[device].work(dataclasses.replace(job, progress=lines))
+        if not self._stop.is_set():  # It is over, so a checkpoint that is left is of other lanes or another size.
+            shutil.rmtree(workdir / 'checkpoints')
         self._keep(device, None, {})
         # Provenance first and rows last: a row has its record, and is the sign that its lane is complete.
         folders = [workdir / 'provenance', *(workdir / kind for kind in LEFT)]

@@ -94,19 +94,25 @@ def _load_archive(path: Any, abstract: Any) -> Any:
     """Loads what `_save_archive` saved."""
     try:
         with np.load(io.BytesIO((path / ARCHIVE).read_bytes()), allow_pickle=False) as archive:
+            _check_size(sum(one.file_size for one in archive.zip.infolist()), abstract)
             leaves = [archive[name] for name in sorted(archive.files)]
     except zipfile.BadZipFile as error:
         raise ValueError(str(error)) from None
     return jax.tree.unflatten(jax.tree.structure(abstract), leaves)
 
 
-def _check_files(path: Any, num_bytes: int) -> None:
+def _check_files(path: Any, wanted: Any) -> None:
     """Raises ValueError unless a checkpoint consists of files and folders, together not much larger than its arrays."""
     found = [] if '://' in str(path) else list(pathlib.Path(path).rglob('*'))
     odd = [one for one in found if one.is_symlink() or not (one.is_file() or one.is_dir())]
     if odd:
         raise ValueError(f'{odd[0].name} is no file, but a link, a pipe or a device')
-    if sum(one.stat().st_size for one in found) > 2 * num_bytes + MOST_MORE:
+    _check_size(sum(one.stat().st_size for one in found), wanted)
+
+
+def _check_size(num_bytes: int, wanted: Any) -> None:
+    """Raises ValueError where a checkpoint takes much more than its arrays."""
+    if num_bytes > 2 * sum(leaf.nbytes for leaf in jax.tree.leaves(wanted)) + MOST_MORE:
         raise ValueError('its files are larger than its arrays')
 
 
@@ -130,7 +136,7 @@ def load_tree(path: Any, abstract_tree: Any, identity: str = '') -> Any:
     wanted = jax.tree.map(lambda leaf: np.empty(leaf.shape, leaf.dtype), abstract_tree)
     try:
         abstract = {'arrays': wanted, 'digest': _digest(wanted)}
-        _check_files(path, sum(leaf.nbytes for leaf in jax.tree.leaves(wanted)))
+        _check_files(path, wanted)
         if (path / ARCHIVE).exists():
             content = _load_archive(path, abstract)
         else:

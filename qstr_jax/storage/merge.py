@@ -20,7 +20,8 @@ def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
 
     A lane that several directories hold is taken from `destination`, or else from the first of them. Rows of one lane,
     backend and `lanes_per_batch` must be equal; others may differ by rounding, which gives a warning. Runs that chose
-    settings, in `selection/`, are merged too; trained parameters and checkpoints stay where they are.
+    settings, in `selection/`, are merged too; trained parameters and checkpoints stay where they are. No worker may
+    write to the destination meanwhile.
     """
     if not sources:
         raise ResultsError('sources: give at least one results directory')
@@ -47,7 +48,7 @@ def merge(sources: Sequence[Any], destination: Any) -> pd.DataFrame:
     for sweep in sweeps:
         results.add_sweep(target, sweep)
     for name, (rows, curves) in tables.items():
-        results.add(target, name.removesuffix('.parquet'), rows, curves)  # a worker may have added others meanwhile
+        results.add(target, name.removesuffix('.parquet'), rows, curves)
     files.write_json(target / 'plan.json', plan)
     for name, run in runs.items():
         files.write_json(target / 'provenance' / name, run)
@@ -79,6 +80,7 @@ def _merge_cell(name: str, sources: Sequence[Any]) -> tuple[pd.DataFrame, pd.Dat
             pd.concat([mine, lane_keys.without(theirs, known)], ignore_index=True)
             for mine, theirs in ((rows, other), (curves, more))
         )
+    _check_chosen(name, rows)
     return lane_keys.sort(rows), lane_keys.sort(curves, 'samples')
 
 
@@ -104,6 +106,17 @@ def _check_programs(tables: dict[str, tuple[pd.DataFrame, pd.DataFrame]], runs: 
 
 def is_same(a: Any, b: Any) -> bool:
     return bool(pd.isna(a) and pd.isna(b) if pd.isna(a) or pd.isna(b) else a == b)
+
+
+def _check_chosen(name: str, rows: pd.DataFrame) -> None:
+    """Raises ResultsError where lanes of one point were tuned to different values."""
+    tuned = rows['tuned'].dropna().unique() if 'tuned' in rows.columns else ()
+    chosen = [setting for names in tuned for setting in names.split() if setting in lane_keys.columns_of(rows)]
+    point = [setting for setting in lane_keys.columns_of(rows) if setting not in ('seed', 'task_seed', *chosen)]
+    for setting in chosen:
+        if (rows.groupby(['tuned', *point])[setting].nunique() > 1).any():
+            what = f'{name.removesuffix(".parquet")}: lanes of one point were tuned to different values of {setting}'
+            raise ResultsError(f'{what}: nothing was merged')
 
 
 def _check_same(name: str, rows: pd.DataFrame, other: pd.DataFrame, source: Any) -> None:

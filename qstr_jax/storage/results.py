@@ -89,8 +89,10 @@ def check_tuned_alike(workdir: Any, known: Sequence[dict[str, Any]], sweep: dict
     for other in known:
         is_of_lanes = all({'settings', 'models'} <= one.keys() for one in (other, sweep))  # no training loops outside
         if is_of_lanes and other.get('tune') != sweep.get('tune') and not _are_apart(sweep, other):
-            before = 'is not tuned' if other.get('tune') is None else f'was tuned with {other["tune"]}'
-            raise ResultsError(f'{str(workdir)!r} {before}: use another directory')
+            before = 'not tuned' if other.get('tune') is None else f'tuned with {other["tune"]}'
+            raise ResultsError(
+                f'rows in {str(workdir)!r} were {before}, unlike those of this sweep: use another directory'
+            )
 
 
 def _are_apart(*both: dict[str, Any]) -> bool:

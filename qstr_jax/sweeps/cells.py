@@ -57,7 +57,7 @@ class Cell:
 
 
 def cells_of(sweep: Sweep) -> tuple[Cell, ...]:
-    """All cells of a sweep, cheap ones first: by sparsity, length, learner, then model.
+    """All cells of a sweep, in the order of the values of sparsity and length, then by learner and model.
 
     A baseline in closed form is one cell, whichever learners are named.
 
@@ -170,7 +170,7 @@ def _cells_of_model(
                 key = (learner_name, name, place)
                 with failures.named(f'learners={name!r}'):
                     if key not in made:
-                        made[key] = _learner(name, learner_settings, traced)
+                        made[key] = _learner(name, learner_settings, {**traced, **_tuned(sweep, name)})
                     learner = made[key].bind(module, task, sizes or (0,))
                 if sweep.tune:
                     sweep.tune.grids_of(learner)  # raises if the learner does not have what is tuned
@@ -226,6 +226,12 @@ def _learner(name: str, settings: Settings, traced: dict[str, tuple]) -> Any:
         for value in values:
             make(**settings, **{setting: value})
     return make(**settings)
+
+
+def _tuned(sweep: Sweep, name: str) -> dict[str, tuple]:
+    """The values of a learner's traced settings that are tuned."""
+    grids = sweep.tune.grids if sweep.tune else ()
+    return {setting: values for setting, values in grids if setting in registry.entries()[name].schema.traced}
 
 
 def _learner_axes(sweep: Sweep, asked: str, name: str) -> dict[str, tuple]:

@@ -2,7 +2,7 @@
 
 plan.json                 columns and lanes of each cell that was ever asked for
 progress/RUN-DEVICE.json  what a device is doing; removed when it is done
-errors/CELL.json          the last error of a cell; removed when the cell succeeds
+errors/CELL.json          the last error of a cell; removed at the end of a call, once the cell has all its lanes
 """
 
 import collections
@@ -60,17 +60,17 @@ def drop_unstarted(workdir: Any, cells: Sequence[Cell]) -> None:
 
 
 class Heartbeat:
-    """What one device is doing, written to a file at most every `BEAT_SECONDS`."""
+    """What one device is doing, written to a file at most every `BEAT_SECONDS`, and when it takes another cell."""
 
     def __init__(self, workdir: Any, run_id: str, device_id: int) -> None:
         self._path = names.inside(workdir, 'progress', f'{run_id}-{device_id}.json')
-        self._last = 0.0
+        self._last, self._cell = 0.0, ''
 
     def beat(self, report: dict[str, Any]) -> None:
-        """Writes what is going on, unless the last report is recent."""
-        if time.monotonic() - self._last < BEAT_SECONDS:
+        """Writes what is going on, unless the last report is recent and of the same cell."""
+        if report['cell'] == self._cell and time.monotonic() - self._last < BEAT_SECONDS:
             return
-        self._last = time.monotonic()
+        self._last, self._cell = time.monotonic(), report['cell']
         who = {'host': socket.gethostname(), 'pid': os.getpid(), 'time': _now()}
         files.write_json(self._path, {**who, **report})
 
@@ -170,6 +170,7 @@ def _cell_status(
         beat = beats[cell_id]
         state = 'running' if _is_alive(beat) else 'stopped'
         note = f'{beat.get("samples", 0) / 1e3:.1f}k samples, train loss {beat.get("train_loss", float("nan")):.3f}'
+        note = 'compiling' if beat.get('state') == 'compiling' else note
     counts['censored'] = counts.get('censored', 0) + counts.pop('censored_below', 0)
     return {
         'cell': cell_id,

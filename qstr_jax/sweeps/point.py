@@ -111,7 +111,8 @@ def changed(asked: Asked, built: Built, learner: Any) -> tuple[tuple[str, Any], 
     for name, setting in registry.entries()[learner.name].schema.items():
         is_idle = name in ignored and name != 'max_samples'
         if not setting.is_traced and not is_idle and getattr(learner, name) != setting.default:
-            found[f'learner.{name}'] = getattr(learner, name)
+            value = getattr(learner, name)
+            found[f'learner.{name}'] = value if isinstance(value, tuple) else columns.plain(value)
     if learner.is_search:
         found['learner.is_search'] = True
     found |= {f'model.{name}': columns.plain(value) for name, value in built.needed.items()}

@@ -51,7 +51,7 @@ def complete(
     if lost and not refresh:
         _, what, reason, _ = lost[0]
         others = f', and of {len(lost) - 1} more cells,' if len(lost) > 1 else ''
-        raise results.ResultsError(f'{what}{others} in {workdir} are without ({reason}): {stale.HINT}')
+        raise results.ResultsError(f'{what}{others} in {workdir} lack them ({reason}); or {stale.HINT}')
     for cell, _, _, judged in lost:
         stale.set_aside(workdir, cell, judged, record['id'])
 

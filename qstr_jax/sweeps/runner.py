@@ -121,9 +121,9 @@ def _prepared(one: session.Session, workdir: Any, options: Options, all_cells: S
 
 
 def _alone(calls: Sequence[Call], sessions: Sequence[session.Session], shown: progress.Progress) -> list[Call]:
-    """The calls, so that each runs on a device of its own, since every device compiles a cell for itself.
+    """Gives each call a device of its own while it runs, since a second device would compile the same cells again.
 
-    A device that no call has or waits for is shared: any call may take it.
+    Devices that no call needs are shared.
     """
     devices = range(len(sessions[0].workers))
     free, shared = list(devices[: len(calls)]), set(devices[len(calls) :])

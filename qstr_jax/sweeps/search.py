@@ -135,7 +135,8 @@ class Search:
         """The rows of some selection lanes, by the places of their values."""
         wanted = tuple(one for several in lanes.values() for one in several)
         known = self._reached(wanted)
-        missing = tuple(one for one in wanted if one not in known)
+        # Lanes with a row under this very limit stay, so that batches keep their numbers, and so their checkpoints.
+        missing = tuple(one for one in wanted if one not in known or known[one]['stop_after'] == one.stop_after)
         if missing:
             step = dataclasses.replace(self.cell, lanes=missing)
             if self._session.run(self._selection, [step], size_of=self.size_of):
@@ -198,6 +199,8 @@ def _score(rows: Sequence[Mapping[str, Any]], learner: Any) -> Score:
         errors = [1 - float(row['accuracy']) for row in rows]
     else:
         errors = [float(row['test_loss']) for row in rows]
+    if any(row['outcome'] == 'diverged' for row in rows):  # whose accuracy may be finite
+        errors.append(math.inf)
     return Score(samples=max(samples_of(rows)), error=float(np.nan_to_num(np.max(errors), nan=np.inf)))
 
 

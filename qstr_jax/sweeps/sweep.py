@@ -125,8 +125,8 @@ class Sweep:
         object.__setattr__(self, 'given', self._scopes.triples(settings, axes or {}))
         if self.tune:
             _check_seeds(self.num_seeds, self.task_seed, self.tune)
-        for _, name, values in self.given:
-            if self.tune and name in self.tune.names:
+        for scope, name, values in self.given:
+            if self.tune and name in self.tune.names and (scope == 'learner' or scope in LEARNERS.names()):
                 raise ValueError(f'{name}={values!r}: is tuned, so it cannot be given')
 
     def _check(self) -> None:
@@ -171,7 +171,7 @@ class Sweep:
         settings = {f'{scope}.{name}': values if len(values) > 1 else values[0] for scope, name, values in self.given}
         axes = dict(changes.pop('axes', None) or {})
         for key, value in (*changes.items(), *axes.items()):
-            if key not in FIELDS:
+            if key not in FIELDS or (key == 'task' and isinstance(value, Mapping)):
                 for scope, name, _ in self._scopes.of(key, value):
                     settings = {given: one for given, one in settings.items() if not _is_under(given, scope, name)}
         return Sweep(**{**kept, **changes}, axes={**settings, **axes})

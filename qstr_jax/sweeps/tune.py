@@ -67,7 +67,10 @@ class Tune:
 
     def as_json(self) -> dict[str, Any]:
         """The tuning as a dict that JSON can hold."""
-        tuned = {name: list(values) or 'auto' for name, values in (*self.grids, *self.choices)}
+        tuned = {
+            name: [list(one) if isinstance(one, tuple) else one for one in values] or 'auto'
+            for name, values in (*self.grids, *self.choices)
+        }
         return {**tuned, **{name: getattr(self, name) for name in OPTIONS}}
 
 
