@@ -40,7 +40,7 @@ lint: install $(VENV)/.installed-test  ## ruff and mypy, without the tests
 	$(RUN) ruff format --check qstr_jax experiments examples tests docs setup.py
 	$(RUN) mypy
 
-theorems: install  ## all cards of theorems (45 minutes of a core)
+theorems: install  ## all cards of theorems (hours of a core)
 	$(RUN) experiments.exhibit $(notdir $(basename $(wildcard experiments/exhibits/card_*.py))) --workdir=$(WORKDIR)
 
 # Every other name is an exhibit, a file of experiments/exhibits, or one of its results directories.

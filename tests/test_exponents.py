@@ -42,7 +42,7 @@ def test_lanes_that_are_no_erms_are_in_no_exponent():
     taken_as_they_are = analysis.exponent(rows)
     checked = analysis.exponent(rows.assign(is_erm=~wrong))
     assert checked.value == pytest.approx(1.0, abs=1e-5)
-    assert checked.note == f'without {wrong.sum()} of {len(rows)} lanes that are no ERMs'
+    assert checked.note == f'without {wrong.sum()} of {len(rows)} lanes, which are no ERMs'
     assert taken_as_they_are.note == ''
     assert taken_as_they_are == analysis.exponent(rows.drop(columns='is_erm'))
     none = analysis.exponent(rows.assign(is_erm=False))
@@ -298,6 +298,20 @@ def test_three_means_off_a_line_have_no_interval():
     assert (fit.low, fit.interval_by) == (None, '')
     assert fit.note == 'no interval: the three means do not lie on a line'
     assert analysis.exponent(rows).interval_by == line_fit.BY_NOISE
+    for count in range(2, 11):  # also where lanes agree, up to rounding
+        lanes = rows.drop_duplicates('seq_len').assign(samples_to_threshold=[100, 400, 500])
+        agree = pd.concat([lanes.assign(seed=seed, task_seed=seed) for seed in range(count)])
+        assert analysis.exponent(agree).interval_by == ''
+
+
+def test_bounds_on_both_sides_have_a_mean_between_them():
+    logs = np.log([4, 4, 16, 16, 60, 60, 68, 68]) + np.tile([0.0, 0.01], 4)
+    group, side = np.repeat(np.arange(3), (2, 2, 4)), np.array([0, 0, 0, 0, 1, 1, -1, -1])
+    means = from_logs(np.array([4.0, 16, 64]), group, logs, side)
+    assert means.is_measured.all()
+    assert np.exp(means.mean[2]) == pytest.approx(64, rel=0.03)
+    few = from_logs(np.array([4.0, 16, 64]), np.arange(3)[[0, 1, 2, 2]], logs[[0, 2, 4, 6]], side[[0, 2, 4, 6]])
+    assert few.x.tolist() == [4, 16]  # no noise is known
 
 
 def test_bounds_beside_three_means_enter_value_and_interval_alike():
@@ -312,9 +326,10 @@ def test_bounds_beside_three_means_enter_value_and_interval_alike():
 
     three = from_logs(2.0 ** np.arange(3), group[:15], logs[:15], side[:15])
     assert slope(-5.0)[:3] == pytest.approx(line_fit.slope(np.log(three.x), three)[:3], abs=1e-3)
-    assert slope(1.0).value > slope(-5.0).value + 0.05
-    assert slope(1.0).low > slope(-5.0).low
-    assert slope(1.0).by == line_fit.BY_NOISE
+    assert slope(0.2).value > slope(-5.0).value + 0.05
+    assert slope(0.2).low > slope(-5.0).low
+    assert slope(0.2).by == line_fit.BY_NOISE
+    assert slope(1.0).by == ''  # no line goes there
 
 
 def test_means_without_lane_noise_have_the_interval_of_least_squares():

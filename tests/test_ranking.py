@@ -32,7 +32,7 @@ def test_lanes_of_a_search_learn_too_and_those_that_were_stopped_say_nothing():
 
 
 def test_who_is_equal_at_the_largest_value_is_ranked_at_the_next():
-    line = {'model': 'a', 'seq_len': 8, 'num_learn': 0, 'mean': 100.0}
+    line = {'model': 'a', 'seq_len': 8, 'num_learn': 0, 'num_judged': 5, 'mean': 100.0}
     means = pd.DataFrame([
         line, {**line, 'model': 'b'},
         {**line, 'seq_len': 4, 'num_learn': 5}, {**line, 'model': 'b', 'seq_len': 4, 'num_learn': 5, 'mean': 50.0},
@@ -40,8 +40,14 @@ def test_who_is_equal_at_the_largest_value_is_ranked_at_the_next():
     assert plots.ranked(means, 'seq_len') == ['b', 'a']
 
 
+def test_shares_of_lanes_count_and_not_their_numbers():
+    line = {'model': 'few', 'seq_len': 8, 'num_learn': 3, 'num_judged': 3, 'mean': 900.0}
+    means = pd.DataFrame([{**line, 'model': 'many', 'num_learn': 4, 'num_judged': 5, 'mean': 100.0}, line])
+    assert plots.ranked(means, 'seq_len') == ['few', 'many']
+
+
 def test_who_was_not_run_stands_with_those_that_fail_there():
-    line = {'seq_len': 8, 'num_learn': 3, 'mean': 100.0}
+    line = {'seq_len': 8, 'num_learn': 3, 'num_judged': 5, 'mean': 100.0}
     means = pd.DataFrame([
         {**line, 'model': 'fails', 'mean': 90.0}, {**line, 'model': 'fails', 'seq_len': 16, 'num_learn': 0},
         {**line, 'model': 'not run', 'mean': 50.0}, {**line, 'model': 'worse', 'mean': 200.0},

@@ -185,7 +185,7 @@ def test_fits_of_least_norm_that_miss_their_risk_are_no_erms():
     row = line(table1.measure(rows.assign(converged=~bad)), 'rnn')
     assert row['exponent'] == pytest.approx(0.7, abs=0.05)
     assert row['agrees'] == 'yes'
-    assert f'without {bad.sum()} of {len(rows)} lanes that are no ERMs' in row['note']
+    assert f'without {bad.sum()} of {len(rows)} lanes, which are no ERMs' in row['note']
     assert 'not checked' not in row['note']
 
 
@@ -198,7 +198,7 @@ def test_rows_that_are_no_erms_leave_the_line_with_a_reference_or_by_their_own_r
         row = line(table1.measure(some), 'transformer')
         assert row['exponent'] == pytest.approx(-0.5, abs=0.05)
         assert row['agrees'] == 'yes'
-        assert f'without {bad.sum()} of {len(rows)} lanes that are no ERMs' in row['note']
+        assert f'without {bad.sum()} of {len(rows)} lanes, which are no ERMs' in row['note']
     assert line(table1.measure(rows.assign(train_risk=2e-3)), 'transformer')['agrees'] == 'not measured'
 
 

@@ -121,7 +121,7 @@ def test_theorem4_verdict():
     rate, labels, unseen, given = theorem4_rows(1.0)
     labels.loc[labels['kind'] == 'twisted teacher', 'num_samples'] = 4
     made = card_theorem4.card_of(card_theorem4.Settings(), rate, labels, unseen.assign(test_loss=1.1), given)
-    assert [what[:12] for what in failing(made.checks)] == ['d_e = 10 ≤ N', 'd_e = 75: it', 'd_e ≤ N/2: l']
+    assert [what[:12] for what in failing(made.checks)] == ['d_e = 10 ≤ N', 'd_e = 75: tw', 'd_e ≤ N/2: l']
 
 
 def test_samples_from_which_on_a_lane_has_learnt():
@@ -137,10 +137,11 @@ def theorem9_rows(growth, loss):
     rows = rows.assign(risk=1e-20, layerwise=rows['square'], bound=1e4)
     stored = pd.DataFrame({'seq_len': [8], 'square': [1e4], 'width': [80], 'error': [1e-12]})
     trained = [
-        {'network': 'least norm', 'seq_len': n, 'num_samples': m, 'square': m * n**growth, 'loss': loss}
-        for n, m in itertools.product((4, 8, 16), (8, 32))
+        {'network': 'least norm', 'seq_len': n, 'num_samples': m, 'lane': k, 'square': m * n**growth, 'loss': loss}
+        for n, m, k in itertools.product((4, 8, 16), (8, 32), (0, 1))
     ]
-    trained.append({'network': 'fresh prompts', 'seq_len': 4, 'num_samples': 10_000, 'square': 90.0, 'loss': 0.1})
+    fresh = {'network': 'fresh prompts', 'seq_len': 4, 'num_samples': 10_000, 'lane': 0, 'square': 90.0, 'loss': 0.1}
+    trained.append(fresh)
     return rows, stored, pd.DataFrame(trained).assign(error=0.01, converged=True)
 
 

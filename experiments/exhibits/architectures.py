@@ -97,14 +97,22 @@ def draw(workdir, config):
 
 def draw_ranked(workdir, panels, point, by='seq_len', notes=()):
     """One figure of some panels, a line for each architecture and a colour for each value of `by`, and a table."""
-    drawing.save(plots.samples_ranked(panels, by, notes=notes), workdir, 'figure')
-    write_points(workdir, pd.concat(panels.values()), point)
+    rows = pd.concat(panels.values())
+    labels = ('one label a prompt',) if rows['risk'].eq('pointwise').all() else ()
+    drawing.save(plots.samples_ranked(panels, by, notes=(*labels, *notes)), workdir, 'figure')
+    write_points(workdir, rows, point)
 
 
 def write_points(workdir, rows, point):
     """A table of the samples of all points."""
     shown = [*point, 'num_lanes', 'num_learn', 'mean', 'min', 'max', 'lower_bound']
     drawing.write(analysis.summarize(rows, point)[shown], workdir, 'table', digits=3)
+
+
+def asked(rows):
+    """'1STR, N = 8, to MSE 0.7', of rows of one task and N."""
+    (seq_len,), (threshold,) = (rows[name].unique() for name in ('seq_len', 'threshold'))
+    return f'{short("qstr")}, N = {seq_len}, to MSE {threshold:g}'
 
 
 def text(rows):
@@ -117,7 +125,7 @@ Fewest of at most {some.values('max_samples')[0]:,} labels, at the longest promp
 to look needs {known(rows)} on 1STR.
 {who_learns(rows)}
 
-The next, and whom no lane of ten learns:
+The four best on each task, and the mixers of which no lane of ten learns:
 
 {more}
 
@@ -155,9 +163,11 @@ def lucky_choices(lanes):
 def unlucky(lanes):
     """Says at which points a lucky lane chose the rate."""
     found = ' and '.join(f'{analysis.display(model)} at N = {seq_len}' for model, seq_len in lucky_choices(lanes))
+    if not found:
+        return 'no lanes need more than twice the labels of the lane that chose their rate'
     return (
-        f'lanes of {found or "no mixer"} need more than twice the labels of the lane that chose their rate, so '
-        'exponents with these points are doubtful'
+        f'lanes of {found} need more than twice the labels of the lane that chose their rate, so exponents with these '
+        'points are doubtful'
     )
 
 
@@ -179,8 +189,8 @@ def who_learns(rows):
         for some in [rows('architectures_long', model=model)]
     ]
     return (
-        f'At N = {seq_len}, some lane of {learn[0]} of {len(MODELS)} mixers learns 1STR within '
-        f'{few.values("max_samples")[0]:,} labels, of {learn[1]} within a million. Labels '
+        f'At N = {seq_len}, {learn[0]} of {len(MODELS)} mixers have a lane that learns 1STR within '
+        f'{few.values("max_samples")[0]:,} labels, and {learn[1]} within a million. Labels '
         f'grow {" and ".join(grows)}.'
     )
 
@@ -302,12 +312,12 @@ def table(rows):
         ]
         entries += [entry(many.where(model=model, seq_len=N)) if (model, N) in ran_long else '–' for N in shared]
         exponent = analysis.exponent(many.where(model=model).table)
-        entries.append('–' if exponent.value is None else str(exponent).replace(f' by {line_fit.BY_NOISE}', '*'))
+        entries.append('–' if exponent.value is None else str(exponent).replace(f' by {line_fit.BY_NOISE}]', ']*'))
         lines.append([analysis.display(model), *entries])
     heads = [f'{short(task)}, N = {seq_len}' for task, seq_len in points]
     batch_size, most = (many.values(name)[0] for name in ('batch_size', 'max_samples'))
     heads += [f'1STR, N = {N}, up to {most:,} in batches of {batch_size}' for N in shared]
-    heads.append(f'exponent in N, up to {most:,}')
+    heads.append(f'exponent in N, up to {most:,} (\\*: by lane noise alone)')
     return formats.pipes(['labels to the threshold', *heads], lines)
 
 

@@ -90,8 +90,8 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
 
     return Card(
         statement='Proposition 21',
-        claim='d = 1 and scores that pair tokens with tokens, encodings with encodings only: loss at late positions ≥ '
-        '2(1 − H/q), so exactly H ≥ q heads.',
+        claim='With d = 1 and a W_QK that pairs tokens only with tokens and encodings only with encodings, the loss at '
+        'late positions is ≥ 2(1 − H/q), so q heads are needed, and enough.',
         setting=f'd = 1; {heads_card.describe(settings)}',
         panels=tuple(Panel(f'q = {q}, d = 1', 'heads H', 'loss at i ≥ N/2') for q in settings.sparsity),
         points=pd.DataFrame(heads_card.points_of(found, sizes)),

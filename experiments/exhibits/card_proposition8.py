@@ -185,7 +185,7 @@ def card(settings: Settings, rows: dict[str, pd.DataFrame]) -> Card:
     return Card(
         statement='Proposition 8',
         claim='An RNN below a constant loss on 1STR has d_h ≥ Ω(N/log(1 + L²‖U‖²)) and L²‖U‖² ≥ Ω(N/log(1 + d_h)); '
-        'storing every token, d_h = N d, is enough.',
+        'storing every token, d_h = N d, is enough (Ω is not checked).',
         setting=f'1STR, linear, d = 1, exclusive GRU, f_y with two hidden layers of {settings.readout_width}, AdamW on '
         f'{settings.steps:,} × {settings.batch_size} fresh prompts, {settings.num_lanes} lanes; target loss '
         f'{settings.target:g}.',
@@ -207,11 +207,12 @@ def _finding(settings: Settings, plain: pd.DataFrame, least: pd.DataFrame, coars
     widths = []
     for row in least.itertuples():
         tried = plain[(plain['seq_len'] == row.seq_len) & (plain['width'] < row.width)]['width']
-        widths.append(f'{row.width} (N = {row.seq_len}; {tried.max() if len(tried) else 0} misses in every lane)')
+        narrower = f'; width {tried.max()} fails in every lane' if len(tried) else ''
+        widths.append(f'{row.width} (N = {row.seq_len}{narrower})')
     one = coarse[(coarse['network'] == STORING) & (coarse['bits'] == min(settings.bits))].iloc[-1]
     floor = floors.proposition8_bits(one['held'], one['seq_len'])
     text = f'Least widths: {", ".join(widths)}. ' if widths else ''
-    if len(least) > 1:
+    if len(least) > 2:
         width, sense = (cards.power('N', least['seq_len'], least[name]) for name in ('width', 'below'))
         text += f'Least width ∝ {width}, its sampled L²‖U‖² ∝ {sense}. '
     return (

@@ -24,6 +24,8 @@ LIMITS = (
 PLUGINS = (capacity, construction_norm, construction_start, partly_given, unasked)
 NOTHING, ATTENTION, LINK = (f'{part} given' for part in partly_given.PARTS)
 
+_TWISTED = 'twisted teachers are ERMs that fail up to some n ≥ N'
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -212,7 +214,7 @@ def checks_of(
     checks = [
         check.above('share of the fits that are ERMs', np.mean(rate['is_erm'].astype(bool)), 0.8),
         check.below(no_twist, twisted['num_samples'], 0, can_fail=4 * twisted['encoding_dim'] <= twisted['seq_len']),
-        check.above(f'd_e = {settings.many}: it does up to n ≥ N', lookup['num_samples'], lookup['seq_len']),
+        check.above(f'd_e = {settings.many}: {_TWISTED}', lookup['num_samples'], lookup['seq_len']),
         check.below('d_e ≤ N/2: loss < 1 on indices never asked', few['test_loss'], 1, few['test_loss_se']),
         check.above('d_e ≥ N: loss ≥ 1 on them', unseen[is_many]['test_loss'], 1, unseen[is_many]['test_loss_se']),
         check.below('attention given: at most half of the samples of nothing given', both, found.min() / 2),

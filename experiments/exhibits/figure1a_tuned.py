@@ -39,7 +39,7 @@ def text(rows):
     chosen = rows('figure1a_tuned/selection')
     return f"""
 The Transformer's samples grow as N^{transformer.exponent()}, the RNN's as N^{rnn.exponent()}, the FFN's as
-N^{ffn.exponent()}; the FFN needs most from N = 6 on.
+N^{ffn.exponent()}; the FFN needs most, clearly from N = 6 on.
 
 The best rate of Transformer and RNN is {transformer.extent('learning_rate')} and {rnn.extent('learning_rate')} at
 every N, both above the published one. The FFN's falls from {ffn.where(seq_len=4).extent('learning_rate')} at N = 4 to

@@ -71,8 +71,10 @@ def table(rows):
 
 def limits(rows):
     counts = rows('figure1b', model='rnn').table.groupby('seq_len').size()
-    full, thin = (', '.join(map(str, counts.index[is_of])) for is_of in (counts == counts.max(), counts < counts.max()))
+    said = ' and '.join(
+        f'{count} at N = {", ".join(map(str, counts.index[counts == count]))}' for count in sorted(set(counts))[::-1]
+    )
     return f"""
-The RNN has {counts.max()} lanes at N = {full} and {counts.min()} at N = {thin}. N grows only by a third, from 25
+Lanes of the RNN: {said}. N grows only by a third, from 25
 to 33, too little to fix an exponent or distinguish laws.
 """

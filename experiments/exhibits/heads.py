@@ -69,7 +69,7 @@ def text(rows):
     lanes = rows('heads')
     one, three, four = (lanes.where(transformer_num_heads=number).mean('test_loss') for number in (1, 3, 4))
     return f"""
-With fewer than q = 3 heads no lane comes below its floor, a sharper form of Proposition 3's, nor near it; after
+With fewer than q = 3 heads every lane stays far above its floor, a sharper form of Proposition 3's; after
 {lanes.values('max_samples')[0]:,} prompts one head errs by {one}, three by {three}, four by {four}.
 
 From q heads on no floor is left, and yet more of them help: one more than q learns far faster than q. {lanes.lanes()}

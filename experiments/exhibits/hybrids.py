@@ -36,7 +36,8 @@ def reduced(part='mamba2'):
 
 def draw(workdir, config):
     """One figure of all pairs, and a table."""
-    architectures.draw_ranked(workdir, {'1STR': named(lanes.load(workdir))}, ['model', 'learning_rate'])
+    rows = named(lanes.load(workdir))
+    architectures.draw_ranked(workdir, {architectures.asked(rows): rows}, ['model', 'learning_rate'])
 
 
 def named(rows):
@@ -61,7 +62,7 @@ def text(rows):
         f'{line.model.partition(", ")[0]} {line.num_learn} of {line.num_lanes}' for line in alone.itertuples()
     )
     return f"""
-Labels to test error 0.7: {said}. Of the recurrent pairs these learn: {only}.
+Labels to test error 0.7: {said}. Of the recurrent pairs these learn: {only or 'none'}.
 
 Blocks from first to last: {each}.
 

@@ -1,4 +1,4 @@
-"""Larger N: the Transformer's samples and seconds to test MSE 0.7 on 1STR by the point-wise risk, N = 4, 8, …, 1024.
+"""Larger N: the Transformer's samples and seconds to test MSE 0.7 on 1STR by the point-wise risk, N = 4 to 1024.
 
 The point-wise risk (2.3), Theorem 4's, asks for one position of each prompt, so that a step of the Transformer costs
 O(N). A prompt then carries one label instead of N, which is why these samples are no continuation of Figure 1a.

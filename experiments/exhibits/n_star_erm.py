@@ -163,7 +163,7 @@ def _lines(rows, chosen, curves):
     """What lies beside n*: the ERMs that were found and err, the capacity for random labels, twisted teachers."""
     failing = erms.failing(curves[curves['is_search'].eq(True)], [name for name in _POINT if name != 'radius'])
     parts = (
-        failing.assign(name='an ERM that was found errs', samples=failing['samples'].replace(0, float('nan'))),
+        failing.assign(name='an ERM of this search errs', samples=failing['samples'].replace(0, float('nan'))),
         memory_lines.capacity_lines(rows),
         # Twisted teachers are only in a Transformer's ball.
         memory_lines.twisted_lines(chosen[chosen['model'] == 'transformer'], threshold=chosen['threshold'].iloc[0]),
@@ -231,9 +231,9 @@ def limits(rows):
     by_radius = {radius: rows('n_star_erm', task='qstr', radius=radius, encoding_factor=3) for radius in (0.5, 1, 2)}
     same = {radius: num_same(by_radius[radius], by_radius[1]) for radius in (0.5, 2)}
     return f"""
-That all ERMs retrieve from n\\* on: ERMs of the same ball that are looked for because they err (the worst ERM) do so at
-up to {erring:,} prompts at N = 64, and n\\* here is at most {most:,.0f}. At N = 128 and 256 n\\* is at most that of the
-search.
+That all ERMs retrieve from n\\* on: some ERMs of the same ball, searched for because they err (the worst ERM), still
+err at up to {erring:,} prompts at N = 64, while n\\* here is at most {most:,.0f}. At N = 128 and 256 n\\* is at most
+that of the search.
 
 These are the ERMs that Adam finds, from the start at W_QK = 0 in
 {rows('n_star_erm', task='qstr').count(start='attention:0')} of {rows('n_star_erm', task='qstr').count()} lanes. At

@@ -38,8 +38,10 @@ def reduced():
 
 def draw(workdir, config):
     """One figure of all mixers, and a table."""
-    panels = {'1STR': named(lanes.load(workdir))}
-    architectures.draw_ranked(workdir, panels, ['model', 'short_conv', 'learning_rate'], by='short_conv')
+    rows = named(lanes.load(workdir))
+    architectures.draw_ranked(
+        workdir, {architectures.asked(rows): rows}, ['model', 'short_conv', 'learning_rate'], by='short_conv'
+    )
 
 
 def named(rows):
@@ -82,10 +84,11 @@ def text(rows):
     said = ', '.join(f'{analysis.display(model)} {ratio:.1f}' for model, ratio in found.items())
     every = at_budget(named(some.table))
     return f"""
-With a convolution {learn[WIDTH]} of {total[WIDTH]} lanes learn ({some.count(outcome='diverged')} diverge), without it
-{learn[0]} of {total[0]}: at least {MARGIN} more of {more or 'no mixer'}, at least {MARGIN} fewer of {fewer or 'none'}.
-Labels with it over labels without it are {geometric(found)} in the geometric mean of the {len(found)} mixers that
-half of the lanes learn either way, but {geometric(every)} of all {len(every)} with failures at the budget.
+With a convolution {learn[WIDTH]} of {total[WIDTH]} lanes learn, without it {learn[0]} of {total[0]}
+({some.count(outcome='diverged') or 'none'} of all diverges): at least {MARGIN} more of {more or 'no mixer'}, at least
+{MARGIN} fewer of {fewer or 'none'}.
+Labels with it over labels without it are {geometric(found)} in the geometric mean of the {len(found)} mixers of
+which at least half the lanes learn either way, but {geometric(every)} of all {len(every)} with failures at the budget.
 
 The {len(found)}: {said}.
 """

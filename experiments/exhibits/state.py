@@ -103,12 +103,16 @@ def text(rows):
     is_vector = own['model'].isin(VECTORS)
     vector, other = some.where(model=VECTORS), some.where(model=(*MATRICES, *STATE_SPACES))
     by_state = ', '.join(f'{shares(lanes)} with {state:,} numbers' for state, lanes in own[~is_vector].groupby('state'))
+    learners = own[is_vector & own['outcome'].eq('reached')][['model', 'num_pairs', 'state']].drop_duplicates()
+    where = ' and '.join(
+        f'{analysis.display(line.model)} with {line.num_pairs} pairs and {line.state:,} numbers'
+        for line in learners.itertuples()
+    )
     said = '\n\n'.join(f'- {with_pairs(own[own["num_pairs"] == pairs])}' for pairs in some.values('num_pairs'))
     return f"""
-Mixers whose state is a matrix learn {', '.join(map(str, some.values('num_pairs')))} pairs within
-{some.values('max_samples')[0]:,} prompts on so many of their lanes: {by_state}. Of those whose state is a vector
-({', '.join(map(analysis.display, VECTORS))}), {learnt(own[is_vector])} learn, with {vector.values('num_pairs')[0]} or
-{vector.values('num_pairs')[-1]} pairs and at each size that was run.
+Of the lanes of mixers whose state is a matrix these learn {', '.join(map(str, some.values('num_pairs')))} pairs within
+{some.values('max_samples')[0]:,} prompts: {by_state}. Of all lanes of mixers whose state is a vector
+({', '.join(map(analysis.display, VECTORS))}) {learnt(own[is_vector]).replace(' lanes', '')} learn, {where or 'none'}.
 
 Those of vectors have {sizes(vector)} parameters, those of matrices {sizes(other)}; on the selection lane no rate got
 there at {architectures.without_rate(vector)} of their points and at {architectures.without_rate(other)}.

@@ -63,9 +63,9 @@ def text(rows):
     drawn = selection.select(table)
     return f"""
 Of {started.count()} runs that start at the oracle {rows('theorem6_started').below_floor()} lies below the floor of its
-own u and training set by more than three standard errors, but only {len(informed)} err by less than 1, as could go
-below, and {num_stationary(informed) or 'none'} of these is at a stationary point. So they show that the oracle, written
-as an FFN, has the oracle's loss; FFNs at stationary points are in the card of Theorem 6.
+own u and training set by more than three standard errors, but only {len(informed)} err by less than 1, so only
+these could have gone below, and {num_stationary(informed) or 'none'} of these is at a stationary point. So they show
+that the oracle, written as an FFN, has the oracle's loss; FFNs at stationary points are in the card of Theorem 6.
 
 {(informed['steps'] <= informed['check_every']).sum()} of the {len(informed)} stop at their first check: the start has
 next to no risk on its prompts, and λ‖Θ‖ is below the tolerance of {started.extent('tolerance')}. The gradient is

@@ -55,14 +55,13 @@ def windows(rows):
 
 def text(rows):
     some, found = rows('windows'), windows(rows)
-    counts = sorted({len(window) for window in found.values()}, reverse=True)
-    by_count = '; '.join(
-        f'{count} {", ".join(analysis.display(model) for model in found if len(found[model]) == count)}'
-        for count in counts
-    )
+    by_count = []
+    for count in sorted({len(window) for window in found.values()}, reverse=True):
+        alike = ', '.join(analysis.display(model) for model in found if len(found[model]) == count)
+        by_count.append(f'at {count or "none"} for {alike}')
     return f"""
 Of {len(some.values('learning_rate'))} rates from {RATES[0]:g} to {RATES[-1]:g}, at least {MOST * 100:g} %
-of {some.lanes()} lanes learn within {some.values('max_samples')[0]:,} labels at: {by_count}.
+of {some.lanes()} lanes learn within {some.values('max_samples')[0]:,} labels: {'; '.join(by_count)}.
 
 {some.count(outcome='diverged')} of {len(some.table)} lanes diverge. A prompt has one label; {some.time()} in all.
 """

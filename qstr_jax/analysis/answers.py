@@ -1,10 +1,12 @@
 """Table 1 in six lines: what the paper claims, what was measured by the theorem's own learner, and the verdict."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from qstr_jax.analysis import evidence
+from qstr_jax.analysis.exponents import Exponent
 from qstr_jax.analysis.names import display
 from qstr_jax.analysis.verdicts import DECIDED, STATEMENTS, Statement
 
@@ -41,17 +43,26 @@ def _line(table: pd.DataFrame, place: tuple[str, str], statement: Statement) -> 
 def _measured(line: dict[str, Any]) -> str:
     """'n* as N^0.39 [−0.04, 0.71] at N = 8 to 64, bounds at 128, d = 10, constrained, R = 1 (ERMs, 10 as bounds)'."""
     what = 'the largest n with an ERM that errs' if line['evidence'] == evidence.WORST else 'n*'
-    interval = '' if pd.isna(line['low']) else f' [{line["low"]:.2f}, {line["high"]:.2f}]'.replace('-', '−')
     lengths = [value for value in line['N'] if value not in line['bounds_at']]
     name, *settings = line['learner'].split(', ')
     learner = ', '.join([name, *(one for one in settings if one.startswith(_SHOWN))])
     dim = '' if pd.isna(line['token_dim']) else f', d = {line["token_dim"]:g}'
     fitted = '' if line['fitted_to'] == 'all lanes' else f' ({line["fitted_to"]})'
     bounds = f', bounds at {", ".join(map(str, line["bounds_at"]))}' if len(line['bounds_at']) else ''
+    is_open = '' if line['agrees'] in DECIDED else ' (open)'
     return (
-        f'{what} as N^{line["exponent"]:.2f}{interval} at N = {lengths[0]} to {lengths[-1]}{bounds}{dim}, '
-        f'{learner}{fitted}'
+        f'{what} as N^{exponent_text(line)} at N = {lengths[0]} to {lengths[-1]}{bounds}{dim}, '
+        f'{learner}{fitted}{is_open}'
     )
+
+
+def exponent_text(line: Mapping[str, Any]) -> str:
+    """The exponent of a line of Table 1 with its interval; '–' if there is none."""
+    if pd.isna(line['exponent']):
+        return '–'
+    low, high = (None if pd.isna(line[name]) else line[name] for name in ('low', 'high'))
+    found = Exponent(value=line['exponent'], low=low, high=high, interval_by=line['interval_by'])
+    return str(found).replace('-', '−')
 
 
 def _verdict(own: pd.DataFrame, best: pd.DataFrame) -> str:

@@ -63,15 +63,16 @@ def title(text: str, rows: pd.DataFrame, point: Point | None = None) -> str:
     return ', '.join(part for part in (_filled(text, rows, _text), *parts) if part)
 
 
-def _filled(text: str, rows: pd.DataFrame, text_of: Callable[[Any], str]) -> str:
-    """A text with the values of columns in place of their names in braces."""
+def _filled(text: str, rows: pd.DataFrame, text_of: Callable[[Any], str], last: str = ', ') -> str:
+    """A text with the values of columns in place of their names in braces; `last` stands before the last of several."""
 
     def values(found: re.Match) -> str:
         name = found[1]
         if name not in rows.columns:
             return found[0]
         own = functools.partial(_task_text, rows=rows) if name == 'task' else text_of
-        return ', '.join(own(value) for value in sorted(rows[name].dropna().unique()))
+        *others, end = (own(value) for value in sorted(rows[name].dropna().unique()))
+        return f'{", ".join(others)}{last}{end}' if others else end
 
     return re.sub(r'\{(\w+)\}', values, text)
 
@@ -82,7 +83,7 @@ def notes(texts: str | Sequence[str], rows: pd.DataFrame) -> tuple[str, ...]:
     known = set(counted.columns[counted.notna().any()])
     several = [texts] if isinstance(texts, str) else texts
     shown = [text for text in several if set(re.findall(r'\{(\w+)\}', text)) <= known]
-    return tuple(_filled(text, counted, _large_text) for text in shown)
+    return tuple(_filled(text, counted, _large_text, last=' or ') for text in shown)
 
 
 def _task_text(task: str, rows: pd.DataFrame) -> str:

@@ -125,11 +125,12 @@ def _fit(lanes: Measured, x: str) -> Exponent:
     is_failure = np.zeros(len(lanes), bool)
     is_failure[is_usable] = learning.is_failure(lanes.at(is_usable))
     if is_failure.any():
-        notes.append(f'without {_lanes(int(is_failure.sum()))} that never learn ({_where(lanes.x[is_failure], x)})')
+        never = 'never learn' if is_failure.sum() > 1 else 'never learns'
+        notes.append(f'without {_lanes(int(is_failure.sum()))} that {never} ({_where(lanes.x[is_failure], x)})')
     is_learner = is_usable & ~is_failure
     learners = lanes.at(is_learner)
     left_out = tuple(_number(value) for value in sorted(set(lanes.x) - set(learners.x)))
-    learn = share(lanes.outcome.tolist())
+    learn = share(lanes.outcome[~lanes.is_easy].tolist())
     means = log_means(learners) if len(learners) else None
     num_measured = int(means.is_measured.sum()) if means else 0
     if means is None or num_measured < MIN_POINTS:
@@ -139,7 +140,8 @@ def _fit(lanes: Measured, x: str) -> Exponent:
     found = line_fit.slope(np.log(means.x), means)
     interval: dict[str, Any] = {'low': found.low, 'high': found.high, 'interval_by': found.by} if found.by else {}
     if not found.by and means.degrees:
-        notes.append('no interval: the three means do not lie on a line')
+        what = 'the three means' if means.is_measured.all() else 'means and bounds'
+        notes.append(f'no interval: {what} do not lie on a line')
     return Exponent(
         value=found.value, **interval, left_out=left_out, learn=learn,
         fitted_to=_fitted_to(learners, lanes.at(~is_learner)),
@@ -177,7 +179,7 @@ def _usable(lanes: Measured, x: str) -> tuple[np.ndarray, list[str]]:
     if (diverged & ~easy).any():
         notes.append(f'without {_lanes(int((diverged & ~easy).sum()))} that diverged')
     if short.any():
-        notes.append(f'without {int(short.sum())} of {len(lanes)} lanes that are no ERMs')
+        notes.append(f'without {int(short.sum())} of {len(lanes)} lanes, which are no ERMs')
     if unfitted.any():
         notes.append(
             f'without {_lanes(int(unfitted.sum()))} with an unfitted training set ({_where(lanes.x[unfitted], x)})'

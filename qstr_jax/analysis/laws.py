@@ -30,11 +30,13 @@ class Law:
     difference: float  # −2 log likelihood of (log N)^p minus that of N^a; positive where N^a is the better one
     # The length that decides the result: without it the other law would be better; None if there is none.
     deciding: int | None
+    # The length without which both laws fit alike, though no other would be better; None if there is none.
+    needed: int | None
     log_power: line_fit.Slope  # p, with its interval
 
 
 def law(means: LogMeans) -> Law | None:
-    """Which law the lengths follow: undecided if both fit alike, or if that hangs on one length."""
+    """Which law the lengths follow: undecided if both fit alike, or if without one length the other would be better."""
     known = means.only(means.is_measured)
     if len(known.x) < _MIN_LENGTHS or means.x.min() < 2:
         return None
@@ -44,10 +46,11 @@ def law(means: LogMeans) -> Law | None:
     name = {1: POWER, -1: POWER_OF_LOG}.get(int(sign), UNDECIDED) if abs(difference) > _DIFFERENCE else UNDECIDED
     flips = [int(length) for length, other in zip(known.x, without, strict=True) if sign * other <= 0]
     deciding = flips[0] if flips and name != UNDECIDED else None
+    name = name if deciding is None else UNDECIDED
+    least = int(np.argmin(sign * np.array(without)))
+    needed = int(known.x[least]) if name != UNDECIDED and sign * without[least] <= _DIFFERENCE else None
     log_power = line_fit.slope(np.log(np.log(means.x)), means)
-    return Law(
-        name=name if deciding is None else UNDECIDED, difference=difference, deciding=deciding, log_power=log_power
-    )
+    return Law(name=name, difference=difference, deciding=deciding, needed=needed, log_power=log_power)
 
 
 def _difference(means: LogMeans) -> float:

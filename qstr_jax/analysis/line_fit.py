@@ -11,7 +11,7 @@ so it is never narrower than the interval by lane noise alone: ±t √(variance 
 degrees of freedom of the noise. Three means have one residual, which says next to nothing about the misfit. Their slope
 therefore has the interval by lane noise, named as such; bounds enter its likelihood, in which variances are known. It
 has none where no noise is known, or where the noise does not explain how far the three means are from a line (F test,
-5 %).
+5 %), or how far on the wrong side of it a bound lies.
 """
 
 from collections.abc import Callable
@@ -69,7 +69,8 @@ def _of_three(design: np.ndarray, means: LogMeans, value: float) -> Slope:
     """The slope of three measured means, `value` without bounds, with its interval by lane noise."""
     known = means.is_measured
     noise = _noise(design[known], means.variance[known], means.degrees)
-    if not means.degrees or _is_bent(design[known], means.mean[known], means.variance[known], means.degrees):
+    is_bent = _is_bent(design[known], means.mean[known], means.variance[known], means.degrees)
+    if not means.degrees or is_bent or _is_contradicted(design, means):
         return Slope(value, np.nan, np.nan, '')
     if known.all() or not noise:
         return Slope(value, value - noise, value + noise, BY_NOISE)
@@ -79,11 +80,20 @@ def _of_three(design: np.ndarray, means: LogMeans, value: float) -> Slope:
 
 
 def _is_bent(design: np.ndarray, mean: np.ndarray, variance: np.ndarray, degrees: int) -> bool:
-    """Whether three means are farther from a line than their variances explain."""
-    if not (variance > 0).all():
-        return False
-    _, factor, _ = _weighted(design, mean, 1 / variance)
+    """Whether three means are farther from a line than their variances explain; without noise, at all."""
+    _, factor, _ = _weighted(design, mean, 1 / np.maximum(variance, _ROUNDING**2))
     return bool(scipy.special.fdtrc(1, degrees, factor) < _LEVEL)
+
+
+def _is_contradicted(design: np.ndarray, means: LogMeans) -> bool:
+    """Whether a bound lies on the wrong side of the line through the measured means, by more than noise explains."""
+    known = means.is_measured
+    weight = 1 / np.maximum(means.variance[known], _ROUNDING**2)
+    theta, _, inverse = _weighted(design[known], means.mean[known], weight)
+    there = design[~known]
+    error = np.sqrt(np.einsum('bi,ij,bj->b', there, inverse, there) + means.noise)
+    beyond = means.side[~known] * (means.mean[~known] - there @ theta)
+    return bool((beyond > scipy.special.stdtrit(means.degrees, 1 - _LEVEL) * error).any())
 
 
 def predict(x: np.ndarray, means: LogMeans, at: float) -> tuple[float, float, int]:

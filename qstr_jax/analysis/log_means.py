@@ -62,7 +62,9 @@ def from_logs(values: np.ndarray, group: np.ndarray, logs: np.ndarray, side: np.
     mean = np.bincount(group, weights=logs, minlength=count) / lanes
     degrees = int(np.maximum(measured - 1, 0).sum())
     # Where no noise is known, a value that has measured lanes and bounds is a bound as well.
-    is_known = measured > 0 if degrees else measured == lanes
+    # Bounds on both sides have a most likely mean between them; where no noise is known such a value is left out.
+    is_between = np.logical_and(*(np.bincount(group, weights=side == one, minlength=count) > 0 for one in (1, -1)))
+    is_known = (measured > 0) | is_between if degrees else measured == lanes
     of_known = is_known[group]
     variance, noise = np.zeros(count), 0.0
     if degrees:
@@ -72,9 +74,10 @@ def from_logs(values: np.ndarray, group: np.ndarray, logs: np.ndarray, side: np.
         lanes[is_known] = information
         variance = noise / lanes
     bound = np.sign(np.bincount(group, weights=side, minlength=count)).astype(int)
-    return LogMeans(
+    means = LogMeans(
         x=values, mean=mean, variance=variance, side=np.where(is_known, 0, bound), noise=noise, degrees=degrees
     )
+    return means.only(is_known | ~is_between)
 
 
 def _most_likely(

@@ -90,7 +90,8 @@ def setting_text(column: str, value: Any) -> str:
     """
     if column in _SELF_EXPLAINING:
         return display(value)
-    return f'{heading(column)}{" = " if columns.get(column).symbol else " "}{value_text(value)}'
+    text = f'{value:,g}' if is_number(value) and 10_000 <= value < 1e6 else value_text(value)
+    return f'{heading(column)}{" = " if columns.get(column).symbol else " "}{text}'
 
 
 def ordered(values: Iterable[Any]) -> list[Any]:

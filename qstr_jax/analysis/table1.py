@@ -68,7 +68,7 @@ def readable(table: pd.DataFrame, kind: str) -> pd.DataFrame:
         'N': [_lengths(line['N'], line['bounds_at']) for line in table.to_dict('records')],
         'lanes per N': table['lanes'],
         'lanes that learn': [_learn_text(line) for line in table.to_dict('records')],
-        'n grows as N to the': [exponent_text(line) for line in table.to_dict('records')],
+        'n grows as N to the': [answers.exponent_text(line) for line in table.to_dict('records')],
         'fitted to': table['fitted_to'].replace('', '–'),
         'between neighbours': table['local_slopes'],
         'law': table['law'],
@@ -82,15 +82,6 @@ def readable(table: pd.DataFrame, kind: str) -> pd.DataFrame:
 def _lengths(values: Sequence[int], bounds_at: Sequence[int]) -> str:
     """'8, 16, (32)', in brackets where all lanes are bounds."""
     return ', '.join(f'({value})' if value in bounds_at else str(value) for value in values) or '–'
-
-
-def exponent_text(line: Mapping[str, Any]) -> str:
-    """The exponent of a line with its interval; '–' if there is none."""
-    if np.isnan(line['exponent']):
-        return '–'
-    low, high = (None if np.isnan(line[name]) else line[name] for name in ('low', 'high'))
-    found = Exponent(value=line['exponent'], low=low, high=high, interval_by=line['interval_by'])
-    return str(found).replace('-', '−')
 
 
 def _learn_text(line: Mapping[str, Any]) -> str:
@@ -144,7 +135,7 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     """One line of the table."""
     first = lanes.iloc[0]
     counts = lanes.groupby('seq_len')['seed'].nunique()
-    fitted = lanes[~erms.is_short(lanes)].groupby('seq_len')['seed'].nunique()  # without lanes that are no ERMs
+    fitted = lanes['seed'].where(~erms.is_short(lanes)).groupby(lanes['seq_len']).nunique()  # lanes that may be ERMs
     thin = ordered({*counts.index[counts < MIN_LANES], *fitted.index[fitted < MIN_LANES]})
     kept, counts = lanes[~lanes['seq_len'].isin(thin)], counts.drop(thin)
     found = fit(kept) if len(kept) else Exponent()
@@ -156,7 +147,7 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     agrees, why = judge(statement, found, kept[~erms.is_short(kept)]) if is_of_theorem else ('–', '')
     if kind == evidence.WORST and agrees in ('yes', SLOWER):
         agrees, why = 'open', 'a lower bound, which could only have contradicted it'
-    beside = caveat(kept) if agrees in ('yes', SLOWER) else ''  # a counter-example needs none
+    beside = caveat(kept, found) if agrees in ('yes', SLOWER) else ''  # a counter-example needs none
     lengths = sorted(set(map(int, kept['seq_len'])) - set(found.left_out))
     return place | _stated(statement) | {
         'learner': _learner(kind, first), 'N': tuple(lengths), 'bounds_at': found.bounds_at, 'lanes': _range(counts),

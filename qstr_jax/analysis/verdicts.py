@@ -66,12 +66,13 @@ def judge(statement: Statement | None, fit: Exponent, lanes: pd.DataFrame) -> tu
     return (SLOWER, why) if verdict == 'open' and statement.kind == 'at most' and fit.high < 1 else (verdict, why)
 
 
-def caveat(lanes: pd.DataFrame) -> str:
-    """What stands beside a verdict by some lanes: which ERMs they are, or that they are no stationary points; or ''."""
+def caveat(lanes: pd.DataFrame, fit: Exponent) -> str:
+    """What stands beside a verdict by some lanes: which ERMs or stationary points they are, or what it hangs on."""
     if set(lanes['learner']) == {'constrained'}:
         return 'of the ERMs that its optimiser finds'
     if set(lanes['learner']) != {'stationary'}:
-        return ''
+        is_weak = fit.law and fit.law.name == laws.POWER and fit.law.needed
+        return f'without N = {fit.law.needed} (log N)^p fits as well' if fit.law and is_weak else ''
     learnt = lanes[lanes['outcome'] == 'reached']
     still = learnt['converged'].eq(True).sum()
     return f'{still} gradients of {len(learnt)} are 0' if still else 'no gradient is 0'

@@ -18,7 +18,10 @@ from qstr_jax.plots.labels import display
 from qstr_jax.plots.style import HEIGHT, STYLE, frame
 
 _ROW_HEIGHT = 0.34  # Inches.
-_KEY = 'means of the lanes that learn, the lighter the fewer samples; k of n: lanes that learn, where some do not'
+_KEY = (
+    'means of the lanes that learn, the lighter the fewer samples; k of n: lanes that learn, where some do not; pale: '
+    'fewer than half'
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -117,8 +120,10 @@ def _draw_panel(
 def _draw_cell(axis: Axes, cell: pd.Series, grid: _Grid) -> None:
     column, row = grid.xs.index(cell[grid.x]), grid.ys.index(cell[grid.y])
     reached = cell['num_learn'] > 0
-    face = colormaps['viridis_r'](grid.norm(cell['mean'])) if reached else '0.85'
-    is_dark = reached and colors.rgb_to_hsv(colors.to_rgb(face))[2] < 0.62
+    face = colors.to_rgb(colormaps['viridis_r'](grid.norm(cell['mean'])) if reached else '0.85')
+    if reached and cell['num_learn'] < cell['num_judged'] / 2:
+        face = tuple(0.4 * part + 0.6 * 0.85 for part in face)
+    is_dark = reached and colors.rgb_to_hsv(face)[2] < 0.62
     square = patches.Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=face, edgecolor='white', linewidth=0.8)
     square.set(hatch='////' if reached and cell['lower_bound'] else None, gid=f'cell {column} {row}')
     axis.add_patch(square)
@@ -127,9 +132,10 @@ def _draw_cell(axis: Axes, cell: pd.Series, grid: _Grid) -> None:
 
 
 def _cell_text(cell: pd.Series) -> str:
-    """'13.6k', '13.6k 3 of 5', '~ 1.28k', '≥ 200k', 'diverged' or '> budget' for one row of `analysis.summarize`."""
+    """'13.6k', '13.6k 3 of 5', '~ 1.28k', '≥ 200k', 'diverged', 'not fitted' or '> 200k' for a row of `summarize`."""
     if cell['num_learn'] == 0:
-        return f'> {analysis.short_number(cell["mean"])}' if cell['lower_bound'] else 'diverged'
+        ended = 'not fitted' if cell['num_unfitted'] else 'diverged'
+        return f'> {analysis.short_number(cell["mean"])}' if cell['lower_bound'] else ended
     some = f'\n{cell["num_learn"]} of {cell["num_judged"]}' if cell['num_learn'] < cell['num_judged'] else ''
     return mean_text(cell) + some
 

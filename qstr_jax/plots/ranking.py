@@ -92,7 +92,7 @@ def samples_ranked(
 
 
 def ranked(means: pd.DataFrame, by: str) -> list[str]:
-    """Architectures, best first: by how many lanes learn, and from how many samples, at the largest value of `by`.
+    """Architectures, best first: by the share of lanes that learn, and from how many samples, at the largest `by`.
 
     Architectures of which no lane learns there, or that were not run there, come after them, in the order of the next
     smaller value. If there are several tasks, only the first counts.
@@ -102,7 +102,7 @@ def ranked(means: pd.DataFrame, by: str) -> list[str]:
     learned = first[first['num_learn'] > 0]
     for value in sorted(learned[by].unique(), reverse=True):
         points = learned[learned[by] == value].to_dict('records')
-        found = {line['model']: (-line['num_learn'], line['mean']) for line in points}
+        found = {line['model']: (-line['num_learn'] / line['num_judged'], line['mean']) for line in points}
         for model, place in places.items():
             place.append(found.get(model, (0, 0.0)))
     return sorted(places, key=places.__getitem__)

@@ -140,7 +140,8 @@ def marks_text(rows: pd.DataFrame, words: Sequence[str] = ()) -> str:
     fail = {'censored', 'diverged', erms.UNFITTED}
     counts = ['k of n: lanes that learn, where some do not'] if outcomes & fail else []
     by_noise = [f'*: by {line_fit.BY_NOISE}'] if any('*' in text for text in words) else []
-    means = 'lines: geometric means of lanes that learn, with 95 % intervals, dotted where they are bounds'
+    who = ' of lanes that learn' if counts else ''
+    means = f'lines: geometric means{who}, with 95 % intervals, dotted where they are bounds'
     return '; '.join([lanes, *marks, means, *counts, *by_noise])
 
 

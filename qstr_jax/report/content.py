@@ -105,8 +105,9 @@ def overview(measured: pd.DataFrame, num_lanes: int) -> Section:
     section.tables += [(answers.TITLE, answers.answers(measured)), *table1.blocks(measured)]
     section.say(
         f'From {num_lanes} lanes. Exponents come from lanes that draw their own task; the 95% intervals hold the '
-        'misfit of the law as well as the noise between lanes. The theorems are about learners on n prompts, up to '
-        'constants and logarithms, so online training stands beside them without a verdict.'
+        'misfit of the law as well as the noise between lanes, unless they are by lane noise alone. The theorems are '
+        'about learners on n prompts, up to constants and logarithms, so online training stands beside them without a '
+        'verdict.'
     )
     return section
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from qstr_jax import analysis
-from qstr_jax.analysis import evidence, exponents, kinds, selection, table1
+from qstr_jax.analysis import answers, evidence, exponents, kinds, selection
 from qstr_jax.analysis.samples_table import learn_text, mean_text
 from qstr_jax.report import exhibits
 from qstr_jax.report.section import Section
@@ -73,7 +73,7 @@ def _growth(measured: pd.DataFrame) -> pd.DataFrame:
     for line in found.to_dict('records'):
         point = (_KINDS[line['evidence']], analysis.display(line['task']), line['learner'], line['loss'])
         own, model = lines.setdefault(point, {}), analysis.display(line['architecture'])
-        own[model] = '; '.join([*([own[model]] if model in own else []), table1.exponent_text(line)])
+        own[model] = '; '.join([*([own[model]] if model in own else []), answers.exponent_text(line)])
     models = [
         analysis.display(model) for model in analysis.model_order(found.rename(columns={'architecture': 'model'}))
     ]
