@@ -132,8 +132,8 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
     return data, state
 
 
-# Further measures where labels are classes: the losses of a record are the error that the threshold is on, these are
-# the cross-entropy.
+# Further measures where labels are classes: cross-entropies on test and validation prompts, and the test accuracy. The
+# record's own losses are of the kind that the threshold is on.
 OTHERS = ('test_loss', 'test_loss_se', 'validation_loss', 'validation_loss_se', 'accuracy')
 
 

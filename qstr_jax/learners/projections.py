@@ -9,6 +9,7 @@ A matrix is the last two axes of a leaf: heads and directions are projected one 
 """
 
 import functools
+import math
 from typing import Any
 
 import jax
@@ -59,7 +60,7 @@ def parse(constraint: str) -> tuple[tuple[str, str, float], ...]:
     """
     if constraint == 'l2':
         return ()
-    parts = []
+    parts: list[tuple[str, str, float]] = []
     for text in constraint.split(','):
         fields = text.strip().split(':')
         if len(fields) != 3 or fields[1] not in SETS:
@@ -70,8 +71,10 @@ def parse(constraint: str) -> tuple[tuple[str, str, float], ...]:
             radius = float(fields[2])
         except ValueError:
             radius = 0.0
-        if not radius > 0:
+        if not 0 < radius < math.inf:
             raise ValueError(f'constraint={text.strip()!r}: the radius must be a positive number')
+        if fields[0] in (path for path, _, _ in parts):
+            raise ValueError(f'constraint={text.strip()!r}: {fields[0]} is given twice; a matrix has one set')
         parts.append((fields[0], fields[1], radius))
     return tuple(parts)
 

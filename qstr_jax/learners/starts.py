@@ -4,6 +4,7 @@ An ERM is the argmin of the training risk, and one start finds one local minimum
 from each and keeps the parameters of least training risk.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -75,9 +76,14 @@ def _parse(text: str) -> tuple[Callable, float | None]:
         hint = "; 'construction' and 'mixed' come with the plugin qstr_jax.theory.construction_start"
         raise ValueError(f'{error}{hint if name in ("construction", "mixed") else ""}') from None
     try:
-        return function, float(number) if has_number else None
+        value = float(number) if has_number else None
     except ValueError:
-        raise ValueError(f'starts={text!r}: after the colon comes a number') from None
+        value = math.nan
+    if value is not None and not math.isfinite(value):
+        raise ValueError(f'starts={text!r}: after the colon comes a number')
+    if name == 'init' and value is not None and not (value.is_integer() and 0 <= value < 2**32):
+        raise ValueError(f'starts={text!r}: after the colon comes a whole number from 0 to 2³² − 1')
+    return function, value
 
 
 @register('init')

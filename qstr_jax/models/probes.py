@@ -74,11 +74,15 @@ def query_key_HxExE(params: dict) -> jax.Array:
 def retrieval_share(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[str, jax.Array]:
     """Share of ‖W_QK‖_F² in the block that pairs the query's ω_{t_l} with the key's ω_j, where Lemma 11 has all of it.
 
-    Each head counts with the largest of its q blocks; the column is the mean over heads. Transformers only.
+    Each head counts with the largest of its q blocks; the column is the mean over heads. Transformers only, and tasks
+    whose tokens hold x_i, ω_i and the q encodings ω_{t_l}.
     """
-    if not isinstance(problem.module, Transformer):
+    task = problem.task
+    if not isinstance(problem.module, Transformer) or not hasattr(task, 'encoding_dim'):
         return {}
-    d, d_e, q = problem.task.token_dim, problem.task.encoding_dim, problem.task.sparsity
+    d, d_e, q = task.token_dim, task.encoding_dim, getattr(task, 'sparsity', 0)
+    if not q or task.embedding_dim != d + (q + 1) * d_e:
+        return {}
     energy_HxExE = query_key_HxExE(params) ** 2
     key = slice(d, d + d_e)
     blocks = [energy_HxExE[:, d + (j + 1) * d_e : d + (j + 2) * d_e, key] for j in range(q)]
@@ -92,13 +96,15 @@ def retrieval_mass(params: dict, task_draw: tasks.Draw, problem: Any) -> dict[st
     """Attention mass on the relevant tokens, averaged over heads, positions that count and 256 validation prompts.
 
     At each position the weights of the distinct relevant tokens are summed; 1 means that no head looks elsewhere.
-    Transformers only.
+    Transformers only, and tasks with relevant tokens.
     """
     if not isinstance(problem.module, Transformer):
         return {}
     task = problem.task
     key = streams.stream_key(0, 'validation', task)
     prompts = tasks.examples(key, jnp.arange(256), task, task_draw.link, 'validation')
+    if not prompts.t_NxQ.shape[-1]:  # No position asks for a token.
+        return {}
 
     def mass(prompt: tasks.Prompt) -> jax.Array:
         z_NxE = tasks.encode(prompt, task, task_draw)

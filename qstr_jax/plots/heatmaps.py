@@ -120,7 +120,7 @@ def _draw_panel(
 def _draw_cell(axis: Axes, cell: pd.Series, grid: _Grid) -> None:
     column, row = grid.xs.index(cell[grid.x]), grid.ys.index(cell[grid.y])
     reached = cell['num_learn'] > 0
-    face = colors.to_rgb(colormaps['viridis_r'](grid.norm(cell['mean'])) if reached else '0.85')
+    face: tuple[float, ...] = colors.to_rgb(colormaps['viridis_r'](grid.norm(cell['mean'])) if reached else '0.85')
     if reached and cell['num_learn'] < cell['num_judged'] / 2:
         face = tuple(0.4 * part + 0.6 * 0.85 for part in face)
     is_dark = reached and colors.rgb_to_hsv(face)[2] < 0.62

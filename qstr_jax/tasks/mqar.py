@@ -40,6 +40,8 @@ class MQAR(Sequence):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, 'num_pairs', self.seq_len // 4 if self.num_pairs is None else self.num_pairs)
+        if self.num_pairs == 0:
+            raise ValueError(f'seq_len={self.seq_len}: must be at least 4, since a pair takes four tokens')
         checks.integer('num_pairs', self.num_pairs)
         checks.positive('power', self.power)
         if self.seq_len % 2 or self.seq_len < 4 * self._num_pairs:

@@ -240,7 +240,7 @@ def normals_and_uniforms(key: jax.Array, num_normals: int, num_uniforms: int) ->
 
 def uniform_indices(unit: jax.Array, seq_len: int) -> jax.Array:
     """⌊uniform · N⌋, integers in 0..N-1."""
-    # The minimum guards against a product that rounds up to N.
+    # Only a guard: the largest uniform is 1 − 2⁻²³, so the product stays below N.
     return jnp.minimum((unit * seq_len).astype(jnp.int32), seq_len - 1)
 
 

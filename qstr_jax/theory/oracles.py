@@ -10,6 +10,7 @@ from qstr_jax import models, tasks
 from qstr_jax.learners import span_of_inputs
 from qstr_jax.models import baselines, probes
 from qstr_jax.models.initializers import Position
+from qstr_jax.tasks import variant
 
 
 class Theorem6Oracle(nn.Module):
@@ -57,6 +58,9 @@ def theorem6_oracle(task: Any) -> nn.Module:
     Args:
         task: the task; its link must be 'linear' with q = 1.
     """
+    is_qstr = isinstance(task, tasks.QSTR) and not isinstance(task, variant.Variant)
+    if not is_qstr:
+        raise ValueError(f'task={task.name!r}: Theorem 6 is about qstr and simple_qstr')
     if task.link.name != 'linear' or task.sparsity != 1:
         raise ValueError(f"link={task.link.name!r}, sparsity={task.sparsity}: Theorem 6 is about 'linear' with q = 1")
     return Theorem6Oracle(seq_len=task.seq_len, token_dim=task.token_dim)

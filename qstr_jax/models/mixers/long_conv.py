@@ -44,7 +44,7 @@ class LongConvolution(nn.Module):
         share_Nx1 = jnp.arange(num_tokens)[:, None] / num_tokens
         wave_NxF = 2 * jnp.pi * share_Nx1 * jnp.arange(self.frequencies)[None]
         layer = jnp.concatenate([share_Nx1, jnp.cos(wave_NxF), jnp.sin(wave_NxF)], axis=-1)
-        frequency_F = self.param('frequency', nn.initializers.constant(10.0), (self.filter_dim,))
+        frequency_F = self.param('frequency', nn.initializers.ones, (self.filter_dim,))
         for i in range(2):
             layer = jnp.sin(frequency_F[None] * nn.Dense(self.filter_dim, name=f'filter_{i}')(layer))
         rate_W = self.param('rate', _rates, (width,))

@@ -8,7 +8,8 @@ from qstr_jax.models import carry
 from qstr_jax.models.mixers import matrix_state
 from qstr_jax.models.mixers.registered import register
 
-# Cap of a gate's pre-activation, as in xLSTM 7B (arXiv:2503.13427): without it e^{−m} overflows at shut input gates.
+# Cap of a gate's pre-activation, as in xLSTM 7B (arXiv:2503.13427): without it e^{−m} overflows where both gates are
+# shut.
 GATE_CAP = 15.0
 
 

@@ -10,7 +10,7 @@ from qstr_jax.models.mixers.registered import register
 
 # c of the decay a^{c r}.
 SHARPNESS = 8.0
-# The largest derivative of √(1 − a²), as in Griffin's own code: where a gate is shut, a = 1, and it is infinite.
+# Griffin's code bounds the derivative of √x at x = 1 − a² by this; where the gate r is shut, a = 1, it is infinite.
 STEEPEST = 1000.0
 
 
@@ -73,6 +73,9 @@ def _root_jvp(primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[ja
 
 
 def _decay(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Λ with exp(−8 softplus(Λ)) = √U, U from U(0.9², 0.999²): |a| lies between 0.9 and 0.999 at open gates."""
+    """Λ with exp(−8 softplus(Λ)) = √U, U from U(0.9², 0.999²): |a| lies between 0.9 and 0.999 at open gates.
+
+    As in the paper; RecurrentGemma leaves out the 8, so that its memories are eight times shorter.
+    """
     squared = jax.random.uniform(key, shape, minval=0.9**2, maxval=0.999**2)
     return jnp.log(jnp.expm1(-0.5 * jnp.log(squared) / SHARPNESS))

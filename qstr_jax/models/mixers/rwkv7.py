@@ -17,7 +17,8 @@ class RWKV7(nn.Module):
     """S ← (diag(w) − κ̂ (a ∘ κ̂)^T)^T S + k̃ v^T, o = S^T r, where each input mixes a token with the one before it.
 
     w = exp(−e^{−1/2} σ(b + tanh(x A) B)), a = σ(b + x A B), κ̂ = κ / ‖κ‖ with κ = k ∘ ξ, k̃ = k ∘ (1 + (a − 1) ∘ α).
-    (r · ρ k̃) v is added to the normalised o, and a gate σ(x A) B multiplies the sum.
+    (r · ρ k̃) v is added to the normalised o, and a gate σ(x A) B multiplies the sum. Values are not mixed over layers,
+    and initial values differ from those of RWKV-LM.
 
     Attributes:
         heads: H.
