@@ -46,7 +46,15 @@ def test_the_oracle_answers_at_one_position():
     assert [predict(z_NxE, i) for i in range(4)] == pytest.approx(predict(z_NxE).tolist())
 
 
-@pytest.mark.parametrize('changes', [{'link': 'hermite2'}, {'sparsity': 2, 'link': 'sum'}])
+@pytest.mark.parametrize(
+    'changes',
+    [
+        {'link': 'hermite2'},
+        {'sparsity': 2, 'link': 'sum'},
+        {'task': 'hops', 'test_task': 'hops'},
+        {'task': 'latent_index', 'test_task': 'latent_index'},
+    ],
+)
 def test_other_tasks_have_no_such_oracle(changes):
     with pytest.raises(ValueError, match='Theorem 6'):
         sweeps.cells_of(small.settings(**{**SETTINGS, **changes}))

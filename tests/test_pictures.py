@@ -48,6 +48,19 @@ def test_heat_map_shows_censored_and_diverged_cells():
     assert {text.get_text() for text in figure.axes[0].texts} == {'1.41k', '1.00k\n1 of 2', '> 9.00k', 'diverged'}
 
 
+def test_heat_map_pales_where_few_learn_and_tells_what_was_not_fitted():
+    rows = grid(train_risk=0.0, threshold=0.5).query('ffn_widths == "60,1000" & weight_decay == 0.1')
+    lost = [rows.assign(seed=rows['seed'] + shift, outcome='censored') for shift in (2, 4)]
+    few = pd.concat([rows, *lost])
+    faces = []
+    for some in (rows, few):
+        figure = plots.samples_heatmap(some, 'learning_rate', 'weight_decay')
+        faces.append(next(one for one in figure.findobj() if one.get_gid() == 'cell 0 0').get_facecolor())
+    assert np.ptp(faces[1][:3]) < np.ptp(faces[0][:3])  # nearer to grey
+    unfitted = plots.samples_heatmap(rows.assign(outcome='censored', train_risk=0.9), 'learning_rate', 'weight_decay')
+    assert {text.get_text() for text in unfitted.axes[0].texts} == {'not fitted'}
+
+
 def test_heat_map_has_a_second_axis_and_orders_values():
     figure = plots.samples_heatmap(
         grid(), 'ffn_widths', 'learning_rate', panels='weight_decay', top='encoding_coherence'

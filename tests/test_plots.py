@@ -218,8 +218,8 @@ def test_words_are_printed_as_they_are():
     assert labels(figure.axes[0])[0].startswith(r' _my\$model\$')  # A leading '_' hides a label.
     assert figure.get_suptitle() == r'cost: \$5'
     assert figure.get_supxlabel().replace('\n', ' ').replace('\xa0', ' ') == (
-        '1,000 test prompts; b; dots: lanes; lines: geometric means, with 95 % intervals, dotted where they are bounds; '
-        '*: by lane noise alone'
+        '1,000 test prompts; b; dots: lanes; lines: geometric means, with 95 % intervals, dotted where they are '
+        'bounds; *: by lane noise alone'
     )
     assert figure.axes[0].get_ylabel() == 'samples to test MSE < 0.7'
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ['2', '4', '8']

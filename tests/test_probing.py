@@ -1,15 +1,16 @@
 """Probes that are asked for on a finished directory: computed from kept parameters, or missing in one line."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 
-from qstr_jax import sweeps
+from qstr_jax import sweeps, tasks
 from qstr_jax.models import probes
 from qstr_jax.settings import registry
 from qstr_jax.storage import files, results
-from tests import small
+from tests import helpers, small
 
 SHORT = {'models': 'ffn', 'max_samples': 160, 'threshold': 1e-9}
 
@@ -79,6 +80,16 @@ def test_columns_from_before_there_were_fingerprints_are_taken_as_they_are(defin
     (path,) = tmp_path.glob('rows/*.parquet')
     files.write_table(path, files.read_table(path).drop(columns='probes'), path.stem)
     pd.testing.assert_frame_equal(run(tmp_path, probes='mine'), first)
+
+
+@pytest.mark.parametrize(('task', 'made'), [('qstr', True), ('mqar', False), ('modular_sum', False)])
+def test_attention_is_judged_only_where_tokens_ask_for_tokens(task, made):
+    """Elsewhere these shares would be 0 for any weights."""
+    cell = sweeps.cells_of(sweeps.Sweep('transformer', task, seq_lens=4))[0]
+    draw = helpers.draw(tasks.task_key(0, cell.problem.task), cell.problem.task)
+    params = cell.problem.module.init(jax.random.key(0), jnp.zeros((4, cell.problem.task.embedding_dim)))
+    assert bool(probes.retrieval_share(params, draw, cell.problem)) is made
+    assert bool(probes.retrieval_mass(params, draw, cell.problem)) is (task != 'modular_sum')
 
 
 def test_a_probe_that_makes_nothing_of_a_model_is_not_missing(tmp_path):

@@ -141,6 +141,10 @@ def test_the_reference_is_measured_as_the_module_has_it(span, tmp_path):
         (('xavier',), {}, 'did you mean|not one of|one of'),
         (('init', 'init'), {}, 'given twice'),
         (('init:one',), {}, 'comes a number'),
+        (('attention:nan',), {}, 'comes a number'),
+        (('init:-1',), {}, 'whole number from 0'),
+        (('init:2.5',), {}, 'whole number from 0'),
+        (('init:1e10',), {}, 'whole number from 0'),
         (('init', 'init:1'), {'learners': 'min_norm', 'radius': None}, 'would be ignored'),
     ],
 )

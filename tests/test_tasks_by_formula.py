@@ -239,6 +239,7 @@ def test_all_architectures_answer(name):
     ('name', 'settings', 'words'),
     [
         ('mqar', {'seq_len': 7, 'num_pairs': 1}, 'seq_len=7: must be even'),
+        ('mqar', {'seq_len': 2}, 'seq_len=2: must be at least 4'),
         ('mqar', {'seq_len': 8, 'vocab_size': 4}, 'vocab_size=4'),
         ('hops', {'hops': 0}, 'hops=0'),
         ('causal_qstr', {'indices': 'half', 'seq_len': 8}, "indices='half'"),
