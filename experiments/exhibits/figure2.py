@@ -98,11 +98,11 @@ def text(rows):
 
     heads, lanes = rows.written('figure2_seeds', 'table.md').where(q=1), rows('figure2_seeds', sparsity=1)
     two, three = rows('figure2_seeds', sparsity=2), rows('figure2_seeds', sparsity=3)
-    num_both, one = two.count(converged=True), two.where(converged=False)
-    found = num_found(rows, 3)
+    both, found = num_found(rows, 2), num_found(rows, 3)
+    num_both, one = both.eq(2).sum(), two.where(seed=tuple(both.index[both.eq(1)]))
     share = stats.binomtest(num_both, two.count()).proportion_ci()
     return f"""
-For q = 1 in place, and in part in shape: over {lanes.lanes()} seeds at least {heads.smallest('share', digits=3)} of the
+For q = 1 it does in place and partly in shape: over {lanes.lanes()} seeds at least {heads.smallest('share', digits=3)} of the
 squared entries of W_Q^T W_K lie in the block that compares t_i with the encodings, as in Lemma 11; its cosine to the
 identity is {heads.smallest('cosine')} to {heads.largest('cosine')}. For q = 2, {num_both} of {two.count()} seeds find
 both indices, for q = 3 {found.eq(3).sum()} of {len(found)} all three.
