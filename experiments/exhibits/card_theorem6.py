@@ -208,7 +208,7 @@ def _finding(rows: pd.DataFrame) -> str:
         for (task, n), share in gained.groupby([fitted['task'], fitted['seq_len']])
     )
     return (
-        f'Of the variance that the floor leaves, FFNs explain, in the median: {best}. On simple-1STR each index '
+        f'Share of the variance that the floor allows which FFNs explain, median: {best}. On simple-1STR each index '
         'learns from its own n/N prompts, so the loss is about 1 − n/(N²d): N times as far as the floor. '
         f'{int((every["residual"] > CONVERGED).sum())} of {len(every)} fits did not converge and are not drawn.'
     )
