@@ -102,10 +102,10 @@ def text(rows):
     num_both, one = both.eq(2).sum(), two.where(seed=tuple(both.index[both.eq(1)]))
     share = stats.binomtest(num_both, two.count()).proportion_ci()
     return f"""
-For q = 1 it does in place and partly in shape: over {lanes.lanes()} seeds at least {heads.smallest('share', digits=3)} of the
-squared entries of W_Q^T W_K lie in the block that compares t_i with the encodings, as in Lemma 11; its cosine to the
-identity is {heads.smallest('cosine')} to {heads.largest('cosine')}. For q = 2, {num_both} of {two.count()} seeds find
-both indices, for q = 3 {found.eq(3).sum()} of {len(found)} all three.
+For q = 1 it does in place and partly in shape: over {lanes.lanes()} seeds at least
+{heads.smallest('share', digits=3)} of the squared entries of W_Q^T W_K lie in the block that compares t_i with the
+encodings, as in Lemma 11; its cosine to the identity is {heads.smallest('cosine')} to {heads.largest('cosine')}. For
+q = 2, {num_both} of {two.count()} seeds find both indices, for q = 3 {found.eq(3).sum()} of {len(found)} all three.
 
 The mean test loss is {lanes.mean('test_loss')} for q = 1. For q = 2 with separate weights the share of seeds that
 retrieve both indices has the 95 % interval {100 * share.low:.0f} to {100 * share.high:.0f} %; the others, which

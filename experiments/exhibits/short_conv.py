@@ -82,10 +82,10 @@ def text(rows):
         for sign in (1, -1)
     )
     said = ', '.join(f'{analysis.display(model)} {ratio:.1f}' for model, ratio in found.items())
-    every = at_budget(named(some.table))
+    every, diverged = at_budget(named(some.table)), some.count(outcome='diverged')
     return f"""
-With a convolution {learn[WIDTH]} of {total[WIDTH]} lanes learn, without it {learn[0]} of {total[0]}
-({some.count(outcome='diverged') or 'none'} of all diverges): at least {MARGIN} more of {more or 'no mixer'}, at least
+With a convolution {learn[WIDTH]} of {total[WIDTH]} lanes learn, without it {learn[0]} of {total[0]} ({diverged} of
+all diverge): at least {MARGIN} more of {more or 'no mixer'}, at least
 {MARGIN} fewer of {fewer or 'none'}.
 Labels with it over labels without it are {geometric(found)} in the geometric mean of the {len(found)} mixers of
 which at least half the lanes learn either way, but {geometric(every)} of all {len(every)} with failures at the budget.
