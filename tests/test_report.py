@@ -212,7 +212,7 @@ def test_a_damaged_plan_is_said_in_words(sweep, tmp_path):
         (found,) = content.sections(hurt)
         assert any('plan.json is damaged (a' in text for text, is_problem in found.words if is_problem)
     files.write_json(hurt / 'plan.json', {'c': {'columns': {'seq_len': 'x'}, 'lanes': ['seed0']}})
-    assert '1 of the planned cells are missing: c.' in read([hurt], tmp_path / 'out').text
+    assert '1 of the planned cells is missing: c.' in read([hurt], tmp_path / 'out').text
 
 
 def test_missing_lanes_are_told_by_what_tells_curves_apart():

@@ -75,6 +75,5 @@ def limits(rows):
         f'{count} at N = {", ".join(map(str, counts.index[counts == count]))}' for count in sorted(set(counts))[::-1]
     )
     return f"""
-Lanes of the RNN: {said}. N grows only by a third, from 25
-to 33, too little to fix an exponent or distinguish laws.
+Lanes of the RNN: {said}. N grows only by a third, too little to fix an exponent or law.
 """

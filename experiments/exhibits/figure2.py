@@ -121,6 +121,5 @@ q = 1 took {rows('figure2', sparsity=1).time()}, q = 2 and 3 {rows('figure2', sp
 
 def limits(rows):
     return f"""
-Merged weights have {rows('figure2', sparsity=3).lanes()} seed. Whether more epochs or another rate would find
-the second index was not tried.
+Merged weights have {rows('figure2', sparsity=3).lanes()} seed. More epochs and other rates were not tried.
 """
