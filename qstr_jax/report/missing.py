@@ -19,7 +19,8 @@ def words(plan: Mapping[str, Any], rows: pd.DataFrame) -> list[str]:
     parts = _parts(cells)
     more = [f'and {len(parts) - _MOST_NAMED} more'] if len(parts) > _MOST_NAMED else []
     what = 'cells' if (cells['planned'] == 1).all() else 'lanes'
-    return [f'{total} of the planned {what} {"is" if total == 1 else "are"} missing: {"; ".join(parts[:_MOST_NAMED] + more)}.']
+    verb = 'is' if total == 1 else 'are'
+    return [f'{total} of the planned {what} {verb} missing: {"; ".join(parts[:_MOST_NAMED] + more)}.']
 
 
 def _cells(plan: Mapping[str, Any], rows: pd.DataFrame) -> pd.DataFrame:
