@@ -7,7 +7,7 @@ from scipy import stats
 
 from experiments.benchmarks import coverage
 from qstr_jax import analysis, plots
-from qstr_jax.analysis import laws, learning, line_fit, selection
+from qstr_jax.analysis import laws, learning, line_fit, selection, verdicts
 from qstr_jax.analysis.log_means import from_logs
 from qstr_jax.report import lanes
 from qstr_jax.storage import results
@@ -379,6 +379,20 @@ def test_exponent_in_sparsity():
 def test_several_curves_are_an_error():
     with pytest.raises(ValueError, match=r"model .*'ffn', 'transformer'"):
         analysis.exponent(pd.concat([make_rows(), make_rows(model='ffn')]))
+
+
+def test_a_law_says_the_length_that_it_hangs_on():
+    """Slopes that fall with N, as those of n* of RNNs of least norm."""
+    lengths = np.array([2.0, 3, 4, 6, 8, 12])
+    logs = np.cumsum([4.16, *np.diff(np.log(lengths)) * [2.69, 2.83, 2.69, 2.53, 2.08]])
+    group, noise = np.repeat(np.arange(6), 5), np.tile([-0.1, -0.05, 0.0, 0.05, 0.1], 6)
+    found = laws.law(from_logs(lengths, group, logs[group] + noise, np.zeros(30, int)))
+    assert (found.name, found.deciding, found.needed) == (laws.POWER, None, 2)
+    lanes = pd.DataFrame({'learner': ['min_norm'] * 3})
+    fit = analysis.Exponent(value=2.6, low=2.4, high=2.8, law=found)
+    assert verdicts.caveat(lanes, fit) == 'without N = 2 (log N)^p fits as well'
+    even = laws.law(from_logs(lengths, group, 2.6 * np.log(lengths)[group] + noise, np.zeros(30, int)))
+    assert (even.name, even.needed) == (laws.POWER, None)
 
 
 FAR = (4, 8, 16, 64, 256, 1024)

@@ -71,8 +71,8 @@ def caveat(lanes: pd.DataFrame, fit: Exponent) -> str:
     if set(lanes['learner']) == {'constrained'}:
         return 'of the ERMs that its optimiser finds'
     if set(lanes['learner']) != {'stationary'}:
-        is_weak = fit.law and fit.law.name == laws.POWER and fit.law.needed
-        return f'without N = {fit.law.needed} (log N)^p fits as well' if fit.law and is_weak else ''
+        hangs_on = fit.law.needed if fit.law and fit.law.name == laws.POWER else None
+        return f'without N = {hangs_on} (log N)^p fits as well' if hangs_on else ''
     learnt = lanes[lanes['outcome'] == 'reached']
     still = learnt['converged'].eq(True).sum()
     return f'{still} gradients of {len(learnt)} are 0' if still else 'no gradient is 0'

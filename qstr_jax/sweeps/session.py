@@ -221,7 +221,7 @@ class Session:
             size_of=size_of,
             probes=self._probes,
             made={cell_id: probing.text(made) for cell_id, made in self._made.items()},
-            save_params=self.sweep.save_params and workdir.name != results.SELECTION,
+            save_params=self.sweep.save_params,
             memory_limit=self._options.memory_limit,
             checkpoint_seconds=self._options.checkpoint_seconds,
             stop=self._stop,
