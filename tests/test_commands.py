@@ -101,6 +101,17 @@ def test_plugins_are_named_and_words_are_quoted():
     assert '--config.plugins' not in commands.command_of(row, [probed | {'probes': ['param_norm']}])
 
 
+@pytest.mark.parametrize('setting', ['starts', 'reference', 'first_params'])
+def test_a_start_of_ours_needs_its_plugin_whichever_setting_names_it(setting):
+    for name, module in (
+        ('construction', 'construction_start'),
+        ('mixed:0.3', 'construction_start'),
+        ('given', 'partly_given'),
+    ):
+        assert commands._plugins_for([f'--config.learner.{setting}={name}']) == [f'qstr_jax.theory.{module}']
+    assert commands._plugins_for([f'--config.learner.{setting}=attention:0']) == []
+
+
 @pytest.mark.parametrize('module', commands._REGISTERED)
 def test_all_that_a_plugin_of_ours_registers_is_known(module):
     text = (helpers.ROOT / 'qstr_jax' / f'{module.replace(".", "/")}.py').read_text()

@@ -1,6 +1,7 @@
 """Exhibits: every one is whole, has its rows, and its reduced twin runs end to end into pictures and tables."""
 
 import functools
+import inspect
 import shutil
 
 import numpy as np
@@ -161,10 +162,12 @@ def test_bad_settings_are_refused_before_anything_runs():
         base.to_sweep(config)
 
 
-@pytest.mark.parametrize('name', ['figure2', 'n_star', 'n_star_erm', 'n_star_models', 'sensitivity', 'theorem6'])
+@pytest.mark.parametrize('name', NAMES)
 def test_a_part_that_is_none_is_an_error(name):
-    with pytest.raises(ValueError, match="='nothing': unknown, one of"):
-        helpers.config_module(name).get_config('nothing')
+    get_config = helpers.config_module(name).get_config
+    if inspect.signature(get_config).parameters:
+        with pytest.raises(ValueError, match=r"^part='nothing': unknown, one of"):
+            get_config('nothing')
 
 
 def test_floors_belong_to_the_task_of_proposition_3():

@@ -16,7 +16,7 @@ def search(axes, samples_at, start=None):
     while found := grids.following(axes, scores, start):
         assert not set(found) & set(scores)
         values = {places: [grid.value(p) for grid, p in zip(axes, places, strict=True)] for places in found}
-        scores |= {places: Score(samples_at(*values[places]), 1.0) for places in found}
+        scores |= {places: Score(samples_at(*values[places]), 0, 1.0) for places in found}
     return grids.best(scores), scores
 
 
@@ -64,7 +64,7 @@ def test_two_settings_are_searched_together():
 
 def test_where_no_lane_reaches_the_loss_decides():
     ladder = Grid(values=(), default=1e-3)
-    scores = {(-6,): Score(math.inf, 0.9), (-5,): Score(math.inf, 0.8), (-7,): Score(math.inf, 1.0)}
+    scores = {(place,): Score(math.inf, 3, loss) for place, loss in ((-6, 0.9), (-5, 0.8), (-7, 1.0))}
     assert grids.following([ladder], scores, (-6,)) == [(-4,)]
 
 

@@ -220,6 +220,30 @@ def test_settings_of_other_kinds_are_axes_and_columns(plugins, plugin, changes, 
     assert plots.samples_heatmap(rows, column, 'seed' if role == 'lane' else 'seq_len')
 
 
+def test_a_link_and_an_encoding_that_are_a_tasks_own_default_have_their_settings(plugins):
+    source = (
+        SOFT
+        + CIRCLE
+        + """
+import dataclasses
+from qstr_jax import tasks
+
+@tasks.register('mine')
+@dataclasses.dataclass(frozen=True)
+class Mine(tasks.QSTR):
+    link: str | links.Link = 'soft'
+    encoding: str | encoders.Encoder = 'circle'
+"""
+    )
+    (plugins / 'my_soft.py').write_text(source)
+    config = base.get_config(('my_soft',))
+    config.update({**SMALL, 'models': ('ffn',), 'task': {'name': 'mine'}, 'test_task': 'mine'})
+    config.soft.sharpness, config.circle.turns = (1.0, 3.0), 2
+    cells = sweeps.cells_of(base.to_sweep(config))
+    assert [dict(cell.columns)['soft_sharpness'] for cell in cells] == [1.0, 3.0]
+    assert [dict(cell.columns)['circle_turns'] for cell in cells] == [2, 2]
+
+
 @pytest.mark.slow
 def test_a_probe_has_a_setting(plugins):
     config = base.get_config(('my_share',))

@@ -153,11 +153,31 @@ def test_impossible_starts_are_one_line(names, changes, words):
         sweeps.cells_of(settings(*names, **changes))
 
 
-@pytest.mark.parametrize('changes', [{'starts': ('attention:0',)}, {'starts': ('init',), 'reference': 'construction'}])
-def test_a_start_that_the_model_lacks_is_found_before_any_work(changes, tmp_path):
+@pytest.mark.parametrize(
+    ('changes', 'words'),
+    [
+        ({'starts': ('attention:0',)}, "^starts='attention:0': Recurrent has no attention$"),
+        ({'reference': 'construction'}, "^reference='construction': needs transformer.attention=merged"),
+        ({'reference': 'nope'}, "^reference='nope': unknown"),
+    ],
+)
+def test_a_start_that_the_model_lacks_is_found_before_any_work(changes, words, tmp_path):
     lacking = {'models': 'rnn', 'transformer.attention': None, 'rnn.width': 4}
-    with pytest.raises(ValueError, match=r'has no attention|needs transformer\.attention'):
+    with pytest.raises(ValueError, match=words):
         sweeps.run(small.settings(**{**FITS, **lacking, **changes}), tmp_path, small.quiet())
+    assert not list(tmp_path.glob('rows/*'))
+
+
+@pytest.mark.parametrize(
+    ('name', 'words'),
+    [
+        ('attention:0', "^first_params='attention:0': Feedforward has no attention$"),
+        ('nope', "^first_params='nope': unknown"),
+    ],
+)
+def test_so_is_one_of_online(name, words, tmp_path):
+    with pytest.raises(ValueError, match=words):
+        sweeps.run(small.settings(models='ffn', first_params=name), tmp_path, small.quiet())
     assert not list(tmp_path.glob('rows/*'))
 
 

@@ -56,10 +56,10 @@ def test_values_that_miss_are_ranked_by_the_error_that_the_threshold_is_on():
         [{'outcome': 'censored', 'test_loss': 0.43, 'accuracy': 0.93}],
     )
     of_classes, of_losses = (learners.Online(threshold_on=kind) for kind in ('error_rate', 'loss'))
-    assert search._score(rows[1], of_classes) < search._score(rows[0], of_classes)
-    assert search._score(rows[0], of_losses) < search._score(rows[1], of_losses)
+    assert search._score(rows[1], of_classes, 1) < search._score(rows[0], of_classes, 1)
+    assert search._score(rows[0], of_losses, 1) < search._score(rows[1], of_losses, 1)
     diverged = [{'outcome': 'diverged', 'test_loss': np.nan, 'accuracy': 0.95}]  # NaN logits name the first class
-    assert search._score(rows[0], of_classes) < search._score(diverged, of_classes)
+    assert search._score(rows[0], of_classes, 1) < search._score(diverged, of_classes, 1)
 
 
 def test_a_repeated_run_says_what_is_there_and_so_does_a_dry_run(workdir, capsys):
@@ -154,7 +154,7 @@ def test_a_point_keeps_its_choice_where_a_later_search_finds_another(tmp_path, m
 
     def found(self, lane, before, rival=0.0):
         places = (1 if before or self.cell.problem.task.seq_len == 2 else 0,)
-        return search.Found(places, {places: grids.Score(100.0, 0.0)})
+        return search.Found(places, {places: grids.Score(100.0, 0, 0.0)})
 
     monkeypatch.setattr(search.Search, 'run', found)
     grid = (1e-3, 1e-1)
@@ -279,8 +279,22 @@ def test_one_lane_that_missed_rules_its_values_out():
     learner = learners.Online()
     reached = {'outcome': 'reached', 'samples_to_threshold': 500, 'test_loss': 0.6}
     missed = {'outcome': 'outraced', 'samples_to_threshold': None, 'test_loss': 0.9}
-    assert search._score([reached, missed], learner) == search._score([missed], learner) == (np.inf, 0.9)
-    assert search._score([reached, {**reached, 'samples_to_threshold': 700}], learner).samples == 700
+    assert search._score([reached, missed], learner, 2).samples == search._score([missed], learner, 2).samples == np.inf
+    assert search._score([reached, {**reached, 'samples_to_threshold': 700}], learner, 2).samples == 700
+
+
+def test_where_no_values_reach_on_all_lanes_those_win_that_reach_on_most():
+    """Values whose first lane misses have one lane, and others have all: the largest error of these would be unfair."""
+    learner = learners.Online()
+    reached = {'outcome': 'reached', 'samples_to_threshold': 500, 'test_loss': 0.6}
+    missed = {'outcome': 'censored', 'samples_to_threshold': None, 'test_loss': 0.9}
+    most = search._score([reached, missed, reached], learner, 3)
+    assert most == (np.inf, 1, 0.9)
+    assert (
+        most
+        < search._score([reached, missed, missed], learner, 3)
+        < search._score([{**missed, 'test_loss': 0.8}], learner, 3)
+    )
 
 
 def test_cells_that_differ_in_a_tuned_setting_race_one_another(tmp_path):

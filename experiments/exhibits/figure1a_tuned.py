@@ -19,6 +19,7 @@ FIGURES = {
 
 def get_config(part='transformer'):
     """One architecture as in Figure 1a, a task per lane, the rate tuned, a test every two steps."""
+    base.check_part(part, FOLDERS)
     config = figure1a.get_config()
     config.update(preset='standard', models=(part,), seq_lens=(4, 6, 8, 10, 12), task_per_lane=True)
     config.tune.learning_rate = 'auto'

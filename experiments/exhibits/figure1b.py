@@ -24,6 +24,7 @@ PUBLISHED = {('transformer', 25): 117_000, ('transformer', 33): 140_000, ('rnn',
 
 def get_config(part='transformer'):
     """One architecture, with a (u, ω) for each lane; or `draws`, 24 of them for the FFN at N = 25."""
+    base.check_part(part, FOLDERS)
     config = base.get_config(preset='published', models=('ffn',) if part == 'draws' else (part,))
     config.update(task={'name': 'simple_qstr'}, task_per_lane=True, num_seeds=5)
     config.update(seq_lens=(25, 27, 29, 31, 33), threshold=0.02, check_every=100)

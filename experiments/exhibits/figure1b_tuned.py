@@ -18,6 +18,7 @@ FIGURES = {
 
 def get_config(part='transformer'):
     """One architecture as in Figure 1b, the rate tuned, a test every ten steps; of the RNN three lanes at N = 25."""
+    base.check_part(part, FOLDERS)
     config = figure1b.get_config(part)
     config.tune.learning_rate = 'auto'
     config.check_every = 10

@@ -15,6 +15,7 @@ FIGURES = {'figure3/figure.png': 'Samples to test error 0.88 against q on hermit
 
 def get_config(part='transformer'):
     """One architecture at rate 1e-4, with H = q, RNN width 500 q or FFN widths (N d q, 1000); a task per lane."""
+    base.check_part(part, FOLDERS)
     config = base.get_config(preset='published', models=(part,), link='hermite2', seq_lens=(7,), sparsity=(1, 2, 3, 4))
     config.update(learning_rate=(1e-4,), threshold=0.88, x='sparsity')
     config.update(num_seeds=1 if part == 'rnn' else 5, task_per_lane=True)

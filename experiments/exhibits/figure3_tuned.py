@@ -27,6 +27,7 @@ FIGURES = {
 
 def get_config(part='transformer'):
     """One architecture as in Figure 3, the rate tuned, threshold 0.7."""
+    base.check_part(part, FOLDERS)
     config = figure3.get_config(part)
     config.update(preset='standard', learning_rate=None)
     config.tune.learning_rate = 'auto'

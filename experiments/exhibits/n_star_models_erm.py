@@ -5,6 +5,7 @@ least training risk is kept. On simple-1STR and on 1STR.
 """
 
 from experiments.exhibits import n_star_models
+from qstr_jax.cli import base
 
 ORDER = 190
 IS_SUPPORTING = True
@@ -22,6 +23,7 @@ STARTS = {'transformer': ('attention:0', 'init'), 'rnn': ('init', 'init:1'), 'ff
 
 def get_config(part='simple_transformer'):
     """The config of `n_star_models` for one architecture, with two starts, and with the learning rate chosen too."""
+    base.check_part(part, FOLDERS)
     task, model = part.split('_')
     config = n_star_models.get_config(task)
     config.update(models=(model,), starts=STARTS[model], learning_rate=(3e-3, 1e-2), weight_decay=(0.01,))

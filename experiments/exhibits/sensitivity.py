@@ -8,7 +8,6 @@ architecture.
 from qstr_jax import analysis
 from qstr_jax.analysis import formats
 from qstr_jax.cli import base
-from qstr_jax.settings import checks
 
 ORDER = 130
 IS_SUPPORTING = True
@@ -29,29 +28,29 @@ WIDTHS = {
 PUBLISHED = {'learning_rate': 1e-3, 'weight_decay': 0.01}
 
 
-def get_config(model='transformer'):
+def get_config(part='transformer'):
     """One architecture over three axes; five lanes a point, each with its own (u, ω)."""
-    checks.choice('model', model, WIDTHS)
-    setting, widths, middle = WIDTHS[model]
-    column = f'{model}_{setting}'
+    base.check_part(part, FOLDERS)
+    setting, widths, middle = WIDTHS[part]
+    column = f'{part}_{setting}'
     config = base.get_config()
-    config.update(models=(model,), seq_lens=(6,), task_per_lane=True)
+    config.update(models=(part,), seq_lens=(6,), task_per_lane=True)
     config.update(learning_rate=(1e-4, 3e-4, 1e-3, 3e-3, 1e-2), weight_decay=(0.01, 0.1, 1.0))
     config.max_samples = 300_000
-    config[model][setting] = widths
+    config[part][setting] = widths
     config.heatmap = {'x': 'learning_rate', 'y': 'weight_decay', 'panels': column, 'top': ''}
     config.published = {**PUBLISHED, column: middle}
-    config.title = f'{analysis.DISPLAY_NAMES[model]}: {{task}}, N = {{seq_len}}, samples to test MSE {{threshold}}'
+    config.title = f'{analysis.DISPLAY_NAMES[part]}: {{task}}, N = {{seq_len}}, samples to test MSE {{threshold}}'
     return config
 
 
-def reduced(model='transformer'):
+def reduced(part='transformer'):
     """The same in seconds, for the tests: two widths of the Transformer, one of the others."""
-    config = get_config(model)
-    setting, *_ = WIDTHS[model]
+    config = get_config(part)
+    setting, *_ = WIDTHS[part]
     config.update(seq_lens=(3,), num_seeds=2, learning_rate=(1e-3, 1e-2), weight_decay=(0.01, 0.1))
     config.update(threshold=0.9, test_samples=64, max_samples=3200)
-    config[model][setting] = {'transformer': (8, 16), 'rnn': (8,), 'ffn': ((16, 16),)}[model]
+    config[part][setting] = {'transformer': (8, 16), 'rnn': (8,), 'ffn': ((16, 16),)}[part]
     return config
 
 

@@ -67,6 +67,7 @@ class FixedSample(OneFit):
     """
 
     name: ClassVar[str]
+    start_settings: ClassVar[tuple[str, ...]] = ('starts', 'reference')
     learning_rate: float = traced(1e-3)
     sample_size: int = traced(0)
     stop_after: int = traced(0)
@@ -102,9 +103,7 @@ class FixedSample(OneFit):
         checks.number('learning_rate', self.learning_rate, 0)
         for name in 'threshold', 'resolution', 'tolerance':
             checks.positive(name, getattr(self, name))
-        starts.check(self.starts)
-        if self.reference:
-            starts.check((self.reference,))
+        starts.check(self)
         checks.number('erm_tolerance', self.erm_tolerance, 0)
         if self.is_search and self.min_samples > self.max_samples:
             raise ValueError(f'min_samples={self.min_samples}: must be at most max_samples={self.max_samples}')

@@ -32,6 +32,7 @@ class Learner(Protocol):
         max_samples: budget of a lane, in prompts.
         threshold: the test loss that a lane should reach.
         threshold_on: what the threshold is on: the test loss, or the error rate of classes.
+        start_settings: its settings that name starts, see `starts`.
         is_search: whether lanes search for n*; None for a learner without n, whose rows then have no such column.
         risk: 'averaged' over positions, or 'pointwise', at one position of each prompt.
         batch_size: examples of a step; 0 is all of them.
@@ -43,6 +44,7 @@ class Learner(Protocol):
     max_samples: int
     threshold: float
     threshold_on: str = 'loss'
+    start_settings: ClassVar[tuple[str, ...]] = ()
     is_search: bool | None = None
     risk: str = 'averaged'
     batch_size: int = 0

@@ -135,6 +135,7 @@ class Online:
     """
 
     name: ClassVar[str]
+    start_settings: ClassVar[tuple[str, ...]] = ('first_params',)
 
     learning_rate: float = traced(1e-3)
     weight_decay: float = traced(0.01)
@@ -165,7 +166,7 @@ class Online:
         checks.number('weight_decay', self.weight_decay, 0)
         checks.integer('stop_after', self.stop_after, 0)
         optimizers.check(self.optimizer)
-        starts.check((self.first_params,))
+        starts.check(self)
         checks.integer('warmup_steps', self.warmup_steps, 0)
         if self.schedule == 'warmup_cosine' and not 0 < self.warmup_steps < self.max_steps:
             most = self.max_steps - 1

@@ -1,4 +1,4 @@
-"""Where a fit on a fixed sample starts, by name: 'init', 'init:2', 'attention:0', or what a plugin registers.
+"""Where training starts, by name: 'init', 'init:2', 'attention:0', or what a plugin registers.
 
 An ERM is the argmin of the training risk, and one start finds one local minimum. A learner with several `starts` fits
 from each and keeps the parameters of least training risk.
@@ -42,24 +42,38 @@ def register(name: str) -> Callable[[Callable], Callable]:
     return REGISTRY.registering(name)
 
 
-def check(texts: tuple[str, ...]) -> None:
-    """Checks the names of some starts."""
-    if not texts:
-        raise ValueError("starts=(): give at least one, such as 'init'")
-    for text in texts:
-        _parse(text)
-    if len(set(texts)) < len(texts):
-        raise ValueError(f'starts={",".join(texts)}: a start is given twice; init:2 draws other first parameters')
+def check(learner: Any) -> None:
+    """Checks the names of a learner's starts."""
+    for setting in learner.start_settings:
+        texts = _texts(learner, setting)
+        if not texts and setting == 'starts':
+            raise ValueError("starts=(): give at least one, such as 'init'")
+        for text in texts:
+            _parse(text, setting)
+        if len(set(texts)) < len(texts):
+            raise ValueError(
+                f'{setting}={",".join(texts)}: a start is given twice; init:2 draws other first parameters'
+            )
 
 
-def check_on(problem: Problem, texts: tuple[str, ...]) -> None:
+def check_on(problem: Problem) -> None:
     """Raises ValueError for a start that the model or the task does not have; traced, nothing is computed."""
     key = tasks.streams.abstract_key()
     draw = jax.eval_shape(problem.task.draw, key)
-    for text in texts:
-        if not text or _parse(text)[0] is init:  # there is no reference, or a start that every model has
-            continue
-        jax.eval_shape(lambda key, draw, text=text: params(text, StartContext(key, problem, draw)), key, draw)
+    for setting in problem.learner.start_settings:
+        for text in _texts(problem.learner, setting):
+            if _parse(text)[0] is init:  # every model has it
+                continue
+            try:
+                jax.eval_shape(lambda key, draw, text=text: params(text, StartContext(key, problem, draw)), key, draw)
+            except ValueError as error:
+                raise ValueError(f'{setting}={text!r}: {error}') from None
+
+
+def _texts(learner: Any, setting: str) -> tuple[str, ...]:
+    """The starts that one setting names; none where a reference is ''."""
+    value = getattr(learner, setting)
+    return value if isinstance(value, tuple) else (value,) if value or setting != 'reference' else ()
 
 
 def params(text: str, context: StartContext) -> Any:
@@ -68,10 +82,10 @@ def params(text: str, context: StartContext) -> Any:
     return function(context, number)
 
 
-def _parse(text: str) -> tuple[Callable, float | None]:
+def _parse(text: str, setting: str = 'starts') -> tuple[Callable, float | None]:
     name, has_number, number = text.partition(':')
     try:
-        function = REGISTRY.get(name).builder
+        function = REGISTRY.get(name, setting).builder
     except ValueError as error:
         hint = "; 'construction' and 'mixed' come with the plugin qstr_jax.theory.construction_start"
         raise ValueError(f'{error}{hint if name in ("construction", "mixed") else ""}') from None
@@ -80,9 +94,9 @@ def _parse(text: str) -> tuple[Callable, float | None]:
     except ValueError:
         value = math.nan
     if value is not None and not math.isfinite(value):
-        raise ValueError(f'starts={text!r}: after the colon comes a number')
+        raise ValueError(f'{setting}={text!r}: after the colon comes a number')
     if name == 'init' and value is not None and not (value.is_integer() and 0 <= value < 2**32):
-        raise ValueError(f'starts={text!r}: after the colon comes a whole number from 0 to 2³² − 1')
+        raise ValueError(f'{setting}={text!r}: after the colon comes a whole number from 0 to 2³² − 1')
     return function, value
 
 
@@ -114,7 +128,7 @@ def attention(context: StartContext, number: float | None) -> Any:
     elif 'in_kernel' in kernels:  # (D_e, 3, H, D_e): W_Q, W_K and W_V.
         scaled = {'in_kernel': kernels['in_kernel'] * jnp.array([factor, 1.0, 1.0])[:, None, None]}
     else:
-        raise ValueError(f'starts=attention: {type(context.problem.module).__name__} has no attention')
+        raise ValueError(f'{type(context.problem.module).__name__} has no attention')
     return {'params': {**first['params'], 'attention': {**kernels, **scaled}}}
 
 

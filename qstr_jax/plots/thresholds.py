@@ -52,7 +52,7 @@ def _draw_panel(axis: Axes, curves: list[analysis.Curve], look: dict[str, Look],
     """The curves of one panel; returns what is to stand beside them."""
     named, values = [], common_values(curves, 'threshold')
     for place, curve in enumerate(curves):
-        shift = 0.006 * (place - len(curves) / 2)
+        shift = 0.006 * (place - (len(curves) - 1) / 2)
         found = draw_means(axis, curve, look[curve.key], x, shift, values=values)
         named += [one for one in found if one.gid == 'learn']
         # Lower losses, where lines end, stand to the right.

@@ -16,14 +16,20 @@ _LANES = ('seed', 'task_seed', 'sample_size', 'stop_after')
 _START = ('--workdir=results/again',)
 # Scopes whose settings have columns without a prefix.
 _BARE = ('task', 'learner')
+
+
+def _settings_of_starts(*names: str) -> tuple[str, ...]:
+    return tuple(f'{setting}={name}' for setting in ('starts', 'reference', 'first_params') for name in names)
+
+
 # What each of our own plugins registers: a value of any setting, or of the one that is named.
 _REGISTERED = {
     'comparison.suite': ('state_size',),
     'theory.oracles': ('theorem6_oracle', 'theorem6_floor'),
     'theory.capacity': ('random_labels',),
     'theory.construction_norm': ('radius_unit=construction',),
-    'theory.construction_start': ('starts=construction', 'starts=mixed', 'first_params=construction'),
-    'theory.partly_given': ('starts=given', 'partly_given'),
+    'theory.construction_start': _settings_of_starts('construction', 'mixed'),
+    'theory.partly_given': (*_settings_of_starts('given'), 'partly_given'),
     'theory.altered': ('block_diagonal',),
     'theory.unasked': ('first_half', 'second_half'),
     'theory.network_probes': (

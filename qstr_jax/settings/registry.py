@@ -15,7 +15,7 @@ from qstr_jax.settings import Schema, checks, schema_of
 class Entry:
     """Something that is registered, by the name that sweeps use."""
 
-    kind: str  # 'task', 'model', 'learner', 'link', 'encoding', 'probe' or 'radius unit'
+    kind: str  # 'task', 'model', 'learner', 'link', 'encoding', 'probe', 'start' or 'radius unit'
     name: str
     builder: Callable[..., Any]  # the class or function that makes it, or the thing itself
     schema: Schema  # its settings
@@ -33,7 +33,7 @@ _ENTRIES: dict[str, Entry] = {}
 
 
 class Registry:
-    """The things of one kind by name. Names are unique across kinds, since they are prefixes of settings.
+    """The things of one kind by name. Names are unique across the kinds that have settings, of which they are prefixes.
 
     Args:
         kind: what is registered, such as 'model'.
@@ -87,12 +87,12 @@ class Registry:
         is_same = place(known.builder) == place(builder) and '<lambda>' not in place(builder)[1]
         return known.kind == self.kind and (known.builder is builder or is_same)
 
-    def get(self, name: object) -> Entry:
-        """The entry of a name."""
+    def get(self, name: object, flag: str | None = None) -> Entry:
+        """The entry of a name, which a setting with another name than `flag` may have given."""
         found = self._entries.get(name) if isinstance(name, str) else None
         if found is None or found.kind != self.kind:
             own = '; a name of your own is known once the module that registers it is imported (plugins)'
-            raise ValueError(f'{checks.unknown(self.flag, name, self.names())}{own}')
+            raise ValueError(f'{checks.unknown(flag or self.flag, name, self.names())}{own}')
         return found
 
     def names(self) -> tuple[str, ...]:

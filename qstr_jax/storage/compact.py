@@ -91,8 +91,12 @@ def fresh(copy: Copy, paths: Iterable[Any]) -> set[str]:
 
 
 def stamps(paths: Iterable[Any]) -> dict[str, tuple[int, int]]:
-    """The stamps of files, by cell."""
-    return {path.stem: stamp(path) for path in paths}
+    """The stamps of files, by cell; a file that another worker has just moved away has none."""
+    found = {}
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            found[path.stem] = stamp(path)
+    return found
 
 
 def is_worthwhile(workdir: Any, now: dict[str, tuple[int, int]]) -> bool:

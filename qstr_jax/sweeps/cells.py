@@ -152,10 +152,15 @@ def _cells_of_model(
     sweep: Sweep, settings: Settings, learner_name: str, model: str, used: set, *, made: dict
 ) -> Iterator[Cell]:
     """The cells of one model and learner on one task: a program for each combination of their static settings."""
-    link_axes, encoding_axes = _part(sweep, settings.get('link')), _part(sweep, settings.get('encoding'))
+    defaults = registry.entries()[sweep.task].schema
+    # A task without links or encodings has none.
+    link, encoding = (
+        settings.get(part, defaults[part].default if part in defaults else None) for part in ('link', 'encoding')
+    )
+    link_axes, encoding_axes = _part(sweep, link), _part(sweep, encoding)
     model_axes = _resolved(sweep, 'model', model)
     for link_settings, encoding_settings in itertools.product(_product(link_axes), _product(encoding_axes)):
-        task = _task(sweep, settings, link_settings, encoding_settings)
+        task = _task(sweep, settings, (link, link_settings), (encoding, encoding_settings))
         asked = point.Asked(task, _test_task(sweep, task))
         for model_settings in _product(model_axes):
             module = models.build(model, task, **model_settings)
@@ -189,18 +194,14 @@ def _cells_of_model(
 
 def _part(sweep: Sweep, thing: Any) -> dict[str, tuple]:
     """Axes of the settings of a link or an encoding, which are given under its name."""
-    name = 'linear' if thing is None else thing if isinstance(thing, str) else None
-    return {setting: values for scope, setting, values in sweep.given if scope == name}
+    return {setting: values for scope, setting, values in sweep.given if isinstance(thing, str) and scope == thing}
 
 
-def _task(sweep: Sweep, settings: Settings, link_settings: Settings, encoding_settings: Settings) -> Any:
+def _task(sweep: Sweep, settings: Settings, link: tuple[Any, Settings], encoding: tuple[Any, Settings]) -> Any:
     """The task of the training prompts, whose link and encoding have settings of their own."""
-    settings = dict(settings)
-    if link_settings:
-        settings['link'] = links.get(settings.get('link', 'linear'), **link_settings)
-    if encoding_settings:
-        settings['encoding'] = encoders.get(settings.get('encoding', 'rademacher'), **encoding_settings)
-    return tasks.build(sweep.task, **settings)
+    parts = {'link': (links, *link), 'encoding': (encoders, *encoding)}
+    made = {part: module.get(name, **own) for part, (module, name, own) in parts.items() if own}
+    return tasks.build(sweep.task, **{**settings, **made})
 
 
 def _test_task(sweep: Sweep, task: Any) -> Any:

@@ -1,7 +1,7 @@
 """The search for the best values of some settings on a grid: which values to try next.
 
-A place is the number of a value on its grid. Values are better the fewer samples they need, so the scores are compared
-as (samples, loss): the loss decides where no lane reached the threshold.
+A place is the number of a value on its grid. Values are better the fewer samples they need. Where not all lanes reach
+the threshold, values of which more lanes do are better, and of equally many those with the least error.
 """
 
 import dataclasses
@@ -20,6 +20,7 @@ class Score(NamedTuple):
     """How good some values are; smaller is better."""
 
     samples: float  # of the slowest selection lane, infinite if one did not reach
+    missed: int  # how many selection lanes did not reach; those that were not run after the first had missed count
     error: float  # the largest of their last errors, of those that the threshold is on
 
 

@@ -7,7 +7,6 @@ import jax
 
 from qstr_jax import columns, failures, fingerprints, models
 from qstr_jax.learners import starts
-from qstr_jax.learners.fixed_sample import FixedSample
 from qstr_jax.learners.held_out import abstract_params
 from qstr_jax.models import probes
 from qstr_jax.storage import cell_columns
@@ -39,8 +38,7 @@ def check(cells: Sequence[Cell], probe_functions: Mapping[str, Callable]) -> dic
         with failures.named(f'models={cell.model!r}'):
             models.check_output(cell.model, problem.module, problem.task)
             _check_test_length(cell.model, problem)
-        if isinstance(problem.learner, FixedSample):
-            starts.check_on(problem, (*problem.learner.starts, problem.learner.reference))
+        starts.check_on(problem)
         taken = dict.fromkeys(columns.RESERVED, 'a column of all rows')
         taken |= dict.fromkeys((name for name, _ in cell.columns), 'a setting of the cell')
         taken |= dict.fromkeys(cell.lanes[0]._fields, 'a setting of the lanes')

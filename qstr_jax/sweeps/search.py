@@ -1,6 +1,7 @@
 """The search for the best values of one cell's tuned settings, by running selection lanes.
 
-Values are judged by the slowest of their selection lanes, so a rate at which some lanes never learn does not win.
+Values are judged by the slowest of their selection lanes, so a rate at which some lanes never learn does not win while
+all lanes learn at another; where they do at none, the rate wins at which most lanes learn.
 Lanes are stopped (`stop_after`) where it is certain that they cannot win: at `margin` × the samples of the best values
 so far. Before any values have won they are stopped at a first limit, and at ever longer ones while none is enough.
 """
@@ -129,7 +130,7 @@ class Search:
             }
             for places, rows in self._run(lanes).items():
                 known[places] += rows
-        return {places: _score(rows, self.cell.problem.learner) for places, rows in known.items()}
+        return {places: _score(rows, self.cell.problem.learner, len(seeds)) for places, rows in known.items()}
 
     def _run(self, lanes: Mapping[Places, list[Any]]) -> dict[Places, list[Mapping[str, Any]]]:
         """The rows of some selection lanes, by the places of their values."""
@@ -188,8 +189,8 @@ def _word(value: Any) -> str:
     return f'{value:g}' if isinstance(value, (int, float)) else str(value).replace(' ', '')
 
 
-def _score(rows: Sequence[Mapping[str, Any]], learner: Any) -> Score:
-    """The score of the slowest selection lane; its error is the one that the threshold is on.
+def _score(rows: Sequence[Mapping[str, Any]], learner: Any, num_seeds: int) -> Score:
+    """The score of the slowest of some selection lanes; its error is the one that the threshold is on.
 
     A fit on n prompts is judged by its validation loss alone.
     """
@@ -201,7 +202,12 @@ def _score(rows: Sequence[Mapping[str, Any]], learner: Any) -> Score:
         errors = [float(row['test_loss']) for row in rows]
     if any(row['outcome'] == 'diverged' for row in rows):  # whose accuracy may be finite
         errors.append(math.inf)
-    return Score(samples=max(samples_of(rows)), error=float(np.nan_to_num(np.max(errors), nan=np.inf)))
+    samples = samples_of(rows)
+    return Score(
+        samples=max(samples),
+        missed=num_seeds - sum(map(math.isfinite, samples)),
+        error=float(np.nan_to_num(np.max(errors), nan=np.inf)),
+    )
 
 
 def samples_of(rows: Sequence[Mapping[str, Any]]) -> list[float]:

@@ -56,7 +56,7 @@ class Base:
             raise DrawError(
                 f'encoding_dim={task.encoding_dim}: too small to draw seq_len={task.seq_len} distinct vectors with '
                 f'max_coherence={task.max_coherence}; 16-20 ln N, here '
-                f'{round(18 * encodings.default_encoding_dim(task.seq_len) / 5)}, meets even 1/2'
+                f'{encodings.default_encoding_dim(task.seq_len, 18)}, meets even 1/2'
             )
 
 

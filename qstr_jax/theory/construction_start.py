@@ -36,7 +36,7 @@ def construction(context: starts.StartContext, number: float | None) -> Any:
     if isinstance(module, models.Feedforward) and module.form == 'theorem6':
         return lookup(context)
     if not isinstance(module, models.Transformer) or module.attention != 'merged':
-        raise ValueError('starts=construction: needs transformer.attention=merged, or ffn.form=theorem6')
+        raise ValueError('needs transformer.attention=merged, or ffn.form=theorem6')
     radius = construction_norm.token_radius(task)
     form = links.two_layer_form(
         task.link, context.task_draw.link, task.sparsity, task.token_dim, radius=radius, error=construction_norm.ERROR
@@ -44,7 +44,7 @@ def construction(context: starts.StartContext, number: float | None) -> Any:
     num_units = form.a_M.shape[0]
     if module.num_heads < task.sparsity or module.mlp_width < num_units:
         raise ValueError(
-            f'starts=construction: needs num_heads ≥ {task.sparsity} and mlp_width ≥ {num_units}, '
+            f'needs num_heads ≥ {task.sparsity} and mlp_width ≥ {num_units}, '
             f'not {module.num_heads} and {module.mlp_width}'
         )
     zeros = jax.tree.map(jnp.zeros_like, starts.params('init', context))['params']
@@ -80,12 +80,12 @@ def lookup(context: starts.StartContext) -> Any:
     widths = context.problem.module.widths
     if task.name != 'simple_qstr' or task.sparsity != 1 or task.link.name != 'linear':
         raise ValueError(
-            f'starts=construction: an FFN looks up one token of simple_qstr with link=linear, not task={task.name!r}, '
+            f'an FFN looks up one token of simple_qstr with link=linear, not task={task.name!r}, '
             f'sparsity={task.sparsity}, link={task.link.name!r}'
         )
     N, d_e = task.seq_len, task.encoding_dim
     if widths[0] < 2 * N or min(widths) < 2:
-        raise ValueError(f'starts=construction: needs ffn.widths of at least {2 * N}, then 2, not {widths}')
+        raise ValueError(f'needs ffn.widths of at least {2 * N}, then 2, not {widths}')
     omega_NxE = context.task_draw.encodings.omega_NxE
     shut = REACH / (1 - jnp.max(omega_NxE @ omega_NxE.T - 2 * jnp.eye(N)))
     built = jax.tree.map(jnp.zeros_like, starts.params('init', context))['params']
@@ -128,6 +128,6 @@ def mixed(context: starts.StartContext, number: float | None) -> Any:
     """
     share = 0.5 if number is None else number
     if not 0 <= share <= 1:
-        raise ValueError(f'starts=mixed:{share:g}: must be between 0 and 1')
+        raise ValueError('after the colon must be between 0 and 1')
     first, built = starts.params('init', context), construction(context, None)
     return jax.tree.map(lambda one, other: (1 - share) * one + share * other, first, built)

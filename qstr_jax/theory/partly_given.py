@@ -61,7 +61,7 @@ def given(context: starts.StartContext, number: float | None) -> Any:
     """
     told = context.problem.module
     if not isinstance(told, PartlyGiven):
-        raise ValueError(f'starts=given: needs the model partly_given, not {type(told).__name__}')
+        raise ValueError(f'needs the model partly_given, not {type(told).__name__}')
     own = context._replace(problem=dataclasses.replace(context.problem, module=told.module))
     first, built = starts.params('attention:0', own)['params'], construction_start.construction(own, None)['params']
     return {'params': {**first, **{name: built[name] for name in PARTS[told.part]}}}
