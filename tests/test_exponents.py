@@ -388,11 +388,13 @@ def test_a_law_says_the_length_that_it_hangs_on():
     group, noise = np.repeat(np.arange(6), 5), np.tile([-0.1, -0.05, 0.0, 0.05, 0.1], 6)
     found = laws.law(from_logs(lengths, group, logs[group] + noise, np.zeros(30, int)))
     assert (found.name, found.deciding, found.needed) == (laws.POWER, None, 2)
-    lanes = pd.DataFrame({'learner': ['min_norm'] * 3})
-    fit = analysis.Exponent(value=2.6, low=2.4, high=2.8, law=found)
-    assert verdicts.caveat(lanes, fit) == 'without N = 2 (log N)^p fits as well'
     even = laws.law(from_logs(lengths, group, 2.6 * np.log(lengths)[group] + noise, np.zeros(30, int)))
     assert (even.name, even.needed) == (laws.POWER, None)
+    statement = verdicts.STATEMENTS['rnn', 'qstr']
+    fits = [analysis.Exponent(value=2.6, low=2.4, high=2.8, law=one) for one in (found, even)]
+    assert [verdicts._by_growth(statement, fit) for fit in fits] == [
+        ('open', 'without N = 2 N^a and (log N)^p are not told apart'), ('yes', 'of the two laws N^a fits'),
+    ]  # fmt: skip
 
 
 FAR = (4, 8, 16, 64, 256, 1024)

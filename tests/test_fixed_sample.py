@@ -38,6 +38,14 @@ class Linear(nn.Module):
         return baselines.retrieved(z_NxE, 3, 1) @ w_F
 
 
+class Far(Linear):
+    """`Linear`, but it starts far away."""
+
+    @nn.compact
+    def __call__(self, z_NxE):
+        return baselines.retrieved(z_NxE, 3, 1) @ self.param('w_F', nn.initializers.normal(50.0), (3,))
+
+
 FFN = models.Feedforward((8, 8), 3, 'theorem6')
 TRANSFORMER = models.Transformer(1, 8, 'merged')
 
@@ -210,9 +218,10 @@ def least_squares_arrays(a_lane, n):
     return phi.astype(np.float64), np.asarray(prompts.y_N, np.float64).ravel()
 
 
-def test_constrained_erm_finds_the_constrained_minimum():
-    """A linear model's, against a general solver."""
-    problem = make(Linear(), learners.Constrained, max_steps=2000, check_every=500, schedule='cosine', tolerance=1e-3)
+@pytest.mark.parametrize('module', [Linear(), Far()], ids=['inside', 'outside'])
+def test_constrained_erm_finds_the_constrained_minimum(module):
+    """A linear model's, against a general solver, wherever it starts."""
+    problem = make(module, learners.Constrained, max_steps=2000, check_every=500, schedule='cosine', tolerance=1e-3)
     a_lane = lane(problem, 6, 3, 0.02, radius=0.6)
     _, state_K, (row,) = run(problem, a_lane)
     phi, y = least_squares_arrays(a_lane, 6)
@@ -223,6 +232,14 @@ def test_constrained_erm_finds_the_constrained_minimum():
     assert row['train_risk'] == pytest.approx(best.fun, rel=1e-4)
     np.testing.assert_allclose(params_of(state_K)['params']['w_F'], best.x, atol=2e-3)
     assert row['converged']
+
+
+def test_only_starts_outside_the_ball_are_moved():
+    learner = learners.Constrained(radius=1.0)
+    starts_S = {'w_F': jnp.array([[0.6, 0.8], [0.3, 0.1], [-3.0, 4.0]])}
+    placed_S = learner.placed(starts_S, lane(make(Linear(), learners.Constrained), 4, radius=1.0))
+    np.testing.assert_array_equal(placed_S['w_F'][:2], starts_S['w_F'][:2])
+    np.testing.assert_allclose(placed_S['w_F'][2], [-0.6, 0.8], rtol=1e-6)
 
 
 def test_min_norm_finds_the_least_norm():

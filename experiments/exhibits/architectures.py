@@ -31,7 +31,7 @@ SEQ_LENS = {'qstr': (4, 8), 'noisy_keys': (4,), 'flights': (4,), 'modular_sum': 
 POINTS = tuple((task, seq_len) for task, lengths in SEQ_LENS.items() for seq_len in lengths)
 # The mixers that get a million labels on 1STR: all up to N = 16, fewer at longer N, where a lane takes many minutes.
 MOST_LABELS = 1_000_000
-LONG = {4: MODELS, 8: MODELS, 16: MODELS, 32: ('attention', 'rg_lru', 'linear_attention', 'mamba3'), 64: ('attention',)}
+LONG = {4: MODELS, 8: MODELS, 16: MODELS, 32: ('attention', 'rg_lru'), 64: ('attention',)}
 FOLDERS = {
     'architectures': tuple(f'{task}_{seq_len}' for task, seq_len in POINTS),
     'architectures_long': tuple(f'long_{seq_len}' for seq_len in LONG),
@@ -307,6 +307,7 @@ def table(rows):
     points = [point for point in POINTS if point in {place[1:] for place in ran}]
     lines, shared = [], [N for N, models in LONG.items() if len(models) > 1]
     order = plots.ranked(analysis.summarize(some.where(task=points[0][0]).table, ['model', 'seq_len']), 'seq_len')
+    doubtful = {model for model, _ in lucky_choices(many)}
     for model in order:
         entries = [
             entry(some.where(model=model, task=task, seq_len=seq_len)) if (model, task, seq_len) in ran else '–'
@@ -314,12 +315,13 @@ def table(rows):
         ]
         entries += [entry(many.where(model=model, seq_len=N)) if (model, N) in ran_long else '–' for N in shared]
         exponent = analysis.exponent(many.where(model=model).table)
-        entries.append('–' if exponent.value is None else str(exponent).replace(f' by {line_fit.BY_NOISE}]', ']*'))
+        words = '–' if exponent.value is None else str(exponent).replace(f' by {line_fit.BY_NOISE}]', ']*')
+        entries.append(f'{words} †' if exponent.value is not None and model in doubtful else words)
         lines.append([analysis.display(model), *entries])
     heads = [f'{short(task)}, N = {seq_len}' for task, seq_len in points]
     batch_size, most = (many.values(name)[0] for name in ('batch_size', 'max_samples'))
     heads += [f'1STR, N = {N}, up to {most:,} in batches of {batch_size}' for N in shared]
-    heads.append(f'exponent in N, up to {most:,} (\\*: by lane noise alone)')
+    heads.append(f'exponent in N, up to {most:,} (\\*: by lane noise alone; †: a lucky lane chose a rate)')
     return formats.pipes(['labels to the threshold', *heads], lines)
 
 

@@ -4,6 +4,8 @@ As published (preset `published`), once with one draw of (u, ω) for all lanes a
 which statements about the task rest. The RNN's own draws are a directory of their own, since its cells take an hour.
 """
 
+import numpy as np
+
 from experiments.exhibits import quickstart
 from qstr_jax import analysis
 from qstr_jax.analysis import formats
@@ -66,9 +68,23 @@ FFN's as N^{ffn.exponent()}.
 N^a or (log N)^p: {transformer.law()} for the Transformer, {rnn.law()} for the RNN, {ffn.law()} for the FFN. Exponents
 between neighbouring N: {transformer.slopes()} for the Transformer, {rnn.slopes()} for the RNN, {ffn.slopes()} for the
 FFN. N = 2 is no part of these: a predictor that ignores t errs by 1 − 1/N = 0.5 there. {own.lanes()} lanes each;
-{transformer.time()} for the Transformer, {rnn.time()} for the RNN, {ffn.time()} for the FFN. Which (u, ω) is drawn
-matters more than the seed.
+{transformer.time()} for the Transformer, {rnn.time()} for the RNN, {ffn.time()} for the FFN. Lanes
+with a (u, ω) each differ {scatter(rows)} as lanes with one.
 """
+
+
+def scatter(rows):
+    """'1.5 (Transformer), 1.4 (RNN) and 1.3 (FFN) times as much': spreads of log samples with and without own draws."""
+    one, own = rows('figure1a'), rows('figure1a_task_per_lane', 'figure1a_task_per_lane_rnn')
+    ratios = {model: _spread(own.where(model=model)) / _spread(one.where(model=model)) for model in analysis.MODELS}
+    said = [f'{ratio:.1f} ({analysis.display(model)})' for model, ratio in ratios.items()]
+    return f'{", ".join(said[:-1])} and {said[-1]} times as much'
+
+
+def _spread(lanes):
+    """The mean standard deviation of log samples at an N."""
+    kept = lanes.table[lanes.table['seq_len'].ge(4)]
+    return np.log(kept['samples_to_threshold']).groupby(kept['seq_len']).std().mean()
 
 
 def table(rows):
@@ -80,6 +96,7 @@ def published_table(published, measured):
     """Samples in thousands of some lanes, a column each, beside the published ones."""
     lines = []
     for (model, seq_len), samples in sorted(published.items(), key=lambda item: item[0][1]):
-        ours = (lanes.where(model=model, seq_len=seq_len).thousands() for lanes in measured.values())
+        place = {'model': model, 'seq_len': seq_len}
+        ours = (lanes.where(**place).thousands() if lanes.count(**place) else '–' for lanes in measured.values())
         lines.append([f'N = {seq_len}', analysis.display(model), *ours, f'{samples / 1000:g}'])
     return formats.pipes(['thousands of samples: mean (least – most of a lane)', '', *measured, 'published'], lines)

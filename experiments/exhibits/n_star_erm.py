@@ -147,7 +147,9 @@ def draw(workdir, config):
     chosen = selection.select(searches)
     lines = _lines(rows, chosen, curves)
     title = combinations.title('{task}: n* of constrained ERM, {risk} risk', searches)
-    figure = plots.samples_against(chosen, lines=lines, title=title, notes=combinations.notes(config.notes, chosen))
+    # Where balls do not bind, R = 1/2 and 2 would lie on R = 1.
+    shown = chosen[chosen['radius'].eq(1)] if chosen['radius'].eq(1).any() else chosen
+    figure = plots.samples_against(shown, lines=lines, title=title, notes=combinations.notes(config.notes, shown))
     drawing.save(figure, workdir, 'figure')
     drawing.write(analysis.samples_table(chosen), workdir, 'table')
     drawing.write(growth.growth(chosen), workdir, 'growth', digits=3)

@@ -1,4 +1,4 @@
-"""n* of all architectures at a matched protocol, d = 2: two starts each, learning rate chosen on validation prompts.
+"""n* of all architectures, d = 2: two starts and two learning rates each, of which validation prompts choose.
 
 The Transformer starts at W_QK = 0 and at its own first parameters, RNN and FFN at two draws of theirs; the result of
 least training risk is kept. On simple-1STR and on 1STR.
@@ -52,7 +52,7 @@ def text(rows):
     return f"""
 On simple-1STR the Transformer's n\\* grows as N^{transformer.exponent()} (N^a or (log N)^p: {transformer.law()}), the
 RNN's as N^{simple['rnn'].exponent()} and the FFN's as N^{simple['ffn'].exponent()}; three lengths each leave these two
-open.
+open. {by_rate(simple)}
 
 On 1STR they part at once: at N = 4 the Transformer needs {qstr['transformer'].where(seq_len=4).mean()} prompts, the
 RNN {qstr['rnn'].where(seq_len=4).mean()} and the FFN {qstr['ffn'].where(seq_len=4).mean()}, and from N = 4 to 32 the
@@ -63,6 +63,18 @@ Of the FFN at N = 8 on 1STR {hard.count(outcome='reached') or 'none'} of {hard.c
 {hard.values('max_steps')[0]:,} steps from each start the optimiser does not fit them. All of it took
 {rows('n_star_models_erm_simple').time()} on simple-1STR and {rows('n_star_models_erm_qstr').time()} on 1STR.
 """
+
+
+def by_rate(lanes):
+    """How the exponents hang on the grid of two rates."""
+    slow, fast = lanes['transformer'].values('learning_rate')
+    exponents = [f'N^{own.where(learning_rate=slow).exponent()}' for own in lanes.values()]
+    last = lanes['transformer'].where(learning_rate=slow, seq_len=32)
+    return (
+        f'They hang on the two rates: at {slow:g} alone they are {", ".join(exponents[:-1])} and {exponents[-1]}, and '
+        f'{last.count(outcome="reached") or "none"} of {last.count()} Transformers gets there at N = 32; a rate above '
+        f'{fast:g} was not tried.'
+    )
 
 
 def table(rows):

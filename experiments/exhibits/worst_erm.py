@@ -194,7 +194,7 @@ def text(rows):
     return f"""
 ERMs that err were found up to {_mean(lanes, lengths[0])} prompts at N = {lengths[0]} and {_mean(lanes, lengths[-1])} at
 N = {lengths[-1]} by fits of {most:,} steps, means of {lanes.groupby('seq_len')['seed'].nunique().min()} tasks, as
-N^{str(fit).replace('-', '−')} (N^a or (log N)^p: {growth.law(fit)}), while the search by constrained ERM ends at
+N^{str(fit).replace('-', '−')}, while the search by constrained ERM ends at
 {analysis.short_number(ends[lengths[0]])} and {analysis.short_number(ends[lengths[-1]])} ({last.count(is_erm=True)} of
 {last.count()} lanes there are ERMs).
 
@@ -203,7 +203,7 @@ number rests on a fit whose certificate stands in fits.md: norm at most R, train
 0.001 of the least risk as risks are not negative, test loss above 0.05 by two standard errors.
 
 More steps raise n by factors of {_gains_text(found)}. By {fewest:,} steps it grows as
-N^{str(of_fewest).replace('-', '−')} ({growth.law(of_fewest)}). There, from the shrunk start, n at N = 16 and 64 is
+N^{str(of_fewest).replace('-', '−')}, slower than by {most:,}. There, from the shrunk start, n at N = 16 and 64 is
 {by_hinge}.
 In the ball R = 1/2 {half.count(is_erm=True) or 'none'} of {half.count()} searches ends at an ERM by that measure.
 {len(rows('worst_erm').table)} searches took {rows('worst_erm').time()}.
@@ -228,7 +228,7 @@ def limits(rows):
     ratios = fits.loc[fits['radius'].eq(1), 'norm_over_radius']
     return f"""
 That no ERM errs from these n on: each is a lower bound and rises with the steps of a fit, {gains.iloc[-1]:.1f}-fold
-from {_steps(lanes)[0]:,} to {gains.index[-1]:,} at N = {' and '.join(map(str, lengths))}; so does the exponent.
+from {_steps(lanes)[0]:,} to {gains.index[-1]:,} at N = {' and '.join(map(str, lengths))}.
 
 By {_steps(lanes)[0]:,} steps each is the best of {lanes['starts'].nunique()} starts, with more of the shrunk one alone.
 The n of a search lie on a grid, so lanes that agree tell of its steps of 20 % and not of no noise. An ERM of R = 1 is

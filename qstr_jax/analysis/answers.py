@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from qstr_jax.analysis import evidence
+from qstr_jax.analysis import evidence, line_fit
 from qstr_jax.analysis.exponents import Exponent
 from qstr_jax.analysis.names import display
 from qstr_jax.analysis.verdicts import DECIDED, STATEMENTS, Statement
@@ -27,17 +27,29 @@ def _line(table: pd.DataFrame, place: tuple[str, str], statement: Statement) -> 
     own = own.assign(kind=own['learner'].str.split(',').str[0])
     own = own[own['kind'].isin(statement.learners) & own['evidence'].isin(evidence.OF_THEOREMS)]
     # Each learner shows one radius, start and risk. Those with a verdict come first, then those with more N
-    # that were measured, then those with more N that are bounds.
+    # that were measured, then those with more N that are bounds, then those with longer ones.
     bounds = own['bounds_at'].map(len)
     order = own.assign(is_open=~own['agrees'].isin(DECIDED), length=bounds - own['N'].map(len), bounds=-bounds)
-    best = order.sort_values(['is_open', 'length', 'bounds'], kind='stable').groupby('kind', sort=False).head(1)
+    order = order.assign(shorter=-own['N'].map(max, na_action='ignore'))
+    order = order.sort_values(['is_open', 'length', 'bounds', 'shorter'], kind='stable')
+    best = order.groupby('kind', sort=False).head(1)
+    shown = pd.concat([best, _undecided(order.drop(best.index), best, statement)]).sort_values('kind', kind='stable')
     return {
         'task': display(task),
         'architecture': display(model),
         'claim': f'{statement.words} ({statement.source})',
-        'measured': '; '.join(map(_measured, best.to_dict('records'))) or 'nothing by a learner of the theorem',
+        'measured': '; '.join(map(_measured, shown.to_dict('records'))) or 'nothing by a learner of the theorem',
         'verdict': _verdict(own, best),
     }
+
+
+def _undecided(others: pd.DataFrame, best: pd.DataFrame, statement: Statement) -> pd.DataFrame:
+    """Of each learner with a verdict, the longest other line that decides nothing though it could."""
+    could = others['is_open'] & others['interval_by'].ne(line_fit.BY_NOISE)
+    if statement.risk == 'pointwise':
+        could &= others['learner'].str.contains('point-wise risk')
+    is_beside = others['kind'].isin(best.loc[~best['is_open'], 'kind'])
+    return others[could & is_beside].groupby('kind', sort=False).head(1)
 
 
 def _measured(line: dict[str, Any]) -> str:

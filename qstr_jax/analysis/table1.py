@@ -147,10 +147,10 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     agrees, why = judge(statement, found, kept[~erms.is_short(kept)]) if is_of_theorem else ('–', '')
     if kind == evidence.WORST and agrees in ('yes', SLOWER):
         agrees, why = 'open', 'a lower bound, which could only have contradicted it'
-    beside = caveat(kept, found) if agrees in ('yes', SLOWER) else ''  # a counter-example needs none
+    beside = caveat(kept) if agrees in ('yes', SLOWER) else ''  # a counter-example needs none
     lengths = sorted(set(map(int, kept['seq_len'])) - set(found.left_out))
     return place | _stated(statement) | {
-        'learner': _learner(kind, first), 'N': tuple(lengths), 'bounds_at': found.bounds_at, 'lanes': _range(counts),
+        'learner': _learner(kind, lanes), 'N': tuple(lengths), 'bounds_at': found.bounds_at, 'lanes': _range(counts),
         **dict(zip(_LEARN, found.learn or summary.share(kept['outcome']), strict=True)), 'fitted_to': found.fitted_to,
         'exponent': _or_nan(found.value), 'low': _or_nan(found.low), 'high': _or_nan(found.high),
         'interval_by': found.interval_by,
@@ -160,8 +160,9 @@ def _line(kind: str, lanes: pd.DataFrame) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _learner(kind: str, first: pd.Series) -> str:
+def _learner(kind: str, lanes: pd.DataFrame) -> str:
     """'adamw, learning rate tuned', or 'constrained, R = 1, point-wise risk, best of 2 starts, 4,000 steps each'."""
+    first = lanes.iloc[0]
     tuned = '' if pd.isna(first.get('tuned', '')) else first.get('tuned', '')
     name = first['learner'] if first['learner'] != 'online' else first.get('optimizer', 'online')
     parts = [str(name)]
@@ -173,6 +174,8 @@ def _learner(kind: str, first: pd.Series) -> str:
     parts += ['point-wise risk'] if first.get('risk') == 'pointwise' else []
     if not pd.isna(first.get('encoding_factor')):
         parts.append(f'd_e = ⌊{first["encoding_factor"]:g} ln N⌋')
+    elif 'encoding_dim' in lanes and lanes['seq_len'].nunique() > 1 == lanes['encoding_dim'].nunique():
+        parts.append(f'd_e = {first["encoding_dim"]:g}')
     has_several = first.get('num_starts', 1) > 1
     parts += [f'best of {first["num_starts"]:.0f} starts'] if has_several else []
     if kind == evidence.FIXED and not pd.isna(first.get('max_steps')):

@@ -19,6 +19,8 @@ SLOWER = 'slower than N'
 DECIDED = (SLOWER, 'yes', 'no')
 # A first layer with a larger share off the span of the prompts is not where Theorem 6's proof has it.
 _OFF_SPAN = 1e-3
+# The largest coherence of encodings by Assumption 3.
+_COHERENCE = 0.5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,31 +63,36 @@ def judge(statement: Statement | None, fit: Exponent, lanes: pd.DataFrame) -> tu
         return 'open', why
     if fit.interval_by == line_fit.BY_NOISE:
         return 'open', 'three lengths say nothing of the misfit'
-    law = fit.law.name if fit.law else laws.UNDECIDED
-    verdict, why = _by_growth(statement, fit.low, fit.high, law)
+    verdict, why = _by_growth(statement, fit)
     return (SLOWER, why) if verdict == 'open' and statement.kind == 'at most' and fit.high < 1 else (verdict, why)
 
 
-def caveat(lanes: pd.DataFrame, fit: Exponent) -> str:
-    """What stands beside a verdict by some lanes: which ERMs or stationary points they are, or what it hangs on."""
+def caveat(lanes: pd.DataFrame) -> str:
+    """What stands beside a verdict by some lanes: which ERMs or stationary points they are, with which encodings."""
     if set(lanes['learner']) == {'constrained'}:
-        return 'of the ERMs that its optimiser finds'
+        most = lanes.get('encoding_coherence', pd.Series(dtype=float)).max()
+        at = f', at coherence up to {most:.2f} (Assumption 3: 0.5)' if most > _COHERENCE else ''
+        return f'of the ERMs that its optimiser finds{at}'
     if set(lanes['learner']) != {'stationary'}:
-        hangs_on = fit.law.needed if fit.law and fit.law.name == laws.POWER else None
-        return f'without N = {hangs_on} (log N)^p fits as well' if hangs_on else ''
+        return ''
     learnt = lanes[lanes['outcome'] == 'reached']
     still = learnt['converged'].eq(True).sum()
     return f'{still} gradients of {len(learnt)} are 0' if still else 'no gradient is 0'
 
 
-def _by_growth(statement: Statement, low: float, high: float, law: str) -> tuple[str, str]:
+def _by_growth(statement: Statement, fit: Exponent) -> tuple[str, str]:
     """What the exponent and the law of some lanes say about a statement; 'open' where they do not decide it."""
-    if high < statement.value:
+    assert fit.low is not None
+    assert fit.high is not None
+    if fit.high < statement.value:
         return ('yes', '') if statement.kind == 'at most' else ('no', '')
-    if low <= statement.value <= high and not (statement.kind == 'at least' and low == statement.value):
+    if fit.low <= statement.value <= fit.high and not (statement.kind == 'at least' and fit.low == statement.value):
         return 'open', f'the interval holds {statement.value:g}'
+    law = fit.law.name if fit.law else laws.UNDECIDED
     if law == laws.UNDECIDED:
         return 'open', 'N^a and (log N)^p are not told apart'
+    if fit.law and fit.law.needed is not None:
+        return 'open', f'without N = {fit.law.needed} N^a and (log N)^p are not told apart'
     return ('yes' if (law == laws.POWER) == (statement.kind != 'at most') else 'no'), f'of the two laws {law} fits'
 
 

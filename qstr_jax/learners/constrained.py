@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 from flax import linen as nn
 
 from qstr_jax import tasks
@@ -17,6 +19,8 @@ from qstr_jax.learners.learner import register
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import checks, derived, registry, traced
 
+# A norm may exceed R by this share, the rounding of float32.
+ROUNDING = 1e-5
 # Units of norm bounds by name: functions (module, task) → number. `qstr_jax.theory.construction_norm` adds
 # 'construction', the norm of the proof's network.
 UNITS = registry.Registry('radius unit', 'radius_unit', leading=('module', 'task'), has_settings=False)
@@ -89,6 +93,21 @@ class Constrained(GradientSteps):
     def first_radius(self, lane: Any) -> jax.Array:
         """The lane's radius, as a norm."""
         return lane.radius * self.unit_norm
+
+    def placed(self, starts_S: Any, lane: Any) -> Any:
+        """The starts; those outside the set are projected onto it.
+
+        There the gradient mapping is as long as the way back over the learning rate, and Adam, which would keep its
+        square, would hardly move for thousands of steps.
+        """
+
+        def place(params: Any) -> Any:
+            projected = self.project(params, self.first_radius(lane))
+            distance = optax.tree.norm(optax.tree.sub(params, projected))
+            is_outside = distance > ROUNDING * optax.tree.norm(params)
+            return jax.tree.map(lambda one, other: jnp.where(is_outside, one, other), projected, params)
+
+        return jax.vmap(place)(starts_S)
 
     def report(self, state_K: State, problem: Problem) -> dict[str, Any]:
         """Columns of the rows, with the norm of the radius unit."""

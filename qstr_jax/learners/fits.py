@@ -111,7 +111,7 @@ def init_lane(lane: Any, problem: Problem) -> tuple[Data, State]:
         position_B=tasks.positions(keys['position'], indices_B, task.seq_len, counts_BxN),
         held_out=held_out.draw_prompts(keys, problem, sizes, task_draw),
         order_key=keys['order'],
-        starts=starts.stacked(learner.starts, context),
+        starts=learner.placed(starts.stacked(learner.starts, context), lane),
         reference=starts.params(learner.reference, context) if learner.reference else (),
     )
     n = jnp.int32(learner.min_samples) if learner.is_search else lane.sample_size

@@ -49,6 +49,10 @@ class OneFit:
         """The parameters' projection onto the constraint set."""
         return params
 
+    def placed(self, starts_S: Any, lane: Any) -> Any:
+        """The starts, moved into the constraint set."""
+        return starts_S
+
     def first_radius(self, lane: Any) -> Any:
         """The norm bound of the constraint set."""
         return jnp.float32(jnp.inf)

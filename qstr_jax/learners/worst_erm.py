@@ -9,14 +9,12 @@ import numpy as np
 
 from qstr_jax import tasks
 from qstr_jax.learners import fitting, risks, span_of_inputs
-from qstr_jax.learners.constrained import Constrained
+from qstr_jax.learners.constrained import ROUNDING, Constrained
 from qstr_jax.learners.fits import Record, State
 from qstr_jax.learners.learner import register
 from qstr_jax.learners.problem import Problem
 from qstr_jax.settings import checks, traced
 
-# A norm may exceed R by this share, the rounding of float32.
-ROUNDING = 1e-5
 # The test loss must exceed the threshold by this many standard errors.
 ERRORS = 2.0
 # Folded into the key of the order of minibatches. Epochs are folded into it too, but are never as large.
