@@ -146,11 +146,11 @@ def of_enough(lanes):
     return fitted.where(seq_len=tuple(counts.index[counts >= numbers.MIN_LANES]))
 
 
-def entry(kept, lanes):
-    """'1.05k (4 of 5 are ERMs)': the mean of some lanes of an N, and how many of its lanes they are."""
-    if not kept.count():
-        return '– (none of 5 is an ERM)'.replace('5', str(lanes.count())) if lanes.count() else '–'
-    return kept.mean() + (f' ({kept.count()} of {lanes.count()} are ERMs)' if kept.count() < lanes.count() else '')
+def entry(kept, lanes, seq_len):
+    """'1.05k (4 of 5 are ERMs)': the mean of the kept lanes of an N, and how many of its lanes they are."""
+    some, total = kept.count(seq_len=seq_len), lanes.count(seq_len=seq_len)
+    mean = kept.where(seq_len=seq_len).mean() if some else '–'
+    return mean if some == total else f'{mean} ({some or "none"} of {total} are ERMs)'
 
 
 def table(rows):
@@ -158,7 +158,7 @@ def table(rows):
     found = {name: of_enough(rows(f'n_star_min_norm_{part}')) for name, part in names.items()}
     lengths = sorted({n for part in names.values() for n in rows(f'n_star_min_norm_{part}').values('seq_len')})
     lines = [
-        [name, *(entry(lanes.where(seq_len=n), rows(f'n_star_min_norm_{names[name]}', seq_len=n)) for n in lengths)]
+        [name, *(entry(lanes, rows(f'n_star_min_norm_{names[name]}'), n) for n in lengths)]
         for name, lanes in found.items()
     ]
     return formats.pipes(['prompts', *(f'N = {n}' for n in lengths)], lines)
