@@ -244,7 +244,8 @@ R = 1 the fits at n\\* have at most {(one['norm'] / one['fitted_radius']).max():
 That R matters or not: these balls do not bind, so {same[2]} of {by_radius[2].count()} searches at R = 2, and
 {same[0.5]} of {by_radius[0.5].count()} at R = 1/2, end at the n of R = 1. The three curves are one measurement.
 
-The ball R = 1/2 does not hold Lemma 11's network, so lanes that are left out there may be ERMs all the same.
+The ball R = 1/2 does not hold Lemma 11's network, so lanes that are left out there may be ERMs all the same. The RNN
+has 32 units a transition, where the network of Theorem 7's proof has 2 d + 2 q d_e, 36 at N = 16 and 40 at N = 32.
 """
 
 

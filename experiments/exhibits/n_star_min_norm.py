@@ -97,10 +97,14 @@ so they are ERMs by the theorems' definition; a lane that has not is in no expon
 
 def limits(rows):
     known = of_enough(rows('n_star_min_norm_rnn_wide'))
+    means = known.table.groupby('seq_len')['samples_to_threshold'].min()
+    beyond = known.where(seq_len=tuple(means.index[means > int(units(known).replace(',', ''))]))
     return f"""
 That no network of smaller norm fits: the least norm is the least that a search of radii found. Theorem 9 claims N^c for
-large N; without N = 2 the RNNs' law is {longer(known).law()}. Units and rate on 1STR were chosen from a few, since with
-them the training sets of two reported lanes are fitted.
+large N; without N = 2 the RNNs' law is {longer(known).law()}. Its memoriser has a unit for each prompt, and from N =
+{beyond.values('seq_len')[0]} on n\\* is more than the {units(known)} units of the read-out.
+
+Units and rate on 1STR were chosen from a few, since with them the training sets of two reported lanes are fitted.
 """
 
 

@@ -124,15 +124,21 @@ def largest_fits(found):
 
 
 def by_threshold(found):
-    """The largest n with an ERM that errs by each threshold: geometric mean, smallest and largest of the tasks."""
-    lines = []
+    """The largest n with an ERM that errs by each threshold: geometric mean, smallest and largest of the tasks.
+
+    By fits of as many steps as all N have, at R = 1.
+    """
+    found, lines = found[found['radius'].eq(1)], []
+    lengths = found.groupby('max_steps')['seq_len'].nunique()
+    most = lengths.index[lengths == lengths.max()].max()
+    found = found[found['max_steps'] <= most]
     for threshold in THRESHOLDS:
         largest = found[found['least_test_loss'] >= threshold].groupby(POINT, dropna=False)['samples'].max()
         for place, own in largest.groupby(POINT[:-1], dropna=False):
             numbers = {'mean': np.exp(np.log(own).mean()), 'smallest': own.min(), 'largest': own.max()}
             texts = {name: analysis.short_number(value) for name, value in numbers.items()}
             point = dict(zip(POINT[:-1], place, strict=True))
-            lines.append({'threshold': threshold, **point, 'tasks': len(own), **texts})
+            lines.append({'threshold': threshold, **point, 'max_steps': most, 'tasks': len(own), **texts})
     return pd.DataFrame(lines)
 
 
