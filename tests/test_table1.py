@@ -209,8 +209,25 @@ def test_a_rule_for_d_e_makes_a_line_beside_a_fixed_d_e_of_the_same_directory():
     table = table1.measure(pd.concat([by_rule, wide.assign(encoding_dim=75)], ignore_index=True))
     mine = table[table['lanes'] != '–'].set_index('learner')
     assert mine['exponent'].to_dict() == pytest.approx({
-        'constrained, point-wise risk, d_e = ⌊3 ln N⌋': 1, 'constrained, point-wise risk, best of 2 starts': 2
+        'constrained, point-wise risk, d_e = ⌊3 ln N⌋': 1, 'constrained, point-wise risk, d_e = 75, best of 2 starts': 2
     }, abs=0.02)  # fmt: skip
+
+
+def test_a_line_that_decides_nothing_stands_beside_the_one_that_does():
+    flat = searches('transformer', 'constrained', lambda n: 9000.0, encoding_factor=3.0, encoding_coherence=0.6)
+    uneven = searches(
+        'transformer',
+        'constrained',
+        lambda n: 900 * n**0.8 * (3 if LENGTHS.index(n) % 2 else 1),
+        encoding_factor=np.nan,
+    )
+    found = answer(pd.concat([uneven.assign(encoding_dim=75, encoding_coherence=0.4), flat], ignore_index=True))
+    decided, beside = found['measured'].split('; ')
+    assert 'd_e = ⌊3 ln N⌋' in decided
+    assert beside.endswith('d_e = 75 (open)')
+    assert found['verdict'].startswith('slower than N: ')
+    assert found['verdict'].endswith('at coherence up to 0.60 (Assumption 3: 0.5)')
+    assert 'coherence' not in answer(flat.assign(encoding_coherence=0.5))['verdict']
 
 
 def test_online_training_gets_no_verdict_and_blocks_are_kept_apart():
