@@ -5,6 +5,7 @@ has N labels, and by the point-wise risk, where it has one, as in the theorem.
 """
 
 from experiments.exhibits import learning_curves
+from qstr_jax import analysis
 from qstr_jax.analysis import formats
 from qstr_jax.cli import base
 
@@ -24,7 +25,7 @@ FIGURES = {
 
 
 def get_config(part='averaged'):
-    """Scaled encodings of coherence ≤ 1/2; R = 1/2, 1, 2, point-wise also 0.3, and there at N = 64 only R = 1."""
+    """Scaled encodings of coherence ≤ 1/2; R = 1/2, 1, 2, point-wise also 0.3, and there at N = 64 not R = 2."""
     base.check_part(part, FOLDERS)
     config = base.get_config(learning_curves.PLUGINS)
     config.update(models=('transformer', 'least_squares'), learners=('constrained',), preset='paper')
@@ -41,7 +42,7 @@ def get_config(part='averaged'):
         config.title = '1STR: n* of constrained ERM, point-wise risk'
         config.update(seq_lens=(8, 16, 32), radius=(0.3, 0.5, 1.0, 2.0))
     if part == 'pointwise_64':
-        config.update(seq_lens=(64,), radius=(1.0,))
+        config.update(seq_lens=(64,), radius=(0.3, 0.5, 1.0))
     return config
 
 
@@ -54,31 +55,41 @@ def reduced(part='averaged'):
 
 def text(rows):
     averaged, pointwise = rows('n_star', model='transformer'), rows('n_star_pointwise', model='transformer')
-    one, two, small = averaged.where(radius=1), averaged.where(radius=2), averaged.where(radius=0.5)
-    at32, at64 = pointwise.where(seq_len=32), pointwise.where(seq_len=64)
+    half, one, two = (averaged.where(radius=radius) for radius in (0.5, 1, 2))
+    balls = {radius: pointwise.where(radius=radius) for radius in pointwise.values('radius')}
     return f"""
 By the averaged risk n\\* goes from {one.where(seq_len=8).mean()} prompts at N = 8 to {one.where(seq_len=64).mean()} at
-N = 64 for R = 1, N^{one.exponent()}; by the point-wise risk, one label per prompt, from
-{pointwise.where(radius=1, seq_len=8).mean()} at N = 8 to {pointwise.where(radius=1, seq_len=16).mean()} at N = 16, and
-{at32.where(radius=1).count(outcome='reached')} of {at32.where(radius=1).count()} get there at N = 32,
-{at64.count(outcome='reached') or 'none'} at N = 64.
+N = 64 in the ball R = 1, N^{one.exponent()}, and from {half.where(seq_len=8).mean()} to
+{half.where(seq_len=64).mean()} in R = 1/2, N^{half.exponent()}. By the point-wise risk, one label a prompt, it is
+smaller in smaller balls: at N = 32 {at(balls, 32)}.
+
 That is projected Adam after {int(one.values('max_steps')[0]):,} steps (point-wise
 {int(pointwise.values('max_steps')[0]):,}), not known to be ERMs: the next exhibit, with more steps, two starts and
-d_e = ⌊3 ln N⌋, has another n\\*.
+d_e = ⌊3 ln N⌋, has another n\\*. At N = 64 it is {at(balls, 64)}. From N = 8 to 64 it grows as {growing(balls)}.
 
-By the averaged risk R = 2 needs {two.where(seq_len=8).mean()} at N = 8 and as many as R = 1 beyond, so that N = 8
-decides the exponent. At R = 1/2 {small.count(outcome='censored')} of {small.count()} lanes stay at a training risk of
-{small.where(outcome='censored').smallest('train_risk')} or more: the optimiser's failure, not the sample's.
-
-By the point-wise risk {at32.count(outcome='reached')} of {at32.count()} lanes, over all R, get there within
-{at32.values('max_samples')[0]:,} prompts at N = 32, and {at64.count(outcome='reached') or 'none'} of {at64.count()} at
-N = 64. The two took {rows('n_star').time()} and {rows('n_star_pointwise').time()}.
+By the averaged risk R = 2 needs {two.mean(by='seq_len')} at N = 8, 16, 32, 64. The two took {rows('n_star').time()} and
+{rows('n_star_pointwise').time()}.
 """
 
 
+def at(balls, seq_len):
+    """'1.76k (R = 0.3), 2.74k (R = 0.5)': the means at an N in each ball."""
+    there = {radius: lanes for radius, lanes in balls.items() if lanes.count(seq_len=seq_len)}
+    return ', '.join(f'{lanes.where(seq_len=seq_len).mean()} (R = {radius:g})' for radius, lanes in there.items())
+
+
+def growing(balls):
+    """'N^0.80 [0.60, 1.00] (R = 0.3)': the exponents in the balls that have one."""
+    found = {radius: analysis.exponent(lanes.table) for radius, lanes in balls.items()}
+    return ', '.join(f'N^{one} (R = {radius:g})' for radius, one in found.items() if one.value is not None)
+
+
 def table(rows):
-    averaged = {radius: rows('n_star', model='transformer', radius=radius).mean(by='seq_len') for radius in (1, 2)}
-    pointwise = rows('n_star_pointwise', model='transformer', radius=1, seq_len=(8, 16)).mean(by='seq_len')
-    lines = [[f'averaged risk, R = {radius}', *means.split(', ')] for radius, means in averaged.items()]
-    lines.append(['point-wise risk, R = 1', *pointwise.split(', '), '–', '–'])
+    lines = []
+    for risk, folder in (('averaged', 'n_star'), ('point-wise', 'n_star_pointwise')):
+        lanes = rows(folder, model='transformer')
+        for radius in lanes.values('radius'):
+            own = lanes.where(radius=radius)
+            means = (own.where(seq_len=n).mean() if own.count(seq_len=n) else '–' for n in (8, 16, 32, 64))
+            lines.append([f'{risk} risk, R = {radius:g}', *means])
     return formats.pipes(['prompts', *(f'N = {n}' for n in (8, 16, 32, 64))], lines)
