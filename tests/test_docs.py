@@ -66,7 +66,7 @@ def folder(tmp_path, monkeypatch, own_entries):
 
 
 def run_python(page, folder, monkeypatch):
-    """Runs the page's blocks one after the other, as a reader does; a block that names its file is only written to it."""
+    """Runs the page's blocks one after the other, as a reader does; one that names its file is only written to it."""
     one_device = functools.partialmethod(sweeps.Options.__init__, num_devices=1, progress=False)
     monkeypatch.setattr(sweeps.Options, '__init__', one_device)
     names = {'__name__': '__main__'}
