@@ -58,7 +58,7 @@ def filled(path: pathlib.Path) -> str:
 
 
 def placed(path: pathlib.Path, text: str) -> str:
-    """A page with other numbers between its marks."""
+    """The page with its numbers, which stand between two marks, replaced by the text."""
     page = path.read_text()
     if not 0 <= page.find(START) < page.find(END):
         raise ValueError(f'{path.name}: must hold {START.strip()!r} and then {END.strip()!r}')

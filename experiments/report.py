@@ -15,11 +15,7 @@ LATEX = flags.DEFINE_bool('latex', False, 'Write tables and figures for a paper 
 
 
 def run(*arguments: str) -> None:
-    """Writes the report of --workdir and further directories.
-
-    Args:
-        *arguments: the further directories.
-    """
+    """Writes the report of --workdir and further directories."""
     workdirs = runtime.workdirs(arguments)
     path = report.write(workdirs, runtime.output('results/report'), LATEX.value, pages=exhibit.pages())
     for workdir in workdirs:

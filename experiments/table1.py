@@ -15,11 +15,7 @@ from qstr_jax.storage import files, provenance, results
 
 
 def run(*arguments: str) -> None:
-    """Prints and writes the table of --workdir and further directories.
-
-    Args:
-        *arguments: the further directories.
-    """
+    """Prints and writes the table of --workdir and further directories."""
     made_by = provenance.made_by(sys.argv)
     workdirs, output = runtime.workdirs(arguments), runtime.output('results/table1')
     rows = results.load_all(workdirs, read=lanes.for_table1)

@@ -35,7 +35,9 @@ def batches(
     *,
     task_seed: int = 0,
 ) -> Iterator[Batch]:
-    """Yields (prompts, labels, weights) without end: those that our own training of this seed sees, bit for bit.
+    """Yields (prompts, labels, weights) without end: those that our own training of this seed sees.
+
+    Tokens and indices are the same bit for bit, labels up to rounding, which depends on the shape of a batch.
 
     Batch b of `train` has the examples b B, …, (b + 1) B − 1, as step b of `learners='online'` with batch_size B.
 

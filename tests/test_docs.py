@@ -52,8 +52,9 @@ with_commands = [page for page in PAGES if commands(page)]
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch, own_entries):
-    """Where a reader would be: beside `experiments`, whose results pages read, with the page's own files importable."""
-    (tmp_path / 'experiments').symlink_to(helpers.ROOT / 'experiments')
+    """Where a reader would be: beside the rows that pages read, with the page's own files importable."""
+    for name in ('board', 'experiments'):
+        (tmp_path / name).symlink_to(helpers.ROOT / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     known = set(sys.modules)
@@ -65,7 +66,7 @@ def folder(tmp_path, monkeypatch, own_entries):
 
 
 def run_python(page, folder, monkeypatch):
-    """Runs the page's blocks one after the other, as a reader does; a block that names its file becomes one."""
+    """Runs the page's blocks one after the other, as a reader does; one that names its file is only written to it."""
     one_device = functools.partialmethod(sweeps.Options.__init__, num_devices=1, progress=False)
     monkeypatch.setattr(sweeps.Options, '__init__', one_device)
     names = {'__name__': '__main__'}
@@ -73,7 +74,6 @@ def run_python(page, folder, monkeypatch):
         if file := re.match(r'# (my_\w+)\.py\n', block):
             (folder / f'{file[1]}.py').write_text(block)
             importlib.invalidate_caches()
-            importlib.import_module(file[1])
         else:
             exec(compile(block, name(page), 'exec'), names)
 

@@ -226,7 +226,7 @@ def growth(many):
 
 
 def in_one_column(rows, setting):
-    """The rows with a setting of each mixer, such as `gla_output`, in one column of its own name."""
+    """Adds a column with a setting of each mixer under its own name: `output` of `gla_output` and others."""
     own = [name for name in rows.columns if name.endswith(f'_{setting}')]
     return rows.assign(**{setting: rows[own].bfill(axis=1).iloc[:, 0]})
 

@@ -72,7 +72,7 @@ def draw(workdir, config):
 
 
 def named(rows):
-    """The rows with the nominal size of their state."""
+    """Adds a column `state`: the nominal size of each mixer's state."""
     return rows.assign(state=[state_of(row) for row in rows.to_dict('records')])
 
 

@@ -60,7 +60,7 @@ def draw(workdir, config):
 
 
 def with_width(rows):
-    """The rows with the width of their mixer as one column, whatever the mixer."""
+    """Adds a column `width`: the width of each mixer."""
     return rows.assign(width=[int(row[f'{row["model"]}_width']) for row in rows.to_dict('records')])
 
 

@@ -60,15 +60,7 @@ class Curve:
 
 
 def require(rows: pd.DataFrame, needed: Sequence[str]) -> None:
-    """Checks that a table has rows and some columns.
-
-    Args:
-        rows: the table.
-        needed: names of columns.
-
-    Raises:
-        ValueError: it lacks columns, which are named, or has no rows.
-    """
+    """Raises ValueError where a table has no rows, or lacks some columns, which it names."""
     missing = [column for column in dict.fromkeys(needed) if column not in rows.columns]
     if missing:
         raise ValueError(f'rows lack the columns: {", ".join(missing)}')
@@ -80,9 +72,6 @@ def setting_columns(rows: pd.DataFrame) -> list[str]:
     """The columns of a table that are settings, without the seeds.
 
     An undeclared column `<model>_<name>` is a setting of that model.
-
-    Args:
-        rows: a table with the column `model`.
     """
     declared = set(columns.settings(rows.columns)).difference(_NO_SETTING)
     prefixes = tuple(f'{model}_' for model in set(rows['model']))
@@ -94,30 +83,18 @@ def setting_columns(rows: pd.DataFrame) -> list[str]:
 
 
 def curve_columns(rows: pd.DataFrame, x: str | None = None, leave_out: Sequence[str] = ()) -> list[str]:
-    """The settings that tell the curves of a table apart.
+    """The settings that tell the curves of a table apart: `model`, then those of the task, model, learner and lane.
 
     These are the settings in which rows differ. One that follows from `x` and the others is left out: `ffn_widths`
-    where it is a multiple of N, `learning_rate` where each point has the one that validation chose.
-
-    Args:
-        rows: a table with the column `model`.
-        x: the setting on the x axis; None if nothing is.
-        leave_out: settings that count as equal.
-
-    Returns:
-        `model` first, then settings of the task, the model, the learner and the lane.
+    where it is a multiple of N, `learning_rate` where each point has the one that validation chose. Those of
+    `leave_out` count as equal.
     """
     fixed = ['model', *([x] if x else [])]
     return ['model', *_independent(rows, fixed, leave_out)]
 
 
 def point_columns(rows: pd.DataFrame, leave_out: Sequence[str] = ()) -> list[str]:
-    """What names one point of a table: model, task, q and N, and further settings in which rows differ.
-
-    Args:
-        rows: a table with the column `model`.
-        leave_out: settings that count as equal.
-    """
+    """What names one point of a table: model, task, q and N, and further settings in which rows differ."""
     always = [name for name in ALWAYS_NAMED if name in rows.columns and name not in leave_out]
     return [*always, *_independent(rows, always, leave_out)]
 
@@ -125,12 +102,7 @@ def point_columns(rows: pd.DataFrame, leave_out: Sequence[str] = ()) -> list[str
 def split_curves(rows: pd.DataFrame, x: str = 'seq_len') -> list[Curve]:
     """The curves of a table against a setting: by task, then models in `model_order`, then by the other settings.
 
-    Args:
-        rows: a table with the column `model`.
-        x: the setting on the x axis. Rows that do not have it, since their model or learner does not, are left out.
-
-    Raises:
-        ValueError: no row has a value of `x`.
+    Rows without a value of `x`, since their model or learner has no such setting, are left out; ValueError if all are.
     """
     require(rows, ('model', x))
     present = np.flatnonzero(rows[x].notna())

@@ -1,4 +1,7 @@
-"""The exponent of a curve: which power of N, or of another setting, the samples are. All exhibits take it from here."""
+"""The exponent of a curve: which power of N, or of another setting, the samples are. All exhibits take it from here.
+
+Its interval is that of `line_fit.slope`.
+"""
 
 import dataclasses
 from collections.abc import Sequence

@@ -30,41 +30,25 @@ _SELF_EXPLAINING = ('model', 'task', 'learner', 'optimizer')
 
 
 def display(name: object) -> str:
-    """A model, task or other value as readers know it.
-
-    Args:
-        name: such as 'rnn'; names without an entry in `DISPLAY_NAMES` stay as they are.
-    """
+    """A model, task or other value as readers know it; what `DISPLAY_NAMES` lacks stays as it is."""
     return DISPLAY_NAMES.get(str(name), str(name))
 
 
 def model_order(rows: pd.DataFrame) -> list[str]:
-    """The models in a table: the paper's three in its order, then all others by name.
-
-    Args:
-        rows: a table with the column `model`.
-    """
+    """The models in a table: the paper's three in its order, then all others by name."""
     models = set(rows['model'])
     return [model for model in MODELS if model in models] + sorted(models.difference(MODELS))
 
 
 def heading(column: str) -> str:
-    """What plain text calls a column: its symbol, or its label without mathematical markup.
-
-    Args:
-        column: as in the rows.
-    """
+    """What plain text calls a column: its symbol, or its label without mathematical markup."""
     return columns.get(column).symbol or columns.label(column).replace('$', '')
 
 
 def headings(names: Iterable[str]) -> dict[str, str]:
-    """What a table calls its columns: `heading`, or the whole name where two columns would be called the same.
+    """What a table calls each of its columns: `heading`, or the whole name where two would be called the same.
 
-    Args:
-        names: columns, such as 'rnn_width' and 'transformer_mlp_width', both of which are widths.
-
-    Returns:
-        Column -> what it is called.
+    'rnn_width' and 'transformer_mlp_width' are both widths.
     """
     short = {name: heading(name) for name in names}
     taken = collections.Counter(short.values())
@@ -82,12 +66,7 @@ def is_number(value: Any) -> bool:
 
 
 def setting_text(column: str, value: Any) -> str:
-    """A setting and its value: 'N = 4', 'learning rate 0.001', 'qSTR'.
-
-    Args:
-        column: as in the rows.
-        value: its value.
-    """
+    """A setting and its value: 'N = 4', 'learning rate 0.001', 'qSTR'."""
     if column in _SELF_EXPLAINING:
         return display(value)
     text = f'{value:,g}' if is_number(value) and 10_000 <= value < 1e6 else value_text(value)
@@ -98,9 +77,6 @@ def ordered(values: Iterable[Any]) -> list[Any]:
     """The distinct values of a setting in the order of an axis; missing values are left out.
 
     Numbers are ordered by size, lists such as '60,1000' by their numbers, and names by the alphabet.
-
-    Args:
-        values: in any order.
     """
     return sorted({value for value in values if not pd.isna(value)}, key=sort_key)
 

@@ -21,8 +21,9 @@ class Learner(Protocol):
     """How a model is fitted: a frozen dataclass whose fields are its settings.
 
     The values of a field made by `settings.traced` are lanes of one program; each value of any other field makes a
-    program of its own. Methods that take a state work on lane batches: `_K` marks a leading axis of lanes. Within a
-    method `problem.learner` is the learner itself, after `bind`.
+    program of its own. Methods that take a state work on lane batches: `_K` marks a leading axis of lanes. `lanes_K`
+    are seeds and traced settings, arrays (k,), `data_K` the constants that `init` returns. Within a method `problem` is
+    the cell's, and `problem.learner` the learner itself, after `bind`.
 
     A learner may leave out what has a default here: `register` adds it.
 
@@ -72,50 +73,23 @@ class Learner(Protocol):
         ...
 
     def init(self, lanes_K: Any, problem: Problem) -> tuple[Any, Any]:
-        """Constants and the first state of a lane batch. A state has `params`, `outcome` and `checks`.
-
-        Args:
-            lanes_K: seeds and traced settings, arrays (k,).
-            problem: the cell's.
-        """
+        """Constants and the first state of a lane batch. A state has `params`, `outcome` and `checks`."""
         ...
 
     def check(self, state_K: Any, data_K: Any, lanes_K: Any, problem: Problem) -> Any:
-        """The state one check later; lanes that are over stay as they are.
-
-        Args:
-            state_K: the state.
-            data_K: the constants, as `init` returns them.
-            lanes_K: seeds and traced settings, arrays (k,).
-            problem: the cell's.
-        """
+        """The state one check later; lanes that are over stay as they are."""
         ...
 
     def report(self, state_K: Any, problem: Problem) -> dict[str, Any]:
-        """Columns of the rows, arrays (k,), on the host.
-
-        Args:
-            state_K: the last state.
-            problem: the cell's.
-        """
+        """Columns of the rows, arrays (k,), of the last state, on the host."""
         ...
 
     def report_curves(self, state_K: Any, problem: Problem) -> list[dict[str, Any]]:
-        """The columns of each lane's curve, on the host.
-
-        Args:
-            state_K: the last state.
-            problem: the cell's.
-        """
+        """The columns of each lane's curve, of the last state, on the host."""
         ...
 
     def progress(self, state_K: Any, problem: Problem) -> dict[str, Any]:
-        """`samples` and `train_loss` of the lane that is furthest ahead, on the host.
-
-        Args:
-            state_K: the present state.
-            problem: the cell's.
-        """
+        """`samples` and `train_loss` of the lane that is furthest ahead, on the host."""
         ...
 
     def most_examples(self) -> int:
@@ -156,10 +130,7 @@ def names() -> tuple[str, ...]:
 def lane(learner: Any, **values: Any) -> Any:
     """A lane: seeds and traced settings, as numbers; or as arrays (k,) for a lane batch.
 
-    Args:
-        learner: its `lane_settings` are kept.
-        **values: `seed`, `task_seed` and the traced settings; those without effect are left out, and those that are not
-            given are the learner's own.
+    Values without effect are left out; traced settings that are not given are the learner's own.
     """
     kind = lanes.lane_type(tuple(learner.lane_settings()))
     shape = np.shape(values['seed'])
@@ -170,26 +141,16 @@ def lane(learner: Any, **values: Any) -> Any:
 
 @functools.partial(jax.jit, static_argnames='problem')
 def init(lanes_K: Any, problem: Problem) -> tuple[Any, Any]:
-    """Constants and the first state of a lane batch, in full float32.
-
-    Args:
-        lanes_K: seeds and traced settings, arrays (k,).
-        problem: the cell's.
-    """
+    """Constants and the first state of a lane batch, in full float32."""
     with jax.default_matmul_precision('highest'):
         return problem.learner.init(lanes_K, problem)
 
 
 @functools.partial(jax.jit, static_argnames='problem', donate_argnames='state_K')
 def advance(state_K: Any, data_K: Any, lanes_K: Any, num_checks: Any, problem: Problem) -> Any:
-    """Runs a lane batch for `num_checks` checks, or until all of its lanes are over.
+    """Runs a lane batch for `num_checks` checks, a traced integer (), or until all of its lanes are over.
 
-    Args:
-        state_K: the state; its memory is reused for the result.
-        data_K: the constants, as `init` returns them.
-        lanes_K: seeds and traced settings, arrays (k,).
-        num_checks: integer (), traced.
-        problem: the cell's.
+    The memory of `state_K` is reused for the result.
     """
     learner = problem.learner
 

@@ -78,7 +78,7 @@ class OneFit:
         return None
 
     def is_enough(self, record: Record) -> Any:
-        """Whether the n of a fit is enough, for a search."""
+        """Whether a search may stop at this fit's n."""
         return is_below(record.test_loss, self.threshold)
 
     def is_at_end(self, fit: fitting.Fit, found: Certificate | None, train_loss: jax.Array) -> jax.Array:

@@ -102,24 +102,13 @@ def _parse(text: str, setting: str = 'starts') -> tuple[Callable, float | None]:
 
 @register('init')
 def init(context: StartContext, number: float | None) -> Any:
-    """The module's own first parameters; `init:K` draws others.
-
-    Args:
-        number: K.
-    """
+    """The module's own first parameters; `init:K` draws others."""
     return held_out.init_params(context.key, context.problem, 0 if number is None else int(number))
 
 
 @register('attention')
 def attention(context: StartContext, number: float | None) -> Any:
-    """The module's first parameters with W_QK times a number: `attention:0` starts from uniform attention.
-
-    Args:
-        number: the factor; None is 0.
-
-    Raises:
-        ValueError: the model has no attention.
-    """
+    """The module's first parameters with W_QK times a number, 0 if none is given: then attention is uniform."""
     factor = number or 0.0
     first = init(context, None)
     kernels = first['params'].get('attention', {})

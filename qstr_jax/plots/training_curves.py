@@ -26,8 +26,8 @@ def training_curves(
     """One thin line per lane, darker for larger values of a setting; a panel per model.
 
     Args:
-        curves: one row per check of a lane, with model, seed, samples, test_loss and settings. test_loss is NaN where
-            the check was screened, and the line joins its neighbours.
+        curves: one row per check of a lane, with model, seed, samples, test_loss and settings. Where screening
+            skipped the full evaluation, test_loss is its estimate.
         by: the setting that the shades tell apart.
         threshold: a test loss that is drawn as a horizontal line.
         title: above the figure.

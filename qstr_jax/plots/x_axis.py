@@ -1,4 +1,7 @@
-"""The x axis that the panels of a figure share: any setting, numbers or names."""
+"""The x axis that the panels of a figure share: any setting, numbers or names.
+
+Any column can be an axis by `config.x`; its words stand in `columns.py`.
+"""
 
 import dataclasses
 from collections.abc import Iterable

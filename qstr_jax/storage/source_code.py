@@ -13,7 +13,7 @@ from qstr_jax import failures
 from qstr_jax.settings import registry
 from qstr_jax.settings.function_names import is_ours, module_of
 
-# When the process started: files that were written later may differ from the code that it runs.
+# When this module was imported: files that were written later may differ from the code that it runs.
 _STARTED = time.time()
 _PACKAGE = pathlib.Path(qstr_jax.__file__).parent
 # The digest of code that cannot be read, which never counts as the same.

@@ -106,7 +106,7 @@ class Sequence(Base):
 
     @property
     def _encoding_dim(self) -> int:
-        assert self.encoding_dim is not None  # since `__post_init__`
+        assert self.encoding_dim is not None  # `__post_init__` fills it in
         return self.encoding_dim
 
     @property

@@ -59,10 +59,5 @@ def get(encoder: 'str | Encoder', **settings: Any) -> Encoder:
 
 @register('rademacher')
 def rademacher(key: jax.Array, task: Any) -> encodings.Encodings:
-    """Vectors in {±1/√d_e}^{d_e}, redrawn until they meet `max_coherence` and `distinct_encodings`.
-
-    Args:
-        key: typed key.
-        task: has N, d_e and these two settings.
-    """
+    """Vectors in {±1/√d_e}^{d_e}, redrawn until they meet `max_coherence` and `distinct_encodings` of the task."""
     return encodings.draw(key, task.seq_len, task.encoding_dim, task.max_coherence, task.distinct_encodings)

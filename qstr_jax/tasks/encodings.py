@@ -76,17 +76,8 @@ def draw(
     """Draws Rademacher vectors ω_i in {±1/√d_e}^{d_e}, one after the other, with rejection.
 
     Vector i is drawn again while it equals an earlier vector (if `distinct`) or while |⟨ω_i, ω_j⟩| > `max_coherence`
-    for some j < i (Assumption 3 asks for 1/2).
-
-    Args:
-        key: typed key.
-        seq_len: number of vectors, N.
-        encoding_dim: their dimension, d_e.
-        max_coherence: largest |⟨ω_i, ω_j⟩| allowed, in (0, 1]; 1 allows everything.
-        distinct: whether a vector that equals an earlier one is drawn again.
-
-    Returns:
-        `Encodings`. Compiled code cannot raise an error, so the caller checks `complete` afterwards.
+    for some j < i (Assumption 3 asks for 1/2; 1 allows everything). Compiled code cannot raise an error, so the caller
+    checks `complete` afterwards.
     """
     # Signs are kept as ±1 in floats: their inner products are exact integers, so the comparison has no rounding.
     largest_dot = max_coherence * encoding_dim + 1e-3
@@ -150,14 +141,7 @@ def scale_factor(scale: str, token_dim: int, sparsity: int) -> float:
 def encode(x_NxD: jax.Array, t_NxQ: jax.Array, omega_NxE: jax.Array, scale: float = 1.0) -> jax.Array:
     """Encodes a prompt: z_i = (x_i, enc(i, t_i)), enc(i, t_i) = scale · (ω_i, ω_{t_i1}, …, ω_{t_iq}).
 
-    Args:
-        x_NxD: tokens, (N, d).
-        t_NxQ: indices, (N, q), in 0..N-1.
-        omega_NxE: encodings, (N, d_e).
-        scale: see `scale_factor`.
-
-    Returns:
-        z, (N, d + (q+1) d_e).
+    z is (N, d + (q+1) d_e); the scale is that of `scale_factor`.
     """
     retrieved = einops.rearrange(omega_NxE[t_NxQ], 'n q e -> n (q e)')
     return jnp.concatenate([x_NxD, scale * omega_NxE, scale * retrieved], axis=-1)

@@ -51,7 +51,7 @@ class MQAR(Sequence):
 
     @property
     def _num_pairs(self) -> int:
-        assert self.num_pairs is not None  # since `__post_init__`
+        assert self.num_pairs is not None  # `__post_init__` fills it in
         return self.num_pairs
 
     @property

@@ -77,7 +77,7 @@ class QSTR(Base):
 
     @property
     def _encoding_dim(self) -> int:
-        assert self.encoding_dim is not None  # since `__post_init__`
+        assert self.encoding_dim is not None  # `__post_init__` fills it in
         return self.encoding_dim
 
     def _check_distributions(self) -> None:

@@ -31,9 +31,9 @@ IMPLEMENTATION = 'threefry2x32'
 
 
 def fingerprint(task: Any) -> int:
-    """A 32-bit number of what shapes a prompt: the task's name, N, q and d.
+    """A 32-bit number of `task.stream_name`, which leaves out the encodings, and for qSTR the link.
 
-    The link and the encodings are left out on purpose: two links see the same tokens and indices.
+    They are left out on purpose: two links see the same tokens and indices.
     """
     return zlib.crc32(task.stream_name.encode())
 

@@ -82,11 +82,7 @@ class Task(Protocol):
     @property
     def loss(self) -> str: ...
     def draw(self, key: jax.Array) -> Draw:
-        """Draws what all prompts share.
-
-        Args:
-            key: of `task_key`.
-        """
+        """Draws what all prompts share; the key is of `task_key`."""
         ...
 
     def check_draw(self, complete: jax.Array) -> None:
@@ -124,12 +120,7 @@ class Task(Protocol):
         ...
 
     def encode(self, prompt: Prompt, task_draw: Draw) -> jax.Array:
-        """Encoded tokens z (N, D_e) of one prompt.
-
-        Args:
-            prompt: one prompt.
-            task_draw: has the encodings.
-        """
+        """Encoded tokens z (N, D_e) of one prompt."""
         ...
 
 
@@ -175,12 +166,7 @@ def build(name: str, **settings: Any) -> Any:
 def sibling(task: Any, name: str) -> Any:
     """Another task, with the values of all settings that the two have in common.
 
-    Args:
-        task: the task that has the values.
-        name: of the other one.
-
-    Raises:
-        ValueError: an unknown name, or values that are impossible for the other task.
+    Raises ValueError for an unknown name, and where these values are impossible for that task.
     """
     entry = REGISTRY.get(name)
     fields = {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
@@ -188,11 +174,9 @@ def sibling(task: Any, name: str) -> Any:
 
 
 def draw(key: jax.Array, task: Task) -> Draw:
-    """Draws the link's parameters and the encodings of a task; pure. On the host, `task.check_draw` checks the result.
+    """Draws the link's parameters and the encodings of a task; pure. The key is of `task_key`.
 
-    Args:
-        key: of `task_key`.
-        task: the task.
+    On the host, `task.check_draw` checks the result.
     """
     return task.draw(key)
 
@@ -224,35 +208,17 @@ def samples(keys_B: jax.Array, task: Task, link_params: Any, stream: str = 'trai
 
 
 def is_split(task: Task) -> bool:
-    """Whether a task splits its data between streams: its `sample` has an argument `stream`.
-
-    Args:
-        task: the task.
-    """
+    """Whether a task splits its data between streams: its `sample` has an argument `stream`."""
     return 'stream' in inspect.signature(type(task).sample).parameters
 
 
 def examples(key: jax.Array, indices_B: jax.Array, task: Task, link_params: Any, stream: str = 'train') -> Prompt:
-    """Examples of a stream: a `Prompt` with a leading axis.
-
-    Args:
-        key: of the stream, `streams.stream_key`.
-        indices_B: numbers of the examples (B,).
-        task: the task.
-        link_params: `Draw.link`.
-        stream: as for `sample`.
-    """
+    """Examples of a stream, by their numbers (B,): a `Prompt` with a leading axis; the key is `stream_key`'s."""
     return samples(jax.vmap(jax.random.fold_in, (None, 0))(key, indices_B), task, link_params, stream)
 
 
 def encode(prompt: Prompt, task: Task, task_draw: Draw) -> jax.Array:
-    """Encoded tokens z (N, D_e) of one prompt.
-
-    Args:
-        prompt: one prompt.
-        task: the task.
-        task_draw: the task's `Draw`, or one with more encodings, of which the first N are taken.
-    """
+    """Encoded tokens z (N, D_e) of one prompt; of more than N encodings the first N are taken."""
     if len(task_draw.encodings.omega_NxE) > task.seq_len:
         omega_NxE = task_draw.encodings.omega_NxE[: task.seq_len]
         task_draw = task_draw._replace(encodings=task_draw.encodings._replace(omega_NxE=omega_NxE))
@@ -260,13 +226,9 @@ def encode(prompt: Prompt, task: Task, task_draw: Draw) -> jax.Array:
 
 
 def positions(key: jax.Array, indices_B: jax.Array, seq_len: int, counts_BxN: jax.Array | None = None) -> jax.Array:
-    """The positions j(i) of the point-wise risk (2.3), (B,); each depends only on the example.
+    """The positions j(i) of the point-wise risk (2.3), (B,); each depends only on the example, by its number.
 
-    Args:
-        key: of the stream 'position'.
-        indices_B: numbers of the examples (B,).
-        seq_len: N.
-        counts_BxN: `Prompt.counts_N` of the examples, to which the probability of j is proportional; None: j ~ Unif[N].
+    The key is of the stream 'position'. The probability of j is proportional to `Prompt.counts_N`; None: j ~ Unif[N].
     """
     keys = jax.vmap(jax.random.fold_in, (None, 0))(key, indices_B)
     if counts_BxN is not None:
@@ -275,10 +237,5 @@ def positions(key: jax.Array, indices_B: jax.Array, seq_len: int, counts_BxN: ja
 
 
 def task_key(seed: Any, task: Task) -> jax.Array:
-    """The key that `draw` is called with.
-
-    Args:
-        seed: integer, may be traced.
-        task: the task.
-    """
+    """The key that `draw` is called with; the seed is an integer, which may be traced."""
     return streams.stream_key(seed, 'task', task)

@@ -38,10 +38,8 @@ def _others(task: Any) -> tuple[dict[str, Any], ...]:
 def names(task: Any) -> frozenset[str]:
     """Names of the settings of links and encodings on which labels and encoded tokens do not depend.
 
-    What the task computes is traced with other values of these; nothing is computed.
-
-    Args:
-        task: the `tasks.Task`; those of this package use all that they record.
+    What the task computes is traced with other values of these; nothing is computed. In the tasks of this
+    package every setting that they record has an effect.
     """
     if function_names.is_ours(type(task)) or not hasattr(task, 'link') or not hasattr(task, 'encoding_scale'):
         return frozenset()

@@ -1,4 +1,4 @@
-"""The theorems as code: constructions, floors, rates and what to measure. No other room imports this one.
+"""The theorems as code: constructions, floors, rates and what to measure. Nothing else in the package imports it.
 
 constructions: the Transformers of the proofs.   recurrences: the RNNs that retrieve and that store tokens.
 interpolation: the RNN that memorises.           networks, gates: what these networks share.

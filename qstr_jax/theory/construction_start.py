@@ -24,12 +24,8 @@ REACH = 6.0
 def construction(context: starts.StartContext, number: float | None) -> Any:
     """Lemma 11's network for the lane's own link, with the α of `construction_norm.transformer`; for an FFN `lookup`.
 
-    Args:
-        number: the factor on W_QK; None is 1. Saturated attention has no gradient, so a smaller factor lets it move.
-
-    Raises:
-        ValueError: the model is neither a Transformer with merged attention nor an FFN of the form 'theorem6', or too
-            narrow.
+    The number is a factor on W_QK, 1 if none is given. Saturated attention has no gradient, so a smaller factor lets it
+    move. It needs a Transformer with merged attention or an FFN of the form 'theorem6', wide enough.
     """
     task: Any = context.problem.task
     module: Any = context.problem.module
@@ -118,14 +114,7 @@ def _balanced(layers: list[Any]) -> dict[str, Any]:
 
 @starts.register('mixed')
 def mixed(context: starts.StartContext, number: float | None) -> Any:
-    """(1 − s) times the first parameters plus s times the construction.
-
-    Args:
-        number: s in [0, 1]; None is 0.5.
-
-    Raises:
-        ValueError: s outside [0, 1], or as `construction`.
-    """
+    """(1 − s) times the first parameters plus s times the construction; s is in [0, 1], 0.5 if none is given."""
     share = 0.5 if number is None else number
     if not 0 <= share <= 1:
         raise ValueError('after the colon must be between 0 and 1')

@@ -1,5 +1,7 @@
 """Lower bounds on the test error that no training can cross, and the oracles that attain them.
 
+`analysis/floors.py` has the floors of rows.
+
 The floors for too few heads are about the link norm2 on a task with tokens='half' and indices='half', where
 Var(y_i) = 2 at the late positions i ≥ N/2 (1-based). The printed floors are for the average over all positions, of
 which at least half are late; at the late positions alone they are twice as high.

@@ -53,11 +53,7 @@ class Theorem6Oracle(nn.Module):
 
 @models.register('theorem6_oracle')
 def theorem6_oracle(task: Any) -> nn.Module:
-    """Theorem 6's oracle, which knows u and sees x through the training prompts' span.
-
-    Args:
-        task: the task; its link must be 'linear' with q = 1.
-    """
+    """Theorem 6's oracle, which knows u and sees x through the training prompts' span; for a linear link with q = 1."""
     is_qstr = isinstance(task, tasks.QSTR) and not isinstance(task, variant.Variant)
     if not is_qstr:
         raise ValueError(f'task={task.name!r}: Theorem 6 is about qstr and simple_qstr')

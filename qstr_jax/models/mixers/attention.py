@@ -48,7 +48,7 @@ class Attention(nn.Module):
         return nn.DenseGeneral(width, axis=(-2, -1), name='out')(o_NxHxA)
 
     def _sees(self, num_tokens: int, length: jax.Array | None) -> jax.Array:
-        """Whether token i sees token j, (N, N)."""
+        """Whether token i sees token j, (N, N), by causality, window and length."""
         distance_NxN = jnp.arange(num_tokens)[:, None] - jnp.arange(num_tokens)[None, :]
         sees_NxN = distance_NxN >= 0 if self.causal else jnp.ones((num_tokens, num_tokens), bool)
         if self.window:
