@@ -62,7 +62,7 @@ def test_settings_are_set(parse):
             ('figure1a.py', '--config.plugins=mine/my_models.py'),
             'give the name of the module, my_models, with PYTHONPATH=mine',
         ),
-        (('sensitivity.py:lstm',), "model='lstm': unknown, one of transformer, rnn, ffn"),
+        (('sensitivity.py:lstm',), "part='lstm': unknown, one of transformer, ffn, rnn"),
     ],
 )
 def test_what_is_wrong_is_one_line(parse, arguments, line):

@@ -68,7 +68,9 @@ FFN's as N^{ffn.exponent()}.
 N^a or (log N)^p: {transformer.law()} for the Transformer, {rnn.law()} for the RNN, {ffn.law()} for the FFN. Exponents
 between neighbouring N: {transformer.slopes()} for the Transformer, {rnn.slopes()} for the RNN, {ffn.slopes()} for the
 FFN. N = 2 is no part of these: a predictor that ignores t errs by 1 − 1/N = 0.5 there. {own.lanes()} lanes each;
-{transformer.time()} for the Transformer, {rnn.time()} for the RNN, {ffn.time()} for the FFN. Lanes
+{transformer.time()} for the Transformer, {rnn.time()} for the RNN, {ffn.time()} for the FFN.
+
+Lanes
 with a (u, ω) each differ {scatter(rows)} as lanes with one.
 """
 
