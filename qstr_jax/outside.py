@@ -22,6 +22,10 @@ from qstr_jax.tasks import streams, unused
 LEARNER = 'outside'
 # Prompts that are drawn in one call where many are asked for.
 _CHUNK = 1000
+# Settings of a training loop that rows may say, since they change neither the task nor how a lane is judged.
+_OF_LOOPS = ('batch_size', 'check_every', 'optimizer', 'schedule', 'warmup_steps', 'precision')
+# Measures that follow from how a lane was judged.
+_OF_JUDGES = ('no_retrieval', 'miss_is_erm')
 
 Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -200,7 +204,8 @@ def write_rows(
         **measures: further columns of the rows, the same for all these lanes, such as num_parameters.
 
     Raises:
-        ValueError: no lane, one that is not over, a value that no row can have, or a measure that the judge has.
+        ValueError: no lane, one that is not over, a value that no row can have, or a measure that is for the judge to
+            say, such as a threshold.
     """
     names.check(model)
     if not isinstance(judges, (list, tuple)) or not judges or not all(isinstance(one, Judge) for one in judges):
@@ -216,12 +221,7 @@ def write_rows(
     for name, value in measures.items():
         if any(name in row for row in judged):
             raise ValueError(f'{name}={value!r:.80}: rows have that from the judge, the model or its settings')
-        if not isinstance(value, (str, bool, int, float, np.bool_, np.integer, np.floating)):
-            raise ValueError(f'{name}={value!r:.80}: must be a number or a text')
-        if columns.get(name).role == 'outcome':
-            raise ValueError(f'{name}={value!r:.80}: is for the judge to say')
-        if isinstance(value, (float, np.floating)) and np.isinf(value):
-            raise ValueError(f'{name}={value!r}: must be finite')
+        _check_measure(name, value)
     rows = pd.DataFrame([{**row, **measures} for row in judged])
     if (is_twice := rows.duplicated(['cell', 'seed', 'task_seed'])).any():
         raise ValueError(f'judges: two of them are of seed {rows[is_twice]["seed"].iloc[0]}')
@@ -249,6 +249,19 @@ def _add(folder: Any, cell: str, rows: pd.DataFrame, curves: pd.DataFrame) -> No
         raise ValueError(f'{cell}: {failures.reason(error)}') from None
     if added < len(rows):
         warnings.warn(f'{cell}: {len(rows) - added} lanes are there already and stay as they are', stacklevel=3)
+
+
+def _check_measure(name: str, value: Any) -> None:
+    """Raises ValueError for a value that no row can have, and for what the judge says or analysis derives."""
+    if not isinstance(value, (str, bool, int, float, np.bool_, np.integer, np.floating)):
+        raise ValueError(f'{name}={value!r:.80}: must be a number or a text')
+    is_judged = columns.get(name).role in ('task', 'model', 'learner', 'outcome') and name not in _OF_LOOPS
+    if is_judged or name in _OF_JUDGES or name in columns.DERIVED:
+        raise ValueError(f'{name}={value!r:.80}: is for the judge to say')
+    if isinstance(value, (float, np.floating)) and np.isinf(value):
+        raise ValueError(f'{name}={value!r}: must be finite')
+    if name in ('batch_size', 'check_every'):
+        _integer(name, value, 1)
 
 
 def _setting(name: str, value: Any) -> Any:

@@ -122,9 +122,26 @@ def test_what_the_judge_said_cannot_be_overwritten(tmp_path):
     for name, value, word in ('day', np.datetime64('2020'), 'a number or a text'), ('crossings', 'abc', 'the judge'):
         with pytest.raises(ValueError, match=f'{name}=.*{word}'):
             outside.write_rows(tmp_path, 'net', [over(0)], **{name: value})
+    relabelled = {
+        'threshold_on': 'error_rate', 'thresholds': '0.9', 'risk': 'pointwise', 'is_search': True, 'min_samples': 5,
+        'miss_is_erm': False, 'no_retrieval': 0.5, 'sparsity': 9, 'rnn_width': 3, 'crossing': 5.0, 'lane': 1,
+    }  # fmt: skip
+    for name, value in relabelled.items():
+        with pytest.raises(ValueError, match=f'{name}=.*the judge'):
+            outside.write_rows(tmp_path, 'net', [over(0)], **{name: value})
+    for name, value in ('batch_size', 0), ('batch_size', -64), ('check_every', np.int64(0)):
+        with pytest.raises(ValueError, match=f'{name}=.*: must be'):
+            outside.write_rows(tmp_path, 'net', [over(0)], **{name: value})
     with pytest.raises(ValueError, match='judges: give a list'):
         outside.write_rows(tmp_path, 'net', over(0))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_loop_may_say_how_it_trained(tmp_path):
+    said = {'batch_size': 64, 'check_every': np.int64(10), 'optimizer': 'sgd', 'schedule': 'cosine', 'warmup_steps': 5}
+    outside.write_rows(tmp_path, 'net', [over(0)], weight_decay=0.1, state_size=5, note='x', is_erm=True, **said)
+    row = results.load(tmp_path, strict=True).iloc[0]
+    assert {name: row[name] for name in said} == said
 
 
 def test_rows_are_read_as_any_others(tmp_path):
