@@ -135,23 +135,25 @@ class Judge:
 
     def error(self, predictions: Any) -> float:
         """The error that the threshold is on: the test loss, or with classes 1 − accuracy; NaN where the loss is."""
-        return self._judged(self._measure(predictions))
+        return self._measure(predictions)[0]
 
-    def _judged(self, measured: Mapping[str, float]) -> float:
-        is_rate = self.settings.get('threshold_on') == 'error_rate' and np.isfinite(measured['test_loss'])
-        return 1 - measured['accuracy'] if is_rate else measured['test_loss']
-
-    def _measure(self, predictions: Any) -> dict[str, float]:
-        """The test loss, and with classes the accuracy, as our own rows have them."""
+    def _measure(self, predictions: Any) -> tuple[float, dict[str, float]]:
+        """The error, and the test loss, and with classes the accuracy, as our own rows have them."""
         found = self._numbers(predictions)
         if self.task.loss != 'cross_entropy':
-            return {'test_loss': self._mean(((found - self.labels) ** 2).reshape(*self.labels.shape[:2], -1).mean(-1))}
+            errors_TxN = ((found - self.labels) ** 2).reshape(*self.labels.shape[:2], -1).mean(-1)
+            loss = float(np.mean(self._of_prompts(errors_TxN)))
+            return loss, {'test_loss': loss}
         with np.errstate(invalid='ignore'):  # infinite logits
             top = found.max(-1, keepdims=True)
             right = np.take_along_axis(found, self.labels[..., None], -1)
             losses_TxN = (np.log(np.exp(found - top).sum(-1, keepdims=True)) + top - right)[..., 0]
-        is_right_TxN = (found.argmax(-1) == self.labels).astype(np.float32)
-        return {'test_loss': self._mean(losses_TxN), 'accuracy': self._mean(is_right_TxN)}
+        accuracy_T = self._of_prompts((found.argmax(-1) == self.labels).astype(np.float32))
+        loss = float(np.mean(self._of_prompts(losses_TxN)))
+        is_rate = self.settings.get('threshold_on') == 'error_rate' and np.isfinite(loss)
+        # The mean of 1 − accuracy by JAX, as in our own training, so that ties with the threshold end in the same way.
+        error = float(jnp.mean(1 - accuracy_T)) if is_rate else loss
+        return error, {'test_loss': loss, 'accuracy': float(np.mean(accuracy_T))}
 
     def _numbers(self, predictions: Any) -> np.ndarray:
         """Predictions in float32, of the shape that the task asks for."""
@@ -166,23 +168,21 @@ class Judge:
             raise ValueError(f'predictions of shape {found.shape}: must be {(*self.labels.shape[:2], *classes)}')
         return found.astype(np.float32)
 
-    def _mean(self, errors_TxN: np.ndarray) -> float:
-        """The mean over prompts of Σ_i w_i e_i / Σ_i w_i."""
-        weighted_TxN = np.where(self.weights > 0, self.weights * errors_TxN, 0)
-        return float(np.mean(weighted_TxN.sum(1) / self.weights.sum(1)))
+    def _of_prompts(self, errors_TxN: np.ndarray) -> np.ndarray:
+        """Σ_i w_i e_i / Σ_i w_i of each prompt."""
+        return np.where(self.weights > 0, self.weights * errors_TxN, 0).sum(1) / self.weights.sum(1)
 
     def check(self, predictions: Any, samples: int) -> bool:
         """Records a check and returns whether the lane is over: below the threshold, out of budget, or not finite."""
         if self.outcome != 'running':
             raise ValueError(f'samples={samples}: the lane is over, {self.outcome}')
         samples = _integer('samples', samples, self.history[-1][0] if self.history else 1)
-        measured = self._measure(predictions)
-        error = self._judged(measured)
+        error, measured = self._measure(predictions)
         self.measured.append(measured)
         self.history.append((samples, error))
         if not np.isfinite(error):
             self.outcome = 'diverged'
-        elif is_below(error, self.settings['threshold']) and samples <= self.settings['max_samples']:
+        elif is_below(error, np.float32(self.settings['threshold'])) and samples <= self.settings['max_samples']:
             self.outcome = 'reached'
         elif samples >= self.settings['max_samples']:
             self.outcome = 'censored'

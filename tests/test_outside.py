@@ -13,7 +13,7 @@ import pytest
 
 import qstr_jax
 from qstr_jax import analysis, models, outside, sweeps, tasks
-from qstr_jax.learners import online
+from qstr_jax.learners import online, risks
 from qstr_jax.storage import results
 from tests import helpers, small
 
@@ -68,6 +68,21 @@ def test_the_judge_agrees_with_the_rows_of_our_own_lane(task, threshold_on, colu
     for name in {'test_loss', column}:
         assert written[name] == pytest.approx(row[name], rel=1e-5, abs=1e-6)
     assert judge.outcome == row['outcome'] == 'censored'
+
+
+@pytest.mark.parametrize('tenths', range(1, 6))
+def test_an_error_rate_that_equals_the_threshold_is_not_below_it(tenths):
+    """As in our own training, which compares the mean of 1 − accuracy over prompts in float32."""
+    of_lane = {'threshold': tenths / 10, 'threshold_on': 'error_rate', 'test_samples': 20, 'max_samples': 100}
+    for num_more, outcome in (0, 'running'), (-1, 'reached'):
+        one = qstr_jax.judge('modular_sum', 4, 0, **of_lane)
+        said = one.labels.reshape(-1).copy()
+        said[: 8 * tenths + num_more] ^= 1  # of 80 answers
+        predictions = np.eye(2, dtype=np.float32)[said.reshape(20, 4)]
+        accuracy_T = jax.vmap(risks.weighted_mean)(np.float32(predictions.argmax(-1) == one.labels), one.weights)
+        assert one.error(predictions) == float(jax.numpy.mean(1 - accuracy_T))
+        one.check(predictions, 10)
+        assert one.outcome == outcome
 
 
 def test_a_lane_is_over_below_the_threshold_out_of_budget_or_not_finite():
