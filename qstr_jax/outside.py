@@ -39,9 +39,11 @@ def batches(
     *,
     task_seed: int = 0,
 ) -> Iterator[Batch]:
-    """Yields (prompts, labels, weights) without end: those that our own training of this seed sees, bit for bit.
+    """Yields (prompts, labels, weights) without end: those that our own training of this seed sees.
 
-    Batch b of `train` has the examples b B, …, (b + 1) B − 1, as step b of `learners='online'` with batch_size B.
+    Batch b of `train` has the examples b B, …, (b + 1) B − 1, as step b of `learners='online'` with batch_size B. With
+    the same B they have the same tokens and indices bit for bit, and the same labels up to rounding, since a dot
+    product may be summed in another order. With another B the tokens may be rounded in another way too.
 
         for z_BxNxE, y_BxN, weights_BxN in qstr_jax.batches('qstr', 8, seed=0, batch_size=64): ...
 
