@@ -14,6 +14,7 @@ from qstr_jax.cli import board as cli_board
 from qstr_jax.cli import compare, runtime
 from qstr_jax.comparison import board, entries, paired, suite
 from qstr_jax.comparison import card as cards
+from qstr_jax.settings import registry
 from qstr_jax.storage import files, results
 from qstr_jax.storage.files import ResultsError
 from tests import helpers
@@ -375,6 +376,10 @@ def test_rows_of_a_foreign_loop_are_compared_as_any_others(tmp_path):
     assert {one['says'] for one in card['tasks'][0]['pairs']} <= {'better', 'worse', 'cannot say', 'neither learns'}
     assert card['tasks'][0]['says'][0].startswith('significantly fewer samples than all ')
     folder = board.submit(tmp_path / 'mine', tmp_path / 'board', suite='quick')
+    assert board.missing(board.read(folder)[1], 'quick')[:2] == ['qstr, N = 16', 'qstr, N = 32']
+    with pytest.raises(ValueError, match=r"README.md: still has the line 'What it is.'"):
+        board.check(folder)
+    (folder / 'README.md').write_text('# torch_net')
     assert board.check(folder) == []  # nobody can run it again
 
 
@@ -388,12 +393,27 @@ def test_what_would_be_ignored_without_models_is_an_error(tmp_path, given):
         qstr_jax.compare(None, tmp_path, **given)
 
 
-def outside_row(workdir, model='torch_net', **settings):
+def outside_row(workdir, model='torch_net', samples=640, seed=0, measures=None, **settings):
     """A row of a foreign loop on the quick suite."""
     points = suite.SUITES['quick']
-    judge = qstr_jax.judge({'name': 'qstr', **settings}, 8, 0, **points.judged_by(points.tasks[0]))
-    judge.check(judge.labels, 640)
-    return qstr_jax.outside.write_rows(workdir, model, [judge])
+    judge = qstr_jax.judge({'name': 'qstr', **settings}, 8, seed, **points.judged_by(points.tasks[0]))
+    judge.check(judge.labels, samples)
+    return qstr_jax.outside.write_rows(workdir, model, [judge], **(measures or {}))
+
+
+@pytest.mark.parametrize('measures', [{'state_size': 'big'}, {'state_size': -7}, {'num_parameters': 0}], ids=str)
+def test_a_value_that_no_card_can_show_is_a_line_with_its_column(tmp_path, measures):
+    outside_row(tmp_path, measures=measures)
+    with pytest.raises(ValueError, match=f'{tmp_path}: {next(iter(measures))}: must be'):
+        qstr_jax.compare(None, tmp_path)
+
+
+def test_no_submission_is_left_that_the_board_does_not_read(tmp_path):
+    for seed in range(3):
+        outside_row(tmp_path / 'mine', seed=seed, samples=500, measures={'batch_size': 64, 'check_every': 10})
+    with pytest.raises(ValueError, match='seed 0: num_samples is no multiple of batch_size × check_every'):
+        board.submit(tmp_path / 'mine', tmp_path / 'board', suite='quick')
+    assert not (tmp_path / 'board').exists()
 
 
 def test_a_name_in_a_file_of_rows_leads_nowhere_else(tmp_path):
@@ -469,6 +489,57 @@ def test_what_is_wrong_with_the_command_line_is_said(given, tmp_path, monkeypatc
     defaults = {**dict.fromkeys(compare.OWN), 'plugins': [], 'suite': 'quick', 'settings': '', **given}
     with helpers.flag_values(workdir=[str(tmp_path)]), pytest.raises((ValueError, ResultsError), match=says):
         compare.run(types.SimpleNamespace(**defaults))
+
+
+@pytest.mark.parametrize(
+    ('given', 'says'),
+    [
+        ({'models': ['ffn', 'rnn']}, r'has rows of 2 models \(ffn, rnn\); submit one'),
+        ({'models': ['rnn']}, 'is there already'),
+        ({'models': ['ffn'], 'plugins': ['json']}, "plugins='json': a submission takes modules of one file"),
+        ({'models': ['forgotten']}, "does not make 'forgotten'.*name its module in --plugins"),
+        ({'models': ['nobody']}, '--models=.nobody.: unknown.*needs --plugins=MODULE'),
+    ],
+    ids=str,
+)
+def test_what_submit_refuses_is_said_before_anything_runs(given, says, tmp_path, monkeypatch, own_entries):
+    qstr_jax.register_model('forgotten')(lambda task: None)
+    monkeypatch.setattr(runtime, 'start', lambda: None)
+    monkeypatch.setattr(compare.comparison, 'compare', lambda *args, **given: pytest.fail('it ran'))
+    (tmp_path / 'board/rnn').mkdir(parents=True)
+    submit = {'suite': 'quick', 'settings': '', 'plugins': [], 'submit': str(tmp_path / 'board'), **given}
+    with helpers.flag_values(workdir=[str(tmp_path)]), pytest.raises(ValueError, match=says):
+        compare.run(types.SimpleNamespace(**{**dict.fromkeys(compare.OWN), **submit}))
+
+
+def test_a_submission_says_which_points_it_lacks(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(runtime, 'start', lambda: None)
+    monkeypatch.setattr(compare.comparison, 'compare', lambda *args, **given: {})
+    for seed in range(3):
+        outside_row(tmp_path / 'mine', seed=seed)
+    given = {'suite': 'quick', 'settings': '', 'plugins': [], 'source': '', 'submit': str(tmp_path / 'board')}
+    with helpers.flag_values(workdir=[str(tmp_path / 'mine')]):
+        compare.run(types.SimpleNamespace(**{**dict.fromkeys(compare.OWN), **given}))
+    assert 'board/torch_net: has no rows of qstr, N = 16; qstr, N = 32; noisy_keys, N = 8;' in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures('tiny')
+def test_the_directory_of_another_model_is_no_place_for_a_submission(measured, tmp_path):
+    with pytest.raises(ValueError, match=r'has rows of 2 models \(ffn, rnn\); submit one'):
+        board.check_before(['rnn'], measured / 'mine', tmp_path, suite='quick')
+
+
+def test_a_readme_says_what_the_builder_says(measured):
+    readme = (measured / 'board/ffn/README.md').read_text()
+    assert f'\n{registry.entries()["ffn"].summary}\n' in readme
+    assert 'What it is.' not in readme
+
+
+def test_the_reference_says_what_it_wrote(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(entries, 'REFERENCE', tmp_path / 'reference.parquet')
+    cli_board.run('reference', str(helpers.ROOT / 'board'))
+    rows = files.read_table(tmp_path / 'reference.parquet')
+    assert capsys.readouterr().out.startswith(f'{tmp_path}/reference.parquet: {len(rows)} rows of ')
 
 
 def test_the_board_says_what_it_can_do():
