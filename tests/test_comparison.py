@@ -464,6 +464,20 @@ def test_the_speed_is_that_of_the_seconds_after_compilation():
     assert speed['steps_per_second'].tolist() == [20.0]
 
 
+@pytest.mark.parametrize(
+    ('models', 'key', 'like'),
+    [('mamba2', 'width', 'mamba2.width'), (['rnn', 'ffn'], 'widths', 'ffn.widths'), ((), 'width', 'rnn.width')],
+)
+def test_a_setting_without_its_model_is_answered_with_one_of_the_model(models, key, like):
+    with pytest.raises(ValueError, match=f'{key}=50: the suite sets all but the settings of models, such as {like}$'):
+        suite.check_of_models({key: 50}, models)
+
+
+def test_an_entry_of_the_board_is_no_results_directory():
+    with pytest.raises(ResultsError, match=r'it is an entry of the board: read its rows\.parquet with pandas'):
+        qstr_jax.load(helpers.ROOT / 'board/gla')
+
+
 @pytest.mark.parametrize('settings', [{'max_samples': 1000}, {'learner.batch_size': 8}, {'qstr': {'sparsity': 2}}])
 def test_only_models_have_settings(settings):
     with pytest.raises(ValueError, match='the suite sets all but'):

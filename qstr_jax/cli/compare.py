@@ -45,7 +45,7 @@ def run(given: Any) -> None:
     except ValueError:
         raise ValueError(f'--seq_lens={",".join(given.seq_lens)}: give whole numbers with commas') from None
     settings = base.parsed_axes(given.settings, '--settings')
-    suites.check_of_models(settings)
+    suites.check_of_models(settings, given.models or ())
     if given.source and not given.submit:
         raise ValueError(f'--source={given.source}: would be ignored without --submit')
     # Without models a submission still says which settings made the rows that are there.
