@@ -103,7 +103,7 @@ def test_a_wrong_statement_is_rare(noise):
 
     for _ in range(num_cards):
         others = pd.concat([drawn(f'e{i}') for i in range(5)])
-        wrong += any(one.says != 'cannot say' for one in paired.verdicts(drawn('mine'), others))
+        wrong += any(one.says in ('better', 'worse') for one in paired.verdicts(drawn('mine'), others))
     assert wrong / num_cards < 0.12
 
 
@@ -114,6 +114,19 @@ def test_holm_tests_the_smallest_first_and_ends_at_the_first_that_fails(p, num_h
     one = paired.verdicts(lanes('mine', [[8.0, 8.1]]), lanes('other', [[9.0, 9.1]]))[0]
     held = paired._by_holm([one._replace(seq_len=place, p=value, says='better') for place, value in enumerate(p)])
     assert [verdict.says for verdict in held].count('better') == num_hold
+
+
+def test_an_interval_that_excludes_1_is_not_said_to_say_nothing():
+    """With one N and many others the corrected test may not decide where the interval does."""
+    rivals = pd.concat([lanes(f'e{i}', [[9.0, 9.1, 9.2]]) for i in range(20)])
+    for shift, says, less in (-0.9, 'fewer', 'fewer'), (0.9, 'more', 'more'):
+        found = paired.verdicts(lanes('mine', [[9.0 + shift, 9.4 + shift, 9.2 + shift]]), rivals)
+        assert {one.says for one in found} == {says}
+        assert all((one.high < 1) or (one.low > 1) for one in found)
+        doubt = f"{less}, but not significant among the card's 20 statements"
+        assert found[0].text.endswith(f'times the samples: {doubt}')
+        [sentence] = cards.sentences(found, 20)
+        assert sentence == f'{doubt.replace(",", " samples,")}, than all 20 others (N = 8)'
 
 
 def test_equal_differences_within_one_check_say_nothing():
@@ -130,7 +143,9 @@ def measured(tmp_path_factory):
         workdir, options = folder / 'mine', sweeps.Options(progress=False, num_devices=1)
         cards = qstr_jax.compare('ffn', workdir, options=options, **WIDTH)
         before = {path: path.read_bytes() for path in (workdir / 'rows').iterdir()}
-        assert qstr_jax.compare(None, workdir)['ffn']['rows'] == cards['ffn']['rows']
+        again = qstr_jax.compare(None, workdir)
+        assert again['ffn']['rows'] == cards['ffn']['rows']
+        assert repr(again).startswith('ffn on qstr: ')
         assert before == {path: path.read_bytes() for path in (workdir / 'rows').iterdir()}
         board.submit(workdir, folder / 'board', suite='quick', settings=WIDTH)
     return folder
@@ -173,8 +188,20 @@ def test_the_card_is_one_small_page_without_network(measured):
     card = json.loads((measured / 'mine/card.json').read_text())
     assert len(card['rows']) == 4
     assert all(str(seq_len) in card['tasks'][0]['lines'][0]['samples'] for seq_len in TINY.seq_lens)
-    assert '| ffn' in (measured / 'mine/card.md').read_text()
+    text = (measured / 'mine/card.md').read_text()
+    assert '| ffn' in text
+    assert 'ffn stands first' in text
+    assert ('interval' in page, 'interval' in text) == (True, False)  # only the page has ratios
+    assert ('pooled' in page, 'pooled' in text) == (True, True)
+    assert ('<th>steps/s' in page, 'steps/s' in text) == (False, False)  # no other entry has a speed
+    assert card['tasks'][0]['lines'][0]['steps_per_second'] != '–'
     assert (measured / 'mine/card.png').read_bytes().startswith(b'\x89PNG')
+
+
+@pytest.mark.parametrize(('speeds', 'is_shown'), [(['9', '–', '–'], False), (['9', '8', '–'], True), ([], False)])
+def test_a_speed_is_shown_beside_another(speeds, is_shown):
+    line = {'entry': 'e', 'is_outside': False, 'samples': {}, 'exponent': '–', 'parameters': '–', 'state_size': '–'}
+    assert ('steps/s' in cards.table([{**line, 'steps_per_second': one} for one in speeds], [8])) == is_shown
 
 
 @pytest.mark.usefixtures('tiny')
@@ -373,8 +400,14 @@ def test_rows_of_a_foreign_loop_are_compared_as_any_others(tmp_path):
     with pytest.warns(UserWarning, match='left out: 1 of 4 rows, such as max_samples=1280, the suite has 64000'):
         card = qstr_jax.compare(None, tmp_path / 'mine')['torch_net']
     assert card['tasks'][0]['lines'][0]['entry'] == 'torch_net'
-    assert {one['says'] for one in card['tasks'][0]['pairs']} <= {'better', 'worse', 'cannot say', 'neither learns'}
-    assert card['tasks'][0]['says'][0].startswith('significantly fewer samples than all ')
+    known = {'better', 'worse', 'fewer', 'more', 'cannot say', 'neither learns'}
+    assert {one['says'] for one in card['tasks'][0]['pairs']} <= known
+    sentence = card['tasks'][0]['says'][0]
+    assert sentence.startswith('significantly fewer samples than all ')
+    shown = cards.Cards(torch_net=card)
+    assert repr(shown).startswith(f'torch_net on qstr: {sentence}')
+    assert len(repr(shown).splitlines()) == 3
+    assert '<td>torch_net (outside)</td>' in shown._repr_html_()
     folder = board.submit(tmp_path / 'mine', tmp_path / 'board', suite='quick')
     assert board.missing(board.read(folder)[1], 'quick')[:2] == ['qstr, N = 16', 'qstr, N = 32']
     with pytest.raises(ValueError, match=r"README.md: still has the line 'What it is.'"):
