@@ -127,6 +127,8 @@ _KNOWN = (
     Column('erring_samples', 'measure', 'int', 'n', 'largest $n$ with an ERM that errs'),
     Column('steps', 'measure', 'int'),
     Column('converged', 'measure', 'bool'),
+    Column('is_erm', 'measure', 'bool', label='an ERM'),
+    Column('miss_is_erm', 'measure', 'bool', label='an ERM just below $n^*$'),
     Column('num_fits', 'measure', 'int', label='fits'),
     Column('num_evaluations', 'measure', 'int', label='full test evaluations'),
     Column('tuned', 'measure', 'str', label='tuned settings'),
@@ -152,11 +154,14 @@ _KNOWN = (
 _TABLE = {column.name: column for column in _KNOWN}
 # Columns that mean the same in every file; those that a file or a plugin declares are not among them.
 OURS = frozenset(_TABLE)
+# Columns that are made as tables are read, and never stored: a stored one would replace what is derived from the rows.
+DERIVED = frozenset({'cell', 'folder', 'lane', 'crossing'})
 # Columns of our probes; users' probes may replace them.
 _OF_PROBES = {'param_norm', 'retrieval_share', 'retrieval_mass', 'theorem6_floor'}
 # Names that no setting or probe may take: these columns say which lane a row is of, and what became of it.
 RESERVED = frozenset(
-    {'cell', 'folder', 'task', 'test_task', 'test_seq_len', 'model', 'learner', 'seed', 'task_seed'}
+    {'task', 'test_task', 'test_seq_len', 'model', 'learner', 'seed', 'task_seed'}
+    | DERIVED
     | {column.name for column in _KNOWN if column.role in ('outcome', 'measure')} - _OF_PROBES
 )
 

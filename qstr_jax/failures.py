@@ -41,7 +41,9 @@ def import_plugin(module: str) -> None:
     try:
         importlib.import_module(module)
     except (Exception, SystemExit) as error:  # a user's file may raise anything
-        raise ValueError(f'plugins={module!r}: {reason(error)}') from None
+        is_absent = isinstance(error, ModuleNotFoundError) and error.name == module
+        hint = '; looked in the current directory and on PYTHONPATH' if is_absent else ''
+        raise ValueError(f'plugins={module!r}: {reason(error)}{hint}') from None
 
 
 def place(error: BaseException) -> str:

@@ -22,6 +22,10 @@ from qstr_jax.tasks import streams, unused
 LEARNER = 'outside'
 # Prompts that are drawn in one call where many are asked for.
 _CHUNK = 1000
+# Settings of a training loop that rows may say, since they change neither the task nor how a lane is judged.
+_OF_LOOPS = ('batch_size', 'check_every', 'optimizer', 'schedule', 'warmup_steps', 'precision')
+# Measures that follow from how a lane was judged.
+_OF_JUDGES = ('no_retrieval', 'miss_is_erm')
 
 Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -37,9 +41,9 @@ def batches(
 ) -> Iterator[Batch]:
     """Yields (prompts, labels, weights) without end: those that our own training of this seed sees.
 
-    Tokens and indices are the same bit for bit, labels up to rounding, which depends on the shape of a batch.
-
-    Batch b of `train` has the examples b B, …, (b + 1) B − 1, as step b of `learners='online'` with batch_size B.
+    Batch b of `train` has the examples b B, …, (b + 1) B − 1, as step b of `learners='online'` with batch_size B. With
+    the same B they have the same tokens and indices bit for bit, and the same labels up to rounding, since a dot
+    product may be summed in another order. With another B the tokens may be rounded in another way too.
 
         for z_BxNxE, y_BxN, weights_BxN in qstr_jax.batches('qstr', 8, seed=0, batch_size=64): ...
 
@@ -133,23 +137,25 @@ class Judge:
 
     def error(self, predictions: Any) -> float:
         """The error that the threshold is on: the test loss, or with classes 1 − accuracy; NaN where the loss is."""
-        return self._judged(self._measure(predictions))
+        return self._measure(predictions)[0]
 
-    def _judged(self, measured: Mapping[str, float]) -> float:
-        is_rate = self.settings.get('threshold_on') == 'error_rate' and np.isfinite(measured['test_loss'])
-        return 1 - measured['accuracy'] if is_rate else measured['test_loss']
-
-    def _measure(self, predictions: Any) -> dict[str, float]:
-        """The test loss, and with classes the accuracy, as our own rows have them."""
+    def _measure(self, predictions: Any) -> tuple[float, dict[str, float]]:
+        """The error, and the test loss, and with classes the accuracy, as our own rows have them."""
         found = self._numbers(predictions)
         if self.task.loss != 'cross_entropy':
-            return {'test_loss': self._mean(((found - self.labels) ** 2).reshape(*self.labels.shape[:2], -1).mean(-1))}
+            errors_TxN = ((found - self.labels) ** 2).reshape(*self.labels.shape[:2], -1).mean(-1)
+            loss = float(np.mean(self._of_prompts(errors_TxN)))
+            return loss, {'test_loss': loss}
         with np.errstate(invalid='ignore'):  # infinite logits
             top = found.max(-1, keepdims=True)
             right = np.take_along_axis(found, self.labels[..., None], -1)
             losses_TxN = (np.log(np.exp(found - top).sum(-1, keepdims=True)) + top - right)[..., 0]
-        is_right_TxN = (found.argmax(-1) == self.labels).astype(np.float32)
-        return {'test_loss': self._mean(losses_TxN), 'accuracy': self._mean(is_right_TxN)}
+        accuracy_T = self._of_prompts((found.argmax(-1) == self.labels).astype(np.float32))
+        loss = float(np.mean(self._of_prompts(losses_TxN)))
+        is_rate = self.settings.get('threshold_on') == 'error_rate' and np.isfinite(loss)
+        # The mean of 1 − accuracy by JAX, as in our own training, so that ties with the threshold end in the same way.
+        error = float(jnp.mean(1 - accuracy_T)) if is_rate else loss
+        return error, {'test_loss': loss, 'accuracy': float(np.mean(accuracy_T))}
 
     def _numbers(self, predictions: Any) -> np.ndarray:
         """Predictions in float32, of the shape that the task asks for."""
@@ -164,23 +170,21 @@ class Judge:
             raise ValueError(f'predictions of shape {found.shape}: must be {(*self.labels.shape[:2], *classes)}')
         return found.astype(np.float32)
 
-    def _mean(self, errors_TxN: np.ndarray) -> float:
-        """The mean over prompts of Σ_i w_i e_i / Σ_i w_i."""
-        weighted_TxN = np.where(self.weights > 0, self.weights * errors_TxN, 0)
-        return float(np.mean(weighted_TxN.sum(1) / self.weights.sum(1)))
+    def _of_prompts(self, errors_TxN: np.ndarray) -> np.ndarray:
+        """Σ_i w_i e_i / Σ_i w_i of each prompt."""
+        return np.where(self.weights > 0, self.weights * errors_TxN, 0).sum(1) / self.weights.sum(1)
 
     def check(self, predictions: Any, samples: int) -> bool:
         """Records a check and returns whether the lane is over: below the threshold, out of budget, or not finite."""
         if self.outcome != 'running':
             raise ValueError(f'samples={samples}: the lane is over, {self.outcome}')
         samples = _integer('samples', samples, self.history[-1][0] if self.history else 1)
-        measured = self._measure(predictions)
-        error = self._judged(measured)
+        error, measured = self._measure(predictions)
         self.measured.append(measured)
         self.history.append((samples, error))
         if not np.isfinite(error):
             self.outcome = 'diverged'
-        elif is_below(error, self.settings['threshold']) and samples <= self.settings['max_samples']:
+        elif is_below(error, np.float32(self.settings['threshold'])) and samples <= self.settings['max_samples']:
             self.outcome = 'reached'
         elif samples >= self.settings['max_samples']:
             self.outcome = 'censored'
@@ -202,7 +206,8 @@ def write_rows(
         **measures: further columns of the rows, the same for all these lanes, such as num_parameters.
 
     Raises:
-        ValueError: no lane, one that is not over, a value that no row can have, or a measure that the judge has.
+        ValueError: no lane, one that is not over, a value that no row can have, or a measure that is for the judge to
+            say, such as a threshold.
     """
     names.check(model)
     if not isinstance(judges, (list, tuple)) or not judges or not all(isinstance(one, Judge) for one in judges):
@@ -218,12 +223,7 @@ def write_rows(
     for name, value in measures.items():
         if any(name in row for row in judged):
             raise ValueError(f'{name}={value!r:.80}: rows have that from the judge, the model or its settings')
-        if not isinstance(value, (str, bool, int, float, np.bool_, np.integer, np.floating)):
-            raise ValueError(f'{name}={value!r:.80}: must be a number or a text')
-        if columns.get(name).role == 'outcome':
-            raise ValueError(f'{name}={value!r:.80}: is for the judge to say')
-        if isinstance(value, (float, np.floating)) and np.isinf(value):
-            raise ValueError(f'{name}={value!r}: must be finite')
+        _check_measure(name, value)
     rows = pd.DataFrame([{**row, **measures} for row in judged])
     if (is_twice := rows.duplicated(['cell', 'seed', 'task_seed'])).any():
         raise ValueError(f'judges: two of them are of seed {rows[is_twice]["seed"].iloc[0]}')
@@ -251,6 +251,19 @@ def _add(folder: Any, cell: str, rows: pd.DataFrame, curves: pd.DataFrame) -> No
         raise ValueError(f'{cell}: {failures.reason(error)}') from None
     if added < len(rows):
         warnings.warn(f'{cell}: {len(rows) - added} lanes are there already and stay as they are', stacklevel=3)
+
+
+def _check_measure(name: str, value: Any) -> None:
+    """Raises ValueError for a value that no row can have, and for what the judge says or analysis derives."""
+    if not isinstance(value, (str, bool, int, float, np.bool_, np.integer, np.floating)):
+        raise ValueError(f'{name}={value!r:.80}: must be a number or a text')
+    is_judged = columns.get(name).role in ('task', 'model', 'learner', 'outcome') and name not in _OF_LOOPS
+    if is_judged or name in _OF_JUDGES or name in columns.DERIVED:
+        raise ValueError(f'{name}={value!r:.80}: is for the judge to say')
+    if isinstance(value, (float, np.floating)) and np.isinf(value):
+        raise ValueError(f'{name}={value!r}: must be finite')
+    if name in ('batch_size', 'check_every'):
+        _integer(name, value, 1)
 
 
 def _setting(name: str, value: Any) -> Any:

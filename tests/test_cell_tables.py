@@ -1,12 +1,14 @@
 """Rows and curves are what was written, of the cell that their file is named after; anything else is a line."""
 
+import dataclasses
 import random
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from qstr_jax import columns
+from qstr_jax import columns, learners
+from qstr_jax.analysis import resolution
 from qstr_jax.storage import cell_tables, files, results, table_format
 from tests.stored import CELL, LANES, make, rows_of, signed
 
@@ -69,6 +71,11 @@ def test_a_column_that_tells_lanes_apart_is_a_number(tmp_path, monkeypatch):
         ({'model': 'rnn'}, "model='rnn' in the file of the cell ffn"),
         ({'seq_len': 4}, r'seq_len=.*4.* in the file of the cell ffn'),
         ({'threshold': [0.1, 0.2, 0.3, 0.4]}, 'threshold: differs between lanes of one cell'),
+        ({'converged': 'no'}, "converged='no': not of the type bool"),
+        ({'is_erm': ['maybe', None, 'no', None]}, "is_erm='maybe': not of the type bool"),
+        ({'miss_is_erm': 1.0}, r"miss_is_erm='1\.0': not of the type bool"),
+        ({'crossing': 5.0}, 'crossing: is derived from rows and curves, never stored'),
+        ({'cell': CELL}, 'cell: is derived'),
     ],
 )  # fmt: skip
 def test_rows_that_cannot_be_are_a_line(tmp_path, changes, words):
@@ -77,6 +84,21 @@ def test_rows_that_cannot_be_are_a_line(tmp_path, changes, words):
     files.write_table(path, rows_of(LANES).assign(**changes), CELL)
     with pytest.raises(files.ResultsError, match=rf'is damaged \(.*{words}'):
         cell_tables.read_rows(path)
+
+
+@pytest.mark.parametrize('dtype', [object, bool, 'boolean'])
+def test_answers_of_yes_and_no_are_read_in_each_form(tmp_path, dtype):
+    path = results.cell_path(make(tmp_path), 'rows', CELL)
+    known = pd.array([True, False] * 2 if dtype is bool else [True, None, False, None], dtype)
+    files.write_table(path, rows_of(LANES).assign(converged=known, is_erm=known, miss_is_erm=None), CELL)
+    assert cell_tables.read_rows(path)['is_erm'].dropna().tolist() == pd.Series(known).dropna().tolist()
+
+
+def test_no_setting_may_be_called_as_what_is_derived(own_entries):
+    assert columns.DERIVED >= {resolution.CROSSING}
+    for name in columns.DERIVED:
+        with pytest.raises(ValueError, match=f'no setting may be called {name!r}'):
+            learners.register('mine')(dataclasses.make_dataclass('Mine', [(name, int, 0)]))
 
 
 def test_rows_without_a_column_that_all_rows_have(tmp_path):

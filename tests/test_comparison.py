@@ -14,6 +14,7 @@ from qstr_jax.cli import board as cli_board
 from qstr_jax.cli import compare, runtime
 from qstr_jax.comparison import board, entries, paired, suite
 from qstr_jax.comparison import card as cards
+from qstr_jax.settings import registry
 from qstr_jax.storage import files, results
 from qstr_jax.storage.files import ResultsError
 from tests import helpers
@@ -102,7 +103,7 @@ def test_a_wrong_statement_is_rare(noise):
 
     for _ in range(num_cards):
         others = pd.concat([drawn(f'e{i}') for i in range(5)])
-        wrong += any(one.says != 'cannot say' for one in paired.verdicts(drawn('mine'), others))
+        wrong += any(one.says in ('better', 'worse') for one in paired.verdicts(drawn('mine'), others))
     assert wrong / num_cards < 0.12
 
 
@@ -113,6 +114,19 @@ def test_holm_tests_the_smallest_first_and_ends_at_the_first_that_fails(p, num_h
     one = paired.verdicts(lanes('mine', [[8.0, 8.1]]), lanes('other', [[9.0, 9.1]]))[0]
     held = paired._by_holm([one._replace(seq_len=place, p=value, says='better') for place, value in enumerate(p)])
     assert [verdict.says for verdict in held].count('better') == num_hold
+
+
+def test_an_interval_that_excludes_1_is_not_said_to_say_nothing():
+    """With one N and many others the corrected test may not decide where the interval does."""
+    rivals = pd.concat([lanes(f'e{i}', [[9.0, 9.1, 9.2]]) for i in range(20)])
+    for shift, says, less in (-0.9, 'fewer', 'fewer'), (0.9, 'more', 'more'):
+        found = paired.verdicts(lanes('mine', [[9.0 + shift, 9.4 + shift, 9.2 + shift]]), rivals)
+        assert {one.says for one in found} == {says}
+        assert all((one.high < 1) or (one.low > 1) for one in found)
+        doubt = f"{less}, but not significant among the card's 20 statements"
+        assert found[0].text.endswith(f'times the samples: {doubt}')
+        [sentence] = cards.sentences(found, 20)
+        assert sentence == f'{doubt.replace(",", " samples,")}, than all 20 others (N = 8)'
 
 
 def test_equal_differences_within_one_check_say_nothing():
@@ -129,7 +143,9 @@ def measured(tmp_path_factory):
         workdir, options = folder / 'mine', sweeps.Options(progress=False, num_devices=1)
         cards = qstr_jax.compare('ffn', workdir, options=options, **WIDTH)
         before = {path: path.read_bytes() for path in (workdir / 'rows').iterdir()}
-        assert qstr_jax.compare(None, workdir)['ffn']['rows'] == cards['ffn']['rows']
+        again = qstr_jax.compare(None, workdir)
+        assert again['ffn']['rows'] == cards['ffn']['rows']
+        assert repr(again).startswith('ffn on qstr: ')
         assert before == {path: path.read_bytes() for path in (workdir / 'rows').iterdir()}
         board.submit(workdir, folder / 'board', suite='quick', settings=WIDTH)
     return folder
@@ -172,8 +188,20 @@ def test_the_card_is_one_small_page_without_network(measured):
     card = json.loads((measured / 'mine/card.json').read_text())
     assert len(card['rows']) == 4
     assert all(str(seq_len) in card['tasks'][0]['lines'][0]['samples'] for seq_len in TINY.seq_lens)
-    assert '| ffn' in (measured / 'mine/card.md').read_text()
+    text = (measured / 'mine/card.md').read_text()
+    assert '| ffn' in text
+    assert 'ffn stands first' in text
+    assert ('interval' in page, 'interval' in text) == (True, False)  # only the page has ratios
+    assert ('pooled' in page, 'pooled' in text) == (True, True)
+    assert ('<th>steps/s' in page, 'steps/s' in text) == (False, False)  # no other entry has a speed
+    assert card['tasks'][0]['lines'][0]['steps_per_second'] != '–'
     assert (measured / 'mine/card.png').read_bytes().startswith(b'\x89PNG')
+
+
+@pytest.mark.parametrize(('speeds', 'is_shown'), [(['9', '–', '–'], False), (['9', '8', '–'], True), ([], False)])
+def test_a_speed_is_shown_beside_another(speeds, is_shown):
+    line = {'entry': 'e', 'is_outside': False, 'samples': {}, 'exponent': '–', 'parameters': '–', 'state_size': '–'}
+    assert ('steps/s' in cards.table([{**line, 'steps_per_second': one} for one in speeds], [8])) == is_shown
 
 
 @pytest.mark.usefixtures('tiny')
@@ -372,9 +400,19 @@ def test_rows_of_a_foreign_loop_are_compared_as_any_others(tmp_path):
     with pytest.warns(UserWarning, match='left out: 1 of 4 rows, such as max_samples=1280, the suite has 64000'):
         card = qstr_jax.compare(None, tmp_path / 'mine')['torch_net']
     assert card['tasks'][0]['lines'][0]['entry'] == 'torch_net'
-    assert {one['says'] for one in card['tasks'][0]['pairs']} <= {'better', 'worse', 'cannot say', 'neither learns'}
-    assert card['tasks'][0]['says'][0].startswith('significantly fewer samples than all ')
+    known = {'better', 'worse', 'fewer', 'more', 'cannot say', 'neither learns'}
+    assert {one['says'] for one in card['tasks'][0]['pairs']} <= known
+    sentence = card['tasks'][0]['says'][0]
+    assert sentence.startswith('significantly fewer samples than all ')
+    shown = cards.Cards(torch_net=card)
+    assert repr(shown).startswith(f'torch_net on qstr: {sentence}')
+    assert len(repr(shown).splitlines()) == 3
+    assert '<td>torch_net (outside)</td>' in shown._repr_html_()
     folder = board.submit(tmp_path / 'mine', tmp_path / 'board', suite='quick')
+    assert board.missing(board.read(folder)[1], 'quick')[:2] == ['qstr, N = 16', 'qstr, N = 32']
+    with pytest.raises(ValueError, match=r"README.md: still has the line 'What it is.'"):
+        board.check(folder)
+    (folder / 'README.md').write_text('# torch_net')
     assert board.check(folder) == []  # nobody can run it again
 
 
@@ -388,12 +426,27 @@ def test_what_would_be_ignored_without_models_is_an_error(tmp_path, given):
         qstr_jax.compare(None, tmp_path, **given)
 
 
-def outside_row(workdir, model='torch_net', **settings):
+def outside_row(workdir, model='torch_net', samples=640, seed=0, measures=None, **settings):
     """A row of a foreign loop on the quick suite."""
     points = suite.SUITES['quick']
-    judge = qstr_jax.judge({'name': 'qstr', **settings}, 8, 0, **points.judged_by(points.tasks[0]))
-    judge.check(judge.labels, 640)
-    return qstr_jax.outside.write_rows(workdir, model, [judge])
+    judge = qstr_jax.judge({'name': 'qstr', **settings}, 8, seed, **points.judged_by(points.tasks[0]))
+    judge.check(judge.labels, samples)
+    return qstr_jax.outside.write_rows(workdir, model, [judge], **(measures or {}))
+
+
+@pytest.mark.parametrize('measures', [{'state_size': 'big'}, {'state_size': -7}, {'num_parameters': 0}], ids=str)
+def test_a_value_that_no_card_can_show_is_a_line_with_its_column(tmp_path, measures):
+    outside_row(tmp_path, measures=measures)
+    with pytest.raises(ValueError, match=f'{tmp_path}: {next(iter(measures))}: must be'):
+        qstr_jax.compare(None, tmp_path)
+
+
+def test_no_submission_is_left_that_the_board_does_not_read(tmp_path):
+    for seed in range(3):
+        outside_row(tmp_path / 'mine', seed=seed, samples=500, measures={'batch_size': 64, 'check_every': 10})
+    with pytest.raises(ValueError, match='seed 0: num_samples is no multiple of batch_size × check_every'):
+        board.submit(tmp_path / 'mine', tmp_path / 'board', suite='quick')
+    assert not (tmp_path / 'board').exists()
 
 
 def test_a_name_in_a_file_of_rows_leads_nowhere_else(tmp_path):
@@ -444,6 +497,20 @@ def test_the_speed_is_that_of_the_seconds_after_compilation():
     assert speed['steps_per_second'].tolist() == [20.0]
 
 
+@pytest.mark.parametrize(
+    ('models', 'key', 'like'),
+    [('mamba2', 'width', 'mamba2.width'), (['rnn', 'ffn'], 'widths', 'ffn.widths'), ((), 'width', 'rnn.width')],
+)
+def test_a_setting_without_its_model_is_answered_with_one_of_the_model(models, key, like):
+    with pytest.raises(ValueError, match=f'{key}=50: the suite sets all but the settings of models, such as {like}$'):
+        suite.check_of_models({key: 50}, models)
+
+
+def test_an_entry_of_the_board_is_no_results_directory():
+    with pytest.raises(ResultsError, match=r'it is an entry of the board: read its rows\.parquet with pandas'):
+        qstr_jax.load(helpers.ROOT / 'board/gla')
+
+
 @pytest.mark.parametrize('settings', [{'max_samples': 1000}, {'learner.batch_size': 8}, {'qstr': {'sparsity': 2}}])
 def test_only_models_have_settings(settings):
     with pytest.raises(ValueError, match='the suite sets all but'):
@@ -469,6 +536,57 @@ def test_what_is_wrong_with_the_command_line_is_said(given, tmp_path, monkeypatc
     defaults = {**dict.fromkeys(compare.OWN), 'plugins': [], 'suite': 'quick', 'settings': '', **given}
     with helpers.flag_values(workdir=[str(tmp_path)]), pytest.raises((ValueError, ResultsError), match=says):
         compare.run(types.SimpleNamespace(**defaults))
+
+
+@pytest.mark.parametrize(
+    ('given', 'says'),
+    [
+        ({'models': ['ffn', 'rnn']}, r'has rows of 2 models \(ffn, rnn\); submit one'),
+        ({'models': ['rnn']}, 'is there already'),
+        ({'models': ['ffn'], 'plugins': ['json']}, "plugins='json': a submission takes modules of one file"),
+        ({'models': ['forgotten']}, "does not make 'forgotten'.*name its module in --plugins"),
+        ({'models': ['nobody']}, '--models=.nobody.: unknown.*needs --plugins=MODULE'),
+    ],
+    ids=str,
+)
+def test_what_submit_refuses_is_said_before_anything_runs(given, says, tmp_path, monkeypatch, own_entries):
+    qstr_jax.register_model('forgotten')(lambda task: None)
+    monkeypatch.setattr(runtime, 'start', lambda: None)
+    monkeypatch.setattr(compare.comparison, 'compare', lambda *args, **given: pytest.fail('it ran'))
+    (tmp_path / 'board/rnn').mkdir(parents=True)
+    submit = {'suite': 'quick', 'settings': '', 'plugins': [], 'submit': str(tmp_path / 'board'), **given}
+    with helpers.flag_values(workdir=[str(tmp_path)]), pytest.raises(ValueError, match=says):
+        compare.run(types.SimpleNamespace(**{**dict.fromkeys(compare.OWN), **submit}))
+
+
+def test_a_submission_says_which_points_it_lacks(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(runtime, 'start', lambda: None)
+    monkeypatch.setattr(compare.comparison, 'compare', lambda *args, **given: {})
+    for seed in range(3):
+        outside_row(tmp_path / 'mine', seed=seed)
+    given = {'suite': 'quick', 'settings': '', 'plugins': [], 'source': '', 'submit': str(tmp_path / 'board')}
+    with helpers.flag_values(workdir=[str(tmp_path / 'mine')]):
+        compare.run(types.SimpleNamespace(**{**dict.fromkeys(compare.OWN), **given}))
+    assert 'board/torch_net: has no rows of qstr, N = 16; qstr, N = 32; noisy_keys, N = 8;' in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures('tiny')
+def test_the_directory_of_another_model_is_no_place_for_a_submission(measured, tmp_path):
+    with pytest.raises(ValueError, match=r'has rows of 2 models \(ffn, rnn\); submit one'):
+        board.check_before(['rnn'], measured / 'mine', tmp_path, suite='quick')
+
+
+def test_a_readme_says_what_the_builder_says(measured):
+    readme = (measured / 'board/ffn/README.md').read_text()
+    assert f'\n{registry.entries()["ffn"].summary}\n' in readme
+    assert 'What it is.' not in readme
+
+
+def test_the_reference_says_what_it_wrote(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(entries, 'REFERENCE', tmp_path / 'reference.parquet')
+    cli_board.run('reference', str(helpers.ROOT / 'board'))
+    rows = files.read_table(tmp_path / 'reference.parquet')
+    assert capsys.readouterr().out.startswith(f'{tmp_path}/reference.parquet: {len(rows)} rows of ')
 
 
 def test_the_board_says_what_it_can_do():

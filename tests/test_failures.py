@@ -36,6 +36,15 @@ def test_first_line_and_place(source, line, tmp_path):
     assert '\n' not in reason
 
 
+def test_a_plugin_that_is_not_found_says_where_it_was_looked_for(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / 'my_needy.py').write_text('import my_other')
+    with pytest.raises(ValueError, match=r"'my_modelz'; looked in the current directory and on PYTHONPATH$"):
+        failures.import_plugin('my_modelz')
+    with pytest.raises(ValueError, match=r"'my_other' \(my_needy.py, line 1\)$"):
+        failures.import_plugin('my_needy')
+
+
 def test_a_file_beside_the_package_is_the_users():
     root = pathlib.Path(failures.__file__).parents[1]
     assert failures.is_users(str(root / 'qstr_jax_models.py'))

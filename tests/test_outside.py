@@ -13,7 +13,7 @@ import pytest
 
 import qstr_jax
 from qstr_jax import analysis, models, outside, sweeps, tasks
-from qstr_jax.learners import online
+from qstr_jax.learners import online, risks
 from qstr_jax.storage import results
 from tests import helpers, small
 
@@ -28,9 +28,12 @@ class Ending(tasks.NoisyKeys):
         return super().sample(key, link_params)._replace(length=length, weights_N=weights_N)
 
 
-def test_prompts_are_those_of_our_training_bit_for_bit(own_entries):
+@pytest.mark.parametrize('batch_size', [32, 1])
+@pytest.mark.parametrize('task', ['ending', 'latent_index'])
+def test_prompts_are_those_of_our_training(task, batch_size, own_entries):
+    """At the same batch size tokens are the same bit for bit; all else is up to rounding."""
     tasks.register('ending')(Ending)
-    cell = sweeps.cells_of(sweeps.Sweep(models='ffn', task='ending', seq_lens=4, ffn={'widths': (8,)}))[0]
+    cell = sweeps.cells_of(sweeps.Sweep(models='ffn', task=task, seq_lens=4, ffn={'widths': (8,)}))[0]
     problem = cell.problem
     data, _ = jax.jit(lambda: online.init_lane(small.lane(3, task_seed=1), problem))()
 
@@ -40,13 +43,18 @@ def test_prompts_are_those_of_our_training_bit_for_bit(own_entries):
         return prompts, jax.vmap(lambda one: tasks.encode(one, problem.task, data.task_draw))(prompts)
 
     ours, encoded = seen(data)
-    drawn = qstr_jax.batches('ending', 4, seed=3, batch_size=32, task_seed=1)
-    z_BxNxE, y_BxN, weights_BxN = next(itertools.islice(drawn, 1, None))
-    is_there = np.arange(4) < np.asarray(ours.length)[:, None]
-    assert not is_there.all()
-    np.testing.assert_array_equal(z_BxNxE, np.where(is_there[..., None], encoded, 0))
-    np.testing.assert_array_equal(y_BxN, ours.y_N)
-    np.testing.assert_array_equal(weights_BxN, is_there * np.array([2.0, 1.0, 1.0, 1.0]))
+    drawn = qstr_jax.batches(task, 4, seed=3, batch_size=batch_size, task_seed=1)
+    batches = itertools.islice(drawn, 32 // batch_size, 64 // batch_size)
+    z_BxNxE, y_BxN, weights_BxN = map(np.concatenate, zip(*batches, strict=True))
+    is_there = np.arange(4) < np.full((32, 1), 4)
+    if task == 'ending':
+        is_there = np.arange(4) < np.asarray(ours.length)[:, None]
+        assert not is_there.all()
+    rounding = 0 if batch_size == 32 else 1e-5
+    np.testing.assert_allclose(z_BxNxE, np.where(is_there[..., None], encoded, 0), rtol=rounding, atol=rounding)
+    np.testing.assert_allclose(y_BxN, ours.y_N, rtol=1e-5, atol=1e-5)
+    first = 2.0 if task == 'ending' else 1.0
+    np.testing.assert_array_equal(weights_BxN, is_there * np.array([first, 1.0, 1.0, 1.0]))
 
 
 @pytest.mark.parametrize(
@@ -68,6 +76,21 @@ def test_the_judge_agrees_with_the_rows_of_our_own_lane(task, threshold_on, colu
     for name in {'test_loss', column}:
         assert written[name] == pytest.approx(row[name], rel=1e-5, abs=1e-6)
     assert judge.outcome == row['outcome'] == 'censored'
+
+
+@pytest.mark.parametrize('tenths', range(1, 6))
+def test_an_error_rate_that_equals_the_threshold_is_not_below_it(tenths):
+    """As in our own training, which compares the mean of 1 − accuracy over prompts in float32."""
+    of_lane = {'threshold': tenths / 10, 'threshold_on': 'error_rate', 'test_samples': 20, 'max_samples': 100}
+    for num_more, outcome in (0, 'running'), (-1, 'reached'):
+        one = qstr_jax.judge('modular_sum', 4, 0, **of_lane)
+        said = one.labels.reshape(-1).copy()
+        said[: 8 * tenths + num_more] ^= 1  # of 80 answers
+        predictions = np.eye(2, dtype=np.float32)[said.reshape(20, 4)]
+        accuracy_T = jax.vmap(risks.weighted_mean)(np.float32(predictions.argmax(-1) == one.labels), one.weights)
+        assert one.error(predictions) == float(jax.numpy.mean(1 - accuracy_T))
+        one.check(predictions, 10)
+        assert one.outcome == outcome
 
 
 def test_a_lane_is_over_below_the_threshold_out_of_budget_or_not_finite():
@@ -122,9 +145,26 @@ def test_what_the_judge_said_cannot_be_overwritten(tmp_path):
     for name, value, word in ('day', np.datetime64('2020'), 'a number or a text'), ('crossings', 'abc', 'the judge'):
         with pytest.raises(ValueError, match=f'{name}=.*{word}'):
             outside.write_rows(tmp_path, 'net', [over(0)], **{name: value})
+    relabelled = {
+        'threshold_on': 'error_rate', 'thresholds': '0.9', 'risk': 'pointwise', 'is_search': True, 'min_samples': 5,
+        'miss_is_erm': False, 'no_retrieval': 0.5, 'sparsity': 9, 'rnn_width': 3, 'crossing': 5.0, 'lane': 1,
+    }  # fmt: skip
+    for name, value in relabelled.items():
+        with pytest.raises(ValueError, match=f'{name}=.*the judge'):
+            outside.write_rows(tmp_path, 'net', [over(0)], **{name: value})
+    for name, value in ('batch_size', 0), ('batch_size', -64), ('check_every', np.int64(0)):
+        with pytest.raises(ValueError, match=f'{name}=.*: must be'):
+            outside.write_rows(tmp_path, 'net', [over(0)], **{name: value})
     with pytest.raises(ValueError, match='judges: give a list'):
         outside.write_rows(tmp_path, 'net', over(0))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_loop_may_say_how_it_trained(tmp_path):
+    said = {'batch_size': 64, 'check_every': np.int64(10), 'optimizer': 'sgd', 'schedule': 'cosine', 'warmup_steps': 5}
+    outside.write_rows(tmp_path, 'net', [over(0)], weight_decay=0.1, state_size=5, note='x', is_erm=True, **said)
+    row = results.load(tmp_path, strict=True).iloc[0]
+    assert {name: row[name] for name in said} == said
 
 
 def test_rows_are_read_as_any_others(tmp_path):

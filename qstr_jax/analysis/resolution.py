@@ -12,7 +12,7 @@ import pandas as pd
 
 from qstr_jax import columns
 
-# The column of the interpolated crossing, which rows on disk never have.
+# The column of the interpolated crossing, which rows on disk never have, see `columns.DERIVED`.
 CROSSING = 'crossing'
 # A mean of at most this many checks is coarse.
 COARSE = 3

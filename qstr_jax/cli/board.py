@@ -21,7 +21,9 @@ def run(asked: str = '', *folders: str) -> None:
     if asked == 'page':
         print(board.page(folder))
     elif asked == 'reference':
-        files.write_table(entries.REFERENCE, board.reference(folder))
+        rows = board.reference(folder)
+        files.write_table(entries.REFERENCE, rows)
+        print(f'{entries.REFERENCE}: {len(rows)} rows of {rows["entry"].nunique()} entries')
     else:
         lanes = board.check(folder)
         print('\n'.join(lane.text for lane in lanes) or 'its rows are of training loops outside: read, not run again')

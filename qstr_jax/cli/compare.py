@@ -7,6 +7,7 @@ A second call goes on where the first was stopped. Without --models it takes the
 
 import functools
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from absl import flags
@@ -15,6 +16,8 @@ from qstr_jax import comparison
 from qstr_jax.cli import base, command_line, runtime
 from qstr_jax.comparison import board
 from qstr_jax.comparison import suite as suites
+from qstr_jax.models import registered
+from qstr_jax.settings import checks
 
 OWN = ('models', 'plugins', 'suite', 'seq_lens', 'every_point', 'settings', 'submit', 'source')
 
@@ -42,11 +45,15 @@ def run(given: Any) -> None:
     except ValueError:
         raise ValueError(f'--seq_lens={",".join(given.seq_lens)}: give whole numbers with commas') from None
     settings = base.parsed_axes(given.settings, '--settings')
-    suites.check_of_models(settings)
+    suites.check_of_models(settings, given.models or ())
     if given.source and not given.submit:
         raise ValueError(f'--source={given.source}: would be ignored without --submit')
     # Without models a submission still says which settings made the rows that are there.
     of_run = settings if given.models or not given.submit else {}
+    if given.models:
+        _check_models(given.models)
+    if given.models and given.submit:
+        board.check_before(given.models, workdir, given.submit, suite=given.suite, plugins=plugins)
     options = runtime.options() if given.models else None
     points = {'suite': given.suite, 'seq_lens': seq_lens, 'every_point': given.every_point}
     cards = comparison.compare(given.models, workdir, **points, options=options, **of_run)
@@ -58,6 +65,18 @@ def run(given: Any) -> None:
         made: dict[str, Any] = {'plugins': plugins, 'settings': settings, 'source': given.source}
         folder = board.submit(workdir, given.submit, suite=given.suite, **made)
         print(f'{folder}: read its README.md, then commit it')
+        _, rows = board.read(folder)
+        if left := board.missing(rows, given.suite):
+            print(f'{folder}: has no rows of {"; ".join(left)}')
+
+
+def _check_models(models: Sequence[str]) -> None:
+    """Raises ValueError for models that nobody registered."""
+    known = registered.REGISTRY.names()
+    for name in models:
+        if name not in known:
+            own = 'a name of your own needs --plugins=MODULE, the module that registers it'
+            raise ValueError(f'{checks.unknown("--models", name, known)}; {own}')
 
 
 def main() -> None:

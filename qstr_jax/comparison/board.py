@@ -1,5 +1,6 @@
 """The board: a folder for each entry with `entry.json`, `rows.parquet` and the source of its plugins."""
 
+import functools
 import importlib.util
 import os
 import pathlib
@@ -7,28 +8,26 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
+from etils import epath
 
 from qstr_jax import failures, sweeps
 from qstr_jax.analysis import formats
 from qstr_jax.comparison import card, entries
 from qstr_jax.comparison import suite as suites
 from qstr_jax.outside import LEARNER
+from qstr_jax.settings import registry
 from qstr_jax.storage import files, merge, names, provenance, records
 
 # What is compared when a row is made again.
 _COMPARED = ('outcome', 'num_samples', 'train_loss', 'test_loss')
-_POSITIVE = (
-    'num_samples', 'samples_to_threshold', 'max_samples', 'threshold', 'batch_size', 'check_every', 'learning_rate',
-    'num_parameters', 'steps_per_second', 'lanes_per_batch',
-)  # fmt: skip
 # Columns that our own rows always have, since lanes cannot be run again without them.
 _OF_OURS = ('batch_size', 'check_every', 'learning_rate', 'lanes_per_batch')
-_TEXTS = ('entry', 'suite', 'model', 'learner', 'task', 'outcome', 'device', 'program')
+# What the README of an entry says where its builder has no docstring.
+_UNSAID = 'What it is.'
 _README = """# {entry}
 
 {about}
@@ -51,50 +50,91 @@ def submit(
     """Writes the folder of an entry: its rows, what made them and the source of its plugins."""
     points = suites.get(suite)
     rows = entries.of_directory(workdir, points)
-    found = list(dict.fromkeys(rows['model']))
-    if len(found) != 1:
-        raise ValueError(f'workdir={str(workdir)!r}: has rows of {len(found)} models ({", ".join(found)}); submit one')
+    model, folder = _target(rows['model'], workdir, board, suite)
     for (task, seq_len), seeds in rows.groupby(['task', 'seq_len'])['seed']:
         if len(seeds) < points.num_seeds:
             raise ValueError(
                 f'workdir={str(workdir)!r}: has {len(seeds)} of {points.num_seeds} lanes of {task}, N = {seq_len}; '
                 'give the same command without --submit first'
             )
+    sources = _sources(plugins)
+    if rows['learner'].ne(LEARNER).any():
+        _check_complete(model, sources)
+    kept = ('command', 'git_commit', 'python', 'device', 'packages')
+    runs = [{name: run[name] for name in kept} for run in provenance.load(workdir)]
+    entry = {
+        'entry': model, 'suite': points.version, 'model': model, 'settings': dict(settings or {}),
+        'plugins': list(plugins), 'source': source, 'runs': runs,
+    }  # fmt: skip
+    try:
+        _check_rows(rows, entry, points)
+    except ValueError as error:
+        raise ValueError(f'workdir={str(workdir)!r}: has {error}') from None
+    known = registry.entries().get(model)
+    about = (known.summary if known and known.kind == 'model' else '') or _UNSAID
+    files.make_folder(folder)
+    for name, source_code in sources:
+        files.write_bytes(folder / f'{name}.py', source_code)
+    files.write_table(folder / 'rows.parquet', rows)
+    files.write_json(folder / 'entry.json', entry)
+    says = {'entry': model, 'folder': folder.name, 'suite': points.version, 'about': about}
+    files.write_text(folder / 'README.md', _README.format(**says))
+    try:
+        read(folder)
+    except files.ResultsError:
+        shutil.rmtree(folder)
+        raise
+    return folder
+
+
+def check_before(models: Sequence[str], workdir: Any, board: Any, *, suite: str, plugins: Sequence[str] = ()) -> None:
+    """Raises ValueError, before anything runs, where `submit` would refuse what `compare` leaves."""
+    is_there = (epath.Path(workdir) / 'config.json').exists()
+    found = entries.of_directory(workdir, suites.get(suite))['model'] if is_there else []
+    model, _ = _target([*found, *models], workdir, board, suite)
+    _check_complete(model, _sources(plugins))
+
+
+def _target(models: Iterable[str], workdir: Any, board: Any, suite: str) -> tuple[str, pathlib.Path]:
+    """The one model of a submission, and its folder, which is new."""
+    found = list(dict.fromkeys(models))
+    if len(found) != 1:
+        raise ValueError(f'workdir={str(workdir)!r}: has rows of {len(found)} models ({", ".join(found)}); submit one')
     folder = pathlib.Path(names.inside(board, _folder(found[0], suite)))
     if folder.exists():
         raise ValueError(f'{folder} is there already: remove it first, or give the model another name')
+    return found[0], folder
+
+
+def _sources(plugins: Sequence[str]) -> tuple[tuple[str, bytes], ...]:
+    """Names and source code of plugins, each a module of one file."""
     specs = {name: None if '.' in name else importlib.util.find_spec(name) for name in plugins}
     for name, spec in specs.items():
         if spec is None or not spec.has_location or spec.submodule_search_locations is not None:
             raise ValueError(f'plugins={name!r}: a submission takes modules of one file')
-    files.make_folder(folder)
-    for name, spec in specs.items():
-        files.write_bytes(folder / f'{name}.py', pathlib.Path(str(spec and spec.origin)).read_bytes())
-    kept = ('command', 'git_commit', 'python', 'device', 'packages')
-    runs = [{name: run[name] for name in kept} for run in provenance.load(workdir)]
-    files.write_table(folder / 'rows.parquet', rows)
-    files.write_json(folder / 'entry.json', {
-        'entry': found[0], 'suite': points.version, 'model': found[0], 'settings': dict(settings or {}),
-        'plugins': list(plugins), 'source': source, 'runs': runs,
-    })  # fmt: skip
-    says = {'entry': found[0], 'folder': folder.name, 'suite': points.version, 'about': 'What it is.'}
-    files.write_text(folder / 'README.md', _README.format(**says))
-    if rows['learner'].ne(LEARNER).any():
-        _check_complete(folder, found[0], plugins)
-    return folder
+    return tuple((name, pathlib.Path(str(spec and spec.origin)).read_bytes()) for name, spec in specs.items())
 
 
-def _check_complete(folder: pathlib.Path, model: str, plugins: Sequence[str]) -> None:
-    """Removes a folder again, with a ValueError, unless its own plugins register its model in a new process."""
-    code = f'from qstr_jax.models import registered\n[*map(__import__, {tuple(plugins)!r})]\n'
+@functools.cache
+def _check_complete(model: str, sources: tuple[tuple[str, bytes], ...]) -> None:
+    """Raises ValueError unless the sources alone register a model, in a new process."""
+    code = f'from qstr_jax.models import registered\n[*map(__import__, {[name for name, _ in sources]!r})]\n'
     command = [sys.executable, '-P', '-c', f'{code}registered.REGISTRY.get({model!r})']
-    package = pathlib.Path(__file__).parents[2]
-    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(map(str, (folder.resolve(), package)))}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, source_code in sources:
+            (pathlib.Path(folder) / f'{name}.py').write_bytes(source_code)
+        paths = (pathlib.Path(folder).resolve(), pathlib.Path(__file__).parents[2])
+        environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(map(str, paths))}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        shutil.rmtree(folder)
         last = done.stderr.strip().splitlines()[-1]
         raise ValueError(f'submit: the folder alone does not make {model!r} ({last}): name its module in --plugins')
+
+
+def missing(rows: pd.DataFrame, suite: str) -> list[str]:
+    """The points of a suite without rows, such as 'qstr, N = 32'."""
+    points, there = suites.get(suite), {*zip(rows['task'], rows['seq_len'], strict=True)}
+    return [f'{task.name}, N = {N}' for task in points.tasks for N in points.seq_lens if (task.name, N) not in there]
 
 
 def _folder(entry: str, suite: str) -> str:
@@ -114,48 +154,41 @@ def read(folder: Any) -> tuple[dict[str, Any], pd.DataFrame]:
     if points is None or tuple(rows.columns) != entries.COLUMNS or rows.empty:
         raise files.damaged_table(path, 'not of this entry and a known suite')
     try:
-        for name, values in rows.items():
-            may_say = values[rows['outcome'].ne('diverged')] if str(name).endswith('_loss') else values
-            _check_values(str(name), may_say.dropna())
+        entries.check_values(rows)
         _check_rows(rows, entry, points)
     except Exception as error:  # a stranger's columns may hold anything, so pandas may raise anything
         raise files.damaged_table(path, error) from None
     return entry, rows
 
 
-def _check_values(name: str, known: pd.Series) -> None:
-    """Raises ValueError unless the known values of a column are texts, or finite numbers of the right sign."""
-    wanted = 'texts' if name in _TEXTS else 'positive numbers' if name in _POSITIVE else 'numbers of at least 0'
-    if name in _TEXTS:
-        is_right = known.map(type).eq(str).all()
-    elif not (is_right := known.empty):
-        is_number = pd.api.types.is_numeric_dtype(known) and not pd.api.types.is_bool_dtype(known)
-        is_right = is_number and np.isfinite(found := known.to_numpy(float)).all() and (found >= 0).all()
-        is_right = is_right and (name not in _POSITIVE or (found > 0).all())
-    if not is_right:
-        raise ValueError(f'{name}: must be {wanted}')
-
-
 def _check_rows(rows: pd.DataFrame, entry: Mapping[str, Any], points: suites.Suite) -> None:
     """Raises ValueError for rows that no run of the suite leaves."""
     shared = _shared(rows, points)
-    good = rows['entry'].eq(entry['entry']) & rows['suite'].eq(entry['suite']) & rows['model'].eq(entry['model'])
-    good &= rows['outcome'].isin(('reached', 'censored', 'diverged')) & rows['seed'].isin(range(points.num_seeds))
-    good &= rows['num_samples'].between(1, rows['max_samples'])
-    one_check = rows['batch_size'] * rows['check_every']
+    is_reached, one_check = rows['outcome'].eq('reached'), rows['batch_size'] * rows['check_every']
     off_check = rows['num_samples'] % one_check
-    good &= rows['outcome'].ne('censored') | (rows['num_samples'] + one_check.fillna(0)).ge(rows['max_samples'])
-    good &= off_check.eq(0) | off_check.isna() | rows['num_samples'].eq(rows['max_samples'])
-    is_reached = rows['outcome'].eq('reached')
-    good &= ~is_reached | rows['samples_to_threshold'].eq(rows['num_samples'])
-    good &= ~(is_reached & shared['threshold_on'].eq('loss')) | rows['test_loss'].lt(rows['threshold'])
-    good &= ~rows.duplicated(['task', 'seq_len', 'seed'])
-    good &= rows.groupby(['task', 'seq_len'])['seed'].transform('size').eq(points.num_seeds)
-    good &= rows['learner'].eq(LEARNER) | rows[list(_OF_OURS)].notna().all(axis=1)
-    good &= rows.index.isin(points.rows_of(rows.assign(**shared)).index)
-    if not good.all():
-        task, seq_len, seed = rows.loc[~good, ['task', 'seq_len', 'seed']].iloc[0]
-        raise ValueError(f'rows that no run of the suite leaves, such as {task}, N = {seq_len}, seed {seed}')
+    size = rows.groupby(['task', 'seq_len'])['seed'].transform('size')
+    rules = {
+        'it is of another entry, suite or model':
+            rows['entry'].eq(entry['entry']) & rows['suite'].eq(entry['suite']) & rows['model'].eq(entry['model']),
+        'the suite has no such outcome': rows['outcome'].isin(('reached', 'censored', 'diverged')),
+        f'not each of the seeds 0 to {points.num_seeds - 1} is there once': rows['seed'].isin(range(points.num_seeds))
+            & ~rows.duplicated(['task', 'seq_len', 'seed']) & size.eq(points.num_seeds),
+        'num_samples is not from 1 to max_samples': rows['num_samples'].between(1, rows['max_samples']),
+        'num_samples is no multiple of batch_size × check_every':
+            off_check.eq(0) | off_check.isna() | rows['num_samples'].eq(rows['max_samples']),
+        'it is censored before its budget is used up':
+            rows['outcome'].ne('censored') | (rows['num_samples'] + one_check.fillna(0)).ge(rows['max_samples']),
+        'samples_to_threshold is not num_samples': ~is_reached | rows['samples_to_threshold'].eq(rows['num_samples']),
+        'test_loss is not below the threshold':
+            ~(is_reached & shared['threshold_on'].eq('loss')) | rows['test_loss'].lt(rows['threshold']),
+        f'one of {", ".join(_OF_OURS)} is missing':
+            rows['learner'].eq(LEARNER) | rows[list(_OF_OURS)].notna().all(axis=1),
+        'the suite has no such point': rows.index.isin(points.rows_of(rows.assign(**shared)).index),
+    }  # fmt: skip
+    for why, is_good in rules.items():
+        if not is_good.all():
+            task, seq_len, seed = rows.loc[~is_good, ['task', 'seq_len', 'seed']].iloc[0]
+            raise ValueError(f'rows that no run of the suite leaves, such as {task}, N = {seq_len}, seed {seed}: {why}')
 
 
 def reference(board: Any) -> pd.DataFrame:
@@ -181,6 +214,9 @@ def check(folder: Any, num_lanes: int = 2) -> list[Again]:
     if not (pathlib.Path(folder) / 'entry.json').exists():
         raise ValueError(f'{folder}: has no entry.json; give a folder of board/, such as board/transformer')
     entry, rows = read(folder)
+    readme = pathlib.Path(folder) / 'README.md'
+    if readme.exists() and _UNSAID in readme.read_text().splitlines():
+        raise ValueError(f'{readme}: still has the line {_UNSAID!r}; say what it is and who made it')
     points = next(one for one in suites.SUITES.values() if one.version == entry['suite'])
     sys.path.insert(0, str(pathlib.Path(folder).resolve()))
     for name in entry['plugins']:

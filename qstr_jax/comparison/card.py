@@ -1,6 +1,7 @@
 """The card of an entry: what it needs beside all others, as one page, a figure, a text and data."""
 
 import base64
+import html
 import io
 import pathlib
 from collections.abc import Sequence
@@ -22,6 +23,11 @@ from qstr_jax.plots.style import STYLE
 from qstr_jax.storage import files
 
 _TEMPLATE = 'card.html.jinja'
+_SIGNIFICANT = (
+    'Significant is meant among all statements of the card (Holm); the noise of lanes is pooled over the N of a task, '
+    'so two N or more say more than one.'
+)
+_RATIOS = f'The interval of a ratio is one of 95 %, not corrected for the other statements. {_SIGNIFICANT}'
 
 
 def data(suite: Suite, entry: str, rows: pd.DataFrame, made: dict[str, Any]) -> dict[str, Any]:
@@ -44,6 +50,27 @@ def data(suite: Suite, entry: str, rows: pd.DataFrame, made: dict[str, Any]) -> 
         'max_samples': suite.max_samples, 'test_samples': suite.test_samples, 'tasks': tasks, 'made': made,
         'rows': [plain(row) for row in mine.to_dict('records')],
     }  # fmt: skip
+
+
+class Cards(dict[str, dict[str, Any]]):
+    """What cards say, by entry; shown as their sentences, and in notebooks with their tables."""
+
+    def __repr__(self) -> str:
+        return '\n'.join(
+            f'{entry} on {task["name"]}: {"; ".join(task["says"]) or "no rows yet"}'
+            for entry, card in self.items()
+            for task in card['tasks']
+        )
+
+    def _repr_html_(self) -> str:
+        parts = [f'<p>{html.escape(line)}</p>' for line in repr(self).splitlines()]
+        for card in self.values():
+            for task in card['tasks']:
+                parts += [
+                    f'<h4>{html.escape(task["name"])}</h4>',
+                    table(task['lines'], card['seq_lens']).to_html(index=False),
+                ]
+        return '\n'.join(parts)
 
 
 def write(folder: Any, card: dict[str, Any], rows: pd.DataFrame) -> None:
@@ -72,7 +99,7 @@ def drawn(tasks: Sequence[str], rows: pd.DataFrame, entry: str = '') -> bytes:
 
 def markdown(card: dict[str, Any]) -> str:
     """The card as Markdown."""
-    parts = [f'# {card["entry"]}', _about(card)]
+    parts = [f'# {card["entry"]}', f'{_about(card)} {_SIGNIFICANT}']
     for task in card['tasks']:
         parts += [f'## {task["name"]}', f'It {task["about"]}; samples until {task["goal"]}.']
         parts += [f'- {sentence}' for sentence in task['says']] if task['says'] else []
@@ -87,12 +114,13 @@ def goal(task: Task) -> str:
 
 def table(lines: Sequence[dict[str, Any]], seq_lens: Sequence[int]) -> pd.DataFrame:
     """The table of one task, as texts."""
+    has_speeds = sum(line['steps_per_second'] != '–' for line in lines) > 1  # one alone is beside nothing
     return pd.DataFrame([
         {
             'entry': f'{line["entry"]} ({LEARNER})' if line['is_outside'] else line['entry'],
             **{f'N = {N}': line['samples'].get(str(N), '–') for N in seq_lens},
             'exponent': line['exponent'], 'parameters': line['parameters'], 'state size': line['state_size'],
-            'steps/s': line['steps_per_second'],
+            **({'steps/s': line['steps_per_second']} if has_speeds else {}),
         }
         for line in lines
     ])  # fmt: skip
@@ -105,9 +133,8 @@ def _about(card: dict[str, Any]) -> str:
         f'Suite {card["suite"]}: training samples to a threshold, {card["num_seeds"]} lanes a point, at most '
         f'{card["max_samples"]:,} samples, the learning rate chosen at each point on another seed. A mean is '
         'geometric, of the lanes that learn; ≥ is a bound, ~ is one to three checks; – was not run, often since no '
-        'lane learned at a smaller N. Entries are sorted by the largest N at which lanes learn. Lanes are paired: all '
-        'entries see the same prompts. The interval of a ratio is one of '
-        f'95 %; better and worse are significant among all statements of the card (Holm).{of_outside}'
+        f'lane learned at a smaller N. {card["entry"]} stands first, the others are sorted by the largest N at which '
+        f'lanes learn. Lanes are paired: all entries see the same prompts.{of_outside}'
     )
 
 
@@ -150,9 +177,12 @@ def sentences(verdicts: Sequence[paired.Verdict], num_others: int) -> list[str]:
         return ['No committed rows to compare with.']
     pairs = '–'.join(dict.fromkeys(str(pick(one.num_pairs for one in verdicts)) for pick in (min, max) if verdicts))
     lanes = 'lane' if pairs == '1' else 'lanes'
+    doubt = f'{verdicts[0].doubt}, ' if verdicts else ''
     words = {
         'better': 'significantly fewer samples than',
         'worse': 'significantly more samples than',
+        'fewer': f'fewer samples, {doubt}than',
+        'more': f'more samples, {doubt}than',
         'cannot say': f'{pairs} {lanes} cannot say whether fewer or more than',
         'neither learns': 'does not learn within the budget; nor, at the same N, does any of',
     }
@@ -181,5 +211,9 @@ def _html(card: dict[str, Any], picture: bytes) -> str:
     )
     tables = [table(task['lines'], card['seq_lens']) for task in card['tasks']]
     return environment.get_template(_TEMPLATE).render(
-        card=card, about=_about(card), tables=tables, picture=base64.b64encode(picture).decode(), cells=formats.cells
+        card=card,
+        about=f'{_about(card)} {_RATIOS}',
+        tables=tables,
+        picture=base64.b64encode(picture).decode(),
+        cells=formats.cells,
     )

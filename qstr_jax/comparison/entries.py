@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from qstr_jax.comparison.suite import CHOSEN, Suite
@@ -18,6 +19,12 @@ COLUMNS = (
     'max_samples', 'threshold', 'no_retrieval', 'test_loss', 'batch_size', 'check_every', 'learning_rate',
     'num_parameters', 'state_size', 'steps_per_second', 'device', 'train_loss', 'lanes_per_batch', 'program',
 )  # fmt: skip
+
+_POSITIVE = (
+    'num_samples', 'samples_to_threshold', 'max_samples', 'threshold', 'batch_size', 'check_every', 'learning_rate',
+    'num_parameters', 'steps_per_second', 'lanes_per_batch',
+)  # fmt: skip
+_TEXTS = ('entry', 'suite', 'model', 'learner', 'task', 'outcome', 'device', 'program')
 
 
 def of_directory(workdir: Any, suite: Suite) -> pd.DataFrame:
@@ -36,7 +43,32 @@ def of_directory(workdir: Any, suite: Suite) -> pd.DataFrame:
             f'{workdir}: several rows of {one["model"]} at {one["task"]}, N = {one["seq_len"]}, seed {one["seed"]}; '
             'give each setting of a model a directory of its own'
         )
-    return rows.reindex(columns=list(COLUMNS)).sort_values(['entry', 'task', 'seq_len', 'seed'], ignore_index=True)
+    rows = rows.reindex(columns=list(COLUMNS)).sort_values(['entry', 'task', 'seq_len', 'seed'], ignore_index=True)
+    try:
+        check_values(rows)
+    except ValueError as error:
+        raise ValueError(f'{workdir}: {error}') from None
+    return rows
+
+
+def check_values(rows: pd.DataFrame) -> None:
+    """Raises ValueError unless each column has texts or finite numbers; a lane that diverged may have any loss."""
+    for name, values in rows.items():
+        may_say = values[rows['outcome'].ne('diverged')] if str(name).endswith('_loss') else values
+        _check_column(str(name), may_say.dropna())
+
+
+def _check_column(name: str, known: pd.Series) -> None:
+    """Raises ValueError unless the known values of a column are texts, or numbers of the right sign."""
+    wanted = 'texts' if name in _TEXTS else 'positive numbers' if name in _POSITIVE else 'numbers of at least 0'
+    if name in _TEXTS:
+        is_right = known.map(type).eq(str).all()
+    elif not (is_right := known.empty):
+        is_number = pd.api.types.is_numeric_dtype(known) and not pd.api.types.is_bool_dtype(known)
+        is_right = is_number and np.isfinite(found := known.to_numpy(float)).all() and (found >= 0).all()
+        is_right = is_right and (name not in _POSITIVE or (found > 0).all())
+    if not is_right:
+        raise ValueError(f'{name}: must be {wanted}')
 
 
 def _check_chosen(workdir: Any, rows: pd.DataFrame) -> None:

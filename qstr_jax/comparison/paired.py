@@ -30,7 +30,8 @@ class Verdict(NamedTuple):
     high: float
     is_bound: bool  # whether some lane used up its budget, so that the true ratio is further from 1, or not known
     p: float  # the two-sided p-value of no difference
-    says: str  # 'better', 'worse', 'cannot say', or 'neither learns'
+    says: str  # 'better', 'worse', 'cannot say', 'neither learns'; 'fewer', 'more' where only the interval excludes 1
+    among: int = 1  # statements of the card, among which it is tested
 
     @property
     def text(self) -> str:
@@ -39,8 +40,15 @@ class Verdict(NamedTuple):
             return 'neither learns within the budget'
         interval = f' ({self.low:.2g}–{self.high:.2g})' if np.isfinite(self.low) else ''
         bound = 'within the budget, ' if self.is_bound else ''
-        says = f'{self.num_pairs} lanes cannot say' if self.says == 'cannot say' else self.says
+        words = {'cannot say': f'{self.num_pairs} lanes cannot say'}
+        words |= {says: f'{says}, {self.doubt}' for says in ('fewer', 'more')}
+        says = words.get(self.says, self.says)
         return f'{bound}{self.ratio:.2g}{interval} times the samples: {says}'
+
+    @property
+    def doubt(self) -> str:
+        """What is said beside an interval that is not corrected for the other statements."""
+        return f"but not significant among the card's {self.among} statements"
 
 
 def verdicts(mine: pd.DataFrame, others: pd.DataFrame) -> list[Verdict]:
@@ -102,11 +110,19 @@ def _of_point(key: tuple[str, int, str], pairs: pd.DataFrame, variance: float, d
 
 
 def _by_holm(found: list[Verdict]) -> list[Verdict]:
-    """Takes back what is not significant: the i-th smallest of m values of p must be below 5 % / (m − i + 1)."""
+    """Takes back what is not significant: the i-th smallest of m values of p must be below 5 % / (m − i + 1).
+
+    Intervals are not corrected, so some of these still exclude 1.
+    """
     tested = sorted((one for one in found if one.says != 'neither learns'), key=lambda one: one.p)
     holds = set()
     for place, one in enumerate(tested):
         if one.p > LEVEL / (len(tested) - place):
             break
         holds.add(one)
-    return [one if one in holds or one not in tested else one._replace(says='cannot say') for one in found]
+    kept = [one if one in holds or one not in tested else one._replace(says=_by_interval(one)) for one in found]
+    return [one._replace(among=len(tested)) for one in kept]
+
+
+def _by_interval(one: Verdict) -> str:
+    return 'fewer' if one.high < 1 else 'more' if one.low > 1 else 'cannot say'

@@ -23,7 +23,7 @@ def compare(
     every_point: bool = False,
     options: sweeps.Options | None = None,
     **settings: Any,
-) -> dict[str, dict[str, Any]]:
+) -> card.Cards:
     """Your architecture beside all others: runs the suite's points that are not there yet, and writes a card.
 
     A directory that was stopped goes on where it was. The card is card.html, card.png, card.md and card.json in
@@ -41,7 +41,7 @@ def compare(
         **settings: of the models, such as rnn={'width': 40}.
 
     Returns:
-        What each card says, by entry.
+        What each card says, by entry: a dict that is shown as its sentences, and in notebooks with its tables.
 
     Raises:
         ValueError: an unknown name, or no row of the suite in the directory.
@@ -70,7 +70,7 @@ def compare(
     entered = [names.check(name) for name in dict.fromkeys(mine['entry'])]  # since the names come from files
     for name in sorted(set(mine['entry'][mine['learner'].eq(LEARNER)]) & set(known['entry'])):
         warnings.warn(f"{name}: stands on the card in place of the board's entry of this name", stacklevel=2)
-    cards = {}
+    cards = card.Cards()
     for name in entered:
         rows = pd.concat([known[~known['entry'].isin(entered)], mine], ignore_index=True)
         cards[name] = card.data(points, name, rows, made)

@@ -56,7 +56,7 @@ class Suite:
         self, models: str | Sequence[str], seq_lens: Sequence[int] | None = None, **settings: Any
     ) -> list[sweeps.Sweep]:
         """A tuned sweep for each task; `settings` are of models."""
-        check_of_models(settings)
+        check_of_models(settings, models)
         if seq_lens is not None and not seq_lens:
             raise ValueError('seq_lens: give at least one, or leave it out for all')
         for seq_len in seq_lens or ():
@@ -150,12 +150,20 @@ def _agrees(rows: pd.DataFrame, wanted: Mapping[str, Any]) -> pd.Series:
     return is_same
 
 
-def check_of_models(settings: Mapping[str, Any]) -> None:
-    """Raises ValueError for a setting of anything but a model, since the suite sets those."""
+def check_of_models(settings: Mapping[str, Any], models: str | Sequence[str] = ()) -> None:
+    """Raises ValueError for a setting of anything but a model, since the suite sets those; it names one of `models`."""
     for key, value in settings.items():
         entry = registry.entries().get(key.partition('.')[0])
         if key.partition('.')[0] != 'model' and (entry is None or entry.kind != 'model'):
-            raise ValueError(f'{key}={value!r}: the suite sets all but the settings of models, such as rnn.width')
+            known = _settings_of((models,) if isinstance(models, str) else models) or ['rnn.width']
+            like = next((name for name in known if name.endswith(f'.{key}')), known[0])
+            raise ValueError(f'{key}={value!r}: the suite sets all but the settings of models, such as {like}')
+
+
+def _settings_of(models: Iterable[str]) -> list[str]:
+    """'rnn.width' and all other settings of models."""
+    found = [entry for name in models if (entry := registry.entries().get(name))]
+    return [f'{entry.name}.{setting}' for entry in found for setting in entry.schema]
 
 
 _TASKS = (

@@ -17,7 +17,6 @@ from qstr_jax.storage import defaults, files, lane_keys
 REQUIRED = {'rows': ('model', 'task', 'learner', 'seed', 'task_seed', 'outcome'), 'curves': ('seed', 'samples')}
 # Ids as `sweeps.cells` makes them; others are not checked.
 _ID = re.compile(r'(?P<model>[a-z0-9_]+)-(?P<task>[a-z0-9_]+)-N(?P<seq_len>\d+)(-q(?P<sparsity>\d+))?-[0-9a-f]{8}')
-_NUMBERS = ('int', 'count', 'float')
 _NOT_NEGATIVE = (
     'seed', 'task_seed', 'sample_size', 'seq_len', 'samples', 'num_samples', 'max_samples', 'samples_to_threshold',
     'num_parameters',
@@ -70,7 +69,7 @@ def check(frame: pd.DataFrame, kind: str, cell_id: str) -> None:
 
 def check_all(frame: pd.DataFrame, kind: str) -> None:
     """Raises ValueError if something is wrong with a table of many cells, which has their ids in the column `cell`."""
-    _check_columns(frame, kind)
+    _check_columns(frame.drop(columns='cell'), kind)
     if kind == 'rows':
         _check_rows(frame, ['cell'])
         firsts = frame.drop_duplicates('cell')
@@ -79,10 +78,12 @@ def check_all(frame: pd.DataFrame, kind: str) -> None:
 
 
 def _check_columns(frame: pd.DataFrame, kind: str) -> None:
-    """Raises ValueError for a column that is missing, or whose values are not of its type."""
+    """Raises ValueError for a column that is missing, is never stored, or whose values are not of its type."""
     missing = [name for name in REQUIRED[kind] if name not in frame.columns]
     if missing:
         raise ValueError(f'no column {missing[0]!r}')
+    if derived := sorted(columns.DERIVED.intersection(frame.columns)):
+        raise ValueError(f'{derived[0]}: is derived from rows and curves, never stored')
     for name, values in frame.items():
         if name in columns.OURS:
             _check_values(values, str(name))
@@ -93,7 +94,7 @@ def _check_columns(frame: pd.DataFrame, kind: str) -> None:
 
 
 def _check_values(values: pd.Series, name: str) -> None:
-    """Numbers where numbers should be, texts where texts should be; no seed, count or loss is negative."""
+    """Numbers, texts and bools where they should be; no seed, count or loss is negative."""
     kind, is_number = columns.get(name).type, pd.api.types.is_numeric_dtype(values.dtype)
     if kind == 'str' and not is_number:
         return
@@ -104,12 +105,19 @@ def _check_values(values: pd.Series, name: str) -> None:
     found = found[pd.notna(found)]
     if not found.size:
         return
-    if (kind in _NUMBERS and not is_number) or (kind == 'str' and is_number):
+    if not _is_of(kind, values.dtype, found):
         raise ValueError(f'{name}={str(values.dropna().iloc[0])[:40]!r}: not of the type {kind}')
     if kind in ('int', 'count') and not (np.isfinite(found) & (found == np.trunc(found))).all():
         raise ValueError(f'{name}: must be whole numbers')
     if (name in _NOT_NEGATIVE or name.endswith('_loss')) and found.min() < 0:
         raise ValueError(f'{name}={values.min()}: must be at least 0')
+
+
+def _is_of(kind: str, dtype: Any, found: np.ndarray) -> bool:
+    """Whether known values of a dtype are of a column's type; bools among missing ones are objects."""
+    if kind == 'bool':
+        return pd.api.types.is_bool_dtype(dtype) or all(isinstance(one, (bool, np.bool_)) for one in found)
+    return pd.api.types.is_numeric_dtype(dtype) == (kind != 'str')
 
 
 def _check_rows(rows: pd.DataFrame, cell: Sequence[str] = ()) -> None:

@@ -62,7 +62,9 @@ def read_config(workdir: Any) -> list[dict[str, Any]]:
     """The sweeps that were run into a directory."""
     path = epath.Path(workdir) / 'config.json'
     if not path.exists():
-        raise ResultsError(f'{str(workdir)!r} is not a results directory: no config.json in it')
+        is_entry = (path.parent / 'entry.json').exists()
+        hint = '; it is an entry of the board: read its rows.parquet with pandas' if is_entry else ''
+        raise ResultsError(f'{str(workdir)!r} is not a results directory: no config.json in it{hint}')
     config = records.read(path, 'any')
     if config.get('format') != FORMAT:
         found = f'format {str(config["format"])[:40]}' if 'format' in config else 'no format'
