@@ -25,7 +25,7 @@ def share(folder, *conditions):
         folder: of the programs; a session's own, since JAX pickles programs.
         *conditions: what they depend on beside problem, number of lanes and device, such as XLA's flags.
     """
-    compile_anew = programs._compile
+    compile_anew, trace_anew, states = programs._compile, programs.abstract_state, {}
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -39,9 +39,15 @@ def share(folder, *conditions):
                 compiled = compile_anew(problem, size, device)
             _write(compiled, path)
             return compiled
-        return _read(path, programs.abstract_lanes(problem, size), device)
+        found = _read(path, programs.abstract_lanes(problem, size), device)
+        states[problem, size] = found[0].out_info[1]
+        return found
 
-    programs._compile = compile_once
+    def state_of(problem, size):
+        # A worker asks for it at each start, and here nothing has traced the program.
+        return states[problem, size] if (problem, size) in states else trace_anew(problem, size)
+
+    programs._compile, programs.abstract_state = compile_once, state_of
 
 
 def _write(compiled, path):

@@ -37,6 +37,17 @@ def test_a_crossed_floor_is_counted():
     assert table.loc['ffn', 'printed_floor'] == 0.5
 
 
+@pytest.mark.parametrize(
+    ('margin', 'standard_error', 'is_below'),
+    [(-0.02, 0.01, False), (-0.04, 0.01, True), (0.04, 0.01, False), (-1e-6, 1e-9, False), (-1e-4, 1e-9, True)],
+)
+def test_a_run_is_below_its_floor_beyond_noise_and_rounding(margin, standard_error, is_below):
+    """More than three standard errors, and more than 1e-5."""
+    run = rows().iloc[[1]].assign(load=1.0, floor=0.0, printed_floor=0.0)
+    table = floors.floor_table(run.assign(margin=margin, test_loss=margin, test_loss_se=standard_error))
+    assert table['num_below'].tolist() == [is_below]
+
+
 def test_runs_without_an_oracle_are_refused():
     with pytest.raises(ValueError, match='theorem6_oracle'):
         floors.with_floor(rows()[lambda table: table['model'] == 'ffn'])

@@ -82,7 +82,7 @@ def test_a_lock_ends_with_its_holder(workdir):
         assert not mine
     process.kill()
     process.join()
-    with claims.locked(workdir, 'a', timeout=5) as mine:
+    with claims.locked(workdir, 'a', timeout=60) as mine:
         assert mine
 
 

@@ -72,6 +72,18 @@ def test_a_file_that_was_written_again_counts_and_not_its_copy(made, workdir, mo
     assert not any(missing.values())
 
 
+def test_a_file_of_the_same_size_counts_and_not_its_copy(workdir):
+    path = sorted((workdir / 'rows').iterdir())[1]
+    before, rows = path.stat(), results.cell_tables.read_rows(path)
+    swapped = rows.assign(test_loss=rows['test_loss'].to_numpy()[::-1])
+    assert swapped['test_loss'].tolist() != rows['test_loss'].tolist()
+    path.unlink()
+    results.files.write_table(path, swapped, path.stem)
+    assert path.stat().st_size == before.st_size
+    loaded = results.load(workdir)
+    assert loaded.loc[loaded['cell'] == path.stem, 'test_loss'].tolist() == swapped['test_loss'].tolist()
+
+
 def test_a_file_that_is_gone_is_gone(workdir):
     path, *_ = sorted((workdir / 'rows').iterdir())
     path.unlink()

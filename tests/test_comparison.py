@@ -7,6 +7,7 @@ import types
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import qstr_jax
 from qstr_jax import sweeps
@@ -611,3 +612,47 @@ def test_a_plugin_that_cannot_be_imported_is_a_line(measured, tmp_path, monkeypa
 def test_a_folder_without_entries_is_no_board(tmp_path):
     with pytest.raises(ValueError, match=f'{tmp_path}: holds no entries of a board'):
         board.page(tmp_path)
+
+
+def student(verdict, d, variance, degrees):
+    """Whether a verdict has Student's 95% interval of the mean of d."""
+    half = stats.t.ppf(0.975, degrees) * np.sqrt(variance / len(d))
+    expected = np.exp([np.mean(d), np.mean(d) - half, np.mean(d) + half])
+    return [verdict.ratio, verdict.low, verdict.high] == pytest.approx(list(expected))
+
+
+def test_one_pair_of_entries_has_students_interval():
+    mine, other = np.array([8.0, 8.9, 8.3]), np.array([9.0, 9.1, 9.2])
+    (one,) = paired.verdicts(lanes('mine', [mine]), lanes('other', [other]))
+    assert student(one, mine - other, np.var(mine - other, ddof=1), degrees=2)
+
+
+def test_lanes_that_agree_have_the_noise_of_their_checks():
+    """A crossing is anywhere within one check of 640 samples, so its log is uniform: the width squared, over 12."""
+    mine, other = [9.02] * 3, [9.0] * 3
+    (one,) = paired.verdicts(lanes('mine', [mine]), lanes('other', [other]))
+    widths = [-np.log1p(-640 / np.exp(log)) for log in (9.02, 9.0)]
+    assert student(one, np.subtract(mine, other), sum(np.square(widths)) / 12, degrees=2)
+
+
+def test_a_noisy_rival_is_not_judged_by_a_quiet_one():
+    mine, quiet, noisy = [9.0] * 3, [9.5, 9.5, 9.5], np.array([8.0, 9.9, 9.1])
+    rivals = pd.concat([lanes('noisy', [noisy, quiet]), lanes('quiet', [quiet, quiet])])
+    one = paired.verdicts(lanes('mine', [mine, mine]), rivals)[0]
+    assert (one.other, one.seq_len) == ('noisy', 8)
+    assert student(one, mine - noisy, np.var(noisy, ddof=1), degrees=4)
+
+
+def test_lanes_of_which_none_learns_say_nothing_about_the_noise():
+    """Their difference is 0 because of the budget: neither another N nor another rival is surer by them."""
+    near, lost = [8.0, 8.9, 8.3], [12.0] * 3
+    own, noisy, quiet = lanes('mine', [near, lost]), [9.0, 10.3, 9.2], [9.0, 9.0, 9.0]
+    with_lost = paired.verdicts(own, lanes('other', [noisy, lost]))[0]
+    alone = paired.verdicts(own[own['seq_len'] == 8], lanes('other', [noisy]))[0]
+    assert (with_lost.low, with_lost.high) == (alone.low, alone.high)
+    rivals = pd.concat([lanes('noisy', [noisy, noisy]), lanes('quiet', [quiet, quiet])])
+    one, other = (
+        {(v.other, v.seq_len): (v.low, v.high) for v in paired.verdicts(own, found)}
+        for found in (rivals, pd.concat([rivals, lanes('lost', [noisy, lost])]))
+    )
+    assert other['quiet', 16] == one['quiet', 16]

@@ -54,6 +54,12 @@ def test_a_row_for_each_threshold_as_a_run_to_it_would_have():
     assert (analysis.summarize(rows)['threshold'] == [0.1, 0.5, 0.7]).all()
 
 
+def test_the_interpolated_crossing_is_that_of_the_last_threshold():
+    rows = crossings.at_thresholds(make_rows().assign(crossing=5.0))
+    rows = rows[rows['model'].eq('transformer') & rows['seq_len'].eq(8)]
+    assert rows['crossing'].isna().tolist() == [True, True, False, True, True, False, False]
+
+
 def test_a_threshold_that_was_not_crossed_ends_as_the_lane_did():
     rows = make_rows().assign(crossings='0.7:640 0.5: 0.1:', outcome='diverged', samples_to_threshold=pd.NA)
     rows = crossings.at_thresholds(rows).groupby('threshold')['outcome'].agg(set)

@@ -12,6 +12,7 @@ from qstr_jax.launchers.batch_queue import Batch, BatchQueue
 from qstr_jax.launchers.driver import Failed, Lost
 from qstr_jax.launchers.inbox import Inbox
 from qstr_jax.progress import Progress
+from qstr_jax.storage.files import ResultsError
 
 
 def batch(cell, number=0, work=1.0):
@@ -246,6 +247,6 @@ def test_a_planner_ends_with_its_driver_and_a_driver_with_its_planner(unread, mo
 
 def test_a_path_that_leads_out_of_the_directory_is_refused(tmp_path):
     for name in ('../x', 'params/../../x', 'provenance/.hidden'):
-        with pytest.raises(Exception, match='cannot be a name'):
+        with pytest.raises(ResultsError, match='cannot be a name'):
             Inbox(tmp_path / 'inside').write({name: b''})
     assert list(tmp_path.rglob('*')) == []

@@ -12,9 +12,12 @@ from tests import executables, small
 def sharing(tmp_path, monkeypatch):
     """Begins to share what a function compiles, with given conditions; returns the list of what it is called with."""
 
+    trace_anew = programs.abstract_state
+
     def begin(compile_anew, *conditions):
         compiled = []
         monkeypatch.setattr(programs, '_compile', lambda *which: compiled.append(which) or compile_anew(*which))
+        monkeypatch.setattr(programs, 'abstract_state', trace_anew)
         executables.share(tmp_path, *conditions)
         return compiled
 
@@ -25,7 +28,7 @@ def test_a_program_is_compiled_once_and_makes_the_same_bits(sharing):
     # A cell of no other test: a program that JAX's cache of the worker knows cannot be written.
     problem, device = small.cell('ffn', batch_size=12).problem, jax.devices()[-1]
     lanes_K = programs.lane_arrays([small.lane(0), small.lane(1)], device)
-    ends, numbers_of_compiled, compile_anew = [], [], programs._compile
+    ends, states, structures, numbers_of_compiled, compile_anew = [], [], [], [], programs._compile
     for _ in range(2):
         compiled = sharing(compile_anew, 'flags')
         init, advance, _ = programs._compile(problem, 2, device)
@@ -33,7 +36,11 @@ def test_a_program_is_compiled_once_and_makes_the_same_bits(sharing):
         ends.append(jax.device_get(advance(state_K, data_K, lanes_K, np.int32(2))))
         numbers_of_compiled.append(len(compiled))
         assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state_K))  # donated by both
+        states.append([(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(programs.abstract_state(problem, 2))])
+        structures.append(jax.tree.structure(programs.abstract_state(problem, 2)))
     assert numbers_of_compiled == [1, 0]
+    assert states[0] == states[1]
+    assert structures[0] == structures[1]
     jax.tree.map(np.testing.assert_array_equal, *ends)
 
 

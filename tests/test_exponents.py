@@ -314,6 +314,15 @@ def test_bounds_on_both_sides_have_a_mean_between_them():
     assert few.x.tolist() == [4, 16]  # no noise is known
 
 
+def test_a_lane_that_is_a_bound_tells_less_than_a_measured_one():
+    """Five lanes, two of which are bounds, count as more than three lanes and as fewer than five."""
+    group, logs = np.repeat(np.arange(2), 5), np.tile([-0.2, -0.1, 0.0, 0.1, 0.1], 2)
+    means = from_logs(np.array([4.0, 16]), group, logs, np.array([0] * 8 + [1, 1]))
+    whole, partly = means.noise / means.variance
+    assert whole == pytest.approx(5)
+    assert 3 < partly < 4.9
+
+
 def test_bounds_beside_three_means_enter_value_and_interval_alike():
     """Bounds far below the line change nothing, those above it both."""
     group = np.repeat(np.arange(4), 5)

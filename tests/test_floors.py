@@ -76,6 +76,7 @@ def test_head_floors_are_attained_through_real_attention(sparsity, token_dim, nu
 
 def test_printed_and_sharper_head_floors():
     assert floors.proposition3(1, 4, 10) == pytest.approx(1 - 14 / 40)
+    assert floors.proposition3(1, 4, 10, late=True) == pytest.approx(2 * (1 - 14 / 40))
     assert floors.proposition3(3, 4, 10) == 0
     assert floors.head_floor(3, 4, 10) == pytest.approx(0.25 * 0.7)
     assert floors.head_floor(3, 4, 10, late=True) == pytest.approx(0.35)

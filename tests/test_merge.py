@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from qstr_jax.settings import registry
-from qstr_jax.storage import files, merge, results
+from qstr_jax.storage import files, lane_keys, merge, records, results
 from qstr_jax.sweeps import monitor
 from tests import small
 from tests.stored import CELL, LANES, curves_of, make, rows_of, snapshot
@@ -29,6 +29,8 @@ def test_identical_overlaps_merge(tmp_path):
     assert results.read_config(tmp_path / 'both') == [one.as_json(), other.as_json()]
     assert sorted(p.name for p in (tmp_path / 'both' / 'provenance').iterdir()) == ['a.json', 'b.json']
     assert monitor.status(tmp_path / 'both')['state'].tolist() == ['done']
+    planned = records.read_plan(tmp_path / 'both')[CELL]['lanes']
+    assert planned == [lane_keys.name_of(lane) for lane in LANES]
 
 
 def test_merging_into_one_of_the_sources(tmp_path):
@@ -37,6 +39,14 @@ def test_merging_into_one_of_the_sources(tmp_path):
     merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'a')
     assert len(results.load(tmp_path / 'a')) == 4
     assert len(results.load(tmp_path / 'b')) == 2
+
+
+def test_lanes_that_the_destination_has_stay_wherever_it_is_named(tmp_path):
+    make(tmp_path / 'a')
+    make(tmp_path / 'b', backend='gpu', test_loss=np.float32(0.25))
+    with pytest.warns(UserWarning, match=f'in {tmp_path / "b"} differ .* the first is kept'):
+        rows = merge.merge([tmp_path / 'b', tmp_path / 'a'], tmp_path / 'a')
+    pd.testing.assert_frame_equal(rows, rows_of(LANES).assign(cell=CELL))
 
 
 def test_the_same_choice_by_another_search_is_no_contradiction(tmp_path):
@@ -81,6 +91,39 @@ def test_contradictions_are_named_and_nothing_is_written(tmp_path):
     with pytest.raises(results.ResultsError, match='contradict'):
         merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'a')
     assert snapshot(tmp_path / 'a') == before
+
+
+@pytest.mark.parametrize(
+    ('column', 'one', 'other'),
+    [('train_loss', 0.5, 0.25), ('num_samples', 1280, 1920), ('outcome', 'reached', 'diverged'), ('steps', 10, 20)],
+)
+def test_every_measure_can_contradict(tmp_path, column, one, other):
+    make(tmp_path / 'a', **{column: one})
+    make(tmp_path / 'b', **{column: other})
+    with pytest.raises(results.ResultsError, match=rf': {column} in .*contradict'):
+        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+
+
+def test_another_program_excuses_no_other_loss(tmp_path):
+    make(tmp_path / 'a', LANES[2:3], program='one')
+    make(tmp_path / 'b', LANES[2:3], program='other', test_loss=np.float32(0.25))
+    with pytest.raises(results.ResultsError, match=r'test_loss.*contradict'):
+        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+
+
+@pytest.mark.parametrize(('version', 'is_merged'), [('1', False), ('2', True)])
+def test_programs_differ_by_version_and_not_by_edited_code(tmp_path, version, is_merged):
+    for name, lanes, installed in ('a', LANES[:2], '1'), ('b', LANES[2:], version):
+        make(tmp_path / name, lanes, program=f'of {name}')
+        batch = {'cell': CELL, 'lanes': [], 'wall_seconds': 1, 'compile_seconds': 1, 'program': f'of {name}'}
+        run = {'batches': [batch], 'packages': {'jax': installed}}
+        files.write_json(tmp_path / name / 'provenance' / f'{name}.json', run)
+    sources = [tmp_path / 'a', tmp_path / 'b']
+    if is_merged:
+        assert len(merge.merge(sources, tmp_path / 'both')) == 4
+    else:
+        with pytest.raises(results.ResultsError, match='rows of two programs'):
+            merge.merge(sources, tmp_path / 'both')
 
 
 def test_a_missing_value_against_a_number_is_a_contradiction(tmp_path):

@@ -42,4 +42,4 @@ def test_every_folder_of_the_tree_is_there():
     tree = README.split('## Where things are')[1]
     for line in re.findall(r'^ {4} *((?:[\w/]+/ ?)+) {2,}', tree, flags=re.MULTILINE):
         for folder in line.split():
-            assert list(helpers.ROOT.rglob(folder.rstrip('/'))), folder
+            assert any((helpers.ROOT / base / folder).is_dir() for base in ('', 'qstr_jax', 'experiments')), folder

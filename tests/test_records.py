@@ -15,7 +15,24 @@ RIGHT = {
     'heartbeat': {'cell': 'a', 'host': 'h', 'pid': 7, 'time': TIME, 'samples': 640, 'train_loss': float('nan')},
     'error': {'cell': 'a', 'error': 'ValueError: no', 'time': TIME, 'traceback': ''},
     'run': {'batches': [{'cell': 'a', 'lanes': ['seed0'], 'wall_seconds': 1.5, 'compile_seconds': 0}], 'new': None},
-}
+    'entry': {
+        'entry': 'mine', 'suite': 'quick', 'model': 'ffn', 'settings': {'ffn.widths': [8]}, 'plugins': ['my_module'],
+        'source': 'https://example.org',
+        'runs': [{'command': ['x'], 'git_commit': None, 'python': '3', 'device': 'cpu', 'packages': {'jax': '0'}}],
+    },
+    'card': {
+        'statement': 'theorem4', 'claim': '', 'setting': '', 'finding': '', 'settings': {}, 'checks': [{'holds': True}],
+        'panels': [], 'points': {'x': [1, 2]}, 'lines': {},
+    },
+    'accelerators': {
+        'made': {},
+        'programs': [{
+            'device': 'v5e', 'exhibit': 'figure1a', 'cell': 'a', 'model': 'ffn', 'seq_len': 8, 'lanes': 2,
+            'precision': 'highest', 'fingerprint': '0', 'outcome': 'fits', 'flops': None,
+            'serves': [{'exhibit': 'figure1a', 'cell': 'a'}],
+        }],
+    },
+}  # fmt: skip
 WRONG = {
     'config': [{}, {'sweeps': None}, {'sweeps': [1]}, {'sweeps': {}}, {'sweeps': [{'tune': 5}]},
                {'sweeps': [{'settings': {'seq_len': 4}}]}],
@@ -33,6 +50,10 @@ WRONG = {
     'run': [{'batches': None}, {'batches': [None]}, {'batches': [{'cell': 'a'}]}, {'packages': []}, {'command': 'ls'},
             {'batches': [{'cell': 'a', 'wall_seconds': '1', 'compile_seconds': 0}]},
             {'batches': [{'cell': 'a', 'wall_seconds': 10**500, 'compile_seconds': 0}]}],
+    'entry': [{'entry': '../x'}, {'suite': None}, {'plugins': ['a/b']}, {'settings': []}, {'source': 3}, {'runs': [{}]},
+              {'runs': {}}],
+    'card': [{'claim': None}, {'checks': [3]}, {'panels': {}}, {'points': {'x': 1}}, {'lines': []}, {'settings': 'x'}],
+    'accelerators': [{'made': None}, {'programs': [{}]}, {'programs': None}],
 }  # fmt: skip
 
 
