@@ -20,7 +20,7 @@ import jax
 from qstr_jax.progress import Progress
 from qstr_jax.settings import checks
 from qstr_jax.storage import provenance, results
-from qstr_jax.sweeps import claims, lane_batches, monitor, outputs, probing, stale, worker
+from qstr_jax.sweeps import claims, kept, lane_batches, monitor, outputs, probing, stale, worker
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.sweep import Sweep
 
@@ -151,6 +151,8 @@ class Session:
         workdir = results.open_workdir(workdir)
         record = provenance.start(sys.argv)
         stale.check(workdir, cells, record, self._options.refresh)
+        if self.sweep.save_params:
+            kept.check(workdir, cells, self.sweep.tune.names if self.sweep.tune else (), record, self._options.refresh)
         if has_probes:
             probing.complete(workdir, cells, self._probes, self._made, record, self._options.refresh)
         with contextlib.nullcontext() if is_alone else claims.locked(workdir, 'config'):

@@ -160,12 +160,17 @@ def set_aside(workdir: Any, cell: Cell, judged: tuple, folder: str) -> None:
     with claims.locked(workdir, f'{cell.id}-tables'):
         if [origin(cell, rows) for _, rows in _tables(workdir, [cell])] != [judged]:
             return
-        paths = [results.cell_path(workdir, kind, cell.id) for kind in ('rows', 'curves')]
-        paths.append(names.inside(workdir, 'params', cell.id))
-        paths += (workdir / 'checkpoints').glob(f'{names.check(cell.id)}-batch*')
-        for path in paths:
-            if path.exists():
-                target = names.inside(workdir, REPLACED, folder, path.parent.name, path.name)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                path.rename(target)
+        move_aside(workdir, cell, folder)
+
+
+def move_aside(workdir: Any, cell: Cell, folder: str) -> None:
+    """As `set_aside`, without a look at the rows. The caller holds the lock of the cell's tables."""
+    paths = [results.cell_path(workdir, kind, cell.id) for kind in ('rows', 'curves')]
+    paths.append(names.inside(workdir, 'params', cell.id))
+    paths += (workdir / 'checkpoints').glob(f'{names.check(cell.id)}-batch*')
+    for path in paths:
+        if path.exists():
+            target = names.inside(workdir, REPLACED, folder, path.parent.name, path.name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(target)
     logging.info('%s: runs again, the old rows are in %s', cell.id, workdir / REPLACED / folder)
