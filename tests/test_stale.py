@@ -17,6 +17,7 @@ from qstr_jax.settings import registry
 from qstr_jax.storage import checkpoint, files, merge, results
 from qstr_jax.sweeps import monitor, programs, stale, training
 from tests import small
+from tests.stored import snapshot
 
 MINE = """
 import flax.linen as nn
@@ -131,6 +132,18 @@ def test_rows_of_edited_code_are_refused_and_kept_aside(plugin, tmp_path):
     assert len(list(tmp_path.glob('results/replaced/*/params/*/*'))) == 1
     pd.testing.assert_frame_equal(run(tmp_path), again)
     pd.testing.assert_frame_equal(run(tmp_path, refresh=True), again)
+
+
+def test_a_dry_run_tells_that_a_run_would_stop(plugin, tmp_path):
+    plugin.write(MINE)
+    run(tmp_path)
+    before = snapshot(tmp_path / 'results')
+    assert 'would stop' not in small.listed(small.settings(**OWN), tmp_path / 'results')
+    plugin.write(MINE.replace('1.0 *', '3.0 *'))
+    text = small.listed(small.settings(**OWN), tmp_path / 'results')
+    assert 'a run would stop: the rows of mine-' in text
+    assert "changed: model 'mine' of my_edited" in text
+    assert snapshot(tmp_path / 'results') == before
 
 
 def test_an_installed_plugin_is_seen_too(plugin, tmp_path, monkeypatch):

@@ -31,6 +31,25 @@ HINT = (
 
 def check(workdir: Any, cells: Sequence[Cell], record: dict[str, Any], refresh: bool) -> None:
     """Raises ResultsError where rows of some cells are of another program; with `refresh` they are set aside."""
+    stale, checked = _judged(workdir, cells, record)
+    if checked:
+        provenance.add_checked(workdir, record, checked)
+    if stale and not refresh:
+        raise _first_of(workdir, stale)
+    for cell, _, judged in stale:
+        set_aside(workdir, cell, judged, record['id'])
+
+
+def text(workdir: Any, cells: Sequence[Cell], record: dict[str, Any]) -> str:
+    """What `check` would raise, '' if nothing; nothing is written."""
+    stale, _ = _judged(workdir, cells, record)
+    return str(_first_of(workdir, stale)) if stale else ''
+
+
+def _judged(
+    workdir: Any, cells: Sequence[Cell], record: dict[str, Any]
+) -> tuple[list[tuple[Cell, str, Any]], list[tuple[str, str]]]:
+    """The cells that have rows of another program, why, and their `origin`; and what was found to be the same."""
     tables = _tables(workdir, cells)
     runs = provenance.of_programs(workdir) if any('program' in rows for _, rows in tables) else {}
     stale: list[tuple[Cell, str, Any]] = []
@@ -43,14 +62,14 @@ def check(workdir: Any, cells: Sequence[Cell], record: dict[str, Any], refresh: 
             checked += [] if reason else [(cell.id, made['program'])]
         if any(reasons):
             stale.append((cell, '; '.join(filter(None, reasons)), origin(cell, rows)))
-    if checked:
-        provenance.add_checked(workdir, record, checked)
-    if stale and not refresh:
-        (cell, reason, _), *more = stale
-        others = f', and of {len(more)} more cells' if more else ''
-        raise _error(workdir, cell.id + others, reason)
-    for cell, _, judged in stale:
-        set_aside(workdir, cell, judged, record['id'])
+    return stale, checked
+
+
+def _first_of(workdir: Any, stale: Sequence[tuple[Cell, str, Any]]) -> results.ResultsError:
+    """The error about some cells, with the reason of the first."""
+    (cell, reason, _), *more = stale
+    others = f', and of {len(more)} more cells' if more else ''
+    return _error(workdir, cell.id + others, reason)
 
 
 def check_added(workdir: Any, cell: Cell, made: dict[str, Any], record: dict[str, Any]) -> None:
