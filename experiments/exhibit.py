@@ -7,7 +7,6 @@ python -m experiments.exhibit figure1a --draw_only --workdir=experiments/results
 python -m experiments.exhibit card_lemma11 --set=seq_lens=16,64   # a card with another setting
 """
 
-import ast
 import dataclasses
 import functools
 import importlib
@@ -348,7 +347,10 @@ def run(*arguments: str) -> None:
         if overrides:
             raise ValueError('--set: --draw_only does not use it, since it draws the card that is there')
     runtime.check()
-    root = pathlib.Path(runtime.workdir('results'))
+    workdir = runtime.workdir('results')
+    if '://' in workdir:
+        raise ValueError(f'--workdir={workdir}: exhibits are drawn into directories of this machine')
+    root = pathlib.Path(workdir)
     root = root / 'reduced' if REDUCED.value else root
     wanted = [(one, folder) for one, folders in found for folder in folders]
     if DRAW_ONLY.value:
@@ -367,8 +369,8 @@ def _setting(word: str) -> tuple[str, Any]:
     """Name and value of a word of --set; values with commas are tuples."""
     name, _, text = word.partition('=')
     try:
-        return name, ast.literal_eval(text)
-    except (SyntaxError, ValueError):
+        return name, checks.literal(text)
+    except ValueError:
         return name, tuple(text.split(',')) if ',' in text else text
 
 

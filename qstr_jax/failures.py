@@ -65,17 +65,24 @@ def _random_state() -> tuple:
 
 
 @contextlib.contextmanager
-def named(what: str) -> Iterator[None]:
+def in_a_line(what: str) -> Iterator[None]:
     """Turns any error that is raised inside into a ValueError of one line.
 
     A ValueError passes as it is, since it says what is wrong.
     """
-    before = _random_state()
     try:
         yield
     except ValueError:
         raise
     except (Exception, SystemExit) as error:
         raise ValueError(f'{what}: {reason(error)}') from error
+
+
+@contextlib.contextmanager
+def named(what: str) -> Iterator[None]:
+    """As `in_a_line`, for code that is traced: it may not draw random numbers by NumPy or Python."""
+    before = _random_state()
+    with in_a_line(what):
+        yield
     if _random_state() != before:
         raise ValueError(f'{what}: {FROZEN}')

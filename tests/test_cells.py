@@ -3,8 +3,9 @@
 import jax.numpy as jnp
 import pytest
 
-from qstr_jax import sweeps
-from qstr_jax.sweeps import cost
+from qstr_jax import columns, sweeps
+from qstr_jax.sweeps import cells, cost
+from qstr_jax.tasks import links
 from tests import small
 
 
@@ -105,3 +106,16 @@ def test_operations_of_a_prediction_are_counted():
 def test_two_points_of_one_id_are_an_error():
     with pytest.raises(ValueError, match=r'batch_size, learner[.]check_every: two points have the id'):
         sweeps.cells_of(sweeps.Sweep('ffn', seq_lens=4, batch_size=(76, 272), check_every=(286, 37)))
+
+
+def test_axes_of_a_link_count_among_the_cells(monkeypatch, own_entries):
+    monkeypatch.setattr(columns, '_TABLE', dict(columns._TABLE))
+
+    @links.register('scaled')
+    def scaled(own: float = 1.0):
+        return links.get('linear')
+
+    monkeypatch.setattr(cells, 'MOST_CELLS', 4)
+    sweep = small.settings(models='ffn', link=('linear', 'scaled'), **{'scaled.own': (1.0, 2.0, 3.0, 4.0)})
+    with pytest.raises(ValueError, match='the axes make 5 cells: at most 4 in one sweep'):
+        sweeps.cells_of(sweep)

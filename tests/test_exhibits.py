@@ -205,3 +205,14 @@ def test_a_dry_run_lists_all_points():
     sweep = base.to_sweep(helpers.config_module('heads').get_config())
     text = small.listed(sweep)
     assert '6 cells, 30 lanes' in text
+
+
+def test_values_of_a_card_that_are_no_python_are_text():
+    assert exhibit._setting('seq_lens={[1]:2}') == ('seq_lens', '{[1]:2}')
+    assert exhibit._setting('seq_lens=16,64') == ('seq_lens', (16, 64))
+
+
+def test_an_exhibit_needs_a_directory_of_this_machine(monkeypatch):
+    monkeypatch.setattr(exhibit.runtime, 'workdir', lambda default: 'gs://bucket/x')
+    with helpers.flag_values(), pytest.raises(ValueError, match=r'^--workdir=gs://bucket/x: exhibits are drawn into'):
+        exhibit.run('quickstart')

@@ -162,6 +162,20 @@ def test_job_files_need_a_folder_here(tmp_path):
     assert submitit_jobs.log_dir('gs://bucket/x', str(tmp_path)) == tmp_path
 
 
+def test_no_way_leads_job_files_into_the_results(tmp_path):
+    (tmp_path / 'base').mkdir()
+    (tmp_path / 'link').symlink_to(tmp_path / 'results')
+    for chosen in tmp_path / 'base/../results/logs', tmp_path / 'link/logs':
+        with pytest.raises(ValueError, match='must lie outside the results directory'):
+            submitit_jobs.log_dir(str(tmp_path / 'results'), str(chosen))
+
+
+def test_a_log_dir_that_is_a_file_is_named(tmp_path):
+    (tmp_path / 'logs').write_text('')
+    with pytest.raises(results.ResultsError, match=r'^--log_dir=.*must be a directory'):
+        submitit_jobs.submit('local', [], tmp_path / 'logs', request.Request([]))
+
+
 def test_slurm_queues_a_job_again_as_often_as_it_takes(monkeypatch):
     asked = []
 

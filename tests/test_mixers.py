@@ -189,6 +189,7 @@ def test_rope_knows_differences_of_positions():
         ('delta', "mixers='delta': unknown"),
         ('deltanet:heads', 'write settings as deltanet:NAME=VALUE'),
         ('deltanet:heads=two', 'deltanet.heads'),
+        ('deltanet:heads={[1]:2}', 'deltanet.heads'),
         ('deltanet:causal=True', 'deltanet.causal: no such setting'),
         ('gla:heads=0', 'gla.heads=0: must be an integer, at least 1'),
         ('attention:window=-1', 'attention.window=-1: must be an integer, at least 0'),

@@ -84,3 +84,10 @@ def test_abstract_lanes_are_the_shape_of_every_learners_lanes(learner):
     found, abstract = programs.lane_arrays(cell.lanes), programs.abstract_lanes(cell.problem, 2)
     assert found._fields == abstract._fields
     assert [(leaf.shape, leaf.dtype) for leaf in found] == [(leaf.shape, leaf.dtype) for leaf in abstract]
+
+
+def test_those_who_compile_one_program_have_one_lock_which_is_then_forgotten(cell):
+    one, same, other = (programs._lock_of(cell.problem, size) for size in (3, 3, 4))
+    assert one is same is not other
+    del one, same, other
+    assert not programs._compiling

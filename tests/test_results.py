@@ -49,6 +49,28 @@ def test_a_curve_without_its_row_is_replaced(tmp_path):
     assert snapshot(workdir)[f'curves/{CELL}.parquet'] == snapshot(make(tmp_path / 'b'))[f'curves/{CELL}.parquet']
 
 
+def test_lanes_without_curves_are_named(tmp_path):
+    workdir = make(tmp_path / 'a', LANES[:2])
+    path = results.cell_path(workdir, 'curves', CELL)
+    path.unlink()
+    with pytest.raises(results.ResultsError, match=r'curves/.*\.parquet is missing beside its rows'):
+        results.add(workdir, CELL, rows_of(LANES), curves_of(LANES))
+    assert len(results.load(workdir)) == 2
+    with pytest.raises(results.ResultsError, match='is missing beside its rows'):
+        results.load_curves(workdir, strict=True)
+    files.write_table(path, curves_of(LANES[1:]), CELL)
+    with pytest.raises(results.ResultsError, match=r'curves/.*\.parquet lacks 1 lanes of its rows'):
+        results.load_curves(workdir, strict=True)
+    with pytest.warns(UserWarning, match='lacks 1 lanes'):
+        assert set(results.load_curves(workdir)['seed']) == {1, 2, 3}
+    rows = rows_of(LANES[:2]).assign(outcome=['diverged', 'reached'])  # the first diverged before its first check
+    assert len(results.load_curves(workdir, strict=True, rows=rows.assign(cell=CELL))) == 9
+    # Curves from before a column of lanes count as those of its default.
+    files.write_table(path, curves_of(LANES[:2]).drop(columns='stop_after'), CELL)
+    results.add(workdir, 'other', rows_of(LANES[:1]), curves_of(LANES[:1]))
+    assert results.load_curves(workdir, strict=True)['stop_after'].isna().any()
+
+
 def test_load_and_load_curves(tmp_path):
     workdir = make(tmp_path)
     rows, curves = results.load(workdir), results.load_curves(workdir)

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+import types
 
 import pandas as pd
 import pytest
 
 from qstr_jax import sweeps
-from qstr_jax.cli import base
+from qstr_jax.cli import base, sample_complexity
 from qstr_jax.report import drawing
 from qstr_jax.storage import results
 from tests import harness, helpers, small, stored
@@ -109,6 +110,7 @@ def test_bad_input_is_named(parse, config, overrides, word):
         ({'heatmap': {'x': 'seq_len'}}, "heatmap.x='seq_len', heatmap.y='': a heat map needs two columns"),
         ({'title': 'caf\udce9'}, 'title=.*: must be text in UTF-8'),
         ({'axes': '{rnn.width: 3}'}, "axes='{rnn.width: 3}': give names and values"),
+        ({'axes': '{[1]: 2}'}, "axes='{\\[1\\]: 2}': give names and values"),
     ],
 )
 def test_what_is_no_setting_of_a_sweep_is_checked_too(changes, words):
@@ -191,3 +193,25 @@ def test_every_binary_says_which_directory_is_missing_or_too_many(tmp_path):
     twice = [f'--workdir={tmp_path / name}' for name in 'ab']
     helpers.assert_one_error(harness.run_binary('sample_complexity', config, *twice), 'give one directory')
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ('source', 'line'),
+    [
+        ('def draw(workdir, config):\n    raise KeyError(3)', r'^draw of .*mine\.py: KeyError: 3 \(mine.py, line 2\)$'),
+        ('draw = 5', r'^draw=5: must be a function, in .*mine\.py$'),
+    ],
+)
+def test_a_function_of_a_users_config_fails_in_a_line(tmp_path, monkeypatch, source, line):
+    (tmp_path / 'mine.py').write_text(source)
+    monkeypatch.setattr(sample_complexity.config_flags, 'get_config_filename', lambda flag: str(tmp_path / 'mine.py'))
+    with pytest.raises(ValueError, match=line):
+        sample_complexity.draw(stored.make(tmp_path / 'results'), base.get_config())
+
+
+def test_a_draw_that_is_no_function_is_found_before_any_work(tmp_path, monkeypatch):
+    (tmp_path / 'mine.py').write_text('from qstr_jax.cli.base import get_config\n\ndraw = 5\n')
+    monkeypatch.setattr(sample_complexity, 'CONFIG', types.SimpleNamespace(value=base.get_config()))
+    monkeypatch.setattr(sample_complexity.config_flags, 'get_config_filename', lambda flag: str(tmp_path / 'mine.py'))
+    with pytest.raises(ValueError, match='draw=5: must be a function'):
+        sample_complexity.prepared()

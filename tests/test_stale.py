@@ -17,6 +17,7 @@ from qstr_jax.settings import registry
 from qstr_jax.storage import checkpoint, files, merge, results
 from qstr_jax.sweeps import monitor, programs, stale, training
 from tests import small
+from tests.stored import snapshot
 
 MINE = """
 import flax.linen as nn
@@ -131,6 +132,18 @@ def test_rows_of_edited_code_are_refused_and_kept_aside(plugin, tmp_path):
     assert len(list(tmp_path.glob('results/replaced/*/params/*/*'))) == 1
     pd.testing.assert_frame_equal(run(tmp_path), again)
     pd.testing.assert_frame_equal(run(tmp_path, refresh=True), again)
+
+
+def test_a_dry_run_tells_that_a_run_would_stop(plugin, tmp_path):
+    plugin.write(MINE)
+    run(tmp_path)
+    before = snapshot(tmp_path / 'results')
+    assert 'would stop' not in small.listed(small.settings(**OWN), tmp_path / 'results')
+    plugin.write(MINE.replace('1.0 *', '3.0 *'))
+    text = small.listed(small.settings(**OWN), tmp_path / 'results')
+    assert 'a run would stop: the rows of mine-' in text
+    assert "changed: model 'mine' of my_edited" in text
+    assert snapshot(tmp_path / 'results') == before
 
 
 def test_an_installed_plugin_is_seen_too(plugin, tmp_path, monkeypatch):
@@ -259,15 +272,13 @@ def test_an_encoding_that_is_defined_again_in_a_notebook_is_the_new_one(plugin, 
     assert rows[0]['test_loss'][0] != rows[1]['test_loss'][0]
 
 
-@pytest.mark.parametrize('change', ['versions', 'no fingerprint', 'no record'])
+@pytest.mark.parametrize('change', ['versions', 'no fingerprint'])
 def test_rows_of_other_versions_or_without_a_fingerprint_are_taken_as_they_are(plugin, tmp_path, monkeypatch, change):
     plugin.write(MINE)
     first = run(tmp_path)
     (path,) = tmp_path.glob('results/rows/*')
     if change == 'versions':
         monkeypatch.setattr(qstr_jax, '__version__', '99.0')
-    elif change == 'no record':
-        next(tmp_path.glob('results/provenance/*')).unlink()
     else:
         files.write_table(path, files.read_table(path).drop(columns='program'), path.stem)
     plugin.write(MINE.replace('1.0 *', '3.0 *'))
@@ -275,6 +286,19 @@ def test_rows_of_other_versions_or_without_a_fingerprint_are_taken_as_they_are(p
     assert len(rows) == 2
     assert rows['test_loss'][0] == first['test_loss'][0]
     assert rows['program'].iloc[1] != the_program(first)
+
+
+def test_rows_without_a_record_are_compared_with_what_the_code_makes(plugin, tmp_path):
+    plugin.write(MINE)
+    first = run(tmp_path)
+    next(tmp_path.glob('results/provenance/*')).unlink()
+    pd.testing.assert_frame_equal(run(tmp_path), first)
+    next(tmp_path.glob('results/provenance/*')).unlink()  # which has noted that they are the same
+    plugin.write(MINE.replace('1.0 *', '3.0 *'))
+    for seeds in 1, 2:
+        with pytest.raises(results.ResultsError, match=r'no record says what made them\): run again with --refresh'):
+            run(tmp_path, num_seeds=seeds)
+    pd.testing.assert_frame_equal(results.load(tmp_path / 'results'), first)
 
 
 def test_a_checkpoint_of_another_program_is_not_continued(plugin, tmp_path, monkeypatch):
@@ -297,7 +321,8 @@ def test_a_checkpoint_of_another_program_is_not_continued(plugin, tmp_path, monk
     pd.testing.assert_frame_equal(run(tmp_path), whole)
 
 
-def test_a_worker_adds_no_rows_to_those_of_another_program(plugin, tmp_path, monkeypatch):
+@pytest.mark.parametrize(('kept', 'reason'), [('*', 'changed: model'), ('[!p]*', 'no record says what made them')])
+def test_a_worker_adds_no_rows_to_those_of_another_program(plugin, tmp_path, monkeypatch, kept, reason):
     """Two with other code have begun on an empty directory; the one that is later stops."""
     plugin.write(MINE.replace('1.0 *', '3.0 *'))
     run(tmp_path / 'other')
@@ -306,12 +331,12 @@ def test_a_worker_adds_no_rows_to_those_of_another_program(plugin, tmp_path, mon
 
     def train_late(*given):
         done = train(*given)
-        for path in tmp_path.glob('other/results/*/*'):
+        for path in tmp_path.glob(f'other/results/{kept}/*'):
             shutil.copy(path, tmp_path / 'results' / path.parent.name)
         return done
 
     monkeypatch.setattr(training, 'train', train_late)
-    with pytest.raises(results.ResultsError, match='another program'):
+    with pytest.raises(results.ResultsError, match=rf'another program \({reason}'):
         run(tmp_path)
     pd.testing.assert_frame_equal(results.load(tmp_path / 'results'), results.load(tmp_path / 'other/results'))
 

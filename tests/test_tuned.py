@@ -220,6 +220,15 @@ def test_a_directory_is_tuned_in_one_way(workdir):
         sweeps.run(small.settings(), workdir, small.quiet())
 
 
+def test_so_is_one_whose_config_is_gone(workdir, tmp_path):
+    shutil.copytree(workdir, tmp_path / 'bare')
+    (tmp_path / 'bare' / 'config.json').unlink()
+    with pytest.raises(results.ResultsError, match='were tuned, unlike those of this sweep'):
+        sweeps.run(settings(tune=None, learning_rate=1e-3), tmp_path / 'bare', small.quiet())
+    rows = sweeps.run(settings(), tmp_path / 'bare', small.quiet())
+    pd.testing.assert_frame_equal(rows, results.load(workdir))
+
+
 def test_other_points_may_be_tuned_over_other_values_of_the_same_settings(workdir, tmp_path):
     directory = tmp_path / 'both'
     shutil.copytree(workdir, directory)

@@ -4,7 +4,6 @@ A setting is there by its name (`config.threshold`), in the group of its kind (`
 `config.learner`), and in the group of the thing it belongs to (`config.rnn.width`). Several values make an axis.
 """
 
-import ast
 import inspect
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -151,8 +150,8 @@ def _several(value: Any) -> tuple:
 def parsed_axes(text: str, name: str = 'axes') -> dict[str, Any]:
     """Settings that are written as a dict of names and values; none for ''."""
     try:
-        axes = ast.literal_eval(text) if text else {}
-    except (SyntaxError, ValueError):
+        axes = checks.literal(text) if text else {}
+    except ValueError:
         axes = None
     if not isinstance(axes, dict) or not all(isinstance(name, str) for name in axes):
         raise ValueError(f'{name}={text!r}: give names and values, as {{"rnn.width": 64}}')

@@ -11,11 +11,12 @@ import logging
 import os
 import runpy
 from collections.abc import Callable
+from typing import Any
 
 from absl import flags
 from ml_collections import config_dict, config_flags
 
-from qstr_jax import sweeps
+from qstr_jax import failures, sweeps
 from qstr_jax.cli import base, command_line, runtime
 from qstr_jax.storage import results
 from qstr_jax.sweeps import listing
@@ -25,10 +26,21 @@ DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters, wo
 
 
 def _of_config(name: str, default: Callable[..., None]) -> Callable[..., None]:
-    """A function of the file that --config names, such as its `draw`; the default where it has none."""
+    """A function of the file that --config names, such as its `draw`; the default where it has none.
+
+    It may raise anything, which becomes a line.
+    """
     path, _, _ = config_flags.get_config_filename(flags.FLAGS['config']).partition('.py:')
     path = path.removesuffix('.py') + '.py'
-    return runpy.run_path(path, run_name='config_config').get(name, default)  # as config_flags names it
+    own = runpy.run_path(path, run_name='config_config').get(name, default)  # as config_flags names it
+    if not callable(own):
+        raise ValueError(f'{name}={own!r}: must be a function, in {path}')
+
+    def in_a_line(*given: Any) -> None:
+        with failures.in_a_line(f'{name} of {path}'):
+            own(*given)
+
+    return default if own is default else in_a_line
 
 
 def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
@@ -46,6 +58,7 @@ def prepared(start: Callable[[], None] = lambda: None) -> tuple[sweeps.Sweep, tu
     """
     config, sweep = CONFIG.value, base.to_sweep(CONFIG.value)
     _of_config('check', lambda *_: None)(config, sweep)  # whether the file of --config can draw it
+    _of_config('draw', draw)  # an error if it is no function
     runtime.check()
     if not DRY_RUN.value:
         runtime.workdir()  # an error if there is none

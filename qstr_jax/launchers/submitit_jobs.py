@@ -18,6 +18,7 @@ from absl import flags
 from qstr_jax import sweeps
 from qstr_jax.cli import command_line, runtime, sample_complexity
 from qstr_jax.launchers.request import Request
+from qstr_jax.storage import files
 
 # A job goes on where it was stopped, so it may run out of time as often as it needs.
 MOST_TIMEOUTS = 10**6
@@ -60,8 +61,8 @@ def log_dir(workdir: str, chosen: str | None) -> pathlib.Path:
     """Where job files go: `chosen`, or beside the results."""
     if not chosen and '://' in workdir:
         raise ValueError(f'workdir={workdir!r}: job files need a folder here, give --log_dir')
-    results = pathlib.Path(workdir).absolute()
-    folder = pathlib.Path(chosen).absolute() if chosen else results.parent / f'{results.name}-logs'
+    results = pathlib.Path(workdir).resolve()
+    folder = pathlib.Path(chosen).resolve() if chosen else results.parent / f'{results.name}-logs'
     if folder == results or results in folder.parents:
         raise ValueError(f'log_dir={str(chosen)!r}: must lie outside the results directory {results}')
     return folder
@@ -74,7 +75,8 @@ def submit(cluster: str, shards: Sequence[Shard], folder: pathlib.Path, request:
     except ImportError:
         raise sweeps.SweepError('submitit is missing: make install EXTRA=launch') from None
     try:
-        executor = submitit.AutoExecutor(folder, cluster=cluster, slurm_max_num_timeout=MOST_TIMEOUTS)
+        with files.writing(f'--log_dir={str(folder)!r}'):
+            executor = submitit.AutoExecutor(folder, cluster=cluster, slurm_max_num_timeout=MOST_TIMEOUTS)
     except RuntimeError as error:  # no sbatch
         raise sweeps.SweepError(f'executor={cluster!r} cannot be used here ({error})') from None
     executor.update_parameters(

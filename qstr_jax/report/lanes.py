@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from qstr_jax.analysis import crossings, resolution, table1
-from qstr_jax.storage import results
+from qstr_jax.storage import lane_keys, results
 
 
 def load(workdir: Any, strict: bool = False) -> pd.DataFrame:
@@ -28,4 +28,4 @@ def for_table1(workdir: Any, strict: bool = False) -> pd.DataFrame:
 
 def _curves(workdir: Any, strict: bool, rows: pd.DataFrame) -> pd.DataFrame:
     """Curves without the settings of cells, which no crossing needs: those of 17 mixers took 0.6 GB."""
-    return results.load_curves(workdir, strict, rows.filter(['cell']))
+    return results.load_curves(workdir, strict, rows.filter(['cell', 'outcome', *lane_keys.columns_of(rows)]))

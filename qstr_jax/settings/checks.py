@@ -1,5 +1,6 @@
 """Checks of single values. Their errors are one line that says what is wrong and what would be right."""
 
+import ast
 import difflib
 import math
 import re
@@ -19,6 +20,14 @@ def unknown(name: str, value: object, known: Iterable[object]) -> ValueError:
     near = difflib.get_close_matches(str(value), names, n=1)
     hint = f'; did you mean {near[0]!r}?' if near else ''
     return ValueError(f'{name}={value!r}: unknown, one of {", ".join(names)}{hint}')
+
+
+def literal(text: str) -> Any:
+    """The Python value that a text is; a ValueError if it is none."""
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):  # as its documentation lists them
+        raise ValueError(f'{text!r}: no value of Python') from None
 
 
 def choice(name: str, value: object, known: Iterable[object]) -> None:

@@ -126,6 +126,8 @@ def add(workdir: Any, cell_id: str, rows: pd.DataFrame, curves: pd.DataFrame, is
         if rows.empty:
             return 0
         num_added, rows = len(rows), pd.concat([old, rows], ignore_index=True)
+    if len(known_rows) and not curves_path.exists():
+        raise _missing(curves_path)
     if curves_path.exists():
         old = defaults.filled_curves(cell_tables.read_curves(curves_path), known_rows)
         curves = pd.concat([lane_keys.without(old, lane_keys.found_in(curves)), curves], ignore_index=True)
@@ -205,14 +207,41 @@ def load_curves(workdir: Any, strict: bool = False, rows: pd.DataFrame | None = 
 
 
 def _check_beside(workdir: Any, rows: pd.DataFrame, curves: pd.DataFrame, strict: bool) -> None:
-    """Raises or warns for the first cell that has rows and no curves; a damaged file of curves was named before."""
-    cells = set(rows['cell']) - set(curves['cell'] if len(curves) else ()) if len(rows) else set()
-    for path in (cell_path(workdir, 'curves', cell_id) for cell_id in sorted(cells)):
-        if not path.exists():
-            error = ResultsError(f'{path} is missing beside its rows: delete those and run the cell again')
+    """Raises or warns for the cells that have lanes without curves; a damaged file of curves was named before."""
+    if rows.empty:
+        return
+    curves = curves if len(curves) else rows[:0]
+    bare, known = _without_curves(rows, curves), set(curves['cell'])
+    for cell_id in sorted({*bare, *rows['cell']} - (known - {*bare})):
+        path = cell_path(workdir, 'curves', cell_id)
+        if cell_id in known or not path.exists():
+            error = _lacking(path, bare.count(cell_id)) if cell_id in known else _missing(path)
             if strict:
                 raise error
             warnings.warn(str(error), stacklevel=3)
+
+
+def _without_curves(rows: pd.DataFrame, curves: pd.DataFrame) -> list[str]:
+    """The cell of each lane that has a row and no curve, by the columns of lanes that the cell's curves have.
+
+    A lane may diverge before it has any.
+    """
+    rows = rows[rows['outcome'] != 'diverged']
+    names = [name for name in lane_keys.columns_of(rows) if name in curves]
+    asked, there = (frame[['cell', *names]].drop_duplicates() for frame in (rows, curves))
+    has = there.groupby('cell')[names].count().gt(0).reindex(asked['cell'], fill_value=False)
+    asked[names] = asked[names].where(has.to_numpy())
+    keys, known = (frame.astype(object).where(frame.notna(), None) for frame in (asked, there))
+    found = set(known.itertuples(index=False, name=None))
+    return [key[0] for key in keys.itertuples(index=False, name=None) if key not in found]
+
+
+def _missing(path: Any) -> ResultsError:
+    return ResultsError(f'{path} is missing beside its rows: delete those and run the cell again')
+
+
+def _lacking(path: Any, count: int) -> ResultsError:
+    return ResultsError(f'{path} lacks {count} lanes of its rows: delete both and run the cell again')
 
 
 def _check_curves_have_rows(workdir: Any) -> None:

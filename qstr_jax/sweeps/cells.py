@@ -112,18 +112,37 @@ def _check_size(sweep: Sweep) -> None:
     """Raises ValueError for more cells or lanes than can be listed, before any is made."""
     num_cells = num_lanes = 0
     num_seeds = sweep.num_seeds + (sweep.tune.num_seeds if sweep.tune else 0)
+    num_tasks = _num_tasks(sweep)
     for learner, model in itertools.product(sweep.learners, sweep.models):
         traced = registry.entries()[learner].schema.traced
         own = _resolved(sweep, 'learner', learner)
         static = [values for name, values in own.items() if name not in traced]
-        static += [*_resolved(sweep, 'task', sweep.task).values(), *_resolved(sweep, 'model', model).values()]
+        static += _resolved(sweep, 'model', model).values()
         lanes = [own[name] for name in traced if name in own]
-        cells = math.prod(map(len, static))
+        cells = math.prod(map(len, static)) * num_tasks
         num_cells += cells
         num_lanes += cells * math.prod(map(len, lanes)) * max(1, len(sweep.num_samples)) * num_seeds
     for what, count, most in (('cells', num_cells, MOST_CELLS), ('lanes', num_lanes, MOST_LANES)):
         if count > most:
             raise ValueError(f'{num_seeds} seeds and the axes make {count:,} {what}: at most {most:,} in one sweep')
+
+
+def _num_tasks(sweep: Sweep) -> int:
+    """The number of tasks that a sweep asks for, whose links and encodings have axes of their own."""
+    axes = _resolved(sweep, 'task', sweep.task)
+    parts = [axes.pop(part, (_default(sweep, part),)) for part in ('link', 'encoding')]
+    counts = [sum(_num_points(_part(sweep, one)) for one in part) for part in parts]
+    return _num_points(axes) * math.prod(counts)
+
+
+def _num_points(axes: dict[str, tuple]) -> int:
+    return math.prod(map(len, axes.values()))
+
+
+def _default(sweep: Sweep, part: str) -> Any:
+    """The link or encoding of a task that no setting names; None for a task without links or encodings."""
+    schema = registry.entries()[sweep.task].schema
+    return schema[part].default if part in schema else None
 
 
 def _resolved(sweep: Sweep, kind: str, name: str) -> dict[str, tuple]:
@@ -152,11 +171,7 @@ def _cells_of_model(
     sweep: Sweep, settings: Settings, learner_name: str, model: str, used: set, *, made: dict
 ) -> Iterator[Cell]:
     """The cells of one model and learner on one task: a program for each combination of their static settings."""
-    defaults = registry.entries()[sweep.task].schema
-    # A task without links or encodings has none.
-    link, encoding = (
-        settings.get(part, defaults[part].default if part in defaults else None) for part in ('link', 'encoding')
-    )
+    link, encoding = (settings.get(part, _default(sweep, part)) for part in ('link', 'encoding'))
     link_axes, encoding_axes = _part(sweep, link), _part(sweep, encoding)
     model_axes = _resolved(sweep, 'model', model)
     for link_settings, encoding_settings in itertools.product(_product(link_axes), _product(encoding_axes)):

@@ -1,13 +1,15 @@
 """The listing of a dry run: what a sweep would run."""
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from etils import epath
 
 from qstr_jax.progress import duration
-from qstr_jax.sweeps import claims, cost, outputs, pace, tuned
+from qstr_jax.storage import provenance
+from qstr_jax.sweeps import claims, cost, outputs, pace, stale, tuned
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.sweep import Sweep
 
@@ -40,6 +42,8 @@ def describe(sweep: Sweep, cells: Sequence[Cell], workdir: Any = None) -> str:
     )
     if folder is not None:
         lines.append(f'{sum(there):,} of {num_reported:,} lanes are there already')
+        if text := stale.text(folder, cells, provenance.start(sys.argv)):
+            lines.append(f'a run would stop: {text}')
     if sum(there) < num_reported:
         lines.append(_total(times))
     if sweep.tune:

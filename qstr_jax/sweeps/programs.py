@@ -1,10 +1,10 @@
 """The two compiled programs of a cell on one device, `init` and `advance`, and the memory that they need."""
 
-import collections
 import contextlib
 import functools
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -51,14 +51,21 @@ def abstract_state(problem: Problem, size: int) -> Any:
 
 # By (problem, size): if several GPUs need a program, one thread compiles it and the others find it in JAX's cache.
 # Elsewhere a program's name in the cache has its device in it, so each device compiles for itself, beside the others.
-_compiling: collections.defaultdict[tuple, threading.Lock] = collections.defaultdict(threading.Lock)
+_guard = threading.Lock()
+_compiling: weakref.WeakValueDictionary[tuple, threading.Lock] = weakref.WeakValueDictionary()
+
+
+def _lock_of(problem: Problem, size: int) -> threading.Lock:
+    """The lock of those who compile a program; it is kept as long as one of them holds it or waits for it."""
+    with _guard:
+        return _compiling.setdefault((problem, size), threading.Lock())
 
 
 def compile_programs(problem: Problem, size: int, device: Any) -> Programs:
     """Compiles the programs of a cell; nothing is run."""
     start = time.perf_counter()
     is_shared = device.platform == 'gpu' and bool(getattr(jax.config, 'jax_compilation_cache_dir', None))
-    with _compiling[problem, size] if is_shared else contextlib.nullcontext():
+    with _lock_of(problem, size) if is_shared else contextlib.nullcontext():
         init, advance, fingerprint = _compile(problem, size, device)
     memory = sum(program_bytes(program) for program in (init, advance))
     return Programs(

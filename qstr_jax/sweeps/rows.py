@@ -1,6 +1,7 @@
 """What is kept of a finished lane batch: rows, curves, and on demand the trained parameters, one folder per lane."""
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -71,7 +72,8 @@ def curves(cell: Cell, lanes: Sequence[Any], state_K: Any) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _params_path(workdir: Any, cell: Cell, lane: Any) -> epath.Path:
+def params_path(workdir: Any, cell: Cell, lane: Any) -> epath.Path:
+    """Where the parameters of a lane are."""
     return names.inside(workdir, 'params', cell.id, lane_keys.name_of(lane))
 
 
@@ -79,11 +81,11 @@ def _params_identity(cell: Cell, lane: Any) -> str:
     return f'{cell.id}: {lane_keys.name_of(lane)}'
 
 
-def save_params(workdir: Any, cell: Cell, lanes: Sequence[Any], state_K: Any) -> None:
-    """Saves the parameters of each lane of a finished batch; in its state fillers may follow the lanes."""
-    for k, lane in enumerate(lanes):
-        of_lane = jax.tree.map(lambda leaf, k=k: leaf[k], state_K.params)
-        checkpoint.save_tree(_params_path(workdir, cell, lane), of_lane, _params_identity(cell, lane))
+def save_params(workdir: Any, cell: Cell, lanes: Sequence[Any], state_K: Any, wanted: Sequence[Any]) -> None:
+    """Saves the parameters of the wanted lanes of a finished batch; in its state fillers may follow the lanes."""
+    for lane in wanted:
+        of_lane = jax.tree.map(operator.itemgetter(lanes.index(lane)), state_K.params)
+        checkpoint.save_tree(params_path(workdir, cell, lane), of_lane, _params_identity(cell, lane))
 
 
 def load_params(workdir: Any, cell: Cell, lane: Any) -> Any:
@@ -97,7 +99,7 @@ def load_params(workdir: Any, cell: Cell, lane: Any) -> Any:
     Raises:
         results.ResultsError: there are none, or they cannot be read.
     """
-    path = _params_path(workdir, cell, lane)
+    path = params_path(workdir, cell, lane)
     if not path.exists():
         raise results.ResultsError(f'no parameters at {path}: run the sweep with save_params=True into a new directory')
     wanted = held_out.abstract_params(cell.problem.module, cell.problem.task)

@@ -14,7 +14,7 @@ import pandas as pd
 from etils import epath
 
 from qstr_jax import progress
-from qstr_jax.storage import results
+from qstr_jax.storage import cell_columns, results
 from qstr_jax.sweeps import cells, claims, lane_batches, outputs, session, tuned
 from qstr_jax.sweeps.session import Options
 from qstr_jax.sweeps.sweep import Sweep
@@ -164,6 +164,19 @@ def opened(
     mine = share(all_cells, options.shard_index, options.num_shards)
     if (epath.Path(workdir) / 'config.json').exists():
         results.make_compact(workdir)
+    else:
+        _check_tuned_alike(workdir, mine, sweep.tune is not None)
     workdir = one.open(workdir, mine, () if sweep.tune else all_cells, has_probes=True)
     missing = claims.missing_of(workdir, mine, sweep.tune.names if sweep.tune else ())
     return workdir, mine, sum(len(cell.lanes) - len(missing[cell.id]) for cell in mine)
+
+
+def _check_tuned_alike(workdir: Any, mine: Sequence[cells.Cell], is_tuned: bool) -> None:
+    """As `results.check_tuned_alike`, for a directory whose config.json is gone: its rows tell too."""
+    lanes = {cell.id: cell.lanes[0]._fields for cell in mine}
+    for rows in cell_columns.columns_of_each(workdir, lanes, ('tuned',)).values():
+        if any(isinstance(names, str) != is_tuned for names in rows.get('tuned', [None])):
+            before = 'not tuned' if is_tuned else 'tuned'
+            raise results.ResultsError(
+                f'rows in {str(workdir)!r} were {before}, unlike those of this sweep: use another directory'
+            )

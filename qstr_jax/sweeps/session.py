@@ -20,7 +20,7 @@ import jax
 from qstr_jax.progress import Progress
 from qstr_jax.settings import checks
 from qstr_jax.storage import provenance, results
-from qstr_jax.sweeps import claims, lane_batches, monitor, outputs, probing, stale, worker
+from qstr_jax.sweeps import claims, kept, lane_batches, monitor, outputs, probing, stale, worker
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.sweep import Sweep
 
@@ -90,7 +90,10 @@ class Stop(threading.Event):
 
 @contextlib.contextmanager
 def stopping() -> Iterator[Stop]:
-    """Yields an event that SIGTERM and SIGINT set; a second signal ends the process in the usual way."""
+    """Yields an event that SIGTERM and SIGINT set; a second signal ends the process at once.
+
+    In a session that a person types into, such as a notebook's, it does what it did before: the process is theirs.
+    """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop  # only the main thread may handle signals
@@ -104,7 +107,11 @@ def stopping() -> Iterator[Stop]:
     def handle(number: int, frame: Any) -> None:
         stop.signal_number = number
         stop.set()
-        restore()
+        if hasattr(sys, 'ps1'):  # the prompt
+            restore()
+        else:
+            for one in before:
+                signal.signal(one, _end)
         os.write(2, b'stopping: running lanes are saved after this call to the device; once more stops at once\n')
 
     for number in before:
@@ -113,6 +120,12 @@ def stopping() -> Iterator[Stop]:
         yield stop
     finally:
         restore()
+
+
+def _end(number: int, frame: Any) -> None:
+    """Ends the process, which an exception could not while a thread waits for the device; files appear whole."""
+    os.write(2, b'stopped at once\n')
+    os._exit(128 + number)
 
 
 class Session:
@@ -151,6 +164,8 @@ class Session:
         workdir = results.open_workdir(workdir)
         record = provenance.start(sys.argv)
         stale.check(workdir, cells, record, self._options.refresh)
+        if self.sweep.save_params:
+            kept.check(workdir, cells, self.sweep.tune.names if self.sweep.tune else (), record, self._options.refresh)
         if has_probes:
             probing.complete(workdir, cells, self._probes, self._made, record, self._options.refresh)
         with contextlib.nullcontext() if is_alone else claims.locked(workdir, 'config'):

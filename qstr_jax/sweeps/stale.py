@@ -1,8 +1,8 @@
 """Rows of another program, since code has been edited or the default of a setting has changed.
 
 A cell whose rows are of this very code, as provenance says, is not traced. Otherwise the cell is traced, and
-its fingerprint compared with that of its rows. Rows of other versions of JAX or this package are taken as they are, and
-so are those from before there were fingerprints.
+its fingerprint compared with that of its rows; so is a cell whose rows no record knows. Rows of other versions of JAX
+or this package are taken as they are, and so are those from before there were fingerprints.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,6 +31,25 @@ HINT = (
 
 def check(workdir: Any, cells: Sequence[Cell], record: dict[str, Any], refresh: bool) -> None:
     """Raises ResultsError where rows of some cells are of another program; with `refresh` they are set aside."""
+    stale, checked = _judged(workdir, cells, record)
+    if checked:
+        provenance.add_checked(workdir, record, checked)
+    if stale and not refresh:
+        raise _first_of(workdir, stale)
+    for cell, _, judged in stale:
+        set_aside(workdir, cell, judged, record['id'])
+
+
+def text(workdir: Any, cells: Sequence[Cell], record: dict[str, Any]) -> str:
+    """What `check` would raise, '' if nothing; nothing is written."""
+    stale, _ = _judged(workdir, cells, record)
+    return str(_first_of(workdir, stale)) if stale else ''
+
+
+def _judged(
+    workdir: Any, cells: Sequence[Cell], record: dict[str, Any]
+) -> tuple[list[tuple[Cell, str, Any]], list[tuple[str, str]]]:
+    """The cells that have rows of another program, why, and their `origin`; and what was found to be the same."""
     tables = _tables(workdir, cells)
     runs = provenance.of_programs(workdir) if any('program' in rows for _, rows in tables) else {}
     stale: list[tuple[Cell, str, Any]] = []
@@ -43,14 +62,14 @@ def check(workdir: Any, cells: Sequence[Cell], record: dict[str, Any], refresh: 
             checked += [] if reason else [(cell.id, made['program'])]
         if any(reasons):
             stale.append((cell, '; '.join(filter(None, reasons)), origin(cell, rows)))
-    if checked:
-        provenance.add_checked(workdir, record, checked)
-    if stale and not refresh:
-        (cell, reason, _), *more = stale
-        others = f', and of {len(more)} more cells' if more else ''
-        raise _error(workdir, cell.id + others, reason)
-    for cell, _, judged in stale:
-        set_aside(workdir, cell, judged, record['id'])
+    return stale, checked
+
+
+def _first_of(workdir: Any, stale: Sequence[tuple[Cell, str, Any]]) -> results.ResultsError:
+    """The error about some cells, with the reason of the first."""
+    (cell, reason, _), *more = stale
+    others = f', and of {len(more)} more cells' if more else ''
+    return _error(workdir, cell.id + others, reason)
 
 
 def check_added(workdir: Any, cell: Cell, made: dict[str, Any], record: dict[str, Any]) -> None:
@@ -63,9 +82,8 @@ def check_added(workdir: Any, cell: Cell, made: dict[str, Any], record: dict[str
     } - {made['program']}
     runs = provenance.of_programs(workdir) if others else {}
     for program in sorted(others):
-        known = of_these_versions(runs.get((cell.id, program), []), record)
-        if known:
-            raise _error(workdir, cell.id, _changes(cell, known[-1], record))
+        if _is_ours(made_by := runs.get((cell.id, program), []), record):
+            raise _error(workdir, cell.id, _changes(cell, made_by, record))
 
 
 def _error(workdir: Any, what: str, reason: str) -> results.ResultsError:
@@ -101,6 +119,11 @@ def of_these_versions(runs: Sequence[dict[str, Any]], record: dict[str, Any]) ->
     return [run for run in runs if provenance.versions(run) == provenance.versions(record)]
 
 
+def _is_ours(runs: Sequence[dict[str, Any]], record: dict[str, Any]) -> bool:
+    """Whether the runs of a program are to agree with this one: of the same versions, or of none that is known."""
+    return not runs or bool(of_these_versions(runs, record))
+
+
 def _doubtful(cell: Cell, rows: dict[str, list], runs: dict, record: dict[str, Any]) -> list[dict[str, Any]]:
     """Fingerprint, backend and lanes per batch of the programs behind the rows that this code may no longer make."""
     made = _made(rows)
@@ -110,26 +133,29 @@ def _doubtful(cell: Cell, rows: dict[str, list], runs: dict, record: dict[str, A
     can_read = all(source_code.has_file(value) for value in given if callable(getattr(value, 'apply', value)))
     found = []
     for one in made:
-        known = of_these_versions(runs.get((cell.id, one['program']), []), record)
+        made_by = runs.get((cell.id, one['program']), [])
+        known = of_these_versions(made_by, record)
         is_same = can_read and any(source_code.is_same(run.get('sources'), record['sources']) for run in known)
-        found += [one] if known and not is_same else []
+        found += [one] if _is_ours(made_by, record) and not is_same else []
     return found
 
 
 def _reason(cell: Cell, made: dict[str, Any], runs: dict, record: dict[str, Any]) -> str:
     """Why rows are not of the program that this code makes; '' if they are."""
-    logging.log_first_n(logging.INFO, 'the code has changed since some rows were made: their cells are traced', 1)
+    logging.log_first_n(logging.INFO, 'the code may have changed since some rows were made: their cells are traced', 1)
     try:
         if programs.fingerprint(cell.problem, int(made['lanes_per_batch']), made['backend']) == made['program']:
             return ''
     except Exception as error:  # a user's code may raise anything
         return f'{failures.reason(error)}'
-    return _changes(cell, of_these_versions(runs[cell.id, made['program']], record)[-1], record)
+    return _changes(cell, runs.get((cell.id, made['program']), []), record)
 
 
-def _changes(cell: Cell, run: dict[str, Any], record: dict[str, Any]) -> str:
-    """What has changed since a run: the code of what the cell uses, or else of any module."""
-    modules = source_code.changed(run.get('sources'), record['sources'])
+def _changes(cell: Cell, runs: Sequence[dict[str, Any]], record: dict[str, Any]) -> str:
+    """What has changed since the last of some runs: the code of what the cell uses, or else of any module."""
+    if not runs:
+        return 'no record says what made them'
+    modules = source_code.changed(of_these_versions(runs, record)[-1].get('sources'), record['sources'])
     task = cell.problem.task
     parts = [getattr(getattr(task, name, None), 'name', None) for name in ('link', 'encoding')]
     used = [cell.model, task.name, cell.problem.learner.name, *parts]
@@ -153,12 +179,17 @@ def set_aside(workdir: Any, cell: Cell, judged: tuple, folder: str) -> None:
     with claims.locked(workdir, f'{cell.id}-tables'):
         if [origin(cell, rows) for _, rows in _tables(workdir, [cell])] != [judged]:
             return
-        paths = [results.cell_path(workdir, kind, cell.id) for kind in ('rows', 'curves')]
-        paths.append(names.inside(workdir, 'params', cell.id))
-        paths += (workdir / 'checkpoints').glob(f'{names.check(cell.id)}-batch*')
-        for path in paths:
-            if path.exists():
-                target = names.inside(workdir, REPLACED, folder, path.parent.name, path.name)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                path.rename(target)
+        move_aside(workdir, cell, folder)
+
+
+def move_aside(workdir: Any, cell: Cell, folder: str) -> None:
+    """As `set_aside`, without a look at the rows. The caller holds the lock of the cell's tables."""
+    paths = [results.cell_path(workdir, kind, cell.id) for kind in ('rows', 'curves')]
+    paths.append(names.inside(workdir, 'params', cell.id))
+    paths += (workdir / 'checkpoints').glob(f'{names.check(cell.id)}-batch*')
+    for path in paths:
+        if path.exists():
+            target = names.inside(workdir, REPLACED, folder, path.parent.name, path.name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(target)
     logging.info('%s: runs again, the old rows are in %s', cell.id, workdir / REPLACED / folder)

@@ -138,7 +138,8 @@ class Worker:
         with claims.locked(job.workdir, f'{cell.id}-tables'):
             stale.check_added(job.workdir, cell, made, job.record)  # another worker may have added rows meanwhile
             if job.save_params:
-                rows.save_params(job.workdir, cell, lanes, state_K)
+                left = claims.missing(job.workdir, LaneBatch(cell, lanes, 0))  # rows and parameters are of one run
+                rows.save_params(job.workdir, cell, lanes, state_K, left)
             results.add(job.workdir, cell.id, table, rows.curves(cell, lanes, state_K))
         checkpoint.remove(folder)
         job.progress.say(_summary(cell, table, seconds, compile_seconds))

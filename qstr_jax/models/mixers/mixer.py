@@ -16,7 +16,6 @@ that is asked for. One that can see all tokens by itself has a field `causal`, w
 `length`, the number of tokens before padding, or None. `state_size(width, seq_len)` says how many numbers it carries.
 """
 
-import ast
 from typing import Any, TypeVar, cast
 
 from flax import linen as nn
@@ -78,7 +77,7 @@ def parsed(text: str) -> Spec:
         if not equals:
             raise ValueError(f'mixers={text!r}: write settings as {name}:NAME=VALUE')
         try:
-            settings[key] = ast.literal_eval(value)
-        except (SyntaxError, ValueError):
+            settings[key] = checks.literal(value)
+        except ValueError:
             settings[key] = value
     return spec(name, **settings)
