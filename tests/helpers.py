@@ -4,6 +4,7 @@ import contextlib
 import functools
 import importlib
 import importlib.util
+import io
 import math
 import os
 import pathlib
@@ -13,7 +14,7 @@ import sys
 import jax
 import numpy as np
 import pytest
-from absl import flags
+from absl import app, flags
 from absl.testing import flagsaver
 
 from qstr_jax import tasks
@@ -136,6 +137,26 @@ def assert_one_error(done, *words):
     assert last.startswith('error: ')
     assert all(word in last for word in words)
     assert 'Traceback' not in done.stderr
+
+
+def end_of(module, *words):
+    """How a binary ends in this process with the words of a command line: what it gives to `sys.exit`."""
+    # A launcher imports it while it runs, and flags that are defined meanwhile are gone afterwards.
+    importlib.import_module('qstr_jax.cli.sample_complexity')
+    sys.argv = [module.__name__, *words]
+    is_launcher = module.__name__ == 'experiments.launch'
+    run = functools.partial(app.run, module.main, flags_parser=module.parse) if is_launcher else module.main
+    with flags_as_before(module), contextlib.redirect_stdout(io.StringIO()), pytest.raises(SystemExit) as end:
+        run()
+    return end.value.code
+
+
+def assert_one_line(code, *words):
+    """What a binary gives to `sys.exit` is an error in one line, which has these words."""
+    assert isinstance(code, str)
+    assert code.startswith('error: ')
+    assert '\n' not in code
+    assert all(word in code for word in words), code
 
 
 def config_module(name):

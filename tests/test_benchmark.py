@@ -1,5 +1,6 @@
 """The benchmark's sections from a small cell, and its flags; nothing here is timed for its speed."""
 
+import functools
 import importlib.util
 import json
 import pathlib
@@ -12,7 +13,8 @@ from experiments.benchmarks.ours import Protocol
 from qstr_jax import sweeps
 from tests import harness, helpers
 
-TINY = Protocol('ffn', 3, token_dim=4, ffn_widths=(8, 8), max_samples=1280, test_samples=40, threshold=0.9)
+WIDTHS = {'token_dim': 4, 'ffn_widths': (8, 8)}
+TINY = Protocol('ffn', 3, **WIDTHS, max_samples=1280, test_samples=40, threshold=0.9)
 
 
 def test_a_fresh_cache_is_empty_and_goes():
@@ -50,9 +52,9 @@ def test_our_side_trains_and_is_tested():
 @helpers.needs_torch
 def test_sections_compare_the_two(tmp_path):
     path = tmp_path / 'benchmark.json'
-    done = harness.run_binary(
-        'benchmark', '--models=ffn', '--seq_lens=2', '--run_seeds=1', f'--json={path}'
-    )  # fmt: skip
+    narrow = functools.partial(Protocol, **WIDTHS, test_samples=500, learning_rate=3e-3, threshold=0.9)
+    flags = '--models=ffn', '--seq_lens=2', '--run_seeds=1', '--milliseconds=20', f'--json={path}'
+    done = harness.run_binary('benchmark', *flags, settings={'experiments.benchmarks.ours:Protocol': narrow})
     assert done.returncode == 0, done.stderr
     found = json.loads(path.read_text())['sections']
     (step,), (run,) = found['steps'], found['runs']

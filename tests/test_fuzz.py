@@ -3,16 +3,12 @@
 The suite tries most on one binary, since the others share its way; FUZZ=1000 before pytest tries as many on each.
 """
 
-import contextlib
 import functools
 import importlib
-import io
 import os
-import sys
 
 import hypothesis
 import pytest
-from absl import app
 from hypothesis import strategies as st
 from ml_collections import config_dict
 
@@ -88,12 +84,8 @@ def end_of(name, *arguments):
     binary, config, small = BINARIES[name]
     module = importlib.import_module(f'experiments.{binary}')
     path = f'{helpers.ROOT}/experiments/exhibits/{config}.py'
-    sys.argv = [binary, f'--config={path}', '--dry_run', '--workdir=nowhere', *(f'--config.{one}' for one in small)]
-    sys.argv += arguments
-    run = functools.partial(app.run, module.main, flags_parser=module.parse) if binary == 'launch' else module.main
-    with helpers.flags_as_before(module), contextlib.redirect_stdout(io.StringIO()), pytest.raises(SystemExit) as end:
-        run()
-    return end.value.code
+    first = f'--config={path}', '--dry_run', '--workdir=nowhere', *(f'--config.{one}' for one in small)
+    return helpers.end_of(module, *first, *arguments)
 
 
 @pytest.mark.usefixtures('_as_before')

@@ -12,6 +12,7 @@ import types
 
 import pytest
 
+from experiments import launch
 from qstr_jax import sweeps
 from qstr_jax.launchers import batch_queue, batch_worker, ray, request, submitit_jobs
 from qstr_jax.storage import results
@@ -132,6 +133,13 @@ def test_a_preempted_job_saves_its_state_and_is_queued_again(cache, single, tmp_
 
 
 @pytest.mark.slow
+def test_an_error_of_the_launcher_is_the_last_line_of_its_process(tmp_path):
+    done = harness.run_binary('launch', CONFIG, *LOCAL, f'--workdir={tmp_path / "sweep"}', '--config.num_sedes=2')
+    helpers.assert_one_error(done, 'num_sedes')
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.usefixtures('_as_before')
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
@@ -151,8 +159,7 @@ def test_a_preempted_job_saves_its_state_and_is_queued_again(cache, single, tmp_
 def test_bad_input_is_a_line_and_starts_nothing(tmp_path, arguments, message):
     workdir = str(tmp_path / 'sweep')
     arguments = [CONFIG, *LOCAL, f'--workdir={workdir}', *(a.replace('DIR', workdir) for a in arguments)]
-    done = harness.run_binary('launch', *arguments)
-    helpers.assert_one_error(done, message.replace('DIR', workdir).removeprefix('error: '))
+    helpers.assert_one_line(helpers.end_of(launch, *arguments), message.replace('DIR', workdir))
     assert os.listdir(tmp_path) == []
 
 

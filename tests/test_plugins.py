@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from experiments import sample_complexity
 from qstr_jax import analysis, columns, plots, sweeps
 from qstr_jax.cli import base
 from qstr_jax.settings import registry
@@ -127,6 +128,13 @@ class Average(nn.Module):
 '''
 NAMES = ('my_average', 'my_convolution', 'my_nearby', 'my_soft', 'my_circle', 'my_clipped', 'my_share')
 SOURCES = dict(zip(NAMES, (AVERAGE, CONVOLUTION, NEARBY, SOFT, CIRCLE, CLIPPED, SHARE), strict=True))
+BAD = {
+    'my_raising': "raise RuntimeError('no table of weights')",
+    'my_unfinished': 'def f(:',
+    'my_exit': 'import sys\nsys.exit(3)',
+    'my_none': "from qstr_jax import models\n@models.register('none')\ndef none(task):\n    return None",
+    'my_wide': CONVOLUTION.replace('[:, 0]', '').replace("'convolution'", "'wide'"),
+}
 SMALL = {name: value for name, value in small.SMALL.items() if '.' not in name} | {'ffn': {'widths': (16, 16)}}
 QUICKSTART = f'--config={helpers.ROOT}/experiments/exhibits/quickstart.py'
 SHORT = ('seq_lens=3', 'num_seeds=1', 'token_dim=2', 'test_samples=40', 'max_samples=1280', 'threshold=9.0')
@@ -136,7 +144,7 @@ QUICK = tuple(f'--config.{setting}' for setting in SHORT)
 @pytest.fixture
 def plugins(tmp_path, monkeypatch):
     """Plugins that this process can import, and forgets afterwards."""
-    for name, source in SOURCES.items():
+    for name, source in (SOURCES | BAD).items():
         (tmp_path / f'{name}.py').write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
     importlib.invalidate_caches()
@@ -146,7 +154,7 @@ def plugins(tmp_path, monkeypatch):
     for table, kept in zip(tables, before, strict=True):
         table.clear()
         table.update(kept)
-    for name in SOURCES:
+    for name in SOURCES | BAD:
         sys.modules.pop(name, None)
 
 
@@ -255,15 +263,6 @@ def test_a_probe_has_a_setting(plugins):
     assert 0 < shares[0] < shares[1] == pytest.approx(1)
 
 
-BAD = {
-    'my_raising': "raise RuntimeError('no table of weights')",
-    'my_unfinished': 'def f(:',
-    'my_exit': 'import sys\nsys.exit(3)',
-    'my_none': "from qstr_jax import models\n@models.register('none')\ndef none(task):\n    return None",
-    'my_wide': CONVOLUTION.replace('[:, 0]', '').replace("'convolution'", "'wide'"),
-}
-
-
 @pytest.mark.parametrize(
     ('plugin', 'arguments', 'words'),
     [
@@ -282,18 +281,22 @@ BAD = {
         ('my_exit', [], ["plugins='my_exit': SystemExit: 3"]),
         ('my_missing', [], ["plugins='my_missing': ModuleNotFoundError: No module named 'my_missing'"]),
         ('my_none', ['--config.models=none'], ["models='none'", 'must return a flax.linen Module, not None']),
-        ('my_wide', ['--config.models=wide'], ["models='wide'", 'must predict floats of shape (3,)', '(3, 1)']),
     ],
 )
-def test_what_is_wrong_is_one_line_that_names_the_nearest_right_name(tmp_path, plugin, arguments, words):
-    for name, source in (SOURCES | BAD).items():
-        (tmp_path / f'{name}.py').write_text(source)
+@pytest.mark.usefixtures('_as_before')
+def test_what_is_wrong_is_one_line_that_names_the_nearest_right_name(plugins, plugin, arguments, words):
+    plugin, workdir = f'--config.plugins={plugin}', f'--workdir={plugins / "results"}'
+    code = helpers.end_of(sample_complexity, QUICKSTART, plugin, workdir, '--dry_run', *QUICK, *arguments)
+    helpers.assert_one_line(code, *words)
+
+
+def test_a_model_of_another_shape_is_the_last_line_of_a_process_and_leaves_no_rows(plugins):
     done = harness.run_binary(
-        'sample_complexity', QUICKSTART, f'--config.plugins={plugin}', f'--workdir={tmp_path / "results"}', *QUICK,
-        *arguments, folder=tmp_path,
+        'sample_complexity', QUICKSTART, '--config.plugins=my_wide', f'--workdir={plugins / "results"}', *QUICK,
+        '--config.models=wide', folder=plugins,
     )  # fmt: skip
-    helpers.assert_one_error(done, *words)
-    assert not list(tmp_path.glob('results/rows/*'))
+    helpers.assert_one_error(done, "models='wide'", 'must predict floats of shape (3,)', '(3, 1)')
+    assert not list(plugins.glob('results/rows/*'))
 
 
 def test_describe_lists_a_plugin_like_everything_else(plugins):
