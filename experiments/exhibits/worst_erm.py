@@ -187,7 +187,8 @@ def text(rows):
     fewest, most = num_lengths.index[0], num_lengths.index[num_lengths == len(lengths)][-1]
     lanes = found[found['max_steps'].eq(most)]
     ordinary = rows('n_star_erm', task='qstr', radius=1, encoding_factor=3)
-    last, half = ordinary.where(seq_len=lengths[-1]), rows('worst_erm', radius=0.5)
+    last, half = ordinary.where(seq_len=lengths[-1]), rows('worst_erm', radius=0.5).table
+    erring = half[half['erring_samples'].gt(0)]
     ends = n_star_erm.ends(ordinary)
     widths = lanes.groupby('seq_len')['encoding_dim'].first()
     slope = np.polyfit(np.log(widths.index), np.log(widths), 1)[0]
@@ -211,7 +212,8 @@ number rests on a fit whose certificate stands in fits.md: norm at most R, train
 More steps raise n by factors of {_gains_text(found)}. By {fewest:,} steps it grows as
 N^{str(of_fewest).replace('-', '−')}, slower than by {most:,}. There, from the shrunk start, n at N = 16 and 64 is
 {by_hinge}.
-In the ball R = 1/2 {half.count(is_erm=True) or 'none'} of {half.count()} searches ends at an ERM by that measure.
+In the ball R = 1/2 {len(erring)} of {len(half)} searches find an ERM that errs,
+at up to {erring['erring_samples'].max():,} prompts, {(erring['seq_len'] == 16).sum()} of them at N = 16.
 {len(rows('worst_erm').table)} searches took {rows('worst_erm').time()}.
 """
 
