@@ -139,12 +139,11 @@ prompt; lanes and the choice of rates took {rows('architectures', 'architectures
 def choice(lanes):
     """How the rates of some tuned lanes were chosen, and at how many points none won."""
     seeds = len(str(lanes.values('tuned_seeds')[0]).split())
+    how, taken = f'{seeds} lanes of their own', 'no rate got all of them there, so another may do better'
     if seeds == 1:
-        how, taken = '1 lane of their own', 'no rate got there, and the one with the least error at the end was taken'
-    else:
-        how = f'{seeds} lanes of their own'
-        taken = 'not all got there at any rate, and the one of most lanes, or of the least error of one, was taken'
-    return f'Rates are chosen on {how}; at {without_rate(lanes)} points {taken}: another may do better.'
+        how = '1 lane of their own'
+        taken = 'no rate got there, and the one with the least error at the end was taken: another may do better'
+    return f'Rates are chosen on {how}; at {without_rate(lanes)} points {taken}.'
 
 
 def without_rate(lanes):

@@ -212,6 +212,7 @@ number rests on a fit whose certificate stands in fits.md: norm at most R, train
 More steps raise n by factors of {_gains_text(found)}. By {fewest:,} steps it grows as
 N^{str(of_fewest).replace('-', '−')}, slower than by {most:,}. There, from the shrunk start, n at N = 16 and 64 is
 {by_hinge}.
+
 In the ball R = 1/2 {len(erring)} of {len(half)} searches find an ERM that errs,
 at up to {erring['erring_samples'].max():,} prompts, {(erring['seq_len'] == 16).sum()} of them at N = 16.
 {len(rows('worst_erm').table)} searches took {rows('worst_erm').time()}.
