@@ -148,8 +148,11 @@ def draw(workdir, config):
     lines = _lines(rows, chosen, curves)
     title = combinations.title('{task}: n* of constrained ERM, {risk} risk', searches)
     # Where balls do not bind, R = 1/2 and 2 would lie on R = 1.
-    shown = chosen[chosen['radius'].eq(1)] if chosen['radius'].eq(1).any() else chosen
-    figure = plots.samples_against(shown, lines=lines, title=title, notes=combinations.notes(config.notes, shown))
+    shown, of_one = chosen, chosen[chosen['radius'].eq(1)]
+    if len(of_one):
+        shown, config.notes = of_one, (*config.notes, 'R = 1')
+    notes = combinations.notes(config.notes, shown)
+    figure = plots.samples_against(shown, lines=lines, title=title, notes=notes)
     drawing.save(figure, workdir, 'figure')
     drawing.write(analysis.samples_table(chosen), workdir, 'table')
     drawing.write(growth.growth(chosen), workdir, 'growth', digits=3)
