@@ -16,7 +16,10 @@ from qstr_jax.plots.labels import display, thousands, wrap
 from qstr_jax.plots.style import STYLE, Look, grid, looks
 
 # The looks of series that are no architecture: black is for lines.
-_COLOURS = ('#CC79A7', '#56B4E9', '#E69F00', '#7F3C8D', '#4B6A00', '#8C564B', '#7F7F7F', '#117777')
+_COLOURS = (
+    '#CC79A7', '#56B4E9', '#E69F00', '#7F3C8D', '#4B6A00', '#8C564B', '#7F7F7F', '#117777', '#A50026', '#8DA800',
+    '#1F1F8F', '#C9A0DC',
+)  # fmt: skip
 _MARKERS = 'vPp^X<>*'
 # The paper's architectures by their names in figures.
 _KINDS = {display(model): model for model in MODELS}
@@ -80,7 +83,7 @@ def _looks(points: pd.DataFrame) -> dict[str, Look]:
     kinds, count = dict(zip(series['series'], series['kind'], strict=True)), len(_COLOURS)
     others = [name for name in kinds if name in several]
     return {name: looks([kind])[kind] for name, kind in kinds.items() if name not in several} | {
-        name: (_COLOURS[i % count], _MARKERS[(i + i // count) % count], '-') for i, name in enumerate(others)
+        name: (_COLOURS[i % count], _MARKERS[(i + i // count) % len(_MARKERS)], '-') for i, name in enumerate(others)
     }
 
 
