@@ -11,7 +11,7 @@ import pytest
 
 from experiments import cards, exhibit
 from experiments.exhibits import card_proposition3
-from qstr_jax import models, sweeps
+from qstr_jax import models, plots, sweeps
 from qstr_jax.analysis import card, check
 from qstr_jax.analysis.card import Card, Panel, line, point
 from qstr_jax.plots import cards as figures
@@ -255,6 +255,32 @@ def test_figure_of_a_card_that_does_not_hold_says_so():
 def test_figure_of_a_card_holds_the_error_bars():
     (axis,) = figures.card_figure(small_card(loss=0.9)).axes
     assert axis.get_ylim()[1] > 0.9 + 0.1
+
+
+def marks(axis):
+    """Colour and marker of the points of each series."""
+    lines = [line for line in axis.lines if (line.get_gid() or '').startswith('points ')]
+    return {line.get_gid().removeprefix('points '): (line.get_color(), line.get_marker()) for line in lines}
+
+
+def test_a_series_looks_the_same_in_all_panels_of_a_card_and_an_architecture_as_everywhere():
+    series = [(0, 'FFN, N = 4'), (0, 'FFN, N = 8'), (0, 'Transformer, N = 4'), (1, 'N = 8'), (1, 'N = 4')]
+    series += [(2, 'Transformer'), (2, 'N = 4'), (2, 'FFN, N = 8')]
+    points = pd.DataFrame([point(panel, name, 1, 0.0) for panel, name in series])
+    panels = tuple(Panel(f'{i}', 'x', 'y', log_y=i == 1) for i in range(3))
+    made = dataclasses.replace(small_card(0.9), panels=panels, points=points)
+    figure = figures.card_figure(made)
+    first, second, third = map(marks, figure.axes[:3])
+    assert second['N = 4'] == third['N = 4']
+    assert first['FFN, N = 8'] == third['FFN, N = 8']
+    transformer, ffn = (plots.looks([model])[model][:2] for model in ('transformer', 'ffn'))
+    assert first['Transformer, N = 4'] == third['Transformer'] == transformer
+    looks = {name: look for panel in (first, second, third) for name, look in panel.items()}
+    assert ffn not in looks.values()  # Two of them are in one panel.
+    assert len(set(looks.values())) == len(looks) - 1
+    assert 'exact zeros' in figure.get_supxlabel()
+    assert 'Bars' not in figure.get_supxlabel()
+    assert 'Bars: one standard error' in figures.card_figure(small_card(0.9)).get_supxlabel()
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ def test_numbers_are_what_the_rows_say(rows):
     assert rows('full', seq_len=(4, 6)).mean(by='seq_len').count('k') == 2
     assert (rows('full').mean('sparsity'), at4.lanes(), rows('full').count()) == ('1', '5', 20)
     assert (rows('full').count(is_erm=True), rows('full').count(is_erm=None), rows('full').count(seed=9)) == (4, 16, 0)
+    assert at4.median('samples_to_threshold', digits=6) == f'{samples.median():.6g}'
     assert rows('bound', seq_len=4).mean() == '≥ 1000k (0 of 5 learn)'
     assert rows('mixed', seq_len=4).mean().endswith('k (4 of 5 learn)')
     assert rows('mixed', seq_len=4).largest() == f'{samples[:4].max() / 1000:.1f}k'

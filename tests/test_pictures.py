@@ -32,6 +32,7 @@ def test_heat_map_marks_the_published_cell_in_its_panel():
         grid(), 'learning_rate', 'weight_decay', panels='ffn_widths', published=published, title='t'
     )
     assert gids(figure, 'published') == {'published 0 0'}
+    assert 'orange frame' in ' '.join(figure.get_supxlabel().split())
     assert len(gids(figure, 'cell')) == 4  # the same four in both panels
     titles = [axis.get_title() for axis in figure.axes]
     assert titles == ['widths 60,1000', 'widths 120,2000']

@@ -283,6 +283,27 @@ def test_low_losses_get_a_logarithmic_axis_on_every_panel():
     assert plots.training_curves(make_curves()).axes[0].get_yscale() == 'linear'
 
 
+def test_a_wild_start_does_not_squash_curves():
+    curves = pd.concat([make_curves().assign(seed=seed) for seed in range(60)])
+    assert plots.training_curves(curves).axes[0].get_ylim()[1] < 1.2
+    curves.iloc[0, curves.columns.get_loc('test_loss')] = 9.5
+    figure = plots.training_curves(curves)
+    assert figure.axes[0].get_ylim()[1] < 1.2
+    assert 'losses above the panels: up to 9.5' in ' '.join(figure.get_supxlabel().split())
+
+
+def test_at_most_six_values_are_drawn_each_with_a_mark():
+    curves = pd.concat([make_curves().query('seq_len == 4').assign(seq_len=n) for n in range(4, 14)])
+    figure = plots.training_curves(curves)
+    names = legend(figure.axes[0])
+    assert len(names) == 6
+    assert (names[0], names[-1]) == ('N = 4', 'N = 13')
+    assert 'of 10 values' in ' '.join(figure.get_supxlabel().split())
+    marks = {line.get_marker() for line in figure.axes[0].lines if (line.get_gid() or '').startswith('lane')}
+    assert len(marks) == 6
+    assert 'drawn' not in plots.training_curves(make_curves()).get_supxlabel()
+
+
 def test_save_writes_both_files_and_leaves_nothing_else(tmp_path):
     target = tmp_path / 'new' / 'threshold_0.7'
     pdf, png = plots.save(plots.samples_against(make_rows()), target)
@@ -453,6 +474,21 @@ def test_learning_curves_have_a_panel_per_length():
         plots.learning_curves(table.drop(columns='num_samples'))
 
 
+def test_a_run_that_diverges_does_not_stretch_learning_curves():
+    table = pd.DataFrame([
+        {'model': 'ffn', 'task': 'qstr', 'seq_len': 4, 'seed': seed, 'num_samples': size, 'sample_size': size,
+         'test_loss': 1e16 if seed == 2 and size == 100 else 0.5}
+        for seed in range(3) for size in (10, 100)
+    ])  # fmt: skip
+    [axis] = plots.learning_curves(table).axes
+    assert points(axis, 'lanes ffn')[:, 1].max() == 10
+    name = axis.yaxis.get_major_formatter()
+    assert (name(10, 0), name(1e-3, 0)) == ('≥ 10', '0.001')
+    assert len(axis.yaxis.get_major_locator()()) < 12
+    alone = plots.learning_curves(table[table['seed'] < 2]).axes[0]
+    assert alone.yaxis.get_major_formatter()(10, 0) == '10'
+
+
 def test_training_curves_by_another_setting_keep_lanes_of_several_rates_apart():
     curves = pd.concat([make_curves().assign(learning_rate=rate) for rate in (1e-3, 1e-2)])
     [axis, _] = plots.training_curves(curves, by='learning_rate').axes
@@ -487,6 +523,9 @@ def test_rings_of_a_tuning_are_at_what_was_chosen_and_names_are_ticks():
         for name, samples in (('adamw', 500), ('sgd', 900))
     ])  # fmt: skip
     [axis] = plots.tuning(rows, 'optimizer').axes
+    sizes = rows.assign(batch_size=[16, 256])
+    [other] = plots.tuning(pd.concat([sizes, sizes.assign(batch_size=64)], ignore_index=True), 'batch_size').axes
+    assert [label.get_text() for label in other.get_xticklabels(which='both')] == ['16', '64', '256']
     assert [label.get_text() for label in axis.get_xticklabels()] == ['adamw', 'sgd']
     [ring] = artists(axis, 'chosen N = 4')
     assert (ring.get_xdata()[0], ring.get_ydata()[0]) == (1, 900)

@@ -36,7 +36,8 @@ def test_each_table_has_a_panel_and_all_share_the_samples():
 def test_lanes_that_never_learn_are_triangles_and_counted():
     figure = plots.samples_in_panels({'some': lanes(num_censored=2), 'none': lanes(num_censored=5)})
     some, none = figure.axes
-    assert {text.get_text() for text in some.texts} == {'3 of 5'}
+    assert {text.get_text() for text in some.texts} == {'3 of 5', ''}
+    assert [text.get_text() for text in none.texts if text.get_gid() == 'none learn'] == ['R: 0 of 5']
     assert 'censored rnn' in gids(some) & gids(none)
     [line] = [line for line in none.get_lines() if line.get_gid() == 'mean rnn']
     assert np.isfinite(line.get_ydata()).sum() == 1
@@ -50,9 +51,26 @@ def test_a_measure_has_its_means_lanes_and_references():
     left, right = figure.axes
     [mean] = [line for line in left.get_lines() if line.get_gid() == 'mean rnn']
     np.testing.assert_allclose(mean.get_ydata(), 0.92)
-    assert [line.get_label() for line in left.get_lines()].count('guess') == 1
-    assert 'guess' not in [line.get_label() for line in right.get_lines()]
-    assert left.get_legend() is not None
+    assert 'reference guess' in gids(left) - gids(right)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ['Transformer', 'RNN', 'guess']
+    assert left.get_legend() is None  # It would cover lanes.
+
+
+def test_titles_and_long_names_stand_above_the_panels():
+    guess, words = pd.Series({4: 0.25, 8: 0.125}), 'the best that can be done without any look at the prompt'
+    references = {words: {'two': guess}}
+    figure = plots.measure_in_panels({'two': lanes()}, 'seq_len', 'accuracy', references=references, title='some title')
+    figure.canvas.draw()
+    [legend] = figure.legends
+    assert legend.get_title().get_text() == 'some title'
+    box = legend.get_window_extent()
+    assert box.y0 > figure.axes[0].get_window_extent().y1
+    assert 0 <= box.x0 <= box.x1 <= figure.bbox.x1
+
+
+def test_a_panel_may_have_a_remark():
+    figure = plots.samples_in_panels({'a': lanes(), 'b': lanes()}, remarks={'b': 'learnt by heart'})
+    assert [['learnt by heart' in text.get_text() for text in axis.texts] for axis in figure.axes] == [[False], [True]]
 
 
 def test_no_panels_and_missing_columns_are_refused():

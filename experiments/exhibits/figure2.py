@@ -82,7 +82,7 @@ def draw_one(workdir, portrait, suffix):
     notes = 'share: of the squared entries, in the frame', 'cosine: of the framed block to the identity'
     colours = {1.0: 'size of the entries', 2.0: 'squares of the entries, as in the paper'}
     for scale, gamma in (('', 1.0), ('_gamma2', 2.0)):
-        words = {'title': title, 'notes': (f'colour: {colours[gamma]}', *notes)}
+        words = {'title': title, 'notes': (f'seed {portrait.row["seed"]}', f'colour: {colours[gamma]}', *notes)}
         figure = plots.query_key_matrices(panels, portrait.task, gamma=gamma, columns=2, **words)
         drawing.save(figure, workdir, f'{form}_q{portrait.task.sparsity}{suffix}{scale}')
 

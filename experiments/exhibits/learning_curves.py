@@ -41,14 +41,15 @@ def text(rows):
     lanes = rows('learning_curves')
     transformer = lanes.where(model='transformer')
     return f"""
-The Transformer's test error is {transformer.where(num_samples=50).mean('test_loss')} after AdamW on 50 prompts and
-{transformer.where(num_samples=100).mean('test_loss')} on 100; with 1,000 prompts the RNN still errs by
-{lanes.where(model='rnn', num_samples=1000).mean('test_loss')} and the FFN by
-{lanes.where(model='ffn', num_samples=1000).mean('test_loss')}.
+The Transformer's test error, in the median over lanes, is
+{transformer.where(num_samples=50).median('test_loss')} after AdamW on 50 prompts and
+{transformer.where(num_samples=100).median('test_loss')} on 100; with 1,000 prompts the RNN still errs by
+{lanes.where(model='rnn', num_samples=1000).median('test_loss')} and the FFN by
+{lanes.where(model='ffn', num_samples=1000).median('test_loss')}.
 
-Predicting nothing errs by {lanes.where(model='zero', num_samples=1000).mean('test_loss')}, so that the FFN is worse
+Predicting nothing errs by {lanes.where(model='zero', num_samples=1000).median('test_loss')}, so that the FFN is worse
 than that at every n; ridge regression on the prompt has
-{lanes.where(model='ridge', num_samples=1000).mean('test_loss')} at 1,000. Least squares that knows t errs by nothing
+{lanes.where(model='ridge', num_samples=1000).median('test_loss')} at 1,000. Least squares that knows t errs by nothing
 from the first prompts on. {transformer.lanes()} lanes with a task each;
 {lanes.where(model=('transformer', 'ffn')).time()} for Transformer and FFN, {lanes.where(model='rnn').time()} for the
 RNN.

@@ -20,11 +20,15 @@ MODELS = ('retnet', 'gla', 'deltanet', 'gated_deltanet', 'kda', 'mamba2', 'mlstm
 OUTPUTS = {
     'gated': 'norm and gate', 'normed': 'the norm alone', 'unnormed': 'the gate alone', 'plain': 'neither'
 }  # fmt: skip
+# What the outputs are called in the figure.
+NAMES = {'gated': 'norm + gate', 'normed': 'norm', 'unnormed': 'gate', 'plain': 'neither'}
 TASKS = ('qstr', 'noisy_keys')
 # At longer prompts only both and neither.
 AT = {4: tuple(OUTPUTS), 8: ('gated', 'plain')}
 FOLDERS = {'output_norm': tuple(f'{task}_{seq_len}' for seq_len in AT for task in TASKS)}
-FIGURES = {'output_norm/figure.png': 'Labels to test error 0.7: norm and gate, one of these, neither; the best on top'}
+FIGURES = {
+    'output_norm/figure.png': 'Labels to test error 0.7: norm and gate, one of them, neither; best with both on top'
+}
 
 
 def get_config(part='qstr_4'):
@@ -49,14 +53,14 @@ def reduced(part='qstr_4'):
 
 def draw(workdir, config):
     """One figure, a panel for each task and N, and a table."""
-    rows = architectures.in_one_column(lanes.load(workdir), 'output')
+    rows = architectures.in_one_column(lanes.load(workdir), 'output').replace({'output': NAMES})
     panels = {
         f'{architectures.short(task)}, N = {seq_len}': some
         for seq_len, both in rows.groupby('seq_len')
         for task, some in reversed(list(both.groupby('task')))  # retrieval first
     }
     point, left = ['task', 'seq_len', 'model', 'output', 'learning_rate'], set(AT[min(AT)]).difference(AT[max(AT)])
-    notes = (f'not run at N = {max(AT)}: {", ".join(sorted(left))}',)
+    notes = (f'not run at N = {max(AT)}: {", ".join(NAMES[output] for output in AT[min(AT)] if output in left)}',)
     architectures.draw_ranked(workdir, panels, point, by='output', notes=notes)
 
 

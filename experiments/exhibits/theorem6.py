@@ -30,7 +30,7 @@ def get_config(part='ffn'):
     config.update(num_samples=(0.1, 0.2, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0), samples_unit='Nd')
     config.update(span='coordinates', optimizer='adam', batch_size=0, learning_rate=(1e-2,), weight_decay=(1e-3,))
     config.update(schedule='cosine', tolerance=1e-3, max_steps=3000, check_every=250, test_samples=2000)
-    config.title = 'Theorem 6: {task}, test loss against n/(Nd)'
+    config.title = 'Theorem 6: {task}, d = {token_dim}, networks from random weights'
     if part == 'transformer':
         config.models, config.learners = ('transformer',), ('stationary',)
     if part == 'started':
@@ -38,6 +38,8 @@ def get_config(part='ffn'):
         config.models, config.learners = ('ffn', 'theorem6_oracle'), ('stationary',)
         config.starts, config.optimizer, config.weight_decay = ('construction',), 'lbfgs', (1e-6, 1e-5, 1e-4)
         config.update(schedule=None, learning_rate=None, num_samples=(0.1, 0.2, 0.3, 0.5, 0.7, 0.9))
+        config.title = 'Theorem 6: {task}, d = {token_dim}, FFNs started at the oracle'
+        config.notes = ('FFNs start with u and the encodings ω in their weights',)
     return config
 
 

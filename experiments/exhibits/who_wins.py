@@ -63,12 +63,27 @@ def draw(workdir, config):
     """Writes one figure of all tasks, and a table of all points."""
     rows = lanes.load(workdir)
     found = {name: rows[rows['task'] == task] for task, name in NAMES.items() if task in set(rows['task'])}
-    panels = {f'{name}\n{goal(own)}, guess {guess(own)}': own for name, own in found.items()}
-    drawing.save(plots.samples_in_panels(panels, notes=(GUESS,)), workdir, 'figure')
+    titles = {name: f'{name}\n{goal(own)}, guess {guess(own)}' for name, own in found.items()}
+    panels = {titles[name]: own[~by_heart(own)] for name, own in found.items()}
+    remarks = {titles[name]: learnt_by_heart(own) for name, own in found.items()}
+    drawing.save(plots.samples_in_panels(panels, remarks=remarks, notes=(GUESS,)), workdir, 'figure')
     point = ['model', 'seq_len', 'learning_rate']
     tables = [analysis.summarize(own, point).assign(task=name, until=goal(own)) for name, own in found.items()]
     shown = ['task', 'until', *point, 'num_lanes', 'num_learn', 'mean', 'min', 'max', 'lower_bound']
     drawing.write(pd.concat(tables)[shown], workdir, 'table', digits=3)
+
+
+def by_heart(rows):
+    """Lanes of points at which none reaches the threshold and all have learnt their prompts by heart."""
+    lanes = rows.assign(reached=rows['outcome'].eq('reached')).groupby(['model', 'seq_len'])
+    return ~lanes['reached'].transform('any') & lanes['train_loss'].transform('max').lt(0.01)
+
+
+def learnt_by_heart(rows):
+    """'N = 8: RNN, FFN\nlearnt by heart', where a bound would say nothing; or ''."""
+    models = {n: analysis.model_order(own) for n, own in rows[by_heart(rows)].groupby('seq_len')}
+    named = [f'N = {n}: {", ".join(map(analysis.display, own))}' for n, own in models.items()]
+    return '\n'.join([*named, 'learnt by heart']) if named else ''
 
 
 def goal(rows):
@@ -130,8 +145,7 @@ def table(rows):
 
 def entry(lanes):
     """The mean of some lanes; of lanes that have learnt their prompts by heart a bound would say nothing."""
-    by_heart = lanes.count(outcome='reached') == 0 and lanes.table['train_loss'].max() < 0.01
-    return '– (learnt by heart)' if by_heart else lanes.mean()
+    return '– (learnt by heart)' if by_heart(lanes.table).all() else lanes.mean()
 
 
 def limits(rows):

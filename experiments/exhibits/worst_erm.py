@@ -59,7 +59,7 @@ def get_config(part='log'):
     config.learner.reference = None
     config.update(seq_lens=(8, 16, 32, 64), radius=(1.0,), starts=('construction',), hinge=(0.1,))
     config.update(min_samples=1600, max_samples=25_600, resolution=0.2, validation_samples=100)
-    config.title = '{task}: up to which n an ERM of the ball errs, {risk} risk'
+    config.title = '{task}, R = 1: up to which n an ERM was found that errs, {risk} risk'
     config.update(PARTS[part])
     return config
 
@@ -88,7 +88,7 @@ def draw(workdir, config):
     num_lengths = lanes.groupby(['radius', 'max_steps'])['seq_len'].transform('nunique')
     drawn = lanes[num_lengths == num_lengths.max()]
     figure = plots.samples_against(drawn, lines=lines, **drawing.words(config, drawn))
-    figure.axes[0].set_ylabel('largest $n$ with an ERM that errs')
+    figure.axes[0].set_ylabel('largest $n$ found\nwith an ERM that errs\n(a lower bound)')
     drawing.save(figure, workdir, 'figure')
     drawing.write(analysis.samples_table(lanes), workdir, 'table')
     drawing.write(growth.growth(lanes), workdir, 'growth', digits=3)

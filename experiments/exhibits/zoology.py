@@ -16,6 +16,7 @@ QUESTION = 'How wide must attention and recurrent networks be to recall K pairs,
 WIDTHS = {'w8': 8, 'w16': 16, 'w32': 32}
 FOLDERS = {'zoology': tuple(WIDTHS)}
 MODELS = ('attention', 'deltanet')
+TITLE = 'MQAR, two causal blocks'
 POINT = ['num_pairs', 'model', 'width']
 FIGURES = {
     'zoology/accuracy.png': 'Test accuracy on MQAR against width, after the budget or where 99 % were reached',
@@ -49,9 +50,10 @@ def draw(workdir, config):
     rows = with_width(lanes.load(workdir))
     panels = {f'{pairs} pairs': own for pairs, own in rows.groupby('num_pairs')}
     guess = {name: (1 - own['no_retrieval']).groupby(own['width']).mean() for name, own in panels.items()}
-    figure = plots.measure_in_panels(panels, 'width', 'accuracy', references={'guess by position': guess})
+    words = {'title': f'{TITLE}: test accuracy', 'notes': ('lanes stop where they reach 99 %',)}
+    figure = plots.measure_in_panels(panels, 'width', 'accuracy', references={'guess by position': guess}, **words)
     drawing.save(figure, workdir, 'accuracy')
-    drawing.save(plots.samples_in_panels(panels, 'width'), workdir, 'samples')
+    drawing.save(plots.samples_in_panels(panels, 'width', title=f'{TITLE}: samples to 99 %'), workdir, 'samples')
     point = [*POINT, 'learning_rate']
     means = rows.groupby(point)[['num_parameters', 'accuracy']].mean().reset_index()
     found = analysis.summarize(rows, point).merge(means, on=point)

@@ -22,6 +22,7 @@ _KEY = (
     'means of the lanes that learn, the lighter the fewer samples; k of n: lanes that learn, where some do not; pale: '
     'fewer than half'
 )
+_FRAME_KEY = 'orange frame: the published setting'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,7 +75,7 @@ def samples_heatmap(
     keys = analysis.ordered(rows[panels]) if panels else [None]
     with matplotlib.rc_context(STYLE):
         coarse = [resolution.note(rows)] if analysis.summarize(rows, settings)['is_coarse'].any() else []
-        key = '; '.join([_KEY, *coarse])
+        key = '; '.join([_KEY, *([_FRAME_KEY] if _framed(grid, published or {}) else []), *coarse])
         names = map(value_text, grid.ys) if y == 'model' else ()
         figure, axes = frame(len(keys), title, notes, sharey=True, key=key, beside=names)
         figure.set_figheight(figure.get_figheight() - HEIGHT + _ROW_HEIGHT * len(grid.ys) + (1.0 if top else 0.75))
@@ -142,14 +143,22 @@ def _cell_text(cell: pd.Series) -> str:
 
 def _mark(axis: Axes, published: Mapping[str, Any], grid: _Grid) -> None:
     """A frame around the cells of the published setting."""
+    for column, row in _framed(grid, published):
+        square = patches.Rectangle((column - 0.46, row - 0.46), 0.92, 0.92, fill=False, edgecolor='#D55E00')
+        square.set(linewidth=2.0, zorder=3, gid=f'published {column} {row}')
+        axis.add_patch(square)
+
+
+def _framed(grid: _Grid, published: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Column and row of the cells of the published setting."""
     if not {grid.x, grid.y} & set(published):
-        return
-    for column, x in enumerate(grid.xs):
-        for row, y in enumerate(grid.ys):
-            if published.get(grid.x, x) == x and published.get(grid.y, y) == y:
-                square = patches.Rectangle((column - 0.46, row - 0.46), 0.92, 0.92, fill=False, edgecolor='#D55E00')
-                square.set(linewidth=2.0, zorder=3, gid=f'published {column} {row}')
-                axis.add_patch(square)
+        return []
+    return [
+        (column, row)
+        for column, x in enumerate(grid.xs)
+        for row, y in enumerate(grid.ys)
+        if published.get(grid.x, x) == x and published.get(grid.y, y) == y
+    ]
 
 
 def _top_axis(axis: Axes, rows: pd.DataFrame, top: str, grid: _Grid) -> None:

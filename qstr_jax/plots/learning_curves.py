@@ -14,8 +14,10 @@ from qstr_jax.plots.labels import display, point_text
 from qstr_jax.plots.panels import by_panel, log_ticks
 from qstr_jax.plots.style import STYLE, Look, frame, legend_above, legend_line, looks
 
-# Losses of a baseline that is exact would stretch a logarithmic axis without end.
-_LEAST_LOSS = 1e-3
+# Losses of a baseline that is exact, or of a run that diverges, would stretch a logarithmic axis without end.
+_LEAST_LOSS, _MOST_LOSS = 1e-3, 10.0
+# Decades with ticks at 1, 2 and 5; from more on there is one tick for each.
+_FINE_DECADES = 3.8
 
 
 def learning_curves(
@@ -32,7 +34,7 @@ def learning_curves(
         notes: small, under the figure.
 
     Returns:
-        The figure, both axes logarithmic; losses below 0.001 are drawn at 0.001.
+        The figure, both axes logarithmic; losses below 0.001 are drawn at 0.001, those above 10 at 10.
 
     Raises:
         ValueError: no rows, or missing columns.
@@ -50,8 +52,7 @@ def learning_curves(
                 axis.axhline(threshold, color='0.2', linestyle='--', linewidth=0.8, gid='threshold')
             axis.set(xscale='log', yscale='log', xlabel='training prompts $n$', title=point_text(mine[0]))
             _ticks(axis, len(panels))
-        if (rows['test_loss'] < _LEAST_LOSS).any():
-            axes[0].yaxis.set_major_formatter(lambda y, _: f'≤ {y:g}' if np.isclose(y, _LEAST_LOSS) else f'{y:g}')
+        _name_limits(axes[0], rows['test_loss'])
         axes[0].set_ylabel(columns.label('test_loss'))
         labels = {curve.key: display(curve.name) for curve in curves}
         entries = [legend_line(look[key], label) for key, label in labels.items()]
@@ -62,7 +63,7 @@ def learning_curves(
 def _draw(axis: Axes, curve: Curve, look: Look) -> None:
     """One curve in one panel."""
     colour, marker, style = look
-    loss = curve.lanes['test_loss'].clip(lower=_LEAST_LOSS)
+    loss = curve.lanes['test_loss'].clip(_LEAST_LOSS, _MOST_LOSS)
     by_n = loss.groupby(curve.lanes['num_samples'])
     low, median, high = by_n.min(), by_n.median(), by_n.max()
     axis.fill_between(low.index, low, high, color=colour, alpha=0.15, linewidth=0)
@@ -75,4 +76,16 @@ def _ticks(axis: Axes, num_panels: int) -> None:
     low, high = axis.get_xlim()
     has_room = 3 * np.log10(high / low) <= (9.5 if num_panels == 1 else 7.5)
     log_ticks(axis.xaxis, subs=(1, 2, 5) if has_room else (1,), count=30)
-    log_ticks(axis.yaxis, count=30)
+    low, high = axis.get_ylim()
+    log_ticks(axis.yaxis, subs=(1, 2, 5) if np.log10(high / low) <= _FINE_DECADES else (1,), count=30)
+
+
+def _name_limits(axis: Axes, losses: pd.Series) -> None:
+    """'≤ 0.001' and '≥ 10' at the heights at which smaller and larger losses are drawn."""
+    limits = {_LEAST_LOSS: ('≤', losses < _LEAST_LOSS), _MOST_LOSS: ('≥', losses > _MOST_LOSS)}
+    signs = {limit: sign for limit, (sign, beyond) in limits.items() if beyond.any()}
+
+    def name(loss: float, _: float) -> str:
+        return ' '.join([*(sign for limit, sign in signs.items() if np.isclose(loss, limit)), f'{loss:g}'])
+
+    axis.yaxis.set_major_formatter(name)

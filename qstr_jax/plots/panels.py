@@ -11,10 +11,12 @@ from matplotlib.axes import Axes
 
 from qstr_jax import analysis
 from qstr_jax.analysis import no_retrieval
+from qstr_jax.analysis.names import value_text
 from qstr_jax.plots import ends
 from qstr_jax.plots.x_axis import XAxis
 
 _MOST_CURVES = 6
+_MOST_VALUES = 6
 
 
 def by_panel(curves: Iterable[analysis.Curve]) -> list[list[analysis.Curve]]:
@@ -27,6 +29,19 @@ def common_values(curves: Sequence[analysis.Curve], x: str) -> list[Any]:
     """The values of x that more than half of some curves have."""
     own = [set(curve.lanes[x]) for curve in curves]
     return [value for value in set().union(*own) if 2 * sum(value in values for values in own) > len(own)]
+
+
+def some_values(values: Sequence[Any]) -> list[Any]:
+    """At most six values, the first and the last among them: more could not be told apart."""
+    places = np.linspace(0, len(values) - 1, min(len(values), _MOST_VALUES)).round().astype(int)
+    return [values[place] for place in places]
+
+
+def some_values_key(setting: str, values: Sequence[Any]) -> list[str]:
+    """'drawn: N = 4, 6, 12, 16, 64, 256 of 10 values'; empty if all are drawn."""
+    first, *others = some_values(values)
+    texts = [analysis.setting_text(setting, first), *map(value_text, others)]
+    return [f'drawn: {", ".join(texts)} of {len(values)} values'] if len(texts) < len(values) else []
 
 
 def mark_means(axis: Axes, places: np.ndarray, cells: pd.DataFrame, colour: str) -> list[ends.Words]:

@@ -5,6 +5,7 @@ Figures are plain `Figure` objects on an Agg canvas: no pyplot, no display, no g
 """
 
 import io
+import itertools
 import logging
 import os
 import pathlib
@@ -13,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import matplotlib
+import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -54,6 +57,8 @@ _OTHER_LOOKS: tuple[Look, ...] = (
     ('#7F3C8D', '>', (0, (5, 2, 1, 2))),
     ('#4B6A00', '*', (0, (1, 1))),
 )
+# None is a ring, which marks what was chosen.
+_VALUE_MARKERS = 'svDPX^'
 _METADATA: dict[str, dict | None] = {'pdf': {'CreationDate': None}, 'png': None}
 
 
@@ -98,6 +103,12 @@ def _other_look(index: int) -> Look:
     colour, _, _ = _OTHER_LOOKS[index % count]
     _, marker, style = _OTHER_LOOKS[(index + index // count) % count]
     return colour, marker, style
+
+
+def value_looks(values: Sequence[Any]) -> dict[Any, tuple[Any, str]]:
+    """Colour and marker of each value of a setting, from dark to light."""
+    colours = colormaps['viridis'](np.linspace(0, 0.88, len(values)))
+    return dict(zip(values, zip(colours, itertools.cycle(_VALUE_MARKERS)), strict=True))
 
 
 def frame(

@@ -6,16 +6,18 @@ from typing import Any
 import matplotlib
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps, colors, ticker
+from matplotlib import colormaps, ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from qstr_jax import analysis, columns
 from qstr_jax.plots.labels import display, thousands
-from qstr_jax.plots.panels import log_ticks
-from qstr_jax.plots.style import STYLE, Look, frame, looks
+from qstr_jax.plots.panels import log_ticks, some_values, some_values_key
+from qstr_jax.plots.style import STYLE, Look, frame, value_looks
 
 _LEGEND_COLUMNS = 3
+# The axis ends a little above this share of the losses, where the largest one is much higher.
+_SHOWN, _ROOM = 0.995, 1.15
 _MARKERS = 'osD^vP*X'
 _ESTIMATES = 'on the way estimates from a part of the test prompts, at the end all of them'
 
@@ -23,12 +25,14 @@ _ESTIMATES = 'on the way estimates from a part of the test prompts, at the end a
 def training_curves(
     curves: pd.DataFrame, *, by: str = 'seq_len', threshold: float | None = None, title: str = ''
 ) -> Figure:
-    """One thin line per lane, darker for larger values of a setting; a panel per model.
+    """One thin line per lane, a panel per model; the colour and the mark at its end are those of a setting's value.
+
+    At most six values are drawn, the same in all panels. The axis leaves out the few largest losses.
 
     Args:
         curves: one row per check of a lane, with model, seed, samples, test_loss and settings. Where screening
             skipped the full evaluation, test_loss is its estimate.
-        by: the setting that the shades tell apart.
+        by: the setting that the colours tell apart.
         threshold: a test loss that is drawn as a horizontal line.
         title: above the figure.
 
@@ -36,24 +40,35 @@ def training_curves(
         ValueError: no rows, or missing columns.
     """
     analysis.require(curves, ('model', by, 'seed', 'samples', 'test_loss'))
-    models = analysis.model_order(curves)
-    look = looks(models)
+    models, values = analysis.model_order(curves), analysis.ordered(curves[by])
+    look, top = value_looks(some_values(values)), _top(curves['test_loss'], threshold)
+    highest = curves['test_loss'].max()
     is_estimate = 'is_due' in curves.columns and (curves['is_due'].eq(False) & curves['test_loss'].notna()).any()
-    notes = (_ESTIMATES,) if is_estimate else ()
+    notes = some_values_key(by, values)
+    notes += [_ESTIMATES] if is_estimate else []
+    notes += [f'losses above the panels: up to {highest:.2g}'] if highest > top else []
     with matplotlib.rc_context(STYLE):
         figure, axes = frame(len(models), title, notes, sharey=True)
-        entries = curves[by].nunique() + (threshold is not None)
+        entries = len(look) + (threshold is not None)
         figure.set_figheight(figure.get_figheight() + 0.14 * -(-entries // _LEGEND_COLUMNS))
         for axis, model in zip(axes, models, strict=True):
-            mine = curves[curves['model'] == model]
-            _draw_lanes(axis, mine, look[model], by)
+            _draw_lanes(axis, curves[curves['model'] == model], look, by)
             _finish(axis, display(model), threshold)
-        losses = [loss for loss in [*curves['test_loss'], threshold or 0.0] if 0 < loss < np.inf]
+        losses = [loss for loss in [*curves['test_loss'].clip(upper=top), threshold or 0.0] if 0 < loss < np.inf]
         if losses and max(losses) > 20 * min(losses):
             axes[0].set_yscale('log')  # The panels share their axis.
             log_ticks(axes[0].yaxis)
         axes[0].set_ylabel(columns.label('test_loss'))
+        if highest > top:
+            axes[0].set_ylim(0.9 * min(losses), top)
     return figure
+
+
+def _top(losses: pd.Series, threshold: float | None) -> float:
+    """Where the axis ends: above nearly all losses, if the largest are much higher; otherwise nowhere."""
+    finite = losses[np.isfinite(losses)]
+    top = _ROOM * max(finite.quantile(_SHOWN), threshold or 0.0) if len(finite) else np.inf
+    return float(top) if finite.max() > _ROOM * top else np.inf
 
 
 def training_curves_by_setting(
@@ -94,19 +109,17 @@ def training_curves_by_setting(
     return figure
 
 
-def _draw_lanes(axis: Axes, rows: pd.DataFrame, look: Look, by: str) -> None:
-    """The lanes of one model, from a light tint for the smallest value to full colour."""
-    values = analysis.ordered(rows[by])
-    tints = np.linspace(0.35 if len(values) > 1 else 1.0, 1.0, len(values))
+def _draw_lanes(axis: Axes, rows: pd.DataFrame, look: Mapping[Any, tuple[Any, str]], by: str) -> None:
+    """The lanes of one model, those of each value in its look."""
     lane = ['seed', *(name for name in ('task_seed', *analysis.setting_columns(rows)) if name in rows.columns)]
-    for value, tint in zip(values, tints, strict=True):
-        colour = 1 - tint * (1 - np.asarray(colors.to_rgb(look[0])))
+    for value in (value for value in look if rows[by].eq(value).any()):
+        colour, marker = look[value]
         mine = rows[(rows[by] == value) & rows['test_loss'].notna()].sort_values('samples')
         # The mark is where a lane stopped.
-        own: dict[str, Any] = {'color': colour, 'linewidth': 0.7, 'marker': '.', 'markersize': 3, 'markevery': [-1]}
+        own: dict[str, Any] = {'color': colour, 'linewidth': 0.7, 'marker': marker, 'markersize': 3, 'markevery': [-1]}
         for (seed, *_), checks in mine.groupby(lane, dropna=False):
             axis.plot(checks['samples'], checks['test_loss'], gid=f'lane {value} {seed}', **own)
-        axis.plot([], [], color=colour, label=display(analysis.setting_text(by, value)))
+        axis.plot([], [], color=colour, marker=marker, markersize=3, label=display(analysis.setting_text(by, value)))
 
 
 def _finish(axis: Axes, model: str, threshold: float | None) -> None:

@@ -124,10 +124,10 @@ def draw_searches(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None
 
 
 def draw_losses(folder: pathlib.Path, rows: pd.DataFrame, config: Any) -> None:
-    """Test loss against n, and Theorem 6's floor under the runs where the rows have it."""
+    """Test loss against n, medians over lanes, and Theorem 6's floor under the runs where the rows have it."""
     save(plots.learning_curves(rows, **words(config, rows)), folder, 'learning_curves')
     names = list(dict.fromkeys(['task', 'seq_len', *analysis.curve_columns(rows, 'num_samples')]))
-    losses = rows.groupby([*names, 'num_samples'], dropna=False)['test_loss'].mean().unstack('num_samples')
+    losses = rows.groupby([*names, 'num_samples'], dropna=False)['test_loss'].median().unstack('num_samples')
     write(losses.reset_index(), folder, 'table', digits=3)
     if 'theorem6_floor' in rows.columns:
         rows = floors.with_floor(rows)

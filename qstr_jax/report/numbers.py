@@ -95,6 +95,10 @@ class Lanes:
         """'12k, 20k, ≥ 40k': means of samples, or of a column, at each value of a setting."""
         return self._listed('mean', column, by, digits)
 
+    def median(self, column: str, digits: int = 2) -> str:
+        """As `mean`, of a column: its median, which the figure of learning curves draws."""
+        return self._listed('median', column, '', digits)
+
     def smallest(self, column: str = '', digits: int = 2) -> str:
         """As `mean`, of the smallest values."""
         return self._listed('min', column, '', digits)
@@ -174,7 +178,7 @@ class Lanes:
         return selection.select(self.table) if is_fixed else self.table
 
     def _points(self, column: str, by: str) -> list[dict[str, Any]]:
-        """`summary.point_of`, or mean, smallest and largest of another column, at each value of a setting."""
+        """`summary.point_of`, or mean, median, smallest and largest of another column, at each value of a setting."""
         lanes = self._selected()
         others = [] if column else analysis.curve_columns(lanes)[1:]
         if others := [name for name in others if name != by and lanes[name].nunique() > 1]:
@@ -183,7 +187,7 @@ class Lanes:
         groups = [own for _, own in lanes.groupby(by)] if by else [lanes]
         if column:
             values = [pd.to_numeric(own[column]) for own in groups]
-            return [{'mean': own.mean(), 'min': own.min(), 'max': own.max()} for own in values]
+            return [own.agg(['mean', 'median', 'min', 'max']).to_dict() for own in values]
         return [summary.point_of(measured(own)) for own in groups]
 
     def _listed(self, statistic: str, column: str, by: str, digits: int) -> str:
