@@ -150,7 +150,7 @@ def marks_text(rows: pd.DataFrame, words: Sequence[str] = ()) -> str:
     fails = rows['counts'] & ~rows['learns'] & rows['outcome'].ne('outraced')
     means = ['lines: single lanes' if least == 1 else 'lines: geometric means']
     means[0] += (' of lanes that learn' if fails.any() else '') + (' (of two lanes at most)' if least == 2 else '')
-    means += ['95 % intervals'] if least > 1 else []
+    means += ['95\u00a0% intervals'] if least > 1 else []
     is_bound = any(_has(rows, outcome, is_short=False) for outcome in ('outraced', 'censored_below', erms.AT_MOST))
     bounds = ['dotted, with half-filled marks: bounds'] if is_bound else []
     few = [f'open large marks: fewer than {MIN_LANES} lanes'] if least == MIN_LANES and _has_few(rows) else []
