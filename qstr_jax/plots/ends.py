@@ -18,6 +18,7 @@ _LINE = 0.068
 _NEAR = 0.12
 # Points further left than this have their words beside them.
 _FIRST_END = 0.75
+_HALF, _CROWD = 0.5, 3
 # Points that are this near to a tick stand at it: curves stand a little apart.
 _SAME = 0.04
 # What a point of print between words and their mark costs, in covered marks.
@@ -53,14 +54,19 @@ def at_ends(axis: Axes, words: Sequence[Words]) -> None:
         _write(axis, one, (1.0, height), 'left', 6)
         if abs(height - y) > _LINE / 2 or x < 1 - _NEAR:
             # Grey, and behind all: it is not data, and does not go on where a curve ends.
-            look: dict[str, Any] = {'color': '0.8', 'linewidth': 0.5, 'zorder': _BEHIND}
+            look: dict[str, Any] = {'color': '0.8', 'linewidth': 0.5, 'linestyle': (0, (2, 3)), 'zorder': _BEHIND}
             axis.add_line(Line2D([x, 1.01], [y, height], transform=axis.transAxes, clip_on=False, gid='leader', **look))
 
 
-def is_early(axis: Axes, words: Words) -> bool:
-    """Whether a point is far from a panel's side, or a tick stands between: a line from it would look like data."""
+def is_early(axis: Axes, words: Words, others: Sequence[Words]) -> bool:
+    """Whether a point is far from a panel's side, or a tick stands between: a line from it would look like data.
+
+    In the right half three lines or more that end together have their names beside the panel: points have no room.
+    """
     to_shares = axis.transScale + axis.transLimits
-    x, _ = to_shares.transform((words.x, words.y))
+    x, *all_x = (to_shares.transform((one.x, one.y))[0] for one in (words, *others))
+    if x > _HALF and sum(abs(other - x) < _SAME for other in all_x) >= _CROWD:
+        return False
     ticks = [to_shares.transform((tick, words.y))[0] for tick in axis.get_xticks()]
     return x < _FIRST_END or any(x + _SAME < tick < 1 for tick in ticks)
 
@@ -72,11 +78,11 @@ def settle(axis: Axes) -> None:
 
 
 def at_points(axis: Axes, words: Sequence[Words], *, above: bool) -> None:
-    """Writes words at their points, above or else to their right, or where they cover least; the highest first.
+    """Writes words at their points, above or else to their right, or where they cover least.
 
     The panels must be settled.
     """
-    for one in sorted(words, key=lambda one: -one.y):
+    for one in sorted(words, key=lambda one: one.y, reverse=above):
         texts = _write(axis, one, (0.5, 0.5), 'center')
         room = _size(texts[0]) / 2 + _GAP * _point(axis)
         mark = axis.transData.transform((one.x, one.y))

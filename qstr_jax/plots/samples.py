@@ -288,7 +288,7 @@ def finish_panels(axes: Sequence[Axes], named: Sequence[Sequence[ends.Words]], *
     """Limits, ticks, slopes to compare with, and the words at means and ends, of panels with one y axis."""
     counts = [[one for one in own if one.gid in _COUNTS] for own in named]
     names = [[one for one in own if one.gid not in _COUNTS] for own in named]
-    early = [[one for one in own if ends.is_early(axis, one)] for axis, own in zip(axes, names, strict=True)]
+    early = [[one for one in own if ends.is_early(axis, one, own)] for axis, own in zip(axes, names, strict=True)]
     low, high = axes[0].get_ylim()
     room, above = high / low, 0.2 * any(counts) + 0.12 * any(early)
     axes[0].set_ylim(low / room ** (0.15 * slopes), max(high * room**above, 8 * low))
