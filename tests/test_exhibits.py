@@ -5,6 +5,7 @@ import inspect
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from experiments import exhibit, gallery
@@ -90,6 +91,20 @@ def test_committed_rows_are_of_this_code(name, tmp_path):
         if set(sweep.models) - set(first):
             first = {cell.model: cell for cell in reversed(exhibit.cells_of(sweep))} | first
     stale.check(tmp_path, list(first.values()), provenance.start(['pytest']), refresh=False)
+
+
+def test_architectures_draws_whatever_tasks_have_rows(tmp_path, monkeypatch):
+    rows = pd.DataFrame([
+        {'model': model, 'task': task, 'seq_len': 4, 'seed': seed, 'outcome': 'reached', 'samples_to_threshold': 900,
+         'max_samples': 10**6, 'threshold': 0.7, 'risk': 'pointwise', 'learning_rate': 1e-3}
+        for model in ('attention', 'gru') for task in ('flights', 'noisy_keys') for seed in range(3)
+    ])  # fmt: skip
+    figures = []
+    monkeypatch.setattr(architectures.lanes, 'load', lambda workdir: rows)
+    monkeypatch.setattr(architectures.drawing, 'save', lambda figure, *_: figures.append(figure))
+    architectures.draw(tmp_path, architectures.get_config('recall_4'))
+    titles = [axis.get_title(loc='left') for axis in figures[0].axes]
+    assert titles == ['recall: noisy keys\nto MSE 0.7', 'a join by key: flights\nto MSE 0.7']
 
 
 def test_what_is_only_drawn_is_not_planned(tmp_path, monkeypatch):

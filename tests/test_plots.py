@@ -33,6 +33,11 @@ def artists(axis, gid):
     return [artist for artist in axis.get_children() if artist.get_gid() == gid]
 
 
+def key(figure):
+    """What stands under a figure, in one line."""
+    return figure.get_supxlabel().replace('\n', ' ').replace('\xa0', ' ')
+
+
 def points(axis, gid):
     [artist] = artists(axis, gid)
     return np.column_stack(artist.get_data(orig=False)).astype(float)
@@ -121,7 +126,7 @@ def test_lanes_that_never_learn_stand_at_their_budget_and_the_mean_is_of_the_oth
     assert triangles.get_marker() == '^'
     assert triangles.get_fillstyle() == 'none'
     [learned] = rows['samples_to_threshold'][rows['seq_len'] == 8].dropna()
-    assert points(axis, 'mean transformer')[-1, 1] == pytest.approx(learned)
+    assert points(axis, 'none transformer')[0, 1] == pytest.approx(learned)
     assert [text.get_text() for text in axis.texts if text.get_gid() == 'learn'] == ['1 of 3']
 
 
@@ -162,6 +167,30 @@ def test_a_line_has_a_gap_where_most_curves_have_a_value():
         assert np.isfinite(points(axis, 'mean rnn')).all()
 
 
+def test_few_lanes_are_open_and_not_joined_unless_no_point_has_more():
+    one = make_rows('rnn', num_lanes=1)
+    figure = plots.samples_against(pd.concat([make_rows(), one]))
+    [axis] = figure.axes
+    assert np.isnan(points(axis, 'mean rnn')[:, 1]).all()
+    assert (len(points(axis, 'none rnn')), len(points(axis, 'full rnn'))) == (3, 0)
+    assert artists(axis, 'none rnn')[0].get_fillstyle() == 'none'
+    assert np.isfinite(points(axis, 'mean transformer')).all()
+    assert 'open large marks: fewer than 3 lanes' in key(figure)
+    alone = plots.samples_against(one)
+    assert np.isfinite(points(alone.axes[0], 'mean rnn')).all()
+    assert len(points(alone.axes[0], 'full rnn')) == 3
+    assert alone.get_supxlabel() == 'dots: lanes; lines: single lanes'
+
+
+def test_a_point_without_neighbours_has_its_interval_as_a_bar():
+    rows = make_rows(lengths=(8,))
+    [axis] = plots.samples_against(rows).axes
+    [mean] = analysis.summarize(rows).to_dict('records')
+    np.testing.assert_allclose(points(axis, 'bar transformer')[:, 1], [mean['low'], mean['high']])
+    [axis] = plots.samples_against(make_rows()).axes
+    assert not artists(axis, 'bar transformer')
+
+
 def test_all_censored():
     rows = pd.concat([make_rows(budget=640), make_rows('ffn', budget=640)])
     [axis] = plots.samples_against(rows).axes
@@ -187,7 +216,7 @@ def test_reference_has_one_entry_of_the_key_and_one_panel():
     [axis] = figure.axes
     assert points(axis, 'reference rnn').tolist() == [[8, 74_000]]
     assert artists(axis, 'reference transformer')[0].get_fillstyle() == 'none'
-    assert figure.get_supxlabel().count('open: published') == 1
+    assert figure.get_supxlabel().replace('\n', ' ').count('faint open: published') == 1
     assert axis.get_ylim()[1] > 74_000
     with pytest.raises(ValueError, match='one panel'):
         plots.samples_against(pd.concat([make_rows(), make_rows(task='simple_qstr')]), reference=reference)
@@ -218,8 +247,7 @@ def test_words_are_printed_as_they_are():
     assert labels(figure.axes[0])[0].startswith(r' _my\$model\$')  # A leading '_' hides a label.
     assert figure.get_suptitle() == r'cost: \$5'
     assert figure.get_supxlabel().replace('\n', ' ').replace('\xa0', ' ') == (
-        '1,000 test prompts; b; dots: lanes; lines: geometric means, with 95 % intervals, dotted where they are '
-        'bounds; *: by lane noise alone'
+        '1,000 test prompts; b; dots: lanes; lines: geometric means, with 95 % intervals; *: by lane noise alone'
     )
     assert figure.axes[0].get_ylabel() == 'samples to test MSE < 0.7'
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ['2', '4', '8']
@@ -425,6 +453,45 @@ def test_n_star_draws_every_lane_and_the_mean_dotted_where_it_is_a_bound():
     assert labels(axis)[0].startswith('Transformer\n$N^{1.00}$ [')
 
 
+def test_the_axis_of_searches_is_n_star_and_means_that_are_bounds_are_half_full():
+    figure = plots.samples_against(search_rows(is_search=True))
+    [axis] = figure.axes
+    assert axis.get_ylabel() == '$n^*$, prompts to test MSE < 0.05'
+    assert [artists(axis, f'{fill} ffn')[0].get_xdata().size for fill in ('full', 'bottom', 'none')] == [0, 3, 0]
+    assert 'half-filled marks: bounds' in figure.get_supxlabel().replace('\n', ' ')
+
+
+def counts(rows):
+    [axis] = plots.samples_against(rows).axes
+    gids = ('learn', 'none learn', 'fit')
+    return [text.get_text() for text in axis.texts if text.get_gid() in gids]
+
+
+def test_where_some_lanes_fit_or_are_erms_their_number_is_said():
+    rows = make_rows(num_lanes=5, budget=60_000).assign(learner='constrained', train_risk=0.0)
+    assert counts(rows) == []
+    last = rows['seq_len'] == 8
+    assert counts(rows.assign(is_erm=~(last & rows['seed'].lt(2)))) == ['3 of 5 ERMs']
+    assert counts(rows.assign(is_erm=~last)) == ['0 of 5 ERMs']
+    lost = rows.assign(outcome=rows['outcome'].mask(last & rows['seed'].lt(2), 'censored'))
+    assert counts(lost) == ['3 of 5']
+    unfitted = lost.assign(train_risk=lost['outcome'].eq('censored').astype(float))
+    assert counts(unfitted) == ['3 of 5 fit']
+    assert counts(unfitted.assign(outcome=lost['outcome'].mask(last & rows['seed'].eq(4), 'censored'))) == [
+        '3 of 5 fit, 2 learn'
+    ]
+
+
+def test_a_curve_that_ends_before_the_last_tick_has_its_name_beside_it():
+    [axis] = plots.samples_against(pd.concat([make_rows(lengths=(2, 4, 8, 16)), make_rows('ffn', 1.5)])).axes
+    shares = {
+        text.get_gid(): axis.transAxes.inverted().transform(text.get_window_extent().p0)[0]
+        for text in axis.texts
+        if (text.get_gid() or '').startswith('end ')
+    }
+    assert shares['end ffn'] < 1 < shares['end transformer']
+
+
 def test_n_star_fills_the_marks_of_erms_alone_and_draws_further_lines():
     rows = search_rows()[lambda table: (table['outcome'] == 'reached') & (table['model'] == 'ffn')]
     by_rule = rows.assign(encoding_factor=3.0, encoding_dim=rows['seq_len'] // 2)
@@ -441,7 +508,7 @@ def test_n_star_fills_the_marks_of_erms_alone_and_draws_further_lines():
     assert filled == {'full': [80, 81, 160, 161], 'none': [640, 641]}
     [mean] = artists(wide, 'mean ffn')  # As the exponent, of ERMs.
     np.testing.assert_allclose(mean.get_ydata(), [(80 * 81) ** 0.5, (160 * 161) ** 0.5])
-    assert 'dots: ERMs; rings: fits that are no ERMs' in figure.get_supxlabel().replace('\n', ' ')
+    assert 'dots: ERMs; small rings: fits that are no ERMs' in figure.get_supxlabel().replace('\n', ' ')
 
 
 def test_n_star_marks_lanes_that_only_bound_that_of_erms():

@@ -75,6 +75,51 @@ def test_order_and_panels_are_checked():
         plots.samples_ranked({})
 
 
+def marks(axis):
+    """The fill of each mean that is drawn, by its samples."""
+    means = [line for line in axis.lines if line.get_gid() == 'mean']
+    return {round(samples): line.get_fillstyle() for line in means for samples in line.get_xdata()}
+
+
+@pytest.mark.parametrize(
+    ('num_lanes', 'num_censored', 'fill'), [(5, 2, 'full'), (5, 3, None), (8, 5, 'none'), (1, 0, 'full'), (1, 1, None)]
+)
+def test_a_mean_is_of_three_lanes_and_open_below_half(num_lanes, num_censored, fill):
+    rows = lanes()
+    rows = pd.concat([rows, rows.assign(seed=rows['seed'] + 5)])
+    rows = rows[rows['seed'] < num_lanes]
+    failed = rows['model'].eq('rnn') & rows['seq_len'].eq(8) & rows['seed'].lt(num_censored)
+    rows = rows.assign(outcome=rows['outcome'].mask(failed, 'censored'))
+    rnn = rows[rows['model'].eq('rnn') & rows['seq_len'].eq(8)]
+    [axis] = plots.samples_ranked({'': pd.concat([rnn, rows[rows['seq_len'].eq(4)]])}).axes
+    assert marks(axis).get(16_000) == fill
+
+
+def test_panels_share_their_samples_and_say_what_they_are_to():
+    rows = lanes(num_censored=2, risk='pointwise', threshold=0.7)
+    errors = lanes(samples=100, risk='pointwise', threshold=0.1, threshold_on='error_rate')
+    figure = plots.samples_ranked({'retrieval': rows, 'parity': errors})
+    assert [axis.get_title(loc='left') for axis in figure.axes] == [
+        'retrieval\nto MSE 0.7',
+        'parity\nto error rate 0.1',
+    ]
+    assert {axis.get_xlabel() for axis in figure.axes} == {'labels'}
+    assert len({axis.get_xlim() for axis in figure.axes}) == 1
+    assert 'the budget of 64,000 labels' in ' '.join(figure.get_supxlabel().split())
+    averaged = plots.samples_ranked({'retrieval': rows.assign(risk='averaged')})
+    assert averaged.axes[0].get_xlabel() == 'samples'
+    assert 'triangles' not in plots.samples_ranked({'parity': errors}).get_supxlabel()
+
+
+def test_few_architectures_with_more_values_do_not_stretch_the_others():
+    rows = lanes()
+    rnn = rows[rows['model'].eq('rnn')]
+    others = [rnn.assign(model=model) for model in ('transformer', 'rnn', 'gru', 's5')]
+    usual = plots.samples_ranked({'': pd.concat(others)})
+    more = plots.samples_ranked({'': pd.concat([*others, rnn[rnn['seq_len'].eq(8)].assign(seq_len=16)])})
+    assert usual.get_figheight() == more.get_figheight()
+
+
 def test_one_architecture_may_stand_out():
     rows = lanes()
     figure = plots.samples_ranked({'retrieval': rows, 'recall': rows}, highlight='rnn')

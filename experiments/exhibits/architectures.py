@@ -117,9 +117,9 @@ def write_points(workdir, rows, point):
 
 
 def asked(rows):
-    """'1STR, N = 8, to MSE 0.7', of rows of one task and N."""
-    (seq_len,), (threshold,) = (rows[name].unique() for name in ('seq_len', 'threshold'))
-    return f'{short("qstr")}, N = {seq_len}, to MSE {threshold:g}'
+    """'1STR, N = 8', of rows of one task and N."""
+    (seq_len,) = rows['seq_len'].unique()
+    return f'{short("qstr")}, N = {seq_len}'
 
 
 def text(rows):

@@ -16,15 +16,21 @@ from matplotlib.transforms import Bbox, ScaledTranslation
 _LINE = 0.068
 # Words whose marks are nearer to each other than this share of the panel's width have a line to their mark.
 _NEAR = 0.12
-_HALF = 0.5
+# Points further left than this have their words beside them.
+_FIRST_END = 0.75
+_HALF, _CROWD = 0.5, 3
+# Points that are this near to a tick stand at it: curves stand a little apart.
+_SAME = 0.04
+# What a point of print between words and their mark costs, in covered marks.
+_FAR = 0.1
 # In points: the gap from a mark to its words, across and up, and the margin that stays free around words.
 _GAP, _EDGE = np.array([6.0, 4.0]), 4.0
 # Lines up to this height in the stack lie behind a figure, and words may stand on them.
 _BEHIND = 0.5
 # Directions from a mark to its words, in halves of the size of the words; the first free one is taken.
-_UP = (1.0, -1.0, 1.7, -1.7, 2.5, -2.5, 3.5, -3.5)
+_UP = (1.0, -1.0, 1.7, -1.7, 2.5, -2.5, 3.5, -3.5, 4.5, -4.5)
 _ABOVE = ((0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0), *itertools.product((0.0, 1.0, -1.0, 2.0, -2.0), _UP))
-_RIGHT = ((1.0, 0.0), *itertools.product((1.0, 0.0, -0.25, -0.5), _UP), (-1.0, 0.0))
+_RIGHT = ((1.0, 0.0), (-1.0, 0.0), *itertools.product((1.0, 0.0, -0.25, -0.5, -1.0), _UP))
 
 
 class Words(NamedTuple):
@@ -48,13 +54,21 @@ def at_ends(axis: Axes, words: Sequence[Words]) -> None:
         _write(axis, one, (1.0, height), 'left', 6)
         if abs(height - y) > _LINE / 2 or x < 1 - _NEAR:
             # Grey, and behind all: it is not data, and does not go on where a curve ends.
-            look: dict[str, Any] = {'color': '0.8', 'linewidth': 0.5, 'zorder': _BEHIND}
+            look: dict[str, Any] = {'color': '0.8', 'linewidth': 0.5, 'linestyle': (0, (2, 3)), 'zorder': _BEHIND}
             axis.add_line(Line2D([x, 1.01], [y, height], transform=axis.transAxes, clip_on=False, gid='leader', **look))
 
 
-def is_early(axis: Axes, words: Words) -> bool:
-    """Whether a point is in the left half of a panel, from where a line to the panel's side would cross too much."""
-    return bool((axis.transScale + axis.transLimits).transform((words.x, words.y))[0] <= _HALF)
+def is_early(axis: Axes, words: Words, others: Sequence[Words]) -> bool:
+    """Whether a point is far from a panel's side, or a tick stands between: a line from it would look like data.
+
+    In the right half three lines or more that end together have their names beside the panel: points have no room.
+    """
+    to_shares = axis.transScale + axis.transLimits
+    x, *all_x = (to_shares.transform((one.x, one.y))[0] for one in (words, *others))
+    if x > _HALF and sum(abs(other - x) < _SAME for other in all_x) >= _CROWD:
+        return False
+    ticks = [to_shares.transform((tick, words.y))[0] for tick in axis.get_xticks()]
+    return x < _FIRST_END or any(x + _SAME < tick < 1 for tick in ticks)
 
 
 def settle(axis: Axes) -> None:
@@ -68,7 +82,7 @@ def at_points(axis: Axes, words: Sequence[Words], *, above: bool) -> None:
 
     The panels must be settled.
     """
-    for one in sorted(words, key=lambda one: one.y):
+    for one in sorted(words, key=lambda one: one.y, reverse=above):
         texts = _write(axis, one, (0.5, 0.5), 'center')
         room = _size(texts[0]) / 2 + _GAP * _point(axis)
         mark = axis.transData.transform((one.x, one.y))
@@ -87,16 +101,21 @@ def along(axis: Axes, ends: Sequence[tuple[float, float]], text: Text) -> None:
 def place(axis: Axes, texts: Sequence[Text], centres: np.ndarray, mark: np.ndarray | None = None) -> None:
     """Moves the copies of a text to the centre, in pixels, where it covers least; of equal ones to the first.
 
-    Words of a mark also avoid places that have other lines between them and the mark.
+    Words of a mark stand near it, and avoid places that have other lines between them and the mark.
     """
     half, others = _size(texts[0]) / 2, [text for text in axis.texts if text not in texts]
+    edge = half + 1.01 * _EDGE * _point(axis)
+    centres = np.clip(centres, axis.bbox.min + edge, axis.bbox.max - edge) if mark is not None else centres
     words, marks = [text.get_window_extent() for text in others], _marks(axis)
 
     def covered(centre: np.ndarray) -> float:
         box = Bbox([centre - half, centre + half]).padded(_EDGE * _point(axis))
         is_inside = axis.bbox.count_contains(box.corners()) == 4
-        between = 0 if mark is None else _between(mark, centre, marks, _EDGE * _point(axis))
-        return 1000 * sum(map(box.overlaps, words)) + 300 * (not is_inside) + box.count_contains(marks) + 20 * between
+        cost = 1000 * sum(map(box.overlaps, words)) + 300 * (not is_inside) + box.count_contains(marks)
+        if mark is None:
+            return cost
+        far = np.hypot(*(centre - mark)) / _point(axis)
+        return cost + 20 * _between(mark, centre, marks, _EDGE * _point(axis)) + _FAR * far
 
     x, y = axis.transAxes.inverted().transform(min(centres, key=covered))
     for text in texts:

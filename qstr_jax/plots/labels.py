@@ -44,12 +44,29 @@ def coarse_key(rows: pd.DataFrame, means: pd.DataFrame) -> list[str]:
 
 
 def samples_to_threshold(rows: pd.DataFrame) -> str:
-    """The label of an axis of samples: 'samples to test MSE < 0.7', or without the number if there are several."""
+    """The label of an axis of samples: 'samples to test MSE < 0.7', or without the number if there are several.
+
+    Searches for n* are of a training set of n prompts.
+    """
+    is_search = 'is_search' in rows.columns and rows['is_search'].eq(True).all()
+    error, threshold = _aim(rows)
+    what = '$n^*$, prompts' if is_search else 'samples'
+    return f'{what} to {error.replace("MSE", "test MSE")} < {threshold:g}' if error else f'{what} to threshold'
+
+
+def aim(rows: pd.DataFrame) -> str:
+    """'to MSE 0.7', what the samples of a table are to; '' if there are several thresholds."""
+    error, threshold = _aim(rows)
+    return f'to {error} {threshold:g}' if error else ''
+
+
+def _aim(rows: pd.DataFrame) -> tuple[str, float]:
+    """The name of the error and its threshold; without a name if there are several."""
     thresholds = set(rows['threshold']) if 'threshold' in rows.columns else set()
     kinds = set(rows['threshold_on'].fillna('loss')) if 'threshold_on' in rows.columns else {'loss'}
     if len(thresholds) != 1 or len(kinds) != 1:
-        return 'samples to threshold'
-    return f'samples to {"test MSE" if kinds == {"loss"} else "error rate"} < {thresholds.pop():g}'
+        return '', 0.0
+    return 'MSE' if kinds == {'loss'} else 'error rate', thresholds.pop()
 
 
 def point_text(curve: analysis.Curve) -> str:

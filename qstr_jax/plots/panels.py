@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from qstr_jax import analysis
 from qstr_jax.analysis import no_retrieval
 from qstr_jax.analysis.names import value_text
-from qstr_jax.plots import ends
 from qstr_jax.plots.x_axis import XAxis
 
 _MOST_CURVES = 6
@@ -44,16 +43,11 @@ def some_values_key(setting: str, values: Sequence[Any]) -> list[str]:
     return [f'drawn: {", ".join(texts)} of {len(values)} values'] if len(texts) < len(values) else []
 
 
-def mark_means(axis: Axes, places: np.ndarray, cells: pd.DataFrame, colour: str) -> list[ends.Words]:
-    """Draws rings around means of one to three checks; returns 'k of n' for means of which some lanes never learn."""
-    shares = []
-    for at, cell in zip(places, cells.to_dict('records'), strict=True):
-        if cell['is_coarse']:
-            axis.plot(at, cell['mean'], 'o', color=colour, markersize=9, fillstyle='none', mew=0.7, gid='coarse')
-        if 0 < cell['num_learn'] < cell['num_judged']:
-            share = f'{cell["num_learn"]:.0f} of {cell["num_judged"]:.0f}'  # Gaps have made floats of them.
-            shares.append(ends.Words(at, cell['mean'], share, colour, 'learn'))
-    return shares
+def mark_coarse(axis: Axes, places: np.ndarray, cells: pd.DataFrame, colour: str) -> None:
+    """Draws rings around means of one to three checks."""
+    some = cells['is_coarse'].eq(True).to_numpy()
+    for at, mean in zip(places[some], cells['mean'][some], strict=True):
+        axis.plot(at, mean, 'o', color=colour, markersize=9, fillstyle='none', mew=0.7, gid='coarse')
 
 
 def mark_no_retrieval(axis: Axes, x: XAxis, rows: pd.DataFrame) -> None:

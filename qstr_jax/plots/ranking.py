@@ -11,9 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from qstr_jax import analysis
+from qstr_jax.analysis.exponents import MIN_LANES
 from qstr_jax.analysis.measured import samples_or_bound
 from qstr_jax.analysis.summary import LEARNED
-from qstr_jax.plots.labels import display, thousands
+from qstr_jax.plots.labels import aim, display, thousands
 from qstr_jax.plots.panels import log_ticks
 from qstr_jax.plots.style import HEIGHT, LETTER, STYLE, Look, frame, legend_line, looks
 
@@ -21,10 +22,6 @@ _PANEL_WIDTH, _LINE_HEIGHT = 1.75, 0.16  # Inches.
 # The share of an architecture's height that its values take; a line of small type needs a tenth of an inch.
 _SPREAD = 0.8
 _MARKERS = 'osDPX'
-_KEY = (
-    'dots: lanes; open triangles: lanes that do not learn, at their budget; large marks: geometric means of lanes that '
-    'learn; k/n: k of n lanes learn, where some do not'
-)
 
 
 def samples_ranked(
@@ -37,7 +34,8 @@ def samples_ranked(
 ) -> Figure:
     """Samples to the threshold of many architectures, a line each; those that do best on the first task are on top.
 
-    The order is that of `ranked`.
+    The order is that of `ranked`. A point of which fewer than three lanes learn has no mean, unless no point has three,
+    and the mean of a point of which less than half learn is open.
 
     Args:
         panels: by title the rows of a panel, one per lane, as for `analysis.summarize`.
@@ -52,29 +50,31 @@ def samples_ranked(
     if not panels:
         raise ValueError('panels: give at least one')
     means = {name: analysis.summarize(rows, ['model', by]) for name, rows in panels.items()}
-    order = ranked(pd.concat(means.values(), ignore_index=True), by)
+    points = pd.concat(means.values(), ignore_index=True)
+    order, least = ranked(points, by), min(MIN_LANES, points['num_lanes'].max())
     rows = pd.concat(panels.values(), ignore_index=True)
     values = sorted(rows[by].unique())
+    heights, lines = _heights(points, by, order)
     colours = [colour for colour, _, _ in looks(f'{by}={value}' for value in values).values()]
     look: dict[Any, Look] = {
         value: (colour, marker, '') for value, colour, marker in zip(values, colours, itertools.cycle(_MARKERS))
     }
     with matplotlib.rc_context(STYLE):
-        figure, axes = frame(len(panels), title, notes, sharey=True, key=_KEY, panel_width=_PANEL_WIDTH)
-        lines = max(6, len(order) * (0.4 + 0.6 * len(values)))  # fewer leave no room for the axis
-        figure.set_figheight(figure.get_figheight() - HEIGHT + 0.6 + _LINE_HEIGHT * lines)
+        key = _key(rows, points, least)
+        figure, axes = frame(len(panels), title, notes, sharex=True, sharey=True, key=key, panel_width=_PANEL_WIDTH)
+        figure.set_figheight(figure.get_figheight() - HEIGHT + 0.75 + _LINE_HEIGHT * max(6, lines))  # room for the axis
+        axes[0].set_xscale('log')
         for axis, (name, own) in zip(axes, panels.items(), strict=True):
-            axis.set_title(display(name), loc='left')
-            for place, value in enumerate(values):
-                shift = _SPREAD * (place / len(values) - (len(values) - 1) / 2 / len(values))
-                _draw(axis, own[own[by] == value], means[name][means[name][by] == value], order, (look[value], shift))
+            axis.set_title(f'{display(name)}\n{aim(own)}'.strip(), loc='left')
+            for value in values:
+                some, cells = own[own[by] == value], means[name][means[name][by] == value]
+                _draw(axis, some, cells, heights[value], (look[value], least))
             _mark_missing(axis, own.groupby('model')[by].unique(), order)
-            axis.set_xscale('log')
-            least, most = axis.get_xlim()
-            if most < 5 * least:  # A narrower axis may have one tick of 1, 2, 5.
-                least, most = axis.set_xlim((least * most / 5) ** 0.5, (least * most * 5) ** 0.5)
-            log_ticks(axis.xaxis, thousands, (1, 3) if most > 10 * least else (1, 2, 5))
-            axis.set_xlabel('samples')
+            axis.set_xlabel(_unit(rows))
+        low, high = axes[0].get_xlim()
+        if high < 5 * low:  # A narrower axis may have one tick of 1, 2, 5.
+            low, high = axes[0].set_xlim((low * high / 5) ** 0.5, (low * high * 5) ** 0.5)
+        log_ticks(axes[0].xaxis, thousands, (1,) if high > 100 * low else (1, 3) if high > 10 * low else (1, 2, 5))
         axes[0].set_yticks(range(len(order)), labels=[display(model) for model in order])
         axes[0].set_ylim(len(order) - 0.4, -0.6)
         if highlight in order:
@@ -122,18 +122,51 @@ def _mark_missing(axis: Axes, values: pd.Series, order: list[str]) -> None:
             )  # fmt: skip
 
 
-def _draw(axis: Axes, rows: pd.DataFrame, means: pd.DataFrame, order: list[str], how: tuple[Look, float]) -> None:
+def _heights(points: pd.DataFrame, by: str, order: list[str]) -> tuple[dict[Any, dict[str, float]], float]:
+    """By value the height of each architecture that has it, and how many lines of type all take.
+
+    An architecture with more values than most has them nearer to each other.
+    """
+    own = points.groupby('model')[by].agg(lambda some: sorted(some.unique()))
+    usual = int(own.map(len).median())
+    heights: dict[Any, dict[str, float]] = {value: {} for value in points[by].unique()}
+    for i, model in enumerate(order):
+        count = max(usual, len(own[model]))
+        for place, value in enumerate(own[model]):
+            heights[value][model] = i + _SPREAD * (place - (count - 1) / 2) / count
+    return heights, len(order) * (0.4 + 0.6 * usual)
+
+
+def _unit(rows: pd.DataFrame) -> str:
+    """'labels' where a prompt has one, else 'samples'."""
+    return 'labels' if 'risk' in rows.columns and rows['risk'].eq('pointwise').all() else 'samples'
+
+
+def _key(rows: pd.DataFrame, points: pd.DataFrame, least: int) -> str:
+    """What the marks are; only what is drawn."""
+    is_fewer = points['num_learn'] < points['num_judged']
+    is_open = points['num_learn'].ge(least) & (2 * points['num_learn'] < points['num_judged'])
+    budgets = rows['max_samples'].unique()
+    budget = f'the budget of {budgets[0]:,} {_unit(rows)}' if len(budgets) == 1 else 'their budget'
+    fewer = [f'open triangles: lanes that do not learn within {budget}', 'k/n: k of n lanes learn, where some do not']
+    means = f'large marks: geometric means of at least {least} lanes that learn' if least > 1 else 'large marks: lanes'
+    opened = ', open where less than half do' if is_open.any() else ''
+    return '; '.join(['dots: lanes', means + opened, *(fewer if is_fewer.any() else [])])
+
+
+def _draw(axis: Axes, rows: pd.DataFrame, means: pd.DataFrame, height: dict[str, float], how: tuple[Look, int]) -> None:
     """The lanes and the mean of each architecture at one value."""
-    (colour, marker, _), shift = how
-    height = {model: i + shift for i, model in enumerate(order)}
+    (colour, marker, _), least = how
     rows = rows[rows['outcome'].ne('outraced')]  # which says nothing of whether they learn
     y = rows['model'].map(height).to_numpy(float)
     bound, learns = samples_or_bound(rows).to_numpy(float), rows['outcome'].isin(LEARNED).to_numpy()
-    look: dict[str, Any] = {'linestyle': 'none', 'color': colour, 'alpha': 0.7}
-    axis.plot(bound[learns], y[learns], '.', markersize=3.5, gid='reached', **look)
-    axis.plot(bound[~learns], y[~learns], '>', markersize=3.5, fillstyle='none', gid='censored', **look)
-    some = means[means['num_learn'] > 0]
-    axis.plot(some['mean'], some['model'].map(height), marker, color=colour, markersize=5, linestyle='none', gid='mean')
+    look: dict[str, Any] = {'linestyle': 'none', 'color': colour}
+    axis.plot(bound[learns], y[learns], '.', markersize=3.5, alpha=0.7, gid='reached', **look)
+    axis.plot(bound[~learns], y[~learns], '>', markersize=3.5, alpha=0.7, fillstyle='none', gid='censored', **look)
+    is_half = 2 * means['num_learn'] >= means['num_judged']
+    for fill, is_so in (('full', is_half), ('none', ~is_half)):
+        some = means[is_so & (means['num_learn'] >= least)]
+        axis.plot(some['mean'], some['model'].map(height), marker, markersize=5, fillstyle=fill, gid='mean', **look)
     for line in means[means['num_learn'] < means['num_judged']].to_dict('records'):
         axis.annotate(
             f'{line["num_learn"]}/{line["num_judged"]}', (1.0, height[line['model']]), (2, 0),

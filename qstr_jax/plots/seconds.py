@@ -12,7 +12,7 @@ from qstr_jax.analysis import Curve
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import coarse_key, display, samples_to_threshold
 from qstr_jax.plots.panels import by_panel, common_values
-from qstr_jax.plots.samples import curve_texts, draw_means, finish_panels, marks_text
+from qstr_jax.plots.samples import curve_texts, draw_means, finish_panels, least_lanes, marks_text
 from qstr_jax.plots.style import STYLE, Look, frame, looks
 from qstr_jax.plots.x_axis import XAxis
 
@@ -36,7 +36,7 @@ def samples_and_seconds(
     """
     curves = _checked_curves(rows, seconds, x)
     look, across = looks(curve.key for curve in curves), XAxis.of(x, rows[x])
-    words = curve_texts(curves, rows, x)
+    words, values, least = curve_texts(curves, rows, x), common_values(curves, x), least_lanes(rows)
     with matplotlib.rc_context(STYLE):
         key = '; '.join([marks_text(rows, words), *coarse_key(rows, analysis.summarize(rows))])
         figure, (left, right) = frame(2, title, notes, key=key, beside=words)
@@ -44,7 +44,7 @@ def samples_and_seconds(
             axis.set_yscale('log')
         named, taken = [], []
         for curve, text in zip(curves, words, strict=True):
-            named += draw_means(left, curve, look[curve.key], across, text=text, values=common_values(curves, x))
+            named += draw_means(left, curve, look[curve.key], across, text=text, values=values, least=least)
             taken.append(_draw_seconds(right, curve, look[curve.key], (across, seconds)))
         left.set_ylabel(samples_to_threshold(rows))
         right.set_ylabel('seconds per lane')

@@ -14,7 +14,7 @@ from qstr_jax import analysis, columns
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import coarse_key, display, thousands, wrap
 from qstr_jax.plots.panels import common_values, log_ticks
-from qstr_jax.plots.samples import draw_means, marks_text
+from qstr_jax.plots.samples import draw_means, least_lanes, marks_text
 from qstr_jax.plots.style import HEIGHT, LETTER, STYLE, Look, frame, grid, legend_line, looks
 from qstr_jax.plots.x_axis import XAxis
 
@@ -60,7 +60,8 @@ def samples_in_panels(
     with matplotlib.rc_context(STYLE):
         figure, axes, look = _grid(panels, (title, notes, key))
         across = XAxis.of(x, rows[x])
-        named = [_draw_samples(axis, own, look, across) for axis, own in zip(axes, panels.values(), strict=True)]
+        least = least_lanes(rows)
+        named = [_draw_samples(axis, own, look, across, least) for axis, own in zip(axes, panels.values(), strict=True)]
         low, high = axes[0].get_ylim()
         axes[0].set_ylim(low, high * (high / low) ** 0.15)  # Room for words.
         log_ticks(axes[0].yaxis, thousands)
@@ -82,14 +83,16 @@ def _check(panels: Panels, needed: Sequence[str]) -> None:
         analysis.require(rows, needed)
 
 
-def _draw_samples(axis: Axes, rows: pd.DataFrame, look: Mapping[str, Look], across: XAxis) -> list[ends.Words]:
+def _draw_samples(
+    axis: Axes, rows: pd.DataFrame, look: Mapping[str, Look], across: XAxis, least: int
+) -> list[ends.Words]:
     """The curves of a panel; returns how many lanes learn where some do not."""
     models = analysis.model_order(rows)
     axis.set_yscale('log')
     found, curves = [], [_curve(rows, model) for model in models]
     for place, curve in enumerate(curves):
         shift, values = 0.03 * (place - (len(models) - 1) / 2), common_values(curves, across.column)
-        found += draw_means(axis, curve, look[curve.model], across, shift, values=values)
+        found += draw_means(axis, curve, look[curve.model], across, shift, values=values, least=least)
     across.draw(axis)
     return [words for words in found if words.gid == 'learn']
 

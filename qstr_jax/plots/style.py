@@ -116,6 +116,7 @@ def frame(
     title: str,
     notes: str | Sequence[str],
     *,
+    sharex: bool = False,
     sharey: bool = False,
     key: str = '',
     beside: Iterable[str] = (),
@@ -133,7 +134,7 @@ def frame(
         figure.suptitle('\n'.join(lines))
     if text:
         figure.supxlabel('\n'.join(text), x=0.02, ha='left', color='0.35')
-    return figure, list(figure.subplots(1, num_panels, sharey=sharey, squeeze=False)[0])
+    return figure, list(figure.subplots(1, num_panels, sharex=sharex, sharey=sharey, squeeze=False)[0])
 
 
 def grid(figure: Figure, count: int, most_columns: int, **shared: Any) -> list[Axes]:

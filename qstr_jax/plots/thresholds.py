@@ -12,7 +12,7 @@ from qstr_jax.analysis import no_retrieval
 from qstr_jax.plots import ends
 from qstr_jax.plots.labels import display, point_text
 from qstr_jax.plots.panels import by_panel, common_values
-from qstr_jax.plots.samples import draw_means, finish_panels, marks_text
+from qstr_jax.plots.samples import draw_means, finish_panels, least_lanes, marks_text
 from qstr_jax.plots.style import STYLE, Look, frame, looks
 from qstr_jax.plots.x_axis import XAxis
 
@@ -42,18 +42,21 @@ def samples_against_threshold(rows: pd.DataFrame, *, title: str = '', notes: Seq
         figure, axes = frame(len(panels), title, notes, sharey=True, key=key, beside=names)
         axes[0].set_yscale('log')
         across = XAxis.of('threshold', rows['threshold'])
-        named = [_draw_panel(axis, mine, look, across) for axis, mine in zip(axes, panels, strict=True)]
+        least = least_lanes(rows)
+        named = [_draw_panel(axis, mine, look, (across, least)) for axis, mine in zip(axes, panels, strict=True)]
         axes[0].set_ylabel('samples to the threshold')
         finish_panels(axes, named, slopes=False)
     return figure
 
 
-def _draw_panel(axis: Axes, curves: list[analysis.Curve], look: dict[str, Look], x: XAxis) -> list[ends.Words]:
+def _draw_panel(
+    axis: Axes, curves: list[analysis.Curve], look: dict[str, Look], how: tuple[XAxis, int]
+) -> list[ends.Words]:
     """The curves of one panel; returns what is to stand beside them."""
-    named, values = [], common_values(curves, 'threshold')
+    (x, least), named, values = how, [], common_values(curves, 'threshold')
     for place, curve in enumerate(curves):
         shift = 0.006 * (place - (len(curves) - 1) / 2)
-        found = draw_means(axis, curve, look[curve.key], x, shift, values=values)
+        found = draw_means(axis, curve, look[curve.key], x, shift, values=values, least=least)
         named += [one for one in found if one.gid == 'learn']
         # Lower losses, where lines end, stand to the right.
         means = analysis.summarize(curve.lanes, ['threshold']).dropna(subset=['mean'])
