@@ -1,6 +1,7 @@
 """Several results directories as one."""
 
 import shutil
+import threading
 import warnings
 
 import numpy as np
@@ -8,10 +9,25 @@ import pandas as pd
 import pytest
 
 from qstr_jax.settings import registry
-from qstr_jax.storage import files, lane_keys, merge, records, results
+from qstr_jax.storage import checkpoint, files, lane_keys, merge, records, results
 from qstr_jax.sweeps import monitor
 from tests import small
 from tests.stored import CELL, LANES, curves_of, make, rows_of, snapshot
+
+CODE = {'qstr_jax': 'one', 'mine': 'one'}
+
+
+def kept(path):
+    """All files of a directory but its locks."""
+    return {name: content for name, content in snapshot(path).items() if not name.startswith('locks/')}
+
+
+def add_run(workdir, program, name='run', **changes):
+    """Writes the record of a run that made the rows of a program."""
+    batch = {'cell': CELL, 'lanes': [], 'wall_seconds': 1, 'compile_seconds': 1, 'program': program}
+    run = {'batches': [batch], 'packages': {'jax': '1'}, 'sources': CODE, **changes}
+    files.write_json(workdir / 'provenance' / f'{name}.json', run)
+    return run
 
 
 def test_identical_overlaps_merge(tmp_path):
@@ -87,10 +103,10 @@ def test_contradictions_are_named_and_nothing_is_written(tmp_path):
     with pytest.raises(results.ResultsError, match=rf'{CELL}, seed2-task0-lr0\.001-wd0\.01: test_loss in .*contradict'):
         merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
     assert not (tmp_path / 'both').exists()
-    before = snapshot(tmp_path / 'a')
+    before = kept(tmp_path / 'a')
     with pytest.raises(results.ResultsError, match='contradict'):
         merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'a')
-    assert snapshot(tmp_path / 'a') == before
+    assert kept(tmp_path / 'a') == before
 
 
 @pytest.mark.parametrize(
@@ -230,3 +246,210 @@ def test_rows_that_come_meanwhile_stay(tmp_path, monkeypatch):
     monkeypatch.setattr(merge, '_merge_cell', merge_slowly)
     merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'a')
     assert results.load(tmp_path / 'a')['seed'].tolist() == [0, 1, 3]
+
+
+def test_a_table_that_nobody_could_read_is_not_written(tmp_path):
+    """The default of a setting has changed, which is no part of the cell's id."""
+    make(tmp_path / 'a', LANES[:2])
+    make(tmp_path / 'b', LANES[2:], threshold=0.5)
+    before = kept(tmp_path / 'a')
+    for target in 'a', 'both':
+        with pytest.raises(results.ResultsError, match=f'{CELL}: threshold: differs.*--refresh.*nothing was merged$'):
+            merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / target)
+    assert kept(tmp_path / 'a') == before
+    assert not (tmp_path / 'both').exists()
+
+
+def test_what_selection_refuses_is_said_before_anything_is_written(tmp_path):
+    for name, loss in ('a', 0.5), ('b', 0.25):
+        make(tmp_path / name)
+        make(tmp_path / name / 'selection', train_loss=loss)
+    with pytest.raises(results.ResultsError, match=r'train_loss in .*contradict'):
+        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+    assert not (tmp_path / 'both').exists()
+
+
+@pytest.mark.parametrize(
+    ('changes', 'is_merged'),
+    [
+        ({}, True),
+        ({'sources': {**CODE, 'mine': 'other'}}, False),
+        ({'sources': {**CODE, 'mine': 'other'}, 'packages': {'jax': '2'}}, True),
+        ({'sources': {**CODE, 'mine': ''}}, False),  # code that could not be read
+        ({'batches': []}, False),  # no record says what made the rows
+        ({'sources': {**CODE, 'mine': 'other'}, 'checked': [{'cell': CELL, 'program': 'of a'}]}, True),
+    ],
+)
+def test_rows_of_other_lane_batches_are_of_the_same_code(tmp_path, changes, is_merged):
+    for name, lanes, size in ('a', LANES[:2], 1), ('b', LANES[2:], 2):
+        make(tmp_path / name, lanes, program=f'of {name}', lanes_per_batch=size)
+        add_run(tmp_path / name, f'of {name}', name, **(changes if name == 'b' else {}))
+    sources = [tmp_path / 'a', tmp_path / 'b']
+    if is_merged:
+        assert len(merge.merge(sources, tmp_path / 'both')) == 4
+    else:
+        with pytest.raises(
+            results.ResultsError, match='no record says that the same code makes both: give the command'
+        ):
+            merge.merge(sources, tmp_path / 'both')
+        assert not (tmp_path / 'both').exists()
+
+
+def test_an_older_copy_of_a_record_takes_nothing_away(tmp_path):
+    for name in 'a', 'b':
+        make(tmp_path / name)
+    run = add_run(tmp_path / 'a', 'one')
+    more = add_run(tmp_path / 'a', 'one', batches=[*run['batches'], {**run['batches'][0], 'lanes': ['seed0']}])
+    run = add_run(tmp_path / 'b', 'one', checked=[{'cell': CELL, 'program': 'two'}])
+    merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+    assert records.read(tmp_path / 'both' / 'provenance' / 'run.json', 'run') == {**run, 'batches': more['batches']}
+
+
+def test_two_merges_into_one_directory_wait_for_each_other(tmp_path, monkeypatch):
+    for name, lanes in ('a', LANES[:1]), ('b', LANES[1:2]), ('c', LANES[2:]):
+        make(tmp_path / name, lanes)
+    write, others = merge._write, []
+
+    def write_late(*given):
+        monkeypatch.setattr(merge, '_write', write)
+        others.append(threading.Thread(target=merge.merge, args=([tmp_path / 'a', tmp_path / 'c'], tmp_path / 'a')))
+        others[0].start()
+        others[0].join(timeout=1)
+        write(*given)
+
+    monkeypatch.setattr(merge, '_write', write_late)
+    merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'a')
+    others[0].join()
+    assert len(results.load(tmp_path / 'a')) == 4
+    assert len(records.read_plan(tmp_path / 'a')[CELL]['lanes']) == 4
+
+
+def test_a_destination_that_another_merge_makes_meanwhile_is_refused(tmp_path, monkeypatch):
+    for name, lanes in ('a', LANES[:2]), ('b', LANES[2:]):
+        make(tmp_path / name, lanes)
+    read = merge._read
+
+    def read_late(*given):
+        monkeypatch.setattr(merge, '_read', read)
+        found = read(*given)
+        merge.merge([tmp_path / 'b'], tmp_path / 'both')
+        return found
+
+    monkeypatch.setattr(merge, '_read', read_late)
+    with pytest.raises(results.ResultsError, match='name it among the sources'):
+        merge.merge([tmp_path / 'a'], tmp_path / 'both')
+    assert results.load(tmp_path / 'both')['seed'].tolist() == [2, 3]
+
+
+@pytest.mark.parametrize('what', ['rows', f'rows/{CELL}.parquet', 'curves', 'provenance/a.json', 'params', 'selection'])
+def test_links_are_an_error(tmp_path, what):
+    make(tmp_path / 'a')
+    path = tmp_path / 'a' / what
+    if path.exists():
+        path.rename(tmp_path / 'elsewhere')
+    else:
+        make(tmp_path / 'elsewhere')
+    path.symlink_to(tmp_path / 'elsewhere')
+    with pytest.raises(results.ResultsError, match=f'{path} is a symbolic link.*: [a-z]+ .* it'):
+        merge.merge([tmp_path / 'a'], tmp_path / 'both')
+    assert not (tmp_path / 'both').exists()
+
+
+def test_lists_are_compared(tmp_path):
+    column = [[1.0, float('nan')], [2.0], [], [3.0]]
+    make(tmp_path / 'a', several=column)
+    make(tmp_path / 'b', several=column)
+    assert len(merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')) == 4
+    make(tmp_path / 'c', several=[[1.0], *column[1:]])
+    with pytest.raises(results.ResultsError, match=r'several in .*contradict'):
+        merge.merge([tmp_path / 'a', tmp_path / 'c'], tmp_path / 'all')
+
+
+@pytest.mark.parametrize(
+    ('a', 'b', 'is_same'),
+    [
+        (1, 1.0, True), (1, 2, False), (None, np.nan, True), (None, 1, False), ('x', 'x', True),
+        (np.array([1, 2]), [1, 2], True), (np.array([1]), 1, False), (np.array([]), None, False),
+        ({'x': np.array([1])}, {'x': np.array([1])}, True), ({'x': 1}, {'x': 2}, False),
+    ],
+)  # fmt: skip
+def test_values_are_the_same_or_both_missing(a, b, is_same):
+    assert merge.is_same(a, b) is is_same
+
+
+@pytest.mark.parametrize(
+    ('sources', 'line'),
+    [
+        ('results', "sources='results': give a list of results directories"),
+        (None, 'sources=None: give a list of results directories'),
+        ([3], 'sources=3: give the path of a directory'),
+        ((one for one in ()), 'sources: give at least one results directory'),
+        (['foo://x'], "sources='foo://x': unknown kind of address"),
+    ],
+)
+def test_sources_that_are_none_are_a_line(tmp_path, sources, line):
+    with pytest.raises(results.ResultsError, match=f'^{line}$'):
+        merge.merge(sources, tmp_path / 'both')
+
+
+@pytest.mark.parametrize(
+    ('destination', 'line'),
+    [
+        (None, 'destination=None: give the path of a directory'),
+        ('', "destination='': give the path of a directory"),
+        ('a\0b', r"destination='a\\x00b': give the path of a directory"),
+        ('foo://x', "destination='foo://x': unknown kind of address"),
+    ],
+)
+def test_a_destination_that_is_none_is_a_line(tmp_path, destination, line):
+    make(tmp_path / 'a')
+    with pytest.raises(results.ResultsError, match=f'^{line}$'):
+        merge.merge([tmp_path / 'a'], destination)
+
+
+def test_sources_may_come_one_by_one_and_by_a_link(tmp_path):
+    make(tmp_path / 'a', LANES[:2])
+    make(tmp_path / 'b', LANES[2:])
+    (tmp_path / 'link').symlink_to(tmp_path / 'a')
+    assert len(merge.merge((tmp_path / name for name in ('b', 'a', 'a')), tmp_path / 'link')) == 4
+    assert len(results.load(tmp_path / 'a')) == 4
+
+
+def put_params(workdir, lane, value):
+    checkpoint.save_tree(workdir / 'params' / CELL / lane_keys.name_of(lane), {'x': np.array([value])}, 'mine')
+
+
+def params_of(workdir, lane):
+    path = workdir / 'params' / CELL / lane_keys.name_of(lane)
+    return checkpoint.load_tree(path, {'x': np.zeros(1)}, 'mine')['x'].tolist()
+
+
+def test_kept_parameters_are_merged_with_their_rows(tmp_path):
+    make(tmp_path / 'a', LANES[:3])
+    make(tmp_path / 'b')
+    for name, lanes in ('a', LANES[:1]), ('b', LANES):
+        for lane in lanes:
+            put_params(tmp_path / name, lane, 1.0 if name == 'a' else 2.0)
+    for target in 'both', 'a':
+        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / target)
+        assert [params_of(tmp_path / target, lane) for lane in LANES] == [[1.0], [2.0], [2.0], [2.0]]
+    assert len(list((tmp_path / 'a' / 'params' / CELL).iterdir())) == 4
+
+
+def test_parameters_of_a_row_that_is_not_taken_stay(tmp_path):
+    make(tmp_path / 'a', LANES[:1])
+    make(tmp_path / 'b', LANES[:1], backend='gpu', test_loss=np.float32(0.25))
+    put_params(tmp_path / 'b', LANES[0], 2.0)
+    with pytest.warns(UserWarning, match='the first is kept'):
+        merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'both')
+    assert not (tmp_path / 'both' / 'params').exists()
+
+
+def test_parameters_without_a_row_are_replaced_by_those_of_the_row(tmp_path):
+    """As a merge or a run leaves them that was killed."""
+    make(tmp_path / 'a', LANES[:1])
+    make(tmp_path / 'b', LANES[1:2])
+    put_params(tmp_path / 'a', LANES[1], 1.0)
+    put_params(tmp_path / 'b', LANES[1], 2.0)
+    merge.merge([tmp_path / 'a', tmp_path / 'b'], tmp_path / 'a')
+    assert params_of(tmp_path / 'a', LANES[1]) == [2.0]

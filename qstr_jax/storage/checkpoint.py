@@ -198,6 +198,29 @@ def remove(path: Any) -> None:
         path.rmtree()
 
 
+def copy(source: Any, target: Any) -> None:
+    """Copies what `save_tree` saved, whole or not at all, replacing what is there; a link in it is an error."""
+    unfinished = target.parent / f'{target.name}.orbax-checkpoint-tmp-copy'
+    try:
+        _remove_unfinished(target)
+        _copy_folder(source, unfinished)
+        remove(target)
+        unfinished.rename(target)
+    except OSError as error:
+        raise files.ResultsError(f'cannot copy {source} to {target}: {_reason(error)}') from error
+
+
+def _copy_folder(source: Any, target: Any) -> None:
+    """Copies a folder of files and folders."""
+    target.mkdir(parents=True)
+    for path in source.iterdir():
+        files.check_no_link(path)
+        if path.is_dir():
+            _copy_folder(path, target / path.name)
+        else:
+            path.copy(target / path.name)
+
+
 def _as_dict(tree: Any) -> dict[str, Any]:
     """Leaves by their numbers, as names that sort in the same order."""
     return {f'{i:04d}': leaf for i, leaf in enumerate(jax.tree.leaves(tree))}

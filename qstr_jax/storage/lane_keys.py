@@ -37,9 +37,9 @@ def sort(frame: pd.DataFrame, *more: str) -> pd.DataFrame:
 def name_of(lane: Any) -> str:
     """Short name of a lane within its cell, for folders and the plan."""
     values = lane._asdict() if hasattr(lane, '_asdict') else dict(lane)
-    named = [name for name, value in values.items() if not pd.isna(value) and UNNAMED.get(name) != value]
-    names = columns.with_role(named, 'lane')
-    return '-'.join(f'{SHORT.get(name, name)}{_number(values[name])}' for name in names)
+    lane = {name: values[name] for name in columns.with_role(values, 'lane')}
+    named = {name: value for name, value in lane.items() if not pd.isna(value) and UNNAMED.get(name) != value}
+    return '-'.join(f'{SHORT.get(name, name)}{_number(value)}' for name, value in named.items())
 
 
 def names_of(frame: pd.DataFrame) -> list[str]:

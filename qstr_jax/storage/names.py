@@ -50,24 +50,34 @@ def is_text(name: str) -> bool:
     return not any('\ud800' <= letter <= '\udfff' for letter in name)
 
 
-def listed(folder: Any, suffix: str) -> list[Any]:
-    """The files of a folder with an ending, by name; a link, a folder or an odd name is left out with a warning."""
-    if not folder.is_dir():
-        return []
+def listed(folder: Any, suffix: str, strict: bool = False) -> list[Any]:
+    """The files of a folder with an ending, by name; a link, a folder or an odd name is left out with a warning.
+
+    If `strict`, what would be left out is an error.
+    """
     if os.path.islink(folder):
-        warnings.warn(f'left out: {folder} is a symbolic link', stacklevel=2)
+        _leave_out(f'{folder} is a symbolic link', strict)
+        return []
+    if not folder.is_dir():
         return []
     found = []
     for name, what in sorted(_entries(folder)):
         if name.startswith('.') or not name.endswith(suffix):
             continue
         if not is_text(name):
-            warnings.warn(f'left out: {str(folder / name)!a}, whose name is no UTF-8', stacklevel=2)
+            _leave_out(f'{str(folder / name)!a}, whose name is no UTF-8', strict)
         elif what != 'a file':
-            warnings.warn(f'left out: {folder / name} is {what}', stacklevel=2)
+            _leave_out(f'{folder / name} is {what}', strict)
         else:
             found.append(folder / name)
     return found
+
+
+def _leave_out(what: str, strict: bool) -> None:
+    """Warns of what is left out, or raises ResultsError."""
+    if strict:
+        raise ResultsError(f'{what}: put a plain file or folder in its place, or remove it')
+    warnings.warn(f'left out: {what}', stacklevel=3)
 
 
 def _entries(folder: Any) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 import datetime
 import importlib.metadata
+import json
 import os
 import pathlib
 import platform
@@ -106,6 +107,27 @@ def start(command: Sequence[str]) -> dict[str, Any]:
 def versions(run: dict[str, Any]) -> tuple:
     """The versions of the packages that a run's programs are made of."""
     return (run.get('qstr_jax'), *(run.get('packages', {}).get(name) for name in _OF_PROGRAMS))
+
+
+def code(run: dict[str, Any]) -> tuple:
+    """What a run's programs are made of: `versions` and the digests of all code, or the run itself if one is unknown.
+
+    Only runs of equal code are known to have made their rows by the same one.
+    """
+    known = run.get('sources') or {}
+    is_known = known and source_code.UNKNOWN not in known.values()
+    return versions(run), tuple(sorted(known.items())) if is_known else id(run)
+
+
+def joined(known: dict[str, Any] | None, run: dict[str, Any]) -> dict[str, Any]:
+    """A run's record with what two copies of it say, one of which may be older."""
+    if known is None:
+        return run
+    entries = {name: [*known.get(name, ()), *run.get(name, ())] for name in ('batches', 'checked')}
+    each = {
+        name: list({json.dumps(one, sort_keys=True): one for one in found}.values()) for name, found in entries.items()
+    }
+    return {**run, **known, **{name: found for name, found in each.items() if found or name in known}}
 
 
 def of_programs(workdir: Any) -> dict[tuple[str, str], list[dict[str, Any]]]:

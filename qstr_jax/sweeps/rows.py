@@ -101,6 +101,7 @@ def load_params(workdir: Any, cell: Cell, lane: Any) -> Any:
     """
     path = params_path(workdir, cell, lane)
     if not path.exists():
-        raise results.ResultsError(f'no parameters at {path}: run the sweep with save_params=True into a new directory')
+        hint = 'run the sweep with save_params=True into a new directory, or merge one that has them into this one'
+        raise results.ResultsError(f'no parameters at {path}: {hint}')
     wanted = held_out.abstract_params(cell.problem.module, cell.problem.task)
     return checkpoint.load_tree(path, wanted, _params_identity(cell, lane))
