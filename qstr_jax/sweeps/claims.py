@@ -9,18 +9,22 @@ processes of one job divide whole cells among themselves, and other jobs need di
 import contextlib
 import operator
 import threading
+import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import filelock
 
 from qstr_jax.storage import cell_columns, checkpoint, files, names
+from qstr_jax.sweeps import monitor
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.lane_batches import LaneBatch
 
 # Seconds between two attempts to claim a batch that another worker holds.
 POLL_SECONDS = 1.0
+# A worker that waits so long says for whom, if that one has been silent for as long.
+QUIET_SECONDS = 60.0
 
 
 def has_locks(workdir: Any) -> bool:
@@ -114,11 +118,18 @@ def remove_checkpoints(workdir: Any, cell_id: str) -> None:
 class Claims:
     """Hands out the lane batches of a sweep to the threads of this process, each batch once."""
 
-    def __init__(self, workdir: Any, batches: Sequence[LaneBatch], stop: threading.Event) -> None:
+    def __init__(
+        self,
+        workdir: Any,
+        batches: Sequence[LaneBatch],
+        stop: threading.Event,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
         self._workdir = workdir
         self._pending = list(batches)
         self._owners: dict[str, int] = {}  # the thread that began a cell, by cell id
-        self._stop = stop
+        self._stop, self._say = stop, say
+        self._told: set[str] = set()  # batches of which it was said that they are waited for
         self._drained = threading.Event()  # set when no batch is left, to wake the threads that wait for one
         self._mutex = threading.Lock()
 
@@ -130,6 +141,7 @@ class Claims:
         of cells that nobody has begun, and then of other threads' cells, so that no device is idle. While other
         processes hold everything that is left it waits, and takes over what they leave unfinished.
         """
+        told = time.monotonic()
         with contextlib.ExitStack() as held:
             while not self._stop.is_set():
                 with self._mutex:
@@ -137,8 +149,22 @@ class Claims:
                 if found is not None or is_empty:
                     yield found
                     return
+                if time.monotonic() - told >= QUIET_SECONDS:
+                    self._tell()
+                    told = time.monotonic()
                 self._drained.wait(POLL_SECONDS)
             yield None
+
+    def _tell(self) -> None:
+        """Says once of each batch that a silent process holds who that is: it may hang."""
+        with self._mutex:
+            waits = {batch.name for batch in self._pending} - self._told
+            holders = monitor.silent_holders(self._workdir, waits, QUIET_SECONDS)
+            self._told.update(holders)
+        for name, holder in holders.items():
+            with locked(self._workdir, name, timeout=0) as is_free:  # it may have ended meanwhile
+                if not is_free:
+                    self._say(f'waits for {name}, held by {holder}')
 
     def _next(self, held: contextlib.ExitStack, thread: int) -> tuple[tuple[LaneBatch, tuple] | None, bool]:
         def distance(batch: LaneBatch) -> int:

@@ -200,7 +200,7 @@ class Session:
         left = {cell_id: set(lanes) for cell_id, lanes in claims.missing_of(workdir, cells).items()}
         batches = [batch for batch in batches if not left[batch.cell.id].isdisjoint(batch.lanes)]
         self.progress.expect(sum(len(left[batch.cell.id].intersection(batch.lanes)) for batch in batches))
-        own = claims.Claims(workdir, batches, self._stop)
+        own = claims.Claims(workdir, batches, self._stop, self.progress.say)
         job = self.job(workdir, own, size_of or self.size_of, extra_columns=dict(extra_columns or {}))
         helpers = _taken(self.shared)
         calls = [functools.partial(self.workers[i].work, job) for i in sorted({self.own, *helpers})]
