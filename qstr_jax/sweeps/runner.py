@@ -13,7 +13,7 @@ import jax
 import pandas as pd
 from etils import epath
 
-from qstr_jax import progress
+from qstr_jax import progress, signals
 from qstr_jax.storage import cell_columns, results
 from qstr_jax.sweeps import cells, claims, lane_batches, outputs, session, tuned
 from qstr_jax.sweeps.session import Options
@@ -97,7 +97,7 @@ def run_all(
         )
     all_cells = [cells.cells_of(sweep) for sweep in several] if made_cells is None else made_cells
     made = [outputs.check_new(sweep, own, workdir) for sweep, own in zip(several, all_cells, strict=True)]
-    with session.stopping() as stop, progress.Progress('lane', options.progress, is_open=is_tuned) as shown:
+    with signals.stopping() as stop, progress.Progress('lane', options.progress, is_open=is_tuned) as shown:
         sessions = [
             session.Session(sweep, options, stop, shown, one, until_none_learns)
             for sweep, one in zip(several, made, strict=True)
