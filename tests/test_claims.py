@@ -1,16 +1,19 @@
 """Claims on lane batches: each is handed out once, and ends with its holder."""
 
 import os
+import re
 import signal
+import socket
 import threading
+import time
 
 import pandas as pd
 import pytest
 from etils import epath
 
 from qstr_jax import sweeps
-from qstr_jax.storage import files, results
-from qstr_jax.sweeps import claims, lane_batches
+from qstr_jax.storage import files, locks, results
+from qstr_jax.sweeps import claims, lane_batches, monitor
 from tests import harness, small
 
 SETTINGS = {'models': ('transformer', 'ffn'), 'seq_lens': (2, 3, 4, 5), 'num_seeds': 5}
@@ -48,7 +51,7 @@ def test_missing_lanes(workdir, cells, lanes):
 
 @pytest.mark.parametrize('has_locks', [True, False])
 def test_a_lock_is_exclusive_also_between_threads(workdir, monkeypatch, has_locks):
-    monkeypatch.setattr(claims, 'has_locks', lambda workdir: has_locks)
+    monkeypatch.setattr(locks, 'has_locks', lambda workdir: has_locks)
     with claims.locked(workdir, 'a') as first, claims.locked(workdir, 'b') as other:
         assert first
         assert other
@@ -139,6 +142,30 @@ def test_what_another_leaves_unfinished_is_taken_over(workdir, cells, lanes, mon
         add_rows(workdir, cells[0], lanes[:2])
     thread.join(30)
     assert taken == [(batches[0], lanes[2:])]
+
+
+def test_who_is_waited_for_is_said_once(workdir, cells, monkeypatch):
+    monkeypatch.setattr(claims, 'POLL_SECONDS', 0.01)
+    monkeypatch.setattr(claims, 'QUIET_SECONDS', 0.0)
+    batches, stop, said, polls = lane_batches.cut(cells[:1], lambda cell: 5), threading.Event(), [], []
+    monitor.Heartbeat(workdir, 'run', 0).beat({'cell': cells[0].id, 'batch': batches[0].name})
+    find = monitor.silent_holders
+    monkeypatch.setattr(monitor, 'silent_holders', lambda *given: polls.append(0) or find(*given))
+
+    def wait():
+        with claims.Claims(workdir, batches, stop, said.append).claim() as claimed:
+            assert claimed is None
+
+    with claims.locked(workdir, batches[0].name):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        while len(polls) < 3 and thread.is_alive():
+            time.sleep(0.01)
+        stop.set()
+        thread.join(30)
+    (line,) = said
+    who = f'{socket.gethostname()} pid {os.getpid()}'
+    assert re.fullmatch(re.escape(f'waits for {batches[0].name}, held by {who}, silent for ') + '[0-9]+ s', line)
 
 
 def test_a_stop_ends_the_wait(workdir, cells, lanes):

@@ -57,3 +57,9 @@ def test_a_job_has_as_many_shares_as_pods():
     spec = read('job.yaml')['spec']
     assert f'--num_shards={spec["completions"]}' in script('job.yaml')
     assert spec['parallelism'] == spec['completions']
+
+
+def test_each_pod_of_a_job_has_a_cell():
+    axes = dict(word.removeprefix('--config.').split('=') for word in script('job.yaml') if '--config.' in word)
+    num_cells = len(axes['models'].split(',')) * len(axes['seq_lens'].split(','))
+    assert read('job.yaml')['spec']['completions'] <= num_cells

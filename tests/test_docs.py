@@ -109,7 +109,6 @@ def understood(words):
     module = importlib.import_module(rest[1])
     if not any(word.startswith('--config=') for word in rest):
         return
-    rest = [word for word in rest if not word.startswith(('--shard_index=', '--num_shards='))]  # of no dry run
     sys.argv = [rest[1], *rest[2:], *([] if any(word.startswith('--describe') for word in rest) else ['--dry_run'])]
     main = getattr(module, 'main', None) or functools.partial(module.command_line.launch, module.run)
     main = functools.partial(app.run, module.main, flags_parser=module.parse) if 'launch' in rest[1] else main

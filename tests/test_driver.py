@@ -96,11 +96,11 @@ class Steps:
         self.told[batch.name] = is_good
 
 
-def drive(engine, source, num_workers=2, stop=None):
+def drive(engine, source, num_workers=2, stop=None, poll_seconds=100.0):
     inbox, progress = Written(), Progress('lane', False)
     source = source if isinstance(source, Steps) else Steps(source)
     stop = stop or threading.Event()
-    one = driver.Driver(engine, source, lambda folder: inbox, num_workers, 100.0, progress, stop)
+    one = driver.Driver(engine, source, lambda folder: inbox, num_workers, poll_seconds, progress, stop)
     one.run()
     return one, inbox
 
@@ -150,6 +150,42 @@ def test_a_batch_whose_workers_die_fails_at_last_and_the_others_are_run():
     assert inbox.ended.count('a-batch0of1') == inbox.ended.count('c-batch0of1') == 1
     assert engine.ran.count('b-batch0of1') == driver.DEATHS
     assert engine.ended == engine.started
+
+
+class Hanging(Workers):
+    """An engine whose first worker starts, and then answers nothing."""
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self._unanswered = set()
+
+    def call(self, worker, method, *arguments):
+        call = super().call(worker, method, *arguments)
+        if worker == 1 and method != 'num_devices':
+            self._unanswered.add(call)
+        return call
+
+    def wait(self, calls, timeout):
+        return [call for call in calls if call not in self._unanswered][:1]
+
+
+@pytest.mark.parametrize('is_stopped', [False, True])
+def test_the_batch_of_a_worker_that_does_not_answer_is_handed_on(monkeypatch, is_stopped):
+    monkeypatch.setattr(driver, 'SILENT_SECONDS', 0.0)
+    stop, batches = threading.Event(), [batch(cell) for cell in 'abc']
+
+    def run(one):
+        if is_stopped:
+            stop.set()
+        return rows(one)
+
+    one, inbox = drive(engine := Hanging(run, lambda: 1), batches, stop=stop, poll_seconds=0.0)
+    assert one.failed == []
+    if is_stopped:  # it ends, though the first worker never does
+        assert engine.started == engine.ended == 2
+    else:
+        assert sorted(inbox.ended) == [each.name for each in batches]
+        assert engine.started == engine.ended == 3
 
 
 def test_a_batch_that_raises_is_a_line():

@@ -4,9 +4,9 @@ import errno
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import time
+import types
 
 import numpy as np
 import pandas as pd
@@ -243,7 +243,7 @@ def test_leftovers_of_the_dead_go_and_those_of_the_living_stay(tmp_path):
         os.utime(path, 2 * (time.time() - age,))
         return path
 
-    here = socket.gethostname()
+    here = files.machine()
     dead, living = leave(f'{here}-{dead_pid()}'), leave(f'{here}-{os.getpid()}')
     other, old = leave('elsewhere-1'), leave('elsewhere-2', age=files.LEFTOVER_SECONDS + 60)
     users = tmp_path / '.mine.tmp'
@@ -254,6 +254,21 @@ def test_leftovers_of_the_dead_go_and_those_of_the_living_stay(tmp_path):
 
 def test_a_temporary_file_of_ours_is_recognised(tmp_path):
     assert files.LEFTOVER.match(files.temporary_path(epath.Path(tmp_path) / 'a.json').name)
+
+
+def test_a_process_of_another_container_or_start_is_not_taken_for_a_dead_one(tmp_path, monkeypatch):
+    path, stat = epath.Path(tmp_path) / 'a.json', os.stat
+    theirs = files.temporary_path(path)
+    theirs.write_text('half')
+    monkeypatch.setattr(files, 'is_running', lambda pid: False)
+    with monkeypatch.context() as other:
+        inode = stat('/proc/self/ns/pid').st_ino + 1 if os.path.exists('/proc/self/ns/pid') else 1
+        namespace = types.SimpleNamespace(st_ino=inode)
+        other.setattr(os, 'stat', lambda path, **more: namespace if path == '/proc/self/ns/pid' else stat(path, **more))
+        files.remove_leftovers(path.parent)
+    assert theirs.exists()
+    files.remove_leftovers(path.parent)
+    assert not theirs.exists()
 
 
 def test_is_running():

@@ -13,10 +13,10 @@ import types
 import pytest
 
 from experiments import launch
-from qstr_jax import sweeps
+from qstr_jax import signals, sweeps
 from qstr_jax.launchers import batch_queue, batch_worker, ray, request, submitit_jobs
 from qstr_jax.storage import results
-from qstr_jax.sweeps import session, worker
+from qstr_jax.sweeps import worker
 from tests import harness, helpers
 
 CONFIG = '--config=experiments/exhibits/quickstart.py'
@@ -240,7 +240,7 @@ def test_a_batch_that_is_over_leaves_no_checkpoint_of_other_lanes(tmp_path):
 
     (tmp_path / 'provenance').mkdir()
     one = object.__new__(batch_worker.BatchWorker)
-    one._workdirs, one._saved, one._mutex, one._stop = [{'': tmp_path}], [(None, {})], threading.Lock(), session.Stop()
+    one._workdirs, one._saved, one._mutex, one._stop = [{'': tmp_path}], [(None, {})], threading.Lock(), signals.Stop()
     job = worker.Job(**dict.fromkeys(field.name for field in dataclasses.fields(worker.Job)))
     one._session = types.SimpleNamespace(job=lambda *_, **__: job, workers=[types.SimpleNamespace(work=work)])
     one._given = lambda batch: batch
@@ -249,6 +249,34 @@ def test_a_batch_that_is_over_leaves_no_checkpoint_of_other_lanes(tmp_path):
         assert list(one.run(0, batch, {'checkpoints/old/state': b'x'})['files']) == ['rows/cell.parquet']
     one._stop.set()
     assert len(one.run(0, batch, {'checkpoints/old/state': b'x'})['files']) == 2
+
+
+def test_a_second_signal_ends_a_driver_whose_workers_hang(monkeypatch, capfd):
+    class Driver:
+        failed = ()
+
+        def __init__(self, *given):
+            self._stop = given[-1]
+
+        def run(self):
+            signal.raise_signal(signal.SIGINT)
+            assert (self._stop.is_set(), codes) == (True, [])
+            signal.raise_signal(signal.SIGINT)
+
+    codes, about = [], {'is_tuned': False, 'left': 1, 'lanes': 1, 'workdir': ''}
+    cluster = types.SimpleNamespace(cluster_resources=lambda: {'CPU': 2}, shutdown=lambda: None)
+    monkeypatch.setitem(sys.modules, 'ray', cluster)
+    monkeypatch.setattr(os, '_exit', codes.append)
+    monkeypatch.setattr(ray, 'Planner', lambda *_: types.SimpleNamespace(about=about))
+    monkeypatch.setattr(ray, 'Engine', lambda _: None)
+    monkeypatch.setattr(ray, '_join', lambda _: None)
+    monkeypatch.setattr(ray.driver, 'Driver', Driver)
+    with pytest.raises(SystemExit, match='stopped: the running lanes are saved'):
+        ray.run(request.Request(()))
+    assert codes == [128 + signal.SIGINT]
+    told = capfd.readouterr().err.splitlines()
+    assert 'once more stops at once' in told[-2]
+    assert told[-1] == 'stopped at once'
 
 
 def test_a_driver_imports_no_jax():

@@ -4,6 +4,7 @@ import collections
 import datetime
 import json
 import os
+import re
 import socket
 
 import numpy as np
@@ -61,7 +62,8 @@ def add_run(workdir, name, *batches):
 
 def add_beat(workdir, cell, name='run-0', **changes):
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')
-    beat = {'host': socket.gethostname(), 'pid': os.getpid(), 'time': now, 'cell': cell, 'samples': 6400}
+    who = {'host': socket.gethostname(), 'machine': files.machine(), 'pid': os.getpid(), 'time': now}
+    beat = {**who, 'cell': cell, 'samples': 6400}
     files.write_json(workdir / 'progress' / f'{name}.json', {**beat, 'train_loss': 0.5, **changes})
 
 
@@ -104,7 +106,7 @@ def test_running_stopped_failed_and_done(workdir):
     monitor.write_error(workdir, CELLS[2], MemoryError('too much\n---\nFor simplicity, JAX has removed frames'))
     status = monitor.status(workdir).set_index('cell')
     assert list(status['state']) == ['running', 'stopped', 'failed']
-    assert status.loc[CELLS[0], 'note'] == '6.4k samples, train loss 0.500'
+    assert re.fullmatch(r'6\.4k samples, train loss 0\.500, heard of [0-9] s ago', status.loc[CELLS[0], 'note'])
     assert status.loc[CELLS[2], 'note'] == 'MemoryError: too much'
     for cell in CELLS:
         add_rows(workdir, cell, ['reached'] * 3)
@@ -112,11 +114,29 @@ def test_running_stopped_failed_and_done(workdir):
 
 
 def test_a_worker_elsewhere_is_gone_when_it_is_silent(workdir):
-    add_beat(workdir, CELLS[0], 'a', host='elsewhere')
-    add_beat(workdir, CELLS[1], 'b', host='elsewhere', time='2020-01-01T00:00:00+00:00')
+    """Also in another container of this host, where its number may be that of no process here."""
+    add_beat(workdir, CELLS[0], 'a', machine='elsewhere', pid=dead_pid())
+    add_beat(workdir, CELLS[1], 'b', machine='elsewhere', time='2020-01-01T00:00:00+00:00')
     assert [states(workdir)[cell] for cell in CELLS] == ['running', 'stopped', 'left']
     monitor.remove_dead(workdir)
     assert [states(workdir)[cell] for cell in CELLS] == ['running', 'left', 'left']
+
+
+def test_silence_is_told(workdir):
+    def ago(seconds):
+        return (datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=seconds)).isoformat()
+
+    add_beat(workdir, CELLS[0], 'a', batch='one', host='gpu7', pid=17, time=ago(600))
+    add_beat(workdir, CELLS[0], 'b', batch='two', host='gpu8', pid=18, time=ago(900), state='compiling')
+    add_beat(workdir, CELLS[1], 'c', batch='three', time=ago(600))
+    add_beat(workdir, CELLS[1], 'd', batch='three', time=ago(1))
+    assert monitor.silent_holders(workdir, ['one', 'two', 'three', 'four'], 60.0) == {
+        'one': 'gpu7 pid 17, silent for 10 min',
+        'two': 'gpu8 pid 18, compiling for 15 min',
+        'four': 'a process without a heartbeat',
+    }
+    add_beat(workdir, CELLS[2], 'e', time=ago(7200), state='compiling')
+    assert monitor.status(workdir).set_index('cell').loc[CELLS[2], 'note'] == 'compiling, heard of 2.0 h ago'
 
 
 def test_a_living_worker_counts_before_a_dead_one(workdir):

@@ -7,8 +7,7 @@ from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 
 from qstr_jax import sweeps
-from qstr_jax.storage import results
-from qstr_jax.sweeps import claims
+from qstr_jax.storage import locks, results
 from tests import small
 
 SWEEP = {'models': ('ffn',), 'seq_lens': (2, 3), 'num_seeds': 2, 'lanes_per_batch': 1, 'max_samples': 400}
@@ -78,5 +77,5 @@ def test_a_tuned_sweep_of_several_processes_is_refused_before_any_work(bucket, w
 
 
 def test_which_directories_have_locks(tmp_path):
-    assert claims.has_locks(tmp_path)
-    assert not claims.has_locks('gs://bucket/sweep')
+    assert locks.has_locks(tmp_path)
+    assert not locks.has_locks('gs://bucket/sweep')

@@ -52,6 +52,12 @@ def test_float64_is_refused_before_any_work(tmp_path):
     assert not (tmp_path / 'results').exists()
 
 
+def test_a_share_without_cells_says_so(tmp_path, capsys):
+    options = small.quiet(progress=True, shard_index=3, num_shards=4)
+    assert sweeps.run(small.settings(models=('ffn',), seq_lens=(2, 3)), tmp_path, options).empty
+    assert 'share 3 of 4 has no cells' in capsys.readouterr().err.splitlines()
+
+
 def test_a_repeated_run_says_what_is_there(workdir, tmp_path, capsys):
     sweep = small.settings(models=('transformer', 'ffn'), save_params=True, probes=PROBES)
     sweeps.run(sweep, workdir, small.quiet(progress=True))

@@ -1,5 +1,6 @@
 """The binary that runs any sweep: overrides, what it draws, and bad input."""
 
+import re
 import subprocess
 import sys
 import types
@@ -32,6 +33,20 @@ def test_overrides_by_the_promised_names(tmp_path):
     assert done.returncode == 0, done.stderr
     assert 'ffn-simple_qstr-N12-q2' in done.stdout
     assert '6 cells, 12 lanes' in done.stdout
+
+
+@pytest.mark.parametrize(('index', 'count'), [(0, 2), (1, 2), (3, 4)])
+def test_a_dry_run_of_a_share_lists_its_cells(index, count):
+    done = harness.run_binary(
+        'sample_complexity', '--config=experiments/exhibits/quickstart.py', '--dry_run', '--config.models=ffn',
+        '--config.seq_lens=2,3', '--config.num_seeds=2', f'--shard_index={index}', f'--num_shards={count}',
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    if count == 4:
+        assert done.stdout == 'share 3 of 4 has no cells\n'
+    else:  # the longer prompts are more work, and given away first
+        assert re.findall(r'^ffn-qstr-(N\d)', done.stdout, re.MULTILINE) == [f'N{3 - index}']
+        assert '\n1 cells, 2 lanes' in done.stdout
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qstr_jax import learners, progress, sweeps
+from qstr_jax import learners, progress, signals, sweeps
 from qstr_jax.analysis import tuning
 from qstr_jax.storage import results
 from qstr_jax.sweeps import cells, grids, search, session, tune, tuned, worker
@@ -122,7 +122,7 @@ def test_a_lane_that_reached_after_its_limit_has_lost():
 
 
 def test_a_step_that_another_sweep_of_the_call_stopped_is_not_gone_on_from(tmp_path):
-    stop = session.Stop()
+    stop = signals.Stop()
     one = session.Session(settings(), small.quiet(), stop, progress.Progress('lane', is_shown=False), {})
     folder = one.open(tmp_path, ())
     stop.set()

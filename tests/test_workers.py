@@ -81,7 +81,9 @@ def test_shares_make_the_whole_in_one_directory_or_merged(lab, alone, tmp_path):
 
 
 def test_a_share_without_cells_is_done_at_once(lab, tmp_path):
-    lab.finish(tmp_path, {'models': ('ffn',)}, shard_index=1, num_shards=2)
+    code, output = lab.run(tmp_path, {'models': ('ffn',)}, shard_index=1, num_shards=2, progress=True)
+    assert code == 0, output
+    assert 'share 1 of 2 has no cells' in output
     assert harness.tables(tmp_path) == {}
     assert results.load(tmp_path).empty
 

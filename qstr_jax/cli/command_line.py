@@ -29,7 +29,7 @@ IMPORTED = ('qstr_jax.', 'experiments.')
 DEVICES = ('workdir', 'num_devices', 'checkpoint_seconds', 'memory_limit_gb', 'refresh', 'compilation_cache')
 JOB = ('distributed', 'coordinator', 'num_processes', 'process_id', 'shard_index', 'num_shards')
 SWEEP = ('config', 'dry_run', *DEVICES, *JOB)
-DRY_RUN = ('config', 'dry_run', 'workdir')
+DRY_RUN = ('config', 'dry_run', 'workdir', 'shard_index', 'num_shards')
 
 
 def launch(

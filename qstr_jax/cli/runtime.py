@@ -158,6 +158,11 @@ def is_first() -> bool:
     return first
 
 
+def share() -> tuple[int, int]:
+    """Which share of the cells the flags ask for, of how many."""
+    return _SHARD_INDEX.value, _NUM_SHARDS.value
+
+
 def options() -> sweeps.Options:
     """The options that the flags ask for."""
     return _options(progress=jax.process_index() == 0)

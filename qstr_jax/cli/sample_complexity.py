@@ -19,7 +19,7 @@ from ml_collections import config_dict, config_flags
 from qstr_jax import failures, sweeps
 from qstr_jax.cli import base, command_line, runtime
 from qstr_jax.storage import results
-from qstr_jax.sweeps import listing
+from qstr_jax.sweeps import listing, runner
 
 CONFIG = config_flags.DEFINE_config_file('config', None, 'Settings of the sweep, a file in exhibits/ or your own.')
 DRY_RUN = flags.DEFINE_bool('dry_run', False, 'List cells, lanes, parameters, work and time; run nothing.')
@@ -51,8 +51,10 @@ def draw(workdir: str | os.PathLike, config: config_dict.ConfigDict) -> None:
         _of_config('draw', drawing.draw)(workdir, config)
 
 
-def prepared(start: Callable[[], None] = lambda: None) -> tuple[sweeps.Sweep, tuple[sweeps.Cell, ...]] | None:
-    """The sweep of --config and its cells, checked before any work; None after a dry run, which prints the listing.
+def prepared(
+    start: Callable[[], None] = lambda: None, share: tuple[int, int] = (0, 1)
+) -> tuple[sweeps.Sweep, tuple[sweeps.Cell, ...]] | None:
+    """The sweep of --config and its cells, checked before any work; None after a dry run, which lists those of a share.
 
     Cells may be made on the device, so `start` is called before them.
     """
@@ -67,18 +69,21 @@ def prepared(start: Callable[[], None] = lambda: None) -> tuple[sweeps.Sweep, tu
     base.check_drawn(config, cells)
     base.check_typed(config_flags.get_override_values(flags.FLAGS['config']), sweep, cells)
     if DRY_RUN.value:
-        print(listing.describe(sweep, cells, runtime.workdir() if runtime.WORKDIR.value else None))
+        mine, workdir = runner.share(sweep, cells, *share), runtime.workdir() if runtime.WORKDIR.value else None
+        print(listing.describe(sweep, mine, workdir) if mine else runner.NO_CELLS.format(*share))
         return None
     return sweep, cells
 
 
 def run() -> None:
     """Runs the sweep of --config into --workdir, then draws it."""
-    found = prepared(runtime.start)
+    index, count = runtime.share()
+    found = prepared(runtime.start, (index, count))
     if found is None:
         return
     sweep, cells = found
-    logging.info('sweep: %s', listing.summary(cells))
+    name = 'sweep' if count == 1 else f'share {index} of {count}'
+    logging.info('%s: %s', name, listing.summary(runner.share(sweep, cells, index, count)))
     sweeps.run(sweep, runtime.workdir(), runtime.options(), cells)
     if runtime.is_first():
         draw(runtime.workdir(), CONFIG.value)

@@ -16,7 +16,7 @@ from typing import Any
 
 import jax
 
-from qstr_jax import sweeps
+from qstr_jax import signals, sweeps
 from qstr_jax.cli import base, command_line, runtime, sample_complexity
 from qstr_jax.launchers.batch_queue import Batch
 from qstr_jax.progress import Progress
@@ -65,7 +65,7 @@ class BatchWorker:
         sweep = base.to_sweep(sample_complexity.CONFIG.value)
         cells = sweeps.cells_of(sweep)
         self._cells = {cell.id: cell for cell in cells}
-        self._stop = session.Stop()
+        self._stop = signals.Stop()
         made = outputs.check(cells, outputs.probes_of(sweep)) if sweep.probes else {}
         self._session = session.Session(sweep, runtime.options(), self._stop, _Lines(), made)
         self._scratch = tempfile.TemporaryDirectory(prefix='qstr_jax_worker_')

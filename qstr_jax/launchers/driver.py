@@ -11,11 +11,14 @@ from typing import Any, NamedTuple, Protocol
 from qstr_jax.launchers.batch_queue import Batch, BatchQueue
 from qstr_jax.launchers.inbox import Inbox
 from qstr_jax.launchers.planner import Planner
-from qstr_jax.progress import Progress
+from qstr_jax.progress import Progress, duration
 from qstr_jax.storage.files import ResultsError
 
 # New batches wait at most this long while the driver waits for workers.
 WAIT_SECONDS = 0.2
+# A worker that has not told its news for so long counts as dead. It tells them from a thread of its own, so no long
+# compilation or step keeps it from doing so.
+SILENT_SECONDS = 600.0
 # A batch has failed when its worker died this often without a new checkpoint in between.
 DEATHS = 3
 
@@ -50,7 +53,8 @@ class Engine(Protocol):
 class _Call(NamedTuple):
     worker: int
     method: str
-    device: int = 0
+    device: int
+    start: float
 
 
 class Driver:
@@ -121,7 +125,7 @@ class Driver:
 
     def _call(self, number: int, method: str, *arguments: Any, device: int = 0) -> None:
         call = self._engine.call(self._workers[number], method, *arguments)
-        self._calls[call] = _Call(number, method, device)
+        self._calls[call] = _Call(number, method, device, time.monotonic())
 
     def _assign(self) -> None:
         """Gives batches to idle devices, first to those that have compiled their cells."""
@@ -135,10 +139,14 @@ class Driver:
             self._call(number, 'run', device, batch, checkpoint, device=device)
 
     def _poll(self) -> None:
-        """Asks workers for their checkpoints, unless they have not answered yet."""
-        asked = {call.worker for call in self._calls.values() if call.method == 'news'}
-        for number in {number for number, _ in self._running} - asked:
+        """Asks workers for their checkpoints, unless they have not answered yet; one that never does is gone."""
+        asked = {call.worker: key for key, call in self._calls.items() if call.method == 'news'}
+        for number in {number for number, _ in self._running} - asked.keys():
             self._call(number, 'news')
+        for number, key in asked.items():
+            is_late = time.monotonic() - self._calls[key].start > SILENT_SECONDS
+            if is_late and not self._engine.wait([key], 0.0):  # it may have answered while this process was stopped
+                self._replace(number, f'has not answered for {duration(SILENT_SECONDS)}')
 
     def _end_call(self, key: Hashable) -> None:
         call = self._calls.pop(key)
@@ -201,7 +209,7 @@ class Driver:
         self._progress.say(self.failed[-1])
         self._source.tell(batch, False)
 
-    def _replace(self, number: int) -> None:
+    def _replace(self, number: int, why: str = 'is gone') -> None:
         """A worker is gone: its batches are given to others, and a new one is started."""
         self._engine.end(self._workers.pop(number))
         self._calls = {key: call for key, call in self._calls.items() if call.worker != number}
@@ -213,7 +221,7 @@ class Driver:
             if self._deaths[batch.name] >= DEATHS:
                 self._fail(batch, f'its worker died {DEATHS} times')
             else:
-                self._progress.say(f'{batch.name}: its worker is gone, another goes on')
+                self._progress.say(f'{batch.name}: its worker {why}, another goes on')
                 self._queue.put_back(batch)
         if not self._stop.is_set():
             self._start()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-from qstr_jax import progress
+from qstr_jax import progress, signals
 from qstr_jax.cli import command_line, runtime, sample_complexity
 from qstr_jax.launchers.batch_queue import Batch
 from qstr_jax.storage import cell_tables, files, results
@@ -114,7 +114,7 @@ def _run(driver: _Driver, platform: str) -> None:
     sweep, cells = found
     options, hidden = runtime.options(), progress.Progress('lane', False)
     made = outputs.check_new(sweep, cells, runtime.workdir())
-    one = _Session(driver, platform, sweep, options, session.Stop(), hidden, made)
+    one = _Session(driver, platform, sweep, options, signals.Stop(), hidden, made)
     workdir, mine, there = runner.opened(one, runtime.workdir(), options, cells)
     num_lanes, is_tuned = tuned.num_reported(sweep, mine), sweep.tune is not None
     about = {'workdir': os.fspath(workdir), 'lanes': num_lanes, 'left': num_lanes - there, 'is_tuned': is_tuned}

@@ -8,10 +8,10 @@ import logging
 import os
 import signal
 import sys
-import threading
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from qstr_jax import signals
 from qstr_jax.launchers import driver
 from qstr_jax.launchers.batch_queue import Batch
 from qstr_jax.launchers.driver import Failed, Lost
@@ -141,14 +141,11 @@ def _run(request: Request) -> None:
     except ImportError:
         raise LaunchError('ray is missing: make install EXTRA=ray') from None
     _join(request)
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
     room = _room(request, ray.cluster_resources())
     if not room and not request.address:
         raise LaunchError(f'a worker needs {needs(request)}, which this machine does not have')
     num_workers, about = request.num_workers or max(1, room), planner.about
-    with Progress('lane', is_open=about['is_tuned']) as progress:
+    with signals.stopping() as stop, Progress('lane', is_open=about['is_tuned']) as progress:
         progress.expect(about['left'])
         progress.say(f'{about["left"]:,} of {about["lanes"]:,} lanes are to be run; workers: {num_workers}')
 

@@ -20,9 +20,9 @@ from etils import epath
 
 from qstr_jax.storage import table_format
 
-# Name of the temporary file that a killed write leaves: .NAME.HOST-PID-RANDOM.tmp
-LEFTOVER = re.compile(r'^\..+\.(?P<host>[^/]+)-(?P<pid>\d+)-[0-9a-f]{8}\.tmp$')
-# A temporary file of another machine, where we cannot see whether its writer is alive, is removed at this age.
+# Name of the temporary file that a killed write leaves: .NAME.MACHINE-PID-RANDOM.tmp
+LEFTOVER = re.compile(r'^\..+\.(?P<machine>[^/]+)-(?P<pid>\d+)-[0-9a-f]{8}\.tmp$')
+# A temporary file whose writer we cannot see, on another machine or in another container, is removed at this age.
 LEFTOVER_SECONDS = 86_400
 # The most bytes that a file of each kind may have; larger ones are not read. No committed file has a million. An entry
 # is a stranger's table on the board.
@@ -93,7 +93,7 @@ def read_bytes(path: Any, kind: str) -> bytes:
 
 def temporary_path(path: Any) -> Any:
     """A hidden name beside a file that says which process writes it, so that `remove_leftovers` can clean up."""
-    owner = f'{socket.gethostname()}-{os.getpid()}'
+    owner = f'{machine()}-{os.getpid()}'
     return path.parent / f'.{path.name}.{owner}-{uuid.uuid4().hex[:8]}.tmp'
 
 
@@ -226,14 +226,26 @@ def remove_leftovers(folder: Any) -> None:
         if found is None:
             continue
         with contextlib.suppress(OSError):  # another worker may have removed it
-            is_ours = found['host'] == socket.gethostname()
+            is_ours = found['machine'] == machine()
             is_old = time.time() - file.stat().mtime > LEFTOVER_SECONDS
             if (is_ours and not is_running(int(found['pid']))) or is_old:
                 file.unlink(missing_ok=True)
 
 
+def machine() -> str:
+    """Stands for what numbers processes: a host since its start, or a container, which may have the name of its host.
+
+    Only a process of the same machine in this sense can tell by a number whether another is alive.
+    """
+    parts = [socket.gethostname()]
+    with contextlib.suppress(OSError):  # no Linux
+        parts.append(pathlib.Path('/proc/sys/kernel/random/boot_id').read_text())
+        parts.append(str(os.stat('/proc/self/ns/pid').st_ino))
+    return digest(*parts)
+
+
 def is_running(pid: int) -> bool:
-    """Whether a process of this machine is alive."""
+    """Whether a process of this `machine` is alive."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

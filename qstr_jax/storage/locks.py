@@ -1,4 +1,4 @@
-"""A directory's locks for writers that run no lanes; they are those of `sweeps.claims`, by the same files."""
+"""A directory's locks: files that the operating system locks, and unlocks when their holder ends in whatever way."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,18 +10,29 @@ from qstr_jax.storage import files, names
 
 
 @contextlib.contextmanager
-def locked(workdir: Any, name: str) -> Iterator[None]:
-    """Holds a lock of a directory, for which it waits; object stores have none."""
-    if '://' in str(workdir):
-        yield
+def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
+    """Holds a lock against other processes; False if another one has it after `timeout` seconds.
+
+    Object stores have no locks: there it is always had.
+    """
+    if not has_locks(workdir):
+        yield True
         return
     path = names.inside(workdir, 'locks', f'{name}.lock')
     lock = filelock.FileLock(str(path), thread_local=False)
     try:
-        lock.acquire()
+        lock.acquire(timeout=timeout)
+    except filelock.Timeout:
+        yield False
+        return
     except OSError as error:
         raise files.ResultsError(f'cannot lock {path}: {error.strerror or error}') from error
     try:
-        yield
+        yield True
     finally:
         lock.release()
+
+
+def has_locks(workdir: Any) -> bool:
+    """Whether the file system of a directory has locks."""
+    return '://' not in str(workdir)

@@ -9,23 +9,20 @@ processes of one job divide whole cells among themselves, and other jobs need di
 import contextlib
 import operator
 import threading
+import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import filelock
-
-from qstr_jax.storage import cell_columns, checkpoint, files, names
+from qstr_jax.storage import cell_columns, checkpoint, locks, names
+from qstr_jax.sweeps import monitor
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.lane_batches import LaneBatch
 
 # Seconds between two attempts to claim a batch that another worker holds.
 POLL_SECONDS = 1.0
-
-
-def has_locks(workdir: Any) -> bool:
-    """Whether the file system of a directory has locks."""
-    return '://' not in str(workdir)
+# A worker that waits so long says for whom, if that one has been silent for as long.
+QUIET_SECONDS = 60.0
 
 
 @contextlib.contextmanager
@@ -36,11 +33,8 @@ def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
         yield False
         return
     try:
-        if has_locks(workdir):
-            with _file_locked(workdir, name, timeout) as is_mine:
-                yield is_mine
-        else:
-            yield True
+        with locks.locked(workdir, name, timeout) as is_mine:
+            yield is_mine
     finally:
         mutex.release()
 
@@ -53,24 +47,6 @@ def _mutex_of(workdir: Any, name: str) -> threading.Lock:
 
 _guard = threading.Lock()
 _mutexes: weakref.WeakValueDictionary[tuple[str, str], threading.Lock] = weakref.WeakValueDictionary()
-
-
-@contextlib.contextmanager
-def _file_locked(workdir: Any, name: str, timeout: float) -> Iterator[bool]:
-    """Holds the lock of a file, against other processes."""
-    path = names.inside(workdir, 'locks', f'{name}.lock')
-    lock = filelock.FileLock(str(path), thread_local=False)
-    try:
-        lock.acquire(timeout=timeout)
-    except filelock.Timeout:
-        yield False
-        return
-    except OSError as error:
-        raise files.ResultsError(f'cannot lock {path}: {error.strerror or error}') from error
-    try:
-        yield True
-    finally:
-        lock.release()
 
 
 def missing(workdir: Any, batch: LaneBatch) -> tuple[Any, ...]:
@@ -114,11 +90,18 @@ def remove_checkpoints(workdir: Any, cell_id: str) -> None:
 class Claims:
     """Hands out the lane batches of a sweep to the threads of this process, each batch once."""
 
-    def __init__(self, workdir: Any, batches: Sequence[LaneBatch], stop: threading.Event) -> None:
+    def __init__(
+        self,
+        workdir: Any,
+        batches: Sequence[LaneBatch],
+        stop: threading.Event,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
         self._workdir = workdir
         self._pending = list(batches)
         self._owners: dict[str, int] = {}  # the thread that began a cell, by cell id
-        self._stop = stop
+        self._stop, self._say = stop, say
+        self._told: set[str] = set()  # batches of which it was said that they are waited for
         self._drained = threading.Event()  # set when no batch is left, to wake the threads that wait for one
         self._mutex = threading.Lock()
 
@@ -130,6 +113,7 @@ class Claims:
         of cells that nobody has begun, and then of other threads' cells, so that no device is idle. While other
         processes hold everything that is left it waits, and takes over what they leave unfinished.
         """
+        told = time.monotonic()
         with contextlib.ExitStack() as held:
             while not self._stop.is_set():
                 with self._mutex:
@@ -137,8 +121,22 @@ class Claims:
                 if found is not None or is_empty:
                     yield found
                     return
+                if time.monotonic() - told >= QUIET_SECONDS:
+                    self._tell()
+                    told = time.monotonic()
                 self._drained.wait(POLL_SECONDS)
             yield None
+
+    def _tell(self) -> None:
+        """Says once of each batch that a silent process holds who that is: it may hang."""
+        with self._mutex:
+            waits = {batch.name for batch in self._pending} - self._told
+            holders = monitor.silent_holders(self._workdir, waits, QUIET_SECONDS)
+            self._told.update(holders)
+        for name, holder in holders.items():
+            with locked(self._workdir, name, timeout=0) as is_free:  # it may have ended meanwhile
+                if not is_free:
+                    self._say(f'waits for {name}, held by {holder}')
 
     def _next(self, held: contextlib.ExitStack, thread: int) -> tuple[tuple[LaneBatch, tuple] | None, bool]:
         def distance(batch: LaneBatch) -> int:

@@ -14,19 +14,19 @@ import socket
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pandas as pd
 from etils import epath
 
-from qstr_jax import columns, failures
+from qstr_jax import columns, failures, progress
 from qstr_jax.storage import cell_columns, files, lane_keys, merge, names, records, results
 from qstr_jax.sweeps.cells import Cell
 
 # A device writes its heartbeat at most this often.
 BEAT_SECONDS = 2.0
-# Seconds of silence after which a worker on another machine counts as gone.
+# Seconds of silence after which a worker whose process we cannot see, on another `files.machine`, counts as gone.
 SILENT_SECONDS = 300.0
 
 OUTCOMES = ('reached', 'fitted', 'censored', 'outraced', 'diverged')
@@ -60,18 +60,19 @@ def drop_unstarted(workdir: Any, cells: Sequence[Cell]) -> None:
 
 
 class Heartbeat:
-    """What one device is doing, written to a file at most every `BEAT_SECONDS`, and when it takes another cell."""
+    """What one device is doing, written to a file at most every `BEAT_SECONDS`, and when it takes another batch."""
 
     def __init__(self, workdir: Any, run_id: str, device_id: int) -> None:
         self._path = names.inside(workdir, 'progress', f'{run_id}-{device_id}.json')
-        self._last, self._cell = 0.0, ''
+        self._last, self._work = 0.0, ('', '')
 
     def beat(self, report: dict[str, Any]) -> None:
-        """Writes what is going on, unless the last report is recent and of the same cell."""
-        if report['cell'] == self._cell and time.monotonic() - self._last < BEAT_SECONDS:
+        """Writes what is going on, unless the last report is recent and of the same work."""
+        work = report['cell'], report.get('batch', '')
+        if work == self._work and time.monotonic() - self._last < BEAT_SECONDS:
             return
-        self._last, self._cell = time.monotonic(), report['cell']
-        who = {'host': socket.gethostname(), 'pid': os.getpid(), 'time': _now()}
+        self._last, self._work = time.monotonic(), work
+        who = {'host': socket.gethostname(), 'machine': files.machine(), 'pid': os.getpid(), 'time': _now()}
         files.write_json(self._path, {**who, **report})
 
     def end(self) -> None:
@@ -101,10 +102,28 @@ def remove_dead(workdir: Any) -> None:
 
 
 def _is_alive(beat: dict[str, Any]) -> bool:
-    if beat['host'] == socket.gethostname():
+    if beat.get('machine') == files.machine():
         return files.is_running(int(beat['pid']))
+    return _silence(beat) < SILENT_SECONDS
+
+
+def _silence(beat: dict[str, Any]) -> float:
+    """Seconds since a heartbeat was written; clocks of two machines may differ."""
     age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(beat['time'])
-    return age.total_seconds() < SILENT_SECONDS
+    return max(0.0, age.total_seconds())
+
+
+def silent_holders(workdir: Any, batches: Collection[str], seconds: float) -> dict[str, str]:
+    """Who holds each of some lane batches, in words, by the batch's name; not those heard of in the last `seconds`."""
+    found = {name: 'a process without a heartbeat' for name in batches}
+    beats = records.read_all(workdir / 'progress', 'heartbeat').values()
+    for beat in sorted(beats, key=_silence, reverse=True):  # the freshest last, since others of a batch are of the dead
+        if (name := beat.get('batch')) in found:
+            does = 'compiling' if beat.get('state') == 'compiling' else 'silent'
+            found[name] = f'{beat["host"]} pid {beat["pid"]}, {does} for {progress.duration(_silence(beat))}'
+            if _silence(beat) < seconds:
+                del found[name]
+    return found
 
 
 def status(workdir: Any) -> pd.DataFrame:
@@ -171,6 +190,7 @@ def _cell_status(
         state = 'running' if _is_alive(beat) else 'stopped'
         note = f'{beat.get("samples", 0) / 1e3:.1f}k samples, train loss {beat.get("train_loss", float("nan")):.3f}'
         note = 'compiling' if beat.get('state') == 'compiling' else note
+        note = f'{note}, heard of {progress.duration(_silence(beat))} ago'
     counts['censored'] = counts.get('censored', 0) + counts.pop('censored_below', 0)
     return {
         'cell': cell_id,

@@ -13,14 +13,16 @@ import jax
 import pandas as pd
 from etils import epath
 
-from qstr_jax import progress
-from qstr_jax.storage import cell_columns, results
+from qstr_jax import progress, signals
+from qstr_jax.storage import cell_columns, locks, results
 from qstr_jax.sweeps import cells, claims, lane_batches, outputs, session, tuned
 from qstr_jax.sweeps.session import Options
 from qstr_jax.sweeps.sweep import Sweep
 
 # A sweep that took less time was complete already, so it does not tell how long another takes.
 TELLING_SECONDS = 10.0
+# What is said of a share where there are more shares than cells.
+NO_CELLS = 'share {} of {} has no cells'
 # What runs a sweep and returns the ids of cells that failed.
 Call = Callable[[], list[str]]
 
@@ -89,7 +91,7 @@ def run_all(
     is_tuned = any(sweep.tune for sweep in several)
     if until_none_learns and not all(sweep.tune for sweep in several):
         raise ValueError('until_none_learns=True: would be ignored by a sweep that is not tuned')
-    if is_tuned and jax.process_count() > 1 and not claims.has_locks(workdir):
+    if is_tuned and jax.process_count() > 1 and not locks.has_locks(workdir):
         # They would have to wait for each other's rows, but cannot.
         raise ValueError(
             f'workdir={workdir}: has no file locks, which the processes of a tuned sweep need; take a directory that '
@@ -97,7 +99,7 @@ def run_all(
         )
     all_cells = [cells.cells_of(sweep) for sweep in several] if made_cells is None else made_cells
     made = [outputs.check_new(sweep, own, workdir) for sweep, own in zip(several, all_cells, strict=True)]
-    with session.stopping() as stop, progress.Progress('lane', options.progress, is_open=is_tuned) as shown:
+    with signals.stopping() as stop, progress.Progress('lane', options.progress, is_open=is_tuned) as shown:
         sessions = [
             session.Session(sweep, options, stop, shown, one, until_none_learns)
             for sweep, one in zip(several, made, strict=True)
@@ -115,6 +117,8 @@ def run_all(
 def _prepared(one: session.Session, workdir: Any, options: Options, all_cells: Sequence[cells.Cell]) -> Call:
     """What runs a sweep and returns the ids of cells that failed; its directory is open."""
     workdir, mine, there = opened(one, workdir, options, all_cells)
+    if not mine:
+        one.progress.say(NO_CELLS.format(options.shard_index, options.num_shards))
     if there:
         one.progress.say(f'{there:,} of {tuned.num_reported(one.sweep, mine):,} lanes are there already')
     return functools.partial(tuned.run if one.sweep.tune else session.Session.run, one, workdir, mine)
@@ -155,13 +159,17 @@ def _alone(calls: Sequence[Call], sessions: Sequence[session.Session], shown: pr
     return [functools.partial(alone, call, one) for call, one in zip(calls, sessions, strict=True)]
 
 
+def share(sweep: Sweep, all_cells: Sequence[cells.Cell], index: int, count: int) -> tuple[cells.Cell, ...]:
+    """The cells of one of `count` shares of a sweep; a tuned one keeps those together that build on one another."""
+    return (tuned.share if sweep.tune else lane_batches.share)(all_cells, index, count)
+
+
 def opened(
     one: session.Session, workdir: Any, options: Options, all_cells: Sequence[cells.Cell]
 ) -> tuple[Any, Sequence[cells.Cell], int]:
     """The open results directory, the cells of this process's share, and how many of their lanes have rows."""
     sweep = one.sweep
-    share = tuned.share if sweep.tune else lane_batches.share
-    mine = share(all_cells, options.shard_index, options.num_shards)
+    mine = share(sweep, all_cells, options.shard_index, options.num_shards)
     if (epath.Path(workdir) / 'config.json').exists():
         results.make_compact(workdir)
     else:

@@ -1,25 +1,24 @@
-"""One call of `run`: how it is run, the signals that end it, and the workers of its devices.
+"""One call of `run`: how it is run, and the workers of its devices.
 
-SIGTERM and SIGINT are an event, so that a run ends between two calls of the device with its lanes saved. Workers keep
-their programs from one set of cells to the next.
+Signals are an event, so that a run ends between two calls of the device with its lanes saved. Workers keep their
+programs from one set of cells to the next.
 """
 
 import concurrent.futures
 import contextlib
 import dataclasses
 import functools
-import os
 import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 
 from qstr_jax.progress import Progress
 from qstr_jax.settings import checks
-from qstr_jax.storage import provenance, results
+from qstr_jax.signals import Stop
+from qstr_jax.storage import locks, provenance, results
 from qstr_jax.sweeps import claims, kept, lane_batches, monitor, outputs, probing, stale, worker
 from qstr_jax.sweeps.cells import Cell
 from qstr_jax.sweeps.sweep import Sweep
@@ -82,52 +81,6 @@ class Interrupted(Exception):
         super().__init__(f'{name}: the running lanes are saved; the same command continues them')
 
 
-class Stop(threading.Event):
-    """An event that knows which signal set it."""
-
-    signal_number: int | None = None
-
-
-@contextlib.contextmanager
-def stopping() -> Iterator[Stop]:
-    """Yields an event that SIGTERM and SIGINT set; a second signal ends the process at once.
-
-    In a session that a person types into, such as a notebook's, it does what it did before: the process is theirs.
-    """
-    stop = Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop  # only the main thread may handle signals
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def handle(number: int, frame: Any) -> None:
-        stop.signal_number = number
-        stop.set()
-        if hasattr(sys, 'ps1'):  # the prompt
-            restore()
-        else:
-            for one in before:
-                signal.signal(one, _end)
-        os.write(2, b'stopping: running lanes are saved after this call to the device; once more stops at once\n')
-
-    for number in before:
-        signal.signal(number, handle)
-    try:
-        yield stop
-    finally:
-        restore()
-
-
-def _end(number: int, frame: Any) -> None:
-    """Ends the process, which an exception could not while a thread waits for the device; files appear whole."""
-    os.write(2, b'stopped at once\n')
-    os._exit(128 + number)
-
-
 class Session:
     """Runs cells of one sweep into directories, on the local devices."""
 
@@ -188,10 +141,10 @@ class Session:
         extra_columns: Mapping[str, Any] | None = None,
     ) -> list[str]:
         """Runs the lanes of some cells that have no rows yet."""
-        if not claims.has_locks(workdir):  # So that a cell's table has one writer.
+        if not locks.has_locks(workdir):  # So that a cell's table has one writer.
             cells = lane_batches.share(cells, jax.process_index(), jax.process_count())
         batches = lane_batches.cut(cells, size_of or self.size_of)
-        if size_of is None and claims.has_locks(workdir):
+        if size_of is None and locks.has_locks(workdir):
             batches = batches[jax.process_index() :: jax.process_count()]
         else:
             # The next step needs all lanes of this one, so every process waits for those of the others.
@@ -200,7 +153,7 @@ class Session:
         left = {cell_id: set(lanes) for cell_id, lanes in claims.missing_of(workdir, cells).items()}
         batches = [batch for batch in batches if not left[batch.cell.id].isdisjoint(batch.lanes)]
         self.progress.expect(sum(len(left[batch.cell.id].intersection(batch.lanes)) for batch in batches))
-        own = claims.Claims(workdir, batches, self._stop)
+        own = claims.Claims(workdir, batches, self._stop, self.progress.say)
         job = self.job(workdir, own, size_of or self.size_of, extra_columns=dict(extra_columns or {}))
         helpers = _taken(self.shared)
         calls = [functools.partial(self.workers[i].work, job) for i in sorted({self.own, *helpers})]

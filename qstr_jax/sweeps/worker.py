@@ -68,6 +68,7 @@ class Worker:
             self._heartbeat.end()
 
     def _run_batch(self, batch: LaneBatch, missing: tuple) -> None:
+        self._work = {'cell': batch.cell.id, 'batch': batch.name}  # what the heartbeat says of it
         try:
             compiled, compile_seconds = self._compiled(batch.cell)
             # The whole batch at once, or in parts if its memory would not fit.
@@ -91,7 +92,7 @@ class Worker:
             raise Stopped
         if self._programs is not None and self._cell_id == cell.id:
             return self._programs, 0.0
-        self._heartbeat.beat({'cell': cell.id, 'state': 'compiling'})
+        self._heartbeat.beat({**self._work, 'state': 'compiling'})
         if text := pace.warning(cell, self._device.platform):
             logging.warning(text)
         size, limit = self._job.size_of(cell), self._job.memory_limit
@@ -152,7 +153,7 @@ class Worker:
             nonlocal finished, last_save
             running = int(np.sum(np.asarray(state_K.outcome)[: len(lanes)] == RUNNING))
             report = {'lanes_running': running, **cell.problem.learner.progress(state_K, cell.problem)}
-            self._heartbeat.beat({'cell': cell.id, 'state': 'running', 'lanes': len(lanes), **report})
+            self._heartbeat.beat({**self._work, 'state': 'running', 'lanes': len(lanes), **report})
             detail = f'{running} running, {report["samples"] / 1e3:.1f}k samples, train loss {report["train_loss"]:.3f}'
             name = cell.id.rsplit('-', 1)[0]
             job.progress.show(f'{name}, {job.stage}' if job.stage else name, detail, len(lanes) - running - finished)

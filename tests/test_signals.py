@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from qstr_jax.sweeps import session
+from qstr_jax import signals
 
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_the_process_at_once(monkeypatch, capfd, number):
     codes, before = [], signal.getsignal(number)
     monkeypatch.setattr(os, '_exit', codes.append)
-    with session.stopping() as stop:
+    with signals.stopping() as stop:
         signal.raise_signal(signal.SIGINT)
         assert (stop.signal_number, codes) == (signal.SIGINT, [])
         signal.raise_signal(number)
@@ -24,7 +24,7 @@ def test_a_second_signal_ends_the_process_at_once(monkeypatch, capfd, number):
 
 def test_a_session_that_a_person_types_into_lives_on(monkeypatch):
     monkeypatch.setattr(sys, 'ps1', '>>> ', raising=False)
-    with session.stopping() as stop:
+    with signals.stopping() as stop:
         signal.raise_signal(signal.SIGINT)
         assert stop.is_set()
         with pytest.raises(KeyboardInterrupt):
