@@ -179,11 +179,24 @@ def test_each_directory_has_a_picture_before_any_has_two_and_the_others_are_link
         (tmp_path / 'all' / folder / f'{name} b.png').write_bytes(png)
     sections = content.sections(tmp_path / 'all')
     ((most, *_), *_) = page._shown(sections, 10**9, tmp_path).values()
-    room = 2 * (len(most.data) + 300)
+    room = 2 * len(most.data) + 4 * 300
     shown = list(page._shown(sections, room, tmp_path / 'out').values())
     assert [[bool(one.data) for one in own] for own in shown] == [[True, False], [True, False]]
     assert shown[1][1].address == '../all/second/b%20b.png'
     assert page._shown(sections, room, None)[id(sections[0])][0].address == ''
+
+
+def test_links_have_room_on_the_page(sweep, tmp_path, monkeypatch):
+    png = plots.save(plots.samples_against(results.load(sweep)), tmp_path / 'figure')[1].read_bytes()
+    (tmp_path / 'all').mkdir()
+    for number in range(100):
+        (tmp_path / 'all' / f'{number}{100 * "x"}.png').write_bytes(png)
+    (found,) = content.sections(tmp_path / 'all')
+    monkeypatch.setattr(page, 'MOST_BYTES', 100_000)
+    text = page.html_of(section.Section(name='Table 1'), [found], home=tmp_path)
+    assert 0 < text.count('not here, since') < 100
+    assert len(text.encode()) <= 100_000
+    assert 'href="all/' in text
 
 
 def test_a_damaged_file_is_named_and_the_rest_is_shown(sweep, tmp_path):

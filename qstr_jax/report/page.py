@@ -79,11 +79,11 @@ def _shown(sections: Sequence[Section], room: int, home: str | os.PathLike | Non
     found = {id(section): _pictures(section, home) for section in sections}
     places = sorted((place, number) for number, own in enumerate(found.values()) for place in range(len(own)))
     lists = list(found.values())
+    room -= sum(2 * len(one.caption.encode()) + len(one.address) + 200 for own in lists for one in own)
     for place, number in places:
         one = lists[number][place]
-        size = len(one.data) + 2 * len(one.caption.encode()) + len(one.address) + 200
-        if size <= room:
-            room -= size
+        if len(one.data) <= room:
+            room -= len(one.data)
         else:
             lists[number][place] = one._replace(data='')
     return found
