@@ -79,7 +79,8 @@ def explorer():
         # A path from here, since the page names the directories as they are given.
         links = {'Documentation': 'index.html', 'Gallery': 'gallery.html'}
         results = os.path.relpath(ROOT / 'experiments/results')
-        return report.write([results], folder, pages=exhibit.pages(linked=True), links=links).read_text()
+        pages = exhibit.pages(linked=True)
+        return report.write([results], folder, pages=pages, links=links, home=ROOT).read_text()
 
 
 def exhibits():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import types
 
 import numpy as np
@@ -192,7 +193,7 @@ def test_the_card_is_one_small_page_without_network(measured):
     text = (measured / 'mine/card.md').read_text()
     assert '| ffn' in text
     assert 'ffn stands first' in text
-    assert ('interval' in page, 'interval' in text) == (True, False)  # only the page has ratios
+    assert ('of a ratio' in page, 'of a ratio' in text) == (True, False)  # only the page has ratios
     assert ('pooled' in page, 'pooled' in text) == (True, True)
     assert ('<th>steps/s' in page, 'steps/s' in text) == (False, False)  # no other entry has a speed
     assert card['tasks'][0]['lines'][0]['steps_per_second'] != '–'
@@ -581,6 +582,28 @@ def test_a_readme_says_what_the_builder_says(measured):
     readme = (measured / 'board/ffn/README.md').read_text()
     assert f'\n{registry.entries()["ffn"].summary}\n' in readme
     assert 'What it is.' not in readme
+
+
+def test_readmes_say_how_many_parameters_their_rows_have():
+    said = 0
+    for path in sorted((helpers.ROOT / 'board').glob('*/README.md')):
+        for number in re.findall(r'about ([\d,]+) parameters', path.read_text()):
+            parameters = files.read_table(path.parent / 'rows.parquet')['num_parameters']
+            assert parameters.between(0.95 * int(number.replace(',', '')), 1.05 * int(number.replace(',', ''))).all(), (
+                path
+            )
+            said += 1
+    assert said > 15
+
+
+def test_a_table_says_why_a_line_has_no_exponent_or_no_interval():
+    rows = entries.reference()
+    lines = cards.lines_of(rows[rows['suite'].eq('quick-1') & rows['task'].eq('qstr')], (8, 16, 32))
+    exponents = {line['entry']: line['exponent'] for line in lines}
+    assert exponents['gla'] == 'only 1 of 3 N reached, 3 needed'
+    assert exponents['rg_lru'] == '1.52 (no interval: the three means do not lie on a line)'
+    assert exponents['deltanet'].endswith('by lane noise alone] (1 of 9 lanes are bounds (N = 32))')
+    assert '~' in board._ABOUT
 
 
 def test_the_reference_says_what_it_wrote(tmp_path, monkeypatch, capsys):

@@ -49,6 +49,10 @@ def folder(tmp_path_factory):
     for size in 1000, 2000:
         rows = test_report.lanes('ffn', 4, sample_size=size, **{**fits, 'num_samples': size})
         test_report.add(folder / 'fits', f'ffn-{size}', rows)
+    test_report.make(folder / 'both', models=('ffn',), test_loss=2.899e-06)
+    for size in 1000, 2000:
+        rows = test_report.lanes('ffn', 4, sample_size=size, **{**fits, 'num_samples': size})
+        test_report.add(folder / 'both', f'fits-{size}', rows)
     return folder
 
 
@@ -67,6 +71,27 @@ def test_ns_of_erms_are_bounds_and_erring_ones_are_named_as_such():
     assert unfitted['outcome'].eq('unfitted').sum() == 10
     assert ['samples', 'largest n with an ERM that errs'] in erring[0]['values']
     assert set(erring[0]['rows']['samples']) <= set(results.load(root / 'worst_erm')['erring_samples'])
+    assert set(erring[0]['rows']['test_loss']) == {None}  # that of the search's last fit is of another n
+
+
+def test_every_exponent_has_its_rows_its_note_and_what_it_leaves_out():
+    folder = helpers.ROOT / 'experiments/results/n_star_erm'
+    exhibit = explorer.exhibits(content.sections(folder))[0]
+    rows = pd.DataFrame(exhibit['rows']).astype(object).where(lambda table: table.notna(), None)
+    assert {name for fit in exhibit['fits'] for name in fit['where']} <= set(exhibit['settings'])
+    fits = [fit for fit in exhibit['fits'] if fit['x'] == 'seq_len']
+    assert len(fits) == 4
+    of_rows = []
+    for fit in fits:
+        for place, row in rows.iterrows():
+            of_rows += [place] * all(row[name] == value for name, value in fit['where'].items())
+        assert ('are bounds' in fit['text'], fit['text'].startswith(fit['value'])) == (True, True)
+    assert sorted(of_rows) == list(rows.index)  # each row is of one curve
+    assert [fit['left_out'] for fit in fits].count([256]) == 1
+    (dimension,) = [one for one in exhibit['filters'] if one['name'] == 'encoding_dim']
+    assert (dimension['values'], dimension['texts']) == ([75, None], ['75', '–'])
+    stored = results.load(folder)
+    assert sum(exhibit['rows']['is_short']) == stored.loc[stored['is_search'], 'is_erm'].eq(False).sum() > 0
 
 
 def test_data_are_those_of_the_rows(folder):
@@ -337,6 +362,9 @@ def test_dark_narrow_and_printed(page):
     dark = colours()
     assert light[0] != dark[0]
     assert light[1] != dark[1]
+    choose(page, 'longer')
+    written = page.locator('#points .mark-text.role-mark text').first
+    assert 'brightness' in written.evaluate('(text) => getComputedStyle(text).filter')
     page.set_viewport_size({'width': 380, 'height': 800})
     assert page.evaluate('document.documentElement.scrollWidth') <= 380
     page.emulate_media(media='print')
@@ -353,7 +381,11 @@ def test_several_exhibits_lie_over_each_other_and_the_address_keeps_the_choice(p
     validate_fields(page)
     assert set(column(page, 1)) == {'sweep', 'crossed'}
     assert page.locator('#chosen .chip').count() == 2
-    assert page.locator('#points .role-legend-label text').all_text_contents() == ['FFN', 'sweep', 'crossed']
+    for chart in 'points', 'curves':
+        legend = page.locator(f'#{chart} .role-legend-label text').all_text_contents()
+        assert legend == ['FFN', 'sweep', 'crossed']
+    shapes = page.locator(MARKS).evaluate_all("(marks) => marks.map((mark) => mark.getAttribute('d'))")
+    assert len(set(shapes)) == 2
     count, kept = page.locator('#count').inner_text(), page.url
     assert 'exhibit=sweep&exhibit=crossed' in kept
     open_again(page, kept)
@@ -380,6 +412,96 @@ def test_an_address_keeps_names_with_spaces_and_values_with_commas(page):
     assert page.locator('#exhibit').input_value() == 'my rows'
     assert page.locator('#count').inner_text() == count
     assert (box(page, '32').is_checked(), box(page, '32,32').is_checked()) == (False, True)
+
+
+MEANS = """(lanes) => meansOf(
+    lanes.map((lane) => ({ exhibit: 'e', model: 'm', curve: 'c', x: 8, ...lane })), { isLog: true, isSamples: true })"""
+
+
+@browser_needed
+@pytest.mark.parametrize(
+    ('lanes', 'is_open'),
+    [
+        ([('reached', 100), ('reached', 400), ('censored', 1000)], False),
+        ([('reached', 100), ('outraced', 400)], True),
+        ([('censored', 1000), ('censored', 1000)], True),
+        ([('reached', 100), ('censored_below', 50)], True),
+        ([('reached', 100), ('reached', 400, True)], False),
+    ],
+)
+def test_a_line_joins_the_means_of_the_tables(page, lanes, is_open):
+    rows = pd.DataFrame([
+        {'seed': seed, 'outcome': outcome, 'samples_to_threshold': size if outcome == 'reached' else None,
+         'max_samples': 1000, 'num_samples': size, 'min_samples': 50, 'learner': 'constrained', 'is_erm': not is_short}
+        for seed, (outcome, size, is_short) in enumerate((*lane, False)[:3] for lane in lanes)
+    ])  # fmt: skip
+    wanted = analysis.summarize(rows.assign(x=8), ['x'])['mean'].item()
+    bound = {'outraced': 1, 'censored': 1, 'censored_below': -1}
+    points = [
+        {'outcome': outcome, 'y': size, 'bound': bound.get(outcome, 0), 'isShort': (*rest, False)[0]}
+        for outcome, size, *rest in lanes
+    ]
+    (mean,) = page.evaluate(MEANS, points)
+    assert mean['y'] == pytest.approx(wanted)
+    assert mean['isOpen'] == is_open
+    (outside,) = page.evaluate(MEANS, [{**one, 'fit': {'value': '1', 'left_out': [8]}} for one in points])
+    assert outside['isOpen']
+
+
+@browser_needed
+def test_a_line_is_dotted_between_open_means(page):
+    pieces = page.evaluate(
+        """piecesOf([[2, true], [4, false], [8, false], [16, false]].map(([x, isOpen]) => ({ x, isOpen }))).map(
+            ({ x, isDotted, piece }) => [x, isDotted, piece])"""
+    )
+    assert pieces == [[2, True, 0], [4, True, 0], [4, False, 1], [8, False, 1], [16, False, 1]]
+
+
+@browser_needed
+def test_names_and_exponents_of_curves_stand_apart(page):
+    scale = {'type': 'log', 'domain': [10, 1000]}
+    ends = page.evaluate(
+        '([scale, ys]) => apart(ys.map((y) => ({ y })), scale)', [scale, [10, 500, 510, 520, 1000, 1000]]
+    )
+    places = [end['at'] + end['dy'] for end in ends]
+    assert all(later - one >= 12 for one, later in itertools.pairwise(places))
+    assert places[-1] <= 320
+    choose(page, 'my rows')
+    shown = page.locator('#points .mark-text.role-mark text').all_text_contents()
+    assert sorted(shown) == ['widths 32', 'widths 32,32']
+
+
+@browser_needed
+def test_overlaid_axes_have_all_titles_and_filters_are_sorted(page):
+    exhibits = """[[['samples', 'largest n']], [['samples', 'samples'], ['test_loss', 'test loss']]].map(
+        (values) => ({ values }))"""
+    assert page.evaluate(f"titled({exhibits}, 'values')") == [['samples', 'largest n / samples']]
+    choose(page, 'longer')
+    page.locator('#beside').select_option('sweep')
+    validate_fields(page)
+    assert page.locator('[data-filter=seq_len] label').all_inner_texts() == [' 2', ' 4', ' 6', ' 8']
+
+
+@browser_needed
+def test_a_directory_is_its_first_exhibit_and_one_that_is_not_here_is_said(page, address):
+    open_again(page, f'{address}#exhibit=both')
+    assert page.locator('#exhibit').input_value() == 'both (online)'
+    page.locator(MARKS).last.hover()
+    assert 'test loss 0.000002899' in page.locator('#tip').inner_text()
+    page.evaluate("location.hash = '#exhibit=gone'")
+    page.get_by_text('No exhibit gone here.').wait_for()
+    assert page.locator('#exhibit').input_value() == 'both (online)'
+    open_again(page, f'{address}#exhibit=gone')
+    assert page.locator('#gone').inner_text() == 'No exhibit gone here.'
+    choose(page, 'sweep')
+    assert page.locator('#gone').inner_text() == ''
+
+
+@browser_needed
+def test_samples_between_checks_are_rounded_and_marked(page):
+    texts = page.evaluate("[[618.4, true, 0], [640, false, 0], [900, false, -1]].map(([samples, crossed, bound]) => "
+                          "samplesText({ samples, crossed, bound }))")  # fmt: skip
+    assert texts == ['≈ 618', '640', '≤ 900']
 
 
 @browser_needed

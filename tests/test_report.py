@@ -2,6 +2,7 @@
 
 import html
 import html.parser
+import itertools
 import os
 import pathlib
 import re
@@ -145,6 +146,57 @@ def test_half_finished_directories_say_what_is_missing(sweep, tmp_path):
     assert '4 of the planned lanes are missing: FFN N = 4, 6 (all 2 lanes each)' in found.text
     assert 'Cell ffn-qstr-N4 failed: ValueError: out of luck' in found.text
     assert 'without N = 2: no retrieval needed' in found.text
+
+
+def test_what_was_never_run_is_no_damage(sweep, tmp_path):
+    half = tmp_path / 'half'
+    shutil.copytree(sweep, half)
+    for path in (half / 'rows').glob('ffn-qstr-N[46]*'):
+        path.unlink()
+    sections = [content.sweep_section(half)]
+    said = [*sections[0].words, *headline.headline(sections, content.measured(sections)).words]
+    words = ' '.join(text for text, _ in said)
+    assert not any(is_problem for _, is_problem in said)
+    assert f'Not all planned lanes have been run in: {half}.' in words
+    assert 'Curves without rows: ' in words
+    assert 'amaged' not in words
+
+
+def test_one_is_no_plural(tmp_path):
+    make(tmp_path / 'one', models=('ffn',), seq_lens=(2,))
+    text = read([tmp_path / 'one'], tmp_path / 'out').text
+    assert '2 lanes of FFN in 1 directory: ' in text
+    assert '2 lanes in 1 cell of FFN' in text
+    assert 'Provenance: 1 run' in text
+    assert 'Provenance: 1 runs' not in text
+    assert section.counted(1200, 'directory', 'directories') == '1,200 directories'
+
+
+def test_each_directory_has_a_picture_before_any_has_two_and_the_others_are_links(sweep, tmp_path):
+    png = plots.save(plots.samples_against(results.load(sweep)), tmp_path / 'figure')[1].read_bytes()
+    for folder, name in itertools.product(('first', 'second'), ('a', 'b')):
+        (tmp_path / 'all' / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / 'all' / folder / f'{name} b.png').write_bytes(png)
+    sections = content.sections(tmp_path / 'all')
+    ((most, *_), *_) = page._shown(sections, 10**9, tmp_path).values()
+    room = 2 * len(most.data) + 4 * 300
+    shown = list(page._shown(sections, room, tmp_path / 'out').values())
+    assert [[bool(one.data) for one in own] for own in shown] == [[True, False], [True, False]]
+    assert shown[1][1].address == '../all/second/b%20b.png'
+    assert page._shown(sections, room, None)[id(sections[0])][0].address == ''
+
+
+def test_links_have_room_on_the_page(sweep, tmp_path, monkeypatch):
+    png = plots.save(plots.samples_against(results.load(sweep)), tmp_path / 'figure')[1].read_bytes()
+    (tmp_path / 'all').mkdir()
+    for number in range(100):
+        (tmp_path / 'all' / f'{number}{100 * "x"}.png').write_bytes(png)
+    (found,) = content.sections(tmp_path / 'all')
+    monkeypatch.setattr(page, 'MOST_BYTES', 100_000)
+    text = page.html_of(section.Section(name='Table 1'), [found], home=tmp_path)
+    assert 0 < text.count('not here, since') < 100
+    assert len(text.encode()) <= 100_000
+    assert 'href="all/' in text
 
 
 def test_a_damaged_file_is_named_and_the_rest_is_shown(sweep, tmp_path):
@@ -339,7 +391,7 @@ def test_the_headline_says_who_needs_how_many_and_what_is_missing(sweep, tmp_pat
     words = ' '.join(text for text, _ in found.words)
     assert '24 lanes of Transformer, RNN, FFN in 2 directories: 24 reached' in words
     # Fewer than three lanes, as of the first one, are not shown.
-    assert 'Of 1 directories with several architectures, fewest samples: RNN in 1' in words
+    assert 'Of 1 directory with several architectures, fewest samples: RNN in 1' in words
     caption, table = found.tables[0]
     assert caption.startswith('Geometric mean of the samples')
     (line,) = table.to_dict('records')

@@ -15,7 +15,10 @@ from qstr_jax import failures, sweeps, threads
 from qstr_jax.storage import files, names, provenance
 
 WORKDIR = flags.DEFINE_multi_string(
-    'workdir', None, 'Directory of the results. `report` and `table1` take several, by repetition, commas or globs.'
+    'workdir',
+    None,
+    'Directory of the results. `experiments.report` and `experiments.table1` take several, by repetition, commas or '
+    'globs.',
 )
 OUTPUT = flags.DEFINE_string('output', None, 'Directory for what a binary makes of results, or measures.')
 _DISTRIBUTED = flags.DEFINE_bool(

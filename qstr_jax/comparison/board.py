@@ -267,9 +267,10 @@ def page(board: Any, shown: Collection[str] = ()) -> str:
 
 
 _ABOUT = """Training samples to a threshold; the learning rate of each entry is chosen at each point on another seed.
-`≥` is a bound: the budget was used up. `–` was not run. Lines are sorted by the largest N at which lanes learn, and
-there by how many do and from how many samples. Entries see the same prompts, so two of them are compared lane by lane:
-`python -m qstr_jax compare` says what is significant. There is no score over tasks.
+`≥` is a bound: the budget was used up; `~` is a mean of one to three checks. `–` under an N was not run; under state
+size the model names none. Exponents of N have 95 % intervals, or say why there is none. Lines are sorted by the largest
+N at which lanes learn, and there by how many do and from how many samples. Entries see the same prompts, so two of them
+are compared lane by lane: `python -m qstr_jax compare` says what is significant. There is no score over tasks.
 [CONTRIBUTING](../CONTRIBUTING.md) says how to add yours."""
 
 

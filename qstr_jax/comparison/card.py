@@ -132,9 +132,10 @@ def _about(card: dict[str, Any]) -> str:
     return (
         f'Suite {card["suite"]}: training samples to a threshold, {card["num_seeds"]} lanes a point, at most '
         f'{card["max_samples"]:,} samples, the learning rate chosen at each point on another seed. A mean is '
-        'geometric, of the lanes that learn; ≥ is a bound, ~ is one to three checks; – was not run, often since no '
-        f'lane learned at a smaller N. {card["entry"]} stands first, the others are sorted by the largest N at which '
-        f'lanes learn. Lanes are paired: all entries see the same prompts.{of_outside}'
+        'geometric, of the lanes that learn; ≥ is a bound, ~ is one to three checks; – under an N was not run, often '
+        'since no lane learned at a smaller one, and under state size the model names none. Exponents of N have 95 % '
+        f'intervals, or say why there is none. {card["entry"]} stands first, the others are sorted by the largest N at '
+        f'which lanes learn. Lanes are paired: all entries see the same prompts.{of_outside}'
     )
 
 
@@ -157,7 +158,7 @@ def _line(entry: str, lanes: pd.DataFrame, seq_lens: Sequence[int]) -> dict[str,
             samples[str(N)] = ', '.join(text for text in texts if text)
     return {
         'entry': entry, 'is_outside': bool(lanes['learner'].eq(LEARNER).any()), 'samples': samples,
-        'exponent': '–' if power.value is None else str(power),
+        'exponent': str(power) if power.value is None or not power.note else f'{power} ({power.note})',
         'parameters': _range(lanes['num_parameters']), 'state_size': _range(lanes['state_size']),
         'steps_per_second': _range(lanes['steps_per_second']),
     }  # fmt: skip

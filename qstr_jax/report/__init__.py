@@ -28,8 +28,9 @@ def write(
     *,
     pages: Mapping[str, page.Page] | None = None,
     links: Mapping[str, str] | None = None,
+    home: str | os.PathLike | None = None,
 ) -> pathlib.Path:
-    """Writes `output`/report.html, and `output`/latex/* if asked."""
+    """Writes `output`/report.html, and `output`/latex/* if asked; `home` is where the page will lie, if elsewhere."""
     workdirs = list({os.path.abspath(workdir): workdir for workdir in workdirs}.values())
     for workdir in workdirs:
         results.find(workdir)  # Before anything is written.
@@ -37,7 +38,7 @@ def write(
     sections = [section for workdir in workdirs for section in content.sections(workdir, leave_out=folder)]
     measured = content.measured(sections)
     overview = content.overview(measured, sum(len(section.rows) for section in sections))
-    text = page.html_of(overview, sections, headline.headline(sections, measured), pages, links)
+    text = page.html_of(overview, sections, headline.headline(sections, measured), pages, links, home or folder)
     files.write_text(folder / 'report.html', text)
     if latex:
         fragments.write(overview, sections, folder / 'latex')

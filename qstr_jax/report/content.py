@@ -12,9 +12,12 @@ import pandas as pd
 from qstr_jax import analysis
 from qstr_jax.analysis import answers, resolution, table1
 from qstr_jax.report import exhibits, missing
-from qstr_jax.report.section import Section
+from qstr_jax.report.section import Picture, Section, counted
 from qstr_jax.storage import files, names, provenance, records, results
 from qstr_jax.storage.files import ResultsError
+
+# What `results` warns of where lanes have curves and no rows yet, as a killed write leaves them.
+_NO_ROWS = 'has no rows beside it'
 
 
 def sections(workdir: str | os.PathLike, leave_out: str | os.PathLike | None = None) -> list[Section]:
@@ -48,19 +51,20 @@ def sweep_section(folder: str | os.PathLike) -> Section:
         # Pictures that a binary drew hold the published values too; they may be older than the rows.
         kept = [path for path in names.listed(folder, '.png') if not path.stem.startswith('curves')]
         drawn = _contents(kept, 'picture').items()
-        section.pictures += [(f'{path.stem.replace("_", " ")}, as the binary drew it', png) for path, png in drawn]
+        section.pictures += [
+            Picture(f'{path.stem.replace("_", " ")}, as the binary drew it', png, path) for path, png in drawn
+        ]
     return section
 
 
 def _say_what_is_here(section: Section, folder: pathlib.Path) -> None:
     """Adds what rows there are and what they show, and what is missing."""
     rows = section.rows
-    if rows.empty:
-        section.say('No lane has finished yet: there are settings, but no rows.', is_problem=True)
-    else:
-        section.say(_what_is_here(rows))
-    for text in missing.words(_plan(section, folder), rows):
-        section.say(text, is_problem=True)
+    section.say('No lane has finished yet: there are settings, but no rows.' if rows.empty else _what_is_here(rows))
+    left = missing.words(_plan(section, folder), rows)
+    for text in left:
+        section.say(text)
+    section.is_unfinished |= bool(left) or rows.empty
     if len(rows):
         try:
             exhibits.add(section, rows, section.curves)
@@ -86,7 +90,11 @@ def _saying(section: Section) -> Iterator[None]:
         warnings.simplefilter('always')
         yield
     for text in dict.fromkeys(str(warning.message) for warning in caught if warning.category is UserWarning):
-        section.say(f'Damaged file, {text}.', is_problem=True)
+        if _NO_ROWS in text:
+            section.is_unfinished = True
+            section.say(f'Curves without rows: {text}.')
+        else:
+            section.say(f'Damaged file, {text}.', is_problem=True)
 
 
 def measured(sections: Sequence[Section]) -> pd.DataFrame:
@@ -104,10 +112,10 @@ def overview(measured: pd.DataFrame, num_lanes: int) -> Section:
     section = Section(name='Table 1, measured')
     section.tables += [(answers.TITLE, answers.answers(measured)), *table1.blocks(measured)]
     section.say(
-        f'From {num_lanes} lanes. Exponents come from lanes that draw their own task; the 95% intervals hold the '
-        'misfit of the law as well as the noise between lanes, unless they are by lane noise alone. The theorems are '
-        'about learners on n prompts, up to constants and logarithms, so online training stands beside them without a '
-        'verdict.'
+        f'From {counted(num_lanes, "lane")}. Exponents come from lanes that draw their own task; the 95% intervals '
+        'hold the misfit of the law as well as the noise between lanes, unless they are by lane noise alone. The '
+        'theorems are about learners on n prompts, up to constants and logarithms, so online training stands beside '
+        'them without a verdict.'
     )
     return section
 
@@ -130,7 +138,7 @@ def _loose_sections(folder: pathlib.Path) -> list[Section]:
     with _saying(section):
         pictures = _contents(names.listed(folder, '.png'), 'picture')
         texts = _contents((path for path in names.listed(folder, '.md') if path.name != 'README.md'), 'text')
-    section.pictures = [(path.stem.replace('_', ' '), png) for path, png in pictures.items()]
+    section.pictures = [Picture(path.stem.replace('_', ' '), png, path) for path, png in pictures.items()]
     section.texts = [(path.name, text.decode(errors='replace')) for path, text in texts.items()]
     if section.pictures or section.texts:
         section.say('Figures and tables as they were written.')
@@ -164,4 +172,5 @@ def _what_is_here(rows: pd.DataFrame) -> str:
     counts = rows['outcome'].value_counts()
     outcomes = ', '.join(f'{counts[name]} {name}' for name in counts.index)
     names = ', '.join(map(analysis.display, analysis.model_order(rows)))
-    return f'{len(rows)} lanes in {rows["cell"].nunique()} cells of {names}: {outcomes}.'
+    lanes, cells = counted(len(rows), 'lane'), counted(rows['cell'].nunique(), 'cell')
+    return f'{lanes} in {cells} of {names}: {outcomes}.'

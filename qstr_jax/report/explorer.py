@@ -22,6 +22,10 @@ _MOST_POINTS = 40
 # Settings with more values get no filter.
 _MOST_VALUES = 24
 _CHOSEN = 'chosen'
+# What every row has, beside its settings and its outcome.
+_MEASURED = (
+    'num_samples', 'samples', 'crossed', 'bound', 'is_short', 'loss_threshold', 'test_loss', 'seed', 'lane',
+)  # fmt: skip
 
 
 def exhibits(sections: Sequence[Section]) -> list[dict[str, Any]]:
@@ -37,6 +41,7 @@ def exhibits(sections: Sequence[Section]) -> list[dict[str, Any]]:
             named = {
                 'name': f'{section.name}{suffix}',
                 'short': f'{short[section.name]}{suffix}',
+                'directory': short[section.name],
                 'folder': section.name,
             }
             found.append({**named, **_exhibit(section, some, is_fit=name == 'fits')})
@@ -74,10 +79,18 @@ def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, An
         lane=rows['lane'].map({lane: place for place, lane in enumerate(order)}),
         samples=samples if has_samples else np.nan,
         loss_threshold=math.nan if is_fit else crossings.loss_thresholds(rows),
+        test_loss=math.nan if is_worst else rows['test_loss'],  # of the search's last fit, which is of another n
+        crossed=_is_crossed(rows),
+        is_short=erms.is_short(rows),
         bound=outcome.isin(summary.NEED_MORE).astype(int) - outcome.isin(('censored_below', erms.AT_MOST)).astype(int),
     )
     numeric = [name for name in settings if pd.api.types.is_numeric_dtype(rows[name]) and name != _CHOSEN]
     axes = [name for name in numeric if rows[name].nunique() > 1] or ['seq_len']
+    fits, named = _fits(rows, axes) if has_samples else ([], {})
+    added = [name for name in named if name not in settings]
+    rows = rows.assign(**{name: named[name] for name in added})
+    headings |= {name: analysis.heading(name) for name in added}
+    settings += added
     filters = [_filter(name, headings[name], rows[name], own_thresholds) for name in settings]
     tuned = {name for text in rows['tuned'].dropna() for name in text.split()} if 'tuned' in rows.columns else set()
     shown = {name: analysis.heading(name) for name in sorted(tuned) if name in rows.columns and name not in settings}
@@ -86,22 +99,25 @@ def _exhibit(section: Section, rows: pd.DataFrame, is_fit: bool) -> dict[str, An
         'filters': [one for one in filters if one],
         'axes': [['num_samples', 'training samples n']] * is_fit
                 + [[name, columns.label(name).replace('$', '')] for name in axes],
-        'values': [['samples', samples_heading]] * has_samples + [['test_loss', 'test loss'],
-                  *([name, f'tuned {shown[name]}'] for name in drawn)],
+        'values': [['samples', samples_heading]] * has_samples + [['test_loss', 'test loss']] * (not is_worst)
+                  + [[name, f'tuned {shown[name]}'] for name in drawn],
         'settings': {name: headings[name] for name in settings},
+        'symbols': [name for name in settings if columns.get(name).symbol],
         'shown': shown,
-        'fits': _fits(rows, axes) if has_samples else [],
+        'fits': fits,
         'rows': {name: _plain(rows[name]) for name in
-                 [*settings, *shown, 'num_samples', 'samples', 'bound', 'loss_threshold', 'test_loss', 'seed', 'lane']}
+                 [*settings, *shown, *_MEASURED]}
                 | {'outcome': _plain(outcome)},
         'over': list(selection.DEFAULT_OVER),
         'lanes': lanes,
     }  # fmt: skip
 
 
-def _fits(rows: pd.DataFrame, axes: Sequence[str]) -> list[dict[str, Any]]:
-    """The exponent of each curve over each axis: `x`, the settings of its rows, `text` and `value`."""
-    found, chosen = [], {}
+def _fits(rows: pd.DataFrame, axes: Sequence[str]) -> tuple[list[dict[str, Any]], dict[str, pd.Series]]:
+    """The exponent of each curve over each axis, and the settings that name their rows, missing in all other rows."""
+    found: list[dict[str, Any]] = []
+    named: dict[str, pd.Series] = {}
+    chosen: dict[str, Any] = {}
     if _CHOSEN in rows.columns:
         rows, chosen = rows[rows[_CHOSEN].eq(True)], {_CHOSEN: True}
     groups = rows.groupby('threshold') if 'threshold' in rows.columns else [(None, rows)]
@@ -109,12 +125,24 @@ def _fits(rows: pd.DataFrame, axes: Sequence[str]) -> list[dict[str, Any]]:
         curves = analysis.split_curves(own, x) if own[x].notna().any() else []
         for curve, fit in zip(curves, exponents.fits(curves, own, x), strict=True):
             if fit.value is not None:
-                where = {'model': curve.model, **curve.task, **curve.settings, **chosen, 'threshold': threshold}
-                plain = {name: _one(value) for name, value in where.items() if value is not None}
-                found.append(
-                    {'x': x, 'where': plain, 'value': f'{fit.value:.2f}', 'text': str(fit), 'name': curve.short}
-                )
-    return found
+                point = {**curve.task, **curve.settings}
+                where = {'model': curve.model, **point, **chosen, 'threshold': threshold}
+                task = [analysis.setting_text(*item) for item in curve.task.items() if not pd.isna(item[1])]
+                found.append(_fit(fit, x, where, ', '.join([curve.short, *task])))
+                for name, value in point.items():
+                    values = named.setdefault(name, pd.Series(None, rows.index, dtype=object))
+                    values[curve.lanes.index] = value
+    return found, named
+
+
+def _fit(fit: analysis.Exponent, x: str, where: dict[str, Any], name: str) -> dict[str, Any]:
+    """An exponent over an axis: the settings of its rows, its texts, and the values of x that it leaves out."""
+    plain = {name: _one(value) for name, value in where.items() if value is not None}
+    text = f'{fit} ({fit.note})' if fit.note else str(fit)
+    return {
+        'x': x, 'where': plain, 'value': f'{fit.value:.2f}', 'text': text, 'name': name,
+        'left_out': _plain(fit.left_out),
+    }  # fmt: skip
 
 
 def _sorted(rows: pd.DataFrame) -> pd.DataFrame:
@@ -132,16 +160,28 @@ def _with_choice(rows: pd.DataFrame) -> pd.DataFrame:
     return rows if chosen >= set(rows['lane']) else rows.assign(**{_CHOSEN: rows['lane'].isin(chosen)})
 
 
+def _is_crossed(rows: pd.DataFrame) -> pd.Series:
+    """Whether the samples of a lane are interpolated between two checks."""
+    has_crossings = resolution.CROSSING in rows.columns
+    return rows[resolution.CROSSING].notna() if has_crossings else pd.Series(False, rows.index)
+
+
 def _filter(name: str, heading: str, values: pd.Series, own_thresholds: set) -> dict[str, Any] | None:
     """The values of a setting to choose from, and which are chosen first: for a threshold the lanes' own."""
-    found = analysis.ordered(values) if name != 'model' else analysis.model_order(values.to_frame())
+    found: list[Any] = analysis.ordered(values) if name != 'model' else analysis.model_order(values.to_frame())
+    if values.isna().any() and name != 'threshold':  # lanes that no threshold judges are always shown
+        found.append(None)
     if not 1 < len(found) <= _MOST_VALUES and name not in ('model', 'seq_len', 'threshold'):
         return None
     first = [True] if name == _CHOSEN else found
     if name == 'threshold' and len(found) > 1:
         first = sorted(own_thresholds & set(found))[:1] or found[:1]
-    texts = ['yes' if value else 'no' for value in found] if name == _CHOSEN else [*map(names.value_text, found)]
+    texts = ['yes' if value else 'no' for value in found] if name == _CHOSEN else [*map(_value_text, found)]
     return {'name': name, 'heading': heading, 'values': _plain(found), 'texts': texts, 'first': _plain(first)}
+
+
+def _value_text(value: Any) -> str:
+    return '–' if value is None else names.value_text(value)
 
 
 def _lanes(section: Section, rows: pd.DataFrame) -> dict[str, Any]:

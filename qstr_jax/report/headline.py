@@ -8,7 +8,7 @@ from qstr_jax import analysis
 from qstr_jax.analysis import answers, evidence, exponents, kinds, selection
 from qstr_jax.analysis.samples_table import learn_text, mean_text
 from qstr_jax.report import exhibits
-from qstr_jax.report.section import Section
+from qstr_jax.report.section import Section, counted
 
 _WHAT = (
     'A lane is one training run: one architecture with one seed. It is shown prompts of N tokens, of which q matter, '
@@ -35,12 +35,15 @@ def headline(sections: Sequence[Section], measured: pd.DataFrame) -> Section:
     section.say(_counts(rows))
     hurt = [one.name for one in sections if any(is_problem for _, is_problem in one.words)]
     if hurt:
-        section.say(f'Something is missing or damaged in: {", ".join(hurt)}.', is_problem=True)
+        section.say(f'Something is damaged, failed or could not be shown in: {", ".join(hurt)}.', is_problem=True)
+    if unfinished := [one.name for one in sections if one.is_unfinished]:
+        section.say(f'Not all planned lanes have been run in: {", ".join(unfinished)}.')
     needs = _needs(sections)
     if needs:
         best = pd.Series([best for best, _ in needs]).value_counts()
         counts = ', '.join(f'{model} in {count}' for model, count in best.items())
-        section.say(f'Of {len(needs)} directories with several architectures, fewest samples: {counts}.')
+        where = counted(len(needs), 'directory', 'directories')
+        section.say(f'Of {where} with several architectures, fewest samples: {counts}.')
         table = pd.DataFrame([line for _, line in needs])
         names = [name for name in ('directory', 'at', 'threshold') if name in table.columns]
         models = [analysis.display(model) for model in analysis.model_order(pd.concat(rows))]
@@ -57,7 +60,8 @@ def headline(sections: Sequence[Section], measured: pd.DataFrame) -> Section:
 def _counts(rows: Sequence[pd.DataFrame]) -> str:
     outcomes = pd.concat([some['outcome'] for some in rows]).value_counts()
     models = analysis.model_order(pd.DataFrame({'model': pd.concat([some['model'] for some in rows])}))
-    text = f'{outcomes.sum():,} lanes of {", ".join(map(analysis.display, models))} in {len(rows)} directories: '
+    names = ', '.join(map(analysis.display, models))
+    text = f'{counted(outcomes.sum(), "lane")} of {names} in {counted(len(rows), "directory", "directories")}: '
     parts = [f'{count:,} {outcome}' for outcome, count in outcomes.items()]
     return (
         f'{text}{", ".join(parts)}. Censored lanes did not learn within their budget; outraced ones needed more '

@@ -1,8 +1,10 @@
 """Sections as one HTML page that loads nothing: all is inside, and its policy forbids the network and other code."""
 
 import base64
+import os
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+import urllib.parse
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jinja2
@@ -30,8 +32,9 @@ def html_of(
     headline: Section | None = None,
     pages: Mapping[str, Page] | None = None,
     links: Mapping[str, str] | None = None,
+    home: str | os.PathLike | None = None,
 ) -> str:
-    """The page of an explorer, a headline, an overview and sections."""
+    """The page of an explorer, a headline, an overview and sections; in the folder `home` it links to pictures."""
 
     def page_of(name: str) -> Page | None:
         return (pages or {}).get(pathlib.PurePath(name).name)
@@ -58,27 +61,54 @@ def html_of(
         'title_of': title_of, 'page_of': page_of, 'command': command, 'settings': _settings, 'provenance': _run,
     }  # fmt: skip
     room = MOST_BYTES - len(template.render(given, pictures=lambda section: []).encode(errors='backslashreplace'))
-    return template.render(given, pictures=_Pictures(room).of)
+    shown = _shown(sections, room, home)
+    return template.render(given, pictures=lambda section: shown.get(id(section), ()))
 
 
-class _Pictures:
-    """The pictures of sections as base64, as long as there is room."""
+class _Shown(NamedTuple):
+    """A picture on the page."""
 
-    def __init__(self, room: int) -> None:
-        self._room = room
+    caption: str
+    data: str  # base64; '' where there was no room
+    kind: str  # its class
+    address: str  # of the file; '' if the page cannot link to it
 
-    def of(self, section: Section) -> Iterator[tuple[str, str, str]]:
-        """Caption, data and class of each; no data where there is no more room."""
-        # What a binary drew from the same rows is not drawn again.
-        drawn = () if section.pictures else section.figures
-        found = [(caption, pictures.png_of(draw()), '') for caption, draw in drawn]
-        found += [(caption, pictures.small(png), 'kept') for caption, png in section.pictures]
-        for caption, png, kind in found:
-            data = base64.b64encode(png).decode()
-            size = len(data) + 2 * len(caption.encode()) + 200
-            is_there = size <= self._room
-            self._room -= size * is_there
-            yield caption, data if is_there else '', kind
+
+def _shown(sections: Sequence[Section], room: int, home: str | os.PathLike | None) -> dict[int, list[_Shown]]:
+    """The pictures of each section by its id; as long as there is room the first of each, then the second ones."""
+    found = {id(section): _pictures(section, home) for section in sections}
+    places = sorted((place, number) for number, own in enumerate(found.values()) for place in range(len(own)))
+    lists = list(found.values())
+    room -= sum(2 * len(one.caption.encode()) + len(one.address) + 200 for own in lists for one in own)
+    for place, number in places:
+        one = lists[number][place]
+        if len(one.data) <= room:
+            room -= len(one.data)
+        else:
+            lists[number][place] = one._replace(data='')
+    return found
+
+
+def _pictures(section: Section, home: str | os.PathLike | None) -> list[_Shown]:
+    """What a binary drew; or else what is drawn from the same rows."""
+    if not section.pictures:
+        return [_Shown(caption, _base64(pictures.png_of(draw())), '', '') for caption, draw in section.figures]
+    return [
+        _Shown(caption, _base64(pictures.small(png)), 'kept', _address(path, home))
+        for caption, png, path in section.pictures
+    ]
+
+
+def _base64(png: bytes) -> str:
+    return base64.b64encode(png).decode()
+
+
+def _address(path: pathlib.Path, home: str | os.PathLike | None) -> str:
+    """The address of a file for a page in the folder `home`; '' without a folder, or on another drive."""
+    try:
+        return urllib.parse.quote(pathlib.Path(os.path.relpath(path, home)).as_posix()) if home else ''
+    except ValueError:
+        return ''
 
 
 def _data(exhibits: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -16,6 +16,17 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+// What axes or values are called where exhibits call them differently.
+function titled(exhibits, part) {
+  return exhibits[0][part].map(([name]) => {
+    const titles = exhibits.flatMap((one) => one[part].filter(([other]) => other === name).map(([, title]) => title));
+    return [name, [...new Set(titles)].join(' / ')];
+  });
+}
+
+const sortedBy = (name, values) => (name === 'model' ? Object.keys(DATA.looks).filter((model) => values.includes(model))
+  : [...values].sort(compare));
+
 // Several exhibits as one: the axes are those of the first, settings and filters those of all.
 function merged(exhibits) {
   const table = exhibits.flatMap((source) => source.rows.lane.map((_, place) => {
@@ -28,23 +39,27 @@ function merged(exhibits) {
   const filters = names.map((name) => {
     const found = exhibits.flatMap((one) => one.filters.filter((filter) => filter.name === name));
     const texts = new Map(found.flatMap((one) => one.values.map((value, place) => [value, one.texts[place]])));
-    return { name, heading: found[0].heading, values: [...texts.keys()], texts: [...texts.values()],
+    const values = sortedBy(name, [...texts.keys()]);
+    return { name, heading: found[0].heading, values, texts: values.map((value) => texts.get(value)),
       first: [...new Set(found.flatMap((one) => one.first))] };
   });
   const all = (part) => Object.assign({}, ...exhibits.map((one) => one[part]));
-  return { ...exhibits[0], exhibits, table, filters, settings: all('settings'), shown: all('shown') };
+  return { ...exhibits[0], exhibits, table, filters, settings: all('settings'), shown: all('shown'),
+    axes: titled(exhibits, 'axes'), values: titled(exhibits, 'values'), symbols: exhibits.flatMap((one) => one.symbols) };
 }
 
 const rowsOf = (exhibit) => exhibit.table;
 
-// A row that lacks a setting, such as a baseline's learning rate, is shown whatever values of it are chosen.
+// A row of an exhibit that has no such setting, or that no threshold judges, is shown whatever values are chosen.
+const isChosen = (row, name, values) => values.has(row[name]) || row[name] === undefined
+  || (row[name] === null && name === 'threshold');
 const shownRows = () => rowsOf(state.exhibit).filter(
-  (row) => Object.entries(state.chosen).every(([name, values]) => (row[name] ?? null) === null || values.has(row[name])));
+  (row) => Object.entries(state.chosen).every(([name, values]) => isChosen(row, name, values)));
 const nameOf = (model) => DATA.looks[model].name;
 const grouped = (value) => (value === null ? '–' : value.toLocaleString('en-US'));
 const headings = () => Object.entries({ ...state.exhibit.settings, ...state.exhibit.shown });
 const samplesText = (row) => (row.samples === null ? '–'
-  : `${row.bound > 0 ? '≥ ' : row.bound < 0 ? '≤ ' : ''}${grouped(row.samples)}`);
+  : `${row.bound > 0 ? '≥ ' : row.bound < 0 ? '≤ ' : row.crossed ? '≈ ' : ''}${grouped(Math.round(row.samples))}`);
 
 // The samples of a fit are given, not counted: they are part of its name.
 const isFit = (exhibit) => exhibit.axes.some(([name]) => name === 'num_samples');
@@ -53,6 +68,17 @@ const outcomeText = (row) => (isFit(row.source) ? row.outcome : `${samplesText(r
 function valueText(name, value) {
   if (name === 'model') return nameOf(value);
   return value === null || value === undefined ? '–' : value === true ? 'yes' : value === false ? 'no' : String(value);
+}
+
+// A setting with its value, as at the end of a curve.
+function settingText(name, row) {
+  const value = row[name] ?? null;
+  if (value === null) return '';
+  const heading = state.exhibit.settings[name].replace(`${row.model.replaceAll('_', ' ')} `, '');
+  if (typeof value === 'boolean') return `${value ? '' : 'not '}${heading}`;
+  const filter = state.exhibit.filters.find((one) => one.name === name);
+  const text = filter?.texts[filter.values.indexOf(value)] ?? valueText(name, value);
+  return `${heading}${state.exhibit.symbols.includes(name) ? ' = ' : ' '}${text}`;
 }
 
 // What a lane is called: its architecture and the settings in which lanes differ.
@@ -88,7 +114,9 @@ function filterControl(filter) {
   return element('fieldset', { 'data-filter': filter.name }, element('legend', {}, filter.heading), ...inputs);
 }
 
-const named = (name) => DATA.exhibits.find((one) => one.short === name || one.name === name);
+// An exhibit by its name; a directory's name means the first of its exhibits.
+const named = (name) => DATA.exhibits.find((one) => one.short === name || one.name === name)
+  ?? DATA.exhibits.find((one) => one.directory === name || one.folder === name);
 
 // An exhibit that is shown: a link to its page, and a button that takes it away.
 function chip(exhibit) {
@@ -104,6 +132,7 @@ function choose(...names) {
   state.names = found.map((one) => one.short);
   state.exhibit = merged(found);
   state.lane = null;
+  byId('gone').textContent = '';
   state.sort = { name: 'id', up: true };
   state.chosen = Object.fromEntries(state.exhibit.filters.map((filter) => [filter.name, new Set(filter.first)]));
   byId('exhibit').value = found[0].short;
@@ -141,12 +170,15 @@ function listOf(text) {
   }
 }
 
-// Shows what an address says; whatever it leaves out stays as on a fresh page.
+// Shows what an address says, and says which exhibits are not here; whatever it leaves out stays as on a fresh page.
 function goTo(address) {
   const parts = new URLSearchParams(address.slice(1));
-  if (!parts.has('exhibit')) return false;
-  choose(...parts.getAll('exhibit'));
-  if (!state.exhibit) return false;  // None of these names is here.
+  const wanted = parts.getAll('exhibit');
+  const gone = wanted.filter((name) => !named(name));
+  const isKnown = gone.length < wanted.length;
+  if (isKnown) choose(...wanted); else if (!state.exhibit) choose(DATA.first);
+  if (gone.length) byId('gone').textContent = `No exhibit ${gone.join(', ')} here.`;
+  if (!isKnown) return;
   for (const id of ['x', 'y']) {
     if ([...byId(id).options].some(({ value }) => value === parts.get(id))) byId(id).value = parts.get(id);
   }
@@ -157,7 +189,6 @@ function goTo(address) {
   }
   drawFilters();
   update();
-  return true;
 }
 
 // Charts
@@ -168,7 +199,7 @@ function showTip(event, item) {
   const row = rowsOf(state.exhibit)[item?.datum?.id];
   if (!row) return;
   tip = element('div', { id: 'tip', role: 'tooltip' }, element('strong', {}, laneText(row)), element('br'),
-    `${outcomeText(row)}; test loss ${grouped(row.test_loss)}`, element('br'),
+    outcomeText(row) + (row.test_loss === null ? '' : `; test loss ${valueText('test_loss', row.test_loss)}`), element('br'),
     commandOf(row).cell);
   document.body.append(tip);
   const left = Math.min(event.pageX + 12, window.scrollX + document.documentElement.clientWidth - tip.offsetWidth - 8);
@@ -199,10 +230,19 @@ function pointsOf(rows, x, y) {
   const fitOf = (row) => (y !== 'samples' ? undefined : row.source.fits.find(
     (fit) => isShown(fit) && Object.entries(fit.where).every(([name, value]) => (row[name] ?? null) === value)));
   const others = Object.keys(state.exhibit.settings).filter((name) => name !== x && !follow.includes(name));
-  return rows.filter((row) => (row[x] ?? null) !== null && (row[y] ?? null) !== null).map((row) => ({
-    id: row.id, exhibit: row.source.short, fit: fitOf(row)?.value, fitText: fitOf(row)?.text, fitName: fitOf(row)?.name, x: row[x], y: row[y], model: nameOf(row.model), bound: y === 'samples' ? row.bound : 0,
-    learns: y !== 'samples' || row.outcome !== 'censored',
-    curve: others.map((name) => row[name]).join('|') }));
+  const there = rows.filter((row) => (row[x] ?? null) !== null && (row[y] ?? null) !== null);
+  const labelOf = labels(there, others);
+  return there.map((row) => ({
+    id: row.id, exhibit: row.source.short, fit: fitOf(row), x: row[x], y: row[y], model: nameOf(row.model),
+    bound: y === 'samples' ? row.bound : 0, isShort: y === 'samples' && row.is_short, outcome: row.outcome,
+    label: labelOf(row), curve: others.map((name) => row[name]).join('|') }));
+}
+
+// What tells the curves of one architecture in one exhibit apart.
+function labels(rows, names) {
+  const differ = new Map(grouping(rows, (row) => `${row.source.short} ${row.model}`).map((own) => [
+    `${own[0].source.short} ${own[0].model}`, names.filter((name) => new Set(own.map((row) => row[name])).size > 1)]));
+  return (row) => differ.get(`${row.source.short} ${row.model}`).map((name) => settingText(name, row)).filter(Boolean).join(', ');
 }
 
 // The chart in words: the means of its curves.
@@ -210,6 +250,15 @@ function inWords(points, titles) {
   const means = meansOf(points, titles).slice(0, 40);
   const some = means.map(({ model, x, y }) => `${model} at ${x}: ${grouped(Number(y.toPrecision(3)))}`);
   return `${titles.y} against ${titles.x}, means. ${some.join('; ')}`;
+}
+
+function drawFits(points, symbol) {
+  const withFit = points.filter(({ fit }) => fit);
+  const lines = new Set(withFit.map(({ exhibit, fit }) => (
+    `${state.names.length > 1 ? `${exhibit}, ` : ''}${fit.name} ${symbol}^${fit.text}`)));
+  byId('fits').replaceChildren(...(lines.size ? [
+    'Exponents (95 % intervals where there are any; filters do not change them)',
+    element('ul', {}, ...[...lines].map((line) => element('li', {}, line)))] : []));
 }
 
 function drawCharts(rows) {
@@ -223,12 +272,10 @@ function drawCharts(rows) {
   const checks = lanes.flatMap((row) => {
     const [samples, losses] = row.source.lanes.curve[row.lane];
     return samples.length < 2 ? [] : samples.map((one, place) => (
-      { id: row.id, samples: one, loss: losses[place], model: nameOf(row.model) }));
+      { id: row.id, samples: one, loss: losses[place], model: nameOf(row.model), exhibit: row.source.short }));
   });
   const thresholds = [...new Set(rows.map((row) => row.loss_threshold))].filter((value) => value !== null);
-  const fits = new Map(points.filter(({ fit }) => fit).map(({ exhibit, model, curve, fitText, fitName }) => [
-    `${exhibit} ${model} ${curve}`, `${state.names.length > 1 ? `${exhibit}, ` : ''}${fitName} ${titles.symbol}^${fitText}`]));
-  byId('fits').textContent = fits.size ? `Exponents of all rows with 95 % intervals: ${[...fits.values()].join('; ')}.` : '';
+  drawFits(points, titles.symbol);
   const spec = points.length ? pointsSpec(points, models, titles, inWords(points, titles)) : null;
   const scale = spec?.layer.find((layer) => layer.encoding.y)?.encoding.y.scale;
   const off = points.filter((point) => isOff(scale, point.y)).length;
@@ -236,7 +283,7 @@ function drawCharts(rows) {
   const words = `Test loss against training samples of ${lanes.length} lanes.`;
   return Promise.all([
     draw('points', spec),
-    draw('curves', checks.length ? curvesSpec(checks, models, thresholds, words) : null),
+    draw('curves', checks.length ? curvesSpec(checks, models, state.names, thresholds, words) : null),
   ]);
 }
 
@@ -334,7 +381,7 @@ async function start() {
   }
   const first = location.hash;
   window.addEventListener('hashchange', () => goTo(location.hash));
-  if (!goTo(first)) choose(DATA.first);
+  goTo(first);
   if (byId(first.slice(1))) byId(first.slice(1)).scrollIntoView();
 }
 
