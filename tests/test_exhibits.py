@@ -102,7 +102,7 @@ def test_architectures_draws_whatever_tasks_have_rows(tmp_path, monkeypatch):
     figures = []
     monkeypatch.setattr(architectures.lanes, 'load', lambda workdir: rows)
     monkeypatch.setattr(architectures.drawing, 'save', lambda figure, *_: figures.append(figure))
-    architectures.draw(tmp_path, architectures.get_config('recall_4'))
+    architectures.draw(tmp_path, architectures.get_config('noisy_keys_4'))
     titles = [axis.get_title(loc='left') for axis in figures[0].axes]
     assert titles == ['recall: noisy keys\nto MSE 0.7', 'a join by key: flights\nto MSE 0.7']
 

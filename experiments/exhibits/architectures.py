@@ -32,31 +32,25 @@ POINTS = tuple((task, seq_len) for task, lengths in SEQ_LENS.items() for seq_len
 # The mixers that get a million labels on 1STR: all up to N = 16, fewer at longer N, where a lane takes many minutes.
 MOST_LABELS = 1_000_000
 LONG = {4: MODELS, 8: MODELS, 16: MODELS, 32: ('attention', 'rg_lru'), 64: ('attention',)}
-# Parts with a million labels, by their names, and their tasks.
-LONG_TASKS = {'long': 'qstr', 'recall': 'noisy_keys', 'join': 'flights'}
 FOLDERS = {
     'architectures': tuple(f'{task}_{seq_len}' for task, seq_len in POINTS),
     'architectures_long': tuple(f'long_{seq_len}' for seq_len in LONG),
-    'architectures_recall': ('recall_4', 'join_4'),
 }
 FIGURES = {
     'architectures/figure.png': 'Labels to the threshold, a panel for each task; the best on retrieval on top',
     'architectures_long/figure.png': '1STR with a million labels in batches of 256, the best at the longest N on top',
-    'architectures_recall/figure.png': 'Recall and a join with a million labels in batches of 256, the best on top',
 }
 
 
 def get_config(part='qstr_4'):
-    """One task and N for all mixers: ten lanes and 48,000 labels, or, of `LONG_TASKS`, five lanes and a million."""
+    """One task and N for all mixers, ten lanes with a task each, 48,000 labels; `long`: 1STR, five lanes, a million."""
     base.check_part(part, FOLDERS)
-    name, _, seq_len = part.rpartition('_')
-    config = protocol(LONG_TASKS.get(name, name), int(seq_len))
-    config.num_seeds, config.models = 10, MODELS
-    if name in LONG_TASKS:
-        config.num_seeds = 5
+    task, _, seq_len = part.rpartition('_')
+    config = protocol('qstr' if task == 'long' else task, int(seq_len))
+    config.num_seeds = 5 if task == 'long' else 10
+    if task == 'long':
         config.batch_size, config.check_every, config.max_samples = 256, 10, MOST_LABELS
-    if name == 'long':
-        config.models = LONG[int(seq_len)]
+    config.models = LONG[int(seq_len)] if task == 'long' else MODELS
     for model in MODELS:  # also those that this part leaves out, since --config.models may name them
         config[model].num_parameters = 20_000
     config.gru.state_dim = 32  # 64 states have more than 20,000 parameters by themselves
@@ -79,8 +73,7 @@ def protocol(task, seq_len):
 
 def reduced(part='qstr_4'):
     """The same in seconds, for the tests: every part is a small FFN at N = 4, as in who_wins."""
-    name = part.rpartition('_')[0]
-    config = protocol(LONG_TASKS.get(name, name), 4)
+    config = protocol(part.rpartition('_')[0].replace('long', 'qstr'), 4)
     base.shrink_tuned(config)
     config.risk, config.check_every = 'averaged', 10
     return config
