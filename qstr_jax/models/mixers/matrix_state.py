@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
+from flax.linen.initializers import Initializer
 
 from qstr_jax.models import carry
 
@@ -23,6 +24,7 @@ Form = Literal['parallel', 'recurrent']
 # What is done to the outputs of each head: both norm and gate, only one of them, or neither.
 Output = Literal['gated', 'normed', 'unnormed', 'plain']
 NORMED, GATED = ('gated', 'normed'), ('gated', 'unnormed')
+LECUN = nn.initializers.lecun_normal()  # as Flax's layers start
 # The most tokens of a chunk, a power of two; this one is the fastest on two cores.
 CHUNK = 16
 
@@ -202,14 +204,14 @@ def unit(x: jax.Array, eps: float = 1e-6) -> jax.Array:
     return x * jax.lax.rsqrt(jnp.sum(jnp.square(x), axis=-1, keepdims=True) + eps)
 
 
-def heads_of(name: str, x_NxW: jax.Array, heads: int, dim: int) -> jax.Array:
+def heads_of(name: str, x_NxW: jax.Array, heads: int, dim: int, kernel_init: Initializer = LECUN) -> jax.Array:
     """A projection of each token to heads, (N, H, dim); called inside a compact module."""
-    return nn.DenseGeneral((heads, dim), use_bias=False, name=name)(x_NxW)
+    return nn.DenseGeneral((heads, dim), use_bias=False, kernel_init=kernel_init, name=name)(x_NxW)
 
 
-def merged(o_NxHxV: jax.Array, width: int) -> jax.Array:
+def merged(o_NxHxV: jax.Array, width: int, kernel_init: Initializer = LECUN) -> jax.Array:
     """Heads side by side, projected to the width of the sequence; called inside a compact module."""
-    return nn.DenseGeneral(width, axis=(-2, -1), use_bias=False, name='out')(o_NxHxV)
+    return nn.DenseGeneral(width, axis=(-2, -1), use_bias=False, kernel_init=kernel_init, name='out')(o_NxHxV)
 
 
 def log_rate(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
