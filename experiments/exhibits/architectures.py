@@ -337,7 +337,7 @@ def limits(rows):
     gone = ' and '.join(analysis.display(model) for model in MODELS if model not in LONG[16])
     waiting = f'Not run to the end: {", ".join(left)}. ' if left else ''
     return f"""
-{waiting}Two blocks, one size, one batch size at each budget; at N = 16 no {gone}, beyond it only {few}. {choice(some)}
+{waiting}Two blocks, one size, one batch size a budget; at N = 16 no {gone}, beyond only {few}. {choice(some)}
 
 The other way round, {unlucky(rows('architectures_long'))}.
 
