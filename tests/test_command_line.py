@@ -13,6 +13,8 @@ from ml_collections import config_flags
 
 from qstr_jax import sweeps
 from qstr_jax.cli import base, runtime
+from qstr_jax.storage import names
+from qstr_jax.storage.files import ResultsError
 from tests import harness, helpers
 
 CONFIGS = pathlib.Path(__file__).parents[1] / 'experiments/exhibits'
@@ -194,10 +196,10 @@ def test_an_address_that_cannot_be_reached_is_one_line(monkeypatch):
     def refuse(path):
         raise ImportError('Please install gcsfs\nto use it')
 
-    with pytest.raises(ValueError, match='--output=ftp://x: unknown kind of address'):
+    with pytest.raises(ResultsError, match='--output=ftp://x: unknown kind of address'):
         runtime.reachable('output', 'ftp://x')
-    monkeypatch.setattr(runtime.epath, 'Path', refuse)
-    with pytest.raises(ValueError, match=r'^--output=gs://x: ImportError: Please install gcsfs [(]'):
+    monkeypatch.setattr(names.epath, 'Path', refuse)
+    with pytest.raises(ResultsError, match=r'^--output=gs://x: ImportError: Please install gcsfs [(]'):
         runtime.reachable('output', 'gs://x')
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 import jax
 from absl import flags
-from etils import epath
 
 from qstr_jax import failures, sweeps, threads
 from qstr_jax.storage import files, names, provenance
@@ -69,13 +68,7 @@ def workdirs(arguments: Iterable[str] = ()) -> list[str]:
 def reachable(flag: str, path: str) -> str:
     """A path, or an address such as gs://bucket/folder; ~ is the home directory."""
     path = os.path.expanduser(path.strip())
-    names.check_text(path)
-    try:
-        epath.Path(path).exists()
-    except KeyError:
-        raise ValueError(f'--{flag}={path}: unknown kind of address') from None
-    except Exception as error:  # the package that reads such addresses may raise anything
-        raise ValueError(f'--{flag}={path}: {failures.reason(error)}') from None
+    names.reachable(f'--{flag}={path}', path)
     return path
 
 

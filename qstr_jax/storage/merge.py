@@ -94,15 +94,7 @@ def _path(argument: str, value: Any) -> epath.Path:
     what = f'{argument}={value!r:.80}'
     if not isinstance(value, (str, os.PathLike)) or not str(value) or '\0' in str(value):
         raise ResultsError(f'{what}: give the path of a directory')
-    names.check_text(value)
-    try:
-        path = epath.Path(value)
-        path.exists()
-    except KeyError:
-        raise ResultsError(f'{what}: unknown kind of address') from None
-    except Exception as error:  # the package that reads such addresses may raise anything
-        raise ResultsError(f'{what}: {failures.reason(error)}') from None
-    return path
+    return names.reachable(what, value)
 
 
 def _check_free(target: Any) -> None:

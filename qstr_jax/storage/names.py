@@ -13,6 +13,7 @@ from typing import Any
 
 from etils import epath
 
+from qstr_jax import failures
 from qstr_jax.storage import files
 from qstr_jax.storage.files import ResultsError
 
@@ -43,6 +44,19 @@ def check_text(path: Any) -> None:
     """Raises ResultsError if a path holds bytes that are no UTF-8, which no page, table or record can name."""
     if not is_text(str(path)):
         raise ResultsError(f'{str(path)!a}: the name is no UTF-8, rename it')
+
+
+def reachable(what: str, path: Any) -> epath.Path:
+    """A path or an address that can be looked at; otherwise ResultsError, which begins with `what`."""
+    check_text(path)
+    try:
+        found = epath.Path(path)
+        found.exists()
+    except KeyError:
+        raise ResultsError(f'{what}: unknown kind of address') from None
+    except Exception as error:  # the package that reads such addresses may raise anything
+        raise ResultsError(f'{what}: {failures.reason(error)}') from None
+    return found
 
 
 def is_text(name: str) -> bool:
