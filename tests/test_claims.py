@@ -1,5 +1,6 @@
 """Claims on lane batches: each is handed out once, and ends with its holder."""
 
+import contextlib
 import os
 import re
 import signal
@@ -87,6 +88,18 @@ def test_a_lock_ends_with_its_holder(workdir):
     process.join()
     with claims.locked(workdir, 'a', timeout=60) as mine:
         assert mine
+
+
+def test_who_waits_for_a_lock_says_so(workdir, monkeypatch):
+    monkeypatch.setattr(locks, 'QUIET_SECONDS', 0.1)
+    with contextlib.ExitStack() as held:
+        held.enter_context(locks.locked(workdir, 'config'))
+        monkeypatch.setattr(locks.logging, 'warning', lambda *words: (said.append(words), held.close()))
+        said = []
+        with locks.locked(workdir, 'config') as mine:
+            assert mine
+    assert len(said) == 1
+    assert str(workdir / 'locks/config.lock') in said[0]
 
 
 def test_a_place_without_locks_is_a_line(tmp_path):

@@ -153,15 +153,16 @@ def test_a_batch_whose_workers_die_fails_at_last_and_the_others_are_run():
 
 
 class Hanging(Workers):
-    """An engine whose first worker starts, and then answers nothing."""
+    """An engine whose first worker starts, and then answers nothing, or never starts."""
 
-    def __init__(self, *given):
+    def __init__(self, *given, at_start=False):
         super().__init__(*given)
+        self._at_start = at_start
         self._unanswered = set()
 
     def call(self, worker, method, *arguments):
         call = super().call(worker, method, *arguments)
-        if worker == 1 and method != 'num_devices':
+        if worker == 1 and (self._at_start or method != 'num_devices'):
             self._unanswered.add(call)
         return call
 
@@ -186,6 +187,16 @@ def test_the_batch_of_a_worker_that_does_not_answer_is_handed_on(monkeypatch, is
     else:
         assert sorted(inbox.ended) == [each.name for each in batches]
         assert engine.started == engine.ended == 3
+
+
+def test_a_worker_that_never_starts_is_said_once(monkeypatch):
+    said = []
+    monkeypatch.setattr(Progress, 'say', lambda self, line: said.append(line))
+    monkeypatch.setattr(driver, 'SILENT_SECONDS', 0.0)
+    batches = [batch(cell) for cell in 'abc']
+    _, inbox = drive(Hanging(rows, lambda: 1, at_start=True), batches, poll_seconds=0.0)
+    assert sorted(inbox.ended) == [each.name for each in batches]
+    assert sum('worker 0 has not started' in line for line in said) == 1
 
 
 def test_a_batch_that_raises_is_a_line():

@@ -17,7 +17,7 @@ from qstr_jax.storage.files import ResultsError
 # New batches wait at most this long while the driver waits for workers.
 WAIT_SECONDS = 0.2
 # A worker that has not told its news for so long counts as dead. It tells them from a thread of its own, so no long
-# compilation or step keeps it from doing so.
+# compilation or step keeps it from doing so. One that has not started may still wait for a machine.
 SILENT_SECONDS = 600.0
 # A batch has failed when its worker died this often without a new checkpoint in between.
 DEATHS = 3
@@ -80,7 +80,7 @@ class Driver:
         self._idle: list[tuple[int, int]] = []
         self._beats: dict[tuple[int, int], set[tuple[str, str]]] = collections.defaultdict(set)  # of heartbeats
         self._deaths: collections.Counter[str] = collections.Counter()
-        self._stillborn = 0
+        self._stillborn, self._unborn = 0, set[int]()  # workers that died before they started; those said to be late
         self._stop, self._is_stopping = stop, False
         self.failed: list[str] = []
 
@@ -140,6 +140,12 @@ class Driver:
 
     def _poll(self) -> None:
         """Asks workers for their checkpoints, unless they have not answered yet; one that never does is gone."""
+        for call in self._calls.values():
+            is_late = call.method == 'num_devices' and time.monotonic() - call.start > SILENT_SECONDS
+            if is_late and call.worker not in self._unborn:
+                self._unborn.add(call.worker)
+                since = f'worker {call.worker} has not started for {duration(SILENT_SECONDS)}'
+                self._progress.say(f'{since}: it waits for a machine, or hangs; look at its state and its logs')
         asked = {call.worker: key for key, call in self._calls.items() if call.method == 'news'}
         for number in {number for number, _ in self._running} - asked.keys():
             self._call(number, 'news')

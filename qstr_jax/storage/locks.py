@@ -5,8 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import filelock
+from absl import logging
 
 from qstr_jax.storage import files, names
+
+# Locks of a directory are held for moments; who waits longer says so, since the holder may hang.
+QUIET_SECONDS = 60.0
 
 
 @contextlib.contextmanager
@@ -21,7 +25,7 @@ def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
     path = names.inside(workdir, 'locks', f'{name}.lock')
     lock = filelock.FileLock(str(path), thread_local=False)
     try:
-        lock.acquire(timeout=timeout)
+        _acquire(lock, timeout)
     except filelock.Timeout:
         yield False
         return
@@ -31,6 +35,17 @@ def locked(workdir: Any, name: str, timeout: float = -1) -> Iterator[bool]:
         yield True
     finally:
         lock.release()
+
+
+def _acquire(lock: filelock.FileLock, timeout: float) -> None:
+    if timeout >= 0:
+        lock.acquire(timeout=timeout)
+        return
+    try:
+        lock.acquire(timeout=QUIET_SECONDS)
+    except filelock.Timeout:
+        logging.warning('another process has held %s for %.0f s: this one waits for it', lock.lock_file, QUIET_SECONDS)
+        lock.acquire()
 
 
 def has_locks(workdir: Any) -> bool:
