@@ -83,6 +83,12 @@ def test_curves_end_with_their_names_and_the_exponents_of_analysis():
     assert labels(plots.samples_against(make_rows(lengths=(2, 4))).axes[0]) == ['Transformer']  # Two N, no exponent.
     [label] = labels(plots.samples_against(make_rows(num_lanes=1)).axes[0])
     assert label.endswith('}$')  # Three lengths, and nothing known of the noise.
+    bent = rows.assign(
+        samples_to_threshold=rows['samples_to_threshold'] * rows['seq_len'].eq(4).map({True: 9, False: 1})
+    )
+    figure = plots.samples_against(bent)
+    assert labels(figure.axes[0])[0].endswith('}$')
+    assert 'no interval: means off a line' in figure.get_supxlabel().replace('\n', ' ')
 
 
 def test_names_of_curves_that_end_together_do_not_overlap():

@@ -156,7 +156,9 @@ def marks_text(rows: pd.DataFrame, words: Sequence[str] = ()) -> str:
     few = [f'open large marks: fewer than {MIN_LANES} lanes'] if least == MIN_LANES and _has_few(rows) else []
     counts = ['k of n: lanes that learn, where some do not'] if fails.any() else []
     by_noise = [f'*: by {line_fit.BY_NOISE}'] if any('*' in text for text in words) else []
-    return '; '.join([*lanes, *rings, *marks, ', with '.join(means), *bounds, *few, *counts, *by_noise])
+    is_bare = least > 1 and any('^{' in text and '[' not in text for text in words)
+    none = ['no interval: means off a line'] if is_bare else []
+    return '; '.join([*lanes, *rings, *marks, ', with '.join(means), *bounds, *few, *counts, *by_noise, *none])
 
 
 def _judged(rows: pd.DataFrame) -> pd.DataFrame:
