@@ -23,6 +23,7 @@ def rows(monkeypatch):
     made['is_erm'] = [True if seed == 0 else None for seed in made['seed']]
     tables = {'full': made, 'thin': made[made['seed'] < 2], 'bound': made.assign(outcome='censored')}
     tables['mixed'] = made.assign(outcome=made['outcome'].mask(made['seed'] == 4, 'censored'))
+    tables['few'] = made.assign(outcome=made['outcome'].mask(made['seed'] > 1, 'censored'))
     monkeypatch.setattr(results, 'load', lambda path, strict: tables[path.name])
     monkeypatch.setattr(results, 'load_curves', lambda path, strict, rows: pd.DataFrame())
     return numbers.Rows('nowhere')
@@ -41,6 +42,7 @@ def test_numbers_are_what_the_rows_say(rows):
     assert at4.median('samples_to_threshold', digits=6) == f'{samples.median():.6g}'
     assert rows('bound', seq_len=4).mean() == '≥ 1000k (0 of 5 learn)'
     assert rows('mixed', seq_len=4).mean().endswith('k (4 of 5 learn)')
+    assert rows('few', seq_len=4).mean() == '(2 of 5 learn)'
     assert rows('mixed', seq_len=4).largest() == f'{samples[:4].max() / 1000:.1f}k'
     assert rows('mixed', seq_len=4).thousands().endswith('), 4 of 5 learn')
     low, high = re.fullmatch(r'0\.\d\d \[(.+), (.+)\]', rows('full').exponent()).groups()

@@ -2,7 +2,7 @@
 
 One label a prompt, N = 4, retrieval also at N = 8, the learning rate tuned on a lane of its own, ten lanes with a task
 each (five where a million labels are allowed). Every mixer reads in both directions, since a causal one cannot see the
-later tokens for which all tasks but parity ask.
+later tokens for which all tasks but parity ask; on parity causal ones are compared as well.
 """
 
 import math
@@ -12,7 +12,7 @@ import pandas as pd
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import formats, line_fit
 from qstr_jax.cli import base
-from qstr_jax.report import drawing, lanes, numbers
+from qstr_jax.report import drawing, lanes
 
 ORDER = 37
 QUESTION = 'How many labels does each of seventeen mixers need for retrieval, recall, a join by key, and tracking?'
@@ -36,26 +36,37 @@ LONG = {4: MODELS, 8: MODELS, 16: MOST, 32: ('attention', 'rg_lru'), 64: ('atten
 FOLDERS = {
     'architectures': tuple(f'{task}_{seq_len}' for task, seq_len in POINTS),
     'architectures_long': tuple(f'long_{seq_len}' for seq_len in LONG),
+    'architectures_causal': ('causal_4', 'causal_8'),
 }
 FIGURES = {
     'architectures/figure.png': 'Labels to the threshold, a panel for each task; the best on retrieval on top',
     'architectures_long/figure.png': '1STR with a million labels in batches of 256, the best at the longest N on top',
+    'architectures_causal/figure.png': 'Parity, on which no token asks for a later one, with causal mixers',
 }
 
 
 def get_config(part='qstr_4'):
-    """One task and N for all mixers, ten lanes with a task each, 48,000 labels; `long`: 1STR, five lanes, a million."""
+    """One task and N for all mixers, ten lanes with a task each, 48,000 labels.
+
+    `long` is 1STR with five lanes and a million labels, `causal` is parity with mixers that see only earlier tokens.
+    """
     base.check_part(part, FOLDERS)
     task, _, seq_len = part.rpartition('_')
-    config = protocol('qstr' if task == 'long' else task, int(seq_len))
+    config = protocol(task_of(part), int(seq_len))
     config.num_seeds = 5 if task == 'long' else 10
     if task == 'long':
         config.batch_size, config.check_every, config.max_samples = 256, 10, MOST_LABELS
     config.models = LONG[int(seq_len)] if task == 'long' else MODELS
     for model in MODELS:  # also those that this part leaves out, since --config.models may name them
-        config[model].num_parameters = 20_000
+        config[model].update(num_parameters=20_000, bidirectional=task != 'causal')
     config.gru.state_dim = 32  # 64 states have more than 20,000 parameters by themselves
     return config
+
+
+def task_of(part):
+    """The task of a part, 'long' and 'causal' among them."""
+    name = part.rpartition('_')[0]
+    return {'long': 'qstr', 'causal': 'modular_sum'}.get(name, name)
 
 
 def protocol(task, seq_len):
@@ -74,7 +85,7 @@ def protocol(task, seq_len):
 
 def reduced(part='qstr_4'):
     """The same in seconds, for the tests: every part is a small FFN at N = 4, as in who_wins."""
-    config = protocol(part.rpartition('_')[0].replace('long', 'qstr'), 4)
+    config = protocol(task_of(part), 4)
     base.shrink_tuned(config)
     config.risk, config.check_every = 'averaged', 10
     return config
@@ -207,7 +218,7 @@ def with_more(rows):
         for seq_len, model in alone.items()
     )
     return f"""
-The last columns of the table allow {most:,} labels in batches of {batch_size}, five lanes each; 1STR then takes
+The second table allows {most:,} labels in batches of {batch_size}, five lanes each; 1STR then takes
 {beyond}. {growth(many)}
 """
 
@@ -278,17 +289,11 @@ def best(rows, task, count):
     """'N = 8: attention 12.6k, …'."""
     found, means = longest(rows, task)
     first = [
-        f'{analysis.display(line.model)} {entry(found.where(model=line.model))}'
+        f'{analysis.display(line.model)} {found.where(model=line.model).mean()}'
         for line in means.itertuples()
         if line.num_learn
     ]
     return f'N = {found.values("seq_len")[0]}: {", ".join(first[:count]) or "no lane learns"}'
-
-
-def entry(lanes):
-    """Mean labels, or their bound; only how many lanes learn where those are too few for a mean."""
-    learn = lanes.count(outcome='reached')
-    return f'({learn} of {lanes.count()} learn)' if 0 < learn < numbers.MIN_LANES else lanes.mean()
 
 
 def lost(rows, task):
@@ -302,27 +307,33 @@ def lost(rows, task):
 
 def table(rows):
     some, many = rows('architectures'), rows('architectures_long')
-    ran = set(some.table[['model', 'task', 'seq_len']].itertuples(index=False, name=None))
-    ran_long = set(many.table[['model', 'seq_len']].itertuples(index=False, name=None))
-    points = [point for point in POINTS if point in {place[1:] for place in ran}]
-    lines, shared = [], [N for N, models in LONG.items() if len(models) > 1]
-    order = plots.ranked(analysis.summarize(some.where(task=points[0][0]).table, ['model', 'seq_len']), 'seq_len')
+    points = [{'task': task, 'seq_len': N} for task, N in POINTS if some.count(task=task, seq_len=N)]
+    lengths = [{'seq_len': N} for N, models in LONG.items() if len(models) > 1]
+    first = analysis.summarize(some.where(**points[0]).table, ['model', 'seq_len'])
     doubtful = {model for model, _ in lucky_choices(many)}
-    for model in order:
-        entries = [
-            entry(some.where(model=model, task=task, seq_len=seq_len)) if (model, task, seq_len) in ran else '–'
-            for task, seq_len in points
-        ]
-        entries += [entry(many.where(model=model, seq_len=N)) if (model, N) in ran_long else '–' for N in shared]
-        exponent = analysis.exponent(many.where(model=model).table)
+    few, more = [], []
+    for model in plots.ranked(first, 'seq_len'):
+        few.append([analysis.display(model), *means(some.where(model=model), points)])
+        own = many.where(model=model)
+        exponent = analysis.exponent(own.table)
         words = '–' if exponent.value is None else str(exponent).replace(f' by {line_fit.BY_NOISE}]', ']*')
-        entries.append(f'{words} †' if exponent.value is not None and model in doubtful else words)
-        lines.append([analysis.display(model), *entries])
-    heads = [f'{short(task)}, N = {seq_len}' for task, seq_len in points]
-    batch_size, most = (many.values(name)[0] for name in ('batch_size', 'max_samples'))
-    heads += [f'1STR, N = {N}, up to {most:,} in batches of {batch_size}' for N in shared]
-    heads.append(f'exponent in N, up to {most:,} (\\*: by lane noise alone; †: a lucky lane chose a rate)')
-    return formats.pipes(['labels to the threshold', *heads], lines)
+        words += ' †' if exponent.value is not None and model in doubtful else ''
+        more.append([analysis.display(model), *means(own, lengths), words])
+    heads = [f'{short(point["task"])}, N = {point["seq_len"]}' for point in points]
+    heads_of_more = [f'1STR, N = {point["seq_len"]}' for point in lengths]
+    note = 'exponent in N (\\*: by lane noise alone; †: a lucky lane chose a rate)'
+    tables = (some, heads, few), (many, [*heads_of_more, note], more)
+    return '\n\n'.join(formats.pipes([at_most(lanes), *heads], lines) for lanes, heads, lines in tables)
+
+
+def means(lanes, points):
+    """The mean labels at each point, '–' where there are no lanes."""
+    return [lanes.where(**point).mean() if lanes.count(**point) else '–' for point in points]
+
+
+def at_most(lanes):
+    """'at most 48,000 labels, batches of 64'."""
+    return f'at most {lanes.values("max_samples")[0]:,} labels, batches of {lanes.values("batch_size")[0]}'
 
 
 def limits(rows):

@@ -121,5 +121,6 @@ q = 1 took {rows('figure2', sparsity=1).time()}, q = 2 and 3 {rows('figure2', sp
 
 def limits(rows):
     return f"""
-Merged weights have {rows('figure2', sparsity=3).lanes()} seed. More epochs and other rates were not tried.
+At q = 3 there are {rows('figure2_seeds', sparsity=3).lanes()} seeds, with merged weights
+{rows('figure2', sparsity=3).lanes()}. More epochs and other rates were not tried.
 """

@@ -45,7 +45,8 @@ def text(rows):
     return f"""
 They do, for both: from q = 1 to 4 the Transformer goes from {transformer.where(sparsity=1).mean()} to
 {transformer.where(sparsity=4).mean()} samples, q^{transformer.exponent('sparsity')}, the FFN from
-{ffn.where(sparsity=1).mean()} to {last.mean()}, q^{ffn.exponent('sparsity')}. Between neighbouring q its exponents are
+{ffn.where(sparsity=1).mean()} to {ffn.where(sparsity=3).mean()} at q = 3 and {last.mean()} at q = 4,
+q^{ffn.exponent('sparsity')}. Between neighbouring q its exponents are
 {ffn.slopes('sparsity')}: it steepens.
 
 At q = 4 {learn or 'none'} of the FFN's {last.count()} lanes get there within {last.values('max_samples')[0]:,} prompts;

@@ -80,9 +80,8 @@ def reduced(part='transformer_4'):
 
 
 def text(rows):
-    transformer, rnn, ffn = (rows('one_label', model=model) for model in ('transformer', 'rnn', 'ffn'))
-    lengths, learned = transformer.values('seq_len'), tuple(ffn.where(outcome='reached').values('seq_len'))
-    longest = ffn.where(seq_len=16)
+    transformer, rnn, ffn = every = [rows('one_label', model=model) for model in ('transformer', 'rnn', 'ffn')]
+    lengths, longest = transformer.values('seq_len'), ffn.where(seq_len=16)
     published = {model: rows('one_label_published', model=model) for model in PUBLISHED}
     of_paper = ', '.join(
         f'the {analysis.display(model)} needs {lanes.mean(by="seq_len")} at N = {listed(lanes.values("seq_len"))}'
@@ -92,18 +91,18 @@ def text(rows):
         ' to '.join(dict.fromkeys(analysis.short_number(f(lanes.values('num_parameters'))) for f in (min, max)))
         for lanes in published.values()
     )
+    grows = 'grow as a power of N, not of log N' if {one.law() for one in every} == {'N^a'} else 'grow with N'
     return f"""
-The Transformer needs {transformer.where(seq_len=lengths[0]).mean()} prompts at N = {lengths[0]} and
-{transformer.where(seq_len=lengths[-1]).mean()} at N = {lengths[-1]}, N^{transformer.exponent()}. The RNN needs
-{rnn.mean(by='seq_len')} at N = {listed(rnn.values('seq_len'))}, N^{rnn.exponent()}; the FFN
-{ffn.where(seq_len=learned).mean(by='seq_len')} at N = {listed(learned)}, N^{ffn.exponent()}, and at N = 16
-{longest.count(outcome='reached')} of {longest.count()} learn within {longest.values('max_samples')[0]:,}.
+Samples {grows}: the Transformer's from {transformer.where(seq_len=lengths[0]).mean()} at N = {lengths[0]} to
+{transformer.where(seq_len=lengths[-1]).mean()} at N = {lengths[-1]}, N^{transformer.exponent()}, the RNN's
+N^{rnn.exponent()}, the FFN's N^{ffn.exponent()}; at N = 16 {longest.count(outcome='reached')} of {longest.count()} FFNs
+learn within {longest.values('max_samples')[0]:,}. This is AdamW; Theorem 4's (log N)^p is of empirical risk minimisers.
 
 N^a or (log N)^p: {transformer.law()} for the Transformer, {rnn.law()} for the RNN, {ffn.law()} for the FFN; between
-neighbouring N the Transformer's exponent is {transformer.slopes()}. Theorem 4 claims (log N)^p, but for empirical risk
-minimisers in a ball; this is AdamW, stopped when it first crosses the threshold, and says nothing about the theorem.
-Where a prompt has N labels (Figure 1a at the best rate, the published width) the exponent is
-{rows('figure1a_tuned', model='transformer').exponent()} in prompts, and one more in labels.
+neighbouring N the Transformer's exponent is {transformer.slopes()}. A network that AdamW trains until it first crosses
+the threshold says nothing about Theorem 4's minimisers in a ball. Where a prompt has N labels (Figure 1a at the best
+rate, the published width) the exponent is {rows('figure1a_tuned', model='transformer').exponent()} in prompts, and one
+more in labels.
 
 With the widths of the paper's code ({sizes} parameters) {of_paper}. There the Transformer's samples grow as
 N^{published['transformer'].exponent()}, and those of the FFN, whose first layer grows with N, as
@@ -124,27 +123,34 @@ def listed(lengths):
     return ', '.join(map(str, lengths))
 
 
+def and_last(values):
+    """'4, 8 and 16'."""
+    *most, last = map(str, values)
+    return f'{", ".join(most)} and {last}' if most else last
+
+
 def points(lanes_by_point):
     """'the RNN at N = 16, the Transformer at N = 128 and 256'."""
     lengths = lanes_by_point.reset_index().groupby('model')['seq_len'].apply(list)
-    return ', '.join(
-        f'the {analysis.display(model)} at N = {" and ".join(map(str, at))}' for model, at in lengths.items()
-    )
+    return ', '.join(f'the {analysis.display(model)} at N = {and_last(at)}' for model, at in lengths.items())
+
+
+def batches(rows, folder):
+    """By point the least batch that was tried, the one chosen where a lane learns, and those that are the least."""
+    tried, learnt = rows(f'{folder}/selection').table, rows(folder, outcome='reached').table
+    smallest, chosen = (table.groupby(['model', 'seq_len'])['batch_size'].min() for table in (tried, learnt))
+    return smallest, chosen, chosen[chosen.eq(smallest.reindex(chosen.index)) & chosen.gt(1)]
 
 
 def limits(rows):
-    tried = rows('one_label/selection').table
-    smallest = tried.groupby(['model', 'seq_len'])['batch_size'].min()
+    smallest, chosen, ends = batches(rows, 'one_label')
     least = smallest.min()
     larger = '; '.join(f'{size:g} for {points(group)}' for size, group in smallest[smallest > least].groupby(smallest))
-    learnt = rows('one_label', outcome='reached').table
-    chosen = learnt.groupby(['model', 'seq_len'])['batch_size'].min()
-    is_open = chosen.eq(smallest.reindex(chosen.index)) & chosen.gt(1)
-    ends = f'The least batch that was tried is the best for {points(chosen[is_open])}: a smaller one may do better.'
     ffn = rows('one_label', model='ffn')
     won = rows('one_label/selection', model='ffn', seq_len=16).count(outcome='reached') or 'none'
-    units = WIDTHS['ffn']
+    units, of_transformer = WIDTHS['ffn'], WIDTHS['transformer']
     published = rows('one_label_published/selection')
+    *_, ends_of_paper = batches(rows, 'one_label_published')
     of_paper, of_rnn = (lanes.values('batch_size')[0] for lanes in (published, published.where(model='rnn')))
     *_, last = learned = tuple(ffn.where(outcome='reached').values('seq_len'))
     law = analysis.exponent(ffn.where(seq_len=learned).table)
@@ -154,17 +160,19 @@ def limits(rows):
         return ffn.where(seq_len=seq_len).values('max_samples')[0]
 
     return f"""
-{ends if is_open.any() else ''}
-At this size the FFN's first layer has {units[4]} units at N = 4, but {units[16]} at N = 16, so its exponent mixes
-prompts with capacity.
+The least batch that was tried is the best for {points(ends)}: a smaller one may do better.
+ReLU layers shrink with N, so exponents mix prompts with capacity: the FFN's first from {units[4]} units to {units[16]},
+the Transformer's from {of_transformer[4]} to {of_transformer[256]}. The FFN's law predicts
+{analysis.short_number(predicted)} prompts at N = 16.
 
 The smallest batch tried was {least:g}, the best at {chosen.eq(least).sum()} of {len(chosen)} points ({larger}). Width,
 depth and weight decay were not tuned. Of the paper's widths batches from {of_paper:g} on were tried, and the RNN is run
-at N = {listed(PUBLISHED['rnn'])} alone, with batches from {of_rnn:g} on. Longer prompts are not run: from N = 512 on
+at N = {listed(PUBLISHED['rnn'])} alone, with batches from {of_rnn:g} on; the least is the best for
+{points(ends_of_paper)}. Longer prompts are not run: from N = 512 on
 the Transformer's attention alone has more than 20,000 parameters.
 
-At N = 16 the FFN's budget is {budget(16):,} prompts ({budget(last):,} at N = {last}), its own law predicts
-{analysis.short_number(predicted)}, and {won} of the batches and rates that were tried got there. Its lanes end at test
-loss {ffn.where(seq_len=16).mean('test_loss')}, where ignoring the pointers gives {1 - 1 / 16:.3f}: more prompts may not
+At N = 16 the FFN's budget is {budget(16):,} prompts ({budget(last):,} at N = {last}), and {won} of the batches and
+rates that were tried got there. Its lanes end at test loss
+{ffn.where(seq_len=16).mean('test_loss')}, where ignoring the pointers gives {1 - 1 / 16:.3f}: more prompts may not
 do either.
 """

@@ -105,7 +105,7 @@ def table(rows):
     lines = []
     for model in MODELS:
         mine = {output: short.where(model=model, **{f'{model}_output': output}) for output in OUTPUTS}
-        entries = [architectures.entry(mine[output].where(task=task)) for task in TASKS for output in OUTPUTS]
+        entries = [mine[output].where(task=task).mean() for task in TASKS for output in OUTPUTS]
         lines.append([analysis.display(model), *entries])
     heads = [f'{architectures.short(task)}, {words}' for task in TASKS for words in OUTPUTS.values()]
     return formats.pipes([f'labels, N = {min(AT)}', *heads], lines)

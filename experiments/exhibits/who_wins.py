@@ -112,7 +112,7 @@ def text(rows):
     found = {task: best(rows, task, longest[task]) for task in NAMES if task in longest}
     by_name = {name: [NAMES[task] for task in found if found[task] == name] for name in dict.fromkeys(found.values())}
     won = '; '.join(f'{name} on {", ".join(some)}' for name, some in by_name.items() if name)
-    none = f'; none learns {", ".join(by_name[""])}' if '' in by_name else ''
+    none = f'; there none learns {", ".join(by_name[""])}' if '' in by_name else ''
     retrieval, hops, parity = (rows('who_wins', task=task, seq_len=4) for task in ('qstr', 'hops', 'modular_sum'))
     return f"""
 Fewest samples at the largest N of each task, within {rows('who_wins').values('max_samples')[0]:,} prompts: {won}{none}.

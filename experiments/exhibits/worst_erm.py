@@ -159,9 +159,14 @@ def _steps(rows):
 
 
 def _mean(lanes, n):
-    """'5.7k': the geometric mean of the tasks at one N, '–' where no ERM that errs was found."""
-    own = lanes.loc[lanes['seq_len'].eq(n), 'num_samples']
-    return analysis.short_number(float(np.exp(np.log(own).mean()))) if len(own) else '–'
+    """'5.7k': the geometric mean of the tasks at one N."""
+    return analysis.short_number(float(np.exp(np.log(lanes.loc[lanes['seq_len'].eq(n), 'num_samples']).mean())))
+
+
+def _few(lanes):
+    """'(1 of 5 tasks)': where an ERM that errs was found for too few tasks; '–' where no search was run."""
+    by_task = lanes.groupby('seed')['erring_samples'].max().gt(0)
+    return f'({by_task.sum()} of {len(by_task)} tasks)' if len(by_task) else '–'
 
 
 def _gains(lanes):
@@ -193,6 +198,8 @@ def text(rows):
     widths = lanes.groupby('seq_len')['encoding_dim'].first()
     slope = np.polyfit(np.log(widths.index), np.log(widths), 1)[0]
     fit, of_fewest = (analysis.exponent(found[found['max_steps'].eq(steps)]) for steps in (most, fewest))
+    law = growth.law(fit)
+    by_logarithm = f' (better: {law})' if law.startswith('(log') else ''
     tried = rows('worst_erm', radius=1, seq_len=(16, 64), max_steps=fewest, starts='construction:0.5').table
     by_hinge = '; '.join(
         f'{_mean(own, 16)} and {_mean(own, 64)} with λ = {hinge:g}'
@@ -201,7 +208,7 @@ def text(rows):
     return f"""
 ERMs that err were found up to {_mean(lanes, lengths[0])} prompts at N = {lengths[0]} and {_mean(lanes, lengths[-1])} at
 N = {lengths[-1]} by fits of {most:,} steps, means of {lanes.groupby('seq_len')['seed'].nunique().min()} tasks, as
-N^{str(fit).replace('-', '−')}, while the search by constrained ERM ends at
+N^{str(fit).replace('-', '−')}{by_logarithm}, while the search by constrained ERM ends at
 {analysis.short_number(ends[lengths[0]])} and {analysis.short_number(ends[lengths[-1]])} ({last.count(is_erm=True)} of
 {last.count()} lanes there are ERMs).
 
@@ -220,12 +227,14 @@ at up to {erring['erring_samples'].max():,} prompts, {(erring['seq_len'] == 16).
 
 
 def table(rows):
-    found = _by_steps(rows('worst_erm').table)
+    tried = rows('worst_erm').table
+    found = _by_steps(tried)
     lengths = sorted(found['seq_len'].unique())
-    lines = [
-        [f'R = {radius:g}, {steps:,} steps', *(_mean(own, n) for n in lengths)]
-        for (radius, steps), own in found.groupby(['radius', 'max_steps'])
-    ]
+    lines = []
+    for (radius, steps), own in found.groupby(['radius', 'max_steps']):
+        here = tried[tried['radius'].eq(radius) & tried['max_steps'].eq(steps)]
+        few = {n: _few(here[here['seq_len'].eq(n)]) for n in {*lengths}.difference(own['seq_len'])}
+        lines.append([f'R = {radius:g}, {steps:,} steps', *(few.get(n) or _mean(own, n) for n in lengths)])
     return formats.pipes(['prompts', *(f'N = {n}' for n in lengths)], lines)
 
 

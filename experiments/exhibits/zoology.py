@@ -9,7 +9,7 @@ from experiments.exhibits import architectures
 from qstr_jax import analysis, plots
 from qstr_jax.analysis import formats
 from qstr_jax.cli import base
-from qstr_jax.report import drawing, lanes
+from qstr_jax.report import drawing, lanes, numbers
 
 ORDER = 34
 QUESTION = 'How wide must attention and recurrent networks be to recall K pairs, and how many prompts do they need?'
@@ -74,13 +74,9 @@ def points(rows):
 
 
 def shares(rows, pairs):
-    """How many lanes of each mixer reach 99 %, by width: 'attention 4, 5, 5 at W = 8, 16, 32; deltanet …'."""
-    found = points(rows).loc[pairs]
-    parts = []
-    for model, own in found.groupby(level='model'):
-        widths = ', '.join(f'{width}' for _, width in own.index)
-        parts.append(f'{analysis.display(model)} {", ".join(map(str, own["num_learn"]))} at W = {widths}')
-    return '; '.join(parts)
+    """How many lanes of each mixer reach 99 %, by width: 'attention 4, 5, 5 and deltanet 0, 2, 4'."""
+    found = points(rows).loc[pairs].groupby(level='model')['num_learn']
+    return ' and '.join(f'{analysis.display(model)} {", ".join(map(str, own))}' for model, own in found)
 
 
 def guesses(rows):
@@ -91,14 +87,13 @@ def guesses(rows):
 
 def text(rows):
     some = rows('zoology')
-    most, *others = some.values('num_pairs')[::-1]
-    further = ''.join(f'{pairs} pairs, fewer labels a prompt, are harder: {shares(rows, pairs)}. ' for pairs in others)
+    of_pairs = '; '.join(f'{shares(rows, pairs)} with {pairs} pairs' for pairs in some.values('num_pairs')[::-1])
     return f"""
-Of {some.lanes()} lanes these reach 99 % accuracy with {most} pairs within {some.values('max_samples')[0]:,} prompts:
-{shares(rows, most)}.
+Of {some.lanes()} lanes these reach 99 % accuracy within {some.values('max_samples')[0]:,} prompts at
+W = {', '.join(map(str, sorted(WIDTHS.values())))}: {of_pairs}.
 
-{further}Pairs that come first are asked for sooner, so a guess by the position of a query alone is right in
-{guesses(rows)} of all cases. Lanes have a task each; all of it took
+A prompt with fewer pairs has fewer labels. Pairs that come first are asked for sooner, so a guess by the position of a
+query alone is right in {guesses(rows)} of all cases. Lanes have a task each; all of it took
 {rows('zoology', 'zoology/selection').time()}.
 """
 
@@ -114,11 +109,12 @@ def table(rows):
 
 
 def entry(point):
-    """'12.3k', '27.4k (3 of 5 learn)', or the accuracy where no lane reaches 99 %."""
+    """'12.3k', '27.4k (3 of 5 learn)', '(1 of 5 learn)', or the accuracy where no lane reaches 99 %."""
     if not point['num_learn']:
         return f'– (accuracy {point["accuracy"]:.2f})'
-    some = '' if point['num_learn'] == point['num_lanes'] else f' ({point["num_learn"]} of {point["num_lanes"]} learn)'
-    return f'{analysis.short_number(point["mean"])}{some}'
+    learn = '' if point['num_learn'] == point['num_lanes'] else f'({point["num_learn"]} of {point["num_lanes"]} learn)'
+    mean = analysis.short_number(point['mean']) if point['num_learn'] >= numbers.MIN_LANES else ''
+    return f'{mean} {learn}'.strip()
 
 
 def limits(rows):

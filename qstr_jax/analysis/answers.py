@@ -11,8 +11,8 @@ from qstr_jax.analysis.names import display
 from qstr_jax.analysis.verdicts import DECIDED, STATEMENTS, Statement
 
 TITLE = "Two tasks by three architectures: the claim, what was measured by the theorem's own learner, the verdict"
-# What a cell of the table says about a learner besides its name: the ball and d_e.
-_SHOWN = ('R = ', 'd_e = ')
+# What a cell of the table says about a learner besides its name: the ball, d_e and a risk with N labels a prompt.
+_SHOWN = ('R = ', 'd_e = ', 'averaged risk')
 
 
 def answers(table: pd.DataFrame) -> pd.DataFrame:
@@ -44,12 +44,20 @@ def _line(table: pd.DataFrame, place: tuple[str, str], statement: Statement) -> 
 
 
 def _undecided(others: pd.DataFrame, best: pd.DataFrame, statement: Statement) -> pd.DataFrame:
-    """Of each learner with a verdict, the longest other line that decides nothing though it could."""
+    """Of each learner with a verdict, another line that decides nothing though it could: of its ball, or the longest."""
     could = others['is_open'] & others['interval_by'].ne(line_fit.BY_NOISE)
     if statement.risk == 'pointwise':
         could &= others['learner'].str.contains('point-wise risk')
     is_beside = others['kind'].isin(best.loc[~best['is_open'], 'kind'])
-    return others[could & is_beside].groupby('kind', sort=False).head(1)
+    balls = dict(zip(best['kind'], best['learner'].map(_ball), strict=True))
+    is_other_ball = others['learner'].map(_ball) != others['kind'].map(balls)
+    order = others.assign(is_other_ball=is_other_ball)[could & is_beside].sort_values('is_other_ball', kind='stable')
+    return order.groupby('kind', sort=False).head(1)
+
+
+def _ball(learner: str) -> str:
+    """'R = 1' of 'constrained, R = 1, point-wise risk'; '' of other learners."""
+    return next((part for part in learner.split(', ') if part.startswith('R = ')), '')
 
 
 def _measured(line: dict[str, Any]) -> str:
@@ -57,6 +65,7 @@ def _measured(line: dict[str, Any]) -> str:
     what = 'the largest n with an ERM that errs' if line['evidence'] == evidence.WORST else 'n*'
     lengths = [value for value in line['N'] if value not in line['bounds_at']]
     name, *settings = line['learner'].split(', ')
+    settings += [] if 'point-wise risk' in settings else ['averaged risk']
     learner = ', '.join([name, *(one for one in settings if one.startswith(_SHOWN))])
     dim = '' if pd.isna(line['token_dim']) else f', d = {line["token_dim"]:g}'
     fitted = '' if line['fitted_to'] == 'all lanes' else f' ({line["fitted_to"]})'

@@ -217,9 +217,11 @@ def _entry(lanes: pd.DataFrame) -> str:
 
 
 def _text(point: dict[str, Any], statistic: str) -> str:
-    """'12.3k', '27.4k (3 of 5 learn)', '~ 1.28k' or '≥ 1000k': mean, smallest or largest samples of a point."""
+    """'12.3k', '27.4k (3 of 5 learn)', '(2 of 5 learn)', '~ 1.28k' or '≥ 1000k': samples of a point."""
     if statistic == 'mean':
         some = learn_text(point)
+        if some and 0 < point['num_learn'] < MIN_LANES:
+            return f'({some})'
         return f'{mean_text(point)}{some and f" ({some})"}'
     bound = '≥ ' if point['lower_bound'] and statistic == 'max' else ''
     return f'{bound}{analysis.short_number(point[statistic])}'
