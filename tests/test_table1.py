@@ -230,6 +230,18 @@ def test_a_line_that_decides_nothing_stands_beside_the_one_that_does():
     assert 'coherence' not in answer(flat.assign(encoding_coherence=0.5))['verdict']
 
 
+def test_the_line_that_decides_nothing_is_of_the_ball_of_the_one_that_does():
+    flat = searches('transformer', 'constrained', lambda n: 9000.0, encoding_factor=3.0, radius=1.0)
+    uneven = searches(
+        'transformer', 'constrained', lambda n: 900 * n**0.8 * (3 if n in LENGTHS[1::2] else 1), encoding_factor=np.nan
+    ).assign(encoding_dim=75)  # fmt: skip
+    of_ball = uneven[uneven['seq_len'] > min(LENGTHS)].assign(radius=1.0)
+    for other in 0.5, 2.0:  # which has one N more
+        found = answer(pd.concat([flat, of_ball, uneven.assign(radius=other)], ignore_index=True))['measured']
+        assert found.count('R = 1, ') == 2
+        assert f'R = {other:g}, ' not in found
+
+
 def test_online_training_gets_no_verdict_and_blocks_are_kept_apart():
     tuned = lanes('ffn', law=lambda n: 90.0 * n**1.5).assign(tuned='learning_rate')
     tuned['learning_rate'] = 1 / tuned['seq_len']
