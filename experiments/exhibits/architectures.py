@@ -38,6 +38,7 @@ FOLDERS = {
     'architectures_long': tuple(f'long_{seq_len}' for seq_len in LONG),
     'architectures_causal': ('causal_4', 'causal_8'),
 }
+CAUSAL = 'parity by causal mixers'
 FIGURES = {
     'architectures/figure.png': 'Labels to the threshold, a panel for each task; the best on retrieval on top',
     'architectures_long/figure.png': '1STR with a million labels in batches of 256, the best at the longest N on top',
@@ -129,9 +130,10 @@ def asked(rows):
 
 def text(rows):
     some = rows('architectures')
-    done = [task for task in TASKS if task in some.values('task')]
-    first = '; '.join(f'{short(task)}, {winners(rows, task)}' for task in done)
-    more = '\n'.join(f'- {short(task)}, {best(rows, task, 4)}; {lost(rows, task)}.' for task in done)
+    done = {short(task): longest(some.where(task=task)) for task in TASKS if task in some.values('task')}
+    first = '; '.join(f'{name}, {winners(lanes)}' for name, lanes in done.items())
+    done[CAUSAL] = longest(rows('architectures_causal'))
+    more = '\n'.join(f'- {name}, {best(lanes, 4)}; {lost(lanes)}.' for name, lanes in done.items())
     return f"""
 Fewest of at most {some.values('max_samples')[0]:,} labels, at the longest prompts: {first}. A learner that knows where
 to look needs {known(rows)} on 1STR.
@@ -254,10 +256,14 @@ def short(task):
     return TASKS[task][0].partition(': ')[2]
 
 
-def longest(rows, task):
-    """Lanes at the largest N of a task, and the means of each architecture, those that need least first."""
-    found = rows('architectures', task=task, seq_len=max(rows('architectures', task=task).values('seq_len')))
-    return found, best_first(analysis.summarize(found.table, ['model']))
+def longest(lanes):
+    """Lanes at the largest N."""
+    return lanes.where(seq_len=max(lanes.values('seq_len')))
+
+
+def by_model(lanes):
+    """The means of each architecture, those that need least first."""
+    return best_first(analysis.summarize(lanes.table, ['model']))
 
 
 def best_first(points):
@@ -273,32 +279,30 @@ def together(points):
     return points[is_alike & (best['num_learn'] > 0)]
 
 
-def winners(rows, task):
+def winners(lanes):
     """'N = 8: attention 12.6k', or 'N = 4: deltanet, gla and 8 more together, 1.47k to 2.47k'."""
-    found, means = longest(rows, task)
-    first = together(means)
+    first = together(by_model(lanes))
     if len(first) < 2:
-        return best(rows, task, 1)
+        return best(lanes, 1)
     least, most = (analysis.short_number(first['mean'].iloc[place]) for place in (0, -1))
     names = list(map(analysis.display, first['model']))
     listed = ' and '.join(names) if len(names) == 2 else f'{", ".join(names[:2])} and {len(names) - 2} more'
-    return f'N = {found.values("seq_len")[0]}: {listed} together, {least} to {most}'
+    return f'N = {lanes.values("seq_len")[0]}: {listed} together, {least} to {most}'
 
 
-def best(rows, task, count):
+def best(lanes, count):
     """'N = 8: attention 12.6k, …'."""
-    found, means = longest(rows, task)
     first = [
-        f'{analysis.display(line.model)} {found.where(model=line.model).mean()}'
-        for line in means.itertuples()
+        f'{analysis.display(line.model)} {lanes.where(model=line.model).mean()}'
+        for line in by_model(lanes).itertuples()
         if line.num_learn
     ]
-    return f'N = {found.values("seq_len")[0]}: {", ".join(first[:count]) or "no lane learns"}'
+    return f'N = {lanes.values("seq_len")[0]}: {", ".join(first[:count]) or "no lane learns"}'
 
 
-def lost(rows, task):
+def lost(lanes):
     """'no lane of gla, mlstm learns', or only their number where they are many."""
-    _, means = longest(rows, task)
+    means = by_model(lanes)
     none = [analysis.display(model) for model in means['model'][means['num_learn'] == 0]]
     if not none:
         return 'all have lanes that learn'
@@ -306,20 +310,25 @@ def lost(rows, task):
 
 
 def table(rows):
-    some, many = rows('architectures'), rows('architectures_long')
+    some, many, causal = rows('architectures'), rows('architectures_long'), rows('architectures_causal')
+    causal_points = [{'seq_len': seq_len} for seq_len in causal.values('seq_len')]
     points = [{'task': task, 'seq_len': N} for task, N in POINTS if some.count(task=task, seq_len=N)]
     lengths = [{'seq_len': N} for N, models in LONG.items() if len(models) > 1]
     first = analysis.summarize(some.where(**points[0]).table, ['model', 'seq_len'])
     doubtful = {model for model, _ in lucky_choices(many)}
     few, more = [], []
     for model in plots.ranked(first, 'seq_len'):
-        few.append([analysis.display(model), *means(some.where(model=model), points)])
+        few.append([
+            analysis.display(model), *means(some.where(model=model), points),
+            *means(causal.where(model=model), causal_points),
+        ])  # fmt: skip
         own = many.where(model=model)
         exponent = analysis.exponent(own.table)
         words = '–' if exponent.value is None else str(exponent).replace(f' by {line_fit.BY_NOISE}]', ']*')
         words += ' †' if exponent.value is not None and model in doubtful else ''
         more.append([analysis.display(model), *means(own, lengths), words])
     heads = [f'{short(point["task"])}, N = {point["seq_len"]}' for point in points]
+    heads += [f'{CAUSAL}, N = {point["seq_len"]}' for point in causal_points]
     heads_of_more = [f'1STR, N = {point["seq_len"]}' for point in lengths]
     note = 'exponent in N (\\*: by lane noise alone; †: a lucky lane chose a rate)'
     tables = (some, heads, few), (many, [*heads_of_more, note], more)
@@ -356,7 +365,7 @@ A mixer that does not learn may do so with more labels. Equal parameters are unl
 {widths(some)} numbers of a token. An interval with * is of three N, so it holds only the noise between lanes.
 
 Flights ask by key here and by position in `who_wins`. Prompts are so short that what
-a state can hold hardly binds; all mixers read in both directions, which is not how they are used in language models.
+a state can hold hardly binds; but for the last columns mixers read in both directions, unlike those of language models.
 {with_plain_outputs(rows)}
 """
 
