@@ -156,7 +156,7 @@ class Exhibit:
         return {path.stem: path.read_text().strip() for path in sorted((root / folder).glob('*.md'))}
 
     def planned(self, folder: str) -> dict[str, set[tuple]]:
-        """The lanes of a directory by cell, without tuned settings; cells that race one another count as the first."""
+        """The lanes of a directory by cell, without tuned settings; cells that race one another count as one."""
         found: dict[str, set[tuple]] = {}
         for sweep in self.sweeps(folder):
             for first, *_ in groups_of(sweep):
@@ -308,7 +308,7 @@ def pages(linked: bool = False) -> dict[str, page.Page]:
 
 
 def find(name: str) -> tuple[Exhibit, tuple[str, ...]]:
-    """An exhibit and those of its directories that are meant: all, or the one that has the name."""
+    """An exhibit and its directories: all of them, or only the one with this name."""
     name = name.replace('-', '_')
     known = {folder: (one, (folder,)) for one in every().values() for folder in one.folders}
     known |= {one.name: (one, tuple(one.folders)) for one in every().values()}

@@ -286,7 +286,7 @@ def best(rows, task, count):
 
 
 def entry(lanes):
-    """Mean labels, or their bound; only how many lanes learn where those are too few for a mean."""
+    """Mean labels, or their bound; if too few lanes learn for a mean, only how many do."""
     learn = lanes.count(outcome='reached')
     return f'({learn} of {lanes.count()} learn)' if 0 < learn < numbers.MIN_LANES else lanes.mean()
 

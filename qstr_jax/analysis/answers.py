@@ -44,7 +44,7 @@ def _line(table: pd.DataFrame, place: tuple[str, str], statement: Statement) -> 
 
 
 def _undecided(others: pd.DataFrame, best: pd.DataFrame, statement: Statement) -> pd.DataFrame:
-    """Of each learner with a verdict, the longest other line that decides nothing though it could."""
+    """The longest further line of each learner with a verdict that could decide something and does not."""
     could = others['is_open'] & others['interval_by'].ne(line_fit.BY_NOISE)
     if statement.risk == 'pointwise':
         could &= others['learner'].str.contains('point-wise risk')
