@@ -118,7 +118,7 @@ def _differs(lanes: pd.DataFrame, name: str) -> bool:
 
 
 def _is_of_the_longest(lanes: pd.DataFrame) -> pd.Series:
-    """Which lanes are from the directory that has the most N besides their N: its figure has the same exponent."""
+    """Which lanes are from the directory with the most N, of those with lanes at their N; its figure agrees."""
     reach = lanes.groupby('folder')['seq_len'].transform('nunique')
     return reach == reach.groupby(lanes['seq_len']).transform('max')
 
